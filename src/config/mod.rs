@@ -1,0 +1,263 @@
+//! Options (as typed) → [`Config`] (as meant). Parse, don't validate: what comes out can only hold sense.
+//!
+//! Three layers lie on each other, key by key: the built-in defaults, `defaults`, and one of `scopes`.
+//! `autothrottle` at the top is another way to write `defaults.autothrottle`.
+
+mod reader;
+pub mod table;
+pub mod value;
+
+use std::{collections::BTreeMap, rc::Rc};
+
+use self::{
+    reader::{Fields, Problems, join},
+    table::Section,
+    value::Value,
+};
+use crate::{
+    error::ConfigError,
+    policy::{
+        autothrottle, jitter,
+        quota::{self, Cost},
+    },
+    time::Span,
+};
+
+/// What the engine was told, complete and in order.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// Requests in flight, all scopes together.
+    pub concurrency: u32,
+    /// Of every scope that is not named.
+    pub defaults: Rc<ScopeConfig>,
+    /// Of the named ones.
+    pub scopes: BTreeMap<String, Rc<ScopeConfig>>,
+    /// For jitter; `None` if the driver should draw one.
+    pub seed: Option<u64>,
+    /// The most requests that may wait; `None` for no bound.
+    pub max_waiting: Option<u32>,
+    /// Waiting requests that cause a warning.
+    pub warn_threshold: u32,
+}
+
+/// What one scope was told.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ScopeConfig {
+    /// Slots.
+    pub concurrency: u32,
+    /// Between two sends, in milliseconds.
+    pub delay: f64,
+    /// Between two sends of one slot.
+    pub slot_delay: Span,
+    /// Spread of the delay.
+    pub jitter: jitter::Config,
+    /// Whether the delay follows the latency.
+    pub autothrottle: Option<AutoThrottle>,
+    /// Budgets per window, complete.
+    pub quotas: Box<[quota::Config]>,
+    quota: Vec<Quota>,
+    window: Span,
+    strict: bool,
+}
+
+/// One of `quota` as typed.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Quota {
+    limit: Cost,
+    window: Option<Span>,
+    strict: Option<bool>,
+}
+
+/// `autothrottle` as typed, in milliseconds.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct AutoThrottle {
+    start_delay: f64,
+    max_delay: f64,
+    target_concurrency: f64,
+}
+
+impl Default for ScopeConfig {
+    fn default() -> Self {
+        Self {
+            concurrency: 1,
+            delay: 1000.0,
+            slot_delay: Span::from_millis(1000.0),
+            jitter: jitter::Config::around(0.5),
+            autothrottle: None,
+            quotas: Box::default(),
+            quota: Vec::new(),
+            window: Span::from_millis(60_000.0),
+            strict: false,
+        }
+    }
+}
+
+impl Default for AutoThrottle {
+    fn default() -> Self {
+        Self { start_delay: 5000.0, max_delay: 60_000.0, target_concurrency: 1.0 }
+    }
+}
+
+impl Config {
+    /// Reads options. All problems are reported at once.
+    pub fn parse(options: Value) -> Result<Self, ConfigError> {
+        let mut problems = Problems::default();
+        let mut fields = Fields::of(options, String::new(), Section::Root, &mut problems);
+        let concurrency = fields.whole("concurrency").unwrap_or(16);
+        let mut defaults = ScopeConfig::default();
+        read_autothrottle(&mut fields, &mut defaults);
+        if let Some((value, path)) = fields.object("defaults") {
+            defaults = defaults.with(value, path, fields.problems());
+        }
+        let mut scopes = BTreeMap::new();
+        if let Some((value, path)) = fields.object("scopes") {
+            match value {
+                Value::Map(entries) => {
+                    for (name, value) in entries {
+                        let config = defaults.with(value, join(&path, &name), fields.problems());
+                        scopes.insert(name, Rc::new(config));
+                    }
+                }
+                other => fields.problems().add(&path, "an object", other.describe()),
+            }
+        }
+        let seed = read_seed(&mut fields);
+        let max_waiting = fields.whole("maxWaiting");
+        let warn_threshold = fields.whole("warnThreshold").unwrap_or(500);
+        fields.finish();
+        if !problems.0.is_empty() {
+            return Err(ConfigError { problems: problems.0 });
+        }
+        let defaults = Rc::new(defaults);
+        Ok(Self { concurrency, defaults, scopes, seed, max_waiting, warn_threshold })
+    }
+
+    /// What the scope called `name` was told.
+    pub fn scope(&self, name: &str) -> &Rc<ScopeConfig> {
+        self.scopes.get(name).unwrap_or(&self.defaults)
+    }
+}
+
+impl ScopeConfig {
+    /// This configuration with a few settings changed, as `scope(name).configure(partial)` does it.
+    pub fn changed(&self, partial: Value) -> Result<Self, ConfigError> {
+        let mut problems = Problems::default();
+        let config = self.with(partial, String::new(), &mut problems);
+        if problems.0.is_empty() { Ok(config) } else { Err(ConfigError { problems: problems.0 }) }
+    }
+
+    /// The delay as a span.
+    pub fn delay_span(&self) -> Span {
+        Span::from_millis(self.delay)
+    }
+
+    /// What the `AutoThrottle` policy wants to know, in Scrapy's seconds.
+    pub fn autothrottle_policy(&self) -> Option<autothrottle::Config> {
+        let AutoThrottle { start_delay, max_delay, target_concurrency } = self.autothrottle?;
+        Some(autothrottle::Config {
+            start: start_delay / 1000.0,
+            min: self.delay / 1000.0,
+            max: max_delay / 1000.0,
+            target_concurrency,
+        })
+    }
+
+    fn with(&self, value: Value, path: String, problems: &mut Problems) -> Self {
+        let mut config = self.clone();
+        let mut fields = Fields::of(value, path, Section::Scope, problems);
+        config.concurrency = fields.whole("concurrency").unwrap_or(self.concurrency);
+        config.delay = fields.number("delay").unwrap_or(self.delay);
+        config.slot_delay = fields.number("slotDelay").map_or(self.slot_delay, Span::from_millis);
+        config.jitter = fields.jitter("jitter").unwrap_or(self.jitter);
+        read_autothrottle(&mut fields, &mut config);
+        config.window = fields.number("window").map_or(self.window, Span::from_millis);
+        config.strict = fields.flag("strict").unwrap_or(self.strict);
+        if let Some((value, path)) = fields.object("quota") {
+            config.quota = read_quotas(value, &path, fields.problems());
+        }
+        fields.finish();
+        config.quotas = config
+            .quota
+            .iter()
+            .map(|quota| quota::Config {
+                limit: quota.limit,
+                window: quota.window.unwrap_or(config.window),
+                strict: quota.strict.unwrap_or(config.strict),
+            })
+            .collect();
+        config
+    }
+}
+
+fn read_quotas(value: Value, path: &str, problems: &mut Problems) -> Vec<Quota> {
+    match value {
+        Value::List(items) => {
+            let one = |(index, item)| read_quota(item, &format!("{path}[{index}]"), problems);
+            items.into_iter().enumerate().filter_map(one).collect()
+        }
+        one => read_quota(one, path, problems).into_iter().collect(),
+    }
+}
+
+fn read_quota(value: Value, path: &str, problems: &mut Problems) -> Option<Quota> {
+    let limit_row = table::row(Section::Quota, "limit").expect("the table has it");
+    match value {
+        Value::Number(units) if limit_row.kind.holds(units) => {
+            Some(Quota { limit: Cost::from_units(units)?, window: None, strict: None })
+        }
+        Value::Map(_) => {
+            let mut fields = Fields::of(value, path.into(), Section::Quota, problems);
+            if !fields.has("limit") {
+                let path = fields.path_of("limit");
+                fields.problems().add(&path, limit_row.kind.wants(), "nothing");
+            }
+            let limit = fields.number("limit");
+            let window = fields.number("window").map(Span::from_millis);
+            let strict = fields.flag("strict");
+            fields.finish();
+            Some(Quota { limit: Cost::from_units(limit?)?, window, strict })
+        }
+        other => {
+            problems.add(path, table::Kind::Quota.wants(), other.describe());
+            None
+        }
+    }
+}
+
+fn read_autothrottle(fields: &mut Fields, config: &mut ScopeConfig) {
+    let Some((value, path)) = fields.object("autothrottle") else { return };
+    config.autothrottle = match value {
+        Value::Bool(false) => None,
+        Value::Bool(true) => Some(config.autothrottle.unwrap_or_default()),
+        Value::Map(_) => {
+            let old = config.autothrottle.unwrap_or_default();
+            let mut fields = Fields::of(value, path, Section::AutoThrottle, fields.problems());
+            let new = AutoThrottle {
+                start_delay: fields.number("startDelay").unwrap_or(old.start_delay),
+                max_delay: fields.number("maxDelay").unwrap_or(old.max_delay),
+                target_concurrency: fields.number("targetConcurrency").unwrap_or(old.target_concurrency),
+            };
+            fields.finish();
+            Some(new)
+        }
+        other => {
+            let wants = table::Kind::FlagOr(Section::AutoThrottle).wants();
+            fields.problems().add(&path, wants, other.describe());
+            None
+        }
+    };
+}
+
+fn read_seed(fields: &mut Fields) -> Option<u64> {
+    let (value, row) = fields.take("seed")?;
+    match value {
+        Value::Number(seed) if seed.trunc() == seed && (0.0..9_007_199_254_740_992.0).contains(&seed) => {
+            Some(seed as u64)
+        }
+        other => {
+            let path = fields.path_of("seed");
+            fields.problems().add(&path, row.kind.wants(), other.describe());
+            None
+        }
+    }
+}

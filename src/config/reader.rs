@@ -1,0 +1,186 @@
+//! Takes the fields out of an object one by one, checks each against its row of the table, and collects every
+//! problem with its path. It never stops at the first one.
+
+use super::{
+    table::{self, Kind, Row, Section},
+    value::{Value, number_text},
+};
+use crate::{error::Problem, policy::jitter, time::LONGEST_MS};
+
+/// Where problems are gathered.
+#[derive(Default)]
+pub struct Problems(pub Vec<Problem>);
+
+impl Problems {
+    /// Notes that `path` was given something else than was wanted.
+    pub fn add(&mut self, path: &str, want: impl Into<String>, got: impl Into<String>) {
+        self.0.push(Problem { path: path.into(), want: want.into(), got: got.into() });
+    }
+}
+
+/// The fields of one object that nobody has taken yet.
+pub struct Fields<'a> {
+    path: String,
+    section: Section,
+    left: Vec<(String, Value)>,
+    problems: &'a mut Problems,
+}
+
+impl<'a> Fields<'a> {
+    /// The fields of `value`, which should be an object with the keys of `section`.
+    pub fn of(value: Value, path: String, section: Section, problems: &'a mut Problems) -> Self {
+        let left = match value {
+            Value::Map(entries) => entries,
+            Value::Nothing => Vec::new(),
+            other => {
+                problems.add(&path, "an object", other.describe());
+                Vec::new()
+            }
+        };
+        Self { path, section, left, problems }
+    }
+
+    /// Takes `key`; `None` if it isn't there.
+    pub fn take(&mut self, key: &str) -> Option<(Value, &'static Row)> {
+        let row = table::row(self.section, key).expect("the reader asks for rows of the table only");
+        let at = self.left.iter().position(|(name, _)| name == key)?;
+        let (_, value) = self.left.remove(at);
+        (value != Value::Nothing).then_some((value, row))
+    }
+
+    /// Whether `key` is there.
+    pub fn has(&self, key: &str) -> bool {
+        self.left.iter().any(|(name, value)| name == key && *value != Value::Nothing)
+    }
+
+    /// Takes a number, a whole number or milliseconds, whichever the row says.
+    pub fn number(&mut self, key: &str) -> Option<f64> {
+        let (value, row) = self.take(key)?;
+        match value {
+            Value::Number(number) if row.kind.holds(number) => Some(number),
+            other => self.refuse(key, row, &other),
+        }
+    }
+
+    /// Takes a whole number.
+    pub fn whole(&mut self, key: &str) -> Option<u32> {
+        self.number(key).map(|number| number as u32)
+    }
+
+    /// Takes a flag.
+    pub fn flag(&mut self, key: &str) -> Option<bool> {
+        let (value, row) = self.take(key)?;
+        match value {
+            Value::Bool(flag) => Some(flag),
+            other => self.refuse(key, row, &other),
+        }
+    }
+
+    /// Takes a jitter: a flag, a number, or two.
+    pub fn jitter(&mut self, key: &str) -> Option<jitter::Config> {
+        let (value, row) = self.take(key)?;
+        match &value {
+            Value::Bool(true) => return Some(jitter::Config::around(0.5)),
+            Value::Bool(false) => return Some(jitter::Config::NONE),
+            Value::Number(spread) if (0.0..=1.0).contains(spread) => {
+                return Some(jitter::Config::around(*spread));
+            }
+            Value::List(items) => {
+                if let [Value::Number(low), Value::Number(high)] = items[..]
+                    && (-1.0..=10.0).contains(&low)
+                    && (low..=10.0).contains(&high)
+                {
+                    return Some(jitter::Config { low, high });
+                }
+            }
+            _ => {}
+        }
+        self.refuse(key, row, &value)
+    }
+
+    /// Takes an object of its own section, with its path.
+    pub fn object(&mut self, key: &str) -> Option<(Value, String)> {
+        let (value, _) = self.take(key)?;
+        Some((value, self.path_of(key)))
+    }
+
+    /// Where problems of nested objects go.
+    pub fn problems(&mut self) -> &mut Problems {
+        self.problems
+    }
+
+    /// The full path of `key`.
+    pub fn path_of(&self, key: &str) -> String {
+        join(&self.path, key)
+    }
+
+    /// Whatever is left is unknown: each is a problem, with the nearest name that is known.
+    pub fn finish(self) {
+        for (key, value) in self.left {
+            let nearest = table::nearest(self.section, &key);
+            let want = match nearest {
+                Some(name) => format!("a known setting (did you mean {name}?)"),
+                None => "a known setting".into(),
+            };
+            self.problems.add(&join(&self.path, &key), want, value.describe());
+        }
+    }
+
+    fn refuse<T>(&mut self, key: &str, row: &Row, value: &Value) -> Option<T> {
+        let path = self.path_of(key);
+        self.problems.add(&path, row.kind.wants(), value.describe());
+        None
+    }
+}
+
+/// `scopes."api.example".delay`: a name that would not stand as it is in JavaScript is quoted.
+pub fn join(path: &str, key: &str) -> String {
+    let plain = key.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_' || c == '$')
+        && key.chars().all(|c| c.is_ascii_alphanumeric() || c == '_' || c == '$');
+    let key = if plain { key.to_string() } else { format!("{key:?}") };
+    if path.is_empty() { key } else { format!("{path}.{key}") }
+}
+
+impl Kind {
+    /// Whether a number is in the row's range.
+    pub fn holds(self, number: f64) -> bool {
+        match self {
+            Self::Number { above, max } => number > above && number <= max,
+            Self::Whole { min, max } => {
+                number.trunc() == number && number >= f64::from(min) && number <= f64::from(max)
+            }
+            Self::Millis { above_zero } => {
+                (if above_zero { number > 0.0 } else { number >= 0.0 }) && number <= LONGEST_MS
+            }
+            _ => false,
+        }
+    }
+
+    /// The row's range in words, as errors and the documentation say it.
+    pub fn wants(self) -> String {
+        match self {
+            Self::Number { above, max } => {
+                let above = number_text(above);
+                if max == f64::MAX {
+                    format!("a number above {above}")
+                } else {
+                    format!("a number above {above}, at most {}", number_text(max))
+                }
+            }
+            Self::Whole { min, max } => format!("a whole number from {min} to {max}"),
+            Self::Millis { above_zero: true } => "milliseconds above 0, at most a year".into(),
+            Self::Millis { above_zero: false } => "milliseconds from 0 to a year".into(),
+            Self::Flag => "true or false".into(),
+            Self::Jitter => {
+                "true, false, a number from 0 to 1, or [low, high] with -1 ≤ low ≤ high ≤ 10".into()
+            }
+            Self::Quota => {
+                "units above 0, at most 1000000000000; { limit, window, strict }; or a list of those".into()
+            }
+            Self::Seed => "a whole number from 0 to 9007199254740991".into(),
+            Self::FlagOr(_) => "true, false or an object".into(),
+            Self::Object(_) | Self::Named(_) => "an object".into(),
+            Self::Driver(what) => what.into(),
+        }
+    }
+}

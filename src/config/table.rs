@@ -1,0 +1,177 @@
+//! Every setting once: where it goes, its range, its default, Scrapy's name, what it means and why its
+//! default is what it is. The reader checks against these rows, unknown keys are compared with them, and
+//! `docs/settings.md` is written from them (a test fails when it is not up to date).
+
+/// One setting.
+#[derive(Debug)]
+pub struct Row {
+    /// The object it stands in.
+    pub section: Section,
+    /// Its key there.
+    pub key: &'static str,
+    /// Type and range.
+    pub kind: Kind,
+    /// The default as text.
+    pub default: &'static str,
+    /// Scrapy's or the draft's name; empty where there is none.
+    pub scrapy: &'static str,
+    /// What it means, and the reason for the default.
+    pub about: &'static str,
+}
+
+/// The objects that options are made of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Section {
+    /// The options themselves.
+    Root,
+    /// `defaults` and each of `scopes`.
+    Scope,
+    /// An object in `quota`.
+    Quota,
+    /// `autothrottle`.
+    AutoThrottle,
+}
+
+/// Type and range of a setting.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Kind {
+    /// A finite number above `above`, at most `max`.
+    Number {
+        /// Not itself allowed.
+        above: f64,
+        /// The largest; `f64::MAX` for no bound.
+        max: f64,
+    },
+    /// A whole number.
+    Whole {
+        /// The smallest.
+        min: u32,
+        /// The largest.
+        max: u32,
+    },
+    /// Milliseconds, at most a year.
+    Millis {
+        /// Whether 0 makes no sense.
+        above_zero: bool,
+    },
+    /// True or false.
+    Flag,
+    /// A flag, a number or a pair of numbers.
+    Jitter,
+    /// A number, an object of the section `Quota`, or a list of those.
+    Quota,
+    /// A whole number that a double carries exactly.
+    Seed,
+    /// An object.
+    Object(Section),
+    /// An object whose keys are the user's own names.
+    Named(Section),
+    /// True, false, or an object.
+    FlagOr(Section),
+    /// Read by the TypeScript layer and never seen by the engine.
+    Driver(&'static str),
+}
+
+const ONE_TO_A_MILLION: Kind = Kind::Whole { min: 1, max: 1_000_000 };
+const MILLIS: Kind = Kind::Millis { above_zero: false };
+
+macro_rules! rows {
+    ($($section:ident $key:literal $kind:expr, $default:literal, $scrapy:literal, $about:literal;)*) => {
+        &[$(Row {
+            section: Section::$section, key: $key, kind: $kind, default: $default, scrapy: $scrapy, about: $about,
+        }),*]
+    };
+}
+
+/// The table.
+pub const ROWS: &[Row] = rows! {
+    Root "concurrency" ONE_TO_A_MILLION, "16", "CONCURRENT_REQUESTS",
+        "Requests in flight, all scopes together. Sixteen keep a crawl of many hosts busy and one laptop calm.";
+    Root "defaults" Kind::Object(Section::Scope), "{}", "",
+        "Settings of every scope that is not named in `scopes`, and of what those leave out.";
+    Root "scopes" Kind::Named(Section::Scope), "{}", "THROTTLING_SCOPES, DOWNLOAD_SLOTS",
+        "Settings of single scopes, by name. A scope's name is by default the host of the URL.";
+    Root "autothrottle" Kind::FlagOr(Section::AutoThrottle), "false", "AUTOTHROTTLE_ENABLED",
+        "The same as `defaults.autothrottle`, which wins where both are given.";
+    Root "seed" Kind::Seed, "drawn from the system on first use", "",
+        "Makes jitter repeat exactly.";
+    Root "maxWaiting" Kind::Whole { min: 1, max: 100_000_000 }, "none", "",
+        "Beyond so many waiting requests a new one is refused at once with a QueueFullError.";
+    Root "warnThreshold" Kind::Whole { min: 1, max: 100_000_000 }, "500", "DELAYED_REQUESTS_WARN_THRESHOLD",
+        "So many waiting requests cause one warning: each keeps its promise and its context in memory.";
+    Root "clock" Kind::Driver("an object with now, wallNow, setTimeout and clearTimeout"), "the system's", "",
+        "Where time and timers come from. `FakeClock` of autothrottle/testing stands in for it in tests.";
+    Root "fetch" Kind::Driver("a function"), "globalThis.fetch", "",
+        "What `throttle.fetch` sends with.";
+    Root "unref" Kind::Driver("true or false"), "false", "",
+        "Whether the one timer lets a Node, Deno or Bun process end while requests wait.";
+
+    Scope "concurrency" ONE_TO_A_MILLION, "1", "CONCURRENT_REQUESTS_PER_DOMAIN",
+        "Slots: requests in flight in this scope. One is what a visitor with a browser tab does.";
+    Scope "delay" MILLIS, "1000", "DOWNLOAD_DELAY",
+        "Milliseconds between two sends of the scope, from send to send. A second is polite everywhere.";
+    Scope "slotDelay" MILLIS, "1000", "DOWNLOAD_DELAY_PER_SLOT",
+        "Milliseconds between two sends of one slot, from send to send.";
+    Scope "jitter" Kind::Jitter, "true", "RANDOMIZE_DOWNLOAD_DELAY, DOWNLOAD_DELAY_JITTER",
+        "Spread of the delay, drawn once per send: 0.2 is ±20 %, [-0.1, 0.3] is from -10 % to +30 %, true is ±50 %.";
+    Scope "autothrottle" Kind::FlagOr(Section::AutoThrottle), "false", "AUTOTHROTTLE_ENABLED",
+        "Let the delay follow the latency: Scrapy's AutoThrottle. The scope's `delay` is the least delay then.";
+
+    Scope "quota" Kind::Quota, "none", "quota",
+        "Units that the scope may consume per window: a number, { limit, window, strict }, or a list of those.";
+    Scope "window" Kind::Millis { above_zero: true }, "60000", "THROTTLING_WINDOW, window",
+        "The window of a quota that names none, in milliseconds. It starts with the scope's first request.";
+    Scope "strict" Kind::Flag, "false", "",
+        "Let the window of a quota that does not say roll: never more than the quota in any window-long span.";
+
+    Quota "limit" Kind::Number { above: 0.0, max: 1e12 }, "required", "quota",
+        "Units per window.";
+    Quota "window" Kind::Millis { above_zero: true }, "the scope's `window`", "window",
+        "The window in milliseconds.";
+    Quota "strict" Kind::Flag, "the scope's `strict`", "",
+        "Whether the window rolls.";
+
+    AutoThrottle "startDelay" MILLIS, "5000", "AUTOTHROTTLE_START_DELAY",
+        "Milliseconds of delay before anything is known, and never less than the scope's `delay`.";
+    AutoThrottle "maxDelay" MILLIS, "60000", "AUTOTHROTTLE_MAX_DELAY",
+        "The greatest delay in milliseconds. It wins where the scope's `delay` is larger, as in Scrapy.";
+    AutoThrottle "targetConcurrency" Kind::Number { above: 0.0, max: f64::MAX }, "1", "AUTOTHROTTLE_TARGET_CONCURRENCY",
+        "How many requests the server should have in its hands on average; fractions welcome.";
+};
+
+/// The row of `key` in `section`.
+pub fn row(section: Section, key: &str) -> Option<&'static Row> {
+    ROWS.iter().find(|row| row.section == section && row.key == key)
+}
+
+/// The known key of `section` that is nearest to `key`, if one is near enough to be meant.
+pub fn nearest(section: Section, key: &str) -> Option<&'static str> {
+    if key.len() > 64 {
+        return None;
+    }
+    ROWS.iter()
+        .filter(|row| row.section == section)
+        .map(|row| (distance(key, row.key), row.key))
+        .min()
+        .filter(|&(edits, name)| edits * 3 <= name.len().max(3))
+        .map(|(_, name)| name)
+}
+
+/// Levenshtein's distance without regard to case or underscores: `DOWNLOAD_delay` and `downloadDelay` are one.
+fn distance(typed: &str, known: &str) -> usize {
+    let fold = |text: &str| -> Vec<char> {
+        text.chars().filter(|&c| c != '_' && c != '-').map(|c| c.to_ascii_lowercase()).collect()
+    };
+    let (typed, known) = (fold(typed), fold(known));
+    let mut row: Vec<usize> = (0..=known.len()).collect();
+    for (i, a) in typed.iter().enumerate() {
+        let mut diagonal = row[0];
+        row[0] = i + 1;
+        for (j, b) in known.iter().enumerate() {
+            let replaced = diagonal + usize::from(a != b);
+            diagonal = row[j + 1];
+            row[j + 1] = replaced.min(row[j] + 1).min(diagonal + 1);
+        }
+    }
+    row[known.len()]
+}

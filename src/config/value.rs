@@ -1,0 +1,137 @@
+//! Options as somebody typed them: a tree of plain values, whatever they are.
+//!
+//! The trap: a deserializer that stops at the first wrong value tells its user one problem at a time. This
+//! one never fails. What JavaScript has and settings never want (functions, symbols, cycles) becomes
+//! [`Value::Other`] with its description, and the reader reports it with its path.
+
+use core::fmt;
+
+use serde::de::{Deserialize, DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
+
+/// Options nest three levels deep; whatever is deeper is a mistake or a cycle.
+const DEEPEST: u8 = 8;
+
+/// One value as it was typed.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Value {
+    /// `undefined` or `null`: as if the key were not there.
+    Nothing,
+    /// A flag.
+    Bool(bool),
+    /// Any number, also NaN and the infinities.
+    Number(f64),
+    /// A string.
+    Text(String),
+    /// An array.
+    List(Vec<Value>),
+    /// An object, in its own order.
+    Map(Vec<(String, Value)>),
+    /// Something that no setting wants, described.
+    Other(String),
+}
+
+impl Value {
+    /// The value as an error message shows it, shortened.
+    pub fn describe(&self) -> String {
+        match self {
+            Self::Nothing => "nothing".into(),
+            Self::Bool(flag) => flag.to_string(),
+            Self::Number(number) => number_text(*number),
+            Self::Text(text) => {
+                let mut short: String = text.chars().take(40).collect();
+                if short.len() < text.len() {
+                    short.push('…');
+                }
+                format!("{short:?}")
+            }
+            Self::List(items) => format!("a list of {}", items.len()),
+            Self::Map(_) => "an object".into(),
+            Self::Other(what) => what.clone(),
+        }
+    }
+}
+
+/// A number in JavaScript's words.
+pub fn number_text(number: f64) -> String {
+    if number == f64::INFINITY {
+        "Infinity".into()
+    } else if number == f64::NEG_INFINITY {
+        "-Infinity".into()
+    } else {
+        number.to_string()
+    }
+}
+
+impl<'de> Deserialize<'de> for Value {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Seed(0).deserialize(deserializer)
+    }
+}
+
+#[derive(Clone, Copy)]
+struct Seed(u8);
+
+impl<'de> DeserializeSeed<'de> for Seed {
+    type Value = Value;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Value, D::Error> {
+        if self.0 > DEEPEST {
+            return Ok(Value::Other("something nested too deep".into()));
+        }
+        Ok(deserializer
+            .deserialize_any(self)
+            .unwrap_or_else(|_| Value::Other("something that is no plain value".into())))
+    }
+}
+
+impl<'de> Visitor<'de> for Seed {
+    type Value = Value;
+
+    fn expecting(&self, formatter: &mut fmt::Formatter) -> fmt::Result {
+        formatter.write_str("a plain value")
+    }
+
+    fn visit_unit<E>(self) -> Result<Value, E> {
+        Ok(Value::Nothing)
+    }
+
+    fn visit_none<E>(self) -> Result<Value, E> {
+        Ok(Value::Nothing)
+    }
+
+    fn visit_bool<E>(self, flag: bool) -> Result<Value, E> {
+        Ok(Value::Bool(flag))
+    }
+
+    fn visit_i64<E>(self, number: i64) -> Result<Value, E> {
+        Ok(Value::Number(number as f64))
+    }
+
+    fn visit_u64<E>(self, number: u64) -> Result<Value, E> {
+        Ok(Value::Number(number as f64))
+    }
+
+    fn visit_f64<E>(self, number: f64) -> Result<Value, E> {
+        Ok(Value::Number(number))
+    }
+
+    fn visit_str<E>(self, text: &str) -> Result<Value, E> {
+        Ok(Value::Text(text.into()))
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Value, A::Error> {
+        let mut items = Vec::new();
+        while let Some(item) = list.next_element_seed(Seed(self.0 + 1))? {
+            items.push(item);
+        }
+        Ok(Value::List(items))
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Value, A::Error> {
+        let mut entries = Vec::new();
+        while let Some(key) = map.next_key::<String>()? {
+            entries.push((key, map.next_value_seed(Seed(self.0 + 1))?));
+        }
+        Ok(Value::Map(entries))
+    }
+}

@@ -1,0 +1,114 @@
+//! The engine's three answers, and the verdicts of scopes that they are made of.
+
+use crate::{
+    queue::{Ticket, halves},
+    time::Instant,
+};
+
+/// What the driver should do now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Decision {
+    /// Send this request now. Ask again: there may be more.
+    Send(Ticket),
+    /// Nothing to send before `until`, which is strictly in the future. A hint: asking earlier does no harm.
+    Wait {
+        /// When it is worth asking again.
+        until: Instant,
+        /// Who makes us wait, and why.
+        because: Cause,
+    },
+    /// Nothing will change by itself: nothing waits, or all that waits needs an answer, a `resume`, a setting.
+    Idle {
+        /// Who makes the waiting requests wait; `None` when nothing waits.
+        because: Option<Cause>,
+    },
+}
+
+/// Who makes a request wait, and why.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Cause {
+    /// The scope's handle; `None` for limits of the whole throttle and of the request itself.
+    pub scope: Option<ScopeId>,
+    /// Why.
+    pub reason: Reason,
+}
+
+/// Handle of a scope. It stays the same for as long as the engine knows the scope.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct ScopeId {
+    pub(crate) index: u32,
+    pub(crate) generation: u32,
+}
+
+impl ScopeId {
+    /// The handle as a whole number below 2⁵³, for borders that carry doubles.
+    pub fn to_number(self) -> f64 {
+        (u64::from(self.generation) << 32 | u64::from(self.index)) as f64
+    }
+
+    /// The handle behind a number; `None` for what never was one.
+    pub fn from_number(number: f64) -> Option<Self> {
+        let (generation, index) = halves(number)?;
+        Some(Self { index, generation })
+    }
+}
+
+/// Why a request waits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Reason {
+    /// The scope or the throttle is paused.
+    Paused,
+    /// All places of the whole throttle are taken.
+    Global,
+    /// All slots of the scope are taken.
+    Concurrency,
+    /// The scope's delay since its last send.
+    Delay,
+    /// The delay of the slot that is next.
+    SlotDelay,
+    /// A hold: `scope.hold`.
+    Hold,
+    /// Not enough of a quota is left.
+    Quota,
+    /// The request's own delay.
+    RequestDelay,
+}
+
+impl Reason {
+    /// Every reason, in the order of their numbers at the border.
+    pub const ALL: [Self; 8] = [
+        Self::Paused,
+        Self::Global,
+        Self::Concurrency,
+        Self::Delay,
+        Self::SlotDelay,
+        Self::Hold,
+        Self::Quota,
+        Self::RequestDelay,
+    ];
+
+    /// The word that users see.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Paused => "paused",
+            Self::Global => "global",
+            Self::Concurrency => "concurrency",
+            Self::Delay => "delay",
+            Self::SlotDelay => "slot-delay",
+            Self::Hold => "hold",
+            Self::Quota => "quota",
+            Self::RequestDelay => "request-delay",
+        }
+    }
+}
+
+/// One scope's answer to one request. The larger one is the stricter one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Verdict {
+    /// Now.
+    Go,
+    /// Not before this instant, which is in the future.
+    NotBefore(Instant, Reason),
+    /// Not before something happens.
+    Blocked(Reason),
+}

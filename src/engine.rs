@@ -1,0 +1,607 @@
+//! The only place where state changes: `submit`, `poll`, `settle`, `cancel`, and what changes a scope.
+//!
+//! Nothing here scans what waits. A lane is in one place (`queue.rs`): *ready*, or in line at the scope that
+//! blocked it. A scope with a line has at most one entry in the heap of times, for when the first in its line
+//! could go; when it opens, that one becomes its *champion* and is asked. If the champion is sent or blocked
+//! elsewhere, the scope is looked at again ([`Engine::refresh`]). So a decision costs a few heap operations,
+//! whatever waits.
+//!
+//! The limit of the whole throttle is no scope but a gate in front of everything: while it is shut nothing is
+//! asked and nothing moves.
+
+use crate::{
+    config::{Config, value::Value},
+    decision::{Cause, Decision, Reason, ScopeId, Verdict},
+    error::{ConfigError, SubmitError},
+    feedback::Feedback,
+    heap::Heap,
+    policy::quota::Cost,
+    queue::{Costs, NONE, Need, Place, Queue, Rank, Stage, Ticket, priority_key},
+    rng::Rng,
+    scope::registry::Registry,
+    stats::{ScopeStats, Stats},
+    time::{Instant, Span},
+};
+
+/// A request as the engine sees it: no URL, no body, only what decides when it may leave.
+#[derive(Clone, Copy, Debug)]
+pub struct Request<'a> {
+    /// The scopes that must all agree; at least one. Order and repetitions do not matter.
+    pub scopes: &'a [ScopeId],
+    /// Expected cost in each scope, beside `scopes`; the last one holds for all further scopes, none means 1.
+    pub costs: &'a [f64],
+    /// Higher first. Any finite number.
+    pub priority: f64,
+    /// The request's own delay in milliseconds: not sent before so long after now.
+    pub delay_ms: f64,
+}
+
+impl<'a> Request<'a> {
+    /// A request of cost 1 and priority 0.
+    pub const fn new(scopes: &'a [ScopeId]) -> Self {
+        Self { scopes, costs: &[], priority: 0.0, delay_ms: 0.0 }
+    }
+}
+
+/// When a request could be sent as things stand, and why not now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Peek {
+    /// The instant; `None` if it depends on something that has no time (an answer, a `resume`).
+    pub at: Option<Instant>,
+    /// The strictest obstacle now; `None` if it could be sent now.
+    pub because: Option<Cause>,
+}
+
+/// Decides when requests may be sent. See the crate's documentation for the loop.
+#[derive(Clone, Debug)]
+pub struct Engine {
+    config: Config,
+    registry: Registry,
+    queue: Queue,
+    ready: Heap<Rank>,
+    timers: Heap<Instant>,
+    parked: Heap<Instant>,
+    rng: Rng,
+    now: Instant,
+    in_flight: u32,
+    paused: bool,
+    /// Who blocked the last lane that was asked in vain.
+    last_block: Option<Cause>,
+    totals: Totals,
+}
+
+/// Counts since the beginning.
+#[derive(Clone, Copy, Debug, Default)]
+struct Totals {
+    sent: u64,
+    settled: u64,
+    cancelled: u64,
+}
+
+impl Engine {
+    /// An engine for these options.
+    pub fn new(config: Config) -> Self {
+        Self {
+            registry: Registry::default(),
+            queue: Queue::default(),
+            ready: Heap::default(),
+            timers: Heap::default(),
+            parked: Heap::default(),
+            rng: Rng::new(config.seed.unwrap_or(0)),
+            now: Instant::default(),
+            in_flight: 0,
+            paused: false,
+            last_block: None,
+            totals: Totals::default(),
+            config,
+        }
+    }
+
+    /// Gives the seed that the options did not name. Only the first draw after it is affected.
+    pub fn seed(&mut self, seed: u64) {
+        self.rng = Rng::new(seed);
+    }
+
+    /// The latest instant that the engine was told.
+    pub fn now(&self) -> Instant {
+        self.now
+    }
+
+    /// What the engine was told.
+    pub fn config(&self) -> &Config {
+        &self.config
+    }
+
+    /// The handle of a scope, which is made on first use.
+    pub fn scope(&mut self, name: &str) -> ScopeId {
+        self.registry.intern(name, &self.config)
+    }
+
+    /// The name behind a handle.
+    pub fn name(&self, scope: ScopeId) -> Option<&str> {
+        self.registry.knows(scope).then(|| &*self.registry[scope.index].name)
+    }
+
+    /// Takes a request in. It waits, also if it could leave at once: `poll` says when.
+    pub fn submit(&mut self, now: Instant, request: Request) -> Result<Ticket, SubmitError> {
+        self.advance(now);
+        let delay_ok = request.delay_ms >= 0.0 && request.delay_ms <= crate::time::LONGEST_MS;
+        if !delay_ok || !request.priority.is_finite() {
+            return Err(SubmitError::NotANumber);
+        }
+        if request.scopes.is_empty() || !request.scopes.iter().all(|&id| self.registry.knows(id)) {
+            return Err(SubmitError::UnknownScope);
+        }
+        if self.config.max_waiting.is_some_and(|most| self.waiting() >= most) {
+            return Err(SubmitError::QueueFull);
+        }
+        let (scopes, costs) = self.scopes_and_costs(&request)?;
+        let mut share = 0;
+        for (position, &scope) in scopes.as_ref().iter().enumerate() {
+            let scope = &self.registry[scope].scope;
+            let cost = costs.of(position);
+            if !scope.can_afford(cost) {
+                return Err(SubmitError::CostExceedsQuota);
+            }
+            share = share.max(scope.share(cost));
+        }
+        let lane = self.queue.lane(scopes.as_ref(), &mut self.registry[scopes.as_ref()[0]].line);
+        let need = Need { priority: priority_key(request.priority), share: !share, costs };
+        let ticket = self.queue.admit(lane, need);
+        for &scope in scopes.as_ref() {
+            self.registry[scope].line.waiting += 1;
+        }
+        if request.delay_ms > 0.0 {
+            self.park(ticket.index, self.now + Span::from_millis(request.delay_ms));
+        } else {
+            self.join(ticket.index);
+        }
+        Ok(ticket)
+    }
+
+    /// What to do now. Ask again after every [`Decision::Send`].
+    pub fn poll(&mut self, now: Instant) -> Decision {
+        self.advance(now);
+        while let Some((at, index)) = self.parked.first()
+            && at <= self.now
+        {
+            self.unpark(index);
+            self.join(index);
+        }
+        if let Some(reason) = self.shut() {
+            let because = (self.waiting() > 0).then_some(Cause { scope: None, reason });
+            return Decision::Idle { because };
+        }
+        while let Some((at, scope)) = self.timers.first()
+            && at <= self.now
+        {
+            self.refresh(scope);
+        }
+        while let Some((_, lane)) = self.ready.first() {
+            match self.ask(lane) {
+                (Verdict::Go, _) => return Decision::Send(self.send(lane)),
+                (verdict, scope) => self.block(lane, scope, verdict),
+            }
+        }
+        self.rest()
+    }
+
+    /// The request that was sent ended. An unknown ticket, or one that was not sent, is ignored.
+    pub fn settle(&mut self, now: Instant, ticket: Ticket, feedback: &Feedback) {
+        self.advance(now);
+        if let Some(sent) = self.sent_at(ticket) {
+            self.totals.settled += 1;
+            self.end(ticket.index, |scope, now, cost| scope.on_settle(now, sent, cost, feedback));
+        }
+    }
+
+    /// The caller gave up: a waiting request leaves the line; one that was allowed to leave but never did
+    /// gives its slot and its cost back. An unknown ticket is ignored.
+    pub fn cancel(&mut self, now: Instant, ticket: Ticket) {
+        self.advance(now);
+        let Some(entry) = self.queue.get(ticket) else { return };
+        self.totals.cancelled += 1;
+        let lane = self.queue.class(entry.class).lane;
+        match entry.stage {
+            Stage::InFlight { sent } => {
+                self.end(ticket.index, |scope, now, cost| scope.on_cancel(now, sent, cost));
+                return;
+            }
+            Stage::Parked { .. } => self.unpark(ticket.index),
+            Stage::Waiting { .. } | Stage::Early => {
+                let from = self.lift(lane);
+                self.queue.leave(ticket.index);
+                self.put_back(lane, from);
+            }
+        }
+        for position in 0..self.queue.lane_at(lane).scopes.len() {
+            let scope = self.queue.lane_at(lane).scopes[position];
+            self.registry[scope].line.waiting -= 1;
+        }
+        self.forget(ticket.index);
+    }
+
+    /// When a request of these scopes and costs could be sent as things stand. Changes nothing.
+    pub fn peek(&self, now: Instant, request: Request) -> Result<Peek, SubmitError> {
+        let now = now.max(self.now);
+        if request.scopes.is_empty() || !request.scopes.iter().all(|&id| self.registry.knows(id)) {
+            return Err(SubmitError::UnknownScope);
+        }
+        let (scopes, costs) = self.scopes_and_costs(&request)?;
+        let mut strictest = self.shut().map_or(Verdict::Go, Verdict::Blocked);
+        let mut who = None;
+        for (position, &index) in scopes.as_ref().iter().enumerate() {
+            let verdict = self.registry[index].scope.verdict(now, costs.of(position));
+            if verdict > strictest {
+                strictest = verdict;
+                who = Some(self.registry.id(index));
+            }
+        }
+        Ok(match strictest {
+            Verdict::Go => Peek { at: Some(now), because: None },
+            Verdict::NotBefore(at, reason) => {
+                Peek { at: Some(at), because: Some(Cause { scope: who, reason }) }
+            }
+            Verdict::Blocked(reason) => Peek { at: None, because: Some(Cause { scope: who, reason }) },
+        })
+    }
+
+    /// Changes settings of one scope. Waiting requests feel it at once, in both directions.
+    pub fn configure(&mut self, now: Instant, scope: ScopeId, partial: Value) -> Result<(), ConfigError> {
+        let changed = match self.known(scope) {
+            Some(index) => self.registry[index].scope.config.changed(partial)?,
+            None => return Ok(()),
+        };
+        self.change(now, scope, |scope, _| scope.configure(changed.into()));
+        Ok(())
+    }
+
+    /// Sends nothing of this scope for `span`. A hold that is longer already stays.
+    pub fn hold(&mut self, now: Instant, scope: ScopeId, span: Span) {
+        self.change(now, scope, |scope, now| scope.hold(now + span));
+    }
+
+    /// Sends nothing of this scope until [`Engine::resume`].
+    pub fn pause(&mut self, now: Instant, scope: ScopeId) {
+        self.change(now, scope, |scope, _| scope.paused = true);
+    }
+
+    /// Ends a pause of this scope.
+    pub fn resume(&mut self, now: Instant, scope: ScopeId) {
+        self.change(now, scope, |scope, _| scope.paused = false);
+    }
+
+    /// Forgets what this scope learned and lifts its hold. Its settings and what is in flight stay.
+    pub fn reset(&mut self, now: Instant, scope: ScopeId) {
+        self.change(now, scope, |scope, _| scope.reset());
+    }
+
+    /// Pauses everything, or ends that pause.
+    pub fn pause_all(&mut self, paused: bool) {
+        self.paused = paused;
+    }
+
+    /// Requests submitted and not sent.
+    pub fn waiting(&self) -> u32 {
+        self.queue.waiting + self.parked.len()
+    }
+
+    /// Requests sent and not settled.
+    pub fn in_flight(&self) -> u32 {
+        self.in_flight
+    }
+
+    /// The state of one scope, for people.
+    pub fn scope_stats(&self, now: Instant, id: ScopeId) -> Option<ScopeStats> {
+        let now = now.max(self.now);
+        let index = self.known(id)?;
+        let entry = &self.registry[index];
+        let head = entry.line.lanes.iter().filter_map(Heap::first).min().map(|(_, lane)| lane);
+        let cost = head.map_or(Cost::ONE, |lane| self.queue.head_cost_at(lane, index));
+        let reason = match (entry.line.waiting, self.shut(), entry.scope.verdict(now, cost)) {
+            (0, ..) => None,
+            (_, Some(reason), _) => Some(reason),
+            (_, None, Verdict::Go) => None,
+            (_, None, Verdict::NotBefore(_, reason) | Verdict::Blocked(reason)) => Some(reason),
+        };
+        Some(ScopeStats::new(now, &entry.scope, entry.line.waiting, reason))
+    }
+
+    /// The state of everything, for people.
+    pub fn stats(&self, now: Instant) -> Stats {
+        let scopes = self.registry.iter().filter_map(|(name, id)| Some((name, self.scope_stats(now, id)?)));
+        Stats {
+            waiting: self.waiting(),
+            in_flight: self.in_flight,
+            sent: self.totals.sent,
+            settled: self.totals.settled,
+            cancelled: self.totals.cancelled,
+            paused: self.paused,
+            scopes: scopes.map(|(name, stats)| (name.to_string(), stats)).collect(),
+        }
+    }
+
+    /// A clock that goes back stands still.
+    fn advance(&mut self, now: Instant) {
+        self.now = self.now.max(now);
+    }
+
+    fn shut(&self) -> Option<Reason> {
+        if self.paused {
+            Some(Reason::Paused)
+        } else if self.in_flight >= self.config.concurrency {
+            Some(Reason::Global)
+        } else {
+            None
+        }
+    }
+
+    /// The answer when nothing can be sent: wait for the earliest time there is, or for an event.
+    fn rest(&self) -> Decision {
+        let timer = self.timers.first().map(|(at, index)| {
+            let entry = &self.registry[index];
+            let lanes = entry.line.lanes.iter().filter_map(Heap::first).map(|(_, lane)| lane);
+            let verdicts =
+                lanes.map(|lane| entry.scope.verdict(self.now, self.queue.head_cost_at(lane, index)));
+            let reason = match verdicts.min() {
+                Some(Verdict::NotBefore(_, reason) | Verdict::Blocked(reason)) => reason,
+                _ => Reason::Delay,
+            };
+            (at, Cause { scope: Some(self.registry.id(index)), reason })
+        });
+        let parked =
+            self.parked.first().map(|(at, _)| (at, Cause { scope: None, reason: Reason::RequestDelay }));
+        let earliest = match (timer, parked) {
+            (Some(timer), Some(parked)) => Some(if parked.0 < timer.0 { parked } else { timer }),
+            (timer, parked) => timer.or(parked),
+        };
+        match earliest {
+            Some((until, because)) => Decision::Wait { until, because },
+            None => Decision::Idle { because: self.last_block.filter(|_| self.waiting() > 0) },
+        }
+    }
+
+    /// Asks all scopes of a lane's head; the strictest verdict wins, and its scope.
+    fn ask(&self, lane: u32) -> (Verdict, u32) {
+        let rank = self.queue.rank(lane);
+        let mut strictest = (Verdict::Go, NONE);
+        for (position, &scope) in self.queue.lane_at(lane).scopes.iter().enumerate() {
+            let entry = &self.registry[scope];
+            let cost = self.queue.head_cost(lane, position);
+            let reserved = self.reserved(scope, rank, cost);
+            let verdict = entry.scope.gate(self.now).max(entry.scope.quota_verdict(self.now, reserved));
+            if verdict > strictest.0 {
+                strictest = (verdict, scope);
+            }
+        }
+        strictest
+    }
+
+    /// The cost that must fit before a lane of this rank may consume `cost`: no smaller than that of whoever
+    /// waits before it. Otherwise the cheap would keep the expensive waiting for ever.
+    fn reserved(&self, scope: u32, rank: Rank, cost: Cost) -> Cost {
+        match self.registry[scope].line.lanes[0].first() {
+            Some((before, lane)) if cost > Cost::ZERO && before < rank => {
+                cost.max(self.queue.head_cost_at(lane, scope))
+            }
+            _ => cost,
+        }
+    }
+
+    fn send(&mut self, lane: u32) -> Ticket {
+        let from = self.lift(lane);
+        for position in 0..self.queue.lane_at(lane).scopes.len() {
+            let cost = self.queue.head_cost(lane, position);
+            let entry = &mut self.registry[self.queue.lane_at(lane).scopes[position]];
+            entry.scope.on_send(self.now, cost, &mut self.rng);
+            entry.line.waiting -= 1;
+        }
+        let ticket = self.queue.send_head(lane, self.now);
+        self.in_flight += 1;
+        self.totals.sent += 1;
+        self.put_back(lane, from);
+        ticket
+    }
+
+    /// Ends what is in flight: `hear` tells each of its scopes.
+    fn end(&mut self, index: u32, hear: impl Fn(&mut crate::scope::Scope, Instant, Cost)) {
+        self.in_flight -= 1;
+        let class_index = self.queue.entry(index).class;
+        let lane = self.queue.class(class_index).lane;
+        for position in 0..self.queue.lane_at(lane).scopes.len() {
+            let scope = self.queue.lane_at(lane).scopes[position];
+            let cost = self.queue.class(class_index).need.costs.of(position);
+            hear(&mut self.registry[scope].scope, self.now, cost);
+            self.refresh(scope);
+        }
+        self.forget(index);
+    }
+
+    /// Puts an admitted request in line, and its lane where it can be asked.
+    fn join(&mut self, index: u32) {
+        let class = self.queue.entry(index).class;
+        let lane = self.queue.class(class).lane;
+        let before = (self.queue.lane_at(lane).head != NONE).then(|| self.queue.rank(lane));
+        self.queue.join(index);
+        if before != Some(self.queue.rank(lane)) {
+            let from = self.lift(lane);
+            self.put_back(lane, from);
+        }
+    }
+
+    /// Takes a lane out of wherever it is. Gives the scope whose champion it was, or in whose line it stood.
+    fn lift(&mut self, lane: u32) -> u32 {
+        let (place, position) = self.queue.unplace(lane);
+        let lanes = self.queue.lanes_mut();
+        match place {
+            Place::Nowhere => NONE,
+            Place::Ready { from } => {
+                self.ready.remove(position, &mut Queue::place_lane(lanes));
+                if from != NONE {
+                    self.registry[from].line.champion = None;
+                }
+                from
+            }
+            Place::At { scope, heap } => {
+                let heap = &mut self.registry[scope].line.lanes[heap as usize];
+                heap.remove(position, &mut Queue::place_lane(lanes));
+                heap.trim();
+                scope
+            }
+        }
+    }
+
+    /// Makes a lane ready to be asked if anybody waits in it, and looks again at the scope it came from.
+    fn put_back(&mut self, lane: u32, from: u32) {
+        if self.queue.lane_at(lane).head != NONE {
+            let rank = self.queue.rank(lane);
+            self.queue.lane_mut(lane).place = Place::Ready { from: NONE };
+            self.ready.push(rank, lane, &mut Queue::place_lane(self.queue.lanes_mut()));
+        }
+        if from != NONE {
+            self.refresh(from);
+        }
+    }
+
+    /// Puts a lane that was asked in vain in line at the scope that blocked it.
+    fn block(&mut self, lane: u32, scope: u32, verdict: Verdict) {
+        if let Verdict::NotBefore(_, reason) | Verdict::Blocked(reason) = verdict {
+            self.last_block = Some(Cause { scope: Some(self.registry.id(scope)), reason });
+        }
+        let from = self.lift(lane);
+        let rank = self.queue.rank(lane);
+        let heap = u8::from(self.queue.head_cost_at(lane, scope) == Cost::ZERO);
+        self.queue.lane_mut(lane).place = Place::At { scope, heap };
+        let line = &mut self.registry[scope].line;
+        line.lanes[heap as usize].push(rank, lane, &mut Queue::place_lane(self.queue.lanes_mut()));
+        self.refresh(scope);
+        if from != NONE && from != scope {
+            self.refresh(from);
+        }
+    }
+
+    /// Looks at a scope after anything about it changed: sends its champion if it is open for the first in its
+    /// line, else sets its time.
+    fn refresh(&mut self, scope: u32) {
+        let entry = &self.registry[scope];
+        let mut best: Option<(Verdict, Rank, u32)> = None;
+        if entry.line.champion.is_none() {
+            let gate = entry.scope.gate(self.now);
+            for (rank, lane) in entry.line.lanes.iter().filter_map(Heap::first) {
+                let cost = self.queue.head_cost_at(lane, scope);
+                let verdict = gate.max(entry.scope.quota_verdict(self.now, cost));
+                if best.is_none_or(|(other, other_rank, _)| (verdict, rank) < (other, other_rank)) {
+                    best = Some((verdict, rank, lane));
+                }
+            }
+        }
+        match best {
+            Some((Verdict::Go, rank, lane)) => {
+                self.set_timer(scope, None);
+                self.lift(lane);
+                self.registry[scope].line.champion = Some(lane);
+                self.queue.lane_mut(lane).place = Place::Ready { from: scope };
+                self.ready.push(rank, lane, &mut Queue::place_lane(self.queue.lanes_mut()));
+            }
+            Some((Verdict::NotBefore(at, _), ..)) => self.set_timer(scope, Some(at)),
+            Some((Verdict::Blocked(_), ..)) | None => self.set_timer(scope, None),
+        }
+    }
+
+    fn set_timer(&mut self, scope: u32, at: Option<Instant>) {
+        let old = self.registry[scope].line.timer;
+        if let (Some(position), Some(at)) = (old, at)
+            && self.timers.key(position) == at
+        {
+            return;
+        }
+        let registry = &mut self.registry;
+        if let Some(position) = old {
+            registry[scope].line.timer = None;
+            self.timers.remove(position, &mut |scope, position| registry[scope].line.timer = Some(position));
+        }
+        if let Some(at) = at {
+            self.timers.push(at, scope, &mut |scope, position| registry[scope].line.timer = Some(position));
+        }
+    }
+
+    fn park(&mut self, index: u32, until: Instant) {
+        let queue = &mut self.queue;
+        self.parked.push(until, index, &mut |index, position| {
+            queue.entry(index).stage = Stage::Parked { position };
+        });
+    }
+
+    fn unpark(&mut self, index: u32) {
+        let Stage::Parked { position } = self.queue.entry(index).stage else { return };
+        let queue = &mut self.queue;
+        self.parked.remove(position, &mut |index, position| {
+            queue.entry(index).stage = Stage::Parked { position };
+        });
+    }
+
+    fn forget(&mut self, index: u32) {
+        if let Some(scopes) = self.queue.forget(index)
+            && let [scope] = scopes[..]
+        {
+            self.registry[scope].line.solo = None;
+        }
+    }
+
+    fn change(&mut self, now: Instant, id: ScopeId, with: impl FnOnce(&mut crate::scope::Scope, Instant)) {
+        self.advance(now);
+        if let Some(index) = self.known(id) {
+            with(&mut self.registry[index].scope, self.now);
+            self.refresh(index);
+        }
+    }
+
+    fn known(&self, id: ScopeId) -> Option<u32> {
+        self.registry.knows(id).then_some(id.index)
+    }
+
+    fn sent_at(&self, ticket: Ticket) -> Option<Instant> {
+        match self.queue.get(ticket)?.stage {
+            Stage::InFlight { sent } => Some(sent),
+            _ => None,
+        }
+    }
+
+    /// Sorted scopes without repetitions, and what the request costs in each.
+    fn scopes_and_costs(&self, request: &Request) -> Result<(Scopes, Costs), SubmitError> {
+        let cost = |position: usize| match request.costs.get(position).or(request.costs.last()) {
+            None => Ok(Cost::ONE),
+            Some(&units) => Cost::from_units(units).ok_or(SubmitError::NotANumber),
+        };
+        if let [scope] = request.scopes {
+            return Ok((Scopes::One([scope.index]), Costs::Each(cost(0)?)));
+        }
+        let mut pairs = Vec::with_capacity(request.scopes.len());
+        for (position, scope) in request.scopes.iter().enumerate() {
+            pairs.push((scope.index, cost(position)?));
+        }
+        pairs.sort_unstable_by(|a, b| a.0.cmp(&b.0).then(b.1.cmp(&a.1)));
+        pairs.dedup_by_key(|pair| pair.0);
+        let costs = if pairs.iter().all(|pair| pair.1 == pairs[0].1) {
+            Costs::Each(pairs[0].1)
+        } else {
+            Costs::Many(pairs.iter().map(|pair| pair.1).collect())
+        };
+        Ok((Scopes::Many(pairs.iter().map(|pair| pair.0).collect()), costs))
+    }
+}
+
+/// A set of scopes; one is the usual case and needs no memory of its own.
+enum Scopes {
+    One([u32; 1]),
+    Many(Vec<u32>),
+}
+
+impl AsRef<[u32]> for Scopes {
+    fn as_ref(&self) -> &[u32] {
+        match self {
+            Self::One(one) => one,
+            Self::Many(many) => many,
+        }
+    }
+}

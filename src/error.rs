@@ -1,0 +1,67 @@
+//! What can be wrong, as types: *never* (a cost above the whole quota), *wrong* (options), *full*. That a
+//! request may not leave *yet* is no error but a decision.
+
+use core::fmt;
+
+/// One thing that is wrong with the options.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Problem {
+    /// Where: `scopes."api.example".backoff.factor`.
+    pub path: String,
+    /// What would have been right.
+    pub want: String,
+    /// What stood there.
+    pub got: String,
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let path = if self.path.is_empty() { "options" } else { &self.path };
+        write!(formatter, "{path}: want {}; got {}", self.want, self.got)
+    }
+}
+
+/// Everything that is wrong with the options, at least one thing.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ConfigError {
+    /// In the order of the settings table.
+    pub problems: Vec<Problem>,
+}
+
+impl fmt::Display for ConfigError {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (index, problem) in self.problems.iter().enumerate() {
+            let line_break = if index == 0 { "" } else { "\n" };
+            write!(formatter, "{line_break}{problem}")?;
+        }
+        Ok(())
+    }
+}
+
+impl core::error::Error for ConfigError {}
+
+/// Why a request was not taken in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SubmitError {
+    /// No scope at all, or a handle that this engine did not give or has since forgotten.
+    UnknownScope,
+    /// `maxWaiting` requests wait already.
+    QueueFull,
+    /// The cost is larger than the whole quota of a scope: it could never be sent.
+    CostExceedsQuota,
+    /// A cost, priority or delay that is not a finite number in its range.
+    NotANumber,
+}
+
+impl fmt::Display for SubmitError {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(match self {
+            Self::UnknownScope => "the request names no scope that the engine knows",
+            Self::QueueFull => "as many requests wait as maxWaiting allows",
+            Self::CostExceedsQuota => "the request costs more than the whole quota of a scope",
+            Self::NotANumber => "cost and delay must be finite and not below 0, priority finite",
+        })
+    }
+}
+
+impl core::error::Error for SubmitError {}

@@ -1,0 +1,76 @@
+//! **autothrottle** decides when the next HTTP request may be sent.
+//!
+//! The engine has no I/O, no clock, no threads, no hidden chance. Time comes in with every call, the seed at
+//! construction; out comes a [`Decision`]: send this ticket, wait until then because of that, or idle. It owns
+//! tickets (numbers), never URLs or callbacks. A *driver* (the TypeScript layer in `js/`, a test, a simulator)
+//! owns the clock, the timer and the network.
+//!
+//! # The loop
+//!
+//! > **Every mutation (`submit`, `settle`, `cancel`, `configure`, …, and the passing of time) is followed by
+//! > `poll` until it answers something else than `Send`.**
+//!
+//! ```
+//! use autothrottle::{Config, Decision, Engine, Feedback, Instant, Request, Value};
+//!
+//! let config = Config::parse(Value::Map(vec![]))?;              // the defaults: 1 slot, 1 s ± 50 %
+//! let mut engine = Engine::new(config);
+//! let scope = engine.scope("example.com");                      // a handle, made once
+//! let now = Instant::from_micros(0);
+//! let first = engine.submit(now, Request::new(&[scope])).unwrap();
+//! let second = engine.submit(now, Request::new(&[scope])).unwrap();
+//!
+//! assert_eq!(engine.poll(now), Decision::Send(first));          // 1. send what it says,
+//! assert!(matches!(engine.poll(now), Decision::Idle { .. }));   // 2. until it says nothing more;
+//! let now = Instant::from_micros(80_000);
+//! engine.settle(now, first, &Feedback::response(200));          // 3. tell how it ended,
+//! let Decision::Wait { until, .. } = engine.poll(now) else { panic!() };
+//! assert!(until > now);                                         // 4. and sleep until then: a hint, not a command.
+//! assert_eq!(engine.poll(until), Decision::Send(second));
+//! # Ok::<(), autothrottle::ConfigError>(())
+//! ```
+//!
+//! # Three kinds of time
+//!
+//! *Engine time* ([`Instant`]) is whole microseconds from the driver's own origin, which may be 0 or 1970; a
+//! clock that stands still is harmless, one that goes back stands still. *Spans* ([`Span`]) are what settings
+//! and answers speak. *Wall time* serves only to read dates in headers, outside the engine, and is a span at
+//! once. `now` is rounded down and wake-ups are rounded up, so rounding never sends early.
+//!
+//! # Invariants
+//!
+//! 1. *Safe*: at every send, for every scope of the request, in flight ≤ slots, gaps ≥ the delays in force, the
+//!    quota is not exceeded, no hold is broken.
+//! 2. *Live*: if something waits, something is in flight or paused, or the answer is `Wait`. Nothing starves.
+//! 3. `Wait.until > now`, strictly.
+//! 4. *Hint*: polling early or twice changes nothing; polling late only sends later.
+//! 5. *Deterministic*: same events, same answers, natively and in WebAssembly.
+//! 6. *Conserved*: each send is settled at most once; cancel is allowed at any time; slots come back.
+//! 7. *Bounded*: no decision scans what waits.
+//! 8. *Total*: no input panics. Late, early, repeated and unknown are no-ops.
+
+pub mod config;
+mod decision;
+mod engine;
+mod error;
+mod feedback;
+mod heap;
+pub mod policy;
+mod queue;
+mod rng;
+mod scope;
+mod stats;
+mod time;
+#[cfg(target_arch = "wasm32")]
+mod wasm;
+
+pub use config::{Config, ScopeConfig, value::Value};
+pub use decision::{Cause, Decision, Reason, ScopeId};
+pub use engine::{Engine, Peek, Request};
+pub use error::{ConfigError, Problem, SubmitError};
+pub use feedback::{Answer, Feedback};
+pub use policy::quota::Cost;
+pub use queue::Ticket;
+pub use rng::{Draw, Rng};
+pub use stats::{ScopeStats, Stats};
+pub use time::{Instant, Span};

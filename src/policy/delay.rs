@@ -1,0 +1,39 @@
+//! Delay: the least time between two sends of a scope, from send to send.
+//!
+//! The trap is to fix the next instant when the last request leaves: a delay that changes meanwhile
+//! (`AutoThrottle`, a new setting) would be felt one request late. The state is the last send and its draw;
+//! the next instant is worked out from the delay in force when somebody asks. Source: `DOWNLOAD_DELAY`.
+
+use super::jitter;
+use crate::{
+    rng::Draw,
+    time::{Instant, Span},
+};
+
+/// When the scope last sent, and that send's draw.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct State {
+    last: Option<Instant>,
+    draw: Draw,
+}
+
+impl State {
+    /// Nothing sent yet.
+    pub const NEW: Self = Self { last: None, draw: Draw::MIDDLE };
+
+    /// A request left.
+    #[must_use]
+    pub fn on_send(self, now: Instant, draw: Draw) -> Self {
+        Self { last: Some(now), draw }
+    }
+
+    /// The last send, if there was one.
+    pub fn last(self) -> Option<Instant> {
+        self.last
+    }
+
+    /// The first instant at which `delay` allows a send; `None` when nothing was sent yet.
+    pub fn next(self, delay: Span, jitter: jitter::Config) -> Option<Instant> {
+        self.last.map(|last| last + jitter.spread(delay, self.draw))
+    }
+}

@@ -1,0 +1,16 @@
+//! One file a policy: a `Config`, a small `State`, pure transitions. Policies do not know each other; `scope`
+//! composes them and the strictest verdict wins.
+//!
+//! | policy | the question it answers | source |
+//! |---|---|---|
+//! | [`slots`] | is a place free, and has its slot delay passed? | Scrapy draft, *Concurrency and delay* |
+//! | [`delay`] | has the delay since the scope's last send passed? | Scrapy draft; `DOWNLOAD_DELAY` |
+//! | [`jitter`] | how far may a delay stray from its mean? | `RANDOMIZE_DOWNLOAD_DELAY` |
+//! | [`quota`] | is enough left of what the window allows? | Scrapy draft, *Throttling quotas* |
+//! | [`autothrottle`] | which delay keeps N requests in the server's hands? | Scrapy's `AutoThrottle` extension |
+
+pub mod autothrottle;
+pub mod delay;
+pub mod jitter;
+pub mod quota;
+pub mod slots;

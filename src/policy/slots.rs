@@ -1,0 +1,75 @@
+//! Slots: at most `concurrency` requests in flight, and a rest for each slot between two sends of its own.
+//!
+//! Rules (Scrapy draft, `CONCURRENT_REQUESTS_PER_DOMAIN` and `DOWNLOAD_DELAY_PER_SLOT`):
+//! 1. in flight < concurrency;
+//! 2. the slot that has been free longest is used; one never used has been free for ever;
+//! 3. that slot's last send is at least the slot delay ago.
+//!
+//! The trap is an array of slots to search. A slot is nothing but its last send, and slots come free in the
+//! order in which requests settle, so a queue of the send times of settled requests is all there is to know.
+
+use std::collections::VecDeque;
+
+use crate::time::{Instant, Span};
+
+/// Who is in flight, and the last sends of the slots that are free, longest free first.
+#[derive(Clone, Debug, Default)]
+pub struct State {
+    in_flight: u32,
+    free: VecDeque<Instant>,
+}
+
+impl State {
+    /// Requests in flight.
+    pub fn in_flight(&self) -> u32 {
+        self.in_flight
+    }
+
+    /// Rule 1.
+    pub fn is_full(&self, slots: u32) -> bool {
+        self.in_flight >= slots
+    }
+
+    /// The first instant at which the slot that is next may be used again (rules 2 and 3); `None` for at once.
+    pub fn next(&self, slots: u32, slot_delay: Span) -> Option<Instant> {
+        let never_used = u64::from(slots) > u64::from(self.in_flight) + self.free.len() as u64;
+        if never_used {
+            return None;
+        }
+        self.free.front().map(|&last| last + slot_delay)
+    }
+
+    /// A request left: it takes the slot that has been free longest.
+    pub fn on_send(&mut self, slots: u32) {
+        if u64::from(slots) <= u64::from(self.in_flight) + self.free.len() as u64 {
+            self.free.pop_front();
+        }
+        self.in_flight += 1;
+    }
+
+    /// The request that was sent at `sent` gave its slot back. Slots that have rested are as good as new.
+    pub fn on_settle(&mut self, now: Instant, sent: Instant, slot_delay: Span) {
+        self.in_flight = self.in_flight.saturating_sub(1);
+        if sent + slot_delay > now {
+            self.free.push_back(sent);
+        }
+        while self.free.front().is_some_and(|&last| last + slot_delay <= now) {
+            self.free.pop_front();
+        }
+        if self.free.is_empty() {
+            self.free = VecDeque::new();
+        }
+    }
+
+    /// Slots were taken away or the slot delay got shorter: forget what no longer binds.
+    pub fn on_configure(&mut self, slots: u32) {
+        while self.free.len() as u64 > u64::from(slots) {
+            self.free.pop_front();
+        }
+    }
+
+    /// Whether nothing distinguishes these slots from new ones.
+    pub fn is_new(&self, now: Instant, slot_delay: Span) -> bool {
+        self.in_flight == 0 && self.free.iter().all(|&last| last + slot_delay <= now)
+    }
+}

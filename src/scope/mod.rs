@@ -1,0 +1,183 @@
+//! One scope: the policies of a group of requests that are throttled together, composed. The strictest
+//! verdict wins.
+//!
+//! The trap is a policy that knows another. They meet only here, and each sees nothing but times and numbers.
+
+pub(crate) mod registry;
+
+use std::rc::Rc;
+
+use crate::{
+    config::ScopeConfig,
+    decision::{Reason, Verdict},
+    feedback::{Answer, Feedback},
+    policy::{
+        autothrottle, delay, jitter,
+        quota::{self, Cost},
+        slots,
+    },
+    rng::Rng,
+    time::{Instant, Span},
+};
+
+/// What the policies of one scope know.
+#[derive(Clone, Debug)]
+pub(crate) struct Scope {
+    pub config: Rc<ScopeConfig>,
+    pub slots: slots::State,
+    pub paused: bool,
+    delay: delay::State,
+    autothrottle: Option<autothrottle::State>,
+    hold: Option<Instant>,
+    quotas: Box<[quota::State]>,
+}
+
+impl Scope {
+    pub fn new(config: Rc<ScopeConfig>) -> Self {
+        Self {
+            slots: slots::State::default(),
+            paused: false,
+            delay: delay::State::NEW,
+            autothrottle: config.autothrottle_policy().map(|policy| autothrottle::State::new(&policy)),
+            hold: None,
+            quotas: config.quotas.iter().map(quota::State::new).collect(),
+            config,
+        }
+    }
+
+    /// May a request of this cost leave?
+    pub fn verdict(&self, now: Instant, cost: Cost) -> Verdict {
+        self.gate(now).max(self.quota_verdict(now, cost))
+    }
+
+    /// The part of the verdict that is the same for every request of the scope.
+    pub fn gate(&self, now: Instant) -> Verdict {
+        if self.paused {
+            return Verdict::Blocked(Reason::Paused);
+        }
+        if self.slots.is_full(self.config.concurrency) {
+            return Verdict::Blocked(Reason::Concurrency);
+        }
+        let not_before = |until: Option<Instant>, reason| match until {
+            Some(until) if until > now => Verdict::NotBefore(until, reason),
+            _ => Verdict::Go,
+        };
+        not_before(self.delay.next(self.delay_span(), self.jitter()), Reason::Delay)
+            .max(not_before(
+                self.slots.next(self.config.concurrency, self.config.slot_delay),
+                Reason::SlotDelay,
+            ))
+            .max(not_before(self.hold, Reason::Hold))
+    }
+
+    /// The part that depends on the request's cost. What costs nothing never waits for a quota.
+    pub fn quota_verdict(&self, now: Instant, cost: Cost) -> Verdict {
+        if cost == Cost::ZERO {
+            return Verdict::Go;
+        }
+        self.quotas()
+            .filter_map(|(config, state)| state.next(config, now, cost))
+            .map(|until| Verdict::NotBefore(until, Reason::Quota))
+            .max()
+            .unwrap_or(Verdict::Go)
+    }
+
+    /// A request of this cost leaves now.
+    pub fn on_send(&mut self, now: Instant, cost: Cost, rng: &mut Rng) {
+        self.slots.on_send(self.config.concurrency);
+        self.delay = self.delay.on_send(now, rng.draw());
+        for (config, state) in self.config.quotas.iter().zip(&mut self.quotas) {
+            state.on_send(config, now, cost);
+        }
+    }
+
+    /// The request that left at `sent` ended.
+    pub fn on_settle(&mut self, now: Instant, sent: Instant, expected: Cost, feedback: &Feedback) {
+        self.slots.on_settle(now, sent, self.config.slot_delay);
+        if let Some(actual) = feedback.cost {
+            self.on_actual(now, sent, expected, actual);
+        }
+        if let (Some(policy), Some(state)) = (self.config.autothrottle_policy(), self.autothrottle)
+            && let Answer::Response { status } = feedback.answer
+            && let Some(latency) = feedback.latency_ms
+            && feedback.adjust_delay
+        {
+            self.autothrottle = Some(state.on_response(&policy, latency / 1000.0, status));
+        }
+    }
+
+    /// The request that was allowed to leave at `sent` never did.
+    pub fn on_cancel(&mut self, now: Instant, sent: Instant, expected: Cost) {
+        self.slots.on_settle(now, sent, self.config.slot_delay);
+        self.on_actual(now, sent, expected, Cost::ZERO);
+    }
+
+    /// Takes new settings and keeps what was learned.
+    pub fn configure(&mut self, config: Rc<ScopeConfig>) {
+        let old = core::mem::replace(&mut self.config, config);
+        self.slots.on_configure(self.config.concurrency);
+        self.autothrottle = self.config.autothrottle_policy().map(|policy| match self.autothrottle {
+            None => autothrottle::State::new(&policy),
+            Some(state) if old.delay.total_cmp(&self.config.delay).is_ne() => state.on_configure(&policy),
+            Some(state) => state,
+        });
+        if old.quotas != self.config.quotas {
+            self.quotas = self.config.quotas.iter().map(quota::State::new).collect();
+        }
+    }
+
+    /// Nothing is sent before `until`. A hold is only ever made longer.
+    pub fn hold(&mut self, until: Instant) {
+        self.hold = self.hold.max(Some(until));
+    }
+
+    /// Forgets what was learned and lifts the hold. What is in flight stays in flight, the last send stays.
+    pub fn reset(&mut self) {
+        self.hold = None;
+        self.autothrottle = self.config.autothrottle_policy().map(|policy| autothrottle::State::new(&policy));
+        self.quotas = self.config.quotas.iter().map(quota::State::new).collect();
+    }
+
+    /// The delay in force before jitter, in milliseconds.
+    pub fn delay_ms(&self) -> f64 {
+        self.autothrottle.map_or(self.config.delay, |state| state.delay * 1000.0)
+    }
+
+    /// The hold, if one is in force.
+    pub fn hold_until(&self, now: Instant) -> Option<Instant> {
+        self.hold.filter(|&until| until > now)
+    }
+
+    /// What is left of the scarcest quota, if there is one.
+    pub fn quota_left(&self, now: Instant) -> Option<Cost> {
+        self.quotas().map(|(config, state)| state.left(config, now)).min()
+    }
+
+    /// How large a part of its quotas a request of this cost takes.
+    pub fn share(&self, cost: Cost) -> u64 {
+        self.config.quotas.iter().map(|quota| cost.share_of(quota.limit)).max().unwrap_or(0)
+    }
+
+    /// Whether a request of this cost could ever leave.
+    pub fn can_afford(&self, cost: Cost) -> bool {
+        self.config.quotas.iter().all(|quota| cost <= quota.limit)
+    }
+
+    fn on_actual(&mut self, now: Instant, sent: Instant, expected: Cost, actual: Cost) {
+        for (config, state) in self.config.quotas.iter().zip(&mut self.quotas) {
+            state.on_actual(config, now, sent, expected, actual);
+        }
+    }
+
+    fn quotas(&self) -> impl Iterator<Item = (&quota::Config, &quota::State)> {
+        self.config.quotas.iter().zip(&self.quotas)
+    }
+
+    fn delay_span(&self) -> Span {
+        Span::from_millis(self.delay_ms())
+    }
+
+    fn jitter(&self) -> jitter::Config {
+        self.config.jitter
+    }
+}

@@ -1,0 +1,97 @@
+//! The state of a scope and of the whole, for people. Spans and instants are milliseconds here.
+
+use serde::ser::{Serialize, SerializeStruct, Serializer};
+
+use crate::{decision::Reason, scope::Scope, time::Instant};
+
+/// One scope at one instant.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ScopeStats {
+    /// The delay in force, before jitter, in milliseconds.
+    pub delay_ms: f64,
+    /// Slots allowed.
+    pub slots: u32,
+    /// Requests in flight.
+    pub in_flight: u32,
+    /// Requests submitted and not sent.
+    pub waiting: u32,
+    /// Until when nothing is sent because of a hold: milliseconds of engine time.
+    pub hold_until: Option<f64>,
+    /// What is left of the scarcest quota, in units.
+    pub quota_left: Option<f64>,
+    /// Why the head of the line waits; `None` when nothing waits or the head could go.
+    pub reason: Option<Reason>,
+    /// Whether the scope is paused.
+    pub paused: bool,
+}
+
+/// Everything at one instant.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Stats {
+    /// Requests submitted and not sent.
+    pub waiting: u32,
+    /// Requests sent and not settled.
+    pub in_flight: u32,
+    /// Requests sent since the beginning.
+    pub sent: u64,
+    /// Requests settled since the beginning.
+    pub settled: u64,
+    /// Requests cancelled since the beginning.
+    pub cancelled: u64,
+    /// Whether everything is paused.
+    pub paused: bool,
+    /// Every scope that the engine knows, by name.
+    pub scopes: Vec<(String, ScopeStats)>,
+}
+
+impl ScopeStats {
+    pub(crate) fn new(now: Instant, scope: &Scope, waiting: u32, reason: Option<Reason>) -> Self {
+        Self {
+            delay_ms: scope.delay_ms(),
+            slots: scope.config.concurrency,
+            in_flight: scope.slots.in_flight(),
+            waiting,
+            hold_until: scope.hold_until(now).map(Instant::millis),
+            quota_left: scope.quota_left(now).map(|left| left.units()),
+            reason,
+            paused: scope.paused,
+        }
+    }
+}
+
+impl Serialize for ScopeStats {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut fields = serializer.serialize_struct("ScopeStats", 8)?;
+        fields.serialize_field("delayMs", &self.delay_ms)?;
+        fields.serialize_field("slots", &self.slots)?;
+        fields.serialize_field("inFlight", &self.in_flight)?;
+        fields.serialize_field("waiting", &self.waiting)?;
+        fields.serialize_field("holdUntil", &self.hold_until)?;
+        fields.serialize_field("quotaLeft", &self.quota_left)?;
+        fields.serialize_field("reason", &self.reason.map(Reason::name))?;
+        fields.serialize_field("paused", &self.paused)?;
+        fields.end()
+    }
+}
+
+impl Serialize for Stats {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut fields = serializer.serialize_struct("Stats", 7)?;
+        fields.serialize_field("waiting", &self.waiting)?;
+        fields.serialize_field("inFlight", &self.in_flight)?;
+        fields.serialize_field("sent", &self.sent)?;
+        fields.serialize_field("settled", &self.settled)?;
+        fields.serialize_field("cancelled", &self.cancelled)?;
+        fields.serialize_field("paused", &self.paused)?;
+        fields.serialize_field("scopes", &Scopes(&self.scopes))?;
+        fields.end()
+    }
+}
+
+struct Scopes<'a>(&'a [(String, ScopeStats)]);
+
+impl Serialize for Scopes<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map(self.0.iter().map(|(name, stats)| (name, stats)))
+    }
+}

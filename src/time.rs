@@ -1,0 +1,140 @@
+//! Whole microseconds inside, milliseconds in plain numbers outside.
+//!
+//! The trap: a float that is rounded the wrong way sends a request early, or makes a driver spin on a wake-up
+//! that never comes. So the two directions are exact inverses: `Instant::from_millis` gives the *largest*
+//! instant whose millisecond value is not above the number given, and every span that we wait is rounded up.
+//! The origin is the driver's own: it may be 0, it may be 1970 (Workers), nothing here assumes either.
+
+use core::ops::{Add, Sub};
+
+/// A year. No setting may ask for a longer span, so sums of a few can never overflow.
+pub const LONGEST_MS: f64 = 31_536_000_000.0;
+
+/// The greatest whole number that an `f64` carries exactly.
+const EXACT: u64 = 1 << 53;
+
+/// A point in engine time: whole microseconds from the driver's own origin.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Instant(u64);
+
+/// A span of engine time in whole microseconds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Span(u64);
+
+impl Instant {
+    /// The instant that is `micros` microseconds after the origin.
+    pub const fn from_micros(micros: u64) -> Self {
+        Self(micros)
+    }
+
+    /// The largest instant that is not later than `ms`; `None` for what no clock says (NaN, below 0, above
+    /// 2⁵³ microseconds).
+    pub fn from_millis(ms: f64) -> Option<Self> {
+        if !(0.0..=EXACT as f64 / 1000.0).contains(&ms) {
+            return None;
+        }
+        let near = (ms * 1000.0) as u64;
+        let floor = if near as f64 / 1000.0 > ms {
+            near - 1
+        } else if (near + 1) as f64 / 1000.0 <= ms {
+            near + 1
+        } else {
+            near
+        };
+        Some(Self(floor))
+    }
+
+    /// Microseconds since the origin.
+    pub const fn micros(self) -> u64 {
+        self.0
+    }
+
+    /// Milliseconds since the origin; `from_millis` turns the number back into this very instant.
+    pub fn millis(self) -> f64 {
+        self.0 as f64 / 1000.0
+    }
+
+    /// The span since `earlier`; nothing if that is in the future.
+    pub const fn since(self, earlier: Self) -> Span {
+        Span(self.0.saturating_sub(earlier.0))
+    }
+}
+
+impl Span {
+    /// No time at all.
+    pub const ZERO: Self = Self(0);
+
+    /// The span of `micros` microseconds.
+    pub const fn from_micros(micros: u64) -> Self {
+        Self(micros)
+    }
+
+    /// The smallest span that is not shorter than `ms`. What is no span (NaN, below 0) is none; a year is the most.
+    pub fn from_millis(ms: f64) -> Self {
+        let ms = ms.clamp(0.0, LONGEST_MS);
+        let near = (ms * 1000.0) as u64;
+        Self(if (near as f64 / 1000.0) < ms { near + 1 } else { near })
+    }
+
+    /// Microseconds.
+    pub const fn micros(self) -> u64 {
+        self.0
+    }
+
+    /// Milliseconds.
+    pub fn millis(self) -> f64 {
+        self.0 as f64 / 1000.0
+    }
+
+    /// This span times `factor`, rounded up.
+    #[must_use]
+    pub fn times(self, factor: f64) -> Self {
+        Self::from_millis(self.millis() * factor)
+    }
+}
+
+impl Add<Span> for Instant {
+    type Output = Self;
+    fn add(self, span: Span) -> Self {
+        Self(self.0.saturating_add(span.0))
+    }
+}
+
+impl Sub<Span> for Instant {
+    type Output = Self;
+    fn sub(self, span: Span) -> Self {
+        Self(self.0.saturating_sub(span.0))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_instant_survives_the_way_out_and_back() {
+        for start in [0, 1, 1001, 1_795_203_840_000_000, EXACT - 2000] {
+            for micros in start..start + 1000 {
+                let instant = Instant(micros);
+                assert_eq!(Instant::from_millis(instant.millis()), Some(instant));
+            }
+        }
+    }
+
+    #[test]
+    fn now_rounds_down_and_spans_round_up() {
+        assert_eq!(Instant::from_millis(0.999_9), Some(Instant(999)));
+        assert_eq!(Span::from_millis(0.000_1), Span(1));
+        assert_eq!(Span::from_millis(300.0), Span(300_000));
+        assert_eq!(Span::from_millis(0.1), Span(100));
+    }
+
+    #[test]
+    fn what_no_clock_says_is_no_instant() {
+        for ms in [f64::NAN, -1.0, f64::INFINITY, 1e18] {
+            assert_eq!(Instant::from_millis(ms), None, "{ms}");
+        }
+        assert_eq!(Span::from_millis(f64::NAN), Span::ZERO);
+        assert_eq!(Span::from_millis(1e18), Span::from_millis(LONGEST_MS));
+    }
+}

@@ -1,0 +1,260 @@
+//! The border to JavaScript: converts and forwards, nothing else.
+//!
+//! Numbers only on the hot path (`submit`, `poll`, `settle`): a call costs some 10 ns so, some 1,000 with
+//! objects. What `poll` says beside a ticket is left in getters. Options, settings and statistics go through
+//! serde. The traps: a panic poisons the module for good, so every number is checked before it means
+//! anything; and a thrown Rust string is no `Error`, so problems leave as data and TypeScript throws.
+
+use serde::Serialize;
+use wasm_bindgen::prelude::*;
+
+use crate::{
+    Answer, Cause, Config, ConfigError, Cost, Decision, Engine, Feedback, Instant, Peek, Reason, Request,
+    ScopeId, Span, SubmitError, Ticket, Value,
+};
+
+/// What `poll` answers instead of a ticket.
+const WAIT: f64 = -1.0;
+const IDLE: f64 = -2.0;
+
+/// The engine as JavaScript sees it.
+#[wasm_bindgen]
+pub struct WasmEngine {
+    engine: Engine,
+    is_seeded: bool,
+    wake_at: f64,
+    because: Option<Cause>,
+}
+
+#[wasm_bindgen]
+impl WasmEngine {
+    /// Throws a list of `{ path, want, got }`.
+    #[wasm_bindgen(constructor)]
+    pub fn new(options: JsValue) -> Result<WasmEngine, JsValue> {
+        let config = Config::parse(value(options)).map_err(problems)?;
+        let is_seeded = config.seed.is_some();
+        Ok(Self { engine: Engine::new(config), is_seeded, wake_at: f64::INFINITY, because: None })
+    }
+
+    pub fn scope(&mut self, name: &str) -> f64 {
+        self.engine.scope(name).to_number()
+    }
+
+    pub fn name(&self, scope: f64) -> Option<String> {
+        self.engine.name(ScopeId::from_number(scope)?).map(str::to_string)
+    }
+
+    /// A ticket, or the negative number of an error.
+    pub fn submit(&mut self, now: f64, scope: f64, cost: f64, priority: f64, delay: f64) -> f64 {
+        self.submit_many(now, &[scope], &[cost], priority, delay)
+    }
+
+    pub fn submit_many(
+        &mut self,
+        now: f64,
+        scopes: &[f64],
+        costs: &[f64],
+        priority: f64,
+        delay_ms: f64,
+    ) -> f64 {
+        let now = self.now(now);
+        let mut one = [ScopeId::from_number(0.0).expect("0 is a whole number")];
+        let many: Vec<ScopeId>;
+        let scopes = match *scopes {
+            [scope] => match ScopeId::from_number(scope) {
+                Some(scope) => {
+                    one[0] = scope;
+                    &one[..]
+                }
+                None => return code(SubmitError::UnknownScope),
+            },
+            _ => match scopes.iter().map(|&scope| ScopeId::from_number(scope)).collect() {
+                Some(scopes) => {
+                    many = scopes;
+                    &many[..]
+                }
+                None => return code(SubmitError::UnknownScope),
+            },
+        };
+        self.engine
+            .submit(now, Request { scopes, costs, priority, delay_ms })
+            .map_or_else(code, Ticket::to_number)
+    }
+
+    /// A ticket to send now, [`WAIT`] or [`IDLE`]; `wake_at`, `reason` and `reason_scope` say more.
+    pub fn poll(&mut self, now: f64) -> f64 {
+        if !self.is_seeded {
+            self.is_seeded = true;
+            self.engine.seed(getrandom::u64().unwrap_or(0));
+        }
+        let now = self.now(now);
+        match self.engine.poll(now) {
+            Decision::Send(ticket) => ticket.to_number(),
+            Decision::Wait { until, because } => {
+                self.wake_at = until.millis();
+                self.because = Some(because);
+                WAIT
+            }
+            Decision::Idle { because } => {
+                self.wake_at = f64::INFINITY;
+                self.because = because;
+                IDLE
+            }
+        }
+    }
+
+    #[wasm_bindgen(getter)]
+    pub fn wake_at(&self) -> f64 {
+        self.wake_at
+    }
+
+    /// The index of the reason in [`WasmEngine::reasons`], or −1.
+    #[wasm_bindgen(getter)]
+    pub fn reason(&self) -> f64 {
+        self.because.map_or(-1.0, |cause| f64::from(cause.reason as u8))
+    }
+
+    #[wasm_bindgen(getter)]
+    pub fn reason_scope(&self) -> f64 {
+        self.because.and_then(|cause| cause.scope).map_or(-1.0, ScopeId::to_number)
+    }
+
+    /// The words for reasons, by index.
+    pub fn reasons() -> Vec<String> {
+        Reason::ALL.iter().map(|reason| reason.name().into()).collect()
+    }
+
+    /// `status` 100 to 599 is a response, 0 a failure, anything else says nothing. NaN is an unknown latency or cost.
+    pub fn settle(
+        &mut self,
+        now: f64,
+        ticket: f64,
+        status: f64,
+        latency_ms: f64,
+        adjust_delay: bool,
+        cost: f64,
+    ) {
+        let now = self.now(now);
+        let Some(ticket) = Ticket::from_number(ticket) else { return };
+        let answer = if (100.0..600.0).contains(&status) {
+            Answer::Response { status: status as u16 }
+        } else if status == 0.0 {
+            Answer::Failed
+        } else {
+            Answer::Ignored
+        };
+        let latency_ms = (latency_ms >= 0.0 && latency_ms.is_finite()).then_some(latency_ms);
+        let cost = Cost::from_units(cost);
+        self.engine.settle(now, ticket, &Feedback { answer, latency_ms, adjust_delay, cost });
+    }
+
+    pub fn cancel(&mut self, now: f64, ticket: f64) {
+        let now = self.now(now);
+        if let Some(ticket) = Ticket::from_number(ticket) {
+            self.engine.cancel(now, ticket);
+        }
+    }
+
+    /// When it could be sent: milliseconds, `Infinity` if that depends on an event, or the negative number of
+    /// an error. `reason` and `reason_scope` say why not now.
+    pub fn peek(&mut self, now: f64, scopes: &[f64], costs: &[f64]) -> f64 {
+        let now = self.now(now);
+        let scopes: Option<Vec<ScopeId>> = scopes.iter().map(|&scope| ScopeId::from_number(scope)).collect();
+        let Some(scopes) = scopes else { return code(SubmitError::UnknownScope) };
+        let request = Request { costs, ..Request::new(&scopes) };
+        match self.engine.peek(now, request) {
+            Ok(Peek { at, because }) => {
+                self.because = because;
+                at.map_or(f64::INFINITY, Instant::millis)
+            }
+            Err(error) => code(error),
+        }
+    }
+
+    /// Throws a list of `{ path, want, got }`.
+    pub fn configure(&mut self, now: f64, scope: f64, partial: JsValue) -> Result<(), JsValue> {
+        let now = self.now(now);
+        let Some(scope) = ScopeId::from_number(scope) else { return Ok(()) };
+        self.engine.configure(now, scope, value(partial)).map_err(problems)
+    }
+
+    pub fn hold(&mut self, now: f64, scope: f64, ms: f64) {
+        let now = self.now(now);
+        if let Some(scope) = ScopeId::from_number(scope) {
+            self.engine.hold(now, scope, Span::from_millis(ms));
+        }
+    }
+
+    pub fn pause(&mut self, now: f64, scope: f64) {
+        let now = self.now(now);
+        if let Some(scope) = ScopeId::from_number(scope) {
+            self.engine.pause(now, scope);
+        }
+    }
+
+    pub fn resume(&mut self, now: f64, scope: f64) {
+        let now = self.now(now);
+        if let Some(scope) = ScopeId::from_number(scope) {
+            self.engine.resume(now, scope);
+        }
+    }
+
+    pub fn reset(&mut self, now: f64, scope: f64) {
+        let now = self.now(now);
+        if let Some(scope) = ScopeId::from_number(scope) {
+            self.engine.reset(now, scope);
+        }
+    }
+
+    pub fn pause_all(&mut self, paused: bool) {
+        self.engine.pause_all(paused);
+    }
+
+    pub fn waiting(&self) -> f64 {
+        f64::from(self.engine.waiting())
+    }
+
+    pub fn in_flight(&self) -> f64 {
+        f64::from(self.engine.in_flight())
+    }
+
+    pub fn warn_threshold(&self) -> f64 {
+        f64::from(self.engine.config().warn_threshold)
+    }
+
+    pub fn stats(&mut self, now: f64) -> JsValue {
+        let now = self.now(now);
+        object(&self.engine.stats(now))
+    }
+
+    /// `undefined` for an unknown handle.
+    pub fn scope_stats(&mut self, now: f64, scope: f64) -> JsValue {
+        let now = self.now(now);
+        let stats = ScopeId::from_number(scope).and_then(|scope| self.engine.scope_stats(now, scope));
+        stats.map_or(JsValue::UNDEFINED, |stats| object(&stats))
+    }
+
+    /// What no clock says is no news: time stands still.
+    fn now(&self, ms: f64) -> Instant {
+        Instant::from_millis(ms).unwrap_or(self.engine.now())
+    }
+}
+
+fn value(options: JsValue) -> Value {
+    serde_wasm_bindgen::from_value(options).unwrap_or(Value::Other("something that is no plain value".into()))
+}
+
+fn object(of: &impl Serialize) -> JsValue {
+    let serializer = serde_wasm_bindgen::Serializer::new().serialize_maps_as_objects(true);
+    of.serialize(&serializer).unwrap_or(JsValue::UNDEFINED)
+}
+
+fn problems(error: ConfigError) -> JsValue {
+    let triples: Vec<[String; 3]> =
+        error.problems.into_iter().map(|problem| [problem.path, problem.want, problem.got]).collect();
+    object(&triples)
+}
+
+fn code(error: SubmitError) -> f64 {
+    -1.0 - f64::from(error as u8)
+}
