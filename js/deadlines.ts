@@ -1,0 +1,86 @@
+/**
+ * Who gives up when: a heap of deadlines beside the engine's own times, so that one timer serves both.
+ *
+ * The trap is the request that was sent in time and whose deadline is an hour away: it is struck out and left
+ * in the heap, and when more than half of the heap is struck out, the heap is made anew.
+ */
+
+/** A deadline. `isDone` strikes it out. */
+export interface Deadline {
+  readonly at: number
+  isDone: boolean
+  readonly expire: () => void
+}
+
+export class Deadlines {
+  #heap: Deadline[] = []
+  #done = 0
+
+  /** The earliest instant at which somebody gives up. */
+  get next(): number {
+    while (this.#heap[0]?.isDone) {
+      this.#pop()
+      this.#done--
+    }
+    return this.#heap[0]?.at ?? Number.POSITIVE_INFINITY
+  }
+
+  /** How many are kept, struck out or not. */
+  get size(): number {
+    return this.#heap.length
+  }
+
+  add(at: number, expire: () => void): Deadline {
+    const deadline = { at, expire, isDone: false }
+    this.#push(deadline)
+    return deadline
+  }
+
+  strike(deadline: Deadline): void {
+    if (deadline.isDone) return
+    deadline.isDone = true
+    if (++this.#done <= 32 || this.#done * 2 < this.#heap.length) return
+    const left = this.#heap.filter(({ isDone }) => !isDone)
+    this.#heap = []
+    this.#done = 0
+    for (const each of left) this.#push(each)
+  }
+
+  /** Takes out whoever gives up at `now` or before. */
+  takeDue(now: number): Deadline | undefined {
+    if (this.next > now) return undefined
+    const due = this.#pop()
+    due.isDone = true
+    return due
+  }
+
+  #push(deadline: Deadline): void {
+    const heap = this.#heap
+    let at = heap.push(deadline) - 1
+    while (at > 0) {
+      const parent = (at - 1) >> 1
+      if (heap[parent]!.at <= deadline.at) break
+      heap[at] = heap[parent]!
+      at = parent
+    }
+    heap[at] = deadline
+  }
+
+  #pop(): Deadline {
+    const heap = this.#heap
+    const first = heap[0]!
+    const last = heap.pop()!
+    if (heap.length === 0) return first
+    let at = 0
+    for (;;) {
+      let child = at * 2 + 1
+      if (child >= heap.length) break
+      if (child + 1 < heap.length && heap[child + 1]!.at < heap[child]!.at) child++
+      if (heap[child]!.at >= last.at) break
+      heap[at] = heap[child]!
+      at = child
+    }
+    heap[at] = last
+    return first
+  }
+}

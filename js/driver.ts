@@ -1,0 +1,141 @@
+/**
+ * Turns the engine's decisions into calls, with one timer.
+ *
+ * The traps: a timer per request; a timer that fires early, late or twice and is believed; a wait of forty days,
+ * which `setTimeout` turns into none; a listener that submits while we are handing out permissions. So waking
+ * up only ever means asking again, and only `drain` asks.
+ */
+import { LONGEST_TIMEOUT } from './clock.js'
+import { type Deadline, Deadlines } from './deadlines.js'
+import {
+  type Engine,
+  type Outcome,
+  type ScopeHandle,
+  type SubmitOptions,
+  type Ticket,
+  WAIT,
+} from './engine.js'
+import { TimeoutError } from './errors.js'
+import type { Clock } from './options.js'
+
+/** Who waits for a ticket. Called once, one or the other. */
+export interface Waiter {
+  grant(ticket: Ticket, now: number): void
+  fail(error: unknown): void
+}
+
+interface Waiting {
+  waiter: Waiter
+  deadline: Deadline | undefined
+}
+
+export class Driver {
+  readonly engine: Engine
+  readonly clock: Clock
+  readonly #waiting = new Map<Ticket, Waiting>()
+  readonly #deadlines = new Deadlines()
+  readonly #onRest: () => void
+  #timer: { handle: unknown; at: number } | undefined
+  #isDraining = false
+  #isStale = false
+
+  /** `onRest` is called after every drain: everything that could be sent was. */
+  constructor(engine: Engine, clock: Clock, onRest: () => void) {
+    this.engine = engine
+    this.clock = clock
+    this.#onRest = onRest
+  }
+
+  submit(
+    scopes: readonly ScopeHandle[],
+    options: SubmitOptions & { timeout?: number },
+    waiter: Waiter,
+  ): Ticket {
+    const now = this.clock.now()
+    const ticket = this.engine.submit(now, scopes, options)
+    const { timeout } = options
+    const deadline =
+      timeout === undefined
+        ? undefined
+        : this.#deadlines.add(now + timeout, () => this.#expire(ticket, timeout))
+    this.#waiting.set(ticket, { waiter, deadline })
+    this.drain()
+    return ticket
+  }
+
+  settle(ticket: Ticket, outcome: Outcome): void {
+    this.engine.settle(this.clock.now(), ticket, outcome)
+    this.drain()
+  }
+
+  /** The caller no longer wants it, waiting or sent. Nobody is told. */
+  cancel(ticket: Ticket): void {
+    this.#forget(ticket)
+    this.engine.cancel(this.clock.now(), ticket)
+    this.drain()
+  }
+
+  /** Tells everybody who waits that there is no use. */
+  failAll(error: unknown): void {
+    const all = [...this.#waiting]
+    for (const [ticket, { waiter }] of all) {
+      this.cancel(ticket)
+      waiter.fail(error)
+    }
+  }
+
+  /** Asks until there is nothing more to send, then sleeps until there may be. */
+  drain(): void {
+    this.#isStale = true
+    if (this.#isDraining) return
+    this.#isDraining = true
+    try {
+      while (this.#isStale) {
+        this.#isStale = false
+        const now = this.clock.now()
+        let ticket = this.engine.poll(now)
+        while (ticket >= 0) {
+          this.#forget(ticket)?.waiter.grant(ticket, now)
+          ticket = this.engine.poll(now)
+        }
+        const wakeAt = ticket === WAIT ? this.engine.wakeAt : Number.POSITIVE_INFINITY
+        for (let due = this.#deadlines.takeDue(now); due; due = this.#deadlines.takeDue(now)) due.expire()
+        this.#arm(Math.min(wakeAt, this.#deadlines.next), now)
+      }
+    } finally {
+      this.#isDraining = false
+    }
+    this.#onRest()
+  }
+
+  #expire(ticket: Ticket, timeout: number): void {
+    const waiting = this.#forget(ticket)
+    if (!waiting) return
+    this.engine.cancel(this.clock.now(), ticket)
+    this.#isStale = true
+    waiting.waiter.fail(new TimeoutError(timeout))
+  }
+
+  #forget(ticket: Ticket): Waiting | undefined {
+    const waiting = this.#waiting.get(ticket)
+    if (!waiting) return undefined
+    this.#waiting.delete(ticket)
+    if (waiting.deadline) this.#deadlines.strike(waiting.deadline)
+    return waiting
+  }
+
+  /** A timer that fires before `at` does no harm, so one that is armed for earlier stays. */
+  #arm(at: number, now: number): void {
+    if (this.#timer && this.#timer.at <= at && at !== Number.POSITIVE_INFINITY) return
+    if (this.#timer) this.clock.clearTimeout(this.#timer.handle)
+    this.#timer = undefined
+    if (at === Number.POSITIVE_INFINITY) return
+    const ms = Math.min(Math.max(Math.ceil(at - now), 1), LONGEST_TIMEOUT)
+    const timer = { handle: undefined as unknown, at: Math.min(at, now + ms) }
+    this.#timer = timer
+    timer.handle = this.clock.setTimeout(() => {
+      if (this.#timer === timer) this.#timer = undefined
+      this.drain()
+    }, ms)
+  }
+}

@@ -1,0 +1,274 @@
+/**
+ * The engine itself, for people with a loop of their own: no timers, no promises, no clock.
+ *
+ * Every mutation (`submit`, `settle`, `cancel`, `configure`, the passing of time) is followed by `poll` until it
+ * stops giving tickets. `wakeAt` is a hint: polling early, late or twice is harmless.
+ *
+ * ```ts
+ * const engine = new Engine({ defaults: { delay: 1000, jitter: false } })
+ * const scope = engine.scope('example.com')
+ * const ticket = engine.submit(0, [scope])
+ * engine.poll(0) === ticket
+ * engine.settle(80, ticket, { status: 200, latencyMs: 80 })
+ * ```
+ */
+import { ConfigError, CostExceedsQuotaError, type Problem, QueueFullError } from './errors.js'
+import { load } from './load/inline.js'
+import type { EngineOptions, ScopeOptions } from './options.js'
+
+/** A request that was submitted, as a number. */
+export type Ticket = number
+
+/** Handle of a scope, as a number. */
+export type ScopeHandle = number
+
+/** What `poll` answers when nothing can be sent before `wakeAt`. */
+export const WAIT = -1
+
+/** What `poll` answers when nothing will change by itself: nothing waits, or all that waits needs an answer. */
+export const IDLE = -2
+
+/** Why a request waits. */
+export type Reason =
+  | 'paused'
+  | 'global'
+  | 'concurrency'
+  | 'delay'
+  | 'slot-delay'
+  | 'hold'
+  | 'quota'
+  | 'request-delay'
+
+/** What a request needs. */
+export interface SubmitOptions {
+  /** Expected cost in units of the scopes' quotas: one for all, or one for each beside `scopes`. Default 1. */
+  cost?: number | readonly number[]
+  /** Higher is first, as in p-queue. Any finite number, default 0. */
+  priority?: number
+  /** The request's own delay in milliseconds, default 0. Scrapy's draft: `throttling_delay`. */
+  delay?: number
+}
+
+/** How a request ended. Without `status` and `error` it says nothing. */
+export interface Outcome {
+  /** The status of the response, 100 to 599. */
+  status?: number
+  /** No response came. An abort by the caller is no error: leave it out. */
+  error?: unknown
+  /** From send to response headers, in milliseconds. Unknown if left out: then AutoThrottle learns nothing. */
+  latencyMs?: number
+  /** What the request really cost, if that is not what was expected. */
+  cost?: number
+  /** False keeps AutoThrottle's delay as it is. Scrapy's `autothrottle_dont_adjust_delay` is the opposite. */
+  adjustDelay?: boolean
+}
+
+/** When a request could be sent as things stand. */
+export interface Peek {
+  /** Milliseconds of engine time; `Infinity` if that depends on an answer or a `resume`. */
+  at: number
+  /** Why not now. */
+  reason: Reason | undefined
+  /** Which scope says so; `undefined` for the whole throttle. */
+  scope: string | undefined
+}
+
+/** One scope at one instant. */
+export interface ScopeStats {
+  /** The delay in force, before jitter, in milliseconds. */
+  delayMs: number
+  /** Slots allowed. */
+  slots: number
+  /** Requests in flight. */
+  inFlight: number
+  /** Requests that wait. */
+  waiting: number
+  /** Until when nothing is sent because of a hold, in milliseconds of engine time. */
+  holdUntil: number | undefined
+  /** What is left of the scarcest quota, in units. */
+  quotaLeft: number | undefined
+  /** Why the head of the line waits. */
+  reason: Reason | undefined
+  /** Whether the scope is paused. */
+  paused: boolean
+}
+
+/** Everything at one instant. */
+export interface Stats {
+  /** Requests that wait. */
+  waiting: number
+  /** Requests in flight. */
+  inFlight: number
+  /** Requests sent since the beginning. */
+  sent: number
+  /** Requests settled since the beginning. */
+  settled: number
+  /** Requests cancelled since the beginning. */
+  cancelled: number
+  /** Whether everything is paused. */
+  paused: boolean
+  /** Every scope that the engine knows, by name. */
+  scopes: Record<string, ScopeStats>
+}
+
+/** Decides when requests may be sent. Instants are milliseconds of a clock of yours that only goes forward. */
+export class Engine {
+  readonly #wasm
+  readonly #reasons: readonly string[]
+
+  /** @throws {ConfigError} listing every problem of the options. */
+  constructor(options: EngineOptions = {}) {
+    const WasmEngine = load()
+    this.#reasons = WasmEngine.reasons()
+    this.#wasm = withProblems(() => new WasmEngine(options))
+  }
+
+  /** The handle of a scope, made on first use and then the same for as long as the engine lives. */
+  scope(name: string): ScopeHandle {
+    return this.#wasm.scope(String(name))
+  }
+
+  /**
+   * Takes a request in. It waits, also if it could leave at once: `poll` says when.
+   *
+   * @throws {CostExceedsQuotaError} if it could never be sent.
+   * @throws {QueueFullError} if `maxWaiting` requests wait already.
+   * @throws {TypeError} for unknown scopes and for numbers that are none.
+   */
+  submit(nowMs: number, scopes: readonly ScopeHandle[], options: SubmitOptions = {}): Ticket {
+    const { cost = 1, priority = 0, delay = 0 } = options
+    const ticket =
+      scopes.length === 1 && typeof cost === 'number'
+        ? this.#wasm.submit(nowMs, scopes[0]!, cost, priority, delay)
+        : this.#wasm.submit_many(nowMs, Float64Array.from(scopes), costsOf(cost), priority, delay)
+    return ticket >= 0 ? ticket : refused(ticket)
+  }
+
+  /** A ticket to send now, {@link WAIT} or {@link IDLE}. Ask again after every ticket. */
+  poll(nowMs: number): Ticket {
+    return this.#wasm.poll(nowMs)
+  }
+
+  /** After {@link WAIT}: when to poll again, strictly in the future. After {@link IDLE}: `Infinity`. */
+  get wakeAt(): number {
+    return this.#wasm.wake_at
+  }
+
+  /** After {@link WAIT}, {@link IDLE} or `peek`: why; `undefined` when nothing waits. */
+  get reason(): Reason | undefined {
+    return this.#reasons[this.#wasm.reason] as Reason | undefined
+  }
+
+  /** After {@link WAIT}, {@link IDLE} or `peek`: which scope says so; `undefined` for the whole throttle. */
+  get reasonScope(): string | undefined {
+    const scope = this.#wasm.reason_scope
+    return scope < 0 ? undefined : this.#wasm.name(scope)
+  }
+
+  /** Tells how a request ended. Unknown tickets, and those that were not sent, are ignored. */
+  settle(nowMs: number, ticket: Ticket, outcome: Outcome = {}): void {
+    const { status, error, latencyMs, cost, adjustDelay = true } = outcome
+    const answer = status ?? (error === undefined ? Number.NaN : 0)
+    this.#wasm.settle(nowMs, ticket, answer, latencyMs ?? Number.NaN, adjustDelay, cost ?? Number.NaN)
+  }
+
+  /** Takes a waiting request out; one that was allowed to leave but never did gives everything back. */
+  cancel(nowMs: number, ticket: Ticket): void {
+    this.#wasm.cancel(nowMs, ticket)
+  }
+
+  /** When a request could be sent as things stand, and why not now. Changes nothing. */
+  peek(
+    nowMs: number,
+    scopes: readonly ScopeHandle[],
+    options: { cost?: number | readonly number[] } = {},
+  ): Peek {
+    const at = this.#wasm.peek(nowMs, Float64Array.from(scopes), costsOf(options.cost ?? 1))
+    if (at < 0) return refused(at)
+    return { at, reason: this.reason, scope: this.reasonScope }
+  }
+
+  /**
+   * Changes settings of one scope and keeps what it learned. Poll afterwards.
+   *
+   * @throws {ConfigError} listing every problem; nothing is changed then.
+   */
+  configure(nowMs: number, scope: ScopeHandle, partial: ScopeOptions): void {
+    withProblems(() => this.#wasm.configure(nowMs, scope, partial))
+  }
+
+  /** Sends nothing of this scope for `ms` milliseconds. A hold that is longer already stays. */
+  hold(nowMs: number, scope: ScopeHandle, ms: number): void {
+    this.#wasm.hold(nowMs, scope, ms)
+  }
+
+  /** Sends nothing of this scope, or of all, until `resume`. */
+  pause(nowMs: number, scope?: ScopeHandle): void {
+    if (scope === undefined) this.#wasm.pause_all(true)
+    else this.#wasm.pause(nowMs, scope)
+  }
+
+  /** Ends a pause. Poll afterwards. */
+  resume(nowMs: number, scope?: ScopeHandle): void {
+    if (scope === undefined) this.#wasm.pause_all(false)
+    else this.#wasm.resume(nowMs, scope)
+  }
+
+  /** Forgets what this scope learned and lifts its hold. Settings and what is in flight stay. Poll afterwards. */
+  reset(nowMs: number, scope: ScopeHandle): void {
+    this.#wasm.reset(nowMs, scope)
+  }
+
+  /** The state of everything, or of one scope, at the latest instant that the engine was told or at `nowMs`. */
+  stats(): Stats
+  stats(scope: undefined, nowMs: number): Stats
+  stats(scope: ScopeHandle, nowMs?: number): ScopeStats
+  stats(scope?: ScopeHandle, nowMs: number = Number.NaN): Stats | ScopeStats {
+    if (scope === undefined) return this.#wasm.stats(nowMs)
+    return this.#wasm.scope_stats(nowMs, scope) ?? refused(-1)
+  }
+
+  /** Requests that wait. */
+  get waiting(): number {
+    return this.#wasm.waiting()
+  }
+
+  /** Requests in flight. */
+  get inFlight(): number {
+    return this.#wasm.in_flight()
+  }
+
+  /** @internal */
+  get warnThreshold(): number {
+    return this.#wasm.warn_threshold()
+  }
+
+  /** Gives the engine's memory back at once. Nothing may be called afterwards. */
+  [Symbol.dispose](): void {
+    this.#wasm.free()
+  }
+}
+
+function costsOf(cost: number | readonly number[]): Float64Array {
+  return typeof cost === 'number' ? Float64Array.of(cost) : Float64Array.from(cost)
+}
+
+/** The numbers of `SubmitError` at the border. */
+function refused(code: number): never {
+  if (code === -2) throw new QueueFullError()
+  if (code === -3) throw new CostExceedsQuotaError()
+  if (code === -4) throw new TypeError('cost and delay must be finite and not below 0, priority finite')
+  throw new TypeError('the request names no scope that this engine knows')
+}
+
+function withProblems<T>(call: () => T): T {
+  try {
+    return call()
+  } catch (thrown) {
+    if (!Array.isArray(thrown)) throw thrown
+    const problems = (thrown as [string, string, string][]).map(
+      ([path, want, got]): Problem => ({ path, want, got }),
+    )
+    throw new ConfigError(problems)
+  }
+}

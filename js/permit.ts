@@ -1,0 +1,62 @@
+/**
+ * Leave to send one request. It holds a slot in every scope of the request until it is settled.
+ *
+ * The trap is the permit that nobody settles: its slots are gone for good. `using permit = …` settles it as
+ * *ignored* at the end of the block, whatever happened there.
+ */
+import type { Ticket } from './engine.js'
+
+/** How a request ended, as a permit is told. Without `status` and `error` nothing is learned. */
+export interface PermitOutcome {
+  /** The status of the response. */
+  status?: number
+  /** Why there was no response. An abort by the caller teaches nothing about the server. */
+  error?: unknown
+  /** Milliseconds from send to response headers. Default: now − sent, if there was a response. */
+  latency?: number
+  /** What the request really cost, if that is not what was expected. */
+  cost?: number
+  /** False keeps AutoThrottle's delay as it is. Scrapy's `autothrottle_dont_adjust_delay` is the opposite. */
+  adjustDelay?: boolean
+}
+
+/** What a permit needs from whoever made it. */
+export interface PermitIssuer {
+  now(): number
+  settlePermit(ticket: Ticket, sentAt: number, outcome: PermitOutcome): void
+}
+
+export class Permit {
+  /** When it was given, in milliseconds of the throttle's clock. */
+  readonly sentAt: number
+  /** The scopes that agreed. */
+  readonly scopes: readonly string[]
+  readonly #issuer: PermitIssuer
+  readonly #ticket: Ticket
+  #isSettled = false
+
+  /** @internal */
+  constructor(issuer: PermitIssuer, ticket: Ticket, sentAt: number, scopes: readonly string[]) {
+    this.#issuer = issuer
+    this.#ticket = ticket
+    this.sentAt = sentAt
+    this.scopes = scopes
+  }
+
+  /** Whether it was settled. */
+  get isSettled(): boolean {
+    return this.#isSettled
+  }
+
+  /** Gives the slots back and tells what happened. Only the first call counts. */
+  settle(outcome: PermitOutcome = {}): void {
+    if (this.#isSettled) return
+    this.#isSettled = true
+    this.#issuer.settlePermit(this.#ticket, this.sentAt, outcome)
+  }
+
+  /** Settles as *ignored* if nothing was said. */
+  [Symbol.dispose](): void {
+    this.settle()
+  }
+}

@@ -1,0 +1,43 @@
+/**
+ * Which scopes a request belongs to: by default one, the host of its URL.
+ *
+ * `URL` does the work: lower case, IDN as ASCII, the port only when it is not the scheme's own.
+ */
+
+/** What a request is for. */
+export type Target = string | URL | Request | { readonly scopes: Scopes }
+
+/** One scope, several, or a map of scope → expected cost. */
+export type Scopes = string | readonly string[] | Readonly<Record<string, number>>
+
+/** The scope of a URL: its host. Relative ones are read against the page they are on, if there is one. */
+export function hostOf(url: string | URL): string {
+  if (url instanceof URL) return url.host
+  const base = (globalThis as { location?: { href?: string } }).location?.href
+  return base === undefined || base === 'about:blank' ? new URL(url).host : new URL(url, base).host
+}
+
+/** Names beside costs; no costs where nobody said any. */
+export interface NamedScopes {
+  readonly names: readonly string[]
+  readonly costs: readonly number[] | undefined
+}
+
+/** The scopes of a target. */
+export function scopesOf(target: Target): NamedScopes {
+  if (typeof target === 'string' || target instanceof URL)
+    return { names: [hostOf(target)], costs: undefined }
+  if ('scopes' in target) return namedScopes(target.scopes)
+  return { names: [hostOf(target.url)], costs: undefined }
+}
+
+/** Scopes in any of their forms as names and costs. */
+export function namedScopes(scopes: Scopes): NamedScopes {
+  if (typeof scopes === 'string') return { names: [scopes], costs: undefined }
+  if (isList(scopes)) return { names: scopes, costs: undefined }
+  return { names: Object.keys(scopes), costs: Object.values(scopes) }
+}
+
+function isList(scopes: readonly string[] | Readonly<Record<string, number>>): scopes is readonly string[] {
+  return Array.isArray(scopes)
+}

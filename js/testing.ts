@@ -1,0 +1,102 @@
+/**
+ * A clock that tests move by hand, so that a test of an hour takes a millisecond and never flickers.
+ *
+ * ```ts
+ * const clock = new FakeClock()
+ * const throttle = createThrottle({ clock })
+ * const done = throttle.acquire('https://example.com/')
+ * await clock.advance(1000)
+ * ```
+ */
+import type { Clock } from './options.js'
+
+interface Timer {
+  readonly id: number
+  readonly at: number
+  readonly wake: () => void
+}
+
+export class FakeClock implements Clock {
+  #now: number
+  #wallOffset: number
+  #timers: Timer[] = []
+  #made = 0
+
+  /** @param start engine time at the beginning, in milliseconds; wall time starts at `wallStart`. */
+  constructor(start = 0, wallStart: number = Date.UTC(2026, 0, 1)) {
+    this.#now = start
+    this.#wallOffset = wallStart - start
+  }
+
+  now(): number {
+    return this.#now
+  }
+
+  wallNow(): number {
+    return this.#now + this.#wallOffset
+  }
+
+  setTimeout(wake: () => void, ms: number): unknown {
+    const timer = { id: ++this.#made, at: this.#now + Math.max(0, ms), wake }
+    this.#timers.push(timer)
+    return timer.id
+  }
+
+  clearTimeout(handle: unknown): void {
+    this.#timers = this.#timers.filter(({ id }) => id !== handle)
+  }
+
+  /** How many timers are armed. */
+  get timers(): number {
+    return this.#timers.length
+  }
+
+  /** When the next timer fires, in milliseconds of engine time; `Infinity` if none is armed. */
+  get nextAt(): number {
+    return this.#timers.reduce((least, { at }) => Math.min(least, at), Number.POSITIVE_INFINITY)
+  }
+
+  /**
+   * Lets `ms` milliseconds pass. Timers fire in order, each at its own instant, and whatever promises they
+   * resolve runs before the next.
+   */
+  async advance(ms: number): Promise<void> {
+    const until = this.#now + ms
+    await settled()
+    for (let at = this.nextAt; at <= until; at = this.nextAt) {
+      this.#now = Math.max(this.#now, at)
+      this.#fireDue()
+      await settled()
+    }
+    this.#now = until
+    await settled()
+  }
+
+  /** Moves the clock without firing anything, as when a laptop sleeps: timers fire late, at the next `advance`. */
+  jump(ms: number): void {
+    this.#now += ms
+  }
+
+  /** Moves wall time alone, as when somebody sets the clock. */
+  setWall(wallMs: number): void {
+    this.#wallOffset = wallMs - this.#now
+  }
+
+  #fireDue(): void {
+    const due = this.#timers.filter(({ at }) => at <= this.#now).sort((a, b) => a.at - b.at || a.id - b.id)
+    this.#timers = this.#timers.filter(({ at }) => at > this.#now)
+    for (const { wake } of due) wake()
+  }
+}
+
+/** One turn of the real event loop: every promise that can move has moved. */
+function settled(): Promise<void> {
+  return new Promise((resolve) => {
+    const channel = new MessageChannel()
+    channel.port1.onmessage = () => {
+      channel.port1.close()
+      resolve()
+    }
+    channel.port2.postMessage(undefined)
+  })
+}
