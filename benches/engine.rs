@@ -1,1 +1,95 @@
-fn main() {}
+//! What a decision costs: `npm run bench:engine`.
+//!
+//! Two tables: the simple cycle (submit, poll, settle in one scope), and the cost per dispatch while N requests
+//! wait over N/10 hosts, with and without one more scope that all share. Read the ratios: machines differ.
+//! Each figure is the best of several rounds, so what else the machine does counts little.
+
+#![allow(clippy::disallowed_methods, reason = "a benchmark reads the real clock")]
+
+use std::{collections::VecDeque, hint::black_box, time};
+
+use autothrottle::{Config, Decision, Engine, Feedback, Instant, Request, ScopeId, Span, Ticket};
+
+fn main() {
+    println!("simple cycle: {:.0} ns", best(5, simple_cycle));
+    println!("\nwaiting      own hosts  ratio   shared scope  ratio");
+    let mut base = [0.0; 2];
+    for waiting in [1000, 10_000, 100_000, 1_000_000] {
+        let rounds = if waiting < 1_000_000 { 5 } else { 2 };
+        let costs = [false, true].map(|shared| best(rounds, || crowd(waiting, shared)));
+        if waiting == 1000 {
+            base = costs;
+        }
+        let [own, shared] = costs;
+        println!(
+            "{waiting:>9} {own:>9.0} ns {:>6.2} {shared:>11.0} ns {:>6.2}",
+            own / base[0],
+            shared / base[1]
+        );
+    }
+}
+
+fn best(rounds: usize, measure: impl Fn() -> f64) -> f64 {
+    (0..rounds).map(|_| measure()).fold(f64::MAX, f64::min)
+}
+
+fn engine(options: &str) -> Engine {
+    Engine::new(Config::parse(serde_json::from_str(options).expect("JSON")).expect("options"))
+}
+
+fn simple_cycle() -> f64 {
+    const CYCLES: u64 = 300_000;
+    let mut engine = engine(r#"{ "defaults": { "delay": 0, "slotDelay": 0, "jitter": false } }"#);
+    let scope = [engine.scope("example.com")];
+    let start = time::Instant::now();
+    for cycle in 0..CYCLES {
+        let now = Instant::from_micros(cycle * 1000);
+        let ticket = engine.submit(now, Request::new(&scope)).expect("taken in");
+        assert_eq!(engine.poll(now), Decision::Send(ticket));
+        black_box(engine.poll(now));
+        engine.settle(now, ticket, &Feedback { latency_ms: Some(1.0), ..Feedback::response(200) });
+    }
+    start.elapsed().as_nanos() as f64 / CYCLES as f64
+}
+
+/// Nanoseconds per dispatch (poll, settle, and what they move) while `waiting` requests wait.
+fn crowd(waiting: usize, is_shared: bool) -> f64 {
+    let mut engine = engine(
+        r#"{ "concurrency": 1000000, "defaults": { "delay": 1000, "slotDelay": 0, "concurrency": 2, "jitter": false },
+             "scopes": { "shared": { "delay": 0, "concurrency": 64 } } }"#,
+    );
+    let shared = engine.scope("shared");
+    let hosts: Vec<ScopeId> =
+        (0..waiting / 10).map(|host| engine.scope(&format!("host-{host}.example"))).collect();
+    let mut now = Instant::default();
+    for index in 0..waiting {
+        let host = hosts[index % hosts.len()];
+        let scopes: &[ScopeId] = if is_shared { &[shared, host] } else { &[host] };
+        engine.submit(now, Request::new(scopes)).expect("taken in");
+    }
+    let mut flying: VecDeque<(Instant, Ticket)> = VecDeque::new();
+    let dispatches = waiting.min(200_000);
+    let mut sent = 0;
+    let start = time::Instant::now();
+    while sent < dispatches {
+        let wake = loop {
+            match engine.poll(now) {
+                Decision::Send(ticket) => {
+                    sent += 1;
+                    flying.push_back((now + Span::from_micros(100), ticket));
+                }
+                Decision::Wait { until, .. } => break Some(until),
+                Decision::Idle { .. } => break None,
+            }
+        };
+        let answer = flying.front().map(|&(at, _)| at);
+        now = wake.into_iter().chain(answer).min().expect("something is going on");
+        while let Some(&(at, ticket)) = flying.front()
+            && at <= now
+        {
+            flying.pop_front();
+            engine.settle(now, ticket, &Feedback { latency_ms: Some(0.1), ..Feedback::response(200) });
+        }
+    }
+    start.elapsed().as_nanos() as f64 / sent as f64
+}

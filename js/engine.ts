@@ -12,7 +12,7 @@
  * engine.settle(80, ticket, { status: 200, latencyMs: 80 })
  * ```
  */
-import { ConfigError, CostExceedsQuotaError, type Problem, QueueFullError } from './errors.js'
+import { ConfigError, CostExceedsQuotaError, type Problem, QueueFullError, SnapshotError } from './errors.js'
 import { load } from './load/inline.js'
 import type { EngineOptions, ScopeOptions } from './options.js'
 
@@ -111,6 +111,17 @@ export interface Stats {
   scopes: Record<string, ScopeStats>
 }
 
+/**
+ * What was learned, as plain JSON. Treat it as a closed box: keep it, send it, give it back.
+ * Spans, not instants, so that it is valid on a machine with another clock. Waiting requests are not part of it.
+ */
+export interface Snapshot {
+  version: 1
+  /** Wall time at which it was taken; the time until it is used counts. */
+  wallMs?: number
+  scopes: Record<string, object>
+}
+
 /** Decides when requests may be sent. Instants are milliseconds of a clock of yours that only goes forward. */
 export class Engine {
   readonly #wasm
@@ -120,7 +131,7 @@ export class Engine {
   constructor(options: EngineOptions = {}) {
     const WasmEngine = load()
     this.#reasons = WasmEngine.reasons()
-    this.#wasm = withProblems(() => new WasmEngine(options))
+    this.#wasm = withProblems(ConfigError, () => new WasmEngine(options))
   }
 
   /** The handle of a scope, made on first use and then the same for as long as the engine lives. */
@@ -194,7 +205,7 @@ export class Engine {
    * @throws {ConfigError} listing every problem; nothing is changed then.
    */
   configure(nowMs: number, scope: ScopeHandle, partial: ScopeOptions): void {
-    withProblems(() => this.#wasm.configure(nowMs, scope, partial))
+    withProblems(ConfigError, () => this.#wasm.configure(nowMs, scope, partial))
   }
 
   /** Sends nothing of this scope for `ms` milliseconds. A hold that is longer already stays. */
@@ -226,6 +237,20 @@ export class Engine {
   stats(scope?: ScopeHandle, nowMs: number = Number.NaN): Stats | ScopeStats {
     if (scope === undefined) return this.#wasm.stats(nowMs)
     return this.#wasm.scope_stats(nowMs, scope) ?? refused(-1)
+  }
+
+  /** What was learned, for `restore` in another process. `wallNowMs`: wall time now, since 1970. */
+  snapshot(nowMs: number, wallNowMs: number): Snapshot {
+    return this.#wasm.snapshot(nowMs, wallNowMs)
+  }
+
+  /**
+   * Goes on where a snapshot was taken; before the first `scope` and `submit`.
+   *
+   * @throws {SnapshotError} listing every problem; nothing is changed then.
+   */
+  restore(snapshot: Snapshot, nowMs: number, wallNowMs: number): void {
+    withProblems(SnapshotError, () => this.#wasm.restore(snapshot, nowMs, wallNowMs))
   }
 
   /** Requests that wait. */
@@ -261,7 +286,7 @@ function refused(code: number): never {
   throw new TypeError('the request names no scope that this engine knows')
 }
 
-function withProblems<T>(call: () => T): T {
+function withProblems<T>(Kind: typeof ConfigError | typeof SnapshotError, call: () => T): T {
   try {
     return call()
   } catch (thrown) {
@@ -269,6 +294,6 @@ function withProblems<T>(call: () => T): T {
     const problems = (thrown as [string, string, string][]).map(
       ([path, want, got]): Problem => ({ path, want, got }),
     )
-    throw new ConfigError(problems)
+    throw new Kind(problems)
   }
 }

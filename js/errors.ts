@@ -27,18 +27,32 @@ export class ThrottleError extends Error {
   }
 }
 
-/** The options hold something that makes no sense. All problems at once. */
-export class ConfigError extends ThrottleError {
+/** Input that makes no sense, with all of its problems at once. */
+class ProblemsError extends ThrottleError {
   /** The path of the first problem. */
   readonly path: string
   /** Every problem. */
   readonly problems: readonly Problem[]
 
-  constructor(problems: readonly Problem[]) {
-    const lines = problems.map(({ path, want, got }) => `${path || 'options'}: want ${want}; got ${got}`)
-    super('ERR_CONFIG', lines.join('\n'))
+  constructor(code: string, whole: string, problems: readonly Problem[]) {
+    const lines = problems.map(({ path, want, got }) => `${path || whole}: want ${want}; got ${got}`)
+    super(code, lines.join('\n'))
     this.path = problems[0]?.path ?? ''
     this.problems = problems
+  }
+}
+
+/** The options hold something that makes no sense. */
+export class ConfigError extends ProblemsError {
+  constructor(problems: readonly Problem[]) {
+    super('ERR_CONFIG', 'options', problems)
+  }
+}
+
+/** The snapshot is none, is damaged, or comes from a newer release. Nothing of it was used. */
+export class SnapshotError extends ProblemsError {
+  constructor(problems: readonly Problem[]) {
+    super('ERR_SNAPSHOT', 'snapshot', problems)
   }
 }
 
@@ -59,10 +73,7 @@ export class TimeoutError extends ThrottleError {
 /** The request costs more than the whole quota of a scope: it could never be sent. */
 export class CostExceedsQuotaError extends ThrottleError {
   constructor() {
-    super(
-      'ERR_COST_EXCEEDS_QUOTA',
-      'the request costs more than the whole quota of a scope, so it could never be sent',
-    )
+    super('ERR_COST_EXCEEDS_QUOTA', 'the request costs more than the whole quota of a scope')
   }
 }
 

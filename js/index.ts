@@ -1,10 +1,11 @@
-export type { Peek, Reason, ScopeStats, Stats } from './engine.js'
+export type { Peek, Reason, ScopeStats, Snapshot, Stats } from './engine.js'
 export {
   ClosedError,
   ConfigError,
   CostExceedsQuotaError,
   type Problem,
   QueueFullError,
+  SnapshotError,
   ThrottleError,
   TimeoutError,
 } from './errors.js'

@@ -3,6 +3,8 @@
  * engine's own table; the engine checks every value and reports all problems at once.
  */
 
+import type { Snapshot } from './engine.js'
+
 /** How far a delay may stray from its mean, drawn once per send: `true` is ±50 %, `0.2` ±20 %, a pair its own ends. */
 export type Jitter = boolean | number | readonly [low: number, high: number]
 
@@ -80,6 +82,8 @@ export interface Clock {
 export interface ThrottleOptions extends EngineOptions {
   /** Default: the system's. */
   clock?: Clock
+  /** What `throttle.snapshot()` gave, to go on with what was learned. */
+  snapshot?: Snapshot
   /** What `throttle.fetch` sends with. Default: `globalThis.fetch`, looked up at each call. */
   fetch?: typeof fetch
   /** Whether the one timer lets a process end while requests wait. Default false. */

@@ -4,8 +4,6 @@
  * The trap is the permit that nobody settles: its slots are gone for good. `using permit = …` settles it as
  * *ignored* at the end of the block, whatever happened there.
  */
-import type { Ticket } from './engine.js'
-
 /** How a request ended, as a permit is told. Without `status` and `error` nothing is learned. */
 export interface PermitOutcome {
   /** The status of the response. */
@@ -20,25 +18,18 @@ export interface PermitOutcome {
   adjustDelay?: boolean
 }
 
-/** What a permit needs from whoever made it. */
-export interface PermitIssuer {
-  now(): number
-  settlePermit(ticket: Ticket, sentAt: number, outcome: PermitOutcome): void
-}
-
+/** Made by `throttle.acquire` and `throttle.run`. */
 export class Permit {
   /** When it was given, in milliseconds of the throttle's clock. */
   readonly sentAt: number
   /** The scopes that agreed. */
   readonly scopes: readonly string[]
-  readonly #issuer: PermitIssuer
-  readonly #ticket: Ticket
+  readonly #settle: (outcome: PermitOutcome) => void
   #isSettled = false
 
   /** @internal */
-  constructor(issuer: PermitIssuer, ticket: Ticket, sentAt: number, scopes: readonly string[]) {
-    this.#issuer = issuer
-    this.#ticket = ticket
+  constructor(sentAt: number, scopes: readonly string[], settle: (outcome: PermitOutcome) => void) {
+    this.#settle = settle
     this.sentAt = sentAt
     this.scopes = scopes
   }
@@ -52,7 +43,7 @@ export class Permit {
   settle(outcome: PermitOutcome = {}): void {
     if (this.#isSettled) return
     this.#isSettled = true
-    this.#issuer.settlePermit(this.#ticket, this.sentAt, outcome)
+    this.#settle(outcome)
   }
 
   /** Settles as *ignored* if nothing was said. */

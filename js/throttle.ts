@@ -5,10 +5,18 @@
  */
 import { systemClock } from './clock.js'
 import { Driver } from './driver.js'
-import { Engine, type Peek, type ScopeHandle, type ScopeStats, type Stats, type Ticket } from './engine.js'
+import {
+  Engine,
+  type Peek,
+  type ScopeHandle,
+  type ScopeStats,
+  type Snapshot,
+  type Stats,
+  type Ticket,
+} from './engine.js'
 import { ClosedError, ConfigError, type Problem } from './errors.js'
 import type { Clock, EngineOptions, ScopeOptions, ThrottleOptions } from './options.js'
-import { Permit, type PermitIssuer, type PermitOutcome } from './permit.js'
+import { Permit, type PermitOutcome } from './permit.js'
 import { type Scopes, scopesOf, type Target } from './scopes.js'
 
 /** What a single request may say. */
@@ -75,7 +83,7 @@ type TypedTarget = Omit<EventTarget, 'addEventListener' | 'removeEventListener'>
 const TypedEventTarget = EventTarget as new () => TypedTarget
 
 /** Decides when requests leave. Made by {@link createThrottle}. */
-export class Throttle extends TypedEventTarget implements PermitIssuer {
+export class Throttle extends TypedEventTarget {
   readonly #engine: Engine
   readonly #driver: Driver
   readonly #clock: Clock
@@ -86,12 +94,16 @@ export class Throttle extends TypedEventTarget implements PermitIssuer {
   #isWarned = false
   #closed: ClosedError | undefined
 
-  /** @throws {ConfigError} listing every problem of the options. */
+  /**
+   * @throws {ConfigError} listing every problem of the options.
+   * @throws {SnapshotError} listing every problem of the snapshot.
+   */
   constructor(options: ThrottleOptions = {}) {
     super()
-    const { engineOptions, clock, fetch, unref } = parted(options)
+    const { engineOptions, clock, snapshot, fetch, unref } = parted(options)
     this.#engine = new Engine(engineOptions)
     this.#clock = clock ?? systemClock(unref ?? false)
+    if (snapshot !== undefined) this.#engine.restore(snapshot, this.#clock.now(), this.#clock.wallNow())
     this.#fetch = fetch
     this.#driver = new Driver(this.#engine, this.#clock, () => this.#rest())
     this.#warnThreshold = this.#engine.warnThreshold
@@ -152,6 +164,7 @@ export class Throttle extends TypedEventTarget implements PermitIssuer {
     }
     return new Promise((resolve, reject) => {
       const onAbort = () => {
+        done()
         this.#driver.cancel(ticket)
         reject(signal!.reason)
       }
@@ -163,7 +176,7 @@ export class Throttle extends TypedEventTarget implements PermitIssuer {
         ticket = this.#driver.submit(handles, request, {
           grant: (granted, now) => {
             done()
-            resolve(new Permit(this, granted, now, names))
+            resolve(new Permit(now, names, (outcome) => this.#settle(granted, now, outcome)))
           },
           fail: (error) => {
             done()
@@ -193,6 +206,11 @@ export class Throttle extends TypedEventTarget implements PermitIssuer {
   /** The state of everything. */
   stats(): Stats {
     return this.#engine.stats(undefined, this.#clock.now())
+  }
+
+  /** What was learned, as plain JSON: give it to `createThrottle({ snapshot })`, here or in another process. */
+  snapshot(): Snapshot {
+    return this.#engine.snapshot(this.#clock.now(), this.#clock.wallNow())
   }
 
   /** Sends nothing until `resume`. */
@@ -225,13 +243,7 @@ export class Throttle extends TypedEventTarget implements PermitIssuer {
     await this.idle()
   }
 
-  /** @internal */
-  now(): number {
-    return this.#clock.now()
-  }
-
-  /** @internal */
-  settlePermit(ticket: Ticket, sentAt: number, outcome: PermitOutcome): void {
+  #settle(ticket: Ticket, sentAt: number, outcome: PermitOutcome): void {
     const { latency, ...rest } = outcome
     const isAnswered = outcome.status !== undefined
     const latencyMs = latency ?? (isAnswered ? this.#clock.now() - sentAt : undefined)
@@ -351,7 +363,7 @@ function isAbort(error: unknown, signal: AbortSignal | null | undefined): boolea
 function parted(options: ThrottleOptions) {
   const problems: Problem[] = []
   const isObject = typeof options === 'object' && options !== null && !Array.isArray(options)
-  const { clock, fetch, unref, ...engineOptions } = isObject ? options : ({} as ThrottleOptions)
+  const { clock, snapshot, fetch, unref, ...engineOptions } = isObject ? options : ({} as ThrottleOptions)
   if (!isObject) problems.push({ path: '', want: 'an object', got: kindOf(options) })
   if (clock !== undefined && !isClock(clock)) {
     const want = 'an object with now, wallNow, setTimeout and clearTimeout'
@@ -364,7 +376,7 @@ function parted(options: ThrottleOptions) {
     problems.push({ path: 'unref', want: 'true or false', got: kindOf(unref) })
   }
   if (problems.length > 0) throw new ConfigError([...problems, ...problemsOf(engineOptions)])
-  return { engineOptions, clock, fetch, unref }
+  return { engineOptions, clock, snapshot, fetch, unref }
 }
 
 function problemsOf(options: EngineOptions): readonly Problem[] {

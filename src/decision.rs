@@ -112,3 +112,12 @@ pub(crate) enum Verdict {
     /// Not before something happens.
     Blocked(Reason),
 }
+
+impl Verdict {
+    pub fn reason(self) -> Option<Reason> {
+        match self {
+            Self::Go => None,
+            Self::NotBefore(_, reason) | Self::Blocked(reason) => Some(reason),
+        }
+    }
+}

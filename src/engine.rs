@@ -9,6 +9,8 @@
 //! The limit of the whole throttle is no scope but a gate in front of everything: while it is shut nothing is
 //! asked and nothing moves.
 
+use std::collections::BTreeMap;
+
 use crate::{
     config::{Config, value::Value},
     decision::{Cause, Decision, Reason, ScopeId, Verdict},
@@ -19,8 +21,9 @@ use crate::{
     queue::{Costs, NONE, Need, Place, Queue, Rank, Stage, Ticket, priority_key},
     rng::Rng,
     scope::registry::Registry,
+    snapshot::Snapshot,
     stats::{ScopeStats, Stats},
-    time::{Instant, Span},
+    time::{Instant, LONGEST_MS, Span},
 };
 
 /// A request as the engine sees it: no URL, no body, only what decides when it may leave.
@@ -63,6 +66,9 @@ pub struct Engine {
     parked: Heap<Instant>,
     rng: Rng,
     now: Instant,
+    /// Added to every instant that comes in, taken from every one that goes out: what a snapshot remembers lies
+    /// before the driver's origin.
+    shift: Span,
     in_flight: u32,
     paused: bool,
     /// Who blocked the last lane that was asked in vain.
@@ -89,12 +95,44 @@ impl Engine {
             parked: Heap::default(),
             rng: Rng::new(config.seed.unwrap_or(0)),
             now: Instant::default(),
+            shift: Span::ZERO,
             in_flight: 0,
             paused: false,
             last_block: None,
             totals: Totals::default(),
             config,
         }
+    }
+
+    /// An engine that goes on where a snapshot was taken. `wall_ms` is the wall time now, if the driver knows it:
+    /// the time that passed meanwhile counts.
+    pub fn restore(config: Config, snapshot: &Snapshot, now: Instant, wall_ms: Option<f64>) -> Self {
+        let mut engine = Self::new(config);
+        engine.shift = Span::from_millis(LONGEST_MS) + Span::from_millis(LONGEST_MS);
+        engine.advance(now);
+        let offline = snapshot.offline(wall_ms);
+        for (name, learned) in &snapshot.scopes {
+            let index = engine.scope(name).index;
+            engine.registry[index].scope.restore(engine.now, offline, learned);
+        }
+        engine
+    }
+
+    /// What was learned, for [`Engine::restore`] in another process. `wall_ms` is the wall time now, if the driver
+    /// knows it.
+    pub fn snapshot(&self, now: Instant, wall_ms: Option<f64>) -> Snapshot {
+        let now = self.now.max(now + self.shift);
+        let mut flying: BTreeMap<u32, Vec<Instant>> = BTreeMap::new();
+        for (sent, scopes) in self.queue.flying() {
+            for &scope in scopes {
+                flying.entry(scope).or_default().push(sent);
+            }
+        }
+        let learned = self.registry.iter().map(|(name, id)| {
+            let flying = flying.get(&id.index).map_or(&[][..], Vec::as_slice);
+            (name.to_string(), self.registry[id.index].scope.learned(now, flying))
+        });
+        Snapshot { wall_ms, scopes: learned.filter(|(_, learned)| !learned.is_new()).collect() }
     }
 
     /// Gives the seed that the options did not name. Only the first draw after it is affected.
@@ -104,7 +142,7 @@ impl Engine {
 
     /// The latest instant that the engine was told.
     pub fn now(&self) -> Instant {
-        self.now
+        self.now - self.shift
     }
 
     /// What the engine was told.
@@ -135,7 +173,7 @@ impl Engine {
         if self.config.max_waiting.is_some_and(|most| self.waiting() >= most) {
             return Err(SubmitError::QueueFull);
         }
-        let (scopes, costs) = self.scopes_and_costs(&request)?;
+        let (scopes, costs) = Self::scopes_and_costs(&request)?;
         let mut share = 0;
         for (position, &scope) in scopes.as_ref().iter().enumerate() {
             let scope = &self.registry[scope].scope;
@@ -145,7 +183,7 @@ impl Engine {
             }
             share = share.max(scope.share(cost));
         }
-        let lane = self.queue.lane(scopes.as_ref(), &mut self.registry[scopes.as_ref()[0]].line);
+        let lane = self.queue.lane(scopes.as_ref(), &costs, &mut self.registry[scopes.as_ref()[0]].line);
         let need = Need { priority: priority_key(request.priority), share: !share, costs };
         let ticket = self.queue.admit(lane, need);
         for &scope in scopes.as_ref() {
@@ -223,11 +261,11 @@ impl Engine {
 
     /// When a request of these scopes and costs could be sent as things stand. Changes nothing.
     pub fn peek(&self, now: Instant, request: Request) -> Result<Peek, SubmitError> {
-        let now = now.max(self.now);
+        let now = self.now.max(now + self.shift);
         if request.scopes.is_empty() || !request.scopes.iter().all(|&id| self.registry.knows(id)) {
             return Err(SubmitError::UnknownScope);
         }
-        let (scopes, costs) = self.scopes_and_costs(&request)?;
+        let (scopes, costs) = Self::scopes_and_costs(&request)?;
         let mut strictest = self.shut().map_or(Verdict::Go, Verdict::Blocked);
         let mut who = None;
         for (position, &index) in scopes.as_ref().iter().enumerate() {
@@ -238,9 +276,9 @@ impl Engine {
             }
         }
         Ok(match strictest {
-            Verdict::Go => Peek { at: Some(now), because: None },
+            Verdict::Go => Peek { at: Some(now - self.shift), because: None },
             Verdict::NotBefore(at, reason) => {
-                Peek { at: Some(at), because: Some(Cause { scope: who, reason }) }
+                Peek { at: Some(at - self.shift), because: Some(Cause { scope: who, reason }) }
             }
             Verdict::Blocked(reason) => Peek { at: None, because: Some(Cause { scope: who, reason }) },
         })
@@ -293,18 +331,14 @@ impl Engine {
 
     /// The state of one scope, for people.
     pub fn scope_stats(&self, now: Instant, id: ScopeId) -> Option<ScopeStats> {
-        let now = now.max(self.now);
+        let now = self.now.max(now + self.shift);
         let index = self.known(id)?;
         let entry = &self.registry[index];
         let head = entry.line.lanes.iter().filter_map(Heap::first).min().map(|(_, lane)| lane);
         let cost = head.map_or(Cost::ONE, |lane| self.queue.head_cost_at(lane, index));
-        let reason = match (entry.line.waiting, self.shut(), entry.scope.verdict(now, cost)) {
-            (0, ..) => None,
-            (_, Some(reason), _) => Some(reason),
-            (_, None, Verdict::Go) => None,
-            (_, None, Verdict::NotBefore(_, reason) | Verdict::Blocked(reason)) => Some(reason),
-        };
-        Some(ScopeStats::new(now, &entry.scope, entry.line.waiting, reason))
+        let reason = self.shut().or(entry.scope.verdict(now, cost).reason());
+        let waiting = entry.line.waiting;
+        Some(ScopeStats::new(now, self.shift, &entry.scope, waiting, reason.filter(|_| waiting > 0)))
     }
 
     /// The state of everything, for people.
@@ -323,7 +357,7 @@ impl Engine {
 
     /// A clock that goes back stands still.
     fn advance(&mut self, now: Instant) {
-        self.now = self.now.max(now);
+        self.now = self.now.max(now + self.shift);
     }
 
     fn shut(&self) -> Option<Reason> {
@@ -343,10 +377,7 @@ impl Engine {
             let lanes = entry.line.lanes.iter().filter_map(Heap::first).map(|(_, lane)| lane);
             let verdicts =
                 lanes.map(|lane| entry.scope.verdict(self.now, self.queue.head_cost_at(lane, index)));
-            let reason = match verdicts.min() {
-                Some(Verdict::NotBefore(_, reason) | Verdict::Blocked(reason)) => reason,
-                _ => Reason::Delay,
-            };
+            let reason = verdicts.min().and_then(Verdict::reason).unwrap_or(Reason::Delay);
             (at, Cause { scope: Some(self.registry.id(index)), reason })
         });
         let parked =
@@ -356,7 +387,7 @@ impl Engine {
             (timer, parked) => timer.or(parked),
         };
         match earliest {
-            Some((until, because)) => Decision::Wait { until, because },
+            Some((until, because)) => Decision::Wait { until: until - self.shift, because },
             None => Decision::Idle { because: self.last_block.filter(|_| self.waiting() > 0) },
         }
     }
@@ -465,9 +496,8 @@ impl Engine {
 
     /// Puts a lane that was asked in vain in line at the scope that blocked it.
     fn block(&mut self, lane: u32, scope: u32, verdict: Verdict) {
-        if let Verdict::NotBefore(_, reason) | Verdict::Blocked(reason) = verdict {
-            self.last_block = Some(Cause { scope: Some(self.registry.id(scope)), reason });
-        }
+        let who = Some(self.registry.id(scope));
+        self.last_block = verdict.reason().map(|reason| Cause { scope: who, reason });
         let from = self.lift(lane);
         let rank = self.queue.rank(lane);
         let heap = u8::from(self.queue.head_cost_at(lane, scope) == Cost::ZERO);
@@ -541,10 +571,10 @@ impl Engine {
     }
 
     fn forget(&mut self, index: u32) {
-        if let Some(scopes) = self.queue.forget(index)
-            && let [scope] = scopes[..]
+        if let Some(lane) = self.queue.forget(index)
+            && let [scope] = lane.scopes[..]
         {
-            self.registry[scope].line.solo = None;
+            self.registry[scope].line.solo[usize::from(lane.is_free(0))] = None;
         }
     }
 
@@ -568,7 +598,7 @@ impl Engine {
     }
 
     /// Sorted scopes without repetitions, and what the request costs in each.
-    fn scopes_and_costs(&self, request: &Request) -> Result<(Scopes, Costs), SubmitError> {
+    fn scopes_and_costs(request: &Request) -> Result<(Scopes, Costs), SubmitError> {
         let cost = |position: usize| match request.costs.get(position).or(request.costs.last()) {
             None => Ok(Cost::ONE),
             Some(&units) => Cost::from_units(units).ok_or(SubmitError::NotANumber),

@@ -59,6 +59,7 @@ pub mod policy;
 mod queue;
 mod rng;
 mod scope;
+mod snapshot;
 mod stats;
 mod time;
 #[cfg(target_arch = "wasm32")]
@@ -72,5 +73,6 @@ pub use feedback::{Answer, Feedback};
 pub use policy::quota::Cost;
 pub use queue::Ticket;
 pub use rng::{Draw, Rng};
+pub use snapshot::{Learned, Snapshot, Spent};
 pub use stats::{ScopeStats, Stats};
 pub use time::{Instant, Span};

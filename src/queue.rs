@@ -1,8 +1,9 @@
 //! Who waits, and in which order.
 //!
-//! Requests with the same set of scopes wait in one *lane*; inside it, requests that also cost the same and
-//! have the same priority form a *class*, first come, first served. So all requests of a class are alike but
-//! for their age, and a lane is asked by asking its head.
+//! Requests with the same set of scopes wait in one *lane* (those that cost nothing in a scope apart from
+//! those that do, for no quota blocks them); inside it, requests that also cost the same and have the same
+//! priority form a *class*, first come, first served. So all requests of a class are alike but for their age,
+//! and a lane is asked by asking its head.
 //!
 //! The trap is to ask everything that waits whenever something changes. A lane is always in exactly one place:
 //! *ready* to be asked, or in the line of the one scope that blocked it. Nothing else asks it again.
@@ -95,8 +96,8 @@ pub(crate) struct Line {
     pub champion: Option<u32>,
     /// Position in the heap of times.
     pub timer: Option<u32>,
-    /// The lane of requests that name only this scope.
-    pub solo: Option<u32>,
+    /// The lanes of requests that name only this scope: those that cost something, those that cost nothing.
+    pub solo: [Option<u32>; 2],
 }
 
 /// What a ticket is doing.
@@ -149,6 +150,8 @@ pub(crate) enum Place {
 #[derive(Clone, Debug)]
 pub(crate) struct Lane {
     pub scopes: Box<[u32]>,
+    /// Scopes, each with a bit that says whether it costs nothing there.
+    key: Box<[u64]>,
     pub place: Place,
     pub position: u32,
     /// The class whose turn it is, or [`NONE`].
@@ -164,7 +167,7 @@ pub(crate) struct Queue {
     tickets: Slab<Entry>,
     classes: Slab<Class>,
     lanes: Slab<Lane>,
-    by_scopes: BTreeMap<Box<[u32]>, u32>,
+    by_key: BTreeMap<Box<[u64]>, u32>,
     stamp: u64,
     pub waiting: u32,
 }
@@ -177,26 +180,23 @@ pub(crate) fn priority_key(priority: f64) -> u64 {
 }
 
 impl Queue {
-    /// The lane of these scopes (sorted, no duplicates), made if there is none.
-    pub fn lane(&mut self, scopes: &[u32], line: &mut Line) -> u32 {
-        let known = if scopes.len() == 1 { line.solo } else { self.by_scopes.get(scopes).copied() };
-        if let Some(lane) = known {
+    /// The lane of these scopes (sorted, no duplicates) and costs, made if there is none. `line` is the first
+    /// scope's.
+    pub fn lane(&mut self, scopes: &[u32], costs: &Costs, line: &mut Line) -> u32 {
+        let is_free = |position: usize| costs.of(position) == Cost::ZERO;
+        let key_of = |(position, &scope): (usize, &u32)| u64::from(scope) << 1 | u64::from(is_free(position));
+        if let [scope] = scopes {
+            let solo = &mut line.solo[usize::from(is_free(0))];
+            return *solo.get_or_insert_with(|| {
+                self.lanes.insert(Lane::new(scopes, [key_of((0, scope))].into())) as u32
+            });
+        }
+        let key: Box<[u64]> = scopes.iter().enumerate().map(key_of).collect();
+        if let Some(&lane) = self.by_key.get(&key) {
             return lane;
         }
-        let lane = self.lanes.insert(Lane {
-            scopes: scopes.into(),
-            place: Place::Nowhere,
-            position: 0,
-            head: NONE,
-            rest: BTreeMap::new(),
-            served: 0,
-            members: 0,
-        }) as u32;
-        if scopes.len() == 1 {
-            line.solo = Some(lane);
-        } else {
-            self.by_scopes.insert(scopes.into(), lane);
-        }
+        let lane = self.lanes.insert(Lane::new(scopes, key.clone())) as u32;
+        self.by_key.insert(key, lane);
         lane
     }
 
@@ -287,8 +287,8 @@ impl Queue {
     }
 
     /// Forgets a ticket that is in no line, and its class and lane with the last of their tickets. Gives the
-    /// scopes of a forgotten lane.
-    pub fn forget(&mut self, index: u32) -> Option<Box<[u32]>> {
+    /// lane if it is forgotten.
+    pub fn forget(&mut self, index: u32) -> Option<Lane> {
         let class_index = self.tickets.remove(index as usize).class;
         let class = &mut self.classes[class_index as usize];
         let lane_index = class.lane;
@@ -303,9 +303,17 @@ impl Queue {
         }
         let lane = self.lanes.remove(lane_index as usize);
         if lane.scopes.len() > 1 {
-            self.by_scopes.remove(&lane.scopes);
+            self.by_key.remove(&lane.key);
         }
-        Some(lane.scopes)
+        Some(lane)
+    }
+
+    /// What is in flight: send times with the scopes of each.
+    pub fn flying(&self) -> impl Iterator<Item = (Instant, &[u32])> {
+        self.tickets.iter().filter_map(|(_, entry)| match entry.stage {
+            Stage::InFlight { sent } => Some((sent, &*self.lane_at(self.class(entry.class).lane).scopes)),
+            _ => None,
+        })
     }
 
     pub fn get(&self, ticket: Ticket) -> Option<&Entry> {
@@ -424,6 +432,26 @@ impl Queue {
         } else {
             lane.rest.remove(&class.need);
         }
+    }
+}
+
+impl Lane {
+    fn new(scopes: &[u32], key: Box<[u64]>) -> Self {
+        Self {
+            scopes: scopes.into(),
+            key,
+            place: Place::Nowhere,
+            position: 0,
+            head: NONE,
+            rest: BTreeMap::new(),
+            served: 0,
+            members: 0,
+        }
+    }
+
+    /// Whether its requests cost nothing in its scope number `position`.
+    pub fn is_free(&self, position: usize) -> bool {
+        self.key[position] & 1 == 1
     }
 }
 

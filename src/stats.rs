@@ -2,7 +2,12 @@
 
 use serde::ser::{Serialize, SerializeStruct, Serializer};
 
-use crate::{decision::Reason, scope::Scope, time::Instant};
+use crate::{
+    decision::Reason,
+    policy::quota::Cost,
+    scope::Scope,
+    time::{Instant, Span},
+};
 
 /// One scope at one instant.
 #[derive(Clone, Debug, PartialEq)]
@@ -45,14 +50,20 @@ pub struct Stats {
 }
 
 impl ScopeStats {
-    pub(crate) fn new(now: Instant, scope: &Scope, waiting: u32, reason: Option<Reason>) -> Self {
+    pub(crate) fn new(
+        now: Instant,
+        shift: Span,
+        scope: &Scope,
+        waiting: u32,
+        reason: Option<Reason>,
+    ) -> Self {
         Self {
             delay_ms: scope.delay_ms(),
             slots: scope.config.concurrency,
             in_flight: scope.slots.in_flight(),
             waiting,
-            hold_until: scope.hold_until(now).map(Instant::millis),
-            quota_left: scope.quota_left(now).map(|left| left.units()),
+            hold_until: scope.hold_until(now).map(|until| (until - shift).millis()),
+            quota_left: scope.quota_left(now).map(Cost::units),
             reason,
             paused: scope.paused,
         }

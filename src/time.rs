@@ -10,8 +10,8 @@ use core::ops::{Add, Sub};
 /// A year. No setting may ask for a longer span, so sums of a few can never overflow.
 pub const LONGEST_MS: f64 = 31_536_000_000.0;
 
-/// The greatest whole number that an `f64` carries exactly.
-const EXACT: u64 = 1 << 53;
+/// From here on (the year 2248, in Workers' clock) a double of milliseconds cannot tell microseconds apart.
+const END_MS: f64 = 8_796_093_022_208.0;
 
 /// A point in engine time: whole microseconds from the driver's own origin.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -27,10 +27,10 @@ impl Instant {
         Self(micros)
     }
 
-    /// The largest instant that is not later than `ms`; `None` for what no clock says (NaN, below 0, above
-    /// 2⁵³ microseconds).
+    /// The largest instant that is not later than `ms`; `None` for what no clock says (NaN, below 0, 2⁴³ or
+    /// more milliseconds).
     pub fn from_millis(ms: f64) -> Option<Self> {
-        if !(0.0..=EXACT as f64 / 1000.0).contains(&ms) {
+        if !(0.0..END_MS).contains(&ms) {
             return None;
         }
         let near = (ms * 1000.0) as u64;
@@ -100,6 +100,20 @@ impl Add<Span> for Instant {
     }
 }
 
+impl Add for Span {
+    type Output = Self;
+    fn add(self, other: Self) -> Self {
+        Self(self.0.saturating_add(other.0))
+    }
+}
+
+impl Sub for Span {
+    type Output = Self;
+    fn sub(self, other: Self) -> Self {
+        Self(self.0.saturating_sub(other.0))
+    }
+}
+
 impl Sub<Span> for Instant {
     type Output = Self;
     fn sub(self, span: Span) -> Self {
@@ -113,7 +127,7 @@ mod tests {
 
     #[test]
     fn an_instant_survives_the_way_out_and_back() {
-        for start in [0, 1, 1001, 1_795_203_840_000_000, EXACT - 2000] {
+        for start in [0, 1, 1001, 1_795_203_840_000_000, END_MS as u64 * 1000 - 2000] {
             for micros in start..start + 1000 {
                 let instant = Instant(micros);
                 assert_eq!(Instant::from_millis(instant.millis()), Some(instant));

@@ -10,7 +10,7 @@ use wasm_bindgen::prelude::*;
 
 use crate::{
     Answer, Cause, Config, ConfigError, Cost, Decision, Engine, Feedback, Instant, Peek, Reason, Request,
-    ScopeId, Span, SubmitError, Ticket, Value,
+    ScopeId, Snapshot, Span, SubmitError, Ticket, Value,
 };
 
 /// What `poll` answers instead of a ticket.
@@ -34,6 +34,18 @@ impl WasmEngine {
         let config = Config::parse(value(options)).map_err(problems)?;
         let is_seeded = config.seed.is_some();
         Ok(Self { engine: Engine::new(config), is_seeded, wake_at: f64::INFINITY, because: None })
+    }
+
+    /// Goes on where `snapshot` was taken. Throws a list of `{ path, want, got }`.
+    pub fn restore(&mut self, snapshot: JsValue, now: f64, wall_ms: f64) -> Result<(), JsValue> {
+        let snapshot = Snapshot::parse(value(snapshot)).map_err(problems)?;
+        self.engine = Engine::restore(self.engine.config().clone(), &snapshot, self.now(now), wall(wall_ms));
+        self.is_seeded = self.engine.config().seed.is_some();
+        Ok(())
+    }
+
+    pub fn snapshot(&self, now: f64, wall_ms: f64) -> JsValue {
+        object(&self.engine.snapshot(self.now(now), wall(wall_ms)))
     }
 
     pub fn scope(&mut self, name: &str) -> f64 {
@@ -247,6 +259,10 @@ fn value(options: JsValue) -> Value {
 fn object(of: &impl Serialize) -> JsValue {
     let serializer = serde_wasm_bindgen::Serializer::new().serialize_maps_as_objects(true);
     of.serialize(&serializer).unwrap_or(JsValue::UNDEFINED)
+}
+
+fn wall(wall_ms: f64) -> Option<f64> {
+    (wall_ms > 0.0 && wall_ms.is_finite()).then_some(wall_ms)
 }
 
 fn problems(error: ConfigError) -> JsValue {

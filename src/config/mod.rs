@@ -3,7 +3,7 @@
 //! Three layers lie on each other, key by key: the built-in defaults, `defaults`, and one of `scopes`.
 //! `autothrottle` at the top is another way to write `defaults.autothrottle`.
 
-mod reader;
+pub(crate) mod reader;
 pub mod table;
 pub mod value;
 

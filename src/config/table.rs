@@ -101,6 +101,8 @@ pub const ROWS: &[Row] = rows! {
         "So many waiting requests cause one warning: each keeps its promise and its context in memory.";
     Root "clock" Kind::Driver("an object with now, wallNow, setTimeout and clearTimeout"), "the system's", "",
         "Where time and timers come from. `FakeClock` of autothrottle/testing stands in for it in tests.";
+    Root "snapshot" Kind::Driver("what throttle.snapshot() gave"), "none", "",
+        "Learned state to go on with. A bad or newer one is a SnapshotError, never a half-restored throttle.";
     Root "fetch" Kind::Driver("a function"), "globalThis.fetch", "",
         "What `throttle.fetch` sends with.";
     Root "unref" Kind::Driver("true or false"), "false", "",

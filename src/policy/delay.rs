@@ -27,6 +27,11 @@ impl State {
         Self { last: Some(now), draw }
     }
 
+    /// The last send was so long ago.
+    pub fn since(now: Instant, ago: Option<Span>) -> Self {
+        Self { last: ago.map(|ago| now - ago), draw: Draw::MIDDLE }
+    }
+
     /// The last send, if there was one.
     pub fn last(self) -> Option<Instant> {
         self.last

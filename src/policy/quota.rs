@@ -1,6 +1,6 @@
 //! Quota: an amount that a scope may consume per window, in units of cost.
 //!
-//! Rules (Scrapy draft, *Throttling quotas* and its open points; IETF RateLimit draft for the words):
+//! Rules (Scrapy draft, *Throttling quotas* and its open points; the IETF's `RateLimit` draft for the words):
 //! 1. a request is sent when its expected cost fits in what is left; the cost is taken then;
 //! 2. the actual cost corrects it by the difference, in the window it was taken from, if that still is;
 //! 3. a fixed window starts with the first request and turns over by division, however long nobody looked;
@@ -186,6 +186,38 @@ impl State {
             Self::Fixed { opened, .. } => opened.is_none_or(|opened| opened + config.window <= now),
             Self::Rolling { .. } => self.used(config, now) == Cost::ZERO,
         }
+    }
+
+    /// What is consumed of the windows that matter at `now`: how long ago, and how much, oldest first.
+    pub fn sends(&self, config: &Config, now: Instant) -> Vec<(Span, Cost)> {
+        match self {
+            _ if self.is_new(config, now) => Vec::new(),
+            Self::Fixed { opened, used } => opened.iter().map(|&at| (now.since(at), *used)).collect(),
+            Self::Rolling { sends, before } => {
+                let mut before = *before;
+                let costs = sends
+                    .iter()
+                    .map(|&(at, total)| (now.since(at), total.minus(core::mem::replace(&mut before, total))));
+                costs.filter(|&(ago, _)| ago < config.window).collect()
+            }
+        }
+    }
+
+    /// The state that [`State::sends`] described.
+    pub fn from_sends(config: &Config, now: Instant, sends: &[(Span, Cost)]) -> Self {
+        if !config.strict {
+            let first = sends.first();
+            return Self::Fixed {
+                opened: first.map(|&(ago, _)| now - ago),
+                used: first.map_or(Cost::ZERO, |&(_, used)| used),
+            };
+        }
+        let mut total = Cost::ZERO;
+        let sums = sends.iter().map(|&(ago, cost)| {
+            total = total.plus(cost);
+            (now - ago, total)
+        });
+        Self::Rolling { sends: sums.collect(), before: Cost::ZERO }
     }
 
     fn turn(&mut self, config: &Config, now: Instant) {

@@ -61,6 +61,20 @@ impl State {
         }
     }
 
+    /// Since the last send of each free slot that still rests.
+    pub fn rests(&self, now: Instant, slot_delay: Span) -> impl Iterator<Item = Span> {
+        self.free.iter().map(move |&last| now.since(last)).filter(move |&ago| ago < slot_delay)
+    }
+
+    /// Slots of which nobody is in flight and these still rest; the longest free first.
+    pub fn resting(now: Instant, slots: u32, rests: &[Span]) -> Self {
+        let mut free: VecDeque<Instant> = rests.iter().map(|&ago| now - ago).collect();
+        free.make_contiguous().sort_unstable();
+        let mut state = Self { in_flight: 0, free };
+        state.on_configure(slots);
+        state
+    }
+
     /// Slots were taken away or the slot delay got shorter: forget what no longer binds.
     pub fn on_configure(&mut self, slots: u32) {
         while self.free.len() as u64 > u64::from(slots) {

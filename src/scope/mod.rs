@@ -17,6 +17,7 @@ use crate::{
         slots,
     },
     rng::Rng,
+    snapshot::{Learned, Spent},
     time::{Instant, Span},
 };
 
@@ -136,6 +137,47 @@ impl Scope {
         self.hold = None;
         self.autothrottle = self.config.autothrottle_policy().map(|policy| autothrottle::State::new(&policy));
         self.quotas = self.config.quotas.iter().map(quota::State::new).collect();
+    }
+
+    /// What is worth remembering when the process ends. `flying` are the send times of what is in flight.
+    pub fn learned(&self, now: Instant, flying: &[Instant]) -> Learned {
+        let slot_delay = self.config.slot_delay;
+        let since_send = self.delay.last().map(|last| now.since(last));
+        let longest = Span::from_millis(self.delay_ms() * (1.0 + self.jitter().high));
+        let fresh = self.config.autothrottle_policy().map(|policy| autothrottle::State::new(&policy));
+        let quotas = self.quotas().map(|(config, state)| Spent {
+            window: config.window,
+            is_strict: config.strict,
+            sends: state.sends(config, now),
+        });
+        let flying = flying.iter().map(|&sent| now.since(sent)).filter(|&ago| ago < slot_delay);
+        Learned {
+            since_send: since_send.filter(|&ago| ago < longest),
+            rests: self.slots.rests(now, slot_delay).chain(flying).collect(),
+            delay_s: self.autothrottle.filter(|state| fresh != Some(*state)).map(|state| state.delay),
+            hold: self.hold_until(now).map(|until| until.since(now)),
+            is_paused: self.paused,
+            quotas: quotas.filter(|spent| !spent.sends.is_empty()).collect(),
+        }
+    }
+
+    /// Takes up what was learned; `offline` has passed since.
+    pub fn restore(&mut self, now: Instant, offline: Span, learned: &Learned) {
+        let rests: Vec<Span> = learned.rests.iter().map(|&ago| ago + offline).collect();
+        self.delay = delay::State::since(now, learned.since_send.map(|ago| ago + offline));
+        self.slots = slots::State::resting(now, self.config.concurrency, &rests);
+        self.paused = learned.is_paused;
+        self.hold = learned.hold.filter(|&left| left > offline).map(|left| now + (left - offline));
+        if let (Some(state), Some(delay)) = (&mut self.autothrottle, learned.delay_s) {
+            state.delay = delay;
+        }
+        for (config, state) in self.config.quotas.iter().zip(&mut self.quotas) {
+            let same = |spent: &&Spent| spent.window == config.window && spent.is_strict == config.strict;
+            if let Some(spent) = learned.quotas.iter().find(same) {
+                let sends: Vec<_> = spent.sends.iter().map(|&(ago, cost)| (ago + offline, cost)).collect();
+                *state = quota::State::from_sends(config, now, &sends);
+            }
+        }
     }
 
     /// The delay in force before jitter, in milliseconds.

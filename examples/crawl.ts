@@ -1,0 +1,206 @@
+/**
+ * A polite crawl with live progress: `npm start`, or `npm start -- https://host/ --max-pages 50`.
+ *
+ * Without a URL it serves a rate-limited site on this machine and crawls that. It follows links on the hosts
+ * that it was given, each host at its own pace, and AutoThrottle makes the pace follow the latency.
+ */
+import { parseArgs } from 'node:util'
+import { ConfigError, createThrottle, type ThrottleOptions } from 'autothrottle'
+import { defaultTreeAdapter, parse } from 'parse5'
+import { serveSite } from './site.js'
+
+const HELP = `npm start -- [URL…] [options]
+
+  --max-pages N      stop after N pages (default 150; 0 for no bound)
+  --concurrency N    requests in flight at one host (default 4)
+  --min-delay MS     least milliseconds between two requests to a host (default 0 here, 250 for other hosts)
+  --start-delay MS   delay before anything is known (default 250 here, 1000 for other hosts)
+  --limit N          requests per second that the site on this machine allows (default 20)
+  --help             this text
+`
+
+/** A page that is refused goes back in line, so many times. */
+const ATTEMPTS = 3
+
+interface Totals {
+  pages: number
+  bytes: number
+  refused: number
+  failed: number
+  statuses: Map<number, number>
+}
+
+async function main(): Promise<number> {
+  const { values, positionals } = parseArgs({
+    allowPositionals: true,
+    options: {
+      'max-pages': { type: 'string', default: '150' },
+      concurrency: { type: 'string', default: '4' },
+      'min-delay': { type: 'string' },
+      'start-delay': { type: 'string' },
+      limit: { type: 'string', default: '20' },
+      help: { type: 'boolean', default: false },
+    },
+  })
+  if (values.help) {
+    process.stdout.write(HELP)
+    return 0
+  }
+  const urls = positionals.map(startUrl)
+  const isLocal = urls.length === 0
+  const maxPages = number('--max-pages', values['max-pages']) || Number.POSITIVE_INFINITY
+  const options: ThrottleOptions = {
+    concurrency: 16,
+    defaults: {
+      concurrency: number('--concurrency', values.concurrency),
+      delay: number('--min-delay', values['min-delay'] ?? (isLocal ? '0' : '250')),
+      slotDelay: 0,
+      autothrottle: {
+        startDelay: number('--start-delay', values['start-delay'] ?? (isLocal ? '250' : '1000')),
+        targetConcurrency: isLocal ? 1.5 : 1,
+      },
+    },
+  }
+  const throttle = createThrottle(options)
+  const limit = number('--limit', values.limit)
+  const site = isLocal ? await serveSite({ limit, latency: 80 }) : undefined
+  if (site) {
+    urls.push(new URL(site.url))
+    console.log(`serving ${site.what} at ${site.url}: ${limit} requests per second, 80 ms latency`)
+  }
+  console.log(`crawling ${urls.map(String).join(' ')} (Ctrl-C stops and keeps what there is)\n`)
+
+  const stop = new AbortController()
+  const onSignal = () => stop.abort(new Error('stopped'))
+  process.once('SIGINT', onSignal).once('SIGTERM', onSignal)
+  const totals: Totals = { pages: 0, bytes: 0, refused: 0, failed: 0, statuses: new Map() }
+  const start = performance.now()
+  const show = progress(() => {
+    const seconds = (performance.now() - start) / 1000
+    const { waiting, inFlight, scopes } = throttle.stats()
+    const busiest = Object.values(scopes).sort((a, b) => b.waiting - a.waiting)[0]
+    return [
+      `${totals.pages} pages`,
+      `${(totals.pages / seconds).toFixed(1)}/s`,
+      `delay ${(busiest?.delayMs ?? 0).toFixed(0)} ms`,
+      `${inFlight} in flight`,
+      `${waiting} waiting${busiest?.reason ? ` (${busiest.reason})` : ''}`,
+      `${totals.refused} refused`,
+    ].join('  ')
+  })
+
+  const hosts = new Set(urls.map(({ host }) => host))
+  const seen = new Set<string>()
+  const visits: Promise<void>[] = []
+  const visit = async (url: URL, attempt: number): Promise<void> => {
+    try {
+      const response = await throttle.fetch(url, {
+        signal: stop.signal,
+        headers: { 'user-agent': 'autothrottle-example', accept: 'text/html' },
+      })
+      count(totals, response.status)
+      if (response.status === 429 && attempt < ATTEMPTS) return void visits.push(visit(url, attempt + 1))
+      const isPage = response.ok && response.headers.get('content-type')?.includes('text/html')
+      if (!isPage || totals.pages >= maxPages) return void (await response.body?.cancel())
+      const html = await response.text()
+      totals.pages++
+      totals.bytes += html.length
+      if (totals.pages >= maxPages) return stop.abort(new Error('enough'))
+      const base = new URL(response.url || url)
+      if (hosts.has(base.host)) for (const link of linksOf(html, base)) enqueue(link)
+    } catch (error) {
+      if (!stop.signal.aborted) totals.failed++
+      if (!stop.signal.aborted && totals.failed <= 3) show.line(`${url}: ${messageOf(error)}`)
+    }
+  }
+  const enqueue = (url: URL): void => {
+    url.hash = ''
+    if (stop.signal.aborted || !hosts.has(url.host) || seen.has(url.href)) return
+    seen.add(url.href)
+    visits.push(visit(url, 1))
+  }
+
+  for (const url of urls) enqueue(url)
+  for (let done = 0; done < visits.length; done++) await visits[done]
+  show.end()
+  process.off('SIGINT', onSignal).off('SIGTERM', onSignal)
+  await site?.close()
+  summarise(totals, (performance.now() - start) / 1000, (stop.signal.reason as Error | undefined)?.message)
+  return totals.pages > 0 ? 0 : 1
+}
+
+function* linksOf(html: string, base: URL): Generator<URL> {
+  const left = [...parse(html).childNodes]
+  for (let node = left.pop(); node; node = left.pop()) {
+    if (!defaultTreeAdapter.isElementNode(node)) continue
+    left.push(...node.childNodes)
+    const href = node.tagName === 'a' ? node.attrs.find(({ name }) => name === 'href')?.value : undefined
+    if (href === undefined || !URL.canParse(href, base)) continue
+    const url = new URL(href, base)
+    if (url.protocol === 'http:' || url.protocol === 'https:') yield url
+  }
+}
+
+function count(totals: Totals, status: number): void {
+  totals.statuses.set(status, (totals.statuses.get(status) ?? 0) + 1)
+  if (status === 429 || status === 503) totals.refused++
+}
+
+/** One line that is written over on a terminal, a line every other second elsewhere. */
+function progress(text: () => string) {
+  const isTerminal = process.stdout.isTTY === true
+  const draw = () => process.stdout.write(isTerminal ? `\r\x1b[K${text()}` : `${text()}\n`)
+  const timer = setInterval(draw, isTerminal ? 100 : 2000)
+  return {
+    line: (message: string) => process.stdout.write(isTerminal ? `\r\x1b[K${message}\n` : `${message}\n`),
+    end: () => {
+      clearInterval(timer)
+      draw()
+      if (isTerminal) process.stdout.write('\n')
+    },
+  }
+}
+
+function summarise(totals: Totals, seconds: number, stopped: string | undefined): void {
+  const statuses = [...totals.statuses]
+    .sort(([a], [b]) => a - b)
+    .map(([status, times]) => `${status} × ${times}`)
+  const why = stopped === 'enough' ? 'as many as asked for' : (stopped ?? 'no more links')
+  console.log(`
+${totals.pages} pages, ${(totals.bytes / 1e6).toFixed(1)} MB in ${seconds.toFixed(1)} s (${why})
+rate      ${(totals.pages / seconds).toFixed(1)} pages/s
+answers   ${statuses.join(', ') || 'none'}
+refused   ${totals.refused}
+failed    ${totals.failed}`)
+}
+
+function startUrl(text: string): URL {
+  const url = URL.canParse(text) ? new URL(text) : undefined
+  if (url?.protocol === 'http:' || url?.protocol === 'https:') return url
+  throw new UsageError(`want a URL that starts with http:// or https://; got ${JSON.stringify(text)}`)
+}
+
+function number(option: string, text: string): number {
+  const value = Number(text)
+  if (text.trim() !== '' && Number.isFinite(value) && value >= 0) return value
+  throw new UsageError(`${option}: want a number from 0; got ${JSON.stringify(text)}`)
+}
+
+class UsageError extends Error {}
+
+function messageOf(error: unknown): string {
+  const { message, cause } = error as Error
+  return cause instanceof Error ? `${message} (${cause.message})` : message
+}
+
+try {
+  process.exitCode = await main()
+} catch (error) {
+  const isUsage =
+    error instanceof UsageError ||
+    error instanceof ConfigError ||
+    (error as { code?: string }).code?.startsWith('ERR_PARSE_ARGS')
+  if (!isUsage) throw error
+  console.error(`${(error as Error).message}\n\n${HELP}`)
+  process.exitCode = 2
+}

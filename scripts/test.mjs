@@ -1,0 +1,20 @@
+/** Everything, in the order in which it is cheapest to fail: `npm test`. Does all of its own set-up. */
+import { readdirSync } from 'node:fs'
+import { build, setUp } from './build.mjs'
+import { main, root, run, step } from './lib.mjs'
+
+await main(async () => {
+  await setUp()
+  await step('rustfmt', () => run('cargo', ['fmt', '--all', '--check']))
+  await step('clippy', () =>
+    run('cargo', ['clippy', '--locked', '--workspace', '--all-targets', '--', '-D', 'warnings']),
+  )
+  await step('native tests', () => run('cargo', ['test', '--locked']))
+  await build()
+  await step('lint', () => run('npx', ['--no-install', 'biome', 'check', '.']))
+  await step('types', () => run('npx', ['--no-install', 'tsc', '--noEmit']))
+  const tests = readdirSync(`${root}/tests/js`).filter((name) => name.endsWith('.test.ts'))
+  const files = tests.map((name) => `tests/js/${name}`)
+  await step('TypeScript tests', () => run('node', ['--import', 'tsx', '--test', ...files]))
+  await step('packed package', () => run('node', ['--test', 'tests/package/packed.test.mjs']))
+})

@@ -1,0 +1,131 @@
+/** Clocks and timers that misbehave. Whatever they do: nothing early, no flood, no spin. */
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { type Clock, createThrottle } from 'autothrottle'
+import { FakeClock } from 'autothrottle/testing'
+
+const page = 'https://a.example/'
+const plain = { delay: 1000, slotDelay: 0, jitter: false, concurrency: 100 } as const
+
+/** A clock whose timers are changed on their way. */
+class Bent extends FakeClock {
+  armed = 0
+  readonly asked: number[] = []
+  readonly #bend: (ms: number) => number[]
+
+  constructor(bend: (ms: number) => number[], start = 0) {
+    super(start)
+    this.#bend = bend
+  }
+
+  override setTimeout(wake: () => void, ms: number): unknown {
+    this.armed++
+    this.asked.push(ms)
+    return this.#bend(ms).map((each) => super.setTimeout(wake, each))
+  }
+
+  override clearTimeout(handles: unknown): void {
+    for (const handle of handles as unknown[]) super.clearTimeout(handle)
+  }
+}
+
+async function sends(clock: Clock & FakeClock, count: number, span: number): Promise<number[]> {
+  const throttle = createThrottle({ clock, defaults: plain })
+  const times: number[] = []
+  const take = () => throttle.run(page, () => void times.push(clock.now()))
+  const done = Promise.all(Array.from({ length: count }, take))
+  await clock.advance(span)
+  await done
+  return times
+}
+
+const gaps = (times: number[]) => times.slice(1).map((time, index) => time - times[index]!)
+
+test('timers that fire a millisecond early', async () => {
+  const clock = new Bent((ms) => [ms > 1 ? ms - 0.998 : ms])
+  const times = await sends(clock, 10, 20_000)
+  assert.ok(gaps(times).every((gap) => gap >= 1000))
+  assert.ok(clock.armed <= 30, `armed ${clock.armed} times`)
+})
+
+test('timers that fire late', async () => {
+  const times = await sends(new Bent((ms) => [ms + 700]), 5, 20_000)
+  assert.deepEqual(times, [0, 1700, 3400, 5100, 6800])
+})
+
+test('timers that fire twice, the second time after having been replaced', async () => {
+  const times = await sends(new Bent((ms) => [ms, ms, ms + 300]), 5, 20_000)
+  assert.deepEqual(times, [0, 1000, 2000, 3000, 4000])
+})
+
+test('a clock that starts at 0, at 1970 in Workers’ way, or between', async () => {
+  for (const start of [0, 1_795_203_840_000, 12.345]) {
+    const times = await sends(new Bent((ms) => [ms], start), 3, 5000)
+    assert.ok(
+      gaps(times).every((gap) => Math.abs(gap - 1000) <= 1),
+      `${times}`,
+    )
+  }
+})
+
+test('a clock that stands still: no send, no spin', async () => {
+  const clock = new FakeClock()
+  let wakes = 0
+  const timers: (() => void)[] = []
+  const frozen: Clock = {
+    now: () => 5,
+    wallNow: () => 0,
+    setTimeout: (wake) => timers.push(wake),
+    clearTimeout: () => {},
+  }
+  const throttle = createThrottle({ clock: frozen, defaults: plain })
+  const times: number[] = []
+  for (let index = 0; index < 3; index++) void throttle.run(page, () => times.push(frozen.now()))
+  await clock.advance(0)
+  for (; wakes < 50; wakes++) {
+    assert.equal(timers.length, wakes + 1, 'each wake-up arms one timer')
+    timers[wakes]!()
+    await clock.advance(0)
+  }
+  assert.deepEqual(times, [5])
+})
+
+test('a clock that jumps ahead an hour sends one, not a burst', async () => {
+  const clock = new FakeClock()
+  const throttle = createThrottle({ clock, defaults: plain })
+  const times: number[] = []
+  const done = Promise.all([1, 2, 3, 4].map(() => throttle.run(page, () => void times.push(clock.now()))))
+  await clock.advance(0)
+  clock.jump(3_600_000)
+  await clock.advance(5000)
+  await done
+  assert.deepEqual(gaps(times), [3_600_000, 1000, 1000])
+})
+
+test('a clock that goes back stands still until it has caught up', async () => {
+  const clock = new FakeClock(10_000)
+  const throttle = createThrottle({ clock, defaults: plain })
+  const times: number[] = []
+  const done = Promise.all([1, 2].map(() => throttle.run(page, () => void times.push(clock.now()))))
+  await clock.advance(500)
+  clock.jump(-5000)
+  await clock.advance(7000)
+  await done
+  assert.deepEqual(times, [10_000, 11_000])
+})
+
+test('a wait of forty days is kept, and no timer is asked for more than 2³¹−1 ms', async () => {
+  const days = 40 * 86_400_000
+  const clock = new Bent((ms) => [ms])
+  const throttle = createThrottle({ clock, defaults: plain })
+  throttle.scope('a.example').hold(days)
+  const times: number[] = []
+  const done = throttle.run(page, () => void times.push(clock.now()))
+  await clock.advance(days - 1)
+  assert.deepEqual(times, [])
+  await clock.advance(1)
+  await done
+  assert.deepEqual(times, [days])
+  assert.ok(clock.armed <= 3)
+  assert.ok(clock.asked.every((ms) => ms <= 2 ** 31 - 1))
+})

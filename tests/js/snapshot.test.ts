@@ -1,0 +1,160 @@
+/** What was learned survives the process, on another clock, without a burst and never by half. */
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { createThrottle, type Snapshot, SnapshotError, type ThrottleOptions } from 'autothrottle'
+import { FakeClock } from 'autothrottle/testing'
+
+const page = 'https://a.example/'
+const options: ThrottleOptions = {
+  defaults: { delay: 100, slotDelay: 0, jitter: false, autothrottle: { startDelay: 5000 } },
+  scopes: {
+    slots: { concurrency: 3, delay: 0, slotDelay: 1000, autothrottle: false },
+    fixed: { concurrency: 9, delay: 0, quota: 3, window: 10_000, autothrottle: false },
+    strict: { concurrency: 9, delay: 0, quota: 2, window: 10_000, strict: true, autothrottle: false },
+  },
+}
+
+/** Takes a snapshot as a file would carry it, and goes on `offline` ms later on a clock that starts anywhere. */
+function moved(snapshot: Snapshot, clock: FakeClock, offline: number, start = 3) {
+  const next = new FakeClock(start, clock.wallNow() + offline)
+  return {
+    clock: next,
+    throttle: createThrottle({ ...options, clock: next, snapshot: JSON.parse(JSON.stringify(snapshot)) }),
+  }
+}
+
+test('a crawl goes on at the learned pace, also on a clock that starts at 0', async () => {
+  const clock = new FakeClock(50_000)
+  const throttle = createThrottle({ ...options, clock })
+  for (let index = 0; index < 12; index++) {
+    const done = throttle.run(page, () => {
+      clock.jump(300)
+      return { status: 200 }
+    })
+    await clock.advance(6000)
+    await done
+  }
+  const learned = throttle.scope('a.example').stats.delayMs
+  assert.ok(learned > 300 && learned < 303, `${learned}`)
+  const last = throttle.acquire(page)
+  await clock.advance(0)
+  ;(await last).settle()
+  await clock.advance(100)
+  const { throttle: next, clock: other } = moved(throttle.snapshot(), clock, 50, 0)
+  assert.equal(next.scope('a.example').stats.delayMs, learned)
+  const peek = next.peek(page)
+  assert.equal(peek.reason, 'delay')
+  assert.ok(Math.abs(peek.at - (learned - 150)) < 0.01, 'the last send is remembered, offline time counts')
+  assert.ok(peek.at > other.now())
+})
+
+test('holds, pauses, slots in flight and quotas go on; no burst', async () => {
+  const clock = new FakeClock(7)
+  const throttle = createThrottle({ ...options, clock })
+  throttle.scope('held').hold(60_000)
+  throttle.scope('paused').pause()
+  const take = (scope: string) => throttle.acquire({ scopes: scope })
+  const flying = await Promise.all([
+    take('slots'),
+    take('slots'),
+    take('fixed'),
+    take('fixed'),
+    take('strict'),
+  ])
+  await clock.advance(400)
+  const { throttle: next, clock: other } = moved(throttle.snapshot(), clock, 100)
+  assert.equal(next.scope('held').stats.holdUntil, other.now() + 59_500)
+  assert.equal(next.scope('paused').stats.paused, true)
+  assert.equal(next.scope('fixed').stats.quotaLeft, 1)
+  assert.equal(next.scope('strict').stats.quotaLeft, 1)
+  const sent: number[] = []
+  for (let index = 0; index < 3; index++) {
+    void next.acquire({ scopes: 'slots' }).then((permit) => {
+      sent.push(other.now())
+      permit.settle()
+    })
+  }
+  await other.advance(2000)
+  assert.deepEqual(sent, [3, 503, 503], 'one slot was never used, two rest for 500 ms more')
+  for (const permit of flying) permit.settle()
+})
+
+test('time offline ends holds and windows', () => {
+  const clock = new FakeClock()
+  const throttle = createThrottle({ ...options, clock })
+  throttle.scope('held').hold(60_000)
+  const { throttle: next } = moved(throttle.snapshot(), clock, 60_000)
+  assert.equal(next.scope('held').stats.holdUntil, undefined)
+  const { throttle: back, clock: other } = moved(throttle.snapshot(), clock, -5000)
+  assert.equal(
+    back.scope('held').stats.holdUntil,
+    other.now() + 60_000,
+    'a wall clock that went back adds nothing',
+  )
+})
+
+test('what looks like new is not in it', () => {
+  const throttle = createThrottle({ ...options, clock: new FakeClock() })
+  throttle.peek(page)
+  assert.deepEqual(throttle.snapshot().scopes, {})
+})
+
+test('a bad snapshot is an error that names every problem', () => {
+  const good = { version: 1, wallMs: 5, scopes: {} }
+  const wrong: [unknown, string][] = [
+    [null, ''],
+    [7, ''],
+    [[], ''],
+    [{}, 'version'],
+    [{ ...good, version: 2 }, 'version'],
+    [{ ...good, version: '1' }, 'version'],
+    [{ ...good, wallMs: Number.NaN }, 'wallMs'],
+    [{ ...good, extra: 1 }, 'extra'],
+    [{ ...good, scopes: [] }, 'scopes'],
+    [{ ...good, scopes: { 'a.example': 1 } }, 'scopes."a.example"'],
+    [{ ...good, scopes: { a: { hold: -1 } } }, 'scopes.a.hold'],
+    [{ ...good, scopes: { a: { hold: 1e18 } } }, 'scopes.a.hold'],
+    [{ ...good, scopes: { a: { sinceSend: '3' } } }, 'scopes.a.sinceSend'],
+    [{ ...good, scopes: { a: { rests: [1, Number.POSITIVE_INFINITY] } } }, 'scopes.a.rests[1]'],
+    [{ ...good, scopes: { a: { delaySeconds: Number.NaN } } }, 'scopes.a.delaySeconds'],
+    [{ ...good, scopes: { a: { isPaused: 1 } } }, 'scopes.a.isPaused'],
+    [
+      { ...good, scopes: { a: { quotas: [{ window: 1, strict: true, sends: [[1]] }] } } },
+      'scopes.a.quotas[0].sends[0]',
+    ],
+    [
+      {
+        ...good,
+        scopes: {
+          a: {
+            quotas: [
+              {
+                sends: [
+                  [1, 1],
+                  [2, 1],
+                ],
+              },
+            ],
+          },
+        },
+      },
+      'scopes.a.quotas[0].sends',
+    ],
+    [{ ...good, scopes: { a: { what: 1 } } }, 'scopes.a.what'],
+  ]
+  for (const [snapshot, path] of wrong) {
+    assert.throws(
+      () => createThrottle({ snapshot: snapshot as Snapshot }),
+      (error: SnapshotError) => {
+        assert.ok(error instanceof SnapshotError, String(error))
+        assert.equal(error.code, 'ERR_SNAPSHOT')
+        assert.equal(error.path, path, error.message)
+        return true
+      },
+    )
+  }
+  assert.throws(
+    () => createThrottle({ snapshot: { version: 2, scopes: { a: 1 } } as never }),
+    /version: .*\nscopes\.a: /,
+  )
+})

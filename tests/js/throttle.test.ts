@@ -1,0 +1,300 @@
+/** The public face against a fake clock: nothing here sleeps. */
+import assert from 'node:assert/strict'
+import { getEventListeners } from 'node:events'
+import { test } from 'node:test'
+import {
+  ClosedError,
+  ConfigError,
+  CostExceedsQuotaError,
+  createThrottle,
+  QueueFullError,
+  type ThrottleOptions,
+  TimeoutError,
+  throttledFetch,
+} from 'autothrottle'
+import { FakeClock } from 'autothrottle/testing'
+
+const page = 'https://a.example/page'
+const plain = { delay: 1000, slotDelay: 0, jitter: false } as const
+
+function make(options: ThrottleOptions = {}) {
+  const clock = new FakeClock()
+  const calls: { url: string; at: number }[] = []
+  const fetch = async (input: RequestInfo | URL) => {
+    calls.push({ url: input instanceof Request ? input.url : String(input), at: clock.now() })
+    return new Response('body', { status: 200 })
+  }
+  const throttle = createThrottle({ clock, fetch, defaults: plain, ...options })
+  return { clock, calls, throttle, times: () => calls.map(({ at }) => at) }
+}
+
+test('three fetches of one host are a delay apart, those of another host do not wait for them', async () => {
+  const { clock, throttle, calls } = make()
+  const urls = [page, page, 'https://b.example/', page]
+  const done = Promise.all(urls.map((url) => throttle.fetch(url)))
+  await clock.advance(5000)
+  assert.deepEqual(
+    (await done).map(({ status }) => status),
+    [200, 200, 200, 200],
+  )
+  assert.deepEqual(
+    calls.map(({ url, at }) => `${new URL(url).host} ${at}`),
+    ['a.example 0', 'b.example 0', 'a.example 1000', 'a.example 2000'],
+  )
+  assert.equal(clock.timers, 0)
+})
+
+test("the draft's example through fetch: 0.0, 0.3 and 1.0 s", async () => {
+  const { clock, throttle, times } = make({
+    defaults: { concurrency: 2, delay: 300, slotDelay: 1000, jitter: false },
+  })
+  const done = [1, 2, 3].map(() => throttle.fetch(page))
+  await clock.advance(3000)
+  await Promise.all(done)
+  assert.deepEqual(times(), [0, 300, 1000])
+})
+
+test('the scope is the host: lower case, ASCII, with a port that is not the scheme’s own', async () => {
+  const { throttle } = make()
+  for (const [url, scope] of [
+    ['https://A.Example:443/x', 'a.example'],
+    ['http://a.example:8080/', 'a.example:8080'],
+    ['https://bücher.example/', 'xn--bcher-kva.example'],
+    [new URL('https://user:pass@b.example/'), 'b.example'],
+    [new Request('https://c.example/'), 'c.example'],
+  ] as const) {
+    const permit = await throttle.acquire(url)
+    assert.deepEqual(permit.scopes, [scope])
+    permit.settle()
+  }
+  await assert.rejects(throttle.acquire('not a url'), TypeError)
+})
+
+test('abort while waiting rejects with the reason, frees the place at once and leaves no listener', async () => {
+  const { clock, throttle, times } = make()
+  const first = throttle.fetch(page)
+  const controller = new AbortController()
+  const reason = new Error('changed my mind')
+  const aborted = throttle.fetch(page, { signal: controller.signal })
+  const third = throttle.fetch(page)
+  await clock.advance(500)
+  assert.equal(throttle.stats().waiting, 2)
+  controller.abort(reason)
+  await assert.rejects(aborted, (error) => error === reason)
+  assert.equal(throttle.stats().waiting, 1)
+  assert.equal(getEventListeners(controller.signal, 'abort').length, 0)
+  await clock.advance(500)
+  await Promise.all([first, third])
+  assert.deepEqual(times(), [0, 1000])
+  await assert.rejects(throttle.acquire(page, { signal: controller.signal }), (error) => error === reason)
+})
+
+test('a permit that is given leaves no listener behind', async () => {
+  const { throttle } = make()
+  const { signal } = new AbortController()
+  const permit = await throttle.acquire(page, { signal })
+  assert.equal(getEventListeners(signal, 'abort').length, 0)
+  permit.settle({ status: 200 })
+})
+
+test('abort in flight frees the slot', async () => {
+  const clock = new FakeClock()
+  const fetch = (_: unknown, init?: RequestInit) =>
+    new Promise<Response>((_, reject) =>
+      init!.signal!.addEventListener('abort', () => reject(init!.signal!.reason)),
+    )
+  const throttle = createThrottle({ clock, fetch, defaults: plain })
+  const controller = new AbortController()
+  const flying = throttle.fetch(page, { signal: controller.signal })
+  await clock.advance(10)
+  assert.equal(throttle.stats().inFlight, 1)
+  controller.abort()
+  await assert.rejects(flying, { name: 'AbortError' })
+  assert.equal(throttle.stats().inFlight, 0)
+})
+
+test('run settles with the status of what it returns and with what it throws', async () => {
+  const { clock, throttle } = make({ defaults: { ...plain, delay: 0, autothrottle: { startDelay: 1000 } } })
+  await throttle.run(page, async () => {
+    clock.jump(200)
+    return { status: 200 }
+  })
+  assert.equal(throttle.scope('a.example').stats.delayMs, 600)
+  const failing = throttle.run(page, () => Promise.reject(new TypeError('connection lost')))
+  failing.catch(() => {})
+  await clock.advance(1000)
+  await assert.rejects(failing, /connection lost/)
+  assert.equal(throttle.stats().inFlight, 0)
+  assert.equal(throttle.scope('a.example').stats.delayMs, 600)
+})
+
+test('adjustDelay: false keeps the delay', async () => {
+  const { throttle } = make({ defaults: { ...plain, delay: 0, autothrottle: true } })
+  await throttle.fetch(page, { throttle: { adjustDelay: false } })
+  assert.equal(throttle.scope('a.example').stats.delayMs, 5000)
+})
+
+test('using settles a permit as ignored, and only the first settle counts', async () => {
+  const { throttle } = make({ defaults: { ...plain, delay: 0 } })
+  {
+    using permit = await throttle.acquire(page)
+    assert.equal(throttle.stats().inFlight, 1)
+    assert.equal(permit.isSettled, false)
+  }
+  assert.equal(throttle.stats().inFlight, 0)
+  const permit = await throttle.acquire(page)
+  permit.settle({ status: 200 })
+  permit.settle({ status: 500 })
+  assert.equal(throttle.stats().settled, 2)
+})
+
+test('timeout rejects with a TimeoutError and frees the place', async () => {
+  const { clock, throttle } = make()
+  const first = await throttle.acquire(page)
+  const late = throttle.acquire(page, { timeout: 400 })
+  late.catch(() => {})
+  await clock.advance(399)
+  assert.equal(throttle.stats().waiting, 1)
+  await clock.advance(1)
+  await assert.rejects(
+    late,
+    (error: TimeoutError) => error instanceof TimeoutError && error.code === 'ERR_TIMEOUT',
+  )
+  assert.equal(throttle.stats().waiting, 0)
+  assert.equal(clock.timers, 0)
+  first.settle()
+  await assert.rejects(throttle.acquire(page, { timeout: Number.NaN }), TypeError)
+})
+
+test('maxWaiting, costs and closing each have their own error', async () => {
+  const { throttle } = make({ maxWaiting: 1, defaults: { ...plain, quota: 10 } })
+  await assert.rejects(throttle.acquire(page, { cost: 11 }), CostExceedsQuotaError)
+  await assert.rejects(throttle.acquire(page, { cost: Number.NaN }), TypeError)
+  await assert.rejects(throttle.acquire(page, { priority: Number.POSITIVE_INFINITY }), TypeError)
+  const permit = await throttle.acquire(page)
+  const waiting = throttle.acquire(page)
+  await assert.rejects(throttle.acquire(page), QueueFullError)
+  throttle.close('enough')
+  await assert.rejects(
+    waiting,
+    (error: ClosedError) => error instanceof ClosedError && error.cause === 'enough',
+  )
+  await assert.rejects(throttle.acquire(page), ClosedError)
+  permit.settle({ status: 200 })
+  await throttle.idle()
+})
+
+test('idle resolves when nothing waits and nothing is in flight', async () => {
+  const { clock, throttle } = make()
+  let isIdle = false
+  const done = Promise.all([throttle.fetch(page), throttle.fetch(page)])
+  throttle.idle().then(() => {
+    isIdle = true
+  })
+  await clock.advance(999)
+  assert.equal(isIdle, false)
+  await clock.advance(1)
+  await done
+  assert.equal(isIdle, true)
+})
+
+test('pause, hold and configure are felt by what waits', async () => {
+  const { clock, throttle, times } = make()
+  const scope = throttle.scope('a.example')
+  throttle.pause()
+  const done = [1, 2, 3].map(() => throttle.fetch(page))
+  await clock.advance(5000)
+  assert.deepEqual(times(), [])
+  assert.equal(throttle.peek(page).reason, 'paused')
+  throttle.resume()
+  await clock.advance(100)
+  scope.hold(3000)
+  assert.deepEqual(throttle.peek(page), { at: 8100, reason: 'hold', scope: 'a.example' })
+  await clock.advance(3000)
+  scope.configure({ delay: 200 })
+  await clock.advance(200)
+  await Promise.all(done)
+  assert.deepEqual(times(), [5000, 8100, 8300])
+  assert.throws(() => scope.configure({ delay: -1 }), ConfigError)
+  assert.throws(() => scope.hold(Number.NaN), TypeError)
+})
+
+test('one warning when many wait', async () => {
+  const { clock, throttle } = make({ warnThreshold: 3 })
+  const warnings: string[] = []
+  throttle.addEventListener('warning', (event) => warnings.push(event.code))
+  for (let index = 0; index < 8; index++) void throttle.fetch(page)
+  await clock.advance(20_000)
+  assert.deepEqual(warnings, ['many-waiting'])
+})
+
+test('a listener may use the throttle while permissions are handed out', async () => {
+  const { clock, throttle, times } = make({ warnThreshold: 1, defaults: { ...plain, delay: 10 } })
+  throttle.addEventListener('warning', () => void throttle.fetch(page))
+  const done = [throttle.fetch(page), throttle.fetch(page)]
+  await clock.advance(100)
+  await Promise.all(done)
+  assert.deepEqual(times(), [0, 10, 20])
+})
+
+test('all problems of both layers are listed at once', () => {
+  const options = { clock: {}, fetch: 1, unref: 'yes', concurency: 3, defaults: { delay: Number.NaN } }
+  assert.throws(
+    () => createThrottle(options as unknown as ThrottleOptions),
+    (error: ConfigError) => {
+      assert.ok(error instanceof ConfigError)
+      assert.deepEqual(
+        error.problems.map(({ path }) => path),
+        ['clock', 'fetch', 'unref', 'defaults.delay', 'concurency'],
+      )
+      assert.match(error.message, /defaults\.delay: want milliseconds from 0 to a year; got NaN/)
+      assert.match(error.message, /did you mean concurrency\?/)
+      return true
+    },
+  )
+  for (const wrong of [null, 7, [], 'x']) assert.throws(() => createThrottle(wrong as never), ConfigError)
+})
+
+test('throttledFetch has the signature of fetch', async () => {
+  const { throttle, clock, times } = make()
+  const fetch: typeof globalThis.fetch = throttledFetch(throttle)
+  const done = [fetch(page), fetch(new URL(page), { method: 'POST' })]
+  await clock.advance(1000)
+  await Promise.all(done)
+  assert.deepEqual(times(), [0, 1000])
+  const own = throttledFetch({ clock, defaults: plain }, async () => new Response('own'))
+  assert.equal(await (await own(page)).text(), 'own')
+  assert.throws(() => throttledFetch(throttle, globalThis.fetch), TypeError)
+})
+
+test('priorities, several scopes and costs reach the engine', async () => {
+  const { clock, throttle } = make({ scopes: { api: { ...plain, delay: 0, concurrency: 9, quota: 10 } } })
+  const order: string[] = []
+  const first = await throttle.acquire({ scopes: { api: 4, users: 1 } })
+  assert.equal(throttle.scope('api').stats.quotaLeft, 6)
+  first.settle({ status: 200, cost: 1.5 })
+  assert.equal(throttle.scope('api').stats.quotaLeft, 8.5)
+  const take = (name: string, priority: number) =>
+    throttle.run({ scopes: ['users'] }, () => order.push(name), { priority })
+  const done = [take('low', -1), take('high', 1), take('middle', 0)]
+  await clock.advance(5000)
+  await Promise.all(done)
+  assert.deepEqual(order, ['high', 'middle', 'low'])
+})
+
+test('the same seed makes the same jitter, another one another', async () => {
+  const timesOf = async (seed: number) => {
+    const { clock, throttle, times } = make({ seed, defaults: { delay: 1000, slotDelay: 0 } })
+    const done = Array.from({ length: 20 }, () => throttle.fetch(page))
+    await clock.advance(60_000)
+    await Promise.all(done)
+    return times()
+  }
+  const times = await timesOf(1)
+  assert.deepEqual(await timesOf(1), times)
+  assert.notDeepEqual(await timesOf(2), times)
+  for (let index = 1; index < times.length; index++) {
+    const gap = times[index]! - times[index - 1]!
+    assert.ok(gap >= 500 && gap <= 1501, `${gap}`)
+  }
+})

@@ -1,0 +1,16 @@
+//! All native tests in one binary, so that they link once.
+
+#[path = "native/config.rs"]
+mod config;
+#[path = "native/crowd.rs"]
+mod crowd;
+#[path = "native/player.rs"]
+mod player;
+#[path = "native/properties.rs"]
+mod properties;
+#[path = "native/replay.rs"]
+mod replay;
+#[path = "native/scrapy_parity.rs"]
+mod scrapy_parity;
+#[path = "native/tidy.rs"]
+mod tidy;

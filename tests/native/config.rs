@@ -1,0 +1,123 @@
+//! Each wrong option and its message; every row of the settings table is read by somebody.
+
+use autothrottle::{
+    Config, Value,
+    config::table::{Kind, ROWS, Section},
+};
+
+fn problems(json: &str) -> Vec<String> {
+    let value: Value = serde_json::from_str(json).expect("JSON");
+    match Config::parse(value) {
+        Ok(_) => vec![],
+        Err(error) => error.problems.iter().map(ToString::to_string).collect(),
+    }
+}
+
+#[test]
+fn all_problems_are_listed_at_once_with_their_paths() {
+    let found = problems(
+        r#"{ "concurency": 2, "concurrency": 0, "defaults": { "delay": "1s", "jitter": [0.3, -0.1] },
+             "scopes": { "api.example": { "autothrottle": { "targetConcurrency": 0 }, "quota": [5, {"window": 0}] } } }"#,
+    );
+    assert_eq!(
+        found,
+        [
+            "concurrency: want a whole number from 1 to 1000000; got 0",
+            "defaults.delay: want milliseconds from 0 to a year; got \"1s\"",
+            "defaults.jitter: want true, false, a number from 0 to 1, or [low, high] with -1 ≤ low ≤ high ≤ 10; \
+             got a list of 2",
+            "scopes.\"api.example\".autothrottle.targetConcurrency: want a number above 0; got 0",
+            "scopes.\"api.example\".quota[1].limit: want a number above 0, at most 1000000000000; got nothing",
+            "scopes.\"api.example\".quota[1].window: want milliseconds above 0, at most a year; got 0",
+            "concurency: want a known setting (did you mean concurrency?); got 2",
+        ]
+    );
+}
+
+#[test]
+fn what_is_no_object_is_said_to_be_none() {
+    assert_eq!(problems("7"), ["options: want an object; got 7"]);
+    assert_eq!(problems(r#"{ "scopes": [] }"#), ["scopes: want an object; got a list of 0"]);
+    assert_eq!(problems(r#"{ "defaults": true }"#), ["defaults: want an object; got true"]);
+}
+
+#[test]
+fn numbers_that_json_does_not_know_are_refused_too() {
+    for number in [f64::NAN, f64::INFINITY, f64::NEG_INFINITY, -0.5, 1e18] {
+        for key in ["concurrency", "delay", "slotDelay", "window", "quota", "jitter"] {
+            let scope = Value::Map(vec![(key.into(), Value::Number(number))]);
+            let options = Value::Map(vec![("defaults".into(), scope)]);
+            let error = Config::parse(options).expect_err("no setting takes it");
+            assert_eq!(error.problems.len(), 1, "{key} {number}");
+            assert_eq!(error.problems[0].path, format!("defaults.{key}"));
+        }
+    }
+}
+
+#[test]
+fn every_row_of_the_table_is_read() {
+    for row in ROWS.iter().filter(|row| !matches!(row.kind, Kind::Driver(_))) {
+        let wrong = format!(r#"{{ "{}": "wrong" }}"#, row.key);
+        let (json, path) = match row.section {
+            Section::Root => (wrong, row.key.to_string()),
+            Section::Scope => (format!(r#"{{ "defaults": {wrong} }}"#), format!("defaults.{}", row.key)),
+            Section::AutoThrottle => (
+                format!(r#"{{ "defaults": {{ "autothrottle": {wrong} }} }}"#),
+                format!("defaults.autothrottle.{}", row.key),
+            ),
+            Section::Quota if row.key == "limit" => {
+                (format!(r#"{{ "defaults": {{ "quota": {wrong} }} }}"#), "defaults.quota.limit".into())
+            }
+            Section::Quota => (
+                format!(r#"{{ "defaults": {{ "quota": {{ "limit": 1, "{}": "wrong" }} }} }}"#, row.key),
+                format!("defaults.quota.{}", row.key),
+            ),
+        };
+        let found = problems(&json);
+        assert_eq!(found.len(), 1, "{json}: {found:?}");
+        assert!(found[0].starts_with(&format!("{path}: want ")), "{json}: {found:?}");
+    }
+}
+
+#[test]
+fn layers_lie_on_each_other_key_by_key() {
+    let json = r#"{ "autothrottle": { "startDelay": 700 }, "defaults": { "delay": 250, "autothrottle": { "maxDelay": 900 } },
+                    "scopes": { "a": { "concurrency": 3, "autothrottle": { "targetConcurrency": 2 } }, "b": { "autothrottle": false } } }"#;
+    let config = Config::parse(serde_json::from_str(json).unwrap()).unwrap();
+    let a = config.scope("a");
+    assert_eq!((a.concurrency, a.delay), (3, 250.0));
+    let policy = a.autothrottle_policy().unwrap();
+    assert_eq!((policy.start, policy.min, policy.max, policy.target_concurrency), (0.7, 0.25, 0.9, 2.0));
+    assert!(config.scope("b").autothrottle_policy().is_none());
+    assert_eq!(config.scope("other").concurrency, 1);
+}
+
+/// `docs/settings.md` is the table in prose. `UPDATE_GOLDEN=1` writes it.
+#[test]
+fn the_settings_page_is_the_table() {
+    use std::fmt::Write;
+    let mut page = String::from(
+        "# Settings\n\nWritten from `src/config/table.rs` by `npm run bless`. Unknown keys, and values out of range, are errors:\nall of them at once, each with its path. `undefined` and `null` count as left out. Times are milliseconds.\n",
+    );
+    let sections = [
+        (Section::Root, "Options"),
+        (Section::Scope, "A scope: `defaults` and each of `scopes`"),
+        (Section::Quota, "A quota: an object in `quota`"),
+        (Section::AutoThrottle, "`autothrottle`"),
+    ];
+    for (section, title) in sections {
+        write!(page, "\n## {title}\n\n| option | wants | default | Scrapy | |\n|---|---|---|---|---|\n")
+            .unwrap();
+        for row in ROWS.iter().filter(|row| row.section == section) {
+            let (wants, default) = (row.kind.wants(), row.default);
+            writeln!(page, "| `{}` | {wants} | {default} | {} | {} |", row.key, row.scrapy, row.about)
+                .unwrap();
+        }
+    }
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/settings.md");
+    if std::env::var_os("UPDATE_GOLDEN").is_some() {
+        std::fs::create_dir_all(concat!(env!("CARGO_MANIFEST_DIR"), "/docs")).unwrap();
+        std::fs::write(path, &page).unwrap();
+    }
+    assert_eq!(std::fs::read_to_string(path).unwrap_or_default(), page, "npm run bless writes it anew");
+}

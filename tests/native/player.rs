@@ -1,0 +1,225 @@
+//! Plays a trace: a story in text, one event a line, and writes down what the engine answers.
+//!
+//! `tests/js/player.ts` reads the same language through WebAssembly. Both transcripts must be equal to the
+//! golden file, byte for byte. The language is described in `tests/traces/README.md`.
+
+use std::{collections::BTreeMap, fmt::Write};
+
+use autothrottle::{
+    Answer, Cause, Config, Cost, Decision, Engine, Feedback, Instant, Request, ScopeId, Span, Ticket, Value,
+};
+
+pub fn play(trace: &str) -> String {
+    let mut player: Option<Player> = None;
+    let mut transcript = String::new();
+    for line in trace.lines() {
+        let line = line.trim();
+        if line.is_empty() || line.starts_with('#') {
+            continue;
+        }
+        writeln!(transcript, "> {line}").unwrap();
+        if let Some(json) = line.strip_prefix("options ") {
+            match Config::parse(json_value(json)) {
+                Ok(config) => player = Some(Player::new(config)),
+                Err(error) => writeln!(transcript, "{error}").unwrap(),
+            }
+        } else if let Some(player) = &mut player {
+            player.line(line);
+            transcript.push_str(&std::mem::take(&mut player.transcript));
+        }
+    }
+    transcript
+}
+
+struct Player {
+    engine: Engine,
+    now: Instant,
+    tickets: BTreeMap<String, Ticket>,
+    server: Option<(Span, u16)>,
+    answers: Vec<(Instant, String)>,
+    rest: String,
+    transcript: String,
+}
+
+impl Player {
+    fn new(config: Config) -> Self {
+        Self {
+            engine: Engine::new(config),
+            now: Instant::default(),
+            tickets: BTreeMap::new(),
+            server: None,
+            answers: Vec::new(),
+            rest: String::new(),
+            transcript: String::new(),
+        }
+    }
+
+    fn line(&mut self, line: &str) {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        let json = line.find('{').map(|at| &line[at..]);
+        let argument = |key: &str| words.iter().find_map(|word| word.strip_prefix(key)?.strip_prefix('='));
+        let number = |key: &str| argument(key).map(|text| text.parse::<f64>().expect("a number"));
+        match words[0] {
+            "at" => self.now = millis(words[1]),
+            "run" => return self.run(millis(words[1])),
+            "serve" => {
+                let latency = number("latency").map(Span::from_millis);
+                self.server = latency.map(|latency| (latency, number("status").unwrap_or(200.0) as u16));
+            }
+            "submit" => {
+                let scopes: Vec<ScopeId> = words[2].split(',').map(|name| self.engine.scope(name)).collect();
+                let costs: Vec<f64> = argument("cost")
+                    .map_or(vec![], |list| list.split(',').map(|c| c.parse().unwrap()).collect());
+                let request = Request {
+                    costs: &costs,
+                    priority: number("priority").unwrap_or(0.0),
+                    delay_ms: number("delay").unwrap_or(0.0),
+                    ..Request::new(&scopes)
+                };
+                match self.engine.submit(self.now, request) {
+                    Ok(ticket) => {
+                        self.tickets.insert(words[1].into(), ticket);
+                    }
+                    Err(error) => self.say(&format!("refused {}: {error}", words[1])),
+                }
+            }
+            "settle" => {
+                let answer = match (number("status"), words.contains(&"error")) {
+                    (Some(status), _) => Answer::Response { status: status as u16 },
+                    (None, true) => Answer::Failed,
+                    (None, false) => Answer::Ignored,
+                };
+                let feedback = Feedback {
+                    answer,
+                    latency_ms: number("latency"),
+                    adjust_delay: !words.contains(&"keep"),
+                    cost: number("cost").and_then(Cost::from_units),
+                };
+                self.engine.settle(self.now, self.tickets[words[1]], &feedback);
+            }
+            "cancel" => self.engine.cancel(self.now, self.tickets[words[1]]),
+            "configure" => {
+                let scope = self.engine.scope(words[1]);
+                if let Err(error) = self.engine.configure(self.now, scope, json_value(json.unwrap())) {
+                    self.say(&error.to_string());
+                }
+            }
+            "hold" => {
+                let scope = self.engine.scope(words[1]);
+                self.engine.hold(self.now, scope, Span::from_millis(words[2].parse().unwrap()));
+            }
+            "pause" | "resume" if words.len() == 1 => self.engine.pause_all(words[0] == "pause"),
+            "pause" => {
+                let scope = self.engine.scope(words[1]);
+                self.engine.pause(self.now, scope);
+            }
+            "resume" => {
+                let scope = self.engine.scope(words[1]);
+                self.engine.resume(self.now, scope);
+            }
+            "reset" => {
+                let scope = self.engine.scope(words[1]);
+                self.engine.reset(self.now, scope);
+            }
+            "peek" => {
+                let scopes: Vec<ScopeId> = words[1].split(',').map(|name| self.engine.scope(name)).collect();
+                let peek = self.engine.peek(self.now, Request::new(&scopes)).unwrap();
+                let at = peek.at.map_or("unknown".into(), time);
+                let because = self.because(peek.because);
+                self.say(&format!("peek {at}{because}"));
+            }
+            "stats" => {
+                let scope = self.engine.scope(words[1]);
+                let stats = self.engine.scope_stats(self.now, scope).unwrap();
+                let delay = time(Instant::from_micros((stats.delay_ms * 1000.0).round() as u64));
+                let hold = stats.hold_until.map_or("-".into(), |ms| time(Instant::from_millis(ms).unwrap()));
+                let quota = stats.quota_left.map_or("-".into(), |left| left.to_string());
+                let reason = stats.reason.map_or("-", autothrottle::Reason::name);
+                self.say(&format!(
+                    "stats delay={delay} slots={} inFlight={} waiting={} hold={hold} quota={quota} reason={reason}",
+                    stats.slots, stats.in_flight, stats.waiting
+                ));
+            }
+            other => panic!("no such event: {other}"),
+        }
+        self.drain();
+    }
+
+    fn run(&mut self, until: Instant) {
+        loop {
+            let wake = self.drain();
+            let answer = self.answers.iter().map(|(at, _)| *at).min();
+            let Some(next) = wake.into_iter().chain(answer).min().filter(|&next| next <= until) else {
+                break;
+            };
+            self.now = self.now.max(next);
+            if answer == Some(next) {
+                let at = self.answers.iter().position(|(at, _)| *at == next).unwrap();
+                let (_, name) = self.answers.remove(at);
+                let (latency, status) = self.server.expect("somebody serves");
+                self.say(&format!("done {name} {status}"));
+                let feedback = Feedback { latency_ms: Some(latency.millis()), ..Feedback::response(status) };
+                self.engine.settle(self.now, self.tickets[&name], &feedback);
+            }
+        }
+        self.now = self.now.max(until);
+        self.drain();
+    }
+
+    fn drain(&mut self) -> Option<Instant> {
+        loop {
+            match self.engine.poll(self.now) {
+                Decision::Send(ticket) => {
+                    let (name, _) =
+                        self.tickets.iter().find(|&(_, &known)| known == ticket).expect("our ticket");
+                    let name = name.clone();
+                    self.say(&format!("send {name}"));
+                    if let Some((latency, _)) = self.server {
+                        self.answers.push((self.now + latency, name));
+                    }
+                }
+                Decision::Wait { until, because } => {
+                    assert!(until > self.now, "a wait must be in the future");
+                    let because = self.because(Some(because));
+                    self.say_rest(&format!("wait {}{because}", time(until)));
+                    return Some(until);
+                }
+                Decision::Idle { because } => {
+                    let because = self.because(because);
+                    self.say_rest(&format!("idle{because}"));
+                    return None;
+                }
+            }
+        }
+    }
+
+    fn because(&self, because: Option<Cause>) -> String {
+        because.map_or(String::new(), |cause| {
+            let scope = cause.scope.and_then(|scope| self.engine.name(scope)).unwrap_or("-");
+            format!(" {} {scope}", cause.reason.name())
+        })
+    }
+
+    fn say_rest(&mut self, rest: &str) {
+        if self.rest != rest {
+            self.rest = rest.into();
+            self.say(rest);
+        }
+    }
+
+    fn say(&mut self, what: &str) {
+        writeln!(self.transcript, "{:>12} {what}", time(self.now)).unwrap();
+    }
+}
+
+fn time(instant: Instant) -> String {
+    format!("{}.{:03}", instant.micros() / 1000, instant.micros() % 1000)
+}
+
+fn millis(text: &str) -> Instant {
+    Instant::from_millis(text.parse().expect("milliseconds")).expect("an instant")
+}
+
+fn json_value(json: &str) -> Value {
+    serde_json::from_str(json).expect("JSON")
+}

@@ -1,0 +1,169 @@
+//! The invariants of the crate's documentation under random events. Failures are committed beside this file.
+
+use std::collections::BTreeMap;
+
+use autothrottle::{Answer, Config, Decision, Engine, Feedback, Instant, Request, ScopeId, Span, Ticket};
+use proptest::prelude::*;
+
+#[derive(Clone, Debug)]
+enum Event {
+    Submit { scopes: Vec<usize>, priority: i8, delay: u16 },
+    Settle(usize),
+    Cancel(usize),
+    Pass(u32),
+    Hold(usize, u16),
+    Pause(usize, bool),
+}
+
+const NAMES: [&str; 4] = ["a", "b", "c", "shared"];
+
+fn event() -> impl Strategy<Value = Event> {
+    let scopes = prop_oneof![
+        3 => (0..4_usize).prop_map(|scope| vec![scope]),
+        2 => (0..3_usize).prop_map(|scope| vec![scope, 3]),
+        1 => Just(vec![0, 1, 2]),
+    ];
+    prop_oneof![
+        6 => (scopes, -1..2_i8, prop_oneof![4 => Just(0), 1 => 0..500_u16])
+            .prop_map(|(scopes, priority, delay)| Event::Submit { scopes, priority, delay }),
+        5 => any::<prop::sample::Index>().prop_map(|index| Event::Settle(index.index(64))),
+        2 => any::<prop::sample::Index>().prop_map(|index| Event::Cancel(index.index(64))),
+        5 => (0..2_000_000_u32).prop_map(Event::Pass),
+        1 => (0..4_usize, 0..3000_u16).prop_map(|(scope, ms)| Event::Hold(scope, ms)),
+        1 => (0..4_usize, any::<bool>()).prop_map(|(scope, paused)| Event::Pause(scope, paused)),
+    ]
+}
+
+/// What a scope of [`OPTIONS`] allows.
+struct Limits {
+    slots: usize,
+    delay: u64,
+    slot_delay: u64,
+}
+
+const OPTIONS: &str = r#"{ "concurrency": 4, "defaults": { "jitter": false, "slotDelay": 0 }, "scopes": {
+    "a": { "concurrency": 2, "delay": 300, "slotDelay": 1000 }, "b": { "delay": 0 },
+    "c": { "concurrency": 3, "delay": 50, "slotDelay": 200 }, "shared": { "concurrency": 3, "delay": 20 } } }"#;
+const LIMITS: [Limits; 4] = [
+    Limits { slots: 2, delay: 300_000, slot_delay: 1_000_000 },
+    Limits { slots: 1, delay: 0, slot_delay: 0 },
+    Limits { slots: 3, delay: 50_000, slot_delay: 200_000 },
+    Limits { slots: 3, delay: 20_000, slot_delay: 0 },
+];
+
+#[derive(Default)]
+struct Watch {
+    in_flight: Vec<(Ticket, Vec<usize>)>,
+    waiting: BTreeMap<Ticket, (Vec<usize>, Instant)>,
+    sends: [Vec<Instant>; 4],
+    held: [Instant; 4],
+    paused: [bool; 4],
+}
+
+impl Watch {
+    fn on_send(&mut self, now: Instant, ticket: Ticket) {
+        let (scopes, due) = self.waiting.remove(&ticket).expect("only what waits is sent, and once");
+        assert!(now >= due, "the request's own delay");
+        self.in_flight.push((ticket, scopes.clone()));
+        assert!(self.in_flight.len() <= 4, "global slots");
+        for scope in scopes {
+            let flying = self.in_flight.iter().filter(|(_, scopes)| scopes.contains(&scope)).count();
+            let Limits { slots, delay, slot_delay } = LIMITS[scope];
+            assert!(flying <= slots, "slots of {}", NAMES[scope]);
+            assert!(now >= self.held[scope], "hold of {}", NAMES[scope]);
+            assert!(!self.paused[scope], "pause of {}", NAMES[scope]);
+            let sends = &mut self.sends[scope];
+            if let Some(&last) = sends.last() {
+                assert!(now.since(last).micros() >= delay, "delay of {}", NAMES[scope]);
+            }
+            if let Some(&same_slot_at_best) = sends.iter().rev().nth(slots - 1) {
+                assert!(
+                    now.since(same_slot_at_best).micros() >= slot_delay,
+                    "slot delay of {}",
+                    NAMES[scope]
+                );
+            }
+            sends.push(now);
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 400, ..ProptestConfig::default() })]
+
+    #[test]
+    fn random_events_never_break_a_promise(events in prop::collection::vec(event(), 1..300)) {
+        let mut engine = Engine::new(Config::parse(serde_json::from_str(OPTIONS).unwrap()).unwrap());
+        let ids: Vec<ScopeId> = NAMES.iter().map(|name| engine.scope(name)).collect();
+        let mut watch = Watch::default();
+        let mut now = Instant::default();
+        for event in events {
+            match event {
+                Event::Submit { scopes, priority, delay } => {
+                    let handles: Vec<ScopeId> = scopes.iter().map(|&scope| ids[scope]).collect();
+                    let request = Request {
+                        priority: f64::from(priority), delay_ms: f64::from(delay), ..Request::new(&handles)
+                    };
+                    let ticket = engine.submit(now, request).unwrap();
+                    watch.waiting.insert(ticket, (scopes, now + Span::from_millis(f64::from(delay))));
+                }
+                Event::Settle(index) if !watch.in_flight.is_empty() => {
+                    let (ticket, _) = watch.in_flight.remove(index % watch.in_flight.len());
+                    engine.settle(now, ticket, &Feedback { answer: Answer::Response { status: 200 }, ..Feedback::IGNORED });
+                    engine.settle(now, ticket, &Feedback::IGNORED);
+                }
+                Event::Cancel(index) if !watch.waiting.is_empty() => {
+                    let ticket = *watch.waiting.keys().nth(index % watch.waiting.len()).unwrap();
+                    watch.waiting.remove(&ticket);
+                    engine.cancel(now, ticket);
+                    engine.cancel(now, ticket);
+                }
+                Event::Settle(_) | Event::Cancel(_) => {}
+                Event::Pass(micros) => now = now + Span::from_micros(u64::from(micros)),
+                Event::Hold(scope, ms) => {
+                    engine.hold(now, ids[scope], Span::from_millis(f64::from(ms)));
+                    watch.held[scope] = watch.held[scope].max(now + Span::from_millis(f64::from(ms)));
+                }
+                Event::Pause(scope, paused) => {
+                    watch.paused[scope] = paused;
+                    if paused { engine.pause(now, ids[scope]) } else { engine.resume(now, ids[scope]) }
+                }
+            }
+            loop {
+                match engine.poll(now) {
+                    Decision::Send(ticket) => watch.on_send(now, ticket),
+                    Decision::Wait { until, .. } => {
+                        prop_assert!(until > now);
+                        break;
+                    }
+                    Decision::Idle { .. } => break,
+                }
+            }
+            prop_assert_eq!(engine.waiting() as usize, watch.waiting.len());
+            prop_assert_eq!(engine.in_flight() as usize, watch.in_flight.len());
+            // Nothing that waits could leave at once, so nothing was forgotten anywhere.
+            for (scopes, due) in watch.waiting.values() {
+                let handles: Vec<ScopeId> = scopes.iter().map(|&scope| ids[scope]).collect();
+                let peek = engine.peek(now, Request::new(&handles)).unwrap();
+                prop_assert!(peek.because.is_some() || *due > now, "{scopes:?} waits in vain");
+            }
+        }
+        // Live: with answers and time, everything that waits is sent.
+        for &id in &ids { engine.resume(now, id) }
+        watch.paused = [false; 4];
+        while !watch.waiting.is_empty() || !watch.in_flight.is_empty() {
+            let wake = loop {
+                match engine.poll(now) {
+                    Decision::Send(ticket) => watch.on_send(now, ticket),
+                    Decision::Wait { until, .. } => break Some(until),
+                    Decision::Idle { .. } => break None,
+                }
+            };
+            match (watch.in_flight.pop(), wake) {
+                (Some((ticket, _)), _) => engine.settle(now, ticket, &Feedback::response(200)),
+                (None, Some(until)) => now = until,
+                (None, None) => prop_assert!(watch.waiting.is_empty(), "stuck: {:?}", watch.waiting),
+            }
+        }
+    }
+}

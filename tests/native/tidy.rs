@@ -1,0 +1,69 @@
+//! House rules that no linter knows, as a test that reads the sources.
+
+use std::{fs, path::Path};
+
+fn sources(folder: &str) -> Vec<(String, String)> {
+    let mut found = Vec::new();
+    let mut left = vec![Path::new(env!("CARGO_MANIFEST_DIR")).join(folder)];
+    while let Some(path) = left.pop() {
+        if path.is_dir() {
+            left.extend(fs::read_dir(&path).unwrap().map(|entry| entry.unwrap().path()));
+        } else if path.extension().is_some_and(|extension| extension == "rs" || extension == "ts") {
+            let name = path.strip_prefix(env!("CARGO_MANIFEST_DIR")).unwrap().display().to_string();
+            found.push((name, fs::read_to_string(&path).unwrap()));
+        }
+    }
+    found.sort();
+    assert!(!found.is_empty(), "{folder} holds sources");
+    found
+}
+
+#[test]
+fn policies_know_nothing_but_time_and_chance() {
+    for (name, text) in sources("src/policy") {
+        let own = ["crate::time", "crate::rng", "crate::{"];
+        for line in
+            text.lines().filter(|line| line.contains("crate::") && !line.trim_start().starts_with("//"))
+        {
+            assert!(own.iter().any(|allowed| line.contains(allowed)), "{name}: {line}");
+        }
+        for other in ["engine", "queue", "scope", "config::", "decision"] {
+            assert!(!text.contains(&format!("    {other}::")), "{name} must not know {other}");
+        }
+    }
+}
+
+#[test]
+fn only_the_border_knows_javascript() {
+    for (name, text) in sources("src") {
+        if name != "src/wasm.rs" {
+            for word in ["wasm_bindgen", "js_sys", "getrandom"] {
+                assert!(!text.contains(word), "{name} names {word}");
+            }
+        }
+        assert!(!text.contains("use crate::wasm"), "{name}: nothing imports the border");
+    }
+}
+
+#[test]
+fn in_typescript_only_the_clock_names_a_clock_and_only_the_loader_the_module() {
+    for (name, text) in sources("js") {
+        let code: String = text.lines().filter(|line| !line.trim_start().starts_with('*')).collect();
+        if name != "js/clock.ts" {
+            for word in ["performance.now", "Date.now", "globalThis.setTimeout", " setTimeout(wake, ms)"] {
+                let is_fake = name == "js/testing.ts" && word.contains("setTimeout");
+                assert!(is_fake || !code.contains(word), "{name} names {word}");
+            }
+        }
+        assert!(name.starts_with("js/load/") || !code.contains("/pkg/"), "{name} imports pkg/");
+        assert!(!code.contains("'node:"), "{name} names a module of Node's");
+    }
+}
+
+#[test]
+fn every_file_opens_with_its_idea() {
+    for (name, text) in sources("src").into_iter().chain(sources("js")) {
+        let opens = text.starts_with("//!") || text.starts_with("/**") || name == "js/index.ts";
+        assert!(opens, "{name} must say what it is for");
+    }
+}

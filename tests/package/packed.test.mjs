@@ -1,0 +1,102 @@
+/** The tarball that users get, installed in a scratch project: it imports, types, and sends one request. */
+import assert from 'node:assert/strict'
+import { execFileSync, spawnSync } from 'node:child_process'
+import { mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { after, test } from 'node:test'
+import { fileURLToPath } from 'node:url'
+
+const root = fileURLToPath(new URL('../..', import.meta.url))
+const scratch = mkdtempSync(join(tmpdir(), 'autothrottle-'))
+after(() => rmSync(scratch, { recursive: true, force: true }))
+
+const run = (command, args, cwd = scratch) =>
+  execFileSync(command, args, { cwd, encoding: 'utf8', stdio: 'pipe' })
+
+run('npm', ['pack', '--ignore-scripts', '--silent', '--pack-destination', scratch], root)
+const tarball = readdirSync(scratch).find((name) => name.endsWith('.tgz'))
+writeFileSync(join(scratch, 'package.json'), '{ "type": "module", "private": true }')
+run('npm', ['install', '--no-audit', '--no-fund', '--offline', `./${tarball}`])
+
+const PROGRAM = `
+import { createServer } from 'node:http'
+import { createThrottle, ConfigError } from 'autothrottle'
+import { Engine } from 'autothrottle/engine'
+import { FakeClock } from 'autothrottle/testing'
+const server = createServer((request, response) => response.end(request.url)).listen(0, '127.0.0.1')
+await new Promise((resolve) => server.once('listening', resolve))
+const throttle = createThrottle({ defaults: { delay: 1 } })
+const response = await throttle.fetch('http://127.0.0.1:' + server.address().port + '/hello')
+server.close()
+let error
+try { createThrottle({ concurency: 1 }) } catch (thrown) { error = thrown }
+console.log(JSON.stringify([await response.text(), error instanceof ConfigError, new Engine().poll(0), new FakeClock().now()]))
+`
+
+test('it imports and sends one request', () => {
+  writeFileSync(join(scratch, 'program.mjs'), PROGRAM)
+  assert.deepEqual(JSON.parse(run(process.execPath, ['program.mjs'])), ['/hello', true, -2, 0])
+})
+
+test('nothing happens at import: no timer, no randomness, no module compiled, no fetch', () => {
+  const program = `
+    const used = []
+    for (const [where, name] of [[globalThis, 'setTimeout'], [globalThis, 'setInterval'], [globalThis, 'fetch'],
+      [crypto, 'getRandomValues'], [Math, 'random'], [WebAssembly, 'Module'], [WebAssembly, 'Instance'], [Date, 'now'], [performance, 'now']]) {
+      const real = where[name]
+      const note = () => used.push(name)
+      where[name] = new Proxy(real, {
+        apply: (target, self, args) => (note(), Reflect.apply(target, self, args)),
+        construct: (target, args) => (note(), Reflect.construct(target, args)),
+      })
+    }
+    const { createThrottle } = await import('autothrottle')
+    await import('autothrottle/engine')
+    await import('autothrottle/testing')
+    const atImport = [...used]
+    createThrottle()
+    console.log(JSON.stringify([atImport, used]))`
+  writeFileSync(join(scratch, 'quiet.mjs'), program)
+  const [atImport, atCreation] = JSON.parse(run(process.execPath, ['quiet.mjs']))
+  assert.deepEqual(atImport, [])
+  assert.deepEqual(atCreation, ['Module', 'Instance'], 'a throttle compiles the module and nothing else')
+})
+
+test('its types are complete', () => {
+  const program = `
+import { createThrottle, throttledFetch, type Permit, type ThrottleOptions } from 'autothrottle'
+import { Engine, WAIT, type Reason } from 'autothrottle/engine'
+import { FakeClock } from 'autothrottle/testing'
+const options: ThrottleOptions = { clock: new FakeClock(), defaults: { jitter: [-0.1, 0.3], quota: [5, { limit: 9 }] } }
+const throttle = createThrottle(options)
+const fetching: typeof fetch = throttledFetch(throttle)
+const result: Promise<number> = throttle.run('https://a.example/', async (permit: Permit) => permit.sentAt)
+throttle.addEventListener('warning', (event) => event.code satisfies 'many-waiting')
+// @ts-expect-error: unknown options are an error to the compiler too
+createThrottle({ concurency: 1 })
+// @ts-expect-error: a delay is a number
+createThrottle({ defaults: { delay: '1s' } })
+const engine = new Engine()
+const isWaiting: boolean = engine.poll(0) === WAIT
+const reason: Reason | undefined = engine.reason
+console.log(fetching, result, isWaiting, reason)
+`
+  writeFileSync(join(scratch, 'program.ts'), program)
+  const compilerOptions = {
+    noEmit: true,
+    strict: true,
+    exactOptionalPropertyTypes: true,
+    module: 'nodenext',
+    target: 'es2022',
+    lib: ['es2022', 'dom', 'esnext.disposable'],
+    types: [],
+  }
+  writeFileSync(join(scratch, 'tsconfig.json'), JSON.stringify({ compilerOptions, files: ['program.ts'] }))
+  const tsc = spawnSync(process.execPath, [join(root, 'node_modules/typescript/bin/tsc')], {
+    cwd: scratch,
+    encoding: 'utf8',
+  })
+  assert.equal(tsc.stdout, '')
+  assert.equal(tsc.status, 0)
+})
