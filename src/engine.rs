@@ -373,11 +373,8 @@ impl Engine {
     /// The answer when nothing can be sent: wait for the earliest time there is, or for an event.
     fn rest(&self) -> Decision {
         let timer = self.timers.first().map(|(at, index)| {
-            let entry = &self.registry[index];
-            let lanes = entry.line.lanes.iter().filter_map(Heap::first).map(|(_, lane)| lane);
-            let verdicts =
-                lanes.map(|lane| entry.scope.verdict(self.now, self.queue.head_cost_at(lane, index)));
-            let reason = verdicts.min().and_then(Verdict::reason).unwrap_or(Reason::Delay);
+            let strictest = self.line_heads(index).map(|(verdict, ..)| verdict).min();
+            let reason = strictest.and_then(Verdict::reason).unwrap_or(Reason::Delay);
             (at, Cause { scope: Some(self.registry.id(index)), reason })
         });
         let parked =
@@ -499,43 +496,64 @@ impl Engine {
         let who = Some(self.registry.id(scope));
         self.last_block = verdict.reason().map(|reason| Cause { scope: who, reason });
         let from = self.lift(lane);
-        let rank = self.queue.rank(lane);
-        let heap = u8::from(self.queue.head_cost_at(lane, scope) == Cost::ZERO);
-        self.queue.lane_mut(lane).place = Place::At { scope, heap };
-        let line = &mut self.registry[scope].line;
-        line.lanes[heap as usize].push(rank, lane, &mut Queue::place_lane(self.queue.lanes_mut()));
+        self.line_up(lane, scope);
         self.refresh(scope);
         if from != NONE && from != scope {
             self.refresh(from);
         }
     }
 
-    /// Looks at a scope after anything about it changed: sends its champion if it is open for the first in its
-    /// line, else sets its time.
+    /// Puts a lane that is nowhere in line at a scope.
+    fn line_up(&mut self, lane: u32, scope: u32) {
+        let rank = self.queue.rank(lane);
+        let heap = u8::from(self.queue.head_cost_at(lane, scope) == Cost::ZERO);
+        self.queue.lane_mut(lane).place = Place::At { scope, heap };
+        let line = &mut self.registry[scope].line;
+        line.lanes[heap as usize].push(rank, lane, &mut Queue::place_lane(self.queue.lanes_mut()));
+    }
+
+    /// Looks at a scope after anything about it changed: sends the best in its line to be asked if the scope is
+    /// open for it, and sets its time for who must wait.
+    ///
+    /// A champion may not be asked for long (while the gate is shut). Until then it must stay the best: it goes
+    /// back in line when the scope closes or a better one could go, now or in time.
     fn refresh(&mut self, scope: u32) {
-        let entry = &self.registry[scope];
-        let mut best: Option<(Verdict, Rank, u32)> = None;
-        if entry.line.champion.is_none() {
-            let gate = entry.scope.gate(self.now);
-            for (rank, lane) in entry.line.lanes.iter().filter_map(Heap::first) {
-                let cost = self.queue.head_cost_at(lane, scope);
-                let verdict = gate.max(entry.scope.quota_verdict(self.now, cost));
-                if best.is_none_or(|(other, other_rank, _)| (verdict, rank) < (other, other_rank)) {
-                    best = Some((verdict, rank, lane));
-                }
+        if let Some(champion) = self.registry[scope].line.champion {
+            let rank = self.queue.rank(champion);
+            let is_best =
+                self.line_heads(scope).all(|(verdict, other, _)| verdict != Verdict::Go || rank < other);
+            if !is_best || self.verdict_at(scope, champion) != Verdict::Go {
+                self.lift(champion);
+                self.line_up(champion, scope);
             }
         }
-        match best {
-            Some((Verdict::Go, rank, lane)) => {
-                self.set_timer(scope, None);
+        if self.registry[scope].line.champion.is_none() {
+            let open = self.line_heads(scope).filter(|&(verdict, ..)| verdict == Verdict::Go);
+            if let Some((rank, lane)) = open.map(|(_, rank, lane)| (rank, lane)).min() {
                 self.lift(lane);
                 self.registry[scope].line.champion = Some(lane);
                 self.queue.lane_mut(lane).place = Place::Ready { from: scope };
                 self.ready.push(rank, lane, &mut Queue::place_lane(self.queue.lanes_mut()));
             }
-            Some((Verdict::NotBefore(at, _), ..)) => self.set_timer(scope, Some(at)),
-            Some((Verdict::Blocked(_), ..)) | None => self.set_timer(scope, None),
         }
+        let champion = self.registry[scope].line.champion.map(|lane| self.queue.rank(lane));
+        let times = self.line_heads(scope).filter_map(|(verdict, rank, _)| match verdict {
+            Verdict::NotBefore(at, _) if champion.is_none_or(|champion| rank < champion) => Some(at),
+            _ => None,
+        });
+        let earliest = times.min();
+        self.set_timer(scope, earliest);
+    }
+
+    /// The first of each kind in a scope's line, with this scope's verdict on it.
+    fn line_heads(&self, scope: u32) -> impl Iterator<Item = (Verdict, Rank, u32)> {
+        let heads = self.registry[scope].line.lanes.iter().filter_map(Heap::first);
+        heads.map(move |(rank, lane)| (self.verdict_at(scope, lane), rank, lane))
+    }
+
+    /// One scope's verdict on a lane's head.
+    fn verdict_at(&self, scope: u32, lane: u32) -> Verdict {
+        self.registry[scope].scope.verdict(self.now, self.queue.head_cost_at(lane, scope))
     }
 
     fn set_timer(&mut self, scope: u32, at: Option<Instant>) {

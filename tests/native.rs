@@ -8,6 +8,8 @@ mod crowd;
 mod player;
 #[path = "native/properties.rs"]
 mod properties;
+#[path = "native/reference.rs"]
+mod reference;
 #[path = "native/replay.rs"]
 mod replay;
 #[path = "native/scrapy_parity.rs"]

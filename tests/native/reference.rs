@@ -1,0 +1,387 @@
+//! A second engine that is slow and obvious, and a million random events that must be answered alike.
+//!
+//! It scans everything: no lanes, no heap, no lines. At each poll it looks at the head of every group of requests
+//! with the same scopes and sends the first, by rank, that all scopes allow. What it shares with the engine is
+//! the specification alone.
+//!
+//! Wake-ups are compared by what they are for: the engine may wake early, but never after the instant at which
+//! the reference could send.
+
+use std::collections::BTreeMap;
+
+use autothrottle::{
+    Answer, Config, Cost, Decision, Engine, Feedback, Instant, Request, Rng, ScopeId, Span, Ticket,
+};
+
+const SECOND: u64 = 1_000_000;
+
+struct Slot {
+    is_busy: bool,
+    last: Option<u64>,
+    freed: u64,
+}
+
+struct Scope {
+    slots: Vec<Slot>,
+    delay: u64,
+    slot_delay: u64,
+    autothrottle: Option<f64>,
+    last: Option<u64>,
+    hold: u64,
+    is_paused: bool,
+    /// Limit, window, whether it rolls; and every send ever, with its cost.
+    quota: Option<(u64, u64, bool)>,
+    spent: Vec<(u64, u64)>,
+    first: Option<u64>,
+}
+
+#[derive(Clone)]
+struct Waiting {
+    id: u32,
+    scopes: Vec<usize>,
+    priority: i32,
+    cost: u64,
+    age: u64,
+    due: u64,
+}
+
+struct Flying {
+    request: Waiting,
+    sent: u64,
+    slots: Vec<usize>,
+}
+
+struct Reference {
+    scopes: Vec<Scope>,
+    concurrency: usize,
+    waiting: Vec<Waiting>,
+    flying: Vec<Flying>,
+    served: BTreeMap<(Vec<usize>, bool), u64>,
+    stamp: u64,
+    freed: u64,
+    now: u64,
+}
+
+impl Scope {
+    fn new(slots: usize, delay_ms: u64, slot_delay_ms: u64) -> Self {
+        Self {
+            slots: (0..slots).map(|_| Slot { is_busy: false, last: None, freed: 0 }).collect(),
+            delay: delay_ms * 1000,
+            slot_delay: slot_delay_ms * 1000,
+            autothrottle: None,
+            last: None,
+            hold: 0,
+            is_paused: false,
+            quota: None,
+            spent: Vec::new(),
+            first: None,
+        }
+    }
+
+    fn delay(&self) -> u64 {
+        self.autothrottle.map_or(self.delay, |seconds| Span::from_millis(seconds * 1000.0).micros())
+    }
+
+    /// The slot that has been free longest.
+    fn next_slot(&self) -> Option<usize> {
+        let free = (0..self.slots.len()).filter(|&slot| !self.slots[slot].is_busy);
+        free.min_by_key(|&slot| (self.slots[slot].last.is_some(), self.slots[slot].freed))
+    }
+
+    /// When a request of this cost may go, if only time has to pass.
+    fn opens(&self, cost: u64, now: u64) -> Option<u64> {
+        let slot = self.next_slot().filter(|_| !self.is_paused)?;
+        let mut at = self.hold;
+        at = at.max(self.last.map_or(0, |last| last + self.delay()));
+        at = at.max(self.slots[slot].last.map_or(0, |last| last + self.slot_delay));
+        if let Some((limit, window, is_strict)) = self.quota
+            && cost > 0
+        {
+            let candidates = if is_strict {
+                self.spent.iter().map(|&(at, _)| at + window).collect()
+            } else {
+                self.first
+                    .map(|first| first + ((now.max(first) - first) / window + 1) * window)
+                    .into_iter()
+                    .collect::<Vec<_>>()
+            };
+            let fits = |at: u64| {
+                let used: u64 = match (is_strict, self.first) {
+                    (true, _) => self
+                        .spent
+                        .iter()
+                        .filter(|&&(sent, _)| sent + window > at)
+                        .map(|&(_, cost)| cost)
+                        .sum(),
+                    (false, Some(first)) => {
+                        let start = first + (at.max(first) - first) / window * window;
+                        self.spent.iter().filter(|&&(sent, _)| sent >= start).map(|&(_, cost)| cost).sum()
+                    }
+                    (false, None) => 0,
+                };
+                used + cost <= limit
+            };
+            let earliest = std::iter::once(now)
+                .chain(candidates.into_iter().filter(|&at| at > now))
+                .filter(|&at| fits(at))
+                .min();
+            at = at.max(earliest.expect("an empty window fits every cost that was taken in"));
+        }
+        Some(at)
+    }
+}
+
+impl Reference {
+    fn heads(&self) -> Vec<(Waiting, u64)> {
+        let mut heads: BTreeMap<(Vec<usize>, bool), Waiting> = BTreeMap::new();
+        let key = |each: &Waiting| (each.scopes.clone(), each.cost == 0);
+        let rank = |each: &Waiting| (-each.priority, u64::MAX - self.share(each), each.age);
+        for each in self.waiting.iter().filter(|each| each.due <= self.now) {
+            let head = heads.entry(key(each)).or_insert_with(|| each.clone());
+            if rank(each) < rank(head) {
+                *head = each.clone();
+            }
+        }
+        let served = |lane: &(Vec<usize>, bool)| self.served.get(lane).copied().unwrap_or(0);
+        let mut heads: Vec<(Waiting, u64)> =
+            heads.into_iter().map(|(lane, head)| (head.clone(), head.age.max(served(&lane)))).collect();
+        heads.sort_by_key(|(head, age)| (-head.priority, u64::MAX - self.share(head), *age));
+        heads
+    }
+
+    fn share(&self, request: &Waiting) -> u64 {
+        let quotas = request.scopes.iter().filter_map(|&scope| self.scopes[scope].quota);
+        quotas.map(|(limit, ..)| (request.cost << 32) / limit).max().unwrap_or(0)
+    }
+
+    fn opens(&self, request: &Waiting) -> Option<u64> {
+        request
+            .scopes
+            .iter()
+            .map(|&scope| self.scopes[scope].opens(request.cost, self.now))
+            .try_fold(0, |latest, at| Some(latest.max(at?)))
+    }
+
+    fn poll(&mut self) -> Option<u32> {
+        if self.flying.len() >= self.concurrency {
+            return None;
+        }
+        let (head, _) =
+            self.heads().into_iter().find(|(head, _)| self.opens(head).is_some_and(|at| at <= self.now))?;
+        self.waiting.retain(|each| each.id != head.id);
+        self.stamp += 1;
+        self.served.insert((head.scopes.clone(), head.cost == 0), self.stamp);
+        let now = self.now;
+        let slots = head.scopes.iter().map(|&index| {
+            let scope = &mut self.scopes[index];
+            let slot = scope.next_slot().unwrap();
+            scope.slots[slot] = Slot { is_busy: true, last: Some(now), freed: 0 };
+            scope.last = Some(now);
+            scope.first.get_or_insert(now);
+            scope.spent.push((now, head.cost));
+            slot
+        });
+        let slots = slots.collect();
+        let id = head.id;
+        self.flying.push(Flying { request: head, sent: now, slots });
+        Some(id)
+    }
+
+    /// The next instant at which something could be sent by time alone.
+    fn next(&self) -> Option<u64> {
+        if self.flying.len() >= self.concurrency {
+            return None;
+        }
+        let parked = self.waiting.iter().filter(|each| each.due > self.now).map(|each| each.due);
+        self.heads().iter().filter_map(|(head, _)| self.opens(head)).chain(parked).min()
+    }
+
+    fn end(&mut self, id: u32, latency: Option<f64>, actual: Option<u64>) {
+        let at = self.flying.iter().position(|flying| flying.request.id == id).unwrap();
+        let Flying { request, sent, slots } = self.flying.remove(at);
+        for (&index, slot) in request.scopes.iter().zip(slots) {
+            self.freed += 1;
+            let scope = &mut self.scopes[index];
+            let is_rested = sent + scope.slot_delay <= self.now;
+            let last = if is_rested { None } else { Some(sent) };
+            scope.slots[slot] = Slot { is_busy: false, last, freed: self.freed };
+            if let (Some(delay), Some(latency)) = (&mut scope.autothrottle, latency) {
+                *delay = f64::max(latency, (*delay + latency) / 2.0).clamp(0.0, 2.0);
+            }
+            if let Some(actual) = actual
+                && let Some(entry) =
+                    scope.spent.iter_mut().find(|entry| entry.0 == sent && entry.1 == request.cost)
+            {
+                entry.1 = actual;
+            }
+        }
+    }
+}
+
+const OPTIONS: &str = r#"{ "concurrency": 5, "defaults": { "jitter": false, "slotDelay": 0 }, "scopes": {
+    "a": { "concurrency": 2, "delay": 300, "slotDelay": 1000 },
+    "b": { "delay": 0 },
+    "c": { "concurrency": 3, "delay": 50, "slotDelay": 200 },
+    "auto": { "concurrency": 4, "delay": 0, "autothrottle": { "startDelay": 500, "maxDelay": 2000 } },
+    "fixed": { "concurrency": 9, "delay": 0, "quota": 5, "window": 1000 },
+    "strict": { "concurrency": 9, "delay": 10, "quota": 5, "window": 1000, "strict": true },
+    "shared": { "concurrency": 3, "delay": 20 } } }"#;
+const NAMES: [&str; 7] = ["a", "b", "c", "auto", "fixed", "strict", "shared"];
+
+fn reference() -> Reference {
+    let mut scopes: Vec<Scope> =
+        [(2, 300, 1000), (1, 0, 0), (3, 50, 200), (4, 0, 0), (9, 0, 0), (9, 10, 0), (3, 20, 0)]
+            .map(|(slots, delay, slot_delay)| Scope::new(slots, delay, slot_delay))
+            .into();
+    scopes[3].autothrottle = Some(0.5);
+    scopes[4].quota = Some((5 * SECOND, SECOND, false));
+    scopes[5].quota = Some((5 * SECOND, SECOND, true));
+    Reference {
+        scopes,
+        concurrency: 5,
+        waiting: vec![],
+        flying: vec![],
+        served: BTreeMap::new(),
+        stamp: 0,
+        freed: 0,
+        now: 0,
+    }
+}
+
+/// Plays one seed; gives the number of events.
+fn play(seed: u64, events: u32) -> u32 {
+    let mut rng = Rng::new(seed);
+    let mut pick = move |below: usize| (rng.draw().unit() * below as f64) as usize;
+    let mut engine = Engine::new(Config::parse(serde_json::from_str(OPTIONS).unwrap()).unwrap());
+    let ids: Vec<ScopeId> = NAMES.iter().map(|name| engine.scope(name)).collect();
+    let mut reference = reference();
+    let mut tickets: BTreeMap<u32, Ticket> = BTreeMap::new();
+    let mut next_id = 0;
+    for event in 0..events {
+        let now = Instant::from_micros(reference.now);
+        match pick(20) {
+            0..=6 if reference.waiting.len() < 40 => {
+                let scopes = match pick(10) {
+                    0..=4 => vec![pick(7)],
+                    5 | 6 => vec![pick(3), 6],
+                    7 => vec![3, 6],
+                    8 => vec![0, 1, 2],
+                    _ => vec![1, 3],
+                };
+                let has_quota = matches!(scopes[..], [4 | 5]);
+                let cost =
+                    if has_quota { [0, 500_000, SECOND, 2 * SECOND, 5 * SECOND][pick(5)] } else { SECOND };
+                let priority = pick(3) as i32 - 1;
+                let delay = if pick(6) == 0 { pick(700) as u64 } else { 0 };
+                let handles: Vec<ScopeId> = scopes.iter().map(|&scope| ids[scope]).collect();
+                let request = Request {
+                    scopes: &handles,
+                    costs: &[cost as f64 / 1e6],
+                    priority: f64::from(priority),
+                    delay_ms: delay as f64,
+                };
+                tickets.insert(next_id, engine.submit(now, request).unwrap());
+                reference.stamp += 1;
+                let due = reference.now + delay * 1000;
+                reference.waiting.push(Waiting {
+                    id: next_id,
+                    scopes,
+                    priority,
+                    cost,
+                    age: reference.stamp,
+                    due,
+                });
+                next_id += 1;
+            }
+            7..=10 if !reference.flying.is_empty() => {
+                let request = reference.flying[pick(reference.flying.len())].request.clone();
+                let latency = pick(1_500_000) as f64 / 1e6;
+                let actual =
+                    (request.scopes[..] == [4] || request.scopes[..] == [5]).then(|| pick(4) as u64 * SECOND);
+                let actual = actual.filter(|_| request.cost > 0 && pick(2) == 0);
+                let feedback = Feedback {
+                    answer: Answer::Response { status: 200 },
+                    latency_ms: Some(latency * 1000.0),
+                    cost: actual.and_then(|actual| Cost::from_units(actual as f64 / 1e6)),
+                    ..Feedback::IGNORED
+                };
+                engine.settle(now, tickets[&request.id], &feedback);
+                reference.end(request.id, Some(latency * 1000.0 / 1000.0), actual);
+            }
+            11 if !reference.waiting.is_empty() => {
+                let at = pick(reference.waiting.len());
+                engine.cancel(now, tickets[&reference.waiting.remove(at).id]);
+            }
+            12 if !reference.flying.is_empty() => {
+                let id = reference.flying[pick(reference.flying.len())].request.id;
+                engine.cancel(now, tickets[&id]);
+                reference.end(id, None, Some(0));
+            }
+            13 => {
+                let (scope, ms) = (pick(7), pick(1500) as u64);
+                engine.hold(now, ids[scope], Span::from_millis(ms as f64));
+                let held = &mut reference.scopes[scope].hold;
+                *held = (*held).max(reference.now + ms * 1000);
+            }
+            14 => {
+                let scope = pick(7);
+                let is_paused = !reference.scopes[scope].is_paused && pick(3) == 0;
+                reference.scopes[scope].is_paused = is_paused;
+                if is_paused { engine.pause(now, ids[scope]) } else { engine.resume(now, ids[scope]) }
+            }
+            15 => {
+                let (scope, ms) = (pick(3), pick(400) as u64);
+                let partial = serde_json::from_str(&format!(r#"{{ "delay": {ms} }}"#)).unwrap();
+                engine.configure(now, ids[scope], partial).unwrap();
+                reference.scopes[scope].delay = ms * 1000;
+            }
+            16 | 17 => reference.now += pick(400_000) as u64,
+            _ => {
+                if let Some(next) = reference.next() {
+                    reference.now = reference.now.max(next);
+                }
+            }
+        }
+        let now = Instant::from_micros(reference.now);
+        loop {
+            let expected = reference.poll();
+            match (engine.poll(now), expected) {
+                (Decision::Send(ticket), Some(id)) => {
+                    assert_eq!(
+                        ticket, tickets[&id],
+                        "seed {seed}, event {event}: another ticket was due at {now:?}"
+                    );
+                }
+                (Decision::Wait { until, because }, None) => {
+                    assert!(until > now, "seed {seed}, event {event}: a wait that is over");
+                    let latest = reference.next().map(Instant::from_micros);
+                    assert!(
+                        latest.is_none_or(|latest| until <= latest),
+                        "seed {seed}, event {event}, {now:?}: woken at {until:?} by {because:?}, not at {latest:?}"
+                    );
+                    break;
+                }
+                (Decision::Idle { .. }, None) => {
+                    assert_eq!(reference.next(), None, "seed {seed}, event {event}: asleep");
+                    break;
+                }
+                (decision, expected) => {
+                    panic!(
+                        "seed {seed}, event {event}, {now:?}: {decision:?}, but the reference says {expected:?}"
+                    )
+                }
+            }
+        }
+        for scope in &mut reference.scopes {
+            scope.spent.retain(|&(sent, _)| sent + 2 * SECOND > reference.now);
+        }
+    }
+    events
+}
+
+#[test]
+fn a_million_random_events_are_answered_as_by_the_reference() {
+    let seeds = std::env::var("SEEDS").map_or(500, |seeds| seeds.parse().expect("a number of seeds"));
+    let events: u32 = (0..seeds).map(|seed| play(seed, 2000)).sum();
+    assert!(events >= 1_000_000 || seeds < 500);
+}
