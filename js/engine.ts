@@ -188,6 +188,11 @@ export class Engine {
     this.#wasm.cancel(nowMs, ticket)
   }
 
+  /** Gives a waiting request another priority; it keeps its age. Anything else changes nothing. Poll afterwards. */
+  prioritize(nowMs: number, ticket: Ticket, priority: number): void {
+    this.#wasm.prioritize(nowMs, ticket, priority)
+  }
+
   /** When a request could be sent as things stand, and why not now. Changes nothing. */
   peek(
     nowMs: number,

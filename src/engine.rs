@@ -259,6 +259,28 @@ impl Engine {
         self.forget(ticket.index);
     }
 
+    /// Gives a waiting request another priority; it keeps its age. A request that does not wait, an unknown ticket
+    /// and a priority that is no finite number change nothing.
+    pub fn prioritize(&mut self, now: Instant, ticket: Ticket, priority: f64) {
+        self.advance(now);
+        let Some(stage) = self.queue.get(ticket).map(|entry| entry.stage) else { return };
+        if !priority.is_finite() || matches!(stage, Stage::InFlight { .. }) {
+            return;
+        }
+        let class = self.queue.entry(ticket.index).class;
+        let lane = self.queue.class(class).lane;
+        let need = Need { priority: priority_key(priority), ..self.queue.class(class).need.clone() };
+        if matches!(stage, Stage::Parked { .. }) {
+            self.queue.reclass(ticket.index, need);
+            return;
+        }
+        let from = self.lift(lane);
+        self.queue.leave(ticket.index);
+        self.queue.reclass(ticket.index, need);
+        self.queue.join(ticket.index);
+        self.put_back(lane, from);
+    }
+
     /// When a request of these scopes and costs could be sent as things stand. Changes nothing.
     pub fn peek(&self, now: Instant, request: Request) -> Result<Peek, SubmitError> {
         let now = self.now.max(now + self.shift);
@@ -557,6 +579,7 @@ impl Engine {
     }
 
     fn set_timer(&mut self, scope: u32, at: Option<Instant>) {
+        debug_assert!(at.is_none_or(|at| at > self.now), "a time that is over would be asked for ever");
         let old = self.registry[scope].line.timer;
         if let (Some(position), Some(at)) = (old, at)
             && self.timers.key(position) == at

@@ -203,23 +203,39 @@ impl Queue {
     /// Takes a request in, without putting it in line: see [`Queue::join`].
     pub fn admit(&mut self, lane: u32, need: Need) -> Ticket {
         self.stamp += 1;
-        let waiting = self.class_of(lane, &need);
-        let class = waiting.unwrap_or_else(|| {
-            self.classes.insert(Class {
-                need,
-                lane,
-                first: NONE,
-                last: NONE,
-                early: BTreeMap::new(),
-                members: 0,
-            }) as u32
-        });
-        self.classes[class as usize].members += 1;
+        let class = self.enrol(lane, need);
         self.lanes[lane as usize].members += 1;
         let check = (self.stamp & CHECK) as u32;
         let stage = Stage::Parked { position: NONE };
         let entry = Entry { stage, class, check, age: self.stamp };
         Ticket { check, index: self.tickets.insert(entry) as u32 }
+    }
+
+    /// Moves a ticket that is in no line to the class of another need in the same lane.
+    pub fn reclass(&mut self, index: u32, need: Need) {
+        let old = self.tickets[index as usize].class;
+        let class = self.enrol(self.classes[old as usize].lane, need);
+        self.tickets[index as usize].class = class;
+        self.withdraw(old);
+    }
+
+    /// The class of this need, with one more member.
+    fn enrol(&mut self, lane: u32, need: Need) -> u32 {
+        let class = self.class_of(lane, &need).unwrap_or_else(|| {
+            let early = BTreeMap::new();
+            self.classes.insert(Class { need, lane, first: NONE, last: NONE, early, members: 0 }) as u32
+        });
+        self.classes[class as usize].members += 1;
+        class
+    }
+
+    /// One member less; a class without members is forgotten.
+    fn withdraw(&mut self, class: u32) {
+        let members = &mut self.classes[class as usize].members;
+        *members -= 1;
+        if *members == 0 {
+            self.classes.remove(class as usize);
+        }
     }
 
     /// Puts an admitted ticket in line, by age.
@@ -290,12 +306,8 @@ impl Queue {
     /// lane if it is forgotten.
     pub fn forget(&mut self, index: u32) -> Option<Lane> {
         let class_index = self.tickets.remove(index as usize).class;
-        let class = &mut self.classes[class_index as usize];
-        let lane_index = class.lane;
-        class.members -= 1;
-        if class.members == 0 {
-            self.classes.remove(class_index as usize);
-        }
+        let lane_index = self.classes[class_index as usize].lane;
+        self.withdraw(class_index);
         let lane = &mut self.lanes[lane_index as usize];
         lane.members -= 1;
         if lane.members > 0 {
@@ -396,10 +408,7 @@ impl Queue {
         let class = &self.classes[class_index as usize];
         match self.class_of(class.lane, &class.need) {
             Some(ranked) if ranked != class_index => {
-                self.classes[class_index as usize].members -= 1;
-                if self.classes[class_index as usize].members == 0 {
-                    self.classes.remove(class_index as usize);
-                }
+                self.withdraw(class_index);
                 self.classes[ranked as usize].members += 1;
                 self.tickets[index as usize].class = ranked;
                 ranked

@@ -167,6 +167,13 @@ impl WasmEngine {
         }
     }
 
+    pub fn prioritize(&mut self, now: f64, ticket: f64, priority: f64) {
+        let now = self.now(now);
+        if let Some(ticket) = Ticket::from_number(ticket) {
+            self.engine.prioritize(now, ticket, priority);
+        }
+    }
+
     /// When it could be sent: milliseconds, `Infinity` if that depends on an event, or the negative number of
     /// an error. `reason` and `reason_scope` say why not now.
     pub fn peek(&mut self, now: f64, scopes: &[f64], costs: &[f64]) -> f64 {

@@ -77,7 +77,8 @@ test('200,000 calls with any numbers at all', () => {
             engine.settle(now(), ticket(), { status: any(), latencyMs: any(), cost: any() })
             break
           case 6:
-            engine.cancel(now(), ticket())
+            if (next() < 0.5) engine.cancel(now(), ticket())
+            else engine.prioritize(now(), ticket(), any())
             break
           case 7:
             engine.hold(now(), scope(), next() * 30)

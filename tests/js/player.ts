@@ -85,6 +85,9 @@ class Player {
         })
         break
       }
+      case 'prioritize':
+        engine.prioritize(this.#now, this.#tickets.get(name)!, Number(words[2]))
+        break
       case 'cancel':
         engine.cancel(this.#now, this.#tickets.get(name)!)
         break

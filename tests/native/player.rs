@@ -97,6 +97,10 @@ impl Player {
                 };
                 self.engine.settle(self.now, self.tickets[words[1]], &feedback);
             }
+            "prioritize" => {
+                let priority = words[2].parse().expect("a number");
+                self.engine.prioritize(self.now, self.tickets[words[1]], priority);
+            }
             "cancel" => self.engine.cancel(self.now, self.tickets[words[1]]),
             "configure" => {
                 let scope = self.engine.scope(words[1]);

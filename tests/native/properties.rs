@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use autothrottle::{Answer, Config, Decision, Engine, Feedback, Instant, Request, ScopeId, Span, Ticket};
+use autothrottle::{
+    Answer, Config, Decision, Engine, Feedback, Instant, Peek, Request, ScopeId, Span, Ticket,
+};
 use proptest::prelude::*;
 
 #[derive(Clone, Debug)]
@@ -164,6 +166,82 @@ proptest! {
                 (None, Some(until)) => now = until,
                 (None, None) => prop_assert!(watch.waiting.is_empty(), "stuck: {:?}", watch.waiting),
             }
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 300, ..ProptestConfig::default() })]
+
+    /// What `peek` says is exact when nothing else is submitted: not a microsecond before, and exactly then.
+    #[test]
+    fn peek_is_exact_when_nothing_else_is_submitted(
+        sends in prop::collection::vec((0..3_usize, 0..400_000_u64, any::<bool>()), 0..12),
+        asked in prop::sample::subsequence(vec![0_usize, 1, 2], 1..=3),
+        later in 0..2_000_000_u64,
+    ) {
+        let options = r#"{ "defaults": { "slotDelay": 700 }, "seed": 5, "scopes": {
+            "a": { "concurrency": 2, "delay": 300 }, "b": { "concurrency": 3, "delay": 0, "quota": 2, "window": 900 },
+            "c": { "concurrency": 3, "delay": 10, "quota": [3, { "limit": 2, "window": 500, "strict": true }] } } }"#;
+        let mut engine = Engine::new(Config::parse(serde_json::from_str(options).unwrap()).unwrap());
+        let ids = ["a", "b", "c"].map(|name| engine.scope(name));
+        let mut now = Instant::default();
+        for (scope, pause, is_held) in sends {
+            let ticket = engine.submit(now, Request::new(&[ids[scope]])).unwrap();
+            let Peek { at, .. } = engine.peek(now, Request::new(&[ids[scope]])).unwrap();
+            now = at.expect("everything is settled, so only time can be in the way");
+            prop_assert_eq!(engine.poll(now), Decision::Send(ticket));
+            engine.poll(now);
+            if is_held {
+                engine.hold(now, ids[scope], Span::from_micros(pause));
+            }
+            engine.settle(now + Span::from_micros(pause), ticket, &Feedback::response(200));
+            now = now + Span::from_micros(pause);
+        }
+        now = now + Span::from_micros(later);
+        let scopes: Vec<ScopeId> = asked.iter().map(|&scope| ids[scope]).collect();
+        let before = format!("{engine:?}");
+        let Peek { at, because } = engine.peek(now, Request::new(&scopes)).unwrap();
+        prop_assert_eq!(before, format!("{engine:?}"), "peek changes nothing");
+        let at = at.unwrap();
+        prop_assert_eq!(at > now, because.is_some());
+        let ticket = engine.submit(now, Request::new(&scopes)).unwrap();
+        if at > now {
+            let mut early = engine.clone();
+            let early = early.poll(at - Span::from_micros(1));
+            prop_assert!(matches!(early, Decision::Wait { .. }), "sent early");
+        }
+        prop_assert_eq!(engine.poll(at), Decision::Send(ticket));
+    }
+
+    /// A rolling quota: whatever comes, no window-long span holds more than the limit, and nothing waits longer
+    /// than that takes.
+    #[test]
+    fn a_rolling_window_never_holds_more_than_its_quota(
+        requests in prop::collection::vec((0..500_000_u64, 1..60_u32), 1..120),
+    ) {
+        const WINDOW: u64 = 1_000_000;
+        let options = r#"{ "concurrency": 1000, "defaults": { "delay": 0, "slotDelay": 0, "concurrency": 1000,
+            "quota": 6, "window": 1000, "strict": true } }"#;
+        let mut engine = Engine::new(Config::parse(serde_json::from_str(options).unwrap()).unwrap());
+        let scope = [engine.scope("x")];
+        let mut now = Instant::default();
+        let mut sends: Vec<(u64, u32)> = Vec::new();
+        for (pause, tenths) in requests {
+            now = now + Span::from_micros(pause);
+            let costs = [f64::from(tenths) / 10.0];
+            let ticket = engine.submit(now, Request { costs: &costs, ..Request::new(&scope) }).unwrap();
+            let mut decision = engine.poll(now);
+            while let Decision::Wait { until, .. } = decision {
+                now = until;
+                decision = engine.poll(now);
+            }
+            prop_assert_eq!(decision, Decision::Send(ticket));
+            sends.push((now.micros(), tenths));
+        }
+        for (index, &(start, _)) in sends.iter().enumerate() {
+            let span = sends[index..].iter().take_while(|&&(at, _)| at < start + WINDOW);
+            prop_assert!(span.map(|&(_, tenths)| tenths).sum::<u32>() <= 60);
         }
     }
 }

@@ -248,6 +248,7 @@ fn reference() -> Reference {
     }
 }
 
+#[allow(clippy::too_many_lines, reason = "one event after the other reads best in one place")]
 /// Plays one seed; gives the number of events.
 fn play(seed: u64, events: u32) -> u32 {
     let mut rng = Rng::new(seed);
@@ -271,7 +272,7 @@ fn play(seed: u64, events: u32) -> u32 {
                 let has_quota = matches!(scopes[..], [4 | 5]);
                 let cost =
                     if has_quota { [0, 500_000, SECOND, 2 * SECOND, 5 * SECOND][pick(5)] } else { SECOND };
-                let priority = pick(3) as i32 - 1;
+                let priority = [-1, 0, 1][pick(3)];
                 let delay = if pick(6) == 0 { pick(700) as u64 } else { 0 };
                 let handles: Vec<ScopeId> = scopes.iter().map(|&scope| ids[scope]).collect();
                 let request = Request {
@@ -334,6 +335,12 @@ fn play(seed: u64, events: u32) -> u32 {
                 let partial = serde_json::from_str(&format!(r#"{{ "delay": {ms} }}"#)).unwrap();
                 engine.configure(now, ids[scope], partial).unwrap();
                 reference.scopes[scope].delay = ms * 1000;
+            }
+            16 if !reference.waiting.is_empty() => {
+                let at = pick(reference.waiting.len());
+                let priority = [-1, 0, 1][pick(3)];
+                reference.waiting[at].priority = priority;
+                engine.prioritize(now, tickets[&reference.waiting[at].id], f64::from(priority));
             }
             16 | 17 => reference.now += pick(400_000) as u64,
             _ => {
