@@ -134,9 +134,29 @@ export class Engine {
     this.#wasm = withProblems(ConfigError, () => new WasmEngine(options))
   }
 
-  /** The handle of a scope, made on first use and then the same for as long as the engine lives. */
+  /** The handle of a scope, made on first use and good until it is released. */
   scope(name: string): ScopeHandle {
     return this.#wasm.scope(String(name))
+  }
+
+  /** Gives a handle of `scope` back: when the scope looks like new, or beyond `maxScopes`, it may be forgotten. */
+  release(scope: ScopeHandle): void {
+    this.#wasm.release(scope)
+  }
+
+  /** How many scopes the engine knows. */
+  get scopes(): number {
+    return this.#wasm.scopes()
+  }
+
+  /** @internal A handle that may be forgotten when its scope is idle. */
+  intern(name: string): ScopeHandle {
+    return this.#wasm.intern(name)
+  }
+
+  /** @internal Whether the handle still means what it meant. */
+  knows(scope: ScopeHandle): boolean {
+    return this.#wasm.knows(scope)
   }
 
   /**

@@ -62,6 +62,8 @@ export interface EngineOptions {
   seed?: number
   /** Beyond so many waiting requests a new one is refused with a `QueueFullError`. Default none. */
   maxWaiting?: number
+  /** Beyond so many scopes the least recently used idle ones are forgotten. Default 100000. */
+  maxScopes?: number
   /** So many waiting requests cause one warning. Default 500. Scrapy: DELAYED_REQUESTS_WARN_THRESHOLD. */
   warnThreshold?: number
 }

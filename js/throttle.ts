@@ -268,11 +268,12 @@ export class Throttle extends TypedEventTarget {
   }
 
   #handle(name: string): ScopeHandle {
-    let handle = this.#handles.get(name)
-    if (handle === undefined) {
-      handle = this.#engine.scope(name)
-      this.#handles.set(name, handle)
-    }
+    const known = this.#handles.get(name)
+    if (known !== undefined && this.#engine.knows(known)) return known
+    // The engine forgets idle scopes; this map must not remember a million names in its place.
+    if (this.#handles.size > 1000 + 2 * this.#engine.scopes) this.#handles.clear()
+    const handle = this.#engine.intern(String(name))
+    this.#handles.set(name, handle)
     return handle
   }
 }

@@ -112,7 +112,7 @@ impl Engine {
         engine.advance(now);
         let offline = snapshot.offline(wall_ms);
         for (name, learned) in &snapshot.scopes {
-            let index = engine.scope(name).index;
+            let index = engine.intern(name).index;
             engine.registry[index].scope.restore(engine.now, offline, learned);
         }
         engine
@@ -150,9 +150,34 @@ impl Engine {
         &self.config
     }
 
-    /// The handle of a scope, which is made on first use.
+    /// The handle of a scope, which is made on first use and kept until it is [released](Engine::release).
     pub fn scope(&mut self, name: &str) -> ScopeId {
-        self.registry.intern(name, &self.config)
+        let scope = self.intern(name);
+        self.registry.pin(scope.index);
+        scope
+    }
+
+    /// The handle of a scope, which is made on first use and may be forgotten when the scope is idle: use it at
+    /// once, and ask [`Engine::knows`] before using it again.
+    pub fn intern(&mut self, name: &str) -> ScopeId {
+        self.registry.intern(name, &self.config, self.now)
+    }
+
+    /// Whether the handle still means what it meant.
+    pub fn knows(&self, scope: ScopeId) -> bool {
+        self.registry.knows(scope)
+    }
+
+    /// Gives a handle of [`Engine::scope`] back: the scope may be forgotten when it is idle.
+    pub fn release(&mut self, scope: ScopeId) {
+        if let Some(index) = self.known(scope) {
+            self.registry.unpin(index);
+        }
+    }
+
+    /// How many scopes the engine knows.
+    pub fn scopes(&self) -> usize {
+        self.registry.len()
     }
 
     /// The name behind a handle.
@@ -188,6 +213,7 @@ impl Engine {
         let ticket = self.queue.admit(lane, need);
         for &scope in scopes.as_ref() {
             self.registry[scope].line.waiting += 1;
+            self.registry.rouse(scope);
         }
         if request.delay_ms > 0.0 {
             self.park(ticket.index, self.now + Span::from_millis(request.delay_ms));
@@ -200,6 +226,7 @@ impl Engine {
     /// What to do now. Ask again after every [`Decision::Send`].
     pub fn poll(&mut self, now: Instant) -> Decision {
         self.advance(now);
+        self.registry.next_turn();
         while let Some((at, index)) = self.parked.first()
             && at <= self.now
         {
@@ -255,6 +282,7 @@ impl Engine {
         for position in 0..self.queue.lane_at(lane).scopes.len() {
             let scope = self.queue.lane_at(lane).scopes[position];
             self.registry[scope].line.waiting -= 1;
+            self.registry.rest(scope);
         }
         self.forget(ticket.index);
     }
@@ -462,6 +490,7 @@ impl Engine {
             let scope = self.queue.lane_at(lane).scopes[position];
             let cost = self.queue.class(class_index).need.costs.of(position);
             hear(&mut self.registry[scope].scope, self.now, cost);
+            self.registry.rest(scope);
             self.refresh(scope);
         }
         self.forget(index);

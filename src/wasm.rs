@@ -52,6 +52,24 @@ impl WasmEngine {
         self.engine.scope(name).to_number()
     }
 
+    pub fn intern(&mut self, name: &str) -> f64 {
+        self.engine.intern(name).to_number()
+    }
+
+    pub fn knows(&self, scope: f64) -> bool {
+        ScopeId::from_number(scope).is_some_and(|scope| self.engine.knows(scope))
+    }
+
+    pub fn release(&mut self, scope: f64) {
+        if let Some(scope) = ScopeId::from_number(scope) {
+            self.engine.release(scope);
+        }
+    }
+
+    pub fn scopes(&self) -> f64 {
+        self.engine.scopes() as f64
+    }
+
     pub fn name(&self, scope: f64) -> Option<String> {
         self.engine.name(ScopeId::from_number(scope)?).map(str::to_string)
     }

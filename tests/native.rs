@@ -16,3 +16,5 @@ mod replay;
 mod scrapy_parity;
 #[path = "native/tidy.rs"]
 mod tidy;
+#[path = "native/weeks.rs"]
+mod weeks;

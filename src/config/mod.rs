@@ -36,6 +36,8 @@ pub struct Config {
     pub seed: Option<u64>,
     /// The most requests that may wait; `None` for no bound.
     pub max_waiting: Option<u32>,
+    /// Beyond so many scopes the least recently used idle ones are forgotten.
+    pub max_scopes: u32,
     /// Waiting requests that cause a warning.
     pub warn_threshold: u32,
 }
@@ -123,13 +125,14 @@ impl Config {
         }
         let seed = read_seed(&mut fields);
         let max_waiting = fields.whole("maxWaiting");
+        let max_scopes = fields.whole("maxScopes").unwrap_or(100_000);
         let warn_threshold = fields.whole("warnThreshold").unwrap_or(500);
         fields.finish();
         if !problems.0.is_empty() {
             return Err(ConfigError { problems: problems.0 });
         }
         let defaults = Rc::new(defaults);
-        Ok(Self { concurrency, defaults, scopes, seed, max_waiting, warn_threshold })
+        Ok(Self { concurrency, defaults, scopes, seed, max_waiting, max_scopes, warn_threshold })
     }
 
     /// What the scope called `name` was told.

@@ -97,6 +97,8 @@ pub const ROWS: &[Row] = rows! {
         "Makes jitter repeat exactly.";
     Root "maxWaiting" Kind::Whole { min: 1, max: 100_000_000 }, "none", "",
         "Beyond so many waiting requests a new one is refused at once with a QueueFullError.";
+    Root "maxScopes" Kind::Whole { min: 1, max: 100_000_000 }, "100000", "",
+        "Beyond so many scopes the least recently used idle ones are forgotten with what they learned, but never one that holds, is paused or has used quota.";
     Root "warnThreshold" Kind::Whole { min: 1, max: 100_000_000 }, "500", "DELAYED_REQUESTS_WARN_THRESHOLD",
         "So many waiting requests cause one warning: each keeps its promise and its context in memory.";
     Root "clock" Kind::Driver("an object with now, wallNow, setTimeout and clearTimeout"), "the system's", "",

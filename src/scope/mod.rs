@@ -195,6 +195,23 @@ impl Scope {
         self.quotas().map(|(config, state)| state.left(config, now)).min()
     }
 
+    /// Whether nothing distinguishes this scope from one that was just made.
+    pub fn is_new(&self, now: Instant) -> bool {
+        let longest = Span::from_millis(self.delay_ms() * (1.0 + self.jitter().high));
+        let fresh = self.config.autothrottle_policy().map(|policy| autothrottle::State::new(&policy));
+        self.is_free(now)
+            && self.autothrottle == fresh
+            && self.delay.last().is_none_or(|last| last + longest <= now)
+    }
+
+    /// Whether it may be forgotten although it learned something: nothing holds it back and nothing is owed.
+    pub fn is_free(&self, now: Instant) -> bool {
+        !self.paused
+            && self.hold_until(now).is_none()
+            && self.slots.is_new(now, self.config.slot_delay)
+            && self.quotas().all(|(config, state)| state.is_new(config, now))
+    }
+
     /// How large a part of its quotas a request of this cost takes.
     pub fn share(&self, cost: Cost) -> u64 {
         self.config.quotas.iter().map(|quota| cost.share_of(quota.limit)).max().unwrap_or(0)

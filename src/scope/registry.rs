@@ -2,13 +2,23 @@
 //!
 //! The trap is a name that comes from a page somebody crawls: a hash table with a fixed seed can be flooded,
 //! and one with a random seed has no fixed order. A sorted map has neither fault and is asked once per host.
+//!
+//! The other trap is a crawl of a million hosts that are seen once. Scopes of which nothing waits and nothing is
+//! in flight stand in a list, least recently used first. A new name lets the first of them go if they look like
+//! new, and beyond `maxScopes` also if they learned something, but never one that holds, is paused, was
+//! configured at run time or has used quota, and never one whose handle somebody keeps.
 
 use std::{collections::BTreeMap, rc::Rc};
 
 use slab::Slab;
 
 use super::Scope;
-use crate::{config::Config, decision::ScopeId, queue::Line};
+use crate::{
+    config::Config,
+    decision::ScopeId,
+    queue::{Line, NONE},
+    time::Instant,
+};
 
 /// Handles cross the border as doubles: 32 bits of index, 21 of generation.
 pub(crate) const GENERATIONS: u32 = 1 << 21;
@@ -20,30 +30,129 @@ pub(crate) struct Entry {
     pub generation: u32,
     pub scope: Scope,
     pub line: Line,
+    /// How many callers keep the handle.
+    pins: u32,
+    /// The turn in which the name was last asked for: a request that is being put together keeps its scopes.
+    turn: u64,
+    /// Neighbours in the list of idle scopes; `None` when the scope is not in it.
+    idle: Option<[u32; 2]>,
 }
 
 /// All scopes that the engine knows.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub(crate) struct Registry {
     entries: Slab<Entry>,
     by_name: BTreeMap<Rc<str>, u32>,
     made: u32,
+    turn: u64,
+    /// Ends of the list of idle scopes.
+    least: u32,
+    latest: u32,
 }
+
+impl Default for Registry {
+    fn default() -> Self {
+        Self { entries: Slab::new(), by_name: BTreeMap::new(), made: 0, turn: 0, least: NONE, latest: NONE }
+    }
+}
+
+/// How many idle scopes a new name looks at: two leave for one that comes, so a backlog shrinks.
+const LOOKS: usize = 2;
 
 impl Registry {
     /// The handle of `name`, which is made if it is new.
-    pub fn intern(&mut self, name: &str, config: &Config) -> ScopeId {
+    pub fn intern(&mut self, name: &str, config: &Config, now: Instant) -> ScopeId {
         if let Some(id) = self.find(name) {
+            self[id.index].turn = self.turn;
             return id;
         }
+        self.make_room(config, now);
         let name: Rc<str> = name.into();
         let generation = self.made % GENERATIONS;
         self.made = self.made.wrapping_add(1);
         let scope = Scope::new(config.scope(&name).clone());
-        let entry = Entry { name: name.clone(), generation, scope, line: Line::default() };
+        let line = Line::default();
+        let entry =
+            Entry { name: name.clone(), generation, scope, line, pins: 0, turn: self.turn, idle: None };
         let index = self.entries.insert(entry) as u32;
         self.by_name.insert(name, index);
+        self.rest(index);
         ScopeId { index, generation }
+    }
+
+    /// A request was put together: scopes that were asked for before may go again.
+    pub fn next_turn(&mut self) {
+        self.turn += 1;
+    }
+
+    /// Keeps a scope for as long as somebody keeps its handle.
+    pub fn pin(&mut self, index: u32) {
+        self[index].pins = self[index].pins.saturating_add(1);
+    }
+
+    /// One keeper less.
+    pub fn unpin(&mut self, index: u32) {
+        self[index].pins = self[index].pins.saturating_sub(1);
+    }
+
+    /// Puts a scope at the end of the idle list if nothing of it waits and nothing is in flight.
+    pub fn rest(&mut self, index: u32) {
+        let entry = &self[index];
+        if entry.idle.is_some() || entry.line.waiting > 0 || entry.scope.slots.in_flight() > 0 {
+            return;
+        }
+        let before = core::mem::replace(&mut self.latest, index);
+        self[index].idle = Some([before, NONE]);
+        match before {
+            NONE => self.least = index,
+            before => self.link(before, 1, index),
+        }
+    }
+
+    /// Takes a scope out of the idle list: it is used.
+    pub fn rouse(&mut self, index: u32) {
+        let Some([before, after]) = self[index].idle.take() else { return };
+        match before {
+            NONE => self.least = after,
+            before => self.link(before, 1, after),
+        }
+        match after {
+            NONE => self.latest = before,
+            after => self.link(after, 0, before),
+        }
+    }
+
+    /// How many scopes are known.
+    pub fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    fn link(&mut self, index: u32, end: usize, neighbour: u32) {
+        if let Some(idle) = &mut self[index].idle {
+            idle[end] = neighbour;
+        }
+    }
+
+    /// Looks at the least recently used idle scopes and forgets those that may go; the others go to the end.
+    fn make_room(&mut self, config: &Config, now: Instant) {
+        for _ in 0..LOOKS {
+            let index = self.least;
+            if index == NONE {
+                return;
+            }
+            let entry = &self[index];
+            let is_configured = !Rc::ptr_eq(&entry.scope.config, config.scope(&entry.name));
+            let is_kept = entry.pins > 0 || entry.turn == self.turn || is_configured;
+            let is_full = self.entries.len() >= config.max_scopes as usize;
+            let may_go = !is_kept && (entry.scope.is_new(now) || is_full && entry.scope.is_free(now));
+            self.rouse(index);
+            if may_go {
+                let entry = self.entries.remove(index as usize);
+                self.by_name.remove(&entry.name);
+            } else {
+                self.rest(index);
+            }
+        }
     }
 
     /// The handle of `name` if the engine knows it.

@@ -1,0 +1,97 @@
+//! Running for weeks: scopes come and go, and memory has a bound.
+
+use autothrottle::{Config, Decision, Engine, Feedback, Instant, Request, ScopeId, Span, Value};
+
+fn engine(options: &str) -> Engine {
+    Engine::new(Config::parse(serde_json::from_str::<Value>(options).unwrap()).unwrap())
+}
+
+/// Sends one request of `name` and settles it `latency` ms later.
+fn visit(engine: &mut Engine, now: Instant, name: &str, latency: f64) -> ScopeId {
+    let scope = engine.intern(name);
+    let ticket = engine.submit(now, Request::new(&[scope])).unwrap();
+    assert_eq!(engine.poll(now), Decision::Send(ticket));
+    let feedback = Feedback { latency_ms: Some(latency), ..Feedback::response(200) };
+    engine.settle(now + Span::from_millis(latency), ticket, &feedback);
+    engine.poll(now + Span::from_millis(latency));
+    scope
+}
+
+#[test]
+fn a_million_hosts_seen_once_are_forgotten_when_they_look_like_new() {
+    let mut engine = engine(r#"{ "defaults": { "delay": 1000 } }"#);
+    let mut now = Instant::default();
+    let mut most = 0;
+    for host in 0..1_000_000 {
+        visit(&mut engine, now, &format!("h{host}.example"), 1.0);
+        now = now + Span::from_millis(2.0);
+        most = most.max(engine.scopes());
+    }
+    assert!(most <= 1000, "{most} scopes: as many as the last 1.5 s brought, and a few");
+}
+
+#[test]
+fn what_was_learned_stays_up_to_the_bound_least_recently_used_first() {
+    let options = r#"{ "maxScopes": 100,
+        "defaults": { "delay": 10, "slotDelay": 0, "jitter": false, "autothrottle": true } }"#;
+    let mut engine = engine(options);
+    let mut now = Instant::default();
+    for host in 0..500 {
+        visit(&mut engine, now, &format!("h{host}"), 50.0);
+        now = now + Span::from_millis(10_000.0);
+        visit(&mut engine, now, "favourite", 50.0);
+        now = now + Span::from_millis(10_000.0);
+        assert!(engine.scopes() <= 101);
+    }
+    let learned = engine.intern("favourite");
+    assert!((engine.scope_stats(now, learned).unwrap().delay_ms - 50.0).abs() < 1.0, "used often, kept");
+    let recent = engine.intern("h499");
+    assert!(engine.scope_stats(now, recent).unwrap().delay_ms < 3000.0, "used lately, kept");
+    let old = engine.intern("h1");
+    assert!(engine.scope_stats(now, old).unwrap().delay_ms >= 5000.0, "forgotten");
+}
+
+#[test]
+fn a_scope_that_is_owed_something_is_never_forgotten() {
+    let options = r#"{ "maxScopes": 4, "defaults": { "delay": 0, "slotDelay": 0 },
+        "scopes": { "quota": { "quota": 9 } } }"#;
+    let mut engine = engine(options);
+    let now = Instant::default();
+    let kept = engine.scope("kept");
+    let held = engine.intern("held");
+    engine.hold(now, held, Span::from_millis(50_000.0));
+    let paused = engine.intern("paused");
+    engine.pause(now, paused);
+    let configured = engine.intern("configured");
+    engine.configure(now, configured, serde_json::from_str(r#"{ "delay": 7 }"#).unwrap()).unwrap();
+    let quota = visit(&mut engine, now, "quota", 1.0);
+    let busy = engine.intern("busy");
+    let flying = engine.submit(now, Request::new(&[busy])).unwrap();
+    assert_eq!(engine.poll(now), Decision::Send(flying));
+    for host in 0..1000 {
+        visit(&mut engine, now, &format!("h{host}"), 1.0);
+    }
+    for scope in [kept, held, paused, configured, quota, busy] {
+        assert!(engine.knows(scope), "{scope:?}");
+    }
+    assert!(engine.scopes() <= 12, "{}", engine.scopes());
+    engine.release(kept);
+    for host in 0..100 {
+        visit(&mut engine, now, &format!("g{host}"), 1.0);
+    }
+    assert!(!engine.knows(kept), "released, and looks like new");
+    assert!(engine.submit(now, Request::new(&[kept])).is_err());
+}
+
+#[test]
+fn scopes_of_a_request_that_is_being_put_together_stay() {
+    let mut engine = engine(r#"{ "maxScopes": 1 }"#);
+    let now = Instant::default();
+    for round in 0..50 {
+        let scopes: Vec<ScopeId> = (0..5).map(|scope| engine.intern(&format!("s{scope}-{round}"))).collect();
+        let ticket = engine.submit(now, Request::new(&scopes)).unwrap();
+        engine.cancel(now, ticket);
+        engine.poll(now);
+    }
+    assert!(engine.scopes() <= 12, "{}", engine.scopes());
+}
