@@ -4,8 +4,9 @@
  * Without a URL it serves a rate-limited site on this machine and crawls that. It follows links on the hosts
  * that it was given, each host at its own pace, and AutoThrottle makes the pace follow the latency.
  */
+import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { parseArgs } from 'node:util'
-import { ConfigError, createThrottle, type ThrottleOptions } from 'autothrottle'
+import { ConfigError, createThrottle, type Snapshot, SnapshotError, type ThrottleOptions } from 'autothrottle'
 import { defaultTreeAdapter, parse } from 'parse5'
 import { serveSite } from './site.js'
 
@@ -16,6 +17,8 @@ const HELP = `npm start -- [URL…] [options]
   --min-delay MS     least milliseconds between two requests to a host (default 0 here, 250 for other hosts)
   --start-delay MS   delay before anything is known (default 250 here, 1000 for other hosts)
   --limit N          requests per second that the site on this machine allows (default 20)
+  --state FILE       go on at the pace that FILE remembers, and remember it there at the end
+  --port N           port of the site on this machine (default: any that is free)
   --help             this text
 `
 
@@ -39,6 +42,8 @@ async function main(): Promise<number> {
       'min-delay': { type: 'string' },
       'start-delay': { type: 'string' },
       limit: { type: 'string', default: '20' },
+      state: { type: 'string' },
+      port: { type: 'string', default: '0' },
       help: { type: 'boolean', default: false },
     },
   })
@@ -61,9 +66,13 @@ async function main(): Promise<number> {
       },
     },
   }
+  const { state } = values
+  if (state !== undefined && existsSync(state)) options.snapshot = readState(state)
   const throttle = createThrottle(options)
   const limit = number('--limit', values.limit)
-  const site = isLocal ? await serveSite({ limit, latency: 80 }) : undefined
+  const site = isLocal
+    ? await serveSite({ limit, latency: 80, port: number('--port', values.port) })
+    : undefined
   if (site) {
     urls.push(new URL(site.url))
     console.log(`serving ${site.what} at ${site.url}: ${limit} requests per second, 80 ms latency`)
@@ -125,6 +134,7 @@ async function main(): Promise<number> {
   show.end()
   process.off('SIGINT', onSignal).off('SIGTERM', onSignal)
   await site?.close()
+  if (state !== undefined) writeFileSync(state, JSON.stringify(throttle.snapshot()))
   summarise(totals, (performance.now() - start) / 1000, (stop.signal.reason as Error | undefined)?.message)
   return totals.pages > 0 ? 0 : 1
 }
@@ -180,6 +190,14 @@ function startUrl(text: string): URL {
   throw new UsageError(`want a URL that starts with http:// or https://; got ${JSON.stringify(text)}`)
 }
 
+function readState(file: string): Snapshot {
+  try {
+    return JSON.parse(readFileSync(file, 'utf8'))
+  } catch (error) {
+    throw new UsageError(`--state: ${messageOf(error)}`)
+  }
+}
+
 function number(option: string, text: string): number {
   const value = Number(text)
   if (text.trim() !== '' && Number.isFinite(value) && value >= 0) return value
@@ -199,6 +217,7 @@ try {
   const isUsage =
     error instanceof UsageError ||
     error instanceof ConfigError ||
+    error instanceof SnapshotError ||
     (error as { code?: string }).code?.startsWith('ERR_PARSE_ARGS')
   if (!isUsage) throw error
   console.error(`${(error as Error).message}\n\n${HELP}`)

@@ -23,9 +23,11 @@ export interface SiteOptions {
   limit: number
   /** Milliseconds that each answer takes. */
   latency: number
+  /** 0 for any that is free. */
+  port: number
 }
 
-export async function serveSite({ limit, latency }: SiteOptions): Promise<Site> {
+export async function serveSite({ limit, latency, port: wanted }: SiteOptions): Promise<Site> {
   const app = express()
   app.use(rateLimit({ windowMs: 1000, limit, standardHeaders: 'draft-8', legacyHeaders: false }))
   app.use(async (_request, _response, next) => {
@@ -35,8 +37,8 @@ export async function serveSite({ limit, latency }: SiteOptions): Promise<Site> 
   const book = rustBook()
   if (book) app.use(express.static(book))
   else app.use(ownPages())
-  const server = app.listen(0, '127.0.0.1')
-  await new Promise((resolve) => server.once('listening', resolve))
+  const server = app.listen(wanted, '127.0.0.1')
+  await new Promise((resolve, reject) => server.once('listening', resolve).once('error', reject))
   const { port } = server.address() as AddressInfo
   return {
     url: `http://127.0.0.1:${port}/`,

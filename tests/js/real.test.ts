@@ -5,8 +5,11 @@
  */
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { test } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { createThrottle } from 'autothrottle'
@@ -87,6 +90,32 @@ test('Ctrl-C stops the crawl and keeps what it had', async () => {
   const { code, output } = await run(args, { text: 'in flight', signal: 'SIGINT' })
   assert.equal(code, 0, output)
   assert.match(output, /\n\d+ pages, .* \(stopped\)\n/)
+})
+
+test('a crawl that is interrupted goes on at the learned pace in a new process', async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'autothrottle-'))
+  const state = join(folder, 'state.json')
+  const probe = createServer().listen(0, '127.0.0.1')
+  await new Promise((resolve) => probe.once('listening', resolve))
+  const { port } = probe.address() as AddressInfo
+  await new Promise((resolve) => probe.close(resolve))
+  const crawl = ['--import', 'tsx', 'examples/crawl.ts', '--port', String(port), '--state', state]
+  const delay = () => JSON.parse(readFileSync(state, 'utf8')).scopes[`127.0.0.1:${port}`].delaySeconds
+  try {
+    const stopped = await run([...crawl, '--max-pages', '0'], { text: 'in flight', signal: 'SIGINT' })
+    assert.equal(stopped.code, 0, stopped.output)
+    const learned = delay()
+    assert.ok(learned > 0.03 && learned < 0.2, `started at 0.25 s, latency 80 ms: ${learned}`)
+    const next = await run([...crawl, '--max-pages', '1'])
+    assert.equal(next.code, 0, next.output)
+    assert.ok(delay() < 0.2, `went on near ${learned}, not from 0.25: ${delay()}`)
+    writeFileSync(state, '{"version":2,"scopes":{}}')
+    const refused = await run(crawl)
+    assert.equal(refused.code, 2, refused.output)
+    assert.match(refused.output, /version: want 1, the only version this release knows; got 2/)
+  } finally {
+    rmSync(folder, { recursive: true, force: true })
+  }
 })
 
 test('wrong arguments are explained', async () => {
