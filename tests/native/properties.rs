@@ -245,3 +245,103 @@ proptest! {
         }
     }
 }
+
+#[derive(Clone, Debug)]
+enum Change {
+    Submit { scopes: Vec<usize>, costs: Vec<u8>, priority: i8 },
+    Settle(usize, Option<u8>),
+    Cancel(usize),
+    Pass(u32),
+    Configure(usize, &'static str),
+    Reset(usize),
+}
+
+fn change() -> impl Strategy<Value = Change> {
+    let partial = prop::sample::select(vec![
+        r#"{ "concurrency": 1 }"#,
+        r#"{ "concurrency": 4, "slotDelay": 100 }"#,
+        r#"{ "quota": 2 }"#,
+        r#"{ "quota": [5, { "limit": 9, "window": 3000, "strict": true }] }"#,
+        r#"{ "quota": [] }"#,
+        r#"{ "delay": 0, "window": 50 }"#,
+        r#"{ "delay": 120, "autothrottle": { "startDelay": 90 } }"#,
+    ]);
+    prop_oneof![
+        6 => (prop::sample::subsequence(vec![0, 1, 2], 1..=3), prop::collection::vec(0..9_u8, 3), -1..2_i8)
+            .prop_map(|(scopes, costs, priority)| Change::Submit { scopes, costs, priority }),
+        4 => (0..64_usize, prop::option::of(0..9_u8)).prop_map(|(index, cost)| Change::Settle(index, cost)),
+        2 => (0..64_usize).prop_map(Change::Cancel),
+        4 => (0..900_000_u32).prop_map(Change::Pass),
+        2 => (0..3_usize, partial).prop_map(|(scope, partial)| Change::Configure(scope, partial)),
+        1 => (0..3_usize).prop_map(Change::Reset),
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 600, ..ProptestConfig::default() })]
+
+    /// Costs over several scopes with quotas, settings that change under what waits: polling always ends, nothing
+    /// is sent twice, and with answers and time everything is sent.
+    #[test]
+    fn quotas_over_several_scopes_never_strand_a_request(changes in prop::collection::vec(change(), 1..200)) {
+        let options = r#"{ "concurrency": 4, "defaults": { "jitter": false, "slotDelay": 0, "delay": 30, "concurrency": 3 },
+            "scopes": { "fixed": { "quota": 8, "window": 700 }, "strict": { "quota": 8, "window": 900, "strict": true } } }"#;
+        let mut engine = Engine::new(Config::parse(serde_json::from_str(options).unwrap()).unwrap());
+        let ids = ["fixed", "strict", "host"].map(|name| engine.scope(name));
+        let mut now = Instant::default();
+        let (mut waiting, mut flying): (Vec<Ticket>, Vec<Ticket>) = (vec![], vec![]);
+        let drain = |engine: &mut Engine, now, waiting: &mut Vec<Ticket>, flying: &mut Vec<Ticket>| {
+            for _ in 0..1000 {
+                match engine.poll(now) {
+                    Decision::Send(ticket) => {
+                        let at = waiting.iter().position(|&other| other == ticket).expect("sent once");
+                        flying.push(waiting.remove(at));
+                    }
+                    Decision::Wait { until, .. } => {
+                        assert!(until > now);
+                        return Some(until);
+                    }
+                    Decision::Idle { .. } => return None,
+                }
+            }
+            panic!("polling does not end");
+        };
+        for change in changes {
+            match change {
+                Change::Submit { scopes, costs, priority } => {
+                    let handles: Vec<ScopeId> = scopes.iter().map(|&scope| ids[scope]).collect();
+                    let costs: Vec<f64> = costs.iter().map(|&cost| f64::from(cost)).collect();
+                    let request = Request { costs: &costs, priority: f64::from(priority), ..Request::new(&handles) };
+                    waiting.extend(engine.submit(now, request).ok());
+                }
+                Change::Settle(index, cost) if !flying.is_empty() => {
+                    let ticket = flying.remove(index % flying.len());
+                    let cost = cost.and_then(|cost| autothrottle::Cost::from_units(f64::from(cost)));
+                    let feedback = Feedback { cost, latency_ms: Some(40.0), ..Feedback::response(200) };
+                    engine.settle(now, ticket, &feedback);
+                }
+                Change::Cancel(index) if !waiting.is_empty() => {
+                    engine.cancel(now, waiting.remove(index % waiting.len()));
+                }
+                Change::Settle(..) | Change::Cancel(_) => {}
+                Change::Pass(micros) => now = now + Span::from_micros(u64::from(micros)),
+                Change::Configure(scope, partial) => {
+                    engine.configure(now, ids[scope], serde_json::from_str(partial).unwrap()).unwrap();
+                }
+                Change::Reset(scope) => engine.reset(now, ids[scope]),
+            }
+            drain(&mut engine, now, &mut waiting, &mut flying);
+            prop_assert_eq!(engine.waiting() as usize, waiting.len());
+            prop_assert_eq!(engine.in_flight() as usize, flying.len());
+        }
+        for _ in 0..10_000 {
+            let wake = drain(&mut engine, now, &mut waiting, &mut flying);
+            match (flying.pop(), wake) {
+                (Some(ticket), _) => engine.settle(now, ticket, &Feedback::response(200)),
+                (None, Some(until)) => now = until,
+                (None, None) => break,
+            }
+        }
+        prop_assert!(waiting.is_empty(), "stranded: {:?}", waiting);
+    }
+}
