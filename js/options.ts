@@ -56,7 +56,7 @@ export interface EngineOptions {
   defaults?: ScopeOptions
   /** Settings of single scopes by name; by default a scope's name is the host of the URL. Scrapy: THROTTLING_SCOPES. */
   scopes?: Record<string, ScopeOptions>
-  /** The same as `defaults.autothrottle`, which wins where both are given. */
+  /** The same as `defaults.autothrottle`, which wins where both are given. Default false. Scrapy: AUTOTHROTTLE_ENABLED. */
   autothrottle?: boolean | AutoThrottleOptions
   /** Makes jitter repeat exactly. A whole number; drawn from the system on first use by default. */
   seed?: number
@@ -84,7 +84,7 @@ export interface Clock {
 export interface ThrottleOptions extends EngineOptions {
   /** Default: the system's. */
   clock?: Clock
-  /** What `throttle.snapshot()` gave, to go on with what was learned. */
+  /** What `throttle.snapshot()` gave, to go on with what was learned. Default none. */
   snapshot?: Snapshot
   /** What `throttle.fetch` sends with. Default: `globalThis.fetch`, looked up at each call. */
   fetch?: typeof fetch

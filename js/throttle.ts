@@ -115,6 +115,7 @@ export class Throttle extends TypedEventTarget {
    */
   readonly fetch = async (input: RequestInfo | URL, init: ThrottledRequestInit = {}): Promise<Response> => {
     const { throttle: options = {}, ...rest } = init
+    checkKeys(options, FETCH_KEYS, 'throttle')
     const signal = init.signal === undefined && input instanceof Request ? input.signal : init.signal
     const { scopes, adjustDelay, ...waiting } = options
     const target = scopes === undefined ? input : { scopes }
@@ -149,6 +150,7 @@ export class Throttle extends TypedEventTarget {
 
   /** Waits for leave to send one request. */
   async acquire(target: Target, options: RequestOptions = {}): Promise<Permit> {
+    checkKeys(options, REQUEST_KEYS, '')
     const { signal, timeout, priority = 0, cost, delay = 0 } = options
     signal?.throwIfAborted()
     if (this.#closed) throw this.#closed
@@ -353,6 +355,20 @@ export function throttledFetch(
     return throttleOrOptions.fetch
   }
   return createThrottle(fetch ? { ...throttleOrOptions, fetch } : throttleOrOptions).fetch
+}
+
+const REQUEST_KEYS = new Set(['signal', 'priority', 'cost', 'timeout', 'delay'])
+const FETCH_KEYS = new Set(['priority', 'cost', 'timeout', 'delay', 'scopes', 'adjustDelay'])
+
+/** A misspelt option that is quietly ignored is found out in production. */
+function checkKeys(options: object, known: ReadonlySet<string>, path: string): void {
+  const problems: Problem[] = []
+  for (const key in options) {
+    if (known.has(key)) continue
+    const want = `one of ${[...known].join(', ')}`
+    problems.push({ path: path ? `${path}.${key}` : key, want, got: kindOf(options[key as keyof object]) })
+  }
+  if (problems.length > 0) throw new ConfigError(problems)
 }
 
 /** Whether the caller gave up: that says nothing about the server. */

@@ -255,6 +255,22 @@ test('all problems of both layers are listed at once', () => {
   for (const wrong of [null, 7, [], 'x']) assert.throws(() => createThrottle(wrong as never), ConfigError)
 })
 
+test('a misspelt option of a single request is an error', async () => {
+  const { throttle } = make()
+  const wrong = { throttle: { scope: 'api', cost: 1 } } as never
+  await assert.rejects(throttle.fetch(page, wrong), (error: ConfigError) => {
+    assert.ok(error instanceof ConfigError)
+    assert.match(error.message, /^throttle\.scope: want one of .*scopes.*; got "api"$/)
+    return true
+  })
+  await assert.rejects(throttle.acquire(page, { prio: 1 } as never), /^ConfigError: prio: want one of /)
+  await assert.rejects(
+    throttle.run(page, () => 1, { prio: 1 } as never),
+    ConfigError,
+  )
+  assert.equal(throttle.stats().waiting, 0)
+})
+
 test('throttledFetch has the signature of fetch', async () => {
   const { throttle, clock, times } = make()
   const fetch: typeof globalThis.fetch = throttledFetch(throttle)

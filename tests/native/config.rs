@@ -92,6 +92,38 @@ fn layers_lie_on_each_other_key_by_key() {
     assert_eq!(config.scope("other").concurrency, 1);
 }
 
+/// The types that users read are written by hand; they must name every setting, its default and Scrapy's name.
+#[test]
+fn the_typescript_options_say_what_the_table_says() {
+    let source = include_str!("../../js/options.ts");
+    for row in ROWS {
+        let interface = match row.section {
+            Section::Root if matches!(row.kind, Kind::Driver(_)) => "ThrottleOptions",
+            Section::Root => "EngineOptions",
+            Section::Scope => "ScopeOptions",
+            Section::Quota => "QuotaOptions",
+            Section::AutoThrottle => "AutoThrottleOptions",
+        };
+        let start = source.find(&format!("export interface {interface} ")).expect("an interface a section");
+        let body = &source[start..start + source[start..].find("\n}").unwrap()];
+        let line =
+            body.find(&format!("\n  {}", row.key)).unwrap_or_else(|| panic!("{interface}.{}", row.key));
+        let doc = body[..line].rsplit("/**").next().unwrap();
+        let is_plain = row.default.chars().all(char::is_alphanumeric) && row.default != "required";
+        if is_plain {
+            assert!(
+                doc.contains(&format!("efault {}", row.default)),
+                "{interface}.{}: default {}",
+                row.key,
+                row.default
+            );
+        }
+        if let Some(name) = row.scrapy.split(", ").next().filter(|name| name.contains('_')) {
+            assert!(doc.contains(name), "{interface}.{}: {name}", row.key);
+        }
+    }
+}
+
 /// `docs/settings.md` is the table in prose. `UPDATE_GOLDEN=1` writes it.
 #[test]
 fn the_settings_page_is_the_table() {
