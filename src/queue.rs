@@ -5,6 +5,10 @@
 //! priority form a *class*, first come, first served. So all requests of a class are alike but for their age,
 //! and a lane is asked by asking its head.
 //!
+//! Cost: a decision moves a few lanes, whatever waits. The one exception is a lane that two scopes block in
+//! turns: each time one opens and the other does not, it moves from line to line. So where k different scope
+//! sets share two scopes that are both at their limit, a decision may move up to k lanes.
+//!
 //! The trap is to ask everything that waits whenever something changes. A lane is always in exactly one place:
 //! *ready* to be asked, or in the line of the one scope that blocked it. Nothing else asks it again.
 //!
