@@ -27,7 +27,7 @@ const MOST: usize = 10_000_000;
 pub struct Snapshot {
     /// Milliseconds since 1970 at which it was taken; `None` if nobody said.
     pub wall_ms: Option<f64>,
-    /// By name, in the order of names. Scopes that look like new are left out.
+    /// By name. Scopes that look like new are left out.
     pub scopes: Vec<(String, Learned)>,
 }
 
@@ -107,7 +107,6 @@ fn read_snapshot(value: Value, problems: &mut Problems) -> Snapshot {
     if version.is_none() {
         problems.add("version", "1", "nothing");
     }
-    snapshot.scopes.sort_by(|a, b| a.0.cmp(&b.0));
     snapshot
 }
 

@@ -3,7 +3,7 @@
 
 use super::{
     table::{self, Kind, Row, Section},
-    value::{Value, number_text},
+    value::{Value, number_text, quoted},
 };
 use crate::{error::Problem, policy::jitter, time::LONGEST_MS};
 
@@ -137,7 +137,7 @@ impl<'a> Fields<'a> {
 pub fn join(path: &str, key: &str) -> String {
     let plain = key.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_' || c == '$')
         && key.chars().all(|c| c.is_ascii_alphanumeric() || c == '_' || c == '$');
-    let key = if plain { key.to_string() } else { format!("{key:?}") };
+    let key = if plain { key.to_string() } else { quoted(key) };
     if path.is_empty() { key } else { format!("{path}.{key}") }
 }
 

@@ -42,13 +42,28 @@ impl Value {
                 if short.len() < text.len() {
                     short.push('…');
                 }
-                format!("{short:?}")
+                quoted(&short)
             }
             Self::List(items) => format!("a list of {}", items.len()),
             Self::Map(_) => "an object".into(),
             Self::Other(what) => what.clone(),
         }
     }
+}
+
+/// Text in quotes as JSON has it. (Rust's own escaping brings tables of Unicode along.)
+pub fn quoted(text: &str) -> String {
+    let mut quoted = String::from("\"");
+    for c in text.chars() {
+        match c {
+            '"' | '\\' => quoted.extend(['\\', c]),
+            '\n' => quoted.push_str("\\n"),
+            c if c < ' ' => quoted.extend(format!("\\u{:04x}", c as u32).chars()),
+            c => quoted.push(c),
+        }
+    }
+    quoted.push('"');
+    quoted
 }
 
 /// A number in JavaScript's words.

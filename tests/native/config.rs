@@ -35,6 +35,13 @@ fn all_problems_are_listed_at_once_with_their_paths() {
 }
 
 #[test]
+fn names_are_quoted_where_they_would_not_stand_as_they_are() {
+    let found = problems(r#"{ "scopes": { "a\"b\\c\n\u0001é": { "delay": "x\"y" } } }"#);
+    let path = r#"scopes."a\"b\\c\n\u0001é".delay"#;
+    assert_eq!(found, [format!(r#"{path}: want milliseconds from 0 to a year; got "x\"y""#)]);
+}
+
+#[test]
 fn what_is_no_object_is_said_to_be_none() {
     assert_eq!(problems("7"), ["options: want an object; got 7"]);
     assert_eq!(problems(r#"{ "scopes": [] }"#), ["scopes: want an object; got a list of 0"]);
