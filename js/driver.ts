@@ -75,13 +75,16 @@ export class Driver {
     this.drain()
   }
 
-  /** Tells everybody who waits that there is no use. */
+  /** Tells everybody who waits that there is no use. All leave before anybody is asked again. */
   failAll(error: unknown): void {
     const all = [...this.#waiting]
-    for (const [ticket, { waiter }] of all) {
-      this.cancel(ticket)
-      waiter.fail(error)
+    const now = this.clock.now()
+    for (const [ticket] of all) {
+      this.#forget(ticket)
+      this.engine.cancel(now, ticket)
     }
+    this.drain()
+    for (const [, { waiter }] of all) waiter.fail(error)
   }
 
   /** Asks until there is nothing more to send, then sleeps until there may be. */

@@ -184,6 +184,17 @@ test('maxWaiting, costs and closing each have their own error', async () => {
   await throttle.idle()
 })
 
+test('closing lets nobody slip through who waited behind another', async () => {
+  const { throttle } = make({ defaults: { ...plain, delay: 0, concurrency: 9, quota: 10 } })
+  const first = await throttle.acquire(page, { cost: 6 })
+  const waiting = [throttle.acquire(page, { cost: 9 }), throttle.acquire(page, { cost: 2 })]
+  throttle.close()
+  for (const result of await Promise.allSettled(waiting)) assert.equal(result.status, 'rejected')
+  assert.equal(throttle.stats().inFlight, 1)
+  first.settle()
+  await throttle.idle()
+})
+
 test('idle resolves when nothing waits and nothing is in flight', async () => {
   const { clock, throttle } = make()
   let isIdle = false
