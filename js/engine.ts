@@ -154,9 +154,9 @@ export class Engine {
     return this.#wasm.intern(name)
   }
 
-  /** @internal Whether the handle still means what it meant. */
-  knows(scope: ScopeHandle): boolean {
-    return this.#wasm.knows(scope)
+  /** @internal Whether the handle still means what it meant; if so, its scope stays at least until the next poll. */
+  touch(scope: ScopeHandle): boolean {
+    return this.#wasm.touch(scope)
   }
 
   /**

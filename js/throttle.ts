@@ -271,7 +271,7 @@ export class Throttle extends TypedEventTarget {
 
   #handle(name: string): ScopeHandle {
     const known = this.#handles.get(name)
-    if (known !== undefined && this.#engine.knows(known)) return known
+    if (known !== undefined && this.#engine.touch(known)) return known
     // The engine forgets idle scopes; this map must not remember a million names in its place.
     if (this.#handles.size > 1000 + 2 * this.#engine.scopes) this.#handles.clear()
     const handle = this.#engine.intern(String(name))

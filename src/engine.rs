@@ -158,7 +158,7 @@ impl Engine {
     }
 
     /// The handle of a scope, which is made on first use and may be forgotten when the scope is idle: use it at
-    /// once, and ask [`Engine::knows`] before using it again.
+    /// once, or [`Engine::touch`] it before using it again.
     pub fn intern(&mut self, name: &str) -> ScopeId {
         self.registry.intern(name, &self.config, self.now)
     }
@@ -166,6 +166,15 @@ impl Engine {
     /// Whether the handle still means what it meant.
     pub fn knows(&self, scope: ScopeId) -> bool {
         self.registry.knows(scope)
+    }
+
+    /// Whether the handle still means what it meant; if so, the scope stays at least until the next poll.
+    pub fn touch(&mut self, scope: ScopeId) -> bool {
+        let is_known = self.registry.knows(scope);
+        if is_known {
+            self.registry.touch(scope.index);
+        }
+        is_known
     }
 
     /// Gives a handle of [`Engine::scope`] back: the scope may be forgotten when it is idle.

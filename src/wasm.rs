@@ -56,8 +56,8 @@ impl WasmEngine {
         self.engine.intern(name).to_number()
     }
 
-    pub fn knows(&self, scope: f64) -> bool {
-        ScopeId::from_number(scope).is_some_and(|scope| self.engine.knows(scope))
+    pub fn touch(&mut self, scope: f64) -> bool {
+        ScopeId::from_number(scope).is_some_and(|scope| self.engine.touch(scope))
     }
 
     pub fn release(&mut self, scope: f64) {

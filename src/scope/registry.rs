@@ -63,7 +63,7 @@ impl Registry {
     /// The handle of `name`, which is made if it is new.
     pub fn intern(&mut self, name: &str, config: &Config, now: Instant) -> ScopeId {
         if let Some(id) = self.find(name) {
-            self[id.index].turn = self.turn;
+            self.touch(id.index);
             return id;
         }
         self.make_room(config, now);
@@ -83,6 +83,11 @@ impl Registry {
     /// A request was put together: scopes that were asked for before may go again.
     pub fn next_turn(&mut self) {
         self.turn += 1;
+    }
+
+    /// Keeps a scope until the next turn.
+    pub fn touch(&mut self, index: u32) {
+        self[index].turn = self.turn;
     }
 
     /// Keeps a scope for as long as somebody keeps its handle.

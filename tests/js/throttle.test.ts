@@ -294,6 +294,17 @@ test('throttledFetch has the signature of fetch', async () => {
   assert.throws(() => throttledFetch(throttle, globalThis.fetch), TypeError)
 })
 
+test('a scope that looks like new is not forgotten while a request with it is put together', async () => {
+  const { clock, throttle } = make()
+  for (let round = 0; round < 20; round++) {
+    const permit = await throttle.acquire({ scopes: ['known', `new-${round}`] })
+    permit.settle({ status: 200 })
+    await clock.advance(10_000)
+  }
+  assert.equal(throttle.stats().settled, 20)
+  assert.ok(Object.keys(throttle.stats().scopes).length <= 3, 'those seen once are forgotten')
+})
+
 test('priorities, several scopes and costs reach the engine', async () => {
   const { clock, throttle } = make({ scopes: { api: { ...plain, delay: 0, concurrency: 9, quota: 10 } } })
   const order: string[] = []
