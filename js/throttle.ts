@@ -119,15 +119,8 @@ export class Throttle extends TypedEventTarget {
     const signal = init.signal === undefined && input instanceof Request ? input.signal : init.signal
     const { scopes, adjustDelay, ...waiting } = options
     const target = scopes === undefined ? input : { scopes }
-    const permit = await this.acquire(target, { ...waiting, signal: signal ?? null })
-    try {
-      const response = await (this.#fetch ?? globalThis.fetch)(input, rest)
-      permit.settle({ status: response.status, adjustDelay: adjustDelay ?? true })
-      return response
-    } catch (error) {
-      permit.settle(isAbort(error, signal) ? {} : { error })
-      throw error
-    }
+    const send = () => (this.#fetch ?? globalThis.fetch)(input, rest)
+    return this.#send(target, send, { ...waiting, signal: signal ?? null }, adjustDelay ?? true)
   }
 
   /** Waits, calls `fn`, and settles with the status of what it returns, if it has one, or with what it throws. */
@@ -136,11 +129,20 @@ export class Throttle extends TypedEventTarget {
     fn: (permit: Permit) => T | PromiseLike<T>,
     options: RequestOptions = {},
   ): Promise<T> {
+    return this.#send(target, fn, options)
+  }
+
+  async #send<T>(
+    target: Target,
+    fn: (permit: Permit) => T | PromiseLike<T>,
+    options: RequestOptions,
+    adjustDelay = true,
+  ): Promise<T> {
     const permit = await this.acquire(target, options)
     try {
       const result = await fn(permit)
       const status = (result as { status?: unknown } | null | undefined)?.status
-      permit.settle(typeof status === 'number' ? { status } : {})
+      permit.settle(typeof status === 'number' ? { status, adjustDelay } : {})
       return result
     } catch (error) {
       permit.settle(isAbort(error, options.signal) ? {} : { error })

@@ -20,7 +20,7 @@ use crate::{
     policy::quota::Cost,
     queue::{Costs, NONE, Need, Place, Queue, Rank, Stage, Ticket, priority_key},
     rng::Rng,
-    scope::registry::Registry,
+    scope::{Scope, registry::Registry},
     snapshot::Snapshot,
     stats::{ScopeStats, Stats},
     time::{Instant, LONGEST_MS, Span},
@@ -121,7 +121,7 @@ impl Engine {
     /// What was learned, for [`Engine::restore`] in another process. `wall_ms` is the wall time now, if the driver
     /// knows it.
     pub fn snapshot(&self, now: Instant, wall_ms: Option<f64>) -> Snapshot {
-        let now = self.now.max(now + self.shift);
+        let now = self.inward(now);
         let mut flying: BTreeMap<u32, Vec<Instant>> = BTreeMap::new();
         for (sent, scopes) in self.queue.flying() {
             for &scope in scopes {
@@ -197,13 +197,11 @@ impl Engine {
     /// Takes a request in. It waits, also if it could leave at once: `poll` says when.
     pub fn submit(&mut self, now: Instant, request: Request) -> Result<Ticket, SubmitError> {
         self.advance(now);
-        let delay_ok = request.delay_ms >= 0.0 && request.delay_ms <= crate::time::LONGEST_MS;
+        let delay_ok = request.delay_ms >= 0.0 && request.delay_ms <= LONGEST_MS;
         if !delay_ok || !request.priority.is_finite() {
             return Err(SubmitError::NotANumber);
         }
-        if request.scopes.is_empty() || !request.scopes.iter().all(|&id| self.registry.knows(id)) {
-            return Err(SubmitError::UnknownScope);
-        }
+        self.check_scopes(&request)?;
         if self.config.max_waiting.is_some_and(|most| self.waiting() >= most) {
             return Err(SubmitError::QueueFull);
         }
@@ -320,10 +318,8 @@ impl Engine {
 
     /// When a request of these scopes and costs could be sent as things stand. Changes nothing.
     pub fn peek(&self, now: Instant, request: Request) -> Result<Peek, SubmitError> {
-        let now = self.now.max(now + self.shift);
-        if request.scopes.is_empty() || !request.scopes.iter().all(|&id| self.registry.knows(id)) {
-            return Err(SubmitError::UnknownScope);
-        }
+        let now = self.inward(now);
+        self.check_scopes(&request)?;
         let (scopes, costs) = Self::scopes_and_costs(&request)?;
         let mut strictest = self.shut().map_or(Verdict::Go, Verdict::Blocked);
         let mut who = None;
@@ -334,13 +330,13 @@ impl Engine {
                 who = Some(self.registry.id(index));
             }
         }
-        Ok(match strictest {
-            Verdict::Go => Peek { at: Some(now - self.shift), because: None },
-            Verdict::NotBefore(at, reason) => {
-                Peek { at: Some(at - self.shift), because: Some(Cause { scope: who, reason }) }
-            }
-            Verdict::Blocked(reason) => Peek { at: None, because: Some(Cause { scope: who, reason }) },
-        })
+        let at = match strictest {
+            Verdict::Go => Some(now),
+            Verdict::NotBefore(at, _) => Some(at),
+            Verdict::Blocked(_) => None,
+        };
+        let because = strictest.reason().map(|reason| Cause { scope: who, reason });
+        Ok(Peek { at: at.map(|at| at - self.shift), because })
     }
 
     /// Changes settings of one scope. Waiting requests feel it at once, in both directions.
@@ -390,7 +386,7 @@ impl Engine {
 
     /// The state of one scope, for people.
     pub fn scope_stats(&self, now: Instant, id: ScopeId) -> Option<ScopeStats> {
-        let now = self.now.max(now + self.shift);
+        let now = self.inward(now);
         let index = self.known(id)?;
         let entry = &self.registry[index];
         let head = entry.line.lanes.iter().filter_map(Heap::first).min().map(|(_, lane)| lane);
@@ -416,7 +412,12 @@ impl Engine {
 
     /// A clock that goes back stands still.
     fn advance(&mut self, now: Instant) {
-        self.now = self.now.max(now + self.shift);
+        self.now = self.inward(now);
+    }
+
+    /// The driver's `now` in the engine's own reckoning.
+    fn inward(&self, now: Instant) -> Instant {
+        self.now.max(now + self.shift)
     }
 
     fn shut(&self) -> Option<Reason> {
@@ -453,10 +454,8 @@ impl Engine {
         let rank = self.queue.rank(lane);
         let mut strictest = (Verdict::Go, NONE);
         for (position, &scope) in self.queue.lane_at(lane).scopes.iter().enumerate() {
-            let entry = &self.registry[scope];
-            let cost = self.queue.head_cost(lane, position);
-            let reserved = self.reserved(scope, rank, cost);
-            let verdict = entry.scope.gate(self.now).max(entry.scope.quota_verdict(self.now, reserved));
+            let cost = self.reserved(scope, rank, self.queue.head_cost(lane, position));
+            let verdict = self.registry[scope].scope.verdict(self.now, cost);
             if verdict > strictest.0 {
                 strictest = (verdict, scope);
             }
@@ -491,7 +490,7 @@ impl Engine {
     }
 
     /// Ends what is in flight: `hear` tells each of its scopes.
-    fn end(&mut self, index: u32, hear: impl Fn(&mut crate::scope::Scope, Instant, Cost)) {
+    fn end(&mut self, index: u32, hear: impl Fn(&mut Scope, Instant, Cost)) {
         self.in_flight -= 1;
         let class_index = self.queue.entry(index).class;
         let lane = self.queue.class(class_index).lane;
@@ -542,9 +541,7 @@ impl Engine {
     /// Makes a lane ready to be asked if anybody waits in it, and looks again at the scope it came from.
     fn put_back(&mut self, lane: u32, from: u32) {
         if self.queue.lane_at(lane).head != NONE {
-            let rank = self.queue.rank(lane);
-            self.queue.lane_mut(lane).place = Place::Ready { from: NONE };
-            self.ready.push(rank, lane, &mut Queue::place_lane(self.queue.lanes_mut()));
+            self.make_ready(lane, NONE);
         }
         if from != NONE {
             self.refresh(from);
@@ -561,6 +558,13 @@ impl Engine {
         if from != NONE && from != scope {
             self.refresh(from);
         }
+    }
+
+    /// Puts a lane that is nowhere among those to be asked; `from` is the scope whose champion it is.
+    fn make_ready(&mut self, lane: u32, from: u32) {
+        let rank = self.queue.rank(lane);
+        self.queue.lane_mut(lane).place = Place::Ready { from };
+        self.ready.push(rank, lane, &mut Queue::place_lane(self.queue.lanes_mut()));
     }
 
     /// Puts a lane that is nowhere in line at a scope.
@@ -589,11 +593,10 @@ impl Engine {
         }
         if self.registry[scope].line.champion.is_none() {
             let open = self.line_heads(scope).filter(|&(verdict, ..)| verdict == Verdict::Go);
-            if let Some((rank, lane)) = open.map(|(_, rank, lane)| (rank, lane)).min() {
+            if let Some((_, lane)) = open.map(|(_, rank, lane)| (rank, lane)).min() {
                 self.lift(lane);
                 self.registry[scope].line.champion = Some(lane);
-                self.queue.lane_mut(lane).place = Place::Ready { from: scope };
-                self.ready.push(rank, lane, &mut Queue::place_lane(self.queue.lanes_mut()));
+                self.make_ready(lane, scope);
             }
         }
         let champion = self.registry[scope].line.champion.map(|lane| self.queue.rank(lane));
@@ -657,7 +660,7 @@ impl Engine {
         }
     }
 
-    fn change(&mut self, now: Instant, id: ScopeId, with: impl FnOnce(&mut crate::scope::Scope, Instant)) {
+    fn change(&mut self, now: Instant, id: ScopeId, with: impl FnOnce(&mut Scope, Instant)) {
         self.advance(now);
         if let Some(index) = self.known(id) {
             with(&mut self.registry[index].scope, self.now);
@@ -674,6 +677,11 @@ impl Engine {
             Stage::InFlight { sent } => Some(sent),
             _ => None,
         }
+    }
+
+    fn check_scopes(&self, request: &Request) -> Result<(), SubmitError> {
+        let are_known = !request.scopes.is_empty() && request.scopes.iter().all(|&id| self.knows(id));
+        if are_known { Ok(()) } else { Err(SubmitError::UnknownScope) }
     }
 
     /// Sorted scopes without repetitions, and what the request costs in each.

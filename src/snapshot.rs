@@ -13,6 +13,7 @@ use crate::{
     },
     error::ConfigError,
     policy::quota::Cost,
+    stats::ByName,
     time::{LONGEST_MS, Span},
 };
 
@@ -213,16 +214,8 @@ impl Serialize for Snapshot {
         if let Some(wall_ms) = self.wall_ms {
             fields.serialize_field("wallMs", &wall_ms)?;
         }
-        fields.serialize_field("scopes", &Entries(&self.scopes))?;
+        fields.serialize_field("scopes", &ByName(&self.scopes))?;
         fields.end()
-    }
-}
-
-struct Entries<'a>(&'a [(String, Learned)]);
-
-impl Serialize for Entries<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_map(self.0.iter().map(|(name, learned)| (name, learned)))
     }
 }
 

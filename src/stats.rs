@@ -94,15 +94,16 @@ impl Serialize for Stats {
         fields.serialize_field("settled", &self.settled)?;
         fields.serialize_field("cancelled", &self.cancelled)?;
         fields.serialize_field("paused", &self.paused)?;
-        fields.serialize_field("scopes", &Scopes(&self.scopes))?;
+        fields.serialize_field("scopes", &ByName(&self.scopes))?;
         fields.end()
     }
 }
 
-struct Scopes<'a>(&'a [(String, ScopeStats)]);
+/// Pairs as a map: in JavaScript an object with the names as keys.
+pub(crate) struct ByName<'a, T>(pub &'a [(String, T)]);
 
-impl Serialize for Scopes<'_> {
+impl<T: Serialize> Serialize for ByName<'_, T> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_map(self.0.iter().map(|(name, stats)| (name, stats)))
+        serializer.collect_map(self.0.iter().map(|(name, value)| (name, value)))
     }
 }

@@ -75,10 +75,12 @@ impl WasmEngine {
     }
 
     /// A ticket, or the negative number of an error.
-    pub fn submit(&mut self, now: f64, scope: f64, cost: f64, priority: f64, delay: f64) -> f64 {
-        self.submit_many(now, &[scope], &[cost], priority, delay)
+    pub fn submit(&mut self, now: f64, scope: f64, cost: f64, priority: f64, delay_ms: f64) -> f64 {
+        let scope = ScopeId::from_number(scope);
+        self.take_in(now, scope.as_slice(), &[cost], priority, delay_ms)
     }
 
+    /// The same for several scopes, with costs beside them.
     pub fn submit_many(
         &mut self,
         now: f64,
@@ -87,28 +89,7 @@ impl WasmEngine {
         priority: f64,
         delay_ms: f64,
     ) -> f64 {
-        let now = self.now(now);
-        let mut one = [ScopeId::from_number(0.0).expect("0 is a whole number")];
-        let many: Vec<ScopeId>;
-        let scopes = match *scopes {
-            [scope] => match ScopeId::from_number(scope) {
-                Some(scope) => {
-                    one[0] = scope;
-                    &one[..]
-                }
-                None => return code(SubmitError::UnknownScope),
-            },
-            _ => match scopes.iter().map(|&scope| ScopeId::from_number(scope)).collect() {
-                Some(scopes) => {
-                    many = scopes;
-                    &many[..]
-                }
-                None => return code(SubmitError::UnknownScope),
-            },
-        };
-        self.engine
-            .submit(now, Request { scopes, costs, priority, delay_ms })
-            .map_or_else(code, Ticket::to_number)
+        self.take_in(now, &scope_ids(scopes), costs, priority, delay_ms)
     }
 
     /// A ticket to send now, [`WAIT`] or [`IDLE`]; `wake_at`, `reason` and `reason_scope` say more.
@@ -196,8 +177,7 @@ impl WasmEngine {
     /// an error. `reason` and `reason_scope` say why not now.
     pub fn peek(&mut self, now: f64, scopes: &[f64], costs: &[f64]) -> f64 {
         let now = self.now(now);
-        let scopes: Option<Vec<ScopeId>> = scopes.iter().map(|&scope| ScopeId::from_number(scope)).collect();
-        let Some(scopes) = scopes else { return code(SubmitError::UnknownScope) };
+        let scopes = scope_ids(scopes);
         let request = Request { costs, ..Request::new(&scopes) };
         match self.engine.peek(now, request) {
             Ok(Peek { at, because }) => {
@@ -216,31 +196,19 @@ impl WasmEngine {
     }
 
     pub fn hold(&mut self, now: f64, scope: f64, ms: f64) {
-        let now = self.now(now);
-        if let Some(scope) = ScopeId::from_number(scope) {
-            self.engine.hold(now, scope, Span::from_millis(ms));
-        }
+        self.change(now, scope, |engine, now, scope| engine.hold(now, scope, Span::from_millis(ms)));
     }
 
     pub fn pause(&mut self, now: f64, scope: f64) {
-        let now = self.now(now);
-        if let Some(scope) = ScopeId::from_number(scope) {
-            self.engine.pause(now, scope);
-        }
+        self.change(now, scope, |engine, now, scope| engine.pause(now, scope));
     }
 
     pub fn resume(&mut self, now: f64, scope: f64) {
-        let now = self.now(now);
-        if let Some(scope) = ScopeId::from_number(scope) {
-            self.engine.resume(now, scope);
-        }
+        self.change(now, scope, |engine, now, scope| engine.resume(now, scope));
     }
 
     pub fn reset(&mut self, now: f64, scope: f64) {
-        let now = self.now(now);
-        if let Some(scope) = ScopeId::from_number(scope) {
-            self.engine.reset(now, scope);
-        }
+        self.change(now, scope, |engine, now, scope| engine.reset(now, scope));
     }
 
     pub fn pause_all(&mut self, paused: bool) {
@@ -270,11 +238,31 @@ impl WasmEngine {
         let stats = ScopeId::from_number(scope).and_then(|scope| self.engine.scope_stats(now, scope));
         stats.map_or(JsValue::UNDEFINED, |stats| object(&stats))
     }
+}
+
+impl WasmEngine {
+    fn take_in(&mut self, now: f64, scopes: &[ScopeId], costs: &[f64], priority: f64, delay_ms: f64) -> f64 {
+        let now = self.now(now);
+        let request = Request { scopes, costs, priority, delay_ms };
+        self.engine.submit(now, request).map_or_else(code, Ticket::to_number)
+    }
+
+    fn change(&mut self, now: f64, scope: f64, with: impl FnOnce(&mut Engine, Instant, ScopeId)) {
+        let now = self.now(now);
+        if let Some(scope) = ScopeId::from_number(scope) {
+            with(&mut self.engine, now, scope);
+        }
+    }
 
     /// What no clock says is no news: time stands still.
     fn now(&self, ms: f64) -> Instant {
         Instant::from_millis(ms).unwrap_or(self.engine.now())
     }
+}
+
+/// The handles behind numbers; none at all if one never was a handle, which the engine refuses.
+fn scope_ids(numbers: &[f64]) -> Vec<ScopeId> {
+    numbers.iter().map(|&number| ScopeId::from_number(number)).collect::<Option<_>>().unwrap_or_default()
 }
 
 fn value(options: JsValue) -> Value {

@@ -123,7 +123,7 @@ impl Config {
                 other => fields.problems().add(&path, "an object", other.describe()),
             }
         }
-        let seed = read_seed(&mut fields);
+        let seed = fields.number("seed").map(|seed| seed as u64);
         let max_waiting = fields.whole("maxWaiting");
         let max_scopes = fields.whole("maxScopes").unwrap_or(100_000);
         let warn_threshold = fields.whole("warnThreshold").unwrap_or(500);
@@ -249,18 +249,4 @@ fn read_autothrottle(fields: &mut Fields, config: &mut ScopeConfig) {
             None
         }
     };
-}
-
-fn read_seed(fields: &mut Fields) -> Option<u64> {
-    let (value, row) = fields.take("seed")?;
-    match value {
-        Value::Number(seed) if seed.trunc() == seed && (0.0..9_007_199_254_740_992.0).contains(&seed) => {
-            Some(seed as u64)
-        }
-        other => {
-            let path = fields.path_of("seed");
-            fields.problems().add(&path, row.kind.wants(), other.describe());
-            None
-        }
-    }
 }

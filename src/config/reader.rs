@@ -152,6 +152,7 @@ impl Kind {
             Self::Millis { above_zero } => {
                 (if above_zero { number > 0.0 } else { number >= 0.0 }) && number <= LONGEST_MS
             }
+            Self::Seed => number.trunc() == number && (0.0..=9_007_199_254_740_991.0).contains(&number),
             _ => false,
         }
     }

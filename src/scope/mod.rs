@@ -12,7 +12,7 @@ use crate::{
     decision::{Reason, Verdict},
     feedback::{Answer, Feedback},
     policy::{
-        autothrottle, delay, jitter,
+        autothrottle, delay,
         quota::{self, Cost},
         slots,
     },
@@ -39,9 +39,9 @@ impl Scope {
             slots: slots::State::default(),
             paused: false,
             delay: delay::State::NEW,
-            autothrottle: config.autothrottle_policy().map(|policy| autothrottle::State::new(&policy)),
+            autothrottle: new_autothrottle(&config),
             hold: None,
-            quotas: config.quotas.iter().map(quota::State::new).collect(),
+            quotas: new_quotas(&config),
             config,
         }
     }
@@ -52,7 +52,7 @@ impl Scope {
     }
 
     /// The part of the verdict that is the same for every request of the scope.
-    pub fn gate(&self, now: Instant) -> Verdict {
+    fn gate(&self, now: Instant) -> Verdict {
         if self.paused {
             return Verdict::Blocked(Reason::Paused);
         }
@@ -63,7 +63,7 @@ impl Scope {
             Some(until) if until > now => Verdict::NotBefore(until, reason),
             _ => Verdict::Go,
         };
-        not_before(self.delay.next(self.delay_span(), self.jitter()), Reason::Delay)
+        not_before(self.delay.next(self.delay_span(), self.config.jitter), Reason::Delay)
             .max(not_before(
                 self.slots.next(self.config.concurrency, self.config.slot_delay),
                 Reason::SlotDelay,
@@ -72,7 +72,7 @@ impl Scope {
     }
 
     /// The part that depends on the request's cost. What costs nothing never waits for a quota.
-    pub fn quota_verdict(&self, now: Instant, cost: Cost) -> Verdict {
+    fn quota_verdict(&self, now: Instant, cost: Cost) -> Verdict {
         if cost == Cost::ZERO {
             return Verdict::Go;
         }
@@ -123,7 +123,7 @@ impl Scope {
             Some(state) => state,
         });
         if old.quotas != self.config.quotas {
-            self.quotas = self.config.quotas.iter().map(quota::State::new).collect();
+            self.quotas = new_quotas(&self.config);
         }
     }
 
@@ -135,16 +135,14 @@ impl Scope {
     /// Forgets what was learned and lifts the hold. What is in flight stays in flight, the last send stays.
     pub fn reset(&mut self) {
         self.hold = None;
-        self.autothrottle = self.config.autothrottle_policy().map(|policy| autothrottle::State::new(&policy));
-        self.quotas = self.config.quotas.iter().map(quota::State::new).collect();
+        self.autothrottle = new_autothrottle(&self.config);
+        self.quotas = new_quotas(&self.config);
     }
 
     /// What is worth remembering when the process ends. `flying` are the send times of what is in flight.
     pub fn learned(&self, now: Instant, flying: &[Instant]) -> Learned {
         let slot_delay = self.config.slot_delay;
-        let since_send = self.delay.last().map(|last| now.since(last));
-        let longest = Span::from_millis(self.delay_ms() * (1.0 + self.jitter().high));
-        let fresh = self.config.autothrottle_policy().map(|policy| autothrottle::State::new(&policy));
+        let fresh = new_autothrottle(&self.config);
         let quotas = self.quotas().map(|(config, state)| Spent {
             window: config.window,
             is_strict: config.strict,
@@ -152,7 +150,11 @@ impl Scope {
         });
         let flying = flying.iter().map(|&sent| now.since(sent)).filter(|&ago| ago < slot_delay);
         Learned {
-            since_send: since_send.filter(|&ago| ago < longest),
+            since_send: self
+                .delay
+                .last()
+                .map(|last| now.since(last))
+                .filter(|&ago| ago < self.longest_delay()),
             rests: self.slots.rests(now, slot_delay).chain(flying).collect(),
             delay_s: self.autothrottle.filter(|state| fresh != Some(*state)).map(|state| state.delay),
             hold: self.hold_until(now).map(|until| until.since(now)),
@@ -197,11 +199,9 @@ impl Scope {
 
     /// Whether nothing distinguishes this scope from one that was just made.
     pub fn is_new(&self, now: Instant) -> bool {
-        let longest = Span::from_millis(self.delay_ms() * (1.0 + self.jitter().high));
-        let fresh = self.config.autothrottle_policy().map(|policy| autothrottle::State::new(&policy));
         self.is_free(now)
-            && self.autothrottle == fresh
-            && self.delay.last().is_none_or(|last| last + longest <= now)
+            && self.autothrottle == new_autothrottle(&self.config)
+            && self.delay.last().is_none_or(|last| last + self.longest_delay() <= now)
     }
 
     /// Whether it may be forgotten although it learned something: nothing holds it back and nothing is owed.
@@ -236,7 +236,16 @@ impl Scope {
         Span::from_millis(self.delay_ms())
     }
 
-    fn jitter(&self) -> jitter::Config {
-        self.config.jitter
+    /// After so long no draw makes the last send matter any more.
+    fn longest_delay(&self) -> Span {
+        self.delay_span().times(1.0 + self.config.jitter.high)
     }
+}
+
+fn new_autothrottle(config: &ScopeConfig) -> Option<autothrottle::State> {
+    config.autothrottle_policy().map(|policy| autothrottle::State::new(&policy))
+}
+
+fn new_quotas(config: &ScopeConfig) -> Box<[quota::State]> {
+    config.quotas.iter().map(quota::State::new).collect()
 }

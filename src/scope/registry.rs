@@ -162,8 +162,7 @@ impl Registry {
 
     /// The handle of `name` if the engine knows it.
     pub fn find(&self, name: &str) -> Option<ScopeId> {
-        let index = *self.by_name.get(name)?;
-        Some(ScopeId { index, generation: self[index].generation })
+        self.by_name.get(name).map(|&index| self.id(index))
     }
 
     /// Whether the handle still means what it meant.
