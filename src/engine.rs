@@ -532,7 +532,6 @@ impl Engine {
             Place::At { scope, heap } => {
                 let heap = &mut self.registry[scope].line.lanes[heap as usize];
                 heap.remove(position, &mut Queue::place_lane(lanes));
-                heap.trim();
                 scope
             }
         }

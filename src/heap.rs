@@ -13,9 +13,16 @@ pub struct Heap<K> {
     items: Vec<(K, u32)>,
 }
 
+impl<K> Heap<K> {
+    /// An empty heap, which has no memory of its own.
+    pub const fn new() -> Self {
+        Self { items: Vec::new() }
+    }
+}
+
 impl<K> Default for Heap<K> {
     fn default() -> Self {
-        Self { items: Vec::new() }
+        Self::new()
     }
 }
 
@@ -50,13 +57,6 @@ impl<K: Ord + Copy> Heap<K> {
             self.rise(settled, place);
         }
         taken
-    }
-
-    /// Gives the memory of an empty heap back.
-    pub fn trim(&mut self) {
-        if self.items.is_empty() {
-            self.items = Vec::new();
-        }
     }
 
     fn rise(&mut self, mut position: usize, place: &mut impl FnMut(u32, u32)) {

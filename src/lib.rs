@@ -55,6 +55,7 @@ mod engine;
 mod error;
 mod feedback;
 mod heap;
+mod pages;
 pub mod policy;
 mod queue;
 mod rng;

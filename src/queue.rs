@@ -18,9 +18,7 @@
 
 use std::collections::BTreeMap;
 
-use slab::Slab;
-
-use crate::{heap::Heap, policy::quota::Cost, time::Instant};
+use crate::{heap::Heap, pages::Pages, policy::quota::Cost, time::Instant};
 
 /// "No index". Tables never grow that large.
 pub(crate) const NONE: u32 = u32::MAX;
@@ -89,7 +87,7 @@ impl Costs {
 }
 
 /// The lanes that wait for one scope.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub(crate) struct Line {
     /// Requests that name this scope and wait, wherever their lanes are.
     pub waiting: u32,
@@ -102,6 +100,37 @@ pub(crate) struct Line {
     pub timer: Option<u32>,
     /// The lanes of requests that name only this scope: those that cost something, those that cost nothing.
     pub solo: [Option<u32>; 2],
+}
+
+impl Line {
+    const EMPTY: Self =
+        Self { waiting: 0, lanes: [Heap::new(), Heap::new()], champion: None, timer: None, solo: [None; 2] };
+}
+
+/// A line that has no memory of its own until somebody waits: most scopes are idle.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct LazyLine(Option<Box<Line>>);
+
+impl LazyLine {
+    /// Gives the memory back. Nobody waits.
+    pub fn sleep(&mut self) {
+        debug_assert!(self.waiting == 0 && self.solo == [None; 2]);
+        self.0 = None;
+    }
+}
+
+impl core::ops::Deref for LazyLine {
+    type Target = Line;
+    fn deref(&self) -> &Line {
+        static EMPTY: Line = Line::EMPTY;
+        self.0.as_deref().unwrap_or(&EMPTY)
+    }
+}
+
+impl core::ops::DerefMut for LazyLine {
+    fn deref_mut(&mut self) -> &mut Line {
+        self.0.get_or_insert_with(|| Box::new(Line::EMPTY))
+    }
 }
 
 /// What a ticket is doing.
@@ -168,9 +197,9 @@ pub(crate) struct Lane {
 /// All tickets, classes and lanes.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Queue {
-    tickets: Slab<Entry>,
-    classes: Slab<Class>,
-    lanes: Slab<Lane>,
+    tickets: Pages<Entry>,
+    classes: Pages<Class>,
+    lanes: Pages<Lane>,
     by_key: BTreeMap<Box<[u64]>, u32>,
     stamp: u64,
     pub waiting: u32,
@@ -191,15 +220,14 @@ impl Queue {
         let key_of = |(position, &scope): (usize, &u32)| u64::from(scope) << 1 | u64::from(is_free(position));
         if let [scope] = scopes {
             let solo = &mut line.solo[usize::from(is_free(0))];
-            return *solo.get_or_insert_with(|| {
-                self.lanes.insert(Lane::new(scopes, [key_of((0, scope))].into())) as u32
-            });
+            return *solo
+                .get_or_insert_with(|| self.lanes.insert(Lane::new(scopes, [key_of((0, scope))].into())));
         }
         let key: Box<[u64]> = scopes.iter().enumerate().map(key_of).collect();
         if let Some(&lane) = self.by_key.get(&key) {
             return lane;
         }
-        let lane = self.lanes.insert(Lane::new(scopes, key.clone())) as u32;
+        let lane = self.lanes.insert(Lane::new(scopes, key.clone()));
         self.by_key.insert(key, lane);
         lane
     }
@@ -208,18 +236,18 @@ impl Queue {
     pub fn admit(&mut self, lane: u32, need: Need) -> Ticket {
         self.stamp += 1;
         let class = self.enrol(lane, need);
-        self.lanes[lane as usize].members += 1;
+        self.lanes[lane].members += 1;
         let check = (self.stamp & CHECK) as u32;
         let stage = Stage::Parked { position: NONE };
         let entry = Entry { stage, class, check, age: self.stamp };
-        Ticket { check, index: self.tickets.insert(entry) as u32 }
+        Ticket { check, index: self.tickets.insert(entry) }
     }
 
     /// Moves a ticket that is in no line to the class of another need in the same lane.
     pub fn reclass(&mut self, index: u32, need: Need) {
-        let old = self.tickets[index as usize].class;
-        let class = self.enrol(self.classes[old as usize].lane, need);
-        self.tickets[index as usize].class = class;
+        let old = self.tickets[index].class;
+        let class = self.enrol(self.classes[old].lane, need);
+        self.tickets[index].class = class;
         self.withdraw(old);
     }
 
@@ -227,38 +255,38 @@ impl Queue {
     fn enrol(&mut self, lane: u32, need: Need) -> u32 {
         let class = self.class_of(lane, &need).unwrap_or_else(|| {
             let early = BTreeMap::new();
-            self.classes.insert(Class { need, lane, first: NONE, last: NONE, early, members: 0 }) as u32
+            self.classes.insert(Class { need, lane, first: NONE, last: NONE, early, members: 0 })
         });
-        self.classes[class as usize].members += 1;
+        self.classes[class].members += 1;
         class
     }
 
     /// One member less; a class without members is forgotten.
     fn withdraw(&mut self, class: u32) {
-        let members = &mut self.classes[class as usize].members;
+        let members = &mut self.classes[class].members;
         *members -= 1;
         if *members == 0 {
-            self.classes.remove(class as usize);
+            self.classes.remove(class);
         }
     }
 
     /// Puts an admitted ticket in line, by age.
     pub fn join(&mut self, index: u32) {
-        let (class_index, age) = (self.tickets[index as usize].class, self.tickets[index as usize].age);
+        let (class_index, age) = (self.tickets[index].class, self.tickets[index].age);
         let class_index = self.merged(index, class_index);
-        let class = &mut self.classes[class_index as usize];
+        let class = &mut self.classes[class_index];
         let previous = class.last;
-        if previous != NONE && self.tickets[previous as usize].age > age {
+        if previous != NONE && self.tickets[previous].age > age {
             class.early.insert(age, index);
-            self.tickets[index as usize].stage = Stage::Early;
+            self.tickets[index].stage = Stage::Early;
         } else {
             class.last = index;
             if previous == NONE {
                 class.first = index;
             } else {
-                self.tickets[previous as usize].stage.set_next(index);
+                self.tickets[previous].stage.set_next(index);
             }
-            self.tickets[index as usize].stage = Stage::Waiting { previous, next: NONE };
+            self.tickets[index].stage = Stage::Waiting { previous, next: NONE };
         }
         self.waiting += 1;
         self.rank_class(class_index);
@@ -266,20 +294,20 @@ impl Queue {
 
     /// Takes a waiting ticket out of its class; it stays admitted.
     pub fn leave(&mut self, index: u32) {
-        let entry = &self.tickets[index as usize];
+        let entry = &self.tickets[index];
         let class_index = entry.class;
-        let class = &mut self.classes[class_index as usize];
+        let class = &mut self.classes[class_index];
         match entry.stage {
             Stage::Waiting { previous, next } => {
                 if previous == NONE {
                     class.first = next;
                 } else {
-                    self.tickets[previous as usize].stage.set_next(next);
+                    self.tickets[previous].stage.set_next(next);
                 }
                 if next == NONE {
                     class.last = previous;
                 } else {
-                    self.tickets[next as usize].stage.set_previous(previous);
+                    self.tickets[next].stage.set_previous(previous);
                 }
             }
             Stage::Early => {
@@ -288,7 +316,7 @@ impl Queue {
             Stage::Parked { .. } | Stage::InFlight { .. } => return,
         }
         self.waiting -= 1;
-        let class = &self.classes[class_index as usize];
+        let class = &self.classes[class_index];
         if class.first == NONE && class.early.is_empty() {
             self.unrank_class(class_index);
         }
@@ -296,12 +324,12 @@ impl Queue {
 
     /// The head of a lane leaves to be sent at `now`.
     pub fn send_head(&mut self, lane: u32, now: Instant) -> Ticket {
-        let class = self.lanes[lane as usize].head;
+        let class = self.lanes[lane].head;
         let index = self.oldest(class);
         self.leave(index);
         self.stamp += 1;
-        self.lanes[lane as usize].served = self.stamp;
-        let entry = &mut self.tickets[index as usize];
+        self.lanes[lane].served = self.stamp;
+        let entry = &mut self.tickets[index];
         entry.stage = Stage::InFlight { sent: now };
         Ticket { check: entry.check, index }
     }
@@ -309,15 +337,15 @@ impl Queue {
     /// Forgets a ticket that is in no line, and its class and lane with the last of their tickets. Gives the
     /// lane if it is forgotten.
     pub fn forget(&mut self, index: u32) -> Option<Lane> {
-        let class_index = self.tickets.remove(index as usize).class;
-        let lane_index = self.classes[class_index as usize].lane;
+        let class_index = self.tickets.remove(index).class;
+        let lane_index = self.classes[class_index].lane;
         self.withdraw(class_index);
-        let lane = &mut self.lanes[lane_index as usize];
+        let lane = &mut self.lanes[lane_index];
         lane.members -= 1;
         if lane.members > 0 {
             return None;
         }
-        let lane = self.lanes.remove(lane_index as usize);
+        let lane = self.lanes.remove(lane_index);
         if lane.scopes.len() > 1 {
             self.by_key.remove(&lane.key);
         }
@@ -326,81 +354,79 @@ impl Queue {
 
     /// What is in flight: send times with the scopes of each.
     pub fn flying(&self) -> impl Iterator<Item = (Instant, &[u32])> {
-        self.tickets.iter().filter_map(|(_, entry)| match entry.stage {
+        self.tickets.iter().filter_map(|entry| match entry.stage {
             Stage::InFlight { sent } => Some((sent, &*self.lane_at(self.class(entry.class).lane).scopes)),
             _ => None,
         })
     }
 
     pub fn get(&self, ticket: Ticket) -> Option<&Entry> {
-        self.tickets.get(ticket.index as usize).filter(|entry| entry.check == ticket.check)
+        self.tickets.get(ticket.index).filter(|entry| entry.check == ticket.check)
     }
 
     pub fn entry(&mut self, index: u32) -> &mut Entry {
-        &mut self.tickets[index as usize]
+        &mut self.tickets[index]
     }
 
     pub fn class(&self, index: u32) -> &Class {
-        &self.classes[index as usize]
+        &self.classes[index]
     }
 
     pub fn lane_at(&self, lane: u32) -> &Lane {
-        &self.lanes[lane as usize]
+        &self.lanes[lane]
     }
 
     pub fn lane_mut(&mut self, lane: u32) -> &mut Lane {
-        &mut self.lanes[lane as usize]
+        &mut self.lanes[lane]
     }
 
     /// Marks a lane as being nowhere; gives where it was.
     pub fn unplace(&mut self, lane: u32) -> (Place, u32) {
-        let lane = &mut self.lanes[lane as usize];
+        let lane = &mut self.lanes[lane];
         (core::mem::replace(&mut lane.place, Place::Nowhere), lane.position)
     }
 
     /// Told by heaps of lanes where a lane now stands.
-    pub fn place_lane(lanes: &mut Slab<Lane>) -> impl FnMut(u32, u32) + '_ {
-        |lane, position| lanes[lane as usize].position = position
+    pub fn place_lane(lanes: &mut Pages<Lane>) -> impl FnMut(u32, u32) + '_ {
+        |lane, position| lanes[lane].position = position
     }
 
-    pub fn lanes_mut(&mut self) -> &mut Slab<Lane> {
+    pub fn lanes_mut(&mut self) -> &mut Pages<Lane> {
         &mut self.lanes
     }
 
     /// What the head of a lane costs in its scope number `position`.
     pub fn head_cost(&self, lane: u32, position: usize) -> Cost {
-        self.classes[self.lanes[lane as usize].head as usize].need.costs.of(position)
+        self.classes[self.lanes[lane].head].need.costs.of(position)
     }
 
     /// What the head of a lane costs in `scope`.
     pub fn head_cost_at(&self, lane: u32, scope: u32) -> Cost {
-        let position = self.lanes[lane as usize].scopes.iter().position(|&other| other == scope);
+        let position = self.lanes[lane].scopes.iter().position(|&other| other == scope);
         position.map_or(Cost::ZERO, |position| self.head_cost(lane, position))
     }
 
     /// The rank of a lane that has a head.
     pub fn rank(&self, lane: u32) -> Rank {
-        let lane = &self.lanes[lane as usize];
-        let class = &self.classes[lane.head as usize];
-        let age = self.tickets[self.oldest(lane.head) as usize].age.max(lane.served);
+        let lane = &self.lanes[lane];
+        let class = &self.classes[lane.head];
+        let age = self.tickets[self.oldest(lane.head)].age.max(lane.served);
         Rank { priority: class.need.priority, share: class.need.share, age }
     }
 
     /// The oldest of a class in which somebody waits.
     fn oldest(&self, class: u32) -> u32 {
-        let class = &self.classes[class as usize];
+        let class = &self.classes[class];
         match class.early.first_key_value() {
-            Some((&age, &early)) if class.first == NONE || age < self.tickets[class.first as usize].age => {
-                early
-            }
+            Some((&age, &early)) if class.first == NONE || age < self.tickets[class.first].age => early,
             _ => class.first,
         }
     }
 
     /// The class with this need in which somebody waits.
     fn class_of(&self, lane: u32, need: &Need) -> Option<u32> {
-        let lane = &self.lanes[lane as usize];
-        if lane.head != NONE && self.classes[lane.head as usize].need == *need {
+        let lane = &self.lanes[lane];
+        if lane.head != NONE && self.classes[lane.head].need == *need {
             return Some(lane.head);
         }
         lane.rest.get(need).copied()
@@ -409,12 +435,12 @@ impl Queue {
     /// Two classes with the same need can exist when neither had anybody waiting. Whoever joins then joins
     /// the one that is ranked.
     fn merged(&mut self, index: u32, class_index: u32) -> u32 {
-        let class = &self.classes[class_index as usize];
+        let class = &self.classes[class_index];
         match self.class_of(class.lane, &class.need) {
             Some(ranked) if ranked != class_index => {
                 self.withdraw(class_index);
-                self.classes[ranked as usize].members += 1;
-                self.tickets[index as usize].class = ranked;
+                self.classes[ranked].members += 1;
+                self.tickets[index].class = ranked;
                 ranked
             }
             _ => class_index,
@@ -422,24 +448,24 @@ impl Queue {
     }
 
     fn rank_class(&mut self, class_index: u32) {
-        let class = &self.classes[class_index as usize];
-        let lane = &mut self.lanes[class.lane as usize];
+        let class = &self.classes[class_index];
+        let lane = &mut self.lanes[class.lane];
         if lane.head == class_index {
             return;
         }
         if lane.head == NONE {
             lane.head = class_index;
-        } else if class.need < self.classes[lane.head as usize].need {
+        } else if class.need < self.classes[lane.head].need {
             let old = core::mem::replace(&mut lane.head, class_index);
-            lane.rest.insert(self.classes[old as usize].need.clone(), old);
+            lane.rest.insert(self.classes[old].need.clone(), old);
         } else {
             lane.rest.insert(class.need.clone(), class_index);
         }
     }
 
     fn unrank_class(&mut self, class_index: u32) {
-        let class = &self.classes[class_index as usize];
-        let lane = &mut self.lanes[class.lane as usize];
+        let class = &self.classes[class_index];
+        let lane = &mut self.lanes[class.lane];
         if lane.head == class_index {
             lane.head = lane.rest.pop_first().map_or(NONE, |(_, next)| next);
         } else {

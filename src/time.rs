@@ -5,7 +5,10 @@
 //! instant whose millisecond value is not above the number given, and every span that we wait is rounded up.
 //! The origin is the driver's own: it may be 0, it may be 1970 (Workers), nothing here assumes either.
 
-use core::ops::{Add, Sub};
+use core::{
+    num::NonZeroU64,
+    ops::{Add, Sub},
+};
 
 /// A year. No setting may ask for a longer span, so sums of a few can never overflow.
 pub const LONGEST_MS: f64 = 31_536_000_000.0;
@@ -13,9 +16,10 @@ pub const LONGEST_MS: f64 = 31_536_000_000.0;
 /// From here on (the year 2248, in Workers' clock) a double of milliseconds cannot tell microseconds apart.
 const END_MS: f64 = 8_796_093_022_208.0;
 
-/// A point in engine time: whole microseconds from the driver's own origin.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Instant(u64);
+/// A point in engine time: whole microseconds from the driver's own origin. (One more is kept, so that an
+/// `Option` of it takes no more memory: each scope has several.)
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Instant(NonZeroU64);
 
 /// A span of engine time in whole microseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -24,7 +28,7 @@ pub struct Span(u64);
 impl Instant {
     /// The instant that is `micros` microseconds after the origin.
     pub const fn from_micros(micros: u64) -> Self {
-        Self(micros)
+        Self(NonZeroU64::MIN.saturating_add(micros))
     }
 
     /// The largest instant that is not later than `ms`; `None` for what no clock says (NaN, below 0, 2⁴³ or
@@ -41,22 +45,22 @@ impl Instant {
         } else {
             near
         };
-        Some(Self(floor))
+        Some(Self::from_micros(floor))
     }
 
     /// Microseconds since the origin.
     pub const fn micros(self) -> u64 {
-        self.0
+        self.0.get() - 1
     }
 
     /// Milliseconds since the origin; `from_millis` turns the number back into this very instant.
     pub fn millis(self) -> f64 {
-        self.0 as f64 / 1000.0
+        self.micros() as f64 / 1000.0
     }
 
     /// The span since `earlier`; nothing if that is in the future.
     pub const fn since(self, earlier: Self) -> Span {
-        Span(self.0.saturating_sub(earlier.0))
+        Span(self.0.get().saturating_sub(earlier.0.get()))
     }
 }
 
@@ -93,6 +97,12 @@ impl Span {
     }
 }
 
+impl Default for Instant {
+    fn default() -> Self {
+        Self::from_micros(0)
+    }
+}
+
 impl Add<Span> for Instant {
     type Output = Self;
     fn add(self, span: Span) -> Self {
@@ -117,7 +127,7 @@ impl Sub for Span {
 impl Sub<Span> for Instant {
     type Output = Self;
     fn sub(self, span: Span) -> Self {
-        Self(self.0.saturating_sub(span.0))
+        Self::from_micros(self.micros().saturating_sub(span.0))
     }
 }
 
@@ -129,7 +139,7 @@ mod tests {
     fn an_instant_survives_the_way_out_and_back() {
         for start in [0, 1, 1001, 1_795_203_840_000_000, END_MS as u64 * 1000 - 2000] {
             for micros in start..start + 1000 {
-                let instant = Instant(micros);
+                let instant = Instant::from_micros(micros);
                 assert_eq!(Instant::from_millis(instant.millis()), Some(instant));
             }
         }
@@ -137,7 +147,7 @@ mod tests {
 
     #[test]
     fn now_rounds_down_and_spans_round_up() {
-        assert_eq!(Instant::from_millis(0.999_9), Some(Instant(999)));
+        assert_eq!(Instant::from_millis(0.999_9), Some(Instant::from_micros(999)));
         assert_eq!(Span::from_millis(0.000_1), Span(1));
         assert_eq!(Span::from_millis(300.0), Span(300_000));
         assert_eq!(Span::from_millis(0.1), Span(100));

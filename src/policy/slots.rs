@@ -47,12 +47,17 @@ impl State {
         self.in_flight += 1;
     }
 
-    /// The request that was sent at `sent` gave its slot back. Slots that have rested are as good as new.
+    /// The request that was sent at `sent` gave its slot back.
     pub fn on_settle(&mut self, now: Instant, sent: Instant, slot_delay: Span) {
         self.in_flight = self.in_flight.saturating_sub(1);
         if sent + slot_delay > now {
             self.free.push_back(sent);
         }
+        self.forget_rested(now, slot_delay);
+    }
+
+    /// Slots that have rested are as good as new and need no memory.
+    pub fn forget_rested(&mut self, now: Instant, slot_delay: Span) {
         while self.free.front().is_some_and(|&last| last + slot_delay <= now) {
             self.free.pop_front();
         }

@@ -212,6 +212,11 @@ impl Scope {
             && self.quotas().all(|(config, state)| state.is_new(config, now))
     }
 
+    /// Idle for a while: gives back what memory it can.
+    pub fn sleep(&mut self, now: Instant) {
+        self.slots.forget_rested(now, self.config.slot_delay);
+    }
+
     /// How large a part of its quotas a request of this cost takes.
     pub fn share(&self, cost: Cost) -> u64 {
         self.config.quotas.iter().map(|quota| cost.share_of(quota.limit)).max().unwrap_or(0)

@@ -10,13 +10,12 @@
 
 use std::{collections::BTreeMap, rc::Rc};
 
-use slab::Slab;
-
 use super::Scope;
 use crate::{
     config::Config,
     decision::ScopeId,
-    queue::{Line, NONE},
+    pages::Pages,
+    queue::{LazyLine, NONE},
     time::Instant,
 };
 
@@ -29,11 +28,11 @@ pub(crate) struct Entry {
     pub name: Rc<str>,
     pub generation: u32,
     pub scope: Scope,
-    pub line: Line,
+    pub line: LazyLine,
     /// How many callers keep the handle.
     pins: u32,
     /// The turn in which the name was last asked for: a request that is being put together keeps its scopes.
-    turn: u64,
+    turn: u32,
     /// Neighbours in the list of idle scopes; `None` when the scope is not in it.
     idle: Option<[u32; 2]>,
 }
@@ -41,10 +40,10 @@ pub(crate) struct Entry {
 /// All scopes that the engine knows.
 #[derive(Clone, Debug)]
 pub(crate) struct Registry {
-    entries: Slab<Entry>,
+    entries: Pages<Entry>,
     by_name: BTreeMap<Rc<str>, u32>,
     made: u32,
-    turn: u64,
+    turn: u32,
     /// Ends of the list of idle scopes.
     least: u32,
     latest: u32,
@@ -52,7 +51,14 @@ pub(crate) struct Registry {
 
 impl Default for Registry {
     fn default() -> Self {
-        Self { entries: Slab::new(), by_name: BTreeMap::new(), made: 0, turn: 0, least: NONE, latest: NONE }
+        Self {
+            entries: Pages::default(),
+            by_name: BTreeMap::new(),
+            made: 0,
+            turn: 0,
+            least: NONE,
+            latest: NONE,
+        }
     }
 }
 
@@ -71,10 +77,10 @@ impl Registry {
         let generation = self.made % GENERATIONS;
         self.made = self.made.wrapping_add(1);
         let scope = Scope::new(config.scope(&name).clone());
-        let line = Line::default();
+        let line = LazyLine::default();
         let entry =
             Entry { name: name.clone(), generation, scope, line, pins: 0, turn: self.turn, idle: None };
-        let index = self.entries.insert(entry) as u32;
+        let index = self.entries.insert(entry);
         self.by_name.insert(name, index);
         self.rest(index);
         ScopeId { index, generation }
@@ -82,7 +88,7 @@ impl Registry {
 
     /// A request was put together: scopes that were asked for before may go again.
     pub fn next_turn(&mut self) {
-        self.turn += 1;
+        self.turn = self.turn.wrapping_add(1);
     }
 
     /// Keeps a scope until the next turn.
@@ -129,7 +135,7 @@ impl Registry {
 
     /// How many scopes are known.
     pub fn len(&self) -> usize {
-        self.entries.len()
+        self.entries.len() as usize
     }
 
     fn link(&mut self, index: u32, end: usize, neighbour: u32) {
@@ -148,13 +154,15 @@ impl Registry {
             let entry = &self[index];
             let is_configured = !Rc::ptr_eq(&entry.scope.config, config.scope(&entry.name));
             let is_kept = entry.pins > 0 || entry.turn == self.turn || is_configured;
-            let is_full = self.entries.len() >= config.max_scopes as usize;
+            let is_full = self.entries.len() >= config.max_scopes;
             let may_go = !is_kept && (entry.scope.is_new(now) || is_full && entry.scope.is_free(now));
             self.rouse(index);
             if may_go {
-                let entry = self.entries.remove(index as usize);
+                let entry = self.entries.remove(index);
                 self.by_name.remove(&entry.name);
             } else {
+                self[index].line.sleep();
+                self[index].scope.sleep(now);
                 self.rest(index);
             }
         }
@@ -167,7 +175,7 @@ impl Registry {
 
     /// Whether the handle still means what it meant.
     pub fn knows(&self, id: ScopeId) -> bool {
-        self.entries.get(id.index as usize).is_some_and(|entry| entry.generation == id.generation)
+        self.entries.get(id.index).is_some_and(|entry| entry.generation == id.generation)
     }
 
     /// All scopes, in the order of their names.
@@ -184,12 +192,12 @@ impl Registry {
 impl core::ops::Index<u32> for Registry {
     type Output = Entry;
     fn index(&self, index: u32) -> &Entry {
-        &self.entries[index as usize]
+        &self.entries[index]
     }
 }
 
 impl core::ops::IndexMut<u32> for Registry {
     fn index_mut(&mut self, index: u32) -> &mut Entry {
-        &mut self.entries[index as usize]
+        &mut self.entries[index]
     }
 }
