@@ -2,21 +2,34 @@
 //!
 //! Two tables: the simple cycle (submit, poll, settle in one scope), and the cost per dispatch while N requests
 //! wait over N/10 hosts, with and without one more scope that all share. Read the ratios: machines differ.
-//! Each figure is the best of several rounds, so what else the machine does counts little.
+//! Each figure is the best of several rounds, so what else the machine does counts little. With the name of a
+//! workload and a number it only runs that many: `npm run bench:instructions` counts what they take.
 
 #![allow(clippy::disallowed_methods, reason = "a benchmark reads the real clock")]
 
-use std::{collections::VecDeque, hint::black_box, time};
+use std::{collections::VecDeque, env, hint::black_box, time};
 
 use autothrottle::{Config, Decision, Engine, Feedback, Instant, Request, ScopeId, Span, Ticket};
 
 fn main() {
-    println!("simple cycle: {:.0} ns", best(5, simple_cycle));
+    let words: Vec<String> = env::args().filter(|word| word != "--bench").skip(1).collect();
+    if let [workload, waiting, dispatches] = &words[..] {
+        let (waiting, dispatches) =
+            (waiting.parse().expect("how many wait"), dispatches.parse().expect("how many"));
+        match &workload[..] {
+            "simple" => simple_cycle(dispatches as u64),
+            "own" => crowd(waiting, false, dispatches),
+            "shared" => crowd(waiting, true, dispatches),
+            other => panic!("no workload {other}"),
+        };
+        return;
+    }
+    println!("simple cycle: {:.0} ns", best(5, || simple_cycle(300_000)));
     println!("\nwaiting      own hosts  ratio   shared scope  ratio");
     let mut base = [0.0; 2];
     for waiting in [1000, 10_000, 100_000, 1_000_000] {
         let rounds = if waiting < 1_000_000 { 5 } else { 2 };
-        let costs = [false, true].map(|shared| best(rounds, || crowd(waiting, shared)));
+        let costs = [false, true].map(|shared| best(rounds, || crowd(waiting, shared, waiting.min(200_000))));
         if waiting == 1000 {
             base = costs;
         }
@@ -37,23 +50,22 @@ fn engine(options: &str) -> Engine {
     Engine::new(Config::parse(serde_json::from_str(options).expect("JSON")).expect("options"))
 }
 
-fn simple_cycle() -> f64 {
-    const CYCLES: u64 = 300_000;
+fn simple_cycle(cycles: u64) -> f64 {
     let mut engine = engine(r#"{ "defaults": { "delay": 0, "slotDelay": 0, "jitter": false } }"#);
     let scope = [engine.scope("example.com")];
     let start = time::Instant::now();
-    for cycle in 0..CYCLES {
+    for cycle in 0..cycles {
         let now = Instant::from_micros(cycle * 1000);
         let ticket = engine.submit(now, Request::new(&scope)).expect("taken in");
         assert_eq!(engine.poll(now), Decision::Send(ticket));
         black_box(engine.poll(now));
         engine.settle(now, ticket, &Feedback { latency_ms: Some(1.0), ..Feedback::response(200) });
     }
-    start.elapsed().as_nanos() as f64 / CYCLES as f64
+    start.elapsed().as_nanos() as f64 / cycles as f64
 }
 
 /// Nanoseconds per dispatch (poll, settle, and what they move) while `waiting` requests wait.
-fn crowd(waiting: usize, is_shared: bool) -> f64 {
+fn crowd(waiting: usize, is_shared: bool, dispatches: usize) -> f64 {
     let mut engine = engine(
         r#"{ "concurrency": 1000000, "defaults": { "delay": 1000, "slotDelay": 0, "concurrency": 2, "jitter": false },
              "scopes": { "shared": { "delay": 0, "concurrency": 64 } } }"#,
@@ -68,7 +80,6 @@ fn crowd(waiting: usize, is_shared: bool) -> f64 {
         engine.submit(now, Request::new(scopes)).expect("taken in");
     }
     let mut flying: VecDeque<(Instant, Ticket)> = VecDeque::new();
-    let dispatches = waiting.min(200_000);
     let mut sent = 0;
     let start = time::Instant::now();
     while sent < dispatches {

@@ -91,6 +91,29 @@ export interface ScopeStats {
   reason: Reason | undefined
   /** Whether the scope is paused. */
   paused: boolean
+  /** Requests sent per second over the last minute. */
+  rate: number
+  /** Requests in flight on average over the last minute. */
+  concurrency: number
+  /**
+   * The share of the last minute in which each limit kept the head of the line waiting; `elsewhere` are limits
+   * of another scope and of the whole throttle. What is missing from 1 is time in which nobody waited.
+   */
+  boundBy: Partial<Record<Reason | 'elsewhere', number>>
+  /** A setting that has had no effect for five minutes of waiting, and why; `undefined` if there is none. */
+  withoutEffect: string | undefined
+}
+
+/** A setting that was found to have no effect. */
+export interface Finding {
+  /** The scope in which it was noticed. */
+  scope: string
+  /** The setting's name. */
+  setting: string
+  /** Where it is set: `defaults.concurrency`. */
+  path: string
+  /** What was seen. */
+  why: string
 }
 
 /** Everything at one instant. */
@@ -286,6 +309,13 @@ export class Engine {
   /** Requests in flight. */
   get inFlight(): number {
     return this.#wasm.in_flight()
+  }
+
+  /** Settings that were found to have no effect since the last call; each path once. */
+  takeFindings(): Finding[] {
+    if (!this.#wasm.has_findings) return []
+    const found = this.#wasm.take_findings() as [string, string, string, string][]
+    return found.map(([scope, setting, path, why]) => ({ scope, setting, path, why }))
   }
 
   /** @internal */

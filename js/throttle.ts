@@ -48,21 +48,24 @@ export interface ThrottledRequestInit extends RequestInit {
 
 /** Something noteworthy that is no error. */
 export class WarningEvent extends Event {
-  /** Which warning. */
-  readonly code: 'many-waiting'
+  /** Which warning: so many wait that memory may become a problem; a setting does nothing. */
+  readonly code: 'many-waiting' | 'no-effect'
   /** In words. */
   readonly message: string
+  /** The scope in which it was noticed, if it is about one. */
+  readonly scope: string | undefined
 
-  constructor(code: WarningEvent['code'], message: string) {
+  constructor(code: WarningEvent['code'], message: string, scope?: string) {
     super('warning')
     this.code = code
     this.message = message
+    this.scope = scope
   }
 }
 
 /** Events of a throttle by name. */
 export interface ThrottleEvents {
-  /** So many requests wait that memory may become a problem (`warnThreshold`). Once. */
+  /** Something that is worth knowing; each once. */
   warning: WarningEvent
 }
 
@@ -259,6 +262,9 @@ export class Throttle extends TypedEventTarget {
   }
 
   #rest(): void {
+    for (const { scope, path, why } of this.#engine.takeFindings()) {
+      this.dispatchEvent(new WarningEvent('no-effect', `${path} has no effect in ${scope}: ${why}`, scope))
+    }
     if (this.#idle.length > 0 && this.#isIdle) for (const resolve of this.#idle.splice(0)) resolve()
   }
 

@@ -9,14 +9,18 @@
 //! The limit of the whole throttle is no scope but a gate in front of everything: while it is shut nothing is
 //! asked and nothing moves.
 
-use std::collections::BTreeMap;
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    rc::Rc,
+};
 
 use crate::{
-    config::{Config, value::Value},
+    config::{Config, ScopeConfig, reader::join, value::Value},
     decision::{Cause, Decision, Reason, ScopeId, Verdict},
     error::{ConfigError, SubmitError},
     feedback::Feedback,
     heap::Heap,
+    meter::{Activity, Effective, Meter},
     policy::quota::Cost,
     queue::{Costs, NONE, Need, Place, Queue, Rank, Stage, Ticket, priority_key},
     rng::Rng,
@@ -74,6 +78,22 @@ pub struct Engine {
     /// Who blocked the last lane that was asked in vain.
     last_block: Option<Cause>,
     totals: Totals,
+    findings: Vec<Finding>,
+    /// The paths of all findings there ever were.
+    found: BTreeSet<String>,
+}
+
+/// A setting that has had no effect for minutes while requests waited.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Finding {
+    /// The scope in which it was noticed.
+    pub scope: String,
+    /// The setting's name.
+    pub setting: &'static str,
+    /// Where it is set: `defaults.concurrency`.
+    pub path: String,
+    /// What was seen.
+    pub why: String,
 }
 
 /// Counts since the beginning.
@@ -100,6 +120,8 @@ impl Engine {
             paused: false,
             last_block: None,
             totals: Totals::default(),
+            findings: Vec::new(),
+            found: BTreeSet::new(),
             config,
         }
     }
@@ -221,6 +243,9 @@ impl Engine {
         for &scope in scopes.as_ref() {
             self.registry[scope].line.waiting += 1;
             self.registry.rouse(scope);
+            if self.registry[scope].line.waiting == 1 {
+                self.observe(scope);
+            }
         }
         if request.delay_ms > 0.0 {
             self.park(ticket.index, self.now + Span::from_millis(request.delay_ms));
@@ -290,6 +315,7 @@ impl Engine {
             let scope = self.queue.lane_at(lane).scopes[position];
             self.registry[scope].line.waiting -= 1;
             self.registry.rest(scope);
+            self.observe(scope);
         }
         self.forget(ticket.index);
     }
@@ -346,6 +372,11 @@ impl Engine {
             None => return Ok(()),
         };
         self.change(now, scope, |scope, _| scope.configure(changed.into()));
+        if let Some(index) = self.known(scope)
+            && let Some(meter) = &mut self.registry[index].meter
+        {
+            meter.on_configure();
+        }
         Ok(())
     }
 
@@ -393,7 +424,15 @@ impl Engine {
         let cost = head.map_or(Cost::ONE, |lane| self.queue.head_cost_at(lane, index));
         let reason = self.shut().or(entry.scope.verdict(now, cost).reason());
         let waiting = entry.line.waiting;
-        Some(ScopeStats::new(now, self.shift, &entry.scope, waiting, reason.filter(|_| waiting > 0)))
+        Some(ScopeStats {
+            reason: reason.filter(|_| waiting > 0),
+            waiting,
+            effective: entry.meter.as_ref().map_or_else(Effective::default, |meter| meter.effective(now)),
+            without_effect: self
+                .finding(index)
+                .map(|finding| format!("{}: {}", finding.setting, finding.why)),
+            ..ScopeStats::of(now, self.shift, &entry.scope)
+        })
     }
 
     /// The state of everything, for people.
@@ -408,6 +447,16 @@ impl Engine {
             paused: self.paused,
             scopes: scopes.map(|(name, stats)| (name.to_string(), stats)).collect(),
         }
+    }
+
+    /// Settings that were found to have no effect, each once since the beginning.
+    pub fn take_findings(&mut self) -> Vec<Finding> {
+        core::mem::take(&mut self.findings)
+    }
+
+    /// Whether there are findings that nobody has taken.
+    pub fn has_findings(&self) -> bool {
+        !self.findings.is_empty()
     }
 
     /// A clock that goes back stands still.
@@ -481,11 +530,20 @@ impl Engine {
             let entry = &mut self.registry[self.queue.lane_at(lane).scopes[position]];
             entry.scope.on_send(self.now, cost, &mut self.rng);
             entry.line.waiting -= 1;
+            if let Some(meter) = &mut entry.meter {
+                meter.on_send(self.now);
+            }
         }
         let ticket = self.queue.send_head(lane, self.now);
         self.in_flight += 1;
         self.totals.sent += 1;
         self.put_back(lane, from);
+        for position in 0..self.queue.lane_at(lane).scopes.len() {
+            let scope = self.queue.lane_at(lane).scopes[position];
+            if scope != from {
+                self.observe(scope);
+            }
+        }
         ticket
     }
 
@@ -605,6 +663,55 @@ impl Engine {
         });
         let earliest = times.min();
         self.set_timer(scope, earliest);
+        self.observe(scope);
+    }
+
+    /// Lets a scope's meter see what is going on now.
+    fn observe(&mut self, scope: u32) {
+        let head = self.line_heads(scope).min_by_key(|&(_, rank, _)| rank);
+        let bound = head.and_then(|(verdict, ..)| verdict.reason());
+        let now = self.now;
+        let entry = &mut self.registry[scope];
+        let in_flight = entry.scope.slots.in_flight();
+        let activity = Activity { in_flight, is_waiting: entry.line.waiting > 0, bound };
+        let is_turned = entry.meter.get_or_insert_with(|| Box::new(Meter::new(now))).note(now, activity);
+        if is_turned && let Some(finding) = self.finding(scope) {
+            self.find(finding);
+        }
+    }
+
+    /// The scope's setting that has had no effect for long, if there is one.
+    fn finding(&self, scope: u32) -> Option<Finding> {
+        let entry = &self.registry[scope];
+        let (config, meter) = (&entry.scope.config, entry.meter.as_deref()?);
+        let slots = config.concurrency;
+        let (setting, why) = if slots > self.config.concurrency {
+            (
+                "concurrency",
+                format!("{slots} slots; the limit of all scopes together is {}", self.config.concurrency),
+            )
+        } else if slots > 1 && meter.never_bound(Reason::Concurrency) {
+            (
+                "concurrency",
+                format!("{slots} slots; {} were ever in use while requests waited", meter.most_in_flight()),
+            )
+        } else if config.slot_delay != ScopeConfig::default().slot_delay
+            && meter.never_bound(Reason::SlotDelay)
+        {
+            ("slotDelay", "no request ever waited for it while requests waited".into())
+        } else {
+            return None;
+        };
+        let is_default = Rc::ptr_eq(config, &self.config.defaults);
+        let place = if is_default { "defaults".into() } else { join("scopes", &entry.name) };
+        Some(Finding { scope: entry.name.to_string(), setting, path: join(&place, setting), why })
+    }
+
+    /// Keeps a finding until somebody asks; each path once.
+    fn find(&mut self, finding: Finding) {
+        if self.found.insert(finding.path.clone()) {
+            self.findings.push(finding);
+        }
     }
 
     /// The first of each kind in a scope's line, with this scope's verdict on it.

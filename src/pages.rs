@@ -18,14 +18,14 @@ enum Place<T> {
 /// Items by index. The place that was given back last is used first.
 #[derive(Clone, Debug)]
 pub(crate) struct Pages<T> {
-    pages: Vec<Vec<Place<T>>>,
+    all: Vec<Vec<Place<T>>>,
     free: u32,
     used: u32,
 }
 
 impl<T> Default for Pages<T> {
     fn default() -> Self {
-        Self { pages: Vec::new(), free: END, used: 0 }
+        Self { all: Vec::new(), free: END, used: 0 }
     }
 }
 
@@ -47,11 +47,11 @@ impl<T> Pages<T> {
             self.free = next;
             return index;
         }
-        if self.pages.last().is_none_or(|page| page.len() == PAGE) {
-            self.pages.push(if self.pages.is_empty() { Vec::new() } else { Vec::with_capacity(PAGE) });
+        if self.all.last().is_none_or(|page| page.len() == PAGE) {
+            self.all.push(if self.all.is_empty() { Vec::new() } else { Vec::with_capacity(PAGE) });
         }
-        let before = (self.pages.len() - 1) * PAGE;
-        let page = self.pages.last_mut().expect("there is one");
+        let before = (self.all.len() - 1) * PAGE;
+        let page = self.all.last_mut().expect("there is one");
         page.push(Place::Used(item));
         (before + page.len() - 1) as u32
     }
@@ -70,7 +70,7 @@ impl<T> Pages<T> {
 
     /// The item, if it is there.
     pub fn get(&self, index: u32) -> Option<&T> {
-        match self.pages.get(index as usize / PAGE)?.get(index as usize % PAGE)? {
+        match self.all.get(index as usize / PAGE)?.get(index as usize % PAGE)? {
             Place::Used(item) => Some(item),
             Place::Free { .. } => None,
         }
@@ -78,14 +78,14 @@ impl<T> Pages<T> {
 
     /// Every item, by index.
     pub fn iter(&self) -> impl Iterator<Item = &T> {
-        self.pages.iter().flatten().filter_map(|place| match place {
+        self.all.iter().flatten().filter_map(|place| match place {
             Place::Used(item) => Some(item),
             Place::Free { .. } => None,
         })
     }
 
     fn place_mut(&mut self, index: u32) -> Option<&mut Place<T>> {
-        self.pages.get_mut(index as usize / PAGE)?.get_mut(index as usize % PAGE)
+        self.all.get_mut(index as usize / PAGE)?.get_mut(index as usize % PAGE)
     }
 }
 

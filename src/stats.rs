@@ -4,6 +4,7 @@ use serde::ser::{Serialize, SerializeStruct, Serializer};
 
 use crate::{
     decision::Reason,
+    meter::Effective,
     policy::quota::Cost,
     scope::Scope,
     time::{Instant, Span},
@@ -28,6 +29,10 @@ pub struct ScopeStats {
     pub reason: Option<Reason>,
     /// Whether the scope is paused.
     pub paused: bool,
+    /// What it really does.
+    pub effective: Effective,
+    /// A setting that has had no effect for minutes, and why.
+    pub without_effect: Option<String>,
 }
 
 /// Everything at one instant.
@@ -50,29 +55,26 @@ pub struct Stats {
 }
 
 impl ScopeStats {
-    pub(crate) fn new(
-        now: Instant,
-        shift: Span,
-        scope: &Scope,
-        waiting: u32,
-        reason: Option<Reason>,
-    ) -> Self {
+    /// What the scope itself knows.
+    pub(crate) fn of(now: Instant, shift: Span, scope: &Scope) -> Self {
         Self {
             delay_ms: scope.delay_ms(),
             slots: scope.config.concurrency,
             in_flight: scope.slots.in_flight(),
-            waiting,
+            waiting: 0,
             hold_until: scope.hold_until(now).map(|until| (until - shift).millis()),
             quota_left: scope.quota_left(now).map(Cost::units),
-            reason,
+            reason: None,
             paused: scope.paused,
+            effective: Effective::default(),
+            without_effect: None,
         }
     }
 }
 
 impl Serialize for ScopeStats {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut fields = serializer.serialize_struct("ScopeStats", 8)?;
+        let mut fields = serializer.serialize_struct("ScopeStats", 12)?;
         fields.serialize_field("delayMs", &self.delay_ms)?;
         fields.serialize_field("slots", &self.slots)?;
         fields.serialize_field("inFlight", &self.in_flight)?;
@@ -81,7 +83,20 @@ impl Serialize for ScopeStats {
         fields.serialize_field("quotaLeft", &self.quota_left)?;
         fields.serialize_field("reason", &self.reason.map(Reason::name))?;
         fields.serialize_field("paused", &self.paused)?;
+        fields.serialize_field("rate", &self.effective.rate)?;
+        fields.serialize_field("concurrency", &self.effective.concurrency)?;
+        fields.serialize_field("boundBy", &Shares(&self.effective.bound_by))?;
+        fields.serialize_field("withoutEffect", &self.without_effect)?;
         fields.end()
+    }
+}
+
+/// Shares of time by reason, as a map.
+struct Shares<'a>(&'a [(Option<Reason>, f64)]);
+
+impl Serialize for Shares<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map(self.0.iter().map(|(by, share)| (by.map_or("elsewhere", Reason::name), share)))
     }
 }
 

@@ -9,8 +9,8 @@ use serde::Serialize;
 use wasm_bindgen::prelude::*;
 
 use crate::{
-    Answer, Cause, Config, ConfigError, Cost, Decision, Engine, Feedback, Instant, Peek, Reason, Request,
-    ScopeId, Snapshot, Span, SubmitError, Ticket, Value,
+    Answer, Cause, Config, ConfigError, Cost, Decision, Engine, Feedback, Finding, Instant, Peek, Reason,
+    Request, ScopeId, Snapshot, Span, SubmitError, Ticket, Value,
 };
 
 /// What `poll` answers instead of a ticket.
@@ -225,6 +225,18 @@ impl WasmEngine {
 
     pub fn warn_threshold(&self) -> f64 {
         f64::from(self.engine.config().warn_threshold)
+    }
+
+    /// Whether there is something for [`WasmEngine::take_findings`].
+    #[wasm_bindgen(getter)]
+    pub fn has_findings(&self) -> bool {
+        self.engine.has_findings()
+    }
+
+    /// A list of `[scope, setting, path, why]`.
+    pub fn take_findings(&mut self) -> JsValue {
+        let four = |found: Finding| [found.scope, found.setting.into(), found.path, found.why];
+        object(&self.engine.take_findings().into_iter().map(four).collect::<Vec<_>>())
     }
 
     pub fn stats(&mut self, now: f64) -> JsValue {

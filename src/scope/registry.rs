@@ -14,6 +14,7 @@ use super::Scope;
 use crate::{
     config::Config,
     decision::ScopeId,
+    meter::Meter,
     pages::Pages,
     queue::{LazyLine, NONE},
     time::Instant,
@@ -29,37 +30,40 @@ pub(crate) struct Entry {
     pub generation: u32,
     pub scope: Scope,
     pub line: LazyLine,
+    /// Made with the first request; gone when nothing happened for long.
+    pub meter: Option<Box<Meter>>,
     /// How many callers keep the handle.
     pins: u32,
     /// The turn in which the name was last asked for: a request that is being put together keeps its scopes.
     turn: u32,
-    /// Neighbours in the list of idle scopes; `None` when the scope is not in it.
+    /// Neighbours in one of the lists of idle scopes; `None` when the scope is in neither.
     idle: Option<[u32; 2]>,
+    is_asleep: bool,
+}
+
+/// The ends of a list of idle scopes.
+#[derive(Clone, Copy, Debug)]
+struct Idle {
+    least: u32,
+    latest: u32,
+}
+
+impl Default for Idle {
+    fn default() -> Self {
+        Self { least: NONE, latest: NONE }
+    }
 }
 
 /// All scopes that the engine knows.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Registry {
     entries: Pages<Entry>,
     by_name: BTreeMap<Rc<str>, u32>,
     made: u32,
     turn: u32,
-    /// Ends of the list of idle scopes.
-    least: u32,
-    latest: u32,
-}
-
-impl Default for Registry {
-    fn default() -> Self {
-        Self {
-            entries: Pages::default(),
-            by_name: BTreeMap::new(),
-            made: 0,
-            turn: 0,
-            least: NONE,
-            latest: NONE,
-        }
-    }
+    /// Idle for minutes; and the others, used later than any of those.
+    asleep: Idle,
+    awake: Idle,
 }
 
 /// How many idle scopes a new name looks at: two leave for one that comes, so a backlog shrinks.
@@ -78,8 +82,18 @@ impl Registry {
         self.made = self.made.wrapping_add(1);
         let scope = Scope::new(config.scope(&name).clone());
         let line = LazyLine::default();
-        let entry =
-            Entry { name: name.clone(), generation, scope, line, pins: 0, turn: self.turn, idle: None };
+        let (turn, meter) = (self.turn, None);
+        let entry = Entry {
+            name: name.clone(),
+            generation,
+            scope,
+            line,
+            meter,
+            pins: 0,
+            turn,
+            idle: None,
+            is_asleep: false,
+        };
         let index = self.entries.insert(entry);
         self.by_name.insert(name, index);
         self.rest(index);
@@ -112,25 +126,36 @@ impl Registry {
         if entry.idle.is_some() || entry.line.waiting > 0 || entry.scope.slots.in_flight() > 0 {
             return;
         }
-        let before = core::mem::replace(&mut self.latest, index);
-        self[index].idle = Some([before, NONE]);
+        self.line_up(index, false);
+    }
+
+    /// Takes a scope out of the list of idle ones: it is used.
+    pub fn rouse(&mut self, index: u32) {
+        let Some([before, after]) = self[index].idle.take() else { return };
+        let is_asleep = self[index].is_asleep;
         match before {
-            NONE => self.least = index,
+            NONE => self.list(is_asleep).least = after,
+            before => self.link(before, 1, after),
+        }
+        match after {
+            NONE => self.list(is_asleep).latest = before,
+            after => self.link(after, 0, before),
+        }
+    }
+
+    /// Puts a scope that is in neither list at the end of one.
+    fn line_up(&mut self, index: u32, is_asleep: bool) {
+        let before = core::mem::replace(&mut self.list(is_asleep).latest, index);
+        self[index].idle = Some([before, NONE]);
+        self[index].is_asleep = is_asleep;
+        match before {
+            NONE => self.list(is_asleep).least = index,
             before => self.link(before, 1, index),
         }
     }
 
-    /// Takes a scope out of the idle list: it is used.
-    pub fn rouse(&mut self, index: u32) {
-        let Some([before, after]) = self[index].idle.take() else { return };
-        match before {
-            NONE => self.least = after,
-            before => self.link(before, 1, after),
-        }
-        match after {
-            NONE => self.latest = before,
-            after => self.link(after, 0, before),
-        }
+    fn list(&mut self, is_asleep: bool) -> &mut Idle {
+        if is_asleep { &mut self.asleep } else { &mut self.awake }
     }
 
     /// How many scopes are known.
@@ -144,28 +169,59 @@ impl Registry {
         }
     }
 
-    /// Looks at the least recently used idle scopes and forgets those that may go; the others go to the end.
+    /// Forgets scopes that look like new and puts others to sleep that have been idle for minutes; beyond the bound
+    /// forgets the least recently used ones.
     fn make_room(&mut self, config: &Config, now: Instant) {
         for _ in 0..LOOKS {
-            let index = self.least;
+            let index = self.awake.least;
             if index == NONE {
-                return;
+                break;
             }
             let entry = &self[index];
-            let is_configured = !Rc::ptr_eq(&entry.scope.config, config.scope(&entry.name));
-            let is_kept = entry.pins > 0 || entry.turn == self.turn || is_configured;
-            let is_full = self.entries.len() >= config.max_scopes;
-            let may_go = !is_kept && (entry.scope.is_new(now) || is_full && entry.scope.is_free(now));
+            let may_go = entry.scope.is_new(now) && !self.is_kept(index, config);
+            let may_sleep = entry.meter.as_ref().is_none_or(|meter| meter.is_stale(now));
+            if !may_go && !may_sleep {
+                break;
+            }
             self.rouse(index);
             if may_go {
-                let entry = self.entries.remove(index);
-                self.by_name.remove(&entry.name);
+                self.forget(index);
+                continue;
+            }
+            let entry = &mut self[index];
+            entry.meter = None;
+            entry.line.sleep();
+            entry.scope.sleep(now);
+            let is_asleep = entry.scope.is_free(now);
+            self.line_up(index, is_asleep);
+        }
+        for is_asleep in [true, false, true, false] {
+            let index = self.list(is_asleep).least;
+            if self.entries.len() < config.max_scopes {
+                return;
+            }
+            if index == NONE {
+                continue;
+            }
+            self.rouse(index);
+            if self[index].scope.is_free(now) && !self.is_kept(index, config) {
+                self.forget(index);
             } else {
-                self[index].line.sleep();
-                self[index].scope.sleep(now);
-                self.rest(index);
+                self.line_up(index, is_asleep);
             }
         }
+    }
+
+    /// Whether somebody needs this very scope, or configured it at run time.
+    fn is_kept(&self, index: u32, config: &Config) -> bool {
+        let entry = &self[index];
+        let is_configured = !Rc::ptr_eq(&entry.scope.config, config.scope(&entry.name));
+        entry.pins > 0 || entry.turn == self.turn || is_configured
+    }
+
+    fn forget(&mut self, index: u32) {
+        let entry = self.entries.remove(index);
+        self.by_name.remove(&entry.name);
     }
 
     /// The handle of `name` if the engine knows it.

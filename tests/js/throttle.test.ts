@@ -11,6 +11,7 @@ import {
   type ThrottleOptions,
   TimeoutError,
   throttledFetch,
+  type WarningEvent,
 } from 'autothrottle'
 import { FakeClock } from 'autothrottle/testing'
 
@@ -337,4 +338,49 @@ test('the same seed makes the same jitter, another one another', async () => {
     const gap = times[index]! - times[index - 1]!
     assert.ok(gap >= 500 && gap <= 1501, `${gap}`)
   }
+})
+
+test('a setting without effect is found out, once, and the figures say what binds', async () => {
+  const clock = new FakeClock()
+  const options = { defaults: { concurrency: 16, delay: 1000, slotDelay: 0, jitter: false } }
+  const throttle = createThrottle({ clock, ...options })
+  const warnings: WarningEvent[] = []
+  throttle.addEventListener('warning', (event) => warnings.push(event))
+  const request = () =>
+    throttle.run('https://a.example/', () => new Promise<void>((done) => clock.setTimeout(done, 250)))
+  const all = Promise.all(Array.from({ length: 480 }, request))
+  await clock.advance(400_000)
+  assert.deepEqual(
+    warnings.map(({ code, message, scope }) => ({ code, message, scope })),
+    [
+      {
+        code: 'no-effect',
+        message: 'defaults.concurrency has no effect in a.example: 16 slots; 1 were ever in use while requests waited',
+        scope: 'a.example',
+      },
+    ],
+  )
+  const { rate, concurrency, boundBy, withoutEffect } = throttle.scope('a.example').stats
+  assert.deepEqual({ concurrency, boundBy }, { concurrency: 0.25, boundBy: { delay: 1 } })
+  assert.equal(rate.toFixed(3), '1.017') // the sends at both ends of the minute
+  assert.match(withoutEffect ?? '', /^concurrency: 16 slots/)
+  throttle.scope('a.example').configure({ concurrency: 1 })
+  assert.equal(throttle.scope('a.example').stats.withoutEffect, undefined)
+  await clock.advance(100_000)
+  await all
+})
+
+test('slots above the limit of the whole throttle are found out', async () => {
+  const clock = new FakeClock()
+  const throttle = createThrottle({ clock, concurrency: 2, scopes: { api: { concurrency: 8, delay: 100 } } })
+  const messages: string[] = []
+  throttle.addEventListener('warning', ({ message }) => messages.push(message))
+  const request = () =>
+    throttle.run({ scopes: 'api' }, () => new Promise<void>((done) => clock.setTimeout(done, 1000)))
+  const all = Promise.all(Array.from({ length: 150 }, request))
+  await clock.advance(100_000)
+  await all
+  assert.deepEqual(messages, [
+    'scopes.api.concurrency has no effect in api: 8 slots; the limit of all scopes together is 2',
+  ])
 })

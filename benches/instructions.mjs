@@ -1,0 +1,43 @@
+/**
+ * Instructions per decision, counted by callgrind: `npm run bench:instructions` (needs valgrind).
+ *
+ * Times differ from machine to machine and from run to run; instructions don't. Each workload runs twice, the
+ * second time with twice the dispatches, and the difference is what they take: setting up cancels out.
+ */
+import { spawnSync } from 'node:child_process'
+import { rmSync } from 'node:fs'
+
+function output(command, args) {
+  const { status, stdout, stderr, error } = spawnSync(command, args, { encoding: 'utf8', maxBuffer: 2 ** 26 })
+  if (error || status !== 0) throw new Error(`${command} ${args.join(' ')}: ${error?.message ?? stderr}`)
+  return stdout + stderr
+}
+
+const built = output('cargo', ['bench', '--bench', 'engine', '--no-run'])
+const binary = built.match(/\((target\/release\/deps\/engine-[^)]+)\)/)?.[1]
+if (!binary) throw new Error(`where is the benchmark? ${built}`)
+
+function instructions(workload, waiting, dispatches) {
+  const file = 'target/callgrind.out'
+  const words = [workload, waiting, dispatches].map(String)
+  const said = output('valgrind', ['--tool=callgrind', `--callgrind-out-file=${file}`, binary, ...words])
+  rmSync(file, { force: true })
+  return Number(said.match(/Collected\s*:\s*(\d+)/)?.[1] ?? Number.NaN)
+}
+
+const perDispatch = (workload, waiting, dispatches) =>
+  (instructions(workload, waiting, 2 * dispatches) - instructions(workload, waiting, dispatches)) / dispatches
+
+console.log(`simple cycle: ${perDispatch('simple', 0, 20_000).toFixed(0)} instructions\n`)
+console.log('  waiting   own hosts  ratio   shared scope  ratio')
+let base
+for (const waiting of [1_000, 10_000, 100_000, 1_000_000]) {
+  const dispatches = waiting / 4
+  const [own, shared] = ['own', 'shared'].map((workload) => perDispatch(workload, waiting, dispatches))
+  base ??= [own, shared]
+  const cells = [own, own / base[0], shared, shared / base[1]]
+  const [a, b, c, d] = cells.map((cell, index) => cell.toFixed(index % 2 ? 2 : 0))
+  console.log(
+    `${String(waiting).padStart(9)} ${a.padStart(11)} ${b.padStart(6)} ${c.padStart(14)} ${d.padStart(6)}`,
+  )
+}

@@ -1,0 +1,222 @@
+//! What a scope really does: its rate, how much is in flight, and which of its limits binds for how long.
+//!
+//! The trap is a setting that is believed to act: sixteen slots behind a delay of a second are one slot. So time is
+//! booked to the limit that keeps the head of the line waiting, and a limit that never does is found out.
+//!
+//! A window of a minute slides by two halves of a ring: this minute's counts and the last one's, which counts for the part of
+//! it that is still in the window. Nothing is remembered per request. It only watches; no decision depends on it.
+
+use crate::{
+    decision::Reason,
+    time::{Instant, Span},
+};
+
+/// The window that slides.
+const WINDOW: Span = Span::from_micros(60_000_000);
+
+/// A limit that did nothing in so much time of waiting has no effect.
+const LONG: Span = Span::from_micros(300_000_000);
+
+const REASONS: usize = Reason::ALL.len();
+
+/// What happened in one window. Times are microseconds.
+#[derive(Clone, Copy, Debug, Default)]
+struct Counts {
+    sends: u32,
+    /// In flight × time.
+    busy: u64,
+    /// By reason; the last is for waiting that none of the scope's own limits asks for.
+    bound: [u32; REASONS + 1],
+}
+
+/// What is going on from one look to the next.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Activity {
+    /// Requests in flight.
+    pub in_flight: u32,
+    /// Whether anybody waits.
+    pub is_waiting: bool,
+    /// Which limit of the scope keeps the head of its line; `None` if none of its own does.
+    pub bound: Option<Reason>,
+}
+
+/// One scope's counts.
+#[derive(Clone, Debug)]
+pub(crate) struct Meter {
+    born: Instant,
+    opened: Instant,
+    seen: Instant,
+    activity: Activity,
+    this: Counts,
+    last: Counts,
+    /// Since the settings last changed: how long somebody waited, and which limits ever bound.
+    waited: Span,
+    ever_bound: u32,
+    most_in_flight: u32,
+    /// A window has turned over since the last note.
+    is_turned: bool,
+}
+
+/// The figures of the last minute, or of the time since the first request if that is shorter.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Effective {
+    /// Requests sent per second.
+    pub rate: f64,
+    /// Requests in flight on average.
+    pub concurrency: f64,
+    /// The share of the time in which each limit kept the head of the line waiting; `None` stands for limits
+    /// elsewhere: of another scope, of the whole throttle.
+    pub bound_by: Vec<(Option<Reason>, f64)>,
+}
+
+impl Meter {
+    pub fn new(now: Instant) -> Self {
+        Self {
+            born: now,
+            opened: now,
+            seen: now,
+            activity: Activity::default(),
+            this: Counts::default(),
+            last: Counts::default(),
+            waited: Span::ZERO,
+            ever_bound: 0,
+            most_in_flight: 0,
+            is_turned: false,
+        }
+    }
+
+    /// A request leaves; [`Meter::note`] follows.
+    pub fn on_send(&mut self, now: Instant) {
+        self.pass(now);
+        self.this.sends = self.this.sends.saturating_add(1);
+    }
+
+    /// Books the time since the last look to what was going on, and notes what is going on now. True when a window
+    /// has turned over: time to look for settings without effect.
+    pub fn note(&mut self, now: Instant, activity: Activity) -> bool {
+        self.pass(now);
+        self.activity = activity;
+        self.most_in_flight = self.most_in_flight.max(activity.in_flight);
+        if activity.is_waiting
+            && let Some(reason) = activity.bound
+        {
+            self.ever_bound |= 1 << reason as u32;
+        }
+        core::mem::take(&mut self.is_turned)
+    }
+
+    /// The settings changed: what had no effect may have one now.
+    pub fn on_configure(&mut self) {
+        (self.waited, self.ever_bound, self.most_in_flight) = (Span::ZERO, 0, self.activity.in_flight);
+    }
+
+    /// Whether people waited for long and this limit was never why.
+    pub fn never_bound(&self, reason: Reason) -> bool {
+        self.waited >= LONG && self.ever_bound >> reason as u32 & 1 == 0
+    }
+
+    /// The most that was in flight since the settings last changed.
+    pub fn most_in_flight(&self) -> u32 {
+        self.most_in_flight
+    }
+
+    /// Whether nothing of it is in the window any more.
+    pub fn is_stale(&self, now: Instant) -> bool {
+        self.activity == Activity::default() && now.since(self.seen) >= WINDOW + WINDOW
+    }
+
+    pub fn effective(&self, now: Instant) -> Effective {
+        let mut meter = self.clone();
+        meter.pass(now);
+        let span = now.since(self.born).micros().min(WINDOW.micros());
+        if span == 0 {
+            return Effective::default();
+        }
+        let left = 1.0 - now.since(meter.opened).millis() / WINDOW.millis();
+        let slide = |this: f64, last: f64| (this + last * left) / span as f64;
+        let (this, last) = (&meter.this, &meter.last);
+        let reasons = Reason::ALL.into_iter().map(Some).chain([None]);
+        let bound = this.bound.iter().zip(&last.bound).map(|(&a, &b)| slide(f64::from(a), f64::from(b)));
+        Effective {
+            rate: slide(f64::from(this.sends), f64::from(last.sends)) * 1e6,
+            concurrency: slide(this.busy as f64, last.busy as f64),
+            bound_by: reasons.zip(bound).filter(|&(_, share)| share > 0.0).collect(),
+        }
+    }
+
+    fn pass(&mut self, now: Instant) {
+        if now.since(self.opened) >= WINDOW {
+            self.is_turned = true;
+            let over = now.since(self.opened).micros() / WINDOW.micros();
+            self.book(self.opened + WINDOW);
+            self.last = core::mem::take(&mut self.this);
+            self.opened = self.opened + WINDOW;
+            if over > 1 {
+                // Whole windows in which nothing changed: all alike, the last of them is enough.
+                let skipped = Span::from_micros((over - 1) * WINDOW.micros());
+                self.seen = self.opened + skipped - WINDOW;
+                self.book(self.opened + skipped);
+                self.last = core::mem::take(&mut self.this);
+                self.opened = self.opened + skipped;
+                self.waited =
+                    self.waited + if self.activity.is_waiting { skipped - WINDOW } else { Span::ZERO };
+            }
+        }
+        self.book(now);
+    }
+
+    /// Books the time up to `until`, which is in the open window.
+    fn book(&mut self, until: Instant) {
+        let span = until.since(self.seen).micros();
+        if span == 0 {
+            return;
+        }
+        self.seen = until;
+        let Activity { in_flight, is_waiting, bound } = self.activity;
+        self.this.busy += u64::from(in_flight) * span;
+        if is_waiting {
+            self.this.bound[bound.map_or(REASONS, |reason| reason as usize)] += span as u32;
+            self.waited = self.waited + Span::from_micros(span);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(seconds: u64) -> Instant {
+        Instant::from_micros(seconds * 1_000_000)
+    }
+
+    fn waiting(bound: Option<Reason>) -> Activity {
+        Activity { in_flight: 1, is_waiting: true, bound }
+    }
+
+    #[test]
+    fn a_minute_slides() {
+        let mut meter = Meter::new(at(0));
+        for second in 0..300 {
+            meter.on_send(at(second));
+            meter.note(at(second), waiting(Some(Reason::Delay)));
+        }
+        let effective = meter.effective(at(300));
+        assert_eq!((effective.rate, effective.concurrency), (1.0, 1.0));
+        assert_eq!(effective.bound_by, [(Some(Reason::Delay), 1.0)]);
+        meter.note(at(300), Activity::default());
+        let effective = meter.effective(at(330));
+        assert_eq!((effective.rate, effective.concurrency), (0.5, 0.5), "half of it has left the window");
+        assert_eq!(meter.effective(at(1000)), Effective::default());
+        assert!(!meter.is_stale(at(419)) && meter.is_stale(at(420)));
+    }
+
+    #[test]
+    fn nobody_looked_for_an_hour() {
+        let mut meter = Meter::new(at(0));
+        meter.note(at(30), waiting(None));
+        assert!(meter.note(at(3630), waiting(Some(Reason::Quota))));
+        assert_eq!(meter.waited, Span::from_micros(3_600_000_000));
+        assert_eq!(meter.effective(at(3630)).bound_by, [(None, 1.0)]);
+        assert!(meter.never_bound(Reason::Concurrency) && !meter.never_bound(Reason::Quota));
+    }
+}
