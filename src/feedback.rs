@@ -35,6 +35,20 @@ impl Feedback {
         Self { answer: Answer::Response { status }, ..Self::IGNORED }
     }
 
+    /// What a border of plain numbers says: a status from 100 to 599 is a response, 0 a failure, anything else says nothing.
+    /// What is no latency or no cost is unknown.
+    pub fn from_numbers(status: f64, latency_ms: f64, adjust_delay: bool, cost: f64) -> Self {
+        let answer = if (100.0..600.0).contains(&status) {
+            Answer::Response { status: status as u16 }
+        } else if status == 0.0 {
+            Answer::Failed
+        } else {
+            Answer::Ignored
+        };
+        let latency_ms = (latency_ms >= 0.0 && latency_ms.is_finite()).then_some(latency_ms);
+        Self { answer, latency_ms, adjust_delay, cost: Cost::from_units(cost) }
+    }
+
     /// Nothing can be learned.
     pub const IGNORED: Self =
         Self { answer: Answer::Ignored, latency_ms: None, adjust_delay: true, cost: None };

@@ -9,8 +9,8 @@ use serde::Serialize;
 use wasm_bindgen::prelude::*;
 
 use crate::{
-    Answer, Cause, Config, ConfigError, Cost, Decision, Engine, Feedback, Finding, Instant, Peek, Reason,
-    Request, ScopeId, Snapshot, Span, SubmitError, Ticket, Value,
+    Cause, Config, ConfigError, Decision, Engine, Feedback, Finding, Instant, Peek, Reason, Request, ScopeId,
+    Snapshot, Span, SubmitError, Ticket, Value,
 };
 
 /// What `poll` answers instead of a ticket.
@@ -135,7 +135,7 @@ impl WasmEngine {
         Reason::ALL.iter().map(|reason| reason.name().into()).collect()
     }
 
-    /// `status` 100 to 599 is a response, 0 a failure, anything else says nothing. NaN is an unknown latency or cost.
+    /// See [`Feedback::from_numbers`].
     pub fn settle(
         &mut self,
         now: f64,
@@ -147,16 +147,8 @@ impl WasmEngine {
     ) {
         let now = self.now(now);
         let Some(ticket) = Ticket::from_number(ticket) else { return };
-        let answer = if (100.0..600.0).contains(&status) {
-            Answer::Response { status: status as u16 }
-        } else if status == 0.0 {
-            Answer::Failed
-        } else {
-            Answer::Ignored
-        };
-        let latency_ms = (latency_ms >= 0.0 && latency_ms.is_finite()).then_some(latency_ms);
-        let cost = Cost::from_units(cost);
-        self.engine.settle(now, ticket, &Feedback { answer, latency_ms, adjust_delay, cost });
+        let feedback = Feedback::from_numbers(status, latency_ms, adjust_delay, cost);
+        self.engine.settle(now, ticket, &feedback);
     }
 
     pub fn cancel(&mut self, now: f64, ticket: f64) {

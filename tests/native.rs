@@ -1,5 +1,7 @@
 //! All native tests in one binary, so that they link once.
 
+#[path = "native/border.rs"]
+mod border;
 #[path = "native/config.rs"]
 mod config;
 #[path = "native/crowd.rs"]

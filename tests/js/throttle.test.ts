@@ -355,7 +355,8 @@ test('a setting without effect is found out, once, and the figures say what bind
     [
       {
         code: 'no-effect',
-        message: 'defaults.concurrency has no effect in a.example: 16 slots; 1 were ever in use while requests waited',
+        message:
+          'defaults.concurrency has no effect in a.example: 16 slots; 1 were ever in use while requests waited',
         scope: 'a.example',
       },
     ],
