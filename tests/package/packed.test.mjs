@@ -72,7 +72,7 @@ const options: ThrottleOptions = { clock: new FakeClock(), defaults: { jitter: [
 const throttle = createThrottle(options)
 const fetching: typeof fetch = throttledFetch(throttle)
 const result: Promise<number> = throttle.run('https://a.example/', async (permit: Permit) => permit.sentAt)
-throttle.addEventListener('warning', (event) => event.code satisfies 'many-waiting')
+throttle.addEventListener('warning', (event) => event.code satisfies 'many-waiting' | 'no-effect')
 // @ts-expect-error: unknown options are an error to the compiler too
 createThrottle({ concurency: 1 })
 // @ts-expect-error: a delay is a number
