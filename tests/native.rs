@@ -16,6 +16,8 @@ mod properties;
 mod reference;
 #[path = "native/replay.rs"]
 mod replay;
+#[path = "native/robots.rs"]
+mod robots;
 #[path = "native/scrapy_parity.rs"]
 mod scrapy_parity;
 #[path = "native/tidy.rs"]
