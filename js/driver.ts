@@ -51,16 +51,15 @@ export class Driver {
     options: SubmitOptions & { timeout?: number },
     waiter: Waiter,
   ): Ticket {
-    const now = this.clock.now()
-    const ticket = this.engine.submit(now, scopes, options)
-    const { timeout } = options
-    const deadline =
-      timeout === undefined
-        ? undefined
-        : this.#deadlines.add(now + timeout, () => this.#expire(ticket, timeout))
-    this.#waiting.set(ticket, { waiter, deadline })
-    this.drain()
+    const ticket = this.engine.submit(this.clock.now(), scopes, options)
+    this.#wait(ticket, waiter, options.timeout)
     return ticket
+  }
+
+  /** The request ended so that it is sent again: its ticket waits anew and keeps its age. */
+  retry(ticket: Ticket, outcome: Outcome & { retryDelay: number }, waiter: Waiter, timeout?: number): void {
+    this.engine.settle(this.clock.now(), ticket, outcome)
+    this.#wait(ticket, waiter, timeout)
   }
 
   settle(ticket: Ticket, outcome: Outcome): void {
@@ -77,14 +76,19 @@ export class Driver {
 
   /** Tells everybody who waits that there is no use. All leave before anybody is asked again. */
   failAll(error: unknown): void {
-    const all = [...this.#waiting]
+    this.fail([...this.#waiting.keys()], error)
+  }
+
+  /** Tells those who wait for a ticket that there is no use, and lets them leave. */
+  fail(tickets: Iterable<Ticket>, error: unknown): void {
     const now = this.clock.now()
-    for (const [ticket] of all) {
-      this.#forget(ticket)
-      this.engine.cancel(now, ticket)
-    }
+    const waiters = [...tickets].map((ticket) => {
+      const waiting = this.#forget(ticket)
+      if (waiting) this.engine.cancel(now, ticket)
+      return waiting?.waiter
+    })
     this.drain()
-    for (const [, { waiter }] of all) waiter.fail(error)
+    for (const waiter of waiters) waiter?.fail(error)
   }
 
   /** Asks until there is nothing more to send, then sleeps until there may be. */
@@ -109,6 +113,14 @@ export class Driver {
       this.#isDraining = false
     }
     this.#onRest()
+  }
+
+  #wait(ticket: Ticket, waiter: Waiter, timeout?: number): void {
+    const expire = () => this.#expire(ticket, timeout ?? 0)
+    const deadline =
+      timeout === undefined ? undefined : this.#deadlines.add(this.clock.now() + timeout, expire)
+    this.#waiting.set(ticket, { waiter, deadline })
+    this.drain()
   }
 
   #expire(ticket: Ticket, timeout: number): void {

@@ -13,7 +13,17 @@
  * ```
  */
 import { ConfigError, CostExceedsQuotaError, type Problem, QueueFullError, SnapshotError } from './errors.js'
-import { load } from './load/inline.js'
+import { failureOfRequest } from './failures.js'
+import {
+  type HeaderMap,
+  type HeadersLike,
+  type Hints,
+  hintLines,
+  hintNumbers,
+  type SomeHints,
+  unitsOf,
+} from './hints.js'
+import { load, loadFunctions } from './load/inline.js'
 import type { EngineOptions, ScopeOptions } from './options.js'
 
 /** A request that was submitted, as a number. */
@@ -34,6 +44,8 @@ export type Reason =
   | 'global'
   | 'concurrency'
   | 'delay'
+  | 'backoff'
+  | 'crawl-delay'
   | 'slot-delay'
   | 'hold'
   | 'quota'
@@ -53,8 +65,20 @@ export interface SubmitOptions {
 export interface Outcome {
   /** The status of the response, 100 to 599. */
   status?: number
-  /** No response came. An abort by the caller is no error: leave it out. */
+  /** Why no response came: a timeout, a failure of the connection. An abort by the caller is no failure and teaches nothing. */
   error?: unknown
+  /** The response's headers: what they ask for is kept. */
+  headers?: HeadersLike
+  /** How to read them, for servers with a dialect of their own. */
+  headerMap?: HeaderMap
+  /** Hints that were not in headers; they take the place of `headers`. */
+  hints?: SomeHints
+  /** Wall time now, for dates in responses without a `Date`. Default unknown: then they mean nothing. */
+  wallNowMs?: number
+  /** Whether the answer is bad, if you know better than the status and `backoff.httpCodes`. */
+  backoff?: boolean
+  /** The request is to be sent again: its ticket waits anew, keeps its age, and is not sent for so many milliseconds. */
+  retryDelay?: number
   /** From send to response headers, in milliseconds. Unknown if left out: then AutoThrottle learns nothing. */
   latencyMs?: number
   /** What the request really cost, if that is not what was expected. */
@@ -75,10 +99,14 @@ export interface Peek {
 
 /** One scope at one instant. */
 export interface ScopeStats {
-  /** The delay in force, before jitter, in milliseconds. */
+  /** The delay before jitter, in milliseconds: backoff's if that is longer. With AutoThrottle its own, beside backoff's. */
   delayMs: number
+  /** The delay that backoff asks for, in milliseconds; 0 without. The longer one counts. */
+  backoffMs: number
   /** Slots allowed. */
   slots: number
+  /** Steps of backoff in force; 0 without. */
+  backoffStep: number
   /** Requests in flight. */
   inFlight: number
   /** Requests that wait. */
@@ -104,17 +132,15 @@ export interface ScopeStats {
   withoutEffect: string | undefined
 }
 
-/** A setting that was found to have no effect. */
-export interface Finding {
-  /** The scope in which it was noticed. */
-  scope: string
-  /** The setting's name. */
-  setting: string
-  /** Where it is set: `defaults.concurrency`. */
-  path: string
-  /** What was seen. */
-  why: string
-}
+/** Something that people should know: a setting without effect, a scope that only answers badly. */
+export type Notice =
+  | { kind: 'no-effect'; scope: string; setting: string; path: string; why: string }
+  | { kind: 'stall'; scope: string; forMs: number }
+
+/** What a robots.txt changed: the scope keeps to it, has a pace of the user's own, or is not concerned. */
+export type RobotsOutcome = 'applied' | 'overruled' | 'ignored'
+
+const ROBOTS_OUTCOMES: readonly RobotsOutcome[] = ['applied', 'overruled', 'ignored']
 
 /** Everything at one instant. */
 export interface Stats {
@@ -221,9 +247,34 @@ export class Engine {
 
   /** Tells how a request ended. Unknown tickets, and those that were not sent, are ignored. */
   settle(nowMs: number, ticket: Ticket, outcome: Outcome = {}): void {
-    const { status, error, latencyMs, cost, adjustDelay = true } = outcome
-    const answer = status ?? (error === undefined ? Number.NaN : 0)
-    this.#wasm.settle(nowMs, ticket, answer, latencyMs ?? Number.NaN, adjustDelay, cost ?? Number.NaN)
+    const {
+      status,
+      error,
+      latencyMs,
+      cost,
+      adjustDelay = true,
+      headers,
+      hints,
+      backoff,
+      retryDelay,
+    } = outcome
+    const unknown = Number.NaN
+    if (hints !== undefined) {
+      this.#wasm.hint_numbers(...hintNumbers(hints))
+    } else if (headers !== undefined) {
+      const lines = hintLines(headers, outcome.headerMap)
+      const units = unitsOf(outcome.headerMap)
+      if (lines) this.#wasm.hint_lines(lines, status ?? unknown, outcome.wallNowMs ?? unknown, units)
+    }
+    if (retryDelay !== undefined) this.#wasm.retry_next(retryDelay)
+    const answer = status ?? (error === undefined ? unknown : failureOfRequest(error))
+    const bad = backoff === undefined ? unknown : Number(backoff)
+    this.#wasm.settle(nowMs, ticket, answer, latencyMs ?? unknown, adjustDelay, cost ?? unknown, bad)
+  }
+
+  /** What the robots.txt of this scope asks for: one slot and this delay in place of the defaults. Poll afterwards. */
+  crawlDelay(nowMs: number, scope: ScopeHandle, delayMs: number | undefined): RobotsOutcome {
+    return ROBOTS_OUTCOMES[this.#wasm.crawl_delay(nowMs, scope, delayMs ?? Number.NaN)] ?? 'ignored'
   }
 
   /** Takes a waiting request out; one that was allowed to leave but never did gives everything back. */
@@ -311,11 +362,14 @@ export class Engine {
     return this.#wasm.in_flight()
   }
 
-  /** Settings that were found to have no effect since the last call; each path once. */
-  takeFindings(): Finding[] {
-    if (!this.#wasm.has_findings) return []
-    const found = this.#wasm.take_findings() as [string, string, string, string][]
-    return found.map(([scope, setting, path, why]) => ({ scope, setting, path, why }))
+  /** What people should know, since the last call. */
+  takeNotices(): Notice[] {
+    if (!this.#wasm.has_notices) return []
+    return (this.#wasm.take_notices() as string[][]).map(([kind, scope = '', ...rest]) => {
+      if (kind === 'stall') return { kind, scope, forMs: Number(rest[0]) }
+      const [setting = '', path = '', why = ''] = rest
+      return { kind: 'no-effect', scope, setting, path, why }
+    })
   }
 
   /** @internal */
@@ -327,6 +381,34 @@ export class Engine {
   [Symbol.dispose](): void {
     this.#wasm.free()
   }
+}
+
+/**
+ * What a response's headers say about limits: waits, quotas, resets, in all the dialects of `docs/hints.md`.
+ *
+ * @param options.status the response's status: on good ones an explicit wait means nothing. Default 429.
+ * @param options.wallNowMs wall time since 1970, for responses without a `Date`. Default unknown.
+ */
+export function parseHints(
+  headers: HeadersLike,
+  options: { status?: number; wallNowMs?: number; map?: HeaderMap } = {},
+): Hints {
+  const { status = 429, wallNowMs = Number.NaN, map } = options
+  const { parse_hints } = loadFunctions()
+  return parse_hints(hintLines(headers, map), status, wallNowMs, unitsOf(map)) as Hints
+}
+
+/**
+ * What a robots.txt asks of `userAgent` (a product token or a whole User-Agent header) in milliseconds, the slower of
+ * `Crawl-delay` and `Request-rate`; `null` if it asks for nothing.
+ */
+export function parseRobots(
+  bytesOrText: Uint8Array | string,
+  userAgent: string,
+): { crawlDelayMs: number } | null {
+  const bytes = typeof bytesOrText === 'string' ? new TextEncoder().encode(bytesOrText) : bytesOrText
+  const crawlDelayMs = loadFunctions().parse_crawl_delay(bytes, String(userAgent))
+  return Number.isNaN(crawlDelayMs) ? null : { crawlDelayMs }
 }
 
 function costsOf(cost: number | readonly number[]): Float64Array {

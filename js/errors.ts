@@ -83,3 +83,43 @@ export class ClosedError extends ThrottleError {
     super('ERR_CLOSED', 'the throttle is closed', { cause })
   }
 }
+
+/** The server asked for a longer wait than `retry.maxRetryAfter`. The response is there, its body unread. */
+export class RetryAfterTooLongError extends ThrottleError {
+  /** How long the server asked for, in milliseconds. */
+  readonly retryAfterMs: number
+  /** The response that asked. */
+  readonly response: Response
+
+  constructor(retryAfterMs: number, most: number, response: Response) {
+    const asked = `the server asks to wait ${retryAfterMs} ms, more than maxRetryAfter (${most} ms)`
+    super('ERR_RETRY_AFTER_TOO_LONG', `${asked}: status ${response.status}`)
+    this.retryAfterMs = retryAfterMs
+    this.response = response
+  }
+}
+
+/** The request would be sent again, but its body is a stream that was read: give a string, a buffer or a `Request`. */
+export class BodyNotReplayableError extends ThrottleError {
+  constructor() {
+    super('ERR_BODY_NOT_REPLAYABLE', 'the request cannot be sent again: its body is a stream that was read')
+  }
+}
+
+/** robots.txt does not allow the URL, or could not be had, which RFC 9309 wants treated alike. */
+export class DisallowedError extends ThrottleError {
+  constructor(message: string, options?: ErrorOptions) {
+    super('ERR_DISALLOWED', message, options)
+  }
+}
+
+/** What waited for a host that only ever refuses, when a `stall` listener called `fail()`. */
+export class StalledError extends ThrottleError {
+  /** The scope. */
+  readonly scope: string
+
+  constructor(scope: string, forMs: number) {
+    super('ERR_STALLED', `${scope} has answered only badly for ${Math.round(forMs / 1000)} s`)
+    this.scope = scope
+  }
+}

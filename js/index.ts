@@ -1,16 +1,22 @@
 export type { Peek, Reason, ScopeStats, Snapshot, Stats } from './engine.js'
 export {
+  BodyNotReplayableError,
   ClosedError,
   ConfigError,
   CostExceedsQuotaError,
+  DisallowedError,
   type Problem,
   QueueFullError,
+  RetryAfterTooLongError,
   SnapshotError,
+  StalledError,
   ThrottleError,
   TimeoutError,
 } from './errors.js'
+export type { HeaderMap, HeadersLike, Hints, QuotaHint, SomeHints } from './hints.js'
 export type {
   AutoThrottleOptions,
+  BackoffOptions,
   Clock,
   EngineOptions,
   Jitter,
@@ -19,12 +25,15 @@ export type {
   ThrottleOptions,
 } from './options.js'
 export type { Permit, PermitOutcome } from './permit.js'
+export type { RetryOptions } from './retry.js'
+export type { RobotsOptions, RobotsRules } from './robots.js'
 export type { Scopes, Target } from './scopes.js'
 export {
   createThrottle,
   type FetchOptions,
   type RequestOptions,
   type ScopeControl,
+  type StallEvent,
   type Throttle,
   type ThrottledRequestInit,
   type ThrottleEvents,

@@ -4,6 +4,9 @@
  */
 
 import type { Snapshot } from './engine.js'
+import type { HeaderMap, SomeHints } from './hints.js'
+import type { RetryOptions } from './retry.js'
+import type { RobotsOptions } from './robots.js'
 
 /** How far a delay may stray from its mean, drawn once per send: `true` is ±50 %, `0.2` ±20 %, a pair its own ends. */
 export type Jitter = boolean | number | readonly [low: number, high: number]
@@ -16,6 +19,26 @@ export interface AutoThrottleOptions {
   maxDelay?: number
   /** Requests that the server should have in its hands on average, above 0. Default 1. Scrapy: AUTOTHROTTLE_TARGET_CONCURRENCY. */
   targetConcurrency?: number
+}
+
+/** A longer delay after bad answers, and the way back. */
+export interface BackoffOptions {
+  /** Statuses that are bad answers. Default 429, 502, 503, 504, 520 to 524. Scrapy: BACKOFF_HTTP_CODES. */
+  httpCodes?: readonly number[]
+  /** Failures that are bad answers. Default both. Scrapy: BACKOFF_EXCEPTIONS. */
+  errors?: readonly ('timeout' | 'connection')[]
+  /** What a bad answer multiplies the delay by, above 1. Default 2. Scrapy: BACKOFF_DELAY_FACTOR. */
+  factor?: number
+  /** Milliseconds of delay after the first bad answer, at least. Default 1000. Scrapy: BACKOFF_MIN_DELAY. */
+  minDelay?: number
+  /** The longest delay and the longest hold in milliseconds. Default 300000. Scrapy: BACKOFF_MAX_DELAY. */
+  maxDelay?: number
+  /** Milliseconds without a bad answer, and with a good one, before a step back. Default 60000. Scrapy: BACKOFF_WINDOW. */
+  window?: number
+  /** Spread of the delay while backing off. Default 0.1. Scrapy: BACKOFF_JITTER. */
+  jitter?: Jitter
+  /** What slots are multiplied by at the longest delay, between 0 and 1. Default 0.5. Scrapy: BACKOFF_CONCURRENCY_FACTOR. */
+  concurrencyFactor?: number
 }
 
 /** A budget per window. */
@@ -40,6 +63,12 @@ export interface ScopeOptions {
   jitter?: Jitter
   /** Let the delay follow the latency. Default false. Scrapy: AUTOTHROTTLE_ENABLED. */
   autothrottle?: boolean | AutoThrottleOptions
+  /** Slow down after bad answers. Default true. */
+  backoff?: boolean | BackoffOptions
+  /** Pace by what RateLimit headers say: the slower of reset / remaining and window / limit. Default false. */
+  followRateLimit?: boolean
+  /** Let robots.txt have no say in the pace of this scope. Default false. Scrapy's draft: ignore_robots_txt. */
+  ignoreRobotsTxt?: boolean
   /** Units that the scope may consume per window. Default none. */
   quota?: number | QuotaOptions | readonly (number | QuotaOptions)[]
   /** The window of a quota that names none, in milliseconds above 0. Default 60000. Scrapy: THROTTLING_WINDOW. */
@@ -58,6 +87,10 @@ export interface EngineOptions {
   scopes?: Record<string, ScopeOptions>
   /** The same as `defaults.autothrottle`, which wins where both are given. Default false. Scrapy: AUTOTHROTTLE_ENABLED. */
   autothrottle?: boolean | AutoThrottleOptions
+  /** The same as `defaults.backoff`, which wins where both are given. Default true. */
+  backoff?: boolean | BackoffOptions
+  /** Milliseconds of nothing but bad answers after which a scope has stalled. Default 900000. */
+  stallAfter?: number
   /** Makes jitter repeat exactly. A whole number; drawn from the system on first use by default. */
   seed?: number
   /** Beyond so many waiting requests a new one is refused with a `QueueFullError`. Default none. */
@@ -88,6 +121,17 @@ export interface ThrottleOptions extends EngineOptions {
   snapshot?: Snapshot
   /** What `throttle.fetch` sends with. Default: `globalThis.fetch`, looked up at each call. */
   fetch?: typeof fetch
+  /** Whether and how `throttle.fetch` tries again. Default none: it does not. Scrapy: RETRY_TIMES. */
+  retry?: RetryOptions
+  /** Whether `throttle.fetch` asks each host for its robots.txt first. Default none: it does not. Scrapy: ROBOTSTXT_OBEY. */
+  robots?: RobotsOptions
+  /** How to read the headers of servers with a dialect of their own, by scope name. Default none. */
+  hints?: Record<string, HeaderMap>
+  /**
+   * Finds hints that are not in headers (Shopify's and Discord's are in bodies: read a clone). The slot is kept until it has
+   * answered. `undefined`: the headers count. What it throws rejects the request. Default none.
+   */
+  getHints?: (response: Response) => SomeHints | undefined | Promise<SomeHints | undefined>
   /** Whether the one timer lets a process end while requests wait. Default false. */
   unref?: boolean
 }

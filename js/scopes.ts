@@ -10,11 +10,17 @@ export type Target = string | URL | Request | { readonly scopes: Scopes }
 /** One scope, several, or a map of scope → expected cost. */
 export type Scopes = string | readonly string[] | Readonly<Record<string, number>>
 
-/** The scope of a URL: its host. Relative ones are read against the page they are on, if there is one. */
-export function hostOf(url: string | URL): string {
-  if (url instanceof URL) return url.host
+/** What `fetch` takes as a URL. Relative ones are read against the page they are on, if there is one. */
+export function urlOf(input: string | URL | Request): URL {
+  if (input instanceof URL) return input
+  const url = typeof input === 'string' ? input : input.url
   const base = (globalThis as { location?: { href?: string } }).location?.href
-  return base === undefined || base === 'about:blank' ? new URL(url).host : new URL(url, base).host
+  return base === undefined || base === 'about:blank' ? new URL(url) : new URL(url, base)
+}
+
+/** The scope of a URL: its host. */
+export function hostOf(url: string | URL): string {
+  return urlOf(url).host
 }
 
 /** Names beside costs; no costs where nobody said any. */

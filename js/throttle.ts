@@ -4,20 +4,26 @@
  * One request's way: target → scope names → handles → `driver.submit` → permit → the real fetch → `settle`.
  */
 import { systemClock } from './clock.js'
-import { Driver } from './driver.js'
+import { Driver, type Waiter } from './driver.js'
 import {
   Engine,
+  type Outcome,
   type Peek,
+  parseRobots,
   type ScopeHandle,
   type ScopeStats,
   type Snapshot,
   type Stats,
   type Ticket,
 } from './engine.js'
-import { ClosedError, ConfigError, type Problem } from './errors.js'
+import { ClosedError, ConfigError, type Problem, StalledError } from './errors.js'
+import { CONNECTION, failureOf, failureOfRequest, TIMEOUT } from './failures.js'
+import { type HeaderMap, type HeadersLike, headerMapProblems, type SomeHints } from './hints.js'
 import type { Clock, EngineOptions, ScopeOptions, ThrottleOptions } from './options.js'
-import { Permit, type PermitOutcome } from './permit.js'
-import { type Scopes, scopesOf, type Target } from './scopes.js'
+import { type Again, Permit, type PermitOutcome } from './permit.js'
+import { Retry, retryProblems } from './retry.js'
+import { Robots, robotsProblems } from './robots.js'
+import { hostOf, type Scopes, scopesOf, type Target, urlOf } from './scopes.js'
 
 /** What a single request may say. */
 export interface RequestOptions {
@@ -48,8 +54,11 @@ export interface ThrottledRequestInit extends RequestInit {
 
 /** Something noteworthy that is no error. */
 export class WarningEvent extends Event {
-  /** Which warning: so many wait that memory may become a problem; a setting does nothing. */
-  readonly code: 'many-waiting' | 'no-effect'
+  /**
+   * Which warning: so many wait that memory may become a problem; a setting does nothing; a scope has a pace of your own
+   * and its robots.txt asks for another.
+   */
+  readonly code: 'many-waiting' | 'no-effect' | 'robots-overruled'
   /** In words. */
   readonly message: string
   /** The scope in which it was noticed, if it is about one. */
@@ -63,8 +72,31 @@ export class WarningEvent extends Event {
   }
 }
 
+/** A scope has answered only badly for `stallAfter`. Once, until it answers well again. */
+export class StallEvent extends Event {
+  /** The scope. */
+  readonly scope: string
+  /** For how long, in milliseconds. */
+  readonly forMs: number
+  readonly #fail: (error: unknown) => void
+
+  constructor(scope: string, forMs: number, fail: (error: unknown) => void) {
+    super('stall')
+    this.scope = scope
+    this.forMs = forMs
+    this.#fail = fail
+  }
+
+  /** Rejects everything that waits for the scope, with a `StalledError` unless you give another. */
+  fail(error: unknown = new StalledError(this.scope, this.forMs)): void {
+    this.#fail(error)
+  }
+}
+
 /** Events of a throttle by name. */
 export interface ThrottleEvents {
+  /** A scope has answered only badly for `stallAfter`: the caller decides. */
+  stall: StallEvent
   /** Something that is worth knowing; each once. */
   warning: WarningEvent
 }
@@ -91,7 +123,12 @@ export class Throttle extends TypedEventTarget {
   readonly #driver: Driver
   readonly #clock: Clock
   readonly #fetch: typeof fetch | undefined
+  readonly #options: Pick<ThrottleOptions, 'retry' | 'hints' | 'getHints'>
+  readonly #robots: Robots | undefined
+  readonly #robotsMaxDelay: number
+  readonly #overruled = new Set<string>()
   readonly #handles = new Map<string, ScopeHandle>()
+  readonly #waiting = new Map<Ticket, readonly string[]>()
   readonly #idle: (() => void)[] = []
   readonly #warnThreshold: number
   #isWarned = false
@@ -103,11 +140,19 @@ export class Throttle extends TypedEventTarget {
    */
   constructor(options: ThrottleOptions = {}) {
     super()
-    const { engineOptions, clock, snapshot, fetch, unref } = parted(options)
+    const { engineOptions, driverOptions } = parted(options)
+    const { clock, snapshot, fetch, unref, robots, ...rest } = driverOptions
     this.#engine = new Engine(engineOptions)
     this.#clock = clock ?? systemClock(unref ?? false)
     if (snapshot !== undefined) this.#engine.restore(snapshot, this.#clock.now(), this.#clock.wallNow())
     this.#fetch = fetch
+    this.#options = rest
+    this.#robotsMaxDelay = robots?.maxDelay ?? 60_000
+    if (robots && robots.obey !== false) {
+      const ask = (url: string, headers: Record<string, string>) =>
+        this.#send(url, () => (this.#fetch ?? globalThis.fetch)(url, { headers }), { priority: 1e9 })
+      this.#robots = new Robots(robots, this.#clock, ask, (host, delay) => this.#crawlDelay(host, delay))
+    }
     this.#driver = new Driver(this.#engine, this.#clock, () => this.#rest())
     this.#warnThreshold = this.#engine.warnThreshold
   }
@@ -115,18 +160,54 @@ export class Throttle extends TypedEventTarget {
   /**
    * `fetch` that waits for its turn and learns from the answer. Same arguments, same result.
    * `init.signal` aborts the wait as well as the request.
+   *
+   * @throws {RetryAfterTooLongError} with `retry`, if the server asks for a longer wait than `maxRetryAfter`.
+   * @throws {BodyNotReplayableError} with `retry`, if the body is a stream and would be needed again.
+   * @throws {DisallowedError} with `robots`, if robots.txt does not allow the URL or could not be had.
    */
   readonly fetch = async (input: RequestInfo | URL, init: ThrottledRequestInit = {}): Promise<Response> => {
     const { throttle: options = {}, ...rest } = init
     checkKeys(options, FETCH_KEYS, 'throttle')
-    const signal = init.signal === undefined && input instanceof Request ? input.signal : init.signal
-    const { scopes, adjustDelay, ...waiting } = options
+    const signal =
+      (init.signal === undefined && input instanceof Request ? input.signal : init.signal) ?? null
+    const { scopes, adjustDelay = true, ...waiting } = options
+    const start = this.#clock.now()
+    const url = this.#robots && urlOf(input)
+    if (url) await this.#robots?.admit(url)
     const target = scopes === undefined ? input : { scopes }
-    const send = () => (this.#fetch ?? globalThis.fetch)(input, rest)
-    return this.#send(target, send, { ...waiting, signal: signal ?? null }, adjustDelay ?? true)
+    const retry = this.#options.retry ? new Retry(this.#options.retry, input, rest) : undefined
+    const timeLeft = () =>
+      waiting.timeout === undefined ? undefined : waiting.timeout - (this.#clock.now() - start)
+    const send = async (permit: Permit): Promise<Response> => {
+      const again = (outcome: PermitOutcome, delay: number) =>
+        permit.again({ ...outcome, adjustDelay }, { delay, signal, timeout: timeLeft() }).then(send)
+      let response: Response
+      try {
+        response = await (this.#fetch ?? globalThis.fetch)(retry?.input ?? input, rest)
+      } catch (error) {
+        const failure = failureOfRequest(error, signal)
+        const isFailure = failure === CONNECTION || failure === TIMEOUT
+        const outcome = isFailure ? { error } : {}
+        if (isFailure && !signal?.aborted && attempt(permit, outcome, () => retry?.afterFailure()))
+          return again(outcome, 0)
+        permit.settle(outcome)
+        throw error
+      }
+      const latency = this.#clock.now() - permit.sentAt
+      const outcome = { ...(await this.#outcomeOf(response, permit)), latency, adjustDelay }
+      const map = this.#mapOf(permit.scopes)
+      const delay = attempt(permit, outcome, () => retry?.afterResponse(response, map, this.#clock.wallNow()))
+      if (delay === undefined || this.#closed) {
+        permit.settle(outcome)
+        return response
+      }
+      await response.body?.cancel()
+      return again(outcome, delay)
+    }
+    return send(await this.acquire(target, { ...waiting, signal }))
   }
 
-  /** Waits, calls `fn`, and settles with the status of what it returns, if it has one, or with what it throws. */
+  /** Waits, calls `fn`, and settles with the status and headers of what it returns, if it has some, or with what it throws. */
   async run<T>(
     target: Target,
     fn: (permit: Permit) => T | PromiseLike<T>,
@@ -139,16 +220,18 @@ export class Throttle extends TypedEventTarget {
     target: Target,
     fn: (permit: Permit) => T | PromiseLike<T>,
     options: RequestOptions,
-    adjustDelay = true,
   ): Promise<T> {
     const permit = await this.acquire(target, options)
     try {
       const result = await fn(permit)
-      const status = (result as { status?: unknown } | null | undefined)?.status
-      permit.settle(typeof status === 'number' ? { status, adjustDelay } : {})
+      const { status, headers } = (result ?? {}) as { status?: unknown; headers?: unknown }
+      const isResponse = typeof status === 'number'
+      const fields = isResponse && typeof headers === 'object' && headers !== null
+      permit.settle(isResponse ? { status, ...(fields ? { headers: headers as HeadersLike } : {}) } : {})
       return result
     } catch (error) {
-      permit.settle(isAbort(error, options.signal) ? {} : { error })
+      const isAborted = options.signal?.aborted === true && error === options.signal.reason
+      permit.settle(isAborted || Number.isNaN(failureOf(error)) ? {} : { error })
       throw error
     }
   }
@@ -157,8 +240,6 @@ export class Throttle extends TypedEventTarget {
   async acquire(target: Target, options: RequestOptions = {}): Promise<Permit> {
     checkKeys(options, REQUEST_KEYS, '')
     const { signal, timeout, priority = 0, cost, delay = 0 } = options
-    signal?.throwIfAborted()
-    if (this.#closed) throw this.#closed
     if (timeout !== undefined && !(timeout >= 0)) {
       throw new TypeError(`timeout: want milliseconds from 0; got ${String(timeout)}`)
     }
@@ -169,33 +250,127 @@ export class Throttle extends TypedEventTarget {
       delay,
       ...(timeout === undefined ? {} : { timeout }),
     }
+    return this.#wait(names, signal, (waiter) => {
+      const handles = names.map((name) => this.#handle(name))
+      const ticket = this.#driver.submit(handles, request, waiter)
+      this.#warn()
+      return ticket
+    })
+  }
+
+  /** A permit when the ticket that `enqueue` gives is granted. */
+  async #wait(
+    names: readonly string[],
+    signal: AbortSignal | null | undefined,
+    enqueue: (waiter: Waiter) => Ticket,
+  ): Promise<Permit> {
+    signal?.throwIfAborted()
+    if (this.#closed) throw this.#closed
     return new Promise((resolve, reject) => {
+      let ticket: Ticket | undefined
+      let isOver = false
       const onAbort = () => {
-        done()
-        this.#driver.cancel(ticket)
+        over()
+        this.#driver.cancel(ticket!)
         reject(signal!.reason)
       }
-      const done = () => signal?.removeEventListener('abort', onAbort)
-      const handles = names.map((name) => this.#handle(name))
+      const over = () => {
+        isOver = true
+        signal?.removeEventListener('abort', onAbort)
+        if (ticket !== undefined) this.#waiting.delete(ticket)
+      }
       signal?.addEventListener('abort', onAbort)
-      let ticket: Ticket
       try {
-        ticket = this.#driver.submit(handles, request, {
+        ticket = enqueue({
           grant: (granted, now) => {
-            done()
-            resolve(new Permit(now, names, (outcome) => this.#settle(granted, now, outcome)))
+            over()
+            const settle = (outcome: PermitOutcome) =>
+              this.#driver.settle(granted, this.#measured(now, names, outcome))
+            const again = (outcome: PermitOutcome, { delay, signal, timeout }: Again) =>
+              this.#wait(names, signal, (waiter) => {
+                const measured = { ...this.#measured(now, names, outcome), retryDelay: delay }
+                this.#driver.retry(
+                  granted,
+                  measured,
+                  waiter,
+                  timeout === undefined ? undefined : Math.max(0, timeout),
+                )
+                return granted
+              })
+            resolve(new Permit(now, names, settle, again))
           },
           fail: (error) => {
-            done()
+            over()
             reject(error)
           },
         })
+        if (!isOver) this.#waiting.set(ticket, names)
       } catch (error) {
-        done()
+        over()
         throw error
       }
-      this.#warn()
     })
+  }
+
+  /** What the engine is told of a permit's outcome. */
+  #measured(sentAt: number, names: readonly string[], outcome: PermitOutcome): Outcome {
+    const { latency, ...rest } = outcome
+    const latencyMs = latency ?? (outcome.status === undefined ? undefined : this.#clock.now() - sentAt)
+    const headerMap = this.#mapOf(names)
+    return {
+      ...rest,
+      ...(latencyMs === undefined ? {} : { latencyMs }),
+      ...(headerMap === undefined ? {} : { headerMap }),
+      ...(outcome.headers === undefined ? {} : { wallNowMs: this.#clock.wallNow() }),
+    }
+  }
+
+  #mapOf(names: readonly string[]): HeaderMap | undefined {
+    const { hints } = this.#options
+    const name = hints && names.find((name) => Object.hasOwn(hints, name))
+    return name === undefined ? undefined : hints?.[name]
+  }
+
+  /** Status, headers and hints of a response; if the hook throws, the request is over. */
+  async #outcomeOf(response: Response, permit: Permit): Promise<PermitOutcome> {
+    const { status, headers } = response
+    const { getHints } = this.#options
+    if (!getHints) return { status, headers }
+    let hints: SomeHints | undefined
+    try {
+      hints = await getHints(response)
+    } catch (error) {
+      permit.settle({ status, headers })
+      throw error
+    }
+    return { status, headers, ...(hints === undefined ? {} : { hints }) }
+  }
+
+  /**
+   * Feeds the robots.txt of a host (or of a URL's): one slot and its `Crawl-delay`, in place of what the defaults say.
+   * A scope to which you gave a delay or slots of its own keeps them, with one warning if they differ.
+   *
+   * @returns what it asks for; `null` if nothing.
+   */
+  robots(
+    host: string,
+    text: string | Uint8Array,
+    { userAgent, maxDelay = this.#robotsMaxDelay }: { userAgent: string; maxDelay?: number },
+  ): { crawlDelayMs: number } | null {
+    const asked = parseRobots(text, userAgent)
+    const name = host.includes('://') ? hostOf(host) : host
+    this.#crawlDelay(name, asked ? Math.min(asked.crawlDelayMs, maxDelay) : undefined)
+    return asked
+  }
+
+  #crawlDelay(name: string, delay: number | undefined): void {
+    const outcome = this.#engine.crawlDelay(this.#clock.now(), this.#handle(name), delay)
+    this.#driver.drain()
+    if (outcome !== 'overruled' || this.#overruled.has(name)) return
+    this.#overruled.add(name)
+    const asked = `robots.txt of ${name} asks for one request at a time, ${delay} ms apart`
+    const message = `${asked}; the scope keeps its own settings (ignoreRobotsTxt: true silences this)`
+    this.dispatchEvent(new WarningEvent('robots-overruled', message, name))
   }
 
   /** When a request could be sent as things stand, and why not now. Changes nothing. */
@@ -250,22 +425,27 @@ export class Throttle extends TypedEventTarget {
     await this.idle()
   }
 
-  #settle(ticket: Ticket, sentAt: number, outcome: PermitOutcome): void {
-    const { latency, ...rest } = outcome
-    const isAnswered = outcome.status !== undefined
-    const latencyMs = latency ?? (isAnswered ? this.#clock.now() - sentAt : undefined)
-    this.#driver.settle(ticket, latencyMs === undefined ? rest : { ...rest, latencyMs })
-  }
-
   get #isIdle(): boolean {
     return this.#engine.waiting === 0 && this.#engine.inFlight === 0
   }
 
   #rest(): void {
-    for (const { scope, path, why } of this.#engine.takeFindings()) {
-      this.dispatchEvent(new WarningEvent('no-effect', `${path} has no effect in ${scope}: ${why}`, scope))
+    for (const notice of this.#engine.takeNotices()) {
+      const { scope } = notice
+      if (notice.kind === 'stall') {
+        const fail = (error: unknown) => this.#driver.fail(this.#waitingFor(scope), error)
+        this.dispatchEvent(new StallEvent(scope, notice.forMs, fail))
+      } else {
+        const message = `${notice.path} has no effect in ${scope}: ${notice.why}`
+        this.dispatchEvent(new WarningEvent('no-effect', message, scope))
+      }
     }
     if (this.#idle.length > 0 && this.#isIdle) for (const resolve of this.#idle.splice(0)) resolve()
+  }
+
+  #waitingFor(scope: string): Ticket[] {
+    const waiting = [...this.#waiting].filter(([, names]) => names.includes(scope))
+    return waiting.map(([ticket]) => ticket)
   }
 
   #warn(): void {
@@ -379,29 +559,35 @@ function checkKeys(options: object, known: ReadonlySet<string>, path: string): v
   if (problems.length > 0) throw new ConfigError(problems)
 }
 
-/** Whether the caller gave up: that says nothing about the server. */
-function isAbort(error: unknown, signal: AbortSignal | null | undefined): boolean {
-  return signal?.aborted === true || (error as { name?: unknown } | null)?.name === 'AbortError'
+/** Asks for another attempt; if that throws, the one before is over. */
+function attempt<T>(permit: Permit, outcome: PermitOutcome, ask: () => T): T {
+  try {
+    return ask()
+  } catch (error) {
+    permit.settle(outcome)
+    throw error
+  }
 }
 
 /** Parts what this layer reads from what the engine reads, and reports the problems of both together. */
 function parted(options: ThrottleOptions) {
   const problems: Problem[] = []
   const isObject = typeof options === 'object' && options !== null && !Array.isArray(options)
-  const { clock, snapshot, fetch, unref, ...engineOptions } = isObject ? options : ({} as ThrottleOptions)
   if (!isObject) problems.push({ path: '', want: 'an object', got: kindOf(options) })
-  if (clock !== undefined && !isClock(clock)) {
-    const want = 'an object with now, wallNow, setTimeout and clearTimeout'
-    problems.push({ path: 'clock', want, got: kindOf(clock) })
+  const { clock, snapshot, fetch, unref, retry, robots, hints, getHints, ...engineOptions } = isObject
+    ? options
+    : ({} as ThrottleOptions)
+  const check = (path: string, value: unknown, isRight: boolean, want: string) => {
+    if (value !== undefined && !isRight) problems.push({ path, want, got: kindOf(value) })
   }
-  if (fetch !== undefined && typeof fetch !== 'function') {
-    problems.push({ path: 'fetch', want: 'a function', got: kindOf(fetch) })
-  }
-  if (unref !== undefined && typeof unref !== 'boolean') {
-    problems.push({ path: 'unref', want: 'true or false', got: kindOf(unref) })
-  }
+  check('clock', clock, isClock(clock), 'an object with now, wallNow, setTimeout and clearTimeout')
+  check('fetch', fetch, typeof fetch === 'function', 'a function')
+  check('unref', unref, typeof unref === 'boolean', 'true or false')
+  check('getHints', getHints, typeof getHints === 'function', 'a function')
+  problems.push(...retryProblems(retry), ...robotsProblems(robots), ...headerMapProblems(hints))
   if (problems.length > 0) throw new ConfigError([...problems, ...problemsOf(engineOptions)])
-  return { engineOptions, clock, snapshot, fetch, unref }
+  const driverOptions: Omit<ThrottleOptions, keyof EngineOptions> = options
+  return { engineOptions, driverOptions }
 }
 
 function problemsOf(options: EngineOptions): readonly Problem[] {

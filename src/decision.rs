@@ -64,11 +64,15 @@ pub enum Reason {
     Concurrency,
     /// The scope's delay since its last send.
     Delay,
+    /// The longer delay after bad answers.
+    Backoff,
+    /// What robots.txt asks for.
+    CrawlDelay,
     /// The delay of the slot that is next.
     SlotDelay,
-    /// A hold: `scope.hold`.
+    /// A hold: `scope.hold`, or the server's `Retry-After`.
     Hold,
-    /// Not enough of a quota is left.
+    /// Not enough of a quota is left, of ours or of the server's.
     Quota,
     /// The request's own delay.
     RequestDelay,
@@ -76,11 +80,13 @@ pub enum Reason {
 
 impl Reason {
     /// Every reason, in the order of their numbers at the border.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 10] = [
         Self::Paused,
         Self::Global,
         Self::Concurrency,
         Self::Delay,
+        Self::Backoff,
+        Self::CrawlDelay,
         Self::SlotDelay,
         Self::Hold,
         Self::Quota,
@@ -94,6 +100,8 @@ impl Reason {
             Self::Global => "global",
             Self::Concurrency => "concurrency",
             Self::Delay => "delay",
+            Self::Backoff => "backoff",
+            Self::CrawlDelay => "crawl-delay",
             Self::SlotDelay => "slot-delay",
             Self::Hold => "hold",
             Self::Quota => "quota",

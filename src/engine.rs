@@ -78,9 +78,34 @@ pub struct Engine {
     /// Who blocked the last lane that was asked in vain.
     last_block: Option<Cause>,
     totals: Totals,
-    findings: Vec<Finding>,
+    notices: Vec<Notice>,
     /// The paths of all findings there ever were.
     found: BTreeSet<String>,
+}
+
+/// Something that people should know.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Notice {
+    /// A setting has no effect.
+    NoEffect(Finding),
+    /// A scope has only answered badly for `stallAfter`. Once, until it answers well again.
+    Stalled {
+        /// Its name.
+        scope: String,
+        /// For how long.
+        span: Span,
+    },
+}
+
+/// What robots.txt changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Robots {
+    /// The scope keeps to it.
+    Applied,
+    /// The user gave this very scope another pace, which it keeps.
+    Overruled,
+    /// The user told the scope not to listen, or nothing was asked for and nothing changed.
+    Ignored,
 }
 
 /// A setting that has had no effect for minutes while requests waited.
@@ -120,7 +145,7 @@ impl Engine {
             paused: false,
             last_block: None,
             totals: Totals::default(),
-            findings: Vec::new(),
+            notices: Vec::new(),
             found: BTreeSet::new(),
             config,
         }
@@ -241,17 +266,9 @@ impl Engine {
         let need = Need { priority: priority_key(request.priority), share: !share, costs };
         let ticket = self.queue.admit(lane, need);
         for &scope in scopes.as_ref() {
-            self.registry[scope].line.waiting += 1;
-            self.registry.rouse(scope);
-            if self.registry[scope].line.waiting == 1 {
-                self.observe(scope);
-            }
+            self.begin_waiting(scope);
         }
-        if request.delay_ms > 0.0 {
-            self.park(ticket.index, self.now + Span::from_millis(request.delay_ms));
-        } else {
-            self.join(ticket.index);
-        }
+        self.enter(ticket.index, request.delay_ms);
         Ok(ticket)
     }
 
@@ -289,7 +306,29 @@ impl Engine {
         if let Some(sent) = self.sent_at(ticket) {
             self.totals.settled += 1;
             self.end(ticket.index, |scope, now, cost| scope.on_settle(now, sent, cost, feedback));
+            self.forget(ticket.index);
         }
+    }
+
+    /// The request that was sent ended so that it is to be sent again, not before `delay_ms` from now: the same ticket
+    /// waits again and keeps its place by age. False for an unknown ticket, one that was not sent, and a delay that is none.
+    pub fn retry(&mut self, now: Instant, ticket: Ticket, feedback: &Feedback, delay_ms: f64) -> bool {
+        self.advance(now);
+        let Some(sent) = self.sent_at(ticket) else { return false };
+        if !(0.0..=LONGEST_MS).contains(&delay_ms) {
+            return false;
+        }
+        self.totals.settled += 1;
+        self.end(ticket.index, |scope, now, cost| scope.on_settle(now, sent, cost, feedback));
+        let class = self.queue.entry(ticket.index).class;
+        let lane = self.queue.class(class).lane;
+        for position in 0..self.queue.lane_at(lane).scopes.len() {
+            let scope = self.queue.lane_at(lane).scopes[position];
+            self.begin_waiting(scope);
+        }
+        self.queue.entry(ticket.index).stage = Stage::Parked { position: NONE };
+        self.enter(ticket.index, delay_ms);
+        true
     }
 
     /// The caller gave up: a waiting request leaves the line; one that was allowed to leave but never did
@@ -302,6 +341,7 @@ impl Engine {
         match entry.stage {
             Stage::InFlight { sent } => {
                 self.end(ticket.index, |scope, now, cost| scope.on_cancel(now, sent, cost));
+                self.forget(ticket.index);
                 return;
             }
             Stage::Parked { .. } => self.unpark(ticket.index),
@@ -380,6 +420,22 @@ impl Engine {
         Ok(())
     }
 
+    /// What the robots.txt of this scope asks for: one slot and this delay, in place of what the defaults say.
+    pub fn crawl_delay(&mut self, now: Instant, scope: ScopeId, delay: Option<Span>) -> Robots {
+        let Some(index) = self.known(scope) else { return Robots::Ignored };
+        let state = &self.registry[index].scope;
+        let config = &state.config;
+        let is_same = delay.is_none_or(|delay| config.concurrency == 1 && config.delay_span() == delay);
+        if config.ignore_robots_txt || delay == state.crawl() || config.has_own_pace && is_same {
+            return Robots::Ignored;
+        }
+        if config.has_own_pace {
+            return Robots::Overruled;
+        }
+        self.change(now, scope, |scope, _| scope.set_crawl_delay(delay));
+        Robots::Applied
+    }
+
     /// Sends nothing of this scope for `span`. A hold that is longer already stays.
     pub fn hold(&mut self, now: Instant, scope: ScopeId, span: Span) {
         self.change(now, scope, |scope, now| scope.hold(now + span));
@@ -449,14 +505,14 @@ impl Engine {
         }
     }
 
-    /// Settings that were found to have no effect, each once since the beginning.
-    pub fn take_findings(&mut self) -> Vec<Finding> {
-        core::mem::take(&mut self.findings)
+    /// What people should know, since the last call.
+    pub fn take_notices(&mut self) -> Vec<Notice> {
+        core::mem::take(&mut self.notices)
     }
 
-    /// Whether there are findings that nobody has taken.
-    pub fn has_findings(&self) -> bool {
-        !self.findings.is_empty()
+    /// Whether there is something that nobody has taken.
+    pub fn has_notices(&self) -> bool {
+        !self.notices.is_empty()
     }
 
     /// A clock that goes back stands still.
@@ -547,7 +603,7 @@ impl Engine {
         ticket
     }
 
-    /// Ends what is in flight: `hear` tells each of its scopes.
+    /// Ends what is in flight: `hear` tells each of its scopes. The ticket is still there.
     fn end(&mut self, index: u32, hear: impl Fn(&mut Scope, Instant, Cost)) {
         self.in_flight -= 1;
         let class_index = self.queue.entry(index).class;
@@ -556,10 +612,31 @@ impl Engine {
             let scope = self.queue.lane_at(lane).scopes[position];
             let cost = self.queue.class(class_index).need.costs.of(position);
             hear(&mut self.registry[scope].scope, self.now, cost);
+            let stalled = self.registry[scope].scope.take_stall(self.now, self.config.stall_after);
+            if let Some(span) = stalled {
+                self.notices.push(Notice::Stalled { scope: self.registry[scope].name.to_string(), span });
+            }
             self.registry.rest(scope);
             self.refresh(scope);
         }
-        self.forget(index);
+    }
+
+    /// One more request of this scope waits.
+    fn begin_waiting(&mut self, scope: u32) {
+        self.registry[scope].line.waiting += 1;
+        self.registry.rouse(scope);
+        if self.registry[scope].line.waiting == 1 {
+            self.observe(scope);
+        }
+    }
+
+    /// Puts an admitted request in line, at once or when its own delay is over.
+    fn enter(&mut self, index: u32, delay_ms: f64) {
+        if delay_ms > 0.0 {
+            self.park(index, self.now + Span::from_millis(delay_ms));
+        } else {
+            self.join(index);
+        }
     }
 
     /// Puts an admitted request in line, and its lane where it can be asked.
@@ -710,7 +787,7 @@ impl Engine {
     /// Keeps a finding until somebody asks; each path once.
     fn find(&mut self, finding: Finding) {
         if self.found.insert(finding.path.clone()) {
-            self.findings.push(finding);
+            self.notices.push(Notice::NoEffect(finding));
         }
     }
 

@@ -1,11 +1,15 @@
-//! How a request ended, as the driver saw it.
+//! How a request ended, as far as the engine wants to know.
 
-use crate::policy::quota::Cost;
+use crate::{
+    hints::Hints,
+    policy::{quota::Cost, server::Told},
+    time::Span,
+};
 
-/// What became of a request that was sent.
+/// What `settle` is told.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Feedback {
-    /// The answer itself.
+    /// What came back.
     pub answer: Answer,
     /// From send to response headers in milliseconds; `None` if nobody measured it.
     pub latency_ms: Option<f64>,
@@ -13,6 +17,10 @@ pub struct Feedback {
     pub adjust_delay: bool,
     /// What the request really cost; `None` if it cost what was expected.
     pub cost: Option<Cost>,
+    /// Whether the answer is bad, if somebody knows better than the status and the settings.
+    pub is_bad: Option<bool>,
+    /// What the server asked for.
+    pub hint: Hint,
 }
 
 /// The answer of the server, or why there was none.
@@ -24,9 +32,45 @@ pub enum Answer {
         status: u16,
     },
     /// No response came. Never a sample of latency.
-    Failed,
+    Failed(Failure),
     /// Nothing can be learned: the caller gave up, the response came from a cache.
     Ignored,
+}
+
+/// Why no response came.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Failure {
+    /// The connection failed.
+    Connection,
+    /// It took too long.
+    Timeout,
+}
+
+impl Failure {
+    /// Every kind, with the word that settings use.
+    pub const ALL: [(Self, &'static str); 2] = [(Self::Timeout, "timeout"), (Self::Connection, "connection")];
+}
+
+/// What a server asked for, in spans.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Hint {
+    /// Not to send for so long.
+    pub hold: Option<Span>,
+    /// What is left of its quota.
+    pub told: Told,
+}
+
+impl Hint {
+    /// What hints mean for a scope. A second is added where the server speaks whole seconds.
+    pub fn of(hints: &Hints) -> Self {
+        let span = |ms: u64| Span::from_millis(ms as f64);
+        let quota = hints.quotas.iter().find(|quota| quota.counts_requests() && quota.remaining.is_some());
+        let left = quota.and_then(|quota| {
+            Some((Cost::from_units(quota.remaining? as f64)?, span(quota.slack_reset_ms()?)))
+        });
+        let pace = hints.pace_ms().map(Span::from_millis);
+        Self { hold: hints.hold_ms().map(span), told: Told { left, pace } }
+    }
 }
 
 impl Feedback {
@@ -35,21 +79,31 @@ impl Feedback {
         Self { answer: Answer::Response { status }, ..Self::IGNORED }
     }
 
-    /// What a border of plain numbers says: a status from 100 to 599 is a response, 0 a failure, anything else says nothing.
-    /// What is no latency or no cost is unknown.
-    pub fn from_numbers(status: f64, latency_ms: f64, adjust_delay: bool, cost: f64) -> Self {
+    /// What a border of plain numbers says: a status from 100 to 599 is a response, 0 a connection that failed, 1 a timeout,
+    /// anything else says nothing. What is no latency or no cost is unknown. `bad` above 0 is a bad answer whatever its
+    /// status, 0 is none, NaN says nothing.
+    pub fn from_numbers(status: f64, latency_ms: f64, adjust_delay: bool, cost: f64, bad: f64) -> Self {
         let answer = if (100.0..600.0).contains(&status) {
             Answer::Response { status: status as u16 }
         } else if status == 0.0 {
-            Answer::Failed
+            Answer::Failed(Failure::Connection)
+        } else if status == 1.0 {
+            Answer::Failed(Failure::Timeout)
         } else {
             Answer::Ignored
         };
         let latency_ms = (latency_ms >= 0.0 && latency_ms.is_finite()).then_some(latency_ms);
-        Self { answer, latency_ms, adjust_delay, cost: Cost::from_units(cost) }
+        let is_bad = (!bad.is_nan()).then_some(bad > 0.0);
+        Self { answer, latency_ms, adjust_delay, cost: Cost::from_units(cost), is_bad, ..Self::IGNORED }
     }
 
     /// Nothing can be learned.
-    pub const IGNORED: Self =
-        Self { answer: Answer::Ignored, latency_ms: None, adjust_delay: true, cost: None };
+    pub const IGNORED: Self = Self {
+        answer: Answer::Ignored,
+        latency_ms: None,
+        adjust_delay: true,
+        cost: None,
+        is_bad: None,
+        hint: Hint { hold: None, told: Told { left: None, pace: None } },
+    };
 }

@@ -71,15 +71,15 @@ mod wasm;
 
 pub use config::{Config, ScopeConfig, value::Value};
 pub use decision::{Cause, Decision, Reason, ScopeId};
-pub use engine::{Engine, Finding, Peek, Request};
+pub use engine::{Engine, Finding, Notice, Peek, Request, Robots};
 pub use error::{ConfigError, Problem, SubmitError};
-pub use feedback::{Answer, Feedback};
+pub use feedback::{Answer, Failure, Feedback, Hint};
 pub use hints::Hints;
 pub use meter::Effective;
 pub use policy::quota::Cost;
 pub use queue::Ticket;
 pub use rng::{Draw, Rng};
 pub use robots::crawl_delay_ms;
-pub use snapshot::{Learned, Snapshot, Spent};
+pub use snapshot::{BackedOff, Learned, Left, Snapshot, Spent};
 pub use stats::{ScopeStats, Stats};
 pub use time::{Instant, Span};

@@ -12,9 +12,9 @@ use crate::{
         value::Value,
     },
     error::ConfigError,
-    policy::quota::Cost,
+    policy::{backoff, quota::Cost, server},
     stats::ByName,
-    time::{LONGEST_MS, Span},
+    time::{Instant, LONGEST_MS, Span},
 };
 
 /// The only version there is.
@@ -47,6 +47,87 @@ pub struct Learned {
     pub is_paused: bool,
     /// What was consumed of quotas.
     pub quotas: Vec<Spent>,
+    /// What robots.txt asks for.
+    pub crawl: Option<Span>,
+    /// Where backoff stands.
+    pub backoff: Option<BackedOff>,
+    /// What the server said is left of its quota.
+    pub left: Option<Left>,
+}
+
+/// Where backoff stands. See [`backoff::State`].
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct BackedOff {
+    /// The delay in force; none if only a memory is left.
+    pub pace: Span,
+    /// The good delay to go back to; none if none is on trial.
+    pub good: Span,
+    /// The delay that failed; none if none is known.
+    pub wall: Span,
+    /// Slots allowed; 0 for no bound.
+    pub slots: u32,
+    /// Steps in force.
+    pub steps: u32,
+    /// Quiet windows spent beside the wall.
+    pub rested: u8,
+    /// How long ago nothing bad came and no step was taken.
+    pub quiet: Span,
+    /// Whether there is evidence for a step back.
+    pub is_good: bool,
+}
+
+/// What the server said is left of its quota.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Left {
+    /// Units.
+    pub cost: Cost,
+    /// For so long.
+    pub span: Span,
+    /// The delay that spreads them.
+    pub pace: Span,
+}
+
+impl BackedOff {
+    pub(crate) fn of(state: &backoff::State, now: Instant) -> Self {
+        Self {
+            pace: state.pace,
+            good: state.good,
+            wall: state.wall,
+            slots: if state.slots == u32::MAX { 0 } else { state.slots },
+            steps: state.steps,
+            rested: state.rested,
+            quiet: now.since(state.quiet),
+            is_good: state.is_good,
+        }
+    }
+
+    /// The state, with `offline` passed since. What was sent before is forgotten, so all that is sent now is news.
+    pub(crate) fn state(self, now: Instant, offline: Span) -> backoff::State {
+        let quiet = now - (self.quiet + offline);
+        backoff::State {
+            pace: self.pace,
+            slots: if self.slots == 0 { u32::MAX } else { self.slots },
+            steps: self.steps,
+            stepped: None,
+            since: quiet,
+            quiet,
+            is_good: self.is_good,
+            good: self.good,
+            wall: self.wall,
+            rested: self.rested,
+        }
+    }
+}
+
+impl Left {
+    pub(crate) fn of(state: &server::State, now: Instant) -> Option<Self> {
+        Some(Self { cost: state.left, span: state.until?.since(now), pace: state.pace })
+    }
+
+    pub(crate) fn state(self, now: Instant, offline: Span) -> server::State {
+        let until = (self.span > offline).then(|| now + (self.span - offline));
+        server::State { left: self.cost, until, pace: self.pace, sent: Instant::default() }
+    }
 }
 
 /// What was consumed of one quota.
@@ -125,6 +206,9 @@ fn read_learned(value: Value, path: &str, problems: &mut Problems) -> Learned {
                 Value::Bool(flag) => learned.is_paused = flag,
                 other => problems.add(path, "true or false", other.describe()),
             },
+            "crawlDelay" => learned.crawl = span(&value, path, problems),
+            "backoff" => learned.backoff = Some(read_backoff(value, path, problems)),
+            "left" => learned.left = Some(read_left(value, path, problems)),
             "quotas" => list(value, path, problems, |value, path, problems| {
                 learned.quotas.push(read_spent(value, path, problems));
             }),
@@ -133,6 +217,44 @@ fn read_learned(value: Value, path: &str, problems: &mut Problems) -> Learned {
         true
     });
     learned
+}
+
+fn read_backoff(value: Value, path: &str, problems: &mut Problems) -> BackedOff {
+    let mut backoff = BackedOff::default();
+    object(value, path, problems, |key, value, path, problems| {
+        let mut take = |most| number(&value, path, most, problems).unwrap_or_default();
+        match key {
+            "pace" => backoff.pace = Span::from_millis(take(LONGEST_MS)),
+            "good" => backoff.good = Span::from_millis(take(LONGEST_MS)),
+            "wall" => backoff.wall = Span::from_millis(take(LONGEST_MS)),
+            "slots" => backoff.slots = take(1e6) as u32,
+            "steps" => backoff.steps = take(1e6) as u32,
+            "rested" => backoff.rested = take(255.0) as u8,
+            "quiet" => backoff.quiet = Span::from_millis(take(LONGEST_MS)),
+            "isGood" => match value {
+                Value::Bool(flag) => backoff.is_good = flag,
+                other => problems.add(path, "true or false", other.describe()),
+            },
+            _ => return false,
+        }
+        true
+    });
+    backoff
+}
+
+fn read_left(value: Value, path: &str, problems: &mut Problems) -> Left {
+    let mut left = Left::default();
+    object(value, path, problems, |key, value, path, problems| {
+        let mut take = |most| number(&value, path, most, problems).unwrap_or_default();
+        match key {
+            "units" => left.cost = Cost::from_units(take(Cost::MOST_UNITS)).unwrap_or_default(),
+            "span" => left.span = Span::from_millis(take(LONGEST_MS)),
+            "pace" => left.pace = Span::from_millis(take(LONGEST_MS)),
+            _ => return false,
+        }
+        true
+    });
+    left
 }
 
 fn read_spent(value: Value, path: &str, problems: &mut Problems) -> Spent {
@@ -240,6 +362,40 @@ impl Serialize for Learned {
         if !self.quotas.is_empty() {
             map.serialize_entry("quotas", &self.quotas)?;
         }
+        if let Some(span) = self.crawl {
+            map.serialize_entry("crawlDelay", &span.millis())?;
+        }
+        if let Some(backoff) = &self.backoff {
+            map.serialize_entry("backoff", backoff)?;
+        }
+        if let Some(left) = &self.left {
+            map.serialize_entry("left", left)?;
+        }
+        map.end()
+    }
+}
+
+impl Serialize for BackedOff {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(None)?;
+        map.serialize_entry("pace", &self.pace.millis())?;
+        map.serialize_entry("good", &self.good.millis())?;
+        map.serialize_entry("wall", &self.wall.millis())?;
+        map.serialize_entry("slots", &self.slots)?;
+        map.serialize_entry("steps", &self.steps)?;
+        map.serialize_entry("rested", &self.rested)?;
+        map.serialize_entry("quiet", &self.quiet.millis())?;
+        map.serialize_entry("isGood", &self.is_good)?;
+        map.end()
+    }
+}
+
+impl Serialize for Left {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(None)?;
+        map.serialize_entry("units", &self.cost.units())?;
+        map.serialize_entry("span", &self.span.millis())?;
+        map.serialize_entry("pace", &self.pace.millis())?;
         map.end()
     }
 }

@@ -13,14 +13,18 @@ use crate::{
 /// One scope at one instant.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ScopeStats {
-    /// The delay in force, before jitter, in milliseconds.
+    /// The delay before jitter, in milliseconds: backoff's if that is longer. With `AutoThrottle` its own, beside backoff's.
     pub delay_ms: f64,
+    /// The delay that backoff asks for, in milliseconds; 0 without.
+    pub backoff_ms: f64,
     /// Slots allowed.
     pub slots: u32,
     /// Requests in flight.
     pub in_flight: u32,
     /// Requests submitted and not sent.
     pub waiting: u32,
+    /// Steps of backoff in force; 0 without.
+    pub backoff_step: u32,
     /// Until when nothing is sent because of a hold: milliseconds of engine time.
     pub hold_until: Option<f64>,
     /// What is left of the scarcest quota, in units.
@@ -58,10 +62,12 @@ impl ScopeStats {
     /// What the scope itself knows.
     pub(crate) fn of(now: Instant, shift: Span, scope: &Scope) -> Self {
         Self {
-            delay_ms: scope.delay_ms(),
-            slots: scope.config.concurrency,
+            delay_ms: scope.delay_ms(now),
+            backoff_ms: scope.backoff_ms(now),
+            slots: scope.slots_allowed(now),
             in_flight: scope.slots.in_flight(),
             waiting: 0,
+            backoff_step: scope.backoff_step(now),
             hold_until: scope.hold_until(now).map(|until| (until - shift).millis()),
             quota_left: scope.quota_left(now).map(Cost::units),
             reason: None,
@@ -74,11 +80,13 @@ impl ScopeStats {
 
 impl Serialize for ScopeStats {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut fields = serializer.serialize_struct("ScopeStats", 12)?;
+        let mut fields = serializer.serialize_struct("ScopeStats", 14)?;
         fields.serialize_field("delayMs", &self.delay_ms)?;
+        fields.serialize_field("backoffMs", &self.backoff_ms)?;
         fields.serialize_field("slots", &self.slots)?;
         fields.serialize_field("inFlight", &self.in_flight)?;
         fields.serialize_field("waiting", &self.waiting)?;
+        fields.serialize_field("backoffStep", &self.backoff_step)?;
         fields.serialize_field("holdUntil", &self.hold_until)?;
         fields.serialize_field("quotaLeft", &self.quota_left)?;
         fields.serialize_field("reason", &self.reason.map(Reason::name))?;

@@ -9,8 +9,9 @@ use serde::Serialize;
 use wasm_bindgen::prelude::*;
 
 use crate::{
-    Cause, Config, ConfigError, Decision, Engine, Feedback, Finding, Instant, Peek, Reason, Request, ScopeId,
-    Snapshot, Span, SubmitError, Ticket, Value,
+    Cause, Config, ConfigError, Cost, Decision, Engine, Feedback, Hint, Hints, Instant, Notice, Peek, Reason,
+    Request, Robots, ScopeId, Snapshot, Span, SubmitError, Ticket, Value, crawl_delay_ms, hints::Context,
+    policy::server::Told, time::LONGEST_MS,
 };
 
 /// What `poll` answers instead of a ticket.
@@ -24,6 +25,9 @@ pub struct WasmEngine {
     is_seeded: bool,
     wake_at: f64,
     because: Option<Cause>,
+    /// For the next `settle`.
+    hint: Option<Hint>,
+    retry: Option<f64>,
 }
 
 #[wasm_bindgen]
@@ -33,7 +37,8 @@ impl WasmEngine {
     pub fn new(options: JsValue) -> Result<WasmEngine, JsValue> {
         let config = Config::parse(value(options)).map_err(problems)?;
         let is_seeded = config.seed.is_some();
-        Ok(Self { engine: Engine::new(config), is_seeded, wake_at: f64::INFINITY, because: None })
+        let engine = Engine::new(config);
+        Ok(Self { engine, is_seeded, wake_at: f64::INFINITY, because: None, hint: None, retry: None })
     }
 
     /// Goes on where `snapshot` was taken. Throws a list of `{ path, want, got }`.
@@ -144,11 +149,44 @@ impl WasmEngine {
         latency_ms: f64,
         adjust_delay: bool,
         cost: f64,
+        bad: f64,
     ) {
         let now = self.now(now);
         let Some(ticket) = Ticket::from_number(ticket) else { return };
-        let feedback = Feedback::from_numbers(status, latency_ms, adjust_delay, cost);
-        self.engine.settle(now, ticket, &feedback);
+        let hint = self.hint.take().unwrap_or_default();
+        let feedback =
+            Feedback { hint, ..Feedback::from_numbers(status, latency_ms, adjust_delay, cost, bad) };
+        if let Some(delay_ms) = self.retry.take() {
+            self.engine.retry(now, ticket, &feedback, delay_ms);
+        } else {
+            self.engine.settle(now, ticket, &feedback);
+        }
+    }
+
+    /// The next `settle` sends its request again, not before so many milliseconds.
+    pub fn retry_next(&mut self, delay_ms: f64) {
+        self.retry = Some(delay_ms.clamp(0.0, LONGEST_MS));
+    }
+
+    /// What the response of the next `settle` asks for: its header fields as `name: value` lines. `units` has bit 0 set
+    /// where resets mean milliseconds, bit 1 where `Retry-After` does.
+    pub fn hint_lines(&mut self, lines: &str, status: f64, wall_ms: f64, units: u32) {
+        self.hint = Some(Hint::of(&Hints::from_lines(lines, context(status, wall_ms, units))));
+    }
+
+    /// The same in numbers, for hints that were not in headers: NaN is unknown.
+    pub fn hint_numbers(&mut self, hold_ms: f64, left: f64, reset_ms: f64, pace_ms: f64) {
+        let span = |ms: f64| (ms >= 0.0).then(|| Span::from_millis(ms));
+        let left = Cost::from_units(left).zip(span(reset_ms));
+        self.hint = Some(Hint { hold: span(hold_ms), told: Told { left, pace: span(pace_ms) } });
+    }
+
+    /// 0: kept to, 1: overruled by settings, 2: ignored. NaN is no delay.
+    pub fn crawl_delay(&mut self, now: f64, scope: f64, ms: f64) -> f64 {
+        let now = self.now(now);
+        let delay = (ms >= 0.0).then(|| Span::from_millis(ms));
+        let outcome = ScopeId::from_number(scope).map(|scope| self.engine.crawl_delay(now, scope, delay));
+        f64::from(outcome.unwrap_or(Robots::Ignored) as u8)
     }
 
     pub fn cancel(&mut self, now: f64, ticket: f64) {
@@ -219,16 +257,21 @@ impl WasmEngine {
         f64::from(self.engine.config().warn_threshold)
     }
 
-    /// Whether there is something for [`WasmEngine::take_findings`].
+    /// Whether there is something for [`WasmEngine::take_notices`].
     #[wasm_bindgen(getter)]
-    pub fn has_findings(&self) -> bool {
-        self.engine.has_findings()
+    pub fn has_notices(&self) -> bool {
+        self.engine.has_notices()
     }
 
-    /// A list of `[scope, setting, path, why]`.
-    pub fn take_findings(&mut self) -> JsValue {
-        let four = |found: Finding| [found.scope, found.setting.into(), found.path, found.why];
-        object(&self.engine.take_findings().into_iter().map(four).collect::<Vec<_>>())
+    /// A list of `["no-effect", scope, setting, path, why]` and `["stall", scope, milliseconds]`.
+    pub fn take_notices(&mut self) -> JsValue {
+        let words = |notice: Notice| match notice {
+            Notice::NoEffect(found) => {
+                vec!["no-effect".into(), found.scope, found.setting.into(), found.path, found.why]
+            }
+            Notice::Stalled { scope, span } => vec!["stall".into(), scope, span.millis().to_string()],
+        };
+        object(&self.engine.take_notices().into_iter().map(words).collect::<Vec<_>>())
     }
 
     pub fn stats(&mut self, now: f64) -> JsValue {
@@ -261,6 +304,27 @@ impl WasmEngine {
     /// What no clock says is no news: time stands still.
     fn now(&self, ms: f64) -> Instant {
         Instant::from_millis(ms).unwrap_or(self.engine.now())
+    }
+}
+
+/// What header fields say, given as `name: value` lines.
+#[wasm_bindgen]
+pub fn parse_hints(lines: &str, status: f64, wall_ms: f64, units: u32) -> JsValue {
+    object(&Hints::from_lines(lines, context(status, wall_ms, units)))
+}
+
+/// The delay in milliseconds that a robots.txt asks for, or NaN.
+#[wasm_bindgen]
+pub fn parse_crawl_delay(bytes: &[u8], user_agent: &str) -> f64 {
+    crawl_delay_ms(bytes, user_agent).unwrap_or(f64::NAN)
+}
+
+fn context(status: f64, wall_ms: f64, units: u32) -> Context {
+    Context {
+        status: status as u16,
+        wall_ms: wall(wall_ms).map(|ms| ms as i64),
+        reset_is_millis: units & 1 > 0,
+        retry_after_is_millis: units & 2 > 0,
     }
 }
 

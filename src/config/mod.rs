@@ -12,12 +12,13 @@ use std::{collections::BTreeMap, rc::Rc};
 use self::{
     reader::{Fields, Problems, join},
     table::Section,
-    value::Value,
+    value::{Value, number_text},
 };
 use crate::{
     error::ConfigError,
+    feedback::Failure,
     policy::{
-        autothrottle, jitter,
+        autothrottle, backoff, jitter,
         quota::{self, Cost},
     },
     time::Span,
@@ -40,6 +41,8 @@ pub struct Config {
     pub max_scopes: u32,
     /// Waiting requests that cause a warning.
     pub warn_threshold: u32,
+    /// A scope that only answered badly for so long has stalled.
+    pub stall_after: Span,
 }
 
 /// What one scope was told.
@@ -55,6 +58,19 @@ pub struct ScopeConfig {
     pub jitter: jitter::Config,
     /// Whether the delay follows the latency.
     pub autothrottle: Option<AutoThrottle>,
+    /// How the delay follows bad answers.
+    pub backoff: backoff::Config,
+    /// Statuses that are bad answers, in order; none without backoff.
+    http_codes: Box<[u16]>,
+    /// Failures that are bad answers; none without backoff.
+    failures: Vec<Failure>,
+    is_backoff: bool,
+    /// Whether the pace follows what the server says is left.
+    pub follow_rate_limit: bool,
+    /// Whether robots.txt has no say.
+    pub ignore_robots_txt: bool,
+    /// Whether the user said how fast this very scope may be.
+    pub has_own_pace: bool,
     /// Budgets per window, complete.
     pub quotas: Box<[quota::Config]>,
     quota: Vec<Quota>,
@@ -86,6 +102,20 @@ impl Default for ScopeConfig {
             slot_delay: Span::from_millis(1000.0),
             jitter: jitter::Config::around(0.5),
             autothrottle: None,
+            backoff: backoff::Config {
+                factor: 2.0,
+                min: Span::from_millis(1000.0),
+                max: Span::from_millis(300_000.0),
+                window: Span::from_millis(60_000.0),
+                jitter: jitter::Config::around(0.1),
+                concurrency_factor: 0.5,
+            },
+            http_codes: [429, 502, 503, 504, 520, 521, 522, 523, 524].into(),
+            failures: Failure::ALL.iter().map(|&(failure, _)| failure).collect(),
+            is_backoff: true,
+            follow_rate_limit: false,
+            ignore_robots_txt: false,
+            has_own_pace: false,
             quotas: Box::default(),
             quota: Vec::new(),
             window: Span::from_millis(60_000.0),
@@ -108,15 +138,21 @@ impl Config {
         let concurrency = fields.whole("concurrency").unwrap_or(16);
         let mut defaults = ScopeConfig::default();
         read_autothrottle(&mut fields, &mut defaults);
-        if let Some((value, path)) = fields.object("defaults") {
-            defaults = defaults.with(value, path, fields.problems());
-        }
+        read_backoff(&mut fields, &mut defaults);
+        let (value, path) = fields.object("defaults").unwrap_or((Value::Nothing, "defaults".into()));
+        defaults = defaults.with(value, path, fields.problems());
+        defaults.has_own_pace = false;
+        defaults.check_delay("defaults.delay", fields.problems());
         let mut scopes = BTreeMap::new();
         if let Some((value, path)) = fields.object("scopes") {
             match value {
                 Value::Map(entries) => {
                     for (name, value) in entries {
-                        let config = defaults.with(value, join(&path, &name), fields.problems());
+                        let path = join(&path, &name);
+                        let config = defaults.with(value, path.clone(), fields.problems());
+                        if (config.delay, config.backoff.max) != (defaults.delay, defaults.backoff.max) {
+                            config.check_delay(&join(&path, "delay"), fields.problems());
+                        }
                         scopes.insert(name, Rc::new(config));
                     }
                 }
@@ -127,12 +163,13 @@ impl Config {
         let max_waiting = fields.whole("maxWaiting");
         let max_scopes = fields.whole("maxScopes").unwrap_or(100_000);
         let warn_threshold = fields.whole("warnThreshold").unwrap_or(500);
+        let stall_after = Span::from_millis(fields.number("stallAfter").unwrap_or(900_000.0));
         fields.finish();
         if !problems.0.is_empty() {
             return Err(ConfigError { problems: problems.0 });
         }
         let defaults = Rc::new(defaults);
-        Ok(Self { concurrency, defaults, scopes, seed, max_waiting, max_scopes, warn_threshold })
+        Ok(Self { concurrency, defaults, scopes, seed, max_waiting, max_scopes, warn_threshold, stall_after })
     }
 
     /// What the scope called `name` was told.
@@ -146,12 +183,23 @@ impl ScopeConfig {
     pub fn changed(&self, partial: Value) -> Result<Self, ConfigError> {
         let mut problems = Problems::default();
         let config = self.with(partial, String::new(), &mut problems);
+        config.check_delay("delay", &mut problems);
         if problems.0.is_empty() { Ok(config) } else { Err(ConfigError { problems: problems.0 }) }
     }
 
     /// The delay as a span.
     pub fn delay_span(&self) -> Span {
         Span::from_millis(self.delay)
+    }
+
+    /// Whether a response with this status is a bad answer.
+    pub fn is_bad_status(&self, status: u16) -> bool {
+        self.is_backoff && self.http_codes.binary_search(&status).is_ok()
+    }
+
+    /// Whether this failure is a bad answer.
+    pub fn is_bad_failure(&self, failure: Failure) -> bool {
+        self.is_backoff && self.failures.contains(&failure)
     }
 
     /// What the `AutoThrottle` policy wants to know, in Scrapy's seconds.
@@ -165,14 +213,27 @@ impl ScopeConfig {
         })
     }
 
+    /// Backoff only ever makes the delay longer: one that begins above its longest makes no sense.
+    fn check_delay(&self, path: &str, problems: &mut Problems) {
+        let longest = self.backoff.max;
+        if self.delay_span() > longest {
+            let want = format!("at most backoff.maxDelay, {}", number_text(longest.millis()));
+            problems.add(path, want, number_text(self.delay));
+        }
+    }
+
     fn with(&self, value: Value, path: String, problems: &mut Problems) -> Self {
         let mut config = self.clone();
         let mut fields = Fields::of(value, path, Section::Scope, problems);
+        config.has_own_pace |= fields.has("delay") || fields.has("concurrency");
         config.concurrency = fields.whole("concurrency").unwrap_or(self.concurrency);
         config.delay = fields.number("delay").unwrap_or(self.delay);
         config.slot_delay = fields.number("slotDelay").map_or(self.slot_delay, Span::from_millis);
         config.jitter = fields.jitter("jitter").unwrap_or(self.jitter);
         read_autothrottle(&mut fields, &mut config);
+        read_backoff(&mut fields, &mut config);
+        config.follow_rate_limit = fields.flag("followRateLimit").unwrap_or(self.follow_rate_limit);
+        config.ignore_robots_txt = fields.flag("ignoreRobotsTxt").unwrap_or(self.ignore_robots_txt);
         config.window = fields.number("window").map_or(self.window, Span::from_millis);
         config.strict = fields.flag("strict").unwrap_or(self.strict);
         if let Some((value, path)) = fields.object("quota") {
@@ -223,6 +284,45 @@ fn read_quota(value: Value, path: &str, problems: &mut Problems) -> Option<Quota
         other => {
             problems.add(path, table::Kind::Quota.wants(), other.describe());
             None
+        }
+    }
+}
+
+fn read_backoff(fields: &mut Fields, config: &mut ScopeConfig) {
+    let Some((value, path)) = fields.object("backoff") else { return };
+    match value {
+        Value::Bool(flag) => config.is_backoff = flag,
+        Value::Map(_) => {
+            config.is_backoff = true;
+            let old = config.backoff;
+            let mut fields = Fields::of(value, path, Section::Backoff, fields.problems());
+            let mut span = |key: &str, old: Span| fields.number(key).map_or(old, Span::from_millis);
+            let (min, max) = (span("minDelay", old.min), span("maxDelay", old.max));
+            let window = span("window", old.window);
+            if let Some(codes) = fields.codes("httpCodes") {
+                config.http_codes = codes;
+            }
+            if let Some(failures) = fields.failures("errors") {
+                config.failures = failures;
+            }
+            config.backoff = backoff::Config {
+                factor: fields.number("factor").unwrap_or(old.factor),
+                min,
+                max,
+                window,
+                jitter: fields.jitter("jitter").unwrap_or(old.jitter),
+                concurrency_factor: fields.number("concurrencyFactor").unwrap_or(old.concurrency_factor),
+            };
+            if min > max {
+                let want = format!("at least minDelay, {}", number_text(min.millis()));
+                let path = fields.path_of("maxDelay");
+                fields.problems().add(&path, want, number_text(max.millis()));
+            }
+            fields.finish();
+        }
+        other => {
+            let wants = table::Kind::FlagOr(Section::Backoff).wants();
+            fields.problems().add(&path, wants, other.describe());
         }
     }
 }

@@ -5,7 +5,7 @@ use super::{
     table::{self, Kind, Row, Section},
     value::{Value, number_text, quoted},
 };
-use crate::{error::Problem, policy::jitter, time::LONGEST_MS};
+use crate::{error::Problem, feedback::Failure, policy::jitter, time::LONGEST_MS};
 
 /// Where problems are gathered.
 #[derive(Default)]
@@ -98,6 +98,40 @@ impl<'a> Fields<'a> {
         self.refuse(key, row, &value)
     }
 
+    /// Takes a list of status codes, sorted.
+    pub fn codes(&mut self, key: &str) -> Option<Box<[u16]>> {
+        let (value, row) = self.take(key)?;
+        let code = |item: &Value| match item {
+            Value::Number(code) if (100.0..600.0).contains(code) && code.trunc() == *code => {
+                Some(*code as u16)
+            }
+            _ => None,
+        };
+        let codes = match &value {
+            Value::List(items) => items.iter().map(code).collect::<Option<Vec<u16>>>(),
+            _ => None,
+        };
+        let Some(mut codes) = codes else { return self.refuse(key, row, &value) };
+        codes.sort_unstable();
+        Some(codes.into())
+    }
+
+    /// Takes a list of kinds of failure.
+    pub fn failures(&mut self, key: &str) -> Option<Vec<Failure>> {
+        let (value, row) = self.take(key)?;
+        let failure = |item: &Value| match item {
+            Value::Text(word) => {
+                Failure::ALL.iter().find(|(_, name)| name == word).map(|(failure, _)| *failure)
+            }
+            _ => None,
+        };
+        let failures = match &value {
+            Value::List(items) => items.iter().map(failure).collect::<Option<Vec<Failure>>>(),
+            _ => None,
+        };
+        failures.or_else(|| self.refuse(key, row, &value))
+    }
+
     /// Takes an object of its own section, with its path.
     pub fn object(&mut self, key: &str) -> Option<(Value, String)> {
         let (value, _) = self.take(key)?;
@@ -152,6 +186,7 @@ impl Kind {
             Self::Millis { above_zero } => {
                 (if above_zero { number > 0.0 } else { number >= 0.0 }) && number <= LONGEST_MS
             }
+            Self::Fraction => number > 0.0 && number < 1.0,
             Self::Seed => number.trunc() == number && (0.0..=9_007_199_254_740_991.0).contains(&number),
             _ => false,
         }
@@ -172,6 +207,9 @@ impl Kind {
             Self::Millis { above_zero: true } => "milliseconds above 0, at most a year".into(),
             Self::Millis { above_zero: false } => "milliseconds from 0 to a year".into(),
             Self::Flag => "true or false".into(),
+            Self::Fraction => "a number above 0 and below 1".into(),
+            Self::Codes => "a list of statuses from 100 to 599".into(),
+            Self::Failures => "a list of \"timeout\" and \"connection\"".into(),
             Self::Jitter => {
                 "true, false, a number from 0 to 1, or [low, high] with -1 ≤ low ≤ high ≤ 10".into()
             }

@@ -30,6 +30,8 @@ pub enum Section {
     Quota,
     /// `autothrottle`.
     AutoThrottle,
+    /// `backoff`.
+    Backoff,
 }
 
 /// Type and range of a setting.
@@ -56,6 +58,12 @@ pub enum Kind {
     },
     /// True or false.
     Flag,
+    /// A number above 0 and below 1.
+    Fraction,
+    /// A list of HTTP status codes.
+    Codes,
+    /// A list of kinds of failure.
+    Failures,
     /// A flag, a number or a pair of numbers.
     Jitter,
     /// A number, an object of the section `Quota`, or a list of those.
@@ -93,6 +101,10 @@ pub const ROWS: &[Row] = rows! {
         "Settings of single scopes, by name. A scope's name is by default the host of the URL.";
     Root "autothrottle" Kind::FlagOr(Section::AutoThrottle), "false", "AUTOTHROTTLE_ENABLED",
         "The same as `defaults.autothrottle`, which wins where both are given.";
+    Root "backoff" Kind::FlagOr(Section::Backoff), "true", "",
+        "The same as `defaults.backoff`, which wins where both are given.";
+    Root "stallAfter" Kind::Millis { above_zero: true }, "900000", "",
+        "Milliseconds of nothing but bad answers after which a scope has stalled: one `stall` event. A quarter of an hour is longer than most deployments and most bans that end by themselves.";
     Root "seed" Kind::Seed, "drawn from the system on first use", "",
         "Makes jitter repeat exactly.";
     Root "maxWaiting" Kind::Whole { min: 1, max: 100_000_000 }, "none", "",
@@ -107,6 +119,14 @@ pub const ROWS: &[Row] = rows! {
         "Learned state to go on with. A bad or newer one is a SnapshotError, never a half-restored throttle.";
     Root "fetch" Kind::Driver("a function"), "globalThis.fetch", "",
         "What `throttle.fetch` sends with.";
+    Root "retry" Kind::Driver("an object with limit, statusCodes, methods, maxRetryAfter and longRetryAfter"), "none", "RETRY_TIMES, RETRY_HTTP_CODES",
+        "Whether and how `throttle.fetch` tries again: see RetryOptions in the types.";
+    Root "robots" Kind::Driver("an object with obey, userAgent, maxDelay and rules"), "none", "ROBOTSTXT_OBEY, THROTTLING_ROBOTSTXT_OBEY, THROTTLING_ROBOTSTXT_MAX_DELAY",
+        "Whether `throttle.fetch` asks each host for its robots.txt first: see RobotsOptions in the types.";
+    Root "hints" Kind::Driver("an object of header maps by scope name"), "{}", "",
+        "How to read the headers of servers that speak a dialect of their own: see HeaderMap in the types.";
+    Root "getHints" Kind::Driver("a function"), "none", "",
+        "Finds hints that are not in headers: `(response) => hints`, perhaps as a promise. The slot is kept until it has answered.";
     Root "unref" Kind::Driver("true or false"), "false", "",
         "Whether the one timer lets a Node, Deno or Bun process end while requests wait.";
 
@@ -121,6 +141,13 @@ pub const ROWS: &[Row] = rows! {
     Scope "autothrottle" Kind::FlagOr(Section::AutoThrottle), "false", "AUTOTHROTTLE_ENABLED",
         "Let the delay follow the latency: Scrapy's AutoThrottle. The scope's `delay` is the least delay then.";
 
+    Scope "backoff" Kind::FlagOr(Section::Backoff), "true", "",
+        "Slow down after bad answers. False: bad answers change nothing; what the server asks for (Retry-After) is kept all the same.";
+    Scope "followRateLimit" Kind::Flag, "false", "",
+        "Pace by what RateLimit headers say: the slower of reset / remaining and window / limit. Without it they only say when to stop.";
+    Scope "ignoreRobotsTxt" Kind::Flag, "false", "ignore_robots_txt",
+        "Let robots.txt have no say in the pace of this scope, and do not warn about it.";
+
     Scope "quota" Kind::Quota, "none", "quota",
         "Units that the scope may consume per window: a number, { limit, window, strict }, or a list of those.";
     Scope "window" Kind::Millis { above_zero: true }, "60000", "THROTTLING_WINDOW, window",
@@ -134,6 +161,23 @@ pub const ROWS: &[Row] = rows! {
         "The window in milliseconds.";
     Quota "strict" Kind::Flag, "the scope's `strict`", "",
         "Whether the window rolls.";
+
+    Backoff "httpCodes" Kind::Codes, "429, 502, 503, 504, 520, 521, 522, 523, 524", "BACKOFF_HTTP_CODES",
+        "Statuses that are bad answers: too many requests, and a server (or the CDN before it) that cannot cope.";
+    Backoff "errors" Kind::Failures, "timeout, connection", "BACKOFF_EXCEPTIONS",
+        "Failures that are bad answers. An abort by the caller never is.";
+    Backoff "factor" Kind::Number { above: 1.0, max: 1000.0 }, "2", "BACKOFF_DELAY_FACTOR",
+        "What a bad answer multiplies the delay by, once per flight.";
+    Backoff "minDelay" Kind::Millis { above_zero: true }, "1000", "BACKOFF_MIN_DELAY",
+        "Milliseconds of delay after the first bad answer, at least.";
+    Backoff "maxDelay" Kind::Millis { above_zero: true }, "300000", "BACKOFF_MAX_DELAY",
+        "The longest delay in milliseconds, and the longest hold that a server may ask for.";
+    Backoff "window" Kind::Millis { above_zero: true }, "60000", "BACKOFF_WINDOW",
+        "Milliseconds without a bad answer (and with a good one) before a step back.";
+    Backoff "jitter" Kind::Jitter, "0.1", "BACKOFF_JITTER",
+        "Spread of the delay while backing off, instead of the scope's.";
+    Backoff "concurrencyFactor" Kind::Fraction, "0.5", "BACKOFF_CONCURRENCY_FACTOR",
+        "What slots are multiplied by when the delay is at its longest and bad answers go on.";
 
     AutoThrottle "startDelay" MILLIS, "5000", "AUTOTHROTTLE_START_DELAY",
         "Milliseconds of delay before anything is known, and never less than the scope's `delay`.";

@@ -2,10 +2,10 @@
 //!
 //! | what | fields | source |
 //! |---|---|---|
-//! | an explicit wait | `Retry-After`; `retry-after-ms`, `x-ms-retry-after-ms`, `x-amz-retry-after`, `Retry-After-*`, `X-RateLimit-Retry-After` | RFC 9110 §10.2.3; OpenAI, Azure, AWS, NestJS |
+//! | an explicit wait | `Retry-After`; `retry-after-ms`, `x-ms-retry-after-ms`, `x-amz-retry-after`, `Retry-After-*`, `X-RateLimit-Retry-After` | RFC 9110 §10.2.3; `OpenAI`, Azure, AWS, `NestJS` |
 //! | quotas | `RateLimit`, `RateLimit-Policy` | draft-ietf-httpapi-ratelimit-headers-08 to -11; its -07 as a dictionary |
 //! | | `RateLimit-Limit`, `-Remaining`, `-Reset` | the same draft up to -06, draft-polli-ratelimit-headers-02 |
-//! | | `X-RateLimit-*`, `X-Rate-Limit-*`, with a name before, behind or glued on | GitHub, Discord, Reddit, OpenAI, Kong, Envoy, hapi, … |
+//! | | `X-RateLimit-*`, `X-Rate-Limit-*`, with a name before, behind or glued on | GitHub, Discord, Reddit, `OpenAI`, Kong, Envoy, hapi, … |
 //! | | `anthropic-ratelimit-*`, `x-ms-ratelimit-remaining-*`, `X-HubSpot-RateLimit-*`, `X-Shopify-Shop-Api-Call-Limit`, `x-amzn-RateLimit-Limit` | the vendors' manuals |
 //!
 //! The traps: the local clock, which is wrong by minutes on many machines, so every date is read against the server's
@@ -20,11 +20,14 @@ use serde::ser::{Serialize, SerializeMap, Serializer};
 
 use self::{
     structured::{Bare, Item},
-    value::When,
+    value::{At, When},
 };
 
 /// Quotas beyond so many are hostile.
 const MOST: usize = 64;
+
+/// Some instant of this century, for years of two digits when nobody knows the time: 2026.
+const THIS_CENTURY_MS: i64 = 1_795_203_840_000;
 
 /// What one response says. Spans are milliseconds.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -90,8 +93,8 @@ pub struct Quota {
 pub struct Context {
     /// The status of the response.
     pub status: u16,
-    /// Wall time now in milliseconds since 1970, for responses without a `Date`.
-    pub wall_ms: i64,
+    /// Wall time now in milliseconds since 1970, for responses without a `Date`. Unknown: their dates mean nothing.
+    pub wall_ms: Option<i64>,
     /// Resets that are plain numbers mean milliseconds (`hints: { host: { resetUnit: 'ms' } }`).
     pub reset_is_millis: bool,
     /// So does `Retry-After` (`retryAfterUnit: 'ms'`).
@@ -102,6 +105,11 @@ impl Quota {
     /// Whether nothing is left until the reset. What completions free is not a matter of time.
     pub fn is_exhausted(&self) -> bool {
         self.remaining == Some(0) && self.unit.as_deref() != Some("concurrent-requests")
+    }
+
+    /// The reset, with a second more where the server speaks whole seconds.
+    pub fn slack_reset_ms(&self) -> Option<u64> {
+        self.reset_ms.map(|ms| ms.saturating_add(if self.is_whole { 1000 } else { 0 }))
     }
 
     /// Whether it counts requests.
@@ -182,10 +190,11 @@ impl Reader {
 
     fn hints(&self, context: Context) -> Hints {
         let age = self.get("age").and_then(value::count).filter(|&age| age > 0);
-        let date = self.get("date").and_then(|date| date::parse(date, context.wall_ms));
-        let server_ms =
-            date.map_or(context.wall_ms, |date| date + age.unwrap_or(0).min(1_000_000_000) * 1000);
-        let clock = Clock { wall_ms: context.wall_ms, server_ms, reset_is_millis: context.reset_is_millis };
+        let century_ms = context.wall_ms.unwrap_or(THIS_CENTURY_MS);
+        let date = self.get("date").and_then(|date| date::parse(date, century_ms));
+        let date = date.map(|date| date + age.unwrap_or(0).min(1_000_000_000) * 1000);
+        let server_ms = date.or(context.wall_ms);
+        let clock = Clock { century_ms, server_ms, reset_is_millis: context.reset_is_millis };
         let mut hints = Hints::default();
         if age.is_some() {
             hints.is_ignored = self.fields.iter().any(|(name, _)| is_quota_field(name));
@@ -206,8 +215,8 @@ impl Reader {
             ("x-amz-retry-after", "x-amz-retry-after"),
         ];
         let wait = |text: &str, is_millis| {
-            let when = value::latest(text, is_millis, clock.wall_ms, clock.server_ms)?;
-            Some((when.after(clock.server_ms), when.is_whole))
+            let when = value::latest(text, is_millis, clock.century_ms, clock.server_ms)?;
+            Some((clock.after(when), when.is_whole))
         };
         for (name, source) in millis {
             if let Some((ms, is_whole)) = self.get(name).and_then(|text| wait(text, true)) {
@@ -337,7 +346,7 @@ impl Reader {
                 _ => None,
             });
             let used = at(field("used"), index).and_then(|text| value::count(&text));
-            let after = field("reset-after").and_then(|text| value::when(text, false, clock.wall_ms));
+            let after = field("reset-after").and_then(|text| value::when(text, false, clock.century_ms));
             let window = limits.get(index).filter(|_| limits.len() == 1).and_then(|item| item.count("w"));
             quotas.extend(
                 Parts {
@@ -443,14 +452,24 @@ fn part_and_name(rest: &str) -> Option<(&'static str, String)> {
 /// How instants are read.
 #[derive(Clone, Copy)]
 struct Clock {
-    wall_ms: i64,
-    server_ms: i64,
+    century_ms: i64,
+    /// The server's now; `None` if nobody knows it.
+    server_ms: Option<i64>,
     reset_is_millis: bool,
 }
 
 impl Clock {
+    /// Instants mean nothing to those who do not know the time.
+    fn known(self, when: When) -> Option<When> {
+        (self.server_ms.is_some() || matches!(when.at, At::In(_))).then_some(when)
+    }
+
+    fn after(self, when: When) -> u64 {
+        when.after(self.server_ms.unwrap_or(0))
+    }
+
     fn reset(self, text: &str) -> Option<When> {
-        value::when(text, self.reset_is_millis, self.wall_ms)
+        self.known(value::when(text, self.reset_is_millis, self.century_ms)?)
     }
 }
 
@@ -487,7 +506,7 @@ impl Parts {
             limit,
             remaining,
             used,
-            reset_ms: self.reset.map(|when| when.after(clock.server_ms)),
+            reset_ms: self.reset.map(|when| clock.after(when)),
             window_ms: self.window_ms,
             unit,
             partition_key: None,

@@ -58,7 +58,7 @@ pub(super) fn when(text: &str, is_millis: bool, now_ms: i64) -> Option<When> {
 }
 
 /// The largest of several waits: a field that was sent twice is joined with commas, and dates hold one themselves.
-pub(super) fn latest(text: &str, is_millis: bool, now_ms: i64, server_ms: i64) -> Option<When> {
+pub(super) fn latest(text: &str, is_millis: bool, now_ms: i64, server_ms: Option<i64>) -> Option<When> {
     let mut members: Vec<String> = Vec::new();
     for part in text.split(',').take(64) {
         match members.last_mut() {
@@ -70,10 +70,11 @@ pub(super) fn latest(text: &str, is_millis: bool, now_ms: i64, server_ms: i64) -
             _ => members.push(part.trim().to_string()),
         }
     }
-    members
+    let known = members
         .iter()
         .filter_map(|member| when(member, is_millis, now_ms))
-        .max_by_key(|when| when.after(server_ms))
+        .filter(|when| server_ms.is_some() || matches!(when.at, At::In(_)));
+    known.max_by_key(|when| when.after(server_ms.unwrap_or(0)))
 }
 
 /// A whole number that may be −1; fractions are cut off. Anything else is unknown.

@@ -7,10 +7,14 @@
 //! | [`delay`] | has the delay since the scope's last send passed? | Scrapy draft; `DOWNLOAD_DELAY` |
 //! | [`jitter`] | how far may a delay stray from its mean? | `RANDOMIZE_DOWNLOAD_DELAY` |
 //! | [`quota`] | is enough left of what the window allows? | Scrapy draft, *Throttling quotas* |
+//! | [`backoff`] | which delay and how many slots does a server bear that answers badly? | Scrapy draft, *Backoff* |
+//! | [`server`] | how much did the server say is left, and until when? | `RateLimit` fields |
 //! | [`autothrottle`] | which delay keeps N requests in the server's hands? | Scrapy's `AutoThrottle` extension |
 
 pub mod autothrottle;
+pub mod backoff;
 pub mod delay;
 pub mod jitter;
 pub mod quota;
+pub mod server;
 pub mod slots;

@@ -79,6 +79,16 @@ impl Cost {
         ((u128::from(self.0) << 32) / u128::from(limit.0.max(1))).min(u128::from(u64::MAX)) as u64
     }
 
+    /// Without the cost of so many usual requests; nothing at least.
+    pub(crate) fn less(self, requests: u32) -> Self {
+        self.minus_at_most(Self(Self::ONE.0 * u64::from(requests)))
+    }
+
+    /// The difference; nothing at least.
+    pub(crate) fn minus_at_most(self, other: Self) -> Self {
+        Self(self.0.saturating_sub(other.0))
+    }
+
     fn plus(self, other: Self) -> Self {
         Self(self.0.wrapping_add(other.0))
     }

@@ -10,14 +10,16 @@ use std::rc::Rc;
 use crate::{
     config::ScopeConfig,
     decision::{Reason, Verdict},
-    feedback::{Answer, Feedback},
+    feedback::{Answer, Feedback, Hint},
     policy::{
-        autothrottle, delay,
+        autothrottle,
+        backoff::{self, Plain},
+        delay, jitter,
         quota::{self, Cost},
-        slots,
+        server, slots,
     },
     rng::Rng,
-    snapshot::{Learned, Spent},
+    snapshot::{BackedOff, Learned, Left, Spent},
     time::{Instant, Span},
 };
 
@@ -31,6 +33,34 @@ pub(crate) struct Scope {
     autothrottle: Option<autothrottle::State>,
     hold: Option<Instant>,
     quotas: Box<[quota::State]>,
+    heard: Option<Box<Heard>>,
+}
+
+/// What the server made us learn. Most scopes never hear anything.
+#[derive(Clone, Debug, PartialEq)]
+struct Heard {
+    backoff: backoff::State,
+    server: server::State,
+    /// What robots.txt asks for.
+    crawl: Option<Span>,
+    /// Since when there were only bad answers.
+    bad_since: Option<Instant>,
+    /// Whether that was told.
+    is_stalled: bool,
+}
+
+impl Heard {
+    const NOTHING: Self = Self {
+        backoff: backoff::State::NEW,
+        server: server::State::NEW,
+        crawl: None,
+        bad_since: None,
+        is_stalled: false,
+    };
+
+    fn is_over(&self, now: Instant) -> bool {
+        self.backoff.is_new() && self.server.is_over(now) && self.crawl.is_none() && self.bad_since.is_none()
+    }
 }
 
 impl Scope {
@@ -42,6 +72,7 @@ impl Scope {
             autothrottle: new_autothrottle(&config),
             hold: None,
             quotas: new_quotas(&config),
+            heard: None,
             config,
         }
     }
@@ -56,18 +87,44 @@ impl Scope {
         if self.paused {
             return Verdict::Blocked(Reason::Paused);
         }
-        if self.slots.is_full(self.config.concurrency) {
+        let Some(heard) = &self.heard else { return self.gate_in(now, &backoff::State::NEW, None) };
+        let state = heard.backoff.at(&self.config.backoff, now, self.plain());
+        let verdict = self.gate_in(now, &state, heard.crawl);
+        match state.recovers(&self.config.backoff) {
+            // A step back is coming: what the present step forbids may be allowed earlier.
+            Some(due) if verdict > Verdict::NotBefore(due, Reason::Backoff) => {
+                let state = state.at(&self.config.backoff, due, self.plain());
+                let then = self.gate_in(now, &state, heard.crawl);
+                verdict.min(then.max(Verdict::NotBefore(due, Reason::Backoff)))
+            }
+            _ => verdict,
+        }
+    }
+
+    fn gate_in(&self, now: Instant, backoff: &backoff::State, crawl: Option<Span>) -> Verdict {
+        let plain = self.plain();
+        let slots = plain.slots.min(backoff.slots);
+        if self.slots.is_full(slots) {
             return Verdict::Blocked(Reason::Concurrency);
         }
         let not_before = |until: Option<Instant>, reason| match until {
             Some(until) if until > now => Verdict::NotBefore(until, reason),
             _ => Verdict::Go,
         };
-        not_before(self.delay.next(self.delay_span(), self.config.jitter), Reason::Delay)
-            .max(not_before(
-                self.slots.next(self.config.concurrency, self.config.slot_delay),
-                Reason::SlotDelay,
-            ))
+        let is_backing_off = backoff.pace > plain.delay;
+        let (delay, jitter, reason) = if is_backing_off {
+            (backoff.pace, self.config.backoff.jitter, Reason::Backoff)
+        } else {
+            (
+                plain.delay,
+                if crawl.is_some() { jitter::Config::NONE } else { self.config.jitter },
+                Reason::Delay,
+            )
+        };
+        let asked = crawl.and_then(|crawl| self.delay.last().map(|last| last + crawl));
+        not_before(self.delay.next(delay, jitter), reason)
+            .max(not_before(asked, Reason::CrawlDelay))
+            .max(not_before(self.slots.next(slots, self.slot_delay()), Reason::SlotDelay))
             .max(not_before(self.hold, Reason::Hold))
     }
 
@@ -76,8 +133,10 @@ impl Scope {
         if cost == Cost::ZERO {
             return Verdict::Go;
         }
+        let told = self.heard.as_ref().and_then(|heard| heard.server.next(now, cost));
         self.quotas()
             .filter_map(|(config, state)| state.next(config, now, cost))
+            .chain(told)
             .map(|until| Verdict::NotBefore(until, Reason::Quota))
             .max()
             .unwrap_or(Verdict::Go)
@@ -85,7 +144,14 @@ impl Scope {
 
     /// A request of this cost leaves now.
     pub fn on_send(&mut self, now: Instant, cost: Cost, rng: &mut Rng) {
-        self.slots.on_send(self.config.concurrency);
+        let plain = self.plain();
+        let mut slots = plain.slots;
+        if let Some(heard) = &mut self.heard {
+            heard.server = heard.server.on_send(cost);
+            heard.backoff = heard.backoff.at(&self.config.backoff, now, plain);
+            slots = slots.min(heard.backoff.slots);
+        }
+        self.slots.on_send(slots);
         self.delay = self.delay.on_send(now, rng.draw());
         for (config, state) in self.config.quotas.iter().zip(&mut self.quotas) {
             state.on_send(config, now, cost);
@@ -94,10 +160,12 @@ impl Scope {
 
     /// The request that left at `sent` ended.
     pub fn on_settle(&mut self, now: Instant, sent: Instant, expected: Cost, feedback: &Feedback) {
-        self.slots.on_settle(now, sent, self.config.slot_delay);
+        self.slots.on_settle(now, sent, self.slot_delay());
         if let Some(actual) = feedback.cost {
             self.on_actual(now, sent, expected, actual);
         }
+        self.on_answer(now, sent, feedback);
+        self.on_hint(now, sent, &feedback.hint);
         if let (Some(policy), Some(state)) = (self.config.autothrottle_policy(), self.autothrottle)
             && let Answer::Response { status } = feedback.answer
             && let Some(latency) = feedback.latency_ms
@@ -107,9 +175,64 @@ impl Scope {
         }
     }
 
+    /// Steps up after a bad answer; notes the evidence of a good one. Neutral ones (a 500 that is no bad answer) are neither.
+    fn on_answer(&mut self, now: Instant, sent: Instant, feedback: &Feedback) {
+        let is_bad = feedback.is_bad.unwrap_or(match feedback.answer {
+            Answer::Response { status } => self.config.is_bad_status(status),
+            Answer::Failed(failure) => self.config.is_bad_failure(failure),
+            Answer::Ignored => false,
+        });
+        let is_good = !is_bad && matches!(feedback.answer, Answer::Response { status } if status < 500);
+        let plain = self.plain();
+        let config = &self.config.backoff;
+        if is_bad {
+            let heard = self.heard.get_or_insert_with(|| Box::new(Heard::NOTHING));
+            heard.backoff = heard.backoff.on_bad(config, now, sent, plain);
+            heard.bad_since.get_or_insert(now);
+        } else if let Some(heard) = &mut self.heard
+            && is_good
+        {
+            heard.backoff = heard.backoff.on_good(config, now, sent, plain);
+            (heard.bad_since, heard.is_stalled) = (None, false);
+            if heard.is_over(now) {
+                self.heard = None;
+            }
+        }
+    }
+
+    /// A hold is only ever made longer, and never longer than `backoff.maxDelay`.
+    fn on_hint(&mut self, now: Instant, sent: Instant, hint: &Hint) {
+        if let Some(span) = hint.hold.filter(|&span| span > Span::ZERO) {
+            self.hold(now + span.min(self.config.backoff.max));
+        }
+        let mut told = hint.told;
+        told.pace =
+            told.pace.filter(|_| self.config.follow_rate_limit).map(|pace| pace.min(self.config.backoff.max));
+        if told != server::Told::default() {
+            let flying = self.slots.in_flight();
+            let heard = self.heard.get_or_insert_with(|| Box::new(Heard::NOTHING));
+            heard.server = heard.server.on_told(now, sent, told, flying);
+        }
+    }
+
+    /// What robots.txt asks for; `None` if it asks for nothing.
+    pub fn set_crawl_delay(&mut self, crawl: Option<Span>) {
+        if crawl.is_some() || self.heard.is_some() {
+            self.heard.get_or_insert_with(|| Box::new(Heard::NOTHING)).crawl = crawl;
+        }
+    }
+
+    /// For how long there were only bad answers, once, when it has been too long.
+    pub fn take_stall(&mut self, now: Instant, after: Span) -> Option<Span> {
+        let heard = self.heard.as_deref_mut()?;
+        let span = now.since(heard.bad_since.filter(|_| !heard.is_stalled)?);
+        heard.is_stalled = span >= after;
+        heard.is_stalled.then_some(span)
+    }
+
     /// The request that was allowed to leave at `sent` never did.
     pub fn on_cancel(&mut self, now: Instant, sent: Instant, expected: Cost) {
-        self.slots.on_settle(now, sent, self.config.slot_delay);
+        self.slots.on_settle(now, sent, self.slot_delay());
         self.on_actual(now, sent, expected, Cost::ZERO);
     }
 
@@ -132,16 +255,18 @@ impl Scope {
         self.hold = self.hold.max(Some(until));
     }
 
-    /// Forgets what was learned and lifts the hold. What is in flight stays in flight, the last send stays.
+    /// Forgets what was learned and lifts the hold. What is in flight stays in flight, the last send and robots.txt stay.
     pub fn reset(&mut self) {
         self.hold = None;
+        self.set_heard(Heard { crawl: self.crawl(), ..Heard::NOTHING });
         self.autothrottle = new_autothrottle(&self.config);
         self.quotas = new_quotas(&self.config);
     }
 
     /// What is worth remembering when the process ends. `flying` are the send times of what is in flight.
     pub fn learned(&self, now: Instant, flying: &[Instant]) -> Learned {
-        let slot_delay = self.config.slot_delay;
+        let slot_delay = self.slot_delay();
+        let heard = self.heard.as_deref();
         let fresh = new_autothrottle(&self.config);
         let quotas = self.quotas().map(|(config, state)| Spent {
             window: config.window,
@@ -160,6 +285,14 @@ impl Scope {
             hold: self.hold_until(now).map(|until| until.since(now)),
             is_paused: self.paused,
             quotas: quotas.filter(|spent| !spent.sends.is_empty()).collect(),
+            crawl: self.crawl(),
+            backoff: heard
+                .map(|heard| heard.backoff.at(&self.config.backoff, now, self.plain()))
+                .filter(|state| !state.is_new())
+                .map(|state| BackedOff::of(&state, now)),
+            left: heard
+                .filter(|heard| !heard.server.is_over(now))
+                .and_then(|heard| Left::of(&heard.server, now)),
         }
     }
 
@@ -170,6 +303,12 @@ impl Scope {
         self.slots = slots::State::resting(now, self.config.concurrency, &rests);
         self.paused = learned.is_paused;
         self.hold = learned.hold.filter(|&left| left > offline).map(|left| now + (left - offline));
+        self.set_heard(Heard {
+            crawl: learned.crawl,
+            backoff: learned.backoff.map_or(backoff::State::NEW, |backoff| backoff.state(now, offline)),
+            server: learned.left.map_or(server::State::NEW, |left| left.state(now, offline)),
+            ..Heard::NOTHING
+        });
         if let (Some(state), Some(delay)) = (&mut self.autothrottle, learned.delay_s) {
             state.delay = delay;
         }
@@ -182,9 +321,66 @@ impl Scope {
         }
     }
 
-    /// The delay in force before jitter, in milliseconds.
-    pub fn delay_ms(&self) -> f64 {
-        self.autothrottle.map_or(self.config.delay, |state| state.delay * 1000.0)
+    /// The delay before jitter, in milliseconds: backoff's if that is longer. `AutoThrottle`'s is told as it is.
+    pub fn delay_ms(&self, now: Instant) -> f64 {
+        match self.autothrottle {
+            Some(_) => self.plain_ms(),
+            None => self.plain_ms().max(self.backoff_ms(now)),
+        }
+    }
+
+    /// The delay that backoff asks for, in milliseconds; 0 without.
+    pub fn backoff_ms(&self, now: Instant) -> f64 {
+        self.backoff(now).map_or(0.0, |state| state.pace.millis())
+    }
+
+    /// Slots allowed now.
+    pub fn slots_allowed(&self, now: Instant) -> u32 {
+        self.backoff(now).map_or(u32::MAX, |state| state.slots).min(self.plain().slots)
+    }
+
+    /// Steps of backoff in force.
+    pub fn backoff_step(&self, now: Instant) -> u32 {
+        self.backoff(now).map_or(0, |state| state.steps)
+    }
+
+    fn backoff(&self, now: Instant) -> Option<backoff::State> {
+        self.heard.as_ref().map(|heard| heard.backoff.at(&self.config.backoff, now, self.plain()))
+    }
+
+    /// The delay without backoff in milliseconds: the scope's own or robots.txt's, `AutoThrottle`'s, the server's pace.
+    fn plain_ms(&self) -> f64 {
+        let crawl = self.crawl().map(Span::millis);
+        let learned = self.autothrottle.map(|state| state.delay * 1000.0);
+        let delay = match (learned, crawl) {
+            (Some(learned), Some(crawl)) => learned.max(crawl),
+            (Some(delay), None) | (None, Some(delay)) => delay,
+            (None, None) => self.config.delay,
+        };
+        match &self.heard {
+            Some(heard) if self.config.follow_rate_limit => delay.max(heard.server.pace.millis()),
+            _ => delay,
+        }
+    }
+
+    /// What holds without backoff. robots.txt's delay is for one request at a time.
+    fn plain(&self) -> Plain {
+        let slots = if self.crawl().is_some() { 1 } else { self.config.concurrency };
+        Plain { delay: Span::from_millis(self.plain_ms()), slots }
+    }
+
+    /// One slot with a crawl-delay needs no slot delay beside it.
+    fn slot_delay(&self) -> Span {
+        if self.crawl().is_some() { Span::ZERO } else { self.config.slot_delay }
+    }
+
+    /// What robots.txt asks for.
+    pub fn crawl(&self) -> Option<Span> {
+        self.heard.as_ref().and_then(|heard| heard.crawl)
+    }
+
+    fn set_heard(&mut self, heard: Heard) {
+        self.heard = (heard != Heard::NOTHING).then(|| Box::new(heard));
     }
 
     /// The hold, if one is in force.
@@ -194,12 +390,14 @@ impl Scope {
 
     /// What is left of the scarcest quota, if there is one.
     pub fn quota_left(&self, now: Instant) -> Option<Cost> {
-        self.quotas().map(|(config, state)| state.left(config, now)).min()
+        let told = self.heard.as_ref().and_then(|heard| heard.server.left(now));
+        self.quotas().map(|(config, state)| state.left(config, now)).chain(told).min()
     }
 
     /// Whether nothing distinguishes this scope from one that was just made.
     pub fn is_new(&self, now: Instant) -> bool {
         self.is_free(now)
+            && self.heard.as_ref().is_none_or(|heard| heard.is_over(now))
             && self.autothrottle == new_autothrottle(&self.config)
             && self.delay.last().is_none_or(|last| last + self.longest_delay() <= now)
     }
@@ -208,13 +406,17 @@ impl Scope {
     pub fn is_free(&self, now: Instant) -> bool {
         !self.paused
             && self.hold_until(now).is_none()
-            && self.slots.is_new(now, self.config.slot_delay)
+            && self.heard.as_ref().is_none_or(|heard| {
+                heard.backoff.at(&self.config.backoff, now, self.plain()).is_over()
+                    && heard.server.is_over(now)
+            })
+            && self.slots.is_new(now, self.slot_delay())
             && self.quotas().all(|(config, state)| state.is_new(config, now))
     }
 
     /// Idle for a while: gives back what memory it can.
     pub fn sleep(&mut self, now: Instant) {
-        self.slots.forget_rested(now, self.config.slot_delay);
+        self.slots.forget_rested(now, self.slot_delay());
     }
 
     /// How large a part of its quotas a request of this cost takes.
@@ -237,13 +439,11 @@ impl Scope {
         self.config.quotas.iter().zip(&self.quotas)
     }
 
-    fn delay_span(&self) -> Span {
-        Span::from_millis(self.delay_ms())
-    }
-
     /// After so long no draw makes the last send matter any more.
     fn longest_delay(&self) -> Span {
-        self.delay_span().times(1.0 + self.config.jitter.high)
+        let pace = self.heard.as_ref().map_or(Span::ZERO, |heard| heard.backoff.pace);
+        let delay = self.plain().delay.max(pace);
+        delay.times(1.0 + self.config.jitter.high.max(self.config.backoff.jitter.high))
     }
 }
 

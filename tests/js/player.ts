@@ -28,7 +28,7 @@ class Player {
   readonly #engine: Engine
   readonly #tickets = new Map<string, Ticket>()
   #answers: { at: number; name: string }[] = []
-  #server: { latency: number; status: number } | undefined
+  #server: { latency: number; status: number; headers: [string, string][] } | undefined
   #now = 0
   #rest = ''
 
@@ -52,7 +52,11 @@ class Player {
         this.#run(Number(name))
         return
       case 'serve':
-        this.#server = { latency: number('latency')!, status: number('status') ?? 200 }
+        this.#server = {
+          latency: number('latency')!,
+          status: number('status') ?? 200,
+          headers: headers(words),
+        }
         break
       case 'submit': {
         const scopes = words[2]!.split(',').map((name) => engine.scope(name))
@@ -81,8 +85,17 @@ class Player {
           ...(latencyMs === undefined ? {} : { latencyMs }),
           ...(cost === undefined ? {} : { cost }),
           ...(words.includes('error') ? { error: new Error('no answer') } : {}),
+          ...(words.includes('bad') ? { backoff: true } : words.includes('good') ? { backoff: false } : {}),
+          ...(argument('retry') === undefined ? {} : { retryDelay: number('retry')! }),
+          headers: headers(words),
+          wallNowMs: number('wall') ?? Number.NaN,
           adjustDelay: !words.includes('keep'),
         })
+        break
+      }
+      case 'crawl-delay': {
+        const outcome = engine.crawlDelay(this.#now, scope(), words[2] === '-' ? undefined : Number(words[2]))
+        this.#say(`crawl-delay ${outcome}`)
         break
       }
       case 'prioritize':
@@ -123,9 +136,9 @@ class Player {
         const stats = engine.stats(scope(), this.#now)
         const delay = time(Math.round(stats.delayMs * 1000) / 1000)
         const hold = stats.holdUntil === undefined ? '-' : time(stats.holdUntil)
-        const { slots, inFlight, waiting, quotaLeft = '-', reason = '-' } = stats
+        const { backoffStep, slots, inFlight, waiting, quotaLeft = '-', reason = '-' } = stats
         this.#say(
-          `stats delay=${delay} slots=${slots} inFlight=${inFlight} waiting=${waiting} hold=${hold} quota=${quotaLeft} reason=${reason}`,
+          `stats delay=${delay} step=${backoffStep} slots=${slots} inFlight=${inFlight} waiting=${waiting} hold=${hold} quota=${quotaLeft} reason=${reason}`,
         )
         break
       }
@@ -145,9 +158,9 @@ class Player {
       if (answer === next) {
         const index = this.#answers.findIndex(({ at }) => at === next)
         const { name } = this.#answers.splice(index, 1)[0]!
-        const { latency, status } = this.#server!
+        const { latency, status, headers } = this.#server!
         this.#say(`done ${name} ${status}`)
-        this.#engine.settle(this.#now, this.#tickets.get(name)!, { status, latencyMs: latency })
+        this.#engine.settle(this.#now, this.#tickets.get(name)!, { status, latencyMs: latency, headers })
       }
     }
     this.#now = Math.max(this.#now, until)
@@ -182,6 +195,15 @@ class Player {
   #say(what: string): void {
     this.lines.push(`${time(this.#now).padStart(12)} ${what}`)
   }
+}
+
+/** The words `header=name:value`; `_` stands for a space. */
+function headers(words: readonly string[]): [string, string][] {
+  const fields = words.filter((word) => word.startsWith('header='))
+  return fields.map((word) => {
+    const [name = '', ...value] = word.slice('header='.length).replaceAll('_', ' ').split(':')
+    return [name, value.join(':')]
+  })
 }
 
 function because(reason: Reason | undefined, scope: string | undefined): string {

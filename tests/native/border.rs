@@ -5,7 +5,8 @@
 //! half of the time invented, options and snapshots are text, and time jumps about.
 
 use autothrottle::{
-    Config, Decision, Engine, Feedback, Instant, Request, ScopeId, Snapshot, Span, Ticket, Value,
+    Config, Decision, Engine, Feedback, Hint, Hints, Instant, Request, ScopeId, Snapshot, Span, Ticket,
+    Value, crawl_delay_ms, hints::Context,
 };
 
 /// Options that reach every policy, for bytes that begin with none of their own.
@@ -73,6 +74,7 @@ impl<'a> Tape<'a> {
 }
 
 /// Plays bytes as calls. Panics if a promise of the engine's is broken.
+#[allow(clippy::too_many_lines, reason = "one arm a call")]
 pub fn play(bytes: &[u8]) {
     let mut tape = Tape(bytes);
     let typed = tape.json().and_then(|options| Config::parse(options).ok());
@@ -117,8 +119,23 @@ pub fn play(bytes: &[u8]) {
             8 | 9 => {
                 if let Some(ticket) = tape.pick(&tickets, Ticket::from_number) {
                     let (status, latency, cost) = (tape.number(), tape.number(), tape.number());
-                    let feedback = Feedback::from_numbers(status, latency, action < 200, cost);
-                    engine.settle(now, ticket, &feedback);
+                    let bad = if action & 32 > 0 { f64::from(action & 64) } else { f64::NAN };
+                    let mut feedback = Feedback::from_numbers(status, latency, action < 200, cost, bad);
+                    if action & 16 > 0 {
+                        let length = usize::from(tape.byte());
+                        let lines = String::from_utf8_lossy(tape.take(length)).replace('~', "\nx-ratelimit-");
+                        let context = Context {
+                            status: status as u16,
+                            wall_ms: Some(1_795_203_840_000),
+                            ..Context::default()
+                        };
+                        feedback.hint = Hint::of(&Hints::from_lines(&lines, context));
+                    }
+                    if action & 128 > 0 {
+                        engine.retry(now, ticket, &feedback, cost);
+                    } else {
+                        engine.settle(now, ticket, &feedback);
+                    }
                 }
             }
             10 => {
@@ -133,12 +150,17 @@ pub fn play(bytes: &[u8]) {
             }
             12 => {
                 if let Some(scope) = scope(&mut tape, &scopes) {
-                    match tape.byte() % 6 {
+                    match tape.byte() % 7 {
                         0 => engine.hold(now, scope, Span::from_millis(tape.number())),
                         1 => engine.pause(now, scope),
                         2 => engine.resume(now, scope),
                         3 => engine.reset(now, scope),
                         4 => engine.release(scope),
+                        5 => {
+                            let text = tape.take(40);
+                            let delay = crawl_delay_ms(text, "bot").map(Span::from_millis);
+                            engine.crawl_delay(now, scope, delay);
+                        }
                         _ => drop(engine.touch(scope)),
                     }
                 }

@@ -72,6 +72,10 @@ fn every_row_of_the_table_is_read() {
                 format!(r#"{{ "defaults": {{ "autothrottle": {wrong} }} }}"#),
                 format!("defaults.autothrottle.{}", row.key),
             ),
+            Section::Backoff => (
+                format!(r#"{{ "defaults": {{ "backoff": {wrong} }} }}"#),
+                format!("defaults.backoff.{}", row.key),
+            ),
             Section::Quota if row.key == "limit" => {
                 (format!(r#"{{ "defaults": {{ "quota": {wrong} }} }}"#), "defaults.quota.limit".into())
             }
@@ -110,6 +114,7 @@ fn the_typescript_options_say_what_the_table_says() {
             Section::Scope => "ScopeOptions",
             Section::Quota => "QuotaOptions",
             Section::AutoThrottle => "AutoThrottleOptions",
+            Section::Backoff => "BackoffOptions",
         };
         let start = source.find(&format!("export interface {interface} ")).expect("an interface a section");
         let body = &source[start..start + source[start..].find("\n}").unwrap()];
@@ -143,6 +148,7 @@ fn the_settings_page_is_the_table() {
         (Section::Scope, "A scope: `defaults` and each of `scopes`"),
         (Section::Quota, "A quota: an object in `quota`"),
         (Section::AutoThrottle, "`autothrottle`"),
+        (Section::Backoff, "`backoff`"),
     ];
     for (section, title) in sections {
         write!(page, "\n## {title}\n\n| option | wants | default | Scrapy | |\n|---|---|---|---|---|\n")

@@ -6,7 +6,8 @@
 use std::{collections::BTreeMap, fmt::Write};
 
 use autothrottle::{
-    Answer, Cause, Config, Cost, Decision, Engine, Feedback, Instant, Request, ScopeId, Span, Ticket, Value,
+    Answer, Cause, Config, Cost, Decision, Engine, Failure, Feedback, Hint, Hints, Instant, Request, ScopeId,
+    Span, Ticket, Value, hints::Context,
 };
 
 pub fn play(trace: &str) -> String {
@@ -35,7 +36,7 @@ struct Player {
     engine: Engine,
     now: Instant,
     tickets: BTreeMap<String, Ticket>,
-    server: Option<(Span, u16)>,
+    server: Option<(Span, u16, String)>,
     answers: Vec<(Instant, String)>,
     rest: String,
     transcript: String,
@@ -54,6 +55,7 @@ impl Player {
         }
     }
 
+    #[allow(clippy::too_many_lines, reason = "one arm an event")]
     fn line(&mut self, line: &str) {
         let words: Vec<&str> = line.split_whitespace().collect();
         let json = line.find('{').map(|at| &line[at..]);
@@ -64,7 +66,8 @@ impl Player {
             "run" => return self.run(millis(words[1])),
             "serve" => {
                 let latency = number("latency").map(Span::from_millis);
-                self.server = latency.map(|latency| (latency, number("status").unwrap_or(200.0) as u16));
+                let status = number("status").unwrap_or(200.0) as u16;
+                self.server = latency.map(|latency| (latency, status, headers(&words)));
             }
             "submit" => {
                 let scopes: Vec<ScopeId> = words[2].split(',').map(|name| self.engine.scope(name)).collect();
@@ -86,16 +89,32 @@ impl Player {
             "settle" => {
                 let answer = match (number("status"), words.contains(&"error")) {
                     (Some(status), _) => Answer::Response { status: status as u16 },
-                    (None, true) => Answer::Failed,
+                    (None, true) => Answer::Failed(Failure::Connection),
                     (None, false) => Answer::Ignored,
                 };
+                let is_bad = [("bad", true), ("good", false)].iter().find(|(word, _)| words.contains(word));
+                let status = number("status").unwrap_or(0.0) as u16;
                 let feedback = Feedback {
                     answer,
                     latency_ms: number("latency"),
                     adjust_delay: !words.contains(&"keep"),
                     cost: number("cost").and_then(Cost::from_units),
+                    is_bad: is_bad.map(|(_, is_bad)| *is_bad),
+                    hint: hint(&headers(&words), status, number("wall")),
                 };
-                self.engine.settle(self.now, self.tickets[words[1]], &feedback);
+                let ticket = self.tickets[words[1]];
+                match argument("retry") {
+                    Some(delay) => {
+                        assert!(self.engine.retry(self.now, ticket, &feedback, delay.parse().unwrap()));
+                    }
+                    None => self.engine.settle(self.now, ticket, &feedback),
+                }
+            }
+            "crawl-delay" => {
+                let scope = self.engine.scope(words[1]);
+                let delay = words[2].parse().ok().map(Span::from_millis);
+                let outcome = self.engine.crawl_delay(self.now, scope, delay);
+                self.say(&format!("crawl-delay {}", format!("{outcome:?}").to_lowercase()));
             }
             "prioritize" => {
                 let priority = words[2].parse().expect("a number");
@@ -140,8 +159,8 @@ impl Player {
                 let quota = stats.quota_left.map_or("-".into(), |left| left.to_string());
                 let reason = stats.reason.map_or("-", autothrottle::Reason::name);
                 self.say(&format!(
-                    "stats delay={delay} slots={} inFlight={} waiting={} hold={hold} quota={quota} reason={reason}",
-                    stats.slots, stats.in_flight, stats.waiting
+                    "stats delay={delay} step={} slots={} inFlight={} waiting={} hold={hold} quota={quota} reason={reason}",
+                    stats.backoff_step, stats.slots, stats.in_flight, stats.waiting
                 ));
             }
             other => panic!("no such event: {other}"),
@@ -160,9 +179,11 @@ impl Player {
             if answer == Some(next) {
                 let at = self.answers.iter().position(|(at, _)| *at == next).unwrap();
                 let (_, name) = self.answers.remove(at);
-                let (latency, status) = self.server.expect("somebody serves");
+                let (latency, status, lines) = self.server.clone().expect("somebody serves");
                 self.say(&format!("done {name} {status}"));
-                let feedback = Feedback { latency_ms: Some(latency.millis()), ..Feedback::response(status) };
+                let hint = hint(&lines, status, None);
+                let feedback =
+                    Feedback { latency_ms: Some(latency.millis()), hint, ..Feedback::response(status) };
                 self.engine.settle(self.now, self.tickets[&name], &feedback);
             }
         }
@@ -178,8 +199,8 @@ impl Player {
                         self.tickets.iter().find(|&(_, &known)| known == ticket).expect("our ticket");
                     let name = name.clone();
                     self.say(&format!("send {name}"));
-                    if let Some((latency, _)) = self.server {
-                        self.answers.push((self.now + latency, name));
+                    if let Some((latency, ..)) = &self.server {
+                        self.answers.push((self.now + *latency, name));
                     }
                 }
                 Decision::Wait { until, because } => {
@@ -214,6 +235,17 @@ impl Player {
     fn say(&mut self, what: &str) {
         writeln!(self.transcript, "{:>12} {what}", time(self.now)).unwrap();
     }
+}
+
+/// The words `name:value` as header lines; `_` stands for a space.
+fn headers(words: &[&str]) -> String {
+    let fields = words.iter().filter_map(|word| word.strip_prefix("header="));
+    fields.map(|field| field.replace('_', " ")).collect::<Vec<_>>().join("\n")
+}
+
+fn hint(lines: &str, status: u16, wall_ms: Option<f64>) -> Hint {
+    let context = Context { status, wall_ms: wall_ms.map(|ms| ms as i64), ..Context::default() };
+    Hint::of(&Hints::from_lines(lines, context))
 }
 
 fn time(instant: Instant) -> String {

@@ -1,0 +1,42 @@
+/**
+ * Why there was no response: the server's doing, the caller's, or a fault of somebody's program.
+ *
+ * The trap is to blame the server for what it never saw: an abort by the caller, a bug in a callback. Runtimes name
+ * failures differently (`cause.code` in Node, words in browsers), so this is one place for all of their words.
+ */
+
+/** What the border calls a failure: see `settle`. */
+export const CONNECTION = 0
+export const TIMEOUT = 1
+export const NOT_THE_SERVER = Number.NaN
+
+const TIMEOUTS = /^(?:ETIMEDOUT|ESOCKETTIMEDOUT|UND_ERR_(?:CONNECT|HEADERS|BODY)_TIMEOUT)$/
+const CONNECTIONS =
+  /^(?:ECONN\w+|EPIPE|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH|ENETUNREACH|ENETDOWN|EPROTO|CERT_\w+|ERR_TLS_\w+|UND_ERR_SOCKET|ConnectionRefused|ConnectionClosed|ConnectionReset)$/
+const WORDS =
+  /fetch failed|failed to fetch|networkerror|load failed|network connection lost|error sending request|unable to connect|socket/i
+
+/** Timeouts and connection failures by their codes and words; anything else is not the server's doing. */
+export function failureOf(error: unknown): number {
+  let cause = error as
+    | { name?: unknown; code?: unknown; message?: unknown; cause?: unknown }
+    | null
+    | undefined
+  for (let depth = 0; depth < 5 && typeof cause === 'object' && cause !== null; depth++) {
+    if (cause.name === 'AbortError') return NOT_THE_SERVER
+    const code = typeof cause.code === 'string' ? cause.code : ''
+    if (cause.name === 'TimeoutError' || TIMEOUTS.test(code)) return TIMEOUT
+    if (CONNECTIONS.test(code)) return CONNECTION
+    // A plain `TypeError: fetch failed` says more in its cause.
+    if (!cause.cause && typeof cause.message === 'string' && WORDS.test(cause.message)) return CONNECTION
+    cause = cause.cause as typeof cause
+  }
+  return error instanceof TypeError && WORDS.test(error.message) ? CONNECTION : NOT_THE_SERVER
+}
+
+/** For what `fetch` rejects with, and for errors that somebody reports as such: the server's doing unless aborted. */
+export function failureOfRequest(error: unknown, signal?: AbortSignal | null): number {
+  if (signal?.aborted && error === signal.reason && failureOf(error) !== TIMEOUT) return NOT_THE_SERVER
+  if ((error as { name?: unknown } | null)?.name === 'AbortError') return NOT_THE_SERVER
+  return failureOf(error) === TIMEOUT ? TIMEOUT : CONNECTION
+}
