@@ -20,6 +20,8 @@ import type { Clock } from './options.js'
 
 /** Who waits for a ticket. Called once, one or the other. */
 export interface Waiter {
+  /** The scopes of its request. */
+  readonly scopes: readonly string[]
   grant(ticket: Ticket, now: number): void
   fail(error: unknown): void
 }
@@ -74,21 +76,18 @@ export class Driver {
     this.drain()
   }
 
-  /** Tells everybody who waits that there is no use. All leave before anybody is asked again. */
-  failAll(error: unknown): void {
-    this.fail([...this.#waiting.keys()], error)
-  }
-
-  /** Tells those who wait for a ticket that there is no use, and lets them leave. */
-  fail(tickets: Iterable<Ticket>, error: unknown): void {
+  /** Tells those who wait (for one scope) that there is no use. All leave before anybody is asked again. */
+  failAll(error: unknown, scope?: string): void {
     const now = this.clock.now()
-    const waiters = [...tickets].map((ticket) => {
-      const waiting = this.#forget(ticket)
-      if (waiting) this.engine.cancel(now, ticket)
-      return waiting?.waiter
-    })
+    const failed = [...this.#waiting].filter(
+      ([, { waiter }]) => scope === undefined || waiter.scopes.includes(scope),
+    )
+    for (const [ticket] of failed) {
+      this.#forget(ticket)
+      this.engine.cancel(now, ticket)
+    }
     this.drain()
-    for (const waiter of waiters) waiter?.fail(error)
+    for (const [, { waiter }] of failed) waiter.fail(error)
   }
 
   /** Asks until there is nothing more to send, then sleeps until there may be. */

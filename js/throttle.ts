@@ -128,7 +128,6 @@ export class Throttle extends TypedEventTarget {
   readonly #robotsMaxDelay: number
   readonly #overruled = new Set<string>()
   readonly #handles = new Map<string, ScopeHandle>()
-  readonly #waiting = new Map<Ticket, readonly string[]>()
   readonly #idle: (() => void)[] = []
   readonly #warnThreshold: number
   #isWarned = false
@@ -267,21 +266,17 @@ export class Throttle extends TypedEventTarget {
     signal?.throwIfAborted()
     if (this.#closed) throw this.#closed
     return new Promise((resolve, reject) => {
-      let ticket: Ticket | undefined
-      let isOver = false
+      let ticket: Ticket
       const onAbort = () => {
         over()
-        this.#driver.cancel(ticket!)
+        this.#driver.cancel(ticket)
         reject(signal!.reason)
       }
-      const over = () => {
-        isOver = true
-        signal?.removeEventListener('abort', onAbort)
-        if (ticket !== undefined) this.#waiting.delete(ticket)
-      }
+      const over = () => signal?.removeEventListener('abort', onAbort)
       signal?.addEventListener('abort', onAbort)
       try {
         ticket = enqueue({
+          scopes: names,
           grant: (granted, now) => {
             over()
             const settle = (outcome: PermitOutcome) =>
@@ -304,7 +299,6 @@ export class Throttle extends TypedEventTarget {
             reject(error)
           },
         })
-        if (!isOver) this.#waiting.set(ticket, names)
       } catch (error) {
         over()
         throw error
@@ -433,7 +427,7 @@ export class Throttle extends TypedEventTarget {
     for (const notice of this.#engine.takeNotices()) {
       const { scope } = notice
       if (notice.kind === 'stall') {
-        const fail = (error: unknown) => this.#driver.fail(this.#waitingFor(scope), error)
+        const fail = (error: unknown) => this.#driver.failAll(error, scope)
         this.dispatchEvent(new StallEvent(scope, notice.forMs, fail))
       } else {
         const message = `${notice.path} has no effect in ${scope}: ${notice.why}`
@@ -441,11 +435,6 @@ export class Throttle extends TypedEventTarget {
       }
     }
     if (this.#idle.length > 0 && this.#isIdle) for (const resolve of this.#idle.splice(0)) resolve()
-  }
-
-  #waitingFor(scope: string): Ticket[] {
-    const waiting = [...this.#waiting].filter(([, names]) => names.includes(scope))
-    return waiting.map(([ticket]) => ticket)
   }
 
   #warn(): void {

@@ -96,7 +96,7 @@ impl BackedOff {
             slots: if state.slots == u32::MAX { 0 } else { state.slots },
             steps: state.steps,
             rested: state.rested,
-            quiet: now.since(state.quiet),
+            quiet: now.since(state.quiet).min(Span::from_millis(LONGEST_MS)),
             is_good: state.is_good,
         }
     }

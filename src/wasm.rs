@@ -310,7 +310,8 @@ impl WasmEngine {
 /// What header fields say, given as `name: value` lines.
 #[wasm_bindgen]
 pub fn parse_hints(lines: &str, status: f64, wall_ms: f64, units: u32) -> JsValue {
-    object(&Hints::from_lines(lines, context(status, wall_ms, units)))
+    let hints = Hints::from_lines(lines, context(status, wall_ms, units));
+    hints.serialize(&serializer().serialize_missing_as_null(true)).unwrap_or(JsValue::UNDEFINED)
 }
 
 /// The delay in milliseconds that a robots.txt asks for, or NaN.
@@ -338,8 +339,11 @@ fn value(options: JsValue) -> Value {
 }
 
 fn object(of: &impl Serialize) -> JsValue {
-    let serializer = serde_wasm_bindgen::Serializer::new().serialize_maps_as_objects(true);
-    of.serialize(&serializer).unwrap_or(JsValue::UNDEFINED)
+    of.serialize(&serializer()).unwrap_or(JsValue::UNDEFINED)
+}
+
+fn serializer() -> serde_wasm_bindgen::Serializer {
+    serde_wasm_bindgen::Serializer::new().serialize_maps_as_objects(true)
 }
 
 fn wall(wall_ms: f64) -> Option<f64> {

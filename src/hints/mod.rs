@@ -637,6 +637,9 @@ impl Serialize for Hints {
         text(&mut map, "appliesTo", self.applies_to.map(AppliesTo::name))?;
         text(&mut map, "scope", self.scope.as_deref())?;
         text(&mut map, "bucket", self.bucket.as_deref())?;
+        if self.is_whole {
+            map.serialize_entry("isWhole", &true)?;
+        }
         if self.is_ignored {
             map.serialize_entry("ignored", &true)?;
         }

@@ -91,11 +91,11 @@ impl Scope {
         let state = heard.backoff.at(&self.config.backoff, now, self.plain());
         let verdict = self.gate_in(now, &state, heard.crawl);
         match state.recovers(&self.config.backoff) {
-            // A step back is coming: what the present step forbids may be allowed earlier.
+            // A step back is coming first: from then on it is what counts.
             Some(due) if verdict > Verdict::NotBefore(due, Reason::Backoff) => {
                 let state = state.at(&self.config.backoff, due, self.plain());
                 let then = self.gate_in(now, &state, heard.crawl);
-                verdict.min(then.max(Verdict::NotBefore(due, Reason::Backoff)))
+                then.max(Verdict::NotBefore(due, Reason::Backoff))
             }
             _ => verdict,
         }

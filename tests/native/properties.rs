@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use autothrottle::{
-    Answer, Config, Decision, Engine, Feedback, Instant, Peek, Request, ScopeId, Span, Ticket,
+    Answer, Config, Cost, Decision, Engine, Feedback, Instant, Peek, Request, ScopeId, Span, Ticket,
 };
 use proptest::prelude::*;
 
@@ -171,22 +171,22 @@ proptest! {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 300, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 1000, ..ProptestConfig::default() })]
 
     /// What `peek` says is exact when nothing else is submitted: not a microsecond before, and exactly then.
     #[test]
     fn peek_is_exact_when_nothing_else_is_submitted(
-        sends in prop::collection::vec((0..3_usize, 0..400_000_u64, any::<bool>()), 0..12),
+        sends in prop::collection::vec((0..3_usize, 0..1_500_000_u64, any::<bool>(), 0..5_usize), 0..16),
         asked in prop::sample::subsequence(vec![0_usize, 1, 2], 1..=3),
         later in 0..2_000_000_u64,
     ) {
-        let options = r#"{ "defaults": { "slotDelay": 700 }, "seed": 5, "scopes": {
-            "a": { "concurrency": 2, "delay": 300 }, "b": { "concurrency": 3, "delay": 0, "quota": 2, "window": 900 },
+        let options = r#"{ "defaults": { "slotDelay": 700, "backoff": { "window": 900, "minDelay": 400, "maxDelay": 3000 } }, "seed": 5, "scopes": {
+            "a": { "concurrency": 2, "delay": 300, "slotDelay": 0, "backoff": { "factor": 1.1, "minDelay": 100, "window": 200 } }, "b": { "concurrency": 3, "delay": 0, "quota": 2, "window": 900 },
             "c": { "concurrency": 3, "delay": 10, "quota": [3, { "limit": 2, "window": 500, "strict": true }] } } }"#;
         let mut engine = Engine::new(Config::parse(serde_json::from_str(options).unwrap()).unwrap());
         let ids = ["a", "b", "c"].map(|name| engine.scope(name));
         let mut now = Instant::default();
-        for (scope, pause, is_held) in sends {
+        for (scope, pause, is_held, status) in sends {
             let ticket = engine.submit(now, Request::new(&[ids[scope]])).unwrap();
             let Peek { at, .. } = engine.peek(now, Request::new(&[ids[scope]])).unwrap();
             now = at.expect("everything is settled, so only time can be in the way");
@@ -195,7 +195,9 @@ proptest! {
             if is_held {
                 engine.hold(now, ids[scope], Span::from_micros(pause));
             }
-            engine.settle(now + Span::from_micros(pause), ticket, &Feedback::response(200));
+            let mut feedback = Feedback::response([200, 200, 404, 429, 503][status]);
+            feedback.hint.told.left = Cost::from_units(1.0).zip((status == 2).then(|| Span::from_micros(pause)));
+            engine.settle(now + Span::from_micros(pause), ticket, &feedback);
             now = now + Span::from_micros(pause);
         }
         now = now + Span::from_micros(later);

@@ -1,0 +1,182 @@
+/** What servers say, through WebAssembly: the same vectors as natively, and what the public face makes of them. */
+import assert from 'node:assert/strict'
+import { readFileSync } from 'node:fs'
+import { test } from 'node:test'
+import { createThrottle, type ThrottleOptions } from 'autothrottle'
+import { parseHints, parseRobots } from 'autothrottle/engine'
+import { FakeClock } from 'autothrottle/testing'
+
+const vectors = new URL('../vectors/', import.meta.url)
+const text = (name: string) => readFileSync(new URL(name, vectors), 'utf8')
+const camel = (key: string) => key.replace(/_(\w)/g, (_, letter: string) => letter.toUpperCase())
+
+/** Everything that is expected is there; what is not mentioned may be anything. */
+function agrees(got: unknown, want: unknown): boolean {
+  if (Array.isArray(want)) {
+    return (
+      Array.isArray(got) &&
+      got.length === want.length &&
+      want.every((each, index) => agrees(got[index], each))
+    )
+  }
+  if (typeof want === 'object' && want !== null) {
+    return Object.entries(want).every(([key, value]) =>
+      agrees((got as Record<string, unknown>)[camel(key)], value),
+    )
+  }
+  return got === want
+}
+
+interface Case {
+  name: string
+  headers: Record<string, string | string[]>
+  now_epoch_ms: number
+  status: number
+  expect: object
+}
+
+test('152 of 152 header vectors, as plain objects and as Headers', () => {
+  const cases: Case[] = text('headers.jsonl')
+    .trim()
+    .split('\n')
+    .map((line) => JSON.parse(line))
+  assert.equal(cases.length, 152)
+  for (const { name, headers, now_epoch_ms: wallNowMs, status, expect } of cases) {
+    const plain = parseHints(headers, { status, wallNowMs })
+    assert.ok(agrees(plain, expect), `${name}: got ${JSON.stringify(plain)}, want ${JSON.stringify(expect)}`)
+    const joined = new Headers()
+    for (const [key, value] of Object.entries(headers)) {
+      for (const each of [value].flat()) joined.append(key, each)
+    }
+    const fetched = parseHints(joined, { status, wallNowMs })
+    assert.ok(agrees(fetched, expect), `${name} as Headers: ${JSON.stringify(fetched)}`)
+  }
+})
+
+test('55 of 55 robots.txt vectors', () => {
+  const cases: { file: string; ua: string; expect: number | null }[] = JSON.parse(text('robots/cases.json'))
+  assert.equal(cases.length, 55)
+  for (const { file, ua, expect } of cases) {
+    const bytes = readFileSync(new URL(`robots/files/${file}`, vectors))
+    const want = expect === null ? null : { crawlDelayMs: expect * 1000 }
+    assert.deepEqual(parseRobots(bytes, ua), want, file)
+  }
+  assert.deepEqual(parseRobots('User-agent: *\nCrawl-delay: 2', 'any'), { crawlDelayMs: 2000 })
+  assert.equal(Object.hasOwn(Object.prototype, 'crawlDelayMs'), false)
+})
+
+/** A throttle over a script of responses. */
+function make(answers: (() => Response | Promise<Response>)[], options: ThrottleOptions = {}) {
+  const clock = new FakeClock()
+  const times: number[] = []
+  const fetch = async () => {
+    times.push(clock.now())
+    return (answers.shift() ?? (() => new Response('ok')))()
+  }
+  const plain = { delay: 0, slotDelay: 0, jitter: false, backoff: { jitter: false } } as const
+  const throttle = createThrottle({ clock, fetch, defaults: plain, ...options })
+  return { clock, times, throttle }
+}
+
+const page = 'https://a.example/page'
+const refusal =
+  (headers: Record<string, string>, status = 429) =>
+  () =>
+    new Response('no', { status, headers })
+
+test('a header map reads a dialect, and renames fields', async () => {
+  const { clock, times, throttle } = make(
+    [refusal({ 'X-Wait': '7000' }), refusal({ 'x-left': '0', 'x-more-in': '3000' }, 200)],
+    {
+      hints: {
+        'a.example': {
+          retryAfter: 'x-wait',
+          retryAfterUnit: 'ms',
+          remaining: 'X-Left',
+          reset: 'x-more-in',
+          resetUnit: 'ms',
+        },
+      },
+    },
+  )
+  const all = Promise.all([1, 2, 3].map(() => throttle.fetch(page)))
+  await clock.advance(20_000)
+  await all
+  assert.deepEqual(times, [0, 7000, 10_000])
+})
+
+test('hints in a body come from a hook, perhaps later; what it throws rejects its request only', async () => {
+  const body = { errors: [{ message: 'Throttled' }], retryInMs: 4000 }
+  const getHints = async (response: Response) => {
+    const said = await response.clone().text()
+    if (said === 'boom') throw new RangeError('boom')
+    if (said === 'ok') return undefined
+    return { delayMs: (JSON.parse(said) as typeof body).retryInMs }
+  }
+  const { clock, times, throttle } = make([() => Response.json(body), () => new Response('boom')], {
+    getHints,
+  })
+  const all = Promise.allSettled([1, 2, 3].map(() => throttle.fetch(page)))
+  await clock.advance(20_000)
+  const [first, second, third] = await all
+  assert.deepEqual(times, [0, 4000, 4000])
+  assert.equal(first?.status === 'fulfilled' && (await first.value.json()).retryInMs, 4000)
+  assert.ok(second?.status === 'rejected' && second.reason instanceof RangeError)
+  assert.equal(third?.status, 'fulfilled')
+  assert.equal(throttle.stats().inFlight, 0)
+})
+
+test('followRateLimit paces by the slower of reset / remaining and window / limit', async () => {
+  const headers = { RateLimit: '"q";r=100;t=10', 'RateLimit-Policy': '"q";q=100;w=60' }
+  const { clock, times, throttle } = make([refusal(headers, 200)], {
+    defaults: { delay: 0, slotDelay: 0, jitter: false, followRateLimit: true },
+  })
+  const all = Promise.all([1, 2, 3].map(() => throttle.fetch(page)))
+  await clock.advance(5000)
+  await all
+  assert.deepEqual(times, [0, 600, 1200])
+})
+
+test('an hour off: dates are read against the server', async () => {
+  for (const hours of [-1, 1]) {
+    const now = Date.UTC(2026, 10, 20, 19, 44, 0)
+    const date = { Date: 'Fri, 20 Nov 2026 19:44:00 GMT' }
+    const { clock, times, throttle } = make([
+      refusal({ ...date, 'Retry-After': 'Fri, 20 Nov 2026 19:44:37 GMT' }),
+      refusal({ ...date, 'X-RateLimit-Remaining': '0', 'X-RateLimit-Reset': '1795203850' }),
+    ])
+    clock.setWall(now + hours * 3_600_000)
+    const all = Promise.all([1, 2, 3].map(() => throttle.fetch(page)))
+    await clock.advance(100_000)
+    await all
+    assert.deepEqual(times, [0, 38_000, 38_000 + 11_000], 'to the second, and the one that servers cut off')
+  }
+})
+
+test('wrong header maps, retries and robots are listed with everything else', () => {
+  assert.throws(
+    () =>
+      createThrottle({
+        hints: { 'a.example': { resetUnit: 'm', rest: 'x' } },
+        retry: { limit: 0, longRetryAfter: 'no', tries: 1 },
+        robots: { userAgent: '', rule: 1 },
+        getHints: 3,
+        defaults: { delay: -1 },
+      } as never),
+    (error: { problems: { path: string }[] }) => {
+      const paths = error.problems.map(({ path }) => path)
+      assert.deepEqual(paths, [
+        'getHints',
+        'retry.tries',
+        'retry.limit',
+        'retry.longRetryAfter',
+        'robots.userAgent',
+        'robots.rule',
+        'hints."a.example".resetUnit',
+        'hints."a.example".rest',
+        'defaults.delay',
+      ])
+      return true
+    },
+  )
+})
