@@ -172,7 +172,7 @@ export class Throttle extends TypedEventTarget {
     const { scopes, adjustDelay = true, ...waiting } = options
     const start = this.#clock.now()
     const url = this.#robots && urlOf(input)
-    if (url) await this.#robots?.admit(url)
+    if (url && this.#robots) await abortable(this.#robots.admit(url), signal)
     const target = scopes === undefined ? input : { scopes }
     const retry = this.#options.retry ? new Retry(this.#options.retry, input, rest) : undefined
     const timeLeft = () =>
@@ -203,7 +203,9 @@ export class Throttle extends TypedEventTarget {
       await response.body?.cancel()
       return again(outcome, delay)
     }
-    return send(await this.acquire(target, { ...waiting, signal }))
+    const timeout = timeLeft()
+    const patience = timeout === undefined ? {} : { timeout: Math.max(0, timeout) }
+    return send(await this.acquire(target, { ...waiting, ...patience, signal }))
   }
 
   /** Waits, calls `fn`, and settles with the status and headers of what it returns, if it has some, or with what it throws. */
@@ -546,6 +548,18 @@ function checkKeys(options: object, known: ReadonlySet<string>, path: string): v
     problems.push({ path: path ? `${path}.${key}` : key, want, got: kindOf(options[key as keyof object]) })
   }
   if (problems.length > 0) throw new ConfigError(problems)
+}
+
+/** What `promise` gives, unless the signal is aborted first. */
+function abortable<T>(promise: Promise<T>, signal: AbortSignal | null): Promise<T> {
+  if (!signal) return promise
+  return new Promise((resolve, reject) => {
+    const onAbort = () => reject(signal.reason)
+    if (signal.aborted) onAbort()
+    signal.addEventListener('abort', onAbort, { once: true })
+    const over = () => signal.removeEventListener('abort', onAbort)
+    promise.then(resolve, reject).then(over)
+  })
 }
 
 /** Asks for another attempt; if that throws, the one before is over. */

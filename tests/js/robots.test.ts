@@ -1,0 +1,160 @@
+/** robots.txt through the public face: against a fake clock and a scripted web. */
+import assert from 'node:assert/strict'
+import { getEventListeners } from 'node:events'
+import { test } from 'node:test'
+import { createThrottle, DisallowedError, type ThrottleOptions, type WarningEvent } from 'autothrottle'
+import { rules } from 'autothrottle/robots'
+import { FakeClock } from 'autothrottle/testing'
+
+const delayed = 'User-agent: foobot\nCrawl-delay: 3\nDisallow: /private\n'
+
+function make(robots: Record<string, () => Response>, options: ThrottleOptions = {}) {
+  const clock = new FakeClock()
+  const calls: [string, number][] = []
+  const agents = new Set<string | null>()
+  const fetch = async (input: RequestInfo | URL, init?: RequestInit) => {
+    const request = new Request(input, init)
+    calls.push([request.url, clock.now()])
+    if (!request.url.endsWith('/robots.txt')) return new Response('page')
+    agents.add(request.headers.get('user-agent'))
+    return (robots[new URL(request.url).host] ?? (() => new Response('none', { status: 404 })))()
+  }
+  const warnings: WarningEvent[] = []
+  const throttle = createThrottle({
+    clock,
+    fetch,
+    defaults: { delay: 500, slotDelay: 0, concurrency: 4, jitter: false },
+    robots: { userAgent: 'foobot/1.0' },
+    ...options,
+  })
+  throttle.addEventListener('warning', (event) => warnings.push(event))
+  return { clock, calls, throttle, warnings, agents }
+}
+
+test('each host is asked once, first, through the throttle, and its delay is kept', async () => {
+  const { clock, calls, throttle, agents } = make({ 'a.example': () => new Response(delayed) })
+  const pages = [
+    'https://a.example/1',
+    'https://a.example/2',
+    'https://b.example/1',
+    'https://a.example/private',
+  ]
+  const all = Promise.all(pages.map((page) => throttle.fetch(page)))
+  await clock.advance(20_000)
+  assert.equal((await all).length, 4, 'without rules only the pace is obeyed')
+  const a = calls.filter(([url]) => url.includes('a.example'))
+  assert.deepEqual(a, [
+    ['https://a.example/robots.txt', 0],
+    ['https://a.example/1', 3000],
+    ['https://a.example/2', 6000],
+    ['https://a.example/private', 9000],
+  ])
+  assert.equal(calls.filter(([url]) => url.endsWith('b.example/robots.txt')).length, 1)
+  assert.deepEqual([...agents], ['foobot/1.0'])
+  assert.equal(throttle.scope('a.example').stats.slots, 1)
+  assert.equal(throttle.scope('b.example').stats.slots, 4)
+  const later = throttle.fetch('https://a.example/3')
+  await clock.advance(86_400_000)
+  await later
+  const again = throttle.fetch('https://a.example/4')
+  await clock.advance(20_000)
+  await again
+  assert.equal(calls.filter(([url]) => url === 'https://a.example/robots.txt').length, 2, 'kept for a day')
+})
+
+test('the longest delay to believe is a minute, or what you say', async () => {
+  const greedy = () => new Response('User-agent: *\nCrawl-delay: 86400')
+  const { clock, throttle } = make({ 'a.example': greedy })
+  const page = throttle.fetch('https://a.example/')
+  await clock.advance(60_000)
+  await page
+  assert.equal(throttle.scope('a.example').stats.delayMs, 60_000)
+  const own = make({ 'a.example': greedy }, { robots: { userAgent: 'foobot', maxDelay: 5000 } })
+  const other = own.throttle.fetch('https://a.example/')
+  await own.clock.advance(5000)
+  await other
+  assert.equal(own.throttle.scope('a.example').stats.delayMs, 5000)
+})
+
+test('4xx means no rules; 5xx and no answer mean nothing may be fetched, and asking again later', async () => {
+  let down = true
+  const flaky = () =>
+    down ? new Response('down', { status: 503 }) : new Response('User-agent: *\nDisallow:')
+  const broken = () => {
+    throw Object.assign(new TypeError('fetch failed'), { cause: { code: 'ECONNREFUSED' } })
+  }
+  const { clock, calls, throttle } = make({ 'a.example': flaky, 'c.example': broken })
+  const pages = ['https://a.example/', 'https://b.example/', 'https://c.example/']
+  const all = Promise.allSettled(pages.map((page) => throttle.fetch(page)))
+  await clock.advance(5000)
+  const [a, b, c] = await all
+  assert.equal(b?.status, 'fulfilled')
+  for (const each of [a, c]) assert.ok(each?.status === 'rejected' && each.reason instanceof DisallowedError)
+  assert.equal((c as PromiseRejectedResult).reason.cause.cause.code, 'ECONNREFUSED')
+  await assert.rejects(
+    throttle.fetch('https://a.example/2'),
+    { code: 'ERR_DISALLOWED' },
+    'at once, without asking',
+  )
+  assert.equal(calls.filter(([url]) => url === 'https://a.example/robots.txt').length, 1)
+  down = false
+  await clock.advance(60_000)
+  const again = throttle.fetch('https://a.example/')
+  await clock.advance(5000)
+  assert.equal((await again).status, 200)
+})
+
+test('with rules from autothrottle/robots, what is disallowed is not sent', async () => {
+  const { clock, calls, throttle } = make(
+    { 'a.example': () => new Response(delayed) },
+    { robots: { userAgent: 'foobot', rules } },
+  )
+  const all = Promise.allSettled(
+    ['https://a.example/private/x', 'https://a.example/'].map((page) => throttle.fetch(page)),
+  )
+  await clock.advance(10_000)
+  const [first, second] = await all
+  assert.ok(first?.status === 'rejected' && first.reason instanceof DisallowedError)
+  assert.match(first.reason.message, /does not allow https:\/\/a\.example\/private\/x/)
+  assert.equal(second?.status, 'fulfilled')
+  assert.deepEqual(
+    calls.map(([url]) => url),
+    ['https://a.example/robots.txt', 'https://a.example/'],
+  )
+})
+
+test('a scope with a pace of its own keeps it, with one warning; ignoreRobotsTxt silences it', async () => {
+  const scopes = {
+    'a.example': { delay: 100 },
+    'b.example': { delay: 100, ignoreRobotsTxt: true },
+    'c.example': { quota: 100 },
+  }
+  const { throttle, warnings } = make({}, { scopes })
+  for (const host of ['a.example', 'a.example', 'b.example', 'c.example', 'https://d.example/robots.txt']) {
+    assert.deepEqual(throttle.robots(host, delayed, { userAgent: 'foobot' }), { crawlDelayMs: 3000 })
+  }
+  assert.deepEqual(
+    warnings.map(({ code, scope }) => [code, scope]),
+    [['robots-overruled', 'a.example']],
+  )
+  assert.match(warnings[0]!.message, /3000 ms apart; the scope keeps its own settings/)
+  const delayOf = (host: string) => throttle.scope(host).stats.delayMs
+  assert.deepEqual(['a.example', 'b.example', 'c.example', 'd.example'].map(delayOf), [100, 100, 3000, 3000])
+  assert.equal(throttle.robots('d.example', 'User-agent: *\nDisallow: /', { userAgent: 'foobot' }), null)
+  assert.equal(delayOf('d.example'), 500, 'and back')
+})
+
+test('an abort ends the wait for the page, not for the robots.txt of others', async () => {
+  const { clock, throttle } = make({ 'a.example': () => new Response(delayed) })
+  const controller = new AbortController()
+  const aborted = assert.rejects(
+    throttle.fetch('https://a.example/1', { signal: controller.signal }),
+    /enough/,
+  )
+  const other = throttle.fetch('https://a.example/2')
+  controller.abort(new Error('enough'))
+  await aborted
+  assert.equal(getEventListeners(controller.signal, 'abort').length, 0)
+  await clock.advance(10_000)
+  assert.equal((await other).status, 200)
+})
