@@ -21,6 +21,7 @@ export type {
   EngineOptions,
   Jitter,
   QuotaOptions,
+  RampupOptions,
   ScopeOptions,
   ThrottleOptions,
 } from './options.js'

@@ -41,6 +41,21 @@ export interface BackoffOptions {
   concurrencyFactor?: number
 }
 
+/** Find the server's limit and stay just below it. */
+export interface RampupOptions {
+  /**
+   * Bad answers per `backoff.window` that finding the limit may cost: a number, or a range, of which the middle is aimed
+   * at. Default 1. Scrapy: RAMPUP_BACKOFF_TARGET.
+   */
+  backoffTarget?: number | readonly [low: number, high: number]
+  /** Milliseconds of delay before anything is known; the scope's own delay if that is longer. Default 1000. */
+  startDelay?: number
+  /** The least delay in milliseconds. Default 0. */
+  minDelay?: number
+  /** The most slots. Default: the global `concurrency`. */
+  maxConcurrency?: number
+}
+
 /** A budget per window. */
 export interface QuotaOptions {
   /** Units per window, above 0. */
@@ -65,6 +80,11 @@ export interface ScopeOptions {
   autothrottle?: boolean | AutoThrottleOptions
   /** Slow down after bad answers. Default true. */
   backoff?: boolean | BackoffOptions
+  /**
+   * Find the server's limit and stay just below it. The delays and slots of the defaults are no bounds then; what you set for
+   * this very scope is. Default false.
+   */
+  rampup?: boolean | RampupOptions
   /** Pace by what RateLimit headers say: the slower of reset / remaining and window / limit. Default false. */
   followRateLimit?: boolean
   /** Let robots.txt have no say in the pace of this scope. Default false. Scrapy's draft: ignore_robots_txt. */

@@ -426,10 +426,10 @@ impl Engine {
         let state = &self.registry[index].scope;
         let config = &state.config;
         let is_same = delay.is_none_or(|delay| config.concurrency == 1 && config.delay_span() == delay);
-        if config.ignore_robots_txt || delay == state.crawl() || config.has_own_pace && is_same {
+        if config.ignore_robots_txt || delay == state.crawl() || config.has_own_pace() && is_same {
             return Robots::Ignored;
         }
-        if config.has_own_pace {
+        if config.has_own_pace() {
             return Robots::Overruled;
         }
         self.change(now, scope, |scope, _| scope.set_crawl_delay(delay));

@@ -54,8 +54,10 @@ impl Failure {
 /// What a server asked for, in spans.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Hint {
-    /// Not to send for so long.
+    /// Not to send for so long, with a second more where the server speaks whole seconds.
     pub hold: Option<Span>,
+    /// The same as the server said it.
+    pub asked: Option<Span>,
     /// What is left of its quota.
     pub told: Told,
 }
@@ -69,7 +71,8 @@ impl Hint {
             Some((Cost::from_units(quota.remaining? as f64)?, span(quota.slack_reset_ms()?)))
         });
         let pace = hints.pace_ms().map(Span::from_millis);
-        Self { hold: hints.hold_ms().map(span), told: Told { left, pace } }
+        let asked = hints.delay_ms.filter(|_| hints.applies_to.is_none()).map(span);
+        Self { hold: hints.hold_ms().map(span), asked, told: Told { left, pace } }
     }
 }
 
@@ -104,6 +107,6 @@ impl Feedback {
         adjust_delay: true,
         cost: None,
         is_bad: None,
-        hint: Hint { hold: None, told: Told { left: None, pace: None } },
+        hint: Hint { hold: None, asked: None, told: Told { left: None, pace: None } },
     };
 }

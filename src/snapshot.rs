@@ -47,6 +47,8 @@ pub struct Learned {
     pub is_paused: bool,
     /// What was consumed of quotas.
     pub quotas: Vec<Spent>,
+    /// The gap that rampup has come to.
+    pub gap: Option<Span>,
     /// What robots.txt asks for.
     pub crawl: Option<Span>,
     /// Where backoff stands.
@@ -206,6 +208,7 @@ fn read_learned(value: Value, path: &str, problems: &mut Problems) -> Learned {
                 Value::Bool(flag) => learned.is_paused = flag,
                 other => problems.add(path, "true or false", other.describe()),
             },
+            "gap" => learned.gap = span(&value, path, problems),
             "crawlDelay" => learned.crawl = span(&value, path, problems),
             "backoff" => learned.backoff = Some(read_backoff(value, path, problems)),
             "left" => learned.left = Some(read_left(value, path, problems)),
@@ -361,6 +364,9 @@ impl Serialize for Learned {
         }
         if !self.quotas.is_empty() {
             map.serialize_entry("quotas", &self.quotas)?;
+        }
+        if let Some(span) = self.gap {
+            map.serialize_entry("gap", &span.millis())?;
         }
         if let Some(span) = self.crawl {
             map.serialize_entry("crawlDelay", &span.millis())?;

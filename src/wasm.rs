@@ -178,7 +178,11 @@ impl WasmEngine {
     pub fn hint_numbers(&mut self, hold_ms: f64, left: f64, reset_ms: f64, pace_ms: f64) {
         let span = |ms: f64| (ms >= 0.0).then(|| Span::from_millis(ms));
         let left = Cost::from_units(left).zip(span(reset_ms));
-        self.hint = Some(Hint { hold: span(hold_ms), told: Told { left, pace: span(pace_ms) } });
+        self.hint = Some(Hint {
+            hold: span(hold_ms),
+            asked: span(hold_ms),
+            told: Told { left, pace: span(pace_ms) },
+        });
     }
 
     /// 0: kept to, 1: overruled by settings, 2: ignored. NaN is no delay.

@@ -20,6 +20,8 @@ mod replay;
 mod robots;
 #[path = "native/scrapy_parity.rs"]
 mod scrapy_parity;
+#[path = "native/simulate.rs"]
+mod simulate;
 #[path = "native/tidy.rs"]
 mod tidy;
 #[path = "native/weeks.rs"]

@@ -20,6 +20,7 @@ use crate::{
     policy::{
         autothrottle, backoff, jitter,
         quota::{self, Cost},
+        rampup,
     },
     time::Span,
 };
@@ -69,8 +70,12 @@ pub struct ScopeConfig {
     pub follow_rate_limit: bool,
     /// Whether robots.txt has no say.
     pub ignore_robots_txt: bool,
-    /// Whether the user said how fast this very scope may be.
-    pub has_own_pace: bool,
+    /// How the scope finds its server's limit.
+    pub rampup: Option<Rampup>,
+    /// What the user said of this very scope's pace.
+    pub own: Own,
+    /// Whether the user set a jitter, here or in the defaults.
+    pub has_jitter: bool,
     /// Budgets per window, complete.
     pub quotas: Box<[quota::Config]>,
     quota: Vec<Quota>,
@@ -84,6 +89,33 @@ struct Quota {
     limit: Cost,
     window: Option<Span>,
     strict: Option<bool>,
+}
+
+/// What the user said of one scope's pace, and not of all scopes'.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Own {
+    /// Its delay.
+    pub delay: bool,
+    /// Its slot delay.
+    pub slot_delay: bool,
+    /// Its slots.
+    pub concurrency: bool,
+}
+
+/// `rampup` as typed.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Rampup {
+    target: f64,
+    start: Span,
+    min: Span,
+    /// The most slots; `None` for the global limit.
+    pub max_concurrency: Option<u32>,
+}
+
+impl Default for Rampup {
+    fn default() -> Self {
+        Self { target: 1.0, start: Span::from_millis(1000.0), min: Span::ZERO, max_concurrency: None }
+    }
 }
 
 /// `autothrottle` as typed, in milliseconds.
@@ -115,7 +147,9 @@ impl Default for ScopeConfig {
             is_backoff: true,
             follow_rate_limit: false,
             ignore_robots_txt: false,
-            has_own_pace: false,
+            rampup: None,
+            own: Own::default(),
+            has_jitter: false,
             quotas: Box::default(),
             quota: Vec::new(),
             window: Span::from_millis(60_000.0),
@@ -141,7 +175,7 @@ impl Config {
         read_backoff(&mut fields, &mut defaults);
         let (value, path) = fields.object("defaults").unwrap_or((Value::Nothing, "defaults".into()));
         defaults = defaults.with(value, path, fields.problems());
-        defaults.has_own_pace = false;
+        defaults.own = Own::default();
         defaults.check_delay("defaults.delay", fields.problems());
         let mut scopes = BTreeMap::new();
         if let Some((value, path)) = fields.object("scopes") {
@@ -192,6 +226,24 @@ impl ScopeConfig {
         Span::from_millis(self.delay)
     }
 
+    /// Whether the user said how fast this very scope may be.
+    pub fn has_own_pace(&self) -> bool {
+        self.own.delay || self.own.concurrency
+    }
+
+    /// What the rampup policy wants to know.
+    pub fn rampup_policy(&self) -> Option<rampup::Config> {
+        let rampup = self.rampup?;
+        let own = if self.own.delay { self.delay_span() } else { Span::ZERO };
+        Some(rampup::Config {
+            start: rampup.start.max(own),
+            min: rampup.min.max(own),
+            max: self.backoff.max,
+            window: self.backoff.window,
+            target: rampup.target,
+        })
+    }
+
     /// Whether a response with this status is a bad answer.
     pub fn is_bad_status(&self, status: u16) -> bool {
         self.is_backoff && self.http_codes.binary_search(&status).is_ok()
@@ -225,13 +277,17 @@ impl ScopeConfig {
     fn with(&self, value: Value, path: String, problems: &mut Problems) -> Self {
         let mut config = self.clone();
         let mut fields = Fields::of(value, path, Section::Scope, problems);
-        config.has_own_pace |= fields.has("delay") || fields.has("concurrency");
+        config.own.delay |= fields.has("delay");
+        config.own.slot_delay |= fields.has("slotDelay");
+        config.own.concurrency |= fields.has("concurrency");
+        config.has_jitter |= fields.has("jitter");
         config.concurrency = fields.whole("concurrency").unwrap_or(self.concurrency);
         config.delay = fields.number("delay").unwrap_or(self.delay);
         config.slot_delay = fields.number("slotDelay").map_or(self.slot_delay, Span::from_millis);
         config.jitter = fields.jitter("jitter").unwrap_or(self.jitter);
         read_autothrottle(&mut fields, &mut config);
         read_backoff(&mut fields, &mut config);
+        read_rampup(&mut fields, &mut config);
         config.follow_rate_limit = fields.flag("followRateLimit").unwrap_or(self.follow_rate_limit);
         config.ignore_robots_txt = fields.flag("ignoreRobotsTxt").unwrap_or(self.ignore_robots_txt);
         config.window = fields.number("window").map_or(self.window, Span::from_millis);
@@ -286,6 +342,30 @@ fn read_quota(value: Value, path: &str, problems: &mut Problems) -> Option<Quota
             None
         }
     }
+}
+
+fn read_rampup(fields: &mut Fields, config: &mut ScopeConfig) {
+    let Some((value, path)) = fields.object("rampup") else { return };
+    config.rampup = match value {
+        Value::Bool(flag) => flag.then(|| config.rampup.unwrap_or_default()),
+        Value::Map(_) => {
+            let old = config.rampup.unwrap_or_default();
+            let mut fields = Fields::of(value, path, Section::Rampup, fields.problems());
+            let rampup = Rampup {
+                target: fields.target("backoffTarget").unwrap_or(old.target),
+                start: fields.number("startDelay").map_or(old.start, Span::from_millis),
+                min: fields.number("minDelay").map_or(old.min, Span::from_millis),
+                max_concurrency: fields.whole("maxConcurrency").or(old.max_concurrency),
+            };
+            fields.finish();
+            Some(rampup)
+        }
+        other => {
+            let wants = table::Kind::FlagOr(Section::Rampup).wants();
+            fields.problems().add(&path, wants, other.describe());
+            None
+        }
+    };
 }
 
 fn read_backoff(fields: &mut Fields, config: &mut ScopeConfig) {

@@ -98,6 +98,26 @@ impl<'a> Fields<'a> {
         self.refuse(key, row, &value)
     }
 
+    /// Takes a number above 0 or the middle of two.
+    pub fn target(&mut self, key: &str) -> Option<f64> {
+        let (value, row) = self.take(key)?;
+        let holds = |number: f64| number > 0.0 && number <= 1000.0;
+        match &value {
+            Value::Number(number) if holds(*number) => return Some(*number),
+            Value::List(items) => {
+                if let [Value::Number(low), Value::Number(high)] = items[..]
+                    && holds(low)
+                    && holds(high)
+                    && low <= high
+                {
+                    return Some((low + high) / 2.0);
+                }
+            }
+            _ => {}
+        }
+        self.refuse(key, row, &value)
+    }
+
     /// Takes a list of status codes, sorted.
     pub fn codes(&mut self, key: &str) -> Option<Box<[u16]>> {
         let (value, row) = self.take(key)?;
@@ -208,6 +228,7 @@ impl Kind {
             Self::Millis { above_zero: false } => "milliseconds from 0 to a year".into(),
             Self::Flag => "true or false".into(),
             Self::Fraction => "a number above 0 and below 1".into(),
+            Self::Target => "a number above 0, at most 1000, or [low, high] of those".into(),
             Self::Codes => "a list of statuses from 100 to 599".into(),
             Self::Failures => "a list of \"timeout\" and \"connection\"".into(),
             Self::Jitter => {

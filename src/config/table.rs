@@ -32,6 +32,8 @@ pub enum Section {
     AutoThrottle,
     /// `backoff`.
     Backoff,
+    /// `rampup`.
+    Rampup,
 }
 
 /// Type and range of a setting.
@@ -60,6 +62,8 @@ pub enum Kind {
     Flag,
     /// A number above 0 and below 1.
     Fraction,
+    /// A number, or a range of two.
+    Target,
     /// A list of HTTP status codes.
     Codes,
     /// A list of kinds of failure.
@@ -143,6 +147,8 @@ pub const ROWS: &[Row] = rows! {
 
     Scope "backoff" Kind::FlagOr(Section::Backoff), "true", "",
         "Slow down after bad answers. False: bad answers change nothing; what the server asks for (Retry-After) is kept all the same.";
+    Scope "rampup" Kind::FlagOr(Section::Rampup), "false", "",
+        "Find the server's limit and stay just below it. `delay`, `slotDelay` and `concurrency` of the defaults are no bounds then; what you set for this very scope is.";
     Scope "followRateLimit" Kind::Flag, "false", "",
         "Pace by what RateLimit headers say: the slower of reset / remaining and window / limit. Without it they only say when to stop.";
     Scope "ignoreRobotsTxt" Kind::Flag, "false", "ignore_robots_txt",
@@ -178,6 +184,15 @@ pub const ROWS: &[Row] = rows! {
         "Spread of the delay while backing off, instead of the scope's.";
     Backoff "concurrencyFactor" Kind::Fraction, "0.5", "BACKOFF_CONCURRENCY_FACTOR",
         "What slots are multiplied by when the delay is at its longest and bad answers go on.";
+
+    Rampup "backoffTarget" Kind::Target, "1", "RAMPUP_BACKOFF_TARGET",
+        "Bad answers per `backoff.window` that finding the limit may cost: a number, or a range [low, high], of which the middle is aimed at.";
+    Rampup "startDelay" Kind::Millis { above_zero: true }, "1000", "",
+        "Milliseconds of delay before anything is known; the scope's own delay if that is longer.";
+    Rampup "minDelay" MILLIS, "0", "",
+        "The least delay in milliseconds.";
+    Rampup "maxConcurrency" ONE_TO_A_MILLION, "the global `concurrency`", "",
+        "The most slots.";
 
     AutoThrottle "startDelay" MILLIS, "5000", "AUTOTHROTTLE_START_DELAY",
         "Milliseconds of delay before anything is known, and never less than the scope's `delay`.";

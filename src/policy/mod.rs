@@ -8,6 +8,7 @@
 //! | [`jitter`] | how far may a delay stray from its mean? | `RANDOMIZE_DOWNLOAD_DELAY` |
 //! | [`quota`] | is enough left of what the window allows? | Scrapy draft, *Throttling quotas* |
 //! | [`backoff`] | which delay and how many slots does a server bear that answers badly? | Scrapy draft, *Backoff* |
+//! | [`rampup`] | at which rate does a server begin to refuse? | Scrapy draft, *Rampup* |
 //! | [`server`] | how much did the server say is left, and until when? | `RateLimit` fields |
 //! | [`autothrottle`] | which delay keeps N requests in the server's hands? | Scrapy's `AutoThrottle` extension |
 
@@ -16,5 +17,6 @@ pub mod backoff;
 pub mod delay;
 pub mod jitter;
 pub mod quota;
+pub mod rampup;
 pub mod server;
 pub mod slots;

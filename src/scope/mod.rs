@@ -16,7 +16,7 @@ use crate::{
         backoff::{self, Plain},
         delay, jitter,
         quota::{self, Cost},
-        server, slots,
+        rampup, server, slots,
     },
     rng::Rng,
     snapshot::{BackedOff, Learned, Left, Spent},
@@ -34,6 +34,7 @@ pub(crate) struct Scope {
     hold: Option<Instant>,
     quotas: Box<[quota::State]>,
     heard: Option<Box<Heard>>,
+    ramp: Option<Box<rampup::State>>,
 }
 
 /// What the server made us learn. Most scopes never hear anything.
@@ -73,6 +74,7 @@ impl Scope {
             hold: None,
             quotas: new_quotas(&config),
             heard: None,
+            ramp: new_rampup(&config),
             config,
         }
     }
@@ -121,8 +123,16 @@ impl Scope {
                 Reason::Delay,
             )
         };
+        let ramped = match (&self.ramp, self.config.rampup_policy()) {
+            (Some(ramp), Some(config)) if self.config.has_jitter => {
+                self.delay.next(ramp.gap(&config), self.config.jitter).max(ramp.paused())
+            }
+            (Some(ramp), Some(config)) => ramp.next(&config),
+            _ => None,
+        };
         let asked = crawl.and_then(|crawl| self.delay.last().map(|last| last + crawl));
         not_before(self.delay.next(delay, jitter), reason)
+            .max(not_before(ramped, Reason::Delay))
             .max(not_before(asked, Reason::CrawlDelay))
             .max(not_before(self.slots.next(slots, self.slot_delay()), Reason::SlotDelay))
             .max(not_before(self.hold, Reason::Hold))
@@ -150,6 +160,9 @@ impl Scope {
             heard.server = heard.server.on_send(cost);
             heard.backoff = heard.backoff.at(&self.config.backoff, now, plain);
             slots = slots.min(heard.backoff.slots);
+        }
+        if let (Some(ramp), Some(config)) = (&mut self.ramp, self.config.rampup_policy()) {
+            **ramp = ramp.on_send(&config, now);
         }
         self.slots.on_send(slots);
         self.delay = self.delay.on_send(now, rng.draw());
@@ -185,9 +198,20 @@ impl Scope {
         let is_good = !is_bad && matches!(feedback.answer, Answer::Response { status } if status < 500);
         let plain = self.plain();
         let config = &self.config.backoff;
+        if let (Some(ramp), Some(config)) = (&mut self.ramp, self.config.rampup_policy()) {
+            if is_bad {
+                let is_refusal =
+                    feedback.is_bad.is_some() || feedback.answer == Answer::Response { status: 429 };
+                **ramp = ramp.on_bad(&config, now, sent, is_refusal, feedback.hint.asked);
+            } else if is_good {
+                **ramp = ramp.on_good(&config, now, sent);
+            }
+        }
         if is_bad {
             let heard = self.heard.get_or_insert_with(|| Box::new(Heard::NOTHING));
-            heard.backoff = heard.backoff.on_bad(config, now, sent, plain);
+            if self.ramp.is_none() {
+                heard.backoff = heard.backoff.on_bad(config, now, sent, plain);
+            }
             heard.bad_since.get_or_insert(now);
         } else if let Some(heard) = &mut self.heard
             && is_good
@@ -207,7 +231,7 @@ impl Scope {
         }
         let mut told = hint.told;
         told.pace =
-            told.pace.filter(|_| self.config.follow_rate_limit).map(|pace| pace.min(self.config.backoff.max));
+            told.pace.filter(|_| self.follows_rate_limit()).map(|pace| pace.min(self.config.backoff.max));
         if told != server::Told::default() {
             let flying = self.slots.in_flight();
             let heard = self.heard.get_or_insert_with(|| Box::new(Heard::NOTHING));
@@ -245,6 +269,9 @@ impl Scope {
             Some(state) if old.delay.total_cmp(&self.config.delay).is_ne() => state.on_configure(&policy),
             Some(state) => state,
         });
+        if self.config.rampup != old.rampup {
+            self.ramp = new_rampup(&self.config);
+        }
         if old.quotas != self.config.quotas {
             self.quotas = new_quotas(&self.config);
         }
@@ -260,6 +287,7 @@ impl Scope {
         self.hold = None;
         self.set_heard(Heard { crawl: self.crawl(), ..Heard::NOTHING });
         self.autothrottle = new_autothrottle(&self.config);
+        self.ramp = new_rampup(&self.config);
         self.quotas = new_quotas(&self.config);
     }
 
@@ -285,6 +313,7 @@ impl Scope {
             hold: self.hold_until(now).map(|until| until.since(now)),
             is_paused: self.paused,
             quotas: quotas.filter(|spent| !spent.sends.is_empty()).collect(),
+            gap: self.gap().filter(|_| self.ramp != new_rampup(&self.config)),
             crawl: self.crawl(),
             backoff: heard
                 .map(|heard| heard.backoff.at(&self.config.backoff, now, self.plain()))
@@ -302,6 +331,9 @@ impl Scope {
         self.delay = delay::State::since(now, learned.since_send.map(|ago| ago + offline));
         self.slots = slots::State::resting(now, self.config.concurrency, &rests);
         self.paused = learned.is_paused;
+        if let (Some(ramp), Some(gap)) = (&mut self.ramp, learned.gap) {
+            **ramp = ramp.settled_at(gap);
+        }
         self.hold = learned.hold.filter(|&left| left > offline).map(|left| now + (left - offline));
         self.set_heard(Heard {
             crawl: learned.crawl,
@@ -323,15 +355,21 @@ impl Scope {
 
     /// The delay before jitter, in milliseconds: backoff's if that is longer. `AutoThrottle`'s is told as it is.
     pub fn delay_ms(&self, now: Instant) -> f64 {
-        match self.autothrottle {
-            Some(_) => self.plain_ms(),
-            None => self.plain_ms().max(self.backoff_ms(now)),
+        match (self.autothrottle, self.gap()) {
+            (Some(_), None) => self.plain_ms(),
+            (_, Some(gap)) => self.plain_ms().max(gap.millis()),
+            (None, None) => self.plain_ms().max(self.backoff_ms(now)),
         }
     }
 
     /// The delay that backoff asks for, in milliseconds; 0 without.
     pub fn backoff_ms(&self, now: Instant) -> f64 {
         self.backoff(now).map_or(0.0, |state| state.pace.millis())
+    }
+
+    /// The gap that rampup has come to.
+    fn gap(&self) -> Option<Span> {
+        Some(self.ramp.as_ref()?.gap(&self.config.rampup_policy()?))
     }
 
     /// Slots allowed now.
@@ -355,23 +393,45 @@ impl Scope {
         let delay = match (learned, crawl) {
             (Some(learned), Some(crawl)) => learned.max(crawl),
             (Some(delay), None) | (None, Some(delay)) => delay,
+            (None, None) if self.ramp.is_some() && !self.config.own.delay => 0.0,
             (None, None) => self.config.delay,
         };
         match &self.heard {
-            Some(heard) if self.config.follow_rate_limit => delay.max(heard.server.pace.millis()),
+            Some(heard) if self.follows_rate_limit() => delay.max(heard.server.pace.millis()),
             _ => delay,
         }
     }
 
     /// What holds without backoff. robots.txt's delay is for one request at a time.
     fn plain(&self) -> Plain {
-        let slots = if self.crawl().is_some() { 1 } else { self.config.concurrency };
+        let slots = match &self.ramp {
+            _ if self.crawl().is_some() => 1,
+            Some(ramp) => self.most_slots().min(ramp.slots()),
+            None => self.config.concurrency,
+        };
         Plain { delay: Span::from_millis(self.plain_ms()), slots }
+    }
+
+    /// Where a scope ramps, only what was set for this very scope bounds it.
+    fn most_slots(&self) -> u32 {
+        let ramped = self.config.rampup.and_then(|rampup| rampup.max_concurrency).unwrap_or(u32::MAX);
+        if self.config.own.concurrency { ramped.min(self.config.concurrency) } else { ramped }
+    }
+
+    /// robots.txt's delay is exact, and so is the gap that was found; unless the user wants a spread.
+    fn jitter(&self) -> jitter::Config {
+        let is_exact = self.crawl().is_some() || self.ramp.is_some() && !self.config.has_jitter;
+        if is_exact { jitter::Config::NONE } else { self.config.jitter }
+    }
+
+    fn follows_rate_limit(&self) -> bool {
+        self.config.follow_rate_limit || self.ramp.is_some()
     }
 
     /// One slot with a crawl-delay needs no slot delay beside it.
     fn slot_delay(&self) -> Span {
-        if self.crawl().is_some() { Span::ZERO } else { self.config.slot_delay }
+        let is_bound = self.ramp.is_none() || self.config.own.slot_delay;
+        if self.crawl().is_some() || !is_bound { Span::ZERO } else { self.config.slot_delay }
     }
 
     /// What robots.txt asks for.
@@ -399,6 +459,7 @@ impl Scope {
         self.is_free(now)
             && self.heard.as_ref().is_none_or(|heard| heard.is_over(now))
             && self.autothrottle == new_autothrottle(&self.config)
+            && self.ramp == new_rampup(&self.config)
             && self.delay.last().is_none_or(|last| last + self.longest_delay() <= now)
     }
 
@@ -442,13 +503,17 @@ impl Scope {
     /// After so long no draw makes the last send matter any more.
     fn longest_delay(&self) -> Span {
         let pace = self.heard.as_ref().map_or(Span::ZERO, |heard| heard.backoff.pace);
-        let delay = self.plain().delay.max(pace);
+        let delay = self.plain().delay.max(pace).max(self.gap().unwrap_or_default());
         delay.times(1.0 + self.config.jitter.high.max(self.config.backoff.jitter.high))
     }
 }
 
 fn new_autothrottle(config: &ScopeConfig) -> Option<autothrottle::State> {
     config.autothrottle_policy().map(|policy| autothrottle::State::new(&policy))
+}
+
+fn new_rampup(config: &ScopeConfig) -> Option<Box<rampup::State>> {
+    config.rampup_policy().map(|policy| Box::new(rampup::State::new(&policy)))
 }
 
 fn new_quotas(config: &ScopeConfig) -> Box<[quota::State]> {
