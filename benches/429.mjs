@@ -51,10 +51,16 @@ const clients = {
     await Promise.all(urls.map(async (url) => (await throttle.fetch(url)).text()))
   },
   async 'ky, 10 at a time'(urls) {
-    await pool(urls.map((url) => () => ky(url, { retry }).text()), 10)
+    await pool(
+      urls.map((url) => () => ky(url, { retry }).text()),
+      10,
+    )
   },
   async 'got, 10 at a time'(urls) {
-    await pool(urls.map((url) => () => got(url, { retry }).text()), 10)
+    await pool(
+      urls.map((url) => () => got(url, { retry }).text()),
+      10,
+    )
   },
   async 'p-queue (5 per second, told) + ky'(urls) {
     const queue = new PQueue({ concurrency: 10, intervalCap: LIMIT, interval: 1000 })

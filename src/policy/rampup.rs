@@ -173,15 +173,16 @@ impl State {
         if let Some(last) = self.last
             && (self.event.is_none() || self.first.is_some())
         {
-            let most = Span::from_micros(gap.micros() + gap.micros() / 3);
-            self.clock = self.clock + now.since(last).min(most); // 5
+            let elapsed = now.since(last);
+            let is_used = elapsed.micros() <= gap.micros() + gap.micros() / 3; // 5
+            self.clock = self.clock + if is_used { elapsed } else { Span::ZERO };
         }
         let carry = Span::from_micros(gap.micros() / 4);
         let nominal = self.due.map(|due| due + gap).filter(|&due| due <= now && due + carry >= now);
         self.due = nominal.or(Some(now));
         self.last = Some(now);
         self.sends = self.sends.wrapping_add(1);
-        if self.sends % CLUSTER == 0 {
+        if self.sends.is_multiple_of(CLUSTER) {
             self.strikes = 0;
         }
         self

@@ -117,11 +117,7 @@ impl Scope {
         let (delay, jitter, reason) = if is_backing_off {
             (backoff.pace, self.config.backoff.jitter, Reason::Backoff)
         } else {
-            (
-                plain.delay,
-                if crawl.is_some() { jitter::Config::NONE } else { self.config.jitter },
-                Reason::Delay,
-            )
+            (plain.delay, self.jitter(), Reason::Delay)
         };
         let ramped = match (&self.ramp, self.config.rampup_policy()) {
             (Some(ramp), Some(config)) if self.config.has_jitter => {

@@ -1,0 +1,114 @@
+/**
+ * A real nginx that allows ten requests per second and says nothing about it: `npm run bench:nginx` (needs nginx).
+ *
+ * `limit_req` 10 r/s, burst 0 and 20 without delay, 429 without headers, before an upstream that takes 200 ms; 60 s each,
+ * from cold. Utilisation is what was accepted ÷ what the limit allows. `--seconds N` makes it shorter.
+ */
+import { spawn, spawnSync } from 'node:child_process'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { createServer } from 'node:http'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { createThrottle } from 'autothrottle'
+
+const RATE = 10
+const at = process.argv.indexOf('--seconds')
+const SECONDS = at > 0 ? Number(process.argv[at + 1]) : 60
+
+if (spawnSync('nginx', ['-v']).error) {
+  console.error("nginx is not installed (Debian's nginx-light will do)")
+  process.exit(1)
+}
+
+function upstream() {
+  const server = createServer((_, response) => setTimeout(() => response.end('page'), 200))
+  return new Promise((resolve) => server.listen(0, '127.0.0.1', () => resolve(server)))
+}
+
+function freePort() {
+  return new Promise((resolve) => {
+    const server = createServer().listen(0, '127.0.0.1', () => {
+      const { port } = server.address()
+      server.close(() => resolve(port))
+    })
+  })
+}
+
+async function withNginx(burst, upstreamPort, work) {
+  const folder = mkdtempSync(join(tmpdir(), 'autothrottle-nginx-'))
+  const port = await freePort()
+  const limit = burst === 0 ? 'limit_req zone=z;' : `limit_req zone=z burst=${burst} nodelay;`
+  writeFileSync(
+    join(folder, 'nginx.conf'),
+    `daemon off; pid ${folder}/pid; error_log ${folder}/error.log crit; worker_processes 1;
+events { worker_connections 512; }
+http {
+  access_log off;
+  client_body_temp_path ${folder}/a; proxy_temp_path ${folder}/b; fastcgi_temp_path ${folder}/c;
+  uwsgi_temp_path ${folder}/d; scgi_temp_path ${folder}/e;
+  limit_req_zone $server_name zone=z:1m rate=${RATE}r/s;
+  limit_req_status 429;
+  server {
+    listen 127.0.0.1:${port};
+    server_name x;
+    location / { ${limit} proxy_pass http://127.0.0.1:${upstreamPort}; proxy_http_version 1.1; proxy_set_header Connection ""; }
+  }
+}`,
+  )
+  const nginx = spawn('nginx', ['-p', folder, '-c', join(folder, 'nginx.conf')], { stdio: 'inherit' })
+  const ended = new Promise((resolve) => nginx.on('exit', resolve))
+  await new Promise((resolve) => setTimeout(resolve, 500))
+  try {
+    return await work(`http://127.0.0.1:${port}/`)
+  } finally {
+    nginx.kill('SIGTERM')
+    await ended
+    rmSync(folder, { recursive: true })
+  }
+}
+
+/** A load that never ends, for so long. */
+async function load(options, url) {
+  const throttle = createThrottle({ concurrency: 32, ...options })
+  const counts = { ok: 0, refused: 0 }
+  const end = performance.now() + SECONDS * 1000
+  const work = async () => {
+    while (performance.now() < end) {
+      const response = await throttle.fetch(url)
+      await response.arrayBuffer()
+      if (performance.now() < end) counts[response.status === 200 ? 'ok' : 'refused']++
+    }
+  }
+  await Promise.race([
+    Promise.all(Array.from({ length: 64 }, work)),
+    new Promise((resolve) => setTimeout(resolve, SECONDS * 1000)),
+  ])
+  throttle.close()
+  return counts
+}
+
+const free = { delay: 0, slotDelay: 0, concurrency: 16, jitter: false }
+const policies = {
+  rampup: { defaults: { rampup: true } },
+  'backoff alone, delay 0': { defaults: free },
+  'AutoThrottle, target 8': {
+    defaults: { ...free, backoff: false, autothrottle: { targetConcurrency: 8, startDelay: 1000 } },
+  },
+  'fixed delay, told the limit': { defaults: { ...free, backoff: false, delay: 1000 / RATE } },
+}
+
+const server = await upstream()
+console.log('burst  policy                             ok  refused  refused %  utilisation')
+for (const burst of [0, 20]) {
+  for (const [name, options] of Object.entries(policies)) {
+    const run = (url) => load(options, url).catch((error) => console.error(error))
+    const { ok, refused } = await withNginx(burst, server.address().port, run)
+    const share = ((100 * refused) / (ok + refused)).toFixed(1)
+    const cells = [String(ok).padStart(8), String(refused).padStart(8), share.padStart(10)]
+    console.log(
+      `${String(burst).padStart(5)}  ${name.padEnd(28)} ${cells.join(' ')} ${(ok / (RATE * SECONDS)).toFixed(3).padStart(12)}`,
+    )
+  }
+}
+server.closeAllConnections()
+server.close()
