@@ -2,11 +2,13 @@
  * A polite crawl with live progress: `npm start`, or `npm start -- https://host/ --max-pages 50`.
  *
  * Without a URL it serves a rate-limited site on this machine and crawls that. It follows links on the hosts
- * that it was given, each host at its own pace, and AutoThrottle makes the pace follow the latency.
+ * that it was given, each host at its own pace: AutoThrottle makes it follow the latency, or rampup finds the limit.
+ * What is refused is tried again; hosts that are not ours are asked for their robots.txt first.
  */
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { parseArgs } from 'node:util'
 import { ConfigError, createThrottle, type Snapshot, SnapshotError, type ThrottleOptions } from 'autothrottle'
+import { rules } from 'autothrottle/robots'
 import { defaultTreeAdapter, parse } from 'parse5'
 import { serveSite } from './site.js'
 
@@ -16,14 +18,14 @@ const HELP = `npm start -- [URL…] [options]
   --concurrency N    requests in flight at one host (default 4)
   --min-delay MS     least milliseconds between two requests to a host (default 0 here, 250 for other hosts)
   --start-delay MS   delay before anything is known (default 250 here, 1000 for other hosts)
+  --rampup           find the host's limit instead of following its latency
   --limit N          requests per second that the site on this machine allows (default 20)
   --state FILE       go on at the pace that FILE remembers, and remember it there at the end
   --port N           port of the site on this machine (default: any that is free)
   --help             this text
 `
 
-/** A page that is refused goes back in line, so many times. */
-const ATTEMPTS = 3
+const USER_AGENT = 'autothrottle-example'
 
 interface Totals {
   pages: number
@@ -41,6 +43,7 @@ async function main(): Promise<number> {
       concurrency: { type: 'string', default: '4' },
       'min-delay': { type: 'string' },
       'start-delay': { type: 'string' },
+      rampup: { type: 'boolean', default: false },
       limit: { type: 'string', default: '20' },
       state: { type: 'string' },
       port: { type: 'string', default: '0' },
@@ -54,16 +57,26 @@ async function main(): Promise<number> {
   const urls = positionals.map(startUrl)
   const isLocal = urls.length === 0
   const maxPages = number('--max-pages', values['max-pages']) || Number.POSITIVE_INFINITY
+  const totals: Totals = { pages: 0, bytes: 0, refused: 0, failed: 0, statuses: new Map() }
+  const paced = {
+    concurrency: number('--concurrency', values.concurrency),
+    delay: number('--min-delay', values['min-delay'] ?? (isLocal ? '0' : '250')),
+    slotDelay: 0,
+    autothrottle: {
+      startDelay: number('--start-delay', values['start-delay'] ?? (isLocal ? '250' : '1000')),
+      targetConcurrency: isLocal ? 1.5 : 1,
+    },
+  }
   const options: ThrottleOptions = {
     concurrency: 16,
-    defaults: {
-      concurrency: number('--concurrency', values.concurrency),
-      delay: number('--min-delay', values['min-delay'] ?? (isLocal ? '0' : '250')),
-      slotDelay: 0,
-      autothrottle: {
-        startDelay: number('--start-delay', values['start-delay'] ?? (isLocal ? '250' : '1000')),
-        targetConcurrency: isLocal ? 1.5 : 1,
-      },
+    defaults: values.rampup ? { rampup: true } : paced,
+    retry: { limit: 3 },
+    ...(isLocal ? {} : { robots: { userAgent: USER_AGENT, rules } }),
+    // Every attempt is counted, also those that the throttle makes again by itself.
+    fetch: async (input, init) => {
+      const response = await fetch(input, init)
+      count(totals, response.status)
+      return response
     },
   }
   const { state } = values
@@ -82,7 +95,6 @@ async function main(): Promise<number> {
   const stop = new AbortController()
   const onSignal = () => stop.abort(new Error('stopped'))
   process.once('SIGINT', onSignal).once('SIGTERM', onSignal)
-  const totals: Totals = { pages: 0, bytes: 0, refused: 0, failed: 0, statuses: new Map() }
   const start = performance.now()
   const show = progress(() => {
     const seconds = (performance.now() - start) / 1000
@@ -101,14 +113,12 @@ async function main(): Promise<number> {
   const hosts = new Set(urls.map(({ host }) => host))
   const seen = new Set<string>()
   const visits: Promise<void>[] = []
-  const visit = async (url: URL, attempt: number): Promise<void> => {
+  const visit = async (url: URL): Promise<void> => {
     try {
       const response = await throttle.fetch(url, {
         signal: stop.signal,
-        headers: { 'user-agent': 'autothrottle-example', accept: 'text/html' },
+        headers: { 'user-agent': USER_AGENT, accept: 'text/html' },
       })
-      count(totals, response.status)
-      if (response.status === 429 && attempt < ATTEMPTS) return void visits.push(visit(url, attempt + 1))
       const isPage = response.ok && response.headers.get('content-type')?.includes('text/html')
       if (!isPage || totals.pages >= maxPages) return void (await response.body?.cancel())
       const html = await response.text()
@@ -126,7 +136,7 @@ async function main(): Promise<number> {
     url.hash = ''
     if (stop.signal.aborted || !hosts.has(url.host) || seen.has(url.href)) return
     seen.add(url.href)
-    visits.push(visit(url, 1))
+    visits.push(visit(url))
   }
 
   for (const url of urls) enqueue(url)
