@@ -58,6 +58,8 @@ pub struct Hint {
     pub hold: Option<Span>,
     /// The same as the server said it.
     pub asked: Option<Span>,
+    /// Whether it said so by a quota that is used up, on an answer that was no refusal.
+    pub is_quota: bool,
     /// What is left of its quota.
     pub told: Told,
 }
@@ -67,12 +69,13 @@ impl Hint {
     pub fn of(hints: &Hints) -> Self {
         let span = |ms: u64| Span::from_millis(ms as f64);
         let quota = hints.quotas.iter().find(|quota| quota.counts_requests() && quota.remaining.is_some());
-        let left = quota.and_then(|quota| {
-            Some((Cost::from_units(quota.remaining? as f64)?, span(quota.slack_reset_ms()?)))
-        });
+        let left =
+            quota.and_then(|quota| Some((Cost::from_units(quota.remaining? as f64)?, span(quota.reset_ms?))));
+        let window = quota.and_then(|quota| quota.window_ms).map(span);
+        let is_quota = !hints.is_whole && hints.source.is_some_and(|source| source.ends_with("ratelimit"));
         let pace = hints.pace_ms().map(Span::from_millis);
         let asked = hints.delay_ms.filter(|_| hints.applies_to.is_none()).map(span);
-        Self { hold: hints.hold_ms().map(span), asked, told: Told { left, pace } }
+        Self { hold: hints.hold_ms().map(span), asked, is_quota, told: Told { left, window, pace } }
     }
 }
 
@@ -107,6 +110,11 @@ impl Feedback {
         adjust_delay: true,
         cost: None,
         is_bad: None,
-        hint: Hint { hold: None, asked: None, told: Told { left: None, pace: None } },
+        hint: Hint {
+            hold: None,
+            asked: None,
+            is_quota: false,
+            told: Told { left: None, window: None, pace: None },
+        },
     };
 }

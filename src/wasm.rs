@@ -181,7 +181,8 @@ impl WasmEngine {
         self.hint = Some(Hint {
             hold: span(hold_ms),
             asked: span(hold_ms),
-            told: Told { left, pace: span(pace_ms) },
+            is_quota: false,
+            told: Told { left, window: None, pace: span(pace_ms) },
         });
     }
 

@@ -107,11 +107,6 @@ impl Quota {
         self.remaining == Some(0) && self.unit.as_deref() != Some("concurrent-requests")
     }
 
-    /// The reset, with a second more where the server speaks whole seconds.
-    pub fn slack_reset_ms(&self) -> Option<u64> {
-        self.reset_ms.map(|ms| ms.saturating_add(if self.is_whole { 1000 } else { 0 }))
-    }
-
     /// Whether it counts requests.
     pub fn counts_requests(&self) -> bool {
         self.unit.as_deref().is_none_or(|unit| unit == "requests")
@@ -152,7 +147,11 @@ impl Hints {
             _ => None,
         };
         let paces = quota.flat_map(|quota| {
-            [per_unit(quota.reset_ms, quota.remaining), per_unit(quota.window_ms, quota.limit)]
+            let per_window = per_unit(quota.window_ms, quota.limit);
+            // A reset in whole seconds says little about a short one.
+            let is_vague =
+                quota.is_whole && quota.reset_ms.is_some_and(|ms| ms < 10_000) && per_window.is_some();
+            [per_unit(quota.reset_ms, quota.remaining).filter(|_| !is_vague), per_window]
         });
         let rate = self.rate_per_1000_s.filter(|&rate| rate > 0).map(|rate| 1e6 / rate as f64);
         paces.chain([rate]).flatten().reduce(f64::max)
@@ -556,7 +555,8 @@ impl Hints {
             None => reset,
         };
         if let Some((ms, is_whole, source)) = chosen {
-            (self.delay_ms, self.is_whole, self.source) = (Some(ms), is_whole, Some(source));
+            (self.delay_ms, self.source) = (Some(ms), Some(source));
+            self.is_whole = is_whole && status >= 300;
         }
     }
 }

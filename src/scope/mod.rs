@@ -222,16 +222,19 @@ impl Scope {
 
     /// A hold is only ever made longer, and never longer than `backoff.maxDelay`.
     fn on_hint(&mut self, now: Instant, sent: Instant, hint: &Hint) {
-        if let Some(span) = hint.hold.filter(|&span| span > Span::ZERO) {
-            self.hold(now + span.min(self.config.backoff.max));
-        }
         let mut told = hint.told;
         told.pace =
             told.pace.filter(|_| self.follows_rate_limit()).map(|pace| pace.min(self.config.backoff.max));
-        if told != server::Told::default() {
+        let mut turns = None;
+        if told.left.is_some() || told.pace.is_some() {
             let flying = self.slots.in_flight();
             let heard = self.heard.get_or_insert_with(|| Box::new(Heard::NOTHING));
             heard.server = heard.server.on_told(now, sent, told, flying);
+            turns = heard.server.until.filter(|_| hint.is_quota && told.left.is_some());
+        }
+        if let Some(span) = hint.hold.filter(|&span| span > Span::ZERO) {
+            let until = now + span.min(self.config.backoff.max);
+            self.hold(turns.map_or(until, |turns| turns.min(until)));
         }
     }
 

@@ -66,13 +66,16 @@ test('nothing happens at import: no timer, no randomness, no module compiled, no
 test('its types are complete', () => {
   const program = `
 import { createThrottle, throttledFetch, type Permit, type ThrottleOptions } from 'autothrottle'
-import { Engine, WAIT, type Reason } from 'autothrottle/engine'
+import { Engine, parseHints, parseRobots, WAIT, type Reason } from 'autothrottle/engine'
 import { FakeClock } from 'autothrottle/testing'
 const options: ThrottleOptions = { clock: new FakeClock(), defaults: { jitter: [-0.1, 0.3], quota: [5, { limit: 9 }] } }
 const throttle = createThrottle(options)
 const fetching: typeof fetch = throttledFetch(throttle)
 const result: Promise<number> = throttle.run('https://a.example/', async (permit: Permit) => permit.sentAt)
-throttle.addEventListener('warning', (event) => event.code satisfies 'many-waiting' | 'no-effect')
+throttle.addEventListener('warning', (event) => event.code satisfies string)
+throttle.addEventListener('stall', (event) => event.forMs satisfies number)
+// @ts-expect-error: there is no such event
+throttle.addEventListener('stal', () => {})
 // @ts-expect-error: unknown options are an error to the compiler too
 createThrottle({ concurency: 1 })
 // @ts-expect-error: a delay is a number
@@ -80,7 +83,10 @@ createThrottle({ defaults: { delay: '1s' } })
 const engine = new Engine()
 const isWaiting: boolean = engine.poll(0) === WAIT
 const reason: Reason | undefined = engine.reason
-console.log(fetching, result, isWaiting, reason)
+const delay: number | null = parseHints({ 'Retry-After': '1' }, { status: 429 }).delayMs
+const asked: { crawlDelayMs: number } | null = parseRobots('', 'bot')
+createThrottle({ retry: { limit: 3 }, robots: { userAgent: 'bot' }, defaults: { rampup: { backoffTarget: [1, 3] } } })
+console.log(delay, asked, fetching, result, isWaiting, reason)
 `
   writeFileSync(join(scratch, 'program.ts'), program)
   const compilerOptions = {
