@@ -29,6 +29,7 @@ export type { Permit, PermitOutcome } from './permit.js'
 export type { RetryOptions } from './retry.js'
 export type { RobotsOptions, RobotsRules } from './robots.js'
 export type { Scopes, Target } from './scopes.js'
+export { fromScrapySettings, type ScrapySettings } from './scrapy.js'
 export {
   createThrottle,
   type FetchOptions,

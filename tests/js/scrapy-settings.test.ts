@@ -1,0 +1,150 @@
+/** Scrapy's settings as options: every name, its unit, and what is not known. */
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { ConfigError, createThrottle, fromScrapySettings } from 'autothrottle'
+
+test('every setting goes where it belongs, in milliseconds', () => {
+  const options = fromScrapySettings({
+    CONCURRENT_REQUESTS: 32,
+    CONCURRENT_REQUESTS_PER_DOMAIN: 8,
+    DOWNLOAD_DELAY: 0.3,
+    DOWNLOAD_DELAY_PER_SLOT: 1.1,
+    RANDOMIZE_DOWNLOAD_DELAY: 0.2,
+    THROTTLING_SCOPES: {
+      'api.example': {
+        concurrency: 2,
+        delay: 5,
+        jitter: [-0.1, 0.3],
+        rampup: true,
+        quota: 500,
+        window: 30,
+        ignore_robots_txt: true,
+        backoff: {
+          http_codes: [429, 503],
+          exceptions: ['builtins.IOError'],
+          delay_factor: 1.2,
+          max_delay: 180,
+          min_delay: 5,
+          jitter: [0.01, 0.33],
+          concurrency_factor: 0.8,
+          window: 20,
+        },
+      },
+    },
+    DOWNLOAD_SLOTS: {
+      'quotes.toscrape.com': { concurrency: 1, delay: 2, randomize_delay: false, throttle: false },
+    },
+    BACKOFF_HTTP_CODES: ['429', 503],
+    BACKOFF_EXCEPTIONS: ['twisted.internet.error.TCPTimedOutError', 'twisted.web.client.ResponseFailed'],
+    BACKOFF_DELAY_FACTOR: 3,
+    BACKOFF_MIN_DELAY: 2,
+    BACKOFF_MAX_DELAY: 200,
+    BACKOFF_WINDOW: 30,
+    BACKOFF_JITTER: 0.1,
+    BACKOFF_CONCURRENCY_FACTOR: 0.25,
+    RAMPUP_BACKOFF_TARGET: [1, 3],
+    THROTTLING_WINDOW: 10,
+    ROBOTSTXT_OBEY: true,
+    USER_AGENT: 'foobot/1.0',
+    THROTTLING_ROBOTSTXT_MAX_DELAY: 30,
+    DELAYED_REQUESTS_WARN_THRESHOLD: 100,
+    AUTOTHROTTLE_ENABLED: true,
+    AUTOTHROTTLE_START_DELAY: 2,
+    AUTOTHROTTLE_MAX_DELAY: 30,
+    AUTOTHROTTLE_TARGET_CONCURRENCY: 1.5,
+    RETRY_TIMES: 4,
+    RETRY_HTTP_CODES: [500, 503],
+  })
+  const throttle = createThrottle(options)
+  assert.deepEqual(options as object, {
+    concurrency: 32,
+    defaults: {
+      concurrency: 8,
+      delay: 300,
+      slotDelay: 1100,
+      jitter: 0.2,
+      window: 10_000,
+      backoff: {
+        httpCodes: [429, 503],
+        errors: ['timeout', 'connection'],
+        factor: 3,
+        minDelay: 2000,
+        maxDelay: 200_000,
+        window: 30_000,
+        jitter: 0.1,
+        concurrencyFactor: 0.25,
+      },
+    },
+    scopes: {
+      'quotes.toscrape.com': { concurrency: 1, delay: 2000, jitter: false, autothrottle: false },
+      'api.example': {
+        concurrency: 2,
+        delay: 5000,
+        jitter: [-0.1, 0.3],
+        rampup: { backoffTarget: [1, 3] },
+        quota: 500,
+        window: 30_000,
+        ignoreRobotsTxt: true,
+        backoff: {
+          httpCodes: [429, 503],
+          errors: ['connection'],
+          factor: 1.2,
+          maxDelay: 180_000,
+          minDelay: 5000,
+          jitter: [0.01, 0.33],
+          concurrencyFactor: 0.8,
+          window: 20_000,
+        },
+      },
+    },
+    robots: { obey: true, userAgent: 'foobot/1.0', maxDelay: 30_000 },
+    warnThreshold: 100,
+    autothrottle: { startDelay: 2000, maxDelay: 30_000, targetConcurrency: 1.5 },
+    retry: { limit: 4, statusCodes: [500, 503] },
+  })
+  assert.equal(throttle.scope('quotes.toscrape.com').stats.delayMs, 2000)
+  assert.equal(throttle.scope('other.example').stats.delayMs, 2000, "AutoThrottle's start delay")
+})
+
+test('what is left out keeps its default, and what is off is off', () => {
+  assert.deepEqual(fromScrapySettings({}), {})
+  assert.deepEqual(fromScrapySettings({ AUTOTHROTTLE_START_DELAY: 1, AUTOTHROTTLE_ENABLED: false }), {})
+  assert.deepEqual(fromScrapySettings({ ROBOTSTXT_OBEY: true, THROTTLING_ROBOTSTXT_OBEY: false }), {})
+  assert.deepEqual(fromScrapySettings({ RETRY_ENABLED: true }), { retry: { limit: 2 } })
+  assert.deepEqual(fromScrapySettings({ RETRY_ENABLED: false, RETRY_TIMES: 3 }), {})
+  assert.deepEqual(fromScrapySettings({ AUTOTHROTTLE_ENABLED: 'True' }), { autothrottle: true })
+  assert.deepEqual(fromScrapySettings({ RANDOMIZE_DOWNLOAD_DELAY: true }), { defaults: { jitter: true } })
+})
+
+test('unknown names are errors with the nearest that is known, wrong values with what is wanted', () => {
+  assert.throws(
+    () =>
+      fromScrapySettings({
+        DOWNLOAD_DELEY: 1,
+        DOWNLOAD_DELAY: 'soon',
+        CONCURRENT_REQUESTS_PER_IP: 4,
+        BACKOFF_EXCEPTIONS: ['builtins.ValueError'],
+        AUTOTHROTTLE_ENABLED: 'perhaps',
+        THROTTLING_SCOPES: { a: { dellay: 1, delay: -1, backoff: { factor: 2 } }, b: 3 },
+        __proto__: null,
+        constructor: 1,
+      }),
+    (error: ConfigError) => {
+      assert.ok(error instanceof ConfigError)
+      assert.deepEqual(error.message.split('\n'), [
+        'DOWNLOAD_DELEY: want a setting that is known here (did you mean DOWNLOAD_DELAY?); got 1',
+        'DOWNLOAD_DELAY: want a number; got "soon"',
+        'CONCURRENT_REQUESTS_PER_IP: want a setting that is known here (did you mean CONCURRENT_REQUESTS_PER_DOMAIN?); got 4',
+        'BACKOFF_EXCEPTIONS: want exceptions that are timeouts or failed connections; got ["builtins.ValueError"]',
+        'constructor: want a setting that is known here; got 1',
+        'AUTOTHROTTLE_ENABLED: want True or False; got "perhaps"',
+        'THROTTLING_SCOPES."a".dellay: want a setting that is known here (did you mean delay?); got 1',
+        'THROTTLING_SCOPES."a".delay: want seconds from 0; got -1',
+        'THROTTLING_SCOPES."a".backoff.factor: want a setting that is known here; got 2',
+        'THROTTLING_SCOPES."b": want an object; got 3',
+      ])
+      return true
+    },
+  )
+  assert.throws(() => fromScrapySettings(null as never), ConfigError)
+})
