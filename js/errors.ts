@@ -123,3 +123,14 @@ export class StalledError extends ThrottleError {
     this.scope = scope
   }
 }
+
+/** A hook of yours failed, or gave what makes no sense. It fails its own request only; `cause` is what it threw. */
+export class ManagerError extends ThrottleError {
+  /** Which hook. */
+  readonly hook: string
+
+  constructor(hook: string, what: string, options?: ErrorOptions) {
+    super('ERR_MANAGER', `${hook} ${what}`, options)
+    this.hook = hook
+  }
+}

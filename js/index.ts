@@ -5,6 +5,7 @@ export {
   ConfigError,
   CostExceedsQuotaError,
   DisallowedError,
+  ManagerError,
   type Problem,
   QueueFullError,
   RetryAfterTooLongError,
@@ -14,6 +15,15 @@ export {
   TimeoutError,
 } from './errors.js'
 export type { HeaderMap, HeadersLike, Hints, QuotaHint, SomeHints } from './hints.js'
+export {
+  addScope,
+  byDomainHierarchy,
+  byEndpoint,
+  byHost,
+  type GetScopes,
+  type ScopeRequest,
+} from './managers.js'
+export type { MapOptions } from './map.js'
 export type {
   AutoThrottleOptions,
   BackoffOptions,

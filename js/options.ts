@@ -5,6 +5,7 @@
 
 import type { Snapshot } from './engine.js'
 import type { HeaderMap, SomeHints } from './hints.js'
+import type { GetScopes } from './managers.js'
 import type { RetryOptions } from './retry.js'
 import type { RobotsOptions } from './robots.js'
 
@@ -145,11 +146,16 @@ export interface ThrottleOptions extends EngineOptions {
   retry?: RetryOptions
   /** Whether `throttle.fetch` asks each host for its robots.txt first. Default none: it does not. Scrapy: ROBOTSTXT_OBEY. */
   robots?: RobotsOptions
+  /**
+   * Names the scopes of a request that names none itself, perhaps as a promise. What it throws rejects its request as a
+   * `ManagerError`. Helpers: `byHost`, `byEndpoint`, `byDomainHierarchy`, `addScope`. Default none: the host of the URL. Scrapy: THROTTLING_MANAGER.
+   */
+  getScopes?: GetScopes
   /** How to read the headers of servers with a dialect of their own, by scope name. Default none. */
   hints?: Record<string, HeaderMap>
   /**
    * Finds hints that are not in headers (Shopify's and Discord's are in bodies: read a clone). The slot is kept until it has
-   * answered. `undefined`: the headers count. What it throws rejects the request. Default none.
+   * answered. `undefined`: the headers count. What it throws rejects the request as a `ManagerError`. Default none.
    */
   getHints?: (response: Response) => SomeHints | undefined | Promise<SomeHints | undefined>
   /** Whether the one timer lets a process end while requests wait. Default false. */

@@ -19,7 +19,7 @@ export function urlOf(input: string | URL | Request): URL {
 }
 
 /** The scope of a URL: its host. */
-export function hostOf(url: string | URL): string {
+export function hostOf(url: string | URL | Request): string {
   return urlOf(url).host
 }
 

@@ -16,14 +16,16 @@ import {
   type Stats,
   type Ticket,
 } from './engine.js'
-import { ClosedError, ConfigError, type Problem, StalledError } from './errors.js'
+import { ClosedError, ConfigError, ManagerError, type Problem, StalledError } from './errors.js'
 import { CONNECTION, failureOf, failureOfRequest, TIMEOUT } from './failures.js'
 import { type HeaderMap, type HeadersLike, headerMapProblems, type SomeHints } from './hints.js'
+import { askScopes, scopeRequest } from './managers.js'
+import { type MapOptions, mapItems } from './map.js'
 import type { Clock, EngineOptions, ScopeOptions, ThrottleOptions } from './options.js'
 import { type Again, Permit, type PermitOutcome } from './permit.js'
 import { Retry, retryProblems } from './retry.js'
 import { Robots, robotsProblems } from './robots.js'
-import { hostOf, type Scopes, scopesOf, type Target, urlOf } from './scopes.js'
+import { hostOf, type NamedScopes, namedScopes, type Scopes, scopesOf, type Target, urlOf } from './scopes.js'
 
 /** What a single request may say. */
 export interface RequestOptions {
@@ -123,7 +125,7 @@ export class Throttle extends TypedEventTarget {
   readonly #driver: Driver
   readonly #clock: Clock
   readonly #fetch: typeof fetch | undefined
-  readonly #options: Pick<ThrottleOptions, 'retry' | 'hints' | 'getHints'>
+  readonly #options: Pick<ThrottleOptions, 'retry' | 'hints' | 'getHints' | 'getScopes'>
   readonly #robots: Robots | undefined
   readonly #robotsMaxDelay: number
   readonly #overruled = new Set<string>()
@@ -131,6 +133,7 @@ export class Throttle extends TypedEventTarget {
   readonly #idle: (() => void)[] = []
   readonly #warnThreshold: number
   #isWarned = false
+  #entering = 0
   #closed: ClosedError | undefined
 
   /**
@@ -172,8 +175,9 @@ export class Throttle extends TypedEventTarget {
     const { scopes, adjustDelay = true, ...waiting } = options
     const start = this.#clock.now()
     const url = this.#robots && urlOf(input)
-    if (url && this.#robots) await abortable(this.#robots.admit(url), signal)
-    const target = scopes === undefined ? input : { scopes }
+    if (url && this.#robots) await this.#enter(abortable(this.#robots.admit(url), signal))
+    const named = scopes ?? this.#scopesOf(input, rest)
+    const target = { scopes: named instanceof Promise ? await this.#enter(named) : named }
     const retry = this.#options.retry ? new Retry(this.#options.retry, input, rest) : undefined
     const timeLeft = () =>
       waiting.timeout === undefined ? undefined : waiting.timeout - (this.#clock.now() - start)
@@ -244,7 +248,8 @@ export class Throttle extends TypedEventTarget {
     if (timeout !== undefined && !(timeout >= 0)) {
       throw new TypeError(`timeout: want milliseconds from 0; got ${String(timeout)}`)
     }
-    const { names, costs } = scopesOf(target)
+    const named = this.#namesOf(target)
+    const { names, costs } = named instanceof Promise ? await this.#enter(named) : named
     const request = {
       priority,
       cost: costs ?? cost ?? 1,
@@ -257,6 +262,68 @@ export class Throttle extends TypedEventTarget {
       this.#warn()
       return ticket
     })
+  }
+
+  /** The scopes of a request, by `getScopes` where there is one; without it nothing has to be waited for. */
+  #scopesOf(input: string | URL | Request, init?: RequestInit): Scopes | Promise<Scopes> {
+    const { getScopes } = this.#options
+    return getScopes ? askScopes(getScopes, scopeRequest(input, init)) : hostOf(input)
+  }
+
+  /** A request that waits for a hook or for robots.txt is on its way in: the throttle is not idle. */
+  async #enter<T>(promise: Promise<T>): Promise<T> {
+    this.#entering++
+    try {
+      return await promise
+    } finally {
+      this.#entering--
+      if (this.#entering === 0) queueMicrotask(() => this.#rest())
+    }
+  }
+
+  /** The same for any target. */
+  #namesOf(target: Target): NamedScopes | Promise<NamedScopes> {
+    if (typeof target === 'object' && 'scopes' in target) return scopesOf(target)
+    const scopes = this.#scopesOf(target)
+    return scopes instanceof Promise ? scopes.then(namedScopes) : namedScopes(scopes)
+  }
+
+  /**
+   * Runs `fn` for each item with leave to send, and gives the results as they come, in the order of the items. Items are
+   * pulled only as fast as they can be sent: an endless source is welcome.
+   *
+   * ```ts
+   * for await (const page of throttle.map(urls, async (url) => (await fetch(url)).text())) …
+   * ```
+   *
+   * @param fn gets the item, the permit and a signal that is aborted when the iteration ends. What it returns or throws
+   *   settles the permit, as in `run`.
+   * @param options.target what an item is for. Default: the item itself, which is then a URL, a `Request` or `{ scopes }`.
+   */
+  map<I, T>(
+    items: Iterable<I> | AsyncIterable<I>,
+    fn: (item: I, permit: Permit, signal: AbortSignal) => T | PromiseLike<T>,
+    options: MapOptions & { target?: (item: I) => Target; errors: 'settle' },
+  ): AsyncGenerator<PromiseSettledResult<T>, void, undefined>
+  map<I, T>(
+    items: Iterable<I> | AsyncIterable<I>,
+    fn: (item: I, permit: Permit, signal: AbortSignal) => T | PromiseLike<T>,
+    options?: MapOptions & { target?: (item: I) => Target },
+  ): AsyncGenerator<T, void, undefined>
+  map<I, T>(
+    items: Iterable<I> | AsyncIterable<I>,
+    fn: (item: I, permit: Permit, signal: AbortSignal) => T | PromiseLike<T>,
+    options: MapOptions & { target?: (item: I) => Target } = {},
+  ): AsyncGenerator<T | PromiseSettledResult<T>, void, undefined> {
+    const { target = (item) => item as Target, ...rest } = options
+    checkKeys(rest, MAP_KEYS, 'map')
+    const { buffer = 100 } = rest
+    if (!(Number.isInteger(buffer) && buffer >= 1)) {
+      throw new TypeError(`map.buffer: want a whole number from 1; got ${String(buffer)}`)
+    }
+    const work = async (item: I, signal: AbortSignal) =>
+      this.#send(target(item), (permit) => fn(item, permit, signal), { signal })
+    return mapItems(items, work, rest)
   }
 
   /** A permit when the ticket that `enqueue` gives is granted. */
@@ -335,9 +402,9 @@ export class Throttle extends TypedEventTarget {
     let hints: SomeHints | undefined
     try {
       hints = await getHints(response)
-    } catch (error) {
+    } catch (cause) {
       permit.settle({ status, headers })
-      throw error
+      throw new ManagerError('getHints', `failed for ${response.url || 'a response'}`, { cause })
     }
     return { status, headers, ...(hints === undefined ? {} : { hints }) }
   }
@@ -371,7 +438,12 @@ export class Throttle extends TypedEventTarget {
 
   /** When a request could be sent as things stand, and why not now. Changes nothing. */
   peek(target: Target, options: { cost?: number } = {}): Peek {
-    const { names, costs } = scopesOf(target)
+    const named = this.#namesOf(target)
+    if (named instanceof Promise) {
+      named.catch(() => {})
+      throw new TypeError('peek: with getScopes, want { scopes }')
+    }
+    const { names, costs } = named
     const handles = names.map((name) => this.#handle(name))
     return this.#engine.peek(this.#clock.now(), handles, { cost: costs ?? options.cost ?? 1 })
   }
@@ -422,7 +494,7 @@ export class Throttle extends TypedEventTarget {
   }
 
   get #isIdle(): boolean {
-    return this.#engine.waiting === 0 && this.#engine.inFlight === 0
+    return this.#entering === 0 && this.#engine.waiting === 0 && this.#engine.inFlight === 0
   }
 
   #rest(): void {
@@ -537,6 +609,7 @@ export function throttledFetch(
 }
 
 const REQUEST_KEYS = new Set(['signal', 'priority', 'cost', 'timeout', 'delay'])
+const MAP_KEYS = new Set(['ordered', 'buffer', 'errors', 'signal'])
 const FETCH_KEYS = new Set(['priority', 'cost', 'timeout', 'delay', 'scopes', 'adjustDelay'])
 
 /** A misspelt option that is quietly ignored is found out in production. */
@@ -577,15 +650,15 @@ function parted(options: ThrottleOptions) {
   const problems: Problem[] = []
   const isObject = typeof options === 'object' && options !== null && !Array.isArray(options)
   if (!isObject) problems.push({ path: '', want: 'an object', got: kindOf(options) })
-  const { clock, snapshot, fetch, unref, retry, robots, hints, getHints, ...engineOptions } = isObject
-    ? options
-    : ({} as ThrottleOptions)
+  const { clock, snapshot, fetch, unref, retry, robots, hints, getHints, getScopes, ...engineOptions } =
+    isObject ? options : ({} as ThrottleOptions)
   const check = (path: string, value: unknown, isRight: boolean, want: string) => {
     if (value !== undefined && !isRight) problems.push({ path, want, got: kindOf(value) })
   }
   check('clock', clock, isClock(clock), 'an object with now, wallNow, setTimeout and clearTimeout')
   check('fetch', fetch, typeof fetch === 'function', 'a function')
   check('unref', unref, typeof unref === 'boolean', 'true or false')
+  check('getScopes', getScopes, typeof getScopes === 'function', 'a function')
   check('getHints', getHints, typeof getHints === 'function', 'a function')
   problems.push(...retryProblems(retry), ...robotsProblems(robots), ...headerMapProblems(hints))
   if (problems.length > 0) throw new ConfigError([...problems, ...problemsOf(engineOptions)])

@@ -129,6 +129,8 @@ pub const ROWS: &[Row] = rows! {
         "Whether `throttle.fetch` asks each host for its robots.txt first: see RobotsOptions in the types.";
     Root "hints" Kind::Driver("an object of header maps by scope name"), "{}", "",
         "How to read the headers of servers that speak a dialect of their own: see HeaderMap in the types.";
+    Root "getScopes" Kind::Driver("a function"), "none", "THROTTLING_MANAGER",
+        "Names the scopes of a request that names none itself: a name, names, or a map of scope to expected cost, perhaps as a promise.";
     Root "getHints" Kind::Driver("a function"), "none", "",
         "Finds hints that are not in headers: `(response) => hints`, perhaps as a promise. The slot is kept until it has answered.";
     Root "unref" Kind::Driver("true or false"), "false", "",

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import { test } from 'node:test'
-import { createThrottle, type ThrottleOptions } from 'autothrottle'
+import { createThrottle, ManagerError, type ThrottleOptions } from 'autothrottle'
 import { parseHints, parseRobots } from 'autothrottle/engine'
 import { FakeClock } from 'autothrottle/testing'
 
@@ -121,7 +121,8 @@ test('hints in a body come from a hook, perhaps later; what it throws rejects it
   const [first, second, third] = await all
   assert.deepEqual(times, [0, 4000, 4000])
   assert.equal(first?.status === 'fulfilled' && (await first.value.json()).retryInMs, 4000)
-  assert.ok(second?.status === 'rejected' && second.reason instanceof RangeError)
+  assert.ok(second?.status === 'rejected' && second.reason instanceof ManagerError)
+  assert.ok(second.reason.cause instanceof RangeError)
   assert.equal(third?.status, 'fulfilled')
   assert.equal(throttle.stats().inFlight, 0)
 })

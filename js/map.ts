@@ -1,0 +1,99 @@
+/**
+ * Many items through one throttle, as an async iterable: pulls from its source only as fast as it can send.
+ *
+ * The trap is `Promise.all` over a million items: a million promises before the first request has left. Here no more items
+ * are held than `buffer`, so an endless source is welcome and memory stays flat.
+ */
+
+/** How {@link mapItems} works. */
+export interface MapOptions {
+  /** Results in the order of the items, or as they come. Default true. */
+  ordered?: boolean
+  /** The most items that are held at a time: waiting, in flight, or done and not yet taken. A whole number from 1, default 100. */
+  buffer?: number
+  /** `throw` ends the iteration at the first error; `skip` leaves out what failed; `settle` gives what `Promise.allSettled` gives. Default `throw`. */
+  errors?: 'throw' | 'skip' | 'settle'
+  /** Ends the iteration with `signal.reason`. */
+  signal?: AbortSignal | null
+}
+
+/** Runs `work` for each item; when the caller stops, so does everything. */
+export async function* mapItems<I, T>(
+  items: Iterable<I> | AsyncIterable<I>,
+  work: (item: I, signal: AbortSignal) => Promise<T>,
+  options: MapOptions,
+): AsyncGenerator<T | PromiseSettledResult<T>, void, undefined> {
+  const { ordered = true, buffer = 100, errors = 'throw', signal } = options
+  signal?.throwIfAborted()
+  const stop = new AbortController()
+  const source = Symbol.asyncIterator in items ? items[Symbol.asyncIterator]() : items[Symbol.iterator]()
+  const done = new Map<number, PromiseSettledResult<T>>()
+  let [pulled, ended, taken] = [0, 0, 0]
+  let isPulling = false
+  let isOver = false
+  let failure: { reason: unknown } | undefined
+  // One promise at a time is waited for, made anew each time: reactions on a long-lived one would pile up.
+  let wake = () => {}
+  const fail = (reason: unknown) => {
+    failure ??= { reason }
+    stop.abort(reason)
+    wake()
+  }
+  const onAbort = () => fail(signal?.reason)
+  const end = (index: number, result: PromiseSettledResult<T>) => {
+    done.set(index, result)
+    ended++
+    wake()
+  }
+  /** One pull at a time, and none while as many items are held as may be. */
+  const pull = () => {
+    if (isPulling || isOver || failure || pulled - taken >= buffer) return
+    isPulling = true
+    // A source may throw at once.
+    new Promise<IteratorResult<I>>((resolve) => resolve(source.next())).then((next) => {
+      isPulling = false
+      if (next.done) isOver = true
+      else {
+        const index = pulled++
+        work(next.value, stop.signal).then(
+          (value) => end(index, { status: 'fulfilled', value }),
+          (reason) => end(index, { status: 'rejected', reason }),
+        )
+      }
+      pull()
+      wake()
+    }, fail)
+  }
+  signal?.addEventListener('abort', onAbort)
+  try {
+    for (;;) {
+      pull()
+      if (failure) throw failure.reason
+      const index = ordered ? taken : done.keys().next().value
+      const result = index === undefined ? undefined : done.get(index)
+      if (index === undefined || result === undefined) {
+        if (isOver && taken === pulled) return
+        await new Promise<void>((resolve) => {
+          wake = resolve
+        })
+        continue
+      }
+      done.delete(index)
+      taken++
+      if (errors === 'settle') yield result
+      else if (result.status === 'fulfilled') yield result.value
+      else if (errors === 'throw') throw result.reason
+    }
+  } finally {
+    signal?.removeEventListener('abort', onAbort)
+    failure ??= { reason: undefined }
+    stop.abort(new DOMException('the iteration ended', 'AbortError'))
+    // Nothing of ours goes on after the caller has left the loop.
+    while (ended < pulled) {
+      await new Promise<void>((resolve) => {
+        wake = resolve
+      })
+    }
+    await source.return?.()
+  }
+}
