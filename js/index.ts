@@ -14,6 +14,14 @@ export {
   ThrottleError,
   TimeoutError,
 } from './errors.js'
+export type {
+  ScopeEvent,
+  SendEvent,
+  SettleEvent,
+  StallEvent,
+  ThrottleEvents,
+  WarningEvent,
+} from './events.js'
 export type { HeaderMap, HeadersLike, Hints, QuotaHint, SomeHints } from './hints.js'
 export {
   addScope,
@@ -45,10 +53,7 @@ export {
   type FetchOptions,
   type RequestOptions,
   type ScopeControl,
-  type StallEvent,
   type Throttle,
   type ThrottledRequestInit,
-  type ThrottleEvents,
   throttledFetch,
-  type WarningEvent,
 } from './throttle.js'

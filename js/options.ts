@@ -158,6 +158,8 @@ export interface ThrottleOptions extends EngineOptions {
    * answered. `undefined`: the headers count. What it throws rejects the request as a `ManagerError`. Default none.
    */
   getHints?: (response: Response) => SomeHints | undefined | Promise<SomeHints | undefined>
+  /** Prints AutoThrottle's line for each response with `console.debug`. Default false. Scrapy: AUTOTHROTTLE_DEBUG. */
+  debug?: boolean
   /** Whether the one timer lets a process end while requests wait. Default false. */
   unref?: boolean
 }

@@ -130,6 +130,9 @@ const settingReaders: Record<string, Reader> = {
   BACKOFF_CONCURRENCY_FACTOR: backoff('concurrency_factor'),
   THROTTLING_WINDOW: byDefault('window', millis),
   DELAYED_REQUESTS_WARN_THRESHOLD: option('warnThreshold', number),
+  AUTOTHROTTLE_DEBUG: (value, options) => {
+    options.debug = flag(value)
+  },
   AUTOTHROTTLE_START_DELAY: autothrottle('startDelay', millis),
   AUTOTHROTTLE_MAX_DELAY: autothrottle('maxDelay', millis),
   AUTOTHROTTLE_TARGET_CONCURRENCY: autothrottle('targetConcurrency', number),

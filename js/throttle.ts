@@ -16,7 +16,15 @@ import {
   type Stats,
   type Ticket,
 } from './engine.js'
-import { ClosedError, ConfigError, ManagerError, type Problem, StalledError } from './errors.js'
+import { ClosedError, ConfigError, ManagerError, type Problem } from './errors.js'
+import {
+  ScopeEvent,
+  SendEvent,
+  SettleEvent,
+  StallEvent,
+  ThrottleEventTarget,
+  WarningEvent,
+} from './events.js'
 import { CONNECTION, failureOf, failureOfRequest, TIMEOUT } from './failures.js'
 import { type HeaderMap, type HeadersLike, headerMapProblems, type SomeHints } from './hints.js'
 import { askScopes, scopeRequest } from './managers.js'
@@ -54,73 +62,8 @@ export interface ThrottledRequestInit extends RequestInit {
   throttle?: FetchOptions
 }
 
-/** Something noteworthy that is no error. */
-export class WarningEvent extends Event {
-  /**
-   * Which warning: so many wait that memory may become a problem; a setting does nothing; a scope has a pace of your own
-   * and its robots.txt asks for another.
-   */
-  readonly code: 'many-waiting' | 'no-effect' | 'robots-overruled'
-  /** In words. */
-  readonly message: string
-  /** The scope in which it was noticed, if it is about one. */
-  readonly scope: string | undefined
-
-  constructor(code: WarningEvent['code'], message: string, scope?: string) {
-    super('warning')
-    this.code = code
-    this.message = message
-    this.scope = scope
-  }
-}
-
-/** A scope has answered only badly for `stallAfter`. Once, until it answers well again. */
-export class StallEvent extends Event {
-  /** The scope. */
-  readonly scope: string
-  /** For how long, in milliseconds. */
-  readonly forMs: number
-  readonly #fail: (error: unknown) => void
-
-  constructor(scope: string, forMs: number, fail: (error: unknown) => void) {
-    super('stall')
-    this.scope = scope
-    this.forMs = forMs
-    this.#fail = fail
-  }
-
-  /** Rejects everything that waits for the scope, with a `StalledError` unless you give another. */
-  fail(error: unknown = new StalledError(this.scope, this.forMs)): void {
-    this.#fail(error)
-  }
-}
-
-/** Events of a throttle by name. */
-export interface ThrottleEvents {
-  /** A scope has answered only badly for `stallAfter`: the caller decides. */
-  stall: StallEvent
-  /** Something that is worth knowing; each once. */
-  warning: WarningEvent
-}
-
-/** An `EventTarget` that knows its events by name. */
-type TypedTarget = Omit<EventTarget, 'addEventListener' | 'removeEventListener'> & {
-  addEventListener<K extends keyof ThrottleEvents>(
-    type: K,
-    listener: ((event: ThrottleEvents[K]) => void) | null,
-    options?: boolean | AddEventListenerOptions,
-  ): void
-  removeEventListener<K extends keyof ThrottleEvents>(
-    type: K,
-    listener: ((event: ThrottleEvents[K]) => void) | null,
-    options?: boolean | EventListenerOptions,
-  ): void
-}
-
-const TypedEventTarget = EventTarget as new () => TypedTarget
-
 /** Decides when requests leave. Made by {@link createThrottle}. */
-export class Throttle extends TypedEventTarget {
+export class Throttle extends ThrottleEventTarget {
   readonly #engine: Engine
   readonly #driver: Driver
   readonly #clock: Clock
@@ -130,6 +73,8 @@ export class Throttle extends TypedEventTarget {
   readonly #robotsMaxDelay: number
   readonly #overruled = new Set<string>()
   readonly #handles = new Map<string, ScopeHandle>()
+  readonly #told = new Map<string, ScopeStats>()
+  readonly #isDebug: boolean
   readonly #idle: (() => void)[] = []
   readonly #warnThreshold: number
   #isWarned = false
@@ -143,7 +88,8 @@ export class Throttle extends TypedEventTarget {
   constructor(options: ThrottleOptions = {}) {
     super()
     const { engineOptions, driverOptions } = parted(options)
-    const { clock, snapshot, fetch, unref, robots, ...rest } = driverOptions
+    const { clock, snapshot, fetch, unref, robots, debug, ...rest } = driverOptions
+    this.#isDebug = debug ?? false
     this.#engine = new Engine(engineOptions)
     this.#clock = clock ?? systemClock(unref ?? false)
     if (snapshot !== undefined) this.#engine.restore(snapshot, this.#clock.now(), this.#clock.wallNow())
@@ -348,17 +294,16 @@ export class Throttle extends TypedEventTarget {
           scopes: names,
           grant: (granted, now) => {
             over()
-            const settle = (outcome: PermitOutcome) =>
-              this.#driver.settle(granted, this.#measured(now, names, outcome))
+            if (this.isHeard('send')) this.tell(new SendEvent(names, now))
+            const settle = (outcome: PermitOutcome) => {
+              const measured = this.#measured(now, names, outcome)
+              this.#watch(names, measured, () => this.#driver.settle(granted, measured))
+            }
             const again = (outcome: PermitOutcome, { delay, signal, timeout }: Again) =>
               this.#wait(names, signal, (waiter) => {
                 const measured = { ...this.#measured(now, names, outcome), retryDelay: delay }
-                this.#driver.retry(
-                  granted,
-                  measured,
-                  waiter,
-                  timeout === undefined ? undefined : Math.max(0, timeout),
-                )
+                const patience = timeout === undefined ? undefined : Math.max(0, timeout)
+                this.#watch(names, measured, () => this.#driver.retry(granted, measured, waiter, patience))
                 return granted
               })
             resolve(new Permit(now, names, settle, again))
@@ -386,6 +331,41 @@ export class Throttle extends TypedEventTarget {
       ...(headerMap === undefined ? {} : { headerMap }),
       ...(outcome.headers === undefined ? {} : { wallNowMs: this.#clock.wallNow() }),
     }
+  }
+
+  /** Settles, and tells what that changed if anybody wants to know. */
+  #watch(names: readonly string[], outcome: Outcome, settle: () => void): void {
+    const isWatched = this.#isDebug || this.isHeard('backoff', 'recover', 'delay', 'hold')
+    const look = () => names.map((name) => this.#engine.stats(this.#handle(name), this.#clock.now()))
+    const before = isWatched ? (this.#seen(names) ?? look()) : []
+    settle()
+    const { status, error, latencyMs } = outcome
+    if (this.isHeard('settle')) this.tell(new SettleEvent(names, status, error, latencyMs))
+    if (!isWatched) return
+    const after = look()
+    for (const [index, name] of names.entries()) {
+      const [was, is] = [before[index]!, after[index]!]
+      this.#remember(name, is)
+      const now = { delayMs: is.delayMs, step: is.backoffStep, holdUntil: is.holdUntil }
+      const differs = { backoff: is.backoffStep > was.backoffStep, recover: is.backoffStep < was.backoffStep }
+      const isHeldLonger = (is.holdUntil ?? 0) > (was.holdUntil ?? 0)
+      if (differs.backoff) this.tell(new ScopeEvent('backoff', name, now))
+      if (differs.recover) this.tell(new ScopeEvent('recover', name, now))
+      if (is.delayMs !== was.delayMs) this.tell(new ScopeEvent('delay', name, now))
+      if (isHeldLonger) this.tell(new ScopeEvent('hold', name, now))
+      if (this.#isDebug && latencyMs !== undefined) console.debug(debugLine(name, was, is, latencyMs))
+    }
+  }
+
+  /** What was last told of these scopes: a step back is taken by time alone, and noticed at the next answer. */
+  #seen(names: readonly string[]): ScopeStats[] | undefined {
+    const seen = names.map((name) => this.#told.get(name))
+    return seen.every((stats) => stats !== undefined) ? (seen as ScopeStats[]) : undefined
+  }
+
+  #remember(name: string, stats: ScopeStats): void {
+    if (this.#told.size > 1000 + 2 * this.#engine.scopes) this.#told.clear()
+    this.#told.set(name, stats)
   }
 
   #mapOf(names: readonly string[]): HeaderMap | undefined {
@@ -433,7 +413,7 @@ export class Throttle extends TypedEventTarget {
     this.#overruled.add(name)
     const asked = `robots.txt of ${name} asks for one request at a time, ${delay} ms apart`
     const message = `${asked}; the scope keeps its own settings (ignoreRobotsTxt: true silences this)`
-    this.dispatchEvent(new WarningEvent('robots-overruled', message, name))
+    this.tell(new WarningEvent('robots-overruled', message, name))
   }
 
   /** When a request could be sent as things stand, and why not now. Changes nothing. */
@@ -502,10 +482,10 @@ export class Throttle extends TypedEventTarget {
       const { scope } = notice
       if (notice.kind === 'stall') {
         const fail = (error: unknown) => this.#driver.failAll(error, scope)
-        this.dispatchEvent(new StallEvent(scope, notice.forMs, fail))
+        this.tell(new StallEvent(scope, notice.forMs, fail))
       } else {
         const message = `${notice.path} has no effect in ${scope}: ${notice.why}`
-        this.dispatchEvent(new WarningEvent('no-effect', message, scope))
+        this.tell(new WarningEvent('no-effect', message, scope))
       }
     }
     if (this.#idle.length > 0 && this.#isIdle) for (const resolve of this.#idle.splice(0)) resolve()
@@ -515,9 +495,7 @@ export class Throttle extends TypedEventTarget {
     const { waiting } = this.#engine
     if (this.#isWarned || waiting < this.#warnThreshold) return
     this.#isWarned = true
-    this.dispatchEvent(
-      new WarningEvent('many-waiting', `${waiting} requests wait, each with its promise in memory`),
-    )
+    this.tell(new WarningEvent('many-waiting', `${waiting} requests wait, each with its promise in memory`))
   }
 
   #handle(name: string): ScopeHandle {
@@ -623,6 +601,15 @@ function checkKeys(options: object, known: ReadonlySet<string>, path: string): v
   if (problems.length > 0) throw new ConfigError(problems)
 }
 
+/** Scrapy's line of AUTOTHROTTLE_DEBUG; the size is not known when headers arrive. */
+function debugLine(name: string, was: ScopeStats, is: ScopeStats, latencyMs: number): string {
+  const whole = (ms: number, width: number) => ms.toFixed(0).padStart(width)
+  const change = is.delayMs - was.delayMs
+  const difference = `${change < 0 ? '-' : '+'}${Math.abs(change).toFixed(0)}`
+  const flying = String(is.inFlight).padStart(2)
+  return `slot: ${name} | conc:${flying} | delay:${whole(is.delayMs, 5)} ms (${difference}) | latency:${whole(latencyMs, 5)} ms`
+}
+
 /** What `promise` gives, unless the signal is aborted first. */
 function abortable<T>(promise: Promise<T>, signal: AbortSignal | null): Promise<T> {
   if (!signal) return promise
@@ -650,13 +637,25 @@ function parted(options: ThrottleOptions) {
   const problems: Problem[] = []
   const isObject = typeof options === 'object' && options !== null && !Array.isArray(options)
   if (!isObject) problems.push({ path: '', want: 'an object', got: kindOf(options) })
-  const { clock, snapshot, fetch, unref, retry, robots, hints, getHints, getScopes, ...engineOptions } =
-    isObject ? options : ({} as ThrottleOptions)
+  const {
+    clock,
+    snapshot,
+    fetch,
+    unref,
+    retry,
+    robots,
+    hints,
+    getHints,
+    getScopes,
+    debug,
+    ...engineOptions
+  } = isObject ? options : ({} as ThrottleOptions)
   const check = (path: string, value: unknown, isRight: boolean, want: string) => {
     if (value !== undefined && !isRight) problems.push({ path, want, got: kindOf(value) })
   }
   check('clock', clock, isClock(clock), 'an object with now, wallNow, setTimeout and clearTimeout')
   check('fetch', fetch, typeof fetch === 'function', 'a function')
+  check('debug', debug, typeof debug === 'boolean', 'true or false')
   check('unref', unref, typeof unref === 'boolean', 'true or false')
   check('getScopes', getScopes, typeof getScopes === 'function', 'a function')
   check('getHints', getHints, typeof getHints === 'function', 'a function')

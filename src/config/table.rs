@@ -133,6 +133,8 @@ pub const ROWS: &[Row] = rows! {
         "Names the scopes of a request that names none itself: a name, names, or a map of scope to expected cost, perhaps as a promise.";
     Root "getHints" Kind::Driver("a function"), "none", "",
         "Finds hints that are not in headers: `(response) => hints`, perhaps as a promise. The slot is kept until it has answered.";
+    Root "debug" Kind::Driver("true or false"), "false", "AUTOTHROTTLE_DEBUG",
+        "Prints AutoThrottle's line for each response with console.debug: slot, in flight, delay and its change, latency.";
     Root "unref" Kind::Driver("true or false"), "false", "",
         "Whether the one timer lets a Node, Deno or Bun process end while requests wait.";
 
