@@ -1,5 +1,5 @@
 /** Everything, in the order in which it is cheapest to fail: `npm test`. Does all of its own set-up. */
-import { readdirSync } from 'node:fs'
+import { existsSync, readdirSync } from 'node:fs'
 import { build, setUp } from './build.mjs'
 import { main, root, run, step } from './lib.mjs'
 
@@ -16,5 +16,9 @@ await main(async () => {
   const tests = readdirSync(`${root}/tests/js`).filter((name) => name.endsWith('.test.ts'))
   const files = tests.map((name) => `tests/js/${name}`)
   await step('TypeScript tests', () => run('node', ['--import', 'tsx', '--test', ...files]))
-  await step('packed package', () => run('node', ['--test', 'tests/package/packed.test.mjs']))
+  if (process.env.CI === 'true' && !existsSync(`${root}/tests/runtimes/node_modules`)) {
+    await step('runtimes', () => run('npm', ['ci', '--no-audit', '--no-fund', '--prefix', 'tests/runtimes']))
+  }
+  const packed = readdirSync(`${root}/tests/package`).map((name) => `tests/package/${name}`)
+  await step('packed package', () => run('node', ['--test', ...packed]))
 })
