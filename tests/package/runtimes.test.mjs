@@ -1,12 +1,22 @@
 /**
- * The packed tarball in every runtime that is there: the same conformance program, unchanged.
+ * The packed tarball in every runtime that is there: the same conformance program, unchanged; in browsers as plain modules
+ * with an import map, without a bundler.
  *
  * A new runtime is a line in `RUNTIMES` and, if npm has it, one in `tests/runtimes/package.json`. Under `CI=true` all
  * of them must be there; elsewhere those that are missing are skipped by name (`npm ci --prefix tests/runtimes` fetches them).
  */
 import assert from 'node:assert/strict'
-import { execFileSync } from 'node:child_process'
-import { copyFileSync, existsSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
+import { execFileSync, spawn, spawnSync } from 'node:child_process'
+import {
+  copyFileSync,
+  existsSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs'
+import { createServer } from 'node:http'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, test } from 'node:test'
@@ -45,5 +55,93 @@ for (const { name, command, args } of RUNTIMES) {
     assert.ok(isThere, `${name} is missing: npm ci --prefix tests/runtimes`)
     t.diagnostic(run(command, ['--version']).split('\n')[0])
     assert.match(run(command, [...args, 'conformance.mjs']), /^conformance: \d+ checks passed$/m)
+  })
+}
+
+const BROWSERS = [
+  {
+    name: 'Chromium',
+    command: 'chromium',
+    args: (profile, url) => [
+      ...['--headless', '--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run'],
+      ...['--disable-background-networking', '--disable-component-update', '--disable-sync'],
+      `--user-data-dir=${profile}`,
+      url,
+    ],
+  },
+  {
+    name: 'Firefox',
+    command: 'firefox-esr',
+    args: (profile, url) => ['--headless', '--no-remote', '--profile', profile, url],
+  },
+]
+
+const PAGE = `<!doctype html><title>conformance</title>
+<script type="importmap">{ "imports": {
+  "autothrottle": "/node_modules/autothrottle/dist/index.js",
+  "autothrottle/engine": "/node_modules/autothrottle/dist/engine.js",
+  "autothrottle/testing": "/node_modules/autothrottle/dist/testing.js"
+} }</script>
+<script type="module">
+  const lines = []
+  console.log = (line) => lines.push(line)
+  try { await import('/conformance.mjs') } catch (error) { lines.push(String(error), error.stack) }
+  await fetch('/result', { method: 'POST', body: lines.join('\\n') })
+</script>`
+
+/** Serves the scratch project and the page; resolves with what the page posts. */
+async function inBrowser({ command, args }) {
+  let settle
+  const result = new Promise((resolve, reject) => {
+    settle = { resolve, reject }
+  })
+  const server = createServer((request, response) => {
+    const path = new URL(request.url, 'http://x').pathname
+    if (request.method === 'POST') {
+      const parts = []
+      request
+        .on('data', (part) => parts.push(part))
+        .on('end', () => {
+          response.end()
+          settle.resolve(Buffer.concat(parts).toString())
+        })
+    } else if (path === '/') {
+      response.setHeader('content-type', 'text/html').end(PAGE)
+    } else if (/^[\w./-]+\.m?js$/.test(path) && !path.includes('..') && existsSync(scratch + path)) {
+      response.setHeader('content-type', 'text/javascript').end(readFileSync(scratch + path))
+    } else {
+      response.writeHead(404).end()
+    }
+  })
+  await new Promise((resolve) => server.listen(0, '127.0.0.1', resolve))
+  const profile = mkdtempSync(join(scratch, 'profile-'))
+  const url = `http://127.0.0.1:${server.address().port}/`
+  const browser = spawn(command, args(profile, url), {
+    stdio: 'ignore',
+    env: { ...process.env, HOME: profile },
+  })
+  browser.on('exit', (code) => settle.reject(new Error(`${command} ended with ${code}`)))
+  const patience = setTimeout(
+    () => settle.reject(new Error(`${command} said nothing for two minutes`)),
+    120_000,
+  )
+  try {
+    return await result
+  } finally {
+    clearTimeout(patience)
+    browser.removeAllListeners('exit')
+    browser.kill('SIGKILL')
+    server.closeAllConnections()
+    server.close()
+  }
+}
+
+for (const browser of BROWSERS) {
+  const version = spawnSync(browser.command, ['--version'], { encoding: 'utf8' })
+  const isThere = version.status === 0
+  test(browser.name, { skip: isThere || process.env.CI === 'true' ? false : 'not installed' }, async (t) => {
+    assert.ok(isThere, `${browser.command} is missing`)
+    t.diagnostic(version.stdout.trim())
+    assert.match(await inBrowser(browser), /^conformance: \d+ checks passed$/m)
   })
 }
