@@ -19,6 +19,7 @@ export function systemClock(unref: boolean): Clock {
       return handle
     },
     clearTimeout: (handle) => clearTimeout(handle as number),
+    isPerRequest: globalThis.navigator?.userAgent === 'Cloudflare-Workers',
   }
 }
 

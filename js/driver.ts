@@ -3,7 +3,8 @@
  *
  * The traps: a timer per request; a timer that fires early, late or twice and is believed; a wait of forty days,
  * which `setTimeout` turns into none; a listener that submits while we are handing out permissions. So waking
- * up only ever means asking again, and only `drain` asks.
+ * up only ever means asking again, and only `drain` asks. Where a timer belongs to the request that armed it (Workers),
+ * each waiter has its own, and takes what another request's drain has granted it.
  */
 import { LONGEST_TIMEOUT } from './clock.js'
 import { type Deadline, Deadlines } from './deadlines.js'
@@ -29,7 +30,15 @@ export interface Waiter {
 interface Waiting {
   waiter: Waiter
   deadline: Deadline | undefined
+  /** Where timers are per request: when it was granted, and the timer that will tell. */
+  granted?: number
+  timer?: unknown
 }
+
+/** Where timers are per request, a waiter looks so often whether another request's answer let it go, in milliseconds. */
+const LOOK = 50
+/** Where the request that was granted has ended without a word, its place is given back after so long. */
+const UNCLAIMED = 10_000
 
 export class Driver {
   readonly engine: Engine
@@ -38,6 +47,8 @@ export class Driver {
   readonly #deadlines = new Deadlines()
   readonly #onRest: () => void
   #timer: { handle: unknown; at: number } | undefined
+  readonly #granted = new Set<Ticket>()
+  #wakeAt = Number.POSITIVE_INFINITY
   #isDraining = false
   #isStale = false
 
@@ -101,12 +112,14 @@ export class Driver {
         const now = this.clock.now()
         let ticket = this.engine.poll(now)
         while (ticket >= 0) {
-          this.#forget(ticket)?.waiter.grant(ticket, now)
+          this.#grant(ticket, now)
           ticket = this.engine.poll(now)
         }
+        if (this.#granted.size > 0) this.#giveBack(now)
         const wakeAt = ticket === WAIT ? this.engine.wakeAt : Number.POSITIVE_INFINITY
         for (let due = this.#deadlines.takeDue(now); due; due = this.#deadlines.takeDue(now)) due.expire()
-        this.#arm(Math.min(wakeAt, this.#deadlines.next), now)
+        this.#wakeAt = Math.min(wakeAt, this.#deadlines.next)
+        if (!this.clock.isPerRequest) this.#arm(this.#wakeAt, now)
       }
     } finally {
       this.#isDraining = false
@@ -120,6 +133,45 @@ export class Driver {
       timeout === undefined ? undefined : this.#deadlines.add(this.clock.now() + timeout, expire)
     this.#waiting.set(ticket, { waiter, deadline })
     this.drain()
+    if (this.clock.isPerRequest) this.#look(ticket)
+  }
+
+  #grant(ticket: Ticket, now: number): void {
+    const waiting = this.#waiting.get(ticket)
+    if (!waiting) return
+    if (this.clock.isPerRequest) {
+      waiting.granted = now
+      this.#granted.add(ticket)
+    } else {
+      this.#forget(ticket)
+      waiting.waiter.grant(ticket, now)
+    }
+  }
+
+  /** One waiter's own eyes: in its own request's time it takes what it was granted, or looks again. */
+  #look(ticket: Ticket): void {
+    const waiting = this.#waiting.get(ticket)
+    if (!waiting) return
+    if (waiting.granted !== undefined) {
+      this.#forget(ticket)
+      waiting.waiter.grant(ticket, waiting.granted)
+      return
+    }
+    const ms = Math.min(Math.max(Math.ceil(this.#wakeAt - this.clock.now()), 1), LOOK)
+    waiting.timer = this.clock.setTimeout(() => {
+      this.drain()
+      this.#look(ticket)
+    }, ms)
+  }
+
+  #giveBack(now: number): void {
+    for (const ticket of this.#granted) {
+      const granted = this.#waiting.get(ticket)?.granted
+      if (granted === undefined || now - granted < UNCLAIMED) continue
+      this.#forget(ticket)
+      this.engine.cancel(now, ticket)
+      this.#isStale = true
+    }
   }
 
   #expire(ticket: Ticket, timeout: number): void {
@@ -134,6 +186,8 @@ export class Driver {
     const waiting = this.#waiting.get(ticket)
     if (!waiting) return undefined
     this.#waiting.delete(ticket)
+    this.#granted.delete(ticket)
+    if (waiting.timer !== undefined) this.clock.clearTimeout(waiting.timer)
     if (waiting.deadline) this.#deadlines.strike(waiting.deadline)
     return waiting
   }

@@ -23,7 +23,7 @@ import {
   type SomeHints,
   unitsOf,
 } from './hints.js'
-import { load, loadFunctions } from './load/inline.js'
+import { load, loadFunctions } from './load/load.js'
 import type { EngineOptions, ScopeOptions } from './options.js'
 
 /** A request that was submitted, as a number. */

@@ -132,6 +132,11 @@ export interface Clock {
   setTimeout(wake: () => void, ms: number): unknown
   /** Takes a timer back. */
   clearTimeout(handle: unknown): void
+  /**
+   * Whether a timer belongs to the request that armed it, as in Cloudflare's Workers: it ends with it, and may not wake
+   * another. Then every waiter has a timer of its own. Default false.
+   */
+  readonly isPerRequest?: boolean
 }
 
 /** What `createThrottle` is told. */

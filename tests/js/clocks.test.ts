@@ -1,7 +1,7 @@
 /** Clocks and timers that misbehave. Whatever they do: nothing early, no flood, no spin. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { type Clock, createThrottle } from 'autothrottle'
+import { type Clock, createThrottle, type Permit, TimeoutError } from 'autothrottle'
 import { FakeClock } from 'autothrottle/testing'
 
 const page = 'https://a.example/'
@@ -128,4 +128,56 @@ test('a wait of forty days is kept, and no timer is asked for more than 2³¹−
   assert.deepEqual(times, [days])
   assert.ok(clock.armed <= 3)
   assert.ok(clock.asked.every((ms) => ms <= 2 ** 31 - 1))
+})
+
+test('where a timer belongs to its request, each waiter wakes itself, and nobody is told by another', async () => {
+  const clock = Object.assign(new FakeClock(), { isPerRequest: true })
+  const throttle = createThrottle({
+    clock,
+    defaults: { delay: 200, slotDelay: 0, concurrency: 1, jitter: false },
+  })
+  const permits: Permit[] = []
+  const want = async () => void permits.push(await throttle.acquire({ scopes: 'x' }))
+  const all = Promise.all([want(), want(), want()])
+  const late = assert.rejects(throttle.acquire({ scopes: 'x' }, { timeout: 300 }), TimeoutError)
+  await clock.advance(150)
+  assert.equal(permits.length, 1)
+  assert.ok(clock.timers >= 3, 'a timer for each who waits')
+  permits[0]!.settle({ status: 200 })
+  await clock.advance(250)
+  await late
+  permits[1]!.settle({ status: 200 })
+  await clock.advance(300)
+  await all
+  assert.deepEqual(
+    permits.map(({ sentAt }) => sentAt),
+    [0, 200, 400],
+  )
+  permits[2]!.settle()
+  assert.equal(clock.timers, 0)
+})
+
+test('a request that ended without a word gives its place back', async () => {
+  class Mortal extends FakeClock {
+    readonly isPerRequest = true
+    isDead = false
+    override setTimeout(wake: () => void, ms: number): unknown {
+      return this.isDead ? undefined : super.setTimeout(wake, ms)
+    }
+  }
+  const clock = new Mortal()
+  const throttle = createThrottle({
+    clock,
+    defaults: { delay: 0, slotDelay: 0, concurrency: 1, jitter: false },
+  })
+  const first = await throttle.acquire({ scopes: 'x' })
+  clock.isDead = true
+  void throttle.acquire({ scopes: 'x' }) // its request ends, and its timer with it
+  clock.isDead = false
+  first.settle({ status: 200 })
+  const waiting = throttle.acquire({ scopes: 'x' })
+  await clock.advance(9000)
+  assert.equal(throttle.stats().inFlight, 1, 'granted to one who is gone')
+  await clock.advance(2000)
+  assert.equal((await waiting).sentAt >= 10_000, true)
 })

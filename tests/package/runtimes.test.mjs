@@ -3,7 +3,7 @@
  * with an import map, without a bundler.
  *
  * A new runtime is a line in `RUNTIMES` and, if npm has it, one in `tests/runtimes/package.json`. Under `CI=true` all
- * of them must be there; elsewhere those that are missing are skipped by name (`npm ci --prefix tests/runtimes` fetches them).
+ * of them must be there; elsewhere those that are missing are skipped by name (`npm install --prefix tests/runtimes` fetches them).
  */
 import assert from 'node:assert/strict'
 import { execFileSync, spawn, spawnSync } from 'node:child_process'
@@ -52,7 +52,7 @@ copyFileSync(join(root, 'tests/runtimes/conformance.mjs'), join(scratch, 'confor
 for (const { name, command, args } of RUNTIMES) {
   const isThere = existsSync(command)
   test(name, { skip: isThere || process.env.CI === 'true' ? false : 'not installed' }, (t) => {
-    assert.ok(isThere, `${name} is missing: npm ci --prefix tests/runtimes`)
+    assert.ok(isThere, `${name} is missing: npm install --prefix tests/runtimes`)
     t.diagnostic(run(command, ['--version']).split('\n')[0])
     assert.match(run(command, [...args, 'conformance.mjs']), /^conformance: \d+ checks passed$/m)
   })
@@ -145,3 +145,85 @@ for (const browser of BROWSERS) {
     assert.match(await inBrowser(browser), /^conformance: \d+ checks passed$/m)
   })
 }
+
+/** A Worker as wrangler would bundle it, served by workerd itself. */
+async function inWorkerd(work) {
+  copyFileSync(join(root, 'tests/runtimes/worker.mjs'), join(scratch, 'worker.mjs'))
+  const { build } = await import('esbuild')
+  const outdir = join(scratch, 'worker')
+  await build({
+    entryPoints: [join(scratch, 'worker.mjs')],
+    bundle: true,
+    format: 'esm',
+    target: 'es2022',
+    conditions: ['workerd', 'worker'],
+    loader: { '.wasm': 'copy' },
+    assetNames: '[name]',
+    outdir,
+    outExtension: { '.js': '.mjs' },
+    logLevel: 'error',
+  })
+  const server = createServer().listen(0, '127.0.0.1')
+  await new Promise((resolve) => server.on('listening', resolve))
+  const { port } = server.address()
+  await new Promise((resolve) => server.close(resolve))
+  writeFileSync(
+    join(outdir, 'config.capnp'),
+    `using Workerd = import "/workerd/workerd.capnp";
+const config :Workerd.Config = (
+  services = [(name = "main", worker = .worker)],
+  sockets = [(name = "http", address = "127.0.0.1:${port}", http = (), service = "main")],
+);
+const worker :Workerd.Worker = (
+  compatibilityDate = "2026-01-01",
+  modules = [
+    (name = "worker.mjs", esModule = embed "worker.mjs"),
+    (name = "autothrottle_bg.wasm", wasm = embed "autothrottle_bg.wasm"),
+  ],
+);`,
+  )
+  const workerd = spawn(WORKERD, ['serve', 'config.capnp'], {
+    cwd: outdir,
+    stdio: ['ignore', 'ignore', 'pipe'],
+  })
+  let said = ''
+  workerd.stderr.on('data', (part) => {
+    said += part
+  })
+  try {
+    const url = `http://127.0.0.1:${port}`
+    for (let tries = 0; ; tries++) {
+      try {
+        await (await fetch(`${url}/up`)).text()
+        break
+      } catch (error) {
+        if (tries > 100 || workerd.exitCode !== null) throw new Error(`workerd: ${said}`, { cause: error })
+        await new Promise((resolve) => setTimeout(resolve, 100))
+      }
+    }
+    return await work(url)
+  } catch (error) {
+    throw new Error(`workerd said: ${said}`, { cause: error })
+  } finally {
+    workerd.kill('SIGKILL')
+  }
+}
+
+const WORKERD = bin('.bin/workerd')
+const isWorkerdThere = existsSync(WORKERD)
+const skip = isWorkerdThere || process.env.CI === 'true' ? false : 'not installed'
+
+test('workerd', { skip }, async (t) => {
+  assert.ok(isWorkerdThere, 'workerd is missing')
+  t.diagnostic(run(WORKERD, ['--version']).trim())
+  await inWorkerd(async (url) => {
+    assert.match(await (await fetch(`${url}/conformance`)).text(), /^conformance: \d+ checks passed$/m)
+    const sent = await Promise.all(
+      Array.from({ length: 8 }, async () => (await fetch(`${url}/shared`)).json()),
+    )
+    sent.sort((a, b) => a - b)
+    for (let index = 1; index < sent.length; index++) {
+      assert.ok(sent[index] - sent[index - 1] >= 59, `sent at ${sent.map((at) => at - sent[0])}`)
+    }
+  })
+})
