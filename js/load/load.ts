@@ -2,13 +2,18 @@
  * Brings the engine in, on first use and synchronously.
  *
  * The traps: an `await init()` that every user must remember, and work at import, which Workers forbid. Here
- * nothing happens before the first engine is made, and then it takes about a millisecond. Where the module comes from is
- * the business of `#wasm`, which package.json resolves by runtime.
+ * nothing happens before the first engine is made, and then it takes about a millisecond.
  */
-import { wasmModule } from '#wasm'
 import { initSync, parse_crawl_delay, parse_hints, WasmEngine } from '../../pkg/autothrottle.js'
+import { wasmModule } from './inline.js'
 
 let isLoaded = false
+let compile = wasmModule
+
+/** Another source of the module than the bytes inside JavaScript. Before the first use. */
+export function provide(source: () => WebAssembly.Module): void {
+  compile = source
+}
 
 /** The class of the engine, ready for use. */
 export function load(): typeof WasmEngine {
@@ -24,6 +29,6 @@ export function loadFunctions() {
 
 function prepare(): void {
   if (isLoaded) return
-  initSync({ module: wasmModule() })
+  initSync({ module: compile() })
   isLoaded = true
 }

@@ -1,10 +1,11 @@
 /**
  * The module as Cloudflare's Workers want it: imported, and compiled when the Worker is deployed. They cannot compile bytes.
+ *
+ * The entries beside this file are what package.json gives to runtimes that say `workerd`; all others get plain modules
+ * with relative imports, which a page can load without a bundler.
  */
 // @ts-expect-error: what a bundler makes of a .wasm file is nothing that TypeScript knows.
 import compiled from '../../pkg/autothrottle_bg.wasm'
+import { provide } from '../load/load.js'
 
-/** The compiled module. */
-export function wasmModule(): WebAssembly.Module {
-  return compiled as WebAssembly.Module
-}
+provide(() => compiled as WebAssembly.Module)

@@ -1,0 +1,4 @@
+/** `autothrottle` in Workers. */
+import './provide.js'
+
+export * from '../index.js'
