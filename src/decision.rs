@@ -122,6 +122,14 @@ pub(crate) enum Verdict {
 }
 
 impl Verdict {
+    /// Now, or not before `until` if that is in the future.
+    pub fn not_before(now: Instant, until: Option<Instant>, reason: Reason) -> Self {
+        match until {
+            Some(until) if until > now => Self::NotBefore(until, reason),
+            _ => Self::Go,
+        }
+    }
+
     pub fn reason(self) -> Option<Reason> {
         match self {
             Self::Go => None,

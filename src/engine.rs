@@ -121,6 +121,9 @@ pub struct Finding {
     pub why: String,
 }
 
+/// The first of each kind in a scope's line, with the scope's verdict.
+type Heads = [Option<(Verdict, Rank, u32)>; 2];
+
 /// Counts since the beginning.
 #[derive(Clone, Copy, Debug, Default)]
 struct Totals {
@@ -538,7 +541,7 @@ impl Engine {
     /// The answer when nothing can be sent: wait for the earliest time there is, or for an event.
     fn rest(&self) -> Decision {
         let timer = self.timers.first().map(|(at, index)| {
-            let strictest = self.line_heads(index).map(|(verdict, ..)| verdict).min();
+            let strictest = self.heads(index).into_iter().flatten().map(|(verdict, ..)| verdict).min();
             let reason = strictest.and_then(Verdict::reason).unwrap_or(Reason::Delay);
             (at, Cause { scope: Some(self.registry.id(index)), reason })
         });
@@ -716,36 +719,58 @@ impl Engine {
     /// A champion may not be asked for long (while the gate is shut). Until then it must stay the best: it goes
     /// back in line when the scope closes or a better one could go, now or in time.
     fn refresh(&mut self, scope: u32) {
+        let mut heads = self.heads(scope);
         if let Some(champion) = self.registry[scope].line.champion {
             let rank = self.queue.rank(champion);
-            let is_best =
-                self.line_heads(scope).all(|(verdict, other, _)| verdict != Verdict::Go || rank < other);
+            let mut others = heads.iter().flatten();
+            let is_best = others.all(|&(verdict, other, _)| verdict != Verdict::Go || rank < other);
             if !is_best || self.verdict_at(scope, champion) != Verdict::Go {
                 self.lift(champion);
                 self.line_up(champion, scope);
+                heads = self.heads(scope);
             }
         }
         if self.registry[scope].line.champion.is_none() {
-            let open = self.line_heads(scope).filter(|&(verdict, ..)| verdict == Verdict::Go);
-            if let Some((_, lane)) = open.map(|(_, rank, lane)| (rank, lane)).min() {
+            let open = heads.iter().flatten().filter(|&&(verdict, ..)| verdict == Verdict::Go);
+            if let Some((_, lane)) = open.map(|&(_, rank, lane)| (rank, lane)).min() {
                 self.lift(lane);
                 self.registry[scope].line.champion = Some(lane);
                 self.make_ready(lane, scope);
+                heads = self.heads(scope);
             }
         }
         let champion = self.registry[scope].line.champion.map(|lane| self.queue.rank(lane));
-        let times = self.line_heads(scope).filter_map(|(verdict, rank, _)| match verdict {
+        let times = heads.iter().flatten().filter_map(|&(verdict, rank, _)| match verdict {
             Verdict::NotBefore(at, _) if champion.is_none_or(|champion| rank < champion) => Some(at),
             _ => None,
         });
         let earliest = times.min();
         self.set_timer(scope, earliest);
-        self.observe(scope);
+        self.note(scope, &heads);
+    }
+
+    /// The first of each kind in a scope's line, with this scope's verdict on it.
+    fn heads(&self, scope: u32) -> Heads {
+        let line = &self.registry[scope].line;
+        [0, 1].map(|kind| {
+            let (rank, lane) = line.lanes[kind].first()?;
+            Some((self.verdict_at(scope, lane), rank, lane))
+        })
+    }
+
+    /// One scope's verdict on a lane's head.
+    fn verdict_at(&self, scope: u32, lane: u32) -> Verdict {
+        self.registry[scope].scope.verdict(self.now, self.queue.head_cost_at(lane, scope))
     }
 
     /// Lets a scope's meter see what is going on now.
     fn observe(&mut self, scope: u32) {
-        let head = self.line_heads(scope).min_by_key(|&(_, rank, _)| rank);
+        let heads = self.heads(scope);
+        self.note(scope, &heads);
+    }
+
+    fn note(&mut self, scope: u32, heads: &Heads) {
+        let head = heads.iter().flatten().min_by_key(|&&(_, rank, _)| rank);
         let bound = head.and_then(|(verdict, ..)| verdict.reason());
         let now = self.now;
         let entry = &mut self.registry[scope];
@@ -789,17 +814,6 @@ impl Engine {
         if self.found.insert(finding.path.clone()) {
             self.notices.push(Notice::NoEffect(finding));
         }
-    }
-
-    /// The first of each kind in a scope's line, with this scope's verdict on it.
-    fn line_heads(&self, scope: u32) -> impl Iterator<Item = (Verdict, Rank, u32)> {
-        let heads = self.registry[scope].line.lanes.iter().filter_map(Heap::first);
-        heads.map(move |(rank, lane)| (self.verdict_at(scope, lane), rank, lane))
-    }
-
-    /// One scope's verdict on a lane's head.
-    fn verdict_at(&self, scope: u32, lane: u32) -> Verdict {
-        self.registry[scope].scope.verdict(self.now, self.queue.head_cost_at(lane, scope))
     }
 
     fn set_timer(&mut self, scope: u32, at: Option<Instant>) {

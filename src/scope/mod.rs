@@ -37,6 +37,21 @@ pub(crate) struct Scope {
     ramp: Option<Box<rampup::State>>,
 }
 
+/// What a scope goes by at one instant.
+struct Terms {
+    slots: u32,
+    delay: Span,
+    jitter: jitter::Config,
+    reason: Reason,
+    slot_delay: Span,
+}
+
+impl Terms {
+    fn plain(&self) -> Plain {
+        Plain { delay: self.delay, slots: self.slots }
+    }
+}
+
 /// What the server made us learn. Most scopes never hear anything.
 #[derive(Clone, Debug, PartialEq)]
 struct Heard {
@@ -89,7 +104,13 @@ impl Scope {
         if self.paused {
             return Verdict::Blocked(Reason::Paused);
         }
-        let Some(heard) = &self.heard else { return self.gate_in(now, &backoff::State::NEW, None) };
+        let Some(heard) = &self.heard else {
+            // Most scopes, most of the time: nothing but what was configured.
+            return match self.ramp {
+                None => self.gate_at(now, &self.configured()),
+                Some(_) => self.gate_in(now, &backoff::State::NEW, None),
+            };
+        };
         let state = heard.backoff.at(&self.config.backoff, now, self.plain());
         let verdict = self.gate_in(now, &state, heard.crawl);
         match state.recovers(&self.config.backoff) {
@@ -106,13 +127,6 @@ impl Scope {
     fn gate_in(&self, now: Instant, backoff: &backoff::State, crawl: Option<Span>) -> Verdict {
         let plain = self.plain();
         let slots = plain.slots.min(backoff.slots);
-        if self.slots.is_full(slots) {
-            return Verdict::Blocked(Reason::Concurrency);
-        }
-        let not_before = |until: Option<Instant>, reason| match until {
-            Some(until) if until > now => Verdict::NotBefore(until, reason),
-            _ => Verdict::Go,
-        };
         let is_backing_off = backoff.pace > plain.delay;
         let (delay, jitter, reason) = if is_backing_off {
             (backoff.pace, self.config.backoff.jitter, Reason::Backoff)
@@ -127,16 +141,36 @@ impl Scope {
             _ => None,
         };
         let asked = crawl.and_then(|crawl| self.delay.last().map(|last| last + crawl));
-        not_before(self.delay.next(delay, jitter), reason)
-            .max(not_before(ramped, Reason::Delay))
-            .max(not_before(asked, Reason::CrawlDelay))
-            .max(not_before(self.slots.next(slots, self.slot_delay()), Reason::SlotDelay))
-            .max(not_before(self.hold, Reason::Hold))
+        self.gate_at(now, &Terms { slots, delay, jitter, reason, slot_delay: self.slot_delay() })
+            .max(Verdict::not_before(now, ramped, Reason::Delay))
+            .max(Verdict::not_before(now, asked, Reason::CrawlDelay))
+    }
+
+    fn gate_at(&self, now: Instant, terms: &Terms) -> Verdict {
+        if self.slots.is_full(terms.slots) {
+            return Verdict::Blocked(Reason::Concurrency);
+        }
+        let slot = self.slots.next(terms.slots, terms.slot_delay);
+        Verdict::not_before(now, self.delay.next(terms.delay, terms.jitter), terms.reason)
+            .max(Verdict::not_before(now, slot, Reason::SlotDelay))
+            .max(Verdict::not_before(now, self.hold, Reason::Hold))
+    }
+
+    /// The terms of a scope that learned nothing but `AutoThrottle`'s delay.
+    fn configured(&self) -> Terms {
+        let delay = self.autothrottle.map_or(self.config.delay, |state| state.delay * 1000.0);
+        Terms {
+            slots: self.config.concurrency,
+            delay: Span::from_millis(delay),
+            jitter: self.config.jitter,
+            reason: Reason::Delay,
+            slot_delay: self.config.slot_delay,
+        }
     }
 
     /// The part that depends on the request's cost. What costs nothing never waits for a quota.
     fn quota_verdict(&self, now: Instant, cost: Cost) -> Verdict {
-        if cost == Cost::ZERO {
+        if cost == Cost::ZERO || self.quotas.is_empty() && self.heard.is_none() {
             return Verdict::Go;
         }
         let told = self.heard.as_ref().and_then(|heard| heard.server.next(now, cost));
@@ -150,7 +184,8 @@ impl Scope {
 
     /// A request of this cost leaves now.
     pub fn on_send(&mut self, now: Instant, cost: Cost, rng: &mut Rng) {
-        let plain = self.plain();
+        let is_plain = self.heard.is_none() && self.ramp.is_none();
+        let plain = if is_plain { self.configured().plain() } else { self.plain() };
         let mut slots = plain.slots;
         if let Some(heard) = &mut self.heard {
             heard.server = heard.server.on_send(cost);
@@ -191,6 +226,9 @@ impl Scope {
             Answer::Failed(failure) => self.config.is_bad_failure(failure),
             Answer::Ignored => false,
         });
+        if !is_bad && self.heard.is_none() && self.ramp.is_none() {
+            return; // nothing to recover from
+        }
         let is_good = !is_bad && matches!(feedback.answer, Answer::Response { status } if status < 500);
         let plain = self.plain();
         let config = &self.config.backoff;
