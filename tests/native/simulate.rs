@@ -288,6 +288,8 @@ fn limits_are_found_and_kept() {
         std::fs::read_to_string(path).unwrap_or_default() == table,
         "npm run bless writes it anew:\n{table}"
     );
+    let docs = include_str!("../../docs/rampup.md");
+    assert!(docs.contains(table.trim()), "docs/rampup.md shows another table than tests/golden/rampup.md");
     let median = |of: fn(&Outcome) -> f64| {
         let mut all: Vec<f64> = outcomes.iter().map(|(_, outcome)| of(outcome)).collect();
         all.sort_by(f64::total_cmp);
