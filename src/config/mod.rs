@@ -10,7 +10,7 @@ pub mod value;
 use std::{collections::BTreeMap, rc::Rc};
 
 use self::{
-    reader::{Fields, Problems, join},
+    reader::{Choice, Fields, Problems, join},
     table::Section,
     value::{Value, number_text},
 };
@@ -345,76 +345,62 @@ fn read_quota(value: Value, path: &str, problems: &mut Problems) -> Option<Quota
 }
 
 fn read_rampup(fields: &mut Fields, config: &mut ScopeConfig) {
-    let Some((value, path)) = fields.object("rampup") else { return };
-    config.rampup = match value {
-        Value::Bool(flag) => flag.then(|| config.rampup.unwrap_or_default()),
-        Value::Map(_) => {
-            let old = config.rampup.unwrap_or_default();
-            let mut fields = Fields::of(value, path, Section::Rampup, fields.problems());
-            let rampup = Rampup {
+    let old = config.rampup.unwrap_or_default();
+    config.rampup = match fields.flag_or("rampup") {
+        None => return,
+        Some(Choice::Flag(flag)) => flag.then_some(old),
+        Some(Choice::Fields(mut fields)) => {
+            let new = Rampup {
                 target: fields.target("backoffTarget").unwrap_or(old.target),
                 start: fields.number("startDelay").map_or(old.start, Span::from_millis),
                 min: fields.number("minDelay").map_or(old.min, Span::from_millis),
                 max_concurrency: fields.whole("maxConcurrency").or(old.max_concurrency),
             };
             fields.finish();
-            Some(rampup)
-        }
-        other => {
-            let wants = table::Kind::FlagOr(Section::Rampup).wants();
-            fields.problems().add(&path, wants, other.describe());
-            None
+            Some(new)
         }
     };
 }
 
 fn read_backoff(fields: &mut Fields, config: &mut ScopeConfig) {
-    let Some((value, path)) = fields.object("backoff") else { return };
-    match value {
-        Value::Bool(flag) => config.is_backoff = flag,
-        Value::Map(_) => {
-            config.is_backoff = true;
-            let old = config.backoff;
-            let mut fields = Fields::of(value, path, Section::Backoff, fields.problems());
-            let mut span = |key: &str, old: Span| fields.number(key).map_or(old, Span::from_millis);
-            let (min, max) = (span("minDelay", old.min), span("maxDelay", old.max));
-            let window = span("window", old.window);
-            if let Some(codes) = fields.codes("httpCodes") {
-                config.http_codes = codes;
-            }
-            if let Some(failures) = fields.failures("errors") {
-                config.failures = failures;
-            }
-            config.backoff = backoff::Config {
-                factor: fields.number("factor").unwrap_or(old.factor),
-                min,
-                max,
-                window,
-                jitter: fields.jitter("jitter").unwrap_or(old.jitter),
-                concurrency_factor: fields.number("concurrencyFactor").unwrap_or(old.concurrency_factor),
-            };
-            if min > max {
-                let want = format!("at least minDelay, {}", number_text(min.millis()));
-                let path = fields.path_of("maxDelay");
-                fields.problems().add(&path, want, number_text(max.millis()));
-            }
-            fields.finish();
-        }
-        other => {
-            let wants = table::Kind::FlagOr(Section::Backoff).wants();
-            fields.problems().add(&path, wants, other.describe());
-        }
+    let mut fields = match fields.flag_or("backoff") {
+        None => return,
+        Some(Choice::Flag(flag)) => return config.is_backoff = flag,
+        Some(Choice::Fields(fields)) => fields,
+    };
+    config.is_backoff = true;
+    let old = config.backoff;
+    let mut span = |key: &str, old: Span| fields.number(key).map_or(old, Span::from_millis);
+    let (min, max) = (span("minDelay", old.min), span("maxDelay", old.max));
+    let window = span("window", old.window);
+    if let Some(codes) = fields.codes("httpCodes") {
+        config.http_codes = codes;
     }
+    if let Some(failures) = fields.failures("errors") {
+        config.failures = failures;
+    }
+    config.backoff = backoff::Config {
+        factor: fields.number("factor").unwrap_or(old.factor),
+        min,
+        max,
+        window,
+        jitter: fields.jitter("jitter").unwrap_or(old.jitter),
+        concurrency_factor: fields.number("concurrencyFactor").unwrap_or(old.concurrency_factor),
+    };
+    if min > max {
+        let want = format!("at least minDelay, {}", number_text(min.millis()));
+        let path = fields.path_of("maxDelay");
+        fields.problems().add(&path, want, number_text(max.millis()));
+    }
+    fields.finish();
 }
 
 fn read_autothrottle(fields: &mut Fields, config: &mut ScopeConfig) {
-    let Some((value, path)) = fields.object("autothrottle") else { return };
-    config.autothrottle = match value {
-        Value::Bool(false) => None,
-        Value::Bool(true) => Some(config.autothrottle.unwrap_or_default()),
-        Value::Map(_) => {
-            let old = config.autothrottle.unwrap_or_default();
-            let mut fields = Fields::of(value, path, Section::AutoThrottle, fields.problems());
+    let old = config.autothrottle.unwrap_or_default();
+    config.autothrottle = match fields.flag_or("autothrottle") {
+        None => return,
+        Some(Choice::Flag(flag)) => flag.then_some(old),
+        Some(Choice::Fields(mut fields)) => {
             let new = AutoThrottle {
                 start_delay: fields.number("startDelay").unwrap_or(old.start_delay),
                 max_delay: fields.number("maxDelay").unwrap_or(old.max_delay),
@@ -422,11 +408,6 @@ fn read_autothrottle(fields: &mut Fields, config: &mut ScopeConfig) {
             };
             fields.finish();
             Some(new)
-        }
-        other => {
-            let wants = table::Kind::FlagOr(Section::AutoThrottle).wants();
-            fields.problems().add(&path, wants, other.describe());
-            None
         }
     };
 }

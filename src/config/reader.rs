@@ -18,6 +18,14 @@ impl Problems {
     }
 }
 
+/// A setting that is a flag or an object of its own section.
+pub enum Choice<'a> {
+    /// On or off.
+    Flag(bool),
+    /// On, with settings.
+    Fields(Fields<'a>),
+}
+
 /// The fields of one object that nobody has taken yet.
 pub struct Fields<'a> {
     path: String,
@@ -150,6 +158,18 @@ impl<'a> Fields<'a> {
             _ => None,
         };
         failures.or_else(|| self.refuse(key, row, &value))
+    }
+
+    /// Takes a flag or an object of the section that the row names.
+    pub fn flag_or(&mut self, key: &str) -> Option<Choice<'_>> {
+        let (value, row) = self.take(key)?;
+        match (value, row.kind) {
+            (Value::Bool(flag), _) => Some(Choice::Flag(flag)),
+            (value @ Value::Map(_), Kind::FlagOr(section)) => {
+                Some(Choice::Fields(Fields::of(value, self.path_of(key), section, self.problems)))
+            }
+            (other, _) => self.refuse(key, row, &other),
+        }
     }
 
     /// Takes an object of its own section, with its path.
