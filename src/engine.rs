@@ -305,10 +305,7 @@ impl Engine {
 
     /// The request that was sent ended. An unknown ticket, or one that was not sent, is ignored.
     pub fn settle(&mut self, now: Instant, ticket: Ticket, feedback: &Feedback) {
-        self.advance(now);
-        if let Some(sent) = self.sent_at(ticket) {
-            self.totals.settled += 1;
-            self.end(ticket.index, |scope, now, cost| scope.on_settle(now, sent, cost, feedback));
+        if self.hear(now, ticket, feedback) {
             self.forget(ticket.index);
         }
     }
@@ -316,13 +313,9 @@ impl Engine {
     /// The request that was sent ended so that it is to be sent again, not before `delay_ms` from now: the same ticket
     /// waits again and keeps its place by age. False for an unknown ticket, one that was not sent, and a delay that is none.
     pub fn retry(&mut self, now: Instant, ticket: Ticket, feedback: &Feedback, delay_ms: f64) -> bool {
-        self.advance(now);
-        let Some(sent) = self.sent_at(ticket) else { return false };
-        if !(0.0..=LONGEST_MS).contains(&delay_ms) {
+        if !(0.0..=LONGEST_MS).contains(&delay_ms) || !self.hear(now, ticket, feedback) {
             return false;
         }
-        self.totals.settled += 1;
-        self.end(ticket.index, |scope, now, cost| scope.on_settle(now, sent, cost, feedback));
         let class = self.queue.entry(ticket.index).class;
         let lane = self.queue.class(class).lane;
         for position in 0..self.queue.lane_at(lane).scopes.len() {
@@ -604,6 +597,15 @@ impl Engine {
             }
         }
         ticket
+    }
+
+    /// Lets the scopes hear how a request ended. False if it was not in flight; else its ticket is still there.
+    fn hear(&mut self, now: Instant, ticket: Ticket, feedback: &Feedback) -> bool {
+        self.advance(now);
+        let Some(sent) = self.sent_at(ticket) else { return false };
+        self.totals.settled += 1;
+        self.end(ticket.index, |scope, now, cost| scope.on_settle(now, sent, cost, feedback));
+        true
     }
 
     /// Ends what is in flight: `hear` tells each of its scopes. The ticket is still there.

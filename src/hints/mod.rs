@@ -236,14 +236,15 @@ impl Reader {
 
     /// Everything that is a quota, one quota told in two dialects once.
     fn quotas(&self, clock: Clock) -> Vec<Quota> {
-        let mut quotas = self.structured();
+        let policies = self.get("ratelimit-policy").and_then(structured::list).unwrap_or_default();
+        let mut quotas = self.structured(&policies);
         if quotas.is_empty() {
-            quotas = self.trio("ratelimit", "ratelimit", clock);
+            quotas = self.trio("ratelimit", "ratelimit", &policies, clock);
         }
         let is_told = !quotas.is_empty();
         for name in ["x-ratelimit", "x-rate-limit"] {
             if !is_told {
-                quotas.extend(self.trio(name, "x-ratelimit", clock));
+                quotas.extend(self.trio(name, "x-ratelimit", &policies, clock));
             }
         }
         for quota in self.named(clock) {
@@ -271,8 +272,7 @@ impl Reader {
     }
 
     /// `RateLimit` and `RateLimit-Policy` as structured fields: drafts 08 to 11, and draft 07's dictionary.
-    fn structured(&self) -> Vec<Quota> {
-        let policies = self.get("ratelimit-policy").and_then(structured::list).unwrap_or_default();
+    fn structured(&self, policies: &[Item]) -> Vec<Quota> {
         let Some(text) = self.get("ratelimit") else {
             let is_named = |item: &&Item| name_of(item).is_some();
             return policies
@@ -314,7 +314,7 @@ impl Reader {
             limit,
             remaining: number("remaining"),
             reset_ms: number("reset").map(|seconds| seconds * 1000),
-            window_ms: window_of(&policies, limit),
+            window_ms: window_of(policies, limit),
             is_whole: true,
             ..Quota::of("ratelimit")
         };
@@ -322,10 +322,9 @@ impl Reader {
     }
 
     /// `-Limit`, `-Remaining`, `-Reset`. Two limiters in a chain append one of each: paired by position.
-    fn trio(&self, prefix: &str, family: &'static str, clock: Clock) -> Vec<Quota> {
+    fn trio(&self, prefix: &str, family: &'static str, policies: &[Item], clock: Clock) -> Vec<Quota> {
         let field = |suffix: &str| self.get(&format!("{prefix}-{suffix}"));
         let limits: Vec<Item> = field("limit").map(lenient_list).unwrap_or_default();
-        let policies = self.get("ratelimit-policy").and_then(structured::list).unwrap_or_default();
         let is_chain = limits.len() > 1 && limits.iter().all(|item| item.param("w").is_none());
         let at = |text: Option<&str>, index: usize| -> Option<String> {
             let mut members = text?.split(',');
@@ -356,7 +355,7 @@ impl Reader {
                     window_ms: window
                         .map(|seconds| seconds * 1000)
                         .or_else(|| window_of(limits.get(1..).unwrap_or(&[]), limit?.try_into().ok()))
-                        .or_else(|| window_of(&policies, limit?.try_into().ok())),
+                        .or_else(|| window_of(policies, limit?.try_into().ok())),
                     name: None,
                 }
                 .quota(family, clock),

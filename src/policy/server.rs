@@ -61,7 +61,7 @@ impl State {
         }
         let pace = told.pace.unwrap_or(self.pace);
         let Some((left, span)) = told.left else { return Self { pace, sent, ..self } };
-        let is_fresh = self.until.is_none_or(|until| until <= now) || left > self.told;
+        let is_fresh = self.is_over(now) || left > self.told;
         let opened = if is_fresh { Some(now) } else { self.opened };
         let turns =
             opened.zip(told.window).map(|(opened, window)| opened + window).filter(|&turns| turns > now); // 5
@@ -87,6 +87,6 @@ impl State {
 
     /// Whether it no longer holds anybody back.
     pub fn is_over(self, now: Instant) -> bool {
-        self.until.is_none_or(|until| until <= now)
+        self.left(now).is_none()
     }
 }

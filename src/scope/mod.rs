@@ -46,12 +46,6 @@ struct Terms {
     slot_delay: Span,
 }
 
-impl Terms {
-    fn plain(&self) -> Plain {
-        Plain { delay: self.delay, slots: self.slots }
-    }
-}
-
 /// What the server made us learn. Most scopes never hear anything.
 #[derive(Clone, Debug, PartialEq)]
 struct Heard {
@@ -184,10 +178,9 @@ impl Scope {
 
     /// A request of this cost leaves now.
     pub fn on_send(&mut self, now: Instant, cost: Cost, rng: &mut Rng) {
-        let is_plain = self.heard.is_none() && self.ramp.is_none();
-        let plain = if is_plain { self.configured().plain() } else { self.plain() };
-        let mut slots = plain.slots;
-        if let Some(heard) = &mut self.heard {
+        let mut slots = self.plain_slots();
+        let plain = self.heard.is_some().then(|| self.plain());
+        if let (Some(heard), Some(plain)) = (&mut self.heard, plain) {
             heard.server = heard.server.on_send(cost);
             heard.backoff = heard.backoff.at(&self.config.backoff, now, plain);
             slots = slots.min(heard.backoff.slots);
@@ -439,14 +432,18 @@ impl Scope {
         }
     }
 
-    /// What holds without backoff. robots.txt's delay is for one request at a time.
+    /// What holds without backoff.
     fn plain(&self) -> Plain {
-        let slots = match &self.ramp {
+        Plain { delay: Span::from_millis(self.plain_ms()), slots: self.plain_slots() }
+    }
+
+    /// Slots without backoff. robots.txt's delay is for one request at a time.
+    fn plain_slots(&self) -> u32 {
+        match &self.ramp {
             _ if self.crawl().is_some() => 1,
             Some(ramp) => self.most_slots().min(ramp.slots()),
             None => self.config.concurrency,
-        };
-        Plain { delay: Span::from_millis(self.plain_ms()), slots }
+        }
     }
 
     /// Where a scope ramps, only what was set for this very scope bounds it.
