@@ -6,9 +6,9 @@
  */
 
 /** What the border calls a failure: see `settle`. */
-export const CONNECTION = 0
-export const TIMEOUT = 1
-export const NOT_THE_SERVER = Number.NaN
+const CONNECTION = 0
+const TIMEOUT = 1
+const NOT_THE_SERVER = Number.NaN
 
 const TIMEOUTS = /^(?:ETIMEDOUT|ESOCKETTIMEDOUT|UND_ERR_(?:CONNECT|HEADERS|BODY)_TIMEOUT)$/
 const CONNECTIONS =

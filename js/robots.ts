@@ -9,7 +9,6 @@
  *
  * The trap is a hundred first requests to a host that each fetch it: they share one promise.
  */
-import { parseRobots } from './engine.js'
 import { DisallowedError, type Problem } from './errors.js'
 import type { Clock } from './options.js'
 
@@ -65,14 +64,14 @@ export class Robots {
   readonly #options: RobotsOptions
   readonly #clock: Clock
   readonly #fetch: (url: string, headers: Record<string, string>) => Promise<Response>
-  readonly #tell: (host: string, crawlDelayMs: number | undefined) => void
+  readonly #tell: (host: string, bytes: Uint8Array) => void
   readonly #known = new Map<string, Known>()
 
   constructor(
     options: RobotsOptions,
     clock: Clock,
     fetch: (url: string, headers: Record<string, string>) => Promise<Response>,
-    tell: (host: string, crawlDelayMs: number | undefined) => void,
+    tell: (host: string, bytes: Uint8Array) => void,
   ) {
     this.#options = options
     this.#clock = clock
@@ -106,7 +105,7 @@ export class Robots {
       const known = this.#known.get(url.origin)
       if (known) known.until = this.#clock.now() + ms
     }
-    const { userAgent, maxDelay = MINUTE, rules } = this.#options
+    const { userAgent, rules } = this.#options
     const robotsUrl = `${url.origin}/robots.txt`
     let bytes: Uint8Array | undefined
     try {
@@ -121,8 +120,7 @@ export class Robots {
       throw new DisallowedError(`robots.txt of ${url.host} could not be had`, { cause })
     }
     keep(DAY)
-    const asked = parseRobots(bytes, userAgent)
-    this.#tell(url.host, asked ? Math.min(asked.crawlDelayMs, maxDelay) : undefined)
+    this.#tell(url.host, bytes)
     return rules ? rules(robotsUrl, new TextDecoder().decode(bytes), userAgent) : () => true
   }
 }

@@ -29,14 +29,6 @@ export interface NamedScopes {
   readonly costs: readonly number[] | undefined
 }
 
-/** The scopes of a target. */
-export function scopesOf(target: Target): NamedScopes {
-  if (typeof target === 'string' || target instanceof URL)
-    return { names: [hostOf(target)], costs: undefined }
-  if ('scopes' in target) return namedScopes(target.scopes)
-  return { names: [hostOf(target.url)], costs: undefined }
-}
-
 /** Scopes in any of their forms as names and costs. */
 export function namedScopes(scopes: Scopes): NamedScopes {
   if (typeof scopes === 'string') return { names: [scopes], costs: undefined }

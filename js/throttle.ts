@@ -25,7 +25,7 @@ import {
   ThrottleEventTarget,
   WarningEvent,
 } from './events.js'
-import { CONNECTION, failureOf, failureOfRequest, TIMEOUT } from './failures.js'
+import { failureOf, failureOfRequest } from './failures.js'
 import { type HeaderMap, type HeadersLike, headerMapProblems, type SomeHints } from './hints.js'
 import { askScopes, scopeRequest } from './managers.js'
 import { type MapOptions, mapItems } from './map.js'
@@ -33,7 +33,7 @@ import type { Clock, EngineOptions, ScopeOptions, ThrottleOptions } from './opti
 import { type Again, Permit, type PermitOutcome } from './permit.js'
 import { Retry, retryProblems } from './retry.js'
 import { Robots, robotsProblems } from './robots.js'
-import { hostOf, type NamedScopes, namedScopes, type Scopes, scopesOf, type Target, urlOf } from './scopes.js'
+import { hostOf, type NamedScopes, namedScopes, type Scopes, type Target, urlOf } from './scopes.js'
 
 /** What a single request may say. */
 export interface RequestOptions {
@@ -99,7 +99,8 @@ export class Throttle extends ThrottleEventTarget {
     if (robots && robots.obey !== false) {
       const ask = (url: string, headers: Record<string, string>) =>
         this.#send(url, () => (this.#fetch ?? globalThis.fetch)(url, { headers }), { priority: 1e9 })
-      this.#robots = new Robots(robots, this.#clock, ask, (host, delay) => this.#crawlDelay(host, delay))
+      const tell = (host: string, bytes: Uint8Array) => void this.robots(host, bytes, robots)
+      this.#robots = new Robots(robots, this.#clock, ask, tell)
     }
     this.#driver = new Driver(this.#engine, this.#clock, () => this.#rest())
     this.#warnThreshold = this.#engine.warnThreshold
@@ -120,22 +121,20 @@ export class Throttle extends ThrottleEventTarget {
       (init.signal === undefined && input instanceof Request ? input.signal : init.signal) ?? null
     const { scopes, adjustDelay = true, ...waiting } = options
     const start = this.#clock.now()
-    const url = this.#robots && urlOf(input)
-    if (url && this.#robots) await this.#enter(abortable(this.#robots.admit(url), signal))
+    if (this.#robots) await this.#enter(abortable(this.#robots.admit(urlOf(input)), signal))
     const named = scopes ?? this.#scopesOf(input, rest)
     const target = { scopes: named instanceof Promise ? await this.#enter(named) : named }
     const retry = this.#options.retry ? new Retry(this.#options.retry, input, rest) : undefined
     const timeLeft = () =>
-      waiting.timeout === undefined ? undefined : waiting.timeout - (this.#clock.now() - start)
+      waiting.timeout === undefined ? undefined : Math.max(0, waiting.timeout - (this.#clock.now() - start))
     const send = async (permit: Permit): Promise<Response> => {
       const again = (outcome: PermitOutcome, delay: number) =>
-        permit.again({ ...outcome, adjustDelay }, { delay, signal, timeout: timeLeft() }).then(send)
+        permit.again(outcome, { delay, signal, timeout: timeLeft() }).then(send)
       let response: Response
       try {
         response = await (this.#fetch ?? globalThis.fetch)(retry?.input ?? input, rest)
       } catch (error) {
-        const failure = failureOfRequest(error, signal)
-        const isFailure = failure === CONNECTION || failure === TIMEOUT
+        const isFailure = !Number.isNaN(failureOfRequest(error, signal))
         const outcome = isFailure ? { error } : {}
         if (isFailure && !signal?.aborted && attempt(permit, outcome, () => retry?.afterFailure()))
           return again(outcome, 0)
@@ -144,8 +143,8 @@ export class Throttle extends ThrottleEventTarget {
       }
       const latency = this.#clock.now() - permit.sentAt
       const outcome = { ...(await this.#outcomeOf(response, permit)), latency, adjustDelay }
-      const map = this.#mapOf(permit.scopes)
-      const delay = attempt(permit, outcome, () => retry?.afterResponse(response, map, this.#clock.wallNow()))
+      const ask = () => retry?.afterResponse(response, this.#mapOf(permit.scopes), this.#clock.wallNow())
+      const delay = attempt(permit, outcome, ask)
       if (delay === undefined || this.#closed) {
         permit.settle(outcome)
         return response
@@ -154,7 +153,7 @@ export class Throttle extends ThrottleEventTarget {
       return again(outcome, delay)
     }
     const timeout = timeLeft()
-    const patience = timeout === undefined ? {} : { timeout: Math.max(0, timeout) }
+    const patience = timeout === undefined ? {} : { timeout }
     return send(await this.acquire(target, { ...waiting, ...patience, signal }))
   }
 
@@ -229,7 +228,7 @@ export class Throttle extends ThrottleEventTarget {
 
   /** The same for any target. */
   #namesOf(target: Target): NamedScopes | Promise<NamedScopes> {
-    if (typeof target === 'object' && 'scopes' in target) return scopesOf(target)
+    if (typeof target === 'object' && 'scopes' in target) return namedScopes(target.scopes)
     const scopes = this.#scopesOf(target)
     return scopes instanceof Promise ? scopes.then(namedScopes) : namedScopes(scopes)
   }
@@ -302,8 +301,7 @@ export class Throttle extends ThrottleEventTarget {
             const again = (outcome: PermitOutcome, { delay, signal, timeout }: Again) =>
               this.#wait(names, signal, (waiter) => {
                 const measured = { ...this.#measured(now, names, outcome), retryDelay: delay }
-                const patience = timeout === undefined ? undefined : Math.max(0, timeout)
-                this.#watch(names, measured, () => this.#driver.retry(granted, measured, waiter, patience))
+                this.#watch(names, measured, () => this.#driver.retry(granted, measured, waiter, timeout))
                 return granted
               })
             resolve(new Permit(now, names, settle, again))
@@ -347,12 +345,12 @@ export class Throttle extends ThrottleEventTarget {
       const [was, is] = [before[index]!, after[index]!]
       this.#remember(name, is)
       const now = { delayMs: is.delayMs, step: is.backoffStep, holdUntil: is.holdUntil }
-      const differs = { backoff: is.backoffStep > was.backoffStep, recover: is.backoffStep < was.backoffStep }
-      const isHeldLonger = (is.holdUntil ?? 0) > (was.holdUntil ?? 0)
-      if (differs.backoff) this.tell(new ScopeEvent('backoff', name, now))
-      if (differs.recover) this.tell(new ScopeEvent('recover', name, now))
-      if (is.delayMs !== was.delayMs) this.tell(new ScopeEvent('delay', name, now))
-      if (isHeldLonger) this.tell(new ScopeEvent('hold', name, now))
+      const tell = (type: 'backoff' | 'recover' | 'delay' | 'hold', isSo: boolean) =>
+        isSo && this.tell(new ScopeEvent(type, name, now))
+      tell('backoff', is.backoffStep > was.backoffStep)
+      tell('recover', is.backoffStep < was.backoffStep)
+      tell('delay', is.delayMs !== was.delayMs)
+      tell('hold', (is.holdUntil ?? 0) > (was.holdUntil ?? 0))
       if (this.#isDebug && latencyMs !== undefined) console.debug(debugLine(name, was, is, latencyMs))
     }
   }
@@ -364,7 +362,7 @@ export class Throttle extends ThrottleEventTarget {
   }
 
   #remember(name: string, stats: ScopeStats): void {
-    if (this.#told.size > 1000 + 2 * this.#engine.scopes) this.#told.clear()
+    this.#bound(this.#told)
     this.#told.set(name, stats)
   }
 
@@ -402,18 +400,16 @@ export class Throttle extends ThrottleEventTarget {
   ): { crawlDelayMs: number } | null {
     const asked = parseRobots(text, userAgent)
     const name = host.includes('://') ? hostOf(host) : host
-    this.#crawlDelay(name, asked ? Math.min(asked.crawlDelayMs, maxDelay) : undefined)
-    return asked
-  }
-
-  #crawlDelay(name: string, delay: number | undefined): void {
+    const delay = asked ? Math.min(asked.crawlDelayMs, maxDelay) : undefined
     const outcome = this.#engine.crawlDelay(this.#clock.now(), this.#handle(name), delay)
     this.#driver.drain()
-    if (outcome !== 'overruled' || this.#overruled.has(name)) return
-    this.#overruled.add(name)
-    const asked = `robots.txt of ${name} asks for one request at a time, ${delay} ms apart`
-    const message = `${asked}; the scope keeps its own settings (ignoreRobotsTxt: true silences this)`
-    this.tell(new WarningEvent('robots-overruled', message, name))
+    if (outcome === 'overruled' && !this.#overruled.has(name)) {
+      this.#overruled.add(name)
+      const wish = `robots.txt of ${name} asks for one request at a time, ${delay} ms apart`
+      const message = `${wish}; the scope keeps its own settings (ignoreRobotsTxt: true silences this)`
+      this.tell(new WarningEvent('robots-overruled', message, name))
+    }
+    return asked
   }
 
   /** When a request could be sent as things stand, and why not now. Changes nothing. */
@@ -501,11 +497,15 @@ export class Throttle extends ThrottleEventTarget {
   #handle(name: string): ScopeHandle {
     const known = this.#handles.get(name)
     if (known !== undefined && this.#engine.touch(known)) return known
-    // The engine forgets idle scopes; this map must not remember a million names in its place.
-    if (this.#handles.size > 1000 + 2 * this.#engine.scopes) this.#handles.clear()
+    this.#bound(this.#handles)
     const handle = this.#engine.intern(String(name))
     this.#handles.set(name, handle)
     return handle
+  }
+
+  /** The engine forgets idle scopes; what is kept beside it by name must not remember a million in its place. */
+  #bound(byName: Map<string, unknown>): void {
+    if (byName.size > 1000 + 2 * this.#engine.scopes) byName.clear()
   }
 }
 
