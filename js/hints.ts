@@ -4,6 +4,7 @@
  * The trap is to carry twenty strings across the border for each response: most say nothing about limits, and are
  * left here after one look at their names.
  */
+import { kindOf, shown } from './checks.js'
 import type { Problem } from './errors.js'
 
 /** Header fields in any of their forms. */
@@ -31,12 +32,12 @@ export interface HeaderMap {
 export function headerMapProblems(maps: unknown): Problem[] {
   if (maps === undefined) return []
   if (typeof maps !== 'object' || maps === null)
-    return [{ path: 'hints', want: 'an object', got: String(maps) }]
+    return [{ path: 'hints', want: 'an object', got: kindOf(maps) }]
   const problems: Problem[] = []
   for (const [scope, map] of Object.entries(maps)) {
     const path = `hints.${JSON.stringify(scope)}`
     if (typeof map !== 'object' || map === null) {
-      problems.push({ path, want: 'an object', got: String(map) })
+      problems.push({ path, want: 'an object', got: kindOf(map) })
       continue
     }
     for (const [key, value] of Object.entries(map)) {
@@ -46,7 +47,7 @@ export function headerMapProblems(maps: unknown): Problem[] {
       const isRight = isUnit
         ? value === 's' || value === 'ms'
         : isName && typeof value === 'string' && value !== ''
-      if (!isRight) problems.push({ path: `${path}.${key}`, want, got: String(value) })
+      if (!isRight) problems.push({ path: `${path}.${key}`, want, got: shown(value) })
     }
   }
   return problems

@@ -7,6 +7,7 @@
  *
  * The trap is a hook that fails and takes the throttle with it: its error rejects its own request, as the cause.
  */
+import { shown } from './checks.js'
 import { ManagerError } from './errors.js'
 import { hostOf, type Scopes, urlOf } from './scopes.js'
 
@@ -43,7 +44,7 @@ export async function askScopes(getScopes: GetScopes, request: ScopeRequest): Pr
   if (isScopes(scopes)) return scopes
   throw new ManagerError(
     'getScopes',
-    `gave ${describe(scopes)} for ${request.url}; want a name, names, or a map of costs`,
+    `gave ${shown(scopes)} for ${request.url}; want a name, names, or a map of costs`,
   )
 }
 
@@ -54,10 +55,6 @@ function isScopes(scopes: unknown): scopes is Scopes {
   if (typeof scopes !== 'object' || scopes === null) return false
   const costs = Object.values(scopes)
   return costs.length > 0 && costs.every((cost) => typeof cost === 'number' && cost >= 0 && cost <= 1e12)
-}
-
-function describe(value: unknown): string {
-  return JSON.stringify(value) ?? String(value)
 }
 
 /** The host of the URL, with its port where that is not the scheme's own: what a throttle does without `getScopes`. */

@@ -5,6 +5,7 @@
  * a POST that is sent twice; a body that is a stream and is empty the second time. Here an attempt that failed goes back
  * into the throttle with its place by age, holds no slot while it waits, and carries the server's delay as its own.
  */
+import { isMillis, kindOf, shown, unknownKeys } from './checks.js'
 import { parseHints } from './engine.js'
 import { BodyNotReplayableError, type Problem, RetryAfterTooLongError } from './errors.js'
 import type { HeaderMap } from './hints.js'
@@ -34,22 +35,18 @@ const KEYS = ['limit', 'statusCodes', 'methods', 'maxRetryAfter', 'longRetryAfte
 export function retryProblems(retry: unknown): Problem[] {
   if (retry === undefined) return []
   if (typeof retry !== 'object' || retry === null) {
-    return [{ path: 'retry', want: 'an object with limit', got: String(retry) }]
+    return [{ path: 'retry', want: 'an object with limit', got: kindOf(retry) }]
   }
-  const problems: Problem[] = []
   const options = retry as Record<string, unknown>
+  const problems = unknownKeys(options, KEYS, 'retry')
+  const add = (key: string, want: string) =>
+    problems.push({ path: `retry.${key}`, want, got: shown(options[key]) })
   const check = (key: string, isRight: (value: never) => boolean, want: string) => {
-    const value = options[key]
-    if (value !== undefined && !isRight(value as never))
-      problems.push({ path: `retry.${key}`, want, got: String(value) })
+    if (options[key] !== undefined && !isRight(options[key] as never)) add(key, want)
   }
-  for (const key in options) {
-    if (!KEYS.includes(key))
-      problems.push({ path: `retry.${key}`, want: `one of ${KEYS.join(', ')}`, got: String(options[key]) })
-  }
-  if (options.limit === undefined)
-    problems.push({ path: 'retry.limit', want: 'a whole number from 1', got: 'nothing' })
-  check('limit', (limit: number) => Number.isInteger(limit) && limit >= 1, 'a whole number from 1')
+  const wantLimit = 'a whole number from 1'
+  if (options.limit === undefined) add('limit', wantLimit)
+  check('limit', (limit: number) => Number.isInteger(limit) && limit >= 1, wantLimit)
   const isStatus = (status: unknown) =>
     Number.isInteger(status) && Number(status) >= 400 && Number(status) < 600
   check(
@@ -59,11 +56,7 @@ export function retryProblems(retry: unknown): Problem[] {
   )
   const isWord = (word: unknown) => typeof word === 'string' && word !== ''
   check('methods', (list: unknown) => Array.isArray(list) && list.every(isWord), 'a list of methods')
-  check(
-    'maxRetryAfter',
-    (ms: number) => typeof ms === 'number' && ms >= 0 && ms <= 31_536_000_000,
-    'milliseconds from 0 to a year',
-  )
+  check('maxRetryAfter', isMillis, 'milliseconds from 0 to a year')
   check('longRetryAfter', (what: string) => ['fail', 'wait', 'cap'].includes(what), '"fail", "wait" or "cap"')
   return problems
 }

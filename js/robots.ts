@@ -9,6 +9,7 @@
  *
  * The trap is a hundred first requests to a host that each fetch it: they share one promise.
  */
+import { isMillis, kindOf, shown, unknownKeys } from './checks.js'
 import { DisallowedError, type Problem } from './errors.js'
 import type { Clock } from './options.js'
 
@@ -41,22 +42,18 @@ interface Known {
 export function robotsProblems(robots: unknown): Problem[] {
   if (robots === undefined) return []
   if (typeof robots !== 'object' || robots === null) {
-    return [{ path: 'robots', want: 'an object with userAgent', got: String(robots) }]
+    return [{ path: 'robots', want: 'an object with userAgent', got: kindOf(robots) }]
   }
-  const { obey, userAgent, maxDelay, rules, ...rest } = robots as Record<string, unknown>
+  const { obey, userAgent, maxDelay, rules } = robots as Record<string, unknown>
   const problems: Problem[] = []
-  const add = (key: string, want: string, got: unknown) =>
-    problems.push({ path: `robots.${key}`, want, got: got === undefined ? 'nothing' : String(got) })
-  if (obey !== undefined && typeof obey !== 'boolean') add('obey', 'true or false', obey)
-  if (typeof userAgent !== 'string' || userAgent === '') add('userAgent', 'a product token', userAgent)
-  if (
-    maxDelay !== undefined &&
-    !(typeof maxDelay === 'number' && maxDelay >= 0 && maxDelay <= 31_536_000_000)
-  )
-    add('maxDelay', 'milliseconds from 0 to a year', maxDelay)
-  if (rules !== undefined && typeof rules !== 'function') add('rules', 'a function', rules)
-  for (const key in rest) add(key, 'one of obey, userAgent, maxDelay, rules', rest[key])
-  return problems
+  const check = (key: string, isRight: boolean, want: string, got: unknown) => {
+    if (!isRight) problems.push({ path: `robots.${key}`, want, got: shown(got) })
+  }
+  check('obey', obey === undefined || typeof obey === 'boolean', 'true or false', obey)
+  check('userAgent', typeof userAgent === 'string' && userAgent !== '', 'a product token', userAgent)
+  check('maxDelay', maxDelay === undefined || isMillis(maxDelay), 'milliseconds from 0 to a year', maxDelay)
+  check('rules', rules === undefined || typeof rules === 'function', 'a function', rules)
+  return [...problems, ...unknownKeys(robots, ['obey', 'userAgent', 'maxDelay', 'rules'], 'robots')]
 }
 
 /** Asks each host once. */

@@ -3,6 +3,7 @@
  *
  * The trap is to take silently what means nothing here: a setting that Scrapy would obey and we would not is an error.
  */
+import { shown } from './checks.js'
 import { ConfigError, type Problem } from './errors.js'
 import type { BackoffOptions, Jitter, QuotaOptions, ScopeOptions, ThrottleOptions } from './options.js'
 
@@ -168,12 +169,12 @@ export function fromScrapySettings(settings: ScrapySettings): ThrottleOptions {
       return work()
     } catch (error) {
       if (!(error instanceof Want)) throw error
-      problems.push({ path, want: error.message, got: show(value) })
+      problems.push({ path, want: error.message, got: shown(value) })
       return undefined
     }
   }
   if (typeof settings !== 'object' || settings === null || Array.isArray(settings)) {
-    throw new ConfigError([{ path: '', want: 'an object of Scrapy settings', got: show(settings) }])
+    throw new ConfigError([{ path: '', want: 'an object of Scrapy settings', got: shown(settings) }])
   }
   const known = [...Object.keys(settingReaders), ...PAIRED]
   for (const [key, value] of Object.entries(settings)) {
@@ -220,7 +221,7 @@ function readScopes(
 ): Record<string, ScopeOptions> {
   const scopes: Record<string, ScopeOptions> = {}
   if (typeof value !== 'object' || value === null || Array.isArray(value)) {
-    problems.push({ path, want: 'an object of scopes', got: show(value) })
+    problems.push({ path, want: 'an object of scopes', got: shown(value) })
     return scopes
   }
   for (const [name, options] of Object.entries(value)) {
@@ -239,7 +240,7 @@ function read<T extends object>(
 ): T {
   const result = {} as T
   if (typeof value !== 'object' || value === null || Array.isArray(value)) {
-    problems.push({ path, want: 'an object', got: show(value) })
+    problems.push({ path, want: 'an object', got: shown(value) })
     return result
   }
   for (const [key, each] of Object.entries(value)) {
@@ -253,7 +254,7 @@ function read<T extends object>(
       Object.assign(result, reader(each, problems, at))
     } catch (error) {
       if (!(error instanceof Want)) throw error
-      problems.push({ path: at, want: error.message, got: show(each) })
+      problems.push({ path: at, want: error.message, got: shown(each) })
     }
   }
   return result
@@ -265,7 +266,7 @@ function unknown(key: string, value: unknown, known: readonly string[], path: st
   const want = isNear
     ? `a setting that is known here (did you mean ${nearest}?)`
     : 'a setting that is known here'
-  return { path, want, got: show(value) }
+  return { path, want, got: shown(value) }
 }
 
 /** Levenshtein's. */
@@ -279,10 +280,4 @@ function distance(a: string, b: string): number {
     row = next
   }
   return row[b.length]!
-}
-
-function show(value: unknown): string {
-  if (value === undefined) return 'nothing'
-  const text = JSON.stringify(value) ?? String(value)
-  return text.length > 60 ? `${text.slice(0, 59)}…` : text
 }

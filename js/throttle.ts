@@ -3,6 +3,7 @@
  *
  * One request's way: target → scope names → handles → `driver.submit` → permit → the real fetch → `settle`.
  */
+import { kindOf, unknownKeys } from './checks.js'
 import { systemClock } from './clock.js'
 import { Driver, type Waiter } from './driver.js'
 import {
@@ -586,18 +587,12 @@ export function throttledFetch(
   return createThrottle(fetch ? { ...throttleOrOptions, fetch } : throttleOrOptions).fetch
 }
 
-const REQUEST_KEYS = new Set(['signal', 'priority', 'cost', 'timeout', 'delay'])
-const MAP_KEYS = new Set(['ordered', 'buffer', 'errors', 'signal'])
-const FETCH_KEYS = new Set(['priority', 'cost', 'timeout', 'delay', 'scopes', 'adjustDelay'])
+const REQUEST_KEYS = ['signal', 'priority', 'cost', 'timeout', 'delay']
+const MAP_KEYS = ['ordered', 'buffer', 'errors', 'signal']
+const FETCH_KEYS = ['priority', 'cost', 'timeout', 'delay', 'scopes', 'adjustDelay']
 
-/** A misspelt option that is quietly ignored is found out in production. */
-function checkKeys(options: object, known: ReadonlySet<string>, path: string): void {
-  const problems: Problem[] = []
-  for (const key in options) {
-    if (known.has(key)) continue
-    const want = `one of ${[...known].join(', ')}`
-    problems.push({ path: path ? `${path}.${key}` : key, want, got: kindOf(options[key as keyof object]) })
-  }
+function checkKeys(options: object, known: readonly string[], path: string): void {
+  const problems = unknownKeys(options, known, path)
   if (problems.length > 0) throw new ConfigError(problems)
 }
 
@@ -678,11 +673,4 @@ function problemsOf(options: EngineOptions): readonly Problem[] {
 function isClock(clock: unknown): clock is Clock {
   const methods = ['now', 'wallNow', 'setTimeout', 'clearTimeout'] as const
   return methods.every((method) => typeof (clock as Clock | null)?.[method] === 'function')
-}
-
-function kindOf(value: unknown): string {
-  if (value === null) return 'null'
-  if (Array.isArray(value)) return `a list of ${value.length}`
-  if (typeof value === 'object') return 'an object'
-  return typeof value === 'function' ? 'a function' : String(JSON.stringify(value))
 }

@@ -120,6 +120,7 @@ test('options of any kind are an error or a throttle, never a panic', () => {
     new Map(),
     cyclic,
     new Uint8Array(3),
+    Object.create(null),
   ]
   for (const value of values) {
     for (const options of [
@@ -128,7 +129,11 @@ test('options of any kind are an error or a throttle, never a panic', () => {
       { scopes: { x: value } },
       { defaults: { delay: value, jitter: value, autothrottle: value, quota: value } },
       { seed: value, concurrency: value },
-      { [String(value)]: 1 },
+      { [Object.getPrototypeOf(Object(value)) === null ? 'bare' : String(value)]: 1 },
+      { retry: value, robots: value, hints: value, getHints: value, getScopes: value, debug: value },
+      { retry: { limit: value, statusCodes: [value], maxRetryAfter: value, longRetryAfter: value } },
+      { robots: { userAgent: value, obey: value, maxDelay: value, rules: value } },
+      { hints: { x: value, y: { resetUnit: value, limit: value } } },
     ]) {
       try {
         createThrottle(options as never)
