@@ -21,17 +21,26 @@ export async function setUp() {
   }
 }
 
+/** The modules of the package: the engine, and the simulator with the engine inside. */
+const MODULES = [
+  ['autothrottle', []],
+  ['simulator', ['--features', 'simulator']],
+]
+
 export async function build() {
   await setUp()
-  const module = `${root}/pkg/autothrottle_bg.wasm`
   const inputs = newest(['src', 'xtask', 'Cargo.toml', 'Cargo.lock', 'scripts'])
-  if (!existsSync(`${module}.base64.js`) || statSync(`${module}.base64.js`).mtimeMs < inputs) {
-    await step('engine', () =>
-      run('cargo', ['build', '--locked', '--release', '--target', 'wasm32-unknown-unknown', '--lib']),
+  for (const [name, features] of MODULES) {
+    const module = `${root}/pkg/${name}_bg.wasm`
+    if (existsSync(`${module}.base64.js`) && statSync(`${module}.base64.js`).mtimeMs >= inputs) continue
+    const target = `${root}/target/${name}`
+    const flags = ['--locked', '--release', '--target', 'wasm32-unknown-unknown', '--lib']
+    await step(`${name}: Rust`, () =>
+      run('cargo', ['build', ...flags, '--target-dir', target, ...features]),
     )
-    const compiled = `${root}/target/wasm32-unknown-unknown/release/autothrottle.wasm`
-    await step('bindings', () => run('cargo', ['xtask', compiled, 'pkg']))
-    await step('wasm-opt', () => optimise(module))
+    const compiled = `${target}/wasm32-unknown-unknown/release/autothrottle.wasm`
+    await step(`${name}: bindings`, () => run('cargo', ['xtask', compiled, 'pkg', name]))
+    await step(`${name}: wasm-opt`, () => optimise(module))
     inline(module)
   }
   await step('types and code', () => {

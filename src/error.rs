@@ -28,6 +28,14 @@ pub struct ConfigError {
     pub problems: Vec<Problem>,
 }
 
+impl ConfigError {
+    /// As a border hands it out: `[path, want, got]` of each.
+    #[cfg(target_arch = "wasm32")]
+    pub(crate) fn triples(self) -> Vec<[String; 3]> {
+        self.problems.into_iter().map(|problem| [problem.path, problem.want, problem.got]).collect()
+    }
+}
+
 impl fmt::Display for ConfigError {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (index, problem) in self.problems.iter().enumerate() {

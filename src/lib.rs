@@ -63,10 +63,12 @@ mod queue;
 mod rng;
 mod robots;
 mod scope;
+#[cfg(any(not(target_arch = "wasm32"), feature = "simulator"))]
+pub mod simulate;
 mod snapshot;
 mod stats;
 mod time;
-#[cfg(target_arch = "wasm32")]
+#[cfg(all(target_arch = "wasm32", not(feature = "simulator")))]
 mod wasm;
 
 pub use config::{Config, ScopeConfig, value::Value};

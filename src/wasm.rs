@@ -356,9 +356,7 @@ fn wall(wall_ms: f64) -> Option<f64> {
 }
 
 fn problems(error: ConfigError) -> JsValue {
-    let triples: Vec<[String; 3]> =
-        error.problems.into_iter().map(|problem| [problem.path, problem.want, problem.got]).collect();
-    object(&triples)
+    object(&error.triples())
 }
 
 fn code(error: SubmitError) -> f64 {

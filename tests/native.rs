@@ -26,3 +26,5 @@ mod simulate;
 mod tidy;
 #[path = "native/weeks.rs"]
 mod weeks;
+#[path = "native/yardsticks.rs"]
+mod yardsticks;

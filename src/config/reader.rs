@@ -5,7 +5,12 @@ use super::{
     table::{self, Kind, Row, Section},
     value::{Value, number_text, quoted},
 };
-use crate::{error::Problem, feedback::Failure, policy::jitter, time::LONGEST_MS};
+use crate::{
+    error::Problem,
+    feedback::Failure,
+    policy::jitter,
+    time::{LONGEST_MS, Span},
+};
 
 /// Where problems are gathered.
 #[derive(Default)]
@@ -73,6 +78,38 @@ impl<'a> Fields<'a> {
     /// Takes a whole number.
     pub fn whole(&mut self, key: &str) -> Option<u32> {
         self.number(key).map(|number| number as u32)
+    }
+
+    /// Takes a number that must be there.
+    pub fn number_required(&mut self, key: &str) -> Option<f64> {
+        if !self.has(key) {
+            self.require(key);
+        }
+        self.number(key)
+    }
+
+    /// Notes that `key` is missing.
+    pub fn require(&mut self, key: &str) {
+        if let Some(row) = table::row(self.section, key)
+            && !self.problems.0.iter().any(|problem| problem.path == join(&self.path, key))
+        {
+            self.refuse::<()>(key, row, &Value::Nothing);
+        }
+    }
+
+    /// Takes milliseconds as a span.
+    pub fn millis(&mut self, key: &str) -> Option<Span> {
+        self.number(key).map(Span::from_millis)
+    }
+
+    /// Takes one of the row's words.
+    pub fn word(&mut self, key: &str) -> Option<&'static str> {
+        let (value, row) = self.take(key)?;
+        let word = match (&value, row.kind) {
+            (Value::Text(text), Kind::Word(words)) => words.iter().find(|word| *word == text),
+            _ => None,
+        };
+        word.copied().or_else(|| self.refuse(key, row, &value))
     }
 
     /// Takes a flag.
@@ -193,6 +230,7 @@ impl<'a> Fields<'a> {
         for (key, value) in self.left {
             let nearest = table::nearest(self.section, &key);
             let want = match nearest {
+                Some(name) if name == key => "no such setting here".into(),
                 Some(name) => format!("a known setting (did you mean {name}?)"),
                 None => "a known setting".into(),
             };
@@ -260,6 +298,14 @@ impl Kind {
             Self::Seed => "a whole number from 0 to 9007199254740991".into(),
             Self::FlagOr(_) => "true, false or an object".into(),
             Self::Object(_) | Self::Named(_) => "an object".into(),
+            Self::Word(words) => {
+                let mut wants = String::from("one of ");
+                for (index, word) in words.iter().enumerate() {
+                    wants.push_str(if index > 0 { ", " } else { "" });
+                    wants.push_str(&quoted(word));
+                }
+                wants
+            }
             Self::Driver(what) => what.into(),
         }
     }

@@ -34,6 +34,18 @@ pub enum Section {
     Backoff,
     /// `rampup`.
     Rampup,
+    /// What `simulate` takes.
+    Simulation,
+    /// `server` of a simulation.
+    Server,
+    /// `server.step`.
+    Step,
+    /// `server.drift`.
+    Drift,
+    /// `network` of a simulation.
+    Network,
+    /// `load` of a simulation.
+    Load,
 }
 
 /// Type and range of a setting.
@@ -80,6 +92,8 @@ pub enum Kind {
     Named(Section),
     /// True, false, or an object.
     FlagOr(Section),
+    /// One of these words.
+    Word(&'static [&'static str]),
     /// Read by the TypeScript layer and never seen by the engine.
     Driver(&'static str),
 }
@@ -89,11 +103,13 @@ const MILLIS: Kind = Kind::Millis { above_zero: false };
 
 macro_rules! rows {
     ($($section:ident $key:literal $kind:expr, $default:literal, $scrapy:literal, $about:literal;)*) => {
-        &[$(Row {
-            section: Section::$section, key: $key, kind: $kind, default: $default, scrapy: $scrapy, about: $about,
+        &[$($crate::config::table::Row {
+            section: $crate::config::table::Section::$section, key: $key, kind: $kind, default: $default, scrapy: $scrapy, about: $about,
         }),*]
     };
 }
+
+pub(crate) use rows;
 
 /// The table.
 pub const ROWS: &[Row] = rows! {
@@ -206,9 +222,15 @@ pub const ROWS: &[Row] = rows! {
         "How many requests the server should have in its hands on average; fractions welcome.";
 };
 
+/// Rows that only simulations need. The module for throttles does without.
+#[cfg(any(not(target_arch = "wasm32"), feature = "simulator"))]
+const MORE: &[Row] = crate::simulate::ROWS;
+#[cfg(all(target_arch = "wasm32", not(feature = "simulator")))]
+const MORE: &[Row] = &[];
+
 /// The row of `key` in `section`.
 pub fn row(section: Section, key: &str) -> Option<&'static Row> {
-    ROWS.iter().find(|row| row.section == section && row.key == key)
+    ROWS.iter().chain(MORE).find(|row| row.section == section && row.key == key)
 }
 
 /// The known key of `section` that is nearest to `key`, if one is near enough to be meant.
@@ -217,6 +239,7 @@ pub fn nearest(section: Section, key: &str) -> Option<&'static str> {
         return None;
     }
     ROWS.iter()
+        .chain(MORE)
         .filter(|row| row.section == section)
         .map(|row| (distance(key, row.key), row.key))
         .min()

@@ -3,6 +3,7 @@
 use autothrottle::{
     Config, Value,
     config::table::{Kind, ROWS, Section},
+    simulate::{self, Simulation},
 };
 
 fn problems(json: &str) -> Vec<String> {
@@ -87,11 +88,67 @@ fn every_row_of_the_table_is_read() {
                 format!(r#"{{ "defaults": {{ "quota": {{ "limit": 1, "{}": "wrong" }} }} }}"#, row.key),
                 format!("defaults.quota.{}", row.key),
             ),
+            _ => unreachable!("simulations have rows of their own"),
         };
         let found = problems(&json);
         assert_eq!(found.len(), 1, "{json}: {found:?}");
         assert!(found[0].starts_with(&format!("{path}: want ")), "{json}: {found:?}");
     }
+}
+
+/// Each setting of a simulation is read where it says, and nowhere else.
+#[test]
+fn every_row_of_simulations_is_read() {
+    let found = |json: &str| match Simulation::parse(serde_json::from_str(json).expect(json)) {
+        Ok(_) => vec![],
+        Err(error) => error.problems.iter().map(ToString::to_string).collect::<Vec<_>>(),
+    };
+    let bucket = r#""model": "token-bucket", "rate": 1"#;
+    for row in simulate::ROWS.iter().filter(|row| !matches!(row.kind, Kind::Driver(_))) {
+        let (key, wrong) = (row.key, r#"["wrong"]"#);
+        let about = row.about.split('`').nth(1).unwrap_or_default();
+        let model = match (about, key) {
+            ("fixed-window", _) => r#""model": "sliding-window", "limit": 1"#,
+            ("concurrency", _) | (_, "slots") => r#""model": "concurrency", "slots": 1, "service": 5"#,
+            ("nginx", _) => r#""model": "nginx", "rate": 5"#,
+            ("queue", _) => r#""model": "queue", "workers": 1, "service": 5"#,
+            _ => bucket,
+        };
+        let own: Vec<&str> = model.split(", ").filter(|part| !part.starts_with(&format!("\"{key}\""))).collect();
+        let own = own.join(", ");
+        let comma = if own.is_empty() { "" } else { ", " };
+        let (server, rest, path) = match row.section {
+            Section::Server => (format!(r#"{own}{comma}"{key}": {wrong}"#), String::new(), format!("server.{key}")),
+            Section::Step => (
+                format!(r#"{bucket}, "step": {{ "at": 1, "factor": 2, "{key}": {wrong} }}"#),
+                String::new(),
+                format!("server.step.{key}"),
+            ),
+            Section::Drift => (
+                format!(r#"{bucket}, "drift": {{ "period": 1, "factor": 2, "{key}": {wrong} }}"#),
+                String::new(),
+                format!("server.drift.{key}"),
+            ),
+            Section::Simulation if key == "server" => continue,
+            Section::Simulation => (bucket.into(), format!(r#", "{key}": {wrong}"#), key.into()),
+            section => {
+                let name = if section == Section::Network { "network" } else { "load" };
+                (bucket.into(), format!(r#", "{name}": {{ "{key}": {wrong} }}"#), format!("{name}.{key}"))
+            }
+        };
+        let json = format!(r#"{{ "server": {{ {server} }}{rest} }}"#);
+        let found = found(&json);
+        assert!(found.iter().any(|each| each.starts_with(&format!("{path}: want "))), "{json}: {found:?}");
+    }
+    assert_eq!(
+        found(r#"{ "server": { "model": "nginx", "limit": 5 }, "throttle": { "defaults": { "delay": -1 } } }"#),
+        [
+            "server.rate: want a number above 0, at most 100000; got nothing",
+            "server.limit: want no such setting here; got 5",
+            "throttle.defaults.delay: want milliseconds from 0 to a year; got -1",
+        ]
+    );
+    assert_eq!(found("{}")[0], "server.model: want one of \"fixed-window\", \"sliding-window\", \"token-bucket\", \"nginx\", \"gcra\", \"concurrency\", \"queue\"; got nothing");
 }
 
 #[test]
@@ -110,8 +167,8 @@ fn layers_lie_on_each_other_key_by_key() {
 /// The types that users read are written by hand; they must name every setting, its default and Scrapy's name.
 #[test]
 fn the_typescript_options_say_what_the_table_says() {
-    let source = include_str!("../../js/options.ts");
-    for row in ROWS {
+    let source = concat!(include_str!("../../js/options.ts"), include_str!("../../js/simulate.ts"));
+    for row in ROWS.iter().chain(simulate::ROWS) {
         let interface = match row.section {
             Section::Root if matches!(row.kind, Kind::Driver(_)) => "ThrottleOptions",
             Section::Root => "EngineOptions",
@@ -120,6 +177,12 @@ fn the_typescript_options_say_what_the_table_says() {
             Section::AutoThrottle => "AutoThrottleOptions",
             Section::Backoff => "BackoffOptions",
             Section::Rampup => "RampupOptions",
+            Section::Simulation => "SimulationOptions",
+            Section::Server => "SimulatedServer",
+            Section::Step => "SimulatedStep",
+            Section::Drift => "SimulatedDrift",
+            Section::Network => "SimulatedNetwork",
+            Section::Load => "SimulatedLoad",
         };
         let start = source.find(&format!("export interface {interface} ")).expect("an interface a section");
         let body = &source[start..start + source[start..].find("\n}").unwrap()];
@@ -155,11 +218,17 @@ fn the_settings_page_is_the_table() {
         (Section::AutoThrottle, "`autothrottle`"),
         (Section::Backoff, "`backoff`"),
         (Section::Rampup, "`rampup`"),
+        (Section::Simulation, "`simulate`: `autothrottle/simulate`"),
+        (Section::Server, "`server` of a simulation"),
+        (Section::Step, "`server.step`"),
+        (Section::Drift, "`server.drift`"),
+        (Section::Network, "`network` of a simulation"),
+        (Section::Load, "`load` of a simulation"),
     ];
     for (section, title) in sections {
         write!(page, "\n## {title}\n\n| option | wants | default | Scrapy | |\n|---|---|---|---|---|\n")
             .unwrap();
-        for row in ROWS.iter().filter(|row| row.section == section) {
+        for row in ROWS.iter().chain(simulate::ROWS).filter(|row| row.section == section) {
             let (wants, default) = (row.kind.wants(), row.default);
             writeln!(page, "| `{}` | {wants} | {default} | {} | {} |", row.key, row.scrapy, row.about)
                 .unwrap();

@@ -1,0 +1,126 @@
+//! Servers with limits, networks with latency, in virtual time: what would these settings do to that server?
+//!
+//! ```text
+//! client ──poll──► send ──latency──► server.arrive ──service, latency──► answer ──► client.answered ──poll──► …
+//! ```
+//!
+//! The client is the engine, driven through its public calls alone, or any other [`Client`] (a yardstick). Everything is a
+//! function of the options and the seed. The trap is a simulator that is kinder than the world: here requests overtake each other when
+//! the network jitters, a client gives up after its timeout while the server goes on working, and headers are text that the
+//! engine reads like any other.
+
+mod client;
+mod options;
+pub mod server;
+mod summary;
+#[cfg(target_arch = "wasm32")]
+mod wasm;
+
+use std::{cmp::Reverse, collections::BinaryHeap};
+
+pub use self::{
+    client::{Client, EngineClient, Load, Next},
+    options::{ROWS, Simulation},
+    summary::{Exchange, Summary, Trace},
+};
+use self::server::Server;
+use crate::{
+    feedback::{Answer, Failure},
+    rng::Rng,
+    time::{Instant, Span},
+};
+
+/// The way between clients and server.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Network {
+    /// There and back, without the server's own time.
+    pub latency: Span,
+    /// At most so much more, each way, drawn anew for each request.
+    pub jitter: Span,
+    /// After which a client gives up.
+    pub timeout: Span,
+}
+
+/// Something that happens. Ordered by time, then by when it was known.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Event {
+    Arrival { index: usize },
+    Answer { index: usize, status: u16, headers: String },
+}
+
+/// Lets `clients` loose on `server` for so long. Without jitter and with equal latencies everything keeps its order.
+pub fn run(
+    clients: &mut [Box<dyn Client>],
+    server: &mut dyn Server,
+    network: Network,
+    seed: u64,
+    duration: Span,
+) -> Trace {
+    let end = Instant::default() + duration;
+    let mut rng = Rng::new(seed);
+    let mut now = Instant::default();
+    let mut known = 0_u64;
+    let mut events: BinaryHeap<Reverse<(Instant, u64, Event)>> = BinaryHeap::new();
+    let mut exchanges: Vec<Exchange> = Vec::new();
+    let mut tickets: Vec<u64> = Vec::new();
+    let mut wakes: Vec<Option<Instant>> = vec![Some(now); clients.len()];
+    let half = Span::from_micros(network.latency.micros() / 2);
+    let stray = |rng: &mut Rng| match network.jitter {
+        Span::ZERO => Span::ZERO,
+        most => most.times(rng.draw().unit()),
+    };
+    loop {
+        for (who, client) in clients.iter_mut().enumerate() {
+            if wakes[who].is_none_or(|at| at > now) {
+                continue;
+            }
+            wakes[who] = loop {
+                match client.next(now) {
+                    Next::Send(ticket) => {
+                        let index = exchanges.len();
+                        exchanges.push(Exchange::sent(who as u32, now));
+                        tickets.push(ticket);
+                        known += 1;
+                        let at = now + half + stray(&mut rng);
+                        events.push(Reverse((at, known, Event::Arrival { index })));
+                    }
+                    Next::At(at) => break Some(at),
+                    Next::Never => break None,
+                }
+            };
+        }
+        let event = events.peek().map(|Reverse((at, ..))| *at);
+        let Some(next) = wakes.iter().flatten().copied().chain(event).min().filter(|&at| at < end) else { break };
+        now = next.max(now);
+        while events.peek().is_some_and(|Reverse((at, ..))| *at <= now) {
+            let Some(Reverse((_, _, event))) = events.pop() else { break };
+            match event {
+                Event::Arrival { index } => {
+                    let reply = server.arrive(now, &mut rng);
+                    let exchange = &mut exchanges[index];
+                    exchange.arrived = Some(now);
+                    exchange.status = reply.status;
+                    let back = now + reply.service + half + stray(&mut rng);
+                    let given_up = exchange.sent + network.timeout;
+                    let (at, status) = if back > given_up { (given_up, 0) } else { (back, reply.status) };
+                    known += 1;
+                    let answer = Event::Answer { index, status, headers: reply.headers };
+                    events.push(Reverse((at.max(now), known, answer)));
+                }
+                Event::Answer { index, status, headers } => {
+                    let exchange = &mut exchanges[index];
+                    exchange.answered = Some(now);
+                    exchange.status = status;
+                    let who = exchange.client as usize;
+                    let answer = match status {
+                        0 => Answer::Failed(Failure::Timeout),
+                        status => Answer::Response { status },
+                    };
+                    clients[who].answered(now, tickets[index], exchange.sent, answer, &headers);
+                    wakes[who] = Some(now);
+                }
+            }
+        }
+    }
+    Trace { exchanges, clients: clients.len() as u32, duration }
+}

@@ -1,0 +1,277 @@
+//! Simulations as JavaScript writes them: checked like every other setting, all problems at once.
+
+use super::{
+    Client, EngineClient, Load, Network, Summary, Trace, run,
+    server::{
+        Bucket, Change, Concurrency, Failing, Fields as HeaderFields, Fixed, Gcra, Moving, Nginx, PenaltyBox, Queue,
+        Server, Sliding, Telling,
+    },
+};
+use crate::{
+    config::{
+        Config,
+        reader::{Fields, Problems, join},
+        table::{Kind, Row, Section, rows},
+        value::Value,
+    },
+    error::ConfigError,
+    time::{Instant, Span},
+};
+
+const MILLIS: Kind = Kind::Millis { above_zero: false };
+const TIME: Kind = Kind::Millis { above_zero: true };
+const COUNT: Kind = Kind::Whole { min: 1, max: 1_000_000 };
+const RATE: Kind = Kind::Number { above: 0.0, max: 100_000.0 };
+const FACTOR: Kind = Kind::Number { above: 0.0, max: 1000.0 };
+const MODELS: &[&str] = &[
+    "fixed-window", "sliding-window", "token-bucket", "nginx", "gcra", "concurrency", "queue",
+];
+const SAYS: &[&str] = &["nothing", "retry-after", "rate-limit"];
+
+/// The settings of a simulation.
+pub const ROWS: &[Row] = rows! {
+    Simulation "server" Kind::Object(Section::Server), "required", "", "The server: its `model` and what that takes.";
+    Simulation "network" Kind::Object(Section::Network), "{}", "", "The way there and back.";
+    Simulation "load" Kind::Object(Section::Load), "{}", "", "What each client has to send.";
+    Simulation "throttle" Kind::Driver("an object"), "{}", "", "Options of the throttle, as for `createThrottle`. The one scope is called `server`.";
+    Simulation "clients" Kind::Whole { min: 1, max: 1000 }, "1", "", "Clients, each with a throttle of its own.";
+    Simulation "duration" TIME, "60000", "", "Milliseconds of simulated time.";
+    Simulation "seed" Kind::Seed, "1", "", "Makes the network's jitter repeat exactly, and that of throttles without a seed.";
+
+    Server "model" Kind::Word(MODELS), "required", "", "What kind of limit it has.";
+    Server "rate" RATE, "required", "", "`token-bucket`, `nginx`, `gcra`: requests per second.";
+    Server "depth" Kind::Number { above: 0.0, max: 1e6 }, "1", "", "`token-bucket`: the most tokens.";
+    Server "burst" Kind::Whole { min: 0, max: 1_000_000 }, "0", "", "`nginx`, `gcra`: requests at once beyond the first.";
+    Server "delay" Kind::Flag, "false", "", "`nginx`: whether what is above the rate is delayed; else it is `nodelay`.";
+    Server "limit" COUNT, "required", "", "`fixed-window`, `sliding-window`: requests per window.";
+    Server "window" TIME, "60000", "", "`fixed-window`, `sliding-window`: milliseconds.";
+    Server "slots" COUNT, "required", "", "`concurrency`: requests at a time; one more is a 503.";
+    Server "workers" COUNT, "required", "", "`queue`: requests at a time; more wait.";
+    Server "service" TIME, "required", "", "`concurrency`, `queue`: milliseconds a request takes.";
+    Server "spread" Kind::Fraction, "none", "", "`queue`: how far that strays, as a share to both sides.";
+    Server "room" COUNT, "1000000", "", "`queue`: places in it; beyond them 503.";
+    Server "patience" TIME, "30000", "", "`queue`: milliseconds after which the gateway before it answers 504.";
+    Server "ban" TIME, "none", "", "Milliseconds for which a client that was refused is refused, anew with every request.";
+    Server "failing" Kind::Fraction, "none", "", "The share of requests that fail at once whatever their pace.";
+    Server "failingStatus" Kind::Whole { min: 400, max: 599 }, "503", "", "With what status they do.";
+    Server "step" Kind::Object(Section::Step), "none", "", "The limit becomes another.";
+    Server "drift" Kind::Object(Section::Drift), "none", "", "The limit moves up and down.";
+    Server "says" Kind::Word(SAYS), "nothing", "", "Header fields: none, `Retry-After` on refusals, or `RateLimit-*` on every answer as well.";
+
+    Step "at" MILLIS, "required", "", "When, in milliseconds.";
+    Step "factor" FACTOR, "required", "", "What the limit is multiplied by.";
+    Drift "period" TIME, "required", "", "There and back, in milliseconds.";
+    Drift "factor" FACTOR, "required", "", "What the limit is multiplied by at the far end.";
+
+    Network "latency" MILLIS, "100", "", "Milliseconds there and back, without the server's own time.";
+    Network "jitter" MILLIS, "0", "", "At most so many more, each way, drawn for each request: they may overtake each other.";
+    Network "timeout" TIME, "60000", "", "Milliseconds after which a client gives up.";
+
+    Load "rate" RATE, "none", "", "New requests per second, evenly. Without it something always waits.";
+    Load "requests" Kind::Whole { min: 1, max: u32::MAX }, "none", "", "So many in all; without it there is no end.";
+};
+
+/// A simulation that can be run.
+pub struct Simulation {
+    server: Box<dyn Fn() -> Box<dyn Server>>,
+    network: Network,
+    load: Load,
+    config: Config,
+    clients: u32,
+    duration: Span,
+    seed: u64,
+}
+
+impl Simulation {
+    /// Reads options. All problems are reported at once.
+    pub fn parse(options: Value) -> Result<Self, ConfigError> {
+        let mut problems = Problems::default();
+        let mut fields = Fields::of(options, String::new(), Section::Simulation, &mut problems);
+        let clients = fields.whole("clients").unwrap_or(1);
+        let duration = fields.millis("duration").unwrap_or(Span::from_micros(60_000_000));
+        let seed = fields.number("seed").map_or(1, |seed| seed as u64);
+        let throttle = fields.take("throttle").map_or(Value::Nothing, |(value, _)| value);
+        let part = |fields: &mut Fields, key: &str| {
+            fields.object(key).unwrap_or((Value::Nothing, key.into()))
+        };
+        let server = part(&mut fields, "server");
+        let network = part(&mut fields, "network");
+        let load = part(&mut fields, "load");
+        fields.finish();
+        let network = read_network(network, &mut problems);
+        let load = read_load(load, &mut problems);
+        let server = read_server(server, &mut problems);
+        let config = Config::parse(throttle).map_err(|error| {
+            for problem in error.problems {
+                let path = if problem.path.starts_with('"') || problem.path.is_empty() {
+                    join("throttle", &problem.path)
+                } else {
+                    format!("throttle.{}", problem.path)
+                };
+                problems.add(&path, problem.want, problem.got);
+            }
+        });
+        match (server, config) {
+            (Some(server), Ok(config)) if problems.0.is_empty() => {
+                Ok(Self { server, network, load, config, clients, duration, seed })
+            }
+            _ => Err(ConfigError { problems: problems.0 }),
+        }
+    }
+
+    /// A server like the one that was described, untouched.
+    pub fn server(&self) -> Box<dyn Server> {
+        (self.server)()
+    }
+
+    /// Runs it. `client` makes each of the clients; the engine with the given options is [`Simulation::engine`].
+    pub fn run_with(&self, client: impl Fn(u64) -> Box<dyn Client>) -> (Trace, Summary) {
+        let mut server = self.server();
+        let mut clients: Vec<Box<dyn Client>> = (0..u64::from(self.clients)).map(client).collect();
+        let trace = run(&mut clients, &mut *server, self.network, self.seed, self.duration);
+        let summary = trace.summary(&*server);
+        (trace, summary)
+    }
+
+    /// Runs it.
+    pub fn run(&self) -> (Trace, Summary) {
+        self.run_with(|index| Box::new(self.engine(index)))
+    }
+
+    /// The engine as client number `index`.
+    pub fn engine(&self, index: u64) -> EngineClient {
+        let mut config = self.config.clone();
+        config.seed = Some(config.seed.unwrap_or(self.seed).wrapping_add(index));
+        EngineClient::new(config, self.load)
+    }
+}
+
+fn read_network((value, path): (Value, String), problems: &mut Problems) -> Network {
+    let mut fields = Fields::of(value, path, Section::Network, problems);
+    let network = Network {
+        latency: fields.millis("latency").unwrap_or(Span::from_micros(100_000)),
+        jitter: fields.millis("jitter").unwrap_or(Span::ZERO),
+        timeout: fields.millis("timeout").unwrap_or(Span::from_micros(60_000_000)),
+    };
+    fields.finish();
+    network
+}
+
+fn read_load((value, path): (Value, String), problems: &mut Problems) -> Load {
+    let mut fields = Fields::of(value, path, Section::Load, problems);
+    let load = Load {
+        gap: fields.number("rate").map(|rate| Span::from_micros((1e6 / rate) as u64)),
+        requests: fields.number("requests").map_or(u64::MAX, |requests| requests as u64),
+    };
+    fields.finish();
+    load
+}
+
+type Make = Box<dyn Fn() -> Box<dyn Server>>;
+
+/// A maker of servers, so that one description can be run many times.
+fn read_server((value, path): (Value, String), problems: &mut Problems) -> Option<Make> {
+    let mut fields = Fields::of(value, path, Section::Server, problems);
+    let model = fields.word("model");
+    let inside = model.and_then(|model| read_model(model, &mut fields));
+    if model.is_none() {
+        fields.require("model");
+    }
+    let ban = fields.millis("ban");
+    let failing = fields.number("failing");
+    let failing_status = fields.whole("failingStatus").unwrap_or(503) as u16;
+    let says = match fields.word("says") {
+        Some("retry-after") => HeaderFields::RetryAfter,
+        Some("rate-limit") => HeaderFields::RateLimit,
+        _ => HeaderFields::Silent,
+    };
+    let step = fields.object("step");
+    let drift = fields.object("drift");
+    if model.is_some() {
+        fields.finish();
+    }
+    let mut changes = Vec::new();
+    if let Some((value, path)) = step {
+        let mut fields = Fields::of(value, path, Section::Step, problems);
+        let at = fields.number_required("at");
+        let factor = fields.number_required("factor");
+        fields.finish();
+        changes.extend(at.zip(factor).map(|(at, factor)| Change::Step {
+            at: Instant::default() + Span::from_millis(at),
+            factor,
+        }));
+    }
+    if let Some((value, path)) = drift {
+        let mut fields = Fields::of(value, path, Section::Drift, problems);
+        let period = fields.number_required("period");
+        let factor = fields.number_required("factor");
+        fields.finish();
+        changes.extend(
+            period.zip(factor).map(|(ms, factor)| Change::Drift { period: Span::from_millis(ms), factor }),
+        );
+    }
+    let inside = inside?;
+    Some(Box::new(move || {
+        let mut server = inside();
+        for &change in &changes {
+            server = Box::new(Moving::new(server, change));
+        }
+        if let Some(ban) = ban {
+            server = Box::new(PenaltyBox::new(server, ban));
+        }
+        if let Some(share) = failing {
+            server = Box::new(Failing::new(server, share, failing_status));
+        }
+        if says == HeaderFields::Silent { server } else { Box::new(Telling::new(server, says)) }
+    }))
+}
+
+fn read_model(model: &str, fields: &mut Fields) -> Option<Make> {
+    match model {
+        "fixed-window" | "sliding-window" => {
+            let limit = fields.number_required("limit");
+            let window = fields.millis("window").unwrap_or(Span::from_micros(60_000_000));
+            let is_fixed = model == "fixed-window";
+            let limit = limit? as u32;
+            Some(Box::new(move || -> Box<dyn Server> {
+                if is_fixed {
+                    Box::new(Fixed::new(limit, window))
+                } else {
+                    Box::new(Sliding::new(limit, window))
+                }
+            }))
+        }
+        "token-bucket" => {
+            let rate = fields.number_required("rate");
+            let depth = fields.number("depth").unwrap_or(1.0).max(1.0);
+            let rate = rate?;
+            Some(Box::new(move || Box::new(Bucket::new(rate, depth))))
+        }
+        "nginx" => {
+            let rate = fields.number_required("rate");
+            let burst = f64::from(fields.whole("burst").unwrap_or(0));
+            let is_delaying = fields.flag("delay").unwrap_or(false);
+            let rate = rate?;
+            Some(Box::new(move || Box::new(Nginx::new(rate, burst, is_delaying))))
+        }
+        "gcra" => {
+            let rate = fields.number_required("rate");
+            let burst = fields.whole("burst").unwrap_or(0);
+            let rate = rate?;
+            Some(Box::new(move || Box::new(Gcra::new(rate, burst))))
+        }
+        "concurrency" => {
+            let (slots, service) = (fields.number_required("slots"), fields.number_required("service"));
+            let (slots, service) = (slots? as u32, Span::from_millis(service?));
+            Some(Box::new(move || Box::new(Concurrency::new(slots, service))))
+        }
+        _ => {
+            let (workers, service) = (fields.number_required("workers"), fields.number_required("service"));
+            let spread = fields.number("spread").unwrap_or(0.0);
+            let room = fields.whole("room").unwrap_or(1_000_000);
+            let patience = fields.millis("patience").unwrap_or(Span::from_micros(30_000_000));
+            let (workers, service) = (workers? as u32, Span::from_millis(service?));
+            Some(Box::new(move || Box::new(Queue::new(workers, service, spread, room, patience))))
+        }
+    }
+}

@@ -1,0 +1,90 @@
+//! Servers: what becomes of a request that arrives. One small file a kind of limit, each after what it models.
+//!
+//! Wrappers change any of them: [`moving`] lets its limit step or drift, [`failing`] lets some requests fail, [`telling`] writes
+//! headers.
+
+mod bucket;
+mod concurrency;
+mod failing;
+mod fixed;
+mod gcra;
+mod moving;
+mod nginx;
+mod penalty;
+mod queue;
+mod sliding;
+mod telling;
+
+pub use self::{
+    bucket::Bucket,
+    concurrency::Concurrency,
+    failing::Failing,
+    fixed::Fixed,
+    gcra::Gcra,
+    moving::{Change, Moving},
+    nginx::Nginx,
+    penalty::PenaltyBox,
+    queue::Queue,
+    sliding::Sliding,
+    telling::{Fields, Telling},
+};
+use crate::{
+    rng::Rng,
+    time::{Instant, Span},
+};
+
+/// What becomes of a request.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Reply {
+    /// Its status.
+    pub status: u16,
+    /// How long the server takes to say so.
+    pub service: Span,
+    /// When another would be served: what `Retry-After` may say.
+    pub wait: Option<Span>,
+    /// What is left of a quota.
+    pub quota: Option<Left>,
+    /// `name: value` lines.
+    pub headers: String,
+}
+
+/// What `RateLimit` fields may say.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Left {
+    /// Units per window, or the depth of a bucket.
+    pub limit: u64,
+    /// Units left.
+    pub remaining: u64,
+    /// When all of it is there again.
+    pub reset: Span,
+}
+
+impl Reply {
+    /// Served at once, or refused with 429.
+    pub fn simple(is_served: bool) -> Self {
+        Self { status: if is_served { 200 } else { 429 }, ..Self::default() }
+    }
+}
+
+/// A server and its limit.
+pub trait Server {
+    /// A request arrives. Never called with an earlier `now` than the last.
+    fn arrive(&mut self, now: Instant, rng: &mut Rng) -> Reply;
+
+    /// Requests per second that it bears.
+    fn limit(&self, now: Instant) -> f64;
+
+    /// When the limit last steps.
+    fn last_step(&self) -> Option<Instant> {
+        None
+    }
+}
+
+/// So many units at so many a second.
+fn time_for(units: f64, rate: f64) -> Span {
+    Span::from_micros((units.max(0.0) / rate * 1e6) as u64 + 1)
+}
+
+fn seconds(span: Span) -> f64 {
+    span.micros() as f64 / 1e6
+}

@@ -1,0 +1,177 @@
+//! What came of a simulation, in figures that compare across servers: ratios to the limit, counts per minute.
+//!
+//! *Settled* is the second half. Largest burst: the depth of the token bucket at the limit's own rate through which everything would fit that one client
+//! sent (the σ of Cruz's (σ, ρ) calculus, 1991). Fairness: Jain's index, (Σx)² ÷ nΣx² (Jain, Chiu, Hawe 1984).
+
+use serde::ser::{Serialize, SerializeMap, Serializer};
+
+use super::server::Server;
+use crate::time::{Instant, Span};
+
+/// One request's way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Exchange {
+    /// Whose it was.
+    pub client: u32,
+    /// When it left.
+    pub sent: Instant,
+    /// When the server saw it.
+    pub arrived: Option<Instant>,
+    /// When the client knew.
+    pub answered: Option<Instant>,
+    /// 0: the client gave up.
+    pub status: u16,
+}
+
+impl Exchange {
+    pub(super) fn sent(client: u32, sent: Instant) -> Self {
+        Self { client, sent, arrived: None, answered: None, status: 0 }
+    }
+
+    /// Whether the server served it.
+    pub fn is_served(&self) -> bool {
+        (200..400).contains(&self.status)
+    }
+}
+
+/// All requests, in the order in which they were sent.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Trace {
+    /// One a request.
+    pub exchanges: Vec<Exchange>,
+    /// How many clients there were.
+    pub clients: u32,
+    /// How long it went on.
+    pub duration: Span,
+}
+
+/// The figures.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Summary {
+    /// Requests that reached the server, and how they ended.
+    pub sent: u64,
+    /// Served.
+    pub served: u64,
+    /// 429 and 503.
+    pub refused: u64,
+    /// Any other bad end, also those who gave up.
+    pub failed: u64,
+    /// Served ÷ what the limit allows, settled.
+    pub utilisation: f64,
+    /// Refused ÷ sent, in the whole.
+    pub share_refused: f64,
+    /// Bad ends per minute, settled.
+    pub refusals_per_minute: f64,
+    /// Milliseconds until 90 % of the limit were kept up for five seconds or ten requests; `None` for never.
+    pub reached_ms: Option<f64>,
+    /// The same after the limit last stepped; `None` where it never does, or for never.
+    pub regained_ms: Option<f64>,
+    /// See above.
+    pub burst: f64,
+    /// Between clients, settled; 1 is even.
+    pub fairness: f64,
+    /// The mean of what was served, in milliseconds.
+    pub latency_ms: f64,
+}
+
+impl Trace {
+    /// The figures, beside what `server` bore.
+    pub fn summary(&self, server: &dyn Server) -> Summary {
+        let half = Instant::from_micros(self.duration.micros() / 2);
+        let end = Instant::default() + self.duration;
+        let seen: Vec<(Instant, &Exchange)> =
+            self.exchanges.iter().filter_map(|exchange| Some((exchange.arrived?, exchange))).collect();
+        let count = |of: &dyn Fn(&(Instant, &Exchange)) -> bool| seen.iter().filter(|seen| of(seen)).count() as u64;
+        let is_refused = |exchange: &Exchange| [429, 503].contains(&exchange.status);
+        let served = count(&|(_, exchange)| exchange.is_served());
+        let refused = count(&|(_, exchange)| is_refused(exchange));
+        let late_served = count(&|(at, exchange)| *at >= half && exchange.is_served());
+        let late_bad = count(&|(at, exchange)| *at >= half && !exchange.is_served());
+        let seconds = (end.since(half).micros() as f64 / 1e6).max(1e-6);
+        let mut good: Vec<Instant> =
+            seen.iter().filter(|(_, exchange)| exchange.is_served()).map(|(at, _)| *at).collect();
+        good.sort_unstable();
+        let from_start = |from: Instant| reached(&good, from, end, server);
+        let step = server.last_step();
+        let mut shares = vec![0_f64; self.clients as usize];
+        for (at, exchange) in &seen {
+            if *at >= half && exchange.is_served() {
+                shares[exchange.client as usize] += 1.0;
+            }
+        }
+        let total: f64 = shares.iter().sum();
+        let squares: f64 = shares.iter().map(|share| share * share).sum();
+        let waits = seen.iter().filter(|(_, exchange)| exchange.is_served());
+        let waited: f64 =
+            waits.filter_map(|(_, exchange)| Some(exchange.answered?.since(exchange.sent).millis())).sum();
+        Summary {
+            sent: seen.len() as u64,
+            served,
+            refused,
+            failed: seen.len() as u64 - served - refused,
+            utilisation: late_served as f64 / (mean_limit(server, half, end) * seconds),
+            share_refused: refused as f64 / (seen.len() as f64).max(1.0),
+            refusals_per_minute: late_bad as f64 / seconds * 60.0,
+            reached_ms: from_start(Instant::default()).map(Span::millis),
+            regained_ms: step.and_then(from_start).map(Span::millis),
+            burst: self.burst(server),
+            fairness: if total > 0.0 { total * total / (shares.len() as f64 * squares) } else { 1.0 },
+            latency_ms: waited / (served as f64).max(1.0),
+        }
+    }
+
+    fn burst(&self, server: &dyn Server) -> f64 {
+        let mut most = 0_f64;
+        for client in 0..self.clients {
+            let mut fill = 0_f64;
+            let mut last = Instant::default();
+            for exchange in self.exchanges.iter().filter(|exchange| exchange.client == client) {
+                let drained = exchange.sent.since(last).micros() as f64 / 1e6 * server.limit(exchange.sent);
+                fill = (fill - drained).max(0.0) + 1.0;
+                last = exchange.sent;
+                most = most.max(fill);
+            }
+        }
+        most
+    }
+}
+
+/// Requests per second that the server bore on average.
+fn mean_limit(server: &dyn Server, from: Instant, to: Instant) -> f64 {
+    const SAMPLES: u64 = 1000;
+    let step = to.since(from).micros() as f64 / SAMPLES as f64;
+    let at = |index: u64| from + Span::from_micros((step * (index as f64 + 0.5)) as u64);
+    (0..SAMPLES).map(|index| server.limit(at(index))).sum::<f64>() / SAMPLES as f64
+}
+
+/// From `from` to the first instant after which 90 % of the limit is kept up.
+fn reached(good: &[Instant], from: Instant, end: Instant, server: &dyn Server) -> Option<Span> {
+    let first = good.partition_point(|&at| at < from);
+    (first..good.len()).find_map(|index| {
+        let start = good[index];
+        let limit = server.limit(start);
+        let span = (10.0 / limit).max(5.0);
+        let until = start + Span::from_micros((span * 1e6) as u64);
+        let served = good.partition_point(|&at| at < until) - index;
+        (until <= end && served as f64 >= 0.9 * limit * span).then(|| start.since(from))
+    })
+}
+
+impl Serialize for Summary {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(None)?;
+        map.serialize_entry("sent", &(self.sent as f64))?;
+        map.serialize_entry("served", &(self.served as f64))?;
+        map.serialize_entry("refused", &(self.refused as f64))?;
+        map.serialize_entry("failed", &(self.failed as f64))?;
+        map.serialize_entry("utilisation", &self.utilisation)?;
+        map.serialize_entry("shareRefused", &self.share_refused)?;
+        map.serialize_entry("refusalsPerMinute", &self.refusals_per_minute)?;
+        map.serialize_entry("reachedMs", &self.reached_ms)?;
+        map.serialize_entry("regainedMs", &self.regained_ms)?;
+        map.serialize_entry("burst", &self.burst)?;
+        map.serialize_entry("fairness", &self.fairness)?;
+        map.serialize_entry("latencyMs", &self.latency_ms)?;
+        map.end()
+    }
+}

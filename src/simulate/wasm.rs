@@ -1,0 +1,55 @@
+//! The border to JavaScript of `autothrottle/simulate`: options in, figures and columns out.
+
+use serde::{Serialize, de::Deserialize};
+use wasm_bindgen::prelude::*;
+
+use super::{Simulation, Summary, Trace};
+use crate::{Value, time::Instant};
+
+/// What came of a simulation. The trace leaves as columns, one number a request.
+#[wasm_bindgen]
+pub struct Simulated {
+    trace: Trace,
+    summary: Summary,
+}
+
+/// Runs a simulation. Throws a list of `{ path, want, got }`.
+#[wasm_bindgen]
+pub fn simulate(options: JsValue) -> Result<Simulated, JsValue> {
+    let value = Value::deserialize(serde_wasm_bindgen::Deserializer::from(options));
+    let simulation = value
+        .map_err(|_| JsValue::UNDEFINED)
+        .and_then(|value| Simulation::parse(value).map_err(|error| object(&error.triples())))?;
+    let (trace, summary) = simulation.run();
+    Ok(Simulated { trace, summary })
+}
+
+#[wasm_bindgen]
+impl Simulated {
+    pub fn summary(&self) -> JsValue {
+        object(&self.summary)
+    }
+
+    pub fn client(&self) -> Vec<u32> {
+        self.trace.exchanges.iter().map(|exchange| exchange.client).collect()
+    }
+
+    pub fn sent(&self) -> Vec<f64> {
+        self.trace.exchanges.iter().map(|exchange| exchange.sent.millis()).collect()
+    }
+
+    /// NaN where no answer came before the end.
+    pub fn answered(&self) -> Vec<f64> {
+        let millis = |at: Option<Instant>| at.map_or(f64::NAN, Instant::millis);
+        self.trace.exchanges.iter().map(|exchange| millis(exchange.answered)).collect()
+    }
+
+    pub fn status(&self) -> Vec<u16> {
+        self.trace.exchanges.iter().map(|exchange| exchange.status).collect()
+    }
+}
+
+fn object(of: &impl Serialize) -> JsValue {
+    let serializer = serde_wasm_bindgen::Serializer::new().serialize_maps_as_objects(true).serialize_missing_as_null(true);
+    of.serialize(&serializer).unwrap_or(JsValue::UNDEFINED)
+}

@@ -1,0 +1,162 @@
+//! Two well-known controllers of a sending rate, to compare with: the AWS SDKs' adaptive retry limiter and AIMD. Our own code, after
+//! their descriptions; nothing of it ships.
+
+use autothrottle::{
+    Answer, Instant, Span,
+    simulate::{Client, Next},
+};
+
+/// Requests in flight at most.
+const SLOTS: u32 = 200;
+
+/// Sends evenly at a rate that something else sets.
+struct Pacer {
+    due: Instant,
+    in_flight: u32,
+    sent: u64,
+}
+
+impl Pacer {
+    fn new() -> Self {
+        Self { due: Instant::default(), in_flight: 0, sent: 0 }
+    }
+
+    fn next(&mut self, now: Instant, rate: f64) -> Next {
+        if self.in_flight >= SLOTS {
+            return Next::Never;
+        }
+        if self.due > now {
+            return Next::At(self.due);
+        }
+        let gap = Span::from_micros((1e6 / rate) as u64 + 1);
+        self.due = (self.due + gap).max(now);
+        self.in_flight += 1;
+        self.sent += 1;
+        Next::Send(self.sent)
+    }
+}
+
+fn is_refused(answer: Answer) -> bool {
+    matches!(answer, Answer::Response { status } if status >= 429) || matches!(answer, Answer::Failed(_))
+}
+
+/// The adaptive mode of the AWS SDKs' retries: after the first refusal a token bucket whose rate follows CUBIC in time since the last one,
+/// capped at twice the measured rate. Source: the SDK reference's *retry behavior*, RFC 9438 §4.2.
+pub struct Cubic {
+    pacer: Pacer,
+    is_limited: bool,
+    rate: f64,
+    last_max: f64,
+    last_refusal: f64,
+    window: f64,
+    measured: f64,
+    bucket: (u64, u32),
+}
+
+impl Cubic {
+    const BETA: f64 = 0.7;
+    const SCALE: f64 = 0.4;
+
+    pub fn new() -> Self {
+        Self {
+            pacer: Pacer::new(),
+            is_limited: false,
+            rate: 0.5,
+            last_max: 0.0,
+            last_refusal: 0.0,
+            window: 0.0,
+            measured: 0.0,
+            bucket: (0, 0),
+        }
+    }
+
+    /// The rate in half-second buckets, smoothed.
+    fn measure(&mut self, now: Instant) {
+        let index = now.micros() / 500_000;
+        self.bucket.1 += 1;
+        if index > self.bucket.0 {
+            let rate = f64::from(self.bucket.1) / ((index - self.bucket.0) as f64 / 2.0);
+            self.measured = rate * 0.8 + self.measured * 0.2;
+            self.bucket = (index, 0);
+        }
+    }
+}
+
+/// Newton's method: a library's differs from machine to machine.
+fn cube_root(of: f64) -> f64 {
+    let mut root = 1.0 + of / 3.0;
+    for _ in 0..60 {
+        root -= (root * root * root - of) / (3.0 * root * root);
+    }
+    root
+}
+
+impl Client for Cubic {
+    fn next(&mut self, now: Instant) -> Next {
+        let rate = if self.is_limited { self.rate.max(0.5) } else { 1e6 };
+        self.pacer.next(now, rate)
+    }
+
+    fn answered(&mut self, now: Instant, _: u64, _: Instant, answer: Answer, _: &str) {
+        self.pacer.in_flight -= 1;
+        self.measure(now);
+        let time = now.micros() as f64 / 1e6;
+        let wanted = if is_refused(answer) {
+            let rate = if self.is_limited { self.rate.min(self.measured) } else { self.measured };
+            self.is_limited = true;
+            (self.last_max, self.last_refusal) = (rate, time);
+            self.window = cube_root(rate * (1.0 - Self::BETA) / Self::SCALE);
+            rate * Self::BETA
+        } else {
+            let x = time - self.last_refusal - self.window;
+            Self::SCALE * x * x * x + self.last_max
+        };
+        self.rate = wanted.min(2.0 * self.measured).max(0.5);
+    }
+}
+
+/// Additive increase, multiplicative decrease: doubling each second until the first refusal, then up by a hundredth of the rate
+/// that failed each second, and × 0.85 once per flight. Source: Chiu and Jain 1989.
+pub struct Aimd {
+    pacer: Pacer,
+    rate: f64,
+    failed_at: Option<f64>,
+    event: Instant,
+    last: Instant,
+}
+
+impl Aimd {
+    pub fn new() -> Self {
+        Self {
+            pacer: Pacer::new(),
+            rate: 1.0,
+            failed_at: None,
+            event: Instant::default(),
+            last: Instant::default(),
+        }
+    }
+}
+
+impl Client for Aimd {
+    fn next(&mut self, now: Instant) -> Next {
+        self.pacer.next(now, self.rate)
+    }
+
+    fn answered(&mut self, now: Instant, _: u64, sent: Instant, answer: Answer, _: &str) {
+        self.pacer.in_flight -= 1;
+        if is_refused(answer) {
+            if sent >= self.event {
+                self.failed_at = Some(self.rate);
+                self.rate *= 0.85;
+                self.event = now;
+            }
+            return;
+        }
+        let elapsed = now.since(self.last).micros() as f64 / 1e6;
+        self.last = now;
+        self.rate += match self.failed_at {
+            None => self.rate * elapsed.min(1.0),
+            Some(rate) => rate * 0.01 * elapsed.min(1.0),
+        };
+    }
+}
