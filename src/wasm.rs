@@ -183,6 +183,7 @@ impl WasmEngine {
             asked: span(hold_ms),
             is_quota: false,
             told: Told { left, window: None, pace: span(pace_ms) },
+            is_rough: false,
         });
     }
 

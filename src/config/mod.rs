@@ -257,9 +257,11 @@ impl ScopeConfig {
     /// What the `AutoThrottle` policy wants to know, in Scrapy's seconds.
     pub fn autothrottle_policy(&self) -> Option<autothrottle::Config> {
         let AutoThrottle { start_delay, max_delay, target_concurrency } = self.autothrottle?;
+        // The defaults' delay is no bound where rampup looks for the right one.
+        let is_bound = self.rampup.is_none() || self.own.delay;
         Some(autothrottle::Config {
             start: start_delay / 1000.0,
-            min: self.delay / 1000.0,
+            min: if is_bound { self.delay / 1000.0 } else { 0.0 },
             max: max_delay / 1000.0,
             target_concurrency,
         })

@@ -139,8 +139,9 @@ impl Hints {
         Some(delay.saturating_add(if self.is_whole { 1000 } else { 0 }))
     }
 
-    /// The pace that spreads what is left evenly: the slower of reset ÷ remaining and window ÷ limit.
-    pub fn pace_ms(&self) -> Option<f64> {
+    /// The pace that spreads what is left evenly: the slower of reset ÷ remaining and window ÷ limit. And whether it is
+    /// rough: from a short reset in whole seconds, which may be off by half.
+    pub fn pace_ms(&self) -> Option<(f64, bool)> {
         let quota = self.quotas.iter().filter(|quota| quota.counts_requests());
         let per_unit = |ms: Option<u64>, units: Option<u64>| match (ms, units) {
             (Some(ms), Some(units)) if units > 0 => Some(ms as f64 / units as f64),
@@ -148,13 +149,13 @@ impl Hints {
         };
         let paces = quota.flat_map(|quota| {
             let per_window = per_unit(quota.window_ms, quota.limit);
-            // A reset in whole seconds says little about a short one.
-            let is_vague =
-                quota.is_whole && quota.reset_ms.is_some_and(|ms| ms < 10_000) && per_window.is_some();
-            [per_unit(quota.reset_ms, quota.remaining).filter(|_| !is_vague), per_window]
+            let is_rough = quota.is_whole && quota.reset_ms.is_some_and(|ms| ms < 10_000);
+            let per_rest = per_unit(quota.reset_ms, quota.remaining);
+            let per_rest = per_rest.filter(|_| !is_rough || per_window.is_none());
+            [per_rest.map(|ms| (ms, is_rough)), per_window.map(|ms| (ms, false))]
         });
-        let rate = self.rate_per_1000_s.filter(|&rate| rate > 0).map(|rate| 1e6 / rate as f64);
-        paces.chain([rate]).flatten().reduce(f64::max)
+        let rate = self.rate_per_1000_s.filter(|&rate| rate > 0).map(|rate| (1e6 / rate as f64, false));
+        paces.chain([rate]).flatten().reduce(|slow, pace| if pace.0 > slow.0 { pace } else { slow })
     }
 }
 

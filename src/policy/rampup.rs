@@ -45,8 +45,14 @@ const DOUBLING: Span = Span::from_micros(500_000);
 const NARROW: f64 = 0.04;
 /// Where the curve ends, in T: at e(1 + 3.4m).
 const END: f64 = 2.5;
+/// T in windows ÷ backoffTarget.
+const DWELL: f64 = 0.65;
+/// A refusal that costs a wall is risked again after so many times its length.
+const AFFORDABLE: f64 = 15.0;
 /// How far it goes when a limit seems to have moved.
 const WIDE: f64 = 0.15;
+/// How far it goes when a wall was measured by probing, which ends late.
+const PROBED: f64 = 0.1;
 /// So many accepted requests make a measurement.
 const ENOUGH: u32 = 10;
 /// Merely bad answers within so many sends are an event when there are three.
@@ -78,10 +84,17 @@ pub struct State {
     /// The first success since the last event, and how many since.
     first: Option<Instant>,
     accepted: u32,
+    /// How many there were before it, in what time, and whether they told the limit exactly.
+    before: u32,
+    active: Span,
+    is_exact: bool,
+    is_steady: bool,
     /// The refusal before a wall: what is measured next counts from there.
     walled: Option<Instant>,
     /// The latest time from send to answer.
     away: Span,
+    /// What the last refusal cost beyond its pause: nothing was accepted for so long.
+    wall: Span,
     /// Refusals since the last event, with no success yet.
     refused: u32,
     recent: [Option<Instant>; RECENT],
@@ -106,8 +119,13 @@ impl State {
             event: None,
             first: None,
             accepted: 0,
+            before: 0,
+            active: Span::ZERO,
+            is_exact: false,
+            is_steady: false,
             walled: None,
             away: Span::ZERO,
+            wall: Span::ZERO,
             refused: 0,
             recent: [None; RECENT],
             due: None,
@@ -162,7 +180,8 @@ impl State {
 
     /// T: the wider the search, the shorter; never less than some requests.
     fn period(&self, config: &Config, m: f64) -> f64 {
-        let window = 0.65 * config.window.micros() as f64 / config.target;
+        let window = (DWELL * config.window.micros() as f64 / config.target)
+            .max(if self.is_exact { 0.0 } else { AFFORDABLE * self.wall.micros() as f64 });
         (window * NARROW * NARROW / (m * m)).max(16.0 * self.gap).max(6.0 * self.away.micros() as f64)
     }
 
@@ -197,13 +216,17 @@ impl State {
             return self;
         }
         match self.first {
-            None => self.first = Some(now),
+            None => {
+                let usual = self.away + Span::from_micros(4 * self.gap as u64);
+                self.wall = self.event.map_or(Span::ZERO, |event| now.since(event) - usual);
+                self.first = Some(now);
+            }
             Some(_) => self.accepted = self.accepted.saturating_add(1),
         }
         self.recent.rotate_right(1);
         self.recent[0] = Some(now);
         match self.phase {
-            Phase::Wall { .. } => self.enter(Phase::Curve { m: NARROW }, now),
+            Phase::Wall { .. } => self.on_open(now),
             Phase::Start if self.is_confirmed && self.clock >= DOUBLING => {
                 self.gap = (self.gap / 2.0).max(1.0).max(config.min.micros() as f64);
                 self.enter(Phase::Start, now);
@@ -249,9 +272,18 @@ impl State {
             .walled
             .zip(self.first)
             .filter(|(wall, first)| now.since(*first) < first.since(*wall).times(3.0));
+        // As many as before the last wall: a window.
+        let is_same = self.accepted.abs_diff(self.before) <= self.before / 16 + 1;
+        let walled = walled.filter(|_| is_same);
         let was_walled = walled.is_some() && self.accepted >= ENOUGH;
         let from = walled.map(|(wall, _)| wall).or(self.first).filter(|_| self.accepted >= ENOUGH);
-        let measured = from.map(|from| now.since(from).micros() as f64 / f64::from(self.accepted)); // 2
+        // What the server asks for is cut to seconds: at least so long, then, nothing more was to be had.
+        let rest = asked.map_or(Span::ZERO, |asked| asked - Span::from_micros(1_000_000));
+        let is_told = from.is_some() && rest.micros() as f64 > 3.0 * fast;
+        let rest = if is_told { rest } else { Span::ZERO };
+        let measured =
+            from.map(|from| (now.since(from) + rest).micros() as f64 / f64::from(self.accepted)); // 2
+        let was_walled = was_walled || is_told;
         let guess = self.guess(now, asked).filter(|guess| (fast..=2.02 * fast).contains(guess));
         let slow = match (self.phase, measured) {
             (_, Some(measured)) if was_walled => measured.max(fast),
@@ -269,9 +301,30 @@ impl State {
             if is_known { NARROW } else { ((fast_rate - slow_rate) / (fast_rate + slow_rate)).max(NARROW) };
         self.gap = (1.0 / rate).min(config.max.micros() as f64);
         self.pause = Some(now + Span::from_micros(2 * fast as u64));
+        self.before = self.accepted;
+        self.active = self.first.map_or(Span::ZERO, |first| now.since(first));
+        self.is_exact = was_walled;
+        self.is_steady = measured.is_some_and(|measured| measured < 1.25 * fast);
         (self.event, self.first, self.accepted, self.refused, self.walled) = (Some(now), None, 0, 0, None);
         self.enter(Phase::Curve { m }, now);
         self
+    }
+
+    /// The wall is over. One that was longer than the time before it says that this was far too fast.
+    fn on_open(&mut self, now: Instant) {
+        let m = if self.is_exact {
+            PROBED
+        } else if self.wall >= self.active {
+            self.gap *= 2.0;
+            WIDE
+        } else {
+            if self.is_steady && self.wall.times(8.0) < self.active {
+                let both = (self.wall + self.active).micros() as f64;
+                self.gap = self.gap.max(both / f64::from(self.before));
+            }
+            NARROW
+        };
+        self.enter(Phase::Curve { m }, now);
     }
 
     /// Refused again, and nothing was accepted in between.

@@ -254,8 +254,9 @@ impl Scope {
     /// A hold is only ever made longer, and never longer than `backoff.maxDelay`.
     fn on_hint(&mut self, now: Instant, sent: Instant, hint: &Hint) {
         let mut told = hint.told;
-        told.pace =
-            told.pace.filter(|_| self.follows_rate_limit()).map(|pace| pace.min(self.config.backoff.max));
+        // A rough pace is for those who asked for it: rampup finds a better one.
+        let follows = self.config.follow_rate_limit || self.ramp.is_some() && !hint.is_rough;
+        told.pace = told.pace.filter(|_| follows).map(|pace| pace.min(self.config.backoff.max));
         let mut turns = None;
         if told.left.is_some() || told.pace.is_some() {
             let flying = self.slots.in_flight();

@@ -343,3 +343,20 @@ fn unused_capacity_is_no_evidence() {
         "five hundred requests in forty minutes prove nothing about a thousand a second: {delay}"
     );
 }
+
+#[test]
+#[ignore]
+fn debug_one() {
+    let name = std::env::var("SCEN").unwrap();
+    let scenario = CONSTANT.iter().chain(MOVING).find(|s| s.name == name).unwrap();
+    let (trace, summary) = run(scenario, if std::env::var("BOTH").is_ok() { Policy::Both } else { Policy::Rampup }, "");
+    let step: u64 = std::env::var("STEP").ok().and_then(|s| s.parse().ok()).unwrap_or(5);
+    let (mut at, mut ok, mut bad) = (0u64, 0, 0);
+    let until: u64 = std::env::var("UNTIL").ok().and_then(|s| s.parse().ok()).unwrap_or(300);
+    for e in &trace.exchanges {
+        let t = e.sent.micros() / (step * 100_000);
+        while t > at { println!("{:6.1} {ok} ok {bad} bad", at as f64 * step as f64 / 10.0); at += 1; ok = 0; bad = 0; if at * step > until * 10 { println!("{summary:?}"); return; } }
+        if e.is_served() { ok += 1 } else { bad += 1 }
+    }
+    println!("{summary:?}");
+}
