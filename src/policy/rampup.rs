@@ -51,6 +51,8 @@ const DWELL: f64 = 0.65;
 const AFFORDABLE: f64 = 15.0;
 /// How far it goes when a limit seems to have moved.
 const WIDE: f64 = 0.15;
+/// An event that brought more bad answers than one makes T longer, up to so many times.
+const DEAREST: u32 = 4;
 /// How far it goes when a wall was measured by probing, which ends late.
 const PROBED: f64 = 0.1;
 /// So many accepted requests make a measurement.
@@ -88,6 +90,8 @@ pub struct State {
     before: u32,
     active: Span,
     is_exact: bool,
+    bad: u32,
+    price: u32,
     is_steady: bool,
     /// The refusal before a wall: what is measured next counts from there.
     walled: Option<Instant>,
@@ -122,6 +126,8 @@ impl State {
             before: 0,
             active: Span::ZERO,
             is_exact: false,
+            bad: 0,
+            price: 1,
             is_steady: false,
             walled: None,
             away: Span::ZERO,
@@ -180,7 +186,8 @@ impl State {
 
     /// T: the wider the search, the shorter; never less than some requests.
     fn period(&self, config: &Config, m: f64) -> f64 {
-        let window = (DWELL * config.window.micros() as f64 / config.target)
+        let price = f64::from(self.price.clamp(1, DEAREST));
+        let window = (DWELL * price * config.window.micros() as f64 / config.target)
             .max(if self.is_exact { 0.0 } else { AFFORDABLE * self.wall.micros() as f64 });
         (window * NARROW * NARROW / (m * m)).max(16.0 * self.gap).max(6.0 * self.away.micros() as f64)
     }
@@ -253,6 +260,7 @@ impl State {
         is_refusal: bool,
         asked: Option<Span>,
     ) -> Self {
+        self.bad += 1;
         if self.event.is_some_and(|event| sent < event) {
             return self; // 1
         }
@@ -301,6 +309,7 @@ impl State {
             if is_known { NARROW } else { ((fast_rate - slow_rate) / (fast_rate + slow_rate)).max(NARROW) };
         self.gap = (1.0 / rate).min(config.max.micros() as f64);
         self.pause = Some(now + Span::from_micros(2 * fast as u64));
+        (self.price, self.bad) = (self.bad, 0);
         self.before = self.accepted;
         self.active = self.first.map_or(Span::ZERO, |first| now.since(first));
         self.is_exact = was_walled;
