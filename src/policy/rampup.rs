@@ -53,6 +53,9 @@ const AFFORDABLE: f64 = 15.0;
 const WIDE: f64 = 0.15;
 /// An event that brought more bad answers than one makes T longer, up to so many times.
 const DEAREST: u32 = 4;
+const SPREAD: f64 = 1.0;
+const MOST_NARROW: f64 = 0.08;
+const EARLY: f64 = 0.7;
 /// How far it goes when a wall was measured by probing, which ends late.
 const PROBED: f64 = 0.1;
 /// So many accepted requests make a measurement.
@@ -90,6 +93,7 @@ pub struct State {
     before: u32,
     active: Span,
     is_exact: bool,
+    is_contested: bool,
     bad: u32,
     price: u32,
     is_steady: bool,
@@ -126,6 +130,7 @@ impl State {
             before: 0,
             active: Span::ZERO,
             is_exact: false,
+            is_contested: false,
             bad: 0,
             price: 1,
             is_steady: false,
@@ -146,7 +151,7 @@ impl State {
     pub fn gap(&self, config: &Config) -> Span {
         let micros = match self.phase {
             Phase::Start => self.gap,
-            Phase::Wall { .. } => self.gap / (1.0 - NARROW),
+            Phase::Wall { .. } => self.gap / (1.0 - self.narrow(config)),
             Phase::Curve { m } => {
                 let x = (self.clock.micros() as f64 / self.period(config, m)).min(END) - 1.0;
                 self.gap / (1.0 + m * x * x * x)
@@ -184,12 +189,17 @@ impl State {
         self.due.map(|due| due + self.gap(config)).max(self.pause)
     }
 
+    fn narrow(&self, config: &Config) -> f64 {
+        let requests = config.window.micros() as f64 / self.gap;
+        (SPREAD / requests.sqrt()).clamp(0.01, MOST_NARROW)
+    }
+
     /// T: the wider the search, the shorter; never less than some requests.
     fn period(&self, config: &Config, m: f64) -> f64 {
         let price = f64::from(self.price.clamp(1, DEAREST));
         let window = (DWELL * price * config.window.micros() as f64 / config.target)
             .max(if self.is_exact { 0.0 } else { AFFORDABLE * self.wall.micros() as f64 });
-        (window * NARROW * NARROW / (m * m)).max(16.0 * self.gap).max(6.0 * self.away.micros() as f64)
+        (window * (self.narrow(config) / m) * (self.narrow(config) / m)).max(16.0 * self.gap).max(6.0 * self.away.micros() as f64)
     }
 
     /// A request leaves.
@@ -233,13 +243,13 @@ impl State {
         self.recent.rotate_right(1);
         self.recent[0] = Some(now);
         match self.phase {
-            Phase::Wall { .. } => self.on_open(now),
+            Phase::Wall { .. } => self.on_open(config, now),
             Phase::Start if self.is_confirmed && self.clock >= DOUBLING => {
                 self.gap = (self.gap / 2.0).max(1.0).max(config.min.micros() as f64);
                 self.enter(Phase::Start, now);
             }
             Phase::Curve { m }
-                if self.is_confirmed && self.clock.micros() as f64 >= END * self.period(config, m) =>
+                if self.is_confirmed && self.clock.micros() as f64 >= END * self.period(config, m) * if self.is_contested { 2.0 } else { 1.0 } =>
             {
                 self.gap = self.gap(config).micros() as f64 * (1.0 - WIDE); // 4
                 self.enter(Phase::Curve { m: WIDE.max(m) }, now);
@@ -297,16 +307,21 @@ impl State {
             (_, Some(measured)) if was_walled => measured.max(fast),
             (Phase::Start, _) => guess.unwrap_or(2.0 * fast),
             (_, Some(measured)) => measured.max(fast),
-            (Phase::Curve { m }, None) if m <= NARROW => 1.15 * fast,
+            (Phase::Curve { m }, None) if m <= MOST_NARROW && self.is_contested => 1.15 * fast,
+            (Phase::Curve { m }, None) if m <= MOST_NARROW => {
+                let rough = self.first.map_or(Span::ZERO, |first| now.since(first)).micros() as f64;
+                (rough / f64::from(self.accepted.max(1))).clamp(1.15 * fast, 3.0 * fast)
+            }
             (_, None) => fast / 0.7,
         };
         // The limit lies between both rates; an exhausted window says it exactly.
-        let is_narrow = measured.is_none() && matches!(self.phase, Phase::Curve { m } if m <= NARROW);
+        let is_narrow = measured.is_none() && matches!(self.phase, Phase::Curve { m } if m <= MOST_NARROW);
         let is_known = was_walled || is_narrow || guess.is_some() && self.phase == Phase::Start;
         let (slow_rate, fast_rate) = (1.0 / slow, 1.0 / fast);
         let rate = if is_known { slow_rate } else { (slow_rate + fast_rate) / 2.0 };
         let m =
-            if is_known { NARROW } else { ((fast_rate - slow_rate) / (fast_rate + slow_rate)).max(NARROW) };
+            if is_known { self.narrow(config) } else { ((fast_rate - slow_rate) / (fast_rate + slow_rate)).max(self.narrow(config)) };
+        self.is_contested = matches!(self.phase, Phase::Curve { m } if m <= MOST_NARROW && (self.clock.micros() as f64) < EARLY * self.period(config, m));
         self.gap = (1.0 / rate).min(config.max.micros() as f64);
         self.pause = Some(now + Span::from_micros(2 * fast as u64));
         (self.price, self.bad) = (self.bad, 0);
@@ -320,7 +335,7 @@ impl State {
     }
 
     /// The wall is over. One that was longer than the time before it says that this was far too fast.
-    fn on_open(&mut self, now: Instant) {
+    fn on_open(&mut self, config: &Config, now: Instant) {
         let m = if self.is_exact {
             PROBED
         } else if self.wall >= self.active {
@@ -331,7 +346,7 @@ impl State {
                 let both = (self.wall + self.active).micros() as f64;
                 self.gap = self.gap.max(both / f64::from(self.before));
             }
-            NARROW
+            self.narrow(config)
         };
         self.enter(Phase::Curve { m }, now);
     }

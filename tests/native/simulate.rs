@@ -360,3 +360,20 @@ fn debug_one() {
     }
     println!("{summary:?}");
 }
+
+#[test]
+#[ignore]
+fn debug_shared() {
+    for scenario in SHARED {
+        let (trace, _) = run(scenario, Policy::Rampup, r#", "clients": 10"#);
+        println!("{}", scenario.name);
+        for q in 0..9 {
+            let mut s = [0; 10];
+            for e in &trace.exchanges {
+                if e.is_served() && e.sent.micros() / 100_000_000 == q { s[e.client as usize] += 1; }
+            }
+            s.sort();
+            println!("{s:?}");
+        }
+    }
+}
