@@ -9,14 +9,19 @@
 //! 1. *One event per flight.* A refusal of what was sent before the last event is old news.
 //! 2. *The server tells its limit between two refusals*: requests accepted ÷ time, from the first success after the one
 //!    to the other. That is the next `e`, if at least ten were accepted; the rate in between does not matter much,
-//!    for a bucket is empty at both ends and a window is used up.
+//!    for a bucket is empty at both ends and a window is used up. With `Retry-After` the wait that it asks for is part of that time.
 //! 3. After the first refusal `e` lies between the rate before the last doubling and this one (`m` spans them), or
-//!    where `Retry-After` puts it: what was accepted in the last `d` seconds, divided by `d`. Then `m` narrows.
-//! 4. *T* is the window ÷ backoffTarget: a constant limit is touched once in a window, and the cube makes the time spent
-//!    above `e` short. What stays accepted up to e(1+m) means that the limit has moved: Start again from there.
+//!    where `Retry-After` puts it: what was accepted in the last `d` seconds, divided by `d`. Then `m` narrows, to one
+//!    over the square root of the requests in a window: that far chance alone moves a count, and small clients gain on big ones.
+//! 4. *T* is the window ÷ backoffTarget, so a constant limit is touched less than once in that time, and longer
+//!    when a touch costs more: times the refusals that the last one brought, and fifteen times the wall that followed.
+//!    What stays accepted up to x = 2 means that the limit has moved: Start again from there, with a wide `m`.
 //! 5. *Unused capacity is no evidence*: the curve's clock runs only while sends follow each other as closely as allowed.
 //! 6. Answers that are merely bad (503, timeouts) count when the third comes within fifty sends, or when they say
 //!    `Retry-After`.
+//! 7. *A wall is a window or a ban.* As many accepted as before the last one: a window, and its limit is that count ÷ the time with
+//!    the wall. A wall longer than the time before it, and another count: far too fast, so half of it.
+//! 8. Refused early (x < 0.7) there are others on the same limit: three times as long before it is said to have moved.
 //!
 //! All in ratios of the present rate; the only absolute time is the half second of Start. Sources: the cube from CUBIC
 //! (RFC 9438 §4.2), one event per flight and app-limited growth from RFC 9002 §7; rule 2 is the insight of BBR turned round.
@@ -41,23 +46,22 @@ pub struct Config {
 
 /// How fast Start doubles: after so much confirmed use.
 const DOUBLING: Span = Span::from_micros(500_000);
-/// How far the curve goes to both sides of a limit that was measured.
-const NARROW: f64 = 0.04;
-/// Where the curve ends, in T: at e(1 + 3.4m).
-const END: f64 = 2.5;
-/// T in windows ÷ backoffTarget.
-const DWELL: f64 = 0.65;
-/// A refusal that costs a wall is risked again after so many times its length.
-const AFFORDABLE: f64 = 15.0;
+/// Where the curve ends, in T: at e(1 + m).
+const END: f64 = 2.0;
+/// The same among others.
+const CONTESTED_END: f64 = 6.0;
+/// An event before so much of T is early.
+const EARLY: f64 = 0.7;
+/// How far the curve goes to both sides of a limit that was measured: least and most of 1 ÷ √(requests in a window).
+const NARROW: [f64; 2] = [0.01, 0.08];
 /// How far it goes when a limit seems to have moved.
 const WIDE: f64 = 0.15;
-/// An event that brought more bad answers than one makes T longer, up to so many times.
-const DEAREST: u32 = 4;
-const SPREAD: f64 = 1.0;
-const MOST_NARROW: f64 = 0.08;
-const EARLY: f64 = 0.7;
 /// How far it goes when a wall was measured by probing, which ends late.
 const PROBED: f64 = 0.1;
+/// An event that brought more bad answers than one makes T longer, up to so many times.
+const DEAREST: u32 = 4;
+/// A refusal that costs a wall is risked again after so many times its length.
+const AFFORDABLE: f64 = 15.0;
 /// So many accepted requests make a measurement.
 const ENOUGH: u32 = 10;
 /// Merely bad answers within so many sends are an event when there are three.
@@ -72,6 +76,34 @@ enum Phase {
     Wall { pauses: u32 },
 }
 
+/// The last event, and what led to it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Event {
+    at: Instant,
+    /// Accepted since the one before, and in what time.
+    accepted: u32,
+    active: Span,
+    /// Whether they told the limit exactly (a window), or at least at an even rate.
+    is_exact: bool,
+    is_even: bool,
+    is_early: bool,
+    /// Bad answers that the event before brought.
+    price: u32,
+}
+
+/// What came since the last event.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+struct Since {
+    /// The first success, and how many more.
+    first: Option<Instant>,
+    accepted: u32,
+    bad: u32,
+    /// Events of a wall, without a success in between.
+    refused: u32,
+    /// The refusal before a wall: a window is measured from there.
+    walled: Option<Instant>,
+}
+
 /// Where one scope stands.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct State {
@@ -81,30 +113,15 @@ pub struct State {
     /// Used time in this phase.
     clock: Span,
     /// When the phase or its gap last changed: what was sent since is evidence.
-    since: Instant,
+    entered: Instant,
     /// Whether there is such evidence.
     is_confirmed: bool,
-    /// When the last event was: what was sent before is old news.
-    event: Option<Instant>,
-    /// The first success since the last event, and how many since.
-    first: Option<Instant>,
-    accepted: u32,
-    /// How many there were before it, in what time, and whether they told the limit exactly.
-    before: u32,
-    active: Span,
-    is_exact: bool,
-    is_contested: bool,
-    bad: u32,
-    price: u32,
-    is_steady: bool,
-    /// The refusal before a wall: what is measured next counts from there.
-    walled: Option<Instant>,
+    event: Option<Event>,
+    since: Since,
     /// The latest time from send to answer.
     away: Span,
-    /// What the last refusal cost beyond its pause: nothing was accepted for so long.
+    /// What the last event cost beyond its pause: nothing was accepted for so long.
     wall: Span,
-    /// Refusals since the last event, with no success yet.
-    refused: u32,
     recent: [Option<Instant>; RECENT],
     /// The nominal time of the last send; late timers are made up for by it.
     due: Option<Instant>,
@@ -122,22 +139,12 @@ impl State {
             phase: Phase::Start,
             gap: config.start.max(config.min).micros().max(1) as f64,
             clock: Span::ZERO,
-            since: Instant::from_micros(0),
+            entered: Instant::from_micros(0),
             is_confirmed: false,
             event: None,
-            first: None,
-            accepted: 0,
-            before: 0,
-            active: Span::ZERO,
-            is_exact: false,
-            is_contested: false,
-            bad: 0,
-            price: 1,
-            is_steady: false,
-            walled: None,
+            since: Since::default(),
             away: Span::ZERO,
             wall: Span::ZERO,
-            refused: 0,
             recent: [None; RECENT],
             due: None,
             last: None,
@@ -153,7 +160,7 @@ impl State {
             Phase::Start => self.gap,
             Phase::Wall { .. } => self.gap / (1.0 - self.narrow(config)),
             Phase::Curve { m } => {
-                let x = (self.clock.micros() as f64 / self.period(config, m)).min(END) - 1.0;
+                let x = self.x(config, m).min(END) - 1.0;
                 self.gap / (1.0 + m * x * x * x)
             }
         };
@@ -162,8 +169,9 @@ impl State {
 
     /// As after a limit of this gap was found.
     #[must_use]
-    pub fn settled_at(self, gap: Span) -> Self {
-        Self { gap: gap.micros().max(1) as f64, phase: Phase::Curve { m: NARROW }, ..self }
+    pub fn settled_at(self, config: &Config, gap: Span) -> Self {
+        let settled = Self { gap: gap.micros().max(1) as f64, ..self };
+        Self { phase: Phase::Curve { m: settled.narrow(config) }, ..settled }
     }
 
     /// Until when nothing is sent after a refusal.
@@ -176,9 +184,7 @@ impl State {
     pub fn slots(&self) -> u32 {
         match self.phase {
             Phase::Wall { .. } => 1,
-            _ if self.event.is_some() && self.first.is_none() => {
-                (self.away.micros() as f64 / self.gap / 2.0).clamp(2.0, 1e6) as u32
-            }
+            _ if self.is_shut() => (self.away.micros() as f64 / self.gap / 2.0).clamp(2.0, 1e6) as u32,
             _ => u32::MAX,
         }
     }
@@ -189,17 +195,39 @@ impl State {
         self.due.map(|due| due + self.gap(config)).max(self.pause)
     }
 
+    /// Nothing was accepted since the last event.
+    fn is_shut(&self) -> bool {
+        self.event.is_some() && self.since.first.is_none()
+    }
+
+    /// The `m` of a limit that was measured.
     fn narrow(&self, config: &Config) -> f64 {
         let requests = config.window.micros() as f64 / self.gap;
-        (SPREAD / requests.sqrt()).clamp(0.01, MOST_NARROW)
+        (1.0 / requests.sqrt()).clamp(NARROW[0], NARROW[1])
+    }
+
+    /// Whether the curve is one around a limit that was measured.
+    fn is_narrow(&self) -> bool {
+        matches!(self.phase, Phase::Curve { m } if m <= NARROW[1])
+    }
+
+    fn is_contested(&self) -> bool {
+        self.event.is_some_and(|event| event.is_early)
+    }
+
+    /// Where on the curve.
+    fn x(&self, config: &Config, m: f64) -> f64 {
+        self.clock.micros() as f64 / self.period(config, m)
     }
 
     /// T: the wider the search, the shorter; never less than some requests.
     fn period(&self, config: &Config, m: f64) -> f64 {
-        let price = f64::from(self.price.clamp(1, DEAREST));
-        let window = (DWELL * price * config.window.micros() as f64 / config.target)
-            .max(if self.is_exact { 0.0 } else { AFFORDABLE * self.wall.micros() as f64 });
-        (window * (self.narrow(config) / m) * (self.narrow(config) / m)).max(16.0 * self.gap).max(6.0 * self.away.micros() as f64)
+        let price = self.event.map_or(1, |event| event.price.clamp(1, DEAREST));
+        let is_exact = self.event.is_some_and(|event| event.is_exact);
+        let wall = if is_exact { 0.0 } else { AFFORDABLE * self.wall.micros() as f64 };
+        let window = (f64::from(price) * config.window.micros() as f64 / config.target).max(wall);
+        let share = self.narrow(config) / m;
+        (window * share * share).max(16.0 * self.gap).max(6.0 * self.away.micros() as f64)
     }
 
     /// A request leaves.
@@ -207,7 +235,7 @@ impl State {
     pub fn on_send(mut self, config: &Config, now: Instant) -> Self {
         let gap = self.gap(config);
         if let Some(last) = self.last
-            && (self.event.is_none() || self.first.is_some())
+            && !self.is_shut()
         {
             let elapsed = now.since(last);
             let is_used = elapsed.micros() <= gap.micros() + gap.micros() / 3; // 5
@@ -228,17 +256,16 @@ impl State {
     #[must_use]
     pub fn on_good(mut self, config: &Config, now: Instant, sent: Instant) -> Self {
         self.away = now.since(sent);
-        self.is_confirmed |= sent >= self.since;
-        if self.event.is_some_and(|event| sent < event) {
+        self.is_confirmed |= sent >= self.entered;
+        if self.event.is_some_and(|event| sent < event.at) {
             return self;
         }
-        match self.first {
-            None => {
-                let usual = self.away + Span::from_micros(4 * self.gap as u64);
-                self.wall = self.event.map_or(Span::ZERO, |event| now.since(event) - usual);
-                self.first = Some(now);
-            }
-            Some(_) => self.accepted = self.accepted.saturating_add(1),
+        if self.since.first.is_some() {
+            self.since.accepted = self.since.accepted.saturating_add(1);
+        } else {
+            let usual = self.away + Span::from_micros(4 * self.gap as u64);
+            self.wall = self.event.map_or(Span::ZERO, |event| now.since(event.at) - usual);
+            self.since.first = Some(now);
         }
         self.recent.rotate_right(1);
         self.recent[0] = Some(now);
@@ -248,11 +275,12 @@ impl State {
                 self.gap = (self.gap / 2.0).max(1.0).max(config.min.micros() as f64);
                 self.enter(Phase::Start, now);
             }
-            Phase::Curve { m }
-                if self.is_confirmed && self.clock.micros() as f64 >= END * self.period(config, m) * if self.is_contested { 2.0 } else { 1.0 } =>
-            {
-                self.gap = self.gap(config).micros() as f64 * (1.0 - WIDE); // 4
-                self.enter(Phase::Curve { m: WIDE.max(m) }, now);
+            Phase::Curve { m } if self.is_confirmed => {
+                let end = if self.is_contested() { CONTESTED_END } else { END };
+                if self.x(config, m) >= end {
+                    self.gap = self.gap(config).micros() as f64 * (1.0 - WIDE); // 4
+                    self.enter(Phase::Curve { m: WIDE.max(m) }, now);
+                }
             }
             Phase::Start | Phase::Curve { .. } => {}
         }
@@ -270,8 +298,8 @@ impl State {
         is_refusal: bool,
         asked: Option<Span>,
     ) -> Self {
-        self.bad += 1;
-        if self.event.is_some_and(|event| sent < event) {
+        self.since.bad += 1;
+        if self.event.is_some_and(|event| sent < event.at) {
             return self; // 1
         }
         if !is_refusal && asked.is_none() {
@@ -281,92 +309,104 @@ impl State {
             }
         }
         self.strikes = 0;
-        if self.first.is_none() && self.event.is_some() {
+        if self.is_shut() {
             return self.on_wall(config, now, sent);
         }
-        let fast = self.gap(config).micros() as f64;
-        // A window that was used up for most of the time is measured with that time, anything else without.
-        let walled = self
-            .walled
-            .zip(self.first)
-            .filter(|(wall, first)| now.since(*first) < first.since(*wall).times(3.0));
-        // As many as before the last wall: a window.
-        let is_same = self.accepted.abs_diff(self.before) <= self.before / 16 + 1;
-        let walled = walled.filter(|_| is_same);
-        let was_walled = walled.is_some() && self.accepted >= ENOUGH;
-        let from = walled.map(|(wall, _)| wall).or(self.first).filter(|_| self.accepted >= ENOUGH);
-        // What the server asks for is cut to seconds: at least so long, then, nothing more was to be had.
-        let rest = asked.map_or(Span::ZERO, |asked| asked - Span::from_micros(1_000_000));
-        let is_told = from.is_some() && rest.micros() as f64 > 3.0 * fast;
-        let rest = if is_told { rest } else { Span::ZERO };
-        let measured =
-            from.map(|from| (now.since(from) + rest).micros() as f64 / f64::from(self.accepted)); // 2
-        let was_walled = was_walled || is_told;
-        let guess = self.guess(now, asked).filter(|guess| (fast..=2.02 * fast).contains(guess));
-        let slow = match (self.phase, measured) {
-            (_, Some(measured)) if was_walled => measured.max(fast),
-            (Phase::Start, _) => guess.unwrap_or(2.0 * fast),
-            (_, Some(measured)) => measured.max(fast),
-            (Phase::Curve { m }, None) if m <= MOST_NARROW && self.is_contested => 1.15 * fast,
-            (Phase::Curve { m }, None) if m <= MOST_NARROW => {
-                let rough = self.first.map_or(Span::ZERO, |first| now.since(first)).micros() as f64;
-                (rough / f64::from(self.accepted.max(1))).clamp(1.15 * fast, 3.0 * fast)
-            }
-            (_, None) => fast / 0.7,
-        };
-        // The limit lies between both rates; an exhausted window says it exactly.
-        let is_narrow = measured.is_none() && matches!(self.phase, Phase::Curve { m } if m <= MOST_NARROW);
-        let is_known = was_walled || is_narrow || guess.is_some() && self.phase == Phase::Start;
-        let (slow_rate, fast_rate) = (1.0 / slow, 1.0 / fast);
-        let rate = if is_known { slow_rate } else { (slow_rate + fast_rate) / 2.0 };
-        let m =
-            if is_known { self.narrow(config) } else { ((fast_rate - slow_rate) / (fast_rate + slow_rate)).max(self.narrow(config)) };
-        self.is_contested = matches!(self.phase, Phase::Curve { m } if m <= MOST_NARROW && (self.clock.micros() as f64) < EARLY * self.period(config, m));
-        self.gap = (1.0 / rate).min(config.max.micros() as f64);
-        self.pause = Some(now + Span::from_micros(2 * fast as u64));
-        (self.price, self.bad) = (self.bad, 0);
-        self.before = self.accepted;
-        self.active = self.first.map_or(Span::ZERO, |first| now.since(first));
-        self.is_exact = was_walled;
-        self.is_steady = measured.is_some_and(|measured| measured < 1.25 * fast);
-        (self.event, self.first, self.accepted, self.refused, self.walled) = (Some(now), None, 0, 0, None);
-        self.enter(Phase::Curve { m }, now);
+        self.on_event(config, now, asked);
         self
     }
 
-    /// The wall is over. One that was longer than the time before it says that this was far too fast.
-    fn on_open(&mut self, config: &Config, now: Instant) {
-        let m = if self.is_exact {
-            PROBED
-        } else if self.wall >= self.active {
-            self.gap *= 2.0;
-            WIDE
-        } else {
-            if self.is_steady && self.wall.times(8.0) < self.active {
-                let both = (self.wall + self.active).micros() as f64;
-                self.gap = self.gap.max(both / f64::from(self.before));
+    /// Refused, and something was accepted before: a measurement.
+    fn on_event(&mut self, config: &Config, now: Instant, asked: Option<Span>) {
+        let Since { first, accepted, bad, .. } = self.since;
+        let fast = self.gap(config).micros() as f64;
+        let active = first.map_or(Span::ZERO, |first| now.since(first));
+        let window = self.window_from(now);
+        // What the server asks for is cut to seconds: at least so long, then, nothing more was to be had.
+        let rest = asked.map_or(Span::ZERO, |asked| asked - Span::from_micros(1_000_000));
+        let is_told = accepted >= ENOUGH && rest.micros() as f64 > 3.0 * fast;
+        let time = window.map_or(active, |from| now.since(from)) + if is_told { rest } else { Span::ZERO };
+        let measured = (accepted >= ENOUGH).then(|| time.micros() as f64 / f64::from(accepted)); // 2
+        let is_exact = window.is_some() || is_told;
+        let guess = self.guess(now, asked).filter(|guess| (fast..=2.02 * fast).contains(guess)); // 3
+        let guess = guess.filter(|_| self.phase == Phase::Start);
+        let slow = match (self.phase, measured) {
+            (_, Some(measured)) if is_exact => measured.max(fast),
+            (Phase::Start, _) => guess.unwrap_or(2.0 * fast),
+            (_, Some(measured)) => measured.max(fast),
+            (_, None) if self.is_narrow() && self.is_contested() => 1.15 * fast,
+            (_, None) if self.is_narrow() => {
+                (active.micros() as f64 / f64::from(accepted.max(1))).clamp(1.15 * fast, 3.0 * fast)
             }
-            self.narrow(config)
+            (_, None) => fast / 0.7,
         };
-        self.enter(Phase::Curve { m }, now);
+        // The limit lies between both rates, unless one of them is it.
+        let is_known = is_exact || guess.is_some() || measured.is_none() && self.is_narrow();
+        let (slow_rate, fast_rate) = (1.0 / slow, 1.0 / fast);
+        let rate = if is_known { slow_rate } else { (slow_rate + fast_rate) / 2.0 };
+        let spread = if is_known { 0.0 } else { (fast_rate - slow_rate) / (fast_rate + slow_rate) };
+        let narrow = if is_told && rest > active { PROBED } else { self.narrow(config) };
+        self.event = Some(Event {
+            at: now,
+            accepted,
+            active,
+            is_exact,
+            is_even: measured.is_some_and(|measured| measured < 1.25 * fast),
+            is_early: matches!(self.phase, Phase::Curve { m } if self.is_narrow() && self.x(config, m) < EARLY),
+            price: bad,
+        });
+        self.since = Since::default();
+        self.gap = (1.0 / rate).min(config.max.micros() as f64);
+        self.pause = Some(now + Span::from_micros(2 * fast as u64));
+        self.enter(Phase::Curve { m: spread.max(narrow) }, now);
+    }
+
+    /// The refusal before a wall, if what has been accepted since was a window's: as much as before that wall, and used up
+    /// in less than three times its length.
+    fn window_from(&self, now: Instant) -> Option<Instant> {
+        let Since { first, accepted, walled, .. } = self.since;
+        let (walled, first) = walled.zip(first)?;
+        let is_brief = now.since(first) < first.since(walled).times(3.0);
+        let before = self.event.map_or(0, |event| event.accepted);
+        let is_same = accepted.abs_diff(before) <= before / 16 + 1;
+        (is_brief && is_same && accepted >= ENOUGH).then_some(walled)
     }
 
     /// Refused again, and nothing was accepted in between.
     fn on_wall(mut self, config: &Config, now: Instant, sent: Instant) -> Self {
-        self.refused += 1;
+        self.since.refused += 1;
         let gap = self.gap(config).micros() as f64;
         let is_far = now.since(sent).micros() as f64 > 3.0 * gap;
         let pauses = match self.phase {
             Phase::Wall { pauses } => pauses,
-            _ if is_far && self.refused < 3 => return self,
+            _ if is_far && self.since.refused < 3 => return self,
             _ => 1,
         };
-        self.walled = self.walled.or(self.event);
+        let Some(event) = &mut self.event else { return self };
+        self.since.walled = self.since.walled.or(Some(event.at));
+        event.at = now;
         let span = gap * f64::from(1_u32 << pauses.min(20));
         self.pause = Some(now + Span::from_micros(span as u64).min(config.max));
-        self.event = Some(now);
         self.enter(Phase::Wall { pauses: pauses + 1 }, now);
         self
+    }
+
+    /// The wall is over: 7.
+    fn on_open(&mut self, config: &Config, now: Instant) {
+        let Some(event) = self.event else { return };
+        let m = if event.is_exact {
+            PROBED
+        } else if self.wall >= event.active {
+            self.gap *= 2.0;
+            WIDE
+        } else {
+            if event.is_even && self.wall.times(8.0) < event.active {
+                let both = (self.wall + event.active).micros() as f64;
+                self.gap = self.gap.max(both / f64::from(event.accepted));
+            }
+            self.narrow(config)
+        };
+        self.enter(Phase::Curve { m }, now);
     }
 
     /// Rule 3: what was accepted in the last `asked`, as a gap; if all of it is remembered.
@@ -379,7 +419,7 @@ impl State {
 
     fn enter(&mut self, phase: Phase, now: Instant) {
         self.phase = phase;
-        self.since = now;
+        self.entered = now;
         self.is_confirmed = false;
         self.clock = Span::ZERO;
     }

@@ -362,8 +362,9 @@ impl Scope {
         self.delay = delay::State::since(now, learned.since_send.map(|ago| ago + offline));
         self.slots = slots::State::resting(now, self.config.concurrency, &rests);
         self.paused = learned.is_paused;
-        if let (Some(ramp), Some(gap)) = (&mut self.ramp, learned.gap) {
-            **ramp = ramp.settled_at(gap);
+        let config = self.config.rampup_policy();
+        if let (Some(ramp), Some(config), Some(gap)) = (&mut self.ramp, config, learned.gap) {
+            **ramp = ramp.settled_at(&config, gap);
         }
         self.hold = learned.hold.filter(|&left| left > offline).map(|left| now + (left - offline));
         self.set_heard(Heard {
