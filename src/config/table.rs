@@ -109,6 +109,7 @@ macro_rules! rows {
     };
 }
 
+#[cfg(any(not(target_arch = "wasm32"), feature = "simulator"))]
 pub(crate) use rows;
 
 /// The table.
@@ -147,6 +148,18 @@ pub const ROWS: &[Row] = rows! {
         "How to read the headers of servers that speak a dialect of their own: see HeaderMap in the types.";
     Root "getScopes" Kind::Driver("a function"), "none", "THROTTLING_MANAGER",
         "Names the scopes of a request that names none itself: a name, names, or a map of scope to expected cost, perhaps as a promise.";
+    Root "getResponseBackoff" Kind::Driver("a function"), "none", "THROTTLING_MANAGER",
+        "Names the scopes that a response makes back off, where its status does not say it: `(response, request) => scopes`, perhaps as a promise.";
+    Root "getErrorBackoff" Kind::Driver("a function"), "none", "THROTTLING_MANAGER",
+        "The same for failures: `(error, request) => scopes`.";
+    Root "getResponseDelay" Kind::Driver("a function"), "none", "THROTTLING_MANAGER",
+        "How long a response asks not to be sent anything, in milliseconds, in place of its headers: `(response) => ms`.";
+    Root "redirects" Kind::Driver("\"native\" or \"throttle\""), "native", "",
+        "Who follows redirects: fetch, as one request, or the throttle, hop by hop. Browsers hide redirects: there only `native` works.";
+    Root "redirectMaxDelay" Kind::Driver("milliseconds from 0 to a year"), "300000", "REDIRECT_MAX_DELAY",
+        "The longest `Retry-After` of a redirect to wait for. Beyond it the redirect itself is the answer.";
+    Root "release" Kind::Driver("\"headers\" or \"body\""), "headers", "",
+        "When a request gives its slots back: when the headers are there, or when the body was read, cancelled or has failed.";
     Root "getHints" Kind::Driver("a function"), "none", "",
         "Finds hints that are not in headers: `(response) => hints`, perhaps as a promise. The slot is kept until it has answered.";
     Root "debug" Kind::Driver("true or false"), "false", "AUTOTHROTTLE_DEBUG",
@@ -180,6 +193,9 @@ pub const ROWS: &[Row] = rows! {
         "The window of a quota that names none, in milliseconds. It starts with the scope's first request.";
     Scope "strict" Kind::Flag, "false", "",
         "Let the window of a quota that does not say roll: never more than the quota in any window-long span.";
+
+    Scope "manager" Kind::Driver("an object with onSend, onGood, onBad, delay and concurrency, or a function that makes one"), "none", "THROTTLING_SCOPE_MANAGER, manager",
+        "A strategy of your own in place of backoff and rampup. In `defaults` a function that makes one for each scope.";
 
     Quota "limit" Kind::Number { above: 0.0, max: 1e12 }, "required", "quota",
         "Units per window.";

@@ -13,8 +13,8 @@
 //! 3. After the first refusal `e` lies between the rate before the last doubling and this one (`m` spans them), or
 //!    where `Retry-After` puts it: what was accepted in the last `d` seconds, divided by `d`. Then `m` narrows, to one
 //!    over the square root of the requests in a window: that far chance alone moves a count, and small clients gain on big ones.
-//! 4. *T* is the window ÷ backoffTarget, so a constant limit is touched less than once in that time, and longer
-//!    when a touch costs more: times the refusals that the last one brought, and fifteen times the wall that followed.
+//! 4. *T* is 0.8 windows ÷ backoffTarget, so a constant limit is touched less than once in that time. Around a measured limit it is twice as long
+//!    when the last touch brought more than one refusal; and never less than fifteen times the wall that followed.
 //!    What stays accepted up to x = 2 means that the limit has moved: Start again from there, with a wide `m`.
 //! 5. *Unused capacity is no evidence*: the curve's clock runs only while sends follow each other as closely as allowed.
 //! 6. Answers that are merely bad (503, timeouts) count when the third comes within fifty sends, or when they say
@@ -44,6 +44,8 @@ pub struct Config {
     pub target: f64,
 }
 
+/// T in windows ÷ backoffTarget: a little less, for touches that are missed by chance.
+const DWELL: f64 = 0.8;
 /// How fast Start doubles: after so much confirmed use.
 const DOUBLING: Span = Span::from_micros(500_000);
 /// Where the curve ends, in T: at e(1 + m).
@@ -59,7 +61,7 @@ const WIDE: f64 = 0.15;
 /// How far it goes when a wall was measured by probing, which ends late.
 const PROBED: f64 = 0.1;
 /// An event that brought more bad answers than one makes T longer, up to so many times.
-const DEAREST: u32 = 4;
+const DEAREST: u32 = 2;
 /// A refusal that costs a wall is risked again after so many times its length.
 const AFFORDABLE: f64 = 15.0;
 /// So many accepted requests make a measurement.
@@ -222,10 +224,11 @@ impl State {
 
     /// T: the wider the search, the shorter; never less than some requests.
     fn period(&self, config: &Config, m: f64) -> f64 {
-        let price = self.event.map_or(1, |event| event.price.clamp(1, DEAREST));
+        let is_wide = m > NARROW[1];
+        let price = self.event.filter(|_| !is_wide).map_or(1, |event| event.price.clamp(1, DEAREST));
         let is_exact = self.event.is_some_and(|event| event.is_exact);
         let wall = if is_exact { 0.0 } else { AFFORDABLE * self.wall.micros() as f64 };
-        let window = (f64::from(price) * config.window.micros() as f64 / config.target).max(wall);
+        let window = (DWELL * f64::from(price) * config.window.micros() as f64 / config.target).max(wall);
         let share = self.narrow(config) / m;
         (window * share * share).max(16.0 * self.gap).max(6.0 * self.away.micros() as f64)
     }

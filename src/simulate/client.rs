@@ -64,8 +64,8 @@ impl EngineClient {
             match self.load.gap {
                 None if self.engine.waiting() >= BACKLOG => return None,
                 Some(gap) => {
-                    let due = Instant::default()
-                        + Span::from_micros(gap.micros().saturating_mul(self.submitted));
+                    let due =
+                        Instant::default() + Span::from_micros(gap.micros().saturating_mul(self.submitted));
                     if due > now {
                         return Some(due);
                     }
@@ -97,8 +97,7 @@ impl Client for EngineClient {
             }
             _ => Hint::default(),
         };
-        let latency_ms =
-            matches!(answer, Answer::Response { .. }).then(|| now.since(sent).millis());
+        let latency_ms = matches!(answer, Answer::Response { .. }).then(|| now.since(sent).millis());
         self.engine.settle(now, ticket, &Feedback { answer, latency_ms, hint, ..Feedback::IGNORED });
     }
 }

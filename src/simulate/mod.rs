@@ -18,12 +18,12 @@ mod wasm;
 
 use std::{cmp::Reverse, collections::BinaryHeap};
 
+use self::server::Server;
 pub use self::{
     client::{Client, EngineClient, Load, Next},
     options::{ROWS, Simulation},
     summary::{Exchange, Summary, Trace},
 };
-use self::server::Server;
 use crate::{
     feedback::{Answer, Failure},
     rng::Rng,
@@ -90,7 +90,9 @@ pub fn run(
             };
         }
         let event = events.peek().map(|Reverse((at, ..))| *at);
-        let Some(next) = wakes.iter().flatten().copied().chain(event).min().filter(|&at| at < end) else { break };
+        let Some(next) = wakes.iter().flatten().copied().chain(event).min().filter(|&at| at < end) else {
+            break;
+        };
         now = next.max(now);
         while events.peek().is_some_and(|Reverse((at, ..))| *at <= now) {
             let Some(Reverse((_, _, event))) = events.pop() else { break };

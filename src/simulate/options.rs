@@ -3,8 +3,8 @@
 use super::{
     Client, EngineClient, Load, Network, Summary, Trace, run,
     server::{
-        Bucket, Change, Concurrency, Failing, Fields as HeaderFields, Fixed, Gcra, Moving, Nginx, PenaltyBox, Queue,
-        Server, Sliding, Telling,
+        Bucket, Change, Concurrency, Failing, Fields as HeaderFields, Fixed, Gcra, Moving, Nginx, PenaltyBox,
+        Queue, Server, Sliding, Telling,
     },
 };
 use crate::{
@@ -23,9 +23,8 @@ const TIME: Kind = Kind::Millis { above_zero: true };
 const COUNT: Kind = Kind::Whole { min: 1, max: 1_000_000 };
 const RATE: Kind = Kind::Number { above: 0.0, max: 100_000.0 };
 const FACTOR: Kind = Kind::Number { above: 0.0, max: 1000.0 };
-const MODELS: &[&str] = &[
-    "fixed-window", "sliding-window", "token-bucket", "nginx", "gcra", "concurrency", "queue",
-];
+const MODELS: &[&str] =
+    &["fixed-window", "sliding-window", "token-bucket", "nginx", "gcra", "concurrency", "queue"];
 const SAYS: &[&str] = &["nothing", "retry-after", "rate-limit"];
 
 /// The settings of a simulation.
@@ -91,9 +90,8 @@ impl Simulation {
         let duration = fields.millis("duration").unwrap_or(Span::from_micros(60_000_000));
         let seed = fields.number("seed").map_or(1, |seed| seed as u64);
         let throttle = fields.take("throttle").map_or(Value::Nothing, |(value, _)| value);
-        let part = |fields: &mut Fields, key: &str| {
-            fields.object(key).unwrap_or((Value::Nothing, key.into()))
-        };
+        let part =
+            |fields: &mut Fields, key: &str| fields.object(key).unwrap_or((Value::Nothing, key.into()));
         let server = part(&mut fields, "server");
         let network = part(&mut fields, "network");
         let load = part(&mut fields, "load");
@@ -196,10 +194,10 @@ fn read_server((value, path): (Value, String), problems: &mut Problems) -> Optio
         let at = fields.number_required("at");
         let factor = fields.number_required("factor");
         fields.finish();
-        changes.extend(at.zip(factor).map(|(at, factor)| Change::Step {
-            at: Instant::default() + Span::from_millis(at),
-            factor,
-        }));
+        changes.extend(
+            at.zip(factor)
+                .map(|(at, factor)| Change::Step { at: Instant::default() + Span::from_millis(at), factor }),
+        );
     }
     if let Some((value, path)) = drift {
         let mut fields = Fields::of(value, path, Section::Drift, problems);

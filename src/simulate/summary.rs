@@ -81,7 +81,8 @@ impl Trace {
         let end = Instant::default() + self.duration;
         let seen: Vec<(Instant, &Exchange)> =
             self.exchanges.iter().filter_map(|exchange| Some((exchange.arrived?, exchange))).collect();
-        let count = |of: &dyn Fn(&(Instant, &Exchange)) -> bool| seen.iter().filter(|seen| of(seen)).count() as u64;
+        let count =
+            |of: &dyn Fn(&(Instant, &Exchange)) -> bool| seen.iter().filter(|seen| of(seen)).count() as u64;
         let is_refused = |exchange: &Exchange| [429, 503].contains(&exchange.status);
         let served = count(&|(_, exchange)| exchange.is_served());
         let refused = count(&|(_, exchange)| is_refused(exchange));

@@ -50,6 +50,7 @@ impl Simulated {
 }
 
 fn object(of: &impl Serialize) -> JsValue {
-    let serializer = serde_wasm_bindgen::Serializer::new().serialize_maps_as_objects(true).serialize_missing_as_null(true);
+    let serializer =
+        serde_wasm_bindgen::Serializer::new().serialize_maps_as_objects(true).serialize_missing_as_null(true);
     of.serialize(&serializer).unwrap_or(JsValue::UNDEFINED)
 }

@@ -114,11 +114,14 @@ fn every_row_of_simulations_is_read() {
             ("queue", _) => r#""model": "queue", "workers": 1, "service": 5"#,
             _ => bucket,
         };
-        let own: Vec<&str> = model.split(", ").filter(|part| !part.starts_with(&format!("\"{key}\""))).collect();
+        let own: Vec<&str> =
+            model.split(", ").filter(|part| !part.starts_with(&format!("\"{key}\""))).collect();
         let own = own.join(", ");
         let comma = if own.is_empty() { "" } else { ", " };
         let (server, rest, path) = match row.section {
-            Section::Server => (format!(r#"{own}{comma}"{key}": {wrong}"#), String::new(), format!("server.{key}")),
+            Section::Server => {
+                (format!(r#"{own}{comma}"{key}": {wrong}"#), String::new(), format!("server.{key}"))
+            }
             Section::Step => (
                 format!(r#"{bucket}, "step": {{ "at": 1, "factor": 2, "{key}": {wrong} }}"#),
                 String::new(),
@@ -141,14 +144,19 @@ fn every_row_of_simulations_is_read() {
         assert!(found.iter().any(|each| each.starts_with(&format!("{path}: want "))), "{json}: {found:?}");
     }
     assert_eq!(
-        found(r#"{ "server": { "model": "nginx", "limit": 5 }, "throttle": { "defaults": { "delay": -1 } } }"#),
+        found(
+            r#"{ "server": { "model": "nginx", "limit": 5 }, "throttle": { "defaults": { "delay": -1 } } }"#
+        ),
         [
             "server.rate: want a number above 0, at most 100000; got nothing",
             "server.limit: want no such setting here; got 5",
             "throttle.defaults.delay: want milliseconds from 0 to a year; got -1",
         ]
     );
-    assert_eq!(found("{}")[0], "server.model: want one of \"fixed-window\", \"sliding-window\", \"token-bucket\", \"nginx\", \"gcra\", \"concurrency\", \"queue\"; got nothing");
+    assert_eq!(
+        found("{}")[0],
+        "server.model: want one of \"fixed-window\", \"sliding-window\", \"token-bucket\", \"nginx\", \"gcra\", \"concurrency\", \"queue\"; got nothing"
+    );
 }
 
 #[test]

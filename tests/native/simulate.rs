@@ -17,71 +17,242 @@ struct Scenario {
 
 /// Constant limits, cold.
 const CONSTANT: &[Scenario] = &[
-    Scenario { name: "bucket 0.2/s, depth 1", options: r#""server": { "model": "token-bucket", "rate": 0.2 }"# },
-    Scenario { name: "bucket 0.5/s, depth 5", options: r#""server": { "model": "token-bucket", "rate": 0.5, "depth": 5 }"# },
-    Scenario { name: "bucket 1/s, depth 10, 2 s away", options: r#""server": { "model": "token-bucket", "rate": 1, "depth": 10 }, "network": { "latency": 2000, "jitter": 20 }"# },
-    Scenario { name: "bucket 5/s, depth 1, Retry-After", options: r#""server": { "model": "token-bucket", "rate": 5, "says": "retry-after" }"# },
-    Scenario { name: "bucket 7/s, depth 3", options: r#""server": { "model": "token-bucket", "rate": 7, "depth": 3 }, "network": { "latency": 50, "jitter": 2 }"# },
-    Scenario { name: "bucket 10/s, depth 5, RateLimit", options: r#""server": { "model": "token-bucket", "rate": 10, "depth": 5, "says": "rate-limit" }"# },
-    Scenario { name: "bucket 10/s, depth 300", options: r#""server": { "model": "token-bucket", "rate": 10, "depth": 300 }"# },
-    Scenario { name: "bucket 20/s, depth 40, 500 ms away", options: r#""server": { "model": "token-bucket", "rate": 20, "depth": 40 }, "network": { "latency": 500, "jitter": 20 }"# },
-    Scenario { name: "bucket 50/s, depth 10", options: r#""server": { "model": "token-bucket", "rate": 50, "depth": 10 }, "network": { "latency": 50, "jitter": 2 }"# },
-    Scenario { name: "bucket 133/s, depth 20", options: r#""server": { "model": "token-bucket", "rate": 133, "depth": 20 }, "network": { "latency": 50, "jitter": 2 }"# },
-    Scenario { name: "bucket 500/s, depth 50, 5 ms away", options: r#""server": { "model": "token-bucket", "rate": 500, "depth": 50 }, "network": { "latency": 5, "jitter": 1 }, "duration": 300000"# },
-    Scenario { name: "bucket 2000/s, depth 100", options: r#""server": { "model": "token-bucket", "rate": 2000, "depth": 100 }, "network": { "latency": 20, "jitter": 1 }, "duration": 300000"# },
-    Scenario { name: "nginx 10/s", options: r#""server": { "model": "nginx", "rate": 10 }, "network": { "latency": 200 }"# },
-    Scenario { name: "nginx 10/s, 10 ms jitter", options: r#""server": { "model": "nginx", "rate": 10 }, "network": { "latency": 200, "jitter": 10 }"# },
-    Scenario { name: "nginx 7/s, burst 5", options: r#""server": { "model": "nginx", "rate": 7, "burst": 5 }, "network": { "latency": 200, "jitter": 5 }"# },
-    Scenario { name: "nginx 10/s, burst 20", options: r#""server": { "model": "nginx", "rate": 10, "burst": 20 }, "network": { "latency": 200, "jitter": 5 }"# },
-    Scenario { name: "nginx 10/s, burst 20, delay", options: r#""server": { "model": "nginx", "rate": 10, "burst": 20, "delay": true }, "network": { "latency": 200, "jitter": 5 }"# },
-    Scenario { name: "nginx 100/s, burst 50, delay", options: r#""server": { "model": "nginx", "rate": 100, "burst": 50, "delay": true }, "network": { "latency": 30, "jitter": 5 }"# },
-    Scenario { name: "nginx 200/s, burst 20", options: r#""server": { "model": "nginx", "rate": 200, "burst": 20 }, "network": { "latency": 20, "jitter": 2 }, "duration": 300000"# },
-    Scenario { name: "gcra 3/s, burst 2", options: r#""server": { "model": "gcra", "rate": 3, "burst": 2 }, "network": { "latency": 80, "jitter": 5 }"# },
-    Scenario { name: "gcra 30/s, burst 10, Retry-After", options: r#""server": { "model": "gcra", "rate": 30, "burst": 10, "says": "retry-after" }, "network": { "latency": 80, "jitter": 5 }"# },
-    Scenario { name: "gcra 1000/s, burst 100", options: r#""server": { "model": "gcra", "rate": 1000, "burst": 100 }, "network": { "latency": 10, "jitter": 1 }, "duration": 300000"# },
-    Scenario { name: "fixed 20 per minute", options: r#""server": { "model": "fixed-window", "limit": 20 }"# },
-    Scenario { name: "fixed 60 per minute", options: r#""server": { "model": "fixed-window", "limit": 60 }"# },
-    Scenario { name: "fixed 60 per minute, Retry-After", options: r#""server": { "model": "fixed-window", "limit": 60, "says": "retry-after" }"# },
-    Scenario { name: "fixed 60 per minute, RateLimit", options: r#""server": { "model": "fixed-window", "limit": 60, "says": "rate-limit" }"# },
-    Scenario { name: "fixed 600 per minute", options: r#""server": { "model": "fixed-window", "limit": 600 }, "network": { "latency": 100, "jitter": 5 }"# },
-    Scenario { name: "fixed 100 per 10 s", options: r#""server": { "model": "fixed-window", "limit": 100, "window": 10000 }, "network": { "latency": 100, "jitter": 5 }"# },
-    Scenario { name: "fixed 10 per second", options: r#""server": { "model": "fixed-window", "limit": 10, "window": 1000 }, "network": { "latency": 100, "jitter": 5 }"# },
-    Scenario { name: "fixed 100 per second, 2 s away", options: r#""server": { "model": "fixed-window", "limit": 100, "window": 1000 }, "network": { "latency": 2000, "jitter": 50 }"# },
-    Scenario { name: "fixed 1000 per second", options: r#""server": { "model": "fixed-window", "limit": 1000, "window": 1000 }, "network": { "latency": 20, "jitter": 2 }, "duration": 300000"# },
-    Scenario { name: "sliding 5 per second", options: r#""server": { "model": "sliding-window", "limit": 5, "window": 1000 }, "network": { "latency": 80, "jitter": 2 }"# },
-    Scenario { name: "sliding 5 per second, Retry-After", options: r#""server": { "model": "sliding-window", "limit": 5, "window": 1000, "says": "retry-after" }, "network": { "latency": 80, "jitter": 2 }"# },
-    Scenario { name: "sliding 5 per second, RateLimit", options: r#""server": { "model": "sliding-window", "limit": 5, "window": 1000, "says": "rate-limit" }, "network": { "latency": 80, "jitter": 2 }"# },
-    Scenario { name: "sliding 30 per second, 2 s away", options: r#""server": { "model": "sliding-window", "limit": 30, "window": 1000 }, "network": { "latency": 2000, "jitter": 20 }"# },
-    Scenario { name: "sliding 100 per minute", options: r#""server": { "model": "sliding-window", "limit": 100 }, "network": { "latency": 100, "jitter": 5 }"# },
-    Scenario { name: "sliding 300 per second", options: r#""server": { "model": "sliding-window", "limit": 300, "window": 1000 }, "network": { "latency": 30, "jitter": 2 }, "duration": 300000"# },
-    Scenario { name: "4 at a time, 300 ms each", options: r#""server": { "model": "concurrency", "slots": 4, "service": 300 }, "network": { "latency": 20, "jitter": 2 }"# },
-    Scenario { name: "20 at a time, 100 ms each", options: r#""server": { "model": "concurrency", "slots": 20, "service": 100 }, "network": { "latency": 20, "jitter": 2 }"# },
-    Scenario { name: "1 at a time, 2 s each", options: r#""server": { "model": "concurrency", "slots": 1, "service": 2000 }, "network": { "latency": 50, "jitter": 5 }"# },
-    Scenario { name: "queue, 4 workers of 200 ms, gateway 5 s", options: r#""server": { "model": "queue", "workers": 4, "service": 200, "spread": 0.5, "patience": 5000 }, "network": { "latency": 50, "jitter": 5 }"# },
-    Scenario { name: "queue, 8 workers of 50 ms, room for 16", options: r#""server": { "model": "queue", "workers": 8, "service": 50, "spread": 0.5, "room": 16 }, "network": { "latency": 50, "jitter": 5 }"# },
-    Scenario { name: "bucket 10/s, depth 10, ban 30 s", options: r#""server": { "model": "token-bucket", "rate": 10, "depth": 10, "ban": 30000 }, "network": { "latency": 100, "jitter": 5 }"# },
-    Scenario { name: "sliding 100 per 10 s, ban 60 s, Retry-After", options: r#""server": { "model": "sliding-window", "limit": 100, "window": 10000, "ban": 60000, "says": "retry-after" }, "network": { "latency": 100, "jitter": 5 }"# },
-    Scenario { name: "bucket 20/s, depth 10, 1 % fail with 503", options: r#""server": { "model": "token-bucket", "rate": 20, "depth": 10, "failing": 0.01 }, "network": { "latency": 100, "jitter": 5 }"# },
-    Scenario { name: "bucket 20/s, depth 10, 5 % fail with 500", options: r#""server": { "model": "token-bucket", "rate": 20, "depth": 10, "failing": 0.05, "failingStatus": 500 }, "network": { "latency": 100, "jitter": 5 }"# },
+    Scenario {
+        name: "bucket 0.2/s, depth 1",
+        options: r#""server": { "model": "token-bucket", "rate": 0.2 }"#,
+    },
+    Scenario {
+        name: "bucket 0.5/s, depth 5",
+        options: r#""server": { "model": "token-bucket", "rate": 0.5, "depth": 5 }"#,
+    },
+    Scenario {
+        name: "bucket 1/s, depth 10, 2 s away",
+        options: r#""server": { "model": "token-bucket", "rate": 1, "depth": 10 }, "network": { "latency": 2000, "jitter": 20 }"#,
+    },
+    Scenario {
+        name: "bucket 5/s, depth 1, Retry-After",
+        options: r#""server": { "model": "token-bucket", "rate": 5, "says": "retry-after" }"#,
+    },
+    Scenario {
+        name: "bucket 7/s, depth 3",
+        options: r#""server": { "model": "token-bucket", "rate": 7, "depth": 3 }, "network": { "latency": 50, "jitter": 2 }"#,
+    },
+    Scenario {
+        name: "bucket 10/s, depth 5, RateLimit",
+        options: r#""server": { "model": "token-bucket", "rate": 10, "depth": 5, "says": "rate-limit" }"#,
+    },
+    Scenario {
+        name: "bucket 10/s, depth 300",
+        options: r#""server": { "model": "token-bucket", "rate": 10, "depth": 300 }"#,
+    },
+    Scenario {
+        name: "bucket 20/s, depth 40, 500 ms away",
+        options: r#""server": { "model": "token-bucket", "rate": 20, "depth": 40 }, "network": { "latency": 500, "jitter": 20 }"#,
+    },
+    Scenario {
+        name: "bucket 50/s, depth 10",
+        options: r#""server": { "model": "token-bucket", "rate": 50, "depth": 10 }, "network": { "latency": 50, "jitter": 2 }"#,
+    },
+    Scenario {
+        name: "bucket 133/s, depth 20",
+        options: r#""server": { "model": "token-bucket", "rate": 133, "depth": 20 }, "network": { "latency": 50, "jitter": 2 }"#,
+    },
+    Scenario {
+        name: "bucket 500/s, depth 50, 5 ms away",
+        options: r#""server": { "model": "token-bucket", "rate": 500, "depth": 50 }, "network": { "latency": 5, "jitter": 1 }, "duration": 300000"#,
+    },
+    Scenario {
+        name: "bucket 2000/s, depth 100",
+        options: r#""server": { "model": "token-bucket", "rate": 2000, "depth": 100 }, "network": { "latency": 20, "jitter": 1 }, "duration": 300000"#,
+    },
+    Scenario {
+        name: "nginx 10/s",
+        options: r#""server": { "model": "nginx", "rate": 10 }, "network": { "latency": 200 }"#,
+    },
+    Scenario {
+        name: "nginx 10/s, 10 ms jitter",
+        options: r#""server": { "model": "nginx", "rate": 10 }, "network": { "latency": 200, "jitter": 10 }"#,
+    },
+    Scenario {
+        name: "nginx 7/s, burst 5",
+        options: r#""server": { "model": "nginx", "rate": 7, "burst": 5 }, "network": { "latency": 200, "jitter": 5 }"#,
+    },
+    Scenario {
+        name: "nginx 10/s, burst 20",
+        options: r#""server": { "model": "nginx", "rate": 10, "burst": 20 }, "network": { "latency": 200, "jitter": 5 }"#,
+    },
+    Scenario {
+        name: "nginx 10/s, burst 20, delay",
+        options: r#""server": { "model": "nginx", "rate": 10, "burst": 20, "delay": true }, "network": { "latency": 200, "jitter": 5 }"#,
+    },
+    Scenario {
+        name: "nginx 100/s, burst 50, delay",
+        options: r#""server": { "model": "nginx", "rate": 100, "burst": 50, "delay": true }, "network": { "latency": 30, "jitter": 5 }"#,
+    },
+    Scenario {
+        name: "nginx 200/s, burst 20",
+        options: r#""server": { "model": "nginx", "rate": 200, "burst": 20 }, "network": { "latency": 20, "jitter": 2 }, "duration": 300000"#,
+    },
+    Scenario {
+        name: "gcra 3/s, burst 2",
+        options: r#""server": { "model": "gcra", "rate": 3, "burst": 2 }, "network": { "latency": 80, "jitter": 5 }"#,
+    },
+    Scenario {
+        name: "gcra 30/s, burst 10, Retry-After",
+        options: r#""server": { "model": "gcra", "rate": 30, "burst": 10, "says": "retry-after" }, "network": { "latency": 80, "jitter": 5 }"#,
+    },
+    Scenario {
+        name: "gcra 1000/s, burst 100",
+        options: r#""server": { "model": "gcra", "rate": 1000, "burst": 100 }, "network": { "latency": 10, "jitter": 1 }, "duration": 300000"#,
+    },
+    Scenario {
+        name: "fixed 20 per minute",
+        options: r#""server": { "model": "fixed-window", "limit": 20 }"#,
+    },
+    Scenario {
+        name: "fixed 60 per minute",
+        options: r#""server": { "model": "fixed-window", "limit": 60 }"#,
+    },
+    Scenario {
+        name: "fixed 60 per minute, Retry-After",
+        options: r#""server": { "model": "fixed-window", "limit": 60, "says": "retry-after" }"#,
+    },
+    Scenario {
+        name: "fixed 60 per minute, RateLimit",
+        options: r#""server": { "model": "fixed-window", "limit": 60, "says": "rate-limit" }"#,
+    },
+    Scenario {
+        name: "fixed 600 per minute",
+        options: r#""server": { "model": "fixed-window", "limit": 600 }, "network": { "latency": 100, "jitter": 5 }"#,
+    },
+    Scenario {
+        name: "fixed 100 per 10 s",
+        options: r#""server": { "model": "fixed-window", "limit": 100, "window": 10000 }, "network": { "latency": 100, "jitter": 5 }"#,
+    },
+    Scenario {
+        name: "fixed 10 per second",
+        options: r#""server": { "model": "fixed-window", "limit": 10, "window": 1000 }, "network": { "latency": 100, "jitter": 5 }"#,
+    },
+    Scenario {
+        name: "fixed 100 per second, 2 s away",
+        options: r#""server": { "model": "fixed-window", "limit": 100, "window": 1000 }, "network": { "latency": 2000, "jitter": 50 }"#,
+    },
+    Scenario {
+        name: "fixed 1000 per second",
+        options: r#""server": { "model": "fixed-window", "limit": 1000, "window": 1000 }, "network": { "latency": 20, "jitter": 2 }, "duration": 300000"#,
+    },
+    Scenario {
+        name: "sliding 5 per second",
+        options: r#""server": { "model": "sliding-window", "limit": 5, "window": 1000 }, "network": { "latency": 80, "jitter": 2 }"#,
+    },
+    Scenario {
+        name: "sliding 5 per second, Retry-After",
+        options: r#""server": { "model": "sliding-window", "limit": 5, "window": 1000, "says": "retry-after" }, "network": { "latency": 80, "jitter": 2 }"#,
+    },
+    Scenario {
+        name: "sliding 5 per second, RateLimit",
+        options: r#""server": { "model": "sliding-window", "limit": 5, "window": 1000, "says": "rate-limit" }, "network": { "latency": 80, "jitter": 2 }"#,
+    },
+    Scenario {
+        name: "sliding 30 per second, 2 s away",
+        options: r#""server": { "model": "sliding-window", "limit": 30, "window": 1000 }, "network": { "latency": 2000, "jitter": 20 }"#,
+    },
+    Scenario {
+        name: "sliding 100 per minute",
+        options: r#""server": { "model": "sliding-window", "limit": 100 }, "network": { "latency": 100, "jitter": 5 }"#,
+    },
+    Scenario {
+        name: "sliding 300 per second",
+        options: r#""server": { "model": "sliding-window", "limit": 300, "window": 1000 }, "network": { "latency": 30, "jitter": 2 }, "duration": 300000"#,
+    },
+    Scenario {
+        name: "4 at a time, 300 ms each",
+        options: r#""server": { "model": "concurrency", "slots": 4, "service": 300 }, "network": { "latency": 20, "jitter": 2 }"#,
+    },
+    Scenario {
+        name: "20 at a time, 100 ms each",
+        options: r#""server": { "model": "concurrency", "slots": 20, "service": 100 }, "network": { "latency": 20, "jitter": 2 }"#,
+    },
+    Scenario {
+        name: "1 at a time, 2 s each",
+        options: r#""server": { "model": "concurrency", "slots": 1, "service": 2000 }, "network": { "latency": 50, "jitter": 5 }"#,
+    },
+    Scenario {
+        name: "queue, 4 workers of 200 ms, gateway 5 s",
+        options: r#""server": { "model": "queue", "workers": 4, "service": 200, "spread": 0.5, "patience": 5000 }, "network": { "latency": 50, "jitter": 5 }"#,
+    },
+    Scenario {
+        name: "queue, 8 workers of 50 ms, room for 16",
+        options: r#""server": { "model": "queue", "workers": 8, "service": 50, "spread": 0.5, "room": 16 }, "network": { "latency": 50, "jitter": 5 }"#,
+    },
+    Scenario {
+        name: "bucket 10/s, depth 10, ban 30 s",
+        options: r#""server": { "model": "token-bucket", "rate": 10, "depth": 10, "ban": 30000 }, "network": { "latency": 100, "jitter": 5 }"#,
+    },
+    Scenario {
+        name: "sliding 100 per 10 s, ban 60 s, Retry-After",
+        options: r#""server": { "model": "sliding-window", "limit": 100, "window": 10000, "ban": 60000, "says": "retry-after" }, "network": { "latency": 100, "jitter": 5 }"#,
+    },
+    Scenario {
+        name: "bucket 20/s, depth 10, 1 % fail with 503",
+        options: r#""server": { "model": "token-bucket", "rate": 20, "depth": 10, "failing": 0.01 }, "network": { "latency": 100, "jitter": 5 }"#,
+    },
+    Scenario {
+        name: "bucket 20/s, depth 10, 5 % fail with 500",
+        options: r#""server": { "model": "token-bucket", "rate": 20, "depth": 10, "failing": 0.05, "failingStatus": 500 }, "network": { "latency": 100, "jitter": 5 }"#,
+    },
 ];
 
 /// Limits that move.
 const MOVING: &[Scenario] = &[
-    Scenario { name: "bucket 10/s doubles", options: r#""server": { "model": "token-bucket", "rate": 10, "depth": 5, "step": { "at": 300000, "factor": 2 } }, "network": { "latency": 100, "jitter": 2 }"# },
-    Scenario { name: "bucket 10/s halves", options: r#""server": { "model": "token-bucket", "rate": 10, "depth": 5, "step": { "at": 300000, "factor": 0.5 } }, "network": { "latency": 100, "jitter": 2 }"# },
-    Scenario { name: "bucket 100/s, tenfold", options: r#""server": { "model": "token-bucket", "rate": 100, "depth": 20, "step": { "at": 300000, "factor": 10 } }, "network": { "latency": 30, "jitter": 2 }, "duration": 600000"# },
-    Scenario { name: "nginx 20/s, burst 5, doubles", options: r#""server": { "model": "nginx", "rate": 20, "burst": 5, "step": { "at": 300000, "factor": 2 } }, "network": { "latency": 200, "jitter": 2 }"# },
-    Scenario { name: "fixed 100 per 10 s doubles", options: r#""server": { "model": "fixed-window", "limit": 100, "window": 10000, "step": { "at": 300000, "factor": 2 } }, "network": { "latency": 100, "jitter": 5 }"# },
-    Scenario { name: "sliding 10 per second halves", options: r#""server": { "model": "sliding-window", "limit": 10, "window": 1000, "step": { "at": 300000, "factor": 0.5 } }, "network": { "latency": 100, "jitter": 5 }"# },
-    Scenario { name: "bucket 10/s drifts to 20 and back in 10 min", options: r#""server": { "model": "token-bucket", "rate": 10, "depth": 10, "drift": { "period": 600000, "factor": 2 } }, "network": { "latency": 100, "jitter": 5 }, "duration": 1800000"# },
+    Scenario {
+        name: "bucket 10/s doubles",
+        options: r#""server": { "model": "token-bucket", "rate": 10, "depth": 5, "step": { "at": 300000, "factor": 2 } }, "network": { "latency": 100, "jitter": 2 }"#,
+    },
+    Scenario {
+        name: "bucket 10/s halves",
+        options: r#""server": { "model": "token-bucket", "rate": 10, "depth": 5, "step": { "at": 300000, "factor": 0.5 } }, "network": { "latency": 100, "jitter": 2 }"#,
+    },
+    Scenario {
+        name: "bucket 100/s, tenfold",
+        options: r#""server": { "model": "token-bucket", "rate": 100, "depth": 20, "step": { "at": 300000, "factor": 10 } }, "network": { "latency": 30, "jitter": 2 }, "duration": 600000"#,
+    },
+    Scenario {
+        name: "nginx 20/s, burst 5, doubles",
+        options: r#""server": { "model": "nginx", "rate": 20, "burst": 5, "step": { "at": 300000, "factor": 2 } }, "network": { "latency": 200, "jitter": 2 }"#,
+    },
+    Scenario {
+        name: "fixed 100 per 10 s doubles",
+        options: r#""server": { "model": "fixed-window", "limit": 100, "window": 10000, "step": { "at": 300000, "factor": 2 } }, "network": { "latency": 100, "jitter": 5 }"#,
+    },
+    Scenario {
+        name: "sliding 10 per second halves",
+        options: r#""server": { "model": "sliding-window", "limit": 10, "window": 1000, "step": { "at": 300000, "factor": 0.5 } }, "network": { "latency": 100, "jitter": 5 }"#,
+    },
+    Scenario {
+        name: "bucket 10/s drifts to 20 and back in 10 min",
+        options: r#""server": { "model": "token-bucket", "rate": 10, "depth": 10, "drift": { "period": 600000, "factor": 2 } }, "network": { "latency": 100, "jitter": 5 }, "duration": 1800000"#,
+    },
 ];
 
 /// One limit for several.
 const SHARED: &[Scenario] = &[
-    Scenario { name: "bucket 20/s, depth 10", options: r#""server": { "model": "token-bucket", "rate": 20, "depth": 10 }, "network": { "latency": 100, "jitter": 5 }"# },
-    Scenario { name: "nginx 50/s, burst 10", options: r#""server": { "model": "nginx", "rate": 50, "burst": 10 }, "network": { "latency": 50, "jitter": 5 }"# },
-    Scenario { name: "sliding 100 per second", options: r#""server": { "model": "sliding-window", "limit": 100, "window": 1000 }, "network": { "latency": 50, "jitter": 5 }"# },
-    Scenario { name: "fixed 300 per 10 s", options: r#""server": { "model": "fixed-window", "limit": 300, "window": 10000 }, "network": { "latency": 100, "jitter": 5 }"# },
+    Scenario {
+        name: "bucket 20/s, depth 10",
+        options: r#""server": { "model": "token-bucket", "rate": 20, "depth": 10 }, "network": { "latency": 100, "jitter": 5 }"#,
+    },
+    Scenario {
+        name: "nginx 50/s, burst 10",
+        options: r#""server": { "model": "nginx", "rate": 50, "burst": 10 }, "network": { "latency": 50, "jitter": 5 }"#,
+    },
+    Scenario {
+        name: "sliding 100 per second",
+        options: r#""server": { "model": "sliding-window", "limit": 100, "window": 1000 }, "network": { "latency": 50, "jitter": 5 }"#,
+    },
+    Scenario {
+        name: "fixed 300 per 10 s",
+        options: r#""server": { "model": "fixed-window", "limit": 300, "window": 10000 }, "network": { "latency": 100, "jitter": 5 }"#,
+    },
 ];
 
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -132,7 +303,8 @@ const RAMPUP: &str = r#"{ "concurrency": 200, "defaults": { "rampup": true } }"#
 fn simulation(scenario: &Scenario, throttle: &str, more: &str) -> Simulation {
     let duration = if scenario.options.contains("duration") { "" } else { r#", "duration": 900000"# };
     let json = format!(r#"{{ {}{duration}{more}, "seed": 11, "throttle": {throttle} }}"#, scenario.options);
-    Simulation::parse(serde_json::from_str(&json).expect(&json)).unwrap_or_else(|error| panic!("{error}: {json}"))
+    Simulation::parse(serde_json::from_str(&json).expect(&json))
+        .unwrap_or_else(|error| panic!("{error}: {json}"))
 }
 
 fn run(scenario: &Scenario, policy: Policy, more: &str) -> (Trace, Summary) {
@@ -286,7 +458,8 @@ fn limits_are_found_and_kept() {
     assert!(rank(figure(|summary| summary.refusals_per_minute), 0.5) <= 1.0);
     let reached = figure(|summary| summary.reached_ms.unwrap_or(f64::INFINITY));
     assert!(rank(reached, 0.5) <= 15_000.0);
-    for (scenario, summary) in scenarios.iter().zip(rampup).filter(|(each, _)| each.options.contains("step")) {
+    for (scenario, summary) in scenarios.iter().zip(rampup).filter(|(each, _)| each.options.contains("step"))
+    {
         assert!(summary.regained_ms.is_some_and(|ms| ms <= 120_000.0), "{}: two windows", scenario.name);
     }
 }
@@ -310,17 +483,26 @@ fn no_constant_rate_does_much_better_under_jitter() {
     assert!(found >= 0.95 * best, "{found}; a constant rate could do {best}");
     in_docs(
         "hindsight",
-        &format!("The best constant rate with no more than one refusal a minute does {best:.3}, rampup {found:.3}."),
+        &format!(
+            "The best constant rate with no more than one refusal a minute does {best:.3}, rampup {found:.3}."
+        ),
     );
 }
 
 /// `backoffTarget` is what finding the limit may cost: more for those who want to follow a limit faster.
 #[test]
 fn the_target_is_what_is_paid() {
-    let names = ["bucket 7/s, depth 3", "nginx 10/s", "sliding 5 per second", "gcra 3/s, burst 2", "bucket 50/s, depth 10"];
+    let names = [
+        "bucket 7/s, depth 3",
+        "nginx 10/s",
+        "sliding 5 per second",
+        "gcra 3/s, burst 2",
+        "bucket 50/s, depth 10",
+    ];
     for (target, least, most) in [("1", 0.3, 1.0), ("[1, 3]", 0.7, 2.5), ("5", 2.0, 5.5)] {
-        let throttle =
-            format!(r#"{{ "concurrency": 200, "defaults": {{ "rampup": {{ "backoffTarget": {target} }} }} }}"#);
+        let throttle = format!(
+            r#"{{ "concurrency": 200, "defaults": {{ "rampup": {{ "backoffTarget": {target} }} }} }}"#
+        );
         for name in names {
             let scenario = CONSTANT.iter().find(|each| each.name == name).unwrap();
             let paid = simulation(scenario, &throttle, "").run().1.refusals_per_minute;

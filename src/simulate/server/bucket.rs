@@ -1,10 +1,7 @@
 //! A token bucket: so many tokens a second, at most `depth` of them. Source: AWS API Gateway, Stripe's limiter.
 
 use super::{Left, Reply, Server, seconds, time_for};
-use crate::{
-    rng::Rng,
-    time::Instant,
-};
+use crate::{rng::Rng, time::Instant};
 
 /// Its limit and where it stands.
 #[derive(Clone, Debug)]

@@ -1,4 +1,4 @@
-//! So many at a time, each takes its time; one more is a 503 at once. Source: nginx's `limit_conn`, HAProxy's `maxconn` without a queue.
+//! So many at a time, each takes its time; one more is a 503 at once. Source: nginx's `limit_conn`, `maxconn` of a proxy without a queue.
 
 use super::{Reply, Server, seconds};
 use crate::{

@@ -38,7 +38,11 @@ impl Server for Gcra {
         let left = (tolerance + self.emission() - ahead).micros() / self.emission().micros().max(1);
         Reply {
             wait: (ahead > tolerance).then(|| ahead - tolerance),
-            quota: Some(Left { limit: u64::from(self.burst) + 1, remaining: left, reset: time_for(ahead.micros() as f64 / 1e6 * self.rate, self.rate) }),
+            quota: Some(Left {
+                limit: u64::from(self.burst) + 1,
+                remaining: left,
+                reset: time_for(ahead.micros() as f64 / 1e6 * self.rate, self.rate),
+            }),
             ..Reply::simple(is_served)
         }
     }

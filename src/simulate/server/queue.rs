@@ -29,7 +29,8 @@ impl Queue {
 
 impl Server for Queue {
     fn arrive(&mut self, now: Instant, rng: &mut Rng) -> Reply {
-        let (index, free) = self.free.iter().copied().enumerate().min_by_key(|&(_, at)| at).unwrap_or((0, now));
+        let (index, free) =
+            self.free.iter().copied().enumerate().min_by_key(|&(_, at)| at).unwrap_or((0, now));
         let wait = free.since(now);
         let queued = seconds(wait) * self.limit(now);
         if queued >= f64::from(self.room) {
