@@ -61,6 +61,24 @@ export interface SubmitOptions {
   delay?: number
 }
 
+/** What an answer means for one scope, where that is not the same for all of its request. */
+export interface ScopeOutcome {
+  /** The scope. */
+  scope: ScopeHandle
+  /** False: it has nothing to do with it; its slots come back and nothing is learned. Default true. */
+  isNews?: boolean
+  /** Whether it is bad. Default: as the status says. */
+  backoff?: boolean
+  /** Milliseconds not to send. With this or `remaining` the headers are not heard. */
+  delay?: number
+  /** What it really cost here. */
+  cost?: number
+  /** Units left of the server's quota. */
+  remaining?: number
+  /** Milliseconds until all of it is there again. */
+  resetMs?: number
+}
+
 /** How a request ended. Without `status` and `error` it says nothing. */
 export interface Outcome {
   /** The status of the response, 100 to 599. */
@@ -77,6 +95,8 @@ export interface Outcome {
   wallNowMs?: number
   /** Whether the answer is bad, if you know better than the status and `backoff.httpCodes`. */
   backoff?: boolean
+  /** What it means for single scopes of the request, where that is another thing. */
+  scopes?: readonly ScopeOutcome[]
   /** The request is to be sent again: its ticket waits anew, keeps its age, and is not sent for so many milliseconds. */
   retryDelay?: number
   /** From send to response headers, in milliseconds. Unknown if left out: then AutoThrottle learns nothing. */
@@ -269,6 +289,14 @@ export class Engine {
     if (retryDelay !== undefined) this.#wasm.retry_next(retryDelay)
     const answer = status ?? (error === undefined ? unknown : failureOfRequest(error))
     const bad = backoff === undefined ? unknown : Number(backoff)
+    for (const { scope, isNews = true, ...own } of outcome.scopes ?? []) {
+      const { delay = unknown, remaining = unknown, resetMs = unknown } = own
+      const ownBad = own.backoff === undefined ? bad : Number(own.backoff)
+      const heard = isNews && own.delay === undefined && own.remaining === undefined
+      const latency = adjustDelay && isNews ? (latencyMs ?? unknown) : unknown
+      const numbers = [isNews ? answer : unknown, latency, own.cost ?? cost ?? unknown] as const
+      this.#wasm.own_next(scope, ...numbers, isNews ? ownBad : unknown, heard, delay, remaining, resetMs)
+    }
     this.#wasm.settle(nowMs, ticket, answer, latencyMs ?? unknown, adjustDelay, cost ?? unknown, bad)
   }
 

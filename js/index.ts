@@ -23,13 +23,20 @@ export type {
   WarningEvent,
 } from './events.js'
 export type { HeaderMap, HeadersLike, Hints, QuotaHint, SomeHints } from './hints.js'
+export { type ByIpOptions, byIp } from './ip.js'
 export {
   addScope,
+  type Backoffs,
   byDomainHierarchy,
   byEndpoint,
   byHost,
+  type GetErrorBackoff,
+  type GetResponseBackoff,
+  type GetResponseDelay,
   type GetScopes,
+  type ScopeBackoff,
   type ScopeRequest,
+  updateScopeBackoff,
 } from './managers.js'
 export type { MapOptions } from './map.js'
 export type {
@@ -46,6 +53,7 @@ export type {
 export type { Permit, PermitOutcome } from './permit.js'
 export type { RetryOptions } from './retry.js'
 export type { RobotsOptions, RobotsRules } from './robots.js'
+export type { MakeScopeManager, ManagedAnswer, ManagedSend, ScopeManager } from './scope-manager.js'
 export type { Scopes, Target } from './scopes.js'
 export { fromScrapySettings, type ScrapySettings } from './scrapy.js'
 export {

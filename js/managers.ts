@@ -1,8 +1,12 @@
 /**
- * Which scopes a request belongs to, for those who want others than its host: `getScopes` and helpers for it.
+ * Which scopes a request belongs to, and which of them an answer concerns, for those who know better than the host and the
+ * status: hooks and helpers for them.
  *
  * ```ts
- * createThrottle({ getScopes: (request) => addScope(byHost(request), 'all') })
+ * createThrottle({
+ *   getScopes: (request) => addScope(byHost(request), 'all'),
+ *   getResponseBackoff: (response) => (response.headers.has('x-overloaded') ? 'all' : undefined),
+ * })
  * ```
  *
  * The trap is a hook that fails and takes the throttle with it: its error rejects its own request, as the cause.
@@ -32,6 +36,81 @@ export function scopeRequest(input: string | URL | Request, init: RequestInit = 
     headers: new Headers(init.headers ?? request?.headers),
   }
 }
+
+/** What an answer means for one scope. */
+export interface ScopeBackoff {
+  /** Whether it backs off. Default: yes, unless this only speaks of quota; then as the status says. */
+  backoff?: boolean
+  /** Milliseconds not to send. Default: what the headers ask for. */
+  delay?: number
+  /** What the request really cost in this scope, in units. Scrapy's draft: `consumed_quota`. */
+  cost?: number
+  /** Units left of the server's quota, and in how many milliseconds all of it is there again. Scrapy's draft: `remaining_quota`. */
+  remaining?: number
+  resetMs?: number
+}
+
+/** The scopes that an answer makes back off: one, several, or a map of what it means for each. None: `{}`. */
+export type Backoffs = string | readonly string[] | Readonly<Record<string, ScopeBackoff>>
+
+/** What a hook gives where it has nothing to say: the status and the headers count. */
+export type Nothing = undefined | null
+
+/** Which scopes a response makes back off. The others of its request take a refusal for no news. */
+export type GetResponseBackoff = (
+  response: Response,
+  request: ScopeRequest,
+) => Backoffs | Nothing | Promise<Backoffs | Nothing>
+
+/** Which scopes a failure makes back off. */
+export type GetErrorBackoff = (
+  error: unknown,
+  request: ScopeRequest,
+) => Backoffs | Nothing | Promise<Backoffs | Nothing>
+
+/** How long a server asks not to be sent anything, in milliseconds, where its headers do not say it. */
+export type GetResponseDelay = (response: Response) => number | Nothing | Promise<number | Nothing>
+
+/** These backoffs with more about one scope, as a map: for hooks that ask another hook first. */
+export function updateScopeBackoff(
+  backoffs: Backoffs | Nothing,
+  name: string,
+  change: ScopeBackoff,
+): Record<string, ScopeBackoff> {
+  const map = backoffMap(backoffs ?? {})
+  return { ...map, [name]: { ...map[name], ...change } }
+}
+
+/** In any of their forms as a map. */
+export function backoffMap(backoffs: Backoffs): Record<string, ScopeBackoff> {
+  if (typeof backoffs === 'string') return { [backoffs]: {} }
+  if (Array.isArray(backoffs)) return Object.fromEntries(backoffs.map((name: string) => [name, {}]))
+  return { ...(backoffs as Record<string, ScopeBackoff>) }
+}
+
+/** What the hook gave, checked against the scopes of the request. */
+export function checkedBackoffs(hook: string, backoffs: unknown, scopes: readonly string[]): Backoffs | undefined {
+  if (backoffs === undefined || backoffs === null) return undefined
+  const fail = (what: string): never => {
+    throw new ManagerError(hook, what)
+  }
+  const isText = typeof backoffs === 'string' || (Array.isArray(backoffs) && backoffs.every((name) => typeof name === 'string'))
+  if (!isText && (typeof backoffs !== 'object' || Array.isArray(backoffs)))
+    return fail(`gave ${shown(backoffs)}; want a scope, scopes, or a map of what it means for each`)
+  for (const [name, means] of Object.entries(backoffMap(backoffs as Backoffs))) {
+    if (!scopes.includes(name)) fail(`named ${shown(name)}, which is no scope of the request (${scopes.join(', ')})`)
+    if (typeof means !== 'object' || means === null) fail(`gave ${shown(means)} for ${name}; want an object`)
+    const { backoff, ...numbers } = means
+    if (backoff !== undefined && typeof backoff !== 'boolean') fail(`gave backoff: ${shown(backoff)} for ${name}; want true or false`)
+    for (const [key, value] of Object.entries(numbers)) {
+      const isRight = BACKOFF_KEYS.includes(key) && (value === undefined || (typeof value === 'number' && value >= 0 && value <= 1e12))
+      if (!isRight) fail(`gave ${key}: ${shown(value)} for ${name}; want one of ${BACKOFF_KEYS.join(', ')}, from 0`)
+    }
+  }
+  return backoffs as Backoffs
+}
+
+const BACKOFF_KEYS = ['delay', 'cost', 'remaining', 'resetMs']
 
 /** Asks the hook, and checks what it says. */
 export async function askScopes(getScopes: GetScopes, request: ScopeRequest): Promise<Scopes> {

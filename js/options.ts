@@ -5,9 +5,10 @@
 
 import type { Snapshot } from './engine.js'
 import type { HeaderMap, SomeHints } from './hints.js'
-import type { GetScopes } from './managers.js'
+import type { GetErrorBackoff, GetResponseBackoff, GetResponseDelay, GetScopes } from './managers.js'
 import type { RetryOptions } from './retry.js'
 import type { RobotsOptions } from './robots.js'
+import type { MakeScopeManager, ScopeManager } from './scope-manager.js'
 
 /** How far a delay may stray from its mean, drawn once per send: `true` is ±50 %, `0.2` ±20 %, a pair its own ends. */
 export type Jitter = boolean | number | readonly [low: number, high: number]
@@ -96,6 +97,11 @@ export interface ScopeOptions {
   window?: number
   /** Whether the window of a quota that does not say rolls. Default false. */
   strict?: boolean
+  /**
+   * A strategy of your own in place of backoff and rampup: an object, or a function that makes one for each scope (in `defaults`
+   * only that). Default none. Scrapy: THROTTLING_SCOPE_MANAGER.
+   */
+  manager?: ScopeManager | MakeScopeManager
 }
 
 /** What the engine is told. */
@@ -156,6 +162,27 @@ export interface ThrottleOptions extends EngineOptions {
    * `ManagerError`. Helpers: `byHost`, `byEndpoint`, `byDomainHierarchy`, `addScope`. Default none: the host of the URL. Scrapy: THROTTLING_MANAGER.
    */
   getScopes?: GetScopes
+  /**
+   * Which scopes a response makes back off, where the status does not say it: an API that answers 200 for a target that refuses. The
+   * slot is kept until it has answered; `undefined` lets the status count. Default none. Scrapy: THROTTLING_MANAGER.
+   */
+  getResponseBackoff?: GetResponseBackoff
+  /** Which scopes a failure makes back off. Default none: all of the request's. Scrapy: THROTTLING_MANAGER. */
+  getErrorBackoff?: GetErrorBackoff
+  /** How long a response asks not to be sent anything, in milliseconds, in place of its headers. Default none. Scrapy: THROTTLING_MANAGER. */
+  getResponseDelay?: GetResponseDelay
+  /**
+   * Who follows redirects: fetch itself, as one request (`native`), or the throttle, hop by hop (`throttle`), where every hop is a request of the scope
+   * that it goes to. Not in browsers, which hide them. Default native.
+   */
+  redirects?: 'native' | 'throttle'
+  /** With `redirects: 'throttle'`: the longest `Retry-After` of a redirect to wait for, in milliseconds; beyond it the redirect itself is the answer. Default 300000. Scrapy: REDIRECT_MAX_DELAY. */
+  redirectMaxDelay?: number
+  /**
+   * When a request gives its slots back: when the headers are there, or when the body was read, cancelled or has failed. A body that
+   * nobody reads keeps them until it is collected as garbage. Default headers.
+   */
+  release?: 'headers' | 'body'
   /** How to read the headers of servers with a dialect of their own, by scope name. Default none. */
   hints?: Record<string, HeaderMap>
   /**

@@ -5,6 +5,7 @@
  * *ignored* at the end of the block, whatever happened there.
  */
 import type { HeadersLike, SomeHints } from './hints.js'
+import type { Backoffs } from './managers.js'
 
 /** How a request ended, as a permit is told. Without `status` and `error` nothing is learned. */
 export interface PermitOutcome {
@@ -20,6 +21,8 @@ export interface PermitOutcome {
   latency?: number
   /** Whether the answer is bad, if you know better than the status and `backoff.httpCodes`. */
   backoff?: boolean
+  /** The scopes that this makes back off, if not all or none of them; a map says more about each. */
+  scopes?: Backoffs
   /** What the request really cost, if that is not what was expected. */
   cost?: number
   /** False keeps AutoThrottle's delay as it is. Scrapy's `autothrottle_dont_adjust_delay` is the opposite. */

@@ -3,7 +3,7 @@
  *
  * One request's way: target → scope names → handles → `driver.submit` → permit → the real fetch → `settle`.
  */
-import { kindOf, unknownKeys } from './checks.js'
+import { isMillis, kindOf, shown, unknownKeys } from './checks.js'
 import { systemClock } from './clock.js'
 import { Driver, type Waiter } from './driver.js'
 import {
@@ -12,6 +12,7 @@ import {
   type Peek,
   parseRobots,
   type ScopeHandle,
+  type ScopeOutcome,
   type ScopeStats,
   type Snapshot,
   type Stats,
@@ -28,12 +29,22 @@ import {
 } from './events.js'
 import { failureOf, failureOfRequest } from './failures.js'
 import { type HeaderMap, type HeadersLike, headerMapProblems, type SomeHints } from './hints.js'
-import { askScopes, scopeRequest } from './managers.js'
+import {
+  askScopes,
+  backoffMap,
+  checkedBackoffs,
+  type Nothing,
+  type ScopeRequest,
+  scopeRequest,
+} from './managers.js'
 import { type MapOptions, mapItems } from './map.js'
 import type { Clock, EngineOptions, ScopeOptions, ThrottleOptions } from './options.js'
 import { type Again, Permit, type PermitOutcome } from './permit.js'
+import { follows, type Hop, Redirects } from './redirects.js'
+import { watched } from './response.js'
 import { Retry, retryProblems } from './retry.js'
 import { Robots, robotsProblems } from './robots.js'
+import { ManagedScopes, managerProblems, withoutManager } from './scope-manager.js'
 import { hostOf, type NamedScopes, namedScopes, type Scopes, type Target, urlOf } from './scopes.js'
 
 /** What a single request may say. */
@@ -63,13 +74,37 @@ export interface ThrottledRequestInit extends RequestInit {
   throttle?: FetchOptions
 }
 
+/** What of the options is read for each request. */
+type RequestSettings = Pick<
+  ThrottleOptions,
+  | 'retry'
+  | 'hints'
+  | 'getHints'
+  | 'getScopes'
+  | 'getResponseBackoff'
+  | 'getErrorBackoff'
+  | 'getResponseDelay'
+  | 'redirects'
+  | 'redirectMaxDelay'
+  | 'release'
+>
+
+/** One call of `fetch`, all of its hops and attempts. */
+interface Call {
+  readonly options: FetchOptions
+  readonly signal: AbortSignal | null
+  /** Milliseconds that are left to wait for permission. */
+  readonly timeLeft: () => number | undefined
+}
+
 /** Decides when requests leave. Made by {@link createThrottle}. */
 export class Throttle extends ThrottleEventTarget {
   readonly #engine: Engine
   readonly #driver: Driver
   readonly #clock: Clock
   readonly #fetch: typeof fetch | undefined
-  readonly #options: Pick<ThrottleOptions, 'retry' | 'hints' | 'getHints' | 'getScopes'>
+  readonly #options: RequestSettings
+  readonly #managed: ManagedScopes | undefined
   readonly #robots: Robots | undefined
   readonly #robotsMaxDelay: number
   readonly #overruled = new Set<string>()
@@ -91,6 +126,8 @@ export class Throttle extends ThrottleEventTarget {
     const { engineOptions, driverOptions } = parted(options)
     const { clock, snapshot, fetch, unref, robots, debug, ...rest } = driverOptions
     this.#isDebug = debug ?? false
+    const { scopes, defaults, backoff } = options
+    if (ManagedScopes.areIn(scopes, defaults)) this.#managed = new ManagedScopes(scopes, defaults, backoff)
     this.#engine = new Engine(engineOptions)
     this.#clock = clock ?? systemClock(unref ?? false)
     if (snapshot !== undefined) this.#engine.restore(snapshot, this.#clock.now(), this.#clock.wallNow())
@@ -120,33 +157,56 @@ export class Throttle extends ThrottleEventTarget {
     checkKeys(options, FETCH_KEYS, 'throttle')
     const signal =
       (init.signal === undefined && input instanceof Request ? input.signal : init.signal) ?? null
-    const { scopes, adjustDelay = true, ...waiting } = options
     const start = this.#clock.now()
-    if (this.#robots) await this.#enter(abortable(this.#robots.admit(urlOf(input)), signal))
-    const named = scopes ?? this.#scopesOf(input, rest)
-    const target = { scopes: named instanceof Promise ? await this.#enter(named) : named }
-    const retry = this.#options.retry ? new Retry(this.#options.retry, input, rest) : undefined
+    const { timeout } = options
     const timeLeft = () =>
-      waiting.timeout === undefined ? undefined : Math.max(0, waiting.timeout - (this.#clock.now() - start))
+      timeout === undefined ? undefined : Math.max(0, timeout - (this.#clock.now() - start))
+    const call = { options, signal, timeLeft }
+    const { redirects, redirectMaxDelay = 300_000 } = this.#options
+    if (redirects !== 'throttle' || !follows(input, rest)) {
+      return this.#fetchHop({ input, init: rest, delay: options.delay ?? 0 }, call)
+    }
+    const way = new Redirects(input, rest, options.delay ?? 0, redirectMaxDelay)
+    for (;;) {
+      const response = await this.#fetchHop(way.hop, call)
+      try {
+        if (!way.take(response, this.#clock.wallNow())) return way.dress(response)
+      } catch (error) {
+        await response.body?.cancel()
+        throw error
+      }
+      await response.body?.cancel()
+    }
+  }
+
+  /** One hop, with its retries. Submits synchronously where no hook has to be asked first. */
+  async #fetchHop({ input, init, delay }: Hop, { options, signal, timeLeft }: Call): Promise<Response> {
+    const { scopes, adjustDelay = true, ...waiting } = options
+    if (this.#robots) await this.#enter(abortable(this.#robots.admit(urlOf(input)), signal))
+    const named = scopes ?? this.#scopesOf(input, init)
+    const target = { scopes: named instanceof Promise ? await this.#enter(named) : named }
+    const retry = this.#options.retry ? new Retry(this.#options.retry, input, init) : undefined
+    const request = () => scopeRequest(input, init)
     const send = async (permit: Permit): Promise<Response> => {
       const again = (outcome: PermitOutcome, delay: number) =>
         permit.again(outcome, { delay, signal, timeout: timeLeft() }).then(send)
       let response: Response
       try {
-        response = await (this.#fetch ?? globalThis.fetch)(retry?.input ?? input, rest)
+        response = await (this.#fetch ?? globalThis.fetch)(retry?.input ?? input, init)
       } catch (error) {
         const isFailure = !Number.isNaN(failureOfRequest(error, signal))
-        const outcome = isFailure ? { error } : {}
+        const outcome = isFailure ? await this.#failureOf(error, request, permit) : {}
         if (isFailure && !signal?.aborted && attempt(permit, outcome, () => retry?.afterFailure()))
           return again(outcome, 0)
         permit.settle(outcome)
         throw error
       }
       const latency = this.#clock.now() - permit.sentAt
-      const outcome = { ...(await this.#outcomeOf(response, permit)), latency, adjustDelay }
+      const outcome = { ...(await this.#outcomeOf(response, request, permit)), latency, adjustDelay }
       const ask = () => retry?.afterResponse(response, this.#mapOf(permit.scopes), this.#clock.wallNow())
       const delay = attempt(permit, outcome, ask)
       if (delay === undefined || this.#closed) {
+        if (this.#options.release === 'body') return watched(response, settler(permit, outcome))
         permit.settle(outcome)
         return response
       }
@@ -155,7 +215,7 @@ export class Throttle extends ThrottleEventTarget {
     }
     const timeout = timeLeft()
     const patience = timeout === undefined ? {} : { timeout }
-    return send(await this.acquire(target, { ...waiting, ...patience, signal }))
+    return send(await this.acquire(target, { ...waiting, ...patience, delay, signal }))
   }
 
   /** Waits, calls `fn`, and settles with the status and headers of what it returns, if it has some, or with what it throws. */
@@ -294,15 +354,27 @@ export class Throttle extends ThrottleEventTarget {
           scopes: names,
           grant: (granted, now) => {
             over()
+            try {
+              if (this.#managed) for (const name of names) this.#pace(name, this.#managed.onSend(name, now))
+            } catch (error) {
+              this.#driver.settle(granted, {})
+              return reject(error)
+            }
             if (this.isHeard('send')) this.tell(new SendEvent(names, now))
             const settle = (outcome: PermitOutcome) => {
-              const measured = this.#measured(now, names, outcome)
+              const measured = this.#measured(now, names, outcome, () => this.#driver.settle(granted, {}))
               this.#watch(names, measured, () => this.#driver.settle(granted, measured))
             }
             const again = (outcome: PermitOutcome, { delay, signal, timeout }: Again) =>
               this.#wait(names, signal, (waiter) => {
-                const measured = { ...this.#measured(now, names, outcome), retryDelay: delay }
-                this.#watch(names, measured, () => this.#driver.retry(granted, measured, waiter, timeout))
+                const give = () => this.#driver.cancel(granted)
+                const measured = { ...this.#measured(now, names, outcome, give), retryDelay: delay }
+                try {
+                  this.#watch(names, measured, () => this.#driver.retry(granted, measured, waiter, timeout))
+                } catch (error) {
+                  give()
+                  throw error
+                }
                 return granted
               })
             resolve(new Permit(now, names, settle, again))
@@ -319,17 +391,45 @@ export class Throttle extends ThrottleEventTarget {
     })
   }
 
-  /** What the engine is told of a permit's outcome. */
-  #measured(sentAt: number, names: readonly string[], outcome: PermitOutcome): Outcome {
-    const { latency, ...rest } = outcome
+  /** What the engine is told of a permit's outcome; if that makes no sense, its slots are given back first. */
+  #measured(sentAt: number, names: readonly string[], outcome: PermitOutcome, giveBack: () => void): Outcome {
+    const { latency, scopes, ...rest } = outcome
     const latencyMs = latency ?? (outcome.status === undefined ? undefined : this.#clock.now() - sentAt)
     const headerMap = this.#mapOf(names)
+    let own: readonly ScopeOutcome[] | undefined
+    try {
+      own = this.#own(names, outcome)
+    } catch (error) {
+      giveBack()
+      throw error
+    }
     return {
       ...rest,
+      ...(own === undefined ? {} : { scopes: own }),
       ...(latencyMs === undefined ? {} : { latencyMs }),
       ...(headerMap === undefined ? {} : { headerMap }),
       ...(outcome.headers === undefined ? {} : { wallNowMs: this.#clock.wallNow() }),
     }
+  }
+
+  /** What an outcome means for each scope, if it names those that back off: to the others a refusal is no news. */
+  #own(names: readonly string[], outcome: PermitOutcome): readonly ScopeOutcome[] | undefined {
+    const scopes = checkedBackoffs('scopes', outcome.scopes, names)
+    if (scopes === undefined) return undefined
+    const map = backoffMap(scopes)
+    const isRefusal = outcome.error !== undefined || (outcome.status ?? 0) >= 400
+    const own: ScopeOutcome[] = []
+    for (const name of names) {
+      const scope = this.#handle(name)
+      const means = Object.hasOwn(map, name) ? map[name] : undefined
+      if (means) {
+        const isOfQuota = means.cost !== undefined || means.remaining !== undefined
+        own.push({ ...(isOfQuota ? {} : { backoff: true }), ...means, scope })
+      } else if (isRefusal) {
+        own.push({ scope, isNews: false })
+      }
+    }
+    return own
   }
 
   /** Settles, and tells what that changed if anybody wants to know. */
@@ -337,7 +437,14 @@ export class Throttle extends ThrottleEventTarget {
     const isWatched = this.#isDebug || this.isHeard('backoff', 'recover', 'delay', 'hold')
     const look = () => names.map((name) => this.#engine.stats(this.#handle(name), this.#clock.now()))
     const before = isWatched ? (this.#seen(names) ?? look()) : []
+    let failure: unknown
+    try {
+      if (this.#managed) this.#tellManagers(this.#managed, names, outcome)
+    } catch (error) {
+      failure = error
+    }
     settle()
+    if (failure !== undefined) throw failure
     const { status, error, latencyMs } = outcome
     if (this.isHeard('settle')) this.tell(new SettleEvent(names, status, error, latencyMs))
     if (!isWatched) return
@@ -373,19 +480,71 @@ export class Throttle extends ThrottleEventTarget {
     return name === undefined ? undefined : hints?.[name]
   }
 
-  /** Status, headers and hints of a response; if the hook throws, the request is over. */
-  async #outcomeOf(response: Response, permit: Permit): Promise<PermitOutcome> {
-    const { status, headers } = response
-    const { getHints } = this.#options
-    if (!getHints) return { status, headers }
-    let hints: SomeHints | undefined
-    try {
-      hints = await getHints(response)
-    } catch (cause) {
-      permit.settle({ status, headers })
-      throw new ManagerError('getHints', `failed for ${response.url || 'a response'}`, { cause })
+  /** Tells the managers how it ended, each as it concerns its scope, before anybody else can leave at the old pace. */
+  #tellManagers(managed: ManagedScopes, names: readonly string[], outcome: Outcome): void {
+    for (const name of names) {
+      const own = outcome.scopes?.find(({ scope }) => scope === this.#handles.get(name))
+      if (own?.isNews === false) continue
+      const bad = own?.backoff ?? outcome.backoff
+      this.#pace(name, managed.onEnd(name, this.#clock.now(), outcome, bad))
     }
-    return { status, headers, ...(hints === undefined ? {} : { hints }) }
+  }
+
+  /** What a scope's manager says. */
+  #pace(name: string, pace: ScopeOptions | undefined, handle = pace && this.#handle(name)): void {
+    if (pace === undefined || handle === undefined || Object.keys(pace).length === 0) return
+    try {
+      this.#engine.configure(this.#clock.now(), handle, pace)
+    } catch (cause) {
+      throw new ManagerError('manager', `of ${name}: ${(cause as Error).message}`, { cause })
+    }
+  }
+
+  /** Asks a hook; if it throws, the request is over. */
+  async #ask<T>(
+    hook: string,
+    url: string,
+    permit: Permit,
+    outcome: PermitOutcome,
+    call: () => T | PromiseLike<T>,
+  ): Promise<T> {
+    try {
+      return await call()
+    } catch (cause) {
+      permit.settle(outcome)
+      if (cause instanceof ManagerError) throw cause
+      throw new ManagerError(hook, `failed for ${url || 'a response'}`, { cause })
+    }
+  }
+
+  /** Status and headers of a response, and what the hooks know better. */
+  async #outcomeOf(response: Response, request: () => ScopeRequest, permit: Permit): Promise<PermitOutcome> {
+    const { status, headers, url } = response
+    const outcome: PermitOutcome = { status, headers }
+    const { getHints, getResponseDelay, getResponseBackoff } = this.#options
+    const ask = <T>(hook: string, call: () => T | PromiseLike<T>) =>
+      this.#ask(hook, url, permit, outcome, call)
+    const hints = getHints && (await ask('getHints', () => getHints(response)))
+    const delayMs = getResponseDelay && (await ask('getResponseDelay', () => askDelay(getResponseDelay(response))))
+    if (hints !== undefined) outcome.hints = hints
+    if (typeof delayMs === 'number') outcome.hints = { ...hints, delayMs }
+    if (getResponseBackoff) {
+      const asked = async () =>
+        checkedBackoffs('getResponseBackoff', await getResponseBackoff(response, request()), permit.scopes)
+      const scopes = await ask('getResponseBackoff', asked)
+      if (scopes !== undefined) outcome.scopes = scopes
+    }
+    return outcome
+  }
+
+  /** The same for a failure. */
+  async #failureOf(error: unknown, request: () => ScopeRequest, permit: Permit): Promise<PermitOutcome> {
+    const { getErrorBackoff } = this.#options
+    if (!getErrorBackoff) return { error }
+    const asked = async () =>
+      checkedBackoffs('getErrorBackoff', await getErrorBackoff(error, request()), permit.scopes)
+    const scopes = await this.#ask('getErrorBackoff', request().url, permit, { error }, asked)
+    return scopes === undefined ? { error } : { error, scopes }
   }
 
   /**
@@ -501,6 +660,10 @@ export class Throttle extends ThrottleEventTarget {
     this.#bound(this.#handles)
     const handle = this.#engine.intern(String(name))
     this.#handles.set(name, handle)
+    if (this.#managed) {
+      if (this.#managed.size > 1000 + 2 * this.#engine.scopes) this.#managed.forget()
+      this.#pace(name, this.#managed.begin(name), handle)
+    }
     return handle
   }
 
@@ -605,6 +768,18 @@ function debugLine(name: string, was: ScopeStats, is: ScopeStats, latencyMs: num
   return `slot: ${name} | conc:${flying} | delay:${whole(is.delayMs, 5)} ms (${difference}) | latency:${whole(latencyMs, 5)} ms`
 }
 
+/** Settles when a body is over. Knows nothing of the response, which must be free to be collected. */
+function settler(permit: Permit, outcome: PermitOutcome): (error?: unknown) => void {
+  return (error) => permit.settle(error === undefined || Number.isNaN(failureOf(error)) ? outcome : { error })
+}
+
+/** What a `getResponseDelay` hook gave, checked. */
+async function askDelay(delay: number | Nothing | Promise<number | Nothing>): Promise<number | Nothing> {
+  const ms = await delay
+  if (ms === undefined || ms === null || isMillis(ms)) return ms
+  throw new ManagerError('getResponseDelay', `gave ${shown(ms)}; want milliseconds from 0 to a year`)
+}
+
 /** What `promise` gives, unless the signal is aborted first. */
 function abortable<T>(promise: Promise<T>, signal: AbortSignal | null): Promise<T> {
   if (!signal) return promise
@@ -642,8 +817,14 @@ function parted(options: ThrottleOptions) {
     hints,
     getHints,
     getScopes,
+    getResponseBackoff,
+    getErrorBackoff,
+    getResponseDelay,
+    redirects,
+    redirectMaxDelay,
+    release,
     debug,
-    ...engineOptions
+    ...rest
   } = isObject ? options : ({} as ThrottleOptions)
   const check = (path: string, value: unknown, isRight: boolean, want: string) => {
     if (value !== undefined && !isRight) problems.push({ path, want, got: kindOf(value) })
@@ -652,12 +833,34 @@ function parted(options: ThrottleOptions) {
   check('fetch', fetch, typeof fetch === 'function', 'a function')
   check('debug', debug, typeof debug === 'boolean', 'true or false')
   check('unref', unref, typeof unref === 'boolean', 'true or false')
-  check('getScopes', getScopes, typeof getScopes === 'function', 'a function')
-  check('getHints', getHints, typeof getHints === 'function', 'a function')
+  const hooks = { getScopes, getHints, getResponseBackoff, getErrorBackoff, getResponseDelay }
+  for (const [name, hook] of Object.entries(hooks)) check(name, hook, typeof hook === 'function', 'a function')
+  const isOne = (of: readonly string[], value: unknown) => of.includes(value as string)
+  check('redirects', redirects, isOne(['native', 'throttle'], redirects), '"native" or "throttle"')
+  check('release', release, isOne(['headers', 'body'], release), '"headers" or "body"')
+  check('redirectMaxDelay', redirectMaxDelay, isMillis(redirectMaxDelay), 'milliseconds from 0 to a year')
+  const engineOptions = unmanaged(rest, problems)
   problems.push(...retryProblems(retry), ...robotsProblems(robots), ...headerMapProblems(hints))
   if (problems.length > 0) throw new ConfigError([...problems, ...problemsOf(engineOptions)])
   const driverOptions: Omit<ThrottleOptions, keyof EngineOptions> = options
   return { engineOptions, driverOptions }
+}
+
+/** The options without managers, of which the engine knows nothing. */
+function unmanaged(options: EngineOptions, problems: Problem[]): EngineOptions {
+  const { scopes, defaults } = options
+  const isObject = (value: unknown) => typeof value === 'object' && value !== null && !Array.isArray(value)
+  if ((scopes !== undefined && !isObject(scopes)) || !ManagedScopes.areIn(scopes, defaults)) return options
+  problems.push(...managerProblems(defaults?.manager, 'defaults.manager', true))
+  for (const [name, scope] of Object.entries(scopes ?? {}))
+    problems.push(...managerProblems(scope?.manager, `scopes.${JSON.stringify(name)}.manager`, false))
+  const isManaged = defaults?.manager !== undefined
+  const bare = Object.entries(scopes ?? {}).map(([name, scope]) => [name, withoutManager(scope, isManaged)])
+  return {
+    ...options,
+    ...(defaults ? { defaults: withoutManager(defaults, isManaged) } : {}),
+    ...(scopes ? { scopes: Object.fromEntries(bare) } : {}),
+  }
 }
 
 function problemsOf(options: EngineOptions): readonly Problem[] {

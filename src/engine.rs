@@ -305,7 +305,12 @@ impl Engine {
 
     /// The request that was sent ended. An unknown ticket, or one that was not sent, is ignored.
     pub fn settle(&mut self, now: Instant, ticket: Ticket, feedback: &Feedback) {
-        if self.hear(now, ticket, feedback) {
+        self.settle_each(now, ticket, |_| *feedback);
+    }
+
+    /// The same where it was not the same news for all of its scopes: a target that fails behind an API that does not.
+    pub fn settle_each(&mut self, now: Instant, ticket: Ticket, of: impl Fn(ScopeId) -> Feedback) {
+        if self.hear(now, ticket, of) {
             self.forget(ticket.index);
         }
     }
@@ -313,7 +318,18 @@ impl Engine {
     /// The request that was sent ended so that it is to be sent again, not before `delay_ms` from now: the same ticket
     /// waits again and keeps its place by age. False for an unknown ticket, one that was not sent, and a delay that is none.
     pub fn retry(&mut self, now: Instant, ticket: Ticket, feedback: &Feedback, delay_ms: f64) -> bool {
-        if !(0.0..=LONGEST_MS).contains(&delay_ms) || !self.hear(now, ticket, feedback) {
+        self.retry_each(now, ticket, |_| *feedback, delay_ms)
+    }
+
+    /// The same where it was not the same news for all of its scopes.
+    pub fn retry_each(
+        &mut self,
+        now: Instant,
+        ticket: Ticket,
+        of: impl Fn(ScopeId) -> Feedback,
+        delay_ms: f64,
+    ) -> bool {
+        if !(0.0..=LONGEST_MS).contains(&delay_ms) || !self.hear(now, ticket, of) {
             return false;
         }
         let class = self.queue.entry(ticket.index).class;
@@ -336,7 +352,7 @@ impl Engine {
         let lane = self.queue.class(entry.class).lane;
         match entry.stage {
             Stage::InFlight { sent } => {
-                self.end(ticket.index, |scope, now, cost| scope.on_cancel(now, sent, cost));
+                self.end(ticket.index, |_, scope, now, cost| scope.on_cancel(now, sent, cost));
                 self.forget(ticket.index);
                 return;
             }
@@ -600,23 +616,24 @@ impl Engine {
     }
 
     /// Lets the scopes hear how a request ended. False if it was not in flight; else its ticket is still there.
-    fn hear(&mut self, now: Instant, ticket: Ticket, feedback: &Feedback) -> bool {
+    fn hear(&mut self, now: Instant, ticket: Ticket, of: impl Fn(ScopeId) -> Feedback) -> bool {
         self.advance(now);
         let Some(sent) = self.sent_at(ticket) else { return false };
         self.totals.settled += 1;
-        self.end(ticket.index, |scope, now, cost| scope.on_settle(now, sent, cost, feedback));
+        self.end(ticket.index, |id, scope, now, cost| scope.on_settle(now, sent, cost, &of(id)));
         true
     }
 
     /// Ends what is in flight: `hear` tells each of its scopes. The ticket is still there.
-    fn end(&mut self, index: u32, hear: impl Fn(&mut Scope, Instant, Cost)) {
+    fn end(&mut self, index: u32, hear: impl Fn(ScopeId, &mut Scope, Instant, Cost)) {
         self.in_flight -= 1;
         let class_index = self.queue.entry(index).class;
         let lane = self.queue.class(class_index).lane;
         for position in 0..self.queue.lane_at(lane).scopes.len() {
             let scope = self.queue.lane_at(lane).scopes[position];
             let cost = self.queue.class(class_index).need.costs.of(position);
-            hear(&mut self.registry[scope].scope, self.now, cost);
+            let id = self.registry.id(scope);
+            hear(id, &mut self.registry[scope].scope, self.now, cost);
             let stalled = self.registry[scope].scope.take_stall(self.now, self.config.stall_after);
             if let Some(span) = stalled {
                 self.notices.push(Notice::Stalled { scope: self.registry[scope].name.to_string(), span });

@@ -75,7 +75,8 @@ impl Hint {
             quota.and_then(|quota| Some((Cost::from_units(quota.remaining? as f64)?, span(quota.reset_ms?))));
         let window = quota.and_then(|quota| quota.window_ms).map(span);
         let is_quota = !hints.is_whole && hints.source.is_some_and(|source| source.ends_with("ratelimit"));
-        let (pace, is_rough) = hints.pace_ms().map_or((None, false), |(ms, is_rough)| (Some(Span::from_millis(ms)), is_rough));
+        let (pace, is_rough) =
+            hints.pace_ms().map_or((None, false), |(ms, is_rough)| (Some(Span::from_millis(ms)), is_rough));
         let asked = hints.delay_ms.filter(|_| hints.applies_to.is_none()).map(span);
         Self { hold: hints.hold_ms().map(span), asked, is_quota, told: Told { left, window, pace }, is_rough }
     }

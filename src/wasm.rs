@@ -27,6 +27,7 @@ pub struct WasmEngine {
     because: Option<Cause>,
     /// For the next `settle`.
     hint: Option<Hint>,
+    own: Vec<(ScopeId, Feedback, bool)>,
     retry: Option<f64>,
 }
 
@@ -38,7 +39,15 @@ impl WasmEngine {
         let config = Config::parse(value(options)).map_err(problems)?;
         let is_seeded = config.seed.is_some();
         let engine = Engine::new(config);
-        Ok(Self { engine, is_seeded, wake_at: f64::INFINITY, because: None, hint: None, retry: None })
+        Ok(Self {
+            engine,
+            is_seeded,
+            wake_at: f64::INFINITY,
+            because: None,
+            hint: None,
+            own: Vec::new(),
+            retry: None,
+        })
     }
 
     /// Goes on where `snapshot` was taken. Throws a list of `{ path, want, got }`.
@@ -156,11 +165,38 @@ impl WasmEngine {
         let hint = self.hint.take().unwrap_or_default();
         let feedback =
             Feedback { hint, ..Feedback::from_numbers(status, latency_ms, adjust_delay, cost, bad) };
+        let own = core::mem::take(&mut self.own);
+        let of = |id| match own.iter().find(|&&(scope, ..)| scope == id) {
+            Some(&(_, own, true)) => Feedback { hint, ..own },
+            Some(&(_, own, false)) => own,
+            None => feedback,
+        };
         if let Some(delay_ms) = self.retry.take() {
-            self.engine.retry(now, ticket, &feedback, delay_ms);
+            self.engine.retry_each(now, ticket, of, delay_ms);
         } else {
-            self.engine.settle(now, ticket, &feedback);
+            self.engine.settle_each(now, ticket, of);
         }
+    }
+
+    /// What the next `settle` means for this scope, if that is not what it means for the others. NaN is unknown; see
+    /// [`Feedback::from_numbers`] and `hint_numbers`. `hears`: the response's hints are for it as well.
+    #[expect(clippy::too_many_arguments, reason = "numbers only on this path")]
+    pub fn own_next(
+        &mut self,
+        scope: f64,
+        status: f64,
+        latency_ms: f64,
+        cost: f64,
+        bad: f64,
+        hears: bool,
+        hold_ms: f64,
+        left: f64,
+        reset_ms: f64,
+    ) {
+        let Some(scope) = ScopeId::from_number(scope) else { return };
+        let hint = hint_of(hold_ms, left, reset_ms, f64::NAN);
+        let feedback = Feedback::from_numbers(status, latency_ms, true, cost, bad);
+        self.own.push((scope, Feedback { hint, ..feedback }, hears));
     }
 
     /// The next `settle` sends its request again, not before so many milliseconds.
@@ -176,15 +212,7 @@ impl WasmEngine {
 
     /// The same in numbers, for hints that were not in headers: NaN is unknown.
     pub fn hint_numbers(&mut self, hold_ms: f64, left: f64, reset_ms: f64, pace_ms: f64) {
-        let span = |ms: f64| (ms >= 0.0).then(|| Span::from_millis(ms));
-        let left = Cost::from_units(left).zip(span(reset_ms));
-        self.hint = Some(Hint {
-            hold: span(hold_ms),
-            asked: span(hold_ms),
-            is_quota: false,
-            told: Told { left, window: None, pace: span(pace_ms) },
-            is_rough: false,
-        });
+        self.hint = Some(hint_of(hold_ms, left, reset_ms, pace_ms));
     }
 
     /// 0: kept to, 1: overruled by settings, 2: ignored. NaN is no delay.
@@ -324,6 +352,13 @@ pub fn parse_hints(lines: &str, status: f64, wall_ms: f64, units: u32) -> JsValu
 #[wasm_bindgen]
 pub fn parse_crawl_delay(bytes: &[u8], user_agent: &str) -> f64 {
     crawl_delay_ms(bytes, user_agent).unwrap_or(f64::NAN)
+}
+
+fn hint_of(hold_ms: f64, left: f64, reset_ms: f64, pace_ms: f64) -> Hint {
+    let span = |ms: f64| (ms >= 0.0).then(|| Span::from_millis(ms));
+    let left = Cost::from_units(left).zip(span(reset_ms));
+    let told = Told { left, window: None, pace: span(pace_ms) };
+    Hint { hold: span(hold_ms), asked: span(hold_ms), told, ..Hint::default() }
 }
 
 fn context(status: f64, wall_ms: f64, units: u32) -> Context {
