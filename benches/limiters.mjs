@@ -32,7 +32,12 @@ async function withFastify(limit, hasHeaders, work) {
   const names = ['limit', 'remaining', 'reset'].map((name) => `x-ratelimit-${name}`)
   const flags = Object.fromEntries([...names, 'retry-after'].map((name) => [name, hasHeaders]))
   const plain = Object.fromEntries(names.map((name) => [name, hasHeaders]))
-  await app.register(rateLimit, { max: limit, timeWindow: 1000, addHeaders: flags, addHeadersOnExceeding: plain })
+  await app.register(rateLimit, {
+    max: limit,
+    timeWindow: 1000,
+    addHeaders: flags,
+    addHeadersOnExceeding: plain,
+  })
   app.get('/', (_, reply) => void setTimeout(() => reply.send('page'), 50))
   await app.listen({ port: 0, host: '127.0.0.1' })
   const counts = await work(`http://127.0.0.1:${app.server.address().port}/`)
@@ -60,7 +65,10 @@ async function load(url) {
 }
 
 console.log('server                headers  limit/s       ok  refused  refused %  utilisation')
-for (const [name, serve] of Object.entries({ 'express-rate-limit': withExpress, '@fastify/rate-limit': withFastify })) {
+for (const [name, serve] of Object.entries({
+  'express-rate-limit': withExpress,
+  '@fastify/rate-limit': withFastify,
+})) {
   for (const hasHeaders of [false, true]) {
     for (const limit of [7, 133]) {
       const { ok, refused } = await serve(limit, hasHeaders, load)

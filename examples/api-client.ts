@@ -17,15 +17,21 @@ export const octokit = (baseUrl: string) =>
   new Octokit({ baseUrl, request: { fetch: throttledFetch(throttle) } })
 
 /** OpenAI: `fetch`. */
-export const openai = (baseURL: string) => new OpenAI({ baseURL, apiKey: 'none', fetch: throttledFetch(throttle) })
+export const openai = (baseURL: string) =>
+  new OpenAI({ baseURL, apiKey: 'none', fetch: throttledFetch(throttle) })
 
 if (process.argv[1]?.endsWith('api-client.ts')) {
   let requests = 0
   const server = createServer((request, response) => {
     requests++
     const isFirst = requests === 1
-    response.writeHead(isFirst ? 429 : 200, { 'content-type': 'application/json', ...(isFirst ? { 'retry-after-ms': '300' } : {}) })
-    const body = request.url?.includes('models') ? { object: 'list', data: [{ id: 'tiny' }] } : { login: 'octocat' }
+    response.writeHead(isFirst ? 429 : 200, {
+      'content-type': 'application/json',
+      ...(isFirst ? { 'retry-after-ms': '300' } : {}),
+    })
+    const body = request.url?.includes('models')
+      ? { object: 'list', data: [{ id: 'tiny' }] }
+      : { login: 'octocat' }
     response.end(JSON.stringify(body))
   }).listen(0, '127.0.0.1')
   await new Promise((resolve) => server.once('listening', resolve))

@@ -29,7 +29,9 @@ export function costCapped(options: ThrottleOptions = {}) {
 }
 
 if (process.argv[1]?.endsWith('cost-capped.ts')) {
-  const throttle = costCapped({ fetch: async () => new Response('page', { headers: { 'x-actual-cost': '4' } }) })
+  const throttle = costCapped({
+    fetch: async () => new Response('page', { headers: { 'x-actual-cost': '4' } }),
+  })
   await Promise.all([1, 2, 3].map((page) => throttle.fetch(`https://${API}/${page}?browser=1`)))
   console.log(`left of 20: ${throttle.scope('cost').stats.quotaLeft}`)
 }

@@ -34,9 +34,12 @@ export function scrapingApi(options: ThrottleOptions = {}) {
 }
 
 if (process.argv[1]?.endsWith('scraping-api.ts')) {
-  const answer = (status: number) => new Response('page', { headers: { 'x-upstream-status-code': String(status) } })
+  const answer = (status: number) =>
+    new Response('page', { headers: { 'x-upstream-status-code': String(status) } })
   const throttle = scrapingApi({ fetch: async (input) => answer(String(input).includes('busy') ? 503 : 200) })
   const through = (url: string) => `https://${API}/?url=${encodeURIComponent(url)}`
-  await Promise.all(['https://busy.example/', 'https://calm.example/'].map((url) => throttle.fetch(through(url))))
+  await Promise.all(
+    ['https://busy.example/', 'https://calm.example/'].map((url) => throttle.fetch(through(url))),
+  )
   for (const [name, stats] of Object.entries(throttle.stats().scopes)) console.log(name, stats.backoffStep)
 }

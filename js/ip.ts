@@ -28,9 +28,11 @@ interface Dns {
  *
  * @throws {TypeError} where the runtime has no resolver and `lookup` is not given.
  */
-export function byIp({ ttl = 60_000, maxNames = 10_000, lookup = systemLookup() }: ByIpOptions = {}): (request: {
-  readonly url: string
-}) => Promise<string> {
+export function byIp({
+  ttl = 60_000,
+  maxNames = 10_000,
+  lookup = systemLookup(),
+}: ByIpOptions = {}): (request: { readonly url: string }) => Promise<string> {
   const clock = systemClock(false)
   const known = new Map<string, { address: Promise<string>; until: number }>()
   return async ({ url }) => {
@@ -53,6 +55,9 @@ export function byIp({ ttl = 60_000, maxNames = 10_000, lookup = systemLookup() 
 function systemLookup(): (hostname: string) => Promise<string> {
   const { process } = globalThis as { process?: { getBuiltinModule?: (name: string) => unknown } }
   const dns = process?.getBuiltinModule?.('dns') as Dns | undefined
-  if (!dns) throw new TypeError('byIp: want `lookup` in a runtime without dns (Node before 20.16 and browsers have none)')
+  if (!dns)
+    throw new TypeError(
+      'byIp: want `lookup` in a runtime without dns (Node before 20.16 and browsers have none)',
+    )
   return async (hostname) => (await dns.promises.lookup(hostname)).address
 }

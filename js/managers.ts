@@ -89,22 +89,33 @@ export function backoffMap(backoffs: Backoffs): Record<string, ScopeBackoff> {
 }
 
 /** What the hook gave, checked against the scopes of the request. */
-export function checkedBackoffs(hook: string, backoffs: unknown, scopes: readonly string[]): Backoffs | undefined {
+export function checkedBackoffs(
+  hook: string,
+  backoffs: unknown,
+  scopes: readonly string[],
+): Backoffs | undefined {
   if (backoffs === undefined || backoffs === null) return undefined
   const fail = (what: string): never => {
     throw new ManagerError(hook, what)
   }
-  const isText = typeof backoffs === 'string' || (Array.isArray(backoffs) && backoffs.every((name) => typeof name === 'string'))
+  const isText =
+    typeof backoffs === 'string' ||
+    (Array.isArray(backoffs) && backoffs.every((name) => typeof name === 'string'))
   if (!isText && (typeof backoffs !== 'object' || Array.isArray(backoffs)))
     return fail(`gave ${shown(backoffs)}; want a scope, scopes, or a map of what it means for each`)
   for (const [name, means] of Object.entries(backoffMap(backoffs as Backoffs))) {
-    if (!scopes.includes(name)) fail(`named ${shown(name)}, which is no scope of the request (${scopes.join(', ')})`)
+    if (!scopes.includes(name))
+      fail(`named ${shown(name)}, which is no scope of the request (${scopes.join(', ')})`)
     if (typeof means !== 'object' || means === null) fail(`gave ${shown(means)} for ${name}; want an object`)
     const { backoff, ...numbers } = means
-    if (backoff !== undefined && typeof backoff !== 'boolean') fail(`gave backoff: ${shown(backoff)} for ${name}; want true or false`)
+    if (backoff !== undefined && typeof backoff !== 'boolean')
+      fail(`gave backoff: ${shown(backoff)} for ${name}; want true or false`)
     for (const [key, value] of Object.entries(numbers)) {
-      const isRight = BACKOFF_KEYS.includes(key) && (value === undefined || (typeof value === 'number' && value >= 0 && value <= 1e12))
-      if (!isRight) fail(`gave ${key}: ${shown(value)} for ${name}; want one of ${BACKOFF_KEYS.join(', ')}, from 0`)
+      const isRight =
+        BACKOFF_KEYS.includes(key) &&
+        (value === undefined || (typeof value === 'number' && value >= 0 && value <= 1e12))
+      if (!isRight)
+        fail(`gave ${key}: ${shown(value)} for ${name}; want one of ${BACKOFF_KEYS.join(', ')}, from 0`)
     }
   }
   return backoffs as Backoffs

@@ -19,10 +19,22 @@ export interface Hop {
 const REDIRECTS = [301, 302, 303, 307, 308]
 /** Fetch's own limit. */
 const MOST = 20
-const OF_THE_BODY = ['content-encoding', 'content-language', 'content-location', 'content-type', 'content-length']
+const OF_THE_BODY = [
+  'content-encoding',
+  'content-language',
+  'content-location',
+  'content-type',
+  'content-length',
+]
 const OF_THE_ORIGIN = ['authorization', 'proxy-authorization', 'cookie', 'host']
 /** What a hop keeps of a `Request`, where it is not the default (which some runtimes refuse to be told). */
-const KEPT = { credentials: 'same-origin', cache: 'default', referrerPolicy: '', integrity: '', keepalive: false } as const
+const KEPT = {
+  credentials: 'same-origin',
+  cache: 'default',
+  referrerPolicy: '',
+  integrity: '',
+  keepalive: false,
+} as const
 
 /** Whether the throttle follows, or the caller wants to see redirects, or none. */
 export function follows(input: RequestInfo | URL, init: RequestInit): boolean {
@@ -63,7 +75,8 @@ export class Redirects {
     if ((delayMs ?? 0) > this.#maxDelay) return false
     if (++this.#count > MOST) throw new TypeError(`fetch failed: more than ${MOST} redirects`)
     const from = urlOf(this.#hop.input)
-    if (!URL.canParse(place, from)) throw new TypeError(`fetch failed: a redirect to ${JSON.stringify(place)}`)
+    if (!URL.canParse(place, from))
+      throw new TypeError(`fetch failed: a redirect to ${JSON.stringify(place)}`)
     const to = new URL(place, from)
     if (!/^https?:$/.test(to.protocol)) throw new TypeError(`fetch failed: a redirect to ${to.protocol}`)
     if (to.hash === '') to.hash = from.hash
@@ -87,7 +100,8 @@ export class Redirects {
     const method = (init.method ?? request?.method ?? 'GET').toUpperCase()
     const headers = new Headers(init.headers ?? request?.headers)
     let body = init.body ?? this.#spare?.body ?? null
-    const isTurned = (status <= 302 && method === 'POST') || (status === 303 && !/^(?:GET|HEAD)$/.test(method))
+    const isTurned =
+      (status <= 302 && method === 'POST') || (status === 303 && !/^(?:GET|HEAD)$/.test(method))
     if (isTurned) {
       body = null
       for (const name of OF_THE_BODY) headers.delete(name)
@@ -114,5 +128,9 @@ function isRequest(input: RequestInfo | URL): input is Request {
 }
 
 function isStream(body: unknown): boolean {
-  return typeof body === 'object' && body !== null && (body instanceof ReadableStream || Symbol.asyncIterator in body)
+  return (
+    typeof body === 'object' &&
+    body !== null &&
+    (body instanceof ReadableStream || Symbol.asyncIterator in body)
+  )
 }

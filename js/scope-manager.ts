@@ -60,7 +60,9 @@ const METHODS = ['onSend', 'onGood', 'onBad'] as const
 export function managerProblems(manager: unknown, path: string, isShared: boolean): Problem[] {
   if (manager === undefined || typeof manager === 'function') return []
   if (isShared || typeof manager !== 'object' || manager === null) {
-    const want = isShared ? 'a function that makes one for each scope' : 'an object or a function that makes one'
+    const want = isShared
+      ? 'a function that makes one for each scope'
+      : 'an object or a function that makes one'
     return [{ path, want, got: kindOf(manager) }]
   }
   const problems: Problem[] = []
@@ -79,7 +81,11 @@ export class ManagedScopes {
   readonly #managers = new Map<string, { manager: ScopeManager; told: ScopeOptions }>()
   readonly #isBad: (scope: string, status: number) => boolean
 
-  constructor(scopes: Record<string, ScopeOptions> = {}, defaults: ScopeOptions = {}, rootBackoff: unknown = true) {
+  constructor(
+    scopes: Record<string, ScopeOptions> = {},
+    defaults: ScopeOptions = {},
+    rootBackoff: unknown = true,
+  ) {
     this.#scopes = scopes
     this.#defaults = defaults
     const codesOf = (backoff: unknown) =>
@@ -93,8 +99,14 @@ export class ManagedScopes {
   }
 
   /** Whether any scope has a manager. */
-  static areIn(scopes: Record<string, ScopeOptions> | undefined, defaults: ScopeOptions | undefined): boolean {
-    return defaults?.manager !== undefined || Object.values(scopes ?? {}).some((scope) => scope?.manager !== undefined)
+  static areIn(
+    scopes: Record<string, ScopeOptions> | undefined,
+    defaults: ScopeOptions | undefined,
+  ): boolean {
+    return (
+      defaults?.manager !== undefined ||
+      Object.values(scopes ?? {}).some((scope) => scope?.manager !== undefined)
+    )
   }
 
   /** What is to be configured when the scope is made, or made anew. */
@@ -116,7 +128,8 @@ export class ManagedScopes {
 
   /** Forgets those that a function made for scopes without a name in the settings: the engine forgets idle ones, too. */
   forget(): void {
-    for (const scope of this.#managers.keys()) if (!Object.hasOwn(this.#scopes, scope)) this.#managers.delete(scope)
+    for (const scope of this.#managers.keys())
+      if (!Object.hasOwn(this.#scopes, scope)) this.#managers.delete(scope)
   }
 
   /** How many there are. */
@@ -157,7 +170,10 @@ export function withoutManager(options: ScopeOptions, isManaged: boolean): Scope
 }
 
 function paceOf(scope: string, manager: ScopeManager): ScopeOptions {
-  const { delay, concurrency } = ask(scope, () => ({ delay: manager.delay, concurrency: manager.concurrency }))
+  const { delay, concurrency } = ask(scope, () => ({
+    delay: manager.delay,
+    concurrency: manager.concurrency,
+  }))
   return { ...(delay === undefined ? {} : { delay }), ...(concurrency === undefined ? {} : { concurrency }) }
 }
 

@@ -28,7 +28,7 @@ import {
   WarningEvent,
 } from './events.js'
 import { failureOf, failureOfRequest } from './failures.js'
-import { type HeaderMap, type HeadersLike, headerMapProblems, type SomeHints } from './hints.js'
+import { type HeaderMap, type HeadersLike, headerMapProblems } from './hints.js'
 import {
   askScopes,
   backoffMap,
@@ -525,7 +525,8 @@ export class Throttle extends ThrottleEventTarget {
     const ask = <T>(hook: string, call: () => T | PromiseLike<T>) =>
       this.#ask(hook, url, permit, outcome, call)
     const hints = getHints && (await ask('getHints', () => getHints(response)))
-    const delayMs = getResponseDelay && (await ask('getResponseDelay', () => askDelay(getResponseDelay(response))))
+    const delayMs =
+      getResponseDelay && (await ask('getResponseDelay', () => askDelay(getResponseDelay(response))))
     if (hints !== undefined) outcome.hints = hints
     if (typeof delayMs === 'number') outcome.hints = { ...hints, delayMs }
     if (getResponseBackoff) {
@@ -834,7 +835,8 @@ function parted(options: ThrottleOptions) {
   check('debug', debug, typeof debug === 'boolean', 'true or false')
   check('unref', unref, typeof unref === 'boolean', 'true or false')
   const hooks = { getScopes, getHints, getResponseBackoff, getErrorBackoff, getResponseDelay }
-  for (const [name, hook] of Object.entries(hooks)) check(name, hook, typeof hook === 'function', 'a function')
+  for (const [name, hook] of Object.entries(hooks))
+    check(name, hook, typeof hook === 'function', 'a function')
   const isOne = (of: readonly string[], value: unknown) => of.includes(value as string)
   check('redirects', redirects, isOne(['native', 'throttle'], redirects), '"native" or "throttle"')
   check('release', release, isOne(['headers', 'body'], release), '"headers" or "body"')

@@ -35,9 +35,7 @@ export async function build() {
     if (existsSync(`${module}.base64.js`) && statSync(`${module}.base64.js`).mtimeMs >= inputs) continue
     const target = `${root}/target/${name}`
     const flags = ['--locked', '--release', '--target', 'wasm32-unknown-unknown', '--lib']
-    await step(`${name}: Rust`, () =>
-      run('cargo', ['build', ...flags, '--target-dir', target, ...features]),
-    )
+    await step(`${name}: Rust`, () => run('cargo', ['build', ...flags, '--target-dir', target, ...features]))
     const compiled = `${target}/wasm32-unknown-unknown/release/autothrottle.wasm`
     await step(`${name}: bindings`, () => run('cargo', ['xtask', compiled, 'pkg', name]))
     await step(`${name}: wasm-opt`, () => optimise(module))

@@ -29,7 +29,8 @@ export function picture() {
     return `<circle cx="${x(at).toFixed(1)}" cy="${y(at < 300_000 ? 10 : 20).toFixed(1)}" r="4" fill="#c22"/>`
   })
   const ticks = [...Array(MINUTES + 1).keys()].map(
-    (minute) => `<text x="${x(minute * 60_000).toFixed(1)}" y="${HEIGHT - 10}" text-anchor="middle">${minute}</text>`,
+    (minute) =>
+      `<text x="${x(minute * 60_000).toFixed(1)}" y="${HEIGHT - 10}" text-anchor="middle">${minute}</text>`,
   )
   const levels = [0, 10, 20].map(
     (rate) => `<text x="${LEFT - 8}" y="${(y(rate) + 4).toFixed(1)}" text-anchor="end">${rate}</text>`,

@@ -28,17 +28,23 @@ test('alternative domains: one scope', async () => {
   const clock = new FakeClock()
   const { fetch, calls } = server(clock)
   const throttle = oneScope({ clock, fetch, defaults: { jitter: false } })
-  const all = ['https://toscrape.com/', 'https://books.toscrape.com/', 'https://other.example/'].map((url) => throttle.fetch(url))
+  const all = ['https://toscrape.com/', 'https://books.toscrape.com/', 'https://other.example/'].map((url) =>
+    throttle.fetch(url),
+  )
   await clock.advance(1000)
   await Promise.all(all)
-  assert.deepEqual(calls.map(([, at]) => at), [0, 0, 1000])
+  assert.deepEqual(
+    calls.map(([, at]) => at),
+    [0, 0, 1000],
+  )
 })
 
 test('alternative domains: 24 and 16 at a time, but never 40', async () => {
   const clock = new FakeClock()
   const { fetch, most } = server(clock, undefined, 100)
   const throttle = everyLevel({ clock, fetch })
-  const get = (name: string) => Array.from({ length: 40 }, () => throttle.fetch(`https://${name}.toscrape.com/`))
+  const get = (name: string) =>
+    Array.from({ length: 40 }, () => throttle.fetch(`https://${name}.toscrape.com/`))
   const all = [...get('books'), ...get('quotes')]
   await clock.advance(50)
   const { scopes } = throttle.stats()
@@ -53,22 +59,36 @@ test('endpoints: the slow one waits five seconds, the fast one 80 ms, and neithe
   const clock = new FakeClock()
   const { fetch, calls } = server(clock)
   const throttle = perEndpoint({ clock, fetch })
-  const all = ['slow', 'fast', 'fast', 'slow', 'fast'].map((name) => throttle.fetch(`https://api.toscrape.com/${name}-endpoint`))
+  const all = ['slow', 'fast', 'fast', 'slow', 'fast'].map((name) =>
+    throttle.fetch(`https://api.toscrape.com/${name}-endpoint`),
+  )
   await clock.advance(5000)
   await Promise.all(all)
   const times = (name: string) => calls.filter(([url]) => url.includes(name)).map(([, at]) => at)
-  assert.deepEqual([times('slow'), times('fast')], [[0, 5000], [0, 80, 160]])
+  assert.deepEqual(
+    [times('slow'), times('fast')],
+    [
+      [0, 5000],
+      [0, 80, 160],
+    ],
+  )
 })
 
 test('scraping API: a target that fails backs off alone, an API that fails alone', async () => {
   const clock = new FakeClock()
-  const upstream = (status: number) => new Response('', { headers: { 'x-upstream-status-code': String(status) } })
+  const upstream = (status: number) =>
+    new Response('', { headers: { 'x-upstream-status-code': String(status) } })
   let api = 200
-  const answer = (url: string) => (api === 200 ? upstream(url.includes('busy') ? 503 : 200) : new Response('', { status: api, headers: { 'retry-after': '7' } }))
+  const answer = (url: string) =>
+    api === 200
+      ? upstream(url.includes('busy') ? 503 : 200)
+      : new Response('', { status: api, headers: { 'retry-after': '7' } })
   const { fetch } = server(clock, answer)
   const throttle = scrapingApi({ clock, fetch })
-  const get = (target: string) => throttle.fetch(`https://api.toscrape.com/?url=${encodeURIComponent(target)}`)
-  const steps = () => ['api.toscrape.com', 'busy.example', 'calm.example'].map((name) => throttle.scope(name).stats.backoffStep)
+  const get = (target: string) =>
+    throttle.fetch(`https://api.toscrape.com/?url=${encodeURIComponent(target)}`)
+  const steps = () =>
+    ['api.toscrape.com', 'busy.example', 'calm.example'].map((name) => throttle.scope(name).stats.backoffStep)
   const both = [get('https://busy.example/'), get('https://calm.example/')]
   await clock.advance(100)
   await Promise.all(both)
@@ -92,7 +112,10 @@ test('cost-capped: what it really cost counts, and the window bounds it', async 
   const more = Promise.all([get(), get()])
   await clock.advance(60_000)
   await more
-  assert.deepEqual(calls.map(([, at]) => at), [0, 0, 0, 60_000])
+  assert.deepEqual(
+    calls.map(([, at]) => at),
+    [0, 0, 0, 60_000],
+  )
 })
 
 test('retry policy: 20 to 40 s twice, then 30 s and up to 2ⁿ, ten minutes at most; errors 3 to 7 s, up to 55 s', async () => {
@@ -106,10 +129,16 @@ test('retry policy: 20 to 40 s twice, then 30 s and up to 2ⁿ, ten minutes at m
       policy.onBad({ ...event, status })
       return policy.delay / 1000
     }
-    assert.deepEqual(refused.map(() => after(429)), refused)
+    assert.deepEqual(
+      refused.map(() => after(429)),
+      refused,
+    )
     for (let n = 0; n < 20; n++) after(503)
     assert.equal(after(503), random === 0 ? 30 : 600)
-    assert.deepEqual(failed.map(() => after(undefined)), failed)
+    assert.deepEqual(
+      failed.map(() => after(undefined)),
+      failed,
+    )
     policy.onGood()
     assert.equal(policy.delay, 0)
   }
@@ -120,13 +149,25 @@ test('retry policy: 20 to 40 s twice, then 30 s and up to 2ⁿ, ten minutes at m
   const all = [throttle.fetch('https://api.zyte.example/1'), throttle.fetch('https://api.zyte.example/2')]
   await clock.advance(120_000)
   await Promise.all(all)
-  assert.deepEqual(calls.map(([url, at]) => [url.slice(-1), at]), [['1', 0], ['1', 30_000], ['1', 60_000], ['2', 60_000]])
+  assert.deepEqual(
+    calls.map(([url, at]) => [url.slice(-1), at]),
+    [
+      ['1', 0],
+      ['1', 30_000],
+      ['1', 60_000],
+      ['2', 60_000],
+    ],
+  )
 })
 
 test('each runs by itself and ends', () => {
   const root = fileURLToPath(new URL('../..', import.meta.url))
   for (const name of ['domains', 'endpoints', 'scraping-api', 'cost-capped', 'retry-policy', 'api-client']) {
-    const { status, stdout, stderr } = spawnSync(process.execPath, ['--import', 'tsx', `examples/${name}.ts`], { cwd: root, encoding: 'utf8', timeout: 60_000 })
+    const { status, stdout, stderr } = spawnSync(
+      process.execPath,
+      ['--import', 'tsx', `examples/${name}.ts`],
+      { cwd: root, encoding: 'utf8', timeout: 60_000 },
+    )
     assert.equal(status, 0, `${name}: ${stderr}`)
     assert.ok(stdout.length > 5, `${name} says something`)
   }

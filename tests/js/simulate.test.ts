@@ -47,13 +47,18 @@ test('what makes no sense is a ConfigError with every path', () => {
     () => simulate(options),
     (error) => {
       assert.ok(error instanceof ConfigError)
-      assert.deepEqual(
-        error.problems.map(({ path }) => path).sort(),
-        ['netwrk', 'server.rate', 'server.ratee', 'throttle.defaults.delay'],
-      )
+      assert.deepEqual(error.problems.map(({ path }) => path).sort(), [
+        'netwrk',
+        'server.rate',
+        'server.ratee',
+        'throttle.defaults.delay',
+      ])
       return true
     },
   )
   assert.throws(() => simulate(undefined as unknown as SimulationOptions), ConfigError)
-  assert.throws(() => simulate({ server: { model: 'abacus' } } as unknown as SimulationOptions), /server\.model/)
+  assert.throws(
+    () => simulate({ server: { model: 'abacus' } } as unknown as SimulationOptions),
+    /server\.model/,
+  )
 })

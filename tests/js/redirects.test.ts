@@ -1,0 +1,267 @@
+/** Redirects hop by hop, with fetch's own rules; and slots that are held until a body is over. Against real servers of this machine. */
+import assert from 'node:assert/strict'
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { after, test } from 'node:test'
+import { setFlagsFromString } from 'node:v8'
+import { runInNewContext } from 'node:vm'
+import { createThrottle, type ThrottleOptions } from 'autothrottle'
+import { FakeClock } from 'autothrottle/testing'
+
+const free = { defaults: { delay: 0, slotDelay: 0, jitter: false } } as const
+const closing: (() => void)[] = []
+after(() => {
+  for (const close of closing) close()
+})
+
+async function serve(answer: (request: IncomingMessage, response: ServerResponse, body: string) => void) {
+  const server = createServer(async (request, response) => {
+    let body = ''
+    for await (const chunk of request) body += chunk
+    answer(request, response, body)
+  }).listen(0, '127.0.0.1')
+  await new Promise((resolve) => server.once('listening', resolve))
+  closing.push(() => {
+    server.closeAllConnections()
+    server.close()
+  })
+  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+}
+
+/** Answers `/STATUS?to=…` with a redirect, anything else with what it was asked. */
+const mirror = () =>
+  serve((request, response, body) => {
+    const url = new URL(request.url!, 'http://x')
+    const status = Number(url.pathname.slice(1))
+    if (status) {
+      const wait = url.searchParams.get('wait')
+      response.writeHead(status, {
+        location: url.searchParams.get('to') ?? '/seen',
+        ...(wait ? { 'retry-after': wait } : {}),
+      })
+      response.end('moved')
+      return
+    }
+    const { authorization, cookie, 'content-type': type, 'x-own': own } = request.headers
+    response.end(
+      JSON.stringify({ method: request.method, path: request.url, body, authorization, cookie, type, own }),
+    )
+  })
+
+const seen = async (response: Response) => ({
+  ...((await response.json()) as Record<string, unknown>),
+  url: response.url,
+  redirected: response.redirected,
+})
+
+test('methods, bodies, headers, fragments and `redirected`: as fetch does it itself', async () => {
+  const here = await mirror()
+  const there = await mirror()
+  const throttle = createThrottle({ ...free, redirects: 'throttle' })
+  const headers = { authorization: 'secret', cookie: 'a=1', 'content-type': 'text/x', 'x-own': 'kept' }
+  const post = (to = '/seen') => ({ method: 'POST', body: 'body', headers, to })
+  const cases: [path: string, init: RequestInit & { to?: string }][] = [
+    ['/301', post()],
+    ['/302', post()],
+    ['/303', { ...post(), method: 'PUT' }],
+    ['/307', post()],
+    ['/308', post()],
+    ['/302', { headers }],
+    ['/302', { headers, to: `${there}/seen` }],
+    ['/307', post(`${there}/seen`)],
+    ['/301', { method: 'HEAD', to: '/seen' }],
+  ]
+  for (const [path, { to = '/seen', ...init }] of cases) {
+    const url = `${here}${path}?to=${encodeURIComponent(to)}#part`
+    const [ours, theirs] = [await throttle.fetch(url, init), await fetch(url, init)]
+    assert.deepEqual([ours.clone().redirected, ours.clone().url], [true, ours.url])
+    const what = `${init.method ?? 'GET'} ${path} to ${to}`
+    if (init.method === 'HEAD')
+      assert.deepEqual(
+        [ours.url, ours.redirected, ours.status],
+        [theirs.url, theirs.redirected, theirs.status],
+        what,
+      )
+    else assert.deepEqual(await seen(ours), await seen(theirs), what)
+  }
+  const request = new Request(`${here}/307`, { method: 'POST', body: 'body', headers })
+  assert.deepEqual(await seen(await throttle.fetch(request.clone())), await seen(await fetch(request)))
+  assert.equal(
+    (await throttle.fetch(`${here}/302`, { redirect: 'manual' })).status,
+    302,
+    'who wants to see it, sees it',
+  )
+  assert.deepEqual([throttle.stats().inFlight, throttle.stats().waiting], [0, 0])
+})
+
+test('what fetch refuses is refused: loops, strange places, streams that would be needed again', async () => {
+  const here = await serve((request, response) => {
+    const to: Record<string, string> = {
+      '/loop': '/loop',
+      '/ftp': 'ftp://x/',
+      '/bad': 'http://[',
+      '/307': '/seen',
+    }
+    const location = to[request.url!]
+    if (location) response.writeHead(request.url === '/307' ? 307 : 302, { location })
+    response.end()
+  })
+  const throttle = createThrottle({ ...free, redirects: 'throttle' })
+  for (const path of ['/loop', '/ftp', '/bad'])
+    await assert.rejects(throttle.fetch(here + path), TypeError, path)
+  const body = new ReadableStream({ start: (controller) => controller.close() })
+  await assert.rejects(
+    throttle.fetch(`${here}/307`, { method: 'POST', body, duplex: 'half' } as RequestInit),
+    /stream/,
+  )
+  await assert.rejects(throttle.fetch(`${here}/loop`, { redirect: 'error' }), TypeError)
+  assert.equal(throttle.stats().inFlight, 0)
+})
+
+test('each hop is a request of the scope that it goes to; scopes that the caller named persist', async () => {
+  const there = await mirror()
+  const here = await mirror()
+  const sends: (readonly string[])[] = []
+  const throttle = createThrottle({ ...free, redirects: 'throttle' })
+  throttle.addEventListener('send', ({ scopes }) => sends.push(scopes))
+  const url = `${here}/302?to=${encodeURIComponent(`${there}/301?to=/seen`)}`
+  await (await throttle.fetch(url)).text()
+  const [a, b] = [new URL(here).host, new URL(there).host]
+  assert.deepEqual(sends.splice(0), [[a], [b], [b]])
+  await (await throttle.fetch(url, { throttle: { scopes: ['mine'] } })).text()
+  assert.deepEqual(sends, [['mine'], ['mine'], ['mine']])
+})
+
+test('a 3xx with Retry-After delays its hop alone, and is the answer where it asks for more than redirectMaxDelay', async () => {
+  const clock = new FakeClock()
+  const script: Record<string, Response> = {
+    '/wait': new Response('', { status: 302, headers: { location: '/there', 'retry-after': '30' } }),
+    '/long': new Response('', { status: 302, headers: { location: '/there', 'retry-after': '400' } }),
+  }
+  const calls: [string, number][] = []
+  const fetch = async (input: RequestInfo | URL) => {
+    const { pathname } = new URL(String(input))
+    calls.push([pathname, clock.now()])
+    return script[pathname] ?? new Response('ok')
+  }
+  const throttle = createThrottle({ ...free, clock, fetch, redirects: 'throttle' })
+  const waiting = throttle.fetch('https://a.example/wait')
+  await clock.advance(0)
+  await throttle.fetch('https://a.example/other')
+  await clock.advance(30_000)
+  assert.equal((await waiting).status, 200)
+  assert.equal((await throttle.fetch('https://a.example/long')).status, 302)
+  assert.deepEqual(calls, [
+    ['/wait', 0],
+    ['/other', 0],
+    ['/there', 30_000],
+    ['/long', 30_000],
+  ])
+})
+
+test('where redirects are hidden it says so', async () => {
+  const opaque = Object.defineProperty(new Response(''), 'type', { value: 'opaqueredirect' })
+  const throttle = createThrottle({ ...free, fetch: async () => opaque, redirects: 'throttle' })
+  await assert.rejects(throttle.fetch('https://a.example/'), /hides redirects/)
+  assert.equal(throttle.stats().inFlight, 0)
+})
+
+const held = (options: ThrottleOptions = {}) => createThrottle({ ...free, release: 'body', ...options })
+
+test("release: 'body': read, cancelled, failed, empty, cloned", async () => {
+  const url = await serve((request, response) => {
+    if (request.url === '/none') return void response.writeHead(204).end()
+    response.write('first ')
+    if (request.url === '/break') setTimeout(() => response.destroy(), 20)
+    else setTimeout(() => response.end('last'), 20)
+  })
+  const throttle = held()
+  const flying = () => throttle.stats().inFlight
+  const plain = await fetch(`${url}/x`)
+  const response = await throttle.fetch(`${url}/x`)
+  assert.equal(flying(), 1)
+  const look = ({ url, type, redirected, status, ok, bodyUsed }: Response) => ({
+    url,
+    type,
+    redirected,
+    status,
+    ok,
+    bodyUsed,
+  })
+  assert.deepEqual(look(response), look(plain))
+  assert.deepEqual(
+    [...response.headers],
+    [...plain.headers].map(([name, value]) => [name, name === 'date' ? response.headers.get('date') : value]),
+  )
+  assert.ok(response instanceof Response)
+  assert.equal(await response.text(), await plain.text())
+  assert.equal(flying(), 0)
+
+  const cloned = await throttle.fetch(`${url}/x`)
+  const copy = cloned.clone()
+  assert.deepEqual([copy.url, copy.type], [cloned.url, cloned.type])
+  assert.deepEqual(await Promise.all([cloned.text(), copy.text()]), ['first last', 'first last'])
+  assert.equal(flying(), 0)
+
+  const cancelled = await throttle.fetch(`${url}/x`)
+  await cancelled.body?.cancel()
+  assert.equal(flying(), 0)
+
+  const byob = (await throttle.fetch(`${url}/x`)).body!.getReader({ mode: 'byob' })
+  let [text, view] = ['', new Uint8Array(4)]
+  for (;;) {
+    const { done, value } = await byob.read(view)
+    if (done) break
+    text += new TextDecoder().decode(value)
+    view = new Uint8Array(4)
+  }
+  assert.equal(text, 'first last')
+  assert.equal(flying(), 0)
+
+  await assert.rejects((await throttle.fetch(`${url}/break`)).text())
+  assert.equal(flying(), 0)
+  assert.equal(throttle.scope(new URL(url).host).stats.backoffStep, 1, 'a body that breaks is a bad answer')
+
+  const none = held()
+  assert.equal((await none.fetch(`${url}/none`)).status, 204)
+  assert.equal((await none.fetch(`${url}/x`, { method: 'HEAD' })).status, 200)
+  assert.equal(none.stats().inFlight, 0)
+})
+
+test("release: 'body': a body that nobody reads gives its slot back when it is collected", async () => {
+  setFlagsFromString('--expose-gc')
+  const collect = runInNewContext('gc') as () => void
+  const fetch = async () =>
+    new Response(new ReadableStream({ pull: (controller) => controller.enqueue(new Uint8Array(10)) }))
+  const throttle = held({ fetch })
+  await (async () => void (await throttle.fetch('https://a.example/')))()
+  assert.equal(throttle.stats().inFlight, 1)
+  for (let turn = 0; turn < 50 && throttle.stats().inFlight > 0; turn++) {
+    collect()
+    await new Promise((resolve) => setImmediate(resolve))
+  }
+  assert.equal(throttle.stats().inFlight, 0)
+})
+
+test("release: 'body': the next request waits for the body", async () => {
+  const clock = new FakeClock()
+  let finish = () => {}
+  const fetch = async () =>
+    new Response(
+      new ReadableStream({
+        start(controller) {
+          controller.enqueue(new Uint8Array([65]))
+          finish = () => controller.close()
+        },
+      }),
+    )
+  const throttle = held({ clock, fetch })
+  const first = await throttle.fetch('https://a.example/')
+  const second = throttle.fetch('https://a.example/')
+  await clock.advance(1000)
+  assert.equal(throttle.stats().waiting, 1)
+  finish()
+  assert.equal(await first.text(), 'A')
+  await second
+  assert.equal(throttle.stats().waiting, 0)
+})
