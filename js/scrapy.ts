@@ -5,7 +5,9 @@
  */
 import { shown } from './checks.js'
 import { ConfigError, type Problem } from './errors.js'
+import { byIp } from './ip.js'
 import type { BackoffOptions, Jitter, QuotaOptions, ScopeOptions, ThrottleOptions } from './options.js'
+import type { MakeScopeManager, ScopeManager } from './scope-manager.js'
 
 /** Settings of Scrapy's, as `settings.py` has them. Spans are seconds. */
 export type ScrapySettings = Readonly<Record<string, unknown>>
@@ -86,6 +88,13 @@ const scopeReaders: Record<string, (value: unknown, problems: Problem[], path: s
   quota: (value) => ({ quota: number(value) as number | QuotaOptions }),
   window: (value) => ({ window: millis(value) }),
   ignore_robots_txt: (value) => ({ ignoreRobotsTxt: flag(value) }),
+  manager: (value) => {
+    if (typeof value !== 'function' && (typeof value !== 'object' || value === null))
+      throw new Want(
+        'an object with onSend, onGood, onBad, delay and concurrency, or a function that makes one',
+      )
+    return { manager: value as ScopeManager }
+  },
   backoff: (value, problems, path) => ({ backoff: read(value, backoffReaders, problems, path) }),
 }
 
@@ -112,6 +121,8 @@ const byDefault =
     defaults[key] = convert(value)
   }
 
+const HOOKS = ['getScopes', 'getResponseBackoff', 'getErrorBackoff', 'getResponseDelay']
+
 const settingReaders: Record<string, Reader> = {
   CONCURRENT_REQUESTS: option('concurrency', number),
   CONCURRENT_REQUESTS_PER_DOMAIN: byDefault('concurrency', number),
@@ -121,6 +132,30 @@ const settingReaders: Record<string, Reader> = {
     defaults.jitter ??= jitter(value)
   },
   DOWNLOAD_DELAY_JITTER: byDefault('jitter', jitter),
+  CONCURRENT_REQUESTS_PER_IP: (value, options) => {
+    // Zero is Scrapy's way of having it off; else it is for addresses what the setting for domains is for domains.
+    if (number(value) === 0) return
+    options.defaults.concurrency = number(value)
+    try {
+      options.getScopes = byIp()
+    } catch {
+      throw new Want('0 in a runtime that cannot look addresses up')
+    }
+  },
+  REDIRECT_MAX_DELAY: (value, options) => {
+    options.redirects = 'throttle'
+    options.redirectMaxDelay = millis(value)
+  },
+  THROTTLING_MANAGER: (value, options) => {
+    if (typeof value !== 'object' || value === null) throw new Want(`an object with ${HOOKS.join(', ')}`)
+    for (const hook of Object.keys(value))
+      if (!HOOKS.includes(hook)) throw new Want(`an object with ${HOOKS.join(', ')}`)
+    Object.assign(options, value)
+  },
+  THROTTLING_SCOPE_MANAGER: (value, { defaults }) => {
+    if (typeof value !== 'function') throw new Want('a function that makes a manager for each scope')
+    defaults.manager = value as MakeScopeManager
+  },
   BACKOFF_HTTP_CODES: backoff('http_codes'),
   BACKOFF_EXCEPTIONS: backoff('exceptions'),
   BACKOFF_DELAY_FACTOR: backoff('delay_factor'),

@@ -122,7 +122,9 @@ test('unknown names are errors with the nearest that is known, wrong values with
       fromScrapySettings({
         DOWNLOAD_DELEY: 1,
         DOWNLOAD_DELAY: 'soon',
-        CONCURRENT_REQUESTS_PER_IP: 4,
+        CONCURRENT_REQUESTS_PER_IPP: 4,
+        THROTTLING_MANAGER: 'myproject.throttling.MyThrottlingManager',
+        THROTTLING_SCOPE_MANAGER: {},
         BACKOFF_EXCEPTIONS: ['builtins.ValueError'],
         AUTOTHROTTLE_ENABLED: 'perhaps',
         THROTTLING_SCOPES: { a: { dellay: 1, delay: -1, backoff: { factor: 2 } }, b: 3 },
@@ -134,7 +136,9 @@ test('unknown names are errors with the nearest that is known, wrong values with
       assert.deepEqual(error.message.split('\n'), [
         'DOWNLOAD_DELEY: want a setting that is known here (did you mean DOWNLOAD_DELAY?); got 1',
         'DOWNLOAD_DELAY: want a number; got "soon"',
-        'CONCURRENT_REQUESTS_PER_IP: want a setting that is known here (did you mean CONCURRENT_REQUESTS_PER_DOMAIN?); got 4',
+        'CONCURRENT_REQUESTS_PER_IPP: want a setting that is known here (did you mean CONCURRENT_REQUESTS_PER_IP?); got 4',
+        'THROTTLING_MANAGER: want an object with getScopes, getResponseBackoff, getErrorBackoff, getResponseDelay; got "myproject.throttling.MyThrottlingManager"',
+        'THROTTLING_SCOPE_MANAGER: want a function that makes a manager for each scope; got {}',
         'BACKOFF_EXCEPTIONS: want exceptions that are timeouts or failed connections; got ["builtins.ValueError"]',
         'constructor: want a setting that is known here; got 1',
         'AUTOTHROTTLE_ENABLED: want True or False; got "perhaps"',
@@ -147,4 +151,25 @@ test('unknown names are errors with the nearest that is known, wrong values with
     },
   )
   assert.throws(() => fromScrapySettings(null as never), ConfigError)
+})
+
+test('by address, redirects and managers', async () => {
+  const options = fromScrapySettings({ CONCURRENT_REQUESTS_PER_IP: 4, REDIRECT_MAX_DELAY: 30 })
+  assert.deepEqual(
+    [options.defaults, options.redirects, options.redirectMaxDelay],
+    [{ concurrency: 4 }, 'throttle', 30_000],
+  )
+  assert.match(
+    String(await options.getScopes?.({ url: 'http://localhost/', method: 'GET', headers: new Headers() })),
+    /^(?:127|::1)/,
+  )
+  assert.equal(fromScrapySettings({ CONCURRENT_REQUESTS_PER_IP: 0 }).getScopes, undefined)
+  const getScopes = () => 'one'
+  const manager = () => ({ delay: 5 })
+  const managed = fromScrapySettings({
+    THROTTLING_MANAGER: { getScopes },
+    THROTTLING_SCOPE_MANAGER: manager,
+    THROTTLING_SCOPES: { one: { manager } },
+  })
+  assert.deepEqual(managed, { getScopes, defaults: { manager }, scopes: { one: { manager } } })
 })

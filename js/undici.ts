@@ -1,0 +1,193 @@
+/**
+ * `autothrottle/undici`: a throttle as an interceptor, for programs that speak undici, and for the `fetch` that Node builds on it.
+ *
+ * ```ts
+ * import { Agent, interceptors, setGlobalDispatcher } from 'undici'
+ * import { throttle } from 'autothrottle/undici'
+ *
+ * setGlobalDispatcher(new Agent().compose(throttle({ defaults: { rampup: true } }), interceptors.retry(), interceptors.redirect()))
+ * ```
+ *
+ * It goes first in `compose`, which makes it the innermost: each attempt of `retry` and each hop of `redirect` comes by. The latency
+ * is undici's own, from the moment a connection takes the request. The traps: a handler that hears of its request only when it leaves
+ * could not abort the wait, so it is given a controller at once; and a slot of a request that ends without an answer.
+ */
+import type { Dispatcher } from 'undici'
+import { systemClock } from './clock.js'
+import type { HeadersLike } from './hints.js'
+import type { ThrottleOptions } from './options.js'
+import type { Permit, PermitOutcome } from './permit.js'
+import type { Target } from './scopes.js'
+import { createThrottle, type FetchOptions, Throttle } from './throttle.js'
+
+type Handler = Dispatcher.DispatchHandler
+type Controller = Dispatcher.DispatchController
+type Interceptor = Dispatcher.DispatcherComposeInterceptor
+
+/** What a single `request`, `stream` or `pipeline` may say, as `throttle` beside undici's own options. */
+export type UndiciRequestOptions = Omit<FetchOptions, 'delay'> & { delay?: number }
+
+/**
+ * An interceptor for `dispatcher.compose(…)`.
+ *
+ * @param throttleOrOptions a throttle, to share it, or the options of one of its own. `retry`, `redirects` and `robots` are for
+ *   `throttle.fetch`; here undici's own interceptors do that.
+ * @throws {ConfigError} listing every problem of the options.
+ */
+export function throttle(throttleOrOptions: Throttle | ThrottleOptions = {}): Interceptor {
+  const shared = throttleOrOptions instanceof Throttle ? throttleOrOptions : createThrottle(throttleOrOptions)
+  const isHeld = !(throttleOrOptions instanceof Throttle) && throttleOrOptions.release === 'body'
+  return (dispatch) => (options, handler) => {
+    const { throttle: own, ...rest } = options as Dispatcher.DispatchOptions & {
+      throttle?: UndiciRequestOptions
+    }
+    new Exchange(handler, isHeld).start(shared, rest, own, dispatch)
+    return true
+  }
+}
+
+/** One request on its way: waits, is dispatched, and settles whatever happens. */
+class Exchange {
+  readonly #handler: Handler
+  readonly #isHeld: boolean
+  readonly #clock = systemClock(false)
+  readonly #abort = new AbortController()
+  readonly #controller: WaitingController
+  #permit: Permit | undefined
+  #startedAt: number | undefined
+  #outcome: PermitOutcome = {}
+
+  constructor(handler: Handler, isHeld: boolean) {
+    this.#handler = handler
+    this.#isHeld = isHeld
+    this.#controller = new WaitingController((reason) => this.#abort.abort(reason))
+  }
+
+  start(
+    throttle: Throttle,
+    options: Dispatcher.DispatchOptions,
+    { adjustDelay, scopes, ...own }: UndiciRequestOptions = {},
+    dispatch: Dispatcher['dispatch'],
+  ): void {
+    this.#handler.onRequestStart?.(this.#controller, {})
+    if (adjustDelay !== undefined) this.#outcome.adjustDelay = adjustDelay
+    const target = scopes === undefined ? targetOf(options) : { scopes }
+    const send = (permit: Permit) => {
+      this.#permit = permit
+      dispatch(options, this.#wrapped())
+    }
+    throttle
+      .acquire(target, { ...own, signal: this.#abort.signal })
+      .then(send)
+      .catch((error: Error) => this.#end({}, () => this.#handler.onResponseError?.(this.#controller, error)))
+  }
+
+  #wrapped(): Handler {
+    const [handler, controller] = [this.#handler, this.#controller]
+    return {
+      onRequestStart: (real) => {
+        this.#startedAt = this.#clock.now()
+        controller.link(real)
+      },
+      onRequestUpgrade: (_, status, headers, socket) => {
+        this.#end({ status }, () => handler.onRequestUpgrade?.(controller, status, headers, socket))
+      },
+      onResponseStart: (_, status, headers, text) => {
+        if (status >= 200) this.#onHeaders(status, headers as HeadersLike)
+        return handler.onResponseStart?.(controller, status, headers, text)
+      },
+      onResponseData: (_, chunk) => handler.onResponseData?.(controller, chunk),
+      onResponseEnd: (_, trailers) => {
+        this.#end(this.#outcome, () => handler.onResponseEnd?.(controller, trailers))
+      },
+      onResponseError: (_, error) => {
+        const isOurs = controller.aborted
+        this.#end(isOurs ? this.#outcome : { error }, () => handler.onResponseError?.(controller, error))
+      },
+    }
+  }
+
+  #onHeaders(status: number, headers: HeadersLike): void {
+    const latency = this.#startedAt === undefined ? {} : { latency: this.#clock.now() - this.#startedAt }
+    this.#outcome = { ...this.#outcome, status, headers, ...latency }
+    if (!this.#isHeld) this.#permit?.settle(this.#outcome)
+  }
+
+  /** Settles, if that was not done before, and then tells. */
+  #end(outcome: PermitOutcome, tell: () => void): void {
+    this.#permit?.settle(outcome)
+    tell()
+  }
+}
+
+/** Stands for undici's controller until there is one. */
+class WaitingController implements Controller {
+  readonly #onAbort: (reason: Error) => void
+  #real: Controller | undefined
+  #reason: Error | null = null
+  #isPaused = false
+
+  constructor(onAbort: (reason: Error) => void) {
+    this.#onAbort = onAbort
+  }
+
+  get aborted(): boolean {
+    return this.#reason !== null || (this.#real?.aborted ?? false)
+  }
+
+  get paused(): boolean {
+    return this.#real?.paused ?? this.#isPaused
+  }
+
+  get reason(): Error | null {
+    return this.#reason ?? this.#real?.reason ?? null
+  }
+
+  abort(reason: Error): void {
+    this.#reason ??= reason
+    if (this.#real) this.#real.abort(reason)
+    else this.#onAbort(reason)
+  }
+
+  pause(): void {
+    this.#isPaused = true
+    this.#real?.pause()
+  }
+
+  resume(): void {
+    this.#isPaused = false
+    this.#real?.resume()
+  }
+
+  /** The request leaves. */
+  link(real: Controller): void {
+    this.#real = real
+    if (this.#reason) real.abort(this.#reason)
+    else if (this.#isPaused) real.pause()
+  }
+}
+
+/** What `getScopes` and the default want to know of a request. */
+function targetOf({ origin = '', path, method, headers }: Dispatcher.DispatchOptions): Target {
+  const url = new URL(path, origin).href
+  return { url, method, headers: fieldsOf(headers) } as unknown as Request
+}
+
+/** undici takes an object, a flat list, or anything iterable. */
+function fieldsOf(headers: Dispatcher.DispatchOptions['headers']): Headers {
+  const fields = new Headers()
+  const add = (name: string, value: unknown) => {
+    for (const each of Array.isArray(value) ? value : [value])
+      if (each !== undefined && each !== null) fields.append(name, String(each))
+  }
+  if (!headers) return fields
+  if (Array.isArray(headers) && typeof headers[0] === 'string') {
+    for (let index = 0; index + 1 < headers.length; index += 2)
+      add(String(headers[index]), headers[index + 1])
+  } else if (Symbol.iterator in headers) {
+    for (const [name, value] of headers as Iterable<[string, unknown]>) add(name, value)
+  } else {
+    for (const [name, value] of Object.entries(headers)) add(name, value)
+  }
+  return fields
+}

@@ -1,0 +1,172 @@
+/**
+ * The interceptor with the real undici and a real server. The traps, one test each: retries that do not come by again, redirects that
+ * change the scope, aborted requests that never settle, connection errors that do not count, handlers that cannot abort a wait.
+ */
+import assert from 'node:assert/strict'
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { after, test } from 'node:test'
+import { createThrottle } from 'autothrottle'
+import { throttle as throttled } from 'autothrottle/undici'
+import {
+  Agent,
+  getGlobalDispatcher,
+  interceptors,
+  request,
+  setGlobalDispatcher,
+  fetch as undiciFetch,
+} from 'undici'
+
+const free = { defaults: { delay: 0, slotDelay: 0, jitter: false } } as const
+const closing: (() => unknown)[] = []
+after(async () => {
+  for (const close of closing.reverse()) await close()
+})
+
+async function serve(answer: (request: IncomingMessage, response: ServerResponse) => void) {
+  const server = createServer(answer).listen(0, '127.0.0.1')
+  await new Promise((resolve) => server.once('listening', resolve))
+  closing.push(() => {
+    server.closeAllConnections()
+    server.close()
+  })
+  const { port } = server.address() as AddressInfo
+  return { url: `http://127.0.0.1:${port}`, host: `127.0.0.1:${port}`, server }
+}
+
+function agentOf(throttle: Parameters<typeof throttled>[0], ...more: Parameters<Agent['compose']>) {
+  const agent = new Agent()
+  closing.push(() => agent.destroy())
+  return agent.compose(throttled(throttle), ...(more as never[]))
+}
+
+test('request and fetch go through the throttle; statuses, headers and latency are heard', async () => {
+  const { url, host } = await serve((_, response) =>
+    setTimeout(() => response.writeHead(200, { 'x-a': '1' }).end('page'), 30),
+  )
+  const throttle = createThrottle({ defaults: { ...free.defaults, autothrottle: { startDelay: 0 } } })
+  const settles: (number | undefined)[] = []
+  throttle.addEventListener('settle', ({ status, latencyMs }) => settles.push(status, latencyMs))
+  const dispatcher = agentOf(throttle)
+  const { statusCode, headers, body } = await request(url, { dispatcher })
+  assert.deepEqual([statusCode, headers['x-a'], await body.text()], [200, '1', 'page'])
+  const response = await undiciFetch(url, { dispatcher })
+  assert.equal(await response.text(), 'page')
+  assert.equal(settles.length, 4)
+  assert.deepEqual([settles[0], settles[2]], [200, 200])
+  assert.ok(settles[1]! >= 25 && settles[3]! >= 25)
+  assert.ok(throttle.scope(host).stats.delayMs > 0, 'AutoThrottle follows')
+})
+
+test('two slots: never a third request on the server', async () => {
+  let [now, most] = [0, 0]
+  const { url } = await serve((_, response) => {
+    most = Math.max(most, ++now)
+    setTimeout(() => response.end(String(now--)), 10)
+  })
+  const dispatcher = agentOf({ defaults: { ...free.defaults, concurrency: 2 } })
+  await Promise.all(Array.from({ length: 12 }, async () => (await request(url, { dispatcher })).body.text()))
+  assert.equal(most, 2)
+})
+
+test("each attempt of undici's retry comes by again, and is a request of its own", async () => {
+  let count = 0
+  const { url, host } = await serve((_, response) => response.writeHead(++count < 3 ? 503 : 200).end('page'))
+  const throttle = createThrottle({
+    defaults: { ...free.defaults, backoff: { minDelay: 20, jitter: false } },
+  })
+  let sends = 0
+  throttle.addEventListener('send', () => sends++)
+  const dispatcher = agentOf(throttle, interceptors.retry({ minTimeout: 1, maxTimeout: 5 }) as never)
+  const { statusCode, body } = await request(url, { dispatcher })
+  await body.dump()
+  assert.deepEqual([statusCode, sends, throttle.stats().settled], [200, 3, 3])
+  assert.ok(throttle.scope(host).stats.backoffStep > 0)
+})
+
+test('a redirect is a request of the scope that it goes to', async () => {
+  const there = await serve((_, response) => response.end('there'))
+  const here = await serve((_, response) => response.writeHead(302, { location: `${there.url}/x` }).end())
+  const throttle = createThrottle(free)
+  const sends: (readonly string[])[] = []
+  throttle.addEventListener('send', ({ scopes }) => sends.push(scopes))
+  const dispatcher = agentOf(throttle, interceptors.redirect({ maxRedirections: 3 }) as never)
+  const { body } = await request(here.url, { dispatcher })
+  assert.equal(await body.text(), 'there')
+  assert.deepEqual(sends, [[here.host], [there.host]])
+})
+
+test('aborted while it waits: its place is free at once; aborted on the way: it settles and is nobody’s fault', async () => {
+  const { url, host } = await serve((request, response) => {
+    if (request.url === '/fast') response.end('page')
+  })
+  const throttle = createThrottle(free)
+  const dispatcher = agentOf(throttle)
+  const [flying, waiting] = [new AbortController(), new AbortController()]
+  const first = request(`${url}/never`, { dispatcher, signal: flying.signal })
+  while (throttle.stats().inFlight === 0) await new Promise((resolve) => setImmediate(resolve))
+  const second = request(`${url}/never`, { dispatcher, signal: waiting.signal })
+  while (throttle.stats().waiting === 0) await new Promise((resolve) => setImmediate(resolve))
+  waiting.abort(new Error('changed my mind'))
+  await assert.rejects(second, /changed my mind/)
+  assert.deepEqual([throttle.stats().waiting, throttle.stats().inFlight], [0, 1])
+  flying.abort(new Error('enough'))
+  await assert.rejects(first, /enough/)
+  assert.deepEqual([throttle.stats().inFlight, throttle.scope(host).stats.backoffStep], [0, 0])
+  assert.equal(await (await request(`${url}/fast`, { dispatcher })).body.text(), 'page')
+})
+
+test('a connection that fails counts as a bad answer', async () => {
+  const { url, host, server } = await serve(() => {})
+  server.close()
+  await new Promise((resolve) => setImmediate(resolve))
+  const throttle = createThrottle(free)
+  await assert.rejects(request(url, { dispatcher: agentOf(throttle) }), /ECONNREFUSED/)
+  assert.deepEqual([throttle.stats().inFlight, throttle.scope(host).stats.backoffStep], [0, 1])
+})
+
+test("`release: 'body'` holds the slot until the body has arrived; options of a single request", async () => {
+  let sending = 0
+  const { url } = await serve((_, response) => {
+    assert.equal(++sending, 1, 'one body at a time')
+    response.write('first ')
+    setTimeout(() => {
+      sending--
+      response.end('last')
+    }, 20)
+  })
+  const seen: string[] = []
+  const getScopes = ({ url, method, headers }: { url: string; method: string; headers: Headers }) => {
+    seen.push(`${method} ${new URL(url).pathname} ${headers.get('x-tier')}`)
+    return 'one'
+  }
+  const dispatcher = agentOf({ ...free, release: 'body', getScopes, warnThreshold: 1 })
+  const first = await request(url, { dispatcher, headers: { 'x-tier': 'a' } })
+  const second = request(`${url}/2`, { dispatcher, method: 'POST', headers: { 'x-tier': 'b' } })
+  assert.equal(await first.body.text(), 'first last')
+  await (await second).body.dump()
+  assert.deepEqual(seen, ['GET / a', 'POST /2 b'])
+  const options = { dispatcher, throttle: { scopes: 'two', timeout: 5 } }
+  await (await request(url, options as never)).body.dump()
+  const wrong = { dispatcher, throttle: { scope: 'two' } }
+  await assert.rejects(request(url, wrong as never), /scope/)
+})
+
+test("Node's own fetch through the global dispatcher", async () => {
+  const { url, host } = await serve((_, response) => response.end('page'))
+  const before = getGlobalDispatcher()
+  const throttle = createThrottle(free)
+  setGlobalDispatcher(agentOf(throttle))
+  try {
+    assert.equal(await (await fetch(url)).text(), 'page')
+    const controller = new AbortController()
+    throttle.scope(host).pause()
+    const waiting = fetch(url, { signal: controller.signal })
+    while (throttle.stats().waiting === 0) await new Promise((resolve) => setImmediate(resolve))
+    controller.abort()
+    await assert.rejects(waiting, { name: 'AbortError' })
+    assert.deepEqual([throttle.stats().waiting, throttle.stats().sent], [0, 1])
+  } finally {
+    setGlobalDispatcher(before)
+  }
+})
