@@ -38,6 +38,7 @@ export {
   type ScopeRequest,
   updateScopeBackoff,
 } from './managers.js'
+export { type Build, build } from './load/build.js'
 export type { MapOptions } from './map.js'
 export type {
   AutoThrottleOptions,

@@ -1,4 +1,4 @@
-/** Writes the golden files, `docs/settings.md`, the tables and the picture of `docs/rampup.md` anew. Review the difference as a change of behaviour. */
+/** Writes the golden files, `docs/settings.md`, the tables and the picture of `docs/rampup.md`, and the third-party notices anew. Review the difference as a change of behaviour. */
 import { build } from './build.mjs'
 import { main, run } from './lib.mjs'
 
@@ -6,4 +6,5 @@ await main(async () => {
   await run('cargo', ['test', '--test', 'native'], { env: { ...process.env, UPDATE_GOLDEN: '1' } })
   await build()
   await run('node', ['scripts/picture.mjs'])
+  await run('node', ['scripts/notices.mjs'])
 })

@@ -4,9 +4,10 @@
  * Does all of its own set-up: the wasm target through rustup, npm's packages, the bindings generator of exactly
  * the locked version (a crate of this workspace). Steps whose inputs did not change are cheap or skipped.
  */
+import { createHash } from 'node:crypto'
 import { existsSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
-import { gzipSync } from 'node:zlib'
+import { deflateRawSync, gzipSync } from 'node:zlib'
 import { capture, newest, root, run, step } from './lib.mjs'
 
 export async function setUp() {
@@ -32,20 +33,39 @@ export async function build() {
   const inputs = newest(['src', 'xtask', 'Cargo.toml', 'Cargo.lock', 'scripts'])
   for (const [name, features] of MODULES) {
     const module = `${root}/pkg/${name}_bg.wasm`
-    if (existsSync(`${module}.base64.js`) && statSync(`${module}.base64.js`).mtimeMs >= inputs) continue
+    const packed = `${root}/pkg/${name}.packed.js`
+    if (existsSync(packed) && statSync(packed).mtimeMs >= inputs) continue
     const target = `${root}/target/${name}`
     const flags = ['--locked', '--release', '--target', 'wasm32-unknown-unknown', '--lib']
     await step(`${name}: Rust`, () => run('cargo', ['build', ...flags, '--target-dir', target, ...features]))
     const compiled = `${target}/wasm32-unknown-unknown/release/autothrottle.wasm`
     await step(`${name}: bindings`, () => run('cargo', ['xtask', compiled, 'pkg', name]))
     await step(`${name}: wasm-opt`, () => optimise(module))
-    inline(module)
+    inline(name, module)
   }
+  if (!existsSync(`${root}/pkg/inflate.js`)) await inflater()
+  provenance()
   await step('types and code', () => {
     rmSync(`${root}/dist`, { recursive: true, force: true })
     mkdirSync(`${root}/dist`)
     return run('npx', ['--no-install', 'tsc', '-p', 'tsconfig.build.json'])
   })
+}
+
+/** Writes where the modules come from; `build` of the package says it. */
+function provenance() {
+  const { version } = JSON.parse(readFileSync(`${root}/package.json`, 'utf8'))
+  const commit = capture('git', ['rev-parse', 'HEAD'])?.trim()
+  const isChanged = capture('git', ['status', '--porcelain', 'src', 'Cargo.lock', 'Cargo.toml']) !== ''
+  const revision = commit ? commit + (isChanged ? '+' : '') : 'unknown'
+  const modules = {}
+  for (const [name] of MODULES) {
+    const bytes = readFileSync(`${root}/pkg/${name}_bg.wasm`)
+    modules[name] = createHash('sha256').update(bytes).digest('hex')
+  }
+  const types = '{ version: string; revision: string; modules: Record<string, string> }'
+  writeFileSync(`${root}/pkg/build.d.ts`, `export declare const build: ${types}\n`)
+  writeFileSync(`${root}/pkg/build.js`, `export const build = ${JSON.stringify({ version, revision, modules })}\n`)
 }
 
 function optimise(module) {
@@ -61,12 +81,37 @@ function optimise(module) {
   return run('npx', ['--no-install', 'wasm-opt', ...flags, module, '-o', module])
 }
 
-/** The module as a JavaScript file: the one way of shipping bytes that every runtime and bundler knows. */
-function inline(module) {
+/**
+ * The module as a JavaScript file: the one way of shipping bytes that every runtime and bundler knows. Deflated before it becomes
+ * base64, for no server can compress what base64 has shifted by two bits.
+ */
+function inline(name, module) {
   const bytes = readFileSync(module)
-  writeFileSync(`${module}.base64.d.ts`, 'declare const base64: string\nexport default base64\n')
-  writeFileSync(`${module}.base64.js`, `export default '${bytes.toString('base64')}'\n`)
-  console.log(`  module: ${bytes.length} bytes, ${gzipSync(bytes, { level: 9 }).length} gzipped`)
+  const packed = deflateRawSync(bytes, { level: 9 })
+  const types = 'declare const packed: { length: number; base64: string }\nexport default packed\n'
+  writeFileSync(`${root}/pkg/${name}.packed.d.ts`, types)
+  const code = `export default { length: ${bytes.length}, base64: '${packed.toString('base64')}' }\n`
+  writeFileSync(`${root}/pkg/${name}.packed.js`, code)
+  console.log(`  ${name}: ${bytes.length} bytes, ${gzipSync(bytes, { level: 9 }).length} gzipped`)
+}
+
+/** The way back: fflate's inflate, which is synchronous in every runtime (`DecompressionStream` is not). */
+async function inflater() {
+  const { build } = await import('esbuild')
+  const contents = "export { inflateSync as inflate } from 'fflate'"
+  await build({
+    stdin: { contents, resolveDir: root },
+    outfile: `${root}/pkg/inflate.js`,
+    bundle: true,
+    minify: true,
+    format: 'esm',
+    conditions: ['browser'],
+    platform: 'browser',
+    target: 'es2022',
+    logLevel: 'error',
+  })
+  const types = 'export declare function inflate(data: Uint8Array, options: { out: Uint8Array }): Uint8Array\n'
+  writeFileSync(`${root}/pkg/inflate.d.ts`, types)
 }
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) await build()

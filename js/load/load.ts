@@ -2,7 +2,7 @@
  * Brings the engine in, on first use and synchronously.
  *
  * The traps: an `await init()` that every user must remember, and work at import, which Workers forbid. Here
- * nothing happens before the first engine is made, and then it takes about a millisecond.
+ * nothing happens before the first engine is made, and then it takes some milliseconds.
  */
 import { initSync, parse_crawl_delay, parse_hints, WasmEngine } from '../../pkg/autothrottle.js'
 import { wasmModule } from './inline.js'

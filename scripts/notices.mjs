@@ -1,0 +1,40 @@
+/** Writes `THIRD-PARTY-NOTICES.md`: the crates inside the WebAssembly modules, with their licences. `node scripts/notices.mjs` */
+import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { dirname } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { capture, root } from './lib.mjs'
+
+/** The crates that are linked, and the page about them. */
+export function notices() {
+  const target = ['--filter-platform', 'wasm32-unknown-unknown', '--format-version', '1', '--locked']
+  const { packages, resolve } = JSON.parse(capture('cargo', ['metadata', ...target]))
+  const nodes = new Map(resolve.nodes.map((node) => [node.id, node]))
+  const isMacro = ({ targets }) => targets.some(({ kind }) => kind.includes('proc-macro'))
+  const macros = new Set(packages.filter(isMacro).map(({ id }) => id))
+  const reachable = new Set()
+  const reach = (id) => {
+    if (reachable.has(id) || macros.has(id)) return
+    reachable.add(id)
+    const isLinked = ({ dep_kinds }) => dep_kinds.some(({ kind }) => kind === null)
+    for (const dep of nodes.get(id).deps.filter(isLinked)) reach(dep.pkg)
+  }
+  reach(packages.find(({ name }) => name === 'autothrottle').id)
+  const crates = packages
+    .filter(({ id, name }) => reachable.has(id) && name !== 'autothrottle')
+    .sort((a, b) => a.name.localeCompare(b.name))
+  const parts = crates.map(({ name, version, license, repository, manifest_path }) => {
+    const folder = dirname(manifest_path)
+    const file = readdirSync(folder).find((each) => /^LICEN[CS]E.*MIT/i.test(each)) ?? readdirSync(folder).find((each) => /^LICEN[CS]E/i.test(each))
+    const text = file && existsSync(`${folder}/${file}`) ? readFileSync(`${folder}/${file}`, 'utf8').trim() : 'See the repository.'
+    return `## ${name} ${version}\n\n${license}, ${repository}\n\n\`\`\`text\n${text.replace(/[ \t]+$/gm, '')}\n\`\`\`\n`
+  })
+  const about = `# Third-party notices
+
+What of others is inside \`pkg/*.wasm\` and its bindings. The JavaScript of this package has no dependencies. Written by \`npm run bless\`.
+
+The Rust standard library (MIT OR Apache-2.0, https://github.com/rust-lang/rust) and its allocator dlmalloc (public domain) are linked, too.
+`
+  return [about, ...parts].join('\n')
+}
+
+if (process.argv[1] === fileURLToPath(import.meta.url)) writeFileSync(`${root}/THIRD-PARTY-NOTICES.md`, notices())

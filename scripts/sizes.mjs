@@ -1,0 +1,33 @@
+/** What each entry costs a user who bundles it: JavaScript and WebAssembly, minified and gzipped. */
+import { gzipSync } from 'node:zlib'
+import { build } from 'esbuild'
+
+/** Bytes of what `code` needs, as a browser would load it. */
+export async function sizeOf(code, options = {}) {
+  const { outputFiles } = await build({
+    stdin: { contents: code, resolveDir: options.resolveDir ?? process.cwd() },
+    bundle: true,
+    minify: true,
+    write: false,
+    format: 'esm',
+    platform: options.platform ?? 'browser',
+    target: 'es2022',
+    external: ['tldts', 'robots-parser', 'undici', 'node:*'],
+    conditions: ['browser'],
+    logLevel: 'error',
+    ...(options.external ? { external: options.external } : {}),
+  })
+  const [{ contents }] = outputFiles
+  return { bytes: contents.length, gzipped: gzipSync(contents, { level: 9 }).length }
+}
+
+/** Entries, and the most that each may cost in bytes, gzipped. Peers (tldts, robots-parser, undici) are not counted. */
+export const BUDGETS = {
+  autothrottle: 190_000,
+  'autothrottle/engine': 180_000,
+  'autothrottle/undici': 190_000,
+  'autothrottle/simulate': 160_000,
+  'autothrottle/domains': 1_000,
+  'autothrottle/robots': 1_000,
+  'autothrottle/testing': 1_500,
+}
