@@ -35,7 +35,9 @@ let listeners = 0
 for (let done = 0; done < N; done += BATCH) {
   const shared = new AbortController()
   setMaxListeners(BATCH, shared.signal)
-  const controllers = Array.from({ length: BATCH }, (_, index) => (index % 2 ? new AbortController() : shared))
+  const controllers = Array.from({ length: BATCH }, (_, index) =>
+    index % 2 ? new AbortController() : shared,
+  )
   const waits = controllers.map(({ signal }) => throttle.acquire('https://a.example/', { signal }))
   for (const controller of new Set(controllers)) controller.abort()
   await Promise.allSettled(waits)
@@ -50,5 +52,7 @@ const { waiting, inFlight, cancelled } = throttle.stats()
 console.log(`${N} waits aborted in ${seconds.toFixed(1)} s (${((seconds / N) * 1e6).toFixed(1)} µs each)`)
 console.log(`waiting ${waiting}, in flight ${inFlight}, cancelled ${cancelled}, timers armed ${armed.size}`)
 console.log(`listeners left: ${listeners}`)
-console.log(`heap: ${((after.heapUsed - before.heapUsed) / 1e6).toFixed(1)} MB more, array buffers ${((after.arrayBuffers - before.arrayBuffers) / 1e6).toFixed(1)} MB more`)
+console.log(
+  `heap: ${((after.heapUsed - before.heapUsed) / 1e6).toFixed(1)} MB more, array buffers ${((after.arrayBuffers - before.arrayBuffers) / 1e6).toFixed(1)} MB more`,
+)
 throttle.close()

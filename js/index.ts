@@ -24,6 +24,7 @@ export type {
 } from './events.js'
 export type { HeaderMap, HeadersLike, Hints, QuotaHint, SomeHints } from './hints.js'
 export { type ByIpOptions, byIp } from './ip.js'
+export { type Build, build } from './load/build.js'
 export {
   addScope,
   type Backoffs,
@@ -38,7 +39,6 @@ export {
   type ScopeRequest,
   updateScopeBackoff,
 } from './managers.js'
-export { type Build, build } from './load/build.js'
 export type { MapOptions } from './map.js'
 export type {
   AutoThrottleOptions,

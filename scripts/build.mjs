@@ -65,7 +65,10 @@ function provenance() {
   }
   const types = '{ version: string; revision: string; modules: Record<string, string> }'
   writeFileSync(`${root}/pkg/build.d.ts`, `export declare const build: ${types}\n`)
-  writeFileSync(`${root}/pkg/build.js`, `export const build = ${JSON.stringify({ version, revision, modules })}\n`)
+  writeFileSync(
+    `${root}/pkg/build.js`,
+    `export const build = ${JSON.stringify({ version, revision, modules })}\n`,
+  )
 }
 
 function optimise(module) {
@@ -110,7 +113,8 @@ async function inflater() {
     target: 'es2022',
     logLevel: 'error',
   })
-  const types = 'export declare function inflate(data: Uint8Array, options: { out: Uint8Array }): Uint8Array\n'
+  const types =
+    'export declare function inflate(data: Uint8Array, options: { out: Uint8Array }): Uint8Array\n'
   writeFileSync(`${root}/pkg/inflate.d.ts`, types)
 }
 

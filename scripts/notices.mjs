@@ -24,8 +24,13 @@ export function notices() {
     .sort((a, b) => a.name.localeCompare(b.name))
   const parts = crates.map(({ name, version, license, repository, manifest_path }) => {
     const folder = dirname(manifest_path)
-    const file = readdirSync(folder).find((each) => /^LICEN[CS]E.*MIT/i.test(each)) ?? readdirSync(folder).find((each) => /^LICEN[CS]E/i.test(each))
-    const text = file && existsSync(`${folder}/${file}`) ? readFileSync(`${folder}/${file}`, 'utf8').trim() : 'See the repository.'
+    const file =
+      readdirSync(folder).find((each) => /^LICEN[CS]E.*MIT/i.test(each)) ??
+      readdirSync(folder).find((each) => /^LICEN[CS]E/i.test(each))
+    const text =
+      file && existsSync(`${folder}/${file}`)
+        ? readFileSync(`${folder}/${file}`, 'utf8').trim()
+        : 'See the repository.'
     return `## ${name} ${version}\n\n${license}, ${repository}\n\n\`\`\`text\n${text.replace(/[ \t]+$/gm, '')}\n\`\`\`\n`
   })
   const about = `# Third-party notices
@@ -37,4 +42,5 @@ The Rust standard library (MIT OR Apache-2.0, https://github.com/rust-lang/rust)
   return [about, ...parts].join('\n')
 }
 
-if (process.argv[1] === fileURLToPath(import.meta.url)) writeFileSync(`${root}/THIRD-PARTY-NOTICES.md`, notices())
+if (process.argv[1] === fileURLToPath(import.meta.url))
+  writeFileSync(`${root}/THIRD-PARTY-NOTICES.md`, notices())

@@ -9,10 +9,7 @@
 //! The limit of the whole throttle is no scope but a gate in front of everything: while it is shut nothing is
 //! asked and nothing moves.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    rc::Rc,
-};
+use std::rc::Rc;
 
 use crate::{
     config::{Config, ScopeConfig, reader::join, value::Value},
@@ -24,7 +21,10 @@ use crate::{
     policy::quota::Cost,
     queue::{Costs, NONE, Need, Place, Queue, Rank, Stage, Ticket, priority_key},
     rng::Rng,
-    scope::{Scope, registry::Registry},
+    scope::{
+        Scope,
+        registry::{ByName, Registry},
+    },
     snapshot::Snapshot,
     stats::{ScopeStats, Stats},
     time::{Instant, LONGEST_MS, Span},
@@ -80,7 +80,7 @@ pub struct Engine {
     totals: Totals,
     notices: Vec<Notice>,
     /// The paths of all findings there ever were.
-    found: BTreeSet<String>,
+    found: ByName,
 }
 
 /// Something that people should know.
@@ -149,7 +149,7 @@ impl Engine {
             last_block: None,
             totals: Totals::default(),
             notices: Vec::new(),
-            found: BTreeSet::new(),
+            found: ByName::new(),
             config,
         }
     }
@@ -172,14 +172,16 @@ impl Engine {
     /// knows it.
     pub fn snapshot(&self, now: Instant, wall_ms: Option<f64>) -> Snapshot {
         let now = self.inward(now);
-        let mut flying: BTreeMap<u32, Vec<Instant>> = BTreeMap::new();
+        let mut flying: Vec<Vec<Instant>> = Vec::new();
         for (sent, scopes) in self.queue.flying() {
             for &scope in scopes {
-                flying.entry(scope).or_default().push(sent);
+                let index = scope as usize;
+                flying.resize_with(flying.len().max(index + 1), Vec::new);
+                flying[index].push(sent);
             }
         }
         let learned = self.registry.iter().map(|(name, id)| {
-            let flying = flying.get(&id.index).map_or(&[][..], Vec::as_slice);
+            let flying = flying.get(id.index as usize).map_or(&[][..], Vec::as_slice);
             (name.to_string(), self.registry[id.index].scope.learned(now, flying))
         });
         Snapshot { wall_ms, scopes: learned.filter(|(_, learned)| !learned.is_new()).collect() }
@@ -830,7 +832,7 @@ impl Engine {
 
     /// Keeps a finding until somebody asks; each path once.
     fn find(&mut self, finding: Finding) {
-        if self.found.insert(finding.path.clone()) {
+        if self.found.insert(finding.path.as_str().into(), 0).is_none() {
             self.notices.push(Notice::NoEffect(finding));
         }
     }

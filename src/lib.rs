@@ -49,6 +49,8 @@
 //! 7. *Bounded*: no decision scans what waits.
 //! 8. *Total*: no input panics. Late, early, repeated and unknown are no-ops.
 
+#[cfg(target_arch = "wasm32")]
+mod border;
 pub mod config;
 mod decision;
 mod engine;

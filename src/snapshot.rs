@@ -9,7 +9,7 @@ use serde::ser::{Serialize, SerializeMap, SerializeSeq, SerializeStruct, Seriali
 use crate::{
     config::{
         reader::{Problems, join},
-        value::Value,
+        value::{Value, number_text},
     },
     error::ConfigError,
     policy::{backoff, quota::Cost, server},
@@ -326,7 +326,7 @@ fn number(value: &Value, path: &str, most: f64, problems: &mut Problems) -> Opti
     match value {
         Value::Number(number) if (0.0..=most).contains(number) => Some(*number),
         other => {
-            problems.add(path, format!("a number from 0 to {most}"), other.describe());
+            problems.add(path, format!("a number from 0 to {}", number_text(most)), other.describe());
             None
         }
     }

@@ -5,13 +5,17 @@
 //! serde. The traps: a panic poisons the module for good, so every number is checked before it means
 //! anything; and a thrown Rust string is no `Error`, so problems leave as data and TypeScript throws.
 
-use serde::Serialize;
 use wasm_bindgen::prelude::*;
 
 use crate::{
     Cause, Config, ConfigError, Cost, Decision, Engine, Feedback, Hint, Hints, Instant, Notice, Peek, Reason,
-    Request, Robots, ScopeId, Snapshot, Span, SubmitError, Ticket, Value, crawl_delay_ms, hints::Context,
-    policy::server::Told, time::LONGEST_MS,
+    Request, Robots, ScopeId, Snapshot, Span, SubmitError, Ticket,
+    border::{object, object_with_null, value},
+    config::value::number_text,
+    crawl_delay_ms,
+    hints::Context,
+    policy::server::Told,
+    time::LONGEST_MS,
 };
 
 /// What `poll` answers instead of a ticket.
@@ -36,7 +40,7 @@ impl WasmEngine {
     /// Throws a list of `{ path, want, got }`.
     #[wasm_bindgen(constructor)]
     pub fn new(options: JsValue) -> Result<WasmEngine, JsValue> {
-        let config = Config::parse(value(options)).map_err(problems)?;
+        let config = Config::parse(value(&options)).map_err(problems)?;
         let is_seeded = config.seed.is_some();
         let engine = Engine::new(config);
         Ok(Self {
@@ -52,7 +56,7 @@ impl WasmEngine {
 
     /// Goes on where `snapshot` was taken. Throws a list of `{ path, want, got }`.
     pub fn restore(&mut self, snapshot: JsValue, now: f64, wall_ms: f64) -> Result<(), JsValue> {
-        let snapshot = Snapshot::parse(value(snapshot)).map_err(problems)?;
+        let snapshot = Snapshot::parse(value(&snapshot)).map_err(problems)?;
         self.engine = Engine::restore(self.engine.config().clone(), &snapshot, self.now(now), wall(wall_ms));
         self.is_seeded = self.engine.config().seed.is_some();
         Ok(())
@@ -256,7 +260,7 @@ impl WasmEngine {
     pub fn configure(&mut self, now: f64, scope: f64, partial: JsValue) -> Result<(), JsValue> {
         let now = self.now(now);
         let Some(scope) = ScopeId::from_number(scope) else { return Ok(()) };
-        self.engine.configure(now, scope, value(partial)).map_err(problems)
+        self.engine.configure(now, scope, value(&partial)).map_err(problems)
     }
 
     pub fn hold(&mut self, now: f64, scope: f64, ms: f64) {
@@ -303,7 +307,7 @@ impl WasmEngine {
             Notice::NoEffect(found) => {
                 vec!["no-effect".into(), found.scope, found.setting.into(), found.path, found.why]
             }
-            Notice::Stalled { scope, span } => vec!["stall".into(), scope, span.millis().to_string()],
+            Notice::Stalled { scope, span } => vec!["stall".into(), scope, number_text(span.millis())],
         };
         object(&self.engine.take_notices().into_iter().map(words).collect::<Vec<_>>())
     }
@@ -345,7 +349,7 @@ impl WasmEngine {
 #[wasm_bindgen]
 pub fn parse_hints(lines: &str, status: f64, wall_ms: f64, units: u32) -> JsValue {
     let hints = Hints::from_lines(lines, context(status, wall_ms, units));
-    hints.serialize(&serializer().serialize_missing_as_null(true)).unwrap_or(JsValue::UNDEFINED)
+    object_with_null(&hints)
 }
 
 /// The delay in milliseconds that a robots.txt asks for, or NaN.
@@ -373,18 +377,6 @@ fn context(status: f64, wall_ms: f64, units: u32) -> Context {
 /// The handles behind numbers; none at all if one never was a handle, which the engine refuses.
 fn scope_ids(numbers: &[f64]) -> Vec<ScopeId> {
     numbers.iter().map(|&number| ScopeId::from_number(number)).collect::<Option<_>>().unwrap_or_default()
-}
-
-fn value(options: JsValue) -> Value {
-    serde_wasm_bindgen::from_value(options).unwrap_or(Value::Other("something that is no plain value".into()))
-}
-
-fn object(of: &impl Serialize) -> JsValue {
-    of.serialize(&serializer()).unwrap_or(JsValue::UNDEFINED)
-}
-
-fn serializer() -> serde_wasm_bindgen::Serializer {
-    serde_wasm_bindgen::Serializer::new().serialize_maps_as_objects(true)
 }
 
 fn wall(wall_ms: f64) -> Option<f64> {

@@ -7,7 +7,7 @@ pub(crate) mod reader;
 pub mod table;
 pub mod value;
 
-use std::{collections::BTreeMap, rc::Rc};
+use std::rc::Rc;
 
 use self::{
     reader::{Choice, Fields, Problems, join},
@@ -22,6 +22,7 @@ use crate::{
         quota::{self, Cost},
         rampup,
     },
+    scope::registry::ByName,
     time::Span,
 };
 
@@ -33,7 +34,8 @@ pub struct Config {
     /// Of every scope that is not named.
     pub defaults: Rc<ScopeConfig>,
     /// Of the named ones.
-    pub scopes: BTreeMap<String, Rc<ScopeConfig>>,
+    scopes: Vec<Rc<ScopeConfig>>,
+    by_name: ByName,
     /// For jitter; `None` if the driver should draw one.
     pub seed: Option<u64>,
     /// The most requests that may wait; `None` for no bound.
@@ -177,7 +179,7 @@ impl Config {
         defaults = defaults.with(value, path, fields.problems());
         defaults.own = Own::default();
         defaults.check_delay("defaults.delay", fields.problems());
-        let mut scopes = BTreeMap::new();
+        let (mut scopes, mut by_name) = (Vec::new(), ByName::new());
         if let Some((value, path)) = fields.object("scopes") {
             match value {
                 Value::Map(entries) => {
@@ -187,7 +189,8 @@ impl Config {
                         if (config.delay, config.backoff.max) != (defaults.delay, defaults.backoff.max) {
                             config.check_delay(&join(&path, "delay"), fields.problems());
                         }
-                        scopes.insert(name, Rc::new(config));
+                        by_name.insert(name.into(), scopes.len() as u32);
+                        scopes.push(Rc::new(config));
                     }
                 }
                 other => fields.problems().add(&path, "an object", other.describe()),
@@ -203,12 +206,22 @@ impl Config {
             return Err(ConfigError { problems: problems.0 });
         }
         let defaults = Rc::new(defaults);
-        Ok(Self { concurrency, defaults, scopes, seed, max_waiting, max_scopes, warn_threshold, stall_after })
+        Ok(Self {
+            concurrency,
+            defaults,
+            scopes,
+            by_name,
+            seed,
+            max_waiting,
+            max_scopes,
+            warn_threshold,
+            stall_after,
+        })
     }
 
     /// What the scope called `name` was told.
     pub fn scope(&self, name: &str) -> &Rc<ScopeConfig> {
-        self.scopes.get(name).unwrap_or(&self.defaults)
+        self.by_name.get(name).map_or(&self.defaults, |&index| &self.scopes[index as usize])
     }
 }
 

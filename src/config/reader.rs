@@ -180,9 +180,14 @@ impl<'a> Fields<'a> {
             Value::List(items) => items.iter().map(code).collect::<Option<Vec<u16>>>(),
             _ => None,
         };
-        let Some(mut codes) = codes else { return self.refuse(key, row, &value) };
-        codes.sort_unstable();
-        Some(codes.into())
+        let Some(codes) = codes else { return self.refuse(key, row, &value) };
+        let mut sorted: Vec<u16> = Vec::new();
+        for code in codes {
+            if let Err(place) = sorted.binary_search(&code) {
+                sorted.insert(place, code); // there are five hundred at most
+            }
+        }
+        Some(sorted.into())
     }
 
     /// Takes a list of kinds of failure.

@@ -9,7 +9,7 @@ use core::fmt;
 use serde::de::{Deserialize, DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
 
 /// Options nest three levels deep; whatever is deeper is a mistake or a cycle.
-const DEEPEST: u8 = 8;
+pub(crate) const DEEPEST: u8 = 8;
 
 /// One value as it was typed.
 #[derive(Clone, Debug, PartialEq)]
@@ -72,9 +72,37 @@ pub fn number_text(number: f64) -> String {
         "Infinity".into()
     } else if number == f64::NEG_INFINITY {
         "-Infinity".into()
+    } else if number.is_nan() {
+        "NaN".into()
     } else {
-        number.to_string()
+        digits(number)
     }
+}
+
+/// Nine digits behind the point, or behind the first one of what is very large or very small. (The library's exact way is
+/// seventeen kilobytes of WebAssembly.)
+fn digits(number: f64) -> String {
+    let sign = if number < 0.0 { "-" } else { "" };
+    let size = number.abs();
+    if size < 1e15 && (size >= 1e-6 || size == 0.0) {
+        let whole = size.trunc();
+        let mut rest = ((size - whole) * 1e9 + 0.5) as u64;
+        let whole = whole as u64 + rest / 1_000_000_000;
+        rest %= 1_000_000_000;
+        if rest == 0 {
+            return format!("{sign}{whole}");
+        }
+        let rest = format!("{rest:09}");
+        return format!("{sign}{whole}.{}", rest.trim_end_matches('0'));
+    }
+    let (mut first, mut exponent) = (size, 0_i32);
+    while first >= 10.0 {
+        (first, exponent) = (first / 10.0, exponent + 1);
+    }
+    while first < 1.0 {
+        (first, exponent) = (first * 10.0, exponent - 1);
+    }
+    format!("{sign}{}e{exponent}", digits(first))
 }
 
 impl<'de> Deserialize<'de> for Value {

@@ -524,10 +524,15 @@ impl Quota {
 impl Hints {
     /// Orders the quotas and finds the delay: an explicit wait, else the last reset of what is exhausted.
     fn decide(&mut self, status: u16, explicit: Option<(u64, bool, &'static str)>) {
-        self.quotas.sort_by_key(|quota| match quota.reset_ms {
+        let rank = |quota: &Quota| match quota.reset_ms {
             reset if quota.is_exhausted() => (0, u64::MAX - reset.unwrap_or(0)),
             reset => (1 + u8::from(quota.remaining.is_none()), reset.unwrap_or(u64::MAX)),
-        });
+        };
+        // By insertion: there are few, and a general sort is kilobytes of code.
+        for end in 1..self.quotas.len() {
+            let place = self.quotas[..end].partition_point(|quota| rank(quota) <= rank(&self.quotas[end]));
+            self.quotas[place..=end].rotate_right(1);
+        }
         let counts = status >= 400 || (300..400).contains(&status);
         if status == 202 {
             self.poll_after_ms = explicit.map(|(ms, ..)| ms);

@@ -73,8 +73,9 @@ impl State {
 
     /// Slots of which nobody is in flight and these still rest; the longest free first.
     pub fn resting(now: Instant, slots: u32, rests: &[Span]) -> Self {
-        let mut free: VecDeque<Instant> = rests.iter().map(|&ago| now - ago).collect();
-        free.make_contiguous().sort_unstable();
+        let mut times: Vec<u64> = rests.iter().map(|&ago| (now - ago).micros()).collect();
+        times.sort_unstable();
+        let free = times.into_iter().map(Instant::from_micros).collect();
         let mut state = Self { in_flight: 0, free };
         state.on_configure(slots);
         state

@@ -54,11 +54,14 @@ impl Default for Idle {
     }
 }
 
+/// Names and what they stand for. One kind of map for all of them: each kind is eight kilobytes of WebAssembly.
+pub type ByName = BTreeMap<Rc<str>, u32>;
+
 /// All scopes that the engine knows.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Registry {
     entries: Pages<Entry>,
-    by_name: BTreeMap<Rc<str>, u32>,
+    by_name: ByName,
     made: u32,
     turn: u32,
     /// Idle for minutes; and the others, used later than any of those.

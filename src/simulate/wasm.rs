@@ -1,10 +1,12 @@
 //! The border to JavaScript of `autothrottle/simulate`: options in, figures and columns out.
 
-use serde::{Serialize, de::Deserialize};
 use wasm_bindgen::prelude::*;
 
 use super::{Simulation, Summary, Trace};
-use crate::{Value, time::Instant};
+use crate::{
+    border::{object, object_with_null, value},
+    time::Instant,
+};
 
 /// What came of a simulation. The trace leaves as columns, one number a request.
 #[wasm_bindgen]
@@ -16,10 +18,7 @@ pub struct Simulated {
 /// Runs a simulation. Throws a list of `{ path, want, got }`.
 #[wasm_bindgen]
 pub fn simulate(options: JsValue) -> Result<Simulated, JsValue> {
-    let value = Value::deserialize(serde_wasm_bindgen::Deserializer::from(options));
-    let simulation = value
-        .map_err(|_| JsValue::UNDEFINED)
-        .and_then(|value| Simulation::parse(value).map_err(|error| object(&error.triples())))?;
+    let simulation = Simulation::parse(value(&options)).map_err(|error| object(&error.triples()))?;
     let (trace, summary) = simulation.run();
     Ok(Simulated { trace, summary })
 }
@@ -27,7 +26,7 @@ pub fn simulate(options: JsValue) -> Result<Simulated, JsValue> {
 #[wasm_bindgen]
 impl Simulated {
     pub fn summary(&self) -> JsValue {
-        object(&self.summary)
+        object_with_null(&self.summary)
     }
 
     pub fn client(&self) -> Vec<u32> {
@@ -47,10 +46,4 @@ impl Simulated {
     pub fn status(&self) -> Vec<u16> {
         self.trace.exchanges.iter().map(|exchange| exchange.status).collect()
     }
-}
-
-fn object(of: &impl Serialize) -> JsValue {
-    let serializer =
-        serde_wasm_bindgen::Serializer::new().serialize_maps_as_objects(true).serialize_missing_as_null(true);
-    of.serialize(&serializer).unwrap_or(JsValue::UNDEFINED)
 }

@@ -36,7 +36,7 @@ fn policies_know_nothing_but_time_and_chance() {
 #[test]
 fn only_the_border_knows_javascript() {
     for (name, text) in sources("src") {
-        if !["src/wasm.rs", "src/simulate/wasm.rs"].contains(&&name[..]) {
+        if !["src/wasm.rs", "src/border.rs", "src/simulate/wasm.rs"].contains(&&name[..]) {
             for word in ["wasm_bindgen", "js_sys", "getrandom"] {
                 assert!(!text.contains(word), "{name} names {word}");
             }
