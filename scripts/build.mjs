@@ -50,6 +50,7 @@ export async function build() {
     mkdirSync(`${root}/dist`)
     return run('npx', ['--no-install', 'tsc', '-p', 'tsconfig.build.json'])
   })
+  typesForJsr()
 }
 
 /** Writes where the modules come from; `build` of the package says it. */
@@ -116,6 +117,16 @@ async function inflater() {
   const types =
     'export declare function inflate(data: Uint8Array, options: { out: Uint8Array }): Uint8Array\n'
   writeFileSync(`${root}/pkg/inflate.d.ts`, types)
+}
+
+/** Tells JSR where the types of its entries are; others do not look. */
+function typesForJsr() {
+  const { exports } = JSON.parse(readFileSync(`${root}/jsr.json`, 'utf8'))
+  for (const path of Object.values(exports)) {
+    const types = path.replace(/.*\//, './').replace(/\.js$/, '.d.ts')
+    const file = `${root}/${path}`
+    writeFileSync(file, `/* @ts-self-types="${types}" */ ${readFileSync(file, 'utf8')}`)
+  }
 }
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) await build()

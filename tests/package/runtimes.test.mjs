@@ -29,7 +29,7 @@ const RUNTIMES = [
   { name: 'Node 22', command: bin('node22/bin/node'), args: [] },
   { name: 'Node 24', command: bin('node24/bin/node'), args: [] },
   { name: 'Node 26', command: bin('node26/bin/node'), args: [] },
-  { name: 'Deno', command: bin('.bin/deno'), args: ['run', '--no-lock'] },
+  { name: 'Deno', command: bin('.bin/deno'), args: ['run', '--no-lock', '--allow-net'] },
   { name: 'Bun', command: bin('.bin/bun'), args: [] },
 ]
 
@@ -47,14 +47,55 @@ run('npm', ['pack', '--ignore-scripts', '--silent', '--pack-destination', scratc
 const tarball = readdirSync(scratch).find((name) => name.endsWith('.tgz'))
 writeFileSync(join(scratch, 'package.json'), '{ "type": "module", "private": true }')
 run('npm', ['install', '--no-audit', '--no-fund', '--offline', `./${tarball}`])
-copyFileSync(join(root, 'tests/runtimes/conformance.mjs'), join(scratch, 'conformance.mjs'))
+for (const name of ['conformance.mjs', 'redirects.mjs']) {
+  copyFileSync(join(root, 'tests/runtimes', name), join(scratch, name))
+}
+const main = `import { createThrottle } from 'autothrottle'
+import { check } from './redirects.mjs'
+console.log(await check(createThrottle, 'BASE'))
+`
+
+/** Redirects as `/STATUS?to=…` says; anything else says what it was asked. */
+const mirror = createServer(async (request, response) => {
+  let body = ''
+  for await (const chunk of request) body += chunk
+  const url = new URL(request.url, 'http://x')
+  const status = Number(url.pathname.slice(1))
+  if (status) return response.writeHead(status, { location: url.searchParams.get('to') }).end('moved')
+  const { authorization, 'x-own': own } = request.headers
+  response.end(JSON.stringify({ method: request.method, body, authorization, own }))
+})
+await new Promise((resolve) => mirror.listen(0, resolve))
+after(() => {
+  mirror.closeAllConnections()
+  mirror.close()
+})
+const base = `http://127.0.0.1:${mirror.address().port}`
+writeFileSync(join(scratch, 'main.mjs'), main.replace('BASE', base))
+const { WANTED } = await import('../runtimes/redirects.mjs')
 
 for (const { name, command, args } of RUNTIMES) {
   const isThere = existsSync(command)
-  test(name, { skip: isThere || process.env.CI === 'true' ? false : 'not installed' }, (t) => {
+  test(name, { skip: isThere || process.env.CI === 'true' ? false : 'not installed' }, async (t) => {
     assert.ok(isThere, `${name} is missing: npm install --prefix tests/runtimes`)
     t.diagnostic(run(command, ['--version']).split('\n')[0])
     assert.match(run(command, [...args, 'conformance.mjs']), /^conformance: \d+ checks passed$/m)
+    assert.equal((await output(command, [...args, 'main.mjs'])).trim(), WANTED, 'redirects')
+  })
+}
+
+/** What a program prints, while the mirror in this process answers it. */
+function output(command, args) {
+  return new Promise((resolve, reject) => {
+    const child = spawn(command, args, { cwd: scratch, env: { ...process.env, NO_COLOR: '1' } })
+    let said = ''
+    for (const stream of [child.stdout, child.stderr]) {
+      stream.on('data', (part) => {
+        said += part
+      })
+    }
+    child.on('error', reject)
+    child.on('close', () => resolve(said))
   })
 }
 
@@ -149,6 +190,8 @@ for (const browser of BROWSERS) {
 /** A Worker as wrangler would bundle it, served by workerd itself. */
 async function inWorkerd(work) {
   copyFileSync(join(root, 'tests/runtimes/worker.mjs'), join(scratch, 'worker.mjs'))
+  // A module runs once in an isolate, and an object shares that of its Worker.
+  copyFileSync(join(scratch, 'conformance.mjs'), join(scratch, 'conformance-again.mjs'))
   const { build } = await import('esbuild')
   const outdir = join(scratch, 'worker')
   await build({
@@ -157,6 +200,7 @@ async function inWorkerd(work) {
     format: 'esm',
     target: 'es2022',
     conditions: ['workerd', 'worker'],
+    external: ['cloudflare:workers'],
     loader: { '.wasm': 'copy' },
     assetNames: '[name]',
     outdir,
@@ -171,11 +215,17 @@ async function inWorkerd(work) {
     join(outdir, 'config.capnp'),
     `using Workerd = import "/workerd/workerd.capnp";
 const config :Workerd.Config = (
-  services = [(name = "main", worker = .worker)],
+  services = [
+    (name = "main", worker = .worker),
+    (name = "internet", network = (allow = ["private"])),
+  ],
   sockets = [(name = "http", address = "127.0.0.1:${port}", http = (), service = "main")],
 );
 const worker :Workerd.Worker = (
   compatibilityDate = "2026-01-01",
+  durableObjectNamespaces = [(className = "Limiter", uniqueKey = "limiter")],
+  durableObjectStorage = (inMemory = void),
+  bindings = [(name = "LIMITER", durableObjectNamespace = "Limiter")],
   modules = [
     (name = "worker.mjs", esModule = embed "worker.mjs"),
     (name = "autothrottle_bg.wasm", wasm = embed "autothrottle_bg.wasm"),
@@ -203,7 +253,7 @@ const worker :Workerd.Worker = (
     }
     return await work(url)
   } catch (error) {
-    throw new Error(`workerd said: ${said}`, { cause: error })
+    throw new Error(`workerd said: ${said}\n${error.message}`, { cause: error })
   } finally {
     workerd.kill('SIGKILL')
   }
@@ -218,12 +268,15 @@ test('workerd', { skip }, async (t) => {
   t.diagnostic(run(WORKERD, ['--version']).trim())
   await inWorkerd(async (url) => {
     assert.match(await (await fetch(`${url}/conformance`)).text(), /^conformance: \d+ checks passed$/m)
-    const sent = await Promise.all(
-      Array.from({ length: 8 }, async () => (await fetch(`${url}/shared`)).json()),
-    )
-    sent.sort((a, b) => a - b)
-    for (let index = 1; index < sent.length; index++) {
-      assert.ok(sent[index] - sent[index - 1] >= 59, `sent at ${sent.map((at) => at - sent[0])}`)
+    assert.match(await (await fetch(`${url}/object/conformance`)).text(), /^conformance: \d+ checks passed$/m)
+    assert.equal(await (await fetch(`${url}/redirects?base=${base}`)).text(), WANTED, 'redirects')
+    for (const path of ['/shared', '/object/shared']) {
+      const sent = await Promise.all(Array.from({ length: 8 }, async () => (await fetch(url + path)).json()))
+      sent.sort((a, b) => a - b)
+      for (let index = 1; index < sent.length; index++) {
+        const times = sent.map((at) => at - sent[0])
+        assert.ok(sent[index] - sent[index - 1] >= 59, `${path}: sent at ${times}`)
+      }
     }
   })
 })

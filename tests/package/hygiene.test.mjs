@@ -1,0 +1,168 @@
+/** The package as tools see it: publint, attw, its entries' sizes, bundlers, CommonJS, JSR, provenance, notices. */
+import assert from 'node:assert/strict'
+import { execFileSync, spawnSync } from 'node:child_process'
+import { createHash } from 'node:crypto'
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { after, test } from 'node:test'
+import { fileURLToPath, pathToFileURL } from 'node:url'
+import { notices } from '../../scripts/notices.mjs'
+import { BUDGETS, sizeOf } from '../../scripts/sizes.mjs'
+
+const root = fileURLToPath(new URL('../..', import.meta.url))
+const scratch = mkdtempSync(join(tmpdir(), 'autothrottle-hygiene-'))
+after(() => rmSync(scratch, { recursive: true, force: true }))
+const run = (command, args, cwd = scratch) =>
+  execFileSync(command, args, { cwd, encoding: 'utf8', stdio: 'pipe' })
+
+run('npm', ['pack', '--ignore-scripts', '--silent', '--pack-destination', scratch], root)
+const tarball = readdirSync(scratch).find((name) => name.endsWith('.tgz'))
+writeFileSync(join(scratch, 'package.json'), '{ "type": "module", "private": true }')
+run('npm', ['install', '--no-audit', '--no-fund', '--offline', `./${tarball}`])
+const installed = join(scratch, 'node_modules/autothrottle')
+
+test('publint has nothing to say', async () => {
+  const { publint } = await import('publint')
+  const { messages } = await publint({ pkgDir: installed, strict: true })
+  assert.deepEqual(messages, [])
+})
+
+test('are the types wrong? They are not, for those who speak ES modules', () => {
+  const attw = join(root, 'node_modules/.bin/attw')
+  // `workerd` is one of the conditions and `node10` knows no exports: CommonJS gets the same modules through `require`.
+  const args = [
+    join(scratch, tarball),
+    '--profile',
+    'esm-only',
+    '--no-color',
+    '--exclude-entrypoints',
+    './package.json',
+  ]
+  const { status, stdout } = spawnSync(attw, args, { encoding: 'utf8' })
+  assert.equal(status, 0, stdout)
+})
+
+for (const [entry, budget] of Object.entries(BUDGETS)) {
+  test(`${entry} stays below ${budget} bytes, gzipped`, async (t) => {
+    const { gzipped } = await sizeOf(`export * from '${entry}'`, { resolveDir: scratch })
+    t.diagnostic(`${gzipped} bytes`)
+    assert.ok(gzipped <= budget, `${gzipped} bytes`)
+  })
+}
+
+test('every source map is there and names its sources', () => {
+  const maps = readdirSync(join(installed, 'dist'), { recursive: true }).filter((name) =>
+    name.endsWith('.js.map'),
+  )
+  assert.ok(maps.length > 20)
+  for (const name of maps) {
+    const { sources, sourcesContent } = JSON.parse(readFileSync(join(installed, 'dist', name), 'utf8'))
+    assert.equal(sourcesContent?.length, sources.length, name)
+  }
+})
+
+test('it says what it was built from', async () => {
+  const { build } = await import(pathToFileURL(join(installed, 'dist/index.js')).href)
+  const { version } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'))
+  assert.equal(build.version, version)
+  assert.equal(JSON.parse(readFileSync(join(root, 'jsr.json'), 'utf8')).version, version)
+  assert.match(build.revision, /^(?:[0-9a-f]{40}\+?|unknown)$/)
+  for (const [name, hash] of Object.entries(build.modules)) {
+    const bytes = readFileSync(join(installed, `pkg/${name}_bg.wasm`))
+    assert.equal(createHash('sha256').update(bytes).digest('hex'), hash, name)
+  }
+})
+
+test('the third-party notices are those of what is linked', () => {
+  assert.equal(
+    readFileSync(join(root, 'THIRD-PARTY-NOTICES.md'), 'utf8'),
+    notices(),
+    'npm run bless writes them',
+  )
+})
+
+const PROGRAM = `
+import { createThrottle } from 'autothrottle'
+import { simulate } from 'autothrottle/simulate'
+const throttle = createThrottle({ fetch: async () => new Response('page'), defaults: { delay: 1 } })
+const { summary } = simulate({ server: { model: 'nginx', rate: 5 }, duration: 1000 })
+console.log(await (await throttle.fetch('https://a.example/')).text(), summary.served > 0)
+`
+
+test('bundled by Vite, webpack and esbuild, it runs', async () => {
+  writeFileSync(join(scratch, 'main.js'), PROGRAM)
+  const entry = join(scratch, 'main.js')
+  const bundlers = {
+    async vite(outDir) {
+      const { build } = await import('vite')
+      const lib = { entry, formats: ['es'], fileName: () => 'main.mjs' }
+      await build({
+        root: scratch,
+        logLevel: 'error',
+        configFile: false,
+        build: { lib, outDir, target: 'es2022' },
+      })
+    },
+    async webpack(path) {
+      const { default: webpack } = await import('webpack')
+      const output = { path, filename: 'main.mjs', module: true, chunkFormat: 'module' }
+      const options = {
+        mode: 'production',
+        target: 'web',
+        context: scratch,
+        entry,
+        output,
+        experiments: { outputModule: true },
+      }
+      const stats = await new Promise((resolve, reject) => {
+        webpack(options, (error, stats) => (error ? reject(error) : resolve(stats)))
+      })
+      const { errors } = stats.toJson({ all: false, errors: true })
+      assert.deepEqual(errors, [])
+    },
+    async esbuild(outdir) {
+      const { build } = await import('esbuild')
+      const output = { outdir, outExtension: { '.js': '.mjs' }, bundle: true, minify: true, format: 'esm' }
+      await build({ entryPoints: [entry], ...output, target: 'es2022', logLevel: 'error' })
+    },
+  }
+  for (const [name, bundle] of Object.entries(bundlers)) {
+    const folder = join(scratch, name)
+    mkdirSync(folder)
+    await bundle(folder)
+    assert.ok(existsSync(join(folder, 'main.mjs')), name)
+    // Away from node_modules: whatever it still imports is not there.
+    const alone = mkdtempSync(join(tmpdir(), 'autothrottle-bundle-'))
+    writeFileSync(join(alone, 'main.mjs'), readFileSync(join(folder, 'main.mjs')))
+    assert.equal(run(process.execPath, ['main.mjs'], alone).trim(), 'page true', name)
+    rmSync(alone, { recursive: true })
+  }
+})
+
+test('CommonJS requires it where Node allows that', () => {
+  const program = `
+    const { createThrottle } = require('autothrottle')
+    const { Engine } = require('autothrottle/engine')
+    console.log(typeof createThrottle().fetch, new Engine().poll(0))`
+  writeFileSync(join(scratch, 'program.cjs'), program)
+  const { status, stdout, stderr } = spawnSync(process.execPath, ['program.cjs'], {
+    cwd: scratch,
+    encoding: 'utf8',
+  })
+  const [major, minor] = process.versions.node.split('.').map(Number)
+  const isAllowed = major > 22 || (major === 22 && minor >= 12) || (major === 20 && minor >= 19)
+  if (isAllowed) assert.equal(stdout.trim(), 'function -2', stderr)
+  else assert.equal(status, 1)
+})
+
+const deno = join(root, 'tests/runtimes/node_modules/.bin/deno')
+test('JSR would take it', { skip: existsSync(deno) || process.env.CI === 'true' ? false : 'no Deno' }, () => {
+  const args = ['publish', '--dry-run', '--allow-dirty', '--allow-slow-types', '--no-check', '--quiet']
+  const { status, stdout, stderr } = spawnSync(deno, args, {
+    cwd: root,
+    encoding: 'utf8',
+    env: { ...process.env, NO_COLOR: '1' },
+  })
+  assert.equal(status, 0, stdout + stderr)
+})
