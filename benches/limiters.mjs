@@ -5,10 +5,10 @@
  * headers (`RateLimit-*` or `X-RateLimit-*`, `Retry-After`) and without any; rampup from cold, 30 s each. `--seconds N` makes it shorter.
  */
 import rateLimit from '@fastify/rate-limit'
-import { createThrottle } from 'autothrottle'
 import express from 'express'
 import { rateLimit as expressRateLimit } from 'express-rate-limit'
 import fastify from 'fastify'
+import { load } from './load.mjs'
 
 const at = process.argv.indexOf('--seconds')
 const SECONDS = at > 0 ? Number(process.argv[at + 1]) : 30
@@ -46,24 +46,7 @@ async function withFastify(limit, hasHeaders, work) {
   return counts
 }
 
-/** A load that never ends, for so long. */
-async function load(url) {
-  const throttle = createThrottle({ concurrency: 64, defaults: { rampup: true } })
-  const counts = { ok: 0, refused: 0 }
-  const end = performance.now() + SECONDS * 1000
-  const work = async () => {
-    while (performance.now() < end) {
-      const response = await throttle.fetch(url)
-      await response.arrayBuffer()
-      if (performance.now() < end) counts[response.status === 200 ? 'ok' : 'refused']++
-    }
-  }
-  const all = Promise.all(Array.from({ length: 64 }, work)).catch(() => {})
-  await Promise.race([all, new Promise((resolve) => setTimeout(resolve, SECONDS * 1000))])
-  throttle.close()
-  return counts
-}
-
+const options = { concurrency: 64, defaults: { rampup: true } }
 console.log('server                headers  limit/s       ok  refused  refused %  utilisation')
 for (const [name, serve] of Object.entries({
   'express-rate-limit': withExpress,
@@ -71,7 +54,7 @@ for (const [name, serve] of Object.entries({
 })) {
   for (const hasHeaders of [false, true]) {
     for (const limit of [7, 133]) {
-      const { ok, refused } = await serve(limit, hasHeaders, load)
+      const { ok, refused } = await serve(limit, hasHeaders, (url) => load(options, url, SECONDS))
       const cells = [
         name.padEnd(21),
         (hasHeaders ? 'yes' : 'no').padStart(7),

@@ -9,7 +9,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:http'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { createThrottle } from 'autothrottle'
+import { load } from './load.mjs'
 
 const at = process.argv.indexOf('--seconds')
 const SECONDS = at > 0 ? Number(process.argv[at + 1]) : 60
@@ -66,26 +66,6 @@ http {
   }
 }
 
-/** A load that never ends, for so long. */
-async function load(options, url) {
-  const throttle = createThrottle({ concurrency: 32, ...options })
-  const counts = { ok: 0, refused: 0 }
-  const end = performance.now() + SECONDS * 1000
-  const work = async () => {
-    while (performance.now() < end) {
-      const response = await throttle.fetch(url)
-      await response.arrayBuffer()
-      if (performance.now() < end) counts[response.status === 200 ? 'ok' : 'refused']++
-    }
-  }
-  await Promise.race([
-    Promise.all(Array.from({ length: 64 }, work)),
-    new Promise((resolve) => setTimeout(resolve, SECONDS * 1000)),
-  ])
-  throttle.close()
-  return counts
-}
-
 const free = { delay: 0, slotDelay: 0, concurrency: 16, jitter: false }
 const policies = (rate) => ({
   rampup: { defaults: { rampup: true } },
@@ -104,7 +84,7 @@ const SCRAPY = {
 
 const server = await upstream()
 async function measure(rate, burst, name, options) {
-  const run = (url) => load(options, url).catch((error) => console.error(error))
+  const run = (url) => load({ concurrency: 32, ...options }, url, SECONDS)
   const { ok, refused } = await withNginx(rate, burst, server.address().port, run)
   const share = ((100 * refused) / (ok + refused)).toFixed(1)
   const cells = [String(ok).padStart(8), String(refused).padStart(8), share.padStart(10)]

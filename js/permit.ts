@@ -5,7 +5,7 @@
  * *ignored* at the end of the block, whatever happened there.
  */
 import type { HeadersLike, SomeHints } from './hints.js'
-import type { Backoffs } from './managers.js'
+import { type Backoffs, checkedBackoffs } from './managers.js'
 
 /** How a request ended, as a permit is told. Without `status` and `error` nothing is learned. */
 export interface PermitOutcome {
@@ -64,9 +64,14 @@ export class Permit {
     return this.#isSettled
   }
 
-  /** Gives the slots back and tells what happened. Only the first call counts. */
+  /**
+   * Gives the slots back and tells what happened. Only the first call counts.
+   *
+   * @throws {ManagerError} if `scopes` makes no sense; nothing is settled then.
+   */
   settle(outcome: PermitOutcome = {}): void {
     if (this.#isSettled) return
+    checkedBackoffs('settle', outcome.scopes, this.scopes)
     this.#isSettled = true
     this.#settle(outcome)
   }

@@ -6,6 +6,7 @@
  */
 import { parseHints } from './engine.js'
 import { dressed } from './response.js'
+import { isStream } from './retry.js'
 import { urlOf } from './scopes.js'
 
 /** One request on the way. */
@@ -125,12 +126,4 @@ export class Redirects {
 
 function isRequest(input: RequestInfo | URL): input is Request {
   return typeof input === 'object' && 'url' in input
-}
-
-function isStream(body: unknown): boolean {
-  return (
-    typeof body === 'object' &&
-    body !== null &&
-    (body instanceof ReadableStream || Symbol.asyncIterator in body)
-  )
 }

@@ -26,12 +26,12 @@ export function dressed(response: Response, dress: Dress): Response {
 }
 
 /**
- * The same response, and `onEnd` when its body was read to the end, was cancelled, or failed; at once if it has none. A body that is
+ * The same response, and `onEnd` when its body was read to the end, was cancelled, or failed; at once if it has none, or if somebody reads it already (a hook). A body that is
  * collected as garbage unread counts as cancelled.
  */
 export function watched(response: Response, onEnd: (error?: unknown) => void): Response {
   const { body, url, redirected, type, status, statusText, headers } = response
-  if (body === null || status === 0) {
+  if (body === null || body.locked || status === 0) {
     onEnd()
     return response
   }

@@ -113,7 +113,7 @@ export class Retry {
 }
 
 /** Whether a body can be read only once. */
-function isStream(body: unknown): boolean {
+export function isStream(body: unknown): boolean {
   if (typeof body !== 'object' || body === null) return false
   return body instanceof ReadableStream || Symbol.asyncIterator in body
 }

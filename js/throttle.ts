@@ -31,6 +31,7 @@ import { failureOf, failureOfRequest } from './failures.js'
 import { type HeaderMap, type HeadersLike, headerMapProblems } from './hints.js'
 import {
   askScopes,
+  type Backoffs,
   backoffMap,
   checkedBackoffs,
   type Nothing,
@@ -362,17 +363,16 @@ export class Throttle extends ThrottleEventTarget {
             }
             if (this.isHeard('send')) this.tell(new SendEvent(names, now))
             const settle = (outcome: PermitOutcome) => {
-              const measured = this.#measured(now, names, outcome, () => this.#driver.settle(granted, {}))
+              const measured = this.#measured(now, names, outcome)
               this.#watch(names, measured, () => this.#driver.settle(granted, measured))
             }
             const again = (outcome: PermitOutcome, { delay, signal, timeout }: Again) =>
               this.#wait(names, signal, (waiter) => {
-                const give = () => this.#driver.cancel(granted)
-                const measured = { ...this.#measured(now, names, outcome, give), retryDelay: delay }
+                const measured = { ...this.#measured(now, names, outcome), retryDelay: delay }
                 try {
                   this.#watch(names, measured, () => this.#driver.retry(granted, measured, waiter, timeout))
                 } catch (error) {
-                  give()
+                  this.#driver.cancel(granted)
                   throw error
                 }
                 return granted
@@ -391,21 +391,14 @@ export class Throttle extends ThrottleEventTarget {
     })
   }
 
-  /** What the engine is told of a permit's outcome; if that makes no sense, its slots are given back first. */
-  #measured(sentAt: number, names: readonly string[], outcome: PermitOutcome, giveBack: () => void): Outcome {
+  /** What the engine is told of a permit's outcome. */
+  #measured(sentAt: number, names: readonly string[], outcome: PermitOutcome): Outcome {
     const { latency, scopes, ...rest } = outcome
     const latencyMs = latency ?? (outcome.status === undefined ? undefined : this.#clock.now() - sentAt)
     const headerMap = this.#mapOf(names)
-    let own: readonly ScopeOutcome[] | undefined
-    try {
-      own = this.#own(names, outcome)
-    } catch (error) {
-      giveBack()
-      throw error
-    }
     return {
       ...rest,
-      ...(own === undefined ? {} : { scopes: own }),
+      ...(scopes === undefined ? {} : { scopes: this.#own(names, scopes, outcome) }),
       ...(latencyMs === undefined ? {} : { latencyMs }),
       ...(headerMap === undefined ? {} : { headerMap }),
       ...(outcome.headers === undefined ? {} : { wallNowMs: this.#clock.wallNow() }),
@@ -413,9 +406,7 @@ export class Throttle extends ThrottleEventTarget {
   }
 
   /** What an outcome means for each scope, if it names those that back off: to the others a refusal is no news. */
-  #own(names: readonly string[], outcome: PermitOutcome): readonly ScopeOutcome[] | undefined {
-    const scopes = checkedBackoffs('scopes', outcome.scopes, names)
-    if (scopes === undefined) return undefined
+  #own(names: readonly string[], scopes: Backoffs, outcome: PermitOutcome): readonly ScopeOutcome[] {
     const map = backoffMap(scopes)
     const isRefusal = outcome.error !== undefined || (outcome.status ?? 0) >= 400
     const own: ScopeOutcome[] = []

@@ -226,6 +226,10 @@ test("release: 'body': read, cancelled, failed, empty, cloned", async () => {
   assert.equal((await none.fetch(`${url}/none`)).status, 204)
   assert.equal((await none.fetch(`${url}/x`, { method: 'HEAD' })).status, 200)
   assert.equal(none.stats().inFlight, 0)
+
+  const read = held({ getHints: async (response) => void (await response.text()) })
+  assert.equal((await read.fetch(`${url}/x`)).bodyUsed, true)
+  assert.equal(read.stats().inFlight, 0, 'a hook that reads the body itself takes no slot along')
 })
 
 test("release: 'body': a body that nobody reads gives its slot back when it is collected", async () => {

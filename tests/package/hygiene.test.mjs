@@ -1,6 +1,6 @@
 /** The package as tools see it: publint, attw, its entries' sizes, bundlers, CommonJS, JSR, provenance, notices. */
 import assert from 'node:assert/strict'
-import { execFileSync, spawnSync } from 'node:child_process'
+import { spawnSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -8,18 +8,12 @@ import { join } from 'node:path'
 import { after, test } from 'node:test'
 import { fileURLToPath, pathToFileURL } from 'node:url'
 import { notices } from '../../scripts/notices.mjs'
+import { packed } from '../../scripts/pack.mjs'
 import { BUDGETS, sizeOf } from '../../scripts/sizes.mjs'
 
 const root = fileURLToPath(new URL('../..', import.meta.url))
-const scratch = mkdtempSync(join(tmpdir(), 'autothrottle-hygiene-'))
-after(() => rmSync(scratch, { recursive: true, force: true }))
-const run = (command, args, cwd = scratch) =>
-  execFileSync(command, args, { cwd, encoding: 'utf8', stdio: 'pipe' })
-
-run('npm', ['pack', '--ignore-scripts', '--silent', '--pack-destination', scratch], root)
-const tarball = readdirSync(scratch).find((name) => name.endsWith('.tgz'))
-writeFileSync(join(scratch, 'package.json'), '{ "type": "module", "private": true }')
-run('npm', ['install', '--no-audit', '--no-fund', '--offline', `./${tarball}`])
+const { scratch, tarball, run, remove } = packed()
+after(remove)
 const installed = join(scratch, 'node_modules/autothrottle')
 
 test('publint has nothing to say', async () => {
@@ -31,14 +25,7 @@ test('publint has nothing to say', async () => {
 test('are the types wrong? They are not, for those who speak ES modules', () => {
   const attw = join(root, 'node_modules/.bin/attw')
   // `workerd` is one of the conditions and `node10` knows no exports: CommonJS gets the same modules through `require`.
-  const args = [
-    join(scratch, tarball),
-    '--profile',
-    'esm-only',
-    '--no-color',
-    '--exclude-entrypoints',
-    './package.json',
-  ]
+  const args = [tarball, '--profile', 'esm-only', '--no-color', '--exclude-entrypoints', './package.json']
   const { status, stdout } = spawnSync(attw, args, { encoding: 'utf8' })
   assert.equal(status, 0, stdout)
 })

@@ -1,23 +1,15 @@
 /** The tarball that users get, installed in a scratch project: it imports, types, and sends one request. */
 import assert from 'node:assert/strict'
-import { execFileSync, spawnSync } from 'node:child_process'
-import { mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { spawnSync } from 'node:child_process'
+import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { after, test } from 'node:test'
 import { fileURLToPath } from 'node:url'
+import { packed } from '../../scripts/pack.mjs'
 
 const root = fileURLToPath(new URL('../..', import.meta.url))
-const scratch = mkdtempSync(join(tmpdir(), 'autothrottle-'))
-after(() => rmSync(scratch, { recursive: true, force: true }))
-
-const run = (command, args, cwd = scratch) =>
-  execFileSync(command, args, { cwd, encoding: 'utf8', stdio: 'pipe' })
-
-run('npm', ['pack', '--ignore-scripts', '--silent', '--pack-destination', scratch], root)
-const tarball = readdirSync(scratch).find((name) => name.endsWith('.tgz'))
-writeFileSync(join(scratch, 'package.json'), '{ "type": "module", "private": true }')
-run('npm', ['install', '--no-audit', '--no-fund', '--offline', `./${tarball}`])
+const { scratch, run, remove } = packed()
+after(remove)
 
 const PROGRAM = `
 import { createServer } from 'node:http'
@@ -65,7 +57,8 @@ test('nothing happens at import: no timer, no randomness, no module compiled, no
 
 test('its types are complete', () => {
   const program = `
-import { createThrottle, throttledFetch, type Permit, type ThrottleOptions } from 'autothrottle'
+import { build, createThrottle, throttledFetch, type Permit, type ThrottleOptions } from 'autothrottle'
+import { simulate } from 'autothrottle/simulate'
 import { Engine, parseHints, parseRobots, WAIT, type Reason } from 'autothrottle/engine'
 import { FakeClock } from 'autothrottle/testing'
 const options: ThrottleOptions = { clock: new FakeClock(), defaults: { jitter: [-0.1, 0.3], quota: [5, { limit: 9 }] } }
@@ -85,8 +78,25 @@ const isWaiting: boolean = engine.poll(0) === WAIT
 const reason: Reason | undefined = engine.reason
 const delay: number | null = parseHints({ 'Retry-After': '1' }, { status: 429 }).delayMs
 const asked: { crawlDelayMs: number } | null = parseRobots('', 'bot')
+const hooks: ThrottleOptions = {
+  getResponseBackoff: (response, { url }) => (response.ok ? undefined : { [url]: { delay: 5, cost: 2 } }),
+  getErrorBackoff: async (error) => (error instanceof Error ? ['a', 'b'] : null),
+  getResponseDelay: (response) => Number(response.headers.get('x')),
+  redirects: 'throttle',
+  release: 'body',
+  defaults: { manager: (scope) => ({ delay: scope.length, onBad: ({ status }) => void (status satisfies number | undefined) }) },
+}
+// @ts-expect-error: nobody follows them sometimes
+createThrottle({ redirects: 'sometimes' })
+// @ts-expect-error: a hook names scopes or says what it means for each
+createThrottle({ getResponseBackoff: () => 7 })
+const { summary, trace } = simulate({ server: { model: 'gcra', rate: 5 }, throttle: { defaults: { rampup: true } } })
+const share: number = summary.shareRefused + trace.sent.length
+// @ts-expect-error: there is no such model
+simulate({ server: { model: 'abacus' } })
+const from: string = build.revision
 createThrottle({ retry: { limit: 3 }, robots: { userAgent: 'bot' }, defaults: { rampup: { backoffTarget: [1, 3] } } })
-console.log(delay, asked, fetching, result, isWaiting, reason)
+console.log(hooks, share, from, delay, asked, fetching, result, isWaiting, reason)
 `
   writeFileSync(join(scratch, 'program.ts'), program)
   const compilerOptions = {

@@ -6,21 +6,13 @@
  * of them must be there; elsewhere those that are missing are skipped by name (`npm install --prefix tests/runtimes` fetches them).
  */
 import assert from 'node:assert/strict'
-import { execFileSync, spawn, spawnSync } from 'node:child_process'
-import {
-  copyFileSync,
-  existsSync,
-  mkdtempSync,
-  readdirSync,
-  readFileSync,
-  rmSync,
-  writeFileSync,
-} from 'node:fs'
+import { spawn, spawnSync } from 'node:child_process'
+import { copyFileSync, existsSync, mkdtempSync, readFileSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:http'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, test } from 'node:test'
 import { fileURLToPath } from 'node:url'
+import { packed } from '../../scripts/pack.mjs'
 
 const root = fileURLToPath(new URL('../..', import.meta.url))
 const bin = (path) => join(root, 'tests/runtimes/node_modules', path)
@@ -33,20 +25,8 @@ const RUNTIMES = [
   { name: 'Bun', command: bin('.bin/bun'), args: [] },
 ]
 
-const scratch = mkdtempSync(join(tmpdir(), 'autothrottle-runtimes-'))
-after(() => rmSync(scratch, { recursive: true, force: true }))
-const run = (command, args, cwd = scratch) =>
-  execFileSync(command, args, {
-    cwd,
-    encoding: 'utf8',
-    stdio: 'pipe',
-    env: { ...process.env, NO_COLOR: '1' },
-  })
-
-run('npm', ['pack', '--ignore-scripts', '--silent', '--pack-destination', scratch], root)
-const tarball = readdirSync(scratch).find((name) => name.endsWith('.tgz'))
-writeFileSync(join(scratch, 'package.json'), '{ "type": "module", "private": true }')
-run('npm', ['install', '--no-audit', '--no-fund', '--offline', `./${tarball}`])
+const { scratch, run, remove } = packed()
+after(remove)
 for (const name of ['conformance.mjs', 'redirects.mjs']) {
   copyFileSync(join(root, 'tests/runtimes', name), join(scratch, name))
 }
