@@ -23,10 +23,10 @@ export async function sizeOf(code, options = {}) {
 
 /** Entries, and the most that each may cost in bytes, gzipped. Peers (tldts, robots-parser, undici) are not counted. */
 export const BUDGETS = {
-  autothrottle: 175_000,
-  'autothrottle/engine': 160_000,
-  'autothrottle/undici': 172_000,
-  'autothrottle/simulate': 136_000,
+  autothrottle: 165_000,
+  'autothrottle/engine': 150_000,
+  'autothrottle/undici': 162_000,
+  'autothrottle/simulate': 126_000,
   'autothrottle/domains': 1_000,
   'autothrottle/robots': 1_000,
   'autothrottle/testing': 1_500,

@@ -339,7 +339,8 @@ impl State {
             (_, Some(measured)) => measured.max(fast),
             (_, None) if self.is_narrow() && self.is_contested() => 1.15 * fast,
             (_, None) if self.is_narrow() => {
-                (active.micros() as f64 / f64::from(accepted.max(1))).clamp(1.15 * fast, 3.0 * fast)
+                // Not `clamp`: its panic prints floats, which is eighteen kilobytes of WebAssembly.
+                (active.micros() as f64 / f64::from(accepted.max(1))).max(1.15 * fast).min(3.0 * fast)
             }
             (_, None) => fast / 0.7,
         };
