@@ -11,6 +11,11 @@ interface Dress {
   type?: ResponseType
 }
 
+/** Lets go of a body that nobody wants, unless somebody (a hook) reads it already. */
+export async function discard({ body }: Response): Promise<void> {
+  if (body && !body.locked) await body.cancel()
+}
+
 /** The response with these properties, which its clones have as well. */
 export function dressed(response: Response, dress: Dress): Response {
   for (const [key, value] of Object.entries(dress)) {

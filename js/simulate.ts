@@ -161,7 +161,7 @@ export interface Simulation {
 /**
  * Simulates, at once and synchronously: a million requests take about two seconds.
  *
- * @throws {ConfigError} listing every problem of the options.
+ * @throws {ConfigError} listing every problem of the options; also where more than four million requests would be sent.
  */
 export function simulate(options: SimulationOptions): Simulation {
   const run = loadSimulator()

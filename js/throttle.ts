@@ -42,7 +42,7 @@ import { type MapOptions, mapItems } from './map.js'
 import type { Clock, EngineOptions, ScopeOptions, ThrottleOptions } from './options.js'
 import { type Again, Permit, type PermitOutcome } from './permit.js'
 import { follows, type Hop, Redirects } from './redirects.js'
-import { watched } from './response.js'
+import { discard, watched } from './response.js'
 import { Retry, retryProblems } from './retry.js'
 import { Robots, robotsProblems } from './robots.js'
 import { ManagedScopes, managerProblems, withoutManager } from './scope-manager.js'
@@ -173,10 +173,10 @@ export class Throttle extends ThrottleEventTarget {
       try {
         if (!way.take(response, this.#clock.wallNow())) return way.dress(response)
       } catch (error) {
-        await response.body?.cancel()
+        await discard(response)
         throw error
       }
-      await response.body?.cancel()
+      await discard(response)
     }
   }
 
@@ -211,7 +211,7 @@ export class Throttle extends ThrottleEventTarget {
         permit.settle(outcome)
         return response
       }
-      await response.body?.cancel()
+      await discard(response)
       return again(outcome, delay)
     }
     const timeout = timeLeft()
@@ -368,13 +368,12 @@ export class Throttle extends ThrottleEventTarget {
             }
             const again = (outcome: PermitOutcome, { delay, signal, timeout }: Again) =>
               this.#wait(names, signal, (waiter) => {
-                const measured = { ...this.#measured(now, names, outcome), retryDelay: delay }
-                try {
-                  this.#watch(names, measured, () => this.#driver.retry(granted, measured, waiter, timeout))
-                } catch (error) {
-                  this.#driver.cancel(granted)
-                  throw error
-                }
+                const measured = this.#measured(now, names, outcome)
+                const retried = { ...measured, retryDelay: delay }
+                this.#watch(names, measured, (isOver) => {
+                  if (isOver) this.#driver.settle(granted, measured)
+                  else this.#driver.retry(granted, retried, waiter, timeout)
+                })
                 return granted
               })
             resolve(new Permit(now, names, settle, again))
@@ -423,8 +422,8 @@ export class Throttle extends ThrottleEventTarget {
     return own
   }
 
-  /** Settles, and tells what that changed if anybody wants to know. */
-  #watch(names: readonly string[], outcome: Outcome, settle: () => void): void {
+  /** Settles, and tells what that changed if anybody wants to know. `isOver`: a manager threw, and nothing more may come of it. */
+  #watch(names: readonly string[], outcome: Outcome, settle: (isOver: boolean) => void): void {
     const isWatched = this.#isDebug || this.isHeard('backoff', 'recover', 'delay', 'hold')
     const look = () => names.map((name) => this.#engine.stats(this.#handle(name), this.#clock.now()))
     const before = isWatched ? (this.#seen(names) ?? look()) : []
@@ -434,7 +433,7 @@ export class Throttle extends ThrottleEventTarget {
     } catch (error) {
       failure = error
     }
-    settle()
+    settle(failure !== undefined)
     if (failure !== undefined) throw failure
     const { status, error, latencyMs } = outcome
     if (this.isHeard('settle')) this.tell(new SettleEvent(names, status, error, latencyMs))

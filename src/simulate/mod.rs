@@ -48,16 +48,27 @@ enum Event {
     Answer { index: usize, status: u16, headers: String },
 }
 
-/// Lets `clients` loose on `server` for so long. Without jitter and with equal latencies everything keeps its order.
+/// How long a simulation goes on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Extent {
+    /// In simulated time.
+    pub duration: Span,
+    /// Requests at most: each is remembered.
+    pub requests: usize,
+    /// Of the network's chance.
+    pub seed: u64,
+}
+
+/// Lets `clients` loose on `server`. Without jitter and with equal latencies everything keeps its order. `None` if it would
+/// take more requests than that.
 pub fn run(
     clients: &mut [Box<dyn Client>],
     server: &mut dyn Server,
     network: Network,
-    seed: u64,
-    duration: Span,
-) -> Trace {
-    let end = Instant::default() + duration;
-    let mut rng = Rng::new(seed);
+    extent: Extent,
+) -> Option<Trace> {
+    let end = Instant::default() + extent.duration;
+    let mut rng = Rng::new(extent.seed);
     let mut now = Instant::default();
     let mut known = 0_u64;
     let mut events: BinaryHeap<Reverse<(Instant, u64, Event)>> = BinaryHeap::new();
@@ -76,6 +87,7 @@ pub fn run(
             }
             wakes[who] = loop {
                 match client.next(now) {
+                    Next::Send(_) if exchanges.len() >= extent.requests => return None,
                     Next::Send(ticket) => {
                         let index = exchanges.len();
                         exchanges.push(Exchange::sent(who as u32, now));
@@ -124,5 +136,5 @@ pub fn run(
             }
         }
     }
-    Trace { exchanges, clients: clients.len() as u32, duration }
+    Some(Trace { exchanges, clients: clients.len() as u32, duration: extent.duration })
 }

@@ -1,7 +1,7 @@
 //! Simulations as JavaScript writes them: checked like every other setting, all problems at once.
 
 use super::{
-    Client, EngineClient, Load, Network, Summary, Trace, run,
+    Client, EngineClient, Extent, Load, Network, Summary, Trace, run,
     server::{
         Bucket, Change, Concurrency, Failing, Fields as HeaderFields, Fixed, Gcra, Moving, Nginx, PenaltyBox,
         Queue, Server, Sliding, Telling,
@@ -12,7 +12,7 @@ use crate::{
         Config,
         reader::{Fields, Problems, join},
         table::{Kind, Row, Section, rows},
-        value::Value,
+        value::{Value, number_text},
     },
     error::ConfigError,
     time::{Instant, Span},
@@ -23,6 +23,8 @@ const TIME: Kind = Kind::Millis { above_zero: true };
 const COUNT: Kind = Kind::Whole { min: 1, max: 1_000_000 };
 const RATE: Kind = Kind::Number { above: 0.0, max: 100_000.0 };
 const FACTOR: Kind = Kind::Number { above: 0.0, max: 1000.0 };
+/// Requests in one simulation: each is remembered, some hundred bytes until the end.
+const MOST: usize = 4_000_000;
 const MODELS: &[&str] =
     &["fixed-window", "sliding-window", "token-bucket", "nginx", "gcra", "concurrency", "queue"];
 const SAYS: &[&str] = &["nothing", "retry-after", "rate-limit"];
@@ -77,8 +79,7 @@ pub struct Simulation {
     load: Load,
     config: Config,
     clients: u32,
-    duration: Span,
-    seed: u64,
+    extent: Extent,
 }
 
 impl Simulation {
@@ -110,11 +111,22 @@ impl Simulation {
             }
         });
         match (server, config) {
-            (Some(server), Ok(config)) if problems.0.is_empty() => {
-                Ok(Self { server, network, load, config, clients, duration, seed })
-            }
+            (Some(server), Ok(config)) if problems.0.is_empty() => Ok(Self {
+                server,
+                network,
+                load,
+                config,
+                clients,
+                extent: Extent { duration, requests: MOST, seed },
+            }),
             _ => Err(ConfigError { problems: problems.0 }),
         }
+    }
+
+    /// Another bound of requests than four million.
+    #[must_use]
+    pub fn at_most(self, requests: usize) -> Self {
+        Self { extent: Extent { requests, ..self.extent }, ..self }
     }
 
     /// A server like the one that was described, untouched.
@@ -122,24 +134,30 @@ impl Simulation {
         (self.server)()
     }
 
-    /// Runs it. `client` makes each of the clients; the engine with the given options is [`Simulation::engine`].
-    pub fn run_with(&self, client: impl Fn(u64) -> Box<dyn Client>) -> (Trace, Summary) {
+    /// Runs it, unless that takes too many requests. `client` makes each of the clients; the engine with the given options is [`Simulation::engine`].
+    pub fn run_with(&self, client: impl Fn(u64) -> Box<dyn Client>) -> Result<(Trace, Summary), ConfigError> {
         let mut server = self.server();
         let mut clients: Vec<Box<dyn Client>> = (0..u64::from(self.clients)).map(client).collect();
-        let trace = run(&mut clients, &mut *server, self.network, self.seed, self.duration);
+        let trace = run(&mut clients, &mut *server, self.network, self.extent).ok_or_else(|| {
+            let mut problems = Problems::default();
+            let most = self.extent.requests;
+            let want = format!("a time in which no more than {most} requests are sent, all clients together");
+            problems.add("duration", want, number_text(self.extent.duration.millis()));
+            ConfigError { problems: problems.0 }
+        })?;
         let summary = trace.summary(&*server);
-        (trace, summary)
+        Ok((trace, summary))
     }
 
     /// Runs it.
-    pub fn run(&self) -> (Trace, Summary) {
+    pub fn run(&self) -> Result<(Trace, Summary), ConfigError> {
         self.run_with(|index| Box::new(self.engine(index)))
     }
 
     /// The engine as client number `index`.
     pub fn engine(&self, index: u64) -> EngineClient {
         let mut config = self.config.clone();
-        config.seed = Some(config.seed.unwrap_or(self.seed).wrapping_add(index));
+        config.seed = Some(config.seed.unwrap_or(self.extent.seed).wrapping_add(index));
         EngineClient::new(config, self.load)
     }
 }

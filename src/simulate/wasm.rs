@@ -19,7 +19,7 @@ pub struct Simulated {
 #[wasm_bindgen]
 pub fn simulate(options: JsValue) -> Result<Simulated, JsValue> {
     let simulation = Simulation::parse(value(&options)).map_err(|error| object(&error.triples()))?;
-    let (trace, summary) = simulation.run();
+    let (trace, summary) = simulation.run().map_err(|error| object(&error.triples()))?;
     Ok(Simulated { trace, summary })
 }
 

@@ -197,6 +197,28 @@ test('a function makes a manager for each scope; objects that throw fail their r
     (error: Error) => (error.cause as Error).message === 'not good',
   )
   assert.deepEqual([throttle.stats().inFlight, throttle.stats().waiting], [0, 0])
+  let sent = 0
+  const again = make(
+    {
+      retry: { limit: 3 },
+      scopes: {
+        'a.example': {
+          manager: {
+            onBad: () => {
+              throw new Error('not again')
+            },
+          },
+        },
+      },
+    },
+    () => new Response('', { status: 400 + 29 * Math.min(1, ++sent) }),
+  )
+  await assert.rejects(again.throttle.fetch(page), ManagerError)
+  assert.deepEqual(
+    [sent, again.throttle.stats().inFlight, again.throttle.stats().waiting],
+    [1, 0, 0],
+    'it is not tried again behind its back',
+  )
   const nan = make({ scopes: { 'a.example': { manager: { delay: Number.NaN } } } })
   await assert.rejects(nan.throttle.fetch(page), /manager.*delay/)
   const sender = make({

@@ -297,6 +297,9 @@ impl Policy {
     }
 }
 
+/// What is refused most of the time is sent often.
+const MOST: usize = 20_000_000;
+
 const RAMPUP: &str = r#"{ "concurrency": 200, "defaults": { "rampup": true } }"#;
 
 /// The scenario with this throttle; fifteen minutes and nothing else unless it says so.
@@ -311,9 +314,9 @@ fn run(scenario: &Scenario, policy: Policy, more: &str) -> (Trace, Summary) {
     let plain = simulation(scenario, RAMPUP, more);
     let limit = plain.server().limit(Instant::default());
     match policy {
-        Policy::Cubic => plain.run_with(|_| Box::new(Cubic::new()) as Box<dyn Client>),
-        Policy::Aimd => plain.run_with(|_| Box::new(Aimd::new()) as Box<dyn Client>),
-        _ => simulation(scenario, &policy.throttle(limit), more).run(),
+        Policy::Cubic => plain.at_most(MOST).run_with(|_| Box::new(Cubic::new()) as Box<dyn Client>).unwrap(),
+        Policy::Aimd => plain.at_most(MOST).run_with(|_| Box::new(Aimd::new()) as Box<dyn Client>).unwrap(),
+        _ => simulation(scenario, &policy.throttle(limit), more).at_most(MOST).run().unwrap(),
     }
 }
 
@@ -474,7 +477,7 @@ fn no_constant_rate_does_much_better_under_jitter() {
             let throttle = format!(
                 r#"{{ "concurrency": 200, "defaults": {{ "concurrency": 200, "delay": {delay}, "slotDelay": 0, "jitter": false, "backoff": false }} }}"#
             );
-            simulation(scenario, &throttle, "").run().1
+            simulation(scenario, &throttle, "").run().unwrap().1
         })
         .filter(|summary| summary.refusals_per_minute <= 1.0)
         .map(|summary| summary.utilisation)
@@ -505,7 +508,7 @@ fn the_target_is_what_is_paid() {
         );
         for name in names {
             let scenario = CONSTANT.iter().find(|each| each.name == name).unwrap();
-            let paid = simulation(scenario, &throttle, "").run().1.refusals_per_minute;
+            let paid = simulation(scenario, &throttle, "").run().unwrap().1.refusals_per_minute;
             assert!((least..=most).contains(&paid), "{name}, backoffTarget {target}: {paid} a minute");
         }
     }
@@ -549,7 +552,7 @@ fn no_bound_is_overstepped_by_a_scope_that_ramps() {
     let throttle = r#"{ "concurrency": 200, "scopes": { "server": { "rampup": { "backoffTarget": [1, 3] }, "delay": 150, "concurrency": 3,
         "quota": { "limit": 50, "window": 10000, "strict": true } } } }"#;
     for scenario in CONSTANT.iter().chain(MOVING) {
-        let (trace, _) = simulation(scenario, throttle, "").run();
+        let (trace, _) = simulation(scenario, throttle, "").run().unwrap();
         let sends: Vec<Instant> = trace.exchanges.iter().map(|exchange| exchange.sent).collect();
         for pair in sends.windows(2) {
             let gap = pair[1].since(pair[0]);
@@ -586,5 +589,16 @@ fn unused_capacity_is_no_evidence() {
     assert!(
         delay >= 1.0,
         "five hundred requests in forty minutes prove nothing about a thousand a second: {delay}"
+    );
+}
+
+/// Each request is remembered: a simulation that would take all of the memory is an error that says so.
+#[test]
+fn a_simulation_of_too_many_requests_is_an_error() {
+    let scenario = CONSTANT.iter().find(|each| each.name == "bucket 50/s, depth 10").unwrap();
+    let error = simulation(scenario, RAMPUP, "").at_most(100).run().unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "duration: want a time in which no more than 100 requests are sent, all clients together; got 900000"
     );
 }

@@ -80,7 +80,7 @@ impl Server for Moving {
     fn last_step(&self) -> Option<Instant> {
         match self.change {
             Change::Step { at, .. } => Some(at),
-            Change::Drift { .. } => None,
+            Change::Drift { .. } => self.inside.last_step(),
         }
     }
 }
