@@ -2,7 +2,7 @@
  * A real nginx that allows so many requests per second and says nothing about it: `npm run bench:nginx` (needs nginx).
  *
  * `limit_req` 10 r/s (for rampup also 7 and 133), burst 0 and 20 without delay, 429 without headers, before an upstream that takes 200 ms; 60 s each,
- * from cold. Utilisation is what was accepted ÷ what the limit allows. `--seconds N` makes it shorter.
+ * from cold. Utilisation is what was accepted ÷ what the limit allows. `--seconds N` makes it shorter, `--policy rampup` leaves the others out.
  */
 import { spawn, spawnSync } from 'node:child_process'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
@@ -13,6 +13,9 @@ import { load } from './load.mjs'
 
 const at = process.argv.indexOf('--seconds')
 const SECONDS = at > 0 ? Number(process.argv[at + 1]) : 60
+
+const only = process.argv.indexOf('--policy')
+const ONLY = only > 0 ? process.argv[only + 1] : undefined
 
 if (spawnSync('nginx', ['-v']).error) {
   console.error("nginx is not installed (Debian's nginx-light will do)")
@@ -96,7 +99,9 @@ async function measure(rate, burst, name, options) {
 
 console.log('rate burst  policy                             ok  refused  refused %  utilisation')
 for (const burst of [0, 20]) {
-  for (const [name, options] of Object.entries(policies(10))) await measure(10, burst, name, options)
+  for (const [name, options] of Object.entries(policies(10))) {
+    if (!ONLY || name === ONLY) await measure(10, burst, name, options)
+  }
   console.log(`            Scrapy: ${SCRAPY[burst]}`)
 }
 for (const rate of [7, 133]) {

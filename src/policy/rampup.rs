@@ -8,8 +8,9 @@
 //!
 //! 1. *One event per flight.* A refusal of what was sent before the last event is old news.
 //! 2. *The server tells its limit between two refusals*: requests accepted ÷ time, from the first success after the one
-//!    to the other. That is the next `e`, if at least ten were accepted; the rate in between does not matter much,
-//!    for a bucket is empty at both ends and a window is used up. With `Retry-After` the wait that it asks for is part of that time.
+//!    to the other. That is a lower bound, if at least ten were accepted, and the rate that was refused an upper one: the next `e` lies
+//!    three quarters up, or one quarter after an early touch (x < 0.7). The rate in between does not matter much, for a bucket is empty at both
+//!    ends and a window is used up. With `Retry-After` the wait that it asks for is part of that time.
 //! 3. After the first refusal `e` lies between the rate before the last doubling and this one (`m` spans them), or
 //!    where `Retry-After` puts it: what was accepted in the last `d` seconds, divided by `d`. Then `m` narrows, to one
 //!    over the square root of the requests in a window: that far chance alone moves a count, and small clients gain on big ones.
@@ -347,7 +348,10 @@ impl State {
         // The limit lies between both rates, unless one of them is it.
         let is_known = is_exact || guess.is_some() || measured.is_none() && self.is_narrow();
         let (slow_rate, fast_rate) = (1.0 / slow, 1.0 / fast);
-        let rate = if is_known { slow_rate } else { (slow_rate + fast_rate) / 2.0 };
+        // A touch that comes late is near the limit; an early one says that the last `e` was too high.
+        let is_early = matches!(self.phase, Phase::Curve { m } if self.x(config, m) < EARLY);
+        let place = if is_early { 0.25 } else { 0.75 };
+        let rate = if is_known { slow_rate } else { slow_rate + (fast_rate - slow_rate) * place };
         let spread = if is_known { 0.0 } else { (fast_rate - slow_rate) / (fast_rate + slow_rate) };
         let narrow = if is_told && rest > active { PROBED } else { self.narrow(config) };
         self.event = Some(Event {
@@ -356,7 +360,7 @@ impl State {
             active,
             is_exact,
             is_even: measured.is_some_and(|measured| measured < 1.25 * fast),
-            is_early: matches!(self.phase, Phase::Curve { m } if self.is_narrow() && self.x(config, m) < EARLY),
+            is_early: is_early && self.is_narrow(),
             price: bad,
         });
         self.since = Since::default();
