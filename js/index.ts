@@ -54,6 +54,7 @@ export type {
 export type { Permit, PermitOutcome } from './permit.js'
 export type { RetryOptions } from './retry.js'
 export type { RobotsOptions, RobotsRules } from './robots.js'
+export type { ScopeControl } from './scope-control.js'
 export type { MakeScopeManager, ManagedAnswer, ManagedSend, ScopeManager } from './scope-manager.js'
 export type { Scopes, Target } from './scopes.js'
 export { fromScrapySettings, type ScrapySettings } from './scrapy.js'
@@ -61,7 +62,6 @@ export {
   createThrottle,
   type FetchOptions,
   type RequestOptions,
-  type ScopeControl,
   type Throttle,
   type ThrottledRequestInit,
   throttledFetch,

@@ -3,7 +3,7 @@
  *
  * One request's way: target → scope names → handles → `driver.submit` → permit → the real fetch → `settle`.
  */
-import { isMillis, kindOf, shown, unknownKeys } from './checks.js'
+import { isMillis, shown, unknownKeys } from './checks.js'
 import { systemClock } from './clock.js'
 import { Driver, type Waiter } from './driver.js'
 import {
@@ -18,7 +18,7 @@ import {
   type Stats,
   type Ticket,
 } from './engine.js'
-import { ClosedError, ConfigError, ManagerError, type Problem } from './errors.js'
+import { ClosedError, ConfigError, ManagerError } from './errors.js'
 import {
   ScopeEvent,
   SendEvent,
@@ -28,7 +28,7 @@ import {
   WarningEvent,
 } from './events.js'
 import { failureOf, failureOfRequest } from './failures.js'
-import { type HeaderMap, type HeadersLike, headerMapProblems } from './hints.js'
+import type { HeaderMap, HeadersLike } from './hints.js'
 import {
   askScopes,
   type Backoffs,
@@ -39,13 +39,15 @@ import {
   scopeRequest,
 } from './managers.js'
 import { type MapOptions, mapItems } from './map.js'
-import type { Clock, EngineOptions, ScopeOptions, ThrottleOptions } from './options.js'
+import type { Clock, ScopeOptions, ThrottleOptions } from './options.js'
+import { parted } from './parted.js'
 import { type Again, Permit, type PermitOutcome } from './permit.js'
 import { follows, type Hop, Redirects } from './redirects.js'
 import { discard, watched } from './response.js'
-import { Retry, retryProblems } from './retry.js'
-import { Robots, robotsProblems } from './robots.js'
-import { ManagedScopes, managerProblems, withoutManager } from './scope-manager.js'
+import { Retry } from './retry.js'
+import { Robots } from './robots.js'
+import { ScopeControl } from './scope-control.js'
+import { ManagedScopes } from './scope-manager.js'
 import { hostOf, type NamedScopes, namedScopes, type Scopes, type Target, urlOf } from './scopes.js'
 
 /** What a single request may say. */
@@ -664,61 +666,6 @@ export class Throttle extends ThrottleEventTarget {
   }
 }
 
-/** One scope of a throttle. */
-export class ScopeControl {
-  /** The scope's name. */
-  readonly name: string
-  readonly #driver: Driver
-  readonly #handle: () => ScopeHandle
-
-  /** @internal */
-  constructor(driver: Driver, handle: () => ScopeHandle, name: string) {
-    this.#driver = driver
-    this.#handle = handle
-    this.name = name
-  }
-
-  /** What it is doing. */
-  get stats(): ScopeStats {
-    return this.#driver.engine.stats(this.#handle(), this.#driver.clock.now())
-  }
-
-  /**
-   * Changes settings and keeps what was learned. Waiting requests feel it at once.
-   *
-   * @throws {ConfigError} listing every problem; nothing is changed then.
-   */
-  configure(partial: ScopeOptions): void {
-    this.#change((now, handle) => this.#driver.engine.configure(now, handle, partial))
-  }
-
-  /** Sends nothing for `ms` milliseconds. A hold that is longer already stays. */
-  hold(ms: number): void {
-    if (!(ms >= 0)) throw new TypeError(`hold: want milliseconds from 0; got ${String(ms)}`)
-    this.#change((now, handle) => this.#driver.engine.hold(now, handle, ms))
-  }
-
-  /** Sends nothing until `resume`. */
-  pause(): void {
-    this.#change((now, handle) => this.#driver.engine.pause(now, handle))
-  }
-
-  /** Ends a pause. */
-  resume(): void {
-    this.#change((now, handle) => this.#driver.engine.resume(now, handle))
-  }
-
-  /** Forgets what was learned and lifts the hold. Settings and what is in flight stay. */
-  reset(): void {
-    this.#change((now, handle) => this.#driver.engine.reset(now, handle))
-  }
-
-  #change(change: (now: number, handle: ScopeHandle) => void): void {
-    change(this.#driver.clock.now(), this.#handle())
-    this.#driver.drain()
-  }
-}
-
 /**
  * A throttle. Synchronous: there is nothing to await in any runtime, and no timer before the first wait.
  *
@@ -791,81 +738,4 @@ function attempt<T>(permit: Permit, outcome: PermitOutcome, ask: () => T): T {
     permit.settle(outcome)
     throw error
   }
-}
-
-/** Parts what this layer reads from what the engine reads, and reports the problems of both together. */
-function parted(options: ThrottleOptions) {
-  const problems: Problem[] = []
-  const isObject = typeof options === 'object' && options !== null && !Array.isArray(options)
-  if (!isObject) problems.push({ path: '', want: 'an object', got: kindOf(options) })
-  const {
-    clock,
-    snapshot,
-    fetch,
-    unref,
-    retry,
-    robots,
-    hints,
-    getHints,
-    getScopes,
-    getResponseBackoff,
-    getErrorBackoff,
-    getResponseDelay,
-    redirects,
-    redirectMaxDelay,
-    release,
-    debug,
-    ...rest
-  } = isObject ? options : ({} as ThrottleOptions)
-  const check = (path: string, value: unknown, isRight: boolean, want: string) => {
-    if (value !== undefined && !isRight) problems.push({ path, want, got: kindOf(value) })
-  }
-  check('clock', clock, isClock(clock), 'an object with now, wallNow, setTimeout and clearTimeout')
-  check('fetch', fetch, typeof fetch === 'function', 'a function')
-  check('debug', debug, typeof debug === 'boolean', 'true or false')
-  check('unref', unref, typeof unref === 'boolean', 'true or false')
-  const hooks = { getScopes, getHints, getResponseBackoff, getErrorBackoff, getResponseDelay }
-  for (const [name, hook] of Object.entries(hooks))
-    check(name, hook, typeof hook === 'function', 'a function')
-  const isOne = (of: readonly string[], value: unknown) => of.includes(value as string)
-  check('redirects', redirects, isOne(['native', 'throttle'], redirects), '"native" or "throttle"')
-  check('release', release, isOne(['headers', 'body'], release), '"headers" or "body"')
-  check('redirectMaxDelay', redirectMaxDelay, isMillis(redirectMaxDelay), 'milliseconds from 0 to a year')
-  const engineOptions = unmanaged(rest, problems)
-  problems.push(...retryProblems(retry), ...robotsProblems(robots), ...headerMapProblems(hints))
-  if (problems.length > 0) throw new ConfigError([...problems, ...problemsOf(engineOptions)])
-  const driverOptions: Omit<ThrottleOptions, keyof EngineOptions> = options
-  return { engineOptions, driverOptions }
-}
-
-/** The options without managers, of which the engine knows nothing. */
-function unmanaged(options: EngineOptions, problems: Problem[]): EngineOptions {
-  const { scopes, defaults } = options
-  const isObject = (value: unknown) => typeof value === 'object' && value !== null && !Array.isArray(value)
-  if ((scopes !== undefined && !isObject(scopes)) || !ManagedScopes.areIn(scopes, defaults)) return options
-  problems.push(...managerProblems(defaults?.manager, 'defaults.manager', true))
-  for (const [name, scope] of Object.entries(scopes ?? {}))
-    problems.push(...managerProblems(scope?.manager, `scopes.${JSON.stringify(name)}.manager`, false))
-  const isManaged = defaults?.manager !== undefined
-  const bare = Object.entries(scopes ?? {}).map(([name, scope]) => [name, withoutManager(scope, isManaged)])
-  return {
-    ...options,
-    ...(defaults ? { defaults: withoutManager(defaults, isManaged) } : {}),
-    ...(scopes ? { scopes: Object.fromEntries(bare) } : {}),
-  }
-}
-
-function problemsOf(options: EngineOptions): readonly Problem[] {
-  try {
-    new Engine(options)[Symbol.dispose]()
-    return []
-  } catch (error) {
-    if (error instanceof ConfigError) return error.problems
-    throw error
-  }
-}
-
-function isClock(clock: unknown): clock is Clock {
-  const methods = ['now', 'wallNow', 'setTimeout', 'clearTimeout'] as const
-  return methods.every((method) => typeof (clock as Clock | null)?.[method] === 'function')
 }
