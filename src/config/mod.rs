@@ -367,8 +367,8 @@ fn read_rampup(fields: &mut Fields, config: &mut ScopeConfig) {
         Some(Choice::Fields(mut fields)) => {
             let new = Rampup {
                 target: fields.target("backoffTarget").unwrap_or(old.target),
-                start: fields.number("startDelay").map_or(old.start, Span::from_millis),
-                min: fields.number("minDelay").map_or(old.min, Span::from_millis),
+                start: fields.millis("startDelay").unwrap_or(old.start),
+                min: fields.millis("minDelay").unwrap_or(old.min),
                 max_concurrency: fields.whole("maxConcurrency").or(old.max_concurrency),
             };
             fields.finish();
@@ -385,7 +385,7 @@ fn read_backoff(fields: &mut Fields, config: &mut ScopeConfig) {
     };
     config.is_backoff = true;
     let old = config.backoff;
-    let mut span = |key: &str, old: Span| fields.number(key).map_or(old, Span::from_millis);
+    let mut span = |key: &str, old: Span| fields.millis(key).unwrap_or(old);
     let (min, max) = (span("minDelay", old.min), span("maxDelay", old.max));
     let window = span("window", old.window);
     if let Some(codes) = fields.codes("httpCodes") {

@@ -100,7 +100,6 @@ impl<'a> Fields<'a> {
     }
 
     /// Takes milliseconds as a span.
-    #[cfg_attr(target_arch = "wasm32", allow(dead_code, reason = "for simulations"))]
     pub fn millis(&mut self, key: &str) -> Option<Span> {
         self.number(key).map(Span::from_millis)
     }
