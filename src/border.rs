@@ -7,7 +7,10 @@
 use serde::Serialize;
 use wasm_bindgen::{JsCast, prelude::*};
 
-use crate::config::value::{DEEPEST, Value};
+use crate::{
+    config::value::{DEEPEST, Value},
+    error::ConfigError,
+};
 
 #[wasm_bindgen]
 extern "C" {
@@ -56,6 +59,11 @@ fn nested(of: &JsValue, depth: u8) -> Value {
         })
     };
     members.unwrap_or_else(|| Value::Other("something that is no plain value".into()))
+}
+
+/// A list of `[path, want, got]`, of which TypeScript makes its error.
+pub fn problems(error: ConfigError) -> JsValue {
+    object(&error.triples())
 }
 
 /// A plain object; what is missing is left out.

@@ -8,9 +8,9 @@
 use wasm_bindgen::prelude::*;
 
 use crate::{
-    Cause, Config, ConfigError, Cost, Decision, Engine, Feedback, Hint, Hints, Instant, Notice, Peek, Reason,
-    Request, Robots, ScopeId, Snapshot, Span, SubmitError, Ticket,
-    border::{object, object_with_null, value},
+    Cause, Config, Cost, Decision, Engine, Feedback, Hint, Hints, Instant, Notice, Peek, Reason, Request,
+    Robots, ScopeId, Snapshot, Span, SubmitError, Ticket,
+    border::{object, object_with_null, problems, value},
     config::value::number_text,
     crawl_delay_ms,
     hints::Context,
@@ -381,10 +381,6 @@ fn scope_ids(numbers: &[f64]) -> Vec<ScopeId> {
 
 fn wall(wall_ms: f64) -> Option<f64> {
     (wall_ms > 0.0 && wall_ms.is_finite()).then_some(wall_ms)
-}
-
-fn problems(error: ConfigError) -> JsValue {
-    object(&error.triples())
 }
 
 fn code(error: SubmitError) -> f64 {

@@ -4,7 +4,7 @@ use wasm_bindgen::prelude::*;
 
 use super::{Simulation, Summary, Trace};
 use crate::{
-    border::{object, object_with_null, value},
+    border::{object_with_null, problems, value},
     time::Instant,
 };
 
@@ -18,8 +18,8 @@ pub struct Simulated {
 /// Runs a simulation. Throws a list of `{ path, want, got }`.
 #[wasm_bindgen]
 pub fn simulate(options: JsValue) -> Result<Simulated, JsValue> {
-    let simulation = Simulation::parse(value(&options)).map_err(|error| object(&error.triples()))?;
-    let (trace, summary) = simulation.run().map_err(|error| object(&error.triples()))?;
+    let simulation = Simulation::parse(value(&options)).map_err(problems)?;
+    let (trace, summary) = simulation.run().map_err(problems)?;
     Ok(Simulated { trace, summary })
 }
 
