@@ -225,8 +225,7 @@ impl State {
 
     /// T: the wider the search, the shorter; never less than some requests.
     fn period(&self, config: &Config, m: f64) -> f64 {
-        let is_wide = m > NARROW[1];
-        let price = self.event.filter(|_| !is_wide).map_or(1, |event| event.price.clamp(1, DEAREST));
+        let price = self.event.filter(|_| self.is_narrow()).map_or(1, |event| event.price.clamp(1, DEAREST));
         let is_exact = self.event.is_some_and(|event| event.is_exact);
         let wall = if is_exact { 0.0 } else { AFFORDABLE * self.wall.micros() as f64 };
         let window = (DWELL * f64::from(price) * config.window.micros() as f64 / config.target).max(wall);
@@ -335,8 +334,7 @@ impl State {
         let guess = self.guess(now, asked).filter(|guess| (fast..=2.02 * fast).contains(guess)); // 3
         let guess = guess.filter(|_| self.phase == Phase::Start);
         let slow = match (self.phase, measured) {
-            (_, Some(measured)) if is_exact => measured.max(fast),
-            (Phase::Start, _) => guess.unwrap_or(2.0 * fast),
+            (Phase::Start, _) if !is_exact => guess.unwrap_or(2.0 * fast),
             (_, Some(measured)) => measured.max(fast),
             (_, None) if self.is_narrow() && self.is_contested() => 1.15 * fast,
             (_, None) if self.is_narrow() => {
