@@ -207,25 +207,15 @@ fn read_server((value, path): (Value, String), problems: &mut Problems) -> Optio
         fields.finish();
     }
     let mut changes = Vec::new();
-    if let Some((value, path)) = step {
-        let mut fields = Fields::of(value, path, Section::Step, problems);
-        let at = fields.number_required("at");
-        let factor = fields.number_required("factor");
-        fields.finish();
-        changes.extend(
-            at.zip(factor)
-                .map(|(at, factor)| Change::Step { at: Instant::default() + Span::from_millis(at), factor }),
-        );
-    }
-    if let Some((value, path)) = drift {
-        let mut fields = Fields::of(value, path, Section::Drift, problems);
-        let period = fields.number_required("period");
-        let factor = fields.number_required("factor");
-        fields.finish();
-        changes.extend(
-            period.zip(factor).map(|(ms, factor)| Change::Drift { period: Span::from_millis(ms), factor }),
-        );
-    }
+    changes.extend(
+        step.and_then(|step| read_change(step, Section::Step, "at", problems))
+            .map(|(at, factor)| Change::Step { at: Instant::default() + at, factor }),
+    );
+    changes.extend(
+        drift
+            .and_then(|drift| read_change(drift, Section::Drift, "period", problems))
+            .map(|(period, factor)| Change::Drift { period, factor }),
+    );
     let inside = inside?;
     Some(Box::new(move || {
         let mut server = inside();
@@ -240,6 +230,19 @@ fn read_server((value, path): (Value, String), problems: &mut Problems) -> Optio
         }
         if says == HeaderFields::Silent { server } else { Box::new(Telling::new(server, says)) }
     }))
+}
+
+/// A time by this name, and a factor.
+fn read_change(
+    (value, path): (Value, String),
+    section: Section,
+    time: &str,
+    problems: &mut Problems,
+) -> Option<(Span, f64)> {
+    let mut fields = Fields::of(value, path, section, problems);
+    let (time, factor) = (fields.number_required(time), fields.number_required("factor"));
+    fields.finish();
+    time.map(Span::from_millis).zip(factor)
 }
 
 fn read_model(model: &str, fields: &mut Fields) -> Option<Make> {

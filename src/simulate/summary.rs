@@ -84,33 +84,31 @@ impl Trace {
         let count =
             |of: &dyn Fn(&(Instant, &Exchange)) -> bool| seen.iter().filter(|seen| of(seen)).count() as u64;
         let is_refused = |exchange: &Exchange| [429, 503].contains(&exchange.status);
-        let served = count(&|(_, exchange)| exchange.is_served());
         let refused = count(&|(_, exchange)| is_refused(exchange));
-        let late_served = count(&|(at, exchange)| *at >= half && exchange.is_served());
         let late_bad = count(&|(at, exchange)| *at >= half && !exchange.is_served());
         let seconds = (end.since(half).micros() as f64 / 1e6).max(1e-6);
-        let mut good: Vec<Instant> =
-            seen.iter().filter(|(_, exchange)| exchange.is_served()).map(|(at, _)| *at).collect();
-        good.sort_unstable();
-        let from_start = |from: Instant| reached(&good, from, end, server);
-        let step = server.last_step();
+        let mut good: Vec<Instant> = Vec::new();
         let mut shares = vec![0_f64; self.clients as usize];
-        for (at, exchange) in &seen {
-            if *at >= half && exchange.is_served() {
+        let mut waited = 0.0;
+        for (at, exchange) in seen.iter().filter(|(_, exchange)| exchange.is_served()) {
+            good.push(*at);
+            if *at >= half {
                 shares[exchange.client as usize] += 1.0;
             }
+            waited += exchange.answered.map_or(0.0, |answered| answered.since(exchange.sent).millis());
         }
+        good.sort_unstable();
+        let served = good.len() as u64;
+        let from_start = |from: Instant| reached(&good, from, end, server);
+        let step = server.last_step();
         let total: f64 = shares.iter().sum();
         let squares: f64 = shares.iter().map(|share| share * share).sum();
-        let waits = seen.iter().filter(|(_, exchange)| exchange.is_served());
-        let waited: f64 =
-            waits.filter_map(|(_, exchange)| Some(exchange.answered?.since(exchange.sent).millis())).sum();
         Summary {
             sent: seen.len() as u64,
             served,
             refused,
             failed: seen.len() as u64 - served - refused,
-            utilisation: late_served as f64 / (mean_limit(server, half, end) * seconds),
+            utilisation: total / (mean_limit(server, half, end) * seconds),
             share_refused: refused as f64 / (seen.len() as f64).max(1.0),
             refusals_per_minute: late_bad as f64 / seconds * 60.0,
             reached_ms: from_start(Instant::default()).map(Span::millis),
@@ -122,16 +120,13 @@ impl Trace {
     }
 
     fn burst(&self, server: &dyn Server) -> f64 {
+        let mut buckets = vec![(0_f64, Instant::default()); self.clients as usize];
         let mut most = 0_f64;
-        for client in 0..self.clients {
-            let mut fill = 0_f64;
-            let mut last = Instant::default();
-            for exchange in self.exchanges.iter().filter(|exchange| exchange.client == client) {
-                let drained = exchange.sent.since(last).micros() as f64 / 1e6 * server.limit(exchange.sent);
-                fill = (fill - drained).max(0.0) + 1.0;
-                last = exchange.sent;
-                most = most.max(fill);
-            }
+        for exchange in &self.exchanges {
+            let (fill, last) = &mut buckets[exchange.client as usize];
+            let drained = exchange.sent.since(*last).micros() as f64 / 1e6 * server.limit(exchange.sent);
+            (*fill, *last) = ((*fill - drained).max(0.0) + 1.0, exchange.sent);
+            most = most.max(*fill);
         }
         most
     }
