@@ -10,7 +10,7 @@ use super::{
 use crate::{
     config::{
         Config,
-        reader::{Fields, Problems, join},
+        reader::{Fields, Problems},
         table::{Kind, Row, Section, rows},
         value::{Value, number_text},
     },
@@ -102,12 +102,8 @@ impl Simulation {
         let server = read_server(server, &mut problems);
         let config = Config::parse(throttle).map_err(|error| {
             for problem in error.problems {
-                let path = if problem.path.starts_with('"') || problem.path.is_empty() {
-                    join("throttle", &problem.path)
-                } else {
-                    format!("throttle.{}", problem.path)
-                };
-                problems.add(&path, problem.want, problem.got);
+                let dot = if problem.path.is_empty() { "" } else { "." };
+                problems.add(&format!("throttle{dot}{}", problem.path), problem.want, problem.got);
             }
         });
         match (server, config) {

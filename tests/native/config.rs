@@ -153,6 +153,10 @@ fn every_row_of_simulations_is_read() {
             "throttle.defaults.delay: want milliseconds from 0 to a year; got -1",
         ]
     );
+    let strange = r#"{ "server": { "model": "nginx", "rate": 5 }, "throttle": { "a b": 1 } }"#;
+    assert_eq!(found(strange), ["throttle.\"a b\": want a known setting; got 1"]);
+    let none = r#"{ "server": { "model": "nginx", "rate": 5 }, "throttle": 7 }"#;
+    assert_eq!(found(none), ["throttle: want an object; got 7"]);
     assert_eq!(
         found("{}")[0],
         "server.model: want one of \"fixed-window\", \"sliding-window\", \"token-bucket\", \"nginx\", \"gcra\", \"concurrency\", \"queue\"; got nothing"
