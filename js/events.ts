@@ -3,6 +3,7 @@
  *
  * The trap is to pay for what nobody hears: an event is made only when somebody listens to its type.
  */
+import { builtin } from './builtin.js'
 import { StalledError } from './errors.js'
 
 /** A request may leave now. */
@@ -171,13 +172,10 @@ export class ThrottleEventTarget extends (EventTarget as new () => Omit<
   }
 
   #channel(type: string): Channel | undefined {
-    if (!this.#channels.has(type)) this.#channels.set(type, diagnostics()?.channel(`autothrottle:${type}`))
+    if (!this.#channels.has(type)) {
+      const diagnostics = builtin('diagnostics_channel') as Diagnostics | undefined
+      this.#channels.set(type, diagnostics?.channel(`autothrottle:${type}`))
+    }
     return this.#channels.get(type)
   }
-}
-
-/** Node's module, where there is one: asked for at run time, so that no bundler trips over it. */
-function diagnostics(): Diagnostics | undefined {
-  const process = (globalThis as { process?: { getBuiltinModule?: (name: string) => unknown } }).process
-  return process?.getBuiltinModule?.('diagnostics_channel') as Diagnostics | undefined
 }

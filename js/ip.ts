@@ -4,6 +4,7 @@
  * Needs a resolver that only Node, Deno and Bun have (`node:dns`, taken from the process and not imported, so that bundles for
  * browsers know nothing of it). The traps: a look-up for each request, and an address that is believed for ever.
  */
+import { builtin } from './builtin.js'
 import { systemClock } from './clock.js'
 import { isAddress } from './managers.js'
 import { urlOf } from './scopes.js'
@@ -53,8 +54,7 @@ export function byIp({
 }
 
 function systemLookup(): (hostname: string) => Promise<string> {
-  const { process } = globalThis as { process?: { getBuiltinModule?: (name: string) => unknown } }
-  const dns = process?.getBuiltinModule?.('dns') as Dns | undefined
+  const dns = builtin('dns') as Dns | undefined
   if (!dns)
     throw new TypeError(
       'byIp: want `lookup` in a runtime without dns (Node before 20.16 and browsers have none)',

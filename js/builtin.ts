@@ -1,0 +1,9 @@
+/**
+ * Modules of Node's, where there are any (Deno and Bun have them too): asked for at run time, so that no bundler trips over them.
+ */
+
+/** The module, or `undefined` in a runtime that has none or cannot be asked (Node before 20.16, browsers). */
+export function builtin(name: string): unknown {
+  const { process } = globalThis as { process?: { getBuiltinModule?: (name: string) => unknown } }
+  return process?.getBuiltinModule?.(name)
+}
