@@ -12,7 +12,7 @@
  * engine.settle(80, ticket, { status: 200, latencyMs: 80 })
  * ```
  */
-import { ConfigError, CostExceedsQuotaError, type Problem, QueueFullError, SnapshotError } from './errors.js'
+import { ConfigError, CostExceedsQuotaError, QueueFullError, SnapshotError, withProblems } from './errors.js'
 import { failureOfRequest } from './failures.js'
 import {
   type HeaderMap,
@@ -449,16 +449,4 @@ function refused(code: number): never {
   if (code === -3) throw new CostExceedsQuotaError()
   if (code === -4) throw new TypeError('cost and delay must be finite and not below 0, priority finite')
   throw new TypeError('the request names no scope that this engine knows')
-}
-
-function withProblems<T>(Kind: typeof ConfigError | typeof SnapshotError, call: () => T): T {
-  try {
-    return call()
-  } catch (thrown) {
-    if (!Array.isArray(thrown)) throw thrown
-    const problems = (thrown as [string, string, string][]).map(
-      ([path, want, got]): Problem => ({ path, want, got }),
-    )
-    throw new Kind(problems)
-  }
 }

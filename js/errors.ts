@@ -56,6 +56,19 @@ export class SnapshotError extends ProblemsError {
   }
 }
 
+/** Calls a module, which throws its problems as data, and throws them as an error. */
+export function withProblems<T>(Kind: typeof ConfigError | typeof SnapshotError, call: () => T): T {
+  try {
+    return call()
+  } catch (thrown) {
+    if (!Array.isArray(thrown)) throw thrown
+    const problems = (thrown as [string, string, string][]).map(
+      ([path, want, got]): Problem => ({ path, want, got }),
+    )
+    throw new Kind(problems)
+  }
+}
+
 /** As many requests wait as `maxWaiting` allows. */
 export class QueueFullError extends ThrottleError {
   constructor() {

@@ -14,7 +14,7 @@
  * A function of its options: the same ones give the same figures, on every machine. It has a module of its own, so that throttles
  * do not carry it.
  */
-import { ConfigError, type Problem } from './errors.js'
+import { ConfigError, withProblems } from './errors.js'
 import { loadSimulator } from './load/simulator.js'
 import type { EngineOptions } from './options.js'
 
@@ -165,14 +165,7 @@ export interface Simulation {
  */
 export function simulate(options: SimulationOptions): Simulation {
   const run = loadSimulator()
-  let simulated: ReturnType<typeof run>
-  try {
-    simulated = run(options)
-  } catch (error) {
-    if (!Array.isArray(error)) throw error
-    const problems = error as [path: string, want: string, got: string][]
-    throw new ConfigError(problems.map(([path, want, got]): Problem => ({ path, want, got })))
-  }
+  const simulated = withProblems(ConfigError, () => run(options))
   const trace = {
     client: simulated.client(),
     sent: simulated.sent(),
