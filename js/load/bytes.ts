@@ -11,8 +11,30 @@ export interface Packed {
   readonly base64: string
 }
 
-/** Compiles it. */
-export function compile({ length, base64 }: Packed): WebAssembly.Module {
+/** What brings a module in, on first use and synchronously. */
+export interface Loader {
+  /** Another source of the module than the bytes inside JavaScript. Before the first use. */
+  provide(source: () => WebAssembly.Module): void
+  /** The module is ready after this. */
+  prepare(): void
+}
+
+/** A loader of these bytes; nothing happens before they are needed. */
+export function loader(packed: Packed, initSync: (of: { module: WebAssembly.Module }) => unknown): Loader {
+  let isLoaded = false
+  let compiled = () => compile(packed)
+  return {
+    provide(source) {
+      compiled = source
+    },
+    prepare() {
+      if (!isLoaded) initSync({ module: compiled() })
+      isLoaded = true
+    },
+  }
+}
+
+function compile({ length, base64 }: Packed): WebAssembly.Module {
   const text = atob(base64)
   const bytes = new Uint8Array(text.length)
   for (let index = 0; index < text.length; index++) bytes[index] = text.charCodeAt(index)

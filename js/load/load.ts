@@ -5,15 +5,12 @@
  * nothing happens before the first engine is made, and then it takes some milliseconds.
  */
 import { initSync, parse_crawl_delay, parse_hints, WasmEngine } from '../../pkg/autothrottle.js'
-import { wasmModule } from './inline.js'
+import packed from '../../pkg/autothrottle.packed.js'
+import { loader } from './bytes.js'
 
-let isLoaded = false
-let compile = wasmModule
+const { provide, prepare } = loader(packed, initSync)
 
-/** Another source of the module than the bytes inside JavaScript. Before the first use. */
-export function provide(source: () => WebAssembly.Module): void {
-  compile = source
-}
+export { provide }
 
 /** The class of the engine, ready for use. */
 export function load(): typeof WasmEngine {
@@ -25,10 +22,4 @@ export function load(): typeof WasmEngine {
 export function loadFunctions() {
   prepare()
   return { parse_hints, parse_crawl_delay }
-}
-
-function prepare(): void {
-  if (isLoaded) return
-  initSync({ module: compile() })
-  isLoaded = true
 }

@@ -3,19 +3,14 @@
  */
 import { initSync, simulate } from '../../pkg/simulator.js'
 import packed from '../../pkg/simulator.packed.js'
-import { compile } from './bytes.js'
+import { loader } from './bytes.js'
 
-let isLoaded = false
-let source = () => compile(packed)
+const { provide, prepare } = loader(packed, initSync)
 
-/** Another source of the module than the bytes inside JavaScript. Before the first use. */
-export function provideSimulator(other: () => WebAssembly.Module): void {
-  source = other
-}
+export { provide }
 
 /** The simulator, ready for use. */
 export function loadSimulator(): typeof simulate {
-  if (!isLoaded) initSync({ module: source() })
-  isLoaded = true
+  prepare()
   return simulate
 }
