@@ -13,7 +13,7 @@
  */
 import { shown } from './checks.js'
 import { ManagerError } from './errors.js'
-import { hostOf, type Scopes, urlOf } from './scopes.js'
+import { hostOf, isRequest, type Scopes, urlOf } from './scopes.js'
 
 /** What `getScopes` is told of a request. */
 export interface ScopeRequest {
@@ -29,7 +29,7 @@ export type GetScopes = (request: ScopeRequest) => Scopes | Promise<Scopes>
 
 /** What a hook sees of the arguments of `fetch`; the body stays where it is. */
 export function scopeRequest(input: string | URL | Request, init: RequestInit = {}): ScopeRequest {
-  const request = typeof input === 'object' && 'url' in input ? input : undefined
+  const request = isRequest(input) ? input : undefined
   return {
     url: urlOf(input).href,
     method: (init.method ?? request?.method ?? 'GET').toUpperCase(),

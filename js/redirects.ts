@@ -7,7 +7,7 @@
 import { parseHints } from './engine.js'
 import { dressed } from './response.js'
 import { isStream } from './retry.js'
-import { urlOf } from './scopes.js'
+import { isRequest, urlOf } from './scopes.js'
 
 /** One request on the way. */
 export interface Hop {
@@ -122,8 +122,4 @@ export class Redirects {
       ...(body instanceof ReadableStream ? { duplex: 'half' } : {}),
     }
   }
-}
-
-function isRequest(input: RequestInfo | URL): input is Request {
-  return typeof input === 'object' && 'url' in input
 }

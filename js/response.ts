@@ -31,8 +31,8 @@ export function dressed(response: Response, dress: Dress): Response {
 }
 
 /**
- * The same response, and `onEnd` when its body was read to the end, was cancelled, or failed; at once if it has none, or if somebody reads it already (a hook). A body that is
- * collected as garbage unread counts as cancelled.
+ * The same response, and `onEnd` when its body was read to the end, was cancelled, or failed; at once if it has none, or if somebody
+ * reads it already (a hook). A body that is collected as garbage unread counts as cancelled.
  */
 export function watched(response: Response, onEnd: (error?: unknown) => void): Response {
   const { body, url, redirected, type, status, statusText, headers } = response
@@ -42,7 +42,7 @@ export function watched(response: Response, onEnd: (error?: unknown) => void): R
   }
   const reader = body.getReader()
   const end = (error?: unknown) => {
-    collected.unregister(reader)
+    collected()?.unregister(reader)
     onEnd(error)
   }
   const stream = new ReadableStream({
@@ -66,7 +66,7 @@ export function watched(response: Response, onEnd: (error?: unknown) => void): R
       await reader.cancel(reason)
     },
   })
-  collected.register(stream, { reader, onEnd }, reader)
+  collected()?.register(stream, { reader, onEnd }, reader)
   const same = new Response(stream as unknown as BodyInit, { status, statusText, headers })
   return dressed(same, { url, redirected, type })
 }
@@ -76,21 +76,14 @@ interface Unread {
   onEnd: () => void
 }
 
-/** Made on first use: nothing happens at import. Some runtimes have none. */
 let registry: FinalizationRegistry<Unread> | undefined
-const collected = {
-  get all() {
-    if (typeof FinalizationRegistry === 'undefined') return undefined
-    registry ??= new FinalizationRegistry(({ reader, onEnd }: Unread) => {
-      onEnd()
-      reader.cancel().catch(() => {})
-    })
-    return registry
-  },
-  register(stream: object, unread: Unread, token: object) {
-    this.all?.register(stream, unread, token)
-  },
-  unregister(token: object) {
-    this.all?.unregister(token)
-  },
+
+/** Made on first use: nothing happens at import. Some runtimes have none. */
+function collected(): FinalizationRegistry<Unread> | undefined {
+  if (typeof FinalizationRegistry === 'undefined') return undefined
+  registry ??= new FinalizationRegistry(({ reader, onEnd }: Unread) => {
+    onEnd()
+    reader.cancel().catch(() => {})
+  })
+  return registry
 }

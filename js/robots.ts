@@ -12,6 +12,7 @@
 import { isMillis, kindOf, shown, unknownKeys } from './checks.js'
 import { DisallowedError, type Problem } from './errors.js'
 import type { Clock } from './options.js'
+import { discard } from './response.js'
 
 /** Whether and how `throttle.fetch` asks for robots.txt. */
 export interface RobotsOptions {
@@ -110,7 +111,7 @@ export class Robots {
       if (response.status >= 500)
         throw new DisallowedError(`robots.txt of ${url.host}: status ${response.status}`)
       bytes = response.ok ? await beginning(response) : new Uint8Array()
-      if (!response.ok) await response.body?.cancel()
+      if (!response.ok) await discard(response)
     } catch (cause) {
       keep(MINUTE)
       if (cause instanceof DisallowedError) throw cause

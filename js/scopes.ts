@@ -10,6 +10,11 @@ export type Target = string | URL | Request | { readonly scopes: Scopes }
 /** One scope, several, or a map of scope → expected cost. */
 export type Scopes = string | readonly string[] | Readonly<Record<string, number>>
 
+/** Whether `fetch` was given a `Request`, of this realm or another. */
+export function isRequest(input: string | URL | Request): input is Request {
+  return typeof input === 'object' && 'url' in input
+}
+
 /** What `fetch` takes as a URL. Relative ones are read against the page they are on, if there is one. */
 export function urlOf(input: string | URL | Request): URL {
   if (input instanceof URL) return input
