@@ -15,7 +15,7 @@
 import type { Dispatcher } from 'undici'
 import { systemClock } from './clock.js'
 import type { HeadersLike } from './hints.js'
-import type { ThrottleOptions } from './options.js'
+import type { Clock, ThrottleOptions } from './options.js'
 import type { Permit, PermitOutcome } from './permit.js'
 import type { Target } from './scopes.js'
 import { createThrottle, type FetchOptions, Throttle } from './throttle.js'
@@ -25,7 +25,7 @@ type Controller = Dispatcher.DispatchController
 type Interceptor = Dispatcher.DispatcherComposeInterceptor
 
 /** What a single `request`, `stream` or `pipeline` may say, as `throttle` beside undici's own options. */
-export type UndiciRequestOptions = Omit<FetchOptions, 'delay'> & { delay?: number }
+export type UndiciRequestOptions = FetchOptions
 
 /**
  * An interceptor for `dispatcher.compose(…)`.
@@ -37,11 +37,12 @@ export type UndiciRequestOptions = Omit<FetchOptions, 'delay'> & { delay?: numbe
 export function throttle(throttleOrOptions: Throttle | ThrottleOptions = {}): Interceptor {
   const shared = throttleOrOptions instanceof Throttle ? throttleOrOptions : createThrottle(throttleOrOptions)
   const isHeld = !(throttleOrOptions instanceof Throttle) && throttleOrOptions.release === 'body'
+  const clock = systemClock(false)
   return (dispatch) => (options, handler) => {
     const { throttle: own, ...rest } = options as Dispatcher.DispatchOptions & {
       throttle?: UndiciRequestOptions
     }
-    new Exchange(handler, isHeld).start(shared, rest, own, dispatch)
+    new Exchange(handler, clock, isHeld).start(shared, rest, own, dispatch)
     return true
   }
 }
@@ -49,16 +50,17 @@ export function throttle(throttleOrOptions: Throttle | ThrottleOptions = {}): In
 /** One request on its way: waits, is dispatched, and settles whatever happens. */
 class Exchange {
   readonly #handler: Handler
+  readonly #clock: Clock
   readonly #isHeld: boolean
-  readonly #clock = systemClock(false)
   readonly #abort = new AbortController()
   readonly #controller: WaitingController
   #permit: Permit | undefined
   #startedAt: number | undefined
   #outcome: PermitOutcome = {}
 
-  constructor(handler: Handler, isHeld: boolean) {
+  constructor(handler: Handler, clock: Clock, isHeld: boolean) {
     this.#handler = handler
+    this.#clock = clock
     this.#isHeld = isHeld
     this.#controller = new WaitingController((reason) => this.#abort.abort(reason))
   }
