@@ -1,5 +1,5 @@
 /** Writes `THIRD-PARTY-NOTICES.md`: the crates inside the WebAssembly modules, with their licences. `node scripts/notices.mjs` */
-import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { capture, root } from './lib.mjs'
@@ -24,13 +24,9 @@ export function notices() {
     .sort((a, b) => a.name.localeCompare(b.name))
   const parts = crates.map(({ name, version, license, repository, manifest_path }) => {
     const folder = dirname(manifest_path)
-    const file =
-      readdirSync(folder).find((each) => /^LICEN[CS]E.*MIT/i.test(each)) ??
-      readdirSync(folder).find((each) => /^LICEN[CS]E/i.test(each))
-    const text =
-      file && existsSync(`${folder}/${file}`)
-        ? readFileSync(`${folder}/${file}`, 'utf8').trim()
-        : 'See the repository.'
+    const licences = readdirSync(folder).filter((each) => /^LICEN[CS]E/i.test(each))
+    const file = licences.find((each) => /MIT/i.test(each)) ?? licences[0]
+    const text = file ? readFileSync(`${folder}/${file}`, 'utf8').trim() : 'See the repository.'
     return `## ${name} ${version}\n\n${license}, ${repository}\n\n\`\`\`text\n${text.replace(/[ \t]+$/gm, '')}\n\`\`\`\n`
   })
   const about = `# Third-party notices
