@@ -209,7 +209,7 @@ export class Throttle extends ThrottleEventTarget {
       const ask = () => retry?.afterResponse(response, this.#mapOf(permit.scopes), this.#clock.wallNow())
       const delay = attempt(permit, outcome, ask)
       if (delay === undefined || this.#closed) {
-        if (this.#options.release === 'body') return watched(response, settler(permit, outcome))
+        if (this.isHeldByBodies) return watched(response, settler(permit, outcome))
         permit.settle(outcome)
         return response
       }
@@ -219,6 +219,11 @@ export class Throttle extends ThrottleEventTarget {
     const timeout = timeLeft()
     const patience = timeout === undefined ? {} : { timeout }
     return send(await this.acquire(target, { ...waiting, ...patience, delay, signal }))
+  }
+
+  /** @internal Whether slots are held until bodies are over, for what sends by other means than `fetch`. */
+  get isHeldByBodies(): boolean {
+    return this.#options.release === 'body'
   }
 
   /** Waits, calls `fn`, and settles with the status and headers of what it returns, if it has some, or with what it throws. */

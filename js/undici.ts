@@ -36,13 +36,12 @@ export type UndiciRequestOptions = FetchOptions
  */
 export function throttle(throttleOrOptions: Throttle | ThrottleOptions = {}): Interceptor {
   const shared = throttleOrOptions instanceof Throttle ? throttleOrOptions : createThrottle(throttleOrOptions)
-  const isHeld = !(throttleOrOptions instanceof Throttle) && throttleOrOptions.release === 'body'
   const clock = systemClock(false)
   return (dispatch) => (options, handler) => {
     const { throttle: own, ...rest } = options as Dispatcher.DispatchOptions & {
       throttle?: UndiciRequestOptions
     }
-    new Exchange(handler, clock, isHeld).start(shared, rest, own, dispatch)
+    new Exchange(handler, clock, shared.isHeldByBodies).start(shared, rest, own, dispatch)
     return true
   }
 }

@@ -152,6 +152,20 @@ test("`release: 'body'` holds the slot until the body has arrived; options of a 
   await assert.rejects(request(url, wrong as never), /scope/)
 })
 
+test("a shared throttle's `release: 'body'` counts as much as an option", async () => {
+  let finish = () => {}
+  const { url } = await serve((_, response) => {
+    response.write('first ')
+    finish = () => response.end('last')
+  })
+  const throttle = createThrottle({ ...free, release: 'body' })
+  const { body } = await request(url, { dispatcher: agentOf(throttle) })
+  assert.equal(throttle.stats().inFlight, 1)
+  finish()
+  assert.equal(await body.text(), 'first last')
+  assert.equal(throttle.stats().inFlight, 0)
+})
+
 test("Node's own fetch through the global dispatcher", async () => {
   const { url, host } = await serve((_, response) => response.end('page'))
   const before = getGlobalDispatcher()
