@@ -7,7 +7,7 @@
  * ```
  */
 import { getDomain } from 'tldts'
-import { byDomainHierarchy as byHierarchy, byHost } from './managers.js'
+import { byDomainHierarchy as byHierarchy, byHost } from './scopes/hooks.js'
 
 /** `books.example.co.uk` and `example.co.uk` are one scope; what has no registrable domain (an address, `localhost`) is its host. */
 export const byRegistrableDomain = (request: { readonly url: string }): string =>

@@ -1,4 +1,3 @@
-export type { Peek, Reason, ScopeStats, Snapshot, Stats } from './engine.js'
 export {
   BodyNotReplayableError,
   ClosedError,
@@ -13,7 +12,7 @@ export {
   StalledError,
   ThrottleError,
   TimeoutError,
-} from './errors.js'
+} from './core/errors.js'
 export type {
   ScopeEvent,
   SendEvent,
@@ -21,10 +20,33 @@ export type {
   StallEvent,
   ThrottleEvents,
   WarningEvent,
-} from './events.js'
-export type { HeaderMap, HeadersLike, Hints, QuotaHint, SomeHints } from './hints.js'
-export { type ByIpOptions, byIp } from './ip.js'
-export { type Build, build } from './load/build.js'
+} from './core/events.js'
+export type { MapOptions } from './core/map.js'
+export type { Permit, PermitOutcome } from './core/permit.js'
+export {
+  createThrottle,
+  type FetchOptions,
+  type RequestOptions,
+  type Throttle,
+  type ThrottledRequestInit,
+  throttledFetch,
+} from './core/throttle.js'
+export type { RetryOptions } from './fetch/retry.js'
+export type { RobotsOptions, RobotsRules } from './fetch/robots.js'
+export type {
+  AutoThrottleOptions,
+  BackoffOptions,
+  Clock,
+  EngineOptions,
+  Jitter,
+  QuotaOptions,
+  RampupOptions,
+  ScopeOptions,
+  ThrottleOptions,
+} from './options/options.js'
+export { fromScrapySettings, type ScrapySettings } from './options/scrapy.js'
+export { type ByIpOptions, byIp } from './scopes/by-ip.js'
+export type { ScopeControl } from './scopes/control.js'
 export {
   addScope,
   type Backoffs,
@@ -38,31 +60,9 @@ export {
   type ScopeBackoff,
   type ScopeRequest,
   updateScopeBackoff,
-} from './managers.js'
-export type { MapOptions } from './map.js'
-export type {
-  AutoThrottleOptions,
-  BackoffOptions,
-  Clock,
-  EngineOptions,
-  Jitter,
-  QuotaOptions,
-  RampupOptions,
-  ScopeOptions,
-  ThrottleOptions,
-} from './options.js'
-export type { Permit, PermitOutcome } from './permit.js'
-export type { RetryOptions } from './retry.js'
-export type { RobotsOptions, RobotsRules } from './robots.js'
-export type { ScopeControl } from './scope-control.js'
-export type { MakeScopeManager, ManagedAnswer, ManagedSend, ScopeManager } from './scope-manager.js'
-export type { Scopes, Target } from './scopes.js'
-export { fromScrapySettings, type ScrapySettings } from './scrapy.js'
-export {
-  createThrottle,
-  type FetchOptions,
-  type RequestOptions,
-  type Throttle,
-  type ThrottledRequestInit,
-  throttledFetch,
-} from './throttle.js'
+} from './scopes/hooks.js'
+export type { Scopes, Target } from './scopes/names.js'
+export type { MakeScopeManager, ManagedAnswer, ManagedSend, ScopeManager } from './scopes/strategy.js'
+export type { Peek, Reason, ScopeStats, Snapshot, Stats } from './wasm/engine.js'
+export type { HeaderMap, HeadersLike, Hints, QuotaHint, SomeHints } from './wasm/headers.js'
+export { type Build, build } from './wasm/load/build.js'

@@ -14,9 +14,9 @@
  * A function of its options: the same ones give the same figures, on every machine. It has a module of its own, so that throttles
  * do not carry it.
  */
-import { ConfigError, withProblems } from './errors.js'
-import { loadSimulator } from './load/simulator.js'
-import type { EngineOptions } from './options.js'
+import { ConfigError, withProblems } from './core/errors.js'
+import type { EngineOptions } from './options/options.js'
+import { loadSimulator } from './wasm/load/simulator.js'
 
 /** What to simulate. */
 export interface SimulationOptions {

@@ -8,7 +8,7 @@
  * await clock.advance(1000)
  * ```
  */
-import type { Clock } from './options.js'
+import type { Clock } from './options/options.js'
 
 interface Timer {
   readonly id: number

@@ -13,12 +13,12 @@
  * could not abort the wait, so it is given a controller at once; and a slot of a request that ends without an answer.
  */
 import type { Dispatcher } from 'undici'
-import { systemClock } from './clock.js'
-import type { HeadersLike } from './hints.js'
-import type { Clock, ThrottleOptions } from './options.js'
-import type { Permit, PermitOutcome } from './permit.js'
-import type { Target } from './scopes.js'
-import { createThrottle, type FetchOptions, Throttle } from './throttle.js'
+import { systemClock } from './core/clock.js'
+import type { Permit, PermitOutcome } from './core/permit.js'
+import { createThrottle, type FetchOptions, Throttle } from './core/throttle.js'
+import type { Clock, ThrottleOptions } from './options/options.js'
+import type { Target } from './scopes/names.js'
+import type { HeadersLike } from './wasm/headers.js'
 
 type Handler = Dispatcher.DispatchHandler
 type Controller = Dispatcher.DispatchController

@@ -24,21 +24,20 @@ export async function setUp() {
 
 /** The modules of the package: the engine, and the simulator with the engine inside. */
 const MODULES = [
-  ['autothrottle', []],
-  ['simulator', ['--features', 'simulator']],
+  ['autothrottle', 'autothrottle-javascript'],
+  ['simulator', 'autothrottle-simulator'],
 ]
 
 export async function build() {
   await setUp()
-  const inputs = newest(['src', 'xtask', 'Cargo.toml', 'Cargo.lock', 'scripts'])
-  for (const [name, features] of MODULES) {
+  const inputs = newest(['src', 'bindings', 'xtask', 'Cargo.toml', 'Cargo.lock', 'scripts'])
+  for (const [name, crate] of MODULES) {
     const module = `${root}/pkg/${name}_bg.wasm`
     const packed = `${root}/pkg/${name}.packed.js`
     if (existsSync(packed) && statSync(packed).mtimeMs >= inputs) continue
-    const target = `${root}/target/${name}`
-    const flags = ['--locked', '--release', '--target', 'wasm32-unknown-unknown', '--lib']
-    await step(`${name}: Rust`, () => run('cargo', ['build', ...flags, '--target-dir', target, ...features]))
-    const compiled = `${target}/wasm32-unknown-unknown/release/autothrottle.wasm`
+    const flags = ['--locked', '--release', '--target', 'wasm32-unknown-unknown', '--package', crate]
+    await step(`${name}: Rust`, () => run('cargo', ['build', ...flags]))
+    const compiled = `${root}/target/wasm32-unknown-unknown/release/${crate.replaceAll('-', '_')}.wasm`
     await step(`${name}: bindings`, () => run('cargo', ['xtask', compiled, 'pkg', name]))
     await step(`${name}: wasm-opt`, () => optimise(module))
     inline(name, module)
@@ -57,7 +56,8 @@ export async function build() {
 function provenance() {
   const { version } = JSON.parse(readFileSync(`${root}/package.json`, 'utf8'))
   const commit = capture('git', ['rev-parse', 'HEAD'])?.trim()
-  const isChanged = capture('git', ['status', '--porcelain', 'src', 'Cargo.lock', 'Cargo.toml']) !== ''
+  const isChanged =
+    capture('git', ['status', '--porcelain', 'src', 'bindings', 'Cargo.lock', 'Cargo.toml']) !== ''
   const revision = commit ? commit + (isChanged ? '+' : '') : 'unknown'
   const modules = {}
   for (const [name] of MODULES) {

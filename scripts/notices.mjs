@@ -18,9 +18,9 @@ export function notices() {
     const isLinked = ({ dep_kinds }) => dep_kinds.some(({ kind }) => kind === null)
     for (const dep of nodes.get(id).deps.filter(isLinked)) reach(dep.pkg)
   }
-  reach(packages.find(({ name }) => name === 'autothrottle').id)
+  for (const { id, name } of packages) if (/^autothrottle-(?:javascript|simulator)$/.test(name)) reach(id)
   const crates = packages
-    .filter(({ id, name }) => reachable.has(id) && name !== 'autothrottle')
+    .filter(({ id, name }) => reachable.has(id) && !name.startsWith('autothrottle'))
     .sort((a, b) => a.name.localeCompare(b.name))
   const parts = crates.map(({ name, version, license, repository, manifest_path }) => {
     const folder = dirname(manifest_path)

@@ -29,9 +29,8 @@ pub struct ConfigError {
 }
 
 impl ConfigError {
-    /// As a border hands it out: `[path, want, got]` of each.
-    #[cfg(target_arch = "wasm32")]
-    pub(crate) fn triples(self) -> Vec<[String; 3]> {
+    /// As a boundary hands it out: `[path, want, got]` of each.
+    pub fn triples(self) -> Vec<[String; 3]> {
         self.problems.into_iter().map(|problem| [problem.path, problem.want, problem.got]).collect()
     }
 }

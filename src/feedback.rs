@@ -1,7 +1,7 @@
 //! How a request ended, as far as the engine wants to know.
 
 use crate::{
-    hints::Hints,
+    headers::Hints,
     policy::{quota::Cost, server::Told},
     time::Span,
 };

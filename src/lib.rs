@@ -49,41 +49,33 @@
 //! 7. *Bounded*: no decision scans what waits.
 //! 8. *Total*: no input panics. Late, early, repeated and unknown are no-ops.
 
-#[cfg(target_arch = "wasm32")]
-mod border;
 pub mod config;
 mod decision;
 mod engine;
 mod error;
 mod feedback;
-mod heap;
-pub mod hints;
-mod meter;
-mod pages;
+pub mod headers;
+mod observe;
 pub mod policy;
 mod queue;
 mod rng;
 mod robots;
 mod scope;
-#[cfg(any(not(target_arch = "wasm32"), feature = "simulator"))]
 pub mod simulate;
+mod slab;
 mod snapshot;
-mod stats;
 mod time;
-#[cfg(all(target_arch = "wasm32", not(feature = "simulator")))]
-mod wasm;
 
 pub use config::{Config, ScopeConfig, value::Value};
 pub use decision::{Cause, Decision, Reason, ScopeId};
 pub use engine::{Engine, Finding, Notice, Peek, Request, Robots};
 pub use error::{ConfigError, Problem, SubmitError};
 pub use feedback::{Answer, Failure, Feedback, Hint};
-pub use hints::Hints;
-pub use meter::Effective;
+pub use headers::Hints;
+pub use observe::{Effective, ScopeStats, Stats};
 pub use policy::quota::Cost;
 pub use queue::Ticket;
 pub use rng::{Draw, Rng};
 pub use robots::crawl_delay_ms;
 pub use snapshot::{BackedOff, Learned, Left, Snapshot, Spent};
-pub use stats::{ScopeStats, Stats};
-pub use time::{Instant, Span};
+pub use time::{Instant, LONGEST_MS, Span};

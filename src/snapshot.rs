@@ -12,8 +12,8 @@ use crate::{
         value::{Value, number_text},
     },
     error::ConfigError,
+    observe::ByName,
     policy::{backoff, quota::Cost, server},
-    stats::ByName,
     time::{Instant, LONGEST_MS, Span},
 };
 

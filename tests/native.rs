@@ -6,8 +6,8 @@ mod border;
 mod config;
 #[path = "native/crowd.rs"]
 mod crowd;
-#[path = "native/hints.rs"]
-mod hints;
+#[path = "native/headers.rs"]
+mod headers;
 #[path = "native/player.rs"]
 mod player;
 #[path = "native/properties.rs"]

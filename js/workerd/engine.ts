@@ -1,4 +1,4 @@
 /** `autothrottle/engine` in Workers. */
 import './provide.js'
 
-export * from '../engine.js'
+export * from '../wasm/engine.js'

@@ -6,6 +6,6 @@
  */
 // @ts-expect-error: what a bundler makes of a .wasm file is nothing that TypeScript knows.
 import compiled from '../../pkg/autothrottle_bg.wasm'
-import { provide } from '../load/load.js'
+import { provide } from '../wasm/load/load.js'
 
 provide(() => compiled as WebAssembly.Module)

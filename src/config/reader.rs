@@ -81,7 +81,6 @@ impl<'a> Fields<'a> {
     }
 
     /// Takes a number that must be there.
-    #[cfg_attr(target_arch = "wasm32", allow(dead_code, reason = "for simulations"))]
     pub fn number_required(&mut self, key: &str) -> Option<f64> {
         if !self.has(key) {
             self.require(key);
@@ -90,7 +89,6 @@ impl<'a> Fields<'a> {
     }
 
     /// Notes that `key` is missing.
-    #[cfg_attr(target_arch = "wasm32", allow(dead_code, reason = "for simulations"))]
     pub fn require(&mut self, key: &str) {
         if let Some(row) = table::row(self.section, key)
             && !self.problems.0.iter().any(|problem| problem.path == join(&self.path, key))
@@ -105,7 +103,6 @@ impl<'a> Fields<'a> {
     }
 
     /// Takes one of the row's words.
-    #[cfg_attr(target_arch = "wasm32", allow(dead_code, reason = "for simulations"))]
     pub fn word(&mut self, key: &str) -> Option<&'static str> {
         let (value, row) = self.take(key)?;
         let word = match (&value, row.kind) {

@@ -109,7 +109,6 @@ macro_rules! rows {
     };
 }
 
-#[cfg(any(not(target_arch = "wasm32"), feature = "simulator"))]
 pub(crate) use rows;
 
 /// The table.
@@ -239,10 +238,7 @@ pub const ROWS: &[Row] = rows! {
 };
 
 /// Rows that only simulations need. The module for throttles does without.
-#[cfg(any(not(target_arch = "wasm32"), feature = "simulator"))]
 const MORE: &[Row] = crate::simulate::ROWS;
-#[cfg(all(target_arch = "wasm32", not(feature = "simulator")))]
-const MORE: &[Row] = &[];
 
 /// The row of `key` in `section`.
 pub fn row(section: Section, key: &str) -> Option<&'static Row> {

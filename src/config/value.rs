@@ -9,7 +9,7 @@ use core::fmt;
 use serde::de::{Deserialize, DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
 
 /// Options nest three levels deep; whatever is deeper is a mistake or a cycle.
-pub(crate) const DEEPEST: u8 = 8;
+pub const DEEPEST: u8 = 8;
 
 /// One value as it was typed.
 #[derive(Clone, Debug, PartialEq)]

@@ -14,9 +14,9 @@ use super::Scope;
 use crate::{
     config::Config,
     decision::ScopeId,
-    meter::Meter,
-    pages::Pages,
+    observe::Meter,
     queue::{LazyLine, NONE},
+    slab::Slab,
     time::Instant,
 };
 
@@ -60,7 +60,7 @@ pub type ByName = BTreeMap<Rc<str>, u32>;
 /// All scopes that the engine knows.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Registry {
-    entries: Pages<Entry>,
+    entries: Slab<Entry>,
     by_name: ByName,
     made: u32,
     turn: u32,

@@ -5,7 +5,7 @@ use crate::{
     decision::{Decision, ScopeId},
     engine::{Engine, Request},
     feedback::{Answer, Feedback, Hint},
-    hints::{Context, Hints},
+    headers::{Context, Hints},
     queue::Ticket,
     time::{Instant, Span},
 };

@@ -13,8 +13,6 @@ mod client;
 mod options;
 pub mod server;
 mod summary;
-#[cfg(target_arch = "wasm32")]
-mod wasm;
 
 use std::{cmp::Reverse, collections::BinaryHeap};
 

@@ -6,7 +6,7 @@
 
 use autothrottle::{
     Config, Decision, Engine, Feedback, Hint, Hints, Instant, Request, ScopeId, Snapshot, Span, Ticket,
-    Value, crawl_delay_ms, hints::Context,
+    Value, crawl_delay_ms, headers::Context,
 };
 
 /// Options that reach every policy, for bytes that begin with none of their own.

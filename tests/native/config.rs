@@ -179,7 +179,7 @@ fn layers_lie_on_each_other_key_by_key() {
 /// The types that users read are written by hand; they must name every setting, its default and Scrapy's name.
 #[test]
 fn the_typescript_options_say_what_the_table_says() {
-    let source = concat!(include_str!("../../js/options.ts"), include_str!("../../js/simulate.ts"));
+    let source = concat!(include_str!("../../js/options/options.ts"), include_str!("../../js/simulate.ts"));
     for row in ROWS.iter().chain(simulate::ROWS) {
         let interface = match row.section {
             Section::Root if matches!(row.kind, Kind::Driver(_)) => "ThrottleOptions",

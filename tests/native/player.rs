@@ -7,7 +7,7 @@ use std::{collections::BTreeMap, fmt::Write};
 
 use autothrottle::{
     Answer, Cause, Config, Cost, Decision, Engine, Failure, Feedback, Hint, Hints, Instant, Request, ScopeId,
-    Span, Ticket, Value, hints::Context,
+    Span, Ticket, Value, headers::Context,
 };
 
 pub fn play(trace: &str) -> String {

@@ -34,14 +34,11 @@ fn policies_know_nothing_but_time_and_chance() {
 }
 
 #[test]
-fn only_the_border_knows_javascript() {
+fn the_core_knows_no_host() {
     for (name, text) in sources("src") {
-        if !["src/wasm.rs", "src/border.rs", "src/simulate/wasm.rs"].contains(&&name[..]) {
-            for word in ["wasm_bindgen", "js_sys", "getrandom"] {
-                assert!(!text.contains(word), "{name} names {word}");
-            }
+        for word in ["wasm_bindgen", "js_sys", "getrandom", "target_arch"] {
+            assert!(!text.contains(word), "{name} names {word}");
         }
-        assert!(!text.contains("use crate::wasm"), "{name}: nothing imports the border");
     }
 }
 
@@ -49,13 +46,13 @@ fn only_the_border_knows_javascript() {
 fn in_typescript_only_the_clock_names_a_clock_and_only_the_loader_the_module() {
     for (name, text) in sources("js") {
         let code: String = text.lines().filter(|line| !line.trim_start().starts_with('*')).collect();
-        if name != "js/clock.ts" {
+        if name != "js/core/clock.ts" {
             for word in ["performance.now", "Date.now", "globalThis.setTimeout", " setTimeout(wake, ms)"] {
                 let is_fake = name == "js/testing.ts" && word.contains("setTimeout");
                 assert!(is_fake || !code.contains(word), "{name} names {word}");
             }
         }
-        let is_loader = name.starts_with("js/load/") || name.starts_with("js/workerd/provide");
+        let is_loader = name.starts_with("js/wasm/load/") || name.starts_with("js/workerd/provide");
         assert!(is_loader || !code.contains("/pkg/"), "{name} imports pkg/");
         assert!(!code.contains("'node:"), "{name} names a module of Node's");
     }

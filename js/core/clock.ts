@@ -1,0 +1,31 @@
+/**
+ * The only file that names a clock or a timer.
+ *
+ * The globals are looked up at each call, so that tests and tools that replace them are heard.
+ */
+import type { Clock } from '../options/options.js'
+
+/** The most that `setTimeout` takes. Beyond it, every runtime fires at once. */
+export const LONGEST_TIMEOUT = 2 ** 31 - 1
+
+/** The system's clock. `unref` lets a Node process end although the timer is armed. */
+export function systemClock(unref: boolean): Clock {
+  return {
+    now: () => performance.now(),
+    wallNow: () => Date.now(),
+    setTimeout: (wake, ms) => {
+      const handle: unknown = setTimeout(wake, ms)
+      if (unref) unrefTimer(handle)
+      return handle
+    },
+    clearTimeout: (handle) => clearTimeout(handle as number),
+    isPerRequest: globalThis.navigator?.userAgent === 'Cloudflare-Workers',
+  }
+}
+
+/** Node and Bun give an object; Deno a number and a function of its own. */
+function unrefTimer(handle: unknown): void {
+  const deno = (globalThis as { Deno?: { unrefTimer?: (id: number) => void } }).Deno
+  if (typeof handle === 'number') deno?.unrefTimer?.(handle)
+  else (handle as { unref?: () => void }).unref?.()
+}

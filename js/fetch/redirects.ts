@@ -1,0 +1,126 @@
+/**
+ * Redirects hop by hop, with fetch's own rules: methods, bodies, credentials, fragments. Source: the Fetch standard, *HTTP-redirect fetch*.
+ *
+ * The traps: a POST that stays one after a 303; an `Authorization` that is carried to another origin; a body that was a stream and
+ * is empty the second time; a `Retry-After` on a redirect that holds the whole host.
+ */
+
+import { isRequest, urlOf } from '../scopes/names.js'
+import { parseHints } from '../wasm/engine.js'
+import { dressed } from './body.js'
+import { isStream } from './retry.js'
+
+/** One request on the way. */
+export interface Hop {
+  readonly input: RequestInfo | URL
+  readonly init: RequestInit
+  /** Milliseconds that it must wait at least. */
+  readonly delay: number
+}
+
+const REDIRECTS = [301, 302, 303, 307, 308]
+/** Fetch's own limit. */
+const MOST = 20
+const OF_THE_BODY = [
+  'content-encoding',
+  'content-language',
+  'content-location',
+  'content-type',
+  'content-length',
+]
+const OF_THE_ORIGIN = ['authorization', 'proxy-authorization', 'cookie', 'host']
+/** What a hop keeps of a `Request`, where it is not the default (which some runtimes refuse to be told). */
+const KEPT = {
+  credentials: 'same-origin',
+  cache: 'default',
+  referrerPolicy: '',
+  integrity: '',
+  keepalive: false,
+} as const
+
+/** Whether the throttle follows, or the caller wants to see redirects, or none. */
+export function follows(input: RequestInfo | URL, init: RequestInit): boolean {
+  return (init.redirect ?? (isRequest(input) ? input.redirect : 'follow')) === 'follow'
+}
+
+/** The redirects of one call of `fetch`. */
+export class Redirects {
+  readonly #maxDelay: number
+  #count = 0
+  #hop: Hop
+  #spare: Request | undefined
+
+  constructor(input: RequestInfo | URL, init: RequestInit, delay: number, maxDelay: number) {
+    this.#maxDelay = maxDelay
+    this.#hop = { input, init: { ...init, redirect: 'manual' }, delay }
+  }
+
+  /** The request to send now. A `Request` with a body is copied: a 307 wants the body again. */
+  get hop(): Hop {
+    const { input } = this.#hop
+    this.#spare = isRequest(input) && input.body ? input.clone() : undefined
+    return this.#hop
+  }
+
+  /**
+   * Takes the answer to the last hop; true if there is another one.
+   *
+   * @throws {TypeError} as fetch does: too many, a place that cannot be gone to, a body that cannot be sent again.
+   */
+  take(response: Response, wallNowMs: number): boolean {
+    if (response.type === 'opaqueredirect') {
+      throw new TypeError("redirects: 'throttle' cannot be had here: this runtime hides redirects")
+    }
+    const place = REDIRECTS.includes(response.status) ? response.headers.get('location') : null
+    if (place === null) return false
+    const { delayMs } = parseHints(response.headers, { status: response.status, wallNowMs })
+    if ((delayMs ?? 0) > this.#maxDelay) return false
+    if (++this.#count > MOST) throw new TypeError(`fetch failed: more than ${MOST} redirects`)
+    const from = urlOf(this.#hop.input)
+    if (!URL.canParse(place, from))
+      throw new TypeError(`fetch failed: a redirect to ${JSON.stringify(place)}`)
+    const to = new URL(place, from)
+    if (!/^https?:$/.test(to.protocol)) throw new TypeError(`fetch failed: a redirect to ${to.protocol}`)
+    if (to.hash === '') to.hash = from.hash
+    this.#hop = { input: to.href, init: this.#initFor(response.status, from, to), delay: delayMs ?? 0 }
+    return true
+  }
+
+  /** The answer as fetch would give it. */
+  dress(response: Response): Response {
+    return this.#count > 0 ? dressed(response, { redirected: true }) : response
+  }
+
+  #initFor(status: number, from: URL, to: URL): RequestInit {
+    const { input, init } = this.#hop
+    const request = isRequest(input) ? input : undefined
+    const kept: Record<string, unknown> = {}
+    for (const [key, usual] of Object.entries(KEPT)) {
+      const value = request?.[key as keyof typeof KEPT]
+      if (value !== undefined && value !== usual) kept[key] = value
+    }
+    const method = (init.method ?? request?.method ?? 'GET').toUpperCase()
+    const headers = new Headers(init.headers ?? request?.headers)
+    let body = init.body ?? this.#spare?.body ?? null
+    const isTurned =
+      (status <= 302 && method === 'POST') || (status === 303 && !/^(?:GET|HEAD)$/.test(method))
+    if (isTurned) {
+      body = null
+      for (const name of OF_THE_BODY) headers.delete(name)
+    } else if (isStream(init.body)) {
+      throw new TypeError(`fetch failed: a body that is a stream cannot be sent again after a ${status}`)
+    }
+    if (to.origin !== from.origin) for (const name of OF_THE_ORIGIN) headers.delete(name)
+    const { body: _, method: __, headers: ___, ...rest } = init
+    const signal = init.signal ?? request?.signal
+    return {
+      ...kept,
+      ...rest,
+      ...(signal ? { signal } : {}),
+      method: isTurned ? 'GET' : method,
+      headers,
+      ...(body === null ? {} : { body }),
+      ...(body instanceof ReadableStream ? { duplex: 'half' } : {}),
+    }
+  }
+}

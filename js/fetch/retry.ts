@@ -1,0 +1,120 @@
+/**
+ * Whether, and not before when, a request is sent again.
+ *
+ * The traps: a retry that sleeps beside the throttle and then goes past it; one that comes earlier than the server asked;
+ * a POST that is sent twice; a body that is a stream and is empty the second time. Here an attempt that failed goes back
+ * into the throttle with its place by age, holds no slot while it waits, and carries the server's delay as its own.
+ */
+
+import { BodyNotReplayableError, type Problem, RetryAfterTooLongError } from '../core/errors.js'
+import { isMillis, kindOf, shown, unknownKeys } from '../options/checks.js'
+import { parseHints } from '../wasm/engine.js'
+import type { HeaderMap } from '../wasm/headers.js'
+
+/** Retries of `throttle.fetch`. Scrapy: RETRY_ENABLED and its kin. */
+export interface RetryOptions {
+  /** Attempts after the first. A whole number from 1. Scrapy: RETRY_TIMES. */
+  limit: number
+  /** Statuses to try again. Default 408, 413 (with `Retry-After` only), 429, 500, 502, 503, 504, 520 to 524. Scrapy: RETRY_HTTP_CODES. */
+  statusCodes?: readonly number[]
+  /** Methods to try again. Default: the idempotent ones, GET, HEAD, PUT, DELETE, OPTIONS, TRACE. */
+  methods?: readonly string[]
+  /** The longest `Retry-After` to wait for, in milliseconds. Default 300000. */
+  maxRetryAfter?: number
+  /**
+   * What to do beyond it: `fail` with a `RetryAfterTooLongError`, `wait` all the same, or `cap` the wait at `maxRetryAfter`,
+   * which is earlier than the server asked. Default `fail`.
+   */
+  longRetryAfter?: 'fail' | 'wait' | 'cap'
+}
+
+const STATUSES = [408, 413, 429, 500, 502, 503, 504, 520, 521, 522, 523, 524]
+const METHODS = ['GET', 'HEAD', 'PUT', 'DELETE', 'OPTIONS', 'TRACE']
+const KEYS = ['limit', 'statusCodes', 'methods', 'maxRetryAfter', 'longRetryAfter']
+
+/** Problems of the `retry` option. */
+export function retryProblems(retry: unknown): Problem[] {
+  if (retry === undefined) return []
+  if (typeof retry !== 'object' || retry === null) {
+    return [{ path: 'retry', want: 'an object with limit', got: kindOf(retry) }]
+  }
+  const options = retry as Record<string, unknown>
+  const problems = unknownKeys(options, KEYS, 'retry')
+  const add = (key: string, want: string) =>
+    problems.push({ path: `retry.${key}`, want, got: shown(options[key]) })
+  const check = (key: string, isRight: (value: never) => boolean, want: string) => {
+    if (options[key] !== undefined && !isRight(options[key] as never)) add(key, want)
+  }
+  const wantLimit = 'a whole number from 1'
+  if (options.limit === undefined) add('limit', wantLimit)
+  check('limit', (limit: number) => Number.isInteger(limit) && limit >= 1, wantLimit)
+  const isStatus = (status: unknown) =>
+    Number.isInteger(status) && Number(status) >= 400 && Number(status) < 600
+  check(
+    'statusCodes',
+    (list: unknown) => Array.isArray(list) && list.every(isStatus),
+    'a list of statuses from 400 to 599',
+  )
+  const isWord = (word: unknown) => typeof word === 'string' && word !== ''
+  check('methods', (list: unknown) => Array.isArray(list) && list.every(isWord), 'a list of methods')
+  check('maxRetryAfter', isMillis, 'milliseconds from 0 to a year')
+  check('longRetryAfter', (what: string) => ['fail', 'wait', 'cap'].includes(what), '"fail", "wait" or "cap"')
+  return problems
+}
+
+/** One request's retries. */
+export class Retry {
+  readonly #options: RetryOptions
+  readonly #input: RequestInfo | URL
+  readonly #init: RequestInit
+  #left: number
+
+  constructor(options: RetryOptions, input: RequestInfo | URL, init: RequestInit) {
+    this.#options = options
+    this.#input = input
+    this.#init = init
+    const method = (init.method ?? (input instanceof Request ? input.method : 'GET')).toUpperCase()
+    const methods = (options.methods ?? METHODS).map((each) => each.toUpperCase())
+    this.#left = methods.includes(method) ? options.limit : 0
+  }
+
+  /** What to send: a body that may be needed again is copied. */
+  get input(): RequestInfo | URL {
+    return this.#left > 0 && this.#input instanceof Request && this.#input.body
+      ? this.#input.clone()
+      : this.#input
+  }
+
+  /** Milliseconds that the next attempt must wait at least; `undefined` if the response is the last word. */
+  afterResponse(response: Response, map: HeaderMap | undefined, wallNowMs: number): number | undefined {
+    const { statusCodes = STATUSES, maxRetryAfter = 300_000, longRetryAfter = 'fail' } = this.#options
+    if (this.#left === 0 || !statusCodes.includes(response.status)) return undefined
+    const { status } = response
+    const hints = parseHints(response.headers, { status, wallNowMs, ...(map ? { map } : {}) })
+    if (status === 413 && hints.delayMs === null) return undefined
+    const delay = hints.delayMs === null ? 0 : hints.delayMs + (hints.isWhole ? 1000 : 0)
+    if ((hints.delayMs ?? 0) > maxRetryAfter && longRetryAfter === 'fail') {
+      throw new RetryAfterTooLongError(hints.delayMs ?? 0, maxRetryAfter, response)
+    }
+    this.#take()
+    return longRetryAfter === 'cap' ? Math.min(delay, maxRetryAfter) : delay
+  }
+
+  /** Whether to try again after a failure. */
+  afterFailure(): boolean {
+    if (this.#left === 0) return false
+    this.#take()
+    return true
+  }
+
+  #take(): void {
+    if (isStream(this.#init.body)) throw new BodyNotReplayableError()
+    this.#left--
+  }
+}
+
+/** Whether a body can be read only once. */
+export function isStream(body: unknown): boolean {
+  if (typeof body !== 'object' || body === null) return false
+  return body instanceof ReadableStream || Symbol.asyncIterator in body
+}

@@ -1,0 +1,142 @@
+/**
+ * robots.txt for `throttle.fetch`: once per host, through the throttle, by the rules of RFC 9309 §2.3.1.
+ *
+ * | answer | what it means |
+ * |---|---|
+ * | 2xx | what it says; kept for a day |
+ * | 4xx | no rules |
+ * | 5xx, no answer | nothing may be fetched: asked again after a minute |
+ *
+ * The trap is a hundred first requests to a host that each fetch it: they share one promise.
+ */
+
+import { DisallowedError, type Problem } from '../core/errors.js'
+import { isMillis, kindOf, shown, unknownKeys } from '../options/checks.js'
+import type { Clock } from '../options/options.js'
+import { discard } from './body.js'
+
+/** Whether and how `throttle.fetch` asks for robots.txt. */
+export interface RobotsOptions {
+  /** Keep to `Crawl-delay` and `Request-rate`, and to `rules` if there are any. Default true. Scrapy: ROBOTSTXT_OBEY. */
+  obey?: boolean
+  /** The product token to look for, and the User-Agent to ask with. */
+  userAgent: string
+  /** The longest delay to believe, in milliseconds. Default 60000. Scrapy's draft: THROTTLING_ROBOTSTXT_MAX_DELAY. */
+  maxDelay?: number
+  /** Allow and Disallow: `rules` of autothrottle/robots. Default none: only the pace is obeyed. */
+  rules?: RobotsRules
+}
+
+/** Reads a robots.txt and says which URLs may be fetched. */
+export type RobotsRules = (robotsUrl: string, text: string, userAgent: string) => (url: string) => boolean
+
+const DAY = 86_400_000
+const MINUTE = 60_000
+const MOST_BYTES = 512_000
+const MOST_HOSTS = 10_000
+
+interface Known {
+  until: number
+  isAllowed: Promise<(url: string) => boolean>
+}
+
+/** Problems of the `robots` option. */
+export function robotsProblems(robots: unknown): Problem[] {
+  if (robots === undefined) return []
+  if (typeof robots !== 'object' || robots === null) {
+    return [{ path: 'robots', want: 'an object with userAgent', got: kindOf(robots) }]
+  }
+  const { obey, userAgent, maxDelay, rules } = robots as Record<string, unknown>
+  const problems: Problem[] = []
+  const check = (key: string, isRight: boolean, want: string, got: unknown) => {
+    if (!isRight) problems.push({ path: `robots.${key}`, want, got: shown(got) })
+  }
+  check('obey', obey === undefined || typeof obey === 'boolean', 'true or false', obey)
+  check('userAgent', typeof userAgent === 'string' && userAgent !== '', 'a product token', userAgent)
+  check('maxDelay', maxDelay === undefined || isMillis(maxDelay), 'milliseconds from 0 to a year', maxDelay)
+  check('rules', rules === undefined || typeof rules === 'function', 'a function', rules)
+  return [...problems, ...unknownKeys(robots, ['obey', 'userAgent', 'maxDelay', 'rules'], 'robots')]
+}
+
+/** Asks each host once. */
+export class Robots {
+  readonly #options: RobotsOptions
+  readonly #clock: Clock
+  readonly #fetch: (url: string, headers: Record<string, string>) => Promise<Response>
+  readonly #tell: (host: string, bytes: Uint8Array) => void
+  readonly #known = new Map<string, Known>()
+
+  constructor(
+    options: RobotsOptions,
+    clock: Clock,
+    fetch: (url: string, headers: Record<string, string>) => Promise<Response>,
+    tell: (host: string, bytes: Uint8Array) => void,
+  ) {
+    this.#options = options
+    this.#clock = clock
+    this.#fetch = fetch
+    this.#tell = tell
+  }
+
+  /**
+   * Resolves when the host's robots.txt is known and allows the URL.
+   *
+   * @throws {DisallowedError} if it does not, or could not be had.
+   */
+  async admit(url: URL): Promise<void> {
+    if (!/^https?:$/.test(url.protocol) || url.pathname === '/robots.txt') return
+    const now = this.#clock.now()
+    let known = this.#known.get(url.origin)
+    if (!known || known.until <= now) {
+      known = { until: Number.POSITIVE_INFINITY, isAllowed: this.#ask(url) }
+      this.#known.delete(url.origin)
+      this.#known.set(url.origin, known)
+      const oldest = this.#known.keys().next()
+      if (this.#known.size > MOST_HOSTS && !oldest.done) this.#known.delete(oldest.value)
+    }
+    const isAllowed = await known.isAllowed
+    if (!isAllowed(url.href))
+      throw new DisallowedError(`robots.txt of ${url.host} does not allow ${url.href}`)
+  }
+
+  async #ask(url: URL): Promise<(url: string) => boolean> {
+    const keep = (ms: number) => {
+      const known = this.#known.get(url.origin)
+      if (known) known.until = this.#clock.now() + ms
+    }
+    const { userAgent, rules } = this.#options
+    const robotsUrl = `${url.origin}/robots.txt`
+    let bytes: Uint8Array | undefined
+    try {
+      const response = await this.#fetch(robotsUrl, { 'user-agent': userAgent })
+      if (response.status >= 500)
+        throw new DisallowedError(`robots.txt of ${url.host}: status ${response.status}`)
+      bytes = response.ok ? await beginning(response) : new Uint8Array()
+      if (!response.ok) await discard(response)
+    } catch (cause) {
+      keep(MINUTE)
+      if (cause instanceof DisallowedError) throw cause
+      throw new DisallowedError(`robots.txt of ${url.host} could not be had`, { cause })
+    }
+    keep(DAY)
+    this.#tell(url.host, bytes)
+    return rules ? rules(robotsUrl, new TextDecoder().decode(bytes), userAgent) : () => true
+  }
+}
+
+/** As much of a body as RFC 9309 §2.5 wants read: a file without end is not worth the memory. */
+async function beginning(response: Response): Promise<Uint8Array> {
+  const bytes = new Uint8Array(MOST_BYTES)
+  let length = 0
+  if (!response.body) return bytes.subarray(0, 0)
+  const reader = response.body.getReader()
+  while (length < MOST_BYTES) {
+    const { done, value } = await reader.read()
+    if (done) return bytes.subarray(0, length)
+    const part = value.subarray(0, MOST_BYTES - length)
+    bytes.set(part, length)
+    length += part.length
+  }
+  await reader.cancel()
+  return bytes
+}

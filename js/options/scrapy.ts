@@ -1,0 +1,319 @@
+/**
+ * Scrapy's settings → ours: names, seconds, booleans that stand for 1 and 0, in one place.
+ *
+ * The trap is to take silently what means nothing here: a setting that Scrapy would obey and we would not is an error.
+ */
+
+import { ConfigError, type Problem } from '../core/errors.js'
+import { byIp } from '../scopes/by-ip.js'
+import type { MakeScopeManager, ScopeManager } from '../scopes/strategy.js'
+import { shown } from './checks.js'
+import type { BackoffOptions, Jitter, QuotaOptions, ScopeOptions, ThrottleOptions } from './options.js'
+
+/** Settings of Scrapy's, as `settings.py` has them. Spans are seconds. */
+export type ScrapySettings = Readonly<Record<string, unknown>>
+
+type Draft = Record<string, unknown>
+/** Reads one setting into the options; throws what it wants instead. */
+type Reader = (value: unknown, options: ThrottleOptions & { defaults: Draft }, key: string) => void
+
+class Want extends Error {}
+
+const number = (value: unknown): number => {
+  const text = typeof value === 'string' && value.trim() !== '' ? Number(value) : value
+  if (typeof text !== 'number' || !Number.isFinite(text)) throw new Want('a number')
+  return text
+}
+const millis = (value: unknown): number => {
+  if (number(value) < 0) throw new Want('seconds from 0')
+  // 0.3 s are 300 ms, not 299.99999999999994.
+  return Math.round(number(value) * 1e6) / 1e3
+}
+const flag = (value: unknown): boolean => {
+  if (value === true || value === 1 || value === 'True' || value === 'true' || value === '1') return true
+  if (value === false || value === 0 || value === 'False' || value === 'false' || value === '0') return false
+  throw new Want('True or False')
+}
+const list = (value: unknown): readonly unknown[] => {
+  if (typeof value === 'string') return value.split(',').map((item) => item.trim())
+  if (!Array.isArray(value)) throw new Want('a list')
+  return value
+}
+const codes = (value: unknown): number[] => list(value).map(number)
+const jitter = (value: unknown): Jitter => {
+  if (typeof value === 'number') return value
+  if (!Array.isArray(value)) return flag(value)
+  if (value.length !== 2) throw new Want('a flag, a number or two numbers')
+  return [number(value[0]), number(value[1])]
+}
+const target = (value: unknown): number | [number, number] =>
+  Array.isArray(value) ? [number(value[0]), number(value[1])] : number(value)
+const text = (value: unknown): string => {
+  if (typeof value !== 'string' || value === '') throw new Want('a string')
+  return value
+}
+
+/** Classes of Scrapy's and Twisted's by what they are about. */
+const errors = (value: unknown): ('timeout' | 'connection')[] => {
+  const kinds = list(value).map((name) => {
+    if (/timeout|timedout/i.test(text(name))) return 'timeout'
+    if (/connect|responsefailed|dns|ioerror|oserror|socket|tunnel|ssl|tls/i.test(String(name)))
+      return 'connection'
+    throw new Want('exceptions that are timeouts or failed connections')
+  })
+  return [...new Set(kinds)]
+}
+
+const backoffReaders: Record<string, (value: unknown) => BackoffOptions> = {
+  http_codes: (value) => ({ httpCodes: codes(value) }),
+  exceptions: (value) => ({ errors: errors(value) }),
+  delay_factor: (value) => ({ factor: number(value) }),
+  min_delay: (value) => ({ minDelay: millis(value) }),
+  max_delay: (value) => ({ maxDelay: millis(value) }),
+  window: (value) => ({ window: millis(value) }),
+  jitter: (value) => ({ jitter: jitter(value) }),
+  concurrency_factor: (value) => ({ concurrencyFactor: number(value) }),
+}
+
+const scopeReaders: Record<string, (value: unknown, problems: Problem[], path: string) => ScopeOptions> = {
+  concurrency: (value) => ({ concurrency: number(value) }),
+  delay: (value) => ({ delay: millis(value) }),
+  slot_delay: (value) => ({ slotDelay: millis(value) }),
+  jitter: (value) => ({ jitter: jitter(value) }),
+  randomize_delay: (value) => ({ jitter: jitter(value) }),
+  throttle: (value) => ({ autothrottle: flag(value) }),
+  rampup: (value) => {
+    if (typeof value !== 'object' || value === null) return { rampup: flag(value) }
+    return { rampup: { backoffTarget: target((value as Draft).backoff_target) } }
+  },
+  quota: (value) => ({ quota: number(value) as number | QuotaOptions }),
+  window: (value) => ({ window: millis(value) }),
+  ignore_robots_txt: (value) => ({ ignoreRobotsTxt: flag(value) }),
+  manager: (value) => {
+    if (typeof value !== 'function' && (typeof value !== 'object' || value === null))
+      throw new Want(
+        'an object with onSend, onGood, onBad, delay and concurrency, or a function that makes one',
+      )
+    return { manager: value as ScopeManager }
+  },
+  backoff: (value, problems, path) => ({ backoff: read(value, backoffReaders, problems, path) }),
+}
+
+const into = (place: Draft, key: string, value: object) => {
+  place[key] = { ...(typeof place[key] === 'object' ? (place[key] as object) : {}), ...value }
+}
+const backoff =
+  (key: string): Reader =>
+  (value, { defaults }) =>
+    into(defaults, 'backoff', backoffReaders[key]!(value))
+const autothrottle =
+  (key: string, convert: (value: unknown) => number): Reader =>
+  (value, options) =>
+    into(options as unknown as Draft, 'autothrottle', { [key]: convert(value) })
+
+const option =
+  (key: string, convert: (value: unknown) => number): Reader =>
+  (value, options) => {
+    Object.assign(options, { [key]: convert(value) })
+  }
+const byDefault =
+  (key: string, convert: (value: unknown) => unknown): Reader =>
+  (value, { defaults }) => {
+    defaults[key] = convert(value)
+  }
+
+const HOOKS = ['getScopes', 'getResponseBackoff', 'getErrorBackoff', 'getResponseDelay']
+
+const settingReaders: Record<string, Reader> = {
+  CONCURRENT_REQUESTS: option('concurrency', number),
+  CONCURRENT_REQUESTS_PER_DOMAIN: byDefault('concurrency', number),
+  DOWNLOAD_DELAY: byDefault('delay', millis),
+  DOWNLOAD_DELAY_PER_SLOT: byDefault('slotDelay', millis),
+  RANDOMIZE_DOWNLOAD_DELAY: (value, { defaults }) => {
+    defaults.jitter ??= jitter(value)
+  },
+  DOWNLOAD_DELAY_JITTER: byDefault('jitter', jitter),
+  CONCURRENT_REQUESTS_PER_IP: (value, options) => {
+    // Zero is Scrapy's way of having it off; else it is for addresses what the setting for domains is for domains.
+    if (number(value) === 0) return
+    options.defaults.concurrency = number(value)
+    try {
+      options.getScopes = byIp()
+    } catch {
+      throw new Want('0 in a runtime that cannot look addresses up')
+    }
+  },
+  REDIRECT_MAX_DELAY: (value, options) => {
+    options.redirects = 'throttle'
+    options.redirectMaxDelay = millis(value)
+  },
+  THROTTLING_MANAGER: (value, options) => {
+    if (typeof value !== 'object' || value === null) throw new Want(`an object with ${HOOKS.join(', ')}`)
+    for (const hook of Object.keys(value))
+      if (!HOOKS.includes(hook)) throw new Want(`an object with ${HOOKS.join(', ')}`)
+    Object.assign(options, value)
+  },
+  THROTTLING_SCOPE_MANAGER: (value, { defaults }) => {
+    if (typeof value !== 'function') throw new Want('a function that makes a manager for each scope')
+    defaults.manager = value as MakeScopeManager
+  },
+  BACKOFF_HTTP_CODES: backoff('http_codes'),
+  BACKOFF_EXCEPTIONS: backoff('exceptions'),
+  BACKOFF_DELAY_FACTOR: backoff('delay_factor'),
+  BACKOFF_MIN_DELAY: backoff('min_delay'),
+  BACKOFF_MAX_DELAY: backoff('max_delay'),
+  BACKOFF_WINDOW: backoff('window'),
+  BACKOFF_JITTER: backoff('jitter'),
+  BACKOFF_CONCURRENCY_FACTOR: backoff('concurrency_factor'),
+  THROTTLING_WINDOW: byDefault('window', millis),
+  DELAYED_REQUESTS_WARN_THRESHOLD: option('warnThreshold', number),
+  AUTOTHROTTLE_DEBUG: (value, options) => {
+    options.debug = flag(value)
+  },
+  AUTOTHROTTLE_START_DELAY: autothrottle('startDelay', millis),
+  AUTOTHROTTLE_MAX_DELAY: autothrottle('maxDelay', millis),
+  AUTOTHROTTLE_TARGET_CONCURRENCY: autothrottle('targetConcurrency', number),
+}
+
+/** Settings that only mean something beside another. */
+const PAIRED = [
+  'AUTOTHROTTLE_ENABLED',
+  'RAMPUP_BACKOFF_TARGET',
+  'ROBOTSTXT_OBEY',
+  'THROTTLING_ROBOTSTXT_OBEY',
+  'THROTTLING_ROBOTSTXT_MAX_DELAY',
+  'ROBOTSTXT_USER_AGENT',
+  'USER_AGENT',
+  'RETRY_ENABLED',
+  'RETRY_TIMES',
+  'RETRY_HTTP_CODES',
+  'THROTTLING_SCOPES',
+  'DOWNLOAD_SLOTS',
+]
+
+/**
+ * Scrapy's setting names and seconds as {@link ThrottleOptions}. What is left out keeps this package's defaults, which are those of
+ * Scrapy's draft.
+ *
+ * @throws {ConfigError} listing every name that is unknown (with the nearest one that is known) and every value that makes no sense.
+ */
+export function fromScrapySettings(settings: ScrapySettings): ThrottleOptions {
+  const problems: Problem[] = []
+  const options: ThrottleOptions & { defaults: Draft } = { defaults: {} }
+  const attempt = <T>(path: string, value: unknown, work: () => T): T | undefined => {
+    try {
+      return work()
+    } catch (error) {
+      if (!(error instanceof Want)) throw error
+      problems.push({ path, want: error.message, got: shown(value) })
+      return undefined
+    }
+  }
+  if (typeof settings !== 'object' || settings === null || Array.isArray(settings)) {
+    throw new ConfigError([{ path: '', want: 'an object of Scrapy settings', got: shown(settings) }])
+  }
+  const known = [...Object.keys(settingReaders), ...PAIRED]
+  for (const [key, value] of Object.entries(settings)) {
+    const reader = Object.hasOwn(settingReaders, key) ? settingReaders[key] : undefined
+    if (reader) attempt(key, value, () => reader(value, options, key))
+    else if (!PAIRED.includes(key)) problems.push(unknown(key, value, known, key))
+  }
+  const has = (key: string) => settings[key] !== undefined && settings[key] !== null
+  const take = <T>(key: string, convert: (value: unknown) => T, otherwise: T): T =>
+    has(key) ? (attempt(key, settings[key], () => convert(settings[key])) ?? otherwise) : otherwise
+  // AutoThrottle's numbers without AUTOTHROTTLE_ENABLED are Scrapy's way of having it off.
+  const tuned = options.autothrottle
+  delete options.autothrottle
+  if (take('AUTOTHROTTLE_ENABLED', flag, false)) options.autothrottle = tuned ?? true
+  const backoffTarget = take('RAMPUP_BACKOFF_TARGET', target, 1)
+  for (const place of ['DOWNLOAD_SLOTS', 'THROTTLING_SCOPES']) {
+    if (!has(place)) continue
+    options.scopes = { ...options.scopes, ...readScopes(settings[place], problems, place, backoffTarget) }
+  }
+  const obeys = take('ROBOTSTXT_OBEY', flag, false)
+  if (take('THROTTLING_ROBOTSTXT_OBEY', flag, true) && obeys) {
+    const userAgent = take('ROBOTSTXT_USER_AGENT', text, take('USER_AGENT', text, 'Scrapy'))
+    options.robots = {
+      obey: true,
+      userAgent,
+      maxDelay: take('THROTTLING_ROBOTSTXT_MAX_DELAY', millis, 60_000),
+    }
+  }
+  const limit = take('RETRY_TIMES', number, 2)
+  if (take('RETRY_ENABLED', flag, has('RETRY_TIMES')) && limit > 0) {
+    const statusCodes = take<number[] | undefined>('RETRY_HTTP_CODES', codes, undefined)
+    options.retry = { limit, ...(statusCodes ? { statusCodes } : {}) }
+  }
+  if (problems.length > 0) throw new ConfigError(problems)
+  if (Object.keys(options.defaults).length === 0) delete (options as ThrottleOptions).defaults
+  return options
+}
+
+function readScopes(
+  value: unknown,
+  problems: Problem[],
+  path: string,
+  backoffTarget: number | [number, number],
+): Record<string, ScopeOptions> {
+  const scopes: Record<string, ScopeOptions> = {}
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) {
+    problems.push({ path, want: 'an object of scopes', got: shown(value) })
+    return scopes
+  }
+  for (const [name, options] of Object.entries(value)) {
+    const scope = read<ScopeOptions>(options, scopeReaders, problems, `${path}.${JSON.stringify(name)}`)
+    if (scope.rampup === true) scope.rampup = { backoffTarget }
+    scopes[name] = scope
+  }
+  return scopes
+}
+
+function read<T extends object>(
+  value: unknown,
+  readers: Record<string, (value: unknown, problems: Problem[], path: string) => T>,
+  problems: Problem[],
+  path: string,
+): T {
+  const result = {} as T
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) {
+    problems.push({ path, want: 'an object', got: shown(value) })
+    return result
+  }
+  for (const [key, each] of Object.entries(value)) {
+    const at = `${path}.${key}`
+    const reader = Object.hasOwn(readers, key) ? readers[key] : undefined
+    if (!reader) {
+      problems.push(unknown(key, each, Object.keys(readers), at))
+      continue
+    }
+    try {
+      Object.assign(result, reader(each, problems, at))
+    } catch (error) {
+      if (!(error instanceof Want)) throw error
+      problems.push({ path: at, want: error.message, got: shown(each) })
+    }
+  }
+  return result
+}
+
+function unknown(key: string, value: unknown, known: readonly string[], path: string): Problem {
+  const nearest = [...known].sort((a, b) => distance(key, a) - distance(key, b))[0]
+  const isNear = nearest !== undefined && distance(key, nearest) * 3 <= nearest.length
+  const want = isNear
+    ? `a setting that is known here (did you mean ${nearest}?)`
+    : 'a setting that is known here'
+  return { path, want, got: shown(value) }
+}
+
+/** Levenshtein's. */
+function distance(a: string, b: string): number {
+  let row = Array.from({ length: b.length + 1 }, (_, index) => index)
+  for (let i = 1; i <= Math.min(a.length, 64); i++) {
+    const next = [i]
+    for (let j = 1; j <= b.length; j++) {
+      next[j] = Math.min(next[j - 1]! + 1, row[j]! + 1, row[j - 1]! + (a[i - 1] === b[j - 1] ? 0 : 1))
+    }
+    row = next
+  }
+  return row[b.length]!
+}

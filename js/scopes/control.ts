@@ -1,0 +1,61 @@
+/**
+ * One scope from outside: what it is doing, and how to change that while it runs.
+ */
+import type { Driver } from '../core/driver.js'
+import type { ScopeOptions } from '../options/options.js'
+import type { ScopeHandle, ScopeStats } from '../wasm/engine.js'
+
+/** One scope of a throttle. */
+export class ScopeControl {
+  /** The scope's name. */
+  readonly name: string
+  readonly #driver: Driver
+  readonly #handle: () => ScopeHandle
+
+  /** @internal */
+  constructor(driver: Driver, handle: () => ScopeHandle, name: string) {
+    this.#driver = driver
+    this.#handle = handle
+    this.name = name
+  }
+
+  /** What it is doing. */
+  get stats(): ScopeStats {
+    return this.#driver.engine.stats(this.#handle(), this.#driver.clock.now())
+  }
+
+  /**
+   * Changes settings and keeps what was learned. Waiting requests feel it at once.
+   *
+   * @throws {ConfigError} listing every problem; nothing is changed then.
+   */
+  configure(partial: Omit<ScopeOptions, 'manager'>): void {
+    this.#change((now, handle) => this.#driver.engine.configure(now, handle, partial))
+  }
+
+  /** Sends nothing for `ms` milliseconds. A hold that is longer already stays. */
+  hold(ms: number): void {
+    if (!(ms >= 0)) throw new TypeError(`hold: want milliseconds from 0; got ${String(ms)}`)
+    this.#change((now, handle) => this.#driver.engine.hold(now, handle, ms))
+  }
+
+  /** Sends nothing until `resume`. */
+  pause(): void {
+    this.#change((now, handle) => this.#driver.engine.pause(now, handle))
+  }
+
+  /** Ends a pause. */
+  resume(): void {
+    this.#change((now, handle) => this.#driver.engine.resume(now, handle))
+  }
+
+  /** Forgets what was learned and lifts the hold. Settings and what is in flight stay. */
+  reset(): void {
+    this.#change((now, handle) => this.#driver.engine.reset(now, handle))
+  }
+
+  #change(change: (now: number, handle: ScopeHandle) => void): void {
+    change(this.#driver.clock.now(), this.#handle())
+    this.#driver.drain()
+  }
+}

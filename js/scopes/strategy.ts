@@ -1,0 +1,187 @@
+/**
+ * A strategy of one's own for a scope, in place of backoff and rampup: an object that hears what happens and says how fast.
+ *
+ * ```ts
+ * createThrottle({ scopes: { 'api.example': { jitter: false, manager: {
+ *   delay: 0,
+ *   onBad() { this.delay = 30_000 },
+ *   onGood() { this.delay = 0 },
+ * } } } })
+ * ```
+ *
+ * The way: an event → the object's method → its `delay` and `concurrency` are read → what changed is configured. The engine
+ * never hears of it. The traps: an object that throws and takes the throttle with it (its error rejects the request that
+ * it was told of, as the cause), and one object behind many scopes that was meant to be one each (a function makes one a scope).
+ */
+
+import { ManagerError, type Problem } from '../core/errors.js'
+import { kindOf, shown } from '../options/checks.js'
+import type { ScopeOptions } from '../options/options.js'
+import type { Outcome } from '../wasm/engine.js'
+
+/** What a manager is told when a request of its scope leaves. */
+export interface ManagedSend {
+  /** The scope. */
+  readonly scope: string
+  /** When, in milliseconds of the throttle's clock. */
+  readonly at: number
+}
+
+/** What it is told when one ended. */
+export interface ManagedAnswer extends ManagedSend {
+  /** The status of the response, if there was one. */
+  readonly status: number | undefined
+  /** Why there was none. */
+  readonly error: unknown
+  /** From send to response headers in milliseconds, if there was a response. */
+  readonly latency: number | undefined
+}
+
+/** Decides how fast one scope goes. `delay` and `concurrency` are read after each call; getters are welcome. */
+export interface ScopeManager {
+  /** A request leaves. */
+  onSend?(event: ManagedSend): void
+  /** An answer that is not bad. What the caller gave up is neither. */
+  onGood?(event: ManagedAnswer): void
+  /** A bad answer: a status in `backoff.httpCodes`, a failure, or what a hook says. */
+  onBad?(event: ManagedAnswer): void
+  /** Milliseconds between two sends. Default: the scope's own. */
+  readonly delay?: number
+  /** Slots. Default: the scope's own. */
+  readonly concurrency?: number
+}
+
+/** One for each scope by that name. */
+export type MakeScopeManager = (scope: string) => ScopeManager
+
+const BAD = [429, 502, 503, 504, 520, 521, 522, 523, 524]
+const METHODS = ['onSend', 'onGood', 'onBad'] as const
+
+/** Problems of a `manager` setting. */
+export function managerProblems(manager: unknown, path: string, isShared: boolean): Problem[] {
+  if (manager === undefined || typeof manager === 'function') return []
+  if (isShared || typeof manager !== 'object' || manager === null) {
+    const want = isShared
+      ? 'a function that makes one for each scope'
+      : 'an object or a function that makes one'
+    return [{ path, want, got: kindOf(manager) }]
+  }
+  const problems: Problem[] = []
+  for (const method of METHODS) {
+    const value = (manager as ScopeManager)[method]
+    if (value !== undefined && typeof value !== 'function')
+      problems.push({ path: `${path}.${method}`, want: 'a function', got: kindOf(value) })
+  }
+  return problems
+}
+
+/** Scopes' settings with and without what is for their managers. */
+export class ManagedScopes {
+  readonly #scopes: Record<string, ScopeOptions>
+  readonly #defaults: ScopeOptions
+  readonly #managers = new Map<string, { manager: ScopeManager; told: ScopeOptions }>()
+  readonly #isBad: (scope: string, status: number) => boolean
+
+  constructor(
+    scopes: Record<string, ScopeOptions> = {},
+    defaults: ScopeOptions = {},
+    rootBackoff: unknown = true,
+  ) {
+    this.#scopes = scopes
+    this.#defaults = defaults
+    const codesOf = (backoff: unknown) =>
+      typeof backoff === 'object' && backoff !== null && 'httpCodes' in backoff
+        ? (backoff.httpCodes as readonly number[] | undefined)
+        : undefined
+    this.#isBad = (scope, status) => {
+      const own = Object.hasOwn(scopes, scope) ? codesOf(scopes[scope]?.backoff) : undefined
+      return (own ?? codesOf(defaults.backoff) ?? codesOf(rootBackoff) ?? BAD).includes(status)
+    }
+  }
+
+  /** Whether any scope has a manager. */
+  static areIn(
+    scopes: Record<string, ScopeOptions> | undefined,
+    defaults: ScopeOptions | undefined,
+  ): boolean {
+    return (
+      defaults?.manager !== undefined ||
+      Object.values(scopes ?? {}).some((scope) => scope?.manager !== undefined)
+    )
+  }
+
+  /** What is to be configured when the scope is made, or made anew. */
+  begin(scope: string): ScopeOptions | undefined {
+    const known = this.#managers.get(scope)
+    if (known) return known.told
+    const own = Object.hasOwn(this.#scopes, scope) ? this.#scopes[scope]?.manager : undefined
+    const make = own ?? this.#defaults.manager
+    if (make === undefined) return undefined
+    const manager = ask(scope, () => (typeof make === 'function' ? make(scope) : make))
+    const problems = managerProblems(manager, 'manager', false)
+    if (problems.length > 0 || typeof manager !== 'object') {
+      throw new ManagerError('manager', `for ${scope}: want an object; got ${shown(manager)}`)
+    }
+    const told = paceOf(scope, manager)
+    this.#managers.set(scope, { manager, told })
+    return told
+  }
+
+  /** Forgets those that a function made for scopes without a name in the settings: the engine forgets idle ones, too. */
+  forget(): void {
+    for (const scope of this.#managers.keys())
+      if (!Object.hasOwn(this.#scopes, scope)) this.#managers.delete(scope)
+  }
+
+  /** How many there are. */
+  get size(): number {
+    return this.#managers.size
+  }
+
+  /** Tells that a request leaves; gives what that changes. */
+  onSend(scope: string, at: number): ScopeOptions | undefined {
+    return this.#tell(scope, (manager) => manager.onSend?.({ scope, at }))
+  }
+
+  /** Tells how it ended; gives what that changes. */
+  onEnd(scope: string, at: number, outcome: Outcome, bad: boolean | undefined): ScopeOptions | undefined {
+    const { status, error, latencyMs } = outcome
+    if (status === undefined && error === undefined) return undefined
+    const isBad = bad ?? (status === undefined || this.#isBad(scope, status))
+    const event = { scope, at, status, error, latency: latencyMs }
+    return this.#tell(scope, (manager) => (isBad ? manager.onBad?.(event) : manager.onGood?.(event)))
+  }
+
+  #tell(scope: string, call: (manager: ScopeManager) => void): ScopeOptions | undefined {
+    const entry = this.#managers.get(scope)
+    if (!entry) return undefined
+    ask(scope, () => call(entry.manager))
+    const pace = paceOf(scope, entry.manager)
+    if (pace.delay === entry.told.delay && pace.concurrency === entry.told.concurrency) return undefined
+    entry.told = pace
+    return pace
+  }
+}
+
+/** What the engine is told of a scope: without its manager, and without what the manager replaces. */
+export function withoutManager(options: ScopeOptions, isManaged: boolean): ScopeOptions {
+  if (typeof options !== 'object' || options === null) return options
+  const { manager, ...rest } = options
+  return isManaged || manager !== undefined ? { ...rest, backoff: false, rampup: false } : rest
+}
+
+function paceOf(scope: string, manager: ScopeManager): ScopeOptions {
+  const { delay, concurrency } = ask(scope, () => ({
+    delay: manager.delay,
+    concurrency: manager.concurrency,
+  }))
+  return { ...(delay === undefined ? {} : { delay }), ...(concurrency === undefined ? {} : { concurrency }) }
+}
+
+function ask<T>(scope: string, call: () => T): T {
+  try {
+    return call()
+  } catch (cause) {
+    throw new ManagerError('manager', `of ${scope} failed`, { cause })
+  }
+}

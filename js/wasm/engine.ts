@@ -1,0 +1,458 @@
+/**
+ * The engine itself, for people with a loop of their own: no timers, no promises, no clock.
+ *
+ * Every mutation (`submit`, `settle`, `cancel`, `configure`, the passing of time) is followed by `poll` until it
+ * stops giving tickets. `wakeAt` is a hint: polling early, late or twice is harmless.
+ *
+ * ```ts
+ * const engine = new Engine({ defaults: { delay: 1000, jitter: false } })
+ * const scope = engine.scope('example.com')
+ * const ticket = engine.submit(0, [scope])
+ * engine.poll(0) === ticket
+ * engine.settle(80, ticket, { status: 200, latencyMs: 80 })
+ * ```
+ */
+import {
+  ConfigError,
+  CostExceedsQuotaError,
+  QueueFullError,
+  SnapshotError,
+  withProblems,
+} from '../core/errors.js'
+import { failureOfRequest } from '../fetch/failures.js'
+import type { EngineOptions, ScopeOptions } from '../options/options.js'
+import {
+  type HeaderMap,
+  type HeadersLike,
+  type Hints,
+  hintLines,
+  hintNumbers,
+  type SomeHints,
+  unitsOf,
+} from './headers.js'
+import { load, loadFunctions } from './load/load.js'
+
+/** A request that was submitted, as a number. */
+export type Ticket = number
+
+/** Handle of a scope, as a number. */
+export type ScopeHandle = number
+
+/** What `poll` answers when nothing can be sent before `wakeAt`. */
+export const WAIT = -1
+
+/** What `poll` answers when nothing will change by itself: nothing waits, or all that waits needs an answer. */
+export const IDLE = -2
+
+/** Why a request waits. */
+export type Reason =
+  | 'paused'
+  | 'global'
+  | 'concurrency'
+  | 'delay'
+  | 'backoff'
+  | 'crawl-delay'
+  | 'slot-delay'
+  | 'hold'
+  | 'quota'
+  | 'request-delay'
+
+/** What a request needs. */
+export interface SubmitOptions {
+  /** Expected cost in units of the scopes' quotas: one for all, or one for each beside `scopes`. Default 1. */
+  cost?: number | readonly number[]
+  /** Higher is first, as in p-queue. Any finite number, default 0. */
+  priority?: number
+  /** The request's own delay in milliseconds, default 0. Scrapy's draft: `throttling_delay`. */
+  delay?: number
+}
+
+/** What an answer means for one scope, where that is not the same for all of its request. */
+export interface ScopeOutcome {
+  /** The scope. */
+  scope: ScopeHandle
+  /** False: it has nothing to do with it; its slots come back and nothing is learned. Default true. */
+  isNews?: boolean
+  /** Whether it is bad. Default: as the status says. */
+  backoff?: boolean
+  /** Milliseconds not to send. With this or `remaining` the headers are not heard. */
+  delay?: number
+  /** What it really cost here. */
+  cost?: number
+  /** Units left of the server's quota. */
+  remaining?: number
+  /** Milliseconds until all of it is there again. */
+  resetMs?: number
+}
+
+/** How a request ended. Without `status` and `error` it says nothing. */
+export interface Outcome {
+  /** The status of the response, 100 to 599. */
+  status?: number
+  /** Why no response came: a timeout, a failure of the connection. An abort by the caller is no failure and teaches nothing. */
+  error?: unknown
+  /** The response's headers: what they ask for is kept. */
+  headers?: HeadersLike
+  /** How to read them, for servers with a dialect of their own. */
+  headerMap?: HeaderMap
+  /** Hints that were not in headers; they take the place of `headers`. */
+  hints?: SomeHints
+  /** Wall time now, for dates in responses without a `Date`. Default unknown: then they mean nothing. */
+  wallNowMs?: number
+  /** Whether the answer is bad, if you know better than the status and `backoff.httpCodes`. */
+  backoff?: boolean
+  /** What it means for single scopes of the request, where that is another thing. */
+  scopes?: readonly ScopeOutcome[]
+  /** The request is to be sent again: its ticket waits anew, keeps its age, and is not sent for so many milliseconds. */
+  retryDelay?: number
+  /** From send to response headers, in milliseconds. Unknown if left out: then AutoThrottle learns nothing. */
+  latencyMs?: number
+  /** What the request really cost, if that is not what was expected. */
+  cost?: number
+  /** False keeps AutoThrottle's delay as it is. Scrapy's `autothrottle_dont_adjust_delay` is the opposite. */
+  adjustDelay?: boolean
+}
+
+/** When a request could be sent as things stand. */
+export interface Peek {
+  /** Milliseconds of engine time; `Infinity` if that depends on an answer or a `resume`. */
+  at: number
+  /** Why not now. */
+  reason: Reason | undefined
+  /** Which scope says so; `undefined` for the whole throttle. */
+  scope: string | undefined
+}
+
+/** One scope at one instant. */
+export interface ScopeStats {
+  /** The delay before jitter, in milliseconds: backoff's if that is longer. With AutoThrottle its own, beside backoff's. */
+  delayMs: number
+  /** The delay that backoff asks for, in milliseconds; 0 without. The longer one counts. */
+  backoffMs: number
+  /** Slots allowed. */
+  slots: number
+  /** Steps of backoff in force; 0 without. */
+  backoffStep: number
+  /** Requests in flight. */
+  inFlight: number
+  /** Requests that wait. */
+  waiting: number
+  /** Until when nothing is sent because of a hold, in milliseconds of engine time. */
+  holdUntil: number | undefined
+  /** What is left of the scarcest quota, in units. */
+  quotaLeft: number | undefined
+  /** Why the head of the line waits. */
+  reason: Reason | undefined
+  /** Whether the scope is paused. */
+  paused: boolean
+  /** Requests sent per second over the last minute. */
+  rate: number
+  /** Requests in flight on average over the last minute. */
+  concurrency: number
+  /**
+   * The share of the last minute in which each limit kept the head of the line waiting; `elsewhere` are limits
+   * of another scope and of the whole throttle. What is missing from 1 is time in which nobody waited.
+   */
+  boundBy: Partial<Record<Reason | 'elsewhere', number>>
+  /** A setting that has had no effect for five minutes of waiting, and why; `undefined` if there is none. */
+  withoutEffect: string | undefined
+}
+
+/** Something that people should know: a setting without effect, a scope that only answers badly. */
+export type Notice =
+  | { kind: 'no-effect'; scope: string; setting: string; path: string; why: string }
+  | { kind: 'stall'; scope: string; forMs: number }
+
+/** What a robots.txt changed: the scope keeps to it, has a pace of the user's own, or is not concerned. */
+export type RobotsOutcome = 'applied' | 'overruled' | 'ignored'
+
+const ROBOTS_OUTCOMES: readonly RobotsOutcome[] = ['applied', 'overruled', 'ignored']
+
+/** Everything at one instant. */
+export interface Stats {
+  /** Requests that wait. */
+  waiting: number
+  /** Requests in flight. */
+  inFlight: number
+  /** Requests sent since the beginning. */
+  sent: number
+  /** Requests settled since the beginning. */
+  settled: number
+  /** Requests cancelled since the beginning. */
+  cancelled: number
+  /** Whether everything is paused. */
+  paused: boolean
+  /** Every scope that the engine knows, by name. */
+  scopes: Record<string, ScopeStats>
+}
+
+/**
+ * What was learned, as plain JSON. Treat it as a closed box: keep it, send it, give it back.
+ * Spans, not instants, so that it is valid on a machine with another clock. Waiting requests are not part of it.
+ */
+export interface Snapshot {
+  version: 1
+  /** Wall time at which it was taken; the time until it is used counts. */
+  wallMs?: number
+  scopes: Record<string, object>
+}
+
+/** Decides when requests may be sent. Instants are milliseconds of a clock of yours that only goes forward. */
+export class Engine {
+  readonly #wasm
+  readonly #reasons: readonly string[]
+
+  /** @throws {ConfigError} listing every problem of the options. */
+  constructor(options: EngineOptions = {}) {
+    const WasmEngine = load()
+    this.#reasons = WasmEngine.reasons()
+    this.#wasm = withProblems(ConfigError, () => new WasmEngine(options))
+  }
+
+  /** The handle of a scope, made on first use and good until it is released. */
+  scope(name: string): ScopeHandle {
+    return this.#wasm.scope(String(name))
+  }
+
+  /** Gives a handle of `scope` back: when the scope looks like new, or beyond `maxScopes`, it may be forgotten. */
+  release(scope: ScopeHandle): void {
+    this.#wasm.release(scope)
+  }
+
+  /** How many scopes the engine knows. */
+  get scopes(): number {
+    return this.#wasm.scopes()
+  }
+
+  /** @internal A handle that may be forgotten when its scope is idle. */
+  intern(name: string): ScopeHandle {
+    return this.#wasm.intern(name)
+  }
+
+  /** @internal Whether the handle still means what it meant; if so, its scope stays at least until the next poll. */
+  touch(scope: ScopeHandle): boolean {
+    return this.#wasm.touch(scope)
+  }
+
+  /**
+   * Takes a request in. It waits, also if it could leave at once: `poll` says when.
+   *
+   * @throws {CostExceedsQuotaError} if it could never be sent.
+   * @throws {QueueFullError} if `maxWaiting` requests wait already.
+   * @throws {TypeError} for unknown scopes and for numbers that are none.
+   */
+  submit(nowMs: number, scopes: readonly ScopeHandle[], options: SubmitOptions = {}): Ticket {
+    const { cost = 1, priority = 0, delay = 0 } = options
+    const ticket =
+      scopes.length === 1 && typeof cost === 'number'
+        ? this.#wasm.submit(nowMs, scopes[0]!, cost, priority, delay)
+        : this.#wasm.submit_many(nowMs, Float64Array.from(scopes), costsOf(cost), priority, delay)
+    return ticket >= 0 ? ticket : refused(ticket)
+  }
+
+  /** A ticket to send now, {@link WAIT} or {@link IDLE}. Ask again after every ticket. */
+  poll(nowMs: number): Ticket {
+    return this.#wasm.poll(nowMs)
+  }
+
+  /** After {@link WAIT}: when to poll again, strictly in the future. After {@link IDLE}: `Infinity`. */
+  get wakeAt(): number {
+    return this.#wasm.wake_at
+  }
+
+  /** After {@link WAIT}, {@link IDLE} or `peek`: why; `undefined` when nothing waits. */
+  get reason(): Reason | undefined {
+    return this.#reasons[this.#wasm.reason] as Reason | undefined
+  }
+
+  /** After {@link WAIT}, {@link IDLE} or `peek`: which scope says so; `undefined` for the whole throttle. */
+  get reasonScope(): string | undefined {
+    const scope = this.#wasm.reason_scope
+    return scope < 0 ? undefined : this.#wasm.name(scope)
+  }
+
+  /** Tells how a request ended. Unknown tickets, and those that were not sent, are ignored. */
+  settle(nowMs: number, ticket: Ticket, outcome: Outcome = {}): void {
+    const {
+      status,
+      error,
+      latencyMs,
+      cost,
+      adjustDelay = true,
+      headers,
+      hints,
+      backoff,
+      retryDelay,
+    } = outcome
+    const unknown = Number.NaN
+    if (hints !== undefined) {
+      this.#wasm.hint_numbers(...hintNumbers(hints))
+    } else if (headers !== undefined) {
+      const lines = hintLines(headers, outcome.headerMap)
+      const units = unitsOf(outcome.headerMap)
+      if (lines) this.#wasm.hint_lines(lines, status ?? unknown, outcome.wallNowMs ?? unknown, units)
+    }
+    if (retryDelay !== undefined) this.#wasm.retry_next(retryDelay)
+    const answer = status ?? (error === undefined ? unknown : failureOfRequest(error))
+    const bad = backoff === undefined ? unknown : Number(backoff)
+    for (const { scope, isNews = true, ...own } of outcome.scopes ?? []) {
+      const { delay = unknown, remaining = unknown, resetMs = unknown } = own
+      const ownBad = own.backoff === undefined ? bad : Number(own.backoff)
+      const heard = isNews && own.delay === undefined && own.remaining === undefined
+      const latency = adjustDelay && isNews ? (latencyMs ?? unknown) : unknown
+      const numbers = [isNews ? answer : unknown, latency, own.cost ?? cost ?? unknown] as const
+      this.#wasm.own_next(scope, ...numbers, isNews ? ownBad : unknown, heard, delay, remaining, resetMs)
+    }
+    this.#wasm.settle(nowMs, ticket, answer, latencyMs ?? unknown, adjustDelay, cost ?? unknown, bad)
+  }
+
+  /** What the robots.txt of this scope asks for: one slot and this delay in place of the defaults. Poll afterwards. */
+  crawlDelay(nowMs: number, scope: ScopeHandle, delayMs: number | undefined): RobotsOutcome {
+    return ROBOTS_OUTCOMES[this.#wasm.crawl_delay(nowMs, scope, delayMs ?? Number.NaN)] ?? 'ignored'
+  }
+
+  /** Takes a waiting request out; one that was allowed to leave but never did gives everything back. */
+  cancel(nowMs: number, ticket: Ticket): void {
+    this.#wasm.cancel(nowMs, ticket)
+  }
+
+  /** Gives a waiting request another priority; it keeps its age. Anything else changes nothing. Poll afterwards. */
+  prioritize(nowMs: number, ticket: Ticket, priority: number): void {
+    this.#wasm.prioritize(nowMs, ticket, priority)
+  }
+
+  /** When a request could be sent as things stand, and why not now. Changes nothing. */
+  peek(
+    nowMs: number,
+    scopes: readonly ScopeHandle[],
+    options: { cost?: number | readonly number[] } = {},
+  ): Peek {
+    const at = this.#wasm.peek(nowMs, Float64Array.from(scopes), costsOf(options.cost ?? 1))
+    if (at < 0) return refused(at)
+    return { at, reason: this.reason, scope: this.reasonScope }
+  }
+
+  /**
+   * Changes settings of one scope and keeps what it learned. Poll afterwards.
+   *
+   * @throws {ConfigError} listing every problem; nothing is changed then.
+   */
+  configure(nowMs: number, scope: ScopeHandle, partial: ScopeOptions): void {
+    withProblems(ConfigError, () => this.#wasm.configure(nowMs, scope, partial))
+  }
+
+  /** Sends nothing of this scope for `ms` milliseconds. A hold that is longer already stays. */
+  hold(nowMs: number, scope: ScopeHandle, ms: number): void {
+    this.#wasm.hold(nowMs, scope, ms)
+  }
+
+  /** Sends nothing of this scope, or of all, until `resume`. */
+  pause(nowMs: number, scope?: ScopeHandle): void {
+    if (scope === undefined) this.#wasm.pause_all(true)
+    else this.#wasm.pause(nowMs, scope)
+  }
+
+  /** Ends a pause. Poll afterwards. */
+  resume(nowMs: number, scope?: ScopeHandle): void {
+    if (scope === undefined) this.#wasm.pause_all(false)
+    else this.#wasm.resume(nowMs, scope)
+  }
+
+  /** Forgets what this scope learned and lifts its hold. Settings and what is in flight stay. Poll afterwards. */
+  reset(nowMs: number, scope: ScopeHandle): void {
+    this.#wasm.reset(nowMs, scope)
+  }
+
+  /** The state of everything, or of one scope, at the latest instant that the engine was told or at `nowMs`. */
+  stats(): Stats
+  stats(scope: undefined, nowMs: number): Stats
+  stats(scope: ScopeHandle, nowMs?: number): ScopeStats
+  stats(scope?: ScopeHandle, nowMs: number = Number.NaN): Stats | ScopeStats {
+    if (scope === undefined) return this.#wasm.stats(nowMs)
+    return this.#wasm.scope_stats(nowMs, scope) ?? refused(-1)
+  }
+
+  /** What was learned, for `restore` in another process. `wallNowMs`: wall time now, since 1970. */
+  snapshot(nowMs: number, wallNowMs: number): Snapshot {
+    return this.#wasm.snapshot(nowMs, wallNowMs)
+  }
+
+  /**
+   * Goes on where a snapshot was taken; before the first `scope` and `submit`.
+   *
+   * @throws {SnapshotError} listing every problem; nothing is changed then.
+   */
+  restore(snapshot: Snapshot, nowMs: number, wallNowMs: number): void {
+    withProblems(SnapshotError, () => this.#wasm.restore(snapshot, nowMs, wallNowMs))
+  }
+
+  /** Requests that wait. */
+  get waiting(): number {
+    return this.#wasm.waiting()
+  }
+
+  /** Requests in flight. */
+  get inFlight(): number {
+    return this.#wasm.in_flight()
+  }
+
+  /** What people should know, since the last call. */
+  takeNotices(): Notice[] {
+    if (!this.#wasm.has_notices) return []
+    return (this.#wasm.take_notices() as string[][]).map(([kind, scope = '', ...rest]) => {
+      if (kind === 'stall') return { kind, scope, forMs: Number(rest[0]) }
+      const [setting = '', path = '', why = ''] = rest
+      return { kind: 'no-effect', scope, setting, path, why }
+    })
+  }
+
+  /** @internal */
+  get warnThreshold(): number {
+    return this.#wasm.warn_threshold()
+  }
+
+  /** Gives the engine's memory back at once. Nothing may be called afterwards. */
+  [Symbol.dispose](): void {
+    this.#wasm.free()
+  }
+}
+
+/**
+ * What a response's headers say about limits: waits, quotas, resets, in all the dialects of `docs/hints.md`.
+ *
+ * @param options.status the response's status: on good ones an explicit wait means nothing. Default 429.
+ * @param options.wallNowMs wall time since 1970, for responses without a `Date`. Default unknown.
+ */
+export function parseHints(
+  headers: HeadersLike,
+  options: { status?: number; wallNowMs?: number; map?: HeaderMap } = {},
+): Hints {
+  const { status = 429, wallNowMs = Number.NaN, map } = options
+  const { parse_hints } = loadFunctions()
+  return parse_hints(hintLines(headers, map), status, wallNowMs, unitsOf(map)) as Hints
+}
+
+/**
+ * What a robots.txt asks of `userAgent` (a product token or a whole User-Agent header) in milliseconds, the slower of
+ * `Crawl-delay` and `Request-rate`; `null` if it asks for nothing.
+ */
+export function parseRobots(
+  bytesOrText: Uint8Array | string,
+  userAgent: string,
+): { crawlDelayMs: number } | null {
+  const bytes = typeof bytesOrText === 'string' ? new TextEncoder().encode(bytesOrText) : bytesOrText
+  const crawlDelayMs = loadFunctions().parse_crawl_delay(bytes, String(userAgent))
+  return Number.isNaN(crawlDelayMs) ? null : { crawlDelayMs }
+}
+
+function costsOf(cost: number | readonly number[]): Float64Array {
+  return typeof cost === 'number' ? Float64Array.of(cost) : Float64Array.from(cost)
+}
+
+/** The numbers of `SubmitError` at the border. */
+function refused(code: number): never {
+  if (code === -2) throw new QueueFullError()
+  if (code === -3) throw new CostExceedsQuotaError()
+  if (code === -4) throw new TypeError('cost and delay must be finite and not below 0, priority finite')
+  throw new TypeError('the request names no scope that this engine knows')
+}

@@ -1,0 +1,159 @@
+/**
+ * Header fields on their way to the engine, which reads them; and how to read those of servers with a dialect of their own.
+ *
+ * The trap is to carry twenty strings across the border for each response: most say nothing about limits, and are
+ * left here after one look at their names.
+ */
+
+import type { Problem } from '../core/errors.js'
+import { kindOf, shown } from '../options/checks.js'
+
+/** Header fields in any of their forms. */
+export type HeadersLike =
+  | Iterable<readonly [string, string]>
+  | Readonly<Record<string, string | readonly string[] | undefined>>
+
+/** How one server's headers are to be read. Names are those of header fields, in any case. */
+export interface HeaderMap {
+  /** What a plain number in a reset means. Default 's'. */
+  resetUnit?: 's' | 'ms'
+  /** What a plain number in `Retry-After` means. Default 's'. */
+  retryAfterUnit?: 's' | 'ms'
+  /** The field that says how long to wait, read as `Retry-After`. */
+  retryAfter?: string
+  /** The field that holds a quota's limit, read as `X-RateLimit-Limit`. */
+  limit?: string
+  /** The field that holds what is left of it, read as `X-RateLimit-Remaining`. */
+  remaining?: string
+  /** The field that says when it resets, read as `X-RateLimit-Reset`. */
+  reset?: string
+}
+
+/** Problems of the `hints` option. */
+export function headerMapProblems(maps: unknown): Problem[] {
+  if (maps === undefined) return []
+  if (typeof maps !== 'object' || maps === null)
+    return [{ path: 'hints', want: 'an object', got: kindOf(maps) }]
+  const problems: Problem[] = []
+  for (const [scope, map] of Object.entries(maps)) {
+    const path = `hints.${JSON.stringify(scope)}`
+    if (typeof map !== 'object' || map === null) {
+      problems.push({ path, want: 'an object', got: kindOf(map) })
+      continue
+    }
+    for (const [key, value] of Object.entries(map)) {
+      const isUnit = key === 'resetUnit' || key === 'retryAfterUnit'
+      const isName = ['retryAfter', 'limit', 'remaining', 'reset'].includes(key)
+      const want = isUnit ? '"s" or "ms"' : isName ? 'the name of a header field' : 'a key of a header map'
+      const isRight = isUnit
+        ? value === 's' || value === 'ms'
+        : isName && typeof value === 'string' && value !== ''
+      if (!isRight) problems.push({ path: `${path}.${key}`, want, got: shown(value) })
+    }
+  }
+  return problems
+}
+
+/** One quota of a server's. */
+export interface QuotaHint {
+  /** Its name. */
+  policy?: string
+  /** Units per window. */
+  limit?: number
+  /** Units left; missing is unknown, not 0. */
+  remaining?: number
+  /** Units used. */
+  used?: number
+  /** Milliseconds until more is there. */
+  resetMs?: number
+  /** The window in milliseconds. */
+  windowMs?: number
+  /** What is counted, if not requests. */
+  unit?: string
+  /** The partition of the quota that we are in. */
+  partitionKey?: string
+}
+
+/** What a response says about limits: the governing quota's fields stand at the top. */
+export interface Hints extends QuotaHint {
+  /** How long not to send, in milliseconds, exactly as the server says it; `null` if it does not say. */
+  delayMs: number | null
+  /** Which field said so. */
+  source: string | null
+  /** Every quota: exhausted ones first, then the next to reset. */
+  quotas: QuotaHint[]
+  /** Whether the delay is in whole seconds, of which many servers cut the rest off. */
+  isWhole?: boolean
+  /** What the delay is for, if not for the whole host: the next hop of a redirect, or this request alone (413). */
+  appliesTo?: 'redirect' | 'request'
+  /** On a 202: when to ask again for what is being made. */
+  pollAfterMs?: number
+  /** A steady rate in requests per second. */
+  ratePerS?: number
+  /** What the limit is shared with, in Discord's words. */
+  scope?: string
+  /** The bucket of the route, in Discord's words. */
+  bucket?: string
+  /** Rate limit fields were there, but the response came from a cache. */
+  ignored?: boolean
+}
+
+/** What a `getHints` hook gives: as much of {@link Hints} as it knows. */
+export type SomeHints = Partial<Pick<Hints, 'delayMs' | 'limit' | 'remaining' | 'resetMs' | 'windowMs'>>
+
+const SAYS_SOMETHING = /retry-after|rate-?limit|api-call-limit/i
+const TELLS_TIME = /^(?:date|age)$/i
+
+/** The fields that matter as `name: value` lines; empty if none says anything about limits. */
+export function hintLines(headers: HeadersLike, map: HeaderMap = {}): string {
+  let lines = ''
+  let says = false
+  const add = (name: string, value: string) => {
+    lines += `${name}: ${value.replace(/[\r\n]+/g, ' ')}\n`
+  }
+  for (const [name, value] of fieldsOf(headers)) {
+    const known = renamed(name, map)
+    if (known !== undefined || SAYS_SOMETHING.test(name)) {
+      says = true
+      add(known ?? name, value)
+    } else if (TELLS_TIME.test(name)) {
+      add(name, value)
+    }
+  }
+  return says ? lines : ''
+}
+
+/** The units of a header map as the border wants them. */
+export function unitsOf(map: HeaderMap = {}): number {
+  return (map.resetUnit === 'ms' ? 1 : 0) + (map.retryAfterUnit === 'ms' ? 2 : 0)
+}
+
+function renamed(name: string, map: HeaderMap): string | undefined {
+  const lower = name.toLowerCase()
+  if (lower === map.retryAfter?.toLowerCase()) return 'retry-after'
+  for (const part of ['limit', 'remaining', 'reset'] as const) {
+    if (lower === map[part]?.toLowerCase()) return `x-ratelimit-${part}`
+  }
+  return undefined
+}
+
+function* fieldsOf(headers: HeadersLike): Iterable<readonly [string, string]> {
+  if (Symbol.iterator in headers) {
+    yield* headers as Iterable<readonly [string, string]>
+    return
+  }
+  for (const [name, value] of Object.entries(headers)) {
+    if (typeof value === 'string') yield [name, value]
+    else if (Array.isArray(value)) for (const each of value) yield [name, String(each)]
+  }
+}
+
+/** What a hook's hints mean for the engine: hold, units left, reset and pace, NaN where unknown. */
+export function hintNumbers(hints: SomeHints): readonly [number, number, number, number] {
+  const { delayMs, limit, remaining, resetMs, windowMs } = hints
+  const unknown = Number.NaN
+  const paces = [(resetMs ?? unknown) / (remaining ?? unknown), (windowMs ?? unknown) / (limit ?? unknown)]
+  const known = paces.filter((pace) => Number.isFinite(pace))
+  const pace = known.length > 0 ? Math.max(...known) : unknown
+  return [delayMs ?? unknown, remaining ?? unknown, resetMs ?? unknown, pace]
+}

@@ -1,0 +1,25 @@
+/**
+ * Brings the engine in, on first use and synchronously.
+ *
+ * The traps: an `await init()` that every user must remember, and work at import, which Workers forbid. Here
+ * nothing happens before the first engine is made, and then it takes some milliseconds.
+ */
+import { initSync, parse_crawl_delay, parse_hints, WasmEngine } from '../../../pkg/autothrottle.js'
+import packed from '../../../pkg/autothrottle.packed.js'
+import { loader } from './bytes.js'
+
+const { provide, prepare } = loader(packed, initSync)
+
+export { provide }
+
+/** The class of the engine, ready for use. */
+export function load(): typeof WasmEngine {
+  prepare()
+  return WasmEngine
+}
+
+/** The pure readers, ready for use. */
+export function loadFunctions() {
+  prepare()
+  return { parse_hints, parse_crawl_delay }
+}

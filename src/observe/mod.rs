@@ -1,0 +1,14 @@
+//! What people may look at: the state of scopes, what really happened in the last minute, settings without effect.
+//! It only watches; no decision depends on it.
+
+mod meter;
+mod stats;
+
+pub use self::{
+    meter::Effective,
+    stats::{ScopeStats, Stats},
+};
+pub(crate) use self::{
+    meter::{Activity, Meter},
+    stats::ByName,
+};
