@@ -3,6 +3,8 @@
 
 use core::fmt;
 
+use crate::decision::ScopeId;
+
 /// One thing that is wrong with the options.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problem {
@@ -54,8 +56,11 @@ pub enum SubmitError {
     UnknownScope,
     /// `maxWaiting` requests wait already.
     QueueFull,
-    /// The cost is larger than the whole quota of a scope: it could never be sent.
-    CostExceedsQuota,
+    /// The cost is larger than the whole quota of a scope: it could never be sent. See `Engine::config_path`.
+    CostExceedsQuota {
+        /// The first such scope, by handle.
+        scope: ScopeId,
+    },
     /// A cost, priority or delay that is not a finite number in its range.
     NotANumber,
 }
@@ -65,7 +70,7 @@ impl fmt::Display for SubmitError {
         formatter.write_str(match self {
             Self::UnknownScope => "the request names no scope that the engine knows",
             Self::QueueFull => "as many requests wait as maxWaiting allows",
-            Self::CostExceedsQuota => "the request costs more than the whole quota of a scope",
+            Self::CostExceedsQuota { .. } => "the request costs more than the whole quota of a scope",
             Self::NotANumber => "cost and delay must be finite and not below 0, priority finite",
         })
     }

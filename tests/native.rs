@@ -6,6 +6,8 @@ mod border;
 mod config;
 #[path = "native/crowd.rs"]
 mod crowd;
+#[path = "native/engine.rs"]
+mod engine;
 #[path = "native/headers.rs"]
 mod headers;
 #[path = "native/player.rs"]

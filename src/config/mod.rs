@@ -223,6 +223,13 @@ impl Config {
     pub fn scope(&self, name: &str) -> &Rc<ScopeConfig> {
         self.by_name.get(name).map_or(&self.defaults, |&index| &self.scopes[index as usize])
     }
+
+    /// Where a setting of the scope called `name` is set, if `config` is in force there.
+    pub(crate) fn path_of(&self, name: &str, config: &Rc<ScopeConfig>, setting: &str) -> String {
+        let is_default = Rc::ptr_eq(config, &self.defaults);
+        let place = if is_default { "defaults".into() } else { join("scopes", name) };
+        join(&place, setting)
+    }
 }
 
 impl ScopeConfig {

@@ -9,10 +9,8 @@
 //! The limit of the whole throttle is no scope but a gate in front of everything: while it is shut nothing is
 //! asked and nothing moves.
 
-use std::rc::Rc;
-
 use crate::{
-    config::{Config, ScopeConfig, reader::join, value::Value},
+    config::{Config, ScopeConfig, value::Value},
     decision::{Cause, Decision, Reason, ScopeId, Verdict},
     error::{ConfigError, SubmitError},
     feedback::Feedback,
@@ -213,6 +211,18 @@ impl Engine {
         self.registry.intern(name, &self.config, self.now)
     }
 
+    /// The handle of a scope that the engine knows. Makes none and keeps none.
+    pub fn find(&self, name: &str) -> Option<ScopeId> {
+        self.registry.find(name)
+    }
+
+    /// Where a setting of this scope is set: `defaults.quota`, or `scopes."api.example".quota` for a scope with
+    /// settings of its own.
+    pub fn config_path(&self, scope: ScopeId, setting: &str) -> Option<String> {
+        let entry = &self.registry[self.known(scope)?];
+        Some(self.config.path_of(&entry.name, &entry.scope.config, setting))
+    }
+
     /// Whether the handle still means what it meant.
     pub fn knows(&self, scope: ScopeId) -> bool {
         self.registry.knows(scope)
@@ -257,11 +267,11 @@ impl Engine {
         }
         let (scopes, costs) = Self::scopes_and_costs(&request)?;
         let mut share = 0;
-        for (position, &scope) in scopes.as_ref().iter().enumerate() {
-            let scope = &self.registry[scope].scope;
+        for (position, &index) in scopes.as_ref().iter().enumerate() {
+            let scope = &self.registry[index].scope;
             let cost = costs.of(position);
             if !scope.can_afford(cost) {
-                return Err(SubmitError::CostExceedsQuota);
+                return Err(SubmitError::CostExceedsQuota { scope: self.registry.id(index) });
             }
             share = share.max(scope.share(cost));
         }
@@ -797,7 +807,7 @@ impl Engine {
         let activity = Activity { in_flight, is_waiting: entry.line.waiting > 0, bound };
         let is_turned = entry.meter.get_or_insert_with(|| Box::new(Meter::new(now))).note(now, activity);
         if is_turned && let Some(finding) = self.finding(scope) {
-            self.find(finding);
+            self.report(finding);
         }
     }
 
@@ -823,13 +833,12 @@ impl Engine {
         } else {
             return None;
         };
-        let is_default = Rc::ptr_eq(config, &self.config.defaults);
-        let place = if is_default { "defaults".into() } else { join("scopes", &entry.name) };
-        Some(Finding { scope: entry.name.to_string(), setting, path: join(&place, setting), why })
+        let path = self.config.path_of(&entry.name, config, setting);
+        Some(Finding { scope: entry.name.to_string(), setting, path, why })
     }
 
     /// Keeps a finding until somebody asks; each path once.
-    fn find(&mut self, finding: Finding) {
+    fn report(&mut self, finding: Finding) {
         if self.found.insert(finding.path.as_str().into(), 0).is_none() {
             self.notices.push(Notice::NoEffect(finding));
         }

@@ -383,5 +383,10 @@ fn wall(wall_ms: f64) -> Option<f64> {
 }
 
 fn code(error: SubmitError) -> f64 {
-    -1.0 - f64::from(error as u8)
+    match error {
+        SubmitError::UnknownScope => -1.0,
+        SubmitError::QueueFull => -2.0,
+        SubmitError::CostExceedsQuota { .. } => -3.0,
+        SubmitError::NotANumber => -4.0,
+    }
 }
