@@ -64,6 +64,8 @@ pub struct Hint {
     pub told: Told,
     /// Whether the pace in it may be off by half.
     pub is_rough: bool,
+    /// Whether a cache answered (`Age` above 0): the latency is not the server's.
+    pub is_cached: bool,
 }
 
 impl Hint {
@@ -78,7 +80,14 @@ impl Hint {
         let (pace, is_rough) =
             hints.pace_ms().map_or((None, false), |(ms, is_rough)| (Some(Span::from_millis(ms)), is_rough));
         let asked = hints.delay_ms.filter(|_| hints.applies_to.is_none()).map(span);
-        Self { hold: hints.hold_ms().map(span), asked, is_quota, told: Told { left, window, pace }, is_rough }
+        Self {
+            hold: hints.hold_ms().map(span),
+            asked,
+            is_quota,
+            told: Told { left, window, pace },
+            is_rough,
+            is_cached: hints.is_cached,
+        }
     }
 }
 
@@ -119,6 +128,7 @@ impl Feedback {
             is_quota: false,
             told: Told { left: None, window: None, pace: None },
             is_rough: false,
+            is_cached: false,
         },
     };
 }

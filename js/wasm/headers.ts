@@ -96,6 +96,8 @@ export interface Hints extends QuotaHint {
   bucket?: string
   /** Rate limit fields were there, but the response came from a cache. */
   ignored?: boolean
+  /** The response came from a cache (`Age` above 0): its latency is not the server's. */
+  cached?: boolean
 }
 
 /** What a `getHints` hook gives: as much of {@link Hints} as it knows. */
@@ -103,8 +105,9 @@ export type SomeHints = Partial<Pick<Hints, 'delayMs' | 'limit' | 'remaining' | 
 
 const SAYS_SOMETHING = /retry-after|rate-?limit|api-call-limit/i
 const TELLS_TIME = /^(?:date|age)$/i
+const IS_AGED = /^\s*0*[1-9]/
 
-/** The fields that matter as `name: value` lines; empty if none says anything about limits. */
+/** The fields that matter as `name: value` lines; empty if none tells of limits or of a cache. */
 export function hintLines(headers: HeadersLike, map: HeaderMap = {}): string {
   let lines = ''
   let says = false
@@ -117,6 +120,7 @@ export function hintLines(headers: HeadersLike, map: HeaderMap = {}): string {
       says = true
       add(known ?? name, value)
     } else if (TELLS_TIME.test(name)) {
+      says ||= name.length === 3 && IS_AGED.test(value)
       add(name, value)
     }
   }

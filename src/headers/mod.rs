@@ -13,6 +13,7 @@
 //! that is missing, which is unknown and not zero; one quota told in two dialects, which is one quota.
 
 mod date;
+mod describe;
 mod structured;
 mod value;
 
@@ -44,6 +45,8 @@ pub struct Hints {
     pub poll_after_ms: Option<u64>,
     /// Rate limit fields were there, but the response came from a cache.
     pub is_ignored: bool,
+    /// The response came from a cache (`Age` above 0, RFC 9111 §5.1): its latency is not the server's.
+    pub is_cached: bool,
     /// Every quota that was told of: the exhausted ones first, then those whose rest is known, the next to reset first.
     /// (`Headers` sorts its names, so the order in which they came is lost.)
     pub quotas: Vec<Quota>,
@@ -189,13 +192,15 @@ impl Reader {
     }
 
     fn hints(&self, context: Context) -> Hints {
-        let age = self.get("age").and_then(value::count).filter(|&age| age > 0);
+        // Of several the first one counts (RFC 9111 §5.1).
+        let age = self.get("age").and_then(|age| value::count(age.split(',').next()?));
+        let age = age.filter(|&age| age > 0);
         let century_ms = context.wall_ms.unwrap_or(THIS_CENTURY_MS);
         let date = self.get("date").and_then(|date| date::parse(date, century_ms));
         let date = date.map(|date| date + age.unwrap_or(0).min(1_000_000_000) * 1000);
         let server_ms = date.or(context.wall_ms);
         let clock = Clock { century_ms, server_ms, reset_is_millis: context.reset_is_millis };
-        let mut hints = Hints::default();
+        let mut hints = Hints { is_cached: age.is_some(), ..Hints::default() };
         if age.is_some() {
             hints.is_ignored = self.fields.iter().any(|(name, _)| is_quota_field(name));
         } else {
@@ -647,6 +652,9 @@ impl Serialize for Hints {
         }
         if self.is_ignored {
             map.serialize_entry("ignored", &true)?;
+        }
+        if self.is_cached {
+            map.serialize_entry("cached", &true)?;
         }
         map.end()
     }

@@ -7,6 +7,24 @@ use autothrottle::{
 };
 use serde_json::Value;
 
+/// What the engine describes, as the vectors have it.
+fn json(value: &autothrottle::Value) -> Value {
+    use autothrottle::Value as Plain;
+    match value {
+        Plain::Nothing => Value::Null,
+        Plain::Bool(flag) => (*flag).into(),
+        Plain::Number(number) => (*number).into(),
+        Plain::Text(text) => text.as_str().into(),
+        Plain::List(items) => items.iter().map(json).collect(),
+        Plain::Map(entries) => entries.iter().map(|(key, value)| (key.clone(), json(value))).collect(),
+        Plain::Other(what) => panic!("{what}"),
+    }
+}
+
+fn described(hints: &Hints) -> Value {
+    json(&autothrottle::Value::from(hints))
+}
+
 fn lines(name: &str) -> Vec<Value> {
     let text = fs::read_to_string(format!("{}/tests/vectors/{name}", env!("CARGO_MANIFEST_DIR"))).unwrap();
     text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
@@ -52,7 +70,9 @@ fn all_header_vectors() {
             wall_ms: case["now_epoch_ms"].as_i64(),
             ..Context::default()
         };
-        let got = serde_json::to_value(Hints::read(fields, context)).unwrap();
+        let hints = Hints::read(fields, context);
+        let got = described(&hints);
+        assert_eq!(got, serde_json::to_value(&hints).unwrap());
         if !agrees(&got, &case["expect"]) {
             wrong.push(format!(
                 "{}: {}\n  want {}\n  got  {got}",
@@ -180,4 +200,18 @@ fn hostile_headers_are_read_in_bounded_time() {
     }
     let doubled: Vec<(&str, &str)> = (0..20_000).map(|_| ("Retry-After", "1")).collect();
     assert_eq!(Hints::read(doubled, Context { status: 429, ..Context::default() }).delay_ms, Some(1000));
+}
+
+fn read(status: u16, fields: &[(&str, &str)]) -> Hints {
+    let wall_ms = Some(1_795_203_840_000); // 2026-11-20T19:44:00Z
+    Hints::read(fields.iter().copied(), Context { status, wall_ms, ..Context::default() })
+}
+
+#[test]
+fn an_answer_with_an_age_came_from_a_cache() {
+    for (age, is_cached) in [("1", true), ("3600, 0", true), ("0", false), ("-1", false), ("old", false)] {
+        let hints = read(200, &[("Age", age)]);
+        assert_eq!((hints.is_cached, Hint::of(&hints).is_cached), (is_cached, is_cached), "{age}");
+        assert_eq!(described(&hints)["cached"] == true, is_cached, "{age}");
+    }
 }
