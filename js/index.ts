@@ -12,6 +12,7 @@ export {
   StalledError,
   ThrottleError,
   TimeoutError,
+  WasmBlockedError,
 } from './core/errors.js'
 export type {
   ScopeEvent,

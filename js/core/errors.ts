@@ -44,6 +44,8 @@ class ProblemsError extends ThrottleError {
 
 /** The options hold something that makes no sense. */
 export class ConfigError extends ProblemsError {
+  declare readonly code: 'ERR_CONFIG'
+
   constructor(problems: readonly Problem[]) {
     super('ERR_CONFIG', 'options', problems)
   }
@@ -51,6 +53,8 @@ export class ConfigError extends ProblemsError {
 
 /** The snapshot is none, is damaged, or comes from a newer release. Nothing of it was used. */
 export class SnapshotError extends ProblemsError {
+  declare readonly code: 'ERR_SNAPSHOT'
+
   constructor(problems: readonly Problem[]) {
     super('ERR_SNAPSHOT', 'snapshot', problems)
   }
@@ -71,27 +75,61 @@ export function withProblems<T>(Kind: typeof ConfigError | typeof SnapshotError,
 
 /** As many requests wait as `maxWaiting` allows. */
 export class QueueFullError extends ThrottleError {
+  declare readonly code: 'ERR_QUEUE_FULL'
+
   constructor() {
     super('ERR_QUEUE_FULL', 'as many requests wait as maxWaiting allows')
   }
 }
 
-/** The request waited as long as its `timeout` allows. */
+/** The request waited as long as its `timeout` allows, or was not answered within its `requestTimeout`. */
 export class TimeoutError extends ThrottleError {
-  constructor(timeoutMs: number) {
-    super('ERR_TIMEOUT', `the request waited ${timeoutMs} ms for permission, as long as its timeout allows`)
+  declare readonly code: 'ERR_TIMEOUT'
+
+  constructor(timeoutMs: number, isSent = false) {
+    super(
+      'ERR_TIMEOUT',
+      isSent
+        ? `the request was not answered within ${timeoutMs} ms, its requestTimeout`
+        : `the request waited ${timeoutMs} ms for permission, as long as its timeout allows`,
+    )
+  }
+}
+
+/** The page's Content-Security-Policy, or a browser extension's, does not let WebAssembly compile. */
+export class WasmBlockedError extends ThrottleError {
+  declare readonly code: 'ERR_WASM_BLOCKED'
+
+  constructor(options?: ErrorOptions) {
+    super(
+      'ERR_WASM_BLOCKED',
+      "WebAssembly is blocked: allow 'wasm-unsafe-eval' in script-src of the Content-Security-Policy" +
+        ' (docs/csp.md of autothrottle)',
+      options,
+    )
   }
 }
 
 /** The request costs more than the whole quota of a scope: it could never be sent. */
 export class CostExceedsQuotaError extends ThrottleError {
-  constructor() {
-    super('ERR_COST_EXCEEDS_QUOTA', 'the request costs more than the whole quota of a scope')
+  declare readonly code: 'ERR_COST_EXCEEDS_QUOTA'
+  /** The scope, where the engine names it. */
+  readonly scope: string | undefined
+  /** The setting that holds the quota: `scopes."api.example".quota`. */
+  readonly path: string | undefined
+
+  constructor(scope?: string, path?: string) {
+    const whole = scope === undefined ? 'a scope' : `${scope}${path === undefined ? '' : ` (${path})`}`
+    super('ERR_COST_EXCEEDS_QUOTA', `the request costs more than the whole quota of ${whole}`)
+    this.scope = scope
+    this.path = path
   }
 }
 
 /** The throttle was closed. `cause` is what `close` was given. */
 export class ClosedError extends ThrottleError {
+  declare readonly code: 'ERR_CLOSED'
+
   constructor(cause?: unknown) {
     super('ERR_CLOSED', 'the throttle is closed', { cause })
   }
@@ -99,6 +137,7 @@ export class ClosedError extends ThrottleError {
 
 /** The server asked for a longer wait than `retry.maxRetryAfter`. The response is there, its body unread. */
 export class RetryAfterTooLongError extends ThrottleError {
+  declare readonly code: 'ERR_RETRY_AFTER_TOO_LONG'
   /** How long the server asked for, in milliseconds. */
   readonly retryAfterMs: number
   /** The response that asked. */
@@ -114,6 +153,8 @@ export class RetryAfterTooLongError extends ThrottleError {
 
 /** The request would be sent again, but its body is a stream that was read: give a string, a buffer or a `Request`. */
 export class BodyNotReplayableError extends ThrottleError {
+  declare readonly code: 'ERR_BODY_NOT_REPLAYABLE'
+
   constructor() {
     super('ERR_BODY_NOT_REPLAYABLE', 'the request cannot be sent again: its body is a stream that was read')
   }
@@ -121,6 +162,8 @@ export class BodyNotReplayableError extends ThrottleError {
 
 /** robots.txt does not allow the URL, or could not be had, which RFC 9309 wants treated alike. */
 export class DisallowedError extends ThrottleError {
+  declare readonly code: 'ERR_DISALLOWED'
+
   constructor(message: string, options?: ErrorOptions) {
     super('ERR_DISALLOWED', message, options)
   }
@@ -128,6 +171,7 @@ export class DisallowedError extends ThrottleError {
 
 /** What waited for a host that only ever refuses, when a `stall` listener called `fail()`. */
 export class StalledError extends ThrottleError {
+  declare readonly code: 'ERR_STALLED'
   /** The scope. */
   readonly scope: string
 
@@ -139,6 +183,7 @@ export class StalledError extends ThrottleError {
 
 /** A hook of yours failed, or gave what makes no sense. It fails its own request only; `cause` is what it threw. */
 export class ManagerError extends ThrottleError {
+  declare readonly code: 'ERR_MANAGER'
   /** Which hook. */
   readonly hook: string
 
