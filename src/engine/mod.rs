@@ -19,7 +19,7 @@ use crate::{
     queue::{Costs, Heap, NONE, Need, Place, Queue, Rank, Stage, Ticket, priority_key},
     rng::Rng,
     scope::{
-        Scope,
+        Scope, Settled,
         registry::{ByName, Registry},
     },
     snapshot::Snapshot,
@@ -362,7 +362,10 @@ impl Engine {
         let lane = self.queue.class(entry.class).lane;
         match entry.stage {
             Stage::InFlight { sent } => {
-                self.end(ticket.index, |_, scope, now, cost| scope.on_cancel(now, sent, cost));
+                self.end(ticket.index, |_, scope, now, cost| {
+                    scope.on_cancel(now, sent, cost);
+                    Settled::default()
+                });
                 self.forget(ticket.index);
                 return;
             }
@@ -433,7 +436,7 @@ impl Engine {
             Some(index) => self.registry[index].scope.config.changed(partial)?,
             None => return Ok(()),
         };
-        self.change(now, scope, |scope, _| scope.configure(changed.into()));
+        self.change(now, scope, |scope, now| scope.configure(now, changed.into()));
         if let Some(index) = self.known(scope)
             && let Some(meter) = &mut self.registry[index].meter
         {
@@ -630,12 +633,13 @@ impl Engine {
         self.advance(now);
         let Some(sent) = self.sent_at(ticket) else { return false };
         self.totals.settled += 1;
-        self.end(ticket.index, |id, scope, now, cost| scope.on_settle(now, sent, cost, &of(id)));
+        let stall_after = self.config.stall_after;
+        self.end(ticket.index, |id, scope, now, cost| scope.on_settle(now, sent, cost, &of(id), stall_after));
         true
     }
 
     /// Ends what is in flight: `hear` tells each of its scopes. The ticket is still there.
-    fn end(&mut self, index: u32, hear: impl Fn(ScopeId, &mut Scope, Instant, Cost)) {
+    fn end(&mut self, index: u32, hear: impl Fn(ScopeId, &mut Scope, Instant, Cost) -> Settled) {
         self.in_flight -= 1;
         let class_index = self.queue.entry(index).class;
         let lane = self.queue.class(class_index).lane;
@@ -643,9 +647,8 @@ impl Engine {
             let scope = self.queue.lane_at(lane).scopes[position];
             let cost = self.queue.class(class_index).need.costs.of(position);
             let id = self.registry.id(scope);
-            hear(id, &mut self.registry[scope].scope, self.now, cost);
-            let stalled = self.registry[scope].scope.take_stall(self.now, self.config.stall_after);
-            if let Some(span) = stalled {
+            let settled = hear(id, &mut self.registry[scope].scope, self.now, cost);
+            if let Some(span) = settled.stall {
                 self.notices.push(Notice::Stalled { scope: self.registry[scope].name.to_string(), span });
             }
             self.registry.rest(scope);

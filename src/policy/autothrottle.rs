@@ -49,10 +49,15 @@ impl State {
         if status != 200 && new <= old { self } else { Self { delay: new } } // 5
     }
 
-    /// The user set another least delay: it is felt at once.
+    /// The user changed the settings, which is felt at once: the same latency, divided by another target, in new bounds.
+    /// Where nothing was learned yet, the start delay is the new one.
     #[must_use]
-    pub fn on_configure(self, config: &Config) -> Self {
-        Self { delay: smaller(larger(config.min, self.delay), config.max) }
+    pub fn on_configure(self, old: &Config, new: &Config) -> Self {
+        if self == Self::new(old) {
+            return Self::new(new);
+        }
+        let delay = self.delay * (old.target_concurrency / new.target_concurrency);
+        Self { delay: smaller(larger(new.min, delay), new.max) }
     }
 }
 

@@ -10,6 +10,7 @@
 //! | [`backoff`] | which delay and how many slots does a server bear that answers badly? | Scrapy draft, *Backoff* |
 //! | [`rampup`] | at which rate does a server begin to refuse? | Scrapy draft, *Rampup* |
 //! | [`server`] | how much did the server say is left, and until when? | `RateLimit` fields |
+//! | [`stall`] | has a server only answered badly for long? | — |
 //! | [`autothrottle`] | which delay keeps N requests in the server's hands? | Scrapy's `AutoThrottle` extension |
 
 pub mod autothrottle;
@@ -20,3 +21,4 @@ pub mod quota;
 pub mod rampup;
 pub mod server;
 pub mod slots;
+pub mod stall;

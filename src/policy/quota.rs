@@ -4,7 +4,9 @@
 //! 1. a request is sent when its expected cost fits in what is left; the cost is taken then;
 //! 2. the actual cost corrects it by the difference, in the window it was taken from, if that still is;
 //! 3. a fixed window starts with the first request and turns over by division, however long nobody looked;
-//! 4. a strict one rolls: no window-long span holds more than the limit, wherever it starts.
+//! 4. a strict one rolls: no window-long span holds more than the limit, wherever it starts;
+//! 5. what was spent stays spent when the limit or the window changes. Where it is not known when it was spent, the last
+//!    send is when: the latest that is possible.
 //!
 //! The trap of rule 3 is its edge: a full quota at the end of one window and another at the start of the next
 //! lie close together. That is what most servers do themselves, and what `strict` is for. Amounts are whole
@@ -228,6 +230,31 @@ impl State {
             (now - ago, total)
         });
         Self::Rolling { sends: sums.collect(), before: Cost::ZERO }
+    }
+
+    /// What the quota `new` has consumed of its window when it takes the place of this one (rule 5); `last` is the
+    /// scope's last send.
+    #[must_use]
+    pub fn on_configure(&self, old: &Config, new: &Config, now: Instant, last: Option<Instant>) -> Self {
+        if (old.window, old.strict) == (new.window, new.strict) {
+            return self.clone();
+        }
+        let mut sends = self.sends(old, now);
+        match self {
+            Self::Fixed { opened, .. } if new.strict || opened.is_some_and(|at| at + new.window <= now) => {
+                for (ago, _) in &mut sends {
+                    *ago = last.map_or(*ago, |last| now.since(last));
+                }
+            }
+            Self::Fixed { .. } => {}
+            Self::Rolling { .. } => sends.retain(|&(ago, _)| ago < new.window),
+        }
+        if !new.strict
+            && let Some(&(first, _)) = sends.first()
+        {
+            sends = vec![(first, sends.iter().fold(Cost::ZERO, |sum, &(_, cost)| sum.plus(cost)))];
+        }
+        Self::from_sends(new, now, &sends)
     }
 
     fn turn(&mut self, config: &Config, now: Instant) {

@@ -16,7 +16,7 @@ use crate::{
         backoff::{self, Plain},
         delay, jitter,
         quota::{self, Cost},
-        rampup, server, slots,
+        rampup, server, slots, stall,
     },
     rng::Rng,
     snapshot::{BackedOff, Learned, Left, Spent},
@@ -54,9 +54,25 @@ struct Heard {
     /// What robots.txt asks for.
     crawl: Option<Span>,
     /// Since when there were only bad answers.
-    bad_since: Option<Instant>,
-    /// Whether that was told.
-    is_stalled: bool,
+    stall: stall::State,
+}
+
+/// What the end of a request means beyond its scope.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Settled {
+    /// How long there were only bad answers, if that is now to be told.
+    pub stall: Option<Span>,
+    /// What the server asked to wait.
+    pub wait: Option<Wait>,
+}
+
+/// A wait that a server asked for: by `Retry-After`, or by a quota of which nothing is left.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Wait {
+    /// For how long, a second more where it speaks whole seconds.
+    pub asked: Span,
+    /// How much of it is kept: no more than `backoff.maxDelay`.
+    pub kept: Span,
 }
 
 impl Heard {
@@ -64,12 +80,14 @@ impl Heard {
         backoff: backoff::State::NEW,
         server: server::State::NEW,
         crawl: None,
-        bad_since: None,
-        is_stalled: false,
+        stall: stall::State::NEW,
     };
 
     fn is_over(&self, now: Instant) -> bool {
-        self.backoff.is_new() && self.server.is_over(now) && self.crawl.is_none() && self.bad_since.is_none()
+        self.backoff.is_new()
+            && self.server.is_over(now)
+            && self.crawl.is_none()
+            && self.stall == stall::State::NEW
     }
 }
 
@@ -195,32 +213,48 @@ impl Scope {
         }
     }
 
-    /// The request that left at `sent` ended.
-    pub fn on_settle(&mut self, now: Instant, sent: Instant, expected: Cost, feedback: &Feedback) {
+    /// The request that left at `sent` ended. After `stall_after` of only bad answers the scope has stalled.
+    pub fn on_settle(
+        &mut self,
+        now: Instant,
+        sent: Instant,
+        expected: Cost,
+        feedback: &Feedback,
+        stall_after: Span,
+    ) -> Settled {
         self.slots.on_settle(now, sent, self.slot_delay());
         if let Some(actual) = feedback.cost {
             self.on_actual(now, sent, expected, actual);
         }
-        self.on_answer(now, sent, feedback);
-        self.on_hint(now, sent, &feedback.hint);
+        let stall = self.on_answer(now, sent, feedback, stall_after);
+        let wait = self.on_hint(now, sent, &feedback.hint);
         if let (Some(policy), Some(state)) = (self.config.autothrottle_policy(), self.autothrottle)
             && let Answer::Response { status } = feedback.answer
             && let Some(latency) = feedback.latency_ms
             && feedback.adjust_delay
+            && !feedback.hint.is_cached
         {
             self.autothrottle = Some(state.on_response(&policy, latency / 1000.0, status));
         }
+        Settled { stall, wait }
     }
 
     /// Steps up after a bad answer; notes the evidence of a good one. Neutral ones (a 500 that is no bad answer) are neither.
-    fn on_answer(&mut self, now: Instant, sent: Instant, feedback: &Feedback) {
+    /// Gives how long it was only bad answers, when that has been too long.
+    fn on_answer(
+        &mut self,
+        now: Instant,
+        sent: Instant,
+        feedback: &Feedback,
+        stall_after: Span,
+    ) -> Option<Span> {
         let is_bad = feedback.is_bad.unwrap_or(match feedback.answer {
             Answer::Response { status } => self.config.is_bad_status(status),
             Answer::Failed(failure) => self.config.is_bad_failure(failure),
             Answer::Ignored => false,
         });
         if !is_bad && self.heard.is_none() && self.ramp.is_none() {
-            return; // nothing to recover from
+            return None; // nothing to recover from
         }
         let is_good = !is_bad && matches!(feedback.answer, Answer::Response { status } if status < 500);
         let plain = self.plain();
@@ -239,24 +273,31 @@ impl Scope {
             if self.ramp.is_none() {
                 heard.backoff = heard.backoff.on_bad(config, now, sent, plain);
             }
-            heard.bad_since.get_or_insert(now);
-        } else if let Some(heard) = &mut self.heard
+            let stall;
+            (heard.stall, stall) = heard.stall.on_bad(&stall::Config::new(stall_after, config.max), now);
+            return stall;
+        }
+        if let Some(heard) = &mut self.heard
             && is_good
         {
             heard.backoff = heard.backoff.on_good(config, now, sent, plain);
-            (heard.bad_since, heard.is_stalled) = (None, false);
+            heard.stall = stall::State::NEW;
             if heard.is_over(now) {
                 self.heard = None;
             }
         }
+        None
     }
 
-    /// A hold is only ever made longer, and never longer than `backoff.maxDelay`.
-    fn on_hint(&mut self, now: Instant, sent: Instant, hint: &Hint) {
+    /// A hold is only ever made longer. No wait that a server asks for is longer than `backoff.maxDelay`: gives what was
+    /// asked, and what is kept of it.
+    fn on_hint(&mut self, now: Instant, sent: Instant, hint: &Hint) -> Option<Wait> {
+        let most = self.config.backoff.max;
         let mut told = hint.told;
         // A rough pace is for those who asked for it: rampup finds a better one.
         let follows = self.config.follow_rate_limit || self.ramp.is_some() && !hint.is_rough;
-        told.pace = told.pace.filter(|_| follows).map(|pace| pace.min(self.config.backoff.max));
+        told.pace = told.pace.filter(|_| follows).map(|pace| pace.min(most));
+        told.left = told.left.map(|(left, span)| (left, span.min(most)));
         let mut turns = None;
         if told.left.is_some() || told.pace.is_some() {
             let flying = self.slots.in_flight();
@@ -264,10 +305,15 @@ impl Scope {
             heard.server = heard.server.on_told(now, sent, told, flying);
             turns = heard.server.until.filter(|_| hint.is_quota && told.left.is_some());
         }
-        if let Some(span) = hint.hold.filter(|&span| span > Span::ZERO) {
-            let until = now + span.min(self.config.backoff.max);
+        let spent = hint.told.left.filter(|&(left, _)| left == Cost::ZERO).map(|(_, span)| span);
+        let hold = hint.hold.filter(|&span| span > Span::ZERO);
+        if let Some(span) = hold {
+            let until = now + span.min(most);
             self.hold(turns.map_or(until, |turns| turns.min(until)));
         }
+        let asked = hold.max(spent)?;
+        let kept = hold.map(|_| self.hold).max(spent.map(|_| self.heard.as_ref()?.server.until)).flatten();
+        Some(Wait { asked, kept: kept?.since(now) })
     }
 
     /// What robots.txt asks for; `None` if it asks for nothing.
@@ -277,14 +323,6 @@ impl Scope {
         }
     }
 
-    /// For how long there were only bad answers, once, when it has been too long.
-    pub fn take_stall(&mut self, now: Instant, after: Span) -> Option<Span> {
-        let heard = self.heard.as_deref_mut()?;
-        let span = now.since(heard.bad_since.filter(|_| !heard.is_stalled)?);
-        heard.is_stalled = span >= after;
-        heard.is_stalled.then_some(span)
-    }
-
     /// The request that was allowed to leave at `sent` never did.
     pub fn on_cancel(&mut self, now: Instant, sent: Instant, expected: Cost) {
         self.slots.on_settle(now, sent, self.slot_delay());
@@ -292,20 +330,35 @@ impl Scope {
     }
 
     /// Takes new settings and keeps what was learned.
-    pub fn configure(&mut self, config: Rc<ScopeConfig>) {
+    pub fn configure(&mut self, now: Instant, config: Rc<ScopeConfig>) {
         let old = core::mem::replace(&mut self.config, config);
         self.slots.on_configure(self.config.concurrency);
-        self.autothrottle = self.config.autothrottle_policy().map(|policy| match self.autothrottle {
-            None => autothrottle::State::new(&policy),
-            Some(state) if old.delay.total_cmp(&self.config.delay).is_ne() => state.on_configure(&policy),
-            Some(state) => state,
-        });
+        self.autothrottle = match (self.config.autothrottle_policy(), self.autothrottle) {
+            (Some(new), Some(state)) => {
+                let old = old.autothrottle_policy().filter(|old| *old != new);
+                Some(old.map_or(state, |old| state.on_configure(&old, &new)))
+            }
+            _ => new_autothrottle(&self.config),
+        };
         if self.config.rampup != old.rampup {
             self.ramp = new_rampup(&self.config);
         }
         if old.quotas != self.config.quotas {
-            self.quotas = new_quotas(&self.config);
+            let new = self.config.quotas.iter();
+            self.quotas = new.map(|config| self.carried(&old.quotas, config, now)).collect();
         }
+    }
+
+    /// What a new quota has consumed. All quotas of a scope count the same sends: the one with the same window knows
+    /// best, else the one that remembers most.
+    fn carried(&self, old: &[quota::Config], new: &quota::Config, now: Instant) -> quota::State {
+        let last = self.delay.last();
+        let carried = old.iter().zip(&self.quotas).map(|(old, state)| {
+            let is_same = (old.window, old.strict) == (new.window, new.strict);
+            (is_same, state.on_configure(old, new, now, last))
+        });
+        let best = carried.max_by_key(|(is_same, state)| (*is_same, state.used(new, now)));
+        best.map_or_else(|| quota::State::new(new), |(_, state)| state)
     }
 
     /// Nothing is sent before `until`. A hold is only ever made longer.
@@ -370,7 +423,10 @@ impl Scope {
         self.set_heard(Heard {
             crawl: learned.crawl,
             backoff: learned.backoff.map_or(backoff::State::NEW, |backoff| backoff.state(now, offline)),
-            server: learned.left.map_or(server::State::NEW, |left| left.state(now, offline)),
+            server: learned.left.map_or(server::State::NEW, |mut left| {
+                left.span = left.span.min(self.config.backoff.max);
+                left.state(now, offline)
+            }),
             ..Heard::NOTHING
         });
         if let (Some(state), Some(delay)) = (&mut self.autothrottle, learned.delay_s) {
@@ -554,4 +610,34 @@ fn new_rampup(config: &ScopeConfig) -> Option<Box<rampup::State>> {
 
 fn new_quotas(config: &ScopeConfig) -> Box<[quota::State]> {
     config.quotas.iter().map(quota::State::new).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::policy::server::Told;
+
+    #[test]
+    fn a_wait_that_is_cut_says_what_was_asked() {
+        let seconds = |seconds: f64| Span::from_millis(1000.0 * seconds);
+        let mut scope = Scope::new(Rc::default());
+        let now = Instant::from_micros(0);
+        let mut wait = |hint| {
+            let feedback = Feedback { hint, ..Feedback::response(200) };
+            scope.on_settle(now, now, Cost::ONE, &feedback, seconds(900.0)).wait
+        };
+        let told = |left| Told { left: Some((left, seconds(1e6))), ..Told::default() };
+        assert_eq!(wait(Hint::default()), None);
+        assert_eq!(wait(Hint { told: told(Cost::ONE), ..Hint::default() }), None, "something is left");
+        let cut = Some(Wait { asked: seconds(1e6), kept: seconds(300.0) });
+        assert_eq!(wait(Hint { told: told(Cost::ZERO), ..Hint::default() }), cut);
+        let held = Hint { hold: Some(seconds(3600.0)), ..Hint::default() };
+        assert_eq!(wait(held), Some(Wait { asked: seconds(3600.0), kept: seconds(300.0) }));
+        let short = Hint { hold: Some(seconds(5.0)), ..Hint::default() };
+        assert_eq!(
+            wait(short),
+            Some(Wait { asked: seconds(5.0), kept: seconds(300.0) }),
+            "it is held already"
+        );
+    }
 }
