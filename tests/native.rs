@@ -10,6 +10,8 @@ mod crowd;
 mod engine;
 #[path = "native/headers.rs"]
 mod headers;
+#[path = "native/notices.rs"]
+mod notices;
 #[path = "native/player.rs"]
 mod player;
 #[path = "native/properties.rs"]

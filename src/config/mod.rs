@@ -4,6 +4,7 @@
 //! `autothrottle` at the top is another way to write `defaults.autothrottle`.
 
 pub(crate) mod reader;
+mod retry;
 pub mod table;
 pub mod value;
 
@@ -20,7 +21,7 @@ use crate::{
     policy::{
         autothrottle, backoff, jitter,
         quota::{self, Cost},
-        rampup,
+        rampup, retry as retry_policy,
     },
     scope::registry::ByName,
     time::Span,
@@ -46,6 +47,8 @@ pub struct Config {
     pub warn_threshold: u32,
     /// A scope that only answered badly for so long has stalled.
     pub stall_after: Span,
+    /// After what a request is sent again, for drivers that say that it may be.
+    pub retry: retry_policy::Config,
 }
 
 /// What one scope was told.
@@ -76,6 +79,8 @@ pub struct ScopeConfig {
     pub rampup: Option<Rampup>,
     /// What the user said of this very scope's pace.
     pub own: Own,
+    /// Whether the driver has a strategy of its own for this scope: answers are classified, and nothing more.
+    pub is_managed: bool,
     /// Whether the user set a jitter, here or in the defaults.
     pub has_jitter: bool,
     /// Budgets per window, complete.
@@ -151,6 +156,7 @@ impl Default for ScopeConfig {
             ignore_robots_txt: false,
             rampup: None,
             own: Own::default(),
+            is_managed: false,
             has_jitter: false,
             quotas: Box::default(),
             quota: Vec::new(),
@@ -196,6 +202,7 @@ impl Config {
                 other => fields.problems().add(&path, "an object", other.describe()),
             }
         }
+        let retry = fields.object("retry").map(|(value, path)| retry::read(value, &path, fields.problems()));
         let seed = fields.number("seed").map(|seed| seed as u64);
         let max_waiting = fields.whole("maxWaiting");
         let max_scopes = fields.whole("maxScopes").unwrap_or(100_000);
@@ -216,6 +223,7 @@ impl Config {
             max_scopes,
             warn_threshold,
             stall_after,
+            retry: retry.unwrap_or_default(),
         })
     }
 
@@ -266,12 +274,12 @@ impl ScopeConfig {
 
     /// Whether a response with this status is a bad answer.
     pub fn is_bad_status(&self, status: u16) -> bool {
-        self.is_backoff && self.http_codes.binary_search(&status).is_ok()
+        (self.is_backoff || self.is_managed) && self.http_codes.binary_search(&status).is_ok()
     }
 
     /// Whether this failure is a bad answer.
     pub fn is_bad_failure(&self, failure: Failure) -> bool {
-        self.is_backoff && self.failures.contains(&failure)
+        (self.is_backoff || self.is_managed) && self.failures.contains(&failure)
     }
 
     /// What the `AutoThrottle` policy wants to know, in Scrapy's seconds.
@@ -298,11 +306,16 @@ impl ScopeConfig {
 
     fn with(&self, value: Value, path: String, problems: &mut Problems) -> Self {
         let mut config = self.clone();
+        // A manager is there from the beginning or not at all: a driver could not follow.
+        let is_change = path.is_empty();
         let mut fields = Fields::of(value, path, Section::Scope, problems);
         config.own.delay |= fields.has("delay");
         config.own.slot_delay |= fields.has("slotDelay");
         config.own.concurrency |= fields.has("concurrency");
         config.has_jitter |= fields.has("jitter");
+        if !is_change {
+            config.is_managed |= fields.take("manager").is_some();
+        }
         config.concurrency = fields.whole("concurrency").unwrap_or(self.concurrency);
         config.delay = fields.number("delay").unwrap_or(self.delay);
         config.slot_delay = fields.number("slotDelay").map_or(self.slot_delay, Span::from_millis);
@@ -318,6 +331,9 @@ impl ScopeConfig {
             config.quota = read_quotas(value, &path, fields.problems());
         }
         fields.finish();
+        if config.is_managed {
+            config.rampup = None;
+        }
         config.quotas = config
             .quota
             .iter()

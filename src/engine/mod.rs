@@ -14,7 +14,7 @@ use crate::{
     decision::{Cause, Decision, Reason, ScopeId, Verdict},
     error::{ConfigError, SubmitError},
     feedback::Feedback,
-    observe::{Activity, Effective, Meter, ScopeStats, Stats},
+    observe::{Activity, Effective, Finding, Meter, Notice, ScopeStats, Seen, Stats, Watch},
     policy::quota::Cost,
     queue::{Costs, Heap, NONE, Need, Place, Queue, Rank, Stage, Ticket, priority_key},
     rng::Rng,
@@ -74,23 +74,10 @@ pub struct Engine {
     /// Who blocked the last lane that was asked in vain.
     last_block: Option<Cause>,
     totals: Totals,
+    watch: Watch,
     notices: Vec<Notice>,
     /// The paths of all findings there ever were.
     found: ByName,
-}
-
-/// Something that people should know.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Notice {
-    /// A setting has no effect.
-    NoEffect(Finding),
-    /// A scope has only answered badly for `stallAfter`. Once, until it answers well again.
-    Stalled {
-        /// Its name.
-        scope: String,
-        /// For how long.
-        span: Span,
-    },
 }
 
 /// What robots.txt changed.
@@ -102,19 +89,6 @@ pub enum Robots {
     Overruled,
     /// The user told the scope not to listen, or nothing was asked for and nothing changed.
     Ignored,
-}
-
-/// A setting that has had no effect for minutes while requests waited.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Finding {
-    /// The scope in which it was noticed.
-    pub scope: String,
-    /// The setting's name.
-    pub setting: &'static str,
-    /// Where it is set: `defaults.concurrency`.
-    pub path: String,
-    /// What was seen.
-    pub why: String,
 }
 
 /// The first of each kind in a scope's line, with the scope's verdict.
@@ -144,6 +118,7 @@ impl Engine {
             paused: false,
             last_block: None,
             totals: Totals::default(),
+            watch: Watch::Nothing,
             notices: Vec::new(),
             found: ByName::new(),
             config,
@@ -535,6 +510,11 @@ impl Engine {
         core::mem::take(&mut self.notices)
     }
 
+    /// How much is told of answers from now on.
+    pub fn watch(&mut self, watch: Watch) {
+        self.watch = watch;
+    }
+
     /// Whether there is something that nobody has taken.
     pub fn has_notices(&self) -> bool {
         !self.notices.is_empty()
@@ -647,13 +627,39 @@ impl Engine {
             let scope = self.queue.lane_at(lane).scopes[position];
             let cost = self.queue.class(class_index).need.costs.of(position);
             let id = self.registry.id(scope);
+            let before = self.seen(scope);
             let settled = hear(id, &mut self.registry[scope].scope, self.now, cost);
+            if let Some(before) = before {
+                self.tell(scope, before, &settled);
+            }
             if let Some(span) = settled.stall {
                 self.notices.push(Notice::Stalled { scope: self.registry[scope].name.to_string(), span });
             }
             self.registry.rest(scope);
             self.refresh(scope);
         }
+    }
+
+    /// What was last told of a scope that is watched.
+    fn seen(&mut self, scope: u32) -> Option<Seen> {
+        let entry = &mut self.registry[scope];
+        if self.watch == Watch::Nothing && !entry.scope.config.is_managed {
+            return None;
+        }
+        Some(entry.seen.take().map_or_else(|| Seen::of(&entry.scope, self.now), |seen| *seen))
+    }
+
+    /// Tells what an answer changed in a scope, and remembers what was told.
+    fn tell(&mut self, scope: u32, before: Seen, settled: &Settled) {
+        let entry = &mut self.registry[scope];
+        let after = Seen::of(&entry.scope, self.now);
+        if self.watch >= Watch::Changes {
+            self.notices.extend(before.changes(after, entry, self.now, self.shift, settled));
+        }
+        if self.watch >= Watch::Answers || entry.scope.config.is_managed {
+            self.notices.extend(before.answer(after, entry, self.shift, settled));
+        }
+        entry.seen = Some(Box::new(after));
     }
 
     /// One more request of this scope waits.

@@ -2,13 +2,16 @@
 //! It only watches; no decision depends on it.
 
 mod meter;
+mod notices;
 mod stats;
 
 pub use self::{
     meter::Effective,
+    notices::{Finding, Notice, Pace, Watch},
     stats::{ScopeStats, Stats},
 };
 pub(crate) use self::{
     meter::{Activity, Meter},
+    notices::Seen,
     stats::ByName,
 };

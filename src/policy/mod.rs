@@ -11,6 +11,7 @@
 //! | [`rampup`] | at which rate does a server begin to refuse? | Scrapy draft, *Rampup* |
 //! | [`server`] | how much did the server say is left, and until when? | `RateLimit` fields |
 //! | [`stall`] | has a server only answered badly for long? | — |
+//! | [`retry`] | is a request sent again, and not before when? | RFC 9110 §10.2.3; Scrapy's `RETRY_*` |
 //! | [`autothrottle`] | which delay keeps N requests in the server's hands? | Scrapy's `AutoThrottle` extension |
 
 pub mod autothrottle;
@@ -19,6 +20,7 @@ pub mod delay;
 pub mod jitter;
 pub mod quota;
 pub mod rampup;
+pub mod retry;
 pub mod server;
 pub mod slots;
 pub mod stall;

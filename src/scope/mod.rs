@@ -64,6 +64,10 @@ pub(crate) struct Settled {
     pub stall: Option<Span>,
     /// What the server asked to wait.
     pub wait: Option<Wait>,
+    /// Whether it was a bad answer; `None` if it was no answer.
+    pub is_bad: Option<bool>,
+    /// Whether rampup heard a refusal: it takes no steps that could be seen.
+    pub is_refusal_to_rampup: bool,
 }
 
 /// A wait that a server asked for: by `Retry-After`, or by a quota of which nothing is left.
@@ -226,7 +230,7 @@ impl Scope {
         if let Some(actual) = feedback.cost {
             self.on_actual(now, sent, expected, actual);
         }
-        let stall = self.on_answer(now, sent, feedback, stall_after);
+        let settled = self.on_answer(now, sent, feedback, stall_after);
         let wait = self.on_hint(now, sent, &feedback.hint);
         if let (Some(policy), Some(state)) = (self.config.autothrottle_policy(), self.autothrottle)
             && let Answer::Response { status } = feedback.answer
@@ -236,25 +240,20 @@ impl Scope {
         {
             self.autothrottle = Some(state.on_response(&policy, latency / 1000.0, status));
         }
-        Settled { stall, wait }
+        Settled { wait, ..settled }
     }
 
     /// Steps up after a bad answer; notes the evidence of a good one. Neutral ones (a 500 that is no bad answer) are neither.
-    /// Gives how long it was only bad answers, when that has been too long.
-    fn on_answer(
-        &mut self,
-        now: Instant,
-        sent: Instant,
-        feedback: &Feedback,
-        stall_after: Span,
-    ) -> Option<Span> {
+    fn on_answer(&mut self, now: Instant, sent: Instant, feedback: &Feedback, stall_after: Span) -> Settled {
         let is_bad = feedback.is_bad.unwrap_or(match feedback.answer {
             Answer::Response { status } => self.config.is_bad_status(status),
             Answer::Failed(failure) => self.config.is_bad_failure(failure),
             Answer::Ignored => false,
         });
+        let is_answer = feedback.answer != Answer::Ignored || feedback.is_bad.is_some();
+        let mut settled = Settled { is_bad: is_answer.then_some(is_bad), ..Settled::default() };
         if !is_bad && self.heard.is_none() && self.ramp.is_none() {
-            return None; // nothing to recover from
+            return settled; // nothing to recover from
         }
         let is_good = !is_bad && matches!(feedback.answer, Answer::Response { status } if status < 500);
         let plain = self.plain();
@@ -263,6 +262,7 @@ impl Scope {
             if is_bad {
                 let is_refusal =
                     feedback.is_bad.is_some() || feedback.answer == Answer::Response { status: 429 };
+                settled.is_refusal_to_rampup = is_refusal || feedback.hint.asked.is_some();
                 **ramp = ramp.on_bad(&config, now, sent, is_refusal, feedback.hint.asked);
             } else if is_good {
                 **ramp = ramp.on_good(&config, now, sent);
@@ -270,12 +270,12 @@ impl Scope {
         }
         if is_bad {
             let heard = self.heard.get_or_insert_with(|| Box::new(Heard::NOTHING));
-            if self.ramp.is_none() {
+            if self.ramp.is_none() && !self.config.is_managed {
                 heard.backoff = heard.backoff.on_bad(config, now, sent, plain);
             }
-            let stall;
-            (heard.stall, stall) = heard.stall.on_bad(&stall::Config::new(stall_after, config.max), now);
-            return stall;
+            (heard.stall, settled.stall) =
+                heard.stall.on_bad(&stall::Config::new(stall_after, config.max), now);
+            return settled;
         }
         if let Some(heard) = &mut self.heard
             && is_good
@@ -286,7 +286,7 @@ impl Scope {
                 self.heard = None;
             }
         }
-        None
+        settled
     }
 
     /// A hold is only ever made longer. No wait that a server asks for is longer than `backoff.maxDelay`: gives what was

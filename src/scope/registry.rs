@@ -14,7 +14,7 @@ use super::Scope;
 use crate::{
     config::Config,
     decision::ScopeId,
-    observe::Meter,
+    observe::{Meter, Seen},
     queue::{LazyLine, NONE},
     slab::Slab,
     time::Instant,
@@ -32,6 +32,8 @@ pub(crate) struct Entry {
     pub line: LazyLine,
     /// Made with the first request; gone when nothing happened for long.
     pub meter: Option<Box<Meter>>,
+    /// What was last told of it, where somebody watches.
+    pub seen: Option<Box<Seen>>,
     /// How many callers keep the handle.
     pins: u32,
     /// The turn in which the name was last asked for: a request that is being put together keeps its scopes.
@@ -85,13 +87,14 @@ impl Registry {
         self.made = self.made.wrapping_add(1);
         let scope = Scope::new(config.scope(&name).clone());
         let line = LazyLine::default();
-        let (turn, meter) = (self.turn, None);
+        let (turn, meter, seen) = (self.turn, None, None);
         let entry = Entry {
             name: name.clone(),
             generation,
             scope,
             line,
             meter,
+            seen,
             pins: 0,
             turn,
             idle: None,

@@ -304,11 +304,12 @@ impl WasmEngine {
     pub fn take_notices(&mut self) -> JsValue {
         let words = |notice: Notice| match notice {
             Notice::NoEffect(found) => {
-                vec!["no-effect".into(), found.scope, found.setting.into(), found.path, found.why]
+                Some(vec!["no-effect".into(), found.scope, found.setting.into(), found.path, found.why])
             }
-            Notice::Stalled { scope, span } => vec!["stall".into(), scope, number_text(span.millis())],
+            Notice::Stalled { scope, span } => Some(vec!["stall".into(), scope, number_text(span.millis())]),
+            _ => None, // nobody can ask for them here
         };
-        object(&self.engine.take_notices().into_iter().map(words).collect::<Vec<_>>())
+        object(&self.engine.take_notices().into_iter().filter_map(words).collect::<Vec<_>>())
     }
 
     pub fn stats(&mut self, now: f64) -> JsValue {

@@ -1,0 +1,154 @@
+//! What people and drivers should know, gathered until somebody takes it.
+//!
+//! The trap is to look at a scope right before and right after an answer: a step back is taken by time alone, so both
+//! looks agree and nobody is told. So a scope that is watched keeps what was last told of it, and each answer is
+//! compared with that.
+
+use crate::{
+    scope::{Scope, Settled, registry::Entry},
+    time::{Instant, Span},
+};
+
+/// How much is told of answers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Watch {
+    /// Nothing, at no cost.
+    #[default]
+    Nothing,
+    /// What answers changed: [`Notice::Backoff`], [`Notice::Recover`], [`Notice::Delay`], [`Notice::Hold`].
+    Changes,
+    /// Every answer as well: [`Notice::Answer`].
+    Answers,
+}
+
+/// Something that people should know.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Notice {
+    /// A step of backoff was taken. With rampup, which takes none: a refusal was heard.
+    Backoff(Pace),
+    /// A step back was taken.
+    Recover(Pace),
+    /// The delay is another one.
+    Delay(Pace),
+    /// Nothing is sent for longer than before.
+    Hold {
+        /// The scope, with the hold that is kept.
+        pace: Pace,
+        /// What the server asked for, a second more where it speaks whole seconds, if `backoff.maxDelay` cut it.
+        asked: Option<Span>,
+    },
+    /// An answer came. Always told of scopes that have a `manager`.
+    Answer {
+        /// The scope, after it.
+        pace: Pace,
+        /// Whether it was bad.
+        is_bad: bool,
+        /// The delay before it, in milliseconds.
+        delay_before_ms: f64,
+        /// What is in flight after it.
+        in_flight: u32,
+    },
+    /// A setting has no effect.
+    NoEffect(Finding),
+    /// A scope has only answered badly for `stallAfter`. Once, until it answers well again.
+    Stalled {
+        /// Its name.
+        scope: String,
+        /// For how long.
+        span: Span,
+    },
+}
+
+/// How fast a scope may go at one instant.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Pace {
+    /// Its name.
+    pub scope: String,
+    /// Its delay before jitter, in milliseconds.
+    pub delay_ms: f64,
+    /// Steps of backoff in force.
+    pub step: u32,
+    /// Until when nothing is sent because of a hold.
+    pub hold_until: Option<Instant>,
+}
+
+/// A setting that has had no effect for minutes while requests waited.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Finding {
+    /// The scope in which it was noticed.
+    pub scope: String,
+    /// The setting's name.
+    pub setting: &'static str,
+    /// Where it is set: `defaults.concurrency`.
+    pub path: String,
+    /// What was seen.
+    pub why: String,
+}
+
+/// What was last told of a scope.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Seen {
+    delay_ms: f64,
+    step: u32,
+    hold_until: Option<Instant>,
+}
+
+impl Seen {
+    pub fn of(scope: &Scope, now: Instant) -> Self {
+        Self {
+            delay_ms: scope.delay_ms(now),
+            step: scope.backoff_step(now),
+            hold_until: scope.hold_until(now),
+        }
+    }
+
+    /// What an answer changed since this was told. Instants go out `shift` earlier.
+    pub fn changes(
+        self,
+        after: Self,
+        entry: &Entry,
+        now: Instant,
+        shift: Span,
+        settled: &Settled,
+    ) -> Vec<Notice> {
+        let pace = || after.pace(entry, shift);
+        let mut notices = Vec::new();
+        if after.step > self.step || settled.is_refusal_to_rampup {
+            notices.push(Notice::Backoff(pace()));
+        } else if after.step < self.step {
+            notices.push(Notice::Recover(pace()));
+        }
+        if after.delay_ms.total_cmp(&self.delay_ms).is_ne() {
+            notices.push(Notice::Delay(pace()));
+        }
+        let most = entry.scope.config.backoff.max;
+        let cut = settled.wait.filter(|wait| wait.asked > most);
+        if after.hold_until > self.hold_until {
+            notices.push(Notice::Hold { pace: pace(), asked: cut.map(|wait| wait.asked) });
+        } else if let Some(wait) = cut {
+            // A quota that is used up holds as well.
+            let hold_until = Some(now + wait.kept - shift).max(pace().hold_until);
+            notices.push(Notice::Hold { pace: Pace { hold_until, ..pace() }, asked: Some(wait.asked) });
+        }
+        notices
+    }
+
+    /// The answer itself, if it was one.
+    pub fn answer(self, after: Self, entry: &Entry, shift: Span, settled: &Settled) -> Option<Notice> {
+        Some(Notice::Answer {
+            pace: after.pace(entry, shift),
+            is_bad: settled.is_bad?,
+            delay_before_ms: self.delay_ms,
+            in_flight: entry.scope.slots.in_flight(),
+        })
+    }
+
+    fn pace(self, entry: &Entry, shift: Span) -> Pace {
+        Pace {
+            scope: entry.name.to_string(),
+            delay_ms: self.delay_ms,
+            step: self.step,
+            hold_until: self.hold_until.map(|until| until - shift),
+        }
+    }
+}

@@ -1,0 +1,130 @@
+//! Whether a request is sent again, and not before when.
+//!
+//! Rules:
+//! 1. A failure (no response came) is sent again at once: the scope's pace is what it waits for.
+//! 2. A response is sent again if its status is in `statusCodes`; 413 only where the server says when
+//!    (RFC 9110 §15.5.14: the condition is temporary if there is a `Retry-After`).
+//! 3. It is never sent earlier than the server asked. One second is added where the server speaks whole seconds,
+//!    of which many cut the rest off.
+//! 4. Beyond `maxRetryAfter` it is not waited for (`fail`), waited for all the same (`wait`), or only so long (`cap`).
+//!
+//! How often, which methods, and whether a body can be sent twice is not said here: a driver knows, and asks only
+//! for requests that may be repeated.
+
+use crate::{
+    feedback::Answer,
+    time::{LONGEST_MS, Span},
+};
+
+/// How long a wait may be, and after what.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Config {
+    /// Statuses to try again, in order.
+    pub status_codes: Box<[u16]>,
+    /// The longest wait that the server may ask for.
+    pub max_retry_after: Span,
+    /// What to do beyond it.
+    pub long_retry_after: Long,
+}
+
+/// What to do where the server asks for a longer wait than is wanted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Long {
+    /// Give up.
+    Fail,
+    /// Wait all the same.
+    Wait,
+    /// Wait only for `maxRetryAfter`, which is earlier than the server asked.
+    Cap,
+}
+
+impl Long {
+    /// Every choice, with the word that settings use.
+    pub const ALL: [(Self, &'static str); 3] =
+        [(Self::Fail, "fail"), (Self::Wait, "wait"), (Self::Cap, "cap")];
+}
+
+/// What to do with a request that has ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// It is over.
+    Over,
+    /// Send it again, not before so long from now.
+    Again(Span),
+    /// Send it never: the server asks for a longer wait than is wanted.
+    TooLong,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            // Timeouts, refusals and servers (or the CDN before them) that cannot cope.
+            status_codes: [408, 413, 429, 500, 502, 503, 504, 520, 521, 522, 523, 524].into(),
+            // As long as `backoff.maxDelay`: a program that waits for longer looks as if it hangs.
+            max_retry_after: Span::from_millis(300_000.0),
+            long_retry_after: Long::Fail,
+        }
+    }
+}
+
+impl Config {
+    /// What to do after this answer. `asked` is the wait that the server named, `is_whole` whether in whole seconds.
+    pub fn verdict(&self, answer: Answer, asked: Option<Span>, is_whole: bool) -> Verdict {
+        let status = match answer {
+            Answer::Ignored => return Verdict::Over,
+            Answer::Failed(_) => return Verdict::Again(Span::ZERO),
+            Answer::Response { status } => status,
+        };
+        if self.status_codes.binary_search(&status).is_err() || status == 413 && asked.is_none() {
+            return Verdict::Over;
+        }
+        let Some(asked) = asked else { return Verdict::Again(Span::ZERO) };
+        let margin = if is_whole { Span::from_millis(1000.0) } else { Span::ZERO };
+        let wait = (asked + margin).min(Span::from_millis(LONGEST_MS));
+        match self.long_retry_after {
+            Long::Fail if asked > self.max_retry_after => Verdict::TooLong,
+            Long::Cap => Verdict::Again(wait.min(self.max_retry_after)),
+            Long::Fail | Long::Wait => Verdict::Again(wait),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::feedback::Failure;
+
+    fn ms(ms: u64) -> Span {
+        Span::from_micros(ms * 1000)
+    }
+
+    fn after(status: u16, asked: Option<u64>, long_retry_after: Long) -> Verdict {
+        let config = Config { long_retry_after, ..Config::default() };
+        config.verdict(Answer::Response { status }, asked.map(ms), true)
+    }
+
+    #[test]
+    fn never_earlier_than_asked_and_a_413_only_where_the_server_says_when() {
+        let fail = |status, asked| after(status, asked, Long::Fail);
+        assert_eq!(fail(503, None), Verdict::Again(Span::ZERO));
+        assert_eq!(fail(503, Some(2000)), Verdict::Again(ms(3000)));
+        assert_eq!((fail(413, None), fail(413, Some(2000))), (Verdict::Over, Verdict::Again(ms(3000))));
+        assert_eq!((fail(404, Some(2000)), fail(200, None)), (Verdict::Over, Verdict::Over));
+        let exact = Config::default().verdict(Answer::Response { status: 429 }, Some(ms(70)), false);
+        assert_eq!(exact, Verdict::Again(ms(70)));
+        let failed = Config::default().verdict(Answer::Failed(Failure::Timeout), None, false);
+        assert_eq!(failed, Verdict::Again(Span::ZERO));
+        assert_eq!(Config::default().verdict(Answer::Ignored, Some(ms(5)), false), Verdict::Over);
+    }
+
+    #[test]
+    fn a_wait_beyond_the_longest_fails_is_waited_for_or_cut() {
+        let long = Some(400_000);
+        assert_eq!(after(429, long, Long::Fail), Verdict::TooLong);
+        assert_eq!(after(429, long, Long::Wait), Verdict::Again(ms(401_000)));
+        assert_eq!(after(429, long, Long::Cap), Verdict::Again(ms(300_000)));
+        // At the very bound nothing is too long, and only the cap takes the second back.
+        assert_eq!(after(429, Some(300_000), Long::Fail), Verdict::Again(ms(301_000)));
+        assert_eq!(after(429, Some(300_000), Long::Cap), Verdict::Again(ms(300_000)));
+    }
+}
