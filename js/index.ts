@@ -15,6 +15,7 @@ export {
   WasmBlockedError,
 } from './core/errors.js'
 export type {
+  QueuedEvent,
   ScopeEvent,
   SendEvent,
   SettleEvent,
@@ -26,12 +27,13 @@ export type { MapOptions } from './core/map.js'
 export type { Permit, PermitOutcome } from './core/permit.js'
 export {
   createThrottle,
-  type FetchOptions,
   type RequestOptions,
+  type RunOptions,
   type Throttle,
   type ThrottledRequestInit,
   throttledFetch,
 } from './core/throttle.js'
+export type { FetchOptions } from './fetch/fetch.js'
 export type { RetryOptions } from './fetch/retry.js'
 export type { RobotsOptions, RobotsRules } from './fetch/robots.js'
 export type {

@@ -25,11 +25,6 @@ export class Deadlines {
     return this.#heap[0]?.at ?? Number.POSITIVE_INFINITY
   }
 
-  /** How many are kept, struck out or not. */
-  get size(): number {
-    return this.#heap.length
-  }
-
   add(at: number, expire: () => void): Deadline {
     const deadline = { at, expire, isDone: false }
     this.#push(deadline)

@@ -1,29 +1,69 @@
 /**
  * What a throttle tells: events on itself, and the same on Node's `diagnostics_channel` as `autothrottle:TYPE`.
  *
- * The trap is to pay for what nobody hears: an event is made only when somebody listens to its type.
+ * The trap is to pay for what nobody hears: an event is made only while somebody listens to its type. So listeners
+ * are counted, also those that leave by themselves (`once`, `signal`).
  */
+import { type Target, urlTextOf } from '../scopes/names.js'
 import { builtin } from '../wasm/node-builtin.js'
 import { StalledError } from './errors.js'
 
-/** A request may leave now. */
-export class SendEvent extends Event {
+/** @internal A request as its events see it. */
+export interface RequestLike {
+  readonly ticket: number
+  readonly target: Target
+  readonly scopes: readonly string[]
+}
+
+/**
+ * Something happened to a request. `target` is what was asked for, as spoken of everywhere else; the throttle that told
+ * of it is `currentTarget`.
+ */
+export class RequestEvent extends (Event as new (type: string) => Omit<Event, 'target'>) {
+  /** The same number in all events of one request, its retries among them. */
+  readonly id: number
+  /** What was asked for: the URL, the `Request`, or `{ scopes }`. */
+  readonly target: Target
   /** Its scopes. */
   readonly scopes: readonly string[]
+
+  constructor(type: 'queued' | 'send' | 'settle', { ticket, target, scopes }: RequestLike) {
+    super(type)
+    this.id = ticket
+    this.target = target
+    this.scopes = scopes
+  }
+
+  /** The URL of the target, if it has one. */
+  get url(): string | undefined {
+    return urlTextOf(this.target)
+  }
+}
+
+/** A request was taken in. It waits, or leaves at once. */
+export class QueuedEvent extends RequestEvent {
   /** When, in milliseconds of the throttle's clock. */
   readonly at: number
 
-  constructor(scopes: readonly string[], at: number) {
-    super('send')
-    this.scopes = scopes
+  constructor(request: RequestLike, at: number) {
+    super('queued', request)
+    this.at = at
+  }
+}
+
+/** A request may leave now. */
+export class SendEvent extends RequestEvent {
+  /** When, in milliseconds of the throttle's clock. */
+  readonly at: number
+
+  constructor(request: RequestLike, at: number) {
+    super('send', request)
     this.at = at
   }
 }
 
 /** A request ended. */
-export class SettleEvent extends Event {
-  /** Its scopes. */
-  readonly scopes: readonly string[]
+export class SettleEvent extends RequestEvent {
   /** The status of its response; `undefined` without one. */
   readonly status: number | undefined
   /** Why there was no response. */
@@ -32,20 +72,19 @@ export class SettleEvent extends Event {
   readonly latencyMs: number | undefined
 
   constructor(
-    scopes: readonly string[],
+    request: RequestLike,
     status: number | undefined,
     error: unknown,
     latencyMs: number | undefined,
   ) {
-    super('settle')
-    this.scopes = scopes
+    super('settle', request)
     this.status = status
     this.error = error
     this.latencyMs = latencyMs
   }
 }
 
-/** Something about one scope is another than before the last answer. */
+/** A scope's delay, backoff step or hold changed. */
 export class ScopeEvent extends Event {
   /** The scope. */
   readonly scope: string
@@ -55,27 +94,30 @@ export class ScopeEvent extends Event {
   readonly step: number
   /** Until when it is held, in milliseconds of the throttle's clock. */
   readonly holdUntil: number | undefined
+  /** Of a `hold` that was cut to `backoff.maxDelay`: what the server asked for, in milliseconds. */
+  readonly askedMs: number | undefined
 
   constructor(
     type: 'backoff' | 'recover' | 'delay' | 'hold',
     scope: string,
-    now: { delayMs: number; step: number; holdUntil: number | undefined },
+    now: { delayMs: number; step: number; holdUntil: number | undefined; askedMs?: number | undefined },
   ) {
     super(type)
     this.scope = scope
     this.delayMs = now.delayMs
     this.step = now.step
     this.holdUntil = now.holdUntil
+    this.askedMs = now.askedMs
   }
 }
 
 /** Something noteworthy that is no error. */
 export class WarningEvent extends Event {
   /**
-   * Which warning: so many wait that memory may become a problem; a setting does nothing; a scope has a pace of your own
-   * and its robots.txt asks for another.
+   * Which warning: so many wait that memory may become a problem; a setting does nothing; a scope has a pace of your
+   * own and its robots.txt asks for another; a permit was collected as garbage before it was settled.
    */
-  readonly code: 'many-waiting' | 'no-effect' | 'robots-overruled'
+  readonly code: 'many-waiting' | 'no-effect' | 'robots-overruled' | 'permit-lost'
   /** In words. */
   readonly message: string
   /** The scope in which it was noticed, if it is about one. */
@@ -112,6 +154,8 @@ export class StallEvent extends Event {
 
 /** Events of a throttle by name. */
 export interface ThrottleEvents {
+  /** A request was taken in: it waits, or leaves at once. */
+  queued: QueuedEvent
   /** A request may leave now. */
   send: SendEvent
   /** A request ended. */
@@ -130,23 +174,118 @@ export interface ThrottleEvents {
   warning: WarningEvent
 }
 
+type Callback = ((event: never) => void) | { handleEvent(event: never): void }
 type Channel = { readonly hasSubscribers: boolean; publish(message: unknown): void }
 type Diagnostics = { channel(name: string): Channel }
+
+interface Listener {
+  readonly callback: Callback
+  readonly capture: boolean
+  readonly once: boolean
+  readonly signal: AbortSignal | undefined
+  readonly onAbort: () => void
+}
+
+/** @internal Who listens to one type of event. */
+export class Ear {
+  readonly #listeners: Listener[] = []
+  readonly #channel: Channel | undefined
+
+  constructor(channel: Channel | undefined) {
+    this.#channel = channel
+  }
+
+  /** Whether anybody listens. */
+  get isHeard(): boolean {
+    return this.#listeners.length > 0 || this.#channel?.hasSubscribers === true
+  }
+
+  /** Whether an event has to be dispatched. */
+  get hasListeners(): boolean {
+    return this.#listeners.length > 0
+  }
+
+  publish(event: unknown): void {
+    if (this.#channel?.hasSubscribers) this.#channel.publish(event)
+  }
+
+  /** The same listener is kept once, as `EventTarget` does. */
+  add(callback: Callback | null, options: boolean | AddEventListenerOptions | undefined): void {
+    const { capture = false, once = false, signal } = typeof options === 'object' ? options : {}
+    const isCapture = options === true || capture
+    if (callback === null || signal?.aborted || this.#indexOf(callback, isCapture) >= 0) return
+    const onAbort = () => this.remove(callback, isCapture)
+    this.#listeners.push({ callback, capture: isCapture, once, signal, onAbort })
+    signal?.addEventListener('abort', onAbort, { once: true })
+  }
+
+  remove(callback: Callback | null, options: boolean | EventListenerOptions | undefined): void {
+    const capture = typeof options === 'object' ? (options.capture ?? false) : (options ?? false)
+    const index = callback === null ? -1 : this.#indexOf(callback, capture)
+    if (index < 0) return
+    const [{ signal, onAbort }] = this.#listeners.splice(index, 1) as [Listener]
+    signal?.removeEventListener('abort', onAbort)
+  }
+
+  /** The listeners that hear one event only. */
+  get fleeting(): readonly Listener[] {
+    return this.#listeners.filter(({ once }) => once)
+  }
+
+  #indexOf(callback: Callback, capture: boolean): number {
+    return this.#listeners.findIndex((each) => each.callback === callback && each.capture === capture)
+  }
+}
+
+/** @internal An ear for each type: fields, since they are asked at each request. */
+export class Ears {
+  readonly queued: Ear
+  readonly send: Ear
+  readonly settle: Ear
+  readonly backoff: Ear
+  readonly recover: Ear
+  readonly delay: Ear
+  readonly hold: Ear
+  readonly stall: Ear
+  readonly warning: Ear
+
+  constructor() {
+    const diagnostics = builtin('diagnostics_channel') as Diagnostics | undefined
+    const ear = (type: keyof ThrottleEvents) => new Ear(diagnostics?.channel(`autothrottle:${type}`))
+    this.queued = ear('queued')
+    this.send = ear('send')
+    this.settle = ear('settle')
+    this.backoff = ear('backoff')
+    this.recover = ear('recover')
+    this.delay = ear('delay')
+    this.hold = ear('hold')
+    this.stall = ear('stall')
+    this.warning = ear('warning')
+  }
+
+  /** Whether changes of scopes are heard. */
+  get areScopesHeard(): boolean {
+    return this.backoff.isHeard || this.recover.isHeard || this.delay.isHeard || this.hold.isHeard
+  }
+
+  of(type: string): Ear | undefined {
+    return Object.hasOwn(this, type) ? this[type as keyof ThrottleEvents] : undefined
+  }
+}
 
 /** An `EventTarget` that knows its events by name, and whether anybody listens. */
 export class ThrottleEventTarget extends (EventTarget as new () => Omit<
   EventTarget,
-  'addEventListener' | 'removeEventListener'
+  'addEventListener' | 'removeEventListener' | 'dispatchEvent'
 >) {
-  readonly #heard = new Set<string>()
-  readonly #channels = new Map<string, Channel | undefined>()
+  readonly #ears = new Ears()
 
   addEventListener<K extends keyof ThrottleEvents>(
     type: K,
     listener: ((event: ThrottleEvents[K]) => void) | null,
     options?: boolean | AddEventListenerOptions,
   ): void {
-    this.#heard.add(type)
+    this.#ears.of(type)?.add(listener, options)
     EventTarget.prototype.addEventListener.call(this, type, listener as (event: Event) => void, options)
   }
 
@@ -155,27 +294,27 @@ export class ThrottleEventTarget extends (EventTarget as new () => Omit<
     listener: ((event: ThrottleEvents[K]) => void) | null,
     options?: boolean | EventListenerOptions,
   ): void {
+    this.#ears.of(type)?.remove(listener, options)
     EventTarget.prototype.removeEventListener.call(this, type, listener as (event: Event) => void, options)
   }
 
-  /** @internal Whether anybody may be listening to one of these. */
-  protected isHeard(...types: (keyof ThrottleEvents)[]): boolean {
-    return types.some((type) => this.#heard.has(type) || this.#channel(type)?.hasSubscribers === true)
+  dispatchEvent(event: Event | ThrottleEvents[keyof ThrottleEvents]): boolean {
+    const ear = this.#ears.of(event.type)
+    const fleeting = ear?.fleeting ?? []
+    const result = EventTarget.prototype.dispatchEvent.call(this, event as Event)
+    for (const { callback, capture } of fleeting) ear?.remove(callback, capture)
+    return result
+  }
+
+  /** @internal Who listens to what. */
+  protected get ears(): Ears {
+    return this.#ears
   }
 
   /** @internal Tells whoever listens. */
   protected tell(event: ThrottleEvents[keyof ThrottleEvents]): void {
-    const type = event.type as keyof ThrottleEvents
-    if (this.#heard.has(type)) this.dispatchEvent(event)
-    const channel = this.#channel(type)
-    if (channel?.hasSubscribers) channel.publish(event)
-  }
-
-  #channel(type: string): Channel | undefined {
-    if (!this.#channels.has(type)) {
-      const diagnostics = builtin('diagnostics_channel') as Diagnostics | undefined
-      this.#channels.set(type, diagnostics?.channel(`autothrottle:${type}`))
-    }
-    return this.#channels.get(type)
+    const ear = this.#ears.of(event.type)
+    if (ear?.hasListeners) this.dispatchEvent(event)
+    ear?.publish(event)
   }
 }

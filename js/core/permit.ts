@@ -1,22 +1,34 @@
 /**
- * Leave to send one request. It holds a slot in every scope of the request until it is settled.
+ * Permission to send one request. It holds a slot in every scope of the request until it is settled.
  *
  * The trap is the permit that nobody settles: its slots are gone for good. `using permit = …` settles it as
- * *ignored* at the end of the block, whatever happened there.
+ * *ignored* at the end of the block, whatever happened there; one that is collected as garbage is given back.
  */
 
-import { type Backoffs, checkedBackoffs } from '../scopes/hooks.js'
+import type { Backoffs } from '../scopes/hooks.js'
+import type { Target } from '../scopes/names.js'
+import type { Ticket } from '../wasm/engine.js'
 import type { HeadersLike, SomeHints } from '../wasm/headers.js'
+import type { Desk } from './desk.js'
+import { release } from './unsettled.js'
 
-/** How a request ended, as a permit is told. Without `status` and `error` nothing is learned. */
+/**
+ * How a request ended, as a permit is told: a response of any client will do. Without a status and an error nothing is
+ * learned.
+ */
 export interface PermitOutcome {
   /** The status of the response. */
   status?: number
-  /** The response's headers: what they ask for is kept. */
-  headers?: HeadersLike
+  /** The same, as Node, undici and got call it. */
+  statusCode?: number
+  /** The response's headers in any form, flat lists of names and values too: what they ask for is kept. */
+  headers?: HeadersLike | readonly string[]
   /** Hints that were not in headers; they take the place of `headers`. */
   hints?: SomeHints
-  /** Why there was no response. An abort by the caller teaches nothing about the server. */
+  /**
+   * Why there was no response. If it carries one (`error.status`, `error.response.status`, `error.headers` …), that
+   * counts. An abort by the caller teaches nothing about the server.
+   */
   error?: unknown
   /** Milliseconds from send to response headers. Default: now − sent, if there was a response. */
   latency?: number
@@ -30,12 +42,8 @@ export interface PermitOutcome {
   adjustDelay?: boolean
 }
 
-/** @internal How to wait for another attempt: not before `delay` milliseconds, not longer than `timeout`. */
-export interface Again {
-  delay: number
-  signal: AbortSignal | null
-  timeout: number | undefined
-}
+/** Nothing is learned; the slots come back. */
+export const NOTHING: PermitOutcome = {}
 
 /** Made by `throttle.acquire` and `throttle.run`. */
 export class Permit {
@@ -43,21 +51,20 @@ export class Permit {
   readonly sentAt: number
   /** The scopes that agreed. */
   readonly scopes: readonly string[]
-  readonly #settle: (outcome: PermitOutcome) => void
-  readonly #again: (outcome: PermitOutcome, again: Again) => Promise<Permit>
+  /** What it is for. */
+  readonly target: Target
+  /** @internal */
+  readonly ticket: Ticket
+  readonly #desk: Desk
   #isSettled = false
 
   /** @internal */
-  constructor(
-    sentAt: number,
-    scopes: readonly string[],
-    settle: (outcome: PermitOutcome) => void,
-    again: (outcome: PermitOutcome, again: Again) => Promise<Permit>,
-  ) {
-    this.#settle = settle
-    this.#again = again
-    this.sentAt = sentAt
+  constructor(desk: Desk, ticket: Ticket, scopes: readonly string[], target: Target, sentAt: number) {
+    this.#desk = desk
+    this.ticket = ticket
     this.scopes = scopes
+    this.target = target
+    this.sentAt = sentAt
   }
 
   /** Whether it was settled. */
@@ -68,19 +75,19 @@ export class Permit {
   /**
    * Gives the slots back and tells what happened. Only the first call counts.
    *
-   * @throws {ManagerError} if `scopes` makes no sense; nothing is settled then.
+   * @throws {TypeError} if status or headers make no sense; the slots come back all the same.
+   * @throws {ManagerError} if `scopes` makes no sense, or a scope's manager throws; the slots come back all the same.
    */
-  settle(outcome: PermitOutcome = {}): void {
-    if (this.#isSettled) return
-    checkedBackoffs('settle', outcome.scopes, this.scopes)
-    this.#isSettled = true
-    this.#settle(outcome)
+  settle(outcome: PermitOutcome = NOTHING): void {
+    if (this.take()) this.#desk.settle(this, outcome)
   }
 
-  /** @internal Settles and waits for leave to send the same request again. */
-  again(outcome: PermitOutcome, again: Again): Promise<Permit> {
+  /** @internal Marks it as settled; false if it was. */
+  take(): boolean {
+    if (this.#isSettled) return false
     this.#isSettled = true
-    return this.#again(outcome, again)
+    release(this)
+    return true
   }
 
   /** Settles as *ignored* if nothing was said. */

@@ -1,29 +1,49 @@
 /**
- * Responses that say the same as before: `url`, `redirected` and `type` cannot be given to the constructor.
+ * Bodies: let go of, or watched to their end; and responses that say the same as before.
  *
- * The trap is a wrapper that callers notice: another `url`, no `clone`, a stream that cannot be read twice where it could.
- * So what is made anew is a real `Response`, with what it lacks as properties of its own, and its clones likewise.
+ * The traps: a body that fails, or never answers, when it is let go of (nobody waits for that, and nobody hears of
+ * it); a wrapper that callers notice: another `url`, no `clone`, a stream that cannot be read twice where it could. So
+ * what is made anew is a real `Response`, with what its constructor cannot be given as properties of its own, and its
+ * clones likewise. The bodies of node-fetch are streams of Node's: no `cancel`, no `getReader`.
  */
 
-interface Dress {
+interface Metadata {
   url?: string
   redirected?: boolean
   type?: ResponseType
 }
 
-/** Lets go of a body that nobody wants, unless somebody (a hook) reads it already. */
-export async function discard({ body }: Response): Promise<void> {
-  if (body && !body.locked) await body.cancel()
+/** As much of Node's `Readable` as we need. */
+interface NodeStream {
+  readonly errored?: Error | null
+  readonly destroyed?: boolean
+  destroy(): void
+  once(event: 'close' | 'end' | 'error', listener: (error?: unknown) => void): void
+}
+
+/** Lets go of a body that nobody wants, unless somebody (a hook) reads it already. Nobody has to wait for it. */
+export function discard(response: Response | undefined): void {
+  try {
+    const body = response?.body
+    if (!body || response.bodyUsed || body.locked) return
+    if (typeof body.cancel === 'function') body.cancel().then(undefined, () => {})
+    else if (isNodeStream(body)) {
+      body.once('error', () => {})
+      body.destroy()
+    }
+  } catch {
+    // A body of somebody's own making. It is not wanted, so its failure is no news.
+  }
 }
 
 /** The response with these properties, which its clones have as well. */
-export function dressed(response: Response, dress: Dress): Response {
-  for (const [key, value] of Object.entries(dress)) {
+export function withMetadata(response: Response, metadata: Metadata): Response {
+  for (const [key, value] of Object.entries(metadata)) {
     Object.defineProperty(response, key, { value, configurable: true, enumerable: false })
   }
   const { clone } = response
   Object.defineProperty(response, 'clone', {
-    value: () => dressed(clone.call(response), dress),
+    value: () => withMetadata(clone.call(response), metadata),
     configurable: true,
     enumerable: false,
   })
@@ -31,12 +51,17 @@ export function dressed(response: Response, dress: Dress): Response {
 }
 
 /**
- * The same response, and `onEnd` when its body was read to the end, was cancelled, or failed; at once if it has none, or if somebody
- * reads it already (a hook). A body that is collected as garbage unread counts as cancelled.
+ * The same response, and `onEnd` when its body was read to the end, was cancelled, or failed; at once if it has none,
+ * if somebody reads it already (a hook), or if it cannot be watched. A body that is collected as garbage unread counts
+ * as cancelled.
  */
 export function watched(response: Response, onEnd: (error?: unknown) => void): Response {
   const { body, url, redirected, type, status, statusText, headers } = response
-  if (body === null || body.locked || status === 0) {
+  if (isNodeStream(body) && !body.destroyed) {
+    watchStream(body, onEnd)
+    return response
+  }
+  if (!body || body.locked || status === 0 || typeof body.getReader !== 'function') {
     onEnd()
     return response
   }
@@ -66,13 +91,30 @@ export function watched(response: Response, onEnd: (error?: unknown) => void): R
       await reader.cancel(reason)
     },
   })
-  collected()?.register(stream, { reader, onEnd }, reader)
+  collected()?.register(stream, { release: () => reader.cancel(), onEnd }, reader)
   const same = new Response(stream as unknown as BodyInit, { status, statusText, headers })
-  return dressed(same, { url, redirected, type })
+  return withMetadata(same, { url, redirected, type })
+}
+
+function watchStream(body: NodeStream, onEnd: (error?: unknown) => void): void {
+  let isOver = false
+  const end = (error?: unknown) => {
+    if (!isOver) onEnd(error)
+    isOver = true
+  }
+  body.once('error', end)
+  body.once('end', () => end())
+  body.once('close', () => end(body.errored ?? undefined))
+  collected()?.register(body, { release: async () => {}, onEnd: end })
+}
+
+function isNodeStream(body: unknown): body is NodeStream {
+  const { once, destroy, getReader } = (body ?? {}) as { [key in 'once' | 'destroy' | 'getReader']?: unknown }
+  return typeof once === 'function' && typeof destroy === 'function' && typeof getReader !== 'function'
 }
 
 interface Unread {
-  reader: ReadableStreamDefaultReader
+  release: () => Promise<void>
   onEnd: () => void
 }
 
@@ -81,9 +123,9 @@ let registry: FinalizationRegistry<Unread> | undefined
 /** Made on first use: nothing happens at import. Some runtimes have none. */
 function collected(): FinalizationRegistry<Unread> | undefined {
   if (typeof FinalizationRegistry === 'undefined') return undefined
-  registry ??= new FinalizationRegistry(({ reader, onEnd }: Unread) => {
-    onEnd()
-    reader.cancel().catch(() => {})
+  registry ??= new FinalizationRegistry((unread: Unread) => {
+    unread.onEnd()
+    unread.release().catch(() => {})
   })
   return registry
 }

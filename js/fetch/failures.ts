@@ -5,12 +5,12 @@
  * failures differently (`cause.code` in Node, words in browsers), so this is one place for all of their words.
  */
 
-/** What the border calls a failure: see `settle`. */
+/** What the boundary calls a failure: see `settle`. */
 const CONNECTION = 0
 const TIMEOUT = 1
 const NOT_THE_SERVER = Number.NaN
 
-const TIMEOUTS = /^(?:ETIMEDOUT|ESOCKETTIMEDOUT|UND_ERR_(?:CONNECT|HEADERS|BODY)_TIMEOUT)$/
+const TIMEOUTS = /^(?:ETIMEDOUT|ESOCKETTIMEDOUT|ERR_TIMEOUT|UND_ERR_(?:CONNECT|HEADERS|BODY)_TIMEOUT)$/
 const CONNECTIONS =
   /^(?:ECONN\w+|EPIPE|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH|ENETUNREACH|ENETDOWN|EPROTO|CERT_\w+|ERR_TLS_\w+|UND_ERR_SOCKET|ConnectionRefused|ConnectionClosed|ConnectionReset)$/
 const WORDS =

@@ -1,13 +1,14 @@
 /**
- * Redirects hop by hop, with fetch's own rules: methods, bodies, credentials, fragments. Source: the Fetch standard, *HTTP-redirect fetch*.
+ * Redirects hop by hop, with fetch's own rules: methods, bodies, credentials, fragments. Source: the Fetch standard,
+ * *HTTP-redirect fetch*.
  *
- * The traps: a POST that stays one after a 303; an `Authorization` that is carried to another origin; a body that was a stream and
- * is empty the second time; a `Retry-After` on a redirect that holds the whole host.
+ * The traps: a POST that stays one after a 303; an `Authorization` that is carried to another origin; a body that was a
+ * stream and is empty the second time; a `Retry-After` on a redirect that holds the whole host.
  */
 
 import { isRequest, urlOf } from '../scopes/names.js'
 import { parseHints } from '../wasm/engine.js'
-import { dressed } from './body.js'
+import { withMetadata } from './body.js'
 import { isStream } from './retry.js'
 
 /** One request on the way. */
@@ -63,11 +64,11 @@ export class Redirects {
   }
 
   /**
-   * Takes the answer to the last hop; true if there is another one.
+   * Whether the answer to the last hop leads to another one.
    *
    * @throws {TypeError} as fetch does: too many, a place that cannot be gone to, a body that cannot be sent again.
    */
-  take(response: Response, wallNowMs: number): boolean {
+  follow(response: Response, wallNowMs: number): boolean {
     if (response.type === 'opaqueredirect') {
       throw new TypeError("redirects: 'throttle' cannot be had here: this runtime hides redirects")
     }
@@ -87,8 +88,8 @@ export class Redirects {
   }
 
   /** The answer as fetch would give it. */
-  dress(response: Response): Response {
-    return this.#count > 0 ? dressed(response, { redirected: true }) : response
+  mark(response: Response): Response {
+    return this.#count > 0 ? withMetadata(response, { redirected: true }) : response
   }
 
   #initFor(status: number, from: URL, to: URL): RequestInit {

@@ -112,7 +112,7 @@ export class Robots {
       if (response.status >= 500)
         throw new DisallowedError(`robots.txt of ${url.host}: status ${response.status}`)
       bytes = response.ok ? await beginning(response) : new Uint8Array()
-      if (!response.ok) await discard(response)
+      if (!response.ok) discard(response)
     } catch (cause) {
       keep(MINUTE)
       if (cause instanceof DisallowedError) throw cause

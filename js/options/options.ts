@@ -183,6 +183,11 @@ export interface ThrottleOptions extends EngineOptions {
    * nobody reads keeps them until it is collected as garbage. Default headers.
    */
   release?: 'headers' | 'body'
+  /**
+   * Milliseconds from send to response headers; then the request fails with a `TimeoutError`, its slots come back, and
+   * backoff hears of a timeout. Waiting does not count. Default none. Scrapy: DOWNLOAD_TIMEOUT.
+   */
+  requestTimeout?: number
   /** How to read the headers of servers with a dialect of their own, by scope name. Default none. */
   hints?: Record<string, HeaderMap>
   /**

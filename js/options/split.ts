@@ -34,6 +34,7 @@ export function parted(options: ThrottleOptions) {
     redirects,
     redirectMaxDelay,
     release,
+    requestTimeout,
     debug,
     ...rest
   } = isObject ? options : ({} as ThrottleOptions)
@@ -51,6 +52,7 @@ export function parted(options: ThrottleOptions) {
   check('redirects', redirects, isOne(['native', 'throttle'], redirects), '"native" or "throttle"')
   check('release', release, isOne(['headers', 'body'], release), '"headers" or "body"')
   check('redirectMaxDelay', redirectMaxDelay, isMillis(redirectMaxDelay), 'milliseconds from 0 to a year')
+  check('requestTimeout', requestTimeout, isMillis(requestTimeout), 'milliseconds from 0 to a year')
   const engineOptions = unmanaged(rest, problems)
   problems.push(...retryProblems(retry), ...robotsProblems(robots), ...headerMapProblems(hints))
   if (problems.length > 0) throw new ConfigError([...problems, ...problemsOf(engineOptions)])

@@ -1,0 +1,76 @@
+/**
+ * Who leaves when a signal is aborted: one listener for each signal, however many wait with it.
+ *
+ * The trap is one controller for a whole crawl: Node warns of a leak at the eleventh listener, and each listener costs
+ * as much as what it guards.
+ */
+
+/** Somebody who leaves. */
+export interface Abortable {
+  abort(reason: unknown): void
+}
+
+export class Aborts {
+  readonly #groups = new WeakMap<AbortSignal, Group>()
+
+  /** The signal must not be aborted yet. */
+  add(signal: AbortSignal, member: Abortable): void {
+    let group = this.#groups.get(signal)
+    if (group === undefined) {
+      group = new Group(signal)
+      this.#groups.set(signal, group)
+    }
+    group.add(member)
+  }
+
+  remove(signal: AbortSignal, member: Abortable): void {
+    this.#groups.get(signal)?.remove(member)
+  }
+
+  /** What the promise gives, unless the signal is aborted first. */
+  race<T>(promise: PromiseLike<T>, signal: AbortSignal | null): Promise<T> {
+    return new Promise((resolve, reject) => {
+      if (signal === null) return promise.then(resolve, reject)
+      const member = { abort: reject }
+      if (signal.aborted) reject(signal.reason)
+      else this.add(signal, member)
+      const over = () => this.remove(signal, member)
+      promise.then(
+        (value) => {
+          over()
+          resolve(value)
+        },
+        (error) => {
+          over()
+          reject(error)
+        },
+      )
+    })
+  }
+}
+
+class Group {
+  readonly #signal: AbortSignal
+  readonly #members = new Set<Abortable>()
+
+  constructor(signal: AbortSignal) {
+    this.#signal = signal
+  }
+
+  add(member: Abortable): void {
+    if (this.#members.size === 0) this.#signal.addEventListener('abort', this)
+    this.#members.add(member)
+  }
+
+  remove(member: Abortable): void {
+    if (this.#members.delete(member) && this.#members.size === 0)
+      this.#signal.removeEventListener('abort', this)
+  }
+
+  handleEvent(): void {
+    const members = [...this.#members]
+    this.#members.clear()
+    this.#signal.removeEventListener('abort', this)
+    for (const member of members) member.abort(this.#signal.reason)
+  }
+}

@@ -1,0 +1,28 @@
+/**
+ * Permits that nobody can settle any more, since nobody has them: their slots come back.
+ *
+ * The trap is a registry that keeps alive what it watches: it knows the ticket, not the permit.
+ */
+import type { Desk } from './desk.js'
+import type { Permit } from './permit.js'
+
+interface Lost {
+  readonly desk: Desk
+  readonly ticket: number
+  readonly scopes: readonly string[]
+}
+
+let registry: FinalizationRegistry<Lost> | undefined
+
+/** Watches a permit that goes out. Made on first use: nothing happens at import. Some runtimes have no such registry. */
+export function keep(permit: Permit, desk: Desk): Permit {
+  if (typeof FinalizationRegistry === 'undefined') return permit
+  registry ??= new FinalizationRegistry(({ desk, ticket, scopes }: Lost) => desk.lost(ticket, scopes))
+  registry.register(permit, { desk, ticket: permit.ticket, scopes: permit.scopes }, permit)
+  return permit
+}
+
+/** It was settled. */
+export function release(permit: Permit): void {
+  registry?.unregister(permit)
+}

@@ -1,0 +1,60 @@
+/**
+ * A request that waits for permission: one object of a fixed shape beside its promise, since a hundred thousand may wait.
+ */
+import type { Target } from '../scopes/names.js'
+import type { Ticket } from '../wasm/engine.js'
+import type { Abortable } from './aborts.js'
+import type { Desk } from './desk.js'
+import type { Permit } from './permit.js'
+import type { Alarm } from './wake.js'
+
+export class Waiting implements Abortable {
+  readonly ticket: Ticket
+  readonly scopes: readonly string[]
+  readonly target: Target
+  readonly signal: AbortSignal | null
+  /** What ends the wait, if it has a `timeout`. */
+  alarm: Alarm | undefined
+  readonly #desk: Desk
+  readonly #resolve: (permit: Permit) => void
+  readonly #reject: (error: unknown) => void
+
+  constructor(
+    desk: Desk,
+    ticket: Ticket,
+    scopes: readonly string[],
+    target: Target,
+    signal: AbortSignal | null,
+    resolve: (permit: Permit) => void,
+    reject: (error: unknown) => void,
+  ) {
+    this.#desk = desk
+    this.ticket = ticket
+    this.scopes = scopes
+    this.target = target
+    this.signal = signal
+    this.alarm = undefined
+    this.#resolve = resolve
+    this.#reject = reject
+  }
+
+  /** It leaves. */
+  grant(at: number): void {
+    try {
+      this.#resolve(this.#desk.permit(this.ticket, this.scopes, this.target, at))
+    } catch (error) {
+      this.#reject(error)
+    }
+  }
+
+  /** It never will. */
+  fail(error: unknown): void {
+    this.#reject(error)
+  }
+
+  /** The caller no longer wants it. */
+  abort(reason: unknown): void {
+    this.#desk.driver.abandon(this)
+    this.#reject(reason)
+  }
+}

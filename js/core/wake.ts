@@ -1,0 +1,176 @@
+/**
+ * How those who wait are woken: by one timer, or each by its own where a timer belongs to the request that armed it.
+ *
+ * The traps: a timer per request; a timer that fires early, late or twice and is believed; a wait of forty days,
+ * which `setTimeout` turns into none. So waking up only ever means asking again. In Cloudflare's Workers a timer ends
+ * with its request and may not wake another: there each waiter looks for itself, and takes what another request's
+ * answer has granted it.
+ */
+import type { Clock } from '../options/options.js'
+import { LONGEST_TIMEOUT } from './clock.js'
+import { Deadlines } from './deadlines.js'
+import type { Waiting } from './waiting.js'
+
+/** What waking up leads to. */
+export interface Sleeper {
+  /** Asks the engine. */
+  drain(): void
+  /** The request leaves; it was granted at `at`. */
+  grant(waiting: Waiting, at: number): void
+  /** Nobody takes what was granted. */
+  giveBack(waiting: Waiting): void
+}
+
+/** A call at an instant, for a request in flight. */
+export interface Alarm {
+  cancel(): void
+}
+
+/** How those who wait are woken. */
+export interface Wake {
+  /** A request waits, and the engine was asked. */
+  begin(waiting: Waiting): void
+  /** The engine lets it go: now, or when it looks. */
+  grant(waiting: Waiting, now: number): void
+  /** It waits no longer. */
+  end(waiting: Waiting): void
+  /** Everybody was asked at `now`; there is nothing to do before `at`. Rings what is due. */
+  sleep(at: number, now: number): void
+  /** Calls `ring` after `ms`, unless it is cancelled. */
+  alarm(ms: number, ring: () => void): Alarm
+}
+
+export function wakeOf(clock: Clock, sleeper: Sleeper): Wake {
+  return clock.isPerRequest ? new OwnTimers(clock, sleeper) : new OneTimer(clock, sleeper)
+}
+
+/** One timer for everybody. */
+class OneTimer implements Wake {
+  readonly #clock: Clock
+  readonly #sleeper: Sleeper
+  readonly #alarms = new Deadlines()
+  #at = Number.POSITIVE_INFINITY
+  #timer: { handle: unknown; at: number } | undefined
+
+  constructor(clock: Clock, sleeper: Sleeper) {
+    this.#clock = clock
+    this.#sleeper = sleeper
+  }
+
+  begin(): void {}
+
+  end(): void {}
+
+  grant(waiting: Waiting, now: number): void {
+    this.#sleeper.grant(waiting, now)
+  }
+
+  sleep(at: number, now: number): void {
+    this.#at = at
+    for (let due = this.#alarms.takeDue(now); due; due = this.#alarms.takeDue(now)) due.expire()
+    this.#arm(now)
+  }
+
+  alarm(ms: number, ring: () => void): Alarm {
+    const now = this.#clock.now()
+    const deadline = this.#alarms.add(now + ms, ring)
+    this.#arm(now)
+    const cancel = () => {
+      this.#alarms.strike(deadline)
+      this.#arm(this.#clock.now())
+    }
+    return { cancel }
+  }
+
+  /** A timer that fires too early does no harm, so one that is armed for earlier stays, unless nobody waits at all. */
+  #arm(now: number): void {
+    const at = Math.min(this.#at, this.#alarms.next)
+    if (this.#timer && this.#timer.at <= at && at !== Number.POSITIVE_INFINITY) return
+    if (this.#timer) this.#clock.clearTimeout(this.#timer.handle)
+    this.#timer = undefined
+    if (at === Number.POSITIVE_INFINITY) return
+    const ms = Math.min(Math.max(Math.ceil(at - now), 1), LONGEST_TIMEOUT)
+    const timer = { handle: undefined as unknown, at: Math.min(at, now + ms) }
+    this.#timer = timer
+    timer.handle = this.#clock.setTimeout(() => this.#wake(timer), ms)
+  }
+
+  #wake(timer: { at: number }): void {
+    if (this.#timer === timer) this.#timer = undefined
+    this.#sleeper.drain()
+  }
+}
+
+/** A waiter looks so often whether another request's answer let it go, in milliseconds: about a server's latency. */
+const LOOK_MS = 50
+/** A grant that nobody takes for so long, in milliseconds, is given back: its request has ended without a word. */
+const UNCLAIMED_MS = 10_000
+
+/** A waiter's own timer, and when it was granted. */
+interface Look {
+  timer: unknown
+  granted: number | undefined
+}
+
+/** A timer for each. */
+class OwnTimers implements Wake {
+  readonly #clock: Clock
+  readonly #sleeper: Sleeper
+  readonly #looks = new Map<Waiting, Look>()
+  #granted = 0
+  #at = Number.POSITIVE_INFINITY
+
+  constructor(clock: Clock, sleeper: Sleeper) {
+    this.#clock = clock
+    this.#sleeper = sleeper
+  }
+
+  begin(waiting: Waiting): void {
+    const look: Look = { timer: undefined, granted: undefined }
+    this.#looks.set(waiting, look)
+    this.#look(waiting, look)
+  }
+
+  grant(waiting: Waiting, now: number): void {
+    const look = this.#looks.get(waiting)
+    if (look) {
+      look.granted = now
+      this.#granted++
+    } else this.#sleeper.grant(waiting, now)
+  }
+
+  end(waiting: Waiting): void {
+    const look = this.#looks.get(waiting)
+    if (!look) return
+    this.#looks.delete(waiting)
+    if (look.granted !== undefined) this.#granted--
+    if (look.timer !== undefined) this.#clock.clearTimeout(look.timer)
+  }
+
+  sleep(at: number, now: number): void {
+    this.#at = at
+    if (this.#granted === 0) return
+    for (const [waiting, { granted }] of this.#looks)
+      if (granted !== undefined && now - granted >= UNCLAIMED_MS) this.#sleeper.giveBack(waiting)
+  }
+
+  alarm(ms: number, ring: () => void): Alarm {
+    const timer = this.#clock.setTimeout(ring, Math.min(ms, LONGEST_TIMEOUT))
+    return { cancel: () => this.#clock.clearTimeout(timer) }
+  }
+
+  /** In its own request's time it takes what it was granted, or looks again. */
+  #look(waiting: Waiting, look: Look): void {
+    if (this.#looks.get(waiting) !== look) return
+    if (look.granted !== undefined) {
+      this.#sleeper.grant(waiting, look.granted)
+      return
+    }
+    const ms = Math.min(Math.max(Math.ceil(this.#at - this.#clock.now()), 1), LOOK_MS)
+    look.timer = this.#clock.setTimeout(() => {
+      look.timer = undefined
+      this.#sleeper.drain()
+      this.#look(waiting, look)
+    }, ms)
+  }
+}

@@ -1,0 +1,330 @@
+/**
+ * `fetch` with permission: hops of redirects, attempts of retries, hooks, and the one place where an exchange ends.
+ *
+ * One request's way: scopes → robots.txt → a permit → the real fetch → hooks → retry, redirect, or the answer. The trap
+ * is a slot that is left behind because something else failed or never answered: a hook, a body that was to be let go
+ * of, an abort between two awaits. So an exchange always ends in `#exchange`: it settles first and cleans up after,
+ * and nobody waits for the cleaning.
+ */
+import type { Desk, Wait } from '../core/desk.js'
+import { ManagerError, TimeoutError } from '../core/errors.js'
+import { NOTHING, type Permit, type PermitOutcome } from '../core/permit.js'
+import { isMillis, shown } from '../options/checks.js'
+import type { ThrottleOptions } from '../options/options.js'
+import { askScopes, checkedBackoffs, type Nothing, scopeRequest } from '../scopes/hooks.js'
+import { hostOf, isRequest, type Scopes, urlOf } from '../scopes/names.js'
+import { discard, watched } from './body.js'
+import { failureOf, failureOfRequest } from './failures.js'
+import { outcomeOfResult } from './outcome.js'
+import { follows, type Hop, Redirects } from './redirects.js'
+import { Retry } from './retry.js'
+import type { Robots } from './robots.js'
+
+/** What `init.throttle` may say. */
+export interface FetchOptions {
+  /** Higher is first, as in p-queue. Any finite number, default 0. */
+  priority?: number
+  /** Expected cost in units of the scopes' quotas, default 1. A map of scopes names its own. */
+  cost?: number
+  /** Milliseconds that it may wait for permission; then it rejects with a `TimeoutError`. Default none. */
+  timeout?: number
+  /** Milliseconds from send to response headers, then it fails with a `TimeoutError`. Default: the throttle's. */
+  requestTimeout?: number
+  /** The request's own delay in milliseconds, default 0. Scrapy's draft: `throttling_delay`. */
+  delay?: number
+  /** Other scopes than the host's. Scrapy's draft: `throttling_scopes`. */
+  scopes?: Scopes
+  /** False keeps AutoThrottle's delay as it is. */
+  adjustDelay?: boolean
+}
+
+/** What of a throttle's options concerns its `fetch`. */
+export type FetchSettings = Pick<
+  ThrottleOptions,
+  | 'fetch'
+  | 'retry'
+  | 'getHints'
+  | 'getScopes'
+  | 'getResponseBackoff'
+  | 'getErrorBackoff'
+  | 'getResponseDelay'
+  | 'redirects'
+  | 'redirectMaxDelay'
+  | 'release'
+  | 'requestTimeout'
+>
+
+/** One call of `fetch`, all of its hops and attempts. */
+interface Call {
+  readonly options: FetchOptions
+  readonly signal: AbortSignal | null
+  readonly start: number
+}
+
+/** One attempt: what is known of it so far. */
+interface Attempt {
+  readonly permit: Permit
+  outcome: PermitOutcome
+  response: Response | undefined
+}
+
+/** An attempt that is the last word, its permit not yet settled. */
+interface Exchange extends Attempt {
+  readonly response: Response
+}
+
+export class Fetcher {
+  readonly #desk: Desk
+  readonly #settings: FetchSettings
+  readonly #robots: Robots | undefined
+
+  constructor(desk: Desk, settings: FetchSettings, robots: Robots | undefined) {
+    this.#desk = desk
+    this.#settings = settings
+    this.#robots = robots
+  }
+
+  /** Whether slots are held until bodies are over. */
+  get isHeldByBodies(): boolean {
+    return this.#settings.release === 'body'
+  }
+
+  fetch(input: RequestInfo | URL, init: RequestInit, options: FetchOptions): Promise<Response> {
+    const signal = (init.signal === undefined && isRequest(input) ? input.signal : init.signal) ?? null
+    const call = { options, signal, start: this.#desk.clock.now() }
+    const { redirects } = this.#settings
+    if (redirects === 'throttle' && follows(input, init))
+      return this.#desk.enter(this.#follow(input, init, call))
+    return this.#single(input, init, call)
+  }
+
+  async #single(input: RequestInfo | URL, init: RequestInit, call: Call): Promise<Response> {
+    return this.#give(await this.#exchange({ input, init, delay: call.options.delay ?? 0 }, call))
+  }
+
+  async #follow(input: RequestInfo | URL, init: RequestInit, call: Call): Promise<Response> {
+    const { redirectMaxDelay = 300_000 } = this.#settings
+    const redirects = new Redirects(input, init, call.options.delay ?? 0, redirectMaxDelay)
+    for (;;) {
+      const exchange = await this.#exchange(redirects.hop, call)
+      const isLast = this.#guarded(exchange, () => {
+        return !redirects.follow(exchange.response, this.#desk.clock.wallNow())
+      })
+      if (isLast) return redirects.mark(this.#give(exchange))
+      this.#drop(exchange)
+    }
+  }
+
+  /** One hop with its attempts. If this throws, everything is settled; else the last permit is the caller's. */
+  async #exchange(hop: Hop, call: Call): Promise<Exchange> {
+    const { retry: options } = this.#settings
+    const retry = options && new Retry(options, hop.input, hop.init)
+    let permit = await this.#admit(hop, call)
+    for (;;) {
+      const attempt: Attempt = { permit, outcome: NOTHING, response: undefined }
+      try {
+        const again = await this.#attempt(attempt, hop, call, retry)
+        if (again === undefined) return attempt as Exchange
+        discard(attempt.response)
+        permit = await again.permit
+      } catch (error) {
+        this.#drop(attempt, error)
+        throw error
+      }
+    }
+  }
+
+  /** Sends, and asks the hooks. Gives what the next attempt waits for; then this one is settled. */
+  async #attempt(
+    attempt: Attempt,
+    hop: Hop,
+    call: Call,
+    retry: Retry | undefined,
+  ): Promise<{ permit: Promise<Permit> } | undefined> {
+    const { permit } = attempt
+    let response: Response
+    try {
+      response = await this.#send(retry?.input ?? hop.input, hop.init, call)
+    } catch (error) {
+      if (Number.isNaN(failureOfRequest(error, call.signal))) throw error
+      attempt.outcome = { error }
+      await this.#askAboutError(error, attempt.outcome, permit, hop, call)
+      if (call.signal?.aborted || !retry?.afterFailure()) throw error
+      return { permit: this.#desk.retry(permit, attempt.outcome, 0, this.#waitOf(call)) }
+    }
+    const latency = this.#desk.clock.now() - permit.sentAt
+    attempt.response = checkedResponse(response)
+    const outcome = { ...outcomeOfResult(response), latency }
+    attempt.outcome = call.options.adjustDelay === false ? { ...outcome, adjustDelay: false } : outcome
+    if (this.#isAsked) await this.#askAbout(response, attempt.outcome, permit, hop, call)
+    const map = this.#desk.headerMapOf(permit.scopes)
+    const delay = retry?.afterResponse(response, map, this.#desk.clock.wallNow())
+    if (delay === undefined || this.#desk.closed) return undefined
+    return { permit: this.#desk.retry(permit, attempt.outcome, delay, this.#waitOf(call)) }
+  }
+
+  /** A permit for a hop. */
+  async #admit({ input, init, delay }: Hop, call: Call): Promise<Permit> {
+    const { options, signal } = call
+    const { driver } = this.#desk
+    if (this.#robots) await this.#desk.enter(driver.aborts.race(this.#robots.admit(urlOf(input)), signal))
+    const named = options.scopes ?? this.scopesOf(input, init)
+    const scopes =
+      named instanceof Promise ? await this.#desk.enter(driver.aborts.race(named, signal)) : named
+    const { priority = 0, cost = 1 } = options
+    return this.#desk.request(scopes, input, { ...this.#waitOf(call), priority, cost, delay })
+  }
+
+  /** The scopes of a request, by `getScopes` where there is one; without it nothing has to be waited for. */
+  scopesOf(input: string | URL | Request, init?: RequestInit): Scopes | Promise<Scopes> {
+    const { getScopes } = this.#settings
+    return getScopes ? askScopes(getScopes, scopeRequest(input, init)) : hostOf(input)
+  }
+
+  /** Sends, and gives up after `requestTimeout`, whether or not what sends hears of it. */
+  async #send(input: RequestInfo | URL, init: RequestInit, call: Call): Promise<Response> {
+    const fetch = this.#settings.fetch ?? globalThis.fetch
+    const timeout = call.options.requestTimeout ?? this.#settings.requestTimeout
+    if (timeout === undefined) return fetch(input, init)
+    const controller = new AbortController()
+    const signal = call.signal ? AbortSignal.any([call.signal, controller.signal]) : controller.signal
+    const sent = fetch(input, { ...init, signal })
+    let isLate = false
+    return new Promise((resolve, reject) => {
+      const alarm = this.#desk.driver.alarm(timeout, () => {
+        isLate = true
+        const error = new TimeoutError(timeout, true)
+        controller.abort(error)
+        reject(error)
+      })
+      const over = () => alarm.cancel()
+      sent.then(
+        (response) => {
+          over()
+          if (isLate) discard(response)
+          resolve(response)
+        },
+        (error) => {
+          over()
+          reject(error)
+        },
+      )
+    })
+  }
+
+  /** How long it may still wait. */
+  #waitOf({ options: { timeout }, signal, start }: Call): Wait {
+    if (timeout === undefined) return { signal }
+    return { signal, timeout: Math.max(0, timeout - (this.#desk.clock.now() - start)) }
+  }
+
+  /** The answer goes out; its slots come back now, or when its body is over. */
+  #give(exchange: Exchange): Response {
+    const { permit, response, outcome } = exchange
+    if (this.isHeldByBodies) return this.#guarded(exchange, () => watched(response, settler(permit, outcome)))
+    this.#guarded(exchange, () => permit.settle(outcome))
+    return response
+  }
+
+  /** The answer is not wanted, unless the error carries it. Settles first, and cleans up after. */
+  #drop({ permit, response, outcome }: Attempt, error?: unknown): void {
+    try {
+      permit.settle(outcome)
+    } finally {
+      const isCarried =
+        response !== undefined && (error as { response?: unknown } | null)?.response === response
+      if (!isCarried) discard(response)
+    }
+  }
+
+  #guarded<T>(exchange: Exchange, call: () => T): T {
+    try {
+      return call()
+    } catch (error) {
+      this.#drop(exchange)
+      throw error
+    }
+  }
+
+  get #isAsked(): boolean {
+    const { getHints, getResponseDelay, getResponseBackoff } = this.#settings
+    return getHints !== undefined || getResponseDelay !== undefined || getResponseBackoff !== undefined
+  }
+
+  /** What the hooks know better than status and headers. */
+  async #askAbout(
+    response: Response,
+    outcome: PermitOutcome,
+    permit: Permit,
+    { input, init }: Hop,
+    { signal }: Call,
+  ): Promise<void> {
+    const { getHints, getResponseDelay, getResponseBackoff } = this.#settings
+    const ask = <T>(hook: string, call: () => T | PromiseLike<T>) =>
+      this.#ask(hook, response.url, signal, call)
+    const hints = (getHints && (await ask('getHints', () => getHints(response)))) ?? undefined
+    const delayMs =
+      getResponseDelay && (await ask('getResponseDelay', () => askDelay(getResponseDelay(response))))
+    if (hints !== undefined) outcome.hints = hints
+    if (typeof delayMs === 'number') outcome.hints = { ...hints, delayMs }
+    if (!getResponseBackoff) return
+    const scopes = await ask('getResponseBackoff', async () => {
+      const named = await getResponseBackoff(response, scopeRequest(input, init))
+      return checkedBackoffs('getResponseBackoff', named, permit.scopes)
+    })
+    if (scopes !== undefined) outcome.scopes = scopes
+  }
+
+  /** The same for a failure. */
+  async #askAboutError(
+    error: unknown,
+    outcome: PermitOutcome,
+    permit: Permit,
+    { input, init }: Hop,
+    { signal }: Call,
+  ): Promise<void> {
+    const { getErrorBackoff } = this.#settings
+    if (!getErrorBackoff) return
+    const request = scopeRequest(input, init)
+    const scopes = await this.#ask('getErrorBackoff', request.url, signal, async () =>
+      checkedBackoffs('getErrorBackoff', await getErrorBackoff(error, request), permit.scopes),
+    )
+    if (scopes !== undefined) outcome.scopes = scopes
+  }
+
+  /** Asks a hook. An abort is heard while it thinks. */
+  async #ask<T>(
+    hook: string,
+    url: string,
+    signal: AbortSignal | null,
+    call: () => T | PromiseLike<T>,
+  ): Promise<T> {
+    const asked = async () => {
+      try {
+        return await call()
+      } catch (cause) {
+        if (cause instanceof ManagerError) throw cause
+        throw new ManagerError(hook, `failed for ${url || 'a response'}`, { cause })
+      }
+    }
+    return this.#desk.driver.aborts.race(asked(), signal)
+  }
+}
+
+/** What a `fetch` of somebody's own gave, if it can be a response. */
+function checkedResponse(response: unknown): Response {
+  if (typeof response === 'object' && response !== null) return response as Response
+  throw new TypeError(`fetch gave ${shown(response)}; want a Response`)
+}
+
+/** Settles when a body is over. Knows nothing of the response, which must be free to be collected. */
+function settler(permit: Permit, outcome: PermitOutcome): (error?: unknown) => void {
+  return (error) => permit.settle(error === undefined || Number.isNaN(failureOf(error)) ? outcome : { error })
+}
+
+/** What a `getResponseDelay` hook gave, checked. */
+async function askDelay(delay: number | Nothing | Promise<number | Nothing>): Promise<number | Nothing> {
+  const ms = await delay
+  if (ms === undefined || ms === null || isMillis(ms)) return ms
+  throw new ManagerError('getResponseDelay', `gave ${shown(ms)}; want milliseconds from 0 to a year`)
+}

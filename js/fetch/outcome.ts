@@ -1,0 +1,101 @@
+/**
+ * What results and errors say about a response, whichever client made them. The one place that knows their shapes:
+ *
+ * | client | a result has | an error has |
+ * |---|---|---|
+ * | fetch, ky, node-fetch | `status`, `headers` | ky: `response` |
+ * | axios, Octokit | `status`, `headers` | `response.status`, `response.headers` |
+ * | got, `node:http`, undici | `statusCode`, `headers` | got: `response.statusCode`; undici: `statusCode`, `headers` |
+ * | openai, Anthropic | – | `status`, `headers` |
+ *
+ * The trap is a result that only looks like a response: a row of a database has a `status`, too. So only what can be a
+ * status of HTTP is heard, and headers only beside one.
+ */
+import type { PermitOutcome } from '../core/permit.js'
+import { shown } from '../options/checks.js'
+import type { HeadersLike } from '../wasm/headers.js'
+import { failureOf } from './failures.js'
+
+/** A response as far as it concerns us. */
+export interface Answer {
+  readonly status: number
+  readonly headers: HeadersLike | undefined
+}
+
+/** The answer that a result is, or an object beside an error; `undefined` if it says nothing. */
+export function answerIn(value: unknown): Answer | undefined {
+  if (typeof value !== 'object' || value === null) return undefined
+  const { status, statusCode, headers } = value as { [key in 'status' | 'statusCode' | 'headers']?: unknown }
+  const known = isStatus(status) ? status : isStatus(statusCode) ? statusCode : undefined
+  if (known === undefined) return undefined
+  return { status: known, headers: isObject(headers) ? fieldsOf(headers) : undefined }
+}
+
+/** The answer that a client threw as an error. */
+export function answerInError(error: unknown): Answer | undefined {
+  if (typeof error !== 'object' || error === null) return undefined
+  return answerIn((error as { response?: unknown }).response) ?? answerIn(error)
+}
+
+/** What a function's result says: the permit's outcome. */
+export function outcomeOfResult(result: unknown): PermitOutcome | undefined {
+  const answer = answerIn(result)
+  if (answer === undefined) return undefined
+  const { status, headers } = answer
+  return headers === undefined ? { status } : { status, headers }
+}
+
+/** What a function's error says. A bug of the function's, and an abort, teach nothing about the server. */
+export function outcomeOfError(
+  error: unknown,
+  signal: AbortSignal | null | undefined,
+): PermitOutcome | undefined {
+  const answer = outcomeOfResult(answerInError(error))
+  if (answer !== undefined) return answer
+  const isAborted = signal?.aborted === true && error === signal.reason
+  return isAborted || Number.isNaN(failureOf(error)) ? undefined : { error }
+}
+
+/**
+ * Header fields in any form as the engine wants them.
+ *
+ * @throws {TypeError} if they are none.
+ */
+export function checkedHeaders(headers: unknown): HeadersLike {
+  const fields = isObject(headers) ? fieldsOf(headers) : undefined
+  if (fields !== undefined) return fields
+  throw new TypeError(`headers: want Headers, an object or a list of names and values; got ${shown(headers)}`)
+}
+
+/** A status of HTTP. Some servers invent some above 599. */
+export function isStatus(status: unknown): status is number {
+  return Number.isInteger(status) && (status as number) >= 100 && (status as number) <= 999
+}
+
+/** `undefined` if they are none. */
+function fieldsOf(headers: object): HeadersLike | undefined {
+  if (typeof Headers !== 'undefined' && headers instanceof Headers) return headers
+  if (!(Symbol.iterator in headers)) return headers as HeadersLike
+  const list = [...(headers as Iterable<unknown>)]
+  const isFlat = list.length % 2 === 0 && list.every((each) => typeof each === 'string')
+  if (isFlat) return pairs(list as string[])
+  const fields: [string, string][] = []
+  for (const field of list) {
+    if (!Array.isArray(field) || typeof field[0] !== 'string') return undefined
+    const [name, value] = field as [string, unknown]
+    for (const each of Array.isArray(value) ? value : [value])
+      if (each !== undefined && each !== null) fields.push([name, String(each)])
+  }
+  return fields
+}
+
+/** Node's `rawHeaders`: name, value, name, value. */
+function pairs(list: readonly string[]): [string, string][] {
+  const fields: [string, string][] = []
+  for (let index = 0; index < list.length; index += 2) fields.push([list[index]!, list[index + 1]!])
+  return fields
+}
+
+function isObject(value: unknown): value is object {
+  return typeof value === 'object' && value !== null
+}

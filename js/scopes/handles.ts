@@ -1,0 +1,41 @@
+/**
+ * Scopes by name, as the engine's handles.
+ *
+ * The trap is a cache that outlives what it points at: the engine forgets idle scopes, so a handle is asked for before
+ * it is used, and the names kept here are as many as the engine's scopes at most.
+ */
+import type { Engine, ScopeHandle } from '../wasm/engine.js'
+import { checkedName } from './names.js'
+
+/** A scope that is known by name. Its list of one serves all of its requests. */
+export interface Known {
+  readonly names: readonly [string]
+  readonly handle: ScopeHandle
+}
+
+export class Handles {
+  readonly #engine: Engine
+  readonly #onMade: ((name: string, handle: ScopeHandle) => void) | undefined
+  readonly #known = new Map<string, Known>()
+
+  /** `onMade` is called for each scope that is made, or made anew. If it throws, there is none. */
+  constructor(engine: Engine, onMade: ((name: string, handle: ScopeHandle) => void) | undefined) {
+    this.#engine = engine
+    this.#onMade = onMade
+  }
+
+  /** The scope, made if it has to be. */
+  of(name: string): Known {
+    const known = this.#known.get(name)
+    if (known !== undefined && this.#engine.touch(known.handle)) return known
+    return this.#make(checkedName(name))
+  }
+
+  #make(name: string): Known {
+    if (this.#known.size > 1000 + 2 * this.#engine.scopes) this.#known.clear()
+    const made: Known = { names: [name], handle: this.#engine.intern(name) }
+    this.#onMade?.(name, made.handle)
+    this.#known.set(name, made)
+    return made
+  }
+}
