@@ -74,6 +74,20 @@ export interface SimulatedServer {
   step?: SimulatedStep
   /** The limit moves up and down. Default none. */
   drift?: SimulatedDrift
+  /** For a while everything is a 503. Default none. */
+  outage?: SimulatedOutage
+  /** Traffic of others on the same limit. Default none. */
+  others?: SimulatedOthers
+  /** So many behind a balancer, each with this limit; a request goes to one of them by chance. Default 1. */
+  replicas?: number
+  /** Milliseconds that a served request takes behind the limit; a refused one does not. Default 0. */
+  upstream?: number
+  /** How far that strays, as a share to both sides. Default none. */
+  upstreamSpread?: number
+  /** At most so many milliseconds before the server looks at a request, drawn for each. Default 0. */
+  jitter?: number
+  /** Milliseconds that `Retry-After` says on every refusal, whatever the truth. */
+  retryAfter?: number
   /** Header fields: none, `Retry-After` on refusals, or `RateLimit-*` on every answer as well. Default nothing. */
   says?: 'nothing' | 'retry-after' | 'rate-limit'
 }
@@ -94,12 +108,38 @@ export interface SimulatedDrift {
   factor: number
 }
 
+/** A time in which everything is a 503. */
+export interface SimulatedOutage {
+  /** When it begins, in milliseconds. */
+  at: number
+  /** How long it lasts, in milliseconds. */
+  length: number
+}
+
+/** Traffic of others, who take what they get. */
+export interface SimulatedOthers {
+  /** Their requests per second while they are there, at times by chance (Poisson). */
+  rate: number
+  /** They come once in so many milliseconds. Default 60000. */
+  period?: number
+  /** The share of the period for which they stay, at its end. Default 0.5. */
+  share?: number
+}
+
 /** The way between clients and server. */
 export interface SimulatedNetwork {
   /** Milliseconds there and back, without the server's own time. Default 100. */
   latency?: number
   /** At most so many more, each way, drawn for each request: they may overtake each other. Default 0. */
   jitter?: number
+  /** The share of requests that are late by `slowBy` more: a packet was lost. Default none. */
+  slow?: number
+  /** How late those are, in milliseconds. Default 200. */
+  slowBy?: number
+  /** Milliseconds by which a client's timers fire late. Default 0. */
+  timerLag?: number
+  /** At most so many more, drawn for each timer. Default 0. */
+  timerJitter?: number
   /** Milliseconds after which a client gives up. Default 60000. */
   timeout?: number
 }
@@ -128,6 +168,10 @@ export interface SimulationSummary {
   readonly shareRefused: number
   /** Bad ends per minute, settled. */
   readonly refusalsPerMinute: number
+  /** Requests that failed by chance (`failing`, `outage`): at another pace they would have failed as well. */
+  readonly background: number
+  /** The same per minute, settled: part of `refusalsPerMinute`. */
+  readonly backgroundPerMinute: number
   /** Milliseconds until 90 % of the limit were kept up for five seconds or ten requests; `null` for never. */
   readonly reachedMs: number | null
   /** The same after the limit stepped; `null` where it does not, and for never. */

@@ -22,6 +22,9 @@ mod reference;
 mod replay;
 #[path = "native/robots.rs"]
 mod robots;
+#[allow(dead_code)]
+#[path = "native/scenarios.rs"]
+mod scenarios;
 #[path = "native/scrapy_parity.rs"]
 mod scrapy_parity;
 #[path = "native/simulate.rs"]
@@ -30,5 +33,6 @@ mod simulate;
 mod tidy;
 #[path = "native/weeks.rs"]
 mod weeks;
+#[allow(dead_code)]
 #[path = "native/yardsticks.rs"]
 mod yardsticks;

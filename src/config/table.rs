@@ -42,6 +42,10 @@ pub enum Section {
     Step,
     /// `server.drift`.
     Drift,
+    /// `server.outage`.
+    Outage,
+    /// `server.others`.
+    Others,
     /// `network` of a simulation.
     Network,
     /// `load` of a simulation.

@@ -5,9 +5,9 @@
 //! ```
 //!
 //! The client is the engine, driven through its public calls alone, or any other [`Client`] (a yardstick). Everything is a
-//! function of the options and the seed. The trap is a simulator that is kinder than the world: here requests overtake each other when
-//! the network jitters, a client gives up after its timeout while the server goes on working, and headers are text that the
-//! engine reads like any other.
+//! function of the options and the seed. The trap is a simulator that is kinder than the world: here timers fire late,
+//! requests overtake each other when the network jitters, a lost packet costs its request a while, a client gives up
+//! after its timeout while the server goes on working, and headers are text that the engine reads like any other.
 
 mod client;
 mod options;
@@ -35,6 +35,16 @@ pub struct Network {
     pub latency: Span,
     /// At most so much more, each way, drawn anew for each request.
     pub jitter: Span,
+    /// The share of requests that are late by `slow_by` more: a packet was lost.
+    pub slow: f64,
+    /// How late those are.
+    pub slow_by: Span,
+    /// How late a client's timers fire at least.
+    pub timer_lag: Span,
+    /// At most so much more, drawn for each timer.
+    pub timer_jitter: Span,
+    /// At most so much passes before the server looks at a request, drawn for each.
+    pub server_jitter: Span,
     /// After which a client gives up.
     pub timeout: Span,
 }
@@ -74,10 +84,11 @@ pub fn run(
     let mut tickets: Vec<u64> = Vec::new();
     let mut wakes: Vec<Option<Instant>> = vec![Some(now); clients.len()];
     let half = Span::from_micros(network.latency.micros() / 2);
-    let stray = |rng: &mut Rng| match network.jitter {
+    let stray = |most: Span, rng: &mut Rng| match most {
         Span::ZERO => Span::ZERO,
         most => most.times(rng.draw().unit()),
     };
+    let is_slow = |rng: &mut Rng| network.slow > 0.0 && rng.draw().unit() < network.slow;
     loop {
         for (who, client) in clients.iter_mut().enumerate() {
             if wakes[who].is_none_or(|at| at > now) {
@@ -91,10 +102,14 @@ pub fn run(
                         exchanges.push(Exchange::sent(who as u32, now));
                         tickets.push(ticket);
                         known += 1;
-                        let at = now + half + stray(&mut rng);
+                        let lost = if is_slow(&mut rng) { network.slow_by } else { Span::ZERO };
+                        let at = now + half + lost + stray(network.jitter, &mut rng);
+                        let at = at + stray(network.server_jitter, &mut rng);
                         events.push(Reverse((at, known, Event::Arrival { index })));
                     }
-                    Next::At(at) => break Some(at),
+                    Next::At(at) => {
+                        break Some(at + network.timer_lag + stray(network.timer_jitter, &mut rng));
+                    }
                     Next::Never => break None,
                 }
             };
@@ -112,7 +127,8 @@ pub fn run(
                     let exchange = &mut exchanges[index];
                     exchange.arrived = Some(now);
                     exchange.status = reply.status;
-                    let back = now + reply.service + half + stray(&mut rng);
+                    exchange.is_chance = reply.is_chance;
+                    let back = now + reply.service + half + stray(network.jitter, &mut rng);
                     let given_up = exchange.sent + network.timeout;
                     let (at, status) = if back > given_up { (given_up, 0) } else { (back, reply.status) };
                     known += 1;

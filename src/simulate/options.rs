@@ -3,8 +3,8 @@
 use super::{
     Client, EngineClient, Extent, Load, Network, Summary, Trace, run,
     server::{
-        Bucket, Change, Concurrency, Failing, Fields as HeaderFields, Fixed, Gcra, Moving, Nginx, PenaltyBox,
-        Queue, Server, Sliding, Telling,
+        Bucket, Change, Concurrency, Failing, Fields as HeaderFields, Fixed, Gcra, Moving, Nginx, Others,
+        Outage, PenaltyBox, Queue, Replicas, Server, Sliding, Telling, Upstream,
     },
 };
 use crate::{
@@ -57,6 +57,13 @@ pub const ROWS: &[Row] = rows! {
     Server "failingStatus" Kind::Whole { min: 400, max: 599 }, "503", "", "With what status they do.";
     Server "step" Kind::Object(Section::Step), "none", "", "The limit becomes another.";
     Server "drift" Kind::Object(Section::Drift), "none", "", "The limit moves up and down.";
+    Server "outage" Kind::Object(Section::Outage), "none", "", "For a while everything is a 503.";
+    Server "others" Kind::Object(Section::Others), "none", "", "Traffic of others on the same limit.";
+    Server "replicas" Kind::Whole { min: 1, max: 1000 }, "1", "", "So many behind a balancer, each with this limit; a request goes to one of them by chance.";
+    Server "upstream" MILLIS, "0", "", "Milliseconds that a served request takes behind the limit; a refused one does not.";
+    Server "upstreamSpread" Kind::Fraction, "none", "", "How far that strays, as a share to both sides.";
+    Server "jitter" MILLIS, "0", "", "At most so many milliseconds before the server looks at a request, drawn for each.";
+    Server "retryAfter" TIME, "the truth", "", "Milliseconds that `Retry-After` says on every refusal, whatever the truth.";
     Server "says" Kind::Word(SAYS), "nothing", "", "Header fields: none, `Retry-After` on refusals, or `RateLimit-*` on every answer as well.";
 
     Step "at" MILLIS, "required", "", "When, in milliseconds.";
@@ -64,8 +71,18 @@ pub const ROWS: &[Row] = rows! {
     Drift "period" TIME, "required", "", "There and back, in milliseconds.";
     Drift "factor" FACTOR, "required", "", "What the limit is multiplied by at the far end.";
 
+    Outage "at" MILLIS, "required", "", "When it begins, in milliseconds.";
+    Outage "length" TIME, "required", "", "How long it lasts, in milliseconds.";
+    Others "rate" RATE, "required", "", "Their requests per second while they are there, at times by chance (Poisson).";
+    Others "period" TIME, "60000", "", "They come once in so many milliseconds.";
+    Others "share" Kind::Fraction, "0.5", "", "The share of the period for which they stay, at its end.";
+
     Network "latency" MILLIS, "100", "", "Milliseconds there and back, without the server's own time.";
     Network "jitter" MILLIS, "0", "", "At most so many more, each way, drawn for each request: they may overtake each other.";
+    Network "slow" Kind::Fraction, "none", "", "The share of requests that are late by `slowBy` more: a packet was lost.";
+    Network "slowBy" MILLIS, "200", "", "How late those are, in milliseconds.";
+    Network "timerLag" MILLIS, "0", "", "Milliseconds by which a client's timers fire late.";
+    Network "timerJitter" MILLIS, "0", "", "At most so many more, drawn for each timer.";
     Network "timeout" TIME, "60000", "", "Milliseconds after which a client gives up.";
 
     Load "rate" RATE, "none", "", "New requests per second, evenly. Without it something always waits.";
@@ -99,7 +116,8 @@ impl Simulation {
         fields.finish();
         let network = read_network(network, &mut problems);
         let load = read_load(load, &mut problems);
-        let server = read_server(server, &mut problems);
+        let (server, server_jitter) = read_server(server, &mut problems);
+        let network = Network { server_jitter, ..network };
         let config = Config::parse(throttle).map_err(|error| {
             for problem in error.problems {
                 let dot = if problem.path.is_empty() { "" } else { "." };
@@ -163,6 +181,11 @@ fn read_network((value, path): (Value, String), problems: &mut Problems) -> Netw
     let network = Network {
         latency: fields.millis("latency").unwrap_or(Span::from_micros(100_000)),
         jitter: fields.millis("jitter").unwrap_or(Span::ZERO),
+        slow: fields.number("slow").unwrap_or(0.0),
+        slow_by: fields.millis("slowBy").unwrap_or(Span::from_micros(200_000)),
+        timer_lag: fields.millis("timerLag").unwrap_or(Span::ZERO),
+        timer_jitter: fields.millis("timerJitter").unwrap_or(Span::ZERO),
+        server_jitter: Span::ZERO,
         timeout: fields.millis("timeout").unwrap_or(Span::from_micros(60_000_000)),
     };
     fields.finish();
@@ -181,8 +204,8 @@ fn read_load((value, path): (Value, String), problems: &mut Problems) -> Load {
 
 type Make = Box<dyn Fn() -> Box<dyn Server>>;
 
-/// A maker of servers, so that one description can be run many times.
-fn read_server((value, path): (Value, String), problems: &mut Problems) -> Option<Make> {
+/// A maker of servers, so that one description can be run many times; and how late it looks at requests.
+fn read_server((value, path): (Value, String), problems: &mut Problems) -> (Option<Make>, Span) {
     let mut fields = Fields::of(value, path, Section::Server, problems);
     let model = fields.word("model");
     let inside = model.and_then(|model| read_model(model, &mut fields));
@@ -197,8 +220,17 @@ fn read_server((value, path): (Value, String), problems: &mut Problems) -> Optio
         Some("rate-limit") => HeaderFields::RateLimit,
         _ => HeaderFields::Silent,
     };
+    let retry_after = fields.millis("retryAfter");
+    let says =
+        if says == HeaderFields::Silent && retry_after.is_some() { HeaderFields::RetryAfter } else { says };
+    let replicas = fields.whole("replicas").unwrap_or(1);
+    let upstream = fields.millis("upstream").unwrap_or(Span::ZERO);
+    let spread = fields.number("upstreamSpread").unwrap_or(0.0);
+    let jitter = fields.millis("jitter").unwrap_or(Span::ZERO);
     let step = fields.object("step");
     let drift = fields.object("drift");
+    let outage = fields.object("outage");
+    let others = fields.object("others");
     if model.is_some() {
         fields.finish();
     }
@@ -212,11 +244,22 @@ fn read_server((value, path): (Value, String), problems: &mut Problems) -> Optio
             .and_then(|drift| read_change(drift, Section::Drift, "period", problems))
             .map(|(period, factor)| Change::Drift { period, factor }),
     );
-    let inside = inside?;
-    Some(Box::new(move || {
-        let mut server = inside();
+    let outage = outage.and_then(|outage| read_outage(outage, problems));
+    let others = others.and_then(|others| read_others(others, problems));
+    let Some(inside) = inside else { return (None, jitter) };
+    let make: Make = Box::new(move || {
+        let mut server = match replicas {
+            1 => inside(),
+            many => Box::new(Replicas::new((0..many).map(|_| inside()).collect())),
+        };
         for &change in &changes {
             server = Box::new(Moving::new(server, change));
+        }
+        if let Some((rate, period, share)) = others {
+            server = Box::new(Others::new(server, rate, period, share));
+        }
+        if upstream > Span::ZERO {
+            server = Box::new(Upstream::new(server, upstream, spread));
         }
         if let Some(ban) = ban {
             server = Box::new(PenaltyBox::new(server, ban));
@@ -224,8 +267,31 @@ fn read_server((value, path): (Value, String), problems: &mut Problems) -> Optio
         if let Some(share) = failing {
             server = Box::new(Failing::new(server, share, failing_status));
         }
-        if says == HeaderFields::Silent { server } else { Box::new(Telling::new(server, says)) }
-    }))
+        if let Some((at, length)) = outage {
+            server = Box::new(Outage::new(server, at, length));
+        }
+        match says {
+            HeaderFields::Silent => server,
+            says => Box::new(Telling::new(server, says, retry_after)),
+        }
+    });
+    (Some(make), jitter)
+}
+
+fn read_outage((value, path): (Value, String), problems: &mut Problems) -> Option<(Span, Span)> {
+    let mut fields = Fields::of(value, path, Section::Outage, problems);
+    let (at, length) = (fields.number_required("at"), fields.number_required("length"));
+    fields.finish();
+    at.map(Span::from_millis).zip(length.map(Span::from_millis))
+}
+
+fn read_others((value, path): (Value, String), problems: &mut Problems) -> Option<(f64, Span, f64)> {
+    let mut fields = Fields::of(value, path, Section::Others, problems);
+    let rate = fields.number_required("rate");
+    let period = fields.millis("period").unwrap_or(Span::from_micros(60_000_000));
+    let share = fields.number("share").unwrap_or(0.5);
+    fields.finish();
+    rate.map(|rate| (rate, period, share))
 }
 
 /// A time by this name, and a factor.

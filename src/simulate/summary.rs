@@ -21,11 +21,13 @@ pub struct Exchange {
     pub answered: Option<Instant>,
     /// 0: the client gave up.
     pub status: u16,
+    /// It failed by chance: at another pace it would have failed as well.
+    pub is_chance: bool,
 }
 
 impl Exchange {
     pub(super) fn sent(client: u32, sent: Instant) -> Self {
-        Self { client, sent, arrived: None, answered: None, status: 0 }
+        Self { client, sent, arrived: None, answered: None, status: 0, is_chance: false }
     }
 
     /// Whether the server served it.
@@ -62,6 +64,10 @@ pub struct Summary {
     pub share_refused: f64,
     /// Bad ends per minute, settled.
     pub refusals_per_minute: f64,
+    /// Requests that failed by chance: at another pace they would have failed as well.
+    pub background: u64,
+    /// The same per minute, settled: part of `refusals_per_minute`.
+    pub background_per_minute: f64,
     /// Milliseconds until 90 % of the limit were kept up for five seconds or ten requests; `None` for never.
     pub reached_ms: Option<f64>,
     /// The same after the limit last stepped; `None` where it never does, or for never.
@@ -85,6 +91,8 @@ impl Trace {
             |of: &dyn Fn(&(Instant, &Exchange)) -> bool| seen.iter().filter(|seen| of(seen)).count() as u64;
         let is_refused = |exchange: &Exchange| [429, 503].contains(&exchange.status);
         let refused = count(&|(_, exchange)| is_refused(exchange));
+        let background = count(&|(_, exchange)| exchange.is_chance);
+        let late_background = count(&|(at, exchange)| *at >= half && exchange.is_chance);
         let late_bad = count(&|(at, exchange)| *at >= half && !exchange.is_served());
         let seconds = (end.since(half).micros() as f64 / 1e6).max(1e-6);
         let mut good: Vec<Instant> = Vec::new();
@@ -111,6 +119,8 @@ impl Trace {
             utilisation: total / (mean_limit(server, half, end) * seconds),
             share_refused: refused as f64 / (seen.len() as f64).max(1.0),
             refusals_per_minute: late_bad as f64 / seconds * 60.0,
+            background,
+            background_per_minute: late_background as f64 / seconds * 60.0,
             reached_ms: from_start(Instant::default()).map(Span::millis),
             regained_ms: step.and_then(from_start).map(Span::millis),
             burst: self.burst(server),
@@ -163,6 +173,8 @@ impl Serialize for Summary {
         map.serialize_entry("utilisation", &self.utilisation)?;
         map.serialize_entry("shareRefused", &self.share_refused)?;
         map.serialize_entry("refusalsPerMinute", &self.refusals_per_minute)?;
+        map.serialize_entry("background", &(self.background as f64))?;
+        map.serialize_entry("backgroundPerMinute", &self.background_per_minute)?;
         map.serialize_entry("reachedMs", &self.reached_ms)?;
         map.serialize_entry("regainedMs", &self.regained_ms)?;
         map.serialize_entry("burst", &self.burst)?;

@@ -132,6 +132,16 @@ fn every_row_of_simulations_is_read() {
                 String::new(),
                 format!("server.drift.{key}"),
             ),
+            Section::Outage => (
+                format!(r#"{bucket}, "outage": {{ "at": 1, "length": 2, "{key}": {wrong} }}"#),
+                String::new(),
+                format!("server.outage.{key}"),
+            ),
+            Section::Others => (
+                format!(r#"{bucket}, "others": {{ "rate": 1, "{key}": {wrong} }}"#),
+                String::new(),
+                format!("server.others.{key}"),
+            ),
             Section::Simulation if key == "server" => continue,
             Section::Simulation => (bucket.into(), format!(r#", "{key}": {wrong}"#), key.into()),
             section => {
@@ -193,6 +203,8 @@ fn the_typescript_options_say_what_the_table_says() {
             Section::Server => "SimulatedServer",
             Section::Step => "SimulatedStep",
             Section::Drift => "SimulatedDrift",
+            Section::Outage => "SimulatedOutage",
+            Section::Others => "SimulatedOthers",
             Section::Network => "SimulatedNetwork",
             Section::Load => "SimulatedLoad",
         };
@@ -234,6 +246,8 @@ fn the_settings_page_is_the_table() {
         (Section::Server, "`server` of a simulation"),
         (Section::Step, "`server.step`"),
         (Section::Drift, "`server.drift`"),
+        (Section::Outage, "`server.outage`"),
+        (Section::Others, "`server.others`"),
         (Section::Network, "`network` of a simulation"),
         (Section::Load, "`load` of a simulation"),
     ];

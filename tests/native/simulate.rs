@@ -592,6 +592,53 @@ fn unused_capacity_is_no_evidence() {
     );
 }
 
+/// The world is not kind: each of these is seen in the trace.
+#[test]
+fn the_world_is_as_unkind_as_it_was_asked_to_be() {
+    let told = r#"{ "defaults": { "delay": 100, "slotDelay": 0, "concurrency": 50, "jitter": false, "backoff": false, "badStatuses": [] }, "concurrency": 50 }"#;
+    let run = |server: &str, network: &str| {
+        let json = format!(
+            r#"{{ "server": {{ "model": "token-bucket", "rate": 1000, "depth": 100{server} }},
+                "network": {{ "latency": 20{network} }}, "duration": 60000, "throttle": {told} }}"#
+        );
+        let simulation = Simulation::parse(serde_json::from_str(&json).unwrap()).expect(&json);
+        simulation.run().unwrap()
+    };
+    let (kind, _) = run("", "");
+    assert_eq!(kind.exchanges.len(), 600);
+    let (late, _) = run("", r#", "timerLag": 3, "timerJitter": 4"#);
+    let gaps: Vec<f64> =
+        late.exchanges.windows(2).map(|pair| pair[1].sent.since(pair[0].sent).millis()).collect();
+    assert!(gaps.iter().all(|gap| (103.0..=107.1).contains(gap)), "{gaps:?}");
+    assert!(gaps.iter().any(|&gap| gap > 106.0), "drawn for each timer");
+    let latencies = |trace: &Trace| -> Vec<f64> {
+        let known = trace.exchanges.iter().filter_map(|each| Some(each.answered?.since(each.sent).millis()));
+        known.collect()
+    };
+    let (slow, _) = run("", r#", "slow": 0.1, "slowBy": 300"#);
+    let lost = latencies(&slow).iter().filter(|&&ms| ms >= 320.0).count();
+    assert!((30..=90).contains(&lost), "{lost} of 600");
+    let (server, _) = run(r#", "jitter": 9"#, "");
+    assert!(latencies(&server).iter().all(|ms| (20.0..=29.1).contains(ms)));
+    assert!(latencies(&server).iter().any(|&ms| ms > 27.0));
+    let (behind, _) = run(r#", "upstream": 200, "upstreamSpread": 0.5"#, "");
+    assert!(latencies(&behind).iter().all(|ms| (119.9..=320.1).contains(ms)));
+    let (_, down) = run(r#", "outage": { "at": 30000, "length": 6000 }"#, "");
+    assert_eq!((down.refused, down.background), (60, 60), "all of them, and by chance");
+    let (_, failing) = run(r#", "failing": 0.1"#, "");
+    assert_eq!(failing.refused, failing.background);
+    let shares = |server: &str| {
+        let json = format!(
+            r#"{{ "server": {{ "model": "token-bucket", "rate": 5{server} }}, "duration": 60000, "throttle": {told} }}"#
+        );
+        Simulation::parse(serde_json::from_str(&json).unwrap()).expect(&json).run().unwrap().1
+    };
+    assert!((295..=305).contains(&shares("").served), "half of ten a second");
+    assert!((380..=480).contains(&shares(r#", "replicas": 2"#).served), "by chance two follow each other");
+    let others = shares(r#", "others": { "rate": 5, "period": 20000, "share": 0.5 }"#).served;
+    assert!((200..=280).contains(&others), "half of it for half of the time: {others}");
+}
+
 /// Each request is remembered: a simulation that would take all of the memory is an error that says so.
 #[test]
 fn a_simulation_of_too_many_requests_is_an_error() {

@@ -1,10 +1,12 @@
-//! Two well-known controllers of a sending rate, to compare with: the AWS SDKs' adaptive retry limiter and AIMD. Our own code, after
-//! their descriptions; nothing of it ships.
+//! What to compare with: two well-known controllers of a sending rate (the AWS SDKs' adaptive retry limiter and AIMD), and the best
+//! constant rate, which nobody knows beforehand. Our own code, after their descriptions; nothing of it ships.
 
 use autothrottle::{
     Answer, Instant, Span,
     simulate::{Client, Next},
 };
+
+use crate::scenarios::Scenario;
 
 /// Requests in flight at most.
 const SLOTS: u32 = 200;
@@ -159,4 +161,63 @@ impl Client for Aimd {
             Some(rate) => rate * 0.01 * elapsed.min(1.0),
         };
     }
+}
+
+/// So many a second, whatever comes back.
+pub struct Constant {
+    gap: f64,
+    due: f64,
+    is_made_up: bool,
+    in_flight: u32,
+    sent: u64,
+}
+
+impl Constant {
+    /// `is_made_up`: what a late timer lost is caught up with by the next.
+    pub fn new(rate: f64, is_made_up: bool) -> Self {
+        Self { gap: 1e6 / rate, due: 0.0, is_made_up, in_flight: 0, sent: 0 }
+    }
+}
+
+impl Client for Constant {
+    fn next(&mut self, now: Instant) -> Next {
+        let micros = now.micros() as f64;
+        if self.in_flight >= 256 {
+            return Next::Never;
+        }
+        if self.due > micros {
+            return Next::At(Instant::from_micros(self.due as u64 + 1));
+        }
+        self.due = if self.is_made_up { (self.due + self.gap).max(micros) } else { micros + self.gap };
+        self.in_flight += 1;
+        self.sent += 1;
+        Next::Send(self.sent)
+    }
+
+    fn answered(&mut self, _: Instant, _: u64, _: Instant, _: Answer, _: &str) {
+        self.in_flight -= 1;
+    }
+}
+
+/// What the best constant rate serves of the limit, found in hindsight: the highest with at most one and a half refusals a minute,
+/// settled, beside those that come at any pace.
+pub fn best_constant(scenario: &Scenario, seed: u64) -> f64 {
+    let limit = scenario.limit();
+    let mut best = 0.0_f64;
+    for is_made_up in [false, true] {
+        let (mut low, mut high) = (0.0, 1.25);
+        for _ in 0..9 {
+            let middle = (low + high) / 2.0;
+            let client = |_| Box::new(Constant::new(middle * limit, is_made_up)) as Box<dyn Client>;
+            let (_, summary) =
+                scenario.simulation("{}", seed, "").at_most(20_000_000).run_with(client).unwrap();
+            if summary.refusals_per_minute - summary.background_per_minute <= 1.5 {
+                best = best.max(summary.utilisation);
+                low = middle;
+            } else {
+                high = middle;
+            }
+        }
+    }
+    best
 }

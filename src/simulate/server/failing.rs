@@ -22,7 +22,7 @@ impl Failing {
 impl Server for Failing {
     fn arrive(&mut self, now: Instant, rng: &mut Rng) -> Reply {
         if rng.draw().unit() < self.share {
-            return Reply { status: self.status, ..Reply::default() };
+            return Reply { status: self.status, is_chance: true, ..Reply::default() };
         }
         self.inside.arrive(now, rng)
     }

@@ -1,7 +1,8 @@
 //! Servers: what becomes of a request that arrives. One small file a kind of limit, each after what it models.
 //!
-//! Wrappers change any of them: [`moving`] lets its limit step or drift, [`failing`] lets some requests fail, [`telling`] writes
-//! headers.
+//! Wrappers change any of them: [`moving`] lets its limit step or drift, [`failing`] lets some requests fail, [`outage`]
+//! all of them for a while, [`others`] brings traffic of others, [`replicas`] puts several behind a balancer, [`upstream`]
+//! lets answers take their time, [`penalty`] bans, [`telling`] writes headers.
 
 mod bucket;
 mod concurrency;
@@ -10,10 +11,14 @@ mod fixed;
 mod gcra;
 mod moving;
 mod nginx;
+mod others;
+mod outage;
 mod penalty;
 mod queue;
+mod replicas;
 mod sliding;
 mod telling;
+mod upstream;
 
 pub use self::{
     bucket::Bucket,
@@ -23,10 +28,14 @@ pub use self::{
     gcra::Gcra,
     moving::{Change, Moving},
     nginx::Nginx,
+    others::Others,
+    outage::Outage,
     penalty::PenaltyBox,
     queue::Queue,
+    replicas::Replicas,
     sliding::Sliding,
     telling::{Fields, Telling},
+    upstream::Upstream,
 };
 use crate::{
     rng::Rng,
@@ -46,6 +55,8 @@ pub struct Reply {
     pub quota: Option<Left>,
     /// `name: value` lines.
     pub headers: String,
+    /// It failed by chance, whatever the pace.
+    pub is_chance: bool,
 }
 
 /// What `RateLimit` fields may say.

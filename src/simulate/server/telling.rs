@@ -24,12 +24,13 @@ pub enum Fields {
 pub struct Telling {
     inside: Box<dyn Server>,
     fields: Fields,
+    says: Option<Span>,
 }
 
 impl Telling {
-    /// Lets `inside` write these fields.
-    pub fn new(inside: Box<dyn Server>, fields: Fields) -> Self {
-        Self { inside, fields }
+    /// Lets `inside` write these fields; `says` is a `Retry-After` that it gives whatever the truth.
+    pub fn new(inside: Box<dyn Server>, fields: Fields, says: Option<Span>) -> Self {
+        Self { inside, fields, says }
     }
 }
 
@@ -48,7 +49,7 @@ impl Server for Telling {
         }
         if self.fields != Fields::Silent
             && reply.status >= 400
-            && let Some(wait) = reply.wait
+            && let Some(wait) = self.says.or(reply.wait)
         {
             let _ = writeln!(reply.headers, "retry-after: {}", whole(wait));
         }

@@ -1,0 +1,595 @@
+//! Servers whose limit nobody tells: those that the law was made with, and those that it never saw.
+//!
+//! The trap is a world that is too kind: a law that was tuned in one fails in the real one. So every scenario has timers that fire
+//! late, a network and a server that jitter, and lost packets, unless it says otherwise.
+
+use autothrottle::{Instant, Span, simulate::Simulation};
+
+/// A server, the way to it, and for how long.
+pub struct Scenario {
+    pub name: String,
+    /// What `server` of a simulation takes, without braces.
+    pub server: String,
+    /// The same of `network`.
+    pub network: String,
+    pub minutes: f64,
+}
+
+/// What every client and every way has: a timer late by 0.3 to 1.3 ms, two milliseconds of jitter each way, one packet in a
+/// thousand lost.
+const WORLD: &[(&str, &str)] =
+    &[("timerLag", "0.3"), ("timerJitter", "1"), ("jitter", "2"), ("slow", "0.001"), ("slowBy", "250")];
+/// The same of every server.
+const LIMITER: (&str, &str) = ("jitter", "0.5");
+
+impl Scenario {
+    fn new(name: &str, server: &str, network: &str, minutes: f64) -> Self {
+        Self { name: name.into(), server: server.into(), network: network.into(), minutes }
+    }
+
+    /// The simulation of it; `more` goes beside `server`.
+    pub fn simulation(&self, throttle: &str, seed: u64, more: &str) -> Simulation {
+        let mut network = self.network.clone();
+        for (key, value) in WORLD.iter().filter(|(key, _)| !self.network.contains(&format!("\"{key}\""))) {
+            let comma = if network.is_empty() { "" } else { ", " };
+            network += &format!("{comma}\"{key}\": {value}");
+        }
+        let mut server = self.server.clone();
+        if !server.contains("\"jitter\"") {
+            server += &format!(", \"{}\": {}", LIMITER.0, LIMITER.1);
+        }
+        let duration = self.minutes * 60_000.0;
+        let json = format!(
+            r#"{{ "server": {{ {server} }}, "network": {{ {network} }}, "duration": {duration}, "seed": {seed}, "throttle": {throttle}{more} }}"#
+        );
+        Simulation::parse(serde_json::from_str(&json).expect(&json))
+            .unwrap_or_else(|error| panic!("{error}: {json}"))
+    }
+
+    /// Requests per second that the server bears on average, settled.
+    pub fn limit(&self) -> f64 {
+        let server = self.simulation("{}", 1, "").server();
+        let at = |index: u32| {
+            Instant::default() + Span::from_millis(self.minutes * 60_000.0 * (0.5 + f64::from(index) / 400.0))
+        };
+        (0..200).map(|index| server.limit(at(index))).sum::<f64>() / 200.0
+    }
+
+    /// Whether the limit steps on the way.
+    pub fn has_step(&self) -> bool {
+        self.server.contains("\"step\"")
+    }
+
+    /// Whether the limit is the same at all times and only the pace decides who is refused.
+    pub fn is_constant(&self) -> bool {
+        !["step", "drift", "outage", "others", "failing", "ban"]
+            .iter()
+            .any(|word| self.server.contains(&format!("\"{word}\"")))
+    }
+}
+
+/// The servers that the law was made with.
+pub fn train() -> Vec<Scenario> {
+    TRAIN
+        .iter()
+        .map(|&(name, server, network, minutes)| Scenario::new(name, server, network, minutes))
+        .collect()
+}
+
+/// Those of one limit for several clients.
+pub fn shared() -> Vec<Scenario> {
+    SHARED.iter().map(|&(name, server, network)| Scenario::new(name, server, network, 15.0)).collect()
+}
+
+type Row = (&'static str, &'static str, &'static str, f64);
+
+const TRAIN: &[Row] = &[
+    // Token buckets.
+    ("bucket 0.2/s, depth 1", r#""model": "token-bucket", "rate": 0.2"#, "", 60.0),
+    ("bucket 0.5/s, depth 5", r#""model": "token-bucket", "rate": 0.5, "depth": 5"#, "", 30.0),
+    (
+        "bucket 1/s, depth 10, 2 s away",
+        r#""model": "token-bucket", "rate": 1, "depth": 10"#,
+        r#""latency": 2000, "jitter": 20"#,
+        15.0,
+    ),
+    (
+        "bucket 5/s, depth 1, Retry-After",
+        r#""model": "token-bucket", "rate": 5, "says": "retry-after""#,
+        "",
+        15.0,
+    ),
+    ("bucket 7/s, depth 3", r#""model": "token-bucket", "rate": 7, "depth": 3"#, r#""latency": 50"#, 15.0),
+    (
+        "bucket 10/s, depth 5, RateLimit",
+        r#""model": "token-bucket", "rate": 10, "depth": 5, "says": "rate-limit""#,
+        "",
+        15.0,
+    ),
+    ("bucket 10/s, depth 21", r#""model": "token-bucket", "rate": 10, "depth": 21"#, "", 15.0),
+    ("bucket 10/s, depth 300", r#""model": "token-bucket", "rate": 10, "depth": 300"#, "", 15.0),
+    (
+        "bucket 20/s, depth 40, 500 ms away",
+        r#""model": "token-bucket", "rate": 20, "depth": 40"#,
+        r#""latency": 500, "jitter": 20"#,
+        15.0,
+    ),
+    (
+        "bucket 50/s, depth 10",
+        r#""model": "token-bucket", "rate": 50, "depth": 10"#,
+        r#""latency": 50"#,
+        15.0,
+    ),
+    (
+        "bucket 133/s, depth 20",
+        r#""model": "token-bucket", "rate": 133, "depth": 20"#,
+        r#""latency": 50"#,
+        10.0,
+    ),
+    (
+        "bucket 500/s, depth 50, 5 ms away",
+        r#""model": "token-bucket", "rate": 500, "depth": 50"#,
+        r#""latency": 5, "jitter": 1"#,
+        5.0,
+    ),
+    (
+        "bucket 2000/s, depth 100",
+        r#""model": "token-bucket", "rate": 2000, "depth": 100"#,
+        r#""latency": 20"#,
+        5.0,
+    ),
+    // nginx and GCRA.
+    ("nginx 10/s", r#""model": "nginx", "rate": 10"#, r#""latency": 5, "jitter": 0.5"#, 15.0),
+    (
+        "nginx 10/s, 200 ms upstream",
+        r#""model": "nginx", "rate": 10, "upstream": 200"#,
+        r#""latency": 5"#,
+        15.0,
+    ),
+    ("nginx 10/s, 10 ms jitter", r#""model": "nginx", "rate": 10"#, r#""latency": 200, "jitter": 10"#, 15.0),
+    (
+        "nginx 7/s, burst 5",
+        r#""model": "nginx", "rate": 7, "burst": 5"#,
+        r#""latency": 200, "jitter": 5"#,
+        15.0,
+    ),
+    (
+        "nginx 10/s, burst 20",
+        r#""model": "nginx", "rate": 10, "burst": 20"#,
+        r#""latency": 200, "jitter": 5"#,
+        15.0,
+    ),
+    (
+        "nginx 10/s, burst 20, delay",
+        r#""model": "nginx", "rate": 10, "burst": 20, "delay": true"#,
+        r#""latency": 200, "jitter": 5"#,
+        15.0,
+    ),
+    (
+        "nginx 100/s, burst 50, delay",
+        r#""model": "nginx", "rate": 100, "burst": 50, "delay": true"#,
+        r#""latency": 30, "jitter": 5"#,
+        10.0,
+    ),
+    // Finding 10: with 16 in flight this one stays at .48.
+    ("nginx 133/s, 120 ms away", r#""model": "nginx", "rate": 133, "burst": 5"#, r#""latency": 120"#, 10.0),
+    // Finding 2: a timer that is late by a millisecond.
+    ("nginx 250/s", r#""model": "nginx", "rate": 250"#, r#""latency": 5, "jitter": 0.5"#, 5.0),
+    ("nginx 500/s", r#""model": "nginx", "rate": 500"#, r#""latency": 5, "jitter": 0.5"#, 5.0),
+    (
+        "nginx 500/s, burst 5",
+        r#""model": "nginx", "rate": 500, "burst": 5"#,
+        r#""latency": 5, "timerLag": 1"#,
+        5.0,
+    ),
+    ("gcra 3/s, burst 2", r#""model": "gcra", "rate": 3, "burst": 2"#, r#""latency": 80, "jitter": 5"#, 15.0),
+    (
+        "gcra 30/s, burst 10, Retry-After",
+        r#""model": "gcra", "rate": 30, "burst": 10, "says": "retry-after""#,
+        r#""latency": 80, "jitter": 5"#,
+        15.0,
+    ),
+    ("gcra 1000/s, burst 100", r#""model": "gcra", "rate": 1000, "burst": 100"#, r#""latency": 10"#, 5.0),
+    // Finding 3: latency that varies.
+    (
+        "bucket 30/s, answers of 0.1 to 3.9 s",
+        r#""model": "token-bucket", "rate": 30, "depth": 5, "upstream": 2000, "upstreamSpread": 0.95"#,
+        "",
+        15.0,
+    ),
+    (
+        "gcra 10/s, burst 3, answers of 0.4 to 16 s",
+        r#""model": "gcra", "rate": 10, "burst": 3, "upstream": 8000, "upstreamSpread": 0.95"#,
+        "",
+        15.0,
+    ),
+    // Windows.
+    ("fixed 20 per minute", r#""model": "fixed-window", "limit": 20"#, "", 30.0),
+    ("fixed 60 per minute", r#""model": "fixed-window", "limit": 60"#, "", 30.0),
+    (
+        "fixed 60 per minute, Retry-After",
+        r#""model": "fixed-window", "limit": 60, "says": "retry-after""#,
+        "",
+        30.0,
+    ),
+    (
+        "fixed 60 per minute, RateLimit",
+        r#""model": "fixed-window", "limit": 60, "says": "rate-limit""#,
+        "",
+        30.0,
+    ),
+    ("fixed 600 per minute", r#""model": "fixed-window", "limit": 600"#, r#""jitter": 5"#, 15.0),
+    (
+        "fixed 100 per 10 s",
+        r#""model": "fixed-window", "limit": 100, "window": 10000"#,
+        r#""jitter": 5"#,
+        15.0,
+    ),
+    (
+        "fixed 10 per second",
+        r#""model": "fixed-window", "limit": 10, "window": 1000"#,
+        r#""jitter": 5"#,
+        15.0,
+    ),
+    (
+        "fixed 100 per second, 2 s away",
+        r#""model": "fixed-window", "limit": 100, "window": 1000"#,
+        r#""latency": 2000, "jitter": 50"#,
+        10.0,
+    ),
+    (
+        "fixed 1000 per second",
+        r#""model": "fixed-window", "limit": 1000, "window": 1000"#,
+        r#""latency": 20"#,
+        5.0,
+    ),
+    (
+        "sliding 5 per second",
+        r#""model": "sliding-window", "limit": 5, "window": 1000"#,
+        r#""latency": 80"#,
+        15.0,
+    ),
+    (
+        "sliding 5 per second, RateLimit",
+        r#""model": "sliding-window", "limit": 5, "window": 1000, "says": "rate-limit""#,
+        r#""latency": 80"#,
+        15.0,
+    ),
+    (
+        "sliding 30 per second, 2 s away",
+        r#""model": "sliding-window", "limit": 30, "window": 1000"#,
+        r#""latency": 2000, "jitter": 20"#,
+        15.0,
+    ),
+    ("sliding 100 per minute", r#""model": "sliding-window", "limit": 100"#, r#""jitter": 5"#, 30.0),
+    (
+        "sliding 300 per second",
+        r#""model": "sliding-window", "limit": 300, "window": 1000"#,
+        r#""latency": 30"#,
+        5.0,
+    ),
+    // Finding 6: a number at a time is the limit.
+    (
+        "1 at a time, 2 s each",
+        r#""model": "concurrency", "slots": 1, "service": 2000"#,
+        r#""latency": 50"#,
+        15.0,
+    ),
+    (
+        "4 at a time, 300 ms each",
+        r#""model": "concurrency", "slots": 4, "service": 300"#,
+        r#""latency": 20"#,
+        15.0,
+    ),
+    (
+        "20 at a time, 100 ms each",
+        r#""model": "concurrency", "slots": 20, "service": 100"#,
+        r#""latency": 20"#,
+        15.0,
+    ),
+    (
+        "6 at a time, 800 ms each",
+        r#""model": "concurrency", "slots": 6, "service": 800"#,
+        r#""latency": 30"#,
+        15.0,
+    ),
+    // Finding 1: 10 per second with one slot.
+    (
+        "1 at a time, 100 ms each",
+        r#""model": "concurrency", "slots": 1, "service": 100"#,
+        r#""latency": 5"#,
+        15.0,
+    ),
+    (
+        "queue, 4 workers of 200 ms, gateway 5 s",
+        r#""model": "queue", "workers": 4, "service": 200, "spread": 0.5, "patience": 5000"#,
+        r#""latency": 50, "jitter": 5"#,
+        15.0,
+    ),
+    (
+        "queue, 8 workers of 50 ms, room for 16",
+        r#""model": "queue", "workers": 8, "service": 50, "spread": 0.5, "room": 16"#,
+        r#""latency": 50, "jitter": 5"#,
+        15.0,
+    ),
+    // Finding 4: bans, and a Retry-After that is a penalty.
+    (
+        "bucket 10/s, depth 10, ban 30 s",
+        r#""model": "token-bucket", "rate": 10, "depth": 10, "ban": 30000"#,
+        "",
+        30.0,
+    ),
+    (
+        "sliding 100 per 10 s, ban 60 s, Retry-After",
+        r#""model": "sliding-window", "limit": 100, "window": 10000, "ban": 60000, "says": "retry-after""#,
+        "",
+        30.0,
+    ),
+    (
+        "bucket 10/s, depth 10, Retry-After: 60",
+        r#""model": "token-bucket", "rate": 10, "depth": 10, "retryAfter": 60000"#,
+        "",
+        60.0,
+    ),
+    (
+        "bucket 10/s, depth 10, Retry-After: 3600",
+        r#""model": "token-bucket", "rate": 10, "depth": 10, "retryAfter": 3600000"#,
+        "",
+        120.0,
+    ),
+    // Finding 7: requests that fail whatever the pace.
+    (
+        "bucket 20/s, depth 10, 1 % fail with 503",
+        r#""model": "token-bucket", "rate": 20, "depth": 10, "failing": 0.01"#,
+        "",
+        60.0,
+    ),
+    (
+        "bucket 20/s, depth 10, 2 % fail with 503",
+        r#""model": "token-bucket", "rate": 20, "depth": 10, "failing": 0.02"#,
+        "",
+        60.0,
+    ),
+    (
+        "nginx 20/s, burst 5, 3 % fail with 503",
+        r#""model": "nginx", "rate": 20, "burst": 5, "failing": 0.03"#,
+        "",
+        60.0,
+    ),
+    (
+        "bucket 20/s, depth 10, 5 % fail with 500",
+        r#""model": "token-bucket", "rate": 20, "depth": 10, "failing": 0.05, "failingStatus": 500"#,
+        "",
+        15.0,
+    ),
+    // Finding 8: an outage.
+    (
+        "bucket 10/s, depth 5, down for 60 s",
+        r#""model": "token-bucket", "rate": 10, "depth": 5, "outage": { "at": 480000, "length": 60000 }"#,
+        "",
+        16.0,
+    ),
+    // Finding 1: several servers, and others.
+    (
+        "three of 10/s, burst 5, behind a balancer",
+        r#""model": "nginx", "rate": 10, "burst": 5, "replicas": 3"#,
+        "",
+        30.0,
+    ),
+    (
+        "three windows of 100 per 10 s behind a balancer",
+        r#""model": "fixed-window", "limit": 100, "window": 10000, "replicas": 3"#,
+        "",
+        30.0,
+    ),
+    (
+        "bucket 30/s, others take 15/s half of the time",
+        r#""model": "token-bucket", "rate": 30, "depth": 10, "others": { "rate": 15, "period": 240000 }"#,
+        "",
+        40.0,
+    ),
+    (
+        "sliding 20 per second, others take 5/s",
+        r#""model": "sliding-window", "limit": 20, "window": 1000, "others": { "rate": 5, "period": 60000, "share": 0.9 }"#,
+        "",
+        30.0,
+    ),
+    // Limits that move.
+    (
+        "bucket 10/s doubles",
+        r#""model": "token-bucket", "rate": 10, "depth": 5, "step": { "at": 300000, "factor": 2 }"#,
+        "",
+        15.0,
+    ),
+    (
+        "bucket 10/s halves",
+        r#""model": "token-bucket", "rate": 10, "depth": 5, "step": { "at": 300000, "factor": 0.5 }"#,
+        "",
+        15.0,
+    ),
+    (
+        "bucket 100/s, tenfold",
+        r#""model": "token-bucket", "rate": 100, "depth": 20, "step": { "at": 180000, "factor": 10 }"#,
+        r#""latency": 30"#,
+        6.0,
+    ),
+    (
+        "nginx 20/s, burst 5, doubles",
+        r#""model": "nginx", "rate": 20, "burst": 5, "step": { "at": 300000, "factor": 2 }"#,
+        r#""latency": 200"#,
+        15.0,
+    ),
+    (
+        "fixed 100 per 10 s doubles",
+        r#""model": "fixed-window", "limit": 100, "window": 10000, "step": { "at": 300000, "factor": 2 }"#,
+        r#""jitter": 5"#,
+        15.0,
+    ),
+    (
+        "sliding 10 per second halves",
+        r#""model": "sliding-window", "limit": 10, "window": 1000, "step": { "at": 300000, "factor": 0.5 }"#,
+        r#""jitter": 5"#,
+        15.0,
+    ),
+    (
+        "bucket 10/s drifts to 20 and back in 10 min",
+        r#""model": "token-bucket", "rate": 10, "depth": 10, "drift": { "period": 600000, "factor": 2 }"#,
+        r#""jitter": 5"#,
+        30.0,
+    ),
+];
+
+/// Finding 9: one limit for several, on every kind of window.
+const SHARED: &[(&str, &str, &str)] = &[
+    ("bucket 20/s, depth 10", r#""model": "token-bucket", "rate": 20, "depth": 10"#, r#""jitter": 5"#),
+    ("nginx 50/s, burst 10", r#""model": "nginx", "rate": 50, "burst": 10"#, r#""latency": 50, "jitter": 5"#),
+    (
+        "sliding 100 per second",
+        r#""model": "sliding-window", "limit": 100, "window": 1000"#,
+        r#""latency": 50, "jitter": 5"#,
+    ),
+    ("fixed 300 per 10 s", r#""model": "fixed-window", "limit": 300, "window": 10000"#, r#""jitter": 5"#),
+    ("fixed 600 per minute", r#""model": "fixed-window", "limit": 600"#, r#""jitter": 5"#),
+];
+
+/// Draws for the held-out set (the engine's own generator is not public).
+struct Draws(u64);
+
+impl Draws {
+    fn unit(&mut self) -> f64 {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) as f64 / f64::from(1_u32 << 31)
+    }
+
+    /// Evenly on a logarithmic scale, in steps of a tenth of a decade's twentieth: three digits are enough.
+    fn between(&mut self, low: f64, high: f64) -> f64 {
+        // By repeated square roots, for `powf` differs from machine to machine.
+        let (mut low, mut high) = (low, high);
+        for _ in 0..12 {
+            let middle = (low * high).sqrt();
+            if self.unit() < 0.5 { high = middle } else { low = middle }
+        }
+        let scale = if low >= 100.0 { 1.0 } else { 100.0 };
+        (low * scale).round().max(1.0) / scale
+    }
+
+    fn whole(&mut self, low: f64, high: f64) -> f64 {
+        self.between(low, high).round().max(1.0)
+    }
+}
+
+/// Servers that were not looked at while the law was made: the same families, other figures, other seeds.
+pub fn held_out() -> Vec<Scenario> {
+    let mut draws = Draws(20_261_121);
+    let mut all = Vec::new();
+    for family in 0..48_u32 {
+        let d = &mut draws;
+        let rate = d.between(0.5, 600.0);
+        let slow = d.between(2.0, 60.0);
+        let depth = d.whole(1.0, 60.0);
+        let latency = d.between(5.0, 1500.0);
+        let jitter = d.between(0.5, 20.0).min(latency / 2.0);
+        let says = if d.unit() < 0.3 { r#", "says": "retry-after""# } else { "" };
+        let window = d.whole(1.0, 60.0);
+        let (name, server) = match family % 16 {
+            0 | 1 => (
+                format!("bucket {rate}/s, depth {depth}"),
+                format!(r#""model": "token-bucket", "rate": {rate}, "depth": {depth}{says}"#),
+            ),
+            2 => (
+                format!("nginx {rate}/s, burst {depth}"),
+                format!(r#""model": "nginx", "rate": {rate}, "burst": {depth}{says}"#),
+            ),
+            3 => (format!("nginx {slow}/s"), format!(r#""model": "nginx", "rate": {slow}{says}"#)),
+            4 => (
+                format!("gcra {rate}/s, burst {depth}"),
+                format!(r#""model": "gcra", "rate": {rate}, "burst": {depth}{says}"#),
+            ),
+            5 | 6 => {
+                let limit = (slow * window).round();
+                let millis = window * 1000.0;
+                (
+                    format!("fixed {limit} per {window} s"),
+                    format!(r#""model": "fixed-window", "limit": {limit}, "window": {millis}{says}"#),
+                )
+            }
+            7 | 8 => {
+                let limit = (slow * window).round();
+                let millis = window * 1000.0;
+                (
+                    format!("sliding {limit} per {window} s"),
+                    format!(r#""model": "sliding-window", "limit": {limit}, "window": {millis}{says}"#),
+                )
+            }
+            9 => {
+                let (slots, service) = (d.whole(1.0, 30.0), d.whole(50.0, 1500.0));
+                (
+                    format!("{slots} at a time, {service} ms each"),
+                    format!(r#""model": "concurrency", "slots": {slots}, "service": {service}"#),
+                )
+            }
+            10 => {
+                let (workers, service) = (d.whole(2.0, 12.0), d.whole(30.0, 400.0));
+                let room = d.whole(8.0, 60.0);
+                (
+                    format!("queue, {workers} workers of {service} ms, room for {room}"),
+                    format!(
+                        r#""model": "queue", "workers": {workers}, "service": {service}, "spread": 0.5, "room": {room}"#
+                    ),
+                )
+            }
+            11 => {
+                let ban = d.whole(5.0, 60.0);
+                (
+                    format!("bucket {slow}/s, depth {depth}, ban {ban} s"),
+                    format!(
+                        r#""model": "token-bucket", "rate": {slow}, "depth": {depth}, "ban": {}{says}"#,
+                        ban * 1000.0
+                    ),
+                )
+            }
+            12 => {
+                let share = d.between(1.0, 4.0) / 100.0;
+                (
+                    format!("bucket {slow}/s, depth {depth}, {share} fail with 503"),
+                    format!(
+                        r#""model": "token-bucket", "rate": {slow}, "depth": {depth}, "failing": {share}"#
+                    ),
+                )
+            }
+            13 => {
+                let replicas = d.whole(2.0, 5.0);
+                (
+                    format!("{replicas} of {slow}/s, burst {depth}, behind a balancer"),
+                    format!(r#""model": "nginx", "rate": {slow}, "burst": {depth}, "replicas": {replicas}"#),
+                )
+            }
+            14 => {
+                let (others, period) = (slow * 0.4, d.whole(60.0, 400.0) * 1000.0);
+                (
+                    format!("bucket {slow}/s, depth {depth}, others take {others:.1}/s"),
+                    format!(
+                        r#""model": "token-bucket", "rate": {slow}, "depth": {depth}, "others": {{ "rate": {others}, "period": {period} }}"#
+                    ),
+                )
+            }
+            _ => {
+                let upstream = d.whole(300.0, 6000.0);
+                (
+                    format!("bucket {slow}/s, depth {depth}, answers of {upstream} ms and less and more"),
+                    format!(
+                        r#""model": "token-bucket", "rate": {slow}, "depth": {depth}, "upstream": {upstream}, "upstreamSpread": 0.9"#
+                    ),
+                )
+            }
+        };
+        let network = format!(
+            r#""latency": {latency}, "jitter": {jitter}, "timerLag": {}, "timerJitter": {}"#,
+            d.between(0.1, 2.0),
+            d.between(0.5, 4.0)
+        );
+        let minutes = if rate > 150.0 && matches!(family % 16, 0..=2 | 4) { 6.0 } else { 30.0 };
+        all.push(Scenario { name: format!("{name}, {latency} ms away"), server, network, minutes });
+    }
+    all
+}
