@@ -58,7 +58,7 @@ export interface SimulatedServer {
   workers?: number
   /** `concurrency`, `queue`: milliseconds a request takes. */
   service?: number
-  /** `queue`: how far that strays, as a share to both sides. Default none. */
+  /** `concurrency`, `queue`: how far that strays, as a share to both sides. Default none. */
   spread?: number
   /** `queue`: places in it; beyond them 503. Default 1000000. */
   room?: number

@@ -49,7 +49,7 @@ pub const ROWS: &[Row] = rows! {
     Server "slots" COUNT, "required", "", "`concurrency`: requests at a time; one more is a 503.";
     Server "workers" COUNT, "required", "", "`queue`: requests at a time; more wait.";
     Server "service" TIME, "required", "", "`concurrency`, `queue`: milliseconds a request takes.";
-    Server "spread" Kind::Fraction, "none", "", "`queue`: how far that strays, as a share to both sides.";
+    Server "spread" Kind::Fraction, "none", "", "`concurrency`, `queue`: how far that strays, as a share to both sides.";
     Server "room" COUNT, "1000000", "", "`queue`: places in it; beyond them 503.";
     Server "patience" TIME, "30000", "", "`queue`: milliseconds after which the gateway before it answers 504.";
     Server "ban" TIME, "none", "", "Milliseconds for which a client that was refused is refused, anew with every request.";
@@ -343,8 +343,9 @@ fn read_model(model: &str, fields: &mut Fields) -> Option<Make> {
         }
         "concurrency" => {
             let (slots, service) = (fields.number_required("slots"), fields.number_required("service"));
+            let spread = fields.number("spread").unwrap_or(0.0);
             let (slots, service) = (slots? as u32, Span::from_millis(service?));
-            Some(Box::new(move || Box::new(Concurrency::new(slots, service))))
+            Some(Box::new(move || Box::new(Concurrency::new(slots, service, spread))))
         }
         _ => {
             let (workers, service) = (fields.number_required("workers"), fields.number_required("service"));

@@ -3,6 +3,8 @@
 //! The trap is a world that is too kind: a law that was tuned in one fails in the real one. So every scenario has timers that fire
 //! late, a network and a server that jitter, and lost packets, unless it says otherwise.
 
+use std::fmt::Write;
+
 use autothrottle::{Instant, Span, simulate::Simulation};
 
 /// A server, the way to it, and for how long.
@@ -32,11 +34,11 @@ impl Scenario {
         let mut network = self.network.clone();
         for (key, value) in WORLD.iter().filter(|(key, _)| !self.network.contains(&format!("\"{key}\""))) {
             let comma = if network.is_empty() { "" } else { ", " };
-            network += &format!("{comma}\"{key}\": {value}");
+            write!(network, "{comma}\"{key}\": {value}").unwrap();
         }
         let mut server = self.server.clone();
         if !server.contains("\"jitter\"") {
-            server += &format!(", \"{}\": {}", LIMITER.0, LIMITER.1);
+            write!(server, ", \"{}\": {}", LIMITER.0, LIMITER.1).unwrap();
         }
         let duration = self.minutes * 60_000.0;
         let json = format!(
@@ -293,6 +295,24 @@ const TRAIN: &[Row] = &[
         r#""latency": 30"#,
         15.0,
     ),
+    (
+        "8 at a time, 0.05 to 0.95 s each",
+        r#""model": "concurrency", "slots": 8, "service": 500, "spread": 0.9"#,
+        "",
+        15.0,
+    ),
+    (
+        "2 at a time, 0.1 to 0.3 s each",
+        r#""model": "concurrency", "slots": 2, "service": 200, "spread": 0.5"#,
+        r#""latency": 5"#,
+        15.0,
+    ),
+    (
+        "30 at a time, 0.2 to 1.8 s each",
+        r#""model": "concurrency", "slots": 30, "service": 1000, "spread": 0.8"#,
+        r#""latency": 40"#,
+        15.0,
+    ),
     // Finding 1: 10 per second with one slot.
     (
         "1 at a time, 100 ms each",
@@ -479,6 +499,7 @@ impl Draws {
 }
 
 /// Servers that were not looked at while the law was made: the same families, other figures, other seeds.
+#[allow(clippy::too_many_lines)]
 pub fn held_out() -> Vec<Scenario> {
     let mut draws = Draws(20_261_121);
     let mut all = Vec::new();
@@ -525,7 +546,9 @@ pub fn held_out() -> Vec<Scenario> {
                 let (slots, service) = (d.whole(1.0, 30.0), d.whole(50.0, 1500.0));
                 (
                     format!("{slots} at a time, {service} ms each"),
-                    format!(r#""model": "concurrency", "slots": {slots}, "service": {service}"#),
+                    format!(
+                        r#""model": "concurrency", "slots": {slots}, "service": {service}, "spread": 0.6"#
+                    ),
                 )
             }
             10 => {
