@@ -16,7 +16,7 @@ use crate::{
     feedback::Feedback,
     observe::{Activity, Effective, Finding, Meter, Notice, ScopeStats, Seen, Stats, Watch},
     policy::quota::Cost,
-    queue::{Costs, Heap, NONE, Need, Place, Queue, Rank, Stage, Ticket, priority_key},
+    queue::{Costs, Heap, NONE, Need, Place, Queue, Rank, Scopes, Stage, Ticket, priority_key},
     rng::Rng,
     scope::{
         Scope, Settled,
@@ -91,8 +91,26 @@ pub enum Robots {
     Ignored,
 }
 
-/// The first of each kind in a scope's line, with the scope's verdict.
-type Heads = [Option<(Verdict, Rank, u32)>; 2];
+/// The first of one kind in a scope's line.
+struct Head {
+    verdict: Verdict,
+    rank: Rank,
+    lane: u32,
+}
+
+/// The first of each kind in a scope's line.
+struct Heads([Option<Head>; 2]);
+
+impl Heads {
+    fn iter(&self) -> impl Iterator<Item = &Head> {
+        self.0.iter().flatten()
+    }
+
+    /// What keeps the first of all.
+    fn bound(&self) -> Option<Reason> {
+        self.iter().min_by_key(|head| head.rank)?.verdict.reason()
+    }
+}
 
 /// Counts since the beginning.
 #[derive(Clone, Copy, Debug, Default)]
@@ -232,17 +250,61 @@ impl Engine {
     /// Takes a request in. It waits, also if it could leave at once: `poll` says when.
     pub fn submit(&mut self, now: Instant, request: Request) -> Result<Ticket, SubmitError> {
         self.advance(now);
+        let (scopes, need) = self.checked(&request)?;
+        let lane = self.queue.lane(&scopes, &need.costs, &mut self.registry[scopes[0]].line);
+        let ticket = self.queue.admit(lane, need);
+        for &scope in &*scopes {
+            self.begin_waiting(scope);
+        }
+        self.enter(ticket.index, request.delay_ms);
+        Ok(ticket)
+    }
+
+    /// `submit` and the first `poll` in one, where nobody waits and nothing keeps the request: the ticket of a request
+    /// that is to be sent now. `None` if it would have to wait, or something else does; then nothing has changed, and
+    /// `submit` is the way. Once in flight it is like any other.
+    ///
+    /// The trap is a second engine in here. All that is left out is what would be undone at once: the state is the same as
+    /// after `submit` and `poll`, which `tests/native/reference.rs` compares.
+    pub fn send_at_once(&mut self, now: Instant, request: Request) -> Result<Option<Ticket>, SubmitError> {
+        self.advance(now);
+        if self.waiting() > 0 || request.delay_ms > 0.0 || self.shut().is_some() {
+            return Ok(None);
+        }
+        let (scopes, need) = self.checked(&request)?;
+        for (position, &scope) in scopes.iter().enumerate() {
+            if self.registry[scope].scope.verdict(self.now, need.costs.of(position)) != Verdict::Go {
+                return Ok(None);
+            }
+        }
+        self.registry.next_turn();
+        for (position, &scope) in scopes.iter().enumerate() {
+            self.registry.rouse(scope);
+            self.look(scope);
+            self.depart(scope, need.costs.of(position));
+            self.note(scope, None);
+        }
+        let lane = self.queue.lane(&scopes, &need.costs, &mut self.registry[scopes[0]].line);
+        let ticket = self.queue.admit(lane, need);
+        self.queue.send_at_once(ticket.index, lane, self.now);
+        self.in_flight += 1;
+        self.totals.sent += 1;
+        Ok(Some(ticket))
+    }
+
+    /// The scopes of a request and what it needs, if it makes sense and there is room.
+    fn checked(&self, request: &Request) -> Result<(Scopes, Need), SubmitError> {
         let delay_ok = request.delay_ms >= 0.0 && request.delay_ms <= LONGEST_MS;
         if !delay_ok || !request.priority.is_finite() {
             return Err(SubmitError::NotANumber);
         }
-        self.check_scopes(&request)?;
+        self.check_scopes(request)?;
         if self.config.max_waiting.is_some_and(|most| self.waiting() >= most) {
             return Err(SubmitError::QueueFull);
         }
-        let (scopes, costs) = Self::scopes_and_costs(&request)?;
+        let (scopes, costs) = Self::scopes_and_costs(request)?;
         let mut share = 0;
-        for (position, &index) in scopes.as_ref().iter().enumerate() {
+        for (position, &index) in scopes.iter().enumerate() {
             let scope = &self.registry[index].scope;
             let cost = costs.of(position);
             if !scope.can_afford(cost) {
@@ -250,14 +312,7 @@ impl Engine {
             }
             share = share.max(scope.share(cost));
         }
-        let lane = self.queue.lane(scopes.as_ref(), &costs, &mut self.registry[scopes.as_ref()[0]].line);
-        let need = Need { priority: priority_key(request.priority), share: !share, costs };
-        let ticket = self.queue.admit(lane, need);
-        for &scope in scopes.as_ref() {
-            self.begin_waiting(scope);
-        }
-        self.enter(ticket.index, request.delay_ms);
-        Ok(ticket)
+        Ok((scopes, Need { priority: priority_key(request.priority), share: !share, costs }))
     }
 
     /// What to do now. Ask again after every [`Decision::Send`].
@@ -319,8 +374,7 @@ impl Engine {
         }
         let class = self.queue.entry(ticket.index).class;
         let lane = self.queue.class(class).lane;
-        for position in 0..self.queue.lane_at(lane).scopes.len() {
-            let scope = self.queue.lane_at(lane).scopes[position];
+        for &scope in &*self.queue.lane_at(lane).scopes.clone() {
             self.begin_waiting(scope);
         }
         self.queue.entry(ticket.index).stage = Stage::Parked { position: NONE };
@@ -351,8 +405,7 @@ impl Engine {
                 self.put_back(lane, from);
             }
         }
-        for position in 0..self.queue.lane_at(lane).scopes.len() {
-            let scope = self.queue.lane_at(lane).scopes[position];
+        for &scope in &*self.queue.lane_at(lane).scopes.clone() {
             self.registry[scope].line.waiting -= 1;
             self.registry.rest(scope);
             self.observe(scope);
@@ -389,7 +442,7 @@ impl Engine {
         let (scopes, costs) = Self::scopes_and_costs(&request)?;
         let mut strictest = self.shut().map_or(Verdict::Go, Verdict::Blocked);
         let mut who = None;
-        for (position, &index) in scopes.as_ref().iter().enumerate() {
+        for (position, &index) in scopes.iter().enumerate() {
             let verdict = self.registry[index].scope.verdict(now, costs.of(position));
             if verdict > strictest {
                 strictest = verdict;
@@ -543,7 +596,7 @@ impl Engine {
     /// The answer when nothing can be sent: wait for the earliest time there is, or for an event.
     fn rest(&self) -> Decision {
         let timer = self.timers.first().map(|(at, index)| {
-            let strictest = self.heads(index).into_iter().flatten().map(|(verdict, ..)| verdict).min();
+            let strictest = self.heads(index).iter().map(|head| head.verdict).min();
             let reason = strictest.and_then(Verdict::reason).unwrap_or(Reason::Delay);
             (at, Cause { scope: Some(self.registry.id(index)), reason })
         });
@@ -586,26 +639,30 @@ impl Engine {
 
     fn send(&mut self, lane: u32) -> Ticket {
         let from = self.lift(lane);
-        for position in 0..self.queue.lane_at(lane).scopes.len() {
-            let cost = self.queue.head_cost(lane, position);
-            let entry = &mut self.registry[self.queue.lane_at(lane).scopes[position]];
-            entry.scope.on_send(self.now, cost, &mut self.rng);
-            entry.line.waiting -= 1;
-            if let Some(meter) = &mut entry.meter {
-                meter.on_send(self.now);
-            }
+        let scopes = self.queue.lane_at(lane).scopes.clone();
+        for (position, &scope) in scopes.iter().enumerate() {
+            self.depart(scope, self.queue.head_cost(lane, position));
+            self.registry[scope].line.waiting -= 1;
         }
         let ticket = self.queue.send_head(lane, self.now);
         self.in_flight += 1;
         self.totals.sent += 1;
         self.put_back(lane, from);
-        for position in 0..self.queue.lane_at(lane).scopes.len() {
-            let scope = self.queue.lane_at(lane).scopes[position];
+        for &scope in &*scopes {
             if scope != from {
                 self.observe(scope);
             }
         }
         ticket
+    }
+
+    /// A request leaves one of its scopes.
+    fn depart(&mut self, scope: u32, cost: Cost) {
+        let entry = &mut self.registry[scope];
+        entry.scope.on_send(self.now, cost, &mut self.rng);
+        if let Some(meter) = &mut entry.meter {
+            meter.on_send(self.now);
+        }
     }
 
     /// Lets the scopes hear how a request ended. False if it was not in flight; else its ticket is still there.
@@ -623,8 +680,7 @@ impl Engine {
         self.in_flight -= 1;
         let class_index = self.queue.entry(index).class;
         let lane = self.queue.class(class_index).lane;
-        for position in 0..self.queue.lane_at(lane).scopes.len() {
-            let scope = self.queue.lane_at(lane).scopes[position];
+        for (position, &scope) in self.queue.lane_at(lane).scopes.clone().iter().enumerate() {
             let cost = self.queue.class(class_index).need.costs.of(position);
             let id = self.registry.id(scope);
             let before = self.seen(scope);
@@ -757,11 +813,13 @@ impl Engine {
     /// A champion may not be asked for long (while the gate is shut). Until then it must stay the best: it goes
     /// back in line when the scope closes or a better one could go, now or in time.
     fn refresh(&mut self, scope: u32) {
+        if self.registry[scope].line.is_quiet() {
+            return self.note(scope, None);
+        }
         let mut heads = self.heads(scope);
         if let Some(champion) = self.registry[scope].line.champion {
             let rank = self.queue.rank(champion);
-            let mut others = heads.iter().flatten();
-            let is_best = others.all(|&(verdict, other, _)| verdict != Verdict::Go || rank < other);
+            let is_best = heads.iter().all(|head| head.verdict != Verdict::Go || rank < head.rank);
             if !is_best || self.verdict_at(scope, champion) != Verdict::Go {
                 self.lift(champion);
                 self.line_up(champion, scope);
@@ -769,8 +827,8 @@ impl Engine {
             }
         }
         if self.registry[scope].line.champion.is_none() {
-            let open = heads.iter().flatten().filter(|&&(verdict, ..)| verdict == Verdict::Go);
-            if let Some((_, lane)) = open.map(|&(_, rank, lane)| (rank, lane)).min() {
+            let open = heads.iter().filter(|head| head.verdict == Verdict::Go);
+            if let Some(lane) = open.min_by_key(|head| head.rank).map(|head| head.lane) {
                 self.lift(lane);
                 self.registry[scope].line.champion = Some(lane);
                 self.make_ready(lane, scope);
@@ -778,22 +836,23 @@ impl Engine {
             }
         }
         let champion = self.registry[scope].line.champion.map(|lane| self.queue.rank(lane));
-        let times = heads.iter().flatten().filter_map(|&(verdict, rank, _)| match verdict {
-            Verdict::NotBefore(at, _) if champion.is_none_or(|champion| rank < champion) => Some(at),
+        let times = heads.iter().filter_map(|head| match head.verdict {
+            Verdict::NotBefore(at, _) if champion.is_none_or(|champion| head.rank < champion) => Some(at),
             _ => None,
         });
         let earliest = times.min();
         self.set_timer(scope, earliest);
-        self.note(scope, &heads);
+        self.note(scope, heads.bound());
     }
 
     /// The first of each kind in a scope's line, with this scope's verdict on it.
     fn heads(&self, scope: u32) -> Heads {
         let line = &self.registry[scope].line;
-        [0, 1].map(|kind| {
+        let head = |kind: usize| {
             let (rank, lane) = line.lanes[kind].first()?;
-            Some((self.verdict_at(scope, lane), rank, lane))
-        })
+            Some(Head { verdict: self.verdict_at(scope, lane), rank, lane })
+        };
+        Heads([head(0), head(1)])
     }
 
     /// One scope's verdict on a lane's head.
@@ -803,19 +862,32 @@ impl Engine {
 
     /// Lets a scope's meter see what is going on now.
     fn observe(&mut self, scope: u32) {
-        let heads = self.heads(scope);
-        self.note(scope, &heads);
+        let is_empty = self.registry[scope].line.lanes.iter().all(Heap::is_empty);
+        let bound = if is_empty { None } else { self.heads(scope).bound() };
+        self.note(scope, bound);
     }
 
-    fn note(&mut self, scope: u32, heads: &Heads) {
-        let head = heads.iter().flatten().min_by_key(|&&(_, rank, _)| rank);
-        let bound = head.and_then(|(verdict, ..)| verdict.reason());
-        let now = self.now;
+    /// The same, for whoever knows which limit of the scope keeps the head of its line.
+    fn note(&mut self, scope: u32, bound: Option<Reason>) {
         let entry = &mut self.registry[scope];
         let in_flight = entry.scope.slots.in_flight();
         let activity = Activity { in_flight, is_waiting: entry.line.waiting > 0, bound };
-        let is_turned = entry.meter.get_or_insert_with(|| Box::new(Meter::new(now))).note(now, activity);
-        if is_turned && let Some(finding) = self.finding(scope) {
+        let meter = entry.meter.get_or_insert_with(|| Box::new(Meter::new(self.now)));
+        if meter.note(self.now, activity) {
+            self.find_without_effect(scope);
+        }
+    }
+
+    /// Lets a scope's meter see that time has passed.
+    fn look(&mut self, scope: u32) {
+        let meter = self.registry[scope].meter.get_or_insert_with(|| Box::new(Meter::new(self.now)));
+        if meter.look(self.now) {
+            self.find_without_effect(scope);
+        }
+    }
+
+    fn find_without_effect(&mut self, scope: u32) {
+        if let Some(finding) = self.finding(scope) {
             self.report(finding);
         }
     }
@@ -890,7 +962,7 @@ impl Engine {
         if let Some(lane) = self.queue.forget(index)
             && let [scope] = lane.scopes[..]
         {
-            self.registry[scope].line.solo[usize::from(lane.is_free(0))] = None;
+            self.registry[scope].line.solo[usize::from(lane.is_free)] = None;
         }
     }
 
@@ -938,21 +1010,10 @@ impl Engine {
         } else {
             Costs::Many(pairs.iter().map(|pair| pair.1).collect())
         };
-        Ok((Scopes::Many(pairs.iter().map(|pair| pair.0).collect()), costs))
-    }
-}
-
-/// A set of scopes; one is the usual case and needs no memory of its own.
-enum Scopes {
-    One([u32; 1]),
-    Many(Vec<u32>),
-}
-
-impl AsRef<[u32]> for Scopes {
-    fn as_ref(&self) -> &[u32] {
-        match self {
-            Self::One(one) => one,
-            Self::Many(many) => many,
-        }
+        let scopes = match &pairs[..] {
+            [(scope, _)] => Scopes::One([*scope]),
+            _ => Scopes::Many(pairs.iter().map(|pair| pair.0).collect()),
+        };
+        Ok((scopes, costs))
     }
 }

@@ -85,6 +85,12 @@ impl Meter {
         }
     }
 
+    /// Books the time since the last look. True when a window has turned over.
+    pub fn look(&mut self, now: Instant) -> bool {
+        self.pass(now);
+        core::mem::take(&mut self.is_turned)
+    }
+
     /// A request leaves; [`Meter::note`] follows.
     pub fn on_send(&mut self, now: Instant) {
         self.pass(now);

@@ -32,6 +32,11 @@ impl<K: Ord + Copy> Heap<K> {
         self.items.first().copied()
     }
 
+    /// Whether there are no members.
+    pub fn is_empty(&self) -> bool {
+        self.items.is_empty()
+    }
+
     /// How many members there are.
     pub fn len(&self) -> u32 {
         self.items.len() as u32

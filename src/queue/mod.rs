@@ -18,7 +18,7 @@
 
 mod heap;
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, rc::Rc};
 
 pub(crate) use heap::Heap;
 
@@ -107,13 +107,24 @@ pub(crate) struct Line {
 }
 
 impl Line {
+    /// Whether no lane stands here or is asked because of it, and no time is set.
+    pub fn is_quiet(&self) -> bool {
+        self.lanes.iter().all(Heap::is_empty) && self.champion.is_none() && self.timer.is_none()
+    }
+
     const EMPTY: Self =
         Self { waiting: 0, lanes: [Heap::new(), Heap::new()], champion: None, timer: None, solo: [None; 2] };
 }
 
 /// A line that has no memory of its own until somebody waits: most scopes are idle.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Default)]
 pub(crate) struct LazyLine(Option<Box<Line>>);
+
+impl core::fmt::Debug for LazyLine {
+    fn fmt(&self, formatter: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        (**self).fmt(formatter)
+    }
+}
 
 impl LazyLine {
     /// Gives the memory back. Nobody waits.
@@ -184,11 +195,32 @@ pub(crate) enum Place {
     },
 }
 
+/// The scopes of a lane, sorted, no duplicates. One is the usual case and needs no memory of its own; more are shared
+/// with whoever goes through them while the lane changes.
+#[derive(Clone, Debug)]
+pub(crate) enum Scopes {
+    One([u32; 1]),
+    Many(Rc<[u32]>),
+}
+
+impl core::ops::Deref for Scopes {
+    type Target = [u32];
+    fn deref(&self) -> &[u32] {
+        match self {
+            Self::One(one) => one,
+            Self::Many(many) => many,
+        }
+    }
+}
+
 #[derive(Clone, Debug)]
 pub(crate) struct Lane {
-    pub scopes: Box<[u32]>,
-    /// Scopes, each with a bit that says whether it costs nothing there.
-    key: Box<[u64]>,
+    pub scopes: Scopes,
+    /// Where it stands in `by_key`: scopes, each with a bit that says whether it costs nothing there. `None` for the
+    /// lanes of one scope, which the scope's line knows.
+    key: Option<Rc<[u64]>>,
+    /// Whether its requests cost nothing in its first scope.
+    pub is_free: bool,
     pub place: Place,
     pub position: u32,
     /// The class whose turn it is, or [`NONE`].
@@ -204,7 +236,7 @@ pub(crate) struct Queue {
     tickets: Slab<Entry>,
     classes: Slab<Class>,
     lanes: Slab<Lane>,
-    by_key: BTreeMap<Box<[u64]>, u32>,
+    by_key: BTreeMap<Rc<[u64]>, u32>,
     stamp: u64,
     pub waiting: u32,
 }
@@ -217,21 +249,21 @@ pub(crate) fn priority_key(priority: f64) -> u64 {
 }
 
 impl Queue {
-    /// The lane of these scopes (sorted, no duplicates) and costs, made if there is none. `line` is the first
-    /// scope's.
-    pub fn lane(&mut self, scopes: &[u32], costs: &Costs, line: &mut Line) -> u32 {
-        let is_free = |position: usize| costs.of(position) == Cost::ZERO;
-        let key_of = |(position, &scope): (usize, &u32)| u64::from(scope) << 1 | u64::from(is_free(position));
-        if let [scope] = scopes {
-            let solo = &mut line.solo[usize::from(is_free(0))];
-            return *solo
-                .get_or_insert_with(|| self.lanes.insert(Lane::new(scopes, [key_of((0, scope))].into())));
+    /// The lane of these scopes and costs, made if there is none. `line` is the first scope's.
+    pub fn lane(&mut self, scopes: &Scopes, costs: &Costs, line: &mut Line) -> u32 {
+        let is_free = costs.of(0) == Cost::ZERO;
+        if let Scopes::One(_) = scopes {
+            let new = || self.lanes.insert(Lane::new(scopes.clone(), None, is_free));
+            return *line.solo[usize::from(is_free)].get_or_insert_with(new);
         }
-        let key: Box<[u64]> = scopes.iter().enumerate().map(key_of).collect();
+        let bits = |(position, &scope): (usize, &u32)| {
+            u64::from(scope) << 1 | u64::from(costs.of(position) == Cost::ZERO)
+        };
+        let key: Rc<[u64]> = scopes.iter().enumerate().map(bits).collect();
         if let Some(&lane) = self.by_key.get(&key) {
             return lane;
         }
-        let lane = self.lanes.insert(Lane::new(scopes, key.clone()));
+        let lane = self.lanes.insert(Lane::new(scopes.clone(), Some(key.clone()), is_free));
         self.by_key.insert(key, lane);
         lane
     }
@@ -338,6 +370,14 @@ impl Queue {
         Ticket { check: entry.check, index }
     }
 
+    /// An admitted ticket leaves at `now` without having been in line: nobody waits in its lane. The same as
+    /// [`Queue::join`] and [`Queue::send_head`].
+    pub fn send_at_once(&mut self, index: u32, lane: u32, now: Instant) {
+        self.stamp += 1;
+        self.lanes[lane].served = self.stamp;
+        self.tickets[index].stage = Stage::InFlight { sent: now };
+    }
+
     /// Forgets a ticket that is in no line, and its class and lane with the last of their tickets. Gives the
     /// lane if it is forgotten.
     pub fn forget(&mut self, index: u32) -> Option<Lane> {
@@ -350,8 +390,8 @@ impl Queue {
             return None;
         }
         let lane = self.lanes.remove(lane_index);
-        if lane.scopes.len() > 1 {
-            self.by_key.remove(&lane.key);
+        if let Some(key) = &lane.key {
+            self.by_key.remove(key);
         }
         Some(lane)
     }
@@ -479,10 +519,11 @@ impl Queue {
 }
 
 impl Lane {
-    fn new(scopes: &[u32], key: Box<[u64]>) -> Self {
+    fn new(scopes: Scopes, key: Option<Rc<[u64]>>, is_free: bool) -> Self {
         Self {
-            scopes: scopes.into(),
+            scopes,
             key,
+            is_free,
             place: Place::Nowhere,
             position: 0,
             head: NONE,
@@ -490,11 +531,6 @@ impl Lane {
             served: 0,
             members: 0,
         }
-    }
-
-    /// Whether its requests cost nothing in its scope number `position`.
-    pub fn is_free(&self, position: usize) -> bool {
-        self.key[position] & 1 == 1
     }
 }
 

@@ -1,6 +1,8 @@
 //! What a trace cannot say of the engine: handles, paths, and equal ways to one state.
 
-use autothrottle::{Config, Decision, Engine, Feedback, Instant, Notice, Request, ScopeId, SubmitError};
+use autothrottle::{
+    Config, Decision, Engine, Feedback, Instant, Notice, Request, Rng, ScopeId, Span, SubmitError, Ticket,
+};
 
 fn engine(options: &str) -> Engine {
     Engine::new(Config::parse(serde_json::from_str(options).unwrap()).unwrap())
@@ -73,4 +75,78 @@ fn a_host_that_refuses_at_the_slowest_pace_stalls() {
     let soon =
         r#"{ "stallAfter": 60000, "defaults": { "backoff": { "minDelay": 300000, "jitter": false } } }"#;
     assert_eq!(stalls(soon, (0..9).map(|time| time * 300)).len(), 1, "at a pace slower than stallAfter");
+}
+
+/// Two engines live through the same: one submits and polls, the other sends at once where it can.
+#[test]
+fn sending_at_once_leaves_the_state_of_submit_and_poll() {
+    let options = r#"{ "seed": 1, "concurrency": 6, "maxWaiting": 9, "maxScopes": 5, "defaults": { "concurrency": 3 },
+        "scopes": { "free": { "delay": 0, "slotDelay": 0, "concurrency": 20 },
+                    "auto": { "delay": 10, "slotDelay": 40, "autothrottle": { "startDelay": 50 } },
+                    "quota": { "delay": 0, "slotDelay": 0, "quota": [9, { "limit": 20, "window": 3000, "strict": true }] },
+                    "ramp": { "rampup": { "startDelay": 100 } } } }"#;
+    let names = ["free", "auto", "quota", "ramp", "other", "another"];
+    let mut at_once = 0;
+    for seed in 0..40 {
+        let mut rng = Rng::new(seed);
+        let mut pick = move |below: usize| (rng.draw().unit() * below as f64) as usize;
+        let (mut slow, mut fast) = (engine(options), engine(options));
+        let mut now = Instant::default();
+        let (mut flying, mut waiting): (Vec<Ticket>, Vec<Ticket>) = (vec![], vec![]);
+        for event in 0..400 {
+            match pick(10) {
+                0..=3 => {
+                    let chosen: Vec<&str> = (0..[1, 1, 1, 2, 3][pick(5)]).map(|_| names[pick(6)]).collect();
+                    let scopes: Vec<ScopeId> = chosen.iter().map(|name| slow.intern(name)).collect();
+                    assert_eq!(scopes, chosen.iter().map(|name| fast.intern(name)).collect::<Vec<_>>());
+                    let costs = [[1.0, 2.0], [0.0, 1.0], [0.5, 0.5], [30.0, 0.0], [1.0, f64::NAN]][pick(5)];
+                    let delay_ms = [0.0, 0.0, 0.0, 5.0, -1.0][pick(5)];
+                    let priority = [0.0, 3.0, -1.0][pick(3)];
+                    let request = Request { costs: &costs, delay_ms, priority, ..Request::new(&scopes) };
+                    let ticket = slow.submit(now, request);
+                    let sent = fast.send_at_once(now, request);
+                    if let Ok(Some(sent)) = sent {
+                        assert_eq!(ticket, Ok(sent));
+                        assert_eq!(slow.poll(now), Decision::Send(sent), "seed {seed}, event {event}");
+                        flying.push(sent);
+                        at_once += 1;
+                    } else {
+                        let waits = fast.submit(now, request);
+                        waiting.extend(waits);
+                        assert_eq!(waits, ticket, "seed {seed}, event {event}");
+                        assert!(sent.is_ok() || sent == waits.map(Some), "the same error");
+                    }
+                }
+                4 | 5 if !flying.is_empty() => {
+                    let ticket = flying.remove(pick(flying.len()));
+                    let latency_ms = Some(pick(300) as f64);
+                    let feedback =
+                        Feedback { latency_ms, ..Feedback::response([200, 200, 429, 503][pick(4)]) };
+                    slow.settle(now, ticket, &feedback);
+                    fast.settle(now, ticket, &feedback);
+                }
+                6 if !flying.is_empty() => {
+                    let ticket = flying.remove(pick(flying.len()));
+                    slow.cancel(now, ticket);
+                    fast.cancel(now, ticket);
+                }
+                7 => {
+                    for ticket in waiting.drain(..) {
+                        slow.cancel(now, ticket);
+                        fast.cancel(now, ticket);
+                    }
+                }
+                _ => now = now + Span::from_millis([1.0, 20.0, 700.0, 5000.0, 90_000.0][pick(5)]),
+            }
+            loop {
+                let decision = slow.poll(now);
+                assert_eq!(decision, fast.poll(now), "seed {seed}, event {event}");
+                let Decision::Send(ticket) = decision else { break };
+                waiting.retain(|&other| other != ticket);
+                flying.push(ticket);
+            }
+            assert_eq!(format!("{slow:?}"), format!("{fast:?}"), "seed {seed}, event {event}");
+        }
+    }
+    assert!(at_once > 1000, "only {at_once}");
 }

@@ -4,6 +4,9 @@
 //! with the same scopes and sends the first, by rank, that all scopes allow. What it shares with the engine is
 //! the specification alone.
 //!
+//! Some requests are sent at once where that is possible (`send_at_once`), which the reference does not know: to it,
+//! they are submitted and sent.
+//!
 //! Wake-ups are compared by what they are for: the engine may wake early, but never after the instant at which
 //! the reference could send.
 
@@ -281,7 +284,10 @@ fn play(seed: u64, events: u32) -> u32 {
                     priority: f64::from(priority),
                     delay_ms: delay as f64,
                 };
-                tickets.insert(next_id, engine.submit(now, request).unwrap());
+                let at_once = if pick(3) == 0 { engine.send_at_once(now, request).unwrap() } else { None };
+                let is_sent = at_once.is_some();
+                tickets.insert(next_id, at_once.unwrap_or_else(|| engine.submit(now, request).unwrap()));
+                let was_waiting = !reference.waiting.is_empty();
                 reference.stamp += 1;
                 let due = reference.now + delay * 1000;
                 reference.waiting.push(Waiting {
@@ -292,6 +298,10 @@ fn play(seed: u64, events: u32) -> u32 {
                     age: reference.stamp,
                     due,
                 });
+                if is_sent {
+                    assert!(!was_waiting, "seed {seed}, event {event}: before others that wait");
+                    assert_eq!(reference.poll(), Some(next_id), "seed {seed}, event {event}: sent at once");
+                }
                 next_id += 1;
             }
             7..=10 if !reference.flying.is_empty() => {
