@@ -17,14 +17,16 @@ fn main() {
         let (waiting, dispatches) =
             (waiting.parse().expect("how many wait"), dispatches.parse().expect("how many"));
         match &workload[..] {
-            "simple" => simple_cycle(dispatches as u64),
+            "simple" => simple_cycle(dispatches as u64, false),
+            "once" => simple_cycle(dispatches as u64, true),
             "own" => crowd(waiting, false, dispatches),
             "shared" => crowd(waiting, true, dispatches),
             other => panic!("no workload {other}"),
         };
         return;
     }
-    println!("simple cycle: {:.0} ns", best(5, || simple_cycle(300_000)));
+    println!("simple cycle: {:.0} ns", best(5, || simple_cycle(300_000, false)));
+    println!("at once:      {:.0} ns", best(5, || simple_cycle(300_000, true)));
     println!("\nwaiting      own hosts  ratio   shared scope  ratio");
     let mut base = [0.0; 2];
     for waiting in [1000, 10_000, 100_000, 1_000_000] {
@@ -50,15 +52,20 @@ fn engine(options: &str) -> Engine {
     Engine::new(Config::parse(serde_json::from_str(options).expect("JSON")).expect("options"))
 }
 
-fn simple_cycle(cycles: u64) -> f64 {
+fn simple_cycle(cycles: u64, is_at_once: bool) -> f64 {
     let mut engine = engine(r#"{ "defaults": { "delay": 0, "slotDelay": 0, "jitter": false } }"#);
     let scope = [engine.scope("example.com")];
     let start = time::Instant::now();
     for cycle in 0..cycles {
         let now = Instant::from_micros(cycle * 1000);
-        let ticket = engine.submit(now, Request::new(&scope)).expect("taken in");
-        assert_eq!(engine.poll(now), Decision::Send(ticket));
-        black_box(engine.poll(now));
+        let ticket = if is_at_once {
+            engine.send_at_once(now, Request::new(&scope)).expect("taken in").expect("nobody waits")
+        } else {
+            let ticket = engine.submit(now, Request::new(&scope)).expect("taken in");
+            assert_eq!(engine.poll(now), Decision::Send(ticket));
+            black_box(engine.poll(now));
+            ticket
+        };
         engine.settle(now, ticket, &Feedback { latency_ms: Some(1.0), ..Feedback::response(200) });
     }
     start.elapsed().as_nanos() as f64 / cycles as f64

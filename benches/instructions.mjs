@@ -28,7 +28,8 @@ function instructions(workload, waiting, dispatches) {
 const perDispatch = (workload, waiting, dispatches) =>
   (instructions(workload, waiting, 2 * dispatches) - instructions(workload, waiting, dispatches)) / dispatches
 
-console.log(`simple cycle: ${perDispatch('simple', 0, 20_000).toFixed(0)} instructions\n`)
+console.log(`simple cycle: ${perDispatch('simple', 0, 20_000).toFixed(0)} instructions`)
+console.log(`at once:      ${perDispatch('once', 0, 20_000).toFixed(0)} instructions\n`)
 console.log('  waiting   own hosts  ratio   shared scope  ratio')
 let base
 for (const waiting of [1_000, 10_000, 100_000, 1_000_000]) {

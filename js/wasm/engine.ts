@@ -250,6 +250,25 @@ export class Engine {
     return ticket >= 0 ? ticket : refused(ticket)
   }
 
+  /**
+   * `submit` and the first `poll` in one, where nobody waits and nothing keeps the request: a ticket to send now, or
+   * {@link WAIT} if it must be submitted. Then nothing has changed. With no one waiting there is nothing to poll.
+   *
+   * @throws as `submit` does.
+   */
+  sendAtOnce(
+    nowMs: number,
+    scopes: readonly ScopeHandle[],
+    options: Omit<SubmitOptions, 'delay'> = {},
+  ): Ticket {
+    const { cost = 1, priority = 0 } = options
+    const ticket =
+      scopes.length === 1 && typeof cost === 'number'
+        ? this.#wasm.send_at_once(nowMs, scopes[0]!, cost, priority)
+        : this.#wasm.send_many_at_once(nowMs, Float64Array.from(scopes), costsOf(cost), priority)
+    return ticket >= WAIT ? ticket : refused(ticket + 1)
+  }
+
   /** A ticket to send now, {@link WAIT} or {@link IDLE}. Ask again after every ticket. */
   poll(nowMs: number): Ticket {
     return this.#wasm.poll(nowMs)

@@ -58,17 +58,18 @@ class Player {
           headers: headers(words),
         }
         break
+      case 'send':
       case 'submit': {
         const scopes = words[2]!.split(',').map((name) => engine.scope(name))
         const costs = argument('cost')?.split(',').map(Number)
         const cost = costs === undefined ? 1 : costs.length === 1 ? costs[0]! : costs
+        const options = { cost, priority: number('priority') ?? 0 }
         try {
-          const ticket = engine.submit(this.#now, scopes, {
-            cost,
-            priority: number('priority') ?? 0,
-            delay: number('delay') ?? 0,
-          })
+          const atOnce = words[0] === 'send' ? engine.sendAtOnce(this.#now, scopes, options) : WAIT
+          const delay = number('delay') ?? 0
+          const ticket = atOnce === WAIT ? engine.submit(this.#now, scopes, { ...options, delay }) : atOnce
           this.#tickets.set(name, ticket)
+          if (ticket === atOnce) this.#sent(name, ' at once')
         } catch (error) {
           this.#say(`refused ${name}: ${(error as Error).message}`)
         }
@@ -173,8 +174,7 @@ class Player {
       const { wakeAt, reason, reasonScope } = this.#engine
       if (ticket >= 0) {
         const name = [...this.#tickets].find(([, known]) => known === ticket)![0]
-        this.#say(`send ${name}`)
-        if (this.#server) this.#answers.push({ at: this.#now + this.#server.latency, name })
+        this.#sent(name)
       } else if (ticket === WAIT) {
         if (!(wakeAt > this.#now)) throw new Error('a wait must be in the future')
         this.#sayRest(`wait ${time(wakeAt)}${because(reason, reasonScope)}`)
@@ -184,6 +184,11 @@ class Player {
         return Number.POSITIVE_INFINITY
       }
     }
+  }
+
+  #sent(name: string, how = ''): void {
+    this.#say(`send ${name}${how}`)
+    if (this.#server) this.#answers.push({ at: this.#now + this.#server.latency, name })
   }
 
   #sayRest(rest: string): void {

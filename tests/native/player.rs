@@ -69,7 +69,7 @@ impl Player {
                 let status = number("status").unwrap_or(200.0) as u16;
                 self.server = latency.map(|latency| (latency, status, headers(&words)));
             }
-            "submit" => {
+            "submit" | "send" => {
                 let scopes: Vec<ScopeId> = words[2].split(',').map(|name| self.engine.scope(name)).collect();
                 let costs: Vec<f64> = argument("cost")
                     .map_or(vec![], |list| list.split(',').map(|c| c.parse().unwrap()).collect());
@@ -79,9 +79,15 @@ impl Player {
                     delay_ms: number("delay").unwrap_or(0.0),
                     ..Request::new(&scopes)
                 };
-                match self.engine.submit(self.now, request) {
+                let at_once =
+                    if words[0] == "send" { self.engine.send_at_once(self.now, request) } else { Ok(None) };
+                match at_once.and_then(|sent| sent.map_or_else(|| self.engine.submit(self.now, request), Ok))
+                {
                     Ok(ticket) => {
                         self.tickets.insert(words[1].into(), ticket);
+                        if at_once == Ok(Some(ticket)) {
+                            self.sent(words[1].into(), " at once");
+                        }
                     }
                     Err(error) => self.say(&format!("refused {}: {error}", words[1])),
                 }
@@ -197,11 +203,7 @@ impl Player {
                 Decision::Send(ticket) => {
                     let (name, _) =
                         self.tickets.iter().find(|&(_, &known)| known == ticket).expect("our ticket");
-                    let name = name.clone();
-                    self.say(&format!("send {name}"));
-                    if let Some((latency, ..)) = &self.server {
-                        self.answers.push((self.now + *latency, name));
-                    }
+                    self.sent(name.clone(), "");
                 }
                 Decision::Wait { until, because } => {
                     assert!(until > self.now, "a wait must be in the future");
@@ -215,6 +217,13 @@ impl Player {
                     return None;
                 }
             }
+        }
+    }
+
+    fn sent(&mut self, name: String, how: &str) {
+        self.say(&format!("send {name}{how}"));
+        if let Some((latency, ..)) = &self.server {
+            self.answers.push((self.now + *latency, name));
         }
     }
 

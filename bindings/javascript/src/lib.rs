@@ -109,12 +109,20 @@ impl WasmEngine {
         self.take_in(now, &scope_ids(scopes), costs, priority, delay_ms)
     }
 
+    /// A ticket to send now, [`WAIT`] if it has to be submitted, or the negative number of an error less one.
+    pub fn send_at_once(&mut self, now: f64, scope: f64, cost: f64, priority: f64) -> f64 {
+        let scope = ScopeId::from_number(scope);
+        self.fuse(now, scope.as_slice(), &[cost], priority)
+    }
+
+    /// The same for several scopes, with costs beside them.
+    pub fn send_many_at_once(&mut self, now: f64, scopes: &[f64], costs: &[f64], priority: f64) -> f64 {
+        self.fuse(now, &scope_ids(scopes), costs, priority)
+    }
+
     /// A ticket to send now, [`WAIT`] or [`IDLE`]; `wake_at`, `reason` and `reason_scope` say more.
     pub fn poll(&mut self, now: f64) -> f64 {
-        if !self.is_seeded {
-            self.is_seeded = true;
-            self.engine.seed(getrandom::u64().unwrap_or(0));
-        }
+        self.seed();
         let now = self.now(now);
         match self.engine.poll(now) {
             Decision::Send(ticket) => ticket.to_number(),
@@ -326,6 +334,22 @@ impl WasmEngine {
 }
 
 impl WasmEngine {
+    fn seed(&mut self) {
+        if !self.is_seeded {
+            self.is_seeded = true;
+            self.engine.seed(getrandom::u64().unwrap_or(0));
+        }
+    }
+
+    fn fuse(&mut self, now: f64, scopes: &[ScopeId], costs: &[f64], priority: f64) -> f64 {
+        self.seed();
+        let now = self.now(now);
+        match self.engine.send_at_once(now, Request { scopes, costs, priority, delay_ms: 0.0 }) {
+            Ok(ticket) => ticket.map_or(WAIT, Ticket::to_number),
+            Err(error) => code(error) - 1.0,
+        }
+    }
+
     fn take_in(&mut self, now: f64, scopes: &[ScopeId], costs: &[f64], priority: f64, delay_ms: f64) -> f64 {
         let now = self.now(now);
         let request = Request { scopes, costs, priority, delay_ms };
