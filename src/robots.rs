@@ -1,126 +1,214 @@
-//! robots.txt, as far as pace is concerned: `Crawl-delay` and `Request-rate`. Which pages may be fetched is the business of
-//! the optional entry `autothrottle/robots`.
+//! robots.txt, as far as pace is concerned: `Crawl-delay` and `Request-rate`. Which pages may be fetched is the business
+//! of the optional entry `autothrottle/robots`.
 //!
 //! Rules (RFC 9309 §2.1–2.2 for groups and lines; the directives themselves are folklore):
 //! 1. groups that name our product token are merged, and only if there are none, those of `*`;
-//! 2. a token matches whole and without regard to case; a version behind `/` is ignored, ours and theirs;
+//! 2. a token matches whole and without regard to case; a version behind `/` is ignored, ours and theirs, and so is a
+//!    `*` behind theirs (`foobot*`), as Google does it;
 //! 3. of several delays the largest counts, and `Request-rate` when it is slower;
 //! 4. a delay is a finite decimal from 0, perhaps with `s` or `seconds`; anything else is no delay;
-//! 5. what lies beyond 500 KiB is not read.
+//! 5. a key counts by its letters: `Crawl-delay`, `Crawl delay`, `crawldelay`;
+//! 6. what lies beyond 500 KiB is not read.
 //!
 //! The trap is a substring match: `foo` is not `foobot`. And `*` is not inherited: a group of our own without a delay
 //! means that there is none.
 
+use crate::headers::scan::{Scan, cut, is, is_digit, is_letter};
+
 /// RFC 9309 §2.5.
 const MOST_BYTES: usize = 512_000;
+/// A longer key is none of ours.
+const MOST_KEY: usize = 32;
+/// A User-Agent is not read beyond this.
+const MOST_AGENT: usize = 4096;
 
 /// The delay in milliseconds that a robots.txt asks of `user_agent`, a product token or a whole User-Agent header;
 /// `None` if it asks for none. 0 is a statement too.
 pub fn crawl_delay_ms(bytes: &[u8], user_agent: &str) -> Option<f64> {
-    let bytes = &bytes[..bytes.len().min(MOST_BYTES)];
-    let text = String::from_utf8_lossy(bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes));
-    let ours = tokens(user_agent);
-    let (mut own, mut any) = (None, None);
-    let (mut is_own, mut is_any, mut is_closed) = (false, false, true);
-    for line in text.split(['\r', '\n']) {
+    let bytes = bytes.get(..MOST_BYTES).unwrap_or(bytes);
+    let ours = Products::of(user_agent.as_bytes());
+    let (mut own, mut any) = (Group::default(), Group::default());
+    let mut is_closed = true;
+    let mut text = Scan(bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes));
+    while !text.is_done() {
+        let line = text.take(|byte| byte != b'\r' && byte != b'\n');
+        text.take(|byte| byte == b'\r' || byte == b'\n');
         let Some((key, value)) = directive(line) else { continue };
-        if key == "useragent" {
-            if is_closed {
-                (is_own, is_any, is_closed) = (false, false, false);
+        let delay = match key {
+            Key::UserAgent => {
+                (own.is_open, any.is_open) = (own.is_open && !is_closed, any.is_open && !is_closed);
+                is_closed = false;
+                own.name(ours.include(value));
+                any.name(value == b"*");
+                continue;
             }
-            let token = value.split('/').next().unwrap_or("").trim().to_ascii_lowercase();
-            is_any |= token == "*";
-            if !token.is_empty() && ours.contains(&token) {
-                is_own = true;
-                own = own.or(Some(None));
-            }
-            continue;
-        }
-        let delay = match &key[..] {
-            "crawldelay" => delay(value),
-            "requestrate" => rate(value),
-            "allow" | "disallow" => None,
-            _ => continue, // Sitemap and whatever else belongs to no group and ends none
+            Key::CrawlDelay => delay(value),
+            Key::RequestRate => rate(value),
+            Key::Rule => None,
         };
         is_closed = true;
-        let slower =
-            |old: Option<f64>| delay.map_or(old, |delay| Some(old.map_or(delay, |old| old.max(delay))));
-        if is_own {
-            own = Some(slower(own.flatten()));
-        }
-        if is_any {
-            any = slower(any);
-        }
+        own.add(delay);
+        any.add(delay);
     }
-    own.unwrap_or(any)
+    if own.is_named { own.delay_ms } else { any.delay_ms }
 }
 
-/// The product tokens of a User-Agent, in lower case: `Mozilla/5.0 (compatible; foobot/2.1; …)` is a foobot.
-fn tokens(user_agent: &str) -> Vec<String> {
-    let is_part = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
-    let words: Vec<&str> =
-        user_agent.split([' ', ';', '(', ')', ',']).filter(|word| !word.is_empty()).collect();
-    let products = words.iter().filter_map(|word| match word.split_once('/') {
-        Some((name, version)) => version.starts_with(|c: char| c.is_ascii_digit()).then_some(name),
-        None => (words.len() == 1).then_some(*word),
-    });
-    let mut tokens: Vec<String> =
-        products.filter(|name| name.chars().all(is_part)).map(str::to_ascii_lowercase).collect();
-    if tokens.len() > 1 {
-        tokens.retain(|token| token != "mozilla");
-    }
-    tokens
+/// What all groups for one agent say.
+#[derive(Default)]
+struct Group {
+    is_named: bool,
+    /// Whether the group at hand is for it.
+    is_open: bool,
+    delay_ms: Option<f64>,
 }
 
-/// The key of a line, reduced to letters, and its value. Some write no colon.
-fn directive(line: &str) -> Option<(String, &str)> {
-    let line = line.split('#').next().unwrap_or("").trim();
-    let (key, value) = line.split_once(':').or_else(|| line.split_once(char::is_whitespace))?;
-    let key = key.trim();
-    if key.len() > 32 || !key.bytes().all(|byte| byte.is_ascii_alphabetic() || byte == b'-' || byte == b'_') {
+impl Group {
+    fn name(&mut self, is_it: bool) {
+        self.is_named |= is_it;
+        self.is_open |= is_it;
+    }
+
+    fn add(&mut self, delay_ms: Option<f64>) {
+        if let Some(delay) = delay_ms.filter(|_| self.is_open) {
+            self.delay_ms = Some(self.delay_ms.map_or(delay, |known| known.max(delay)));
+        }
+    }
+}
+
+/// The product tokens of a User-Agent: `Mozilla/5.0 (compatible; foobot/2.1; …)` is a foobot.
+struct Products<'a>(Vec<&'a [u8]>);
+
+impl<'a> Products<'a> {
+    fn of(user_agent: &'a [u8]) -> Self {
+        let is_apart = |byte: &u8| b" ;(),".contains(byte);
+        let agent = user_agent.get(..MOST_AGENT).unwrap_or(user_agent);
+        let words = || agent.split(is_apart).filter(|word| !word.is_empty());
+        let is_alone = words().nth(1).is_none();
+        let product = |word: &'a [u8]| {
+            let (name, version) = cut(word, b'/');
+            let is_product =
+                version.map_or(is_alone, |version| version.first().copied().is_some_and(is_digit));
+            (is_product && name.iter().copied().all(is_of_token)).then_some(name)
+        };
+        let mut tokens: Vec<&[u8]> = words().filter_map(product).collect();
+        if tokens.len() > 1 {
+            tokens.retain(|token| !is(token, "mozilla"));
+        }
+        Self(tokens)
+    }
+
+    /// Whether a line's value names one of them.
+    fn include(&self, value: &[u8]) -> bool {
+        let mut token = cut(value, b'/').0.trim_ascii();
+        while let [start @ .., b'*'] = token {
+            token = start;
+        }
+        !token.is_empty() && self.0.iter().any(|ours| ours.eq_ignore_ascii_case(token))
+    }
+}
+
+fn is_of_token(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_'
+}
+
+/// What a line is about.
+#[derive(Clone, Copy)]
+enum Key {
+    UserAgent,
+    CrawlDelay,
+    RequestRate,
+    /// It belongs to a group, and ends its list of agents.
+    Rule,
+}
+
+const KEYS: [(&str, Key); 5] = [
+    ("useragent", Key::UserAgent),
+    ("crawldelay", Key::CrawlDelay),
+    ("requestrate", Key::RequestRate),
+    ("allow", Key::Rule),
+    ("disallow", Key::Rule),
+];
+
+/// The key of a line and its value. Some write no colon. Sitemap and whatever else belongs to no group and ends none.
+fn directive(line: &[u8]) -> Option<(Key, &[u8])> {
+    let line = cut(line, b'#').0.trim_ascii();
+    let (key, value) = match cut(line, b':') {
+        (key, Some(value)) => (key, value),
+        _ => line.split_at_checked(line.iter().position(u8::is_ascii_whitespace)?)?,
+    };
+    let is_part = |byte: &u8| is_letter(*byte) || b"-_ \t".contains(byte);
+    if key.len() > MOST_KEY || !key.iter().all(is_part) {
         return None;
     }
-    let key = key.chars().filter(char::is_ascii_alphabetic).map(|c| c.to_ascii_lowercase()).collect();
-    Some((key, value.trim()))
+    let letters = || key.iter().filter(|byte| is_letter(**byte)).map(u8::to_ascii_lowercase);
+    let (_, key) = KEYS.iter().find(|(word, _)| letters().eq(word.bytes()))?;
+    Some((*key, trim(value)))
+}
+
+/// Without blanks, of which editors make no-break spaces.
+fn trim(text: &[u8]) -> &[u8] {
+    let mut text = text.trim_ascii();
+    while let [0xc2, 0xa0, rest @ ..] | [rest @ .., 0xc2, 0xa0] = text {
+        text = rest.trim_ascii();
+    }
+    text
 }
 
 /// Milliseconds of `10`, `0.5`, `.5`, `10s`, `10 seconds`.
-fn delay(value: &str) -> Option<f64> {
-    let value = value.strip_prefix('+').unwrap_or(value);
-    let end = value.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(value.len());
-    let (number, unit) = value.split_at(end);
-    let unit = unit.trim().to_ascii_lowercase();
-    if !["", "s", "sec", "secs", "second", "seconds"].contains(&&unit[..]) {
-        return None;
-    }
-    millis(number)
+fn delay(value: &[u8]) -> Option<f64> {
+    let mut scan = Scan(value);
+    scan.eat(b'+');
+    let number = scan.take(is_of_number);
+    scan.skip_blanks();
+    let unit = scan.0;
+    let is_unit = ["", "s", "sec", "secs", "second", "seconds"].iter().any(|word| is(unit, word));
+    if is_unit { millis(number) } else { None }
 }
 
 /// Milliseconds between two requests of `1/10` (one in ten seconds), `30/1m`.
-fn rate(value: &str) -> Option<f64> {
-    let value = value.split_whitespace().next()?;
-    let (requests, span) = value.split_once('/')?;
-    let end = span.find(|c: char| !c.is_ascii_digit()).unwrap_or(span.len());
-    let (number, unit) = span.split_at(end);
-    let scale = match unit {
-        "" | "s" => 1.0,
-        "m" => 60.0,
-        "h" => 3600.0,
-        _ => return None,
-    };
-    let requests = millis(requests).filter(|&requests| requests > 0.0)?;
-    Some(millis(number)? * scale * 1000.0 / requests)
-}
-
-/// A decimal in thousandths. However many digits there are, the result is finite.
-fn millis(number: &str) -> Option<f64> {
-    let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
-    let is_digits = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
-    if whole.len() + fraction.len() == 0 || !is_digits(whole) || !is_digits(fraction) {
+fn rate(value: &[u8]) -> Option<f64> {
+    let mut scan = Scan(value);
+    let requests = millis(scan.take(is_of_number)).filter(|&requests| requests > 0.0)?;
+    if !scan.eat(b'/') {
         return None;
     }
-    let digit = |sum: u128, digit: u8| sum.saturating_mul(10).saturating_add(u128::from(digit - b'0'));
-    let digits = |text: &str| text.bytes().fold(0, digit) as f64;
-    let fraction = format!("{fraction:0<3}");
-    Some(digits(whole) * 1000.0 + digits(&fraction[..3]))
+    let span = millis(scan.take(is_digit))?;
+    let scale = match scan.take(|byte| !byte.is_ascii_whitespace()) {
+        b"" | b"s" => 1.0,
+        b"m" => 60.0,
+        b"h" => 3600.0,
+        _ => return None,
+    };
+    Some(span * scale * 1000.0 / requests)
 }
+
+fn is_of_number(byte: u8) -> bool {
+    is_digit(byte) || byte == b'.'
+}
+
+/// A decimal in thousandths, cut off. However many digits there are, the result is finite.
+fn millis(number: &[u8]) -> Option<f64> {
+    let (whole, fraction) = cut(number, b'.');
+    let fraction = fraction.unwrap_or_default();
+    if whole.len() + fraction.len() == 0 || fraction.contains(&b'.') {
+        return None;
+    }
+    let thousandths = (0..3).map(|place| fraction.get(place).copied().unwrap_or(b'0'));
+    Some(sum(whole.iter().copied()) * 1000.0 + sum(thousandths))
+}
+
+/// Digits as a number; what is beyond an integer counts by its size.
+fn sum(digits: impl Iterator<Item = u8>) -> f64 {
+    let (mut sum, mut scale) = (0_u64, 1.0);
+    for digit in digits {
+        if sum < u64::MAX / 100 {
+            sum = sum * 10 + u64::from(digit - b'0');
+        } else {
+            scale = f64::min(scale * 10.0, MOST);
+        }
+    }
+    sum as f64 * scale
+}
+
+/// Far beyond any delay, and far enough from infinity to be multiplied.
+const MOST: f64 = 1e200;

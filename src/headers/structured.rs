@@ -1,189 +1,187 @@
 //! Structured fields, as far as rate limits use them: lists of items and dictionaries, with parameters (RFC 9651).
 //!
 //! The trap is to repair what is broken: a field that does not parse is no field (RFC 9651 §4.2), and a quota called
-//! `api "v1"` that its server forgot to escape must not become one called `api `.
+//! `api "v1"` that its server forgot to escape must not become one called `api `. Nothing is copied: items borrow.
+
+use super::scan::{Scan, is_digit, whole};
 
 /// A bare item. What no rate limit needs to read is [`Bare::Other`].
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Bare {
-    Text(String),
-    Token(String),
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Bare<'a> {
+    /// A string (with its escapes), or leniently a token.
+    Name(&'a [u8]),
     Whole(i64),
     /// Base64 as it stands: padding bits are nobody's business.
-    Bytes(String),
+    Bytes(&'a [u8]),
     Other,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Item {
-    pub value: Bare,
-    params: Vec<(String, Bare)>,
+/// The parameters that rate limits have.
+#[derive(Clone, Copy)]
+pub(super) enum Param {
+    /// The quota.
+    Q,
+    /// Its window in seconds.
+    W,
+    /// What is left.
+    R,
+    /// Seconds until more is there.
+    T,
+    /// What is counted.
+    Qu,
+    /// The partition.
+    Pk,
 }
 
-impl Item {
-    /// An item without parameters.
-    pub fn plain(value: Bare) -> Self {
-        Self { value, params: Vec::new() }
-    }
+const PARAMS: [&[u8]; 6] = [b"q", b"w", b"r", b"t", b"qu", b"pk"];
 
+/// A member of a list, or of a dictionary with its key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Item<'a> {
+    pub key: &'a [u8],
+    pub value: Bare<'a>,
+    params: [Option<Bare<'a>>; PARAMS.len()],
+}
+
+impl<'a> Item<'a> {
     /// The last parameter of this name counts.
-    pub fn param(&self, name: &str) -> Option<&Bare> {
-        self.params.iter().rev().find(|(key, _)| key == name).map(|(_, value)| value)
+    pub fn param(&self, param: Param) -> Option<Bare<'a>> {
+        self.params[param as usize]
     }
 
     /// A parameter that is a whole number from 0.
-    pub fn count(&self, name: &str) -> Option<u64> {
-        match self.param(name) {
-            Some(Bare::Whole(number)) => u64::try_from(*number).ok(),
-            _ => None,
-        }
+    pub fn count(&self, param: Param) -> Option<u64> {
+        self.param(param)?.whole().and_then(|number| u64::try_from(number).ok())
+    }
+
+    /// A parameter in seconds, as milliseconds.
+    pub fn seconds(&self, param: Param) -> Option<u64> {
+        self.count(param).map(|seconds| seconds * 1000)
     }
 }
 
-/// Members beyond so many are hostile.
+impl<'a> Bare<'a> {
+    pub fn whole(self) -> Option<i64> {
+        if let Bare::Whole(number) = self { Some(number) } else { None }
+    }
+
+    pub fn name(self) -> Option<&'a [u8]> {
+        if let Bare::Name(name) = self { Some(name) } else { None }
+    }
+
+    pub fn bytes(self) -> Option<&'a [u8]> {
+        if let Bare::Bytes(bytes) = self { Some(bytes) } else { None }
+    }
+}
+
+/// Members, or parameters of one, beyond so many are hostile.
 const MOST: usize = 256;
 
 /// A list of items.
-pub(super) fn list(text: &str) -> Option<Vec<Item>> {
-    let mut reader = Reader(text.trim_matches([' ', '\t']));
-    let mut items = Vec::new();
-    while !reader.0.is_empty() {
-        items.push(reader.item()?);
-        reader.next_member(items.len())?;
-    }
-    Some(items)
+pub(super) fn list(text: &[u8]) -> Option<Vec<Item<'_>>> {
+    members(text, false)
 }
 
 /// A dictionary.
-pub(super) fn dictionary(text: &str) -> Option<Vec<(String, Item)>> {
-    let mut reader = Reader(text.trim_matches([' ', '\t']));
+pub(super) fn dictionary(text: &[u8]) -> Option<Vec<Item<'_>>> {
+    members(text, true)
+}
+
+fn members(text: &[u8], has_keys: bool) -> Option<Vec<Item<'_>>> {
+    let mut scan = Scan(text.trim_ascii());
     let mut members = Vec::new();
-    while !reader.0.is_empty() {
-        let key = reader.key()?;
-        let item = if reader.eat('=') {
-            reader.item()?
-        } else {
-            Item { value: Bare::Other, params: reader.params()? }
-        };
-        members.push((key, item));
-        reader.next_member(members.len())?;
+    while !scan.is_done() {
+        if members.len() == MOST {
+            return None;
+        }
+        members.push(member(&mut scan, has_keys)?);
+        scan.skip_blanks();
+        let is_more = scan.eat(b',');
+        scan.skip_blanks();
+        if is_more == scan.is_done() {
+            return None;
+        }
     }
     Some(members)
 }
 
-/// What is left to read.
-struct Reader<'a>(&'a str);
-
-impl<'a> Reader<'a> {
-    fn eat(&mut self, c: char) -> bool {
-        let rest = self.0.strip_prefix(c);
-        self.0 = rest.unwrap_or(self.0);
-        rest.is_some()
-    }
-
-    fn take(&mut self, is_part: impl Fn(char) -> bool) -> &'a str {
-        let end = self.0.find(|c| !is_part(c)).unwrap_or(self.0.len());
-        let (taken, rest) = self.0.split_at(end);
-        self.0 = rest;
-        taken
-    }
-
-    /// The comma between two members, and that something follows it.
-    fn next_member(&mut self, members: usize) -> Option<()> {
-        self.take(|c| c == ' ' || c == '\t');
-        if self.0.is_empty() {
-            return Some(());
+fn member<'a>(scan: &mut Scan<'a>, has_keys: bool) -> Option<Item<'a>> {
+    let key = if has_keys { key(scan)? } else { b"" };
+    let value = if !has_keys || scan.eat(b'=') { bare(scan)? } else { Bare::Other };
+    let mut item = Item { key, value, params: [None; PARAMS.len()] };
+    let mut count = 0;
+    while scan.eat(b';') {
+        scan.take(|byte| byte == b' ');
+        let name = self::key(scan)?;
+        let value = if scan.eat(b'=') { bare(scan)? } else { Bare::Other };
+        if let Some(index) = PARAMS.iter().position(|&param| param == name) {
+            item.params[index] = Some(value);
         }
-        let is_more = self.eat(',');
-        self.take(|c| c == ' ' || c == '\t');
-        (is_more && !self.0.is_empty() && members < MOST).then_some(())
-    }
-
-    fn key(&mut self) -> Option<String> {
-        let is_start = |c: char| c.is_ascii_lowercase() || c == '*';
-        if !self.0.starts_with(is_start) {
+        count += 1;
+        if count > MOST {
             return None;
         }
-        let key = self.take(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || "_-.*".contains(c));
-        Some(key.to_string())
     }
+    Some(item)
+}
 
-    fn item(&mut self) -> Option<Item> {
-        let value = self.bare()?;
-        Some(Item { value, params: self.params()? })
-    }
+fn key<'a>(scan: &mut Scan<'a>) -> Option<&'a [u8]> {
+    let is_start = scan.peek().is_ascii_lowercase() || scan.peek() == b'*';
+    is_start.then(|| {
+        scan.take(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"_-.*".contains(&byte))
+    })
+}
 
-    fn params(&mut self) -> Option<Vec<(String, Bare)>> {
-        let mut params = Vec::new();
-        while self.eat(';') {
-            self.take(|c| c == ' ');
-            let key = self.key()?;
-            let value = if self.eat('=') { self.bare()? } else { Bare::Other };
-            params.push((key, value));
-            if params.len() > MOST {
-                return None;
-            }
+fn bare<'a>(scan: &mut Scan<'a>) -> Option<Bare<'a>> {
+    match scan.peek() {
+        b'"' => string(scan),
+        b':' => {
+            scan.eat(b':');
+            let bytes = scan.take(|byte| byte.is_ascii_alphanumeric() || b"+/=".contains(&byte));
+            scan.eat(b':').then_some(Bare::Bytes(bytes))
         }
-        Some(params)
+        b'?' => {
+            scan.eat(b'?');
+            (scan.eat(b'0') || scan.eat(b'1')).then_some(Bare::Other)
+        }
+        b'@' => {
+            scan.eat(b'@');
+            number(scan).map(|_| Bare::Other)
+        }
+        byte if byte.is_ascii_digit() || byte == b'-' => number(scan),
+        byte if byte.is_ascii_alphabetic() || byte == b'*' => Some(Bare::Name(scan.take(is_of_token))),
+        _ => None,
     }
+}
 
-    fn bare(&mut self) -> Option<Bare> {
-        match self.0.chars().next()? {
-            '"' => self.text(),
-            ':' => {
-                self.eat(':');
-                let bytes = self.take(|c| c.is_ascii_alphanumeric() || "+/=".contains(c));
-                self.eat(':').then(|| Bare::Bytes(bytes.to_string()))
-            }
-            '?' => {
-                self.eat('?');
-                (self.eat('0') || self.eat('1')).then_some(Bare::Other)
-            }
-            '@' => {
-                self.eat('@');
-                self.number().map(|_| Bare::Other)
-            }
-            c if c.is_ascii_digit() || c == '-' => self.number(),
-            c if c.is_ascii_alphabetic() || c == '*' => {
-                let token = self.take(|c| c.is_ascii_alphanumeric() || "!#$%&'*+-.^_`|~:/".contains(c));
-                Some(Bare::Token(token.to_string()))
-            }
-            _ => None,
-        }
-    }
+fn is_of_token(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~:/".contains(&byte)
+}
 
-    fn text(&mut self) -> Option<Bare> {
-        self.eat('"');
-        let mut text = String::new();
-        let mut chars = self.0.char_indices();
-        while let Some((index, c)) = chars.next() {
-            match c {
-                '"' => {
-                    self.0 = &self.0[index + 1..];
-                    return Some(Bare::Text(text));
-                }
-                '\\' => text.push(chars.next().map(|(_, c)| c).filter(|c| ['"', '\\'].contains(c))?),
-                ' '..='~' => text.push(c),
-                _ => return None,
-            }
+fn string<'a>(scan: &mut Scan<'a>) -> Option<Bare<'a>> {
+    scan.eat(b'"');
+    let start = scan.0;
+    loop {
+        scan.take(|byte| (b' '..=b'~').contains(&byte) && byte != b'"' && byte != b'\\');
+        let end = start.len() - scan.0.len();
+        if scan.eat(b'"') {
+            return start.get(..end).map(Bare::Name);
         }
-        None
+        let is_escape = scan.eat(b'\\') && (scan.eat(b'"') || scan.eat(b'\\'));
+        is_escape.then_some(())?;
     }
+}
 
-    /// An integer of up to fifteen digits, or a decimal, of which nobody asks the value.
-    fn number(&mut self) -> Option<Bare> {
-        let is_negative = self.eat('-');
-        let digits = self.take(|c| c.is_ascii_digit());
-        if digits.is_empty() || digits.len() > 15 {
-            return None;
-        }
-        if self.eat('.') {
-            let fraction = self.take(|c| c.is_ascii_digit());
-            return (digits.len() <= 12 && (1..=3).contains(&fraction.len())).then_some(Bare::Other);
-        }
-        let number: i64 = digits.parse().ok()?;
-        Some(Bare::Whole(if is_negative { -number } else { number }))
+/// An integer of up to fifteen digits, or a decimal, of which nobody asks the value.
+fn number<'a>(scan: &mut Scan<'a>) -> Option<Bare<'a>> {
+    let sign = if scan.eat(b'-') { -1 } else { 1 };
+    let digits = scan.take(is_digit);
+    let number = whole(digits).filter(|_| digits.len() <= 15)?;
+    if scan.eat(b'.') {
+        let places = scan.take(is_digit).len();
+        return (digits.len() <= 12 && (1..=3).contains(&places)).then_some(Bare::Other);
     }
+    Some(Bare::Whole(sign * number as i64))
 }
 
 #[cfg(test)]
@@ -192,18 +190,21 @@ mod tests {
 
     #[test]
     fn lists_and_dictionaries() {
-        let items = list(r#""burst"; r=0;t=4 , "a \"b\"";pk=:YQ==:;x;y=?1;z=1.5, tok/en:1;q=-3"#).unwrap();
+        let text = br#""burst"; r=0;t=4 , "a \"b\"";pk=:YQ==:;x;y=?1;z=1.5, tok/en:1;q=-3;w=1;w=2"#;
+        let items = list(text).unwrap();
         assert_eq!(items.len(), 3);
-        assert_eq!((items[0].count("r"), items[0].count("t"), items[0].count("q")), (Some(0), Some(4), None));
-        assert_eq!(items[1].value, Bare::Text(r#"a "b""#.into()));
-        assert_eq!(items[1].param("pk"), Some(&Bare::Bytes("YQ==".into())));
-        assert_eq!((items[2].count("q"), items[2].param("q")), (None, Some(&Bare::Whole(-3))));
-        let members = dictionary("limit=100, remaining=50;x, reset").unwrap();
+        let counts = [Param::R, Param::T, Param::Q].map(|param| items[0].count(param));
+        assert_eq!(counts, [Some(0), Some(4), None]);
+        assert_eq!(items[1].value, Bare::Name(br#"a \"b\""#));
+        assert_eq!(items[1].param(Param::Pk), Some(Bare::Bytes(b"YQ==")));
+        assert_eq!((items[2].count(Param::Q), items[2].param(Param::Q)), (None, Some(Bare::Whole(-3))));
+        assert_eq!(items[2].seconds(Param::W), Some(2000), "the last one counts");
+        let members = dictionary(b"limit=100, remaining=50;x, reset").unwrap();
         assert_eq!(
-            members.iter().map(|(key, _)| &key[..]).collect::<Vec<_>>(),
-            ["limit", "remaining", "reset"]
+            members.iter().map(|item| item.key).collect::<Vec<_>>(),
+            [&b"limit"[..], b"remaining", b"reset"]
         );
-        assert_eq!(members[0].1.value, Bare::Whole(100));
+        assert_eq!(members[0].value, Bare::Whole(100));
     }
 
     #[test]
@@ -219,14 +220,18 @@ mod tests {
             "1.",
             "é",
             r#""\n""#,
+            r#""\"#,
             "?2",
             ":a",
             "\"a\" \"b\"",
+            "(1 2)",
         ];
         for text in broken {
-            assert_eq!(list(text), None, "{text}");
+            assert_eq!(list(text.as_bytes()), None, "{text}");
         }
-        assert_eq!(dictionary("Limit=10, Remaining=0"), None);
-        assert_eq!(list(""), Some(vec![]));
+        assert_eq!(dictionary(b"Limit=10, Remaining=0"), None);
+        assert_eq!(list(b""), Some(vec![]));
+        let many = "a,".repeat(MOST) + "a";
+        assert_eq!((list(many.as_bytes()), list(&many.as_bytes()[2..]).unwrap().len()), (None, MOST));
     }
 }

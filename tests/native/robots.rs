@@ -20,3 +20,45 @@ fn all_robots_vectors() {
     let wrong: Vec<String> = wrong.collect();
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
+
+/// What people write and parsers take: a star behind a token (Google reads the token's own letters only), and a blank
+/// in a key where a hyphen belongs.
+#[test]
+fn what_people_write() {
+    let cases: [(&str, Option<f64>); 14] = [
+        ("User-agent: foobot*\nCrawl-delay: 3", Some(3000.0)),
+        ("User-agent: FooBot/2.*\nCrawl-delay: 3", Some(3000.0)),
+        ("User-agent: foo*\nCrawl-delay: 3", None),
+        ("User-agent: *foobot\nCrawl-delay: 3", None),
+        ("User-agent: * \nCrawl-delay: 3", Some(3000.0)),
+        ("User-agent: foobot*\nDisallow:\n\nUser-agent: *\nCrawl-delay: 3", None),
+        ("User-agent: foobot\nCrawl delay: 3", Some(3000.0)),
+        ("User agent: foobot\ncrawl\tDelay : 3", Some(3000.0)),
+        ("User-agent: foobot\nCrawldelay: 3", Some(3000.0)),
+        ("User-agent: foobot\nCrawl-delay 3", Some(3000.0)),
+        ("User-agent: foobot\nRequest rate: 1/5", Some(5000.0)),
+        ("User-agent: foobot\nCrawl the delay: 3", None),
+        ("User-agent: foobot\nCrawl-delay: 3 per second", None),
+        ("User-agent: foobot\nCrawl-delay: \u{e9}3", None),
+    ];
+    for (text, want) in cases {
+        assert_eq!(crawl_delay_ms(text.as_bytes(), "foobot"), want, "{text}");
+    }
+}
+
+/// Hostile files: an answer, whatever they hold, and a finite one.
+#[test]
+fn hostile_files() {
+    let nines = format!("User-agent: *\nCrawl-delay: {}", "9".repeat(400_000));
+    assert!(crawl_delay_ms(nines.as_bytes(), "x").is_some_and(f64::is_finite));
+    let rate = format!("User-agent: *\nRequest-rate: 0.{}1/{}h", "0".repeat(400), "9".repeat(400));
+    assert!(crawl_delay_ms(rate.as_bytes(), "x").is_none_or(f64::is_finite));
+    for filler in ["\r", ":", "#", "User-agent: x\n", "*", "\u{0}", "a:", "/", ".", "Crawl-delay: 1\n"] {
+        let text = filler.repeat(2_000_000 / filler.len());
+        let _ = crawl_delay_ms(text.as_bytes(), "x");
+        let _ = crawl_delay_ms(b"User-agent: x", &text);
+    }
+    let far = format!("{}\nUser-agent: *\nCrawl-delay: 1", "#".repeat(512_000));
+    assert_eq!(crawl_delay_ms(far.as_bytes(), "x"), None);
+    assert_eq!(crawl_delay_ms(b"\xff\xfe\nUser-agent: \xff*\nCrawl-delay: 1", "x"), None);
+}

@@ -1,0 +1,81 @@
+//! The header fields that matter, repeated ones joined with commas as `Headers` does it.
+//!
+//! The trap is a hostile answer: a field of a megabyte, or a hundred thousand of them. What is kept is bounded here, so
+//! that every reader behind may look at all of it.
+
+use std::borrow::Cow;
+
+use super::scan::{holds, is};
+
+/// Quotas beyond so many are hostile.
+pub(super) const MOST_QUOTAS: usize = 64;
+/// Fields beyond so many are: each quota has up to four.
+const MOST_FIELDS: usize = 4 * MOST_QUOTAS;
+/// What would make them longer than this in all is not read: Node's own limit for all fields.
+const MOST_BYTES: usize = 16_384;
+/// Names are for people: a longer one is cut.
+const MOST_NAME: usize = 200;
+
+/// Fields by name, in the order in which they came.
+#[derive(Default)]
+pub(super) struct Fields<'a> {
+    fields: Vec<(&'a [u8], Cow<'a, [u8]>)>,
+    bytes: usize,
+}
+
+impl<'a> Fields<'a> {
+    /// Keeps a field if it matters.
+    pub fn keep(&mut self, name: &'a [u8], value: &'a [u8]) {
+        let (name, value) = (name.trim_ascii(), value.trim_ascii());
+        let matters = is(name, "date") || is(name, "age") || holds(name, "retry-after") || is_of_quota(name);
+        if !matters || value.is_empty() {
+            return;
+        }
+        let bytes = self.bytes + name.len() + value.len();
+        if bytes > MOST_BYTES {
+            return;
+        }
+        let known = self.fields.iter_mut().find(|(other, _)| other.eq_ignore_ascii_case(name));
+        if let Some((_, joined)) = known {
+            joined.to_mut().extend(b", ");
+            joined.to_mut().extend(value);
+        } else if self.fields.len() < MOST_FIELDS {
+            self.fields.push((name, Cow::Borrowed(value)));
+        } else {
+            return;
+        }
+        self.bytes = bytes;
+    }
+
+    /// The value of a field.
+    pub fn get(&self, name: &str) -> Option<&[u8]> {
+        self.iter().find(|(other, _)| is(other, name)).map(|(_, value)| value)
+    }
+
+    /// Names and values.
+    pub fn iter(&self) -> impl Iterator<Item = (&'a [u8], &[u8])> {
+        self.fields.iter().map(|(name, value)| (*name, &value[..]))
+    }
+
+    /// Whether any of them tells of a quota.
+    pub fn tell_of_quotas(&self) -> bool {
+        self.iter().any(|(name, _)| is_of_quota(name))
+    }
+}
+
+fn is_of_quota(name: &[u8]) -> bool {
+    holds(name, "ratelimit") || holds(name, "rate-limit") || holds(name, "call-limit")
+}
+
+/// A name for people, without the escapes of a structured field. What is no ASCII is shown as such.
+pub(super) fn name(bytes: &[u8]) -> String {
+    let mut name = String::new();
+    let mut is_escaped = false;
+    for &byte in bytes.iter().take(MOST_NAME) {
+        is_escaped = byte == b'\\' && !is_escaped;
+        if !is_escaped {
+            name.push(if byte.is_ascii() { char::from(byte) } else { '\u{fffd}' });
+        }
+    }
+    name
+}

@@ -1,0 +1,90 @@
+//! Quotas in the IETF's fields `RateLimit` and `RateLimit-Policy`: draft-ietf-httpapi-ratelimit-headers-08 to -11, and
+//! draft -07, where `RateLimit` is a dictionary. (Up to draft -06 there are three fields: see [`super::vendors`].)
+//!
+//! The trap: `remaining` that is missing is unknown, not zero.
+
+use super::{
+    Quota,
+    fields::{Fields, MOST_QUOTAS, name},
+    structured::{self, Bare, Item, Param},
+};
+
+/// The family's name, which is the source of a delay that follows from it.
+pub(super) const FAMILY: &str = "ratelimit";
+
+/// The quotas of `RateLimit`; without that field, those that `RateLimit-Policy` names.
+pub(super) fn quotas(fields: &Fields, policies: &[Item]) -> Vec<Quota> {
+    let Some(text) = fields.get("ratelimit") else {
+        let named = policies.iter().filter(|item| item.value.name().is_some());
+        return named.take(MOST_QUOTAS).map(of_policy).collect();
+    };
+    let is_quota = |item: &Item| item.value.name().is_some();
+    let is_told = |item: &Item| item.param(Param::R).is_some() || item.param(Param::T).is_some();
+    match structured::list(text) {
+        Some(items) if items.iter().all(is_quota) && items.iter().any(is_told) => {
+            items.iter().take(MOST_QUOTAS).map(|item| of_item(item, policies)).collect()
+        }
+        _ => of_dictionary(text, policies).into_iter().collect(),
+    }
+}
+
+/// The window of the old policy (`100;w=10`) whose value is the limit.
+pub(super) fn window_of(policies: &[Item], limit: Option<u64>) -> Option<u64> {
+    let limit = Bare::Whole(i64::try_from(limit?).ok()?);
+    policies.iter().filter(|policy| policy.value == limit).find_map(|policy| policy.seconds(Param::W))
+}
+
+/// `"burst";r=0;t=4`, with the policy of that name.
+fn of_item(item: &Item, policies: &[Item]) -> Quota {
+    let policy = policies.iter().find(|policy| policy.value == item.value);
+    let base = policy.map_or(Quota::default(), of_policy);
+    Quota {
+        policy: item.value.name().map(name),
+        remaining: item.param(Param::R).and_then(left),
+        reset_ms: item.seconds(Param::T),
+        partition_key: partition(item).or(base.partition_key),
+        is_whole: true,
+        family: FAMILY,
+        ..base
+    }
+}
+
+/// `"burst";q=100;w=60;qu="requests";pk=:YQ==:`.
+fn of_policy(item: &Item) -> Quota {
+    Quota {
+        policy: item.value.name().map(name),
+        limit: item.count(Param::Q),
+        window_ms: item.seconds(Param::W),
+        unit: item.param(Param::Qu).and_then(Bare::name).map(name),
+        partition_key: partition(item),
+        family: FAMILY,
+        ..Quota::default()
+    }
+}
+
+/// `limit=100, remaining=50, reset=5`.
+fn of_dictionary(text: &[u8], policies: &[Item]) -> Option<Quota> {
+    let members = structured::dictionary(text)?;
+    let value = |key: &[u8]| members.iter().rev().find(|member| member.key == key).map(|member| member.value);
+    let count = |key: &[u8]| value(key)?.whole().and_then(|number| u64::try_from(number).ok());
+    let limit = count(b"limit");
+    let quota = Quota {
+        limit,
+        remaining: value(b"remaining").and_then(left),
+        reset_ms: count(b"reset").map(|seconds| seconds * 1000),
+        window_ms: window_of(policies, limit),
+        is_whole: true,
+        family: FAMILY,
+        ..Quota::default()
+    };
+    (quota.remaining.is_some() || quota.reset_ms.is_some()).then_some(quota)
+}
+
+/// What is left; below nothing is used up.
+fn left(value: Bare) -> Option<u64> {
+    value.whole().map(|number| u64::try_from(number).unwrap_or(0))
+}
+
+fn partition(item: &Item) -> Option<String> {
+    item.param(Param::Pk).and_then(Bare::bytes).map(name)
+}
