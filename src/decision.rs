@@ -1,9 +1,6 @@
 //! The engine's three answers, and the verdicts of scopes that they are made of.
 
-use crate::{
-    queue::{Ticket, halves},
-    time::Instant,
-};
+use crate::{slab::handle, time::Instant};
 
 /// What the driver should do now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,25 +30,15 @@ pub struct Cause {
     pub reason: Reason,
 }
 
-/// Handle of a scope. It stays the same for as long as the engine knows the scope.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct ScopeId {
-    pub(crate) index: u32,
-    pub(crate) generation: u32,
-}
+handle!(
+    /// Handle of a scope. It stays the same for as long as the engine knows the scope.
+    ScopeId
+);
 
-impl ScopeId {
-    /// The handle as a whole number below 2⁵³, for borders that carry doubles.
-    pub fn to_number(self) -> f64 {
-        (u64::from(self.generation) << 32 | u64::from(self.index)) as f64
-    }
-
-    /// The handle behind a number; `None` for what never was one.
-    pub fn from_number(number: f64) -> Option<Self> {
-        let (generation, index) = halves(number)?;
-        Some(Self { index, generation })
-    }
-}
+handle!(
+    /// A request that was submitted, as a number. It means nothing to anybody else.
+    Ticket
+);
 
 /// Why a request waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -67,14 +67,13 @@ mod snapshot;
 mod time;
 
 pub use config::{Config, ScopeConfig, value::Value};
-pub use decision::{Cause, Decision, Reason, ScopeId};
+pub use decision::{Cause, Decision, Reason, ScopeId, Ticket};
 pub use engine::{Engine, Peek, Request, Robots};
 pub use error::{ConfigError, Problem, SubmitError};
 pub use feedback::{Answer, Failure, Feedback, Hint};
 pub use headers::Hints;
 pub use observe::{Effective, Finding, Notice, Pace, ScopeStats, Stats, Watch};
 pub use policy::quota::Cost;
-pub use queue::Ticket;
 pub use rng::{Draw, Rng};
 pub use robots::crawl_delay_ms;
 pub use snapshot::{BackedOff, Learned, Left, Snapshot, Spent};

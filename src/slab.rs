@@ -1,7 +1,10 @@
 //! A table that hands out the index of each item and takes it back: tickets, classes, lanes, scopes.
 //!
-//! The trap is one long vector: when it grows it is copied, and in WebAssembly, whose memory never shrinks, the old copy
-//! stays as a hole as large as everything before it. Slab stay where they are; only the first one grows.
+//! The trap is one long vector: when it grows it is copied, and WebAssembly's memory never shrinks, so the old copy is
+//! lost. Pages stay where they are; only the first one grows.
+//!
+//! The other trap is a handle that somebody kept after its item was removed: the place has another item by then. So
+//! each item has a generation, and an [`Id`] means the item only while both agree.
 
 /// Items on a page. A power of two, so that an index is split by shifting.
 const PAGE: usize = 1024;
@@ -9,23 +12,69 @@ const PAGE: usize = 1024;
 /// Where the list of free places ends.
 const END: u32 = u32::MAX;
 
+/// Ids leave as doubles, which hold 53 bits: 32 of index, 21 of generation.
+const GENERATIONS: u32 = 1 << 21;
+
+/// An index, and which of its users is meant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Id {
+    pub generation: u32,
+    pub index: u32,
+}
+
+impl Id {
+    /// The id as a whole number below 2⁵³.
+    pub fn to_number(self) -> f64 {
+        (u64::from(self.generation) << 32 | u64::from(self.index)) as f64
+    }
+
+    /// The id behind a number; `None` for what never was one.
+    pub fn from_number(number: f64) -> Option<Self> {
+        let is_whole = number.trunc() == number && (0.0..9_007_199_254_740_992.0).contains(&number);
+        is_whole.then_some(Self { generation: (number as u64 >> 32) as u32, index: number as u64 as u32 })
+    }
+}
+
+/// Makes a public type of an [`Id`], so that a ticket is never taken for a scope.
+macro_rules! handle {
+    ($(#[$doc:meta])* $name:ident) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+        pub struct $name(pub(crate) $crate::slab::Id);
+
+        impl $name {
+            /// The handle as a whole number below 2⁵³, for boundaries that carry doubles.
+            pub fn to_number(self) -> f64 {
+                self.0.to_number()
+            }
+
+            /// The handle behind a number; `None` for what never was one.
+            pub fn from_number(number: f64) -> Option<Self> {
+                $crate::slab::Id::from_number(number).map(Self)
+            }
+        }
+    };
+}
+pub(crate) use handle;
+
 #[derive(Clone, Debug)]
 enum Place<T> {
     Free { next: u32 },
-    Used(T),
+    Used { generation: u32, item: T },
 }
 
 /// Items by index. The place that was given back last is used first.
 #[derive(Clone, Debug)]
 pub(crate) struct Slab<T> {
-    all: Vec<Vec<Place<T>>>,
+    pages: Vec<Vec<Place<T>>>,
     free: u32,
     used: u32,
+    made: u32,
 }
 
 impl<T> Default for Slab<T> {
     fn default() -> Self {
-        Self { all: Vec::new(), free: END, used: 0 }
+        Self { pages: Vec::new(), free: END, used: 0, made: 0 }
     }
 }
 
@@ -35,32 +84,35 @@ impl<T> Slab<T> {
         self.used
     }
 
-    /// Puts an item in and gives its index.
-    pub fn insert(&mut self, item: T) -> u32 {
+    /// Puts an item in.
+    pub fn insert(&mut self, item: T) -> Id {
+        let generation = self.made % GENERATIONS;
+        self.made = self.made.wrapping_add(1);
         self.used += 1;
+        let used = Place::Used { generation, item };
         if self.free != END {
             let index = self.free;
             let place = self.place_mut(index).expect("free places are on a page");
-            let Place::Free { next } = core::mem::replace(place, Place::Used(item)) else {
+            let Place::Free { next } = core::mem::replace(place, used) else {
                 unreachable!("only free places are in the list");
             };
             self.free = next;
-            return index;
+            return Id { generation, index };
         }
-        if self.all.last().is_none_or(|page| page.len() == PAGE) {
-            self.all.push(if self.all.is_empty() { Vec::new() } else { Vec::with_capacity(PAGE) });
+        if self.pages.last().is_none_or(|page| page.len() == PAGE) {
+            self.pages.push(if self.pages.is_empty() { Vec::new() } else { Vec::with_capacity(PAGE) });
         }
-        let before = (self.all.len() - 1) * PAGE;
-        let page = self.all.last_mut().expect("there is one");
-        page.push(Place::Used(item));
-        (before + page.len() - 1) as u32
+        let before = (self.pages.len() - 1) * PAGE;
+        let page = self.pages.last_mut().expect("there is one");
+        page.push(used);
+        Id { generation, index: (before + page.len() - 1) as u32 }
     }
 
     /// Takes an item out. It must be there.
     pub fn remove(&mut self, index: u32) -> T {
         let next = self.free;
         let place = self.place_mut(index).expect("an index that was handed out");
-        let Place::Used(item) = core::mem::replace(place, Place::Free { next }) else {
+        let Place::Used { item, .. } = core::mem::replace(place, Place::Free { next }) else {
             panic!("an index is given back once");
         };
         self.free = index;
@@ -68,38 +120,53 @@ impl<T> Slab<T> {
         item
     }
 
-    /// The item, if it is there.
-    pub fn get(&self, index: u32) -> Option<&T> {
-        match self.all.get(index as usize / PAGE)?.get(index as usize % PAGE)? {
-            Place::Used(item) => Some(item),
-            Place::Free { .. } => None,
+    /// The item, if it is still the one that was meant.
+    pub fn get(&self, id: Id) -> Option<&T> {
+        match self.place(id.index)? {
+            Place::Used { generation, item } if *generation == id.generation => Some(item),
+            _ => None,
+        }
+    }
+
+    /// The id of the item at an index that was handed out.
+    pub fn id(&self, index: u32) -> Id {
+        match self.place(index) {
+            Some(&Place::Used { generation, .. }) => Id { generation, index },
+            _ => panic!("an index that was handed out"),
         }
     }
 
     /// Every item, by index.
     pub fn iter(&self) -> impl Iterator<Item = &T> {
-        self.all.iter().flatten().filter_map(|place| match place {
-            Place::Used(item) => Some(item),
+        self.pages.iter().flatten().filter_map(|place| match place {
+            Place::Used { item, .. } => Some(item),
             Place::Free { .. } => None,
         })
     }
 
+    fn place(&self, index: u32) -> Option<&Place<T>> {
+        self.pages.get(index as usize / PAGE)?.get(index as usize % PAGE)
+    }
+
     fn place_mut(&mut self, index: u32) -> Option<&mut Place<T>> {
-        self.all.get_mut(index as usize / PAGE)?.get_mut(index as usize % PAGE)
+        self.pages.get_mut(index as usize / PAGE)?.get_mut(index as usize % PAGE)
     }
 }
 
 impl<T> core::ops::Index<u32> for Slab<T> {
     type Output = T;
     fn index(&self, index: u32) -> &T {
-        self.get(index).expect("an index that was handed out")
+        match self.place(index) {
+            Some(Place::Used { item, .. }) => item,
+            _ => panic!("an index that was handed out"),
+        }
     }
 }
 
 impl<T> core::ops::IndexMut<u32> for Slab<T> {
     fn index_mut(&mut self, index: u32) -> &mut T {
         match self.place_mut(index) {
-            Some(Place::Used(item)) => item,
+            Some(Place::Used { item, .. }) => item,
             _ => panic!("an index that was handed out"),
         }
     }
@@ -110,27 +177,42 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_agrees_with_a_list_of_options() {
+    fn it_agrees_with_a_list_of_options_and_knows_no_one_who_left() {
         let mut slab = Slab::default();
-        let mut list: Vec<Option<u32>> = Vec::new();
+        let mut list: Vec<Option<(Id, u32)>> = Vec::new();
+        let mut gone = Vec::new();
         for step in 0..20_000_u32 {
             let index = step.wrapping_mul(2_654_435_761) % 6000;
-            if step % 3 == 2 && slab.get(index).is_some() {
-                assert_eq!(Some(slab.remove(index)), list[index as usize].take());
+            let known = list.get(index as usize).copied().flatten();
+            if step % 3 == 2
+                && let Some((id, item)) = known
+            {
+                assert_eq!((slab.id(index), slab.get(id)), (id, Some(&item)));
+                assert_eq!(slab.remove(index), item);
+                list[index as usize] = None;
+                gone.push(id);
             } else {
-                let index = slab.insert(step);
-                if index as usize == list.len() {
+                let id = slab.insert(step);
+                if id.index as usize == list.len() {
                     list.push(None);
                 }
-                assert_eq!(list[index as usize].replace(step), None, "the place was free");
+                assert_eq!(list[id.index as usize].replace((id, step)), None, "the place was free");
             }
         }
         assert!(list.len() > 2 * PAGE, "several pages were used");
-        for (index, item) in list.iter().enumerate() {
-            assert_eq!(slab.get(index as u32), item.as_ref());
-        }
+        assert!(gone.len() > 100 && gone.iter().all(|&id| slab.get(id).is_none()), "an old id means nothing");
         assert_eq!(slab.iter().count(), slab.len() as usize);
-        assert!(slab.iter().eq(list.iter().flatten()));
-        assert_eq!(slab.get(1_000_000), None);
+        assert!(slab.iter().eq(list.iter().flatten().map(|(_, item)| item)));
+        assert_eq!(slab.get(Id { generation: 0, index: 1_000_000 }), None);
+    }
+
+    #[test]
+    fn numbers_are_ids_and_back() {
+        for id in [Id { generation: 0, index: 0 }, Id { generation: GENERATIONS - 1, index: u32::MAX }] {
+            assert_eq!(Id::from_number(id.to_number()), Some(id));
+        }
+        for none in [-1.0, 0.5, f64::NAN, f64::INFINITY, 9_007_199_254_740_992.0] {
+            assert_eq!(Id::from_number(none), None, "{none}");
+        }
     }
 }

@@ -11,12 +11,12 @@
 
 use crate::{
     config::{Config, ScopeConfig, value::Value},
-    decision::{Cause, Decision, Reason, ScopeId, Verdict},
+    decision::{Cause, Decision, Reason, ScopeId, Ticket, Verdict},
     error::{ConfigError, SubmitError},
     feedback::Feedback,
     observe::{Activity, Effective, Finding, Meter, Notice, ScopeStats, Seen, Stats, Watch},
     policy::quota::Cost,
-    queue::{Costs, Heap, NONE, Need, Place, Queue, Rank, Scopes, Stage, Ticket, priority_key},
+    queue::{Costs, Heap, NONE, Need, Place, Queue, Rank, Scopes, Stage, priority_key},
     rng::Rng,
     scope::{
         Scope, Settled,
@@ -151,7 +151,7 @@ impl Engine {
         engine.advance(now);
         let offline = snapshot.offline(wall_ms);
         for (name, learned) in &snapshot.scopes {
-            let index = engine.intern(name).index;
+            let index = engine.intern(name).0.index;
             engine.registry[index].scope.restore(engine.now, offline, learned);
         }
         engine
@@ -170,8 +170,8 @@ impl Engine {
             }
         }
         let learned = self.registry.iter().map(|(name, id)| {
-            let flying = flying.get(id.index as usize).map_or(&[][..], Vec::as_slice);
-            (name.to_string(), self.registry[id.index].scope.learned(now, flying))
+            let flying = flying.get(id.0.index as usize).map_or(&[][..], Vec::as_slice);
+            (name.to_string(), self.registry[id.0.index].scope.learned(now, flying))
         });
         Snapshot { wall_ms, scopes: learned.filter(|(_, learned)| !learned.is_new()).collect() }
     }
@@ -194,7 +194,7 @@ impl Engine {
     /// The handle of a scope, which is made on first use and kept until it is [released](Engine::release).
     pub fn scope(&mut self, name: &str) -> ScopeId {
         let scope = self.intern(name);
-        self.registry.pin(scope.index);
+        self.registry.pin(scope.0.index);
         scope
     }
 
@@ -225,7 +225,7 @@ impl Engine {
     pub fn touch(&mut self, scope: ScopeId) -> bool {
         let is_known = self.registry.knows(scope);
         if is_known {
-            self.registry.touch(scope.index);
+            self.registry.touch(scope.0.index);
         }
         is_known
     }
@@ -244,7 +244,7 @@ impl Engine {
 
     /// The name behind a handle.
     pub fn name(&self, scope: ScopeId) -> Option<&str> {
-        self.registry.knows(scope).then(|| &*self.registry[scope.index].name)
+        self.registry.knows(scope).then(|| &*self.registry[scope.0.index].name)
     }
 
     /// Takes a request in. It waits, also if it could leave at once: `poll` says when.
@@ -256,7 +256,7 @@ impl Engine {
         for &scope in &*scopes {
             self.begin_waiting(scope);
         }
-        self.enter(ticket.index, request.delay_ms);
+        self.enter(ticket.0.index, request.delay_ms);
         Ok(ticket)
     }
 
@@ -286,7 +286,7 @@ impl Engine {
         }
         let lane = self.queue.lane(&scopes, &need.costs, &mut self.registry[scopes[0]].line);
         let ticket = self.queue.admit(lane, need);
-        self.queue.send_at_once(ticket.index, lane, self.now);
+        self.queue.send_at_once(ticket.0.index, lane, self.now);
         self.in_flight += 1;
         self.totals.sent += 1;
         Ok(Some(ticket))
@@ -351,7 +351,7 @@ impl Engine {
     /// The same where it was not the same news for all of its scopes: a target that fails behind an API that does not.
     pub fn settle_each(&mut self, now: Instant, ticket: Ticket, of: impl Fn(ScopeId) -> Feedback) {
         if self.hear(now, ticket, of) {
-            self.forget(ticket.index);
+            self.forget(ticket.0.index);
         }
     }
 
@@ -372,13 +372,13 @@ impl Engine {
         if !(0.0..=LONGEST_MS).contains(&delay_ms) || !self.hear(now, ticket, of) {
             return false;
         }
-        let class = self.queue.entry(ticket.index).class;
+        let class = self.queue.entry(ticket.0.index).class;
         let lane = self.queue.class(class).lane;
         for &scope in &*self.queue.lane_at(lane).scopes.clone() {
             self.begin_waiting(scope);
         }
-        self.queue.entry(ticket.index).stage = Stage::Parked { position: NONE };
-        self.enter(ticket.index, delay_ms);
+        self.queue.entry(ticket.0.index).stage = Stage::Parked { position: NONE };
+        self.enter(ticket.0.index, delay_ms);
         true
     }
 
@@ -391,17 +391,17 @@ impl Engine {
         let lane = self.queue.class(entry.class).lane;
         match entry.stage {
             Stage::InFlight { sent } => {
-                self.end(ticket.index, |_, scope, now, cost| {
+                self.end(ticket.0.index, |_, scope, now, cost| {
                     scope.on_cancel(now, sent, cost);
                     Settled::default()
                 });
-                self.forget(ticket.index);
+                self.forget(ticket.0.index);
                 return;
             }
-            Stage::Parked { .. } => self.unpark(ticket.index),
+            Stage::Parked { .. } => self.unpark(ticket.0.index),
             Stage::Waiting { .. } | Stage::Early => {
                 let from = self.lift(lane);
-                self.queue.leave(ticket.index);
+                self.queue.leave(ticket.0.index);
                 self.put_back(lane, from);
             }
         }
@@ -410,7 +410,7 @@ impl Engine {
             self.registry.rest(scope);
             self.observe(scope);
         }
-        self.forget(ticket.index);
+        self.forget(ticket.0.index);
     }
 
     /// Gives a waiting request another priority; it keeps its age. A request that does not wait, an unknown ticket
@@ -421,17 +421,17 @@ impl Engine {
         if !priority.is_finite() || matches!(stage, Stage::InFlight { .. }) {
             return;
         }
-        let class = self.queue.entry(ticket.index).class;
+        let class = self.queue.entry(ticket.0.index).class;
         let lane = self.queue.class(class).lane;
         let need = Need { priority: priority_key(priority), ..self.queue.class(class).need.clone() };
         if matches!(stage, Stage::Parked { .. }) {
-            self.queue.reclass(ticket.index, need);
+            self.queue.reclass(ticket.0.index, need);
             return;
         }
         let from = self.lift(lane);
-        self.queue.leave(ticket.index);
-        self.queue.reclass(ticket.index, need);
-        self.queue.join(ticket.index);
+        self.queue.leave(ticket.0.index);
+        self.queue.reclass(ticket.0.index, need);
+        self.queue.join(ticket.0.index);
         self.put_back(lane, from);
     }
 
@@ -671,7 +671,9 @@ impl Engine {
         let Some(sent) = self.sent_at(ticket) else { return false };
         self.totals.settled += 1;
         let stall_after = self.config.stall_after;
-        self.end(ticket.index, |id, scope, now, cost| scope.on_settle(now, sent, cost, &of(id), stall_after));
+        self.end(ticket.0.index, |id, scope, now, cost| {
+            scope.on_settle(now, sent, cost, &of(id), stall_after)
+        });
         true
     }
 
@@ -975,7 +977,7 @@ impl Engine {
     }
 
     fn known(&self, id: ScopeId) -> Option<u32> {
-        self.registry.knows(id).then_some(id.index)
+        self.registry.knows(id).then_some(id.0.index)
     }
 
     fn sent_at(&self, ticket: Ticket) -> Option<Instant> {
@@ -997,11 +999,11 @@ impl Engine {
             Some(&units) => Cost::from_units(units).ok_or(SubmitError::NotANumber),
         };
         if let [scope] = request.scopes {
-            return Ok((Scopes::One([scope.index]), Costs::Each(cost(0)?)));
+            return Ok((Scopes::One([scope.0.index]), Costs::Each(cost(0)?)));
         }
         let mut pairs = Vec::with_capacity(request.scopes.len());
         for (position, scope) in request.scopes.iter().enumerate() {
-            pairs.push((scope.index, cost(position)?));
+            pairs.push((scope.0.index, cost(position)?));
         }
         pairs.sort_unstable_by(|a, b| a.0.cmp(&b.0).then(b.1.cmp(&a.1)));
         pairs.dedup_by_key(|pair| pair.0);

@@ -22,39 +22,10 @@ use std::{collections::BTreeMap, rc::Rc};
 
 pub(crate) use heap::Heap;
 
-use crate::{policy::quota::Cost, slab::Slab, time::Instant};
+use crate::{decision::Ticket, policy::quota::Cost, slab::Slab, time::Instant};
 
 /// "No index". Tables never grow that large.
 pub(crate) const NONE: u32 = u32::MAX;
-
-/// Ticket numbers cross the border as doubles: 32 bits of index, 21 to tell its users apart.
-const CHECK: u64 = (1 << 21) - 1;
-
-/// A request that was submitted, as a number. It means nothing to anybody else.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Ticket {
-    pub(crate) check: u32,
-    pub(crate) index: u32,
-}
-
-impl Ticket {
-    /// The ticket as a whole number below 2⁵³, for borders that carry doubles.
-    pub fn to_number(self) -> f64 {
-        (u64::from(self.check) << 32 | u64::from(self.index)) as f64
-    }
-
-    /// The ticket behind a number; `None` for what never was one.
-    pub fn from_number(number: f64) -> Option<Self> {
-        let (check, index) = halves(number)?;
-        Some(Self { check, index })
-    }
-}
-
-/// The upper 21 and the lower 32 bits of a whole number below 2⁵³.
-pub(crate) fn halves(number: f64) -> Option<(u32, u32)> {
-    let whole = number.trunc() == number && (0.0..9_007_199_254_740_992.0).contains(&number);
-    whole.then_some(((number as u64 >> 32) as u32, number as u64 as u32))
-}
 
 /// Who is asked first: the smaller rank.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -165,7 +136,6 @@ pub(crate) enum Stage {
 pub(crate) struct Entry {
     pub stage: Stage,
     pub class: u32,
-    check: u32,
     age: u64,
 }
 
@@ -253,7 +223,7 @@ impl Queue {
     pub fn lane(&mut self, scopes: &Scopes, costs: &Costs, line: &mut Line) -> u32 {
         let is_free = costs.of(0) == Cost::ZERO;
         if let Scopes::One(_) = scopes {
-            let new = || self.lanes.insert(Lane::new(scopes.clone(), None, is_free));
+            let new = || self.lanes.insert(Lane::new(scopes.clone(), None, is_free)).index;
             return *line.solo[usize::from(is_free)].get_or_insert_with(new);
         }
         let bits = |(position, &scope): (usize, &u32)| {
@@ -263,7 +233,7 @@ impl Queue {
         if let Some(&lane) = self.by_key.get(&key) {
             return lane;
         }
-        let lane = self.lanes.insert(Lane::new(scopes.clone(), Some(key.clone()), is_free));
+        let lane = self.lanes.insert(Lane::new(scopes.clone(), Some(key.clone()), is_free)).index;
         self.by_key.insert(key, lane);
         lane
     }
@@ -273,10 +243,8 @@ impl Queue {
         self.stamp += 1;
         let class = self.enrol(lane, need);
         self.lanes[lane].members += 1;
-        let check = (self.stamp & CHECK) as u32;
         let stage = Stage::Parked { position: NONE };
-        let entry = Entry { stage, class, check, age: self.stamp };
-        Ticket { check, index: self.tickets.insert(entry) }
+        Ticket(self.tickets.insert(Entry { stage, class, age: self.stamp }))
     }
 
     /// Moves a ticket that is in no line to the class of another need in the same lane.
@@ -291,7 +259,7 @@ impl Queue {
     fn enrol(&mut self, lane: u32, need: Need) -> u32 {
         let class = self.class_of(lane, &need).unwrap_or_else(|| {
             let early = BTreeMap::new();
-            self.classes.insert(Class { need, lane, first: NONE, last: NONE, early, members: 0 })
+            self.classes.insert(Class { need, lane, first: NONE, last: NONE, early, members: 0 }).index
         });
         self.classes[class].members += 1;
         class
@@ -365,9 +333,8 @@ impl Queue {
         self.leave(index);
         self.stamp += 1;
         self.lanes[lane].served = self.stamp;
-        let entry = &mut self.tickets[index];
-        entry.stage = Stage::InFlight { sent: now };
-        Ticket { check: entry.check, index }
+        self.tickets[index].stage = Stage::InFlight { sent: now };
+        Ticket(self.tickets.id(index))
     }
 
     /// An admitted ticket leaves at `now` without having been in line: nobody waits in its lane. The same as
@@ -405,7 +372,7 @@ impl Queue {
     }
 
     pub fn get(&self, ticket: Ticket) -> Option<&Entry> {
-        self.tickets.get(ticket.index).filter(|entry| entry.check == ticket.check)
+        self.tickets.get(ticket.0)
     }
 
     pub fn entry(&mut self, index: u32) -> &mut Entry {

@@ -20,14 +20,10 @@ use crate::{
     time::Instant,
 };
 
-/// Handles cross the border as doubles: 32 bits of index, 21 of generation.
-pub(crate) const GENERATIONS: u32 = 1 << 21;
-
 /// A scope with its name and the requests that wait for it.
 #[derive(Clone, Debug)]
 pub(crate) struct Entry {
     pub name: Rc<str>,
-    pub generation: u32,
     pub scope: Scope,
     pub line: LazyLine,
     /// Made with the first request; gone when nothing happened for long.
@@ -64,7 +60,6 @@ pub type ByName = BTreeMap<Rc<str>, u32>;
 pub(crate) struct Registry {
     entries: Slab<Entry>,
     by_name: ByName,
-    made: u32,
     turn: u32,
     /// Idle for minutes; and the others, used later than any of those.
     asleep: Idle,
@@ -78,19 +73,16 @@ impl Registry {
     /// The handle of `name`, which is made if it is new.
     pub fn intern(&mut self, name: &str, config: &Config, now: Instant) -> ScopeId {
         if let Some(id) = self.find(name) {
-            self.touch(id.index);
+            self.touch(id.0.index);
             return id;
         }
         self.make_room(config, now);
         let name: Rc<str> = name.into();
-        let generation = self.made % GENERATIONS;
-        self.made = self.made.wrapping_add(1);
         let scope = Scope::new(config.scope(&name).clone());
         let line = LazyLine::default();
         let (turn, meter, seen) = (self.turn, None, None);
         let entry = Entry {
             name: name.clone(),
-            generation,
             scope,
             line,
             meter,
@@ -100,10 +92,10 @@ impl Registry {
             idle: None,
             is_asleep: false,
         };
-        let index = self.entries.insert(entry);
-        self.by_name.insert(name, index);
-        self.rest(index);
-        ScopeId { index, generation }
+        let id = self.entries.insert(entry);
+        self.by_name.insert(name, id.index);
+        self.rest(id.index);
+        ScopeId(id)
     }
 
     /// A request was put together: scopes that were asked for before may go again.
@@ -237,7 +229,7 @@ impl Registry {
 
     /// Whether the handle still means what it meant.
     pub fn knows(&self, id: ScopeId) -> bool {
-        self.entries.get(id.index).is_some_and(|entry| entry.generation == id.generation)
+        self.entries.get(id.0).is_some()
     }
 
     /// All scopes, in the order of their names.
@@ -247,7 +239,7 @@ impl Registry {
 
     /// The full handle of an index.
     pub fn id(&self, index: u32) -> ScopeId {
-        ScopeId { index, generation: self[index].generation }
+        ScopeId(self.entries.id(index))
     }
 }
 

@@ -2,11 +2,10 @@
 
 use crate::{
     config::Config,
-    decision::{Decision, ScopeId},
+    decision::{Decision, ScopeId, Ticket},
     engine::{Engine, Request},
     feedback::{Answer, Feedback, Hint},
     headers::{Context, Hints},
-    queue::Ticket,
     time::{Instant, Span},
 };
 
