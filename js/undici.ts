@@ -8,11 +8,13 @@
  * setGlobalDispatcher(new Agent().compose(throttle({ defaults: { rampup: true } }), interceptors.retry(), interceptors.redirect()))
  * ```
  *
- * It goes first in `compose`, which makes it the innermost: each attempt of `retry` and each hop of `redirect` comes by. The latency
- * is undici's own, from the moment a connection takes the request. The traps: a handler that hears of its request only when it leaves
- * could not abort the wait, so it is given a controller at once; and a slot of a request that ends without an answer.
+ * It goes first in `compose`, which makes it the innermost: each attempt of `retry` and each hop of `redirect` comes by.
+ * The latency is undici's own, from the moment a connection takes the request. Wanted is undici 7 or newer.
+ *
+ * The traps: a handler that hears of its request only when it leaves could not abort the wait, so it is given a
+ * controller at once; a slot of a request that ends without an answer; handlers of undici 6, which do not know the calls
+ * of undici 7 and would wait for ever. No type comes from undici itself: a program compiles beside any version of it.
  */
-import type { Dispatcher } from 'undici'
 import { systemClock } from './core/clock.js'
 import type { Permit, PermitOutcome } from './core/permit.js'
 import { createThrottle, Throttle } from './core/throttle.js'
@@ -21,9 +23,55 @@ import type { Clock, ThrottleOptions } from './options/options.js'
 import type { Target } from './scopes/names.js'
 import type { HeadersLike } from './wasm/headers.js'
 
-type Handler = Dispatcher.DispatchHandler
-type Controller = Dispatcher.DispatchController
-type Interceptor = Dispatcher.DispatcherComposeInterceptor
+/** What undici calls while a request is on its way: those of its `DispatchHandler` that matter here. */
+interface Handler {
+  onRequestStart?(controller: Controller, context: unknown): void
+  onRequestUpgrade?(controller: Controller, status: number, headers: Fields, socket: unknown): void
+  onResponseStart?(controller: Controller, status: number, headers: Fields, text?: string): void
+  onResponseData?(controller: Controller, chunk: unknown): void
+  onResponseEnd?(controller: Controller, trailers: Fields): void
+  onResponseError?(controller: Controller, error: Error): void
+  onResponseStarted?(): void
+  onBodySent?(chunk: unknown): void
+  onRequestSent?(): void
+}
+
+/** undici's `DispatchController`. */
+interface Controller {
+  readonly aborted: boolean
+  readonly paused: boolean
+  readonly reason: Error | null
+  rawHeaders?: unknown
+  rawTrailers?: unknown
+  abort(reason: Error): void
+  pause(): void
+  resume(): void
+}
+
+type Fields = Record<string, string | string[] | undefined>
+
+/** Of undici's `DispatchOptions`, what names the request. */
+interface DispatchOptions {
+  origin?: string | { readonly href: string }
+  path: string
+  method: string
+  headers?: unknown
+}
+
+type Dispatch = (options: DispatchOptions, handler: Handler) => boolean
+
+/**
+ * What `dispatcher.compose(…)` takes, whatever the version's name for it.
+ *
+ * Its `any` are the parameters that differ between versions.
+ */
+// biome-ignore lint/suspicious/noExplicitAny: see above.
+export type Interceptor = (dispatch: (options: any, handler: any) => boolean) => (
+  // biome-ignore lint/suspicious/noExplicitAny: see above.
+  options: any,
+  // biome-ignore lint/suspicious/noExplicitAny: see above.
+  handler: any,
+) => boolean
 
 /** What a single `request`, `stream` or `pipeline` may say, as `throttle` beside undici's own options. */
 export type UndiciRequestOptions = FetchOptions
@@ -33,18 +81,26 @@ export type UndiciRequestOptions = FetchOptions
  *
  * @param throttleOrOptions a throttle, to share it, or the options of one of its own. `retry`, `redirects` and `robots` are for
  *   `throttle.fetch`; here undici's own interceptors do that.
- * @throws {ConfigError} listing every problem of the options.
+ * @throws {ConfigError} listing every problem of the options. What it makes throws a `TypeError` for a request of undici 6.
  */
 export function throttle(throttleOrOptions: Throttle | ThrottleOptions = {}): Interceptor {
   const shared = throttleOrOptions instanceof Throttle ? throttleOrOptions : createThrottle(throttleOrOptions)
   const clock = systemClock(false)
-  return (dispatch) => (options, handler) => {
-    const { throttle: own, ...rest } = options as Dispatcher.DispatchOptions & {
-      throttle?: UndiciRequestOptions
-    }
+  return (dispatch: Dispatch) => (options: DispatchOptions, handler: Handler) => {
+    wantModern(handler)
+    const { throttle: own, ...rest } = options as DispatchOptions & { throttle?: UndiciRequestOptions }
     new Exchange(handler, clock, shared.isHeldByBodies).start(shared, rest, own, dispatch)
     return true
   }
+}
+
+/** Handlers of undici 6 have other calls: what we call would never reach them. */
+function wantModern(handler: Handler & { onConnect?: unknown; onHeaders?: unknown }): void {
+  if (handler.onRequestStart || !(handler.onConnect || handler.onHeaders)) return
+  throw new TypeError(
+    'autothrottle/undici needs undici 7 or newer; the request comes from undici 6 or older.' +
+      ' Install undici@7, or use `throttle.fetch` in place of the interceptor',
+  )
 }
 
 /** One request on its way: waits, is dispatched, and settles whatever happens. */
@@ -67,9 +123,9 @@ class Exchange {
 
   start(
     throttle: Throttle,
-    options: Dispatcher.DispatchOptions,
+    options: DispatchOptions,
     { adjustDelay, scopes, ...own }: UndiciRequestOptions = {},
-    dispatch: Dispatcher['dispatch'],
+    dispatch: Dispatch,
   ): void {
     this.#handler.onRequestStart?.(this.#controller, {})
     if (adjustDelay !== undefined) this.#outcome.adjustDelay = adjustDelay
@@ -98,6 +154,9 @@ class Exchange {
         if (status >= 200) this.#onHeaders(status, headers as HeadersLike)
         return handler.onResponseStart?.(controller, status, headers, text)
       },
+      onResponseStarted: () => handler.onResponseStarted?.(),
+      onBodySent: (chunk) => handler.onBodySent?.(chunk),
+      onRequestSent: () => handler.onRequestSent?.(),
       onResponseData: (_, chunk) => handler.onResponseData?.(controller, chunk),
       onResponseEnd: (_, trailers) => {
         this.#end(this.#outcome, () => handler.onResponseEnd?.(controller, trailers))
@@ -115,10 +174,13 @@ class Exchange {
     if (!this.#isHeld) this.#permit?.settle(this.#outcome)
   }
 
-  /** Settles, if that was not done before, and then tells. */
+  /** Settles, if that was not done before, and then tells, whatever becomes of either. */
   #end(outcome: PermitOutcome, tell: () => void): void {
-    this.#permit?.settle(outcome)
-    tell()
+    try {
+      this.#permit?.settle(outcome)
+    } finally {
+      tell()
+    }
   }
 }
 
@@ -143,6 +205,14 @@ class WaitingController implements Controller {
 
   get reason(): Error | null {
     return this.#reason ?? this.#real?.reason ?? null
+  }
+
+  get rawHeaders(): unknown {
+    return this.#real?.rawHeaders
+  }
+
+  get rawTrailers(): unknown {
+    return this.#real?.rawTrailers
   }
 
   abort(reason: Error): void {
@@ -170,19 +240,19 @@ class WaitingController implements Controller {
 }
 
 /** What `getScopes` and the default want to know of a request. */
-function targetOf({ origin = '', path, method, headers }: Dispatcher.DispatchOptions): Target {
-  const url = new URL(path, origin).href
+function targetOf({ origin = '', path, method, headers }: DispatchOptions): Target {
+  const url = new URL(path, String(origin)).href
   return { url, method, headers: fieldsOf(headers) } as unknown as Request
 }
 
 /** undici takes an object, a flat list, or anything iterable. */
-function fieldsOf(headers: Dispatcher.DispatchOptions['headers']): Headers {
+function fieldsOf(headers: unknown): Headers {
   const fields = new Headers()
   const add = (name: string, value: unknown) => {
     for (const each of Array.isArray(value) ? value : [value])
       if (each !== undefined && each !== null) fields.append(name, String(each))
   }
-  if (!headers) return fields
+  if (typeof headers !== 'object' || headers === null) return fields
   if (Array.isArray(headers) && typeof headers[0] === 'string') {
     for (let index = 0; index + 1 < headers.length; index += 2)
       add(String(headers[index]), headers[index + 1])

@@ -5,9 +5,10 @@
  * the locked version (a crate of this workspace). Steps whose inputs did not change are cheap or skipped.
  */
 import { createHash } from 'node:crypto'
-import { existsSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { existsSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { deflateRawSync, gzipSync } from 'node:zlib'
+import { makeDist } from './dist.mjs'
 import { capture, newest, root, run, step } from './lib.mjs'
 
 export async function setUp() {
@@ -30,7 +31,7 @@ const MODULES = [
 
 export async function build() {
   await setUp()
-  const inputs = newest(['src', 'bindings', 'xtask', 'Cargo.toml', 'Cargo.lock', 'scripts'])
+  const inputs = newest(['src', 'bindings', 'xtask', 'Cargo.toml', 'Cargo.lock', 'scripts/build.mjs'])
   for (const [name, crate] of MODULES) {
     const module = `${root}/pkg/${name}_bg.wasm`
     const packed = `${root}/pkg/${name}.packed.js`
@@ -39,17 +40,13 @@ export async function build() {
     await step(`${name}: Rust`, () => run('cargo', ['build', ...flags]))
     const compiled = `${root}/target/wasm32-unknown-unknown/release/${crate.replaceAll('-', '_')}.wasm`
     await step(`${name}: bindings`, () => run('cargo', ['xtask', compiled, 'pkg', name]))
+    lazyText(name)
     await step(`${name}: wasm-opt`, () => optimise(module))
     inline(name, module)
   }
   if (!existsSync(`${root}/pkg/inflate.js`)) await inflater()
   provenance()
-  await step('types and code', () => {
-    rmSync(`${root}/dist`, { recursive: true, force: true })
-    mkdirSync(`${root}/dist`)
-    return run('npx', ['--no-install', 'tsc', '-p', 'tsconfig.build.json'])
-  })
-  typesForJsr()
+  await makeDist()
 }
 
 /** Writes where the modules come from; `build` of the package says it. */
@@ -66,11 +63,44 @@ function provenance() {
   }
   const types = '{ version: string; revision: string; modules: Record<string, string> }'
   writeFileSync(`${root}/pkg/build.d.ts`, `export declare const build: ${types}\n`)
-  writeFileSync(
-    `${root}/pkg/build.js`,
-    `export const build = ${JSON.stringify({ version, revision, modules })}\n`,
-  )
+  const made = `export const build = ${JSON.stringify({ version, revision, modules })}\n`
+  const file = `${root}/pkg/build.js`
+  if (!existsSync(file) || readFileSync(file, 'utf8') !== made) writeFileSync(file, made)
 }
+
+/**
+ * Text is decoded and encoded by what is there at the first string, not at import: jsdom has no `TextDecoder`, and there
+ * Node's own module has.
+ */
+function lazyText(name) {
+  const file = `${root}/pkg/${name}.js`
+  let code = readFileSync(file, 'utf8')
+  const replace = (from, to) => {
+    if (!code.includes(from)) throw new Error(`pkg/${name}.js: the bindings no longer say ${from}`)
+    code = code.replaceAll(from, to)
+  }
+  replace(
+    "let cachedTextDecoder = new TextDecoder('utf-8', { ignoreBOM: true });\ncachedTextDecoder.decode();\n",
+    LAZY,
+  )
+  replace('return cachedTextDecoder.decode(bytes)', 'return textDecoder().decode(bytes)')
+  const made = "cachedTextDecoder = new TextDecoder('utf-8', { ignoreBOM: true });"
+  replace(`${made}\n        cachedTextDecoder.decode();`, 'cachedTextDecoder = undefined;')
+  const start = code.indexOf('const cachedTextEncoder = new TextEncoder();')
+  if (start >= 0) {
+    const end = code.indexOf('let WASM_VECTOR_LEN')
+    code = code.slice(0, start) + code.slice(end).replaceAll('cachedTextEncoder.', 'textEncoder().')
+    code = code.replaceAll(/\bcachedTextEncoder\./g, 'textEncoder().')
+  }
+  writeFileSync(file, code)
+}
+
+const LAZY = `let cachedTextDecoder;
+const textDecoder = () => (cachedTextDecoder ??= new (textClass('TextDecoder'))('utf-8', { ignoreBOM: true }));
+let cachedTextEncoder;
+const textEncoder = () => (cachedTextEncoder ??= new (textClass('TextEncoder'))());
+const textClass = (name) => globalThis[name] ?? globalThis.process?.getBuiltinModule?.('util')[name];
+`
 
 function optimise(module) {
   const features = [
@@ -117,16 +147,6 @@ async function inflater() {
   const types =
     'export declare function inflate(data: Uint8Array, options: { out: Uint8Array }): Uint8Array\n'
   writeFileSync(`${root}/pkg/inflate.d.ts`, types)
-}
-
-/** Tells JSR where the types of its entries are; others do not look. */
-function typesForJsr() {
-  const { exports } = JSON.parse(readFileSync(`${root}/jsr.json`, 'utf8'))
-  for (const path of Object.values(exports)) {
-    const types = path.replace(/.*\//, './').replace(/\.js$/, '.d.ts')
-    const file = `${root}/${path}`
-    writeFileSync(file, `/* @ts-self-types="${types}" */ ${readFileSync(file, 'utf8')}`)
-  }
 }
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) await build()

@@ -370,14 +370,14 @@ export function createThrottle(options: ThrottleOptions = {}): Throttle {
 /** A function with fetch's own signature, for clients that take a custom `fetch`. */
 export function throttledFetch(
   throttleOrOptions: Throttle | ThrottleOptions = {},
-  fetch?: typeof globalThis.fetch,
+  send?: typeof fetch,
 ): Throttle['fetch'] {
   if (throttleOrOptions instanceof Throttle) {
-    if (fetch !== undefined)
+    if (send !== undefined)
       throw new TypeError('a throttle has its own fetch: give it as an option of the throttle')
     return throttleOrOptions.fetch
   }
-  return createThrottle(fetch ? { ...throttleOrOptions, fetch } : throttleOrOptions).fetch
+  return createThrottle(send ? { ...throttleOrOptions, fetch: send } : throttleOrOptions).fetch
 }
 
 function checkKeys(options: object, known: readonly string[], path: string): void {

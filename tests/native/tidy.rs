@@ -52,7 +52,7 @@ fn in_typescript_only_the_clock_names_a_clock_and_only_the_loader_the_module() {
                 assert!(is_fake || !code.contains(word), "{name} names {word}");
             }
         }
-        let is_loader = name.starts_with("js/wasm/load/") || name.starts_with("js/workerd/provide");
+        let is_loader = name.starts_with("js/wasm/load/");
         assert!(is_loader || !code.contains("/pkg/"), "{name} imports pkg/");
         assert!(!code.contains("'node:"), "{name} names a module of Node's");
     }

@@ -7,6 +7,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, test } from 'node:test'
 import { fileURLToPath, pathToFileURL } from 'node:url'
+import { gzipSync } from 'node:zlib'
 import { notices } from '../../scripts/notices.mjs'
 import { packed } from '../../scripts/pack.mjs'
 import { BUDGETS, sizeOf } from '../../scripts/sizes.mjs'
@@ -22,10 +23,9 @@ test('publint has nothing to say', async () => {
   assert.deepEqual(messages, [])
 })
 
-test('are the types wrong? They are not, for those who speak ES modules', () => {
+test('are the types wrong? They are not, whoever asks: ES modules, CommonJS, bundlers, node10', () => {
   const attw = join(root, 'node_modules/.bin/attw')
-  // `workerd` is one of the conditions and `node10` knows no exports: CommonJS gets the same modules through `require`.
-  const args = [tarball, '--profile', 'esm-only', '--no-color', '--exclude-entrypoints', './package.json']
+  const args = [tarball, '--profile', 'strict', '--no-color', '--exclude-entrypoints', './package.json']
   const { status, stdout } = spawnSync(attw, args, { encoding: 'utf8' })
   assert.equal(status, 0, stdout)
 })
@@ -68,6 +68,36 @@ test('the third-party notices are those of what is linked', () => {
     'npm run bless writes them',
   )
 })
+
+for (const [condition, query] of [
+  ['workerd', ''],
+  ['edge-light', '?module'],
+]) {
+  test(`${condition} carries the module once, not its bytes beside it`, async (t) => {
+    const { build } = await import('esbuild')
+    const imported = []
+    const wasm = {
+      name: 'wasm',
+      setup(build) {
+        build.onResolve({ filter: /\.wasm/ }, ({ path, resolveDir }) => {
+          imported.push(join(resolveDir, path))
+          return { path, external: true }
+        })
+      },
+    }
+    const stdin = {
+      contents: "export * from 'autothrottle'; export * from 'autothrottle/engine'",
+      resolveDir: scratch,
+    }
+    const output = { bundle: true, minify: true, format: 'esm', write: false, target: 'es2022' }
+    const { outputFiles } = await build({ stdin, ...output, conditions: [condition], plugins: [wasm] })
+    assert.deepEqual(imported, [join(installed, `pkg/autothrottle_bg.wasm${query}`)])
+    const script = gzipSync(outputFiles[0].contents, { level: 9 }).length
+    const module = gzipSync(readFileSync(join(installed, 'pkg/autothrottle_bg.wasm')), { level: 9 }).length
+    t.diagnostic(`${script} bytes of JavaScript and ${module} of WebAssembly, gzipped`)
+    assert.ok(script < 30_000, `${script} bytes of JavaScript`)
+  })
+}
 
 const PROGRAM = `
 import { createThrottle } from 'autothrottle'
@@ -127,20 +157,31 @@ test('bundled by Vite, webpack and esbuild, it runs', async () => {
   }
 })
 
-test('CommonJS requires it where Node allows that', () => {
+test('CommonJS requires it: the ES modules where Node allows that, else a copy of them', () => {
   const program = `
-    const { createThrottle } = require('autothrottle')
+    const { createThrottle, ConfigError } = require('autothrottle')
     const { Engine } = require('autothrottle/engine')
-    console.log(typeof createThrottle().fetch, new Engine().poll(0))`
+    const { FakeClock } = require('autothrottle/testing')
+    const { simulate } = require('autothrottle/simulate')
+    const { summary } = simulate({ server: { model: 'nginx', rate: 5 }, duration: 1000 })
+    let error
+    try { new Engine({ concurency: 1 }) } catch (thrown) { error = thrown }
+    const { throttle } = require('autothrottle/undici')
+    console.log(typeof createThrottle({ clock: new FakeClock() }).fetch, new Engine().poll(0), error instanceof ConfigError,
+      summary.served > 0, typeof throttle)
+    import('autothrottle').then((module) => console.log(module.ConfigError === ConfigError))`
   writeFileSync(join(scratch, 'program.cjs'), program)
-  const { status, stdout, stderr } = spawnSync(process.execPath, ['program.cjs'], {
-    cwd: scratch,
-    encoding: 'utf8',
-  })
-  const [major, minor] = process.versions.node.split('.').map(Number)
-  const isAllowed = major > 22 || (major === 22 && minor >= 12) || (major === 20 && minor >= 19)
-  if (isAllowed) assert.equal(stdout.trim(), 'function -2', stderr)
-  else assert.equal(status, 1)
+  const spoken = (...args) =>
+    run(process.execPath, [...args, 'program.cjs'])
+      .trim()
+      .split('\n')
+  const old = '--no-experimental-require-module'
+  const isKnown = spawnSync(process.execPath, [old, '-e', '0']).status === 0
+  if (isKnown) assert.deepEqual(spoken(old), ['function -2 true true function', 'false'])
+  const said = spoken()
+  assert.equal(said[0], 'function -2 true true function')
+  // One of each class, also for a program that has dependencies of both kinds.
+  if (process.features.require_module) assert.equal(said[1], 'true')
 })
 
 const deno = join(root, 'tests/runtimes/node_modules/.bin/deno')

@@ -5,14 +5,20 @@
  * nothing happens before the first engine is made, and then it takes some milliseconds.
  */
 import { initSync, parse_crawl_delay, parse_hints, WasmEngine } from '../../../pkg/autothrottle.js'
-import packed from '../../../pkg/autothrottle.packed.js'
-import { loader } from './bytes.js'
+import { engineModule } from './engine-module.js'
 
-const { provide, prepare } = loader(packed, initSync)
+let isLoaded = false
 
-export { provide }
+function prepare(): void {
+  if (!isLoaded) initSync({ module: engineModule() })
+  isLoaded = true
+}
 
-/** The class of the engine, ready for use. */
+/**
+ * The class of the engine, ready for use.
+ *
+ * @throws {WasmBlockedError} where compiling is forbidden.
+ */
 export function load(): typeof WasmEngine {
   prepare()
   return WasmEngine

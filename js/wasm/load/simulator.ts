@@ -2,15 +2,17 @@
  * Brings the simulator in, on first use and synchronously. A module of its own: throttles do not carry it.
  */
 import { initSync, simulate } from '../../../pkg/simulator.js'
-import packed from '../../../pkg/simulator.packed.js'
-import { loader } from './bytes.js'
+import { simulatorModule } from './simulator-module.js'
 
-const { provide, prepare } = loader(packed, initSync)
+let isLoaded = false
 
-export { provide }
-
-/** The simulator, ready for use. */
+/**
+ * The simulator, ready for use.
+ *
+ * @throws {WasmBlockedError} where compiling is forbidden.
+ */
 export function loadSimulator(): typeof simulate {
-  prepare()
+  if (!isLoaded) initSync({ module: simulatorModule() })
+  isLoaded = true
   return simulate
 }

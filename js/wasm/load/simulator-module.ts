@@ -1,0 +1,6 @@
+/** The simulator's module, from bytes that travel inside JavaScript. Workers and edge functions take another file. */
+import packed from '../../../pkg/simulator.packed.js'
+import { compile } from './compile.js'
+
+/** The module; compiled by this call. */
+export const simulatorModule = (): WebAssembly.Module => compile(packed)

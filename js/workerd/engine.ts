@@ -1,4 +1,0 @@
-/** `autothrottle/engine` in Workers. */
-import './provide.js'
-
-export * from '../wasm/engine.js'

@@ -1,4 +1,0 @@
-/** `autothrottle` in Workers. */
-import './provide.js'
-
-export * from '../index.js'

@@ -1,4 +1,0 @@
-/** `autothrottle/simulate` in Workers. */
-import './provide-simulator.js'
-
-export * from '../simulate.js'

@@ -1,0 +1,134 @@
+/**
+ * TypeScript → `dist/`: plain modules with relative imports, which a page can load without a bundler, and three variants of
+ * them for those who cannot use these.
+ *
+ * The traps: a Worker that carries the module twice, as bytes it cannot compile and as the module it can; Jest and older
+ * Nodes, which cannot `require` ES modules; a program that gets the package both ways and then has two of each class. So
+ * a variant has all entries, and its entries share their chunks.
+ */
+import {
+  copyFileSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs'
+import { basename, dirname, join, relative, resolve } from 'node:path'
+import { build as bundle, transform } from 'esbuild'
+import { newest, root, run, step } from './lib.mjs'
+
+const dist = `${root}/dist`
+const ENTRIES = ['index', 'engine', 'domains', 'robots', 'simulate', 'undici', 'testing']
+
+/** What package.json's conditions choose; `workerd` and `edge-light` import the module instead of its bytes. */
+const VARIANTS = { workerd: 'esm', 'edge-light': 'esm', cjs: 'cjs' }
+
+/** Makes `dist/`, if anything that it comes from has changed. */
+export async function makeDist() {
+  const stamp = `${dist}/.stamp`
+  const inputs = ['js', 'pkg', 'scripts/dist.mjs', 'tsconfig.json', 'tsconfig.build.json', 'jsr.json']
+  const made = existsSync(stamp) ? Number(readFileSync(stamp, 'utf8')) : 0
+  const inputsAt = newest(inputs)
+  if (made === inputsAt) return
+  await step('types and code', async () => {
+    rmSync(dist, { recursive: true, force: true })
+    mkdirSync(dist)
+    await run('npx', ['--no-install', 'tsc', '-p', 'tsconfig.build.json'])
+    declarePlatform()
+    await Promise.all(Object.entries(VARIANTS).map(([name, format]) => variant(name, format)))
+    typesForCommonJs()
+    typesForJsr()
+  })
+  writeFileSync(stamp, String(inputsAt))
+}
+
+/** All entries again, for one condition; straight from the sources. */
+async function variant(name, format) {
+  const { outputFiles } = await bundle({
+    entryPoints: ENTRIES.map((entry) => `${root}/js/${entry}.ts`),
+    outdir: `${dist}/${name}`,
+    chunkNames: 'shared-[hash]',
+    bundle: true,
+    splitting: true,
+    write: false,
+    format: 'esm',
+    platform: 'neutral',
+    packages: 'external',
+    target: 'es2022',
+    plugins: [swap(name)],
+    logLevel: 'error',
+  })
+  mkdirSync(`${dist}/${name}`)
+  for (const { path, text } of outputFiles) {
+    const { code } =
+      format === 'cjs' ? await transform(text, { format: 'cjs', target: 'es2022' }) : { code: text }
+    writeFileSync(path, code)
+  }
+}
+
+/** Takes `NAME.VARIANT.ts` in place of `NAME.ts` where there is one; leaves modules of WebAssembly to the user's bundler. */
+function swap(variant) {
+  return {
+    name: 'variant',
+    setup(build) {
+      build.onResolve({ filter: /-module\.js$/ }, ({ path, resolveDir }) => {
+        const other = resolve(resolveDir, path.replace(/\.js$/, `.${variant}.ts`))
+        return existsSync(other) ? { path: other } : undefined
+      })
+      build.onResolve({ filter: /\.wasm(\?module)?$/ }, ({ path }) => ({
+        path: `../../pkg/${basename(path)}`,
+        external: true,
+      }))
+    },
+  }
+}
+
+/**
+ * Declarations take the platform's types from `core/platform.ts`, and say which library declares `Symbol.dispose`: a compiler may
+ * know neither.
+ */
+function declarePlatform() {
+  const platform = readFileSync(`${root}/js/core/platform.ts`, 'utf8')
+  const names = [...platform.matchAll(/^export (?:type|declare const) (\w+)/gm)].map(([, name]) => name)
+  for (const path of declarations()) {
+    if (path === 'core/platform.d.ts') continue
+    const text = readFileSync(join(dist, path), 'utf8')
+    const code = text.replaceAll(/\/\*[\s\S]*?\*\/|\/\/.*/g, '')
+    const used = [...new Set(names)].filter((name) => new RegExp(`\\b${name}\\b`).test(code))
+    const away = relative(dirname(join(dist, path)), `${dist}/core/platform.js`)
+    const from = away.startsWith('.') ? away : `./${away}`
+    const disposable = /Symbol\.(?:asyncD|d)ispose/.test(code)
+      ? '/// <reference lib="esnext.disposable" />\n'
+      : ''
+    const imported = used.length > 0 ? `import { ${used.join(', ')} } from '${from}';\n` : ''
+    writeFileSync(join(dist, path), disposable + imported + text)
+  }
+}
+
+/** The declarations again, in a folder that says it is CommonJS. */
+function typesForCommonJs() {
+  for (const path of declarations()) {
+    const copy = join(dist, 'cjs', path)
+    mkdirSync(dirname(copy), { recursive: true })
+    copyFileSync(join(dist, path), copy)
+  }
+  writeFileSync(`${dist}/cjs/package.json`, '{ "type": "commonjs" }\n')
+}
+
+function declarations() {
+  return readdirSync(dist, { recursive: true }).filter(
+    (path) => path.endsWith('.d.ts') && !path.startsWith('cjs'),
+  )
+}
+
+/** Tells JSR where the types of its entries are; others do not look. */
+function typesForJsr() {
+  const { exports } = JSON.parse(readFileSync(`${root}/jsr.json`, 'utf8'))
+  for (const path of Object.values(exports)) {
+    const types = path.replace(/.*\//, './').replace(/\.js$/, '.d.ts')
+    const file = `${root}/${path}`
+    writeFileSync(file, `/* @ts-self-types="${types}" */ ${readFileSync(file, 'utf8')}`)
+  }
+}

@@ -1,0 +1,106 @@
+/**
+ * The packed declarations in the compilers that people have: every file of them is checked (`skipLibCheck: false`), with the DOM's
+ * types, with Node's, with Cloudflare's, and with none at all; in every way in which TypeScript finds a package.
+ *
+ * The trap is a declaration that names `Request` or `Symbol.dispose` and compiles here, where some library declares them.
+ */
+import assert from 'node:assert/strict'
+import { spawnSync } from 'node:child_process'
+import { existsSync, symlinkSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { after, test } from 'node:test'
+import { fileURLToPath } from 'node:url'
+import { packed } from '../../scripts/pack.mjs'
+
+const root = fileURLToPath(new URL('../..', import.meta.url))
+const { scratch, remove } = packed()
+after(remove)
+const runtimes = join(root, 'tests/runtimes/node_modules')
+const COMPILERS = {
+  'this TypeScript': join(root, 'node_modules/typescript'),
+  'TypeScript 5.2': join(runtimes, 'typescript52'),
+  'TypeScript 5.9': join(runtimes, 'typescript59'),
+  'TypeScript 6': join(runtimes, 'typescript6'),
+}
+const WAYS = {
+  nodenext: { module: 'nodenext', moduleResolution: 'nodenext' },
+  bundler: { module: 'esnext', moduleResolution: 'bundler' },
+  node10: { module: 'commonjs', moduleResolution: 'node10' },
+}
+
+/** Nothing here needs a type of the platform's. */
+const PLAIN = `
+import { createThrottle, build, ConfigError, WasmBlockedError, type Permit, type ThrottleOptions } from 'autothrottle'
+import { Engine, parseHints } from 'autothrottle/engine'
+import { rules } from 'autothrottle/robots'
+import { byRegistrableDomain } from 'autothrottle/domains'
+import { simulate } from 'autothrottle/simulate'
+import { FakeClock } from 'autothrottle/testing'
+import { throttle as undici } from 'autothrottle/undici'
+const options: ThrottleOptions = { clock: new FakeClock(), robots: { userAgent: 'x', rules }, getScopes: byRegistrableDomain }
+export const throttle = createThrottle(options)
+export const ran: Promise<number> = throttle.run('https://a.example/', async (permit: Permit) => permit.sentAt)
+export const status: Promise<number> = throttle.fetch('https://a.example/').then((response) => response.status)
+throttle.addEventListener('settle', (event) => event.status satisfies number | undefined)
+throttle.addEventListener('stall', (event) => event.type satisfies string)
+export const asked: number | null = parseHints({ 'Retry-After': '1' }).delayMs
+export const engine = new Engine()
+export const code: 'ERR_WASM_BLOCKED' = new WasmBlockedError().code
+export const made = [simulate, undici({}), build.version, ConfigError]
+// @ts-expect-error: a number is nothing that can be fetched
+void throttle.fetch(7)
+// @ts-expect-error: unknown options are an error to the compiler too
+createThrottle({ concurency: 1 })
+`
+/** Where the platform has types, they are the ones. */
+const WITH_FETCH = `${PLAIN}
+export const response: Promise<Response> = throttle.fetch(new Request('https://a.example/'), { method: 'POST', signal: new AbortController().signal })
+export const url: Promise<Response> = throttle.fetch(new URL('https://a.example/'))
+createThrottle({ fetch, getResponseDelay: (response) => (response satisfies Response, response.headers.get('x') === null ? 1 : 2) })
+export const fetching: typeof fetch = throttle.fetch
+// @ts-expect-error: a method is a string
+void throttle.fetch('https://a.example/', { method: 7 })
+`
+const PLATFORMS = {
+  none: { lib: ['es2022'], types: [], program: PLAIN },
+  DOM: { lib: ['es2022', 'dom', 'dom.iterable'], types: [], program: WITH_FETCH },
+  Node: { lib: ['es2022'], types: ['node'], program: WITH_FETCH },
+  Workers: { lib: ['es2022'], types: ['@cloudflare/workers-types'], program: WITH_FETCH },
+}
+const scopes = { '@types': join(root, 'node_modules/@types'), '@cloudflare': join(runtimes, '@cloudflare') }
+for (const [name, target] of Object.entries({
+  ...scopes,
+  'undici-types': join(root, 'node_modules/undici-types'),
+}))
+  if (existsSync(target)) symlinkSync(target, join(scratch, 'node_modules', name))
+
+for (const [compiler, folder] of Object.entries(COMPILERS)) {
+  const isThere = existsSync(folder)
+  const isNative = compiler === 'this TypeScript'
+  const skip = isThere || process.env.CI === 'true' ? false : 'not installed'
+  for (const [platform, { lib, types, program }] of Object.entries(PLATFORMS)) {
+    // The older compilers take ten seconds for each of the large libraries: one of them is enough.
+    if (!isNative && !['none', 'DOM'].includes(platform)) continue
+    test(`${compiler}, types of the platform: ${platform}`, { skip }, () => {
+      assert.ok(isThere, `${compiler} is missing: npm install --prefix tests/runtimes`)
+      for (const [way, found] of Object.entries(WAYS)) {
+        const isGone = isNative && way === 'node10'
+        const isSeen = platform !== 'none' && way !== 'nodenext'
+        if (isGone || isSeen) continue
+        const old = way === 'node10' && compiler === 'TypeScript 6' ? { ignoreDeprecations: '6.0' } : {}
+        const compilerOptions = {
+          ...{ noEmit: true, strict: true, exactOptionalPropertyTypes: true, skipLibCheck: false },
+          ...{ target: 'es2022', lib, types, ...found, ...old },
+        }
+        writeFileSync(join(scratch, 'program.ts'), program)
+        writeFileSync(
+          join(scratch, 'tsconfig.json'),
+          JSON.stringify({ compilerOptions, files: ['program.ts'] }),
+        )
+        const tsc = spawnSync(process.execPath, [join(folder, 'bin/tsc')], { cwd: scratch, encoding: 'utf8' })
+        assert.equal(tsc.stdout, '', `${way}\n${tsc.stdout}`)
+        assert.equal(tsc.status, 0, `${way}: ${tsc.stderr}`)
+      }
+    })
+  }
+}
