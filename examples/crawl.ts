@@ -6,24 +6,11 @@
  * What is refused is tried again; hosts that are not ours are asked for their robots.txt first.
  */
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
-import { parseArgs } from 'node:util'
 import { ConfigError, createThrottle, type Snapshot, SnapshotError, type ThrottleOptions } from 'autothrottle'
 import { rules } from 'autothrottle/robots'
 import { defaultTreeAdapter, parse } from 'parse5'
+import { crawlOptions, HELP } from './crawl-options.mjs'
 import { serveSite } from './site.js'
-
-const HELP = `npm start -- [URL…] [options]
-
-  --max-pages N      stop after N pages (default 150; 0 for no bound)
-  --concurrency N    requests in flight at one host (default 4)
-  --min-delay MS     least milliseconds between two requests to a host (default 0 here, 250 for other hosts)
-  --start-delay MS   delay before anything is known (default 250 here, 1000 for other hosts)
-  --rampup           find the host's limit instead of following its latency
-  --limit N          requests per second that the site on this machine allows (default 20)
-  --state FILE       go on at the pace that FILE remembers, and remember it there at the end
-  --port N           port of the site on this machine (default: any that is free)
-  --help             this text
-`
 
 const USER_AGENT = 'autothrottle-example'
 
@@ -36,20 +23,7 @@ interface Totals {
 }
 
 async function main(): Promise<number> {
-  const { values, positionals } = parseArgs({
-    allowPositionals: true,
-    options: {
-      'max-pages': { type: 'string', default: '150' },
-      concurrency: { type: 'string', default: '4' },
-      'min-delay': { type: 'string' },
-      'start-delay': { type: 'string' },
-      rampup: { type: 'boolean', default: false },
-      limit: { type: 'string', default: '20' },
-      state: { type: 'string' },
-      port: { type: 'string', default: '0' },
-      help: { type: 'boolean', default: false },
-    },
-  })
+  const { values, positionals } = crawlOptions()
   if (values.help) {
     process.stdout.write(HELP)
     return 0
@@ -216,9 +190,15 @@ function number(option: string, text: string): number {
 
 class UsageError extends Error {}
 
+/** The error's words and those of its causes: `fetch failed` alone does not say that the host is down. */
 function messageOf(error: unknown): string {
-  const { message, cause } = error as Error
-  return cause instanceof Error ? `${message} (${cause.message})` : message
+  const words: string[] = []
+  for (let at = error; at instanceof Error && words.length < 5; at = at.cause) {
+    const { message, code } = at as NodeJS.ErrnoException
+    words.push(message || code || at.name)
+  }
+  const [first = String(error), ...causes] = words
+  return causes.length > 0 ? `${first} (${causes.join(': ')})` : first
 }
 
 try {

@@ -16,7 +16,6 @@ import {
   writeFileSync,
 } from 'node:fs'
 import { basename, dirname, join, relative, resolve } from 'node:path'
-import { build as bundle, transform } from 'esbuild'
 import { newest, root, run, step } from './lib.mjs'
 
 const dist = `${root}/dist`
@@ -46,6 +45,8 @@ export async function makeDist() {
 
 /** All entries again, for one condition; straight from the sources. */
 async function variant(name, format) {
+  // Not at the top: a fresh clone gets its packages from the step before.
+  const { build: bundle, transform } = await import('esbuild')
   const { outputFiles } = await bundle({
     entryPoints: ENTRIES.map((entry) => `${root}/js/${entry}.ts`),
     outdir: `${dist}/${name}`,
