@@ -184,3 +184,58 @@ test("Node's own fetch through the global dispatcher", async () => {
     setGlobalDispatcher(before)
   }
 })
+
+test('a handler that throws, a dispatcher that throws, headers that make no sense: no slot is lost, and the end is told', async () => {
+  const { url } = await serve((_, response) => response.writeHead(200, { 'x-a': '1' }).end('page'))
+  const { port } = new URL(url)
+  const options = { origin: `http://127.0.0.1:${port}`, path: '/', method: 'GET' as const }
+  const ends: [name: string, handler: (done: () => void) => object][] = [
+    ['onResponseStart', (done) => ({ onResponseStart: thrower, onResponseError: done, onResponseEnd: done })],
+    ['onResponseData', (done) => ({ onResponseData: thrower, onResponseError: done, onResponseEnd: done })],
+    ['abort at once', (done) => ({ onRequestStart: aborter, onResponseError: done, onResponseEnd: done })],
+  ]
+  for (const [name, handler] of ends) {
+    for (const release of ['headers', 'body'] as const) {
+      const throttle = createThrottle({ ...free, release })
+      const dispatcher = agentOf(throttle)
+      await new Promise<void>((resolve) => {
+        dispatcher.dispatch(options, { onRequestStart() {}, ...handler(resolve) } as never)
+      })
+      assert.deepEqual([throttle.stats().inFlight, throttle.stats().waiting], [0, 0], `${name}, ${release}`)
+    }
+  }
+  const throttle = createThrottle(free)
+  const broken = throttled(throttle)(() => {
+    throw new Error('broken')
+  })
+  const error = await new Promise((resolve) =>
+    broken(options, {
+      onRequestStart() {},
+      onResponseError: (_: unknown, error: Error) => resolve(error.message),
+    }),
+  )
+  assert.deepEqual([error, throttle.stats().inFlight], ['broken', 0])
+  const odd = throttled(throttle)((_, handler) => {
+    handler.onRequestStart({ aborted: false, abort() {} }, {})
+    try {
+      handler.onResponseStart({}, 429, { 'retry-after': Symbol('odd') }, '')
+    } catch {}
+    handler.onResponseError({}, new Error('odd'))
+    return true
+  })
+  const said = await new Promise((resolve) =>
+    odd(options, {
+      onRequestStart() {},
+      onResponseError: (_: unknown, error: Error) => resolve(error.message),
+    }),
+  )
+  assert.deepEqual([said, throttle.stats().inFlight], ['odd', 0])
+})
+
+function thrower(): never {
+  throw new Error('the handler is broken')
+}
+
+function aborter(controller: { abort(reason: Error): void }): void {
+  controller.abort(new Error('never mind'))
+}
