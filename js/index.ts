@@ -44,6 +44,8 @@ export type {
   Jitter,
   QuotaOptions,
   RampupOptions,
+  Rate,
+  RateOptions,
   ScopeOptions,
   ThrottleOptions,
 } from './options/options.js'

@@ -63,11 +63,13 @@ pub enum Reason {
     Quota,
     /// The request's own delay.
     RequestDelay,
+    /// The scope's rate: the next of its evenly spaced sends.
+    Rate,
 }
 
 impl Reason {
     /// Every reason, in the order of their numbers at the border.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 11] = [
         Self::Paused,
         Self::Global,
         Self::Concurrency,
@@ -78,6 +80,7 @@ impl Reason {
         Self::Hold,
         Self::Quota,
         Self::RequestDelay,
+        Self::Rate,
     ];
 
     /// The word that users see.
@@ -93,6 +96,7 @@ impl Reason {
             Self::Hold => "hold",
             Self::Quota => "quota",
             Self::RequestDelay => "request-delay",
+            Self::Rate => "rate",
         }
     }
 }

@@ -47,6 +47,8 @@ pub struct Learned {
     pub is_paused: bool,
     /// What was consumed of quotas.
     pub quotas: Vec<Spent>,
+    /// How far the rate's schedule is ahead.
+    pub rate: Option<Span>,
     /// The gap that rampup has come to.
     pub gap: Option<Span>,
     /// What robots.txt asks for.
@@ -208,6 +210,7 @@ fn read_learned(value: Value, path: &str, problems: &mut Problems) -> Learned {
                 Value::Bool(flag) => learned.is_paused = flag,
                 other => problems.add(path, "true or false", other.describe()),
             },
+            "rateAhead" => learned.rate = span(&value, path, problems),
             "gap" => learned.gap = span(&value, path, problems),
             "crawlDelay" => learned.crawl = span(&value, path, problems),
             "backoff" => learned.backoff = Some(read_backoff(value, path, problems)),
@@ -364,6 +367,9 @@ impl Serialize for Learned {
         }
         if !self.quotas.is_empty() {
             map.serialize_entry("quotas", &self.quotas)?;
+        }
+        if let Some(span) = self.rate {
+            map.serialize_entry("rateAhead", &span.millis())?;
         }
         if let Some(span) = self.gap {
             map.serialize_entry("gap", &span.millis())?;

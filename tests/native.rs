@@ -12,6 +12,8 @@ mod engine;
 mod headers;
 #[path = "native/notices.rs"]
 mod notices;
+#[path = "native/pace.rs"]
+mod pace;
 #[path = "native/player.rs"]
 mod player;
 #[path = "native/properties.rs"]

@@ -79,7 +79,8 @@ export class Throttle extends ThrottleEventTarget {
     super()
     const { engineOptions, driverOptions } = parted(options)
     const { clock, snapshot, unref, robots, debug, hints, ...settings } = driverOptions
-    const { scopes, defaults, backoff } = options
+    const { scopes, backoff, manager } = options
+    const defaults = manager === undefined ? options.defaults : { ...options.defaults, manager }
     this.#engine = new Engine(engineOptions)
     this.#clock = clock ?? systemClock(unref ?? false)
     if (snapshot !== undefined) this.#engine.restore(snapshot, this.#clock.now(), this.#clock.wallNow())

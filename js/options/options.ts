@@ -58,6 +58,23 @@ export interface RampupOptions {
   maxConcurrency?: number
 }
 
+/** A rate with its own span, or with bursts. */
+export interface RateOptions {
+  /** Requests per span, above 0; fractions welcome. */
+  limit: number
+  /** The span in milliseconds. Default 1000. */
+  per?: number
+  /** How many may follow each other at once after an idle time. Default 1. */
+  burst?: number
+}
+
+/** `5` is five a second; `'100/min'` a hundred a minute, evenly spaced. */
+export type Rate =
+  | number
+  | `${number}/${'s' | 'min' | 'h' | 'day'}`
+  | `${number} / ${'s' | 'min' | 'h' | 'day'}`
+  | RateOptions
+
 /** A budget per window. */
 export interface QuotaOptions {
   /** Units per window, above 0. */
@@ -70,13 +87,27 @@ export interface QuotaOptions {
 
 /** Settings of one scope. */
 export interface ScopeOptions {
-  /** Slots: requests in flight in this scope. A whole number from 1, default 1. Scrapy: CONCURRENT_REQUESTS_PER_DOMAIN. */
+  /**
+   * Requests a second, evenly spaced whatever the latency. It takes the place of `delay` and `slotDelay`; `jitter` is
+   * then 0 and `concurrency` the global limit, unless they are typed in the same place. Default none.
+   */
+  rate?: Rate
+  /**
+   * Slots: requests in flight in this scope. A whole number from 1, default 1; with `rate` the global limit.
+   * Scrapy: CONCURRENT_REQUESTS_PER_DOMAIN.
+   */
   concurrency?: number
-  /** Milliseconds between two sends of the scope, from send to send. Default 1000. Scrapy: DOWNLOAD_DELAY. */
+  /**
+   * Milliseconds between two sends of the scope, from send to send. Default 1000; 0 beside `rate`, `quota` or `rampup`.
+   * Scrapy: DOWNLOAD_DELAY.
+   */
   delay?: number
-  /** Milliseconds between two sends of one slot. Default 1000. Scrapy: DOWNLOAD_DELAY_PER_SLOT. */
+  /**
+   * Milliseconds between two sends of one slot. Default 1000; 0 where `delay`, `rate`, `quota`, `rampup` or `autothrottle`
+   * is typed, in the same place or a farther one. Scrapy: DOWNLOAD_DELAY_PER_SLOT.
+   */
   slotDelay?: number
-  /** Spread of the delay. Default true. Scrapy: RANDOMIZE_DOWNLOAD_DELAY. */
+  /** Spread of the delay. Default true; 0 with `rate`. Scrapy: RANDOMIZE_DOWNLOAD_DELAY. */
   jitter?: Jitter
   /** Let the delay follow the latency. Default false. Scrapy: AUTOTHROTTLE_ENABLED. */
   autothrottle?: boolean | AutoThrottleOptions
@@ -104,18 +135,20 @@ export interface ScopeOptions {
   manager?: ScopeManager | MakeScopeManager
 }
 
-/** What the engine is told. */
-export interface EngineOptions {
-  /** Requests in flight, all scopes together. A whole number from 1, default 16. Scrapy: CONCURRENT_REQUESTS. */
+/**
+ * What the engine is told. Settings of scopes may stand at the top: `{ rate: 5 }` is short for
+ * `{ defaults: { rate: 5 } }`. Only `concurrency` means something else here: the limit of all scopes together.
+ */
+export interface EngineOptions extends Omit<ScopeOptions, 'concurrency'> {
+  /**
+   * Requests in flight, all scopes together. A whole number from 1, default 16; 256 where a scope ramps.
+   * Scrapy: CONCURRENT_REQUESTS.
+   */
   concurrency?: number
   /** Settings of every scope that is not named, and of what the named ones leave out. */
   defaults?: ScopeOptions
   /** Settings of single scopes by name; by default a scope's name is the host of the URL. Scrapy: THROTTLING_SCOPES. */
   scopes?: Record<string, ScopeOptions>
-  /** The same as `defaults.autothrottle`, which wins where both are given. Default false. Scrapy: AUTOTHROTTLE_ENABLED. */
-  autothrottle?: boolean | AutoThrottleOptions
-  /** The same as `defaults.backoff`, which wins where both are given. Default true. */
-  backoff?: boolean | BackoffOptions
   /** Milliseconds of nothing but bad answers after which a scope has stalled. Default 900000. */
   stallAfter?: number
   /** Makes jitter repeat exactly. A whole number; drawn from the system on first use by default. */

@@ -11,7 +11,7 @@ import { ManagedScopes, managerProblems, withoutManager } from '../scopes/strate
 import { Engine } from '../wasm/engine.js'
 import { headerMapProblems } from '../wasm/headers.js'
 import { isMillis, kindOf } from './checks.js'
-import type { Clock, EngineOptions, ThrottleOptions } from './options.js'
+import type { Clock, EngineOptions, ScopeOptions, ThrottleOptions } from './options.js'
 
 /** Parts what this layer reads from what the engine reads, and reports the problems of both together. */
 export function parted(options: ThrottleOptions) {
@@ -61,18 +61,24 @@ export function parted(options: ThrottleOptions) {
 }
 
 /** The options without managers, of which the engine knows nothing. */
-function unmanaged(options: EngineOptions, problems: Problem[]): EngineOptions {
+function unmanaged({ manager: short, ...options }: EngineOptions, problems: Problem[]): EngineOptions {
   const { scopes, defaults } = options
   const isObject = (value: unknown) => typeof value === 'object' && value !== null && !Array.isArray(value)
-  if ((scopes !== undefined && !isObject(scopes)) || !ManagedScopes.areIn(scopes, defaults)) return options
+  problems.push(...managerProblems(short, 'manager', true))
+  if (short !== undefined && defaults?.manager !== undefined)
+    problems.push({ path: 'manager', want: 'manager here or in defaults, not in both', got: kindOf(short) })
+  const forAll = short ?? defaults?.manager
+  const isStrange = scopes !== undefined && !isObject(scopes)
+  if (isStrange || !ManagedScopes.areIn(scopes, { manager: forAll } as ScopeOptions)) return options
   problems.push(...managerProblems(defaults?.manager, 'defaults.manager', true))
   for (const [name, scope] of Object.entries(scopes ?? {}))
     problems.push(...managerProblems(scope?.manager, `scopes.${JSON.stringify(name)}.manager`, false))
-  const isManaged = defaults?.manager !== undefined
+  const isManaged = forAll !== undefined
   const bare = Object.entries(scopes ?? {}).map(([name, scope]) => [name, withoutManager(scope, isManaged)])
+  const { backoff: _, rampup: __, ...unpaced } = options
   return {
-    ...options,
-    ...(defaults ? { defaults: withoutManager(defaults, isManaged) } : {}),
+    ...(isManaged ? unpaced : options),
+    ...(isManaged || defaults ? { defaults: withoutManager(defaults ?? {}, isManaged) } : {}),
     ...(scopes ? { scopes: Object.fromEntries(bare) } : {}),
   }
 }

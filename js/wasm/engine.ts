@@ -56,6 +56,7 @@ export type Reason =
   | 'hold'
   | 'quota'
   | 'request-delay'
+  | 'rate'
 
 /** What a request needs. */
 export interface SubmitOptions {

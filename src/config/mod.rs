@@ -1,7 +1,11 @@
 //! Options (as typed) → [`Config`] (as meant). Parse, don't validate: what comes out can only hold sense.
 //!
-//! Three layers lie on each other, key by key: the built-in defaults, `defaults`, and one of `scopes`.
-//! `autothrottle` at the top is another way to write `defaults.autothrottle`.
+//! Three layers lie on each other, key by key: the built-in defaults, `defaults`, and one of `scopes`. A setting
+//! of a scope at the top is another way to write it in `defaults`.
+//!
+//! The trap: defaults that stay in force beside a pace that somebody typed. `delay: 200` behind a slot delay of
+//! a second is a request a second, and nobody is told. So the defaults of `delay` and `slotDelay` depend on what
+//! else was typed ([`ScopeConfig::resolve`]).
 
 pub(crate) mod reader;
 mod retry;
@@ -21,17 +25,25 @@ use crate::{
     policy::{
         autothrottle, backoff, jitter,
         quota::{self, Cost},
-        rampup, retry as retry_policy,
+        rampup, rate, retry as retry_policy,
     },
     scope::registry::ByName,
     time::Span,
 };
+
+/// The limit of all scopes together where nobody set one.
+const GLOBAL: u32 = 16;
+
+/// The same where a scope ramps: what it finds may need more than sixteen at a time.
+const GLOBAL_RAMPED: u32 = 256;
 
 /// What the engine was told, complete and in order.
 #[derive(Clone, Debug)]
 pub struct Config {
     /// Requests in flight, all scopes together.
     pub concurrency: u32,
+    /// Whether the user said so.
+    is_concurrency_typed: bool,
     /// Of every scope that is not named.
     pub defaults: Rc<ScopeConfig>,
     /// Of the named ones.
@@ -77,12 +89,16 @@ pub struct ScopeConfig {
     pub ignore_robots_txt: bool,
     /// How the scope finds its server's limit.
     pub rampup: Option<Rampup>,
+    /// So many requests per span, evenly spaced; complete.
+    pub rate: Option<rate::Config>,
     /// What the user said of this very scope's pace.
-    pub own: Own,
+    pub own: Typed,
+    /// What the user said of the pace, here or in the defaults.
+    pub typed: Typed,
+    /// The limit of all scopes together.
+    global: u32,
     /// Whether the driver has a strategy of its own for this scope: answers are classified, and nothing more.
     pub is_managed: bool,
-    /// Whether the user set a jitter, here or in the defaults.
-    pub has_jitter: bool,
     /// Budgets per window, complete.
     pub quotas: Box<[quota::Config]>,
     quota: Vec<Quota>,
@@ -98,15 +114,45 @@ struct Quota {
     strict: Option<bool>,
 }
 
-/// What the user said of one scope's pace, and not of all scopes'.
+/// Which settings of the pace somebody typed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Own {
-    /// Its delay.
+pub struct Typed {
+    /// `delay`.
     pub delay: bool,
-    /// Its slot delay.
+    /// `slotDelay`.
     pub slot_delay: bool,
-    /// Its slots.
+    /// `rate`.
+    pub rate: bool,
+    /// `concurrency`.
     pub concurrency: bool,
+    /// `jitter`.
+    pub jitter: bool,
+}
+
+impl Typed {
+    fn of(fields: &Fields) -> Self {
+        Self {
+            delay: fields.has("delay"),
+            slot_delay: fields.has("slotDelay"),
+            rate: fields.has("rate"),
+            concurrency: fields.has("concurrency"),
+            jitter: fields.has("jitter"),
+        }
+    }
+
+    /// What is typed after a nearer place said `near`: a rate sets aside how farther places said the pace, and
+    /// the other way round.
+    fn and(self, near: Self) -> Self {
+        let is_rate = near.rate;
+        let is_delay = near.delay || near.slot_delay;
+        Self {
+            delay: self.delay && !is_rate || near.delay,
+            slot_delay: self.slot_delay && !is_rate || near.slot_delay,
+            rate: self.rate && !is_delay || near.rate,
+            concurrency: self.concurrency && !is_rate || near.concurrency,
+            jitter: self.jitter && !is_rate || near.jitter,
+        }
+    }
 }
 
 /// `rampup` as typed.
@@ -155,9 +201,11 @@ impl Default for ScopeConfig {
             follow_rate_limit: false,
             ignore_robots_txt: false,
             rampup: None,
-            own: Own::default(),
+            rate: None,
+            own: Typed::default(),
+            typed: Typed::default(),
+            global: GLOBAL,
             is_managed: false,
-            has_jitter: false,
             quotas: Box::default(),
             quota: Vec::new(),
             window: Span::from_millis(60_000.0),
@@ -177,32 +225,39 @@ impl Config {
     pub fn parse(options: Value) -> Result<Self, ConfigError> {
         let mut problems = Problems::default();
         let mut fields = Fields::of(options, String::new(), Section::Root, &mut problems);
-        let concurrency = fields.whole("concurrency").unwrap_or(16);
-        let mut defaults = ScopeConfig::default();
-        read_autothrottle(&mut fields, &mut defaults);
-        read_backoff(&mut fields, &mut defaults);
+        let concurrency = fields.whole("concurrency");
         let (value, path) = fields.object("defaults").unwrap_or((Value::Nothing, "defaults".into()));
-        defaults = defaults.with(value, path, fields.problems());
-        defaults.own = Own::default();
+        let short = fields.take_all(Section::Scope);
+        let layer = Fields::beside(short, value, path, Section::Scope, fields.problems());
+        let mut defaults = ScopeConfig::default().with(layer);
+        defaults.own = Typed::default();
         defaults.check_delay("defaults.delay", fields.problems());
-        let (mut scopes, mut by_name) = (Vec::new(), ByName::new());
+        let (mut named, mut by_name) = (Vec::new(), ByName::new());
         if let Some((value, path)) = fields.object("scopes") {
             match value {
                 Value::Map(entries) => {
                     for (name, value) in entries {
                         let path = join(&path, &name);
-                        let config = defaults.with(value, path.clone(), fields.problems());
+                        let layer = Fields::of(value, path.clone(), Section::Scope, fields.problems());
+                        let config = defaults.with(layer);
                         if (config.delay, config.backoff.max) != (defaults.delay, defaults.backoff.max) {
                             config.check_delay(&join(&path, "delay"), fields.problems());
                         }
-                        by_name.insert(name.into(), scopes.len() as u32);
-                        scopes.push(Rc::new(config));
+                        by_name.insert(name.into(), named.len() as u32);
+                        named.push(config);
                     }
                 }
                 other => fields.problems().add(&path, "an object", other.describe()),
             }
         }
         let retry = fields.object("retry").map(|(value, path)| retry::read(value, &path, fields.problems()));
+        let ramps = defaults.rampup.is_some() || named.iter().any(|scope| scope.rampup.is_some());
+        let global = concurrency.unwrap_or(if ramps { GLOBAL_RAMPED } else { GLOBAL });
+        let in_force = |mut scope: ScopeConfig| {
+            scope.global = global;
+            scope.resolve();
+            Rc::new(scope)
+        };
         let seed = fields.number("seed").map(|seed| seed as u64);
         let max_waiting = fields.whole("maxWaiting");
         let max_scopes = fields.whole("maxScopes").unwrap_or(100_000);
@@ -212,11 +267,11 @@ impl Config {
         if !problems.0.is_empty() {
             return Err(ConfigError { problems: problems.0 });
         }
-        let defaults = Rc::new(defaults);
         Ok(Self {
-            concurrency,
-            defaults,
-            scopes,
+            concurrency: global,
+            is_concurrency_typed: concurrency.is_some(),
+            defaults: in_force(defaults),
+            scopes: named.into_iter().map(in_force).collect(),
             by_name,
             seed,
             max_waiting,
@@ -225,6 +280,13 @@ impl Config {
             stall_after,
             retry: retry.unwrap_or_default(),
         })
+    }
+
+    /// A scope was configured at run time: if it ramps now, the limit of all scopes must not be in its way.
+    pub(crate) fn follow(&mut self, scope: &ScopeConfig) {
+        if scope.rampup.is_some() && !self.is_concurrency_typed {
+            self.concurrency = GLOBAL_RAMPED;
+        }
     }
 
     /// What the scope called `name` was told.
@@ -244,7 +306,7 @@ impl ScopeConfig {
     /// This configuration with a few settings changed, as `scope(name).configure(partial)` does it.
     pub fn changed(&self, partial: Value) -> Result<Self, ConfigError> {
         let mut problems = Problems::default();
-        let config = self.with(partial, String::new(), &mut problems);
+        let config = self.with(Fields::of(partial, String::new(), Section::Scope, &mut problems));
         config.check_delay("delay", &mut problems);
         if problems.0.is_empty() { Ok(config) } else { Err(ConfigError { problems: problems.0 }) }
     }
@@ -256,7 +318,7 @@ impl ScopeConfig {
 
     /// Whether the user said how fast this very scope may be.
     pub fn has_own_pace(&self) -> bool {
-        self.own.delay || self.own.concurrency
+        self.own.delay || self.own.rate || self.own.concurrency
     }
 
     /// What the rampup policy wants to know.
@@ -304,22 +366,25 @@ impl ScopeConfig {
         }
     }
 
-    fn with(&self, value: Value, path: String, problems: &mut Problems) -> Self {
+    fn with(&self, mut fields: Fields) -> Self {
         let mut config = self.clone();
         // A manager is there from the beginning or not at all: a driver could not follow.
-        let is_change = path.is_empty();
-        let mut fields = Fields::of(value, path, Section::Scope, problems);
-        config.own.delay |= fields.has("delay");
-        config.own.slot_delay |= fields.has("slotDelay");
-        config.own.concurrency |= fields.has("concurrency");
-        config.has_jitter |= fields.has("jitter");
-        if !is_change {
+        if !fields.path().is_empty() {
             config.is_managed |= fields.take("manager").is_some();
         }
+        let near = Typed::of(&fields);
+        if near.rate && (near.delay || near.slot_delay) {
+            let other = if near.delay { "delay" } else { "slotDelay" };
+            let path = fields.path_of("rate");
+            fields.problems().add(&path, format!("rate or {other} in one place, not both"), "both");
+        }
+        config.typed = self.typed.and(near);
+        config.own = self.own.and(near);
         config.concurrency = fields.whole("concurrency").unwrap_or(self.concurrency);
         config.delay = fields.number("delay").unwrap_or(self.delay);
         config.slot_delay = fields.number("slotDelay").map_or(self.slot_delay, Span::from_millis);
         config.jitter = fields.jitter("jitter").unwrap_or(self.jitter);
+        config.rate = fields.rate("rate").or(self.rate);
         read_autothrottle(&mut fields, &mut config);
         read_backoff(&mut fields, &mut config);
         read_rampup(&mut fields, &mut config);
@@ -334,16 +399,43 @@ impl ScopeConfig {
         if config.is_managed {
             config.rampup = None;
         }
-        config.quotas = config
+        config.resolve();
+        config
+    }
+
+    /// What follows from everything that was typed. A rate is a pace of its own: no delays, no jitter, and as
+    /// many slots as it needs, unless they were typed in the same place or a nearer one. Otherwise the delays'
+    /// defaults hold only where nothing else was said of the pace.
+    fn resolve(&mut self) {
+        let typed = self.typed;
+        let usual = Self::default();
+        if !typed.rate {
+            self.rate = None;
+        }
+        let is_paced = typed.rate || self.rampup.is_some() || !self.quota.is_empty();
+        if !typed.delay {
+            self.delay = if is_paced { 0.0 } else { usual.delay };
+        }
+        if !typed.slot_delay {
+            let is_typed = is_paced || typed.delay || self.autothrottle.is_some();
+            self.slot_delay = if is_typed { Span::ZERO } else { usual.slot_delay };
+        }
+        if !typed.jitter {
+            self.jitter = if typed.rate { jitter::Config::NONE } else { usual.jitter };
+        }
+        if !typed.concurrency {
+            self.concurrency = if typed.rate { self.global } else { usual.concurrency };
+        }
+        self.rate = self.rate.map(|rate| rate.spread(self.jitter.high - self.jitter.low));
+        self.quotas = self
             .quota
             .iter()
             .map(|quota| quota::Config {
                 limit: quota.limit,
-                window: quota.window.unwrap_or(config.window),
-                strict: quota.strict.unwrap_or(config.strict),
+                window: quota.window.unwrap_or(self.window),
+                strict: quota.strict.unwrap_or(self.strict),
             })
             .collect();
-        config
     }
 }
 

@@ -8,7 +8,7 @@ use super::{
 use crate::{
     error::Problem,
     feedback::Failure,
-    policy::jitter,
+    policy::{jitter, rate},
     time::{LONGEST_MS, Span},
 };
 
@@ -36,6 +36,8 @@ pub struct Fields<'a> {
     path: String,
     section: Section,
     left: Vec<(String, Value)>,
+    /// Keys that stand one level farther out.
+    outer: Vec<String>,
     problems: &'a mut Problems,
 }
 
@@ -50,7 +52,36 @@ impl<'a> Fields<'a> {
                 Vec::new()
             }
         };
-        Self { path, section, left, problems }
+        Self { path, section, left, outer: Vec::new(), problems }
+    }
+
+    /// The same with fields that stand at the top instead: `delay` is short for `defaults.delay`. A key that is
+    /// in both places is a problem.
+    pub fn beside(
+        short: Vec<(String, Value)>,
+        value: Value,
+        path: String,
+        section: Section,
+        problems: &'a mut Problems,
+    ) -> Self {
+        let mut fields = Self::of(value, path, section, problems);
+        for (key, value) in short {
+            if fields.has(&key) {
+                let want = format!("{key} here or in {}, not in both", fields.path);
+                fields.problems.add(&key, want, value.describe());
+            } else {
+                fields.outer.push(key.clone());
+                fields.left.push((key, value));
+            }
+        }
+        fields
+    }
+
+    /// Takes all that are settings of another section and none of this one.
+    pub fn take_all(&mut self, section: Section) -> Vec<(String, Value)> {
+        let is_theirs =
+            |key: &str| table::row(self.section, key).is_none() && table::row(section, key).is_some();
+        self.left.extract_if(.., |(key, _)| is_theirs(key)).collect()
     }
 
     /// Takes `key`; `None` if it isn't there.
@@ -143,6 +174,31 @@ impl<'a> Fields<'a> {
         self.refuse(key, row, &value)
     }
 
+    /// Takes a rate: a number, a text, or an object.
+    pub fn rate(&mut self, key: &str) -> Option<rate::Config> {
+        let (value, row) = self.take(key)?;
+        let second = Span::from_micros(1_000_000);
+        let (limit, per, burst) = match &value {
+            Value::Number(limit) => (Millionths::of(*limit), second, 1),
+            Value::Text(text) => match Millionths::per(text) {
+                Some((limit, per)) => (Some(limit), per, 1),
+                None => (None, second, 1),
+            },
+            Value::Map(_) => {
+                let path = self.path_of(key);
+                let mut fields = Fields::of(value.clone(), path, Section::Rate, self.problems);
+                let limit = fields.number_required("limit");
+                let per = fields.millis("per").unwrap_or(second);
+                let burst = fields.whole("burst").unwrap_or(1);
+                fields.finish();
+                (Some(Millionths::of(limit?)?), per, burst)
+            }
+            _ => (None, second, 1),
+        };
+        let rate = limit.and_then(|limit| rate::Config::new(limit.0, per, burst));
+        rate.or_else(|| self.refuse(key, row, &value))
+    }
+
     /// Takes a number above 0 or the middle of two.
     pub fn target(&mut self, key: &str) -> Option<f64> {
         let (value, row) = self.take(key)?;
@@ -225,9 +281,15 @@ impl<'a> Fields<'a> {
         self.problems
     }
 
+    /// The path of the object; empty for the options themselves.
+    pub fn path(&self) -> &str {
+        &self.path
+    }
+
     /// The full path of `key`.
     pub fn path_of(&self, key: &str) -> String {
-        join(&self.path, key)
+        let is_outer = self.outer.iter().any(|outer| outer == key);
+        join(if is_outer { "" } else { &self.path }, key)
     }
 
     /// Whatever is left is unknown: each is a problem, with the nearest name that is known.
@@ -247,6 +309,37 @@ impl<'a> Fields<'a> {
         let path = self.path_of(key);
         self.problems.add(&path, row.kind.wants(), value.describe());
         None
+    }
+}
+
+/// An amount in millionths, above 0.
+struct Millionths(u64);
+
+impl Millionths {
+    const MOST: f64 = 1e9;
+
+    fn of(number: f64) -> Option<Self> {
+        (number > 0.0 && number <= Self::MOST).then(|| Self((number * 1e6 + 0.5) as u64))
+    }
+
+    /// `100/min`: an amount and the span it is for.
+    fn per(text: &str) -> Option<(Self, Span)> {
+        let (amount, unit) = text.split_once('/')?;
+        let seconds = match unit.trim() {
+            "s" => 1,
+            "min" => 60,
+            "h" => 3600,
+            "day" => 86_400,
+            _ => return None,
+        };
+        let (whole, rest) = amount.trim().split_once('.').unwrap_or((amount.trim(), ""));
+        let is_plain = |digits: &str| digits.bytes().all(|digit| digit.is_ascii_digit());
+        if whole.is_empty() || whole.len() > 9 || rest.len() > 6 || !is_plain(whole) || !is_plain(rest) {
+            return None;
+        }
+        let digits = whole.bytes().chain(rest.bytes()).chain(core::iter::repeat_n(b'0', 6 - rest.len()));
+        let amount = digits.fold(0, |sum, digit| sum * 10 + u64::from(digit - b'0'));
+        (amount > 0).then_some((Self(amount), Span::from_micros(seconds * 1_000_000)))
     }
 }
 
@@ -299,6 +392,9 @@ impl Kind {
             }
             Self::Quota => {
                 "units above 0, at most 1000000000000; { limit, window, strict }; or a list of those".into()
+            }
+            Self::Rate => {
+                "requests a second above 0; \"100/min\" (/s, /min, /h, /day); or { limit, per, burst }".into()
             }
             Self::Seed => "a whole number from 0 to 9007199254740991".into(),
             Self::FlagOr(_) => "true, false or an object".into(),

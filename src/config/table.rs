@@ -26,6 +26,8 @@ pub enum Section {
     Root,
     /// `defaults` and each of `scopes`.
     Scope,
+    /// An object in `rate`.
+    Rate,
     /// An object in `quota`.
     Quota,
     /// `autothrottle`.
@@ -88,6 +90,8 @@ pub enum Kind {
     Jitter,
     /// A number, an object of the section `Quota`, or a list of those.
     Quota,
+    /// A number, a text like `100/min`, or an object of the section `Rate`.
+    Rate,
     /// A whole number that a double carries exactly.
     Seed,
     /// An object.
@@ -117,16 +121,12 @@ pub(crate) use rows;
 
 /// The table.
 pub const ROWS: &[Row] = rows! {
-    Root "concurrency" ONE_TO_A_MILLION, "16", "CONCURRENT_REQUESTS",
-        "Requests in flight, all scopes together. Sixteen keep a crawl of many hosts busy and one laptop calm.";
+    Root "concurrency" ONE_TO_A_MILLION, "16, with `rampup` 256", "CONCURRENT_REQUESTS",
+        "Requests in flight, all scopes together. Sixteen keep a crawl of many hosts busy and one laptop calm; what `rampup` finds may need more.";
     Root "defaults" Kind::Object(Section::Scope), "{}", "",
-        "Settings of every scope that is not named in `scopes`, and of what those leave out.";
+        "Settings of every scope that is not named in `scopes`, and of what those leave out. All but `concurrency` may stand at the top instead: `{ rate: 5 }` is `{ defaults: { rate: 5 } }`.";
     Root "scopes" Kind::Named(Section::Scope), "{}", "THROTTLING_SCOPES, DOWNLOAD_SLOTS",
         "Settings of single scopes, by name. A scope's name is by default the host of the URL.";
-    Root "autothrottle" Kind::FlagOr(Section::AutoThrottle), "false", "AUTOTHROTTLE_ENABLED",
-        "The same as `defaults.autothrottle`, which wins where both are given.";
-    Root "backoff" Kind::FlagOr(Section::Backoff), "true", "",
-        "The same as `defaults.backoff`, which wins where both are given.";
     Root "stallAfter" Kind::Millis { above_zero: true }, "900000", "",
         "Milliseconds of nothing but bad answers after which a scope has stalled: one `stall` event. A quarter of an hour is longer than most deployments and most bans that end by themselves.";
     Root "seed" Kind::Seed, "drawn from the system on first use", "",
@@ -170,13 +170,15 @@ pub const ROWS: &[Row] = rows! {
     Root "unref" Kind::Driver("true or false"), "false", "",
         "Whether the one timer lets a Node, Deno or Bun process end while requests wait.";
 
-    Scope "concurrency" ONE_TO_A_MILLION, "1", "CONCURRENT_REQUESTS_PER_DOMAIN",
+    Scope "rate" Kind::Rate, "none", "",
+        "Requests a second, evenly spaced whatever the latency: `5`, `'100/min'` (`/s`, `/min`, `/h`, `/day`), or `{ limit, per, burst }`. It takes the place of `delay` and `slotDelay`; `jitter` is then 0 and `concurrency` the global limit, unless they are typed in the same place. With a `jitter` each request is put off by up to so much of a gap; the mean stays.";
+    Scope "concurrency" ONE_TO_A_MILLION, "1, with `rate` the global limit", "CONCURRENT_REQUESTS_PER_DOMAIN",
         "Slots: requests in flight in this scope. One is what a visitor with a browser tab does.";
-    Scope "delay" MILLIS, "1000", "DOWNLOAD_DELAY",
-        "Milliseconds between two sends of the scope, from send to send. A second is polite everywhere.";
-    Scope "slotDelay" MILLIS, "1000", "DOWNLOAD_DELAY_PER_SLOT",
-        "Milliseconds between two sends of one slot, from send to send.";
-    Scope "jitter" Kind::Jitter, "true", "RANDOMIZE_DOWNLOAD_DELAY, DOWNLOAD_DELAY_JITTER",
+    Scope "delay" MILLIS, "1000; 0 beside `rate`, `quota` or `rampup`", "DOWNLOAD_DELAY",
+        "Milliseconds between two sends of the scope, from send to send. A second is polite everywhere; whoever sets another pace has thought of one.";
+    Scope "slotDelay" MILLIS, "1000; 0 beside `delay`, `rate`, `quota`, `rampup` or `autothrottle`", "DOWNLOAD_DELAY_PER_SLOT",
+        "Milliseconds between two sends of one slot, from send to send. The default holds only where nothing else was said of the pace, in this place or a farther one: a slot that rests for a second makes five a second one.";
+    Scope "jitter" Kind::Jitter, "true, with `rate` 0", "RANDOMIZE_DOWNLOAD_DELAY, DOWNLOAD_DELAY_JITTER",
         "Spread of the delay, drawn once per send: 0.2 is ±20 %, [-0.1, 0.3] is from -10 % to +30 %, true is ±50 %.";
     Scope "autothrottle" Kind::FlagOr(Section::AutoThrottle), "false", "AUTOTHROTTLE_ENABLED",
         "Let the delay follow the latency: Scrapy's AutoThrottle. The scope's `delay` is the least delay then.";
@@ -199,6 +201,13 @@ pub const ROWS: &[Row] = rows! {
 
     Scope "manager" Kind::Driver("an object with onSend, onGood, onBad, delay and concurrency, or a function that makes one"), "none", "THROTTLING_SCOPE_MANAGER, manager",
         "A strategy of your own in place of backoff and rampup. In `defaults` a function that makes one for each scope.";
+
+    Rate "limit" Kind::Number { above: 0.0, max: 1e9 }, "required", "",
+        "Requests per span; fractions welcome.";
+    Rate "per" Kind::Millis { above_zero: true }, "1000", "",
+        "The span in milliseconds.";
+    Rate "burst" ONE_TO_A_MILLION, "1", "",
+        "How many may follow each other at once after an idle time.";
 
     Quota "limit" Kind::Number { above: 0.0, max: 1e12 }, "required", "quota",
         "Units per window.";

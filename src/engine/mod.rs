@@ -464,6 +464,7 @@ impl Engine {
             Some(index) => self.registry[index].scope.config.changed(partial)?,
             None => return Ok(()),
         };
+        self.config.follow(&changed);
         self.change(now, scope, |scope, now| scope.configure(now, changed.into()));
         if let Some(index) = self.known(scope)
             && let Some(meter) = &mut self.registry[index].meter
@@ -725,6 +726,7 @@ impl Engine {
         self.registry[scope].line.waiting += 1;
         self.registry.rouse(scope);
         if self.registry[scope].line.waiting == 1 {
+            self.registry[scope].scope.on_wait(self.now);
             self.observe(scope);
         }
     }

@@ -5,6 +5,7 @@
 //! |---|---|---|
 //! | [`slots`] | is a place free, and has its slot delay passed? | Scrapy draft, *Concurrency and delay* |
 //! | [`delay`] | has the delay since the scope's last send passed? | Scrapy draft; `DOWNLOAD_DELAY` |
+//! | [`rate`] | may one more leave, so that so many per span are evenly spaced? | GCRA, ITU-T I.371 |
 //! | [`jitter`] | how far may a delay stray from its mean? | `RANDOMIZE_DOWNLOAD_DELAY` |
 //! | [`quota`] | is enough left of what the window allows? | Scrapy draft, *Throttling quotas* |
 //! | [`backoff`] | which delay and how many slots does a server bear that answers badly? | Scrapy draft, *Backoff* |
@@ -20,6 +21,7 @@ pub mod delay;
 pub mod jitter;
 pub mod quota;
 pub mod rampup;
+pub mod rate;
 pub mod retry;
 pub mod server;
 pub mod slots;

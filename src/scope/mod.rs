@@ -16,7 +16,7 @@ use crate::{
         backoff::{self, Plain},
         delay, jitter,
         quota::{self, Cost},
-        rampup, server, slots, stall,
+        rampup, rate, server, slots, stall,
     },
     rng::Rng,
     snapshot::{BackedOff, Learned, Left, Spent},
@@ -35,6 +35,7 @@ pub(crate) struct Scope {
     quotas: Box<[quota::State]>,
     heard: Option<Box<Heard>>,
     ramp: Option<Box<rampup::State>>,
+    rate: Option<Box<rate::State>>,
 }
 
 /// What a scope goes by at one instant.
@@ -106,13 +107,26 @@ impl Scope {
             quotas: new_quotas(&config),
             heard: None,
             ramp: new_rampup(&config),
+            rate: new_rate(&config),
             config,
         }
     }
 
     /// May a request of this cost leave?
     pub fn verdict(&self, now: Instant, cost: Cost) -> Verdict {
-        self.gate(now).max(self.quota_verdict(now, cost))
+        self.gate(now).max(self.rate_verdict(now)).max(self.quota_verdict(now, cost))
+    }
+
+    fn rate_verdict(&self, now: Instant) -> Verdict {
+        let (Some(state), Some(config)) = (&self.rate, &self.config.rate) else { return Verdict::Go };
+        Verdict::not_before(now, Some(state.next(config)), Reason::Rate)
+    }
+
+    /// A request waits, and none did.
+    pub fn on_wait(&mut self, now: Instant) {
+        if let Some(state) = &mut self.rate {
+            **state = state.on_wait(now);
+        }
     }
 
     /// The part of the verdict that is the same for every request of the scope.
@@ -147,10 +161,10 @@ impl Scope {
         let (delay, jitter, reason) = if is_backing_off {
             (backoff.pace, self.config.backoff.jitter, Reason::Backoff)
         } else {
-            (plain.delay, self.jitter(), Reason::Delay)
+            (Span::from_millis(self.plain_ms()), self.jitter(), Reason::Delay)
         };
         let ramped = match (&self.ramp, self.config.rampup_policy()) {
-            (Some(ramp), Some(config)) if self.config.has_jitter => {
+            (Some(ramp), Some(config)) if self.config.typed.jitter => {
                 self.delay.next(ramp.gap(&config), self.config.jitter).max(ramp.paused())
             }
             (Some(ramp), Some(config)) => ramp.next(&config),
@@ -211,7 +225,11 @@ impl Scope {
             **ramp = ramp.on_send(&config, now);
         }
         self.slots.on_send(slots);
-        self.delay = self.delay.on_send(now, rng.draw());
+        let draw = rng.draw();
+        self.delay = self.delay.on_send(now, draw);
+        if let (Some(state), Some(config)) = (&mut self.rate, &self.config.rate) {
+            **state = state.on_send(config, now, draw);
+        }
         for (config, state) in self.config.quotas.iter().zip(&mut self.quotas) {
             state.on_send(config, now, cost);
         }
@@ -340,6 +358,11 @@ impl Scope {
             }
             _ => new_autothrottle(&self.config),
         };
+        if self.config.rate != old.rate {
+            let (old, last) = (old.rate.as_ref(), self.delay.last());
+            let state = self.rate.take().unwrap_or_else(|| Box::new(rate::State::NEW));
+            self.rate = self.config.rate.as_ref().map(|new| Box::new(state.on_configure(old, new, last)));
+        }
         if self.config.rampup != old.rampup {
             self.ramp = new_rampup(&self.config);
         }
@@ -397,6 +420,7 @@ impl Scope {
             hold: self.hold_until(now).map(|until| until.since(now)),
             is_paused: self.paused,
             quotas: quotas.filter(|spent| !spent.sends.is_empty()).collect(),
+            rate: self.rate.as_ref().map(|state| state.ahead(now)).filter(|&ahead| ahead > Span::ZERO),
             gap: self.gap().filter(|_| self.ramp != new_rampup(&self.config)),
             crawl: self.crawl(),
             backoff: heard
@@ -418,6 +442,9 @@ impl Scope {
         let config = self.config.rampup_policy();
         if let (Some(ramp), Some(config), Some(gap)) = (&mut self.ramp, config, learned.gap) {
             **ramp = ramp.settled_at(&config, gap);
+        }
+        if let (Some(config), Some(ahead)) = (&self.config.rate, learned.rate) {
+            self.rate = Some(Box::new(rate::State::restored(config, now, ahead - offline)));
         }
         self.hold = learned.hold.filter(|&left| left > offline).map(|left| now + (left - offline));
         self.set_heard(Heard {
@@ -441,12 +468,14 @@ impl Scope {
         }
     }
 
-    /// The delay before jitter, in milliseconds: backoff's if that is longer. `AutoThrottle`'s is told as it is.
+    /// The delay before jitter, in milliseconds: backoff's or the rate's gap if that is longer. `AutoThrottle`'s
+    /// is told as it is.
     pub fn delay_ms(&self, now: Instant) -> f64 {
+        let plain = self.config.rate.map_or(0.0, |rate| rate.gap().millis()).max(self.plain_ms());
         match (self.autothrottle, self.gap()) {
-            (Some(_), None) => self.plain_ms(),
-            (_, Some(gap)) => self.plain_ms().max(gap.millis()),
-            (None, None) => self.plain_ms().max(self.backoff_ms(now)),
+            (Some(_), None) => plain,
+            (_, Some(gap)) => plain.max(gap.millis()),
+            (None, None) => plain.max(self.backoff_ms(now)),
         }
     }
 
@@ -490,9 +519,10 @@ impl Scope {
         }
     }
 
-    /// What holds without backoff.
+    /// What holds without backoff. A rate's gap is a delay that backoff begins with.
     fn plain(&self) -> Plain {
-        Plain { delay: Span::from_millis(self.plain_ms()), slots: self.plain_slots() }
+        let gap = self.config.rate.map_or(Span::ZERO, |rate| rate.gap());
+        Plain { delay: Span::from_millis(self.plain_ms()).max(gap), slots: self.plain_slots() }
     }
 
     /// Slots without backoff. robots.txt's delay is for one request at a time.
@@ -512,7 +542,7 @@ impl Scope {
 
     /// robots.txt's delay is exact, and so is the gap that was found; unless the user wants a spread.
     fn jitter(&self) -> jitter::Config {
-        let is_exact = self.crawl().is_some() || self.ramp.is_some() && !self.config.has_jitter;
+        let is_exact = self.crawl().is_some() || self.ramp.is_some() && !self.config.typed.jitter;
         if is_exact { jitter::Config::NONE } else { self.config.jitter }
     }
 
@@ -564,6 +594,7 @@ impl Scope {
                     && heard.server.is_over(now)
             })
             && self.slots.is_new(now, self.slot_delay())
+            && self.rate.as_ref().is_none_or(|state| state.ahead(now) == Span::ZERO)
             && self.quotas().all(|(config, state)| state.is_new(config, now))
     }
 
@@ -606,6 +637,10 @@ fn new_autothrottle(config: &ScopeConfig) -> Option<autothrottle::State> {
 
 fn new_rampup(config: &ScopeConfig) -> Option<Box<rampup::State>> {
     config.rampup_policy().map(|policy| Box::new(rampup::State::new(&policy)))
+}
+
+fn new_rate(config: &ScopeConfig) -> Option<Box<rate::State>> {
+    config.rate.map(|_| Box::new(rate::State::NEW))
 }
 
 fn new_quotas(config: &ScopeConfig) -> Box<[quota::State]> {

@@ -81,6 +81,13 @@ fn every_row_of_the_table_is_read() {
                 format!(r#"{{ "defaults": {{ "backoff": {wrong} }} }}"#),
                 format!("defaults.backoff.{}", row.key),
             ),
+            Section::Rate if row.key == "limit" => {
+                (format!(r#"{{ "defaults": {{ "rate": {wrong} }} }}"#), "defaults.rate.limit".into())
+            }
+            Section::Rate => (
+                format!(r#"{{ "defaults": {{ "rate": {{ "limit": 1, "{}": "wrong" }} }} }}"#, row.key),
+                format!("defaults.rate.{}", row.key),
+            ),
             Section::Quota if row.key == "limit" => {
                 (format!(r#"{{ "defaults": {{ "quota": {wrong} }} }}"#), "defaults.quota.limit".into())
             }
@@ -93,6 +100,88 @@ fn every_row_of_the_table_is_read() {
         let found = problems(&json);
         assert_eq!(found.len(), 1, "{json}: {found:?}");
         assert!(found[0].starts_with(&format!("{path}: want ")), "{json}: {found:?}");
+    }
+}
+
+#[test]
+fn what_stands_at_the_top_is_short_for_defaults_and_said_once() {
+    let short = r#"{ "delay": -1, "slotDelay": -1, "rate": -1, "jitter": 2, "quota": 0, "rampup": 1, "window": 0,
+        "strict": 1, "followRateLimit": 1, "ignoreRobotsTxt": 1, "autothrottle": 1, "backoff": 1 }"#;
+    let mut paths: Vec<String> =
+        problems(short).iter().map(|each| each.split(':').next().unwrap().to_string()).collect();
+    paths.sort_unstable();
+    let all = "autothrottle backoff delay followRateLimit ignoreRobotsTxt jitter quota rampup rate rate slotDelay strict window";
+    assert_eq!(paths.join(" "), all);
+    let both = [
+        (r#""delay": 5"#, "delay: want delay here or in defaults, not in both; got 5"),
+        (
+            r#""autothrottle": true"#,
+            "autothrottle: want autothrottle here or in defaults, not in both; got true",
+        ),
+        (r#""backoff": {}"#, "backoff: want backoff here or in defaults, not in both; got an object"),
+        (r#""quota": 3"#, "quota: want quota here or in defaults, not in both; got 3"),
+    ];
+    for (typed, want) in both {
+        assert_eq!(problems(&format!(r#"{{ {typed}, "defaults": {{ {typed} }} }}"#)), [want]);
+    }
+    assert_eq!(problems(r#"{ "delay": 5, "defaults": { "jitter": 0.2 } }"#), [""; 0]);
+}
+
+#[test]
+fn a_rate_and_a_delay_in_one_place_are_an_error() {
+    let cases = [
+        (r#"{ "rate": 5, "delay": 100 }"#, "rate: want rate or delay in one place, not both; got both"),
+        (
+            r#"{ "defaults": { "rate": 5 }, "slotDelay": 100 }"#,
+            "defaults.rate: want rate or slotDelay in one place, not both; got both",
+        ),
+        (
+            r#"{ "scopes": { "a": { "rate": 5, "delay": 100 } } }"#,
+            "scopes.a.rate: want rate or delay in one place, not both; got both",
+        ),
+    ];
+    for (json, want) in cases {
+        assert_eq!(problems(json), [want]);
+    }
+    assert_eq!(problems(r#"{ "delay": 100, "scopes": { "a": { "rate": 5 } } }"#), [""; 0]);
+}
+
+#[test]
+fn a_rate_that_is_none_says_what_it_wants() {
+    let want = "requests a second above 0; \"100/min\" (/s, /min, /h, /day); or { limit, per, burst }";
+    for rate in [
+        "0",
+        "-1",
+        "1e10",
+        "1e-9",
+        "true",
+        "[]",
+        r#""5""#,
+        r#""5/m""#,
+        r#""/min""#,
+        r#""5/""#,
+        r#""1e3/s""#,
+        r#""-1/s""#,
+        r#""0/s""#,
+        r#""5 per min""#,
+        r#""1.1234567/s""#,
+        r#""∞/s""#,
+    ] {
+        let found = problems(&format!(r#"{{ "rate": {rate} }}"#));
+        assert_eq!(found.len(), 1, "{rate}: {found:?}");
+        assert!(found[0].starts_with(&format!("rate: want {want}; got ")), "{found:?}");
+    }
+    assert_eq!(
+        problems(r#"{ "rate": { "per": 0, "burst": 0.5, "limits": 1 } }"#),
+        [
+            "rate.limit: want a number above 0, at most 1000000000; got nothing",
+            "rate.per: want milliseconds above 0, at most a year; got 0",
+            "rate.burst: want a whole number from 1 to 1000000; got 0.5",
+            "rate.limits: want a known setting (did you mean limit?); got 1",
+        ]
+    );
+    for rate in ["5", "0.0055", r#""1/day""#, r#"" 2.5 / h ""#, r#""100 /min""#] {
+        assert_eq!(problems(&format!(r#"{{ "rate": {rate} }}"#)), [""; 0], "{rate}");
     }
 }
 
@@ -175,7 +264,7 @@ fn every_row_of_simulations_is_read() {
 
 #[test]
 fn layers_lie_on_each_other_key_by_key() {
-    let json = r#"{ "autothrottle": { "startDelay": 700 }, "defaults": { "delay": 250, "autothrottle": { "maxDelay": 900 } },
+    let json = r#"{ "autothrottle": { "startDelay": 700, "maxDelay": 900 }, "defaults": { "delay": 250 },
                     "scopes": { "a": { "concurrency": 3, "autothrottle": { "targetConcurrency": 2 } }, "b": { "autothrottle": false } } }"#;
     let config = Config::parse(serde_json::from_str(json).unwrap()).unwrap();
     let a = config.scope("a");
@@ -195,6 +284,7 @@ fn the_typescript_options_say_what_the_table_says() {
             Section::Root if matches!(row.kind, Kind::Driver(_)) => "ThrottleOptions",
             Section::Root => "EngineOptions",
             Section::Scope => "ScopeOptions",
+            Section::Rate => "RateOptions",
             Section::Quota => "QuotaOptions",
             Section::AutoThrottle => "AutoThrottleOptions",
             Section::Backoff => "BackoffOptions",
@@ -238,6 +328,7 @@ fn the_settings_page_is_the_table() {
     let sections = [
         (Section::Root, "Options"),
         (Section::Scope, "A scope: `defaults` and each of `scopes`"),
+        (Section::Rate, "A rate: an object in `rate`"),
         (Section::Quota, "A quota: an object in `quota`"),
         (Section::AutoThrottle, "`autothrottle`"),
         (Section::Backoff, "`backoff`"),

@@ -1,0 +1,279 @@
+//! The pace that was typed is the pace: each way to say it, driven in virtual time for minutes or an hour.
+
+use std::{cmp::Reverse, collections::BinaryHeap};
+
+use autothrottle::{Config, Decision, Engine, Feedback, Instant, Reason, Request, Snapshot, Span, Ticket};
+
+fn engine(options: &str) -> Engine {
+    Engine::new(Config::parse(serde_json::from_str(options).unwrap()).unwrap())
+}
+
+/// A driver with enough to send in one scope, timers that are late by up to `late` and a server that always answers.
+struct Driver {
+    engine: Engine,
+    now: u64,
+    latency: u64,
+    late: u64,
+    status: u16,
+    chance: u64,
+    answers: BinaryHeap<Reverse<(u64, Ticket)>>,
+    sends: Vec<u64>,
+}
+
+impl Driver {
+    fn new(options: &str, latency_ms: u64) -> Self {
+        Self::with(engine(options), latency_ms)
+    }
+
+    fn with(engine: Engine, latency_ms: u64) -> Self {
+        let latency = latency_ms * 1000;
+        let answers = BinaryHeap::new();
+        Self { engine, now: 0, latency, late: 0, status: 200, chance: 9, answers, sends: Vec::new() }
+    }
+
+    fn at(&self) -> Instant {
+        Instant::from_micros(self.now)
+    }
+
+    /// Lets `seconds` pass, and gives the send times in them.
+    fn run(&mut self, seconds: u64) -> Vec<u64> {
+        let end = self.now + seconds * 1_000_000;
+        let scope = self.engine.scope("a");
+        self.sends.clear();
+        loop {
+            while self.engine.waiting() < 12 {
+                self.engine.submit(self.at(), Request::new(&[scope])).unwrap();
+            }
+            let until = match self.engine.poll(self.at()) {
+                Decision::Send(ticket) => {
+                    self.sends.push(self.now);
+                    self.answers.push(Reverse((self.now + self.latency, ticket)));
+                    continue;
+                }
+                Decision::Wait { until, .. } => until.micros() + self.lateness(),
+                Decision::Idle { .. } => end,
+            };
+            let answer = self.answers.peek().map_or(end, |Reverse((at, _))| *at);
+            self.now = until.min(answer).max(self.now);
+            if self.now >= end {
+                self.now = end;
+                return self.sends.clone();
+            }
+            while let Some(&Reverse((at, ticket))) = self.answers.peek()
+                && at <= self.now
+            {
+                self.answers.pop();
+                self.engine.settle(self.at(), ticket, &Feedback::response(self.status));
+            }
+        }
+    }
+
+    fn lateness(&mut self) -> u64 {
+        self.chance = self.chance.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        if self.late == 0 { 0 } else { (self.chance >> 33) % self.late }
+    }
+}
+
+fn per_minute(options: &str, latency_ms: u64) -> usize {
+    Driver::new(options, latency_ms).run(60).len()
+}
+
+fn most_in(sends: &[u64], per: u64) -> usize {
+    let ends = sends.iter().map(|&from| sends.partition_point(|&at| at < from + per));
+    ends.enumerate().map(|(index, end)| end - index).max().unwrap_or(0)
+}
+
+#[test]
+fn nothing_typed_is_a_request_a_second_at_most() {
+    assert!((50..=61).contains(&per_minute("{}", 50)));
+    assert!((50..=61).contains(&per_minute(r#"{ "defaults": { "concurrency": 5 } }"#, 50)));
+}
+
+#[test]
+fn each_way_to_type_a_pace_in_defaults_is_that_pace() {
+    let cases = [
+        (r#""delay": 200, "jitter": false"#, 300),
+        (r#""delay": 0"#, 1200),
+        (r#""quota": { "limit": 5, "window": 1000 }"#, 300),
+        (r#""quota": 100"#, 100),
+        (r#""rate": 5"#, 300),
+        (r#""rate": "300/min""#, 300),
+        (r#""rate": { "limit": 5 }"#, 300),
+        (r#""rate": " 5 / s ""#, 300),
+        (r#""rate": 0.5"#, 30),
+    ];
+    for (typed, want) in cases {
+        for options in [
+            format!(r#"{{ "defaults": {{ {typed} }} }}"#),
+            format!("{{ {typed} }}"),
+            format!(r#"{{ "scopes": {{ "a": {{ {typed} }} }} }}"#),
+        ] {
+            let sent = per_minute(&options, 50);
+            assert!((want..=want + 1).contains(&sent), "{options}: {sent}");
+        }
+    }
+}
+
+#[test]
+fn the_slot_delays_default_holds_only_where_nothing_else_was_said() {
+    let slot_delay = |options: &str| {
+        let config = Config::parse(serde_json::from_str(options).unwrap()).unwrap();
+        (config.scope("a").delay, config.scope("a").slot_delay.millis())
+    };
+    let cases = [
+        ("{}", (1000.0, 1000.0)),
+        (r#"{ "defaults": { "concurrency": 5, "jitter": 0.1 } }"#, (1000.0, 1000.0)),
+        (r#"{ "delay": 200 }"#, (200.0, 0.0)),
+        (r#"{ "delay": 200, "scopes": { "a": { "concurrency": 3 } } }"#, (200.0, 0.0)),
+        (r#"{ "scopes": { "a": { "delay": 200 } } }"#, (200.0, 0.0)),
+        (r#"{ "scopes": { "b": { "delay": 200 } } }"#, (1000.0, 1000.0)),
+        (r#"{ "autothrottle": true }"#, (1000.0, 0.0)),
+        (r#"{ "autothrottle": false }"#, (1000.0, 1000.0)),
+        (r#"{ "rampup": true }"#, (0.0, 0.0)),
+        (r#"{ "rampup": true, "scopes": { "a": { "rampup": false } } }"#, (1000.0, 1000.0)),
+        (r#"{ "quota": 7 }"#, (0.0, 0.0)),
+        (r#"{ "slotDelay": 500, "quota": 7 }"#, (0.0, 500.0)),
+        (r#"{ "slotDelay": 500 }"#, (1000.0, 500.0)),
+        (r#"{ "slotDelay": 500, "scopes": { "a": { "delay": 50 } } }"#, (50.0, 500.0)),
+        (r#"{ "slotDelay": 500, "delay": 20, "scopes": { "a": { "rate": 5 } } }"#, (0.0, 0.0)),
+    ];
+    for (options, want) in cases {
+        assert_eq!(slot_delay(options), want, "{options}");
+    }
+}
+
+#[test]
+fn a_rate_is_exact_over_an_hour_whatever_the_latency_and_however_late_the_timers() {
+    for (rate, limit, per) in [(r"5", 5, 1000), (r#""100/min""#, 100, 60_000), ("3", 3, 1000)] {
+        for burst in [1, 10] {
+            for latency in [5, 900, 4000] {
+                for late in [0, 15_000] {
+                    let typed = match burst {
+                        1 => rate.to_string(),
+                        _ => format!(r#"{{ "limit": {limit}, "per": {per}, "burst": {burst} }}"#),
+                    };
+                    let mut driver =
+                        Driver::new(&format!(r#"{{ "concurrency": 50, "rate": {typed} }}"#), latency);
+                    driver.late = late;
+                    let sends = driver.run(3600);
+                    let exact = 3_600_000 / per as usize * limit;
+                    let span = exact..=exact + burst;
+                    assert!(span.contains(&sends.len()), "{typed} {latency} {late}: {}", sends.len());
+                    assert!(most_in(&sends, per * 1000) <= limit + burst, "{typed} {latency} {late}");
+                    if burst == 1 && late == 0 {
+                        let gap = per * 1000 / limit as u64;
+                        let is_even = |pair: &[u64]| (gap..=gap + 1).contains(&(pair[1] - pair[0]));
+                        assert!(sends.windows(2).all(is_even), "{typed} {latency}");
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// The mean of the gaps that were really sent, not of the draws.
+#[test]
+fn jitter_strays_by_half_around_the_delay_that_was_typed() {
+    for typed in [r#""delay": 200"#, r#""delay": 200, "jitter": true"#, r#""rate": 5, "jitter": true"#] {
+        let sends = Driver::new(&format!("{{ {typed} }}"), 20).run(3600);
+        let gaps: Vec<u64> = sends.windows(2).map(|pair| pair[1] - pair[0]).collect();
+        let mean = gaps.iter().sum::<u64>() as f64 / gaps.len() as f64;
+        assert!((mean - 200_000.0).abs() < 1500.0, "{typed}: mean {mean}");
+        let (least, most) = (gaps.iter().min().unwrap(), gaps.iter().max().unwrap());
+        let spread = if typed.contains("rate") { 0..=400_001 } else { 100_000..=300_001 };
+        assert!(spread.contains(least) && spread.contains(most), "{typed}: {least} to {most}");
+        assert!(*least < 110_000 && *most > 290_000, "{typed}: {least} to {most}");
+    }
+}
+
+#[test]
+fn the_nearer_place_says_the_pace() {
+    let near = |scope: &str| format!(r#"{{ "rate": 5, "jitter": 0.2, "scopes": {{ "a": {{ {scope} }} }} }}"#);
+    let parse = |options: &str| Config::parse(serde_json::from_str(options).unwrap()).unwrap();
+    let config = parse(&near(r#""delay": 100"#));
+    let a = config.scope("a");
+    assert!(a.rate.is_none(), "a nearer delay sets the rate aside");
+    assert_eq!((a.delay, a.slot_delay, a.concurrency, a.jitter.high), (100.0, Span::ZERO, 1, 0.2));
+    let config = parse(&near(r#""concurrency": 2"#));
+    assert!(config.scope("a").rate.is_some());
+    assert_eq!((config.scope("a").concurrency, config.scope("b").concurrency), (2, 16));
+    let config = parse(
+        r#"{ "concurrency": 40, "delay": 9, "defaults": { "concurrency": 2, "jitter": 0.2 }, "scopes": { "a": { "rate": 1 } } }"#,
+    );
+    let a = config.scope("a");
+    assert_eq!((a.delay, a.concurrency, a.jitter.high, config.scope("b").jitter.high), (0.0, 40, 0.0, 0.2));
+}
+
+#[test]
+fn a_rate_while_running_is_felt_at_once_and_said_so() {
+    let mut driver = Driver::new(r#"{ "defaults": { "delay": 60000 } }"#, 10);
+    driver.run(10);
+    let scope = driver.engine.scope("a");
+    let set = |driver: &mut Driver, json: &str| {
+        let now = driver.at();
+        driver.engine.configure(now, scope, serde_json::from_str(json).unwrap()).unwrap();
+    };
+    set(&mut driver, r#"{ "rate": 5 }"#);
+    assert_eq!(driver.run(60).len(), 300);
+    let peek = driver.engine.peek(driver.at(), Request::new(&[scope])).unwrap();
+    assert!(peek.because.is_none_or(|cause| cause.reason == Reason::Rate));
+    let now = driver.at();
+    if let Decision::Send(ticket) = driver.engine.poll(now) {
+        driver.engine.settle(now, ticket, &Feedback::response(200));
+    }
+    let stats = driver.engine.scope_stats(driver.at(), scope).unwrap();
+    assert_eq!((stats.delay_ms, stats.reason, Reason::Rate.name()), (200.0, Some(Reason::Rate), "rate"));
+    set(&mut driver, r#"{ "rate": "1/min" }"#);
+    assert!((9..=10).contains(&driver.run(600).len()), "the next is a minute after the last");
+    set(&mut driver, r#"{ "rate": { "limit": 5, "burst": 3 } }"#);
+    assert!((300..=303).contains(&driver.run(60).len()));
+    set(&mut driver, r#"{ "delay": 1000, "jitter": 0 }"#);
+    let sent = driver.run(60).len();
+    assert!((59..=61).contains(&sent), "{sent}");
+}
+
+#[test]
+fn the_slower_of_a_rate_and_what_is_learned_counts() {
+    let mut driver = Driver::new(r#"{ "rate": 5, "autothrottle": { "startDelay": 2000 } }"#, 2000);
+    assert!(driver.run(60).len() <= 31, "AutoThrottle wants two seconds");
+    let mut driver = Driver::new(r#"{ "rate": 1, "backoff": { "minDelay": 1 } }"#, 20);
+    driver.run(10);
+    driver.status = 429;
+    driver.run(2);
+    driver.status = 200;
+    let sent = driver.run(40).len();
+    assert!((5..=25).contains(&sent), "backoff doubles the rate's gap: {sent}");
+    let mut driver = Driver::new(r#"{ "rate": 5, "rampup": true }"#, 20);
+    driver.run(60);
+    assert!(most_in(&driver.run(60), 1_000_000) <= 6, "what rampup finds is no faster than the rate");
+    let mut driver = Driver::new(r#"{ "rate": 5, "quota": 60 }"#, 20);
+    assert_eq!(driver.run(60).len(), 60);
+}
+
+#[test]
+fn a_restart_gives_no_burst() {
+    let options = r#"{ "rate": { "limit": 1, "per": 1000, "burst": 10 } }"#;
+    let mut driver = Driver::new(options, 10);
+    assert_eq!(driver.run(5).len(), 14);
+    let snapshot = driver.engine.snapshot(driver.at(), Some(0.0));
+    let text = serde_json::to_string(&snapshot).unwrap();
+    let snapshot = Snapshot::parse(serde_json::from_str(&text).unwrap()).unwrap();
+    let config = Config::parse(serde_json::from_str(options).unwrap()).unwrap();
+    let later = Engine::restore(config, &snapshot, Instant::default(), Some(2000.0));
+    let sends = Driver::with(later, 10).run(5);
+    assert!((6..=7).contains(&sends.len()), "two of ten came back while it was away: {sends:?}");
+}
+
+#[test]
+fn a_scope_that_ramps_lifts_the_limit_of_all_that_nobody_typed() {
+    let global = |options: &str| Config::parse(serde_json::from_str(options).unwrap()).unwrap().concurrency;
+    assert_eq!(global("{}"), 16);
+    assert_eq!(global(r#"{ "rampup": true }"#), 256);
+    assert_eq!(global(r#"{ "scopes": { "a": { "rampup": true } } }"#), 256);
+    assert_eq!(global(r#"{ "rampup": true, "concurrency": 16 }"#), 16);
+    let mut engine = engine("{}");
+    let scope = engine.scope("a");
+    let ramp = serde_json::from_str(r#"{ "rampup": true }"#).unwrap();
+    engine.configure(Instant::default(), scope, ramp).unwrap();
+    assert_eq!(engine.config().concurrency, 256);
+}
