@@ -319,7 +319,7 @@ impl Millionths {
     const MOST: f64 = 1e9;
 
     fn of(number: f64) -> Option<Self> {
-        (number > 0.0 && number <= Self::MOST).then(|| Self((number * 1e6 + 0.5) as u64))
+        (number > 0.0 && number <= Self::MOST).then_some(Self((number * 1e6 + 0.5) as u64))
     }
 
     /// `100/min`: an amount and the span it is for.

@@ -280,6 +280,7 @@ impl Engine {
         self.registry.next_turn();
         for (position, &scope) in scopes.iter().enumerate() {
             self.registry.rouse(scope);
+            self.registry[scope].scope.on_wait(self.now);
             self.look(scope);
             self.depart(scope, need.costs.of(position));
             self.note(scope, None);
