@@ -14,7 +14,8 @@ pub enum Decision {
         /// Who makes us wait, and why.
         because: Cause,
     },
-    /// Nothing will change by itself: nothing waits, or all that waits needs an answer, a `resume`, a setting.
+    /// Nothing will change by itself: nothing waits, or all that waits needs an answer, a `resume`, a
+    /// setting.
     Idle {
         /// Who makes the waiting requests wait; `None` when nothing waits.
         because: Option<Cause>,

@@ -1,10 +1,10 @@
 //! A table that hands out the index of each item and takes it back: tickets, classes, lanes, scopes.
 //!
-//! The trap is one long vector: when it grows it is copied, and WebAssembly's memory never shrinks, so the old copy is
-//! lost. Pages stay where they are; only the first one grows.
+//! The trap is one long vector: when it grows it is copied, and WebAssembly's memory never shrinks, so the
+//! old copy is lost. Pages stay where they are; only the first one grows.
 //!
-//! The other trap is a handle that somebody kept after its item was removed: the place has another item by then. So
-//! each item has a generation, and an [`Id`] means the item only while both agree.
+//! The other trap is a handle that somebody kept after its item was removed: the place has another item by
+//! then. So each item has a generation, and an [`Id`] means the item only while both agree.
 
 /// Items on a page. A power of two, so that an index is split by shifting.
 const PAGE: usize = 1024;

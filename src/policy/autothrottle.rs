@@ -8,9 +8,9 @@
 //! ```
 //!
 //! Bit for bit Scrapy's (`scrapy/extensions/throttle.py`, `_adjust_delay`): in `f64` seconds and in this
-//! order, because another order of the same sums differs in the last bit. Rule 3 is in the code and not on the
-//! manual's page; in rule 4 the maximum wins over a larger minimum. Errors often come back faster than pages:
-//! rule 5 is why they never make us faster.
+//! order, because another order of the same sums differs in the last bit. Rule 3 is in the code and not on
+//! the manual's page; in rule 4 the maximum wins over a larger minimum. Errors often come back faster than
+//! pages: rule 5 is why they never make us faster.
 
 /// What one scope's `AutoThrottle` was told. Seconds, as in Scrapy.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -49,8 +49,8 @@ impl State {
         if status != 200 && new <= old { self } else { Self { delay: new } } // 5
     }
 
-    /// The user changed the settings, which is felt at once: the same latency, divided by another target, in new bounds.
-    /// Where nothing was learned yet, the start delay is the new one.
+    /// The user changed the settings, which is felt at once: the same latency, divided by another target, in
+    /// new bounds. Where nothing was learned yet, the start delay is the new one.
     #[must_use]
     pub fn on_configure(self, old: &Config, new: &Config) -> Self {
         if self == Self::new(old) {

@@ -8,22 +8,22 @@
 //! the way back  is tried; a step back that fails is a *wall* (rules 3 to 5)
 //! ```
 //!
-//! 1. Several requests are in flight when a server starts to refuse. Their answers are one piece of news: a bad
-//!    answer to a request sent before the last step up is no new step (RFC 9002 §7.3.2 has the same rule). It
-//!    still makes the quiet window start again.
-//! 2. A step back needs a window without a bad answer *and* a good answer to a request sent since the last step:
-//!    silence is not evidence. One window, one step, however long nobody looked.
-//! 3. A step back is *on trial* for a window. If it fails, the delay before it is known to be good, and the one
-//!    that failed is remembered as the wall: back to the good one.
+//! 1. Several requests are in flight when a server starts to refuse. Their answers are one piece of news: a
+//!    bad answer to a request sent before the last step up is no new step (RFC 9002 §7.3.2 has the same
+//!    rule). It still makes the quiet window start again.
+//! 2. A step back needs a window without a bad answer *and* a good answer to a request sent since the last
+//!    step: silence is not evidence. One window, one step, however long nobody looked.
+//! 3. A step back is *on trial* for a window. If it fails, the delay before it is known to be good, and the
+//!    one that failed is remembered as the wall: back to the good one.
 //! 4. With a wall, steps back go half of the way to it, so it is approached from the slow side; close to it
 //!    (a sixteenth) they stop.
-//! 5. It is forgotten slowly: after eight quiet windows there, one step past it is tried. If that holds for a window,
-//!    the limit has moved and the wall is gone. So against a constant limit, in the long run, at most one window in
-//!    nine has a bad answer, at a delay within some percent of the best.
+//! 5. It is forgotten slowly: after eight quiet windows there, one step past it is tried. If that holds for a
+//!    window, the limit has moved and the wall is gone. So against a constant limit, in the long run, at most
+//!    one window in nine has a bad answer, at a delay within some percent of the best.
 //!
-//! The traps: counting each answer of a flight (eight 429s made 128 s of the draft's one); walking back on time alone,
-//! into a server that nobody asked; and the saw-tooth between two steps, one too fast and one too slow, for ever.
-//! Source: Scrapy draft, *Backoff* and its open question; the settings `BACKOFF_*`.
+//! The traps: counting each answer of a flight (eight 429s made 128 s of the draft's one); walking back on
+//! time alone, into a server that nobody asked; and the saw-tooth between two steps, one too fast and one too
+//! slow, for ever. Source: Scrapy draft, *Backoff* and its open question; the settings `BACKOFF_*`.
 
 use super::jitter;
 use crate::time::{Instant, Span};
@@ -252,8 +252,8 @@ mod tests {
         );
     }
 
-    /// A server that refuses whatever comes faster than every `limit`. Gives the bad answers and the mean delay of
-    /// each of many windows of constant traffic.
+    /// A server that refuses whatever comes faster than every `limit`. Gives the bad answers and the mean
+    /// delay of each of many windows of constant traffic.
     fn run(limit: f64, base: Plain, windows: u32) -> Vec<(u32, f64)> {
         let mut state = State::NEW;
         let mut now = 0.0;

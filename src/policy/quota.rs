@@ -5,8 +5,8 @@
 //! 2. the actual cost corrects it by the difference, in the window it was taken from, if that still is;
 //! 3. a fixed window starts with the first request and turns over by division, however long nobody looked;
 //! 4. a strict one rolls: no window-long span holds more than the limit, wherever it starts;
-//! 5. what was spent stays spent when the limit or the window changes. Where it is not known when it was spent, the last
-//!    send is when: the latest that is possible.
+//! 5. what was spent stays spent when the limit or the window changes. Where it is not known when it was
+//!    spent, the last send is when: the latest that is possible.
 //!
 //! The trap of rule 3 is its edge: a full quota at the end of one window and another at the start of the next
 //! lie close together. That is what most servers do themselves, and what `strict` is for. Amounts are whole
@@ -17,7 +17,8 @@ use std::collections::VecDeque;
 use crate::time::{Instant, Span};
 
 /// So many sends of a rolling window are remembered one by one. Beyond it, sends that are closer together
-/// than a part of the window this small are remembered as one, at the later time: never too much, hardly late.
+/// than a part of the window this small are remembered as one, at the later time: never too much, hardly
+/// late.
 const REMEMBERED: usize = 4096;
 
 /// An amount in millionths of a unit.
@@ -128,8 +129,8 @@ impl State {
         Cost(config.limit.0.saturating_sub(self.used(config, now).0))
     }
 
-    /// The first instant at which `cost` fits (rule 1); `None` for at once. A cost above the limit, which only
-    /// a limit lowered later leaves waiting, fits when nothing is consumed.
+    /// The first instant at which `cost` fits (rule 1); `None` for at once. A cost above the limit, which
+    /// only a limit lowered later leaves waiting, fits when nothing is consumed.
     pub fn next(&self, config: &Config, now: Instant, cost: Cost) -> Option<Instant> {
         let cost = cost.min(config.limit);
         if cost <= self.left(config, now) {
@@ -232,8 +233,8 @@ impl State {
         Self::Rolling { sends: sums.collect(), before: Cost::ZERO }
     }
 
-    /// What the quota `new` has consumed of its window when it takes the place of this one (rule 5); `last` is the
-    /// scope's last send.
+    /// What the quota `new` has consumed of its window when it takes the place of this one (rule 5); `last`
+    /// is the scope's last send.
     #[must_use]
     pub fn on_configure(&self, old: &Config, new: &Config, now: Instant, last: Option<Instant>) -> Self {
         if (old.window, old.strict) == (new.window, new.strict) {

@@ -1,16 +1,19 @@
 //! What the server said of its own quota: at most so much until then.
 //!
-//! Rules (draft-ietf-httpapi-ratelimit-headers, `r` and `t`; `X-RateLimit-Remaining` and `-Reset` mean the same):
+//! Rules (draft-ietf-httpapi-ratelimit-headers, `r` and `t`; `X-RateLimit-Remaining` and `-Reset` mean the
+//! same):
 //! 1. with `r` units left for the next `t`, no more than `r` units are sent within them;
 //! 2. what is in flight may not be in `r` yet: it is taken off;
 //! 3. the answer to the request that was sent last is believed; older ones that come late are not;
 //! 4. at zero it is a hold until the reset, on whatever status it came;
-//! 5. `t` is in whole seconds, which says little about a window of one. When more is left than before, a window has opened,
-//!    at the latest now: with a length of `w` it turns over at the latest `w` later;
-//! 6. whoever calls cuts `t` to the longest wait that is allowed: one wrong header must not silence a host for a year.
+//! 5. `t` is in whole seconds, which says little about a window of one. When more is left than before, a
+//!    window has opened, at the latest now: with a length of `w` it turns over at the latest `w` later;
+//! 6. whoever calls cuts `t` to the longest wait that is allowed: one wrong header must not silence a host
+//!    for a year.
 //!
-//! The trap is to divide: `r / t` as a rate is eight times too fast for a client that was told the rest of a day's quota a minute
-//! before midnight. Pacing by it is another matter, for those who ask (`followRateLimit`), and then by the slower of r/t and q/w.
+//! The trap is to divide: `r / t` as a rate is eight times too fast for a client that was told the rest of a
+//! day's quota a minute before midnight. Pacing by it is another matter, for those who ask
+//! (`followRateLimit`), and then by the slower of r/t and q/w.
 
 use super::quota::Cost;
 use crate::time::{Instant, Span};

@@ -30,7 +30,8 @@ impl State {
         self.in_flight >= slots
     }
 
-    /// The first instant at which the slot that is next may be used again (rules 2 and 3); `None` for at once.
+    /// The first instant at which the slot that is next may be used again (rules 2 and 3); `None` for at
+    /// once.
     pub fn next(&self, slots: u32, slot_delay: Span) -> Option<Instant> {
         let never_used = u64::from(slots) > u64::from(self.in_flight) + self.free.len() as u64;
         if never_used {

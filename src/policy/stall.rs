@@ -3,11 +3,12 @@
 //! Rules:
 //! 1. a run of bad answers begins with the first one and ends with a good one;
 //! 2. it also ends with a silence of [`Config::silence`]: what nobody asked for cannot be refused;
-//! 3. it has stalled when it has lasted [`Config::after`] and has at least [`RUN`] answers. That is told once a run.
+//! 3. it has stalled when it has lasted [`Config::after`] and has at least [`RUN`] answers. That is told once
+//!    a run.
 //!
-//! The trap of rule 2 is the host that refuses everything, so that it is asked ever more seldom: at the longest delay
-//! of its backoff that is no silence. So the silence is twice that delay (jitter, and the time to answer), and no
-//! shorter than `after`, for those who ask a host by themselves every ten minutes.
+//! The trap of rule 2 is the host that refuses everything, so that it is asked ever more seldom: at the
+//! longest delay of its backoff that is no silence. So the silence is twice that delay (jitter, and the time
+//! to answer), and no shorter than `after`, for those who ask a host by themselves every ten minutes.
 
 use crate::time::{Instant, Span};
 

@@ -9,18 +9,18 @@
 //! turns: each time one opens and the other does not, it moves from line to line. So where k different scope
 //! sets share two scopes that are both at their limit, a decision may move up to k lanes.
 //!
-//! The trap is to ask everything that waits whenever something changes. A lane is always in exactly one place:
-//! *ready* to be asked, or in the line of the one scope that blocked it. Nothing else asks it again.
+//! The trap is to ask everything that waits whenever something changes. A lane is always in exactly one
+//! place: *ready* to be asked, or in the line of the one scope that blocked it. Nothing else asks it again.
 //!
 //! Order among lanes ([`Rank`]): priority, then the larger share of a quota, then age. A lane's age counts
 //! from when its head became its head: a host with a thousand waiting requests goes to the back of the line
 //! after each send, so hosts that share a scope take turns.
 
-mod heap;
+mod indexed_heap;
 
 use std::{collections::BTreeMap, rc::Rc};
 
-pub(crate) use heap::Heap;
+pub(crate) use indexed_heap::IndexedHeap;
 
 use crate::{decision::Ticket, policy::quota::Cost, slab::Slab, time::Instant};
 
@@ -63,41 +63,46 @@ impl Costs {
 
 /// The lanes that wait for one scope.
 #[derive(Clone, Debug)]
-pub(crate) struct Line {
+pub(crate) struct WaitQueue {
     /// Requests that name this scope and wait, wherever their lanes are.
     pub waiting: u32,
     /// Lanes that this scope blocked: those that consume of a quota, and those that consume nothing and so
     /// never wait behind a request that the quota blocks.
-    pub lanes: [Heap<Rank>; 2],
+    pub lanes: [IndexedHeap<Rank>; 2],
     /// The lane that was sent to be asked because the scope opened. One at a time.
-    pub champion: Option<u32>,
+    pub candidate: Option<u32>,
     /// Position in the heap of times.
     pub timer: Option<u32>,
     /// The lanes of requests that name only this scope: those that cost something, those that cost nothing.
     pub solo: [Option<u32>; 2],
 }
 
-impl Line {
+impl WaitQueue {
     /// Whether no lane stands here or is asked because of it, and no time is set.
     pub fn is_quiet(&self) -> bool {
-        self.lanes.iter().all(Heap::is_empty) && self.champion.is_none() && self.timer.is_none()
+        self.lanes.iter().all(IndexedHeap::is_empty) && self.candidate.is_none() && self.timer.is_none()
     }
 
-    const EMPTY: Self =
-        Self { waiting: 0, lanes: [Heap::new(), Heap::new()], champion: None, timer: None, solo: [None; 2] };
+    const EMPTY: Self = Self {
+        waiting: 0,
+        lanes: [IndexedHeap::new(), IndexedHeap::new()],
+        candidate: None,
+        timer: None,
+        solo: [None; 2],
+    };
 }
 
 /// A line that has no memory of its own until somebody waits: most scopes are idle.
 #[derive(Clone, Default)]
-pub(crate) struct LazyLine(Option<Box<Line>>);
+pub(crate) struct LazyWaitQueue(Option<Box<WaitQueue>>);
 
-impl core::fmt::Debug for LazyLine {
+impl core::fmt::Debug for LazyWaitQueue {
     fn fmt(&self, formatter: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         (**self).fmt(formatter)
     }
 }
 
-impl LazyLine {
+impl LazyWaitQueue {
     /// Gives the memory back. Nobody waits.
     pub fn sleep(&mut self) {
         debug_assert!(self.waiting == 0 && self.solo == [None; 2]);
@@ -105,17 +110,17 @@ impl LazyLine {
     }
 }
 
-impl core::ops::Deref for LazyLine {
-    type Target = Line;
-    fn deref(&self) -> &Line {
-        static EMPTY: Line = Line::EMPTY;
+impl core::ops::Deref for LazyWaitQueue {
+    type Target = WaitQueue;
+    fn deref(&self) -> &WaitQueue {
+        static EMPTY: WaitQueue = WaitQueue::EMPTY;
         self.0.as_deref().unwrap_or(&EMPTY)
     }
 }
 
-impl core::ops::DerefMut for LazyLine {
-    fn deref_mut(&mut self) -> &mut Line {
-        self.0.get_or_insert_with(|| Box::new(Line::EMPTY))
+impl core::ops::DerefMut for LazyWaitQueue {
+    fn deref_mut(&mut self) -> &mut WaitQueue {
+        self.0.get_or_insert_with(|| Box::new(WaitQueue::EMPTY))
     }
 }
 
@@ -165,8 +170,8 @@ pub(crate) enum Place {
     },
 }
 
-/// The scopes of a lane, sorted, no duplicates. One is the usual case and needs no memory of its own; more are shared
-/// with whoever goes through them while the lane changes.
+/// The scopes of a lane, sorted, no duplicates. One is the usual case and needs no memory of its own; more
+/// are shared with whoever goes through them while the lane changes.
 #[derive(Clone, Debug)]
 pub(crate) enum Scopes {
     One([u32; 1]),
@@ -186,8 +191,8 @@ impl core::ops::Deref for Scopes {
 #[derive(Clone, Debug)]
 pub(crate) struct Lane {
     pub scopes: Scopes,
-    /// Where it stands in `by_key`: scopes, each with a bit that says whether it costs nothing there. `None` for the
-    /// lanes of one scope, which the scope's line knows.
+    /// Where it stands in `by_key`: scopes, each with a bit that says whether it costs nothing there. `None`
+    /// for the lanes of one scope, which the scope's line knows.
     key: Option<Rc<[u64]>>,
     /// Whether its requests cost nothing in its first scope.
     pub is_free: bool,
@@ -219,12 +224,12 @@ pub(crate) fn priority_key(priority: f64) -> u64 {
 }
 
 impl Queue {
-    /// The lane of these scopes and costs, made if there is none. `line` is the first scope's.
-    pub fn lane(&mut self, scopes: &Scopes, costs: &Costs, line: &mut Line) -> u32 {
+    /// The lane of these scopes and costs, made if there is none. `waiters` are the first scope's.
+    pub fn lane(&mut self, scopes: &Scopes, costs: &Costs, waiters: &mut WaitQueue) -> u32 {
         let is_free = costs.of(0) == Cost::ZERO;
         if let Scopes::One(_) = scopes {
             let new = || self.lanes.insert(Lane::new(scopes.clone(), None, is_free)).index;
-            return *line.solo[usize::from(is_free)].get_or_insert_with(new);
+            return *waiters.solo[usize::from(is_free)].get_or_insert_with(new);
         }
         let bits = |(position, &scope): (usize, &u32)| {
             u64::from(scope) << 1 | u64::from(costs.of(position) == Cost::ZERO)

@@ -261,7 +261,8 @@ impl Scope {
         Settled { wait, ..settled }
     }
 
-    /// Steps up after a bad answer; notes the evidence of a good one. Neutral ones (a 500 that is no bad answer) are neither.
+    /// Steps up after a bad answer; notes the evidence of a good one. Neutral ones (a 500 that is no bad
+    /// answer) are neither.
     fn on_answer(&mut self, now: Instant, sent: Instant, feedback: &Feedback, stall_after: Span) -> Settled {
         let is_bad = feedback.is_bad.unwrap_or(match feedback.answer {
             Answer::Response { status } => self.config.is_bad_status(status),
@@ -307,8 +308,8 @@ impl Scope {
         settled
     }
 
-    /// A hold is only ever made longer. No wait that a server asks for is longer than `backoff.maxDelay`: gives what was
-    /// asked, and what is kept of it.
+    /// A hold is only ever made longer. No wait that a server asks for is longer than `backoff.maxDelay`:
+    /// gives what was asked, and what is kept of it.
     fn on_hint(&mut self, now: Instant, sent: Instant, hint: &Hint) -> Option<Wait> {
         let most = self.config.backoff.max;
         let mut told = hint.told;
@@ -372,8 +373,8 @@ impl Scope {
         }
     }
 
-    /// What a new quota has consumed. All quotas of a scope count the same sends: the one with the same window knows
-    /// best, else the one that remembers most.
+    /// What a new quota has consumed. All quotas of a scope count the same sends: the one with the same
+    /// window knows best, else the one that remembers most.
     fn carried(&self, old: &[quota::Config], new: &quota::Config, now: Instant) -> quota::State {
         let last = self.delay.last();
         let carried = old.iter().zip(&self.quotas).map(|(old, state)| {
@@ -389,7 +390,8 @@ impl Scope {
         self.hold = self.hold.max(Some(until));
     }
 
-    /// Forgets what was learned and lifts the hold. What is in flight stays in flight, the last send and robots.txt stay.
+    /// Forgets what was learned and lifts the hold. What is in flight stays in flight, the last send and
+    /// robots.txt stay.
     pub fn reset(&mut self) {
         self.hold = None;
         self.set_heard(Heard { crawl: self.crawl(), ..Heard::NOTHING });
@@ -468,8 +470,8 @@ impl Scope {
         }
     }
 
-    /// The delay before jitter, in milliseconds: backoff's or the rate's gap if that is longer. `AutoThrottle`'s
-    /// is told as it is.
+    /// The delay before jitter, in milliseconds: backoff's or the rate's gap if that is longer.
+    /// `AutoThrottle`'s is told as it is.
     pub fn delay_ms(&self, now: Instant) -> f64 {
         let plain = self.config.rate.map_or(0.0, |rate| rate.gap().millis()).max(self.plain_ms());
         match (self.autothrottle, self.gap()) {
@@ -503,7 +505,8 @@ impl Scope {
         self.heard.as_ref().map(|heard| heard.backoff.at(&self.config.backoff, now, self.plain()))
     }
 
-    /// The delay without backoff in milliseconds: the scope's own or robots.txt's, `AutoThrottle`'s, the server's pace.
+    /// The delay without backoff in milliseconds: the scope's own or robots.txt's, `AutoThrottle`'s, the
+    /// server's pace.
     fn plain_ms(&self) -> f64 {
         let crawl = self.crawl().map(Span::millis);
         let learned = self.autothrottle.map(|state| state.delay * 1000.0);

@@ -3,9 +3,9 @@
 //! The trap is a name that comes from a page somebody crawls: a hash table with a fixed seed can be flooded,
 //! and one with a random seed has no fixed order. A sorted map has neither fault and is asked once per host.
 //!
-//! The other trap is a crawl of a million hosts that are seen once. Scopes of which nothing waits and nothing is
-//! in flight stand in a list, least recently used first. A new name lets the first of them go if they look like
-//! new, and beyond `maxScopes` also if they learned something, but never one that holds, is paused, was
+//! The other trap is a crawl of a million hosts that are seen once. Scopes of which nothing waits and nothing
+//! is in flight stand in a list, least recently used first. A new name lets the first of them go if they look
+//! like new, and beyond `maxScopes` also if they learned something, but never one that holds, is paused, was
 //! configured at run time or has used quota, and never one whose handle somebody keeps.
 
 use std::{collections::BTreeMap, rc::Rc};
@@ -15,7 +15,7 @@ use crate::{
     config::Config,
     decision::ScopeId,
     observe::{Meter, Seen},
-    queue::{LazyLine, NONE},
+    queue::{LazyWaitQueue, NONE},
     slab::Slab,
     time::Instant,
 };
@@ -25,7 +25,7 @@ use crate::{
 pub(crate) struct Entry {
     pub name: Rc<str>,
     pub scope: Scope,
-    pub line: LazyLine,
+    pub waiters: LazyWaitQueue,
     /// Made with the first request; gone when nothing happened for long.
     pub meter: Option<Box<Meter>>,
     /// What was last told of it, where somebody watches.
@@ -52,7 +52,8 @@ impl Default for Idle {
     }
 }
 
-/// Names and what they stand for. One kind of map for all of them: each kind is eight kilobytes of WebAssembly.
+/// Names and what they stand for. One kind of map for all of them: each kind is eight kilobytes of
+/// WebAssembly.
 pub type ByName = BTreeMap<Rc<str>, u32>;
 
 /// All scopes that the engine knows.
@@ -73,18 +74,18 @@ impl Registry {
     /// The handle of `name`, which is made if it is new.
     pub fn intern(&mut self, name: &str, config: &Config, now: Instant) -> ScopeId {
         if let Some(id) = self.find(name) {
-            self.touch(id.0.index);
+            self.keep_alive(id.0.index);
             return id;
         }
         self.make_room(config, now);
         let name: Rc<str> = name.into();
         let scope = Scope::new(config.scope(&name).clone());
-        let line = LazyLine::default();
+        let waiters = LazyWaitQueue::default();
         let (turn, meter, seen) = (self.turn, None, None);
         let entry = Entry {
             name: name.clone(),
             scope,
-            line,
+            waiters,
             meter,
             seen,
             pins: 0,
@@ -94,7 +95,7 @@ impl Registry {
         };
         let id = self.entries.insert(entry);
         self.by_name.insert(name, id.index);
-        self.rest(id.index);
+        self.mark_idle(id.index);
         ScopeId(id)
     }
 
@@ -104,7 +105,7 @@ impl Registry {
     }
 
     /// Keeps a scope until the next turn.
-    pub fn touch(&mut self, index: u32) {
+    pub fn keep_alive(&mut self, index: u32) {
         self[index].turn = self.turn;
     }
 
@@ -119,16 +120,16 @@ impl Registry {
     }
 
     /// Puts a scope at the end of the idle list if nothing of it waits and nothing is in flight.
-    pub fn rest(&mut self, index: u32) {
+    pub fn mark_idle(&mut self, index: u32) {
         let entry = &self[index];
-        if entry.idle.is_some() || entry.line.waiting > 0 || entry.scope.slots.in_flight() > 0 {
+        if entry.idle.is_some() || entry.waiters.waiting > 0 || entry.scope.slots.in_flight() > 0 {
             return;
         }
-        self.line_up(index, false);
+        self.push_idle(index, false);
     }
 
     /// Takes a scope out of the list of idle ones: it is used.
-    pub fn rouse(&mut self, index: u32) {
+    pub fn mark_used(&mut self, index: u32) {
         let Some([before, after]) = self[index].idle.take() else { return };
         let is_asleep = self[index].is_asleep;
         match before {
@@ -142,7 +143,7 @@ impl Registry {
     }
 
     /// Puts a scope that is in neither list at the end of one.
-    fn line_up(&mut self, index: u32, is_asleep: bool) {
+    fn push_idle(&mut self, index: u32, is_asleep: bool) {
         let before = core::mem::replace(&mut self.list(is_asleep).latest, index);
         self[index].idle = Some([before, NONE]);
         self[index].is_asleep = is_asleep;
@@ -167,8 +168,8 @@ impl Registry {
         }
     }
 
-    /// Forgets scopes that look like new and puts others to sleep that have been idle for minutes; beyond the bound
-    /// forgets the least recently used ones.
+    /// Forgets scopes that look like new and puts others to sleep that have been idle for minutes; beyond the
+    /// bound forgets the least recently used ones.
     fn make_room(&mut self, config: &Config, now: Instant) {
         for _ in 0..LOOKS {
             let index = self.awake.least;
@@ -181,17 +182,17 @@ impl Registry {
             if !may_go && !may_sleep {
                 break;
             }
-            self.rouse(index);
+            self.mark_used(index);
             if may_go {
                 self.forget(index);
                 continue;
             }
             let entry = &mut self[index];
             entry.meter = None;
-            entry.line.sleep();
+            entry.waiters.sleep();
             entry.scope.sleep(now);
             let is_asleep = entry.scope.is_free(now);
-            self.line_up(index, is_asleep);
+            self.push_idle(index, is_asleep);
         }
         for is_asleep in [true, false, true, false] {
             let index = self.list(is_asleep).least;
@@ -201,11 +202,11 @@ impl Registry {
             if index == NONE {
                 continue;
             }
-            self.rouse(index);
+            self.mark_used(index);
             if self[index].scope.is_free(now) && !self.is_kept(index, config) {
                 self.forget(index);
             } else {
-                self.line_up(index, is_asleep);
+                self.push_idle(index, is_asleep);
             }
         }
     }

@@ -161,7 +161,7 @@ pub fn play(bytes: &[u8]) {
                             let delay = crawl_delay_ms(text, "bot").map(Span::from_millis);
                             engine.crawl_delay(now, scope, delay);
                         }
-                        _ => drop(engine.touch(scope)),
+                        _ => drop(engine.keep_alive(scope)),
                     }
                 }
             }

@@ -74,7 +74,7 @@ impl WasmEngine {
     }
 
     pub fn touch(&mut self, scope: f64) -> bool {
-        ScopeId::from_number(scope).is_some_and(|scope| self.engine.touch(scope))
+        ScopeId::from_number(scope).is_some_and(|scope| self.engine.keep_alive(scope))
     }
 
     pub fn release(&mut self, scope: f64) {

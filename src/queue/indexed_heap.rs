@@ -9,24 +9,24 @@ const ARITY: usize = 4;
 
 /// Members are `u32` indices into a table of the owner's.
 #[derive(Clone, Debug)]
-pub struct Heap<K> {
+pub struct IndexedHeap<K> {
     items: Vec<(K, u32)>,
 }
 
-impl<K> Heap<K> {
+impl<K> IndexedHeap<K> {
     /// An empty heap, which has no memory of its own.
     pub const fn new() -> Self {
         Self { items: Vec::new() }
     }
 }
 
-impl<K> Default for Heap<K> {
+impl<K> Default for IndexedHeap<K> {
     fn default() -> Self {
         Self::new()
     }
 }
 
-impl<K: Ord + Copy> Heap<K> {
+impl<K: Ord + Copy> IndexedHeap<K> {
     /// The member with the smallest key.
     pub fn first(&self) -> Option<(K, u32)> {
         self.items.first().copied()
@@ -106,7 +106,7 @@ mod tests {
     #[test]
     fn it_agrees_with_a_sorted_list_and_always_knows_positions() {
         let mut rng = Rng::new(3);
-        let mut heap = Heap::<u32>::default();
+        let mut heap = IndexedHeap::<u32>::default();
         let mut positions = vec![None; 500];
         let mut sorted: Vec<(u32, u32)> = Vec::new();
         for step in 0..20_000_u32 {

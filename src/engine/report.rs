@@ -1,0 +1,153 @@
+//! What people see: statistics, notices of what changed, settings without effect. No decision depends on it.
+//!
+//! The trap is to look at everything when somebody asks. A scope's meter is told whenever something about the
+//! scope changes, and works out the time between by itself.
+
+use super::Engine;
+use crate::{
+    config::ScopeConfig,
+    decision::{Reason, ScopeId},
+    observe::{Activity, Effective, Finding, Meter, Notice, ScopeStats, Seen, Stats, Watch},
+    policy::quota::Cost,
+    queue::IndexedHeap,
+    scope::Settled,
+    time::Instant,
+};
+
+impl Engine {
+    /// The state of one scope, for people.
+    pub fn scope_stats(&self, now: Instant, id: ScopeId) -> Option<ScopeStats> {
+        let now = self.to_engine_time(now);
+        let index = self.known(id)?;
+        let entry = &self.registry[index];
+        let head = entry.waiters.lanes.iter().filter_map(IndexedHeap::first).min().map(|(_, lane)| lane);
+        let cost = head.map_or(Cost::ONE, |lane| self.queue.head_cost_at(lane, index));
+        let reason = self.global_block().or(entry.scope.verdict(now, cost).reason());
+        let waiting = entry.waiters.waiting;
+        Some(ScopeStats {
+            reason: reason.filter(|_| waiting > 0),
+            waiting,
+            effective: entry.meter.as_ref().map_or_else(Effective::default, |meter| meter.effective(now)),
+            without_effect: self
+                .finding(index)
+                .map(|finding| format!("{}: {}", finding.setting, finding.why)),
+            ..ScopeStats::of(now, self.epoch_offset, &entry.scope)
+        })
+    }
+
+    /// The state of everything, for people.
+    pub fn stats(&self, now: Instant) -> Stats {
+        let scopes = self.registry.iter().filter_map(|(name, id)| Some((name, self.scope_stats(now, id)?)));
+        Stats {
+            waiting: self.waiting(),
+            in_flight: self.in_flight,
+            sent: self.totals.sent,
+            settled: self.totals.settled,
+            cancelled: self.totals.cancelled,
+            paused: self.paused,
+            scopes: scopes.map(|(name, stats)| (name.to_string(), stats)).collect(),
+        }
+    }
+
+    /// What people should know, since the last call.
+    pub fn take_notices(&mut self) -> Vec<Notice> {
+        core::mem::take(&mut self.notices)
+    }
+
+    /// How much is told of answers from now on.
+    pub fn watch(&mut self, watch: Watch) {
+        self.watch = watch;
+    }
+
+    /// Whether there is something that nobody has taken.
+    pub fn has_notices(&self) -> bool {
+        !self.notices.is_empty()
+    }
+
+    /// What was last told of a scope that is watched.
+    pub(super) fn seen(&mut self, scope: u32) -> Option<Seen> {
+        let entry = &mut self.registry[scope];
+        if self.watch == Watch::Nothing && !entry.scope.config.is_managed {
+            return None;
+        }
+        Some(entry.seen.take().map_or_else(|| Seen::of(&entry.scope, self.now), |seen| *seen))
+    }
+
+    /// Tells what an answer changed in a scope, and remembers what was told.
+    pub(super) fn tell(&mut self, scope: u32, before: Seen, settled: &Settled) {
+        let entry = &mut self.registry[scope];
+        let after = Seen::of(&entry.scope, self.now);
+        if self.watch >= Watch::Changes {
+            self.notices.extend(before.changes(after, entry, self.now, self.epoch_offset, settled));
+        }
+        if self.watch >= Watch::Answers || entry.scope.config.is_managed {
+            self.notices.extend(before.answer(after, entry, self.epoch_offset, settled));
+        }
+        entry.seen = Some(Box::new(after));
+    }
+
+    /// Lets a scope's meter see what is going on now.
+    pub(super) fn observe(&mut self, scope: u32) {
+        let is_empty = self.registry[scope].waiters.lanes.iter().all(IndexedHeap::is_empty);
+        let bound = if is_empty { None } else { self.heads(scope).bound() };
+        self.note(scope, bound);
+    }
+
+    /// The same, for whoever knows which limit of the scope keeps the head of its line.
+    pub(super) fn note(&mut self, scope: u32, bound: Option<Reason>) {
+        let entry = &mut self.registry[scope];
+        let in_flight = entry.scope.slots.in_flight();
+        let activity = Activity { in_flight, is_waiting: entry.waiters.waiting > 0, bound };
+        let meter = entry.meter.get_or_insert_with(|| Box::new(Meter::new(self.now)));
+        if meter.note(self.now, activity) {
+            self.find_without_effect(scope);
+        }
+    }
+
+    /// Lets a scope's meter see that time has passed.
+    pub(super) fn look(&mut self, scope: u32) {
+        let meter = self.registry[scope].meter.get_or_insert_with(|| Box::new(Meter::new(self.now)));
+        if meter.look(self.now) {
+            self.find_without_effect(scope);
+        }
+    }
+
+    fn find_without_effect(&mut self, scope: u32) {
+        if let Some(finding) = self.finding(scope) {
+            self.report(finding);
+        }
+    }
+
+    /// The scope's setting that has had no effect for long, if there is one.
+    fn finding(&self, scope: u32) -> Option<Finding> {
+        let entry = &self.registry[scope];
+        let (config, meter) = (&entry.scope.config, entry.meter.as_deref()?);
+        let slots = config.concurrency;
+        let (setting, why) = if slots > self.config.concurrency {
+            (
+                "concurrency",
+                format!("{slots} slots; the limit of all scopes together is {}", self.config.concurrency),
+            )
+        } else if slots > 1 && meter.never_bound(Reason::Concurrency) {
+            (
+                "concurrency",
+                format!("{slots} slots; {} were ever in use while requests waited", meter.most_in_flight()),
+            )
+        } else if config.slot_delay != ScopeConfig::default().slot_delay
+            && meter.never_bound(Reason::SlotDelay)
+        {
+            ("slotDelay", "no request ever waited for it while requests waited".into())
+        } else {
+            return None;
+        };
+        let path = self.config.path_of(&entry.name, config, setting);
+        Some(Finding { scope: entry.name.to_string(), setting, path, why })
+    }
+
+    /// Keeps a finding until somebody asks; each path once.
+    fn report(&mut self, finding: Finding) {
+        if self.found.insert(finding.path.as_str().into(), 0).is_none() {
+            self.notices.push(Notice::NoEffect(finding));
+        }
+    }
+}

@@ -1,0 +1,122 @@
+//! A request as it is handed in: which scopes it has, what it costs in each, and whether that makes sense.
+//!
+//! The trap is an order or a repetition that means something by accident: scopes are sorted and named once,
+//! and where one was named twice the larger cost counts.
+
+use super::Engine;
+use crate::{
+    decision::{Cause, ScopeId, Verdict},
+    error::SubmitError,
+    policy::quota::Cost,
+    queue::{Costs, Need, Scopes, priority_key},
+    time::{Instant, LONGEST_MS},
+};
+
+/// A request as the engine sees it: no URL, no body, only what decides when it may leave.
+#[derive(Clone, Copy, Debug)]
+pub struct Request<'a> {
+    /// The scopes that must all agree; at least one. Order and repetitions do not matter.
+    pub scopes: &'a [ScopeId],
+    /// Expected cost in each scope, beside `scopes`; the last one holds for all further scopes, none means 1.
+    pub costs: &'a [f64],
+    /// Higher first. Any finite number.
+    pub priority: f64,
+    /// The request's own delay in milliseconds: not sent before so long after now.
+    pub delay_ms: f64,
+}
+
+impl<'a> Request<'a> {
+    /// A request of cost 1 and priority 0.
+    pub const fn new(scopes: &'a [ScopeId]) -> Self {
+        Self { scopes, costs: &[], priority: 0.0, delay_ms: 0.0 }
+    }
+}
+
+/// When a request could be sent as things stand, and why not now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Peek {
+    /// The instant; `None` if it depends on something that has no time (an answer, a `resume`).
+    pub at: Option<Instant>,
+    /// The strictest obstacle now; `None` if it could be sent now.
+    pub because: Option<Cause>,
+}
+
+impl Engine {
+    /// When a request of these scopes and costs could be sent as things stand. Changes nothing.
+    pub fn peek(&self, now: Instant, request: Request) -> Result<Peek, SubmitError> {
+        let now = self.to_engine_time(now);
+        self.check_scopes(&request)?;
+        let (scopes, costs) = Self::scopes_and_costs(&request)?;
+        let mut strictest = self.global_block().map_or(Verdict::Go, Verdict::Blocked);
+        let mut who = None;
+        for (position, &index) in scopes.iter().enumerate() {
+            let verdict = self.registry[index].scope.verdict(now, costs.of(position));
+            if verdict > strictest {
+                strictest = verdict;
+                who = Some(self.registry.id(index));
+            }
+        }
+        let at = match strictest {
+            Verdict::Go => Some(now),
+            Verdict::NotBefore(at, _) => Some(at),
+            Verdict::Blocked(_) => None,
+        };
+        let because = strictest.reason().map(|reason| Cause { scope: who, reason });
+        Ok(Peek { at: at.map(|at| at - self.epoch_offset), because })
+    }
+
+    /// The scopes of a request and what it needs, if it makes sense and there is room.
+    pub(super) fn checked(&self, request: &Request) -> Result<(Scopes, Need), SubmitError> {
+        let delay_ok = request.delay_ms >= 0.0 && request.delay_ms <= LONGEST_MS;
+        if !delay_ok || !request.priority.is_finite() {
+            return Err(SubmitError::NotANumber);
+        }
+        self.check_scopes(request)?;
+        if self.config.max_waiting.is_some_and(|most| self.waiting() >= most) {
+            return Err(SubmitError::QueueFull);
+        }
+        let (scopes, costs) = Self::scopes_and_costs(request)?;
+        let mut share = 0;
+        for (position, &index) in scopes.iter().enumerate() {
+            let scope = &self.registry[index].scope;
+            let cost = costs.of(position);
+            if !scope.can_afford(cost) {
+                return Err(SubmitError::CostExceedsQuota { scope: self.registry.id(index) });
+            }
+            share = share.max(scope.share(cost));
+        }
+        Ok((scopes, Need { priority: priority_key(request.priority), share: !share, costs }))
+    }
+
+    fn check_scopes(&self, request: &Request) -> Result<(), SubmitError> {
+        let are_known = !request.scopes.is_empty() && request.scopes.iter().all(|&id| self.knows(id));
+        if are_known { Ok(()) } else { Err(SubmitError::UnknownScope) }
+    }
+
+    /// Sorted scopes without repetitions, and what the request costs in each.
+    pub(super) fn scopes_and_costs(request: &Request) -> Result<(Scopes, Costs), SubmitError> {
+        let cost = |position: usize| match request.costs.get(position).or(request.costs.last()) {
+            None => Ok(Cost::ONE),
+            Some(&units) => Cost::from_units(units).ok_or(SubmitError::NotANumber),
+        };
+        if let [scope] = request.scopes {
+            return Ok((Scopes::One([scope.0.index]), Costs::Each(cost(0)?)));
+        }
+        let mut pairs = Vec::with_capacity(request.scopes.len());
+        for (position, scope) in request.scopes.iter().enumerate() {
+            pairs.push((scope.0.index, cost(position)?));
+        }
+        pairs.sort_unstable_by(|a, b| a.0.cmp(&b.0).then(b.1.cmp(&a.1)));
+        pairs.dedup_by_key(|pair| pair.0);
+        let costs = if pairs.iter().all(|pair| pair.1 == pairs[0].1) {
+            Costs::Each(pairs[0].1)
+        } else {
+            Costs::Many(pairs.iter().map(|pair| pair.1).collect())
+        };
+        let scopes = match &pairs[..] {
+            [(scope, _)] => Scopes::One([*scope]),
+            _ => Scopes::Many(pairs.iter().map(|pair| pair.0).collect()),
+        };
+        Ok((scopes, costs))
+    }
+}

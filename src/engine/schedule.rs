@@ -1,0 +1,296 @@
+//! The schedule: who is asked next, who waits where, and when somebody wakes.
+//!
+//! Nothing here scans what waits. A lane is in one place ([`crate::queue`]): *ready*, or in the queue of the
+//! scope that blocked it. A scope with such a queue has at most one entry in the heap of times, for when the
+//! first of the queue could go; when the scope opens, that one becomes its *candidate* and is asked. When the
+//! candidate was sent or was blocked elsewhere, the scope is looked at again ([`Engine::refresh`]). So a
+//! decision costs a few heap operations, whatever waits.
+
+use super::Engine;
+use crate::{
+    decision::{Cause, Decision, Reason, Ticket, Verdict},
+    policy::quota::Cost,
+    queue::{NONE, Place, Queue, Rank, Stage},
+    time::{Instant, Span},
+};
+
+/// The first of one kind in a scope's line.
+pub(super) struct Head {
+    verdict: Verdict,
+    rank: Rank,
+    lane: u32,
+}
+
+/// The first of each kind in a scope's line.
+pub(super) struct Heads([Option<Head>; 2]);
+
+impl Heads {
+    fn iter(&self) -> impl Iterator<Item = &Head> {
+        self.0.iter().flatten()
+    }
+
+    /// What keeps the first of all.
+    pub fn bound(&self) -> Option<Reason> {
+        self.iter().min_by_key(|head| head.rank)?.verdict.reason()
+    }
+}
+
+impl Engine {
+    /// The answer when nothing can be sent: wait for the earliest time there is, or for an event.
+    pub(super) fn answer(&self) -> Decision {
+        let timer = self.timers.first().map(|(at, index)| {
+            let strictest = self.heads(index).iter().map(|head| head.verdict).min();
+            let reason = strictest.and_then(Verdict::reason).unwrap_or(Reason::Delay);
+            (at, Cause { scope: Some(self.registry.id(index)), reason })
+        });
+        let parked =
+            self.parked.first().map(|(at, _)| (at, Cause { scope: None, reason: Reason::RequestDelay }));
+        let earliest = match (timer, parked) {
+            (Some(timer), Some(parked)) => Some(if parked.0 < timer.0 { parked } else { timer }),
+            (timer, parked) => timer.or(parked),
+        };
+        match earliest {
+            Some((until, because)) => Decision::Wait { until: until - self.epoch_offset, because },
+            None => Decision::Idle { because: self.last_block.filter(|_| self.waiting() > 0) },
+        }
+    }
+
+    /// Asks all scopes of a lane's head; the strictest verdict wins, and its scope.
+    pub(super) fn ask(&self, lane: u32) -> (Verdict, u32) {
+        let rank = self.queue.rank(lane);
+        let mut strictest = (Verdict::Go, NONE);
+        for (position, &scope) in self.queue.lane_at(lane).scopes.iter().enumerate() {
+            let cost = self.reserved(scope, rank, self.queue.head_cost(lane, position));
+            let verdict = self.registry[scope].scope.verdict(self.now, cost);
+            if verdict > strictest.0 {
+                strictest = (verdict, scope);
+            }
+        }
+        strictest
+    }
+
+    /// The cost that must fit before a lane of this rank may consume `cost`: no smaller than that of whoever
+    /// waits before it. Otherwise the cheap would keep the expensive waiting for ever.
+    fn reserved(&self, scope: u32, rank: Rank, cost: Cost) -> Cost {
+        match self.registry[scope].waiters.lanes[0].first() {
+            Some((before, lane)) if cost > Cost::ZERO && before < rank => {
+                cost.max(self.queue.head_cost_at(lane, scope))
+            }
+            _ => cost,
+        }
+    }
+
+    pub(super) fn send(&mut self, lane: u32) -> Ticket {
+        let from = self.lift(lane);
+        let scopes = self.queue.lane_at(lane).scopes.clone();
+        for (position, &scope) in scopes.iter().enumerate() {
+            self.depart(scope, self.queue.head_cost(lane, position));
+            self.registry[scope].waiters.waiting -= 1;
+        }
+        let ticket = self.queue.send_head(lane, self.now);
+        self.in_flight += 1;
+        self.totals.sent += 1;
+        self.put_back(lane, from);
+        for &scope in &*scopes {
+            if scope != from {
+                self.observe(scope);
+            }
+        }
+        ticket
+    }
+
+    /// A request leaves one of its scopes.
+    pub(super) fn depart(&mut self, scope: u32, cost: Cost) {
+        let entry = &mut self.registry[scope];
+        entry.scope.on_send(self.now, cost, &mut self.rng);
+        if let Some(meter) = &mut entry.meter {
+            meter.on_send(self.now);
+        }
+    }
+
+    /// One more request of this scope waits.
+    pub(super) fn begin_waiting(&mut self, scope: u32) {
+        self.registry[scope].waiters.waiting += 1;
+        self.registry.mark_used(scope);
+        if self.registry[scope].waiters.waiting == 1 {
+            self.registry[scope].scope.on_wait(self.now);
+            self.observe(scope);
+        }
+    }
+
+    /// Puts an admitted request in line, at once or when its own delay is over.
+    pub(super) fn enter(&mut self, index: u32, delay_ms: f64) {
+        if delay_ms > 0.0 {
+            self.park(index, self.now + Span::from_millis(delay_ms));
+        } else {
+            self.join(index);
+        }
+    }
+
+    /// Puts an admitted request in line, and its lane where it can be asked.
+    pub(super) fn join(&mut self, index: u32) {
+        let class = self.queue.entry(index).class;
+        let lane = self.queue.class(class).lane;
+        let before = (self.queue.lane_at(lane).head != NONE).then(|| self.queue.rank(lane));
+        self.queue.join(index);
+        if before != Some(self.queue.rank(lane)) {
+            let from = self.lift(lane);
+            self.put_back(lane, from);
+        }
+    }
+
+    /// Takes a lane out of wherever it is. Gives the scope whose candidate it was, or in whose line it stood.
+    pub(super) fn lift(&mut self, lane: u32) -> u32 {
+        let (place, position) = self.queue.unplace(lane);
+        let lanes = self.queue.lanes_mut();
+        match place {
+            Place::Nowhere => NONE,
+            Place::Ready { from } => {
+                self.ready.remove(position, &mut Queue::place_lane(lanes));
+                if from != NONE {
+                    self.registry[from].waiters.candidate = None;
+                }
+                from
+            }
+            Place::At { scope, heap } => {
+                let heap = &mut self.registry[scope].waiters.lanes[heap as usize];
+                heap.remove(position, &mut Queue::place_lane(lanes));
+                scope
+            }
+        }
+    }
+
+    /// Makes a lane ready to be asked if anybody waits in it, and looks again at the scope it came from.
+    pub(super) fn put_back(&mut self, lane: u32, from: u32) {
+        if self.queue.lane_at(lane).head != NONE {
+            self.make_ready(lane, NONE);
+        }
+        if from != NONE {
+            self.refresh(from);
+        }
+    }
+
+    /// Puts a lane that was asked in vain in line at the scope that blocked it.
+    pub(super) fn block(&mut self, lane: u32, scope: u32, verdict: Verdict) {
+        let who = Some(self.registry.id(scope));
+        self.last_block = verdict.reason().map(|reason| Cause { scope: who, reason });
+        let from = self.lift(lane);
+        self.wait_at(lane, scope);
+        self.refresh(scope);
+        if from != NONE && from != scope {
+            self.refresh(from);
+        }
+    }
+
+    /// Puts a lane that is nowhere among those to be asked; `from` is the scope whose candidate it is.
+    fn make_ready(&mut self, lane: u32, from: u32) {
+        let rank = self.queue.rank(lane);
+        self.queue.lane_mut(lane).place = Place::Ready { from };
+        self.ready.push(rank, lane, &mut Queue::place_lane(self.queue.lanes_mut()));
+    }
+
+    /// Puts a lane that is nowhere in line at a scope.
+    fn wait_at(&mut self, lane: u32, scope: u32) {
+        let rank = self.queue.rank(lane);
+        let heap = u8::from(self.queue.head_cost_at(lane, scope) == Cost::ZERO);
+        self.queue.lane_mut(lane).place = Place::At { scope, heap };
+        let waiters = &mut self.registry[scope].waiters;
+        waiters.lanes[heap as usize].push(rank, lane, &mut Queue::place_lane(self.queue.lanes_mut()));
+    }
+
+    /// Looks at a scope after anything about it changed: sends the best in its line to be asked if the scope
+    /// is open for it, and sets its time for who must wait.
+    ///
+    /// A candidate may not be asked for long (while the gate is shut). Until then it must stay the best: it
+    /// goes back in line when the scope closes or a better one could go, now or in time.
+    pub(super) fn refresh(&mut self, scope: u32) {
+        if self.registry[scope].waiters.is_quiet() {
+            return self.note(scope, None);
+        }
+        let mut heads = self.heads(scope);
+        if let Some(candidate) = self.registry[scope].waiters.candidate {
+            let rank = self.queue.rank(candidate);
+            let is_best = heads.iter().all(|head| head.verdict != Verdict::Go || rank < head.rank);
+            if !is_best || self.verdict_at(scope, candidate) != Verdict::Go {
+                self.lift(candidate);
+                self.wait_at(candidate, scope);
+                heads = self.heads(scope);
+            }
+        }
+        if self.registry[scope].waiters.candidate.is_none() {
+            let open = heads.iter().filter(|head| head.verdict == Verdict::Go);
+            if let Some(lane) = open.min_by_key(|head| head.rank).map(|head| head.lane) {
+                self.lift(lane);
+                self.registry[scope].waiters.candidate = Some(lane);
+                self.make_ready(lane, scope);
+                heads = self.heads(scope);
+            }
+        }
+        let candidate = self.registry[scope].waiters.candidate.map(|lane| self.queue.rank(lane));
+        let times = heads.iter().filter_map(|head| match head.verdict {
+            Verdict::NotBefore(at, _) if candidate.is_none_or(|candidate| head.rank < candidate) => Some(at),
+            _ => None,
+        });
+        let earliest = times.min();
+        self.set_timer(scope, earliest);
+        self.note(scope, heads.bound());
+    }
+
+    /// The first of each kind in a scope's line, with this scope's verdict on it.
+    pub(super) fn heads(&self, scope: u32) -> Heads {
+        let waiters = &self.registry[scope].waiters;
+        let head = |kind: usize| {
+            let (rank, lane) = waiters.lanes[kind].first()?;
+            Some(Head { verdict: self.verdict_at(scope, lane), rank, lane })
+        };
+        Heads([head(0), head(1)])
+    }
+
+    /// One scope's verdict on a lane's head.
+    fn verdict_at(&self, scope: u32, lane: u32) -> Verdict {
+        self.registry[scope].scope.verdict(self.now, self.queue.head_cost_at(lane, scope))
+    }
+
+    fn set_timer(&mut self, scope: u32, at: Option<Instant>) {
+        debug_assert!(at.is_none_or(|at| at > self.now), "a time that is over would be asked for ever");
+        let old = self.registry[scope].waiters.timer;
+        if let (Some(position), Some(at)) = (old, at)
+            && self.timers.key(position) == at
+        {
+            return;
+        }
+        let registry = &mut self.registry;
+        if let Some(position) = old {
+            registry[scope].waiters.timer = None;
+            self.timers
+                .remove(position, &mut |scope, position| registry[scope].waiters.timer = Some(position));
+        }
+        if let Some(at) = at {
+            self.timers
+                .push(at, scope, &mut |scope, position| registry[scope].waiters.timer = Some(position));
+        }
+    }
+
+    fn park(&mut self, index: u32, until: Instant) {
+        let queue = &mut self.queue;
+        self.parked.push(until, index, &mut |index, position| {
+            queue.entry(index).stage = Stage::Parked { position };
+        });
+    }
+
+    pub(super) fn unpark(&mut self, index: u32) {
+        let Stage::Parked { position } = self.queue.entry(index).stage else { return };
+        let queue = &mut self.queue;
+        self.parked.remove(position, &mut |index, position| {
+            queue.entry(index).stage = Stage::Parked { position };
+        });
+    }
+
+    pub(super) fn forget(&mut self, index: u32) {
+        if let Some(lane) = self.queue.forget(index)
+            && let [scope] = lane.scopes[..]
+        {
+            self.registry[scope].waiters.solo[usize::from(lane.is_free)] = None;
+        }
+    }
+}

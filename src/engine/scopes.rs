@@ -1,0 +1,148 @@
+//! Scopes from outside: their handles, their settings, holds, pauses, and what robots.txt asks of them.
+//!
+//! The trap is a handle that outlives its scope. One of [`Engine::scope`] is kept until it is released; one
+//! of [`Engine::intern`] only while a request is put together. A handle that means nothing any more changes
+//! nothing.
+
+use super::Engine;
+use crate::{
+    config::value::Value,
+    decision::ScopeId,
+    error::ConfigError,
+    scope::Scope,
+    time::{Instant, Span},
+};
+
+/// What robots.txt changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Robots {
+    /// The scope keeps to it.
+    Applied,
+    /// The user gave this very scope another pace, which it keeps.
+    Overruled,
+    /// The user told the scope not to listen, or nothing was asked for and nothing changed.
+    Ignored,
+}
+
+impl Engine {
+    /// The handle of a scope, which is made on first use and kept until it is [released](Engine::release).
+    pub fn scope(&mut self, name: &str) -> ScopeId {
+        let scope = self.intern(name);
+        self.registry.pin(scope.0.index);
+        scope
+    }
+
+    /// The handle of a scope, which is made on first use and may be forgotten when the scope is idle: use it
+    /// at once, or [`Engine::keep_alive`] it before using it again.
+    pub fn intern(&mut self, name: &str) -> ScopeId {
+        self.registry.intern(name, &self.config, self.now)
+    }
+
+    /// The handle of a scope that the engine knows. Makes none and keeps none.
+    pub fn find(&self, name: &str) -> Option<ScopeId> {
+        self.registry.find(name)
+    }
+
+    /// Where a setting of this scope is set: `defaults.quota`, or `scopes."api.example".quota` for a scope
+    /// with settings of its own.
+    pub fn config_path(&self, scope: ScopeId, setting: &str) -> Option<String> {
+        let entry = &self.registry[self.known(scope)?];
+        Some(self.config.path_of(&entry.name, &entry.scope.config, setting))
+    }
+
+    /// Whether the handle still means what it meant.
+    pub fn knows(&self, scope: ScopeId) -> bool {
+        self.registry.knows(scope)
+    }
+
+    /// Whether the handle still means what it meant; if so, the scope stays at least until the next poll.
+    pub fn keep_alive(&mut self, scope: ScopeId) -> bool {
+        let is_known = self.registry.knows(scope);
+        if is_known {
+            self.registry.keep_alive(scope.0.index);
+        }
+        is_known
+    }
+
+    /// Gives a handle of [`Engine::scope`] back: the scope may be forgotten when it is idle.
+    pub fn release(&mut self, scope: ScopeId) {
+        if let Some(index) = self.known(scope) {
+            self.registry.unpin(index);
+        }
+    }
+
+    /// How many scopes the engine knows.
+    pub fn scopes(&self) -> usize {
+        self.registry.len()
+    }
+
+    /// The name behind a handle.
+    pub fn name(&self, scope: ScopeId) -> Option<&str> {
+        self.registry.knows(scope).then(|| &*self.registry[scope.0.index].name)
+    }
+
+    /// Changes settings of one scope. Waiting requests feel it at once, in both directions.
+    pub fn configure(&mut self, now: Instant, scope: ScopeId, partial: Value) -> Result<(), ConfigError> {
+        let changed = match self.known(scope) {
+            Some(index) => self.registry[index].scope.config.changed(partial)?,
+            None => return Ok(()),
+        };
+        self.config.follow(&changed);
+        self.change(now, scope, |scope, now| scope.configure(now, changed.into()));
+        if let Some(index) = self.known(scope)
+            && let Some(meter) = &mut self.registry[index].meter
+        {
+            meter.on_configure();
+        }
+        Ok(())
+    }
+
+    /// What the robots.txt of this scope asks for: one slot and this delay, in place of what the defaults
+    /// say.
+    pub fn crawl_delay(&mut self, now: Instant, scope: ScopeId, delay: Option<Span>) -> Robots {
+        let Some(index) = self.known(scope) else { return Robots::Ignored };
+        let state = &self.registry[index].scope;
+        let config = &state.config;
+        let is_same = delay.is_none_or(|delay| config.concurrency == 1 && config.delay_span() == delay);
+        if config.ignore_robots_txt || delay == state.crawl() || config.has_own_pace() && is_same {
+            return Robots::Ignored;
+        }
+        if config.has_own_pace() {
+            return Robots::Overruled;
+        }
+        self.change(now, scope, |scope, _| scope.set_crawl_delay(delay));
+        Robots::Applied
+    }
+
+    /// Sends nothing of this scope for `span`. A hold that is longer already stays.
+    pub fn hold(&mut self, now: Instant, scope: ScopeId, span: Span) {
+        self.change(now, scope, |scope, now| scope.hold(now + span));
+    }
+
+    /// Sends nothing of this scope until [`Engine::resume`].
+    pub fn pause(&mut self, now: Instant, scope: ScopeId) {
+        self.change(now, scope, |scope, _| scope.paused = true);
+    }
+
+    /// Ends a pause of this scope.
+    pub fn resume(&mut self, now: Instant, scope: ScopeId) {
+        self.change(now, scope, |scope, _| scope.paused = false);
+    }
+
+    /// Forgets what this scope learned and lifts its hold. Its settings and what is in flight stay.
+    pub fn reset(&mut self, now: Instant, scope: ScopeId) {
+        self.change(now, scope, |scope, _| scope.reset());
+    }
+
+    pub(super) fn change(&mut self, now: Instant, id: ScopeId, with: impl FnOnce(&mut Scope, Instant)) {
+        self.advance(now);
+        if let Some(index) = self.known(id) {
+            with(&mut self.registry[index].scope, self.now);
+            self.refresh(index);
+        }
+    }
+
+    pub(super) fn known(&self, id: ScopeId) -> Option<u32> {
+        self.registry.knows(id).then_some(id.0.index)
+    }
+}
