@@ -9,6 +9,9 @@
  * ```
  */
 import type { Clock } from './options/options.js'
+import { builtin } from './wasm/node-builtin.js'
+
+type Channels = Pick<typeof globalThis, 'MessageChannel'>
 
 interface Timer {
   readonly id: number
@@ -92,7 +95,11 @@ export class FakeClock implements Clock {
 /** One turn of the real event loop: every promise that can move has moved. */
 function settled(): Promise<void> {
   return new Promise((resolve) => {
-    const channel = new MessageChannel()
+    // jsdom has none; Node has, below it.
+    const { MessageChannel: Channel } = globalThis.MessageChannel
+      ? globalThis
+      : (builtin('worker_threads') as Channels)
+    const channel = new Channel()
     channel.port1.onmessage = () => {
       channel.port1.close()
       resolve()

@@ -40,7 +40,7 @@ export async function build() {
     await step(`${name}: Rust`, () => run('cargo', ['build', ...flags]))
     const compiled = `${root}/target/wasm32-unknown-unknown/release/${crate.replaceAll('-', '_')}.wasm`
     await step(`${name}: bindings`, () => run('cargo', ['xtask', compiled, 'pkg', name]))
-    lazyText(name)
+    fitBindings(name)
     await step(`${name}: wasm-opt`, () => optimise(module))
     inline(name, module)
   }
@@ -69,10 +69,11 @@ function provenance() {
 }
 
 /**
- * Text is decoded and encoded by what is there at the first string, not at import: jsdom has no `TextDecoder`, and there
- * Node's own module has.
+ * Makes the bindings fit for more hosts. Text is decoded and encoded by what is there at the first string, not at import:
+ * jsdom has no `TextDecoder`, and there Node's own module has. And a module is a module although it comes from
+ * another realm, as in edge functions of Next.js: we never give anything else.
  */
-function lazyText(name) {
+function fitBindings(name) {
   const file = `${root}/pkg/${name}.js`
   let code = readFileSync(file, 'utf8')
   const replace = (from, to) => {
@@ -86,6 +87,10 @@ function lazyText(name) {
   replace('return cachedTextDecoder.decode(bytes)', 'return textDecoder().decode(bytes)')
   const made = "cachedTextDecoder = new TextDecoder('utf-8', { ignoreBOM: true });"
   replace(`${made}\n        cachedTextDecoder.decode();`, 'cachedTextDecoder = undefined;')
+  replace(
+    'if (!(module instanceof WebAssembly.Module)) {\n        module = new WebAssembly.Module(module);\n    }\n',
+    '',
+  )
   const start = code.indexOf('const cachedTextEncoder = new TextEncoder();')
   if (start >= 0) {
     const end = code.indexOf('let WASM_VECTOR_LEN')

@@ -110,8 +110,21 @@ const PAGE = `<!doctype html><title>conformance</title>
   await fetch('/result', { method: 'POST', body: lines.join('\\n') })
 </script>`
 
+/** A page whose policy allows no script inside it; it says whether it may compile. */
+const STRICT_PAGE = '<!doctype html><title>policy</title><script type="module" src="/policy.js"></script>'
+const POLICY = `import { createThrottle } from '/node_modules/autothrottle/dist/index.js'
+let said
+try {
+  said = await createThrottle().run('https://a.example/', () => 'works')
+} catch (error) {
+  said = [error.name, error.code, error.message, error.cause].join('\\n')
+}
+await fetch('/result', { method: 'POST', body: said })
+`
+writeFileSync(join(scratch, 'policy.js'), POLICY)
+
 /** Serves the scratch project and the page; resolves with what the page posts. */
-async function inBrowser({ command, args }) {
+async function inBrowser({ command, args }, page = PAGE, policy = undefined) {
   let settle
   const result = new Promise((resolve, reject) => {
     settle = { resolve, reject }
@@ -127,7 +140,8 @@ async function inBrowser({ command, args }) {
           settle.resolve(Buffer.concat(parts).toString())
         })
     } else if (path === '/') {
-      response.setHeader('content-type', 'text/html').end(PAGE)
+      if (policy !== undefined) response.setHeader('content-security-policy', policy)
+      response.setHeader('content-type', 'text/html').end(page)
     } else if (/^[\w./-]+\.m?js$/.test(path) && !path.includes('..') && existsSync(scratch + path)) {
       response.setHeader('content-type', 'text/javascript').end(readFileSync(scratch + path))
     } else {
@@ -164,6 +178,13 @@ for (const browser of BROWSERS) {
     assert.ok(isThere, `${browser.command} is missing`)
     t.diagnostic(version.stdout.trim())
     assert.match(await inBrowser(browser), /^conformance: \d+ checks passed$/m)
+    const strict = "default-src 'none'; connect-src 'self'; script-src 'self'"
+    const blocked = await inBrowser(browser, STRICT_PAGE, strict)
+    assert.match(
+      blocked,
+      /^WasmBlockedError\nERR_WASM_BLOCKED\n.*'wasm-unsafe-eval'.*docs\/csp\.md.*\n.*CompileError/,
+    )
+    assert.equal(await inBrowser(browser, STRICT_PAGE, `${strict} 'wasm-unsafe-eval'`), 'works')
   })
 }
 
