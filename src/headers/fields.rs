@@ -67,15 +67,8 @@ fn is_of_quota(name: &[u8]) -> bool {
     holds(name, "ratelimit") || holds(name, "rate-limit") || holds(name, "call-limit")
 }
 
-/// A name for people, without the escapes of a structured field. What is no ASCII is shown as such.
+/// A name for people. What is no ASCII is shown as such.
 pub(super) fn name(bytes: &[u8]) -> String {
-    let mut name = String::new();
-    let mut is_escaped = false;
-    for &byte in bytes.iter().take(MOST_NAME) {
-        is_escaped = byte == b'\\' && !is_escaped;
-        if !is_escaped {
-            name.push(if byte.is_ascii() { char::from(byte) } else { '\u{fffd}' });
-        }
-    }
-    name
+    let shown = |&byte: &u8| if byte.is_ascii() { char::from(byte) } else { char::REPLACEMENT_CHARACTER };
+    bytes.iter().take(MOST_NAME).map(shown).collect()
 }

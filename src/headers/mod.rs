@@ -1,12 +1,16 @@
-//! What a server says about its limits: header fields → [`Hints`]. Pure, integers only.
+//! What a server says about its limits: header fields → [`Hints`]. Pure; integers only.
 //!
-//! | what | fields | source |
+//! | file | fields | source |
 //! |---|---|---|
-//! | an explicit wait | `Retry-After`; `retry-after-ms`, `x-ms-retry-after-ms`, `x-amz-retry-after`, `Retry-After-*`, `X-RateLimit-Retry-After` | RFC 9110 §10.2.3; `OpenAI`, Azure, AWS, `NestJS` |
-//! | quotas | `RateLimit`, `RateLimit-Policy` | draft-ietf-httpapi-ratelimit-headers-08 to -11; its -07 as a dictionary |
-//! | | `RateLimit-Limit`, `-Remaining`, `-Reset` | the same draft up to -06, draft-polli-ratelimit-headers-02 |
-//! | | `X-RateLimit-*`, `X-Rate-Limit-*`, with a name before, behind or glued on | GitHub, Discord, Reddit, `OpenAI`, Kong, Envoy, hapi, … |
-//! | | `anthropic-ratelimit-*`, `x-ms-ratelimit-remaining-*`, `X-HubSpot-RateLimit-*`, `X-Shopify-Shop-Api-Call-Limit`, `x-amzn-RateLimit-Limit` | the vendors' manuals |
+//! | `retry_after` | `Retry-After`, `Retry-After-*`, `X-RateLimit-Retry-After` | RFC 9110 §10.2.3, `NestJS` |
+//! | | `retry-after-ms`, `x-ms-retry-after-ms`, `x-amz-retry-after` | `OpenAI`, Azure, AWS |
+//! | `rate_limit` | `RateLimit`, `RateLimit-Policy` | draft-ietf-httpapi-ratelimit-headers-07 to -11 |
+//! | `vendors` | `RateLimit-Limit`, `-Remaining`, `-Reset` | the same draft to -06, draft-polli-…-02 |
+//! | | `X-RateLimit-*`, `X-Rate-Limit-*`, named quotas | GitHub, Discord, `OpenAI`, Kong, Envoy, … |
+//! | | `anthropic-…`, `x-ms-…`, `X-HubSpot-…`, `X-Shopify-…`, `x-amzn-…` | the vendors' manuals |
+//! | `date`, `value`, `structured` | what stands in them | RFC 9110 §5.6.7, ISO 8601, Go, RFC 9651 |
+//!
+//! `fields` keeps what matters, `decide` says what it means, `describe` shows it to people.
 //!
 //! The traps: the local clock, which is wrong by minutes on many machines, so every date is read against the server's
 //! own `Date` (and `Age`); a `Retry-After` on a good answer, which several servers send on every one; a `remaining`

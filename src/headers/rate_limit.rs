@@ -39,7 +39,7 @@ fn of_item(item: &Item, policies: &[Item]) -> Quota {
     let policy = policies.iter().find(|policy| policy.value == item.value);
     let base = policy.map_or(Quota::default(), of_policy);
     Quota {
-        policy: item.value.name().map(name),
+        policy: item.value.name().map(unescaped),
         remaining: item.param(Param::R).and_then(left),
         reset_ms: item.seconds(Param::T),
         partition_key: partition(item).or(base.partition_key),
@@ -52,10 +52,10 @@ fn of_item(item: &Item, policies: &[Item]) -> Quota {
 /// `"burst";q=100;w=60;qu="requests";pk=:YQ==:`.
 fn of_policy(item: &Item) -> Quota {
     Quota {
-        policy: item.value.name().map(name),
+        policy: item.value.name().map(unescaped),
         limit: item.count(Param::Q),
         window_ms: item.seconds(Param::W),
-        unit: item.param(Param::Qu).and_then(Bare::name).map(name),
+        unit: item.param(Param::Qu).and_then(Bare::name).map(unescaped),
         partition_key: partition(item),
         family: FAMILY,
         ..Quota::default()
@@ -87,4 +87,14 @@ fn left(value: Bare) -> Option<u64> {
 
 fn partition(item: &Item) -> Option<String> {
     item.param(Param::Pk).and_then(Bare::bytes).map(name)
+}
+
+/// A string of a structured field without its escapes (RFC 9651 §4.2.5).
+fn unescaped(text: &[u8]) -> String {
+    let mut is_escape = false;
+    let is_shown = |&byte: &u8| {
+        is_escape = byte == b'\\' && !is_escape;
+        !is_escape
+    };
+    name(&text.iter().copied().filter(is_shown).collect::<Vec<u8>>())
 }

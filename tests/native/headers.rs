@@ -369,6 +369,14 @@ fn what_is_left_makes_no_second_quota() {
     assert_eq!(quotas(&read(200, &hubspot)), [[Some(100), Some(9), None, None]]);
 }
 
+/// Escapes belong to the string of a structured field (RFC 9651 §4.2.5), and to nothing else.
+#[test]
+fn names_are_shown_as_they_are_meant() {
+    let hints = read(200, &[("RateLimit", r#""say \"a\\b\"";r=1"#), ("X-RateLimit-Bucket", r"a\b é")]);
+    assert_eq!(hints.quotas[0].policy.as_deref(), Some(r#"say "a\b""#));
+    assert_eq!(hints.bucket.as_deref(), Some("a\\b \u{fffd}\u{fffd}"));
+}
+
 /// What is read of hostile answers is bounded: fields, their length, members, names. (Work grows with the input, for
 /// each byte is looked at a fixed number of times; the bounds are what makes that so.)
 #[test]
