@@ -1,17 +1,17 @@
-//! robots.txt, as far as pace is concerned: `Crawl-delay` and `Request-rate`. Which pages may be fetched is the business
-//! of the optional entry `autothrottle/robots`.
+//! robots.txt, as far as pace is concerned: `Crawl-delay` and `Request-rate`. Which pages may be fetched is
+//! the business of the optional entry `autothrottle/robots`.
 //!
 //! Rules (RFC 9309 §2.1–2.2 for groups and lines; the directives themselves are folklore):
 //! 1. groups that name our product token are merged, and only if there are none, those of `*`;
-//! 2. a token matches whole and without regard to case; a version behind `/` is ignored, ours and theirs, and so is a
-//!    `*` behind theirs (`foobot*`), as Google does it;
+//! 2. a token matches whole and without regard to case; a version behind `/` is ignored, ours and theirs, and
+//!    so is a `*` behind theirs (`foobot*`), as Google does it;
 //! 3. of several delays the largest counts, and `Request-rate` when it is slower;
 //! 4. a delay is a finite decimal from 0, perhaps with `s` or `seconds`; anything else is no delay;
 //! 5. a key counts by its letters: `Crawl-delay`, `Crawl delay`, `crawldelay`;
 //! 6. what lies beyond 500 KiB is not read.
 //!
-//! The trap is a substring match: `foo` is not `foobot`. And `*` is not inherited: a group of our own without a delay
-//! means that there is none.
+//! The trap is a substring match: `foo` is not `foobot`. And `*` is not inherited: a group of our own without
+//! a delay means that there is none.
 
 use crate::headers::scan::{Scan, cut, is, is_digit, is_letter};
 
@@ -22,8 +22,8 @@ const MOST_KEY: usize = 32;
 /// A User-Agent is not read beyond this.
 const MOST_AGENT: usize = 4096;
 
-/// The delay in milliseconds that a robots.txt asks of `user_agent`, a product token or a whole User-Agent header;
-/// `None` if it asks for none. 0 is a statement too.
+/// The delay in milliseconds that a robots.txt asks of `user_agent`, a product token or a whole User-Agent
+/// header; `None` if it asks for none. 0 is a statement too.
 pub fn crawl_delay_ms(bytes: &[u8], user_agent: &str) -> Option<f64> {
     let bytes = bytes.get(..MOST_BYTES).unwrap_or(bytes);
     let ours = Products::of(user_agent.as_bytes());
@@ -129,7 +129,8 @@ const KEYS: [(&str, Key); 5] = [
     ("disallow", Key::Rule),
 ];
 
-/// The key of a line and its value. Some write no colon. Sitemap and whatever else belongs to no group and ends none.
+/// The key of a line and its value. Some write no colon. Sitemap and whatever else belongs to no group and
+/// ends none.
 fn directive(line: &[u8]) -> Option<(Key, &[u8])> {
     let line = cut(line, b'#').0.trim_ascii();
     let (key, value) = match cut(line, b':') {

@@ -1,8 +1,9 @@
 /**
- * Header fields on their way to the engine, which reads them; and how to read those of servers with a dialect of their own.
+ * Header fields on their way to the engine, which reads them; and how to read those of servers with a dialect
+ * of their own.
  *
- * The trap is to carry twenty strings across the border for each response: most say nothing about limits, and are
- * left here after one look at their names.
+ * The trap is to carry twenty strings across the boundary for each response: most say nothing about limits, and
+ * are left here after one look at their names.
  */
 
 import type { Problem } from '../core/errors.js'

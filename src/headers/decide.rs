@@ -1,14 +1,15 @@
 //! From what was read to what it means: which quota governs, how long to hold, at what pace to go.
 //!
 //! Rules:
-//! 1. an explicit wait holds on 4xx and 5xx; on a redirect that is followed it is for the next hop, on a 413 for this
-//!    request, on a 202 for the next look; anywhere else it means nothing;
-//! 2. without one, what is used up holds until its reset, on whatever status; of several the last reset counts;
+//! 1. an explicit wait holds on 4xx and 5xx; on a redirect that is followed it is for the next hop, on a 413
+//!    for this request, on a 202 for the next look; anywhere else it means nothing;
+//! 2. without one, what is used up holds until its reset, on whatever status; of several the last reset
+//!    counts;
 //! 3. on a 429 and a 503 a quota that does not say what is left is used up;
 //! 4. a wait of nothing gives way to a reset: several servers round down to `Retry-After: 0`.
 //!
-//! The traps: several servers send `Retry-After` on every answer, also on a 304; and only 301, 302, 303, 307 and 308 are
-//! redirects that anybody follows by themselves (RFC 9110 §15.4).
+//! The traps: several servers send `Retry-After` on every answer, also on a 304; and only 301, 302, 303, 307
+//! and 308 are redirects that anybody follows by themselves (RFC 9110 §15.4).
 
 use super::{AppliesTo, Hints, Quota, value::Wait};
 
@@ -73,14 +74,15 @@ impl Hints {
         self.quotas.first()
     }
 
-    /// How long to hold, with a second more where the server speaks whole seconds. `None` if nothing holds the scope.
+    /// How long to hold, with a second more where the server speaks whole seconds. `None` if nothing holds
+    /// the scope.
     pub fn hold_ms(&self) -> Option<u64> {
         let delay = self.delay_ms.filter(|_| self.applies_to.is_none())?;
         Some(delay.saturating_add(if self.is_whole { 1000 } else { 0 }))
     }
 
-    /// The pace that spreads what is left evenly: the slower of reset ÷ remaining and window ÷ limit. And whether it is
-    /// rough: from a short reset in whole seconds, which may be off by half.
+    /// The pace that spreads what is left evenly: the slower of reset ÷ remaining and window ÷ limit. And
+    /// whether it is rough: from a short reset in whole seconds, which may be off by half.
     pub fn pace_ms(&self) -> Option<(f64, bool)> {
         let rate = self.rate_per_million_s.filter(|&rate| rate > 0);
         let mut slowest = rate.map(|rate| (1e9 / rate as f64, false));

@@ -1,7 +1,8 @@
 //! [`Hints`] as a tree of plain values, for hosts that show them as data.
 //!
-//! The governing quota's fields stand at the top as well. What is unknown is left out, but for `delayMs` and `source`:
-//! those two are [`Value::Nothing`], so that a reader sees that the server did not say how long to wait.
+//! The governing quota's fields stand at the top as well. What is unknown is left out, but for `delayMs` and
+//! `source`: those two are [`Value::Nothing`], so that a reader sees that the server did not say how long to
+//! wait.
 
 use serde::{Serialize, Serializer};
 

@@ -12,9 +12,10 @@
 //!
 //! `fields` keeps what matters, `decide` says what it means, `describe` shows it to people.
 //!
-//! The traps: the local clock, which is wrong by minutes on many machines, so every date is read against the server's
-//! own `Date` (and `Age`); a `Retry-After` on a good answer, which several servers send on every one; a `remaining`
-//! that is missing, which is unknown and not zero; one quota told in two dialects, which is one quota.
+//! The traps: the local clock, which is wrong by minutes on many machines, so every date is read against the
+//! server's own `Date` (and `Age`); a `Retry-After` on a good answer, which several servers send on every
+//! one; a `remaining` that is missing, which is unknown and not zero; one quota told in two dialects, which
+//! is one quota.
 
 mod date;
 mod decide;
@@ -56,8 +57,8 @@ pub struct Hints {
     pub is_ignored: bool,
     /// The response came from a cache (`Age` above 0, RFC 9111 §5.1): its latency is not the server's.
     pub is_cached: bool,
-    /// Every quota that was told of: the exhausted ones first, then those whose rest is known, the next to reset first.
-    /// (`Headers` sorts its names, so the order in which they came is lost.)
+    /// Every quota that was told of: the exhausted ones first, then those whose rest is known, the next to
+    /// reset first. (`Headers` sorts its names, so the order in which they came is lost.)
     pub quotas: Vec<Quota>,
     /// A steady rate: requests in 1,000,000 seconds, rounded down.
     pub rate_per_million_s: Option<u64>,
@@ -105,7 +106,8 @@ pub struct Quota {
 pub struct Context {
     /// The status of the response.
     pub status: u16,
-    /// Wall time now in milliseconds since 1970, for responses without a `Date`. Unknown: their dates mean nothing.
+    /// Wall time now in milliseconds since 1970, for responses without a `Date`. Unknown: their dates mean
+    /// nothing.
     pub wall_ms: Option<i64>,
     /// Resets that are plain numbers mean milliseconds (`hints: { host: { resetUnit: 'ms' } }`).
     pub reset_is_millis: bool,

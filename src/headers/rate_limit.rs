@@ -1,5 +1,6 @@
-//! Quotas in the IETF's fields `RateLimit` and `RateLimit-Policy`: draft-ietf-httpapi-ratelimit-headers-08 to -11, and
-//! draft -07, where `RateLimit` is a dictionary. (Up to draft -06 there are three fields: see [`super::vendors`].)
+//! Quotas in the IETF's fields `RateLimit` and `RateLimit-Policy`: draft-ietf-httpapi-ratelimit-headers-08 to
+//! -11, and draft -07, where `RateLimit` is a dictionary. (Up to draft -06 there are three fields: see
+//! [`super::vendors`].)
 //!
 //! The trap: `remaining` that is missing is unknown, not zero.
 

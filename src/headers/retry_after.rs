@@ -1,7 +1,7 @@
 //! The explicit wait: `Retry-After` (RFC 9110 §10.2.3) and its relatives, in one table.
 //!
-//! The trap is a suffix: `Retry-After-short` is `NestJS`'s, and `retry-after-ms` is not one of those. The precise fields
-//! come first, and a field that makes no sense is passed over.
+//! The trap is a suffix: `Retry-After-short` is `NestJS`'s, and `retry-after-ms` is not one of those. The
+//! precise fields come first, and a field that makes no sense is passed over.
 
 use super::{
     fields::Fields,
@@ -9,7 +9,8 @@ use super::{
     value::{Clock, Wait},
 };
 
-/// The start of a name, whether it is all of it, what its source is called, whether plain numbers are milliseconds.
+/// The start of a name, whether it is all of it, what its source is called, whether plain numbers are
+/// milliseconds.
 const FIELDS: [(&str, bool, &str, bool); 7] = [
     ("retry-after-ms", true, "retry-after-ms", true), // OpenAI
     ("x-ms-retry-after-ms", true, "x-ms-retry-after-ms", true), // Azure Cosmos DB
@@ -20,7 +21,8 @@ const FIELDS: [(&str, bool, &str, bool); 7] = [
     ("x-rate-limit-retry-after", false, "x-ratelimit-retry-after", false),
 ];
 
-/// The first of these fields that makes sense, and its source. `is_millis`: plain numbers are milliseconds in all of them.
+/// The first of these fields that makes sense, and its source. `is_millis`: plain numbers are milliseconds in
+/// all of them.
 pub(super) fn read(fields: &Fields, clock: Clock, is_millis: bool) -> Option<(Wait, &'static str)> {
     for (start, is_all, source, in_millis) in FIELDS {
         for (name, text) in fields.iter() {

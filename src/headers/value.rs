@@ -1,7 +1,7 @@
 //! Counts, rates, spans and instants as header fields hold them.
 //!
-//! The trap is the direction of rounding: waits are rounded up and rates down, so nothing is sent too early. A count
-//! below nothing is told apart from one that is missing: the first is used up, the second is unknown.
+//! The trap is the direction of rounding: waits are rounded up and rates down, so nothing is sent too early.
+//! A count below nothing is told apart from one that is missing: the first is used up, the second is unknown.
 
 use super::{
     date,
@@ -35,7 +35,8 @@ pub(super) struct Wait {
 }
 
 impl Clock {
-    /// A delta, an instant since 1970, a Go duration or a date. `is_millis`: a plain number means milliseconds.
+    /// A delta, an instant since 1970, a Go duration or a date. `is_millis`: a plain number means
+    /// milliseconds.
     pub fn wait(self, text: &[u8], is_millis: bool) -> Option<Wait> {
         let text = text.trim_ascii();
         let mut scan = Scan(text);
@@ -55,7 +56,8 @@ impl Clock {
         }
     }
 
-    /// The largest of several waits: a field that was sent twice is joined with commas, and dates hold one themselves.
+    /// The largest of several waits: a field that was sent twice is joined with commas, and dates hold one
+    /// themselves.
     pub fn latest(self, text: &[u8], is_millis: bool) -> Option<Wait> {
         let (mut left, mut latest): (_, Option<Wait>) = (Some(text), None);
         for _ in 0..MOST_WAITS {
@@ -121,7 +123,8 @@ fn duration(text: &[u8]) -> Option<Wait> {
     Some(Wait { ms: nanos.div_ceil(1_000_000), is_whole }).filter(|_| !text.is_empty())
 }
 
-/// Go writes `µs`; `fetch` reads header bytes as Latin-1, and then it is `Âµs`. So whatever is not ASCII is a µ.
+/// Go writes `µs`; `fetch` reads header bytes as Latin-1, and then it is `Âµs`. So whatever is not ASCII is a
+/// µ.
 fn nanos_of(unit: &[u8]) -> Option<u64> {
     Some(match unit {
         b"h" => 3_600_000_000_000,

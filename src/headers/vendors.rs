@@ -1,11 +1,11 @@
 //! Quotas in the fields of vendors, and of the IETF's drafts up to -06: one table, one reader.
 //!
-//! Such a field is a family's prefix and the name of a part, with the quota's own name behind, before or glued on:
-//! `X-RateLimit-Remaining`, `x-ratelimit-limit-requests`, `anthropic-ratelimit-tokens-reset`, `X-RateLimit-UserLimit`.
-//! Fields of one family and name make one quota.
+//! Such a field is a family's prefix and the name of a part, with the quota's own name behind, before or
+//! glued on: `X-RateLimit-Remaining`, `x-ratelimit-limit-requests`, `anthropic-ratelimit-tokens-reset`,
+//! `X-RateLimit-UserLimit`. Fields of one family and name make one quota.
 //!
-//! The traps: two limiters in a chain append one value each (`10, 100`), paired by position; dates hold commas as well;
-//! one quota told in two families is one quota; and a limit of −1 means that there is none.
+//! The traps: two limiters in a chain append one value each (`10, 100`), paired by position; dates hold
+//! commas as well; one quota told in two families is one quota; and a limit of −1 means that there is none.
 
 use super::{
     Hints, Quota,
@@ -220,8 +220,8 @@ impl Group<'_, '_> {
 }
 
 impl Hints {
-    /// A quota that the first `standard` ones tell already lends its window and goes: Kong sends the limit of its window
-    /// as `RateLimit-Limit: 3` and as `X-RateLimit-Limit-Minute: 3`.
+    /// A quota that the first `standard` ones tell already lends its window and goes: Kong sends the limit of
+    /// its window as `RateLimit-Limit: 3` and as `X-RateLimit-Limit-Minute: 3`.
     fn merge(&mut self, standard: usize) {
         if standard == 0 || self.quotas.len() <= standard {
             return;

@@ -83,7 +83,8 @@ fn all_header_vectors() {
     assert!(wrong.is_empty(), "{} of 152 wrong:\n{}", wrong.len(), wrong.join("\n"));
 }
 
-/// Refusals that no wait would have avoided: what is behind the server is dead, or the configuration always refuses.
+/// Refusals that no wait would have avoided: what is behind the server is dead, or the configuration always
+/// refuses.
 const NO_RULE: [&str; 6] = [
     "dead backend",
     "dead upstream",
@@ -93,9 +94,9 @@ const NO_RULE: [&str; 6] = [
     "no built-in limiter",
 ];
 
-/// The 407 captured responses as servers: what was sent is sent where the engine would have sent it, and answered as
-/// it was. Once a server has said how long to wait, or what is left, the engine must not be refused again by the rule
-/// that the capture shows: no refusal may lie where the engine would send.
+/// The 407 captured responses as servers: what was sent is sent where the engine would have sent it, and
+/// answered as it was. Once a server has said how long to wait, or what is left, the engine must not be
+/// refused again by the rule that the capture shows: no refusal may lie where the engine would send.
 #[test]
 fn captured_servers_do_not_refuse_twice() {
     let captures = lines("captures.jsonl");
@@ -216,13 +217,15 @@ fn an_answer_with_an_age_came_from_a_cache() {
     }
 }
 
-/// What the field alone, or the fields, make of a good answer: `(limit, remaining, reset in ms, window in ms)` each.
+/// What the field alone, or the fields, make of a good answer: `(limit, remaining, reset in ms, window in
+/// ms)` each.
 fn quotas(hints: &Hints) -> Vec<[Option<u64>; 4]> {
     hints.quotas.iter().map(|quota| [quota.limit, quota.remaining, quota.reset_ms, quota.window_ms]).collect()
 }
 
-/// RFC 9110 §10.2.3: on a redirect it is the wait before the next hop. Only these five are followed (§15.4): a 304
-/// answers from what the client has, and a server that sends `Retry-After` on every answer sends it on a 304 too.
+/// RFC 9110 §10.2.3: on a redirect it is the wait before the next hop. Only these five are followed (§15.4):
+/// a 304 answers from what the client has, and a server that sends `Retry-After` on every answer sends it on
+/// a 304 too.
 #[test]
 fn only_redirects_that_are_followed_wait() {
     let fields = [("Retry-After", "7")];
@@ -310,7 +313,8 @@ fn dates_of_iso_8601_need_no_seconds() {
     }
 }
 
-/// Spring Cloud Gateway's `RedisRateLimiter`: a token bucket, a replenish rate per second, a price per request.
+/// Spring Cloud Gateway's `RedisRateLimiter`: a token bucket, a replenish rate per second, a price per
+/// request.
 #[test]
 fn springs_bucket() {
     let spring = |price, remaining| {
@@ -377,8 +381,8 @@ fn names_are_shown_as_they_are_meant() {
     assert_eq!(hints.bucket.as_deref(), Some("a\\b \u{fffd}\u{fffd}"));
 }
 
-/// What is read of hostile answers is bounded: fields, their length, members, names. (Work grows with the input, for
-/// each byte is looked at a fixed number of times; the bounds are what makes that so.)
+/// What is read of hostile answers is bounded: fields, their length, members, names. (Work grows with the
+/// input, for each byte is looked at a fixed number of times; the bounds are what makes that so.)
 #[test]
 fn hostile_answers_leave_little_behind() {
     let name = "n".repeat(100_000);

@@ -21,8 +21,8 @@ fn all_robots_vectors() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// What people write and parsers take: a star behind a token (Google reads the token's own letters only), and a blank
-/// in a key where a hyphen belongs.
+/// What people write and parsers take: a star behind a token (Google reads the token's own letters only), and
+/// a blank in a key where a hyphen belongs.
 #[test]
 fn what_people_write() {
     let cases: [(&str, Option<f64>); 14] = [
