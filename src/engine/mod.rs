@@ -256,7 +256,7 @@ impl Engine {
         true
     }
 
-    /// The caller gave up: a waiting request leaves the line; one that was allowed to leave but never did
+    /// The caller gave up: a waiting request waits no longer; one that was allowed to leave but never did
     /// gives its slot and its cost back. An unknown ticket is ignored.
     pub fn cancel(&mut self, now: Instant, ticket: Ticket) {
         self.advance(now);

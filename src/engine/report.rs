@@ -93,7 +93,7 @@ impl Engine {
         self.note(scope, bound);
     }
 
-    /// The same, for whoever knows which limit of the scope keeps the head of its line.
+    /// The same, for whoever knows which limit of the scope keeps the head of its queue.
     pub(super) fn note(&mut self, scope: u32, bound: Option<Reason>) {
         let entry = &mut self.registry[scope];
         let in_flight = entry.scope.slots.in_flight();

@@ -14,14 +14,14 @@ use crate::{
     time::{Instant, Span},
 };
 
-/// The first of one kind in a scope's line.
+/// The first of one kind in a scope's queue.
 pub(super) struct Head {
     verdict: Verdict,
     rank: Rank,
     lane: u32,
 }
 
-/// The first of each kind in a scope's line.
+/// The first of each kind in a scope's queue.
 pub(super) struct Heads([Option<Head>; 2]);
 
 impl Heads {
@@ -118,7 +118,7 @@ impl Engine {
         }
     }
 
-    /// Puts an admitted request in line, at once or when its own delay is over.
+    /// Lets an admitted request wait with the others, at once or when its own delay is over.
     pub(super) fn enter(&mut self, index: u32, delay_ms: f64) {
         if delay_ms > 0.0 {
             self.park(index, self.now + Span::from_millis(delay_ms));
@@ -127,7 +127,7 @@ impl Engine {
         }
     }
 
-    /// Puts an admitted request in line, and its lane where it can be asked.
+    /// Lets an admitted request wait with the others, and its lane be asked.
     pub(super) fn join(&mut self, index: u32) {
         let class = self.queue.entry(index).class;
         let lane = self.queue.class(class).lane;
@@ -139,7 +139,8 @@ impl Engine {
         }
     }
 
-    /// Takes a lane out of wherever it is. Gives the scope whose candidate it was, or in whose line it stood.
+    /// Takes a lane out of wherever it is. Gives the scope whose candidate it was, or in whose queue it
+    /// stood.
     pub(super) fn lift(&mut self, lane: u32) -> u32 {
         let (place, position) = self.queue.unplace(lane);
         let lanes = self.queue.lanes_mut();
@@ -170,7 +171,7 @@ impl Engine {
         }
     }
 
-    /// Puts a lane that was asked in vain in line at the scope that blocked it.
+    /// Puts a lane that was asked in vain in the queue of the scope that blocked it.
     pub(super) fn block(&mut self, lane: u32, scope: u32, verdict: Verdict) {
         let who = Some(self.registry.id(scope));
         self.last_block = verdict.reason().map(|reason| Cause { scope: who, reason });
@@ -189,7 +190,7 @@ impl Engine {
         self.ready.push(rank, lane, &mut Queue::place_lane(self.queue.lanes_mut()));
     }
 
-    /// Puts a lane that is nowhere in line at a scope.
+    /// Puts a lane that is nowhere in the queue of a scope.
     fn wait_at(&mut self, lane: u32, scope: u32) {
         let rank = self.queue.rank(lane);
         let heap = u8::from(self.queue.head_cost_at(lane, scope) == Cost::ZERO);
@@ -198,11 +199,11 @@ impl Engine {
         waiters.lanes[heap as usize].push(rank, lane, &mut Queue::place_lane(self.queue.lanes_mut()));
     }
 
-    /// Looks at a scope after anything about it changed: sends the best in its line to be asked if the scope
+    /// Looks at a scope after anything about it changed: sends the best in its queue to be asked if the scope
     /// is open for it, and sets its time for who must wait.
     ///
-    /// A candidate may not be asked for long (while the gate is shut). Until then it must stay the best: it
-    /// goes back in line when the scope closes or a better one could go, now or in time.
+    /// A candidate may not be asked for long (while the gate is closed). Until then it must stay the best: it
+    /// goes back to the queue when the scope closes or a better one could go, now or in time.
     pub(super) fn refresh(&mut self, scope: u32) {
         if self.registry[scope].waiters.is_quiet() {
             return self.note(scope, None);
@@ -236,7 +237,7 @@ impl Engine {
         self.note(scope, heads.bound());
     }
 
-    /// The first of each kind in a scope's line, with this scope's verdict on it.
+    /// The first of each kind in a scope's queue, with this scope's verdict on it.
     pub(super) fn heads(&self, scope: u32) -> Heads {
         let waiters = &self.registry[scope].waiters;
         let head = |kind: usize| {

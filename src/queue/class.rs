@@ -1,0 +1,151 @@
+//! Classes: requests of one lane that are alike but for their age.
+//!
+//! The trap is a class for each request. A class is found by what its requests need, while somebody waits in
+//! it; the one whose turn it is, is the lane's head, and the others are sorted beside it.
+
+use std::collections::BTreeMap;
+
+use super::{NONE, Queue};
+use crate::policy::quota::Cost;
+
+/// What requests of one class have in common besides their scopes.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Need {
+    /// Smaller is first, see [`priority_key`].
+    pub priority: u64,
+    /// Smaller is first: the largest part of a quota that the request takes, inverted.
+    pub share: u64,
+    pub costs: Costs,
+}
+
+/// What a request costs in each of its scopes.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Costs {
+    Each(Cost),
+    Many(Box<[Cost]>),
+}
+
+impl Costs {
+    pub fn of(&self, position: usize) -> Cost {
+        match self {
+            Self::Each(cost) => *cost,
+            Self::Many(costs) => costs[position],
+        }
+    }
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct Class {
+    pub need: Need,
+    pub lane: u32,
+    pub(super) first: u32,
+    pub(super) last: u32,
+    /// Requests that joined late (a delay of their own, a retry) and kept their age, by age.
+    pub(super) early: BTreeMap<u64, u32>,
+    pub(super) members: u32,
+}
+
+/// A priority as an order in which the higher one comes first.
+pub(crate) fn priority_key(priority: f64) -> u64 {
+    let bits = (priority + 0.0).to_bits();
+    let ascending = if bits >> 63 == 0 { bits | 1 << 63 } else { !bits };
+    !ascending
+}
+
+impl Queue {
+    /// The class of this need, with one more member.
+    pub(super) fn enrol(&mut self, lane: u32, need: Need) -> u32 {
+        let class = self.class_of(lane, &need).unwrap_or_else(|| {
+            let early = BTreeMap::new();
+            self.classes.insert(Class { need, lane, first: NONE, last: NONE, early, members: 0 }).index
+        });
+        self.classes[class].members += 1;
+        class
+    }
+
+    /// One member less; a class without members is forgotten.
+    pub(super) fn withdraw(&mut self, class: u32) {
+        let members = &mut self.classes[class].members;
+        *members -= 1;
+        if *members == 0 {
+            self.classes.remove(class);
+        }
+    }
+
+    pub fn class(&self, index: u32) -> &Class {
+        &self.classes[index]
+    }
+
+    /// The oldest of a class in which somebody waits.
+    pub(super) fn oldest(&self, class: u32) -> u32 {
+        let class = &self.classes[class];
+        match class.early.first_key_value() {
+            Some((&age, &early)) if class.first == NONE || age < self.tickets[class.first].age => early,
+            _ => class.first,
+        }
+    }
+
+    /// The class with this need in which somebody waits.
+    pub(super) fn class_of(&self, lane: u32, need: &Need) -> Option<u32> {
+        let lane = &self.lanes[lane];
+        if lane.head != NONE && self.classes[lane.head].need == *need {
+            return Some(lane.head);
+        }
+        lane.others.get(need).copied()
+    }
+
+    /// Empty classes are not indexed, so two may share a need. Whoever joins then joins the one that is
+    /// indexed.
+    pub(super) fn merged(&mut self, index: u32, class_index: u32) -> u32 {
+        let class = &self.classes[class_index];
+        match self.class_of(class.lane, &class.need) {
+            Some(ranked) if ranked != class_index => {
+                self.withdraw(class_index);
+                self.classes[ranked].members += 1;
+                self.tickets[index].class = ranked;
+                ranked
+            }
+            _ => class_index,
+        }
+    }
+
+    pub(super) fn rank_class(&mut self, class_index: u32) {
+        let class = &self.classes[class_index];
+        let lane = &mut self.lanes[class.lane];
+        if lane.head == class_index {
+            return;
+        }
+        if lane.head == NONE {
+            lane.head = class_index;
+        } else if class.need < self.classes[lane.head].need {
+            let old = core::mem::replace(&mut lane.head, class_index);
+            lane.others.insert(self.classes[old].need.clone(), old);
+        } else {
+            lane.others.insert(class.need.clone(), class_index);
+        }
+    }
+
+    pub(super) fn unrank_class(&mut self, class_index: u32) {
+        let class = &self.classes[class_index];
+        let lane = &mut self.lanes[class.lane];
+        if lane.head == class_index {
+            lane.head = lane.others.pop_first().map_or(NONE, |(_, next)| next);
+        } else {
+            lane.others.remove(&class.need);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn higher_priorities_have_smaller_keys() {
+        let descending = [f64::MAX, 10.5, 1.0, 0.0, -0.5, -1.0, f64::MIN];
+        for pair in descending.windows(2) {
+            assert!(priority_key(pair[0]) < priority_key(pair[1]), "{pair:?}");
+        }
+        assert_eq!(priority_key(0.0), priority_key(-0.0));
+    }
+}

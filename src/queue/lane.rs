@@ -1,0 +1,147 @@
+//! Lanes: requests with the same scopes, and their place among all that wait.
+//!
+//! The trap is memory for the usual case. A lane of one scope is found through that scope and has no boxes;
+//! one of several is found by its key, and its scopes are shared with whoever goes through them while the
+//! lane changes.
+
+use std::{collections::BTreeMap, rc::Rc};
+
+use super::{Costs, NONE, Need, Queue, WaitQueue};
+use crate::{policy::quota::Cost, slab::Slab};
+
+/// Who is asked first: the smaller rank.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Rank {
+    priority: u64,
+    share: u64,
+    age: u64,
+}
+
+/// Where a lane is. A lane without waiting requests is nowhere.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Place {
+    Nowhere,
+    /// To be asked; `from` is the scope whose opening sent it, or [`NONE`].
+    Ready {
+        from: u32,
+    },
+    /// In the queue of a scope, in the given one of its two heaps.
+    At {
+        scope: u32,
+        heap: u8,
+    },
+}
+
+/// The scopes of a lane, sorted, no duplicates. One is the usual case and needs no memory of its own; more
+/// are shared with whoever goes through them while the lane changes.
+#[derive(Clone, Debug)]
+pub(crate) enum Scopes {
+    One([u32; 1]),
+    Many(Rc<[u32]>),
+}
+
+impl core::ops::Deref for Scopes {
+    type Target = [u32];
+    fn deref(&self) -> &[u32] {
+        match self {
+            Self::One(one) => one,
+            Self::Many(many) => many,
+        }
+    }
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct Lane {
+    pub scopes: Scopes,
+    /// Where it stands in `by_key`: scopes, each with a bit that says whether it costs nothing there. `None`
+    /// for the lanes of one scope, which the scope's queue knows.
+    pub(super) key: Option<Rc<[u64]>>,
+    /// Whether its requests cost nothing in its first scope.
+    pub is_free: bool,
+    pub place: Place,
+    pub position: u32,
+    /// The class whose turn it is, or [`NONE`].
+    pub head: u32,
+    pub(super) others: BTreeMap<Need, u32>,
+    pub(super) served: u64,
+    pub(super) members: u32,
+}
+
+impl Queue {
+    /// The lane of these scopes and costs, made if there is none. `waiters` are the first scope's.
+    pub fn lane(&mut self, scopes: &Scopes, costs: &Costs, waiters: &mut WaitQueue) -> u32 {
+        let is_free = costs.of(0) == Cost::ZERO;
+        if let Scopes::One(_) = scopes {
+            let new = || self.lanes.insert(Lane::new(scopes.clone(), None, is_free)).index;
+            return *waiters.solo[usize::from(is_free)].get_or_insert_with(new);
+        }
+        let bits = |(position, &scope): (usize, &u32)| {
+            u64::from(scope) << 1 | u64::from(costs.of(position) == Cost::ZERO)
+        };
+        let key: Rc<[u64]> = scopes.iter().enumerate().map(bits).collect();
+        if let Some(&lane) = self.by_key.get(&key) {
+            return lane;
+        }
+        let lane = self.lanes.insert(Lane::new(scopes.clone(), Some(key.clone()), is_free)).index;
+        self.by_key.insert(key, lane);
+        lane
+    }
+
+    pub fn lane_at(&self, lane: u32) -> &Lane {
+        &self.lanes[lane]
+    }
+
+    pub fn lane_mut(&mut self, lane: u32) -> &mut Lane {
+        &mut self.lanes[lane]
+    }
+
+    /// Marks a lane as being nowhere; gives where it was.
+    pub fn unplace(&mut self, lane: u32) -> (Place, u32) {
+        let lane = &mut self.lanes[lane];
+        (core::mem::replace(&mut lane.place, Place::Nowhere), lane.position)
+    }
+
+    /// Told by heaps of lanes where a lane now stands.
+    pub fn place_lane(lanes: &mut Slab<Lane>) -> impl FnMut(u32, u32) + '_ {
+        |lane, position| lanes[lane].position = position
+    }
+
+    pub fn lanes_mut(&mut self) -> &mut Slab<Lane> {
+        &mut self.lanes
+    }
+
+    /// What the head of a lane costs in its scope number `position`.
+    pub fn head_cost(&self, lane: u32, position: usize) -> Cost {
+        self.classes[self.lanes[lane].head].need.costs.of(position)
+    }
+
+    /// What the head of a lane costs in `scope`.
+    pub fn head_cost_at(&self, lane: u32, scope: u32) -> Cost {
+        let position = self.lanes[lane].scopes.iter().position(|&other| other == scope);
+        position.map_or(Cost::ZERO, |position| self.head_cost(lane, position))
+    }
+
+    /// The rank of a lane that has a head.
+    pub fn rank(&self, lane: u32) -> Rank {
+        let lane = &self.lanes[lane];
+        let class = &self.classes[lane.head];
+        let age = self.tickets[self.oldest(lane.head)].age.max(lane.served);
+        Rank { priority: class.need.priority, share: class.need.share, age }
+    }
+}
+
+impl Lane {
+    fn new(scopes: Scopes, key: Option<Rc<[u64]>>, is_free: bool) -> Self {
+        Self {
+            scopes,
+            key,
+            is_free,
+            place: Place::Nowhere,
+            position: 0,
+            head: NONE,
+            others: BTreeMap::new(),
+            served: 0,
+            members: 0,
+        }
+    }
+}
