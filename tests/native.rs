@@ -4,10 +4,10 @@
 mod border;
 #[path = "native/config.rs"]
 mod config;
-#[path = "native/crowd.rs"]
-mod crowd;
 #[path = "native/engine.rs"]
 mod engine;
+#[path = "native/eviction.rs"]
+mod eviction;
 #[path = "native/headers.rs"]
 mod headers;
 #[path = "native/notices.rs"]
@@ -24,6 +24,8 @@ mod reference;
 mod replay;
 #[path = "native/robots.rs"]
 mod robots;
+#[path = "native/scale.rs"]
+mod scale;
 #[allow(dead_code)]
 #[path = "native/scenarios.rs"]
 mod scenarios;
@@ -33,8 +35,6 @@ mod scrapy_parity;
 mod simulate;
 #[path = "native/tidy.rs"]
 mod tidy;
-#[path = "native/weeks.rs"]
-mod weeks;
 #[allow(dead_code)]
 #[path = "native/yardsticks.rs"]
 mod yardsticks;

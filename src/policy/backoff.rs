@@ -53,7 +53,7 @@ pub struct Config {
 
 /// What the scope has without backoff.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Plain {
+pub struct Base {
     /// Its delay.
     pub delay: Span,
     /// Its slots.
@@ -117,54 +117,54 @@ impl State {
 
     /// The state at `now`: a step back may have come due.
     #[must_use]
-    pub fn at(self, config: &Config, now: Instant, plain: Plain) -> Self {
+    pub fn at(self, config: &Config, now: Instant, base: Base) -> Self {
         match self.recovers(config) {
-            Some(due) if due <= now => self.back(config, due, plain),
+            Some(due) if due <= now => self.back(config, due, base),
             _ => self,
         }
     }
 
     /// A bad answer came to a request sent at `sent`.
     #[must_use]
-    pub fn on_bad(self, config: &Config, now: Instant, sent: Instant, plain: Plain) -> Self {
-        let state = Self { quiet: now, is_good: false, ..self.at(config, now, plain) };
+    pub fn on_bad(self, config: &Config, now: Instant, sent: Instant, base: Base) -> Self {
+        let state = Self { quiet: now, is_good: false, ..self.at(config, now, base) };
         if state.stepped.is_some_and(|stepped| sent < stepped) {
             return state; // rule 1
         }
-        let failed = plain.delay.max(state.pace);
+        let failed = base.delay.max(state.pace);
         let state = Self { stepped: Some(now), since: now, steps: state.steps + 1, rested: 0, ..state };
         if state.good > failed {
             let wall = failed.max(state.wall);
             return Self { pace: state.good, good: Span::ZERO, wall, ..state }; // rule 3
         }
         let is_slowest = state.pace >= config.max;
-        let fewer = f64::from(state.slots.min(plain.slots)) * config.concurrency_factor;
+        let fewer = f64::from(state.slots.min(base.slots)) * config.concurrency_factor;
         let pace = failed.times(config.factor).max(config.min).min(config.max);
-        let slots = if is_slowest && plain.slots > 1 { (fewer as u32).max(1) } else { state.slots };
+        let slots = if is_slowest && base.slots > 1 { (fewer as u32).max(1) } else { state.slots };
         Self { pace, slots, good: Span::ZERO, ..state }
     }
 
     /// A good answer came to a request sent at `sent`.
     #[must_use]
-    pub fn on_good(self, config: &Config, now: Instant, sent: Instant, plain: Plain) -> Self {
-        let state = self.at(config, now, plain);
+    pub fn on_good(self, config: &Config, now: Instant, sent: Instant, base: Base) -> Self {
+        let state = self.at(config, now, base);
         if sent < state.since || state.is_new() {
             return state;
         }
         let state = Self { is_good: true, ..state };
-        if state.quiet + config.window <= now { state.back(config, now, plain) } else { state }
+        if state.quiet + config.window <= now { state.back(config, now, base) } else { state }
     }
 
     /// One step back toward the configuration.
-    fn back(self, config: &Config, at: Instant, plain: Plain) -> Self {
+    fn back(self, config: &Config, at: Instant, base: Base) -> Self {
         let mut state = Self { since: at, quiet: at, is_good: false, ..self };
         if state.slots < u32::MAX {
             let more = (f64::from(state.slots) / config.concurrency_factor) as u32;
             let slots = more.max(state.slots + 1);
-            let slots = if slots < plain.slots { slots } else { u32::MAX };
+            let slots = if slots < base.slots { slots } else { u32::MAX };
             return Self { slots, steps: state.steps.saturating_sub(1), ..state };
         }
-        let base = plain.delay;
+        let base = base.delay;
         let from = base.max(state.pace);
         if state.good > Span::ZERO {
             state.good = Span::ZERO; // the trial is over: it held
@@ -206,7 +206,7 @@ mod tests {
         jitter: jitter::Config::NONE,
         concurrency_factor: 0.5,
     };
-    const BASE: Plain = Plain { delay: Span::from_micros(100_000), slots: 1 };
+    const BASE: Base = Base { delay: Span::from_micros(100_000), slots: 1 };
 
     fn at(seconds: f64) -> Instant {
         Instant::from_micros((seconds * 1e6) as u64)
@@ -222,7 +222,7 @@ mod tests {
         let mut seen = Vec::new();
         for second in 0..13 {
             let now = at(f64::from(second));
-            state = state.on_bad(&CONFIG, now, now, Plain { slots: 4, ..BASE });
+            state = state.on_bad(&CONFIG, now, now, Base { slots: 4, ..BASE });
             seen.push((seconds(state.pace), state.slots));
         }
         let paces: Vec<f64> = seen.iter().map(|&(pace, _)| pace).collect();
@@ -254,7 +254,7 @@ mod tests {
 
     /// A server that refuses whatever comes faster than every `limit`. Gives the bad answers and the mean
     /// delay of each of many windows of constant traffic.
-    fn run(limit: f64, base: Plain, windows: u32) -> Vec<(u32, f64)> {
+    fn run(limit: f64, base: Base, windows: u32) -> Vec<(u32, f64)> {
         let mut state = State::NEW;
         let mut now = 0.0;
         let mut seen = vec![(0, 0.0, 0); windows as usize];

@@ -1,0 +1,185 @@
+//! How a request ended, as each policy of its scope is to hear it.
+//!
+//! The trap is one answer that is server as two: a refusal with `Retry-After` is a step of backoff and a
+//! hold, and each is worked out from the state before the other.
+
+use super::{Scope, learned::ServerState};
+use crate::{
+    feedback::{Answer, Feedback, Hint},
+    policy::{quota::Cost, stall},
+    time::{Instant, Span},
+};
+
+/// What the end of a request means beyond its scope.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Settled {
+    /// How long there were only bad answers, if that is now to be told.
+    pub stall: Option<Span>,
+    /// What the server asked to wait.
+    pub wait: Option<Wait>,
+    /// Whether it was a bad answer; `None` if it was no answer.
+    pub is_bad: Option<bool>,
+    /// Whether rampup server a refusal: it takes no steps that could be seen.
+    pub is_refusal_to_rampup: bool,
+}
+
+/// A wait that a server asked for: by `Retry-After`, or by a quota of which nothing is left.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Wait {
+    /// For how long, a second more where it speaks whole seconds.
+    pub asked: Span,
+    /// How much of it is kept: no more than `backoff.maxDelay`.
+    pub kept: Span,
+}
+
+impl Scope {
+    /// The request that left at `sent` ended. After `stall_after` of only bad answers the scope has stalled.
+    pub fn on_settle(
+        &mut self,
+        now: Instant,
+        sent: Instant,
+        expected: Cost,
+        feedback: &Feedback,
+        stall_after: Span,
+    ) -> Settled {
+        self.slots.on_settle(now, sent, self.slot_delay());
+        if let Some(actual) = feedback.cost {
+            self.on_actual(now, sent, expected, actual);
+        }
+        let settled = self.on_answer(now, sent, feedback, stall_after);
+        let wait = self.on_hint(now, sent, &feedback.hint);
+        if let (Some(policy), Some(state)) = (self.config.autothrottle_policy(), self.autothrottle)
+            && let Answer::Response { status } = feedback.answer
+            && let Some(latency) = feedback.latency_ms
+            && feedback.adjust_delay
+            && !feedback.hint.is_cached
+        {
+            self.autothrottle = Some(state.on_response(&policy, latency / 1000.0, status));
+        }
+        Settled { wait, ..settled }
+    }
+
+    /// Steps up after a bad answer; notes the evidence of a good one. Neutral ones (a 500 that is no bad
+    /// answer) are neither.
+    pub(super) fn on_answer(
+        &mut self,
+        now: Instant,
+        sent: Instant,
+        feedback: &Feedback,
+        stall_after: Span,
+    ) -> Settled {
+        let is_bad = feedback.is_bad.unwrap_or(match feedback.answer {
+            Answer::Response { status } => self.config.is_bad_status(status),
+            Answer::Failed(failure) => self.config.is_bad_failure(failure),
+            Answer::Ignored => false,
+        });
+        let is_answer = feedback.answer != Answer::Ignored || feedback.is_bad.is_some();
+        let mut settled = Settled { is_bad: is_answer.then_some(is_bad), ..Settled::default() };
+        if !is_bad && self.server.is_none() && self.ramp.is_none() {
+            return settled; // nothing to recover from
+        }
+        let is_good = !is_bad && matches!(feedback.answer, Answer::Response { status } if status < 500);
+        let base = self.base();
+        let config = &self.config.backoff;
+        if let (Some(ramp), Some(config)) = (&mut self.ramp, self.config.rampup_policy()) {
+            if is_bad {
+                let is_refusal =
+                    feedback.is_bad.is_some() || feedback.answer == Answer::Response { status: 429 };
+                settled.is_refusal_to_rampup = is_refusal || feedback.hint.asked.is_some();
+                **ramp = ramp.on_bad(&config, now, sent, is_refusal, feedback.hint.asked);
+            } else if is_good {
+                **ramp = ramp.on_good(&config, now, sent);
+            }
+        }
+        if is_bad {
+            let server = self.server.get_or_insert_with(|| Box::new(ServerState::NOTHING));
+            if self.ramp.is_none() && !self.config.is_managed {
+                server.backoff = server.backoff.on_bad(config, now, sent, base);
+            }
+            (server.stall, settled.stall) =
+                server.stall.on_bad(&stall::Config::new(stall_after, config.max), now);
+            return settled;
+        }
+        if let Some(server) = &mut self.server
+            && is_good
+        {
+            server.backoff = server.backoff.on_good(config, now, sent, base);
+            server.stall = stall::State::NEW;
+            if server.is_over(now) {
+                self.server = None;
+            }
+        }
+        settled
+    }
+
+    /// A hold is only ever made longer. No wait that a server asks for is longer than `backoff.maxDelay`:
+    /// gives what was asked, and what is kept of it.
+    pub(super) fn on_hint(&mut self, now: Instant, sent: Instant, hint: &Hint) -> Option<Wait> {
+        let most = self.config.backoff.max;
+        let mut told = hint.told;
+        // A rough pace is for those who asked for it: rampup finds a better one.
+        let follows = self.config.follow_rate_limit || self.ramp.is_some() && !hint.is_rough;
+        told.pace = told.pace.filter(|_| follows).map(|pace| pace.min(most));
+        told.left = told.left.map(|(left, span)| (left, span.min(most)));
+        let mut turns = None;
+        if told.left.is_some() || told.pace.is_some() {
+            let flying = self.slots.in_flight();
+            let server = self.server.get_or_insert_with(|| Box::new(ServerState::NOTHING));
+            server.quota = server.quota.on_told(now, sent, told, flying);
+            turns = server.quota.until.filter(|_| hint.is_quota && told.left.is_some());
+        }
+        let spent = hint.told.left.filter(|&(left, _)| left == Cost::ZERO).map(|(_, span)| span);
+        let hold = hint.hold.filter(|&span| span > Span::ZERO);
+        if let Some(span) = hold {
+            let until = now + span.min(most);
+            self.hold(turns.map_or(until, |turns| turns.min(until)));
+        }
+        let asked = hold.max(spent)?;
+        let kept = hold.map(|_| self.hold).max(spent.map(|_| self.server.as_ref()?.quota.until)).flatten();
+        Some(Wait { asked, kept: kept?.since(now) })
+    }
+
+    /// The request that was allowed to leave at `sent` never did.
+    pub fn on_cancel(&mut self, now: Instant, sent: Instant, expected: Cost) {
+        self.slots.on_settle(now, sent, self.slot_delay());
+        self.on_actual(now, sent, expected, Cost::ZERO);
+    }
+
+    pub(super) fn on_actual(&mut self, now: Instant, sent: Instant, expected: Cost, actual: Cost) {
+        for (config, state) in self.config.quotas.iter().zip(&mut self.quotas) {
+            state.on_actual(config, now, sent, expected, actual);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::rc::Rc;
+
+    use super::*;
+    use crate::policy::server::Told;
+
+    #[test]
+    fn a_wait_that_is_cut_says_what_was_asked() {
+        let seconds = |seconds: f64| Span::from_millis(1000.0 * seconds);
+        let mut scope = Scope::new(Rc::default());
+        let now = Instant::from_micros(0);
+        let mut wait = |hint| {
+            let feedback = Feedback { hint, ..Feedback::response(200) };
+            scope.on_settle(now, now, Cost::ONE, &feedback, seconds(900.0)).wait
+        };
+        let told = |left| Told { left: Some((left, seconds(1e6))), ..Told::default() };
+        assert_eq!(wait(Hint::default()), None);
+        assert_eq!(wait(Hint { told: told(Cost::ONE), ..Hint::default() }), None, "something is left");
+        let cut = Some(Wait { asked: seconds(1e6), kept: seconds(300.0) });
+        assert_eq!(wait(Hint { told: told(Cost::ZERO), ..Hint::default() }), cut);
+        let held = Hint { hold: Some(seconds(3600.0)), ..Hint::default() };
+        assert_eq!(wait(held), Some(Wait { asked: seconds(3600.0), kept: seconds(300.0) }));
+        let short = Hint { hold: Some(seconds(5.0)), ..Hint::default() };
+        assert_eq!(
+            wait(short),
+            Some(Wait { asked: seconds(5.0), kept: seconds(300.0) }),
+            "it is held already"
+        );
+    }
+}

@@ -1,0 +1,164 @@
+//! What a scope learned: what the server made of it, what is worth remembering when the process ends, and
+//! when nothing tells the scope from a new one.
+//!
+//! The trap is a scope that is forgotten while something is owed: a hold, a window that is used up, a slot
+//! that rests.
+
+use super::{Scope, new_autothrottle, new_quotas, new_rampup};
+use crate::{
+    policy::{backoff, delay, quota, rate, server, slots, stall},
+    snapshot::{BackedOff, Learned, Left, Spent},
+    time::{Instant, Span},
+};
+
+/// What the server made us learn. Most scopes never hear anything.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct ServerState {
+    pub backoff: backoff::State,
+    pub quota: server::State,
+    /// What robots.txt asks for.
+    pub crawl: Option<Span>,
+    /// Since when there were only bad answers.
+    pub stall: stall::State,
+}
+
+impl ServerState {
+    pub const NOTHING: Self = Self {
+        backoff: backoff::State::NEW,
+        quota: server::State::NEW,
+        crawl: None,
+        stall: stall::State::NEW,
+    };
+
+    pub fn is_over(&self, now: Instant) -> bool {
+        self.backoff.is_new()
+            && self.quota.is_over(now)
+            && self.crawl.is_none()
+            && self.stall == stall::State::NEW
+    }
+}
+
+impl Scope {
+    /// What is worth remembering when the process ends. `flying` are the send times of what is in flight.
+    pub fn learned(&self, now: Instant, flying: &[Instant]) -> Learned {
+        let slot_delay = self.slot_delay();
+        let server = self.server.as_deref();
+        let fresh = new_autothrottle(&self.config);
+        let quotas = self.quotas().map(|(config, state)| Spent {
+            window: config.window,
+            is_strict: config.strict,
+            sends: state.sends(config, now),
+        });
+        let flying = flying.iter().map(|&sent| now.since(sent)).filter(|&ago| ago < slot_delay);
+        Learned {
+            since_send: self
+                .delay
+                .last()
+                .map(|last| now.since(last))
+                .filter(|&ago| ago < self.longest_delay()),
+            rests: self.slots.rests(now, slot_delay).chain(flying).collect(),
+            delay_s: self.autothrottle.filter(|state| fresh != Some(*state)).map(|state| state.delay),
+            hold: self.hold_until(now).map(|until| until.since(now)),
+            is_paused: self.paused,
+            quotas: quotas.filter(|spent| !spent.sends.is_empty()).collect(),
+            rate: self.rate.as_ref().map(|state| state.ahead(now)).filter(|&ahead| ahead > Span::ZERO),
+            gap: self.gap().filter(|_| self.ramp != new_rampup(&self.config)),
+            crawl: self.crawl(),
+            backoff: server
+                .map(|server| server.backoff.at(&self.config.backoff, now, self.base()))
+                .filter(|state| !state.is_new())
+                .map(|state| BackedOff::of(&state, now)),
+            left: server
+                .filter(|server| !server.quota.is_over(now))
+                .and_then(|server| Left::of(&server.quota, now)),
+        }
+    }
+
+    /// Takes up what was learned; `offline` has passed since.
+    pub fn restore(&mut self, now: Instant, offline: Span, learned: &Learned) {
+        let rests: Vec<Span> = learned.rests.iter().map(|&ago| ago + offline).collect();
+        self.delay = delay::State::since(now, learned.since_send.map(|ago| ago + offline));
+        self.slots = slots::State::resting(now, self.config.concurrency, &rests);
+        self.paused = learned.is_paused;
+        let config = self.config.rampup_policy();
+        if let (Some(ramp), Some(config), Some(gap)) = (&mut self.ramp, config, learned.gap) {
+            **ramp = ramp.settled_at(&config, gap);
+        }
+        if let (Some(config), Some(ahead)) = (&self.config.rate, learned.rate) {
+            self.rate = Some(Box::new(rate::State::restored(config, now, ahead - offline)));
+        }
+        self.hold = learned.hold.filter(|&left| left > offline).map(|left| now + (left - offline));
+        self.set_server(ServerState {
+            crawl: learned.crawl,
+            backoff: learned.backoff.map_or(backoff::State::NEW, |backoff| backoff.state(now, offline)),
+            quota: learned.left.map_or(server::State::NEW, |mut left| {
+                left.span = left.span.min(self.config.backoff.max);
+                left.state(now, offline)
+            }),
+            ..ServerState::NOTHING
+        });
+        if let (Some(state), Some(delay)) = (&mut self.autothrottle, learned.delay_s) {
+            state.delay = delay;
+        }
+        for (config, state) in self.config.quotas.iter().zip(&mut self.quotas) {
+            let same = |spent: &&Spent| spent.window == config.window && spent.is_strict == config.strict;
+            if let Some(spent) = learned.quotas.iter().find(same) {
+                let sends: Vec<_> = spent.sends.iter().map(|&(ago, cost)| (ago + offline, cost)).collect();
+                *state = quota::State::from_sends(config, now, &sends);
+            }
+        }
+    }
+
+    /// Whether nothing distinguishes this scope from one that was just made.
+    pub fn is_new(&self, now: Instant) -> bool {
+        self.is_free(now)
+            && self.server.as_ref().is_none_or(|server| server.is_over(now))
+            && self.autothrottle == new_autothrottle(&self.config)
+            && self.ramp == new_rampup(&self.config)
+            && self.delay.last().is_none_or(|last| last + self.longest_delay() <= now)
+    }
+
+    /// Whether it may be forgotten although it learned something: nothing holds it back and nothing is owed.
+    pub fn is_free(&self, now: Instant) -> bool {
+        !self.paused
+            && self.hold_until(now).is_none()
+            && self.server.as_ref().is_none_or(|server| {
+                server.backoff.at(&self.config.backoff, now, self.base()).is_over()
+                    && server.quota.is_over(now)
+            })
+            && self.slots.is_new(now, self.slot_delay())
+            && self.rate.as_ref().is_none_or(|state| state.ahead(now) == Span::ZERO)
+            && self.quotas().all(|(config, state)| state.is_new(config, now))
+    }
+
+    /// Idle for a while: gives back what memory it can.
+    pub fn sleep(&mut self, now: Instant) {
+        self.slots.forget_rested(now, self.slot_delay());
+    }
+
+    pub(super) fn set_server(&mut self, server: ServerState) {
+        self.server = (server != ServerState::NOTHING).then(|| Box::new(server));
+    }
+
+    /// What robots.txt asks for.
+    pub fn crawl(&self) -> Option<Span> {
+        self.server.as_ref().and_then(|server| server.crawl)
+    }
+
+    /// What robots.txt asks for; `None` if it asks for nothing.
+    pub fn set_crawl_delay(&mut self, crawl: Option<Span>) {
+        if crawl.is_some() || self.server.is_some() {
+            self.server.get_or_insert_with(|| Box::new(ServerState::NOTHING)).crawl = crawl;
+        }
+    }
+
+    /// Forgets what was learned and lifts the hold. What is in flight stays in flight, the last send and
+    /// robots.txt stay.
+    pub fn reset(&mut self) {
+        self.hold = None;
+        self.set_server(ServerState { crawl: self.crawl(), ..ServerState::NOTHING });
+        self.autothrottle = new_autothrottle(&self.config);
+        self.ramp = new_rampup(&self.config);
+        self.quotas = new_quotas(&self.config);
+    }
+}

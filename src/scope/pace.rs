@@ -1,0 +1,211 @@
+//! What is in force in a scope: the one place where settings, what was learned and what was asked for become
+//! slots, a delay, and instants before which nothing is sent.
+//!
+//! The trap is a limit that is worked out in two places: the gate, the statistics and the memory would
+//! disagree.
+
+use super::Scope;
+use crate::{
+    decision::{Reason, Verdict},
+    policy::{
+        backoff::{self, Base},
+        jitter,
+        quota::Cost,
+    },
+    time::{Instant, Span},
+};
+
+/// What a scope goes by at one instant.
+struct InForce {
+    slots: u32,
+    delay: Span,
+    jitter: jitter::Config,
+    reason: Reason,
+    slot_delay: Span,
+}
+
+impl Scope {
+    pub(super) fn rate_verdict(&self, now: Instant) -> Verdict {
+        let (Some(state), Some(config)) = (&self.rate, &self.config.rate) else { return Verdict::Go };
+        Verdict::not_before(now, Some(state.next(config)), Reason::Rate)
+    }
+
+    /// The part of the verdict that is the same for every request of the scope.
+    pub(super) fn gate(&self, now: Instant) -> Verdict {
+        if self.paused {
+            return Verdict::Blocked(Reason::Paused);
+        }
+        let Some(server) = &self.server else {
+            // Most scopes, most of the time: nothing but what was configured.
+            return match self.ramp {
+                None => self.verdict_of(now, &self.configured()),
+                Some(_) => self.verdict_with(now, &backoff::State::NEW, None),
+            };
+        };
+        let state = server.backoff.at(&self.config.backoff, now, self.base());
+        let verdict = self.verdict_with(now, &state, server.crawl);
+        match state.recovers(&self.config.backoff) {
+            // A step back is coming first: from then on it is what counts.
+            Some(due) if verdict > Verdict::NotBefore(due, Reason::Backoff) => {
+                let state = state.at(&self.config.backoff, due, self.base());
+                let then = self.verdict_with(now, &state, server.crawl);
+                then.max(Verdict::NotBefore(due, Reason::Backoff))
+            }
+            _ => verdict,
+        }
+    }
+
+    fn verdict_with(&self, now: Instant, backoff: &backoff::State, crawl: Option<Span>) -> Verdict {
+        let base = self.base();
+        let slots = base.slots.min(backoff.slots);
+        let is_backing_off = backoff.pace > base.delay;
+        let (delay, jitter, reason) = if is_backing_off {
+            (backoff.pace, self.config.backoff.jitter, Reason::Backoff)
+        } else {
+            (Span::from_millis(self.base_ms()), self.jitter(), Reason::Delay)
+        };
+        let ramped = match (&self.ramp, self.config.rampup_policy()) {
+            (Some(ramp), Some(config)) if self.config.typed.jitter => {
+                self.delay.next(ramp.gap(&config), self.config.jitter).max(ramp.paused())
+            }
+            (Some(ramp), Some(config)) => ramp.next(&config),
+            _ => None,
+        };
+        let asked = crawl.and_then(|crawl| self.delay.last().map(|last| last + crawl));
+        self.verdict_of(now, &InForce { slots, delay, jitter, reason, slot_delay: self.slot_delay() })
+            .max(Verdict::not_before(now, ramped, Reason::Delay))
+            .max(Verdict::not_before(now, asked, Reason::CrawlDelay))
+    }
+
+    fn verdict_of(&self, now: Instant, in_force: &InForce) -> Verdict {
+        if self.slots.is_full(in_force.slots) {
+            return Verdict::Blocked(Reason::Concurrency);
+        }
+        let slot = self.slots.next(in_force.slots, in_force.slot_delay);
+        Verdict::not_before(now, self.delay.next(in_force.delay, in_force.jitter), in_force.reason)
+            .max(Verdict::not_before(now, slot, Reason::SlotDelay))
+            .max(Verdict::not_before(now, self.hold, Reason::Hold))
+    }
+
+    /// What is in force in a scope that learned nothing but `AutoThrottle`'s delay.
+    fn configured(&self) -> InForce {
+        let delay = self.autothrottle.map_or(self.config.delay, |state| state.delay * 1000.0);
+        InForce {
+            slots: self.config.concurrency,
+            delay: Span::from_millis(delay),
+            jitter: self.config.jitter,
+            reason: Reason::Delay,
+            slot_delay: self.config.slot_delay,
+        }
+    }
+
+    /// The part that depends on the request's cost. What costs nothing never waits for a quota.
+    pub(super) fn quota_verdict(&self, now: Instant, cost: Cost) -> Verdict {
+        if cost == Cost::ZERO || self.quotas.is_empty() && self.server.is_none() {
+            return Verdict::Go;
+        }
+        let told = self.server.as_ref().and_then(|server| server.quota.next(now, cost));
+        self.quotas()
+            .filter_map(|(config, state)| state.next(config, now, cost))
+            .chain(told)
+            .map(|until| Verdict::NotBefore(until, Reason::Quota))
+            .max()
+            .unwrap_or(Verdict::Go)
+    }
+
+    /// The delay before jitter, in milliseconds: backoff's or the rate's gap if that is longer.
+    /// `AutoThrottle`'s is told as it is.
+    pub fn delay_ms(&self, now: Instant) -> f64 {
+        let base = self.config.rate.map_or(0.0, |rate| rate.gap().millis()).max(self.base_ms());
+        match (self.autothrottle, self.gap()) {
+            (Some(_), None) => base,
+            (_, Some(gap)) => base.max(gap.millis()),
+            (None, None) => base.max(self.backoff_ms(now)),
+        }
+    }
+
+    /// The delay that backoff asks for, in milliseconds; 0 without.
+    pub fn backoff_ms(&self, now: Instant) -> f64 {
+        self.backoff(now).map_or(0.0, |state| state.pace.millis())
+    }
+
+    /// The gap that rampup has come to.
+    pub(super) fn gap(&self) -> Option<Span> {
+        Some(self.ramp.as_ref()?.gap(&self.config.rampup_policy()?))
+    }
+
+    /// Slots allowed now.
+    pub fn slots_allowed(&self, now: Instant) -> u32 {
+        self.backoff(now).map_or(u32::MAX, |state| state.slots).min(self.base().slots)
+    }
+
+    /// Steps of backoff in force.
+    pub fn backoff_step(&self, now: Instant) -> u32 {
+        self.backoff(now).map_or(0, |state| state.steps)
+    }
+
+    pub(super) fn backoff(&self, now: Instant) -> Option<backoff::State> {
+        self.server.as_ref().map(|server| server.backoff.at(&self.config.backoff, now, self.base()))
+    }
+
+    /// The delay without backoff in milliseconds: the scope's own or robots.txt's, `AutoThrottle`'s, the
+    /// server's pace.
+    fn base_ms(&self) -> f64 {
+        let crawl = self.crawl().map(Span::millis);
+        let learned = self.autothrottle.map(|state| state.delay * 1000.0);
+        let delay = match (learned, crawl) {
+            (Some(learned), Some(crawl)) => learned.max(crawl),
+            (Some(delay), None) | (None, Some(delay)) => delay,
+            (None, None) if self.ramp.is_some() && !self.config.own.delay => 0.0,
+            (None, None) => self.config.delay,
+        };
+        match &self.server {
+            Some(server) if self.follows_rate_limit() => delay.max(server.quota.pace.millis()),
+            _ => delay,
+        }
+    }
+
+    /// What holds without backoff. A rate's gap is a delay that backoff begins with.
+    pub(super) fn base(&self) -> Base {
+        let gap = self.config.rate.map_or(Span::ZERO, |rate| rate.gap());
+        Base { delay: Span::from_millis(self.base_ms()).max(gap), slots: self.base_slots() }
+    }
+
+    /// Slots without backoff. robots.txt's delay is for one request at a time.
+    pub(super) fn base_slots(&self) -> u32 {
+        match &self.ramp {
+            _ if self.crawl().is_some() => 1,
+            Some(ramp) => self.most_slots().min(ramp.slots()),
+            None => self.config.concurrency,
+        }
+    }
+
+    /// Where a scope ramps, only what was set for this very scope bounds it.
+    fn most_slots(&self) -> u32 {
+        let ramped = self.config.rampup.and_then(|rampup| rampup.max_concurrency).unwrap_or(u32::MAX);
+        if self.config.own.concurrency { ramped.min(self.config.concurrency) } else { ramped }
+    }
+
+    /// robots.txt's delay is exact, and so is the gap that was found; unless the user wants a spread.
+    fn jitter(&self) -> jitter::Config {
+        let is_exact = self.crawl().is_some() || self.ramp.is_some() && !self.config.typed.jitter;
+        if is_exact { jitter::Config::NONE } else { self.config.jitter }
+    }
+
+    pub(super) fn follows_rate_limit(&self) -> bool {
+        self.config.follow_rate_limit || self.ramp.is_some()
+    }
+
+    /// One slot with a crawl-delay needs no slot delay beside it.
+    pub(super) fn slot_delay(&self) -> Span {
+        let is_bound = self.ramp.is_none() || self.config.own.slot_delay;
+        if self.crawl().is_some() || !is_bound { Span::ZERO } else { self.config.slot_delay }
+    }
+
+    /// After so long no draw makes the last send matter any more.
+    pub(super) fn longest_delay(&self) -> Span {
+        let pace = self.server.as_ref().map_or(Span::ZERO, |server| server.backoff.pace);
+        let delay = self.base().delay.max(pace).max(self.gap().unwrap_or_default());
+        delay.times(1.0 + self.config.jitter.high.max(self.config.backoff.jitter.high))
+    }
+}
