@@ -357,17 +357,23 @@ export class Desk {
   }
 
   #rest(): void {
+    this.tellNotices()
+    if (this.#idle.length > 0 && this.#isIdle) for (const resolve of this.#idle.splice(0)) resolve()
+  }
+
+  /** Tells what the engine noticed since the last time. */
+  tellNotices(): void {
     for (const notice of this.#engine.takeNotices()) {
       const { scope } = notice
       if (notice.kind === 'stall') {
         const fail = (error: unknown) => this.driver.failAll(error, scope)
         this.#tell(new StallEvent(scope, notice.forMs, fail))
       } else {
-        const message = `${notice.path} has no effect in ${scope}: ${notice.why}`
-        this.#tell(new WarningEvent('no-effect', message, scope))
+        const where = scope === '' ? '' : ` in ${scope}`
+        const message = `${notice.path} has no effect${where}: ${notice.why}`
+        this.#tell(new WarningEvent('no-effect', message, scope === '' ? undefined : scope))
       }
     }
-    if (this.#idle.length > 0 && this.#isIdle) for (const resolve of this.#idle.splice(0)) resolve()
   }
 }
 

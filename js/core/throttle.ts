@@ -95,6 +95,8 @@ export class Throttle extends ThrottleEventTarget {
       hints,
       isDebug: debug ?? false,
     })
+    // Settings without effect, once somebody can listen.
+    queueMicrotask(() => this.#desk.tellNotices())
     this.#requestTimeout = settings.requestTimeout
     this.#hasHook = settings.getScopes !== undefined
     this.#robotsMaxDelay = robots?.maxDelay ?? 60_000

@@ -143,6 +143,7 @@ const settingReaders: Record<string, Reader> = {
       throw new Want('0 in a runtime that cannot look addresses up')
     }
   },
+  DOWNLOAD_TIMEOUT: option('requestTimeout', millis),
   REDIRECT_MAX_DELAY: (value, options) => {
     options.redirects = 'throttle'
     options.redirectMaxDelay = millis(value)
@@ -228,7 +229,9 @@ export function fromScrapySettings(settings: ScrapySettings): ThrottleOptions {
   const backoffTarget = take('RAMPUP_BACKOFF_TARGET', target, 1)
   for (const place of ['DOWNLOAD_SLOTS', 'THROTTLING_SCOPES']) {
     if (!has(place)) continue
-    options.scopes = { ...options.scopes, ...readScopes(settings[place], problems, place, backoffTarget) }
+    const scopes = readScopes(settings[place], problems, place, backoffTarget)
+    if (place === 'DOWNLOAD_SLOTS') Object.values(scopes).forEach((scope) => startsSlot(scope, options))
+    options.scopes = { ...options.scopes, ...scopes }
   }
   const obeys = take('ROBOTSTXT_OBEY', flag, false)
   if (take('THROTTLING_ROBOTSTXT_OBEY', flag, true) && obeys) {
@@ -245,8 +248,31 @@ export function fromScrapySettings(settings: ScrapySettings): ThrottleOptions {
     options.retry = { limit, ...(statusCodes ? { statusCodes } : {}) }
   }
   if (problems.length > 0) throw new ConfigError(problems)
+  keepSlotDelay(options)
   if (Object.keys(options.defaults).length === 0) delete (options as ThrottleOptions).defaults
   return options
+}
+
+/**
+ * With AutoThrottle a slot only starts at the delay of `DOWNLOAD_SLOTS`; the least is DOWNLOAD_DELAY for all of them
+ * (`scrapy/extensions/throttle.py`: `mindelay` is the spider's; `scrapy/core/downloader`: the slot's is where it begins).
+ */
+function startsSlot(scope: ScopeOptions, options: ThrottleOptions): void {
+  const isFollowed = scope.autothrottle ?? options.autothrottle
+  if (scope.delay === undefined || isFollowed === undefined || isFollowed === false) return
+  scope.autothrottle = { startDelay: scope.delay }
+  delete scope.delay
+}
+
+/**
+ * In the draft a slot rests for DOWNLOAD_DELAY_PER_SLOT, a second, also where the delay is shorter; here a pace that was
+ * typed sets that default aside, so it is said.
+ */
+function keepSlotDelay({ defaults, scopes }: ThrottleOptions & { defaults: Draft }): void {
+  const isShorter = ({ delay, quota }: ScopeOptions) =>
+    delay === undefined ? quota !== undefined : delay < 1000
+  const places = [defaults as ScopeOptions, ...Object.values(scopes ?? {})]
+  if (places.some(isShorter)) defaults.slotDelay ??= 1000
 }
 
 function readScopes(

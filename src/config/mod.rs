@@ -7,6 +7,7 @@
 //! a second is a request a second, and nobody is told. So the defaults of `delay` and `slotDelay` depend on what
 //! else was typed ([`ScopeConfig::resolve`]).
 
+mod effect;
 pub(crate) mod reader;
 mod retry;
 pub mod table;
@@ -17,7 +18,7 @@ use std::rc::Rc;
 use self::{
     reader::{Choice, Fields, Problems, join},
     table::Section,
-    value::{Value, number_text},
+    value::{Value, number_text, quoted},
 };
 use crate::{
     error::ConfigError,
@@ -44,6 +45,8 @@ pub struct Config {
     pub concurrency: u32,
     /// Whether the user said so.
     is_concurrency_typed: bool,
+    /// Settings of `defaults` that stand at the top.
+    short: Vec<String>,
     /// Of every scope that is not named.
     pub defaults: Rc<ScopeConfig>,
     /// Of the named ones.
@@ -127,6 +130,10 @@ pub struct Typed {
     pub concurrency: bool,
     /// `jitter`.
     pub jitter: bool,
+    /// `quota`.
+    pub quota: bool,
+    /// `backoff.maxDelay`.
+    pub max_delay: bool,
 }
 
 impl Typed {
@@ -137,6 +144,20 @@ impl Typed {
             rate: fields.has("rate"),
             concurrency: fields.has("concurrency"),
             jitter: fields.has("jitter"),
+            quota: fields.has("quota"),
+            max_delay: false,
+        }
+    }
+
+    fn has(self, setting: &str) -> bool {
+        match setting {
+            "delay" => self.delay,
+            "slotDelay" => self.slot_delay,
+            "rate" => self.rate,
+            "concurrency" => self.concurrency,
+            "jitter" => self.jitter,
+            "quota" => self.quota,
+            _ => false,
         }
     }
 
@@ -151,6 +172,8 @@ impl Typed {
             rate: self.rate && !is_delay || near.rate,
             concurrency: self.concurrency && !is_rate || near.concurrency,
             jitter: self.jitter && !is_rate || near.jitter,
+            quota: self.quota || near.quota,
+            max_delay: self.max_delay,
         }
     }
 }
@@ -227,8 +250,9 @@ impl Config {
         let mut fields = Fields::of(options, String::new(), Section::Root, &mut problems);
         let concurrency = fields.whole("concurrency");
         let (value, path) = fields.object("defaults").unwrap_or((Value::Nothing, "defaults".into()));
-        let short = fields.take_all(Section::Scope);
-        let layer = Fields::beside(short, value, path, Section::Scope, fields.problems());
+        let outer = fields.take_all(Section::Scope);
+        let short = outer.iter().map(|(key, _)| key.clone()).collect();
+        let layer = Fields::beside(outer, value, path, Section::Scope, fields.problems());
         let mut defaults = ScopeConfig::default().with(layer);
         defaults.own = Typed::default();
         defaults.check_delay("defaults.delay", fields.problems());
@@ -238,6 +262,10 @@ impl Config {
                 Value::Map(entries) => {
                     for (name, value) in entries {
                         let path = join(&path, &name);
+                        if let Some(host) = host_of(&name) {
+                            let want = format!("the host alone, {}", quoted(host));
+                            fields.problems().add(&path, want, quoted(&name));
+                        }
                         let layer = Fields::of(value, path.clone(), Section::Scope, fields.problems());
                         let config = defaults.with(layer);
                         if (config.delay, config.backoff.max) != (defaults.delay, defaults.backoff.max) {
@@ -270,6 +298,7 @@ impl Config {
         Ok(Self {
             concurrency: global,
             is_concurrency_typed: concurrency.is_some(),
+            short,
             defaults: in_force(defaults),
             scopes: named.into_iter().map(in_force).collect(),
             by_name,
@@ -294,11 +323,17 @@ impl Config {
         self.by_name.get(name).map_or(&self.defaults, |&index| &self.scopes[index as usize])
     }
 
-    /// Where a setting of the scope called `name` is set, if `config` is in force there.
+    /// Where a setting of the scope called `name` is set, if `config` is in force there: at the top, in `defaults`,
+    /// or in `scopes`.
     pub(crate) fn path_of(&self, name: &str, config: &Rc<ScopeConfig>, setting: &str) -> String {
         let is_default = Rc::ptr_eq(config, &self.defaults);
-        let place = if is_default { "defaults".into() } else { join("scopes", name) };
-        join(&place, setting)
+        if !is_default && config.own.has(setting) {
+            join(&join("scopes", name), setting)
+        } else if self.short.iter().any(|short| short == setting) {
+            setting.into()
+        } else {
+            join("defaults", setting)
+        }
     }
 }
 
@@ -426,6 +461,11 @@ impl ScopeConfig {
         if !typed.concurrency {
             self.concurrency = if typed.rate { self.global } else { usual.concurrency };
         }
+        if !typed.max_delay {
+            // A pace that is slower than any backoff was meant so: backoff begins with it.
+            let gap = self.rate.map_or(Span::ZERO, |rate| rate.gap());
+            self.backoff.max = usual.backoff.max.max(self.delay_span()).max(gap);
+        }
         self.rate = self.rate.map(|rate| rate.spread(self.jitter.high - self.jitter.low));
         self.quotas = self
             .quota
@@ -437,6 +477,13 @@ impl ScopeConfig {
             })
             .collect();
     }
+}
+
+/// The host of a name that is a URL: scopes are called by hosts, and nothing would ever be in such a one.
+fn host_of(name: &str) -> Option<&str> {
+    let (_, rest) = name.split_once("://")?;
+    let authority = rest.split(['/', '?', '#']).next().unwrap_or(rest);
+    Some(authority.rsplit('@').next().unwrap_or(authority))
 }
 
 fn read_quotas(value: Value, path: &str, problems: &mut Problems) -> Vec<Quota> {
@@ -500,6 +547,7 @@ fn read_backoff(fields: &mut Fields, config: &mut ScopeConfig) {
     };
     config.is_backoff = true;
     let old = config.backoff;
+    config.typed.max_delay |= fields.has("maxDelay");
     let mut span = |key: &str, old: Span| fields.millis(key).unwrap_or(old);
     let (min, max) = (span("minDelay", old.min), span("maxDelay", old.max));
     let window = span("window", old.window);

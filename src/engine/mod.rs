@@ -73,6 +73,12 @@ struct Totals {
 impl Engine {
     /// An engine for these options.
     pub fn new(config: Config) -> Self {
+        let mut engine = Self::with(config);
+        engine.report_known();
+        engine
+    }
+
+    fn with(config: Config) -> Self {
         Self {
             registry: Registry::default(),
             queue: Queue::default(),

@@ -5,13 +5,12 @@
 
 use super::Engine;
 use crate::{
-    config::ScopeConfig,
     decision::{Reason, ScopeId},
     observe::{Activity, Effective, Finding, Meter, Notice, ScopeStats, Seen, Stats, Watch},
     policy::quota::Cost,
     queue::IndexedHeap,
     scope::Settled,
-    time::Instant,
+    time::{Instant, Span},
 };
 
 impl Engine {
@@ -118,30 +117,51 @@ impl Engine {
         }
     }
 
-    /// The scope's setting that has had no effect for long, if there is one.
+    /// The scope's setting that can have no effect, or has had none for long, if there is one.
     fn finding(&self, scope: u32) -> Option<Finding> {
         let entry = &self.registry[scope];
         let (config, meter) = (&entry.scope.config, entry.meter.as_deref()?);
-        let slots = config.concurrency;
-        let (setting, why) = if slots > self.config.concurrency {
-            (
-                "concurrency",
-                format!("{slots} slots; the limit of all scopes together is {}", self.config.concurrency),
-            )
-        } else if slots > 1 && meter.never_bound(Reason::Concurrency) {
-            (
-                "concurrency",
-                format!("{slots} slots; {} were ever in use while requests waited", meter.most_in_flight()),
-            )
-        } else if config.slot_delay != ScopeConfig::default().slot_delay
-            && meter.never_bound(Reason::SlotDelay)
-        {
+        // What is learned takes time: its delay is long at first.
+        let is_learning = config.rampup.is_some() || config.autothrottle.is_some();
+        let never_bound = |reason| meter.never_bound(reason, is_learning);
+        let typed = config.typed;
+        let (setting, why) = if let Some(known) = config.without_effect(typed) {
+            known
+        } else if typed.concurrency && config.concurrency > 1 && never_bound(Reason::Concurrency) {
+            let (slots, used) = (config.concurrency, meter.most_in_flight());
+            ("concurrency", format!("{slots} slots; {used} were ever in use while requests waited"))
+        } else if typed.slot_delay && config.slot_delay > Span::ZERO && never_bound(Reason::SlotDelay) {
             ("slotDelay", "no request ever waited for it while requests waited".into())
+        } else if typed.rate && meter.hardly_rated() {
+            ("rate", "requests hardly ever wait for it: other limits are slower".into())
         } else {
             return None;
         };
         let path = self.config.path_of(&entry.name, config, setting);
         Some(Finding { scope: entry.name.to_string(), setting, path, why })
+    }
+
+    /// Reports what is known to have no effect before the first request.
+    pub(super) fn report_known(&mut self) {
+        let known = self.config.without_effect().into_iter().map(|(scope, setting, path, why)| Finding {
+            scope: scope.into(),
+            setting,
+            path,
+            why,
+        });
+        for finding in known.collect::<Vec<_>>() {
+            self.report(finding);
+        }
+    }
+
+    /// The same of a scope that was configured at run time.
+    pub(super) fn report_configured(&mut self, scope: u32) {
+        let entry = &self.registry[scope];
+        let config = &entry.scope.config;
+        if let Some((setting, why)) = config.without_effect(config.own) {
+            let path = self.config.path_of(&entry.name, config, setting);
+            self.report(Finding { scope: entry.name.to_string(), setting, path, why });
+        }
     }
 
     /// Keeps a finding until somebody asks; each path once.

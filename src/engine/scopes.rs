@@ -89,10 +89,11 @@ impl Engine {
         };
         self.config.follow(&changed);
         self.change(now, scope, |scope, now| scope.configure(now, changed.into()));
-        if let Some(index) = self.known(scope)
-            && let Some(meter) = &mut self.registry[index].meter
-        {
-            meter.on_configure();
+        if let Some(index) = self.known(scope) {
+            self.report_configured(index);
+            if let Some(meter) = &mut self.registry[index].meter {
+                meter.on_configure();
+            }
         }
         Ok(())
     }

@@ -14,8 +14,15 @@ use crate::{
 /// The window that slides.
 const WINDOW: Span = Span::from_micros(60_000_000);
 
-/// A limit that did nothing in so much time of waiting has no effect.
-const LONG: Span = Span::from_micros(300_000_000);
+/// A limit that did nothing in so much time of waiting for the scope's pace has no effect: ten requests at the default
+/// pace, and soon enough to be connected with what was typed.
+const LONG: Span = Span::from_micros(10_000_000);
+
+/// The same where the pace is learned, which begins slowly.
+const LONG_LEARNED: Span = Span::from_micros(300_000_000);
+
+/// What says nothing about the settings of the pace while it binds: it ends, and then they count again.
+const PASSING: [Reason; 4] = [Reason::Paused, Reason::Hold, Reason::Backoff, Reason::CrawlDelay];
 
 const REASONS: usize = Reason::ALL.len();
 
@@ -51,9 +58,13 @@ pub(crate) struct Meter {
     last: Counts,
     /// Since the settings last changed: how long somebody waited, and which limits ever bound.
     waited: Span,
+    /// How much of it was for the scope's own pace.
+    paced: Span,
+    /// And for its rate.
+    rated: Span,
     ever_bound: u32,
     most_in_flight: u32,
-    /// A window has turned over since the last note.
+    /// A window has turned over since the last note, or somebody has now waited for long.
     is_turned: bool,
 }
 
@@ -79,6 +90,8 @@ impl Meter {
             this: Counts::default(),
             last: Counts::default(),
             waited: Span::ZERO,
+            paced: Span::ZERO,
+            rated: Span::ZERO,
             ever_bound: 0,
             most_in_flight: 0,
             is_turned: false,
@@ -113,12 +126,19 @@ impl Meter {
 
     /// The settings changed: what had no effect may have one now.
     pub fn on_configure(&mut self) {
-        (self.waited, self.ever_bound, self.most_in_flight) = (Span::ZERO, 0, self.activity.in_flight);
+        (self.waited, self.paced, self.rated) = (Span::ZERO, Span::ZERO, Span::ZERO);
+        (self.ever_bound, self.most_in_flight) = (0, self.activity.in_flight);
     }
 
-    /// Whether people waited for long and this limit was never why.
-    pub fn never_bound(&self, reason: Reason) -> bool {
-        self.waited >= LONG && self.ever_bound >> reason as u32 & 1 == 0
+    /// Whether people waited for long and this limit was never why. `is_learning` is a pace that begins slowly.
+    pub fn never_bound(&self, reason: Reason, is_learning: bool) -> bool {
+        let long = if is_learning { LONG_LEARNED } else { LONG };
+        self.paced >= long && self.ever_bound >> reason as u32 & 1 == 0
+    }
+
+    /// Whether people waited for long, and for the scope's rate in less than a tenth of the time.
+    pub fn hardly_rated(&self) -> bool {
+        self.waited >= LONG && self.rated.micros() < self.waited.micros() / 10
     }
 
     /// The most that was in flight since the settings last changed.
@@ -164,8 +184,7 @@ impl Meter {
                 self.book(self.opened + skipped);
                 self.last = core::mem::take(&mut self.this);
                 self.opened = self.opened + skipped;
-                self.waited =
-                    self.waited + if self.activity.is_waiting { skipped - WINDOW } else { Span::ZERO };
+                self.wait(skipped - WINDOW);
             }
         }
         self.book(now);
@@ -182,7 +201,26 @@ impl Meter {
         self.this.busy += u64::from(in_flight) * span;
         if is_waiting {
             self.this.bound[bound.map_or(REASONS, |reason| reason as usize)] += span as u32;
-            self.waited = self.waited + Span::from_micros(span);
+        }
+        self.wait(Span::from_micros(span));
+    }
+
+    /// Counts a time of waiting; the moment at which it was long is one to look for settings without effect.
+    fn wait(&mut self, span: Span) {
+        let Activity { is_waiting, bound, .. } = self.activity;
+        if !is_waiting || bound.is_some_and(|reason| PASSING.contains(&reason)) {
+            return;
+        }
+        let before = self.waited;
+        self.waited = before + span;
+        self.is_turned |= before < LONG && self.waited >= LONG;
+        if bound.is_some() {
+            let before = self.paced;
+            self.paced = before + span;
+            self.is_turned |= before < LONG && self.paced >= LONG;
+        }
+        if bound == Some(Reason::Rate) {
+            self.rated = self.rated + span;
         }
     }
 }
@@ -223,6 +261,7 @@ mod tests {
         assert!(meter.note(at(3630), waiting(Some(Reason::Quota))));
         assert_eq!(meter.waited, Span::from_micros(3_600_000_000));
         assert_eq!(meter.effective(at(3630)).bound_by, [(None, 1.0)]);
-        assert!(meter.never_bound(Reason::Concurrency) && !meter.never_bound(Reason::Quota));
+        assert!(!meter.never_bound(Reason::Concurrency, false), "no limit of its own");
+        assert!(meter.hardly_rated() && !meter.never_bound(Reason::Quota, false));
     }
 }

@@ -72,10 +72,10 @@ pub struct Pace {
     pub hold_until: Option<Instant>,
 }
 
-/// A setting that has had no effect for minutes while requests waited.
+/// A setting that can have no effect beside the others, or had none while requests waited.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {
-    /// The scope in which it was noticed.
+    /// The scope in which it was noticed; empty if it is about `defaults` and known before the first request.
     pub scope: String,
     /// The setting's name.
     pub setting: &'static str,

@@ -35,7 +35,7 @@ pub struct ScopeStats {
     pub paused: bool,
     /// What it really does.
     pub effective: Effective,
-    /// A setting that has had no effect for minutes, and why.
+    /// A setting that has no effect, and why.
     pub without_effect: Option<String>,
 }
 

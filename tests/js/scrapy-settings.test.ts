@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { ConfigError, createThrottle, fromScrapySettings } from 'autothrottle'
+import { FakeClock } from 'autothrottle/testing'
 
 test('every setting goes where it belongs, in milliseconds', () => {
   const options = fromScrapySettings({
@@ -114,6 +115,50 @@ test('what is left out keeps its default, and what is off is off', () => {
   assert.deepEqual(fromScrapySettings({ RETRY_ENABLED: false, RETRY_TIMES: 3 }), {})
   assert.deepEqual(fromScrapySettings({ AUTOTHROTTLE_ENABLED: 'True' }), { autothrottle: true })
   assert.deepEqual(fromScrapySettings({ RANDOMIZE_DOWNLOAD_DELAY: true }), { defaults: { jitter: true } })
+})
+
+test('a slot rests for a second where the delay is shorter, as in the draft', () => {
+  assert.deepEqual(fromScrapySettings({ DOWNLOAD_DELAY: 0.3 }).defaults, { delay: 300, slotDelay: 1000 })
+  assert.deepEqual(fromScrapySettings({ DOWNLOAD_DELAY: 2 }).defaults, { delay: 2000 })
+  const exact = fromScrapySettings({ DOWNLOAD_DELAY: 0, DOWNLOAD_DELAY_PER_SLOT: 0 })
+  assert.deepEqual(exact.defaults, { delay: 0, slotDelay: 0 })
+  const slots = fromScrapySettings({ DOWNLOAD_SLOTS: { a: { delay: 0.2 } } })
+  assert.deepEqual(slots, { defaults: { slotDelay: 1000 }, scopes: { a: { delay: 200 } } })
+})
+
+test('a delay above the longest backoff raises that', () => {
+  const throttle = createThrottle(fromScrapySettings({ DOWNLOAD_DELAY: 600 }))
+  assert.equal(throttle.scope('a.example').stats.delayMs, 600_000)
+})
+
+test('DOWNLOAD_TIMEOUT counts from the send', () => {
+  const options = fromScrapySettings({ DOWNLOAD_TIMEOUT: 180 })
+  assert.deepEqual(options, { requestTimeout: 180_000 })
+  createThrottle(options)
+})
+
+// scrapy/core/downloader: a slot's delay is where it begins; scrapy/extensions/throttle.py: the least is DOWNLOAD_DELAY.
+test('with AutoThrottle a slot only starts at its own delay', async () => {
+  const clock = new FakeClock()
+  const options = fromScrapySettings({
+    AUTOTHROTTLE_ENABLED: true,
+    DOWNLOAD_DELAY: 0.5,
+    RANDOMIZE_DOWNLOAD_DELAY: false,
+    DOWNLOAD_DELAY_PER_SLOT: 0,
+    DOWNLOAD_SLOTS: { a: { delay: 3 }, b: { delay: 3, throttle: false } },
+  })
+  const throttle = createThrottle({ clock, ...options })
+  const delays = ['a', 'b', 'other'].map((name) => throttle.scope(name).stats.delayMs)
+  assert.deepEqual(delays, [3000, 3000, 5000])
+  for (let count = 0; count < 20; count++) {
+    for (const name of ['a', 'b']) {
+      const run = throttle.run({ scopes: name }, async () => ({ status: 200, latency: 100 }))
+      await clock.advance(4000)
+      await run
+    }
+  }
+  const learned = ['a', 'b'].map((name) => throttle.scope(name).stats.delayMs)
+  assert.deepEqual(learned, [500, 3000], 'AutoThrottle goes down to DOWNLOAD_DELAY, not to the slot’s delay')
 })
 
 test('unknown names are errors with the nearest that is known, wrong values with what is wanted', () => {

@@ -342,7 +342,7 @@ test('the same seed makes the same jitter, another one another', async () => {
 
 test('a setting without effect is found out, once, and the figures say what binds', async () => {
   const clock = new FakeClock()
-  const options = { defaults: { concurrency: 16, delay: 1000, slotDelay: 0, jitter: false } }
+  const options = { defaults: { concurrency: 4, delay: 700, slotDelay: 0, jitter: false } }
   const throttle = createThrottle({ clock, ...options })
   const warnings: WarningEvent[] = []
   throttle.addEventListener('warning', (event) => warnings.push(event))

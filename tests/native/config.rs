@@ -128,6 +128,38 @@ fn what_stands_at_the_top_is_short_for_defaults_and_said_once() {
 }
 
 #[test]
+fn a_scope_that_is_called_by_a_url_is_told_its_host() {
+    assert_eq!(
+        problems(
+            r#"{ "scopes": { "https://a.example": {}, "http://u:p@b.example:81/x?y#z": { "delay": -1 } } }"#
+        ),
+        [
+            "scopes.\"https://a.example\": want the host alone, \"a.example\"; got \"https://a.example\"",
+            "scopes.\"http://u:p@b.example:81/x?y#z\": want the host alone, \"b.example:81\"; \
+             got \"http://u:p@b.example:81/x?y#z\"",
+            "scopes.\"http://u:p@b.example:81/x?y#z\".delay: want milliseconds from 0 to a year; got -1",
+        ]
+    );
+    assert_eq!(problems(r#"{ "scopes": { "a.example/path": {}, "ip:10.0.0.1": {} } }"#), [""; 0]);
+}
+
+#[test]
+fn a_pace_slower_than_any_backoff_raises_the_longest_delay_unless_that_was_typed() {
+    let longest = |options: &str| {
+        Config::parse(serde_json::from_str(options).unwrap()).unwrap().scope("a").backoff.max.millis()
+    };
+    assert_eq!(longest("{}"), 300_000.0);
+    assert_eq!(longest(r#"{ "delay": 600000 }"#), 600_000.0);
+    assert_eq!(longest(r#"{ "delay": 600000, "backoff": { "factor": 3 } }"#), 600_000.0);
+    assert_eq!(longest(r#"{ "rate": "1/h" }"#), 3_600_000.0);
+    assert_eq!(longest(r#"{ "delay": 600000, "scopes": { "a": { "delay": 5 } } }"#), 300_000.0);
+    assert_eq!(
+        problems(r#"{ "delay": 600000, "backoff": { "maxDelay": 300000 } }"#),
+        ["defaults.delay: want at most backoff.maxDelay, 300000; got 600000"]
+    );
+}
+
+#[test]
 fn a_rate_and_a_delay_in_one_place_are_an_error() {
     let cases = [
         (r#"{ "rate": 5, "delay": 100 }"#, "rate: want rate or delay in one place, not both; got both"),

@@ -2,7 +2,9 @@
 
 use std::{cmp::Reverse, collections::BinaryHeap};
 
-use autothrottle::{Config, Decision, Engine, Feedback, Instant, Reason, Request, Snapshot, Span, Ticket};
+use autothrottle::{
+    Config, Decision, Engine, Feedback, Instant, Notice, Reason, Request, Snapshot, Span, Ticket,
+};
 
 fn engine(options: &str) -> Engine {
     Engine::new(Config::parse(serde_json::from_str(options).unwrap()).unwrap())
@@ -276,4 +278,102 @@ fn a_scope_that_ramps_lifts_the_limit_of_all_that_nobody_typed() {
     let ramp = serde_json::from_str(r#"{ "rampup": true }"#).unwrap();
     engine.configure(Instant::default(), scope, ramp).unwrap();
     assert_eq!(engine.config().concurrency, 256);
+}
+
+fn without_effect(engine: &mut Engine) -> Vec<String> {
+    let line = |notice| match notice {
+        Notice::NoEffect(found) => format!("{} [{}] {}", found.path, found.scope, found.why),
+        other => format!("{other:?}"),
+    };
+    engine.take_notices().into_iter().map(line).collect()
+}
+
+#[test]
+fn a_setting_without_effect_is_told_at_construction() {
+    let slots =
+        "5 slots; with 1000 ms between sends they are all in use only while answers take longer than 4000 ms";
+    let cases = [
+        (r#"{ "defaults": { "concurrency": 5 } }"#, vec![format!("defaults.concurrency [] {slots}")]),
+        (
+            r#"{ "scopes": { "a b": { "concurrency": 5, "delay": 1000 } } }"#,
+            vec![format!("scopes.\"a b\".concurrency [a b] {slots}")],
+        ),
+        (
+            r#"{ "scopes": { "a": { "concurrency": 20, "delay": 0 } } }"#,
+            vec!["scopes.a.concurrency [a] 20 slots; the limit of all scopes together is 16".into()],
+        ),
+        (
+            r#"{ "delay": 1000, "slotDelay": 400 }"#,
+            vec!["slotDelay [] the scope's delay of 1000 ms is longer".into()],
+        ),
+        (
+            r#"{ "defaults": { "delay": 1000, "slotDelay": 900 } }"#,
+            vec!["defaults.slotDelay [] the scope's delay of 1000 ms is longer".into()],
+        ),
+    ];
+    for (options, want) in cases {
+        let mut engine = engine(options);
+        assert_eq!(without_effect(&mut engine), want, "{options}");
+        assert_eq!(without_effect(&mut engine), [""; 0], "once");
+    }
+    let fine = [
+        "{}",
+        r#"{ "delay": 1000, "slotDelay": 0 }"#,
+        r#"{ "delay": 5000 }"#,
+        r#"{ "concurrency": 1 }"#,
+        r#"{ "rate": 5, "concurrency": 2 }"#,
+        r#"{ "rampup": true, "defaults": { "concurrency": 5 } }"#,
+        r#"{ "defaults": { "concurrency": 5, "delay": 0 }, "scopes": { "a": { "delay": 9000 } } }"#,
+        r#"{ "defaults": { "concurrency": 2, "delay": 300, "slotDelay": 1000 } }"#,
+        r#"{ "autothrottle": true }"#,
+    ];
+    for options in fine {
+        assert_eq!(without_effect(&mut engine(options)), [""; 0], "{options}");
+    }
+}
+
+#[test]
+fn a_setting_without_effect_is_told_when_it_is_made() {
+    let mut engine = engine("{}");
+    let scope = engine.scope("a");
+    let set = |engine: &mut Engine, json: &str| {
+        engine.configure(Instant::default(), scope, serde_json::from_str(json).unwrap()).unwrap();
+    };
+    set(&mut engine, r#"{ "concurrency": 99 }"#);
+    let want = "scopes.a.concurrency [a] 99 slots; the limit of all scopes together is 16";
+    assert_eq!(without_effect(&mut engine), [want]);
+    set(&mut engine, r#"{ "concurrency": 99, "delay": 0 }"#);
+    assert_eq!(without_effect(&mut engine), [""; 0], "once");
+}
+
+#[test]
+fn what_only_shows_while_requests_wait_is_told_within_ten_seconds() {
+    let mut driver = Driver::new(r#"{ "defaults": { "concurrency": 5, "delay": 500 } }"#, 50);
+    driver.run(9);
+    assert_eq!(without_effect(&mut driver.engine), [""; 0]);
+    driver.run(2);
+    let want = "defaults.concurrency [a] 5 slots; 1 were ever in use while requests waited";
+    assert_eq!(without_effect(&mut driver.engine), [want]);
+    driver.run(600);
+    assert_eq!(without_effect(&mut driver.engine), [""; 0], "once");
+
+    let mut driver = Driver::new(r#"{ "rate": 50 }"#, 2000);
+    driver.run(11);
+    let want = "rate [a] requests hardly ever wait for it: other limits are slower";
+    assert_eq!(without_effect(&mut driver.engine), [want], "sixteen at a time are eight a second");
+
+    // A hold says nothing about slots, and AutoThrottle begins slowly.
+    let mut driver = Driver::new(r#"{ "defaults": { "concurrency": 5, "delay": 0 } }"#, 50);
+    let scope = driver.engine.scope("a");
+    driver.engine.hold(driver.at(), scope, Span::from_millis(60_000.0));
+    driver.run(60);
+    assert_eq!(without_effect(&mut driver.engine), [""; 0]);
+    let mut driver =
+        Driver::new(r#"{ "autothrottle": true, "defaults": { "concurrency": 5, "delay": 0 } }"#, 50);
+    driver.run(30);
+    assert_eq!(without_effect(&mut driver.engine), [""; 0]);
+    // A slot delay of nothing was never meant to do anything.
+    let mut driver = Driver::new(r#"{ "delay": 100, "slotDelay": 0 }"#, 50);
+    driver.run(600);
+    assert_eq!(without_effect(&mut driver.engine), [""; 0]);
 }

@@ -1,0 +1,61 @@
+//! Settings that can do nothing beside the others: what is known before the first request.
+//!
+//! The trap is a setting that is believed to act. Five slots behind a delay of a second are one slot, unless an
+//! answer takes seconds. What only shows while requests wait is found by the meter (`observe`).
+//!
+//! Only what somebody typed is told: a default that another setting makes useless is nobody's mistake.
+
+use super::{Config, ScopeConfig, Typed, value::number_text};
+use crate::time::Span;
+
+/// Answers take less than this as a rule, so slots that only longer ones need have no effect.
+const SLOW: Span = Span::from_micros(3_000_000);
+
+impl Config {
+    /// Settings without effect by the scope's name (none for `defaults`): setting, path and reason.
+    pub(crate) fn without_effect(&self) -> Vec<(&str, &'static str, String, String)> {
+        let mut found = Vec::new();
+        if let Some((setting, why)) = self.defaults.without_effect(self.defaults.typed) {
+            found.push(("", setting, self.path_of("", &self.defaults, setting), why));
+        }
+        for (name, &index) in &self.by_name {
+            let scope = &self.scopes[index as usize];
+            if let Some((setting, why)) = scope.without_effect(scope.own) {
+                found.push((name, setting, self.path_of(name, scope, setting), why));
+            }
+        }
+        found
+    }
+}
+
+impl ScopeConfig {
+    /// The first of the settings named in `typed` that can have no effect, and why.
+    pub(crate) fn without_effect(&self, typed: Typed) -> Option<(&'static str, String)> {
+        let slots = self.concurrency;
+        if typed.concurrency && slots > self.global {
+            return Some((
+                "concurrency",
+                format!("{slots} slots; the limit of all scopes together is {}", self.global),
+            ));
+        }
+        // A manager says another delay while it runs, and rampup finds one.
+        if self.is_managed || self.rampup.is_some() && !self.own.delay {
+            return None;
+        }
+        let delay = number_text(self.delay);
+        let slow = Span::from_millis(self.delay * f64::from(slots - 1));
+        if typed.concurrency && slow >= SLOW {
+            let why = format!(
+                "{slots} slots; with {delay} ms between sends they are all in use only while answers take longer than {} ms",
+                number_text(slow.millis())
+            );
+            return Some(("concurrency", why));
+        }
+        let slot_delay = self.slot_delay.millis();
+        let least = if slots == 1 { self.delay } else { self.delay * (1.0 + self.jitter.low) };
+        if typed.slot_delay && slot_delay > 0.0 && slot_delay < least {
+            return Some(("slotDelay", format!("the scope's delay of {delay} ms is longer")));
+        }
+        None
+    }
+}
