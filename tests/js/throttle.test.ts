@@ -342,25 +342,20 @@ test('the same seed makes the same jitter, another one another', async () => {
 
 test('a setting without effect is found out, once, and the figures say what binds', async () => {
   const clock = new FakeClock()
-  const options = { defaults: { concurrency: 4, delay: 700, slotDelay: 0, jitter: false } }
+  const options = { defaults: { concurrency: 16, delay: 1000, slotDelay: 0, jitter: false } }
   const throttle = createThrottle({ clock, ...options })
   const warnings: WarningEvent[] = []
   throttle.addEventListener('warning', (event) => warnings.push(event))
   const request = () =>
     throttle.run('https://a.example/', () => new Promise<void>((done) => clock.setTimeout(done, 250)))
+  await Promise.resolve()
+  const message =
+    'defaults.concurrency has no effect: 16 slots; with 1000 ms between sends they are all in use only while answers take longer than 15000 ms'
+  const told = () => warnings.map(({ code, message, scope }) => ({ code, message, scope }))
+  assert.deepEqual(told(), [{ code: 'no-effect', message, scope: undefined }], 'at construction')
   const all = Promise.all(Array.from({ length: 480 }, request))
   await clock.advance(400_000)
-  assert.deepEqual(
-    warnings.map(({ code, message, scope }) => ({ code, message, scope })),
-    [
-      {
-        code: 'no-effect',
-        message:
-          'defaults.concurrency has no effect in a.example: 16 slots; 1 were ever in use while requests waited',
-        scope: 'a.example',
-      },
-    ],
-  )
+  assert.equal(warnings.length, 1, 'once')
   const { rate, concurrency, boundBy, withoutEffect } = throttle.scope('a.example').stats
   assert.deepEqual({ concurrency, boundBy }, { concurrency: 0.25, boundBy: { delay: 1 } })
   assert.equal(rate.toFixed(3), '1.017') // the sends at both ends of the minute
@@ -368,6 +363,22 @@ test('a setting without effect is found out, once, and the figures say what bind
   throttle.scope('a.example').configure({ concurrency: 1 })
   assert.equal(throttle.scope('a.example').stats.withoutEffect, undefined)
   await clock.advance(100_000)
+  await all
+})
+
+test('a setting whose uselessness only shows while requests wait is told within ten seconds', async () => {
+  const clock = new FakeClock()
+  const throttle = createThrottle({ clock, delay: 400, jitter: false, defaults: { concurrency: 4 } })
+  const messages: string[] = []
+  throttle.addEventListener('warning', ({ message }) => messages.push(message))
+  const request = () =>
+    throttle.run('https://a.example/', () => new Promise<void>((done) => clock.setTimeout(done, 250)))
+  const all = Promise.all(Array.from({ length: 40 }, request))
+  await clock.advance(11_000)
+  assert.deepEqual(messages, [
+    'defaults.concurrency has no effect in a.example: 4 slots; 1 were ever in use while requests waited',
+  ])
+  await clock.advance(10_000)
   await all
 })
 
