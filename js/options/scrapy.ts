@@ -230,7 +230,7 @@ export function fromScrapySettings(settings: ScrapySettings): ThrottleOptions {
   for (const place of ['DOWNLOAD_SLOTS', 'THROTTLING_SCOPES']) {
     if (!has(place)) continue
     const scopes = readScopes(settings[place], problems, place, backoffTarget)
-    if (place === 'DOWNLOAD_SLOTS') Object.values(scopes).forEach((scope) => startsSlot(scope, options))
+    if (place === 'DOWNLOAD_SLOTS') for (const scope of Object.values(scopes)) startsSlot(scope, options)
     options.scopes = { ...options.scopes, ...scopes }
   }
   const obeys = take('ROBOTSTXT_OBEY', flag, false)
