@@ -49,6 +49,7 @@
 //! 7. *Bounded*: no decision scans what waits.
 //! 8. *Total*: no input panics. Late, early, repeated and unknown are no-ops.
 
+pub mod boundary;
 pub mod config;
 mod decision;
 mod engine;
@@ -65,8 +66,10 @@ pub mod simulate;
 mod slab;
 mod snapshot;
 mod time;
+pub mod value;
 
-pub use config::{Config, ScopeConfig, value::Value};
+pub use boundary::Boundary;
+pub use config::{Config, ScopeConfig};
 pub use decision::{Cause, Decision, Reason, ScopeId, Ticket};
 pub use engine::{Engine, Peek, Request, Robots};
 pub use error::{ConfigError, Problem, SubmitError};
@@ -78,3 +81,4 @@ pub use rng::{Draw, Rng};
 pub use robots::crawl_delay_ms;
 pub use snapshot::{BackedOff, Learned, Left, Snapshot, Spent};
 pub use time::{Instant, LONGEST_MS, Span};
+pub use value::Value;

@@ -4,17 +4,12 @@
 //! time at which they were taken; a restored engine must not forget its last send and start with a burst; and a
 //! snapshot that is wrong in one place must not be half restored. Waiting requests are not part of it.
 
-use serde::ser::{Serialize, SerializeMap, SerializeSeq, SerializeStruct, Serializer};
-
 use crate::{
-    config::{
-        reader::{Problems, join},
-        value::{Value, number_text},
-    },
+    config::reader::{Problems, join},
     error::ConfigError,
-    observe::ByName,
     policy::{backoff, quota::Cost, server},
     time::{Instant, LONGEST_MS, Span},
+    value::{Value, number_text},
 };
 
 /// The only version there is.
@@ -149,7 +144,7 @@ impl Snapshot {
     /// Reads a snapshot. Everything that is wrong is reported at once, with its path.
     pub fn parse(value: Value) -> Result<Self, ConfigError> {
         let mut problems = Problems::default();
-        let snapshot = read_snapshot(value, &mut problems);
+        let snapshot = read(value, "", &mut problems, Self::fields);
         if problems.0.is_empty() { Ok(snapshot) } else { Err(ConfigError { problems: problems.0 }) }
     }
 
@@ -162,6 +157,12 @@ impl Snapshot {
     }
 }
 
+impl From<Snapshot> for Value {
+    fn from(snapshot: Snapshot) -> Self {
+        written(snapshot, Snapshot::fields)
+    }
+}
+
 impl Learned {
     /// Whether there is nothing to remember.
     pub(crate) fn is_new(&self) -> bool {
@@ -169,163 +170,233 @@ impl Learned {
     }
 }
 
-fn read_snapshot(value: Value, problems: &mut Problems) -> Snapshot {
-    let mut snapshot = Snapshot::default();
-    let mut version = None;
-    object(value, "", problems, |key, value, path, problems| {
-        match key {
-            "version" => match value {
-                Value::Number(VERSION) => version = Some(()),
-                other => {
-                    version = Some(());
-                    problems.add(path, "1, the only version this release knows", other.describe());
-                }
-            },
-            "wallMs" => snapshot.wall_ms = number(&value, path, 1e15, problems),
-            "scopes" => object(value, path, problems, |name, value, path, problems| {
-                snapshot.scopes.push((name.to_string(), read_learned(value, path, problems)));
-                true
-            }),
-            _ => return false,
+// Each field once, for both ways: on the way out it is given and stays, on the way in it is what stood there.
+
+impl Snapshot {
+    fn fields(&mut self, visit: &mut Visit) {
+        let version = visit.number("version", Some(VERSION), f64::MAX);
+        if version.is_none_or(|version| version != VERSION) {
+            let got = version.map_or("nothing".into(), number_text);
+            visit.problem("version", "1, the only version this release knows", &got);
         }
-        true
-    });
-    if version.is_none() {
-        problems.add("version", "1", "nothing");
+        self.wall_ms = visit.number("wallMs", self.wall_ms, 1e15);
+        let scopes = core::mem::take(&mut self.scopes);
+        let out = |scopes: &mut Vec<_>| {
+            let scope = |(name, learned)| (name, written(learned, Learned::fields));
+            Value::Map(scopes.drain(..).map(scope).collect())
+        };
+        let each = |value, path: &str, problems: &mut Problems| {
+            let entries = entries(value, path, problems);
+            let scope = |(name, value): (String, Value)| {
+                let learned = read(value, &join(path, &name), problems, Learned::fields);
+                (name, learned)
+            };
+            entries.into_iter().filter(|(_, value)| *value != Value::Nothing).map(scope).collect()
+        };
+        if visit.is_missing("scopes") {
+            visit.problem("scopes", "an object", "nothing");
+        }
+        self.scopes = visit.any("scopes", scopes, out, each);
     }
-    snapshot
 }
 
-fn read_learned(value: Value, path: &str, problems: &mut Problems) -> Learned {
-    let mut learned = Learned::default();
-    object(value, path, problems, |key, value, path, problems| {
-        match key {
-            "sinceSend" => learned.since_send = span(&value, path, problems),
-            "rests" => list(value, path, problems, |value, path, problems| {
-                learned.rests.extend(span(&value, path, problems));
-            }),
-            "delaySeconds" => learned.delay_s = number(&value, path, LONGEST_MS / 1000.0, problems),
-            "hold" => learned.hold = span(&value, path, problems),
-            "isPaused" => match value {
-                Value::Bool(flag) => learned.is_paused = flag,
-                other => problems.add(path, "true or false", other.describe()),
-            },
-            "rateAhead" => learned.rate = span(&value, path, problems),
-            "gap" => learned.gap = span(&value, path, problems),
-            "crawlDelay" => learned.crawl = span(&value, path, problems),
-            "backoff" => learned.backoff = Some(read_backoff(value, path, problems)),
-            "left" => learned.left = Some(read_left(value, path, problems)),
-            "quotas" => list(value, path, problems, |value, path, problems| {
-                learned.quotas.push(read_spent(value, path, problems));
-            }),
-            _ => return false,
-        }
-        true
-    });
-    learned
-}
-
-fn read_backoff(value: Value, path: &str, problems: &mut Problems) -> BackedOff {
-    let mut backoff = BackedOff::default();
-    object(value, path, problems, |key, value, path, problems| {
-        let mut take = |most| number(&value, path, most, problems).unwrap_or_default();
-        match key {
-            "pace" => backoff.pace = Span::from_millis(take(LONGEST_MS)),
-            "good" => backoff.good = Span::from_millis(take(LONGEST_MS)),
-            "wall" => backoff.wall = Span::from_millis(take(LONGEST_MS)),
-            "slots" => backoff.slots = take(1e6) as u32,
-            "steps" => backoff.steps = take(1e6) as u32,
-            "rested" => backoff.rested = take(255.0) as u8,
-            "quiet" => backoff.quiet = Span::from_millis(take(LONGEST_MS)),
-            "isGood" => match value {
-                Value::Bool(flag) => backoff.is_good = flag,
-                other => problems.add(path, "true or false", other.describe()),
-            },
-            _ => return false,
-        }
-        true
-    });
-    backoff
-}
-
-fn read_left(value: Value, path: &str, problems: &mut Problems) -> Left {
-    let mut left = Left::default();
-    object(value, path, problems, |key, value, path, problems| {
-        let mut take = |most| number(&value, path, most, problems).unwrap_or_default();
-        match key {
-            "units" => left.cost = Cost::from_units(take(Cost::MOST_UNITS)).unwrap_or_default(),
-            "span" => left.span = Span::from_millis(take(LONGEST_MS)),
-            "pace" => left.pace = Span::from_millis(take(LONGEST_MS)),
-            _ => return false,
-        }
-        true
-    });
-    left
-}
-
-fn read_spent(value: Value, path: &str, problems: &mut Problems) -> Spent {
-    let mut spent = Spent::default();
-    object(value, path, problems, |key, value, path, problems| {
-        match key {
-            "window" => spent.window = span(&value, path, problems).unwrap_or_default(),
-            "strict" => match value {
-                Value::Bool(flag) => spent.is_strict = flag,
-                other => problems.add(path, "true or false", other.describe()),
-            },
-            "sends" => list(value, path, problems, |value, path, problems| match &value {
-                Value::List(pair) if pair.len() == 2 => {
-                    let ago = span(&pair[0], &format!("{path}[0]"), problems);
-                    let cost = number(&pair[1], &format!("{path}[1]"), Cost::MOST_UNITS, problems);
-                    spent.sends.extend(ago.zip(cost.and_then(Cost::from_units)));
-                }
-                other => problems.add(path, "[milliseconds ago, units]", other.describe()),
-            }),
-            _ => return false,
-        }
-        true
-    });
-    if spent.sends.windows(2).any(|pair| pair[0].0 < pair[1].0) {
-        problems.add(&join(path, "sends"), "the oldest first", "another order");
+impl Learned {
+    fn fields(&mut self, visit: &mut Visit) {
+        self.since_send = visit.span("sinceSend", self.since_send);
+        let rests = core::mem::take(&mut self.rests);
+        self.rests = visit.list("rests", rests, |span| span.millis().into(), read_span);
+        self.delay_s = visit.number("delaySeconds", self.delay_s, LONGEST_MS / 1000.0);
+        self.hold = visit.span("hold", self.hold);
+        self.is_paused = visit.flag("isPaused", self.is_paused);
+        let quotas = core::mem::take(&mut self.quotas);
+        self.quotas = visit.list(
+            "quotas",
+            quotas,
+            |spent| written(spent, Spent::fields),
+            |value, path, problems| Some(read(value, path, problems, Spent::fields)),
+        );
+        self.rate = visit.span("rateAhead", self.rate);
+        self.gap = visit.span("gap", self.gap);
+        self.crawl = visit.span("crawlDelay", self.crawl);
+        self.backoff = visit.object("backoff", self.backoff, BackedOff::fields);
+        self.left = visit.object("left", self.left, Left::fields);
     }
-    spent
 }
 
-fn object(
-    value: Value,
-    path: &str,
-    problems: &mut Problems,
-    mut each: impl FnMut(&str, Value, &str, &mut Problems) -> bool,
-) {
-    match value {
-        Value::Map(entries) if entries.len() <= MOST => {
-            for (key, value) in entries {
-                let got = value.describe();
-                let path = join(path, &key);
-                if value != Value::Nothing && !each(&key, value, &path, problems) {
-                    problems.add(&path, "a key of a snapshot", got);
-                }
+impl BackedOff {
+    fn fields(&mut self, visit: &mut Visit) {
+        self.pace = visit.some_span("pace", self.pace);
+        self.good = visit.some_span("good", self.good);
+        self.wall = visit.some_span("wall", self.wall);
+        self.slots = visit.count("slots", self.slots, 1e6);
+        self.steps = visit.count("steps", self.steps, 1e6);
+        self.rested = visit.count("rested", self.rested.into(), 255.0) as u8;
+        self.quiet = visit.some_span("quiet", self.quiet);
+        self.is_good = visit.flag("isGood", self.is_good);
+    }
+}
+
+impl Left {
+    fn fields(&mut self, visit: &mut Visit) {
+        let units = visit.number("units", Some(self.cost.units()), Cost::MOST_UNITS);
+        self.cost = units.and_then(Cost::from_units).unwrap_or_default();
+        self.span = visit.some_span("span", self.span);
+        self.pace = visit.some_span("pace", self.pace);
+    }
+}
+
+impl Spent {
+    fn fields(&mut self, visit: &mut Visit) {
+        self.window = visit.some_span("window", self.window);
+        self.is_strict = visit.flag("strict", self.is_strict);
+        let sends = core::mem::take(&mut self.sends);
+        let pair = |(ago, cost): (Span, Cost)| Value::List(vec![ago.millis().into(), cost.units().into()]);
+        self.sends = visit.list("sends", sends, pair, read_send);
+        if self.sends.windows(2).any(|pair| pair[0].0 < pair[1].0) {
+            visit.problem("sends", "the oldest first", "another order");
+        }
+    }
+}
+
+/// One object on its way in or out.
+struct Visit<'a> {
+    /// In: those that nobody has asked for. Out: those so far.
+    entries: Vec<(String, Value)>,
+    path: &'a str,
+    /// None on the way out.
+    problems: Option<&'a mut Problems>,
+}
+
+type Read<T> = fn(Value, &str, &mut Problems) -> Option<T>;
+
+impl Visit<'_> {
+    /// Gives `field` away with `out`, or reads what stands there with `each`.
+    fn any<T: Default>(
+        &mut self,
+        key: &str,
+        mut field: T,
+        out: impl FnOnce(&mut T) -> Value,
+        each: impl FnOnce(Value, &str, &mut Problems) -> T,
+    ) -> T {
+        let Some(problems) = &mut self.problems else {
+            let value = out(&mut field);
+            if value != Value::Nothing {
+                self.entries.push((key.into(), value));
             }
+            return field;
+        };
+        let place = self.entries.iter().position(|(name, _)| name == key);
+        match place.map(|place| self.entries.remove(place).1) {
+            None | Some(Value::Nothing) => T::default(),
+            Some(value) => each(value, &join(self.path, key), problems),
         }
-        other => problems.add(path, "an object", other.describe()),
     }
-}
 
-fn list(value: Value, path: &str, problems: &mut Problems, mut each: impl FnMut(Value, &str, &mut Problems)) {
-    match value {
-        Value::List(items) if items.len() <= MOST => {
-            for (index, item) in items.into_iter().enumerate() {
-                each(item, &format!("{path}[{index}]"), problems);
+    fn number(&mut self, key: &str, field: Option<f64>, most: f64) -> Option<f64> {
+        self.any(key, field, |field| (*field).into(), |value, path, to| read_number(&value, path, to, most))
+    }
+
+    fn span(&mut self, key: &str, field: Option<Span>) -> Option<Span> {
+        self.number(key, field.map(Span::millis), LONGEST_MS).map(Span::from_millis)
+    }
+
+    fn some_span(&mut self, key: &str, field: Span) -> Span {
+        self.span(key, Some(field)).unwrap_or_default()
+    }
+
+    fn count(&mut self, key: &str, field: u32, most: f64) -> u32 {
+        self.number(key, Some(field.into()), most).unwrap_or_default() as u32
+    }
+
+    fn flag(&mut self, key: &str, field: bool) -> bool {
+        self.any(
+            key,
+            field,
+            |field| field.then_some(true).into(),
+            |value, path, problems| {
+                if let Value::Bool(flag) = value {
+                    return flag;
+                }
+                problems.add(path, "true or false", value.describe());
+                false
+            },
+        )
+    }
+
+    fn object<T: Default>(
+        &mut self,
+        key: &str,
+        field: Option<T>,
+        fields: fn(&mut T, &mut Visit),
+    ) -> Option<T> {
+        self.any(
+            key,
+            field,
+            |field| field.take().map(|field| written(field, fields)).into(),
+            |value, path, problems| Some(read(value, path, problems, fields)),
+        )
+    }
+
+    fn list<T>(&mut self, key: &str, field: Vec<T>, out: fn(T) -> Value, each: Read<T>) -> Vec<T> {
+        let all = |field: &mut Vec<T>| {
+            let items: Vec<Value> = field.drain(..).map(out).collect();
+            if items.is_empty() { Value::Nothing } else { Value::List(items) }
+        };
+        self.any(key, field, all, |value, path, problems| match value {
+            Value::List(items) if items.len() <= MOST => {
+                let each = |(index, item)| each(item, &format!("{path}[{index}]"), problems);
+                items.into_iter().enumerate().filter_map(each).collect()
             }
+            other => {
+                problems.add(path, "a list", other.describe());
+                Vec::new()
+            }
+        })
+    }
+
+    fn is_missing(&self, key: &str) -> bool {
+        !self.entries.iter().any(|(name, value)| name == key && *value != Value::Nothing)
+    }
+
+    fn problem(&mut self, key: &str, want: &str, got: &str) {
+        let path = join(self.path, key);
+        if let Some(problems) = &mut self.problems
+            && problems.0.last().is_none_or(|problem| problem.path != path)
+        {
+            problems.add(&path, want, got);
         }
-        other => problems.add(path, "a list", other.describe()),
     }
 }
 
-fn span(value: &Value, path: &str, problems: &mut Problems) -> Option<Span> {
-    number(value, path, LONGEST_MS, problems).map(Span::from_millis)
+fn written<T>(mut item: T, fields: fn(&mut T, &mut Visit)) -> Value {
+    let mut visit = Visit { entries: Vec::new(), path: "", problems: None };
+    fields(&mut item, &mut visit);
+    Value::Map(visit.entries)
 }
 
-fn number(value: &Value, path: &str, most: f64, problems: &mut Problems) -> Option<f64> {
+fn read<T: Default>(value: Value, path: &str, problems: &mut Problems, fields: fn(&mut T, &mut Visit)) -> T {
+    let mut item = T::default();
+    let mut visit = Visit { entries: entries(value, path, problems), path, problems: Some(problems) };
+    fields(&mut item, &mut visit);
+    for (key, value) in visit.entries {
+        if value != Value::Nothing {
+            problems.add(&join(path, &key), "a key of a snapshot", value.describe());
+        }
+    }
+    item
+}
+
+fn entries(value: Value, path: &str, problems: &mut Problems) -> Vec<(String, Value)> {
+    match value {
+        Value::Map(entries) if entries.len() <= MOST => entries,
+        other => {
+            problems.add(path, "an object", other.describe());
+            Vec::new()
+        }
+    }
+}
+
+fn read_number(value: &Value, path: &str, problems: &mut Problems, most: f64) -> Option<f64> {
     match value {
         Value::Number(number) if (0.0..=most).contains(number) => Some(*number),
         other => {
@@ -335,109 +406,21 @@ fn number(value: &Value, path: &str, most: f64, problems: &mut Problems) -> Opti
     }
 }
 
-impl Serialize for Snapshot {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut fields = serializer.serialize_struct("Snapshot", 3)?;
-        fields.serialize_field("version", &VERSION)?;
-        if let Some(wall_ms) = self.wall_ms {
-            fields.serialize_field("wallMs", &wall_ms)?;
-        }
-        fields.serialize_field("scopes", &ByName(&self.scopes))?;
-        fields.end()
-    }
+#[expect(clippy::needless_pass_by_value, reason = "as every reader of a list's items")]
+fn read_span(value: Value, path: &str, problems: &mut Problems) -> Option<Span> {
+    read_number(&value, path, problems, LONGEST_MS).map(Span::from_millis)
 }
 
-impl Serialize for Learned {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut map = serializer.serialize_map(None)?;
-        if let Some(span) = self.since_send {
-            map.serialize_entry("sinceSend", &span.millis())?;
+fn read_send(value: Value, path: &str, problems: &mut Problems) -> Option<(Span, Cost)> {
+    match value {
+        Value::List(pair) if pair.len() == 2 => {
+            let ago = read_number(&pair[0], &format!("{path}[0]"), problems, LONGEST_MS);
+            let units = read_number(&pair[1], &format!("{path}[1]"), problems, Cost::MOST_UNITS);
+            ago.map(Span::from_millis).zip(units.and_then(Cost::from_units))
         }
-        if !self.rests.is_empty() {
-            map.serialize_entry("rests", &Millis(&self.rests))?;
+        other => {
+            problems.add(path, "[milliseconds ago, units]", other.describe());
+            None
         }
-        if let Some(seconds) = self.delay_s {
-            map.serialize_entry("delaySeconds", &seconds)?;
-        }
-        if let Some(span) = self.hold {
-            map.serialize_entry("hold", &span.millis())?;
-        }
-        if self.is_paused {
-            map.serialize_entry("isPaused", &true)?;
-        }
-        if !self.quotas.is_empty() {
-            map.serialize_entry("quotas", &self.quotas)?;
-        }
-        if let Some(span) = self.rate {
-            map.serialize_entry("rateAhead", &span.millis())?;
-        }
-        if let Some(span) = self.gap {
-            map.serialize_entry("gap", &span.millis())?;
-        }
-        if let Some(span) = self.crawl {
-            map.serialize_entry("crawlDelay", &span.millis())?;
-        }
-        if let Some(backoff) = &self.backoff {
-            map.serialize_entry("backoff", backoff)?;
-        }
-        if let Some(left) = &self.left {
-            map.serialize_entry("left", left)?;
-        }
-        map.end()
-    }
-}
-
-impl Serialize for BackedOff {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut map = serializer.serialize_map(None)?;
-        map.serialize_entry("pace", &self.pace.millis())?;
-        map.serialize_entry("good", &self.good.millis())?;
-        map.serialize_entry("wall", &self.wall.millis())?;
-        map.serialize_entry("slots", &self.slots)?;
-        map.serialize_entry("steps", &self.steps)?;
-        map.serialize_entry("rested", &self.rested)?;
-        map.serialize_entry("quiet", &self.quiet.millis())?;
-        map.serialize_entry("isGood", &self.is_good)?;
-        map.end()
-    }
-}
-
-impl Serialize for Left {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut map = serializer.serialize_map(None)?;
-        map.serialize_entry("units", &self.cost.units())?;
-        map.serialize_entry("span", &self.span.millis())?;
-        map.serialize_entry("pace", &self.pace.millis())?;
-        map.end()
-    }
-}
-
-impl Serialize for Spent {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut fields = serializer.serialize_struct("Spent", 3)?;
-        fields.serialize_field("window", &self.window.millis())?;
-        fields.serialize_field("strict", &self.is_strict)?;
-        fields.serialize_field("sends", &Sends(&self.sends))?;
-        fields.end()
-    }
-}
-
-struct Millis<'a>(&'a [Span]);
-
-impl Serialize for Millis<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_seq(self.0.iter().map(|span| span.millis()))
-    }
-}
-
-struct Sends<'a>(&'a [(Span, Cost)]);
-
-impl Serialize for Sends<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut seq = serializer.serialize_seq(Some(self.0.len()))?;
-        for (ago, cost) in self.0 {
-            seq.serialize_element(&[ago.millis(), cost.units()])?;
-        }
-        seq.end()
     }
 }

@@ -285,7 +285,7 @@ export class Desk {
         const isOfQuota = means.cost !== undefined || means.remaining !== undefined
         own.push({ ...(isOfQuota ? {} : { backoff: true }), ...means, scope })
       } else if (isRefusal) {
-        own.push({ scope, isNews: false })
+        own.push({ scope, ignored: true })
       }
     }
     return own
@@ -321,7 +321,7 @@ export class Desk {
   #tellManagers(managed: ManagedScopes, names: readonly string[], outcome: Outcome): void {
     for (const name of names) {
       const own = outcome.scopes?.find(({ scope }) => scope === this.handles.of(name).handle)
-      if (own?.isNews === false) continue
+      if (own?.ignored) continue
       const bad = own?.backoff ?? outcome.backoff
       this.#pace(name, managed.onEnd(name, this.clock.now(), outcome, bad))
     }
@@ -368,7 +368,7 @@ export class Desk {
       if (notice.kind === 'stall') {
         const fail = (error: unknown) => this.driver.failAll(error, scope)
         this.#tell(new StallEvent(scope, notice.forMs, fail))
-      } else {
+      } else if (notice.kind === 'no-effect') {
         const where = scope === '' ? '' : ` in ${scope}`
         const message = `${notice.path} has no effect${where}: ${notice.why}`
         this.#tell(new WarningEvent('no-effect', message, scope === '' ? undefined : scope))

@@ -27,7 +27,7 @@ export class Handles {
   /** The scope, made if it has to be. */
   of(name: string): Known {
     const known = this.#known.get(name)
-    if (known !== undefined && this.#engine.touch(known.handle)) return known
+    if (known !== undefined && this.#engine.keepAlive(known.handle)) return known
     return this.#make(checkedName(name))
   }
 

@@ -20,6 +20,7 @@ import {
   withProblems,
 } from '../core/errors.js'
 import { failureOfRequest } from '../fetch/failures.js'
+import { shown } from '../options/checks.js'
 import type { EngineOptions, ScopeOptions } from '../options/options.js'
 import {
   type HeaderMap,
@@ -72,8 +73,8 @@ export interface SubmitOptions {
 export interface ScopeOutcome {
   /** The scope. */
   scope: ScopeHandle
-  /** False: it has nothing to do with it; its slots come back and nothing is learned. Default true. */
-  isNews?: boolean
+  /** True: the answer has nothing to do with it; its slots come back and nothing is learned. Default false. */
+  ignored?: boolean
   /** Whether it is bad. Default: as the status says. */
   backoff?: boolean
   /** Milliseconds not to send. With this or `remaining` the headers are not heard. */
@@ -104,7 +105,12 @@ export interface Outcome {
   backoff?: boolean
   /** What it means for single scopes of the request, where that is another thing. */
   scopes?: readonly ScopeOutcome[]
-  /** The request is to be sent again: its ticket waits anew, keeps its age, and is not sent for so many milliseconds. */
+  /**
+   * The request may be sent again: its method and body allow it, and there are attempts left. Whether it is, and not
+   * before when, is decided by `retry.statusCodes`, `maxRetryAfter` and what the server asked. Default false.
+   */
+  retry?: boolean
+  /** The request is sent again whatever it was: its ticket waits anew, keeps its age, and is not sent for so many milliseconds. */
   retryDelay?: number
   /** From send to response headers, in milliseconds. Unknown if left out: then AutoThrottle learns nothing. */
   latencyMs?: number
@@ -113,6 +119,14 @@ export interface Outcome {
   /** False keeps AutoThrottle's delay as it is. Scrapy's `autothrottle_dont_adjust_delay` is the opposite. */
   adjustDelay?: boolean
 }
+
+/**
+ * What became of a request: `over`; to be sent `again`, its ticket waits anew; over as the server asks for a wait that
+ * is `too-long` (`retry.maxRetryAfter`); or the ticket was `unknown`, or not in flight, and nothing has changed.
+ */
+export type Settled = 'unknown' | 'over' | 'again' | 'too-long'
+
+const SETTLED: readonly Settled[] = ['unknown', 'over', 'again', 'too-long']
 
 /** When a request could be sent as things stand. */
 export interface Peek {
@@ -159,10 +173,26 @@ export interface ScopeStats {
   withoutEffect: string | undefined
 }
 
-/** Something that people should know: a setting without effect, a scope that only answers badly. */
+/** How fast a scope may go after an answer. */
+export interface Pace {
+  /** Its name. */
+  scope: string
+  /** Its delay before jitter, in milliseconds. */
+  delayMs: number
+  /** Steps of backoff in force. */
+  step: number
+  /** Until when nothing is sent because of a hold, in milliseconds of engine time; absent without one. */
+  holdUntil?: number
+}
+
+/** What an answer changed, a setting without effect, a scope that only answers badly. */
 export type Notice =
   | { kind: 'no-effect'; scope: string; setting: string; path: string; why: string }
   | { kind: 'stall'; scope: string; forMs: number }
+  | ({ kind: 'backoff' | 'recover' | 'delay' } & Pace)
+  /** `askedMs`: what the server asked for, where `backoff.maxDelay` cut it. */
+  | ({ kind: 'hold'; askedMs?: number } & Pace)
+  | ({ kind: 'answer'; isBad: boolean; delayBeforeMs: number; inFlight: number } & Pace)
 
 /** What a robots.txt changed: the scope keeps to it, has a pace of the user's own, or is not concerned. */
 export type RobotsOutcome = 'applied' | 'overruled' | 'ignored'
@@ -198,6 +228,20 @@ export interface Snapshot {
   scopes: Record<string, object>
 }
 
+/** What `enter` answers for ticket 0 if that one waits. */
+const WAITS = -16
+
+/** What nobody knows, as the boundary has it. */
+const UNKNOWN = Number.NaN
+const NO_HINTS = [UNKNOWN, UNKNOWN, UNKNOWN, UNKNOWN] as const
+
+/** Bits of an outcome, beside those of `unitsOf`: see `flags` in `src/boundary.rs`. */
+const KEEP_DELAY = 1
+const MAY_RETRY = 2
+const GOOD = 4
+const BAD = 8
+const HINTED = 16
+
 /** Decides when requests may be sent. Instants are milliseconds of a clock of yours that only goes forward. */
 export class Engine {
   readonly #wasm
@@ -212,7 +256,8 @@ export class Engine {
 
   /** The handle of a scope, made on first use and good until it is released. */
   scope(name: string): ScopeHandle {
-    return this.#wasm.scope(String(name))
+    if (typeof name !== 'string') throw new TypeError(`scope: want a name; got ${shown(name)}`)
+    return this.#wasm.scope(name)
   }
 
   /** Gives a handle of `scope` back: when the scope looks like new, or beyond `maxScopes`, it may be forgotten. */
@@ -225,14 +270,19 @@ export class Engine {
     return this.#wasm.scopes()
   }
 
+  /** The handle of a scope, or -1. Makes none. */
+  find(name: string): ScopeHandle {
+    return this.#wasm.find(name)
+  }
+
   /** @internal A handle that may be forgotten when its scope is idle. */
   intern(name: string): ScopeHandle {
     return this.#wasm.intern(name)
   }
 
   /** @internal Whether the handle still means what it meant; if so, its scope stays at least until the next poll. */
-  touch(scope: ScopeHandle): boolean {
-    return this.#wasm.touch(scope)
+  keepAlive(scope: ScopeHandle): boolean {
+    return this.#wasm.keep_alive(scope)
   }
 
   /**
@@ -244,11 +294,14 @@ export class Engine {
    */
   submit(nowMs: number, scopes: readonly ScopeHandle[], options: SubmitOptions = {}): Ticket {
     const { cost = 1, priority = 0, delay = 0 } = options
+    if (typeof nowMs !== 'number' || typeof priority !== 'number' || typeof delay !== 'number') {
+      throw new TypeError('nowMs, priority and delay must be numbers')
+    }
     const ticket =
-      scopes.length === 1 && typeof cost === 'number'
-        ? this.#wasm.submit(nowMs, scopes[0]!, cost, priority, delay)
-        : this.#wasm.submit_many(nowMs, Float64Array.from(scopes), costsOf(cost), priority, delay)
-    return ticket >= 0 ? ticket : refused(ticket)
+      scopes.length === 1 && typeof scopes[0] === 'number' && typeof cost === 'number'
+        ? this.#wasm.submit(nowMs, scopes[0], cost, priority, delay)
+        : this.#wasm.submit_many(nowMs, numbers('scopes', scopes), costsOf(cost), priority, delay)
+    return ticket >= 0 ? ticket : this.#refused(ticket)
   }
 
   /**
@@ -263,11 +316,23 @@ export class Engine {
     options: Omit<SubmitOptions, 'delay'> = {},
   ): Ticket {
     const { cost = 1, priority = 0 } = options
+    if (typeof nowMs !== 'number' || typeof priority !== 'number') {
+      throw new TypeError('nowMs and priority must be numbers')
+    }
     const ticket =
-      scopes.length === 1 && typeof cost === 'number'
-        ? this.#wasm.send_at_once(nowMs, scopes[0]!, cost, priority)
-        : this.#wasm.send_many_at_once(nowMs, Float64Array.from(scopes), costsOf(cost), priority)
-    return ticket >= WAIT ? ticket : refused(ticket + 1)
+      scopes.length === 1 && typeof scopes[0] === 'number' && typeof cost === 'number'
+        ? this.#wasm.send_at_once(nowMs, scopes[0], cost, priority)
+        : this.#wasm.send_many_at_once(nowMs, numbers('scopes', scopes), costsOf(cost), priority)
+    return ticket >= WAIT ? ticket : this.#refused(ticket + 1)
+  }
+
+  /**
+   * @internal Takes in a request of one scope, and sends it if nothing waits and nothing keeps it. A number from 0 is
+   * its ticket, to be sent now; one from -16 down is -16 less its ticket, which waits.
+   */
+  enter(nowMs: number, scope: ScopeHandle, cost: number, priority: number): number {
+    const ticket = this.#wasm.enter(nowMs, scope, cost, priority)
+    return ticket >= 0 || ticket <= WAITS ? ticket : this.#refused(ticket)
   }
 
   /** A ticket to send now, {@link WAIT} or {@link IDLE}. Ask again after every ticket. */
@@ -291,39 +356,41 @@ export class Engine {
     return scope < 0 ? undefined : this.#wasm.name(scope)
   }
 
-  /** Tells how a request ended. Unknown tickets, and those that were not sent, are ignored. */
-  settle(nowMs: number, ticket: Ticket, outcome: Outcome = {}): void {
-    const {
-      status,
-      error,
-      latencyMs,
-      cost,
-      adjustDelay = true,
-      headers,
-      hints,
-      backoff,
-      retryDelay,
-    } = outcome
-    const unknown = Number.NaN
-    if (hints !== undefined) {
-      this.#wasm.hint_numbers(...hintNumbers(hints))
-    } else if (headers !== undefined) {
-      const lines = hintLines(headers, outcome.headerMap)
-      const units = unitsOf(outcome.headerMap)
-      if (lines) this.#wasm.hint_lines(lines, status ?? unknown, outcome.wallNowMs ?? unknown, units)
+  /**
+   * Tells how a request ended. Unknown tickets, and those that were not sent, are ignored.
+   *
+   * @throws {TypeError} for headers, hints and numbers that are none; nothing has changed then.
+   */
+  settle(nowMs: number, ticket: Ticket, outcome: Outcome = {}): Settled {
+    const { status, error, headers, headerMap, hints, scopes, retryDelay, backoff } = outcome
+    const { latencyMs = UNKNOWN, cost = UNKNOWN, adjustDelay = true, retry = false } = outcome
+    const answer = status ?? (error === undefined ? UNKNOWN : failureOfRequest(error))
+    if (
+      typeof nowMs !== 'number' ||
+      typeof ticket !== 'number' ||
+      typeof answer !== 'number' ||
+      typeof latencyMs !== 'number' ||
+      typeof cost !== 'number'
+    ) {
+      throw new TypeError('nowMs, ticket, status, latencyMs and cost must be numbers')
     }
-    if (retryDelay !== undefined) this.#wasm.retry_next(retryDelay)
-    const answer = status ?? (error === undefined ? unknown : failureOfRequest(error))
-    const bad = backoff === undefined ? unknown : Number(backoff)
-    for (const { scope, isNews = true, ...own } of outcome.scopes ?? []) {
-      const { delay = unknown, remaining = unknown, resetMs = unknown } = own
-      const ownBad = own.backoff === undefined ? bad : Number(own.backoff)
-      const heard = isNews && own.delay === undefined && own.remaining === undefined
-      const latency = adjustDelay && isNews ? (latencyMs ?? unknown) : unknown
-      const numbers = [isNews ? answer : unknown, latency, own.cost ?? cost ?? unknown] as const
-      this.#wasm.own_next(scope, ...numbers, isNews ? ownBad : unknown, heard, delay, remaining, resetMs)
+    const verdict = backoff === undefined ? 0 : backoff ? BAD : GOOD
+    const flags = (adjustDelay ? 0 : KEEP_DELAY) | (retry ? MAY_RETRY : 0) | verdict
+    const lines = headers === undefined ? '' : hintLines(headers, headerMap)
+    if (lines === '' && hints === undefined && scopes === undefined && retryDelay === undefined) {
+      return SETTLED[this.#wasm.settle(nowMs, ticket, answer, latencyMs, cost, flags)]!
     }
-    this.#wasm.settle(nowMs, ticket, answer, latencyMs ?? unknown, adjustDelay, cost ?? unknown, bad)
+    const told = hints === undefined ? NO_HINTS : hintNumbers(hints)
+    const more = [outcome.wallNowMs ?? UNKNOWN, retryDelay ?? UNKNOWN, ...told]
+    for (const own of scopes ?? []) more.push(...scopeNumbers(own))
+    const all = numbers('the outcome', more)
+    const how = flags | (hints === undefined ? 0 : HINTED) | unitsOf(headerMap)
+    return SETTLED[this.#wasm.settle_with(nowMs, ticket, answer, latencyMs, cost, how, lines, all)]!
+  }
+
+  /** After `settle`: the milliseconds that the server asked to wait, as it said them; NaN if it did not. */
+  get askedMs(): number {
+    return this.#wasm.asked_ms
   }
 
   /** What the robots.txt of this scope asks for: one slot and this delay in place of the defaults. Poll afterwards. */
@@ -347,8 +414,8 @@ export class Engine {
     scopes: readonly ScopeHandle[],
     options: { cost?: number | readonly number[] } = {},
   ): Peek {
-    const at = this.#wasm.peek(nowMs, Float64Array.from(scopes), costsOf(options.cost ?? 1))
-    if (at < 0) return refused(at)
+    const at = this.#wasm.peek(nowMs, numbers('scopes', scopes), costsOf(options.cost ?? 1))
+    if (at < 0) return this.#refused(at)
     return { at, reason: this.reason, scope: this.reasonScope }
   }
 
@@ -389,7 +456,7 @@ export class Engine {
   stats(scope: ScopeHandle, nowMs?: number): ScopeStats
   stats(scope?: ScopeHandle, nowMs: number = Number.NaN): Stats | ScopeStats {
     if (scope === undefined) return this.#wasm.stats(nowMs)
-    return this.#wasm.scope_stats(nowMs, scope) ?? refused(-1)
+    return this.#wasm.scope_stats(nowMs, scope) ?? this.#refused(-1)
   }
 
   /** What was learned, for `restore` in another process. `wallNowMs`: wall time now, since 1970. */
@@ -416,19 +483,32 @@ export class Engine {
     return this.#wasm.in_flight()
   }
 
+  /** How much notices tell of answers from now on: 0 nothing, 1 what they changed, 2 every answer as well. */
+  watch(level: 0 | 1 | 2): void {
+    this.#wasm.watch(level)
+  }
+
+  /** Whether `takeNotices` has something to give. */
+  get hasNotices(): boolean {
+    return this.#wasm.has_notices
+  }
+
   /** What people should know, since the last call. */
   takeNotices(): Notice[] {
-    if (!this.#wasm.has_notices) return []
-    return (this.#wasm.take_notices() as string[][]).map(([kind, scope = '', ...rest]) => {
-      if (kind === 'stall') return { kind, scope, forMs: Number(rest[0]) }
-      const [setting = '', path = '', why = ''] = rest
-      return { kind: 'no-effect', scope, setting, path, why }
-    })
+    return this.#wasm.has_notices ? (this.#wasm.take_notices() as Notice[]) : []
   }
 
   /** @internal */
   get warnThreshold(): number {
     return this.#wasm.warn_threshold()
+  }
+
+  /** The numbers of refusals at the boundary. */
+  #refused(code: number): never {
+    if (code === -2) throw new QueueFullError()
+    if (code === -3) throw new CostExceedsQuotaError(this.#wasm.refused_scope, this.#wasm.refused_path)
+    if (code === -4) throw new TypeError('cost and delay must be finite and not below 0, priority finite')
+    throw new TypeError('the request names no scope that this engine knows')
   }
 
   /** Gives the engine's memory back at once. Nothing may be called afterwards. */
@@ -466,13 +546,20 @@ export function parseRobots(
 }
 
 function costsOf(cost: number | readonly number[]): Float64Array {
-  return typeof cost === 'number' ? Float64Array.of(cost) : Float64Array.from(cost)
+  return numbers('cost', typeof cost === 'object' ? cost : [cost])
 }
 
-/** The numbers of `SubmitError` at the border. */
-function refused(code: number): never {
-  if (code === -2) throw new QueueFullError()
-  if (code === -3) throw new CostExceedsQuotaError()
-  if (code === -4) throw new TypeError('cost and delay must be finite and not below 0, priority finite')
-  throw new TypeError('the request names no scope that this engine knows')
+/** Strings would cross as numbers without a word. */
+function numbers(what: string, list: readonly number[]): Float64Array {
+  const wrong = list.find((number) => typeof number !== 'number')
+  if (wrong !== undefined) throw new TypeError(`${what}: want numbers; got ${shown(wrong)}`)
+  return Float64Array.from(list)
+}
+
+/** What an outcome means for one scope, as the boundary wants it: see `STRIDE` in `src/boundary.rs`. */
+function scopeNumbers(own: ScopeOutcome): readonly number[] {
+  const { scope, ignored = false, backoff, delay = UNKNOWN, remaining = UNKNOWN } = own
+  const { resetMs = UNKNOWN, cost = UNKNOWN } = own
+  const bad = backoff === undefined ? UNKNOWN : Number(backoff)
+  return [scope, Number(ignored), bad, delay, remaining, resetMs, cost]
 }

@@ -112,25 +112,28 @@ const IS_AGED = /^\s*0*[1-9]/
 export function hintLines(headers: HeadersLike, map: HeaderMap = {}): string {
   let lines = ''
   let says = false
-  const add = (name: string, value: string) => {
-    lines += `${name}: ${value.replace(/[\r\n]+/g, ' ')}\n`
+  const add = (name: string, value: unknown) => {
+    const isText = typeof value === 'string' || typeof value === 'number'
+    if (!isText) throw new TypeError(`headers: want text in ${name}; got ${shown(value)}`)
+    lines += `${name}: ${String(value).replace(/[\r\n]+/g, ' ')}\n`
   }
   for (const [name, value] of fieldsOf(headers)) {
+    if (typeof name !== 'string') throw new TypeError(`headers: want names in text; got ${shown(name)}`)
     const known = renamed(name, map)
     if (known !== undefined || SAYS_SOMETHING.test(name)) {
       says = true
       add(known ?? name, value)
     } else if (TELLS_TIME.test(name)) {
-      says ||= name.length === 3 && IS_AGED.test(value)
+      says ||= name.length === 3 && IS_AGED.test(String(value))
       add(name, value)
     }
   }
   return says ? lines : ''
 }
 
-/** The units of a header map as the border wants them. */
+/** The units of a header map as bits of the boundary's: see `flags` in `src/boundary.rs`. */
 export function unitsOf(map: HeaderMap = {}): number {
-  return (map.resetUnit === 'ms' ? 1 : 0) + (map.retryAfterUnit === 'ms' ? 2 : 0)
+  return (map.resetUnit === 'ms' ? 32 : 0) | (map.retryAfterUnit === 'ms' ? 64 : 0)
 }
 
 function renamed(name: string, map: HeaderMap): string | undefined {
@@ -142,19 +145,24 @@ function renamed(name: string, map: HeaderMap): string | undefined {
   return undefined
 }
 
-function* fieldsOf(headers: HeadersLike): Iterable<readonly [string, string]> {
-  if (Symbol.iterator in headers) {
-    yield* headers as Iterable<readonly [string, string]>
-    return
+function* fieldsOf(headers: HeadersLike): Iterable<readonly [unknown, unknown]> {
+  if (typeof headers !== 'object' || headers === null) {
+    throw new TypeError(`headers: want Headers, an object or pairs; got ${shown(headers)}`)
   }
-  for (const [name, value] of Object.entries(headers)) {
-    if (typeof value === 'string') yield [name, value]
-    else if (Array.isArray(value)) for (const each of value) yield [name, String(each)]
+  const isList = Symbol.iterator in headers
+  for (const field of isList ? headers : Object.entries(headers)) {
+    if (!Array.isArray(field)) throw new TypeError(`headers: want [name, value]; got ${shown(field)}`)
+    const [name, value] = field as [unknown, unknown]
+    if (Array.isArray(value)) for (const each of value) yield [name, each]
+    else if (isList || value !== undefined) yield [name, value]
   }
 }
 
 /** What a hook's hints mean for the engine: hold, units left, reset and pace, NaN where unknown. */
 export function hintNumbers(hints: SomeHints): readonly [number, number, number, number] {
+  if (typeof hints !== 'object' || hints === null) {
+    throw new TypeError(`hints: want an object; got ${shown(hints)}`)
+  }
   const { delayMs, limit, remaining, resetMs, windowMs } = hints
   const unknown = Number.NaN
   const paces = [(resetMs ?? unknown) / (remaining ?? unknown), (windowMs ?? unknown) / (limit ?? unknown)]

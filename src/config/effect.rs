@@ -5,8 +5,8 @@
 //!
 //! Only what somebody typed is told: a default that another setting makes useless is nobody's mistake.
 
-use super::{Config, ScopeConfig, Typed, value::number_text};
-use crate::time::Span;
+use super::{Config, ScopeConfig, Typed};
+use crate::{time::Span, value::number_text};
 
 /// Answers take less than this as a rule, so slots that only longer ones need have no effect.
 const SLOW: Span = Span::from_micros(3_000_000);

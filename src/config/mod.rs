@@ -11,14 +11,12 @@ mod effect;
 pub(crate) mod reader;
 mod retry;
 pub mod table;
-pub mod value;
 
 use std::rc::Rc;
 
 use self::{
     reader::{Choice, Fields, Problems, join},
     table::Section,
-    value::{Value, number_text, quoted},
 };
 use crate::{
     error::ConfigError,
@@ -30,6 +28,7 @@ use crate::{
     },
     scope::registry::ByName,
     time::Span,
+    value::{Value, number_text, quoted},
 };
 
 /// The limit of all scopes together where nobody set one.

@@ -1,15 +1,13 @@
 //! Takes the fields out of an object one by one, checks each against its row of the table, and collects every
 //! problem with its path. It never stops at the first one.
 
-use super::{
-    table::{self, Kind, Row, Section},
-    value::{Value, number_text, quoted},
-};
+use super::table::{self, Kind, Row, Section};
 use crate::{
     error::Problem,
     feedback::Failure,
     policy::{jitter, rate},
     time::{LONGEST_MS, Span},
+    value::{Value, number_text, quoted},
 };
 
 /// Where problems are gathered.

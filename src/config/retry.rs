@@ -2,13 +2,11 @@
 //!
 //! `limit` and `methods` are left to the driver, which knows the request's method and body.
 
-use super::{
-    reader::{Problems, join},
-    value::{Value, number_text},
-};
+use super::reader::{Problems, join};
 use crate::{
     policy::retry::{Config, Long},
     time::{LONGEST_MS, Span},
+    value::{Value, number_text},
 };
 
 /// Reads `retry`.

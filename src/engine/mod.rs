@@ -228,10 +228,13 @@ impl Engine {
 
     /// The same where it was not the same news for all of its scopes: a target that fails behind an API that
     /// does not.
-    pub fn settle_each(&mut self, now: Instant, ticket: Ticket, of: impl Fn(ScopeId) -> Feedback) {
-        if self.apply_feedback(now, ticket, of) {
+    /// False for an unknown ticket, or one that was not sent.
+    pub fn settle_each(&mut self, now: Instant, ticket: Ticket, of: impl Fn(ScopeId) -> Feedback) -> bool {
+        let is_known = self.apply_feedback(now, ticket, of);
+        if is_known {
             self.forget(ticket.0.index);
         }
+        is_known
     }
 
     /// The request that was sent ended so that it is to be sent again, not before `delay_ms` from now: the

@@ -65,6 +65,12 @@ impl Engine {
         Ok(Peek { at: at.map(|at| at - self.epoch_offset), because })
     }
 
+    /// When a request of a scope that there is not yet could be sent: only limits of the whole throttle count.
+    pub fn peek_new(&self, now: Instant) -> Peek {
+        let because = self.global_block().map(|reason| Cause { scope: None, reason });
+        Peek { at: because.is_none().then(|| self.to_engine_time(now) - self.epoch_offset), because }
+    }
+
     /// The scopes of a request and what it needs, if it makes sense and there is room.
     pub(super) fn checked(&self, request: &Request) -> Result<(Scopes, Need), SubmitError> {
         let delay_ok = request.delay_ms >= 0.0 && request.delay_ms <= LONGEST_MS;

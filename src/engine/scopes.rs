@@ -6,11 +6,11 @@
 
 use super::Engine;
 use crate::{
-    config::value::Value,
     decision::ScopeId,
     error::ConfigError,
     scope::Scope,
     time::{Instant, Span},
+    value::Value,
 };
 
 /// What robots.txt changed.

@@ -13,5 +13,4 @@ pub use self::{
 pub(crate) use self::{
     meter::{Activity, Meter},
     notices::Seen,
-    stats::ByName,
 };

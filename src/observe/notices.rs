@@ -7,6 +7,7 @@
 use crate::{
     scope::{Scope, Settled, registry::Entry},
     time::{Instant, Span},
+    value::Value,
 };
 
 /// How much is told of answers.
@@ -83,6 +84,53 @@ pub struct Finding {
     pub path: String,
     /// What was seen.
     pub why: String,
+}
+
+impl From<&Notice> for Value {
+    fn from(notice: &Notice) -> Self {
+        match notice {
+            Notice::Backoff(pace) => pace.with("backoff", vec![]),
+            Notice::Recover(pace) => pace.with("recover", vec![]),
+            Notice::Delay(pace) => pace.with("delay", vec![]),
+            Notice::Hold { pace, asked } => {
+                pace.with("hold", vec![("askedMs", asked.map(Span::millis).into())])
+            }
+            Notice::Answer { pace, is_bad, delay_before_ms, in_flight } => pace.with(
+                "answer",
+                vec![
+                    ("isBad", (*is_bad).into()),
+                    ("delayBeforeMs", (*delay_before_ms).into()),
+                    ("inFlight", (*in_flight).into()),
+                ],
+            ),
+            Notice::NoEffect(finding) => Self::object(vec![
+                ("kind", "no-effect".into()),
+                ("scope", finding.scope.as_str().into()),
+                ("setting", finding.setting.into()),
+                ("path", finding.path.as_str().into()),
+                ("why", finding.why.as_str().into()),
+            ]),
+            Notice::Stalled { scope, span } => Self::object(vec![
+                ("kind", "stall".into()),
+                ("scope", scope.as_str().into()),
+                ("forMs", span.millis().into()),
+            ]),
+        }
+    }
+}
+
+impl Pace {
+    fn with(&self, kind: &str, more: Vec<(&str, Value)>) -> Value {
+        let mut entries = vec![
+            ("kind", kind.into()),
+            ("scope", self.scope.as_str().into()),
+            ("delayMs", self.delay_ms.into()),
+            ("step", self.step.into()),
+            ("holdUntil", self.hold_until.map(Instant::millis).into()),
+        ];
+        entries.extend(more);
+        Value::object(entries)
+    }
 }
 
 /// What was last told of a scope.

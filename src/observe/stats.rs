@@ -1,13 +1,12 @@
 //! The state of a scope and of the whole, for people. Spans and instants are milliseconds here.
 
-use serde::ser::{Serialize, SerializeStruct, Serializer};
-
 use crate::{
     decision::Reason,
     observe::Effective,
     policy::quota::Cost,
     scope::Scope,
     time::{Instant, Span},
+    value::Value,
 };
 
 /// One scope at one instant.
@@ -78,55 +77,40 @@ impl ScopeStats {
     }
 }
 
-impl Serialize for ScopeStats {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut fields = serializer.serialize_struct("ScopeStats", 14)?;
-        fields.serialize_field("delayMs", &self.delay_ms)?;
-        fields.serialize_field("backoffMs", &self.backoff_ms)?;
-        fields.serialize_field("slots", &self.slots)?;
-        fields.serialize_field("inFlight", &self.in_flight)?;
-        fields.serialize_field("waiting", &self.waiting)?;
-        fields.serialize_field("backoffStep", &self.backoff_step)?;
-        fields.serialize_field("holdUntil", &self.hold_until)?;
-        fields.serialize_field("quotaLeft", &self.quota_left)?;
-        fields.serialize_field("reason", &self.reason.map(Reason::name))?;
-        fields.serialize_field("paused", &self.paused)?;
-        fields.serialize_field("rate", &self.effective.rate)?;
-        fields.serialize_field("concurrency", &self.effective.concurrency)?;
-        fields.serialize_field("boundBy", &Shares(&self.effective.bound_by))?;
-        fields.serialize_field("withoutEffect", &self.without_effect)?;
-        fields.end()
+impl From<&ScopeStats> for Value {
+    fn from(stats: &ScopeStats) -> Self {
+        let bound_by = stats.effective.bound_by.iter();
+        let shares = bound_by.map(|(by, share)| (by.map_or("elsewhere", Reason::name), (*share).into()));
+        Self::object(vec![
+            ("delayMs", stats.delay_ms.into()),
+            ("backoffMs", stats.backoff_ms.into()),
+            ("slots", stats.slots.into()),
+            ("inFlight", stats.in_flight.into()),
+            ("waiting", stats.waiting.into()),
+            ("backoffStep", stats.backoff_step.into()),
+            ("holdUntil", stats.hold_until.into()),
+            ("quotaLeft", stats.quota_left.into()),
+            ("reason", stats.reason.map(Reason::name).into()),
+            ("paused", stats.paused.into()),
+            ("rate", stats.effective.rate.into()),
+            ("concurrency", stats.effective.concurrency.into()),
+            ("boundBy", Self::object(shares.collect())),
+            ("withoutEffect", stats.without_effect.as_deref().into()),
+        ])
     }
 }
 
-/// Shares of time by reason, as a map.
-struct Shares<'a>(&'a [(Option<Reason>, f64)]);
-
-impl Serialize for Shares<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_map(self.0.iter().map(|(by, share)| (by.map_or("elsewhere", Reason::name), share)))
-    }
-}
-
-impl Serialize for Stats {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut fields = serializer.serialize_struct("Stats", 7)?;
-        fields.serialize_field("waiting", &self.waiting)?;
-        fields.serialize_field("inFlight", &self.in_flight)?;
-        fields.serialize_field("sent", &self.sent)?;
-        fields.serialize_field("settled", &self.settled)?;
-        fields.serialize_field("cancelled", &self.cancelled)?;
-        fields.serialize_field("paused", &self.paused)?;
-        fields.serialize_field("scopes", &ByName(&self.scopes))?;
-        fields.end()
-    }
-}
-
-/// Pairs as a map: in JavaScript an object with the names as keys.
-pub(crate) struct ByName<'a, T>(pub &'a [(String, T)]);
-
-impl<T: Serialize> Serialize for ByName<'_, T> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_map(self.0.iter().map(|(name, value)| (name, value)))
+impl From<&Stats> for Value {
+    fn from(stats: &Stats) -> Self {
+        let scopes = stats.scopes.iter().map(|(name, stats)| (name.clone(), stats.into()));
+        Self::object(vec![
+            ("waiting", stats.waiting.into()),
+            ("inFlight", stats.in_flight.into()),
+            ("sent", (stats.sent as f64).into()),
+            ("settled", (stats.settled as f64).into()),
+            ("cancelled", (stats.cancelled as f64).into()),
+            ("paused", stats.paused.into()),
+            ("scopes", Self::Map(scopes.collect())),
+        ])
     }
 }

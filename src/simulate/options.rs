@@ -12,10 +12,10 @@ use crate::{
         Config,
         reader::{Fields, Problems},
         table::{Kind, Row, Section, rows},
-        value::{Value, number_text},
     },
     error::ConfigError,
     time::{Instant, Span},
+    value::{Value, number_text},
 };
 
 const MILLIS: Kind = Kind::Millis { above_zero: false };

@@ -3,10 +3,11 @@
 //! *Settled* is the second half. Largest burst: the depth of the token bucket at the limit's own rate through which everything would fit that one client
 //! sent (the σ of Cruz's (σ, ρ) calculus, 1991). Fairness: Jain's index, (Σx)² ÷ nΣx² (Jain, Chiu, Hawe 1984).
 
-use serde::ser::{Serialize, SerializeMap, Serializer};
-
 use super::server::Server;
-use crate::time::{Instant, Span};
+use crate::{
+    time::{Instant, Span},
+    value::Value,
+};
 
 /// One request's way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -163,23 +164,25 @@ fn reached(good: &[Instant], from: Instant, end: Instant, server: &dyn Server) -
     })
 }
 
-impl Serialize for Summary {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut map = serializer.serialize_map(None)?;
-        map.serialize_entry("sent", &(self.sent as f64))?;
-        map.serialize_entry("served", &(self.served as f64))?;
-        map.serialize_entry("refused", &(self.refused as f64))?;
-        map.serialize_entry("failed", &(self.failed as f64))?;
-        map.serialize_entry("utilisation", &self.utilisation)?;
-        map.serialize_entry("shareRefused", &self.share_refused)?;
-        map.serialize_entry("refusalsPerMinute", &self.refusals_per_minute)?;
-        map.serialize_entry("background", &(self.background as f64))?;
-        map.serialize_entry("backgroundPerMinute", &self.background_per_minute)?;
-        map.serialize_entry("reachedMs", &self.reached_ms)?;
-        map.serialize_entry("regainedMs", &self.regained_ms)?;
-        map.serialize_entry("burst", &self.burst)?;
-        map.serialize_entry("fairness", &self.fairness)?;
-        map.serialize_entry("latencyMs", &self.latency_ms)?;
-        map.end()
+impl From<&Summary> for Value {
+    fn from(summary: &Summary) -> Self {
+        let entry = |(key, value): (&str, Value)| (key.to_string(), value);
+        let entries = [
+            ("sent", Value::Number(summary.sent as f64)),
+            ("served", Value::Number(summary.served as f64)),
+            ("refused", Value::Number(summary.refused as f64)),
+            ("failed", Value::Number(summary.failed as f64)),
+            ("utilisation", summary.utilisation.into()),
+            ("shareRefused", summary.share_refused.into()),
+            ("refusalsPerMinute", summary.refusals_per_minute.into()),
+            ("background", Value::Number(summary.background as f64)),
+            ("backgroundPerMinute", summary.background_per_minute.into()),
+            ("reachedMs", summary.reached_ms.into()),
+            ("regainedMs", summary.regained_ms.into()),
+            ("burst", summary.burst.into()),
+            ("fairness", summary.fairness.into()),
+            ("latencyMs", summary.latency_ms.into()),
+        ];
+        Self::Map(entries.into_iter().map(entry).collect())
     }
 }

@@ -176,7 +176,7 @@ pub fn play(bytes: &[u8]) {
             }
             14 => {
                 let snapshot = engine.snapshot(now, Some(1e12));
-                let text = serde_json::to_string(&snapshot).unwrap();
+                let text = serde_json::to_string(&Value::from(snapshot)).unwrap();
                 let parsed = Snapshot::parse(serde_json::from_str(&text).unwrap());
                 let parsed = parsed.unwrap_or_else(|error| panic!("{error}\n{text}"));
                 let later = 1e12 + tape.number();

@@ -3,7 +3,7 @@
 use std::{cmp::Reverse, collections::BinaryHeap};
 
 use autothrottle::{
-    Config, Decision, Engine, Feedback, Instant, Notice, Reason, Request, Snapshot, Span, Ticket,
+    Config, Decision, Engine, Feedback, Instant, Notice, Reason, Request, Snapshot, Span, Ticket, Value,
 };
 
 fn engine(options: &str) -> Engine {
@@ -258,7 +258,7 @@ fn a_restart_gives_no_burst() {
     let mut driver = Driver::new(options, 10);
     assert_eq!(driver.run(5).len(), 14);
     let snapshot = driver.engine.snapshot(driver.at(), Some(0.0));
-    let text = serde_json::to_string(&snapshot).unwrap();
+    let text = serde_json::to_string(&Value::from(snapshot)).unwrap();
     let snapshot = Snapshot::parse(serde_json::from_str(&text).unwrap()).unwrap();
     let config = Config::parse(serde_json::from_str(options).unwrap()).unwrap();
     let later = Engine::restore(config, &snapshot, Instant::default(), Some(2000.0));

@@ -7,7 +7,7 @@ use std::{collections::BTreeMap, fmt::Write};
 
 use autothrottle::{
     Answer, Cause, Config, Cost, Decision, Engine, Failure, Feedback, Hint, Hints, Instant, Request, ScopeId,
-    Span, Ticket, Value, headers::Context,
+    Span, SubmitError, Ticket, Value, headers::Context,
 };
 
 pub fn play(trace: &str) -> String {
@@ -89,7 +89,15 @@ impl Player {
                             self.sent(words[1].into(), " at once");
                         }
                     }
-                    Err(error) => self.say(&format!("refused {}: {error}", words[1])),
+                    Err(error) => {
+                        let mut why = error.to_string();
+                        if let SubmitError::CostExceedsQuota { scope } = error {
+                            let name = self.engine.name(scope).unwrap();
+                            let path = self.engine.config_path(scope, "quota").unwrap();
+                            why = why.replace("a scope", &format!("{name} ({path})"));
+                        }
+                        self.say(&format!("refused {}: {why}", words[1]));
+                    }
                 }
             }
             "settle" => {

@@ -1,11 +1,10 @@
-//! Values of JavaScript's as ours, and ours as its: what both modules share.
+//! Converts values between JavaScript and Rust, both ways: what both modules share.
 //!
-//! Options are read by hand and not through serde: a deserializer that can say what is wrong in a sentence brings the printing of floats
-//! along, which nobody needs here (the reader of options says it better). The trap is a getter or a proxy that throws in the middle: every call
-//! catches, and what cannot be read is a value that no setting wants.
+//! Values bypass serde, whose error messages link the formatting of floats. The traps: a getter or a proxy that throws
+//! in the middle, so every call catches, and what cannot be read is a value that no setting wants; and a scope called
+//! `__proto__`, which an assignment would make the prototype, so that key is defined.
 
-use autothrottle::{ConfigError, Value, config::value::DEEPEST};
-use serde::Serialize;
+use autothrottle::{ConfigError, Value, value::DEEPEST};
 use wasm_bindgen::{JsCast, prelude::*};
 
 #[wasm_bindgen]
@@ -15,6 +14,14 @@ extern "C" {
 
     #[wasm_bindgen(catch, js_namespace = Array, js_name = from)]
     fn list(of: &JsValue) -> Result<js_sys::Array, JsValue>;
+
+    #[wasm_bindgen(js_namespace = Object, js_name = fromEntries)]
+    fn from_entries(of: &js_sys::Array) -> js_sys::Object;
+
+    type Plain;
+
+    #[wasm_bindgen(method, structural, indexing_setter)]
+    fn set(this: &Plain, key: &str, value: &JsValue);
 }
 
 /// What somebody typed, whatever it is.
@@ -59,19 +66,29 @@ fn nested(of: &JsValue, depth: u8) -> Value {
 
 /// A list of `[path, want, got]`, of which TypeScript makes its error.
 pub fn problems(error: ConfigError) -> JsValue {
-    object(&error.triples())
+    let texts = |triple: [String; 3]| Value::List(triple.map(Value::Text).into());
+    js(&Value::List(error.triples().into_iter().map(texts).collect()))
 }
 
-/// A plain object; what is missing is left out.
-pub fn object(of: &impl Serialize) -> JsValue {
-    of.serialize(&serializer()).unwrap_or(JsValue::UNDEFINED)
-}
-
-/// The same with `null` for what is missing.
-pub fn object_with_null(of: &impl Serialize) -> JsValue {
-    of.serialize(&serializer().serialize_missing_as_null(true)).unwrap_or(JsValue::UNDEFINED)
-}
-
-fn serializer() -> serde_wasm_bindgen::Serializer {
-    serde_wasm_bindgen::Serializer::new().serialize_maps_as_objects(true)
+/// A value as JavaScript has it; what is missing is `null`.
+pub fn js(value: &Value) -> JsValue {
+    match value {
+        Value::Nothing => JsValue::NULL,
+        Value::Bool(flag) => JsValue::from_bool(*flag),
+        Value::Number(number) => JsValue::from_f64(*number),
+        Value::Text(text) | Value::Other(text) => JsValue::from_str(text),
+        Value::List(items) => items.iter().map(js).collect::<js_sys::Array>().into(),
+        Value::Map(entries) if entries.iter().any(|(key, _)| key == "__proto__") => {
+            let pair =
+                |(key, value): &(String, Value)| js_sys::Array::of2(&JsValue::from_str(key), &js(value));
+            from_entries(&entries.iter().map(pair).collect()).into()
+        }
+        Value::Map(entries) => {
+            let object = js_sys::Object::new().unchecked_into::<Plain>();
+            for (key, value) in entries {
+                object.set(key, &js(value));
+            }
+            object.into()
+        }
+    }
 }

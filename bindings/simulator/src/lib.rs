@@ -4,10 +4,10 @@
 #![allow(clippy::needless_pass_by_value, reason = "what JavaScript hands over is owned")]
 
 use autothrottle::{
-    Instant,
+    Instant, Value,
     simulate::{Simulation, Summary, Trace},
 };
-use autothrottle_convert::{object_with_null, problems, value};
+use autothrottle_convert::{js, problems, value};
 use wasm_bindgen::prelude::*;
 
 /// What came of a simulation. The trace leaves as columns, one number a request.
@@ -28,7 +28,7 @@ pub fn simulate(options: JsValue) -> Result<Simulated, JsValue> {
 #[wasm_bindgen]
 impl Simulated {
     pub fn summary(&self) -> JsValue {
-        object_with_null(&self.summary)
+        js(&Value::from(&self.summary))
     }
 
     pub fn client(&self) -> Vec<u32> {

@@ -1,12 +1,16 @@
-//! Options as somebody typed them: a tree of plain values, whatever they are.
+//! Plain values: options as somebody typed them, and what the engine shows to people. Every host has its own kind of
+//! object; this is what they are turned into, and out of.
 //!
 //! The trap: a deserializer that stops at the first wrong value tells its user one problem at a time. This
-//! one never fails. What JavaScript has and settings never want (functions, symbols, cycles) becomes
+//! one never fails. What a host has and settings never want (functions, symbols, cycles) becomes
 //! [`Value::Other`] with its description, and the reader reports it with its path.
 
 use core::fmt;
 
-use serde::de::{Deserialize, DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
+use serde::{
+    de::{Deserialize, DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor},
+    ser::{Serialize, Serializer},
+};
 
 /// Options nest three levels deep; whatever is deeper is a mistake or a cycle.
 pub const DEEPEST: u8 = 8;
@@ -31,6 +35,12 @@ pub enum Value {
 }
 
 impl Value {
+    /// An object of these entries, without those that are nothing.
+    pub fn object(entries: Vec<(&str, Self)>) -> Self {
+        let there = entries.into_iter().filter(|(_, value)| *value != Self::Nothing);
+        Self::Map(there.map(|(key, value)| (key.into(), value)).collect())
+    }
+
     /// The value as an error message shows it, shortened.
     pub fn describe(&self) -> String {
         match self {
@@ -47,6 +57,55 @@ impl Value {
             Self::List(items) => format!("a list of {}", items.len()),
             Self::Map(_) => "an object".into(),
             Self::Other(what) => what.clone(),
+        }
+    }
+}
+
+impl From<f64> for Value {
+    fn from(number: f64) -> Self {
+        Self::Number(number)
+    }
+}
+
+impl From<u32> for Value {
+    fn from(number: u32) -> Self {
+        Self::Number(f64::from(number))
+    }
+}
+
+impl From<bool> for Value {
+    fn from(flag: bool) -> Self {
+        Self::Bool(flag)
+    }
+}
+
+impl From<&str> for Value {
+    fn from(text: &str) -> Self {
+        Self::Text(text.into())
+    }
+}
+
+impl From<String> for Value {
+    fn from(text: String) -> Self {
+        Self::Text(text)
+    }
+}
+
+impl<T: Into<Value>> From<Option<T>> for Value {
+    fn from(value: Option<T>) -> Self {
+        value.map_or(Self::Nothing, Into::into)
+    }
+}
+
+impl Serialize for Value {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Self::Nothing => serializer.serialize_unit(),
+            Self::Bool(flag) => serializer.serialize_bool(*flag),
+            Self::Number(number) => serializer.serialize_f64(*number),
+            Self::Text(text) | Self::Other(text) => serializer.serialize_str(text),
+            Self::List(items) => serializer.collect_seq(items),
+            Self::Map(entries) => serializer.collect_map(entries.iter().map(|(key, value)| (key, value))),
         }
     }
 }

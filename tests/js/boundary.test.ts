@@ -1,0 +1,169 @@
+/** The engine's boundary: a call that makes no sense changes nothing, also not for the next call. */
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { type EngineOptions, type Snapshot, SnapshotError } from 'autothrottle'
+import { Engine, IDLE, type Outcome, WAIT } from 'autothrottle/engine'
+
+const PLAIN = { defaults: { delay: 0, slotDelay: 0, concurrency: 9, jitter: false } } as const
+const REFUSAL = { status: 429, headers: { 'retry-after': '100' } } as const
+
+/** An engine with one request in flight. */
+function sent(options: EngineOptions = PLAIN) {
+  const engine = new Engine(options)
+  const scope = engine.scope('a')
+  const ticket = engine.submit(0, [scope])
+  assert.equal(engine.poll(0), ticket)
+  return { engine, scope, ticket }
+}
+
+/** Calls that are wrong, each with what it throws, if it does. */
+const WRONG: readonly [string, unknown, unknown][] = [
+  ['a bogus ticket', { ...REFUSAL }, -1],
+  ['no ticket at all', { ...REFUSAL }, Number.NaN],
+  ['a retry of a bogus ticket', { status: 200, retryDelay: 50 }, -1],
+  ['a retry of a foreign ticket', { status: 503, retry: true }, 2 ** 40],
+  ['single scopes of a bogus ticket', { status: 200, scopes: [{ scope: 0, delay: 100_000 }] }, -1],
+  ['headers that are null', { status: 429, headers: null }, undefined],
+  ['headers that are no pairs', { status: 429, headers: [[1, 2]] }, undefined],
+  ['hints that are null', { status: 429, hints: null }, undefined],
+  ['a status in words', { status: '429' }, undefined],
+  ['a latency in words', { status: 200, latencyMs: '5' }, undefined],
+  [
+    'scopes that throw in the middle',
+    {
+      status: 200,
+      *scopes() {
+        yield { scope: 0, delay: 100_000 }
+        throw new RangeError('in the middle')
+      },
+    },
+    undefined,
+  ],
+]
+
+for (const [what, outcome, bogus] of WRONG) {
+  test(`${what}: nothing has changed, also not for the next call`, () => {
+    const { engine, scope, ticket } = sent()
+    const wrong = typeof (outcome as { scopes?: unknown }).scopes === 'function'
+    const given = (wrong ? { ...(outcome as object), scopes: generated(outcome) } : outcome) as Outcome
+    if (bogus === undefined) assert.throws(() => engine.settle(10, ticket, given))
+    else engine.settle(10, bogus as number, given)
+    assert.equal(engine.inFlight, 1, 'the slot is still taken')
+    engine.settle(10, ticket, { status: 200 })
+    assert.deepEqual([engine.inFlight, engine.waiting], [0, 0])
+    assert.equal(engine.stats(scope).holdUntil, undefined)
+    assert.equal(engine.stats(scope).backoffStep, 0)
+    assert.equal(engine.poll(10), IDLE)
+  })
+}
+
+function generated(outcome: unknown): Iterable<never> {
+  return (outcome as { scopes: () => Iterable<never> }).scopes()
+}
+
+test('what became of a request is said, and what the server asked to wait', () => {
+  const { engine, ticket } = sent({ ...PLAIN, retry: { maxRetryAfter: 5000 } } as EngineOptions)
+  assert.equal(engine.settle(5, 77, REFUSAL), 'unknown')
+  assert.ok(Number.isNaN(engine.askedMs))
+  assert.equal(engine.settle(5, ticket, { ...REFUSAL, retry: true }), 'too-long')
+  assert.equal(engine.askedMs, 100_000)
+  assert.equal(engine.settle(5, ticket, REFUSAL), 'unknown', 'each once')
+  const { engine: other, ticket: next } = sent()
+  assert.equal(other.settle(5, next, { status: 503, retry: true }), 'again')
+  assert.deepEqual([other.waiting, other.inFlight], [1, 0])
+  assert.equal(other.poll(5), WAIT)
+  const at = other.wakeAt
+  assert.equal(other.poll(at), next, 'its ticket waited anew')
+  assert.equal(other.settle(at, next, { status: 200, retry: true }), 'over')
+})
+
+test('a retry is never earlier than the server asked, whoever said it', () => {
+  const when = (outcome: Outcome) => {
+    const { engine, ticket } = sent({
+      defaults: { ...PLAIN.defaults, backoff: { maxDelay: 1000, minDelay: 1, jitter: false } },
+    })
+    assert.equal(engine.settle(0, ticket, { ...outcome, retry: true }), 'again')
+    for (let now = 0; ; now = engine.wakeAt) if (engine.poll(now) === ticket) return now
+  }
+  const headers = { 'retry-after': '20' }
+  assert.equal(when({ status: 429, headers }), 21_000, 'and a second more where seconds are whole')
+  assert.equal(when({ status: 429, headers: { 'retry-after-ms': '1500' } }), 1500)
+  assert.equal(when({ status: 429, headers, hints: { delayMs: 2000 } }), 2000, 'hints come first')
+  assert.equal(when({ status: 429, headers, hints: { remaining: 5, resetMs: 9 } }), 21_000)
+})
+
+test('notices: what answers changed, as objects', () => {
+  const { engine, ticket } = sent({ ...PLAIN, defaults: { ...PLAIN.defaults, delay: 10 } })
+  engine.watch(2)
+  assert.equal(engine.hasNotices, false)
+  engine.settle(10, ticket, { status: 429, headers: { 'retry-after': '3600' } })
+  assert.equal(engine.hasNotices, true)
+  const pace = { scope: 'a', delayMs: 1000, step: 1, holdUntil: 300_010 }
+  assert.deepEqual(engine.takeNotices(), [
+    { kind: 'backoff', ...pace },
+    { kind: 'delay', ...pace },
+    { kind: 'hold', ...pace, askedMs: 3_601_000 },
+    { kind: 'answer', ...pace, isBad: true, delayBeforeMs: 10, inFlight: 0 },
+  ])
+  assert.deepEqual(engine.takeNotices(), [])
+})
+
+test('find makes no scope, and a scope that there is not yet allows everything', () => {
+  const engine = new Engine(PLAIN)
+  assert.equal(engine.find('a'), -1)
+  assert.equal(engine.scopes, 0)
+  assert.deepEqual(engine.peek(7, [-1]), { at: 7, reason: undefined, scope: undefined })
+  const scope = engine.scope('b')
+  engine.hold(7, scope, 100)
+  assert.equal(engine.find('b'), scope)
+  assert.deepEqual(engine.peek(7, [-1, scope]), { at: 107, reason: 'hold', scope: 'b' })
+  engine.pause(7)
+  assert.deepEqual(engine.peek(7, [-1]), { at: Number.POSITIVE_INFINITY, reason: 'paused', scope: undefined })
+  assert.throws(() => engine.peek(7, []), TypeError)
+})
+
+test('a cost above a quota names the scope and the setting', () => {
+  const engine = new Engine({ defaults: { quota: 5 }, scopes: { api: { quota: 2 } } })
+  const [api, other] = [engine.scope('api'), engine.scope('other')]
+  const refused = (path: string, scope: string) => ({ code: 'ERR_COST_EXCEEDS_QUOTA', scope, path })
+  assert.throws(() => engine.submit(0, [api, other], { cost: 3 }), refused('scopes.api.quota', 'api'))
+  assert.throws(() => engine.submit(0, [other], { cost: 6 }), refused('defaults.quota', 'other'))
+})
+
+test('names that are no strings and numbers that are none are errors', () => {
+  const engine = new Engine(PLAIN)
+  const scope = engine.scope('a')
+  const five = '5' as unknown as number
+  for (const name of [5, null, undefined, {}, Symbol('a')]) {
+    assert.throws(() => engine.scope(name as unknown as string), TypeError)
+  }
+  assert.equal(engine.scopes, 1)
+  assert.throws(() => engine.submit(five, [scope]), TypeError)
+  for (const options of [{ cost: five }, { priority: five }, { delay: five }, { cost: [five] }]) {
+    assert.throws(() => engine.submit(0, [scope], options), TypeError)
+  }
+  assert.throws(() => engine.submit(0, [`${scope}` as unknown as number]), TypeError)
+  assert.equal(engine.waiting, 0)
+})
+
+test('a scope called __proto__ is in stats and snapshots', () => {
+  const engine = new Engine(PLAIN)
+  const name = '__proto__'
+  engine.hold(0, engine.scope(name), 5000)
+  const { scopes } = engine.stats()
+  assert.deepEqual(Object.keys(scopes), [name])
+  assert.equal(Object.getPrototypeOf(scopes), Object.prototype)
+  const snapshot = JSON.parse(JSON.stringify(engine.snapshot(0, 1e12)))
+  assert.deepEqual(Object.keys(snapshot.scopes), [name])
+  const next = new Engine(PLAIN)
+  next.restore(snapshot, 100, 1e12)
+  assert.equal(next.stats(next.scope(name), 100).holdUntil, 5100)
+})
+
+test('a snapshot has scopes', () => {
+  const engine = new Engine()
+  for (const snapshot of [{ version: 1 }, { version: 1, scopes: null }, {}, { version: '1', scopes: {} }]) {
+    assert.throws(() => engine.restore(snapshot as unknown as Snapshot, 0, 0), SnapshotError)
+  }
+  engine.restore({ version: 1, scopes: {} }, 0, 0)
+})
