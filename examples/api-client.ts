@@ -1,8 +1,9 @@
 /**
- * Clients that take a `fetch` of yours: Octokit and OpenAI's, throttled by host. `npx tsx examples/api-client.ts`
+ * Clients that take a `fetch` of yours: Octokit and OpenAI's, throttled by host. `npx tsx
+ * examples/api-client.ts`
  *
- * Both retry by themselves; each of their attempts goes through the throttle, and what the servers ask for is kept. Here they talk to a
- * server on this machine.
+ * Both retry by themselves; each of their attempts goes through the throttle, and what the servers ask for is
+ * kept. Here they talk to a server on this machine.
  */
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'

@@ -1,6 +1,6 @@
 /**
- * Cost-capped: requests that cost differently, and at most so much a minute. What they really cost is known afterwards.
- * `npx tsx examples/cost-capped.ts`
+ * Cost-capped: requests that cost differently, and at most so much a minute. What they really cost is known
+ * afterwards. `npx tsx examples/cost-capped.ts`
  *
  * Source: Scrapy's throttling draft, *Cost-capped throttling*.
  */

@@ -2,8 +2,8 @@
  * A polite crawl with live progress: `npm start`, or `npm start -- https://host/ --max-pages 50`.
  *
  * Without a URL it serves a rate-limited site on this machine and crawls that. It follows links on the hosts
- * that it was given, each host at its own pace: AutoThrottle makes it follow the latency, or rampup finds the limit.
- * What is refused is tried again; hosts that are not ours are asked for their robots.txt first.
+ * that it was given, each host at its own pace: AutoThrottle makes it follow the latency, or rampup finds the
+ * limit. What is refused is tried again; hosts that are not ours are asked for their robots.txt first.
  */
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { ConfigError, createThrottle, type Snapshot, SnapshotError, type ThrottleOptions } from 'autothrottle'

@@ -1,5 +1,6 @@
 /**
- * Alternative domain groupings: one scope for a registrable domain, or one for each level of it. `npx tsx examples/domains.ts`
+ * Alternative domain groupings: one scope for a registrable domain, or one for each level of it. `npx tsx
+ * examples/domains.ts`
  *
  * Source: Scrapy's throttling draft, *Alternative domain throttling*.
  */

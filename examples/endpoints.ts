@@ -1,5 +1,6 @@
 /**
- * Endpoint-specific limits: endpoints of one host as if they were hosts of their own. `npx tsx examples/endpoints.ts`
+ * Endpoint-specific limits: endpoints of one host as if they were hosts of their own. `npx tsx
+ * examples/endpoints.ts`
  *
  * Source: Scrapy's throttling draft, *Endpoint-specific throttling*.
  */

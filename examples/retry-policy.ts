@@ -1,6 +1,7 @@
 /**
- * A scope manager of one's own, after the retry policy of scrapy-zyte-api: 429 and 503 mean 20 to 40 s twice, then 30 s plus up to 2ⁿ s,
- * ten minutes at most; network errors 3 to 7 s, growing to 55 s. `npx tsx examples/retry-policy.ts`
+ * A scope manager of one's own, after the retry policy of scrapy-zyte-api: 429 and 503 mean 20 to 40 s twice,
+ * then 30 s plus up to 2ⁿ s, ten minutes at most; network errors 3 to 7 s, growing to 55 s. `npx tsx
+ * examples/retry-policy.ts`
  *
  * Source: the retrying chapter of the manual of python-zyte-api (its default policy).
  */

@@ -1,8 +1,9 @@
 /**
- * A scraping API with an upstream: many requests to the API at once, few to each of its targets; and a target that fails is not the API
- * failing. `npx tsx examples/scraping-api.ts`
+ * A scraping API with an upstream: many requests to the API at once, few to each of its targets; and a target
+ * that fails is not the API failing. `npx tsx examples/scraping-api.ts`
  *
- * Source: Scrapy's throttling draft, *Web scraping API throttling*. The API answers 200 and says in `X-Upstream-Status-Code` what the target said.
+ * Source: Scrapy's throttling draft, *Web scraping API throttling*. The API answers 200 and says in
+ * `X-Upstream-Status-Code` what the target said.
  */
 import { addScope, byHost, createThrottle, type ScopeRequest, type ThrottleOptions } from 'autothrottle'
 

@@ -25,12 +25,10 @@ export type {
 } from './core/events.js'
 export type { MapOptions } from './core/map.js'
 export type { Permit, PermitOutcome } from './core/permit.js'
+export type { RequestOptions, RunOptions, ThrottledRequestInit } from './core/requests.js'
 export {
   createThrottle,
-  type RequestOptions,
-  type RunOptions,
   type Throttle,
-  type ThrottledRequestInit,
   throttledFetch,
 } from './core/throttle.js'
 export type { FetchOptions } from './fetch/fetch.js'

@@ -75,7 +75,10 @@ export class FakeClock implements Clock {
     await settled()
   }
 
-  /** Moves the clock without firing anything, as when a laptop sleeps: timers fire late, at the next `advance`. */
+  /**
+   * Moves the clock without firing anything, as when a laptop sleeps: timers fire late, at the next
+   * `advance`.
+   */
   jump(ms: number): void {
     this.#now += ms
   }

@@ -1,8 +1,8 @@
 /**
  * Who leaves when a signal is aborted: one listener for each signal, however many wait with it.
  *
- * The trap is one controller for a whole crawl: Node warns of a leak at the eleventh listener, and each listener costs
- * as much as what it guards.
+ * The trap is one controller for a whole crawl: Node warns of a leak at the eleventh listener, and each
+ * listener costs as much as what it guards.
  */
 
 /** Somebody who leaves. */

@@ -1,14 +1,15 @@
 /**
  * Where requests come in and where they go when they are over. One request's way:
  *
- * 1. `request`: scopes → names → handles → the engine. Where nobody waits and nothing keeps it, a permit comes back at
- *    once; else a promise, and a `Waiting` that the driver holds.
+ * 1. `request`: scopes → names → handles → the engine. Where nobody waits and nothing keeps it, a permit
+ *    comes back at once; else a promise, and a `Waiting` that the driver holds.
  * 2. The permit goes out; somebody sends.
- * 3. `settle` or `retry`: the outcome is converted first, then the engine hears it, then managers and listeners hear
- *    what that changed, and last those who wait are asked again.
+ * 3. `settle` or `retry`: the outcome is converted first, then the engine hears it, then managers and
+ *    listeners hear what that changed, and last those who wait are asked again.
  *
- * The traps: an outcome that makes no sense and leaves the slot behind (the slot comes back, then the error is
- * thrown); a manager that is told after others have left at the old pace; work for listeners who are not there.
+ * The traps: an outcome that makes no sense and leaves the slot behind (the slot comes back, then the error
+ * is thrown); a manager that is told after others have left at the old pace; work for listeners who are not
+ * there.
  */
 
 import { answerInError, checkedHeaders, isStatus } from '../fetch/outcome.js'
@@ -18,7 +19,16 @@ import { Handles } from '../scopes/handles.js'
 import { type Backoffs, backoffMap, checkedBackoffs } from '../scopes/hooks.js'
 import { namedScopes, type Scopes, type Target } from '../scopes/names.js'
 import type { ManagedScopes } from '../scopes/strategy.js'
-import type { Engine, Outcome, ScopeHandle, ScopeOutcome, ScopeStats, Ticket } from '../wasm/engine.js'
+import {
+  type Engine,
+  type Notice,
+  type Outcome,
+  type ScopeHandle,
+  type ScopeOutcome,
+  type Settled,
+  type Ticket,
+  WAIT,
+} from '../wasm/engine.js'
 import type { HeaderMap } from '../wasm/headers.js'
 import { Driver } from './driver.js'
 import { type ClosedError, ManagerError } from './errors.js'
@@ -55,7 +65,15 @@ export interface DeskOptions {
   readonly isDebug: boolean
 }
 
+/**
+ * What became of a request: `over`; over since the server asks for `too-long` a wait; over although it should
+ * be sent `again`, since it cannot be repeated; or what its next attempt waits for.
+ */
+export type Verdict = 'over' | 'too-long' | 'again' | Promise<Permit>
+
 const NO_OUTCOME: Outcome = {}
+/** What `engine.enter` answers for ticket 0 if it waits. */
+const WAITS = -16
 
 export class Desk {
   readonly driver: Driver
@@ -65,21 +83,22 @@ export class Desk {
   closed: ClosedError | undefined
   readonly #engine: Engine
   readonly #ears: Ears
-  readonly #tell: DeskOptions['tell']
+  readonly tell: DeskOptions['tell']
   readonly #managed: ManagedScopes | undefined
   readonly #hints: DeskOptions['hints']
   readonly #isDebug: boolean
   readonly #warnThreshold: number
-  readonly #told = new Map<string, ScopeStats>()
   readonly #idle: (() => void)[] = []
   readonly #warned = new Set<WarningEvent['code']>()
   #entering = 0
+  #askedMs = Number.NaN
+  #level: 0 | 1 | 2 = 0
 
   constructor({ engine, clock, ears, tell, managed, hints, isDebug }: DeskOptions) {
     this.#engine = engine
     this.clock = clock
     this.#ears = ears
-    this.#tell = tell
+    this.tell = tell
     this.#managed = managed
     this.#hints = hints
     this.#isDebug = isDebug
@@ -93,31 +112,28 @@ export class Desk {
     wait.signal?.throwIfAborted()
     if (this.closed) throw this.closed
     const { priority = 0, cost = 1, delay = 0 } = wait
-    let names: readonly string[]
-    let handles: readonly ScopeHandle[]
-    let costs: readonly number[] | undefined
-    if (typeof scopes === 'string') {
-      const known = this.handles.of(scopes)
-      names = known.names
-      handles = [known.handle]
-    } else {
-      ;({ names, costs } = namedScopes(scopes))
-      handles = names.map((name) => this.handles.of(name).handle)
+    const isPlain = delay === 0 && typeof priority === 'number' && typeof cost === 'number'
+    if (typeof scopes === 'string' && isPlain) {
+      const { names, handle } = this.handles.of(scopes)
+      const now = this.clock.now()
+      const entered = this.#engine.enter(now, handle, cost, priority)
+      if (entered >= 0) return this.#leave(entered, names, target, now)
+      return this.#stay(WAITS - entered, names, target, wait, now)
     }
+    const { names, costs } = namedScopes(scopes)
+    const handles = names.map((name) => this.handles.of(name).handle)
+    const options = { priority, cost: costs ?? cost, delay }
     const now = this.clock.now()
-    const ticket = this.#engine.submit(now, handles, { priority, cost: costs ?? cost, delay })
-    if (this.driver.isFree && this.#engine.poll(now) === ticket) {
-      if (this.#ears.queued.isHeard) this.#tell(new QueuedEvent({ ticket, scopes: names, target }, now))
-      return this.permit(ticket, names, target, now)
-    }
-    return this.#wait(ticket, names, target, wait, (waiting) => this.#begin(waiting, now))
+    const ticket = delay === 0 ? this.#engine.sendAtOnce(now, handles, options) : WAIT
+    if (ticket !== WAIT) return this.#leave(ticket, names, target, now)
+    return this.#stay(this.#engine.submit(now, handles, options), names, target, wait, now)
   }
 
   /** The permit of a ticket that the engine let go. */
   permit(ticket: Ticket, names: readonly string[], target: Target, now: number): Permit {
     if (this.#managed) this.#tellManagersOfSend(this.#managed, ticket, names, now)
     const permit = new Permit(this, ticket, names, target, now)
-    if (this.#ears.send.isHeard) this.#tell(new SendEvent(permit, now))
+    if (this.#ears.send.isHeard) this.tell(new SendEvent(permit, now))
     return permit
   }
 
@@ -127,14 +143,17 @@ export class Desk {
   }
 
   /**
-   * The request ended, and is sent again: it waits anew and keeps its age. Whatever this throws, the slots come back.
+   * The request ended, and may be sent again: if the engine says so it waits anew, and keeps its age. One
+   * that cannot be repeated is over also then. Settled when this returns, whatever it throws.
    */
-  retry(permit: Permit, outcome: PermitOutcome, delay: number, wait: Wait): Promise<Permit> {
+  retry(permit: Permit, outcome: PermitOutcome, wait: Wait, isRepeatable: boolean): Verdict {
     permit.take()
-    const isWanted = this.closed === undefined && wait.signal?.aborted !== true
-    const next = this.#end(permit, outcome, isWanted ? { delay, wait } : undefined)
-    wait.signal?.throwIfAborted()
-    return next ?? Promise.reject(this.closed)
+    return this.#end(permit, outcome, wait, isRepeatable)
+  }
+
+  /** What the server of the request that was settled last asked for, in milliseconds; NaN if nothing. */
+  get askedMs(): number {
+    return this.#askedMs
   }
 
   /** A permit that nobody can settle any more: its slots come back, and somebody should know. */
@@ -166,7 +185,7 @@ export class Desk {
   warn(code: WarningEvent['code'], message: string, scope?: string): void {
     if (this.#warned.has(code)) return
     this.#warned.add(code)
-    this.#tell(new WarningEvent(code, message, scope))
+    this.tell(new WarningEvent(code, message, scope))
   }
 
   /** How the headers of these scopes are read. */
@@ -176,72 +195,86 @@ export class Desk {
     return name === undefined ? undefined : hints?.[name]
   }
 
-  #wait(
-    ticket: Ticket,
-    names: readonly string[],
-    target: Target,
-    { signal = null, timeout }: Wait,
-    begin: (waiting: Waiting) => void,
-  ): Promise<Permit> {
+  /** It may leave at once. */
+  #leave(ticket: Ticket, scopes: readonly string[], target: Target, now: number): Permit {
+    if (this.#ears.queued.isHeard) this.tell(new QueuedEvent({ ticket, scopes, target }, now))
+    return this.permit(ticket, scopes, target, now)
+  }
+
+  /** It waits. */
+  #stay(ticket: Ticket, scopes: readonly string[], target: Target, wait: Wait, now: number): Promise<Permit> {
     return new Promise((resolve, reject) => {
-      const waiting = new Waiting(this, ticket, names, target, signal, resolve, reject)
-      this.driver.add(waiting, timeout)
-      begin(waiting)
+      this.#begin(this.#waiting(ticket, scopes, target, wait, resolve, reject), now)
     })
   }
 
-  /** The engine keeps it in line, and so does the driver. */
+  /** The driver knows it from here on; the engine does already. */
+  #waiting(
+    ticket: Ticket,
+    scopes: readonly string[],
+    target: Target,
+    { signal = null, timeout }: Wait,
+    resolve: (permit: Permit) => void,
+    reject: (error: unknown) => void,
+  ): Waiting {
+    const waiting = new Waiting(this, ticket, scopes, target, signal, resolve, reject)
+    this.driver.add(waiting, timeout)
+    return waiting
+  }
+
   #begin(waiting: Waiting, now: number): void {
-    if (this.#ears.queued.isHeard) this.#tell(new QueuedEvent(waiting, now))
+    if (this.#ears.queued.isHeard) this.tell(new QueuedEvent(waiting, now))
     this.driver.begin(waiting)
     const many = this.#engine.waiting
     if (many >= this.#warnThreshold)
       this.warn('many-waiting', `${many} requests wait, each with its promise in memory`)
   }
 
-  /** Gives the permit's slots back; with `again`, gives what the next attempt waits for. */
-  #end(
-    permit: Permit,
-    outcome: PermitOutcome,
-    again?: { delay: number; wait: Wait },
-  ): Promise<Permit> | undefined {
+  /**
+   * Where every request ends. Converts first, so that what makes no sense is known before anything has
+   * changed; then the engine hears it, then managers and listeners, and last those who wait are asked.
+   */
+  #end(permit: Permit, outcome: PermitOutcome, wait?: Wait, isRepeatable = true): Verdict {
     const { ticket, scopes, target } = permit
     const now = this.clock.now()
-    const seen = this.#look(scopes)
+    const isWanted = wait !== undefined && this.closed === undefined && wait.signal?.aborted !== true
+    this.#watch()
     let told = NO_OUTCOME
+    let settled: Settled
     let failure: { error: unknown } | undefined
-    const attempt = (call: () => void) => {
-      if (failure) return
-      try {
-        call()
-      } catch (error) {
-        failure = { error }
-        told = NO_OUTCOME
-      }
+    try {
+      if (outcome !== NOTHING) told = this.#converted(permit, outcome, isWanted, now)
+      settled = this.#engine.settle(now, ticket, told)
+    } catch (error) {
+      failure = { error }
+      told = NO_OUTCOME
+      settled = this.#engine.settle(now, ticket, NO_OUTCOME)
     }
-    if (outcome !== NOTHING) attempt(() => (told = this.#converted(permit, outcome, again?.delay)))
-    if (this.#managed) attempt(() => this.#tellManagers(this.#managed!, scopes, told))
-    attempt(() => this.#engine.settle(now, ticket, told))
-    if (failure) this.#engine.settle(now, ticket, NO_OUTCOME)
-    const tell = () => {
-      if (this.#ears.settle.isHeard)
-        this.#tell(new SettleEvent(permit, told.status, told.error, told.latencyMs))
-      if (seen) this.#tellChanges(scopes, seen, told.latencyMs)
+    this.#askedMs = this.#engine.askedMs
+    let verdict: Verdict = settled === 'unknown' ? 'over' : settled
+    let waiting: Waiting | undefined
+    if (settled === 'again' && !isRepeatable) this.#engine.cancel(now, ticket)
+    else if (settled === 'again')
+      verdict = new Promise((resolve, reject) => {
+        waiting = this.#waiting(ticket, scopes, target, wait!, resolve, reject)
+      })
+    if (this.#ears.settle.isHeard) this.tell(new SettleEvent(permit, told.status, told.error, told.latencyMs))
+    try {
+      if (this.#engine.hasNotices) this.#notify(told)
+    } catch (error) {
+      failure ??= { error }
     }
-    if (failure || again === undefined) {
-      tell()
-      this.driver.changed()
-      if (failure) throw failure.error
-      return undefined
-    }
-    return this.#wait(ticket, scopes, target, again.wait, (waiting) => {
-      tell()
-      this.#begin(waiting, now)
-    })
+    if (waiting && failure) this.driver.abandon(waiting)
+    else if (waiting) this.#begin(waiting, now)
+    else this.driver.changed()
+    if (failure) throw failure.error
+    return verdict
   }
 
   /** What the engine is told of a permit's outcome. */
-  #converted(permit: Permit, outcome: PermitOutcome, retryDelay: number | undefined): Outcome {
+  #converted(permit: Permit, outcome: PermitOutcome, retry: boolean, now: number): Outcome {
+    if (typeof outcome !== 'object' || outcome === null)
+      throw new TypeError(`settle: want an outcome; got ${shown(outcome)}`)
     const { hints, backoff, cost, adjustDelay } = outcome
     let { status = outcome.statusCode, headers, error } = outcome
     if (status === undefined && error !== undefined) {
@@ -260,8 +293,8 @@ export class Desk {
       wallNowMs: headers === undefined ? undefined : this.clock.wallNow(),
       backoff,
       scopes: backoffs === undefined ? undefined : this.#own(permit.scopes, backoffs, status, error),
-      retryDelay,
-      latencyMs: outcome.latency ?? (status === undefined ? undefined : this.clock.now() - permit.sentAt),
+      retry,
+      latencyMs: outcome.latency ?? (status === undefined ? undefined : now - permit.sentAt),
       cost,
       adjustDelay,
     }
@@ -317,72 +350,61 @@ export class Desk {
     }
   }
 
-  /** Tells the managers how it ended, each as it concerns its scope, before anybody else can leave at the old pace. */
-  #tellManagers(managed: ManagedScopes, names: readonly string[], outcome: Outcome): void {
-    for (const name of names) {
-      const own = outcome.scopes?.find(({ scope }) => scope === this.handles.of(name).handle)
-      if (own?.ignored) continue
-      const bad = own?.backoff ?? outcome.backoff
-      this.#pace(name, managed.onEnd(name, this.clock.now(), outcome, bad))
+  /** Asks the engine to tell as much as is heard. */
+  #watch(): void {
+    const level = this.#isDebug ? 2 : this.#ears.areScopesHeard ? 1 : 0
+    if (level !== this.#level) this.#engine.watch(level)
+    this.#level = level
+  }
+
+  /** Tells what the engine tells. The first manager that throws is thrown when all have heard. */
+  #notify(outcome: Outcome): void {
+    let failure: { error: unknown } | undefined
+    for (const notice of this.#engine.takeNotices()) {
+      const { kind, scope } = notice
+      if (kind === 'answer') {
+        if (this.#isDebug && outcome.latencyMs !== undefined)
+          console.debug(debugLine(notice, outcome.latencyMs))
+        try {
+          this.#pace(scope, this.#managed?.onAnswer(scope, this.clock.now(), notice.isBad, outcome))
+        } catch (error) {
+          failure ??= { error }
+        }
+      } else if (kind === 'stall') {
+        const fail = (error: unknown) => this.driver.failAll(error, scope)
+        this.tell(new StallEvent(scope, notice.forMs, fail))
+      } else if (kind === 'no-effect') {
+        const where = scope === '' ? '' : ` in ${scope}`
+        const message = `${notice.path} has no effect${where}: ${notice.why}`
+        this.tell(new WarningEvent('no-effect', message, scope === '' ? undefined : scope))
+      } else this.tell(new ScopeEvent(kind, notice))
     }
-  }
-
-  #look(names: readonly string[]): readonly ScopeStats[] | undefined {
-    if (!this.#isDebug && !this.#ears.areScopesHeard) return undefined
-    return names.map((name) => this.#told.get(name) ?? this.#stats(name))
-  }
-
-  #stats(name: string): ScopeStats {
-    return this.#engine.stats(this.handles.of(name).handle, this.clock.now())
-  }
-
-  #tellChanges(names: readonly string[], seen: readonly ScopeStats[], latencyMs: number | undefined): void {
-    for (const [index, name] of names.entries()) {
-      const [was, is] = [seen[index]!, this.#stats(name)]
-      if (this.#told.size > 1000 + 2 * this.#engine.scopes) this.#told.clear()
-      this.#told.set(name, is)
-      const now = { delayMs: is.delayMs, step: is.backoffStep, holdUntil: is.holdUntil }
-      const tell = (type: 'backoff' | 'recover' | 'delay' | 'hold', isSo: boolean) =>
-        isSo && this.#tell(new ScopeEvent(type, name, now))
-      tell('backoff', is.backoffStep > was.backoffStep)
-      tell('recover', is.backoffStep < was.backoffStep)
-      tell('delay', is.delayMs !== was.delayMs)
-      tell('hold', (is.holdUntil ?? 0) > (was.holdUntil ?? 0))
-      if (this.#isDebug && latencyMs !== undefined) console.debug(debugLine(name, was, is, latencyMs))
-    }
+    if (failure) throw failure.error
   }
 
   get #isIdle(): boolean {
     return this.#entering === 0 && this.#engine.waiting === 0 && this.#engine.inFlight === 0
   }
 
+  /** Tells what the engine noticed since the last time. */
+  tellNotices(): void {
+    if (this.#engine.hasNotices) this.#notify(NO_OUTCOME)
+  }
+
   #rest(): void {
     this.tellNotices()
     if (this.#idle.length > 0 && this.#isIdle) for (const resolve of this.#idle.splice(0)) resolve()
   }
-
-  /** Tells what the engine noticed since the last time. */
-  tellNotices(): void {
-    for (const notice of this.#engine.takeNotices()) {
-      const { scope } = notice
-      if (notice.kind === 'stall') {
-        const fail = (error: unknown) => this.driver.failAll(error, scope)
-        this.#tell(new StallEvent(scope, notice.forMs, fail))
-      } else if (notice.kind === 'no-effect') {
-        const where = scope === '' ? '' : ` in ${scope}`
-        const message = `${notice.path} has no effect${where}: ${notice.why}`
-        this.#tell(new WarningEvent('no-effect', message, scope === '' ? undefined : scope))
-      }
-    }
-  }
 }
 
 /** Scrapy's line of AUTOTHROTTLE_DEBUG; the size is not known when headers arrive. */
-function debugLine(name: string, was: ScopeStats, is: ScopeStats, latencyMs: number): string {
+function debugLine(
+  { scope, delayMs, delayBeforeMs, inFlight }: Extract<Notice, { kind: 'answer' }>,
+  latencyMs: number,
+): string {
   const whole = (ms: number, width: number) => ms.toFixed(0).padStart(width)
-  const change = is.delayMs - was.delayMs
+  const change = delayMs - delayBeforeMs
   const difference = `${change < 0 ? '-' : '+'}${Math.abs(change).toFixed(0)}`
-  const flying = String(is.inFlight).padStart(2)
-  const pace = `delay:${whole(is.delayMs, 5)} ms (${difference})`
-  return `slot: ${name} | conc:${flying} | ${pace} | latency:${whole(latencyMs, 5)} ms`
+  const pace = `delay:${whole(delayMs, 5)} ms (${difference})`
+  return `slot: ${scope} | conc:${String(inFlight).padStart(2)} | ${pace} | latency:${whole(latencyMs, 5)} ms`
 }

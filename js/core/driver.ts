@@ -1,8 +1,8 @@
 /**
  * Turns the engine's decisions into calls: who waits, and asking until nobody may leave.
  *
- * The traps: a listener that submits while we are handing out permissions, and work for nobody. So only `drain` asks,
- * one drain at a time, and none while nobody waits. When to ask again is `wake.ts`.
+ * The traps: a listener that submits while we are handing out permissions, and work for nobody. So only
+ * `drain` asks, one drain at a time, and none while nobody waits. When to ask again is `wake.ts`.
  */
 
 import type { Clock } from '../options/options.js'

@@ -15,7 +15,10 @@ export interface Problem {
   readonly got: string
 }
 
-/** The base of all errors that a throttle throws by itself. An aborted wait rejects with `signal.reason` instead. */
+/**
+ * The base of all errors that a throttle throws by itself. An aborted wait rejects with `signal.reason`
+ * instead.
+ */
 export class ThrottleError extends Error {
   /** Which error this is, for programs. */
   readonly code: string
@@ -151,7 +154,10 @@ export class RetryAfterTooLongError extends ThrottleError {
   }
 }
 
-/** The request would be sent again, but its body is a stream that was read: give a string, a buffer or a `Request`. */
+/**
+ * The request would be sent again, but its body is a stream that was read: give a string, a buffer or a
+ * `Request`.
+ */
 export class BodyNotReplayableError extends ThrottleError {
   declare readonly code: 'ERR_BODY_NOT_REPLAYABLE'
 
@@ -181,7 +187,10 @@ export class StalledError extends ThrottleError {
   }
 }
 
-/** A hook of yours failed, or gave what makes no sense. It fails its own request only; `cause` is what it threw. */
+/**
+ * A hook of yours failed, or gave what makes no sense. It fails its own request only; `cause` is what it
+ * threw.
+ */
 export class ManagerError extends ThrottleError {
   declare readonly code: 'ERR_MANAGER'
   /** Which hook. */

@@ -1,10 +1,12 @@
 /**
- * What a throttle tells: events on itself, and the same on Node's `diagnostics_channel` as `autothrottle:TYPE`.
+ * What a throttle tells: events on itself, and the same on Node's `diagnostics_channel` as
+ * `autothrottle:TYPE`.
  *
- * The trap is to pay for what nobody hears: an event is made only while somebody listens to its type. So listeners
- * are counted, also those that leave by themselves (`once`, `signal`).
+ * The trap is to pay for what nobody hears: an event is made only while somebody listens to its type. So
+ * listeners are counted, also those that leave by themselves (`once`, `signal`).
  */
 import { type Target, urlTextOf } from '../scopes/names.js'
+import type { Pace } from '../wasm/engine.js'
 import { builtin } from '../wasm/node-builtin.js'
 import { StalledError } from './errors.js'
 
@@ -16,8 +18,8 @@ export interface RequestLike {
 }
 
 /**
- * Something happened to a request. `target` is what was asked for, as spoken of everywhere else; the throttle that told
- * of it is `currentTarget`.
+ * Something happened to a request. `target` is what was asked for, as spoken of everywhere else; the throttle
+ * that told of it is `currentTarget`.
  */
 export class RequestEvent extends (Event as new (type: string) => Omit<Event, 'target'>) {
   /** The same number in all events of one request, its retries among them. */
@@ -97,13 +99,9 @@ export class ScopeEvent extends Event {
   /** Of a `hold` that was cut to `backoff.maxDelay`: what the server asked for, in milliseconds. */
   readonly askedMs: number | undefined
 
-  constructor(
-    type: 'backoff' | 'recover' | 'delay' | 'hold',
-    scope: string,
-    now: { delayMs: number; step: number; holdUntil: number | undefined; askedMs?: number | undefined },
-  ) {
+  constructor(type: 'backoff' | 'recover' | 'delay' | 'hold', now: Pace & { askedMs?: number }) {
     super(type)
-    this.scope = scope
+    this.scope = now.scope
     this.delayMs = now.delayMs
     this.step = now.step
     this.holdUntil = now.holdUntil
@@ -114,8 +112,8 @@ export class ScopeEvent extends Event {
 /** Something noteworthy that is no error. */
 export class WarningEvent extends Event {
   /**
-   * Which warning: so many wait that memory may become a problem; a setting does nothing; a scope has a pace of your
-   * own and its robots.txt asks for another; a permit was collected as garbage before it was settled.
+   * Which warning: so many wait that memory may become a problem; a setting does nothing; a scope has a pace
+   * of your own and its robots.txt asks for another; a permit was collected as garbage before it was settled.
    */
   readonly code: 'many-waiting' | 'no-effect' | 'robots-overruled' | 'permit-lost'
   /** In words. */

@@ -1,17 +1,23 @@
 /**
  * Many items through one throttle, as an async iterable: pulls from its source only as fast as it can send.
  *
- * The trap is `Promise.all` over a million items: a million promises before the first request has left. Here no more items
- * are held than `buffer`, so an endless source is welcome and memory stays flat.
+ * The trap is `Promise.all` over a million items: a million promises before the first request has left. Here
+ * no more items are held than `buffer`, so an endless source is welcome and memory stays flat.
  */
 
 /** How {@link mapItems} works. */
 export interface MapOptions {
   /** Results in the order of the items, or as they come. Default true. */
   ordered?: boolean
-  /** The most items that are held at a time: waiting, in flight, or done and not yet taken. A whole number from 1, default 100. */
+  /**
+   * The most items that are held at a time: waiting, in flight, or done and not yet taken. A whole number
+   * from 1, default 100.
+   */
   buffer?: number
-  /** `throw` ends the iteration at the first error; `skip` leaves out what failed; `settle` gives what `Promise.allSettled` gives. Default `throw`. */
+  /**
+   * `throw` ends the iteration at the first error; `skip` leaves out what failed; `settle` gives what
+   * `Promise.allSettled` gives. Default `throw`.
+   */
   errors?: 'throw' | 'skip' | 'settle'
   /** Ends the iteration with `signal.reason`. */
   signal?: AbortSignal | null

@@ -13,8 +13,8 @@ import type { Desk } from './desk.js'
 import { release } from './unsettled.js'
 
 /**
- * How a request ended, as a permit is told: a response of any client will do. Without a status and an error nothing is
- * learned.
+ * How a request ended, as a permit is told: a response of any client will do. Without a status and an error
+ * nothing is learned.
  */
 export interface PermitOutcome {
   /** The status of the response. */
@@ -26,8 +26,8 @@ export interface PermitOutcome {
   /** Hints that were not in headers; they take the place of `headers`. */
   hints?: SomeHints
   /**
-   * Why there was no response. If it carries one (`error.status`, `error.response.status`, `error.headers` …), that
-   * counts. An abort by the caller teaches nothing about the server.
+   * Why there was no response. If it carries one (`error.status`, `error.response.status`, `error.headers`
+   * …), that counts. An abort by the caller teaches nothing about the server.
    */
   error?: unknown
   /** Milliseconds from send to response headers. Default: now − sent, if there was a response. */
@@ -76,7 +76,8 @@ export class Permit {
    * Gives the slots back and tells what happened. Only the first call counts.
    *
    * @throws {TypeError} if status or headers make no sense; the slots come back all the same.
-   * @throws {ManagerError} if `scopes` makes no sense, or a scope's manager throws; the slots come back all the same.
+   * @throws {ManagerError} if `scopes` makes no sense, or a scope's manager throws; the slots come back all
+   *   the same.
    */
   settle(outcome: PermitOutcome = NOTHING): void {
     if (this.take()) this.#desk.settle(this, outcome)

@@ -1,9 +1,10 @@
 /**
- * The platform's types as our declarations name them: those that the user's compiler knows, from the DOM, Node or Cloudflare; else
- * the part of them that matters here.
+ * The platform's types as our declarations name them: those that the user's compiler knows, from the DOM,
+ * Node or Cloudflare; else the part of them that matters here.
  *
- * The trap is a declaration that names `Request`: a program for Node without Node's types, or for the ES library alone, does
- * not compile with it. The sources name the globals as usual; the build makes the declarations import them from here.
+ * The trap is a declaration that names `Request`: a program for Node without Node's types, or for the ES
+ * library alone, does not compile with it. The sources name the globals as usual; the build makes the
+ * declarations import them from here.
  */
 
 /** What the global class of this name makes. */

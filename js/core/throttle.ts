@@ -1,64 +1,37 @@
 /**
- * The public face: what a program calls. It checks what it is given, finds the scopes, and leaves the rest to the desk
- * (`desk.ts`: permits and how they end) and to `fetch/fetch.ts`.
+ * The public face: what a program calls. It checks what it is given, finds the scopes, and leaves the rest to
+ * the desk (`desk.ts`: permits and how they end) and to `fetch/fetch.ts`.
  */
 
-import { Fetcher, type FetchOptions } from '../fetch/fetch.js'
-import { outcomeOfError, outcomeOfResult } from '../fetch/outcome.js'
+import { CrawlDelays } from '../fetch/crawl-delay.js'
+import { Fetcher } from '../fetch/fetch.js'
 import { Robots } from '../fetch/robots.js'
-import { unknownKeys } from '../options/checks.js'
 import type { Clock, ThrottleOptions } from '../options/options.js'
 import { parted } from '../options/split.js'
 import { ScopeControl } from '../scopes/control.js'
 import { checkedName, hostOf, namedScopes, type Scopes, type Target } from '../scopes/names.js'
 import { ManagedScopes } from '../scopes/strategy.js'
-import { Engine, type Peek, parseRobots, type Snapshot, type Stats } from '../wasm/engine.js'
+import { Engine, type Peek, type Snapshot, type Stats } from '../wasm/engine.js'
 import { systemClock } from './clock.js'
 import { Desk, type Wait } from './desk.js'
-import { ClosedError, ConfigError, TimeoutError } from './errors.js'
-import { ThrottleEventTarget, WarningEvent } from './events.js'
+import { ClosedError } from './errors.js'
+import { ThrottleEventTarget } from './events.js'
 import { type MapOptions, mapItems } from './map.js'
 import type { Permit } from './permit.js'
+import {
+  checkKeys,
+  checkMillis,
+  FETCH_KEYS,
+  MAP_KEYS,
+  NO_OPTIONS,
+  REQUEST_KEYS,
+  type RequestOptions,
+  RUN_KEYS,
+  type RunOptions,
+  type ThrottledRequestInit,
+} from './requests.js'
+import { Runner } from './run.js'
 import { keep } from './unsettled.js'
-
-/** What a single request may say. */
-export interface RequestOptions {
-  /** Aborts the wait: rejects with `signal.reason` and frees the place at once. */
-  signal?: AbortSignal | null
-  /** Higher is first, as in p-queue. Any finite number, default 0. */
-  priority?: number
-  /** Expected cost in units of the scopes' quotas, default 1. A map target names its own. */
-  cost?: number
-  /**
-   * Milliseconds that it may wait for permission; then it rejects with a `TimeoutError`. Default none.
-   *
-   * A client's own timeout counts the wait, too, where the client calls a throttled `fetch` (ky: 10 s, then it gives
-   * up): switch it off (`timeout: false` in ky) and use `requestTimeout`, which counts from the send.
-   */
-  timeout?: number
-  /** The request's own delay in milliseconds, default 0. Scrapy's draft: `throttling_delay`. */
-  delay?: number
-}
-
-/** What a single call of `run`, `wrap` and `map` may say. */
-export interface RunOptions extends RequestOptions {
-  /**
-   * Milliseconds from send until `fn` is done; then it rejects with a `TimeoutError`, the slots come back, and backoff
-   * hears of a timeout. What `fn` does goes on unless it listens to a signal of yours. Default: the throttle's.
-   */
-  requestTimeout?: number
-}
-
-/** `RequestInit` with a word for the throttle. */
-export interface ThrottledRequestInit extends RequestInit {
-  throttle?: FetchOptions
-}
-
-const NO_OPTIONS: RunOptions & FetchOptions = {}
-const REQUEST_KEYS = ['signal', 'priority', 'cost', 'timeout', 'delay']
-const RUN_KEYS = [...REQUEST_KEYS, 'requestTimeout']
-const MAP_KEYS = ['ordered', 'buffer', 'errors', 'signal']
-const FETCH_KEYS = ['priority', 'cost', 'timeout', 'requestTimeout', 'delay', 'scopes', 'adjustDelay']
 
 /** Decides when requests leave. Made by {@link createThrottle}. */
 export class Throttle extends ThrottleEventTarget {
@@ -67,9 +40,8 @@ export class Throttle extends ThrottleEventTarget {
   readonly #clock: Clock
   readonly #fetcher: Fetcher
   readonly #hasHook: boolean
-  readonly #requestTimeout: number | undefined
-  readonly #robotsMaxDelay: number
-  readonly #overruled = new Set<string>()
+  readonly #runner: Runner
+  readonly #crawlDelays: CrawlDelays
 
   /**
    * @throws {ConfigError} listing every problem of the options.
@@ -89,17 +61,15 @@ export class Throttle extends ThrottleEventTarget {
       clock: this.#clock,
       ears: this.ears,
       tell: (event) => this.tell(event),
-      managed: ManagedScopes.areIn(scopes, defaults)
-        ? new ManagedScopes(scopes, defaults, backoff)
-        : undefined,
+      managed: ManagedScopes.areIn(scopes, defaults) ? new ManagedScopes(scopes, defaults) : undefined,
       hints,
       isDebug: debug ?? false,
     })
     // Settings without effect, once somebody can listen.
     queueMicrotask(() => this.#desk.tellNotices())
-    this.#requestTimeout = settings.requestTimeout
+    this.#runner = new Runner(this.#desk, settings.requestTimeout)
     this.#hasHook = settings.getScopes !== undefined
-    this.#robotsMaxDelay = robots?.maxDelay ?? 60_000
+    this.#crawlDelays = new CrawlDelays(this.#engine, this.#desk, robots?.maxDelay ?? 60_000)
     let asking: Robots | undefined
     if (robots && robots.obey !== false) {
       const ask = (url: string, headers: Record<string, string>) =>
@@ -133,8 +103,8 @@ export class Throttle extends ThrottleEventTarget {
   }
 
   /**
-   * Waits, calls `fn`, and settles with what it returns or throws. Responses of any client are heard: `status` or
-   * `statusCode` and `headers`, of the result, of the error, or of `error.response`.
+   * Waits, calls `fn`, and settles with what it returns or throws. Responses of any client are heard:
+   * `status` or `statusCode` and `headers`, of the result, of the error, or of `error.response`.
    */
   run<T>(
     target: Target,
@@ -146,10 +116,7 @@ export class Throttle extends ThrottleEventTarget {
         checkKeys(options, RUN_KEYS, '')
         checkMillis(options, '')
       }
-      const permit = this.#request(target, options)
-      return permit instanceof Promise
-        ? permit.then((given) => this.#work(given, fn, options))
-        : this.#begin(permit, fn, options)
+      return this.#runner.run(this.#request(target, options), fn, options)
     } catch (error) {
       return Promise.reject(error)
     }
@@ -163,8 +130,8 @@ export class Throttle extends ThrottleEventTarget {
    * await get('https://api.example/items')
    * ```
    *
-   * @param target what a call is for: a target, or a function of the arguments. Default: the first argument, which is a
-   *   URL, a `Request`, or an object with a `url`.
+   * @param target what a call is for: a target, or a function of the arguments. Default: the first argument,
+   *   which is a URL, a `Request`, or an object with a `url`.
    */
   wrap<This, A extends unknown[], R>(
     fn: (this: This, ...args: A) => R,
@@ -188,16 +155,17 @@ export class Throttle extends ThrottleEventTarget {
   }
 
   /**
-   * Runs `fn` for each item with leave to send, and gives the results as they come, in the order of the items. Items are
-   * pulled only as fast as they can be sent: an endless source is welcome.
+   * Runs `fn` for each item with leave to send, and gives the results as they come, in the order of the
+   * items. Items are pulled only as fast as they can be sent: an endless source is welcome.
    *
    * ```ts
    * for await (const page of throttle.map(urls, async (url) => (await fetch(url)).text())) …
    * ```
    *
-   * @param fn gets the item, the permit and a signal that is aborted when the iteration ends. What it returns or throws
-   *   settles the permit, as in `run`.
-   * @param options.target what an item is for. Default: the item itself, which is then a URL, a `Request` or `{ scopes }`.
+   * @param fn gets the item, the permit and a signal that is aborted when the iteration ends. What it returns
+   *   or throws settles the permit, as in `run`.
+   * @param options.target what an item is for. Default: the item itself, which is then a URL, a `Request` or
+   *   `{ scopes }`.
    */
   map<I, T>(
     items: Iterable<I> | AsyncIterable<I>,
@@ -226,28 +194,18 @@ export class Throttle extends ThrottleEventTarget {
   }
 
   /**
-   * Feeds the robots.txt of a host (or of a URL's): one slot and its `Crawl-delay`, in place of what the defaults say.
-   * A scope to which you gave a delay or slots of its own keeps them, with one warning if they differ.
+   * Feeds the robots.txt of a host (or of a URL's): one slot and its `Crawl-delay`, in place of what the
+   * defaults say. A scope to which you gave a delay or slots of its own keeps them, with one warning if they
+   * differ.
    *
    * @returns what it asks for; `null` if nothing.
    */
   robots(
     host: string,
     text: string | Uint8Array,
-    { userAgent, maxDelay = this.#robotsMaxDelay }: { userAgent: string; maxDelay?: number },
+    options: { userAgent: string; maxDelay?: number },
   ): { crawlDelayMs: number } | null {
-    const asked = parseRobots(text, userAgent)
-    const name = checkedName(host).includes('://') ? hostOf(host) : host
-    const delay = asked ? Math.min(asked.crawlDelayMs, maxDelay) : undefined
-    const outcome = this.#engine.crawlDelay(this.#clock.now(), this.#desk.handles.of(name).handle, delay)
-    this.#desk.driver.drain()
-    if (outcome === 'overruled' && !this.#overruled.has(name)) {
-      this.#overruled.add(name)
-      const wish = `robots.txt of ${name} asks for one request at a time, ${delay} ms apart`
-      const message = `${wish}; the scope keeps its own settings (ignoreRobotsTxt: true silences this)`
-      this.tell(new WarningEvent('robots-overruled', message, name))
-    }
-    return asked
+    return this.#crawlDelays.apply(host, text, options)
   }
 
   /** When a request could be sent as things stand, and why not now. Changes nothing. */
@@ -258,7 +216,7 @@ export class Throttle extends ThrottleEventTarget {
       throw new TypeError('peek: with getScopes, want { scopes }')
     }
     const { names, costs } = namedScopes(scopes)
-    const handles = names.map((name) => this.#desk.handles.of(name).handle)
+    const handles = names.map((name) => this.#engine.find(checkedName(name)))
     return this.#engine.peek(this.#clock.now(), handles, { cost: costs ?? options.cost ?? 1 })
   }
 
@@ -278,7 +236,9 @@ export class Throttle extends ThrottleEventTarget {
     return this.#engine.stats(undefined, this.#clock.now())
   }
 
-  /** What was learned, as plain JSON: give it to `createThrottle({ snapshot })`, here or in another process. */
+  /**
+   * What was learned, as plain JSON: give it to `createThrottle({ snapshot })`, here or in another process.
+   */
   snapshot(): Snapshot {
     return this.#engine.snapshot(this.#clock.now(), this.#clock.wallNow())
   }
@@ -323,42 +283,6 @@ export class Throttle extends ThrottleEventTarget {
     if (typeof target === 'object' && target !== null && 'scopes' in target) return target.scopes
     return this.#hasHook ? this.#fetcher.scopesOf(target) : hostOf(target)
   }
-
-  /** `fn` is never called before `run` has returned. */
-  async #begin<T>(
-    permit: Permit,
-    fn: (permit: Permit) => T | PromiseLike<T>,
-    options: RunOptions,
-  ): Promise<T> {
-    await undefined
-    return this.#work(permit, fn, options)
-  }
-
-  async #work<T>(
-    permit: Permit,
-    fn: (permit: Permit) => T | PromiseLike<T>,
-    options: RunOptions,
-  ): Promise<T> {
-    const timeout = options.requestTimeout ?? this.#requestTimeout
-    let result: T
-    try {
-      result = timeout === undefined ? await fn(permit) : await this.#within(timeout, () => fn(permit))
-    } catch (error) {
-      permit.settle(outcomeOfError(error, options.signal))
-      throw error
-    }
-    permit.settle(outcomeOfResult(result))
-    return result
-  }
-
-  /** What `call` gives, unless it takes too long. */
-  #within<T>(timeout: number, call: () => T | PromiseLike<T>): Promise<T> {
-    return new Promise((resolve, reject) => {
-      const alarm = this.#desk.driver.alarm(timeout, () => reject(new TimeoutError(timeout, true)))
-      const over = () => alarm.cancel()
-      Promise.resolve().then(call).finally(over).then(resolve, reject)
-    })
-  }
 }
 
 /**
@@ -381,18 +305,4 @@ export function throttledFetch(
     return throttleOrOptions.fetch
   }
   return createThrottle(send ? { ...throttleOrOptions, fetch: send } : throttleOrOptions).fetch
-}
-
-function checkKeys(options: object, known: readonly string[], path: string): void {
-  const problems = unknownKeys(options, known, path)
-  if (problems.length > 0) throw new ConfigError(problems)
-}
-
-/** The two timeouts. */
-function checkMillis(options: { timeout?: number; requestTimeout?: number }, path: string): void {
-  for (const key of ['timeout', 'requestTimeout'] as const) {
-    const value = options[key]
-    if (value !== undefined && !(value >= 0))
-      throw new TypeError(`${path}${key}: want milliseconds from 0; got ${String(value)}`)
-  }
 }

@@ -14,7 +14,10 @@ interface Lost {
 
 let registry: FinalizationRegistry<Lost> | undefined
 
-/** Watches a permit that goes out. Made on first use: nothing happens at import. Some runtimes have no such registry. */
+/**
+ * Watches a permit that goes out. Made on first use: nothing happens at import. Some runtimes have no such
+ * registry.
+ */
 export function keep(permit: Permit, desk: Desk): Permit {
   if (typeof FinalizationRegistry === 'undefined') return permit
   registry ??= new FinalizationRegistry(({ desk, ticket, scopes }: Lost) => desk.lost(ticket, scopes))

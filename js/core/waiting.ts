@@ -1,5 +1,6 @@
 /**
- * A request that waits for permission: one object of a fixed shape beside its promise, since a hundred thousand may wait.
+ * A request that waits for permission: one object of a fixed shape beside its promise, since a hundred
+ * thousand may wait.
  */
 import type { Target } from '../scopes/names.js'
 import type { Ticket } from '../wasm/engine.js'

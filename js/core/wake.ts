@@ -1,10 +1,11 @@
 /**
- * How those who wait are woken: by one timer, or each by its own where a timer belongs to the request that armed it.
+ * How those who wait are woken: by one timer, or each by its own where a timer belongs to the request that
+ * armed it.
  *
- * The traps: a timer per request; a timer that fires early, late or twice and is believed; a wait of forty days,
- * which `setTimeout` turns into none. So waking up only ever means asking again. In Cloudflare's Workers a timer ends
- * with its request and may not wake another: there each waiter looks for itself, and takes what another request's
- * answer has granted it.
+ * The traps: a timer per request; a timer that fires early, late or twice and is believed; a wait of forty
+ * days, which `setTimeout` turns into none. So waking up only ever means asking again. In Cloudflare's
+ * Workers a timer ends with its request and may not wake another: there each waiter looks for itself, and
+ * takes what another request's answer has granted it.
  */
 import type { Clock } from '../options/options.js'
 import { LONGEST_TIMEOUT } from './clock.js'
@@ -82,7 +83,10 @@ class OneTimer implements Wake {
     return { cancel }
   }
 
-  /** A timer that fires too early does no harm, so one that is armed for earlier stays, unless nobody waits at all. */
+  /**
+   * A timer that fires too early does no harm, so one that is armed for earlier stays, unless nobody waits at
+   * all.
+   */
   #arm(now: number): void {
     const at = Math.min(this.#at, this.#alarms.next)
     if (this.#timer && this.#timer.at <= at && at !== Number.POSITIVE_INFINITY) return
@@ -101,9 +105,15 @@ class OneTimer implements Wake {
   }
 }
 
-/** A waiter looks so often whether another request's answer let it go, in milliseconds: about a server's latency. */
+/**
+ * A waiter looks so often whether another request's answer let it go, in milliseconds: about a server's
+ * latency.
+ */
 const LOOK_MS = 50
-/** A grant that nobody takes for so long, in milliseconds, is given back: its request has ended without a word. */
+/**
+ * A grant that nobody takes for so long, in milliseconds, is given back: its request has ended without a
+ * word.
+ */
 const UNCLAIMED_MS = 10_000
 
 /** A waiter's own timer, and when it was granted. */

@@ -1,10 +1,11 @@
 /**
  * Bodies: let go of, or watched to their end; and responses that say the same as before.
  *
- * The traps: a body that fails, or never answers, when it is let go of (nobody waits for that, and nobody hears of
- * it); a wrapper that callers notice: another `url`, no `clone`, a stream that cannot be read twice where it could. So
- * what is made anew is a real `Response`, with what its constructor cannot be given as properties of its own, and its
- * clones likewise. The bodies of node-fetch are streams of Node's: no `cancel`, no `getReader`.
+ * The traps: a body that fails, or never answers, when it is let go of (nobody waits for that, and nobody
+ * hears of it); a wrapper that callers notice: another `url`, no `clone`, a stream that cannot be read twice
+ * where it could. So what is made anew is a real `Response`, with what its constructor cannot be given as
+ * properties of its own, and its clones likewise. The bodies of node-fetch are streams of Node's: no
+ * `cancel`, no `getReader`.
  */
 
 interface Metadata {
@@ -21,7 +22,9 @@ interface NodeStream {
   once(event: 'close' | 'end' | 'error', listener: (error?: unknown) => void): void
 }
 
-/** Lets go of a body that nobody wants, unless somebody (a hook) reads it already. Nobody has to wait for it. */
+/**
+ * Lets go of a body that nobody wants, unless somebody (a hook) reads it already. Nobody has to wait for it.
+ */
 export function discard(response: Response | undefined): void {
   try {
     const body = response?.body
@@ -51,9 +54,9 @@ export function withMetadata(response: Response, metadata: Metadata): Response {
 }
 
 /**
- * The same response, and `onEnd` when its body was read to the end, was cancelled, or failed; at once if it has none,
- * if somebody reads it already (a hook), or if it cannot be watched. A body that is collected as garbage unread counts
- * as cancelled.
+ * The same response, and `onEnd` when its body was read to the end, was cancelled, or failed; at once if it
+ * has none, if somebody reads it already (a hook), or if it cannot be watched. A body that is collected as
+ * garbage unread counts as cancelled.
  */
 export function watched(response: Response, onEnd: (error?: unknown) => void): Response {
   const { body, url, redirected, type, status, statusText, headers } = response

@@ -1,8 +1,9 @@
 /**
  * Why there was no response: the server's doing, the caller's, or a fault of somebody's program.
  *
- * The trap is to blame the server for what it never saw: an abort by the caller, a bug in a callback. Runtimes name
- * failures differently (`cause.code` in Node, words in browsers), so this is one place for all of their words.
+ * The trap is to blame the server for what it never saw: an abort by the caller, a bug in a callback.
+ * Runtimes name failures differently (`cause.code` in Node, words in browsers), so this is one place for all
+ * of their words.
  */
 
 /** What the boundary calls a failure: see `settle`. */
@@ -34,7 +35,10 @@ export function failureOf(error: unknown): number {
   return error instanceof TypeError && WORDS.test(error.message) ? CONNECTION : NOT_THE_SERVER
 }
 
-/** For what `fetch` rejects with, and for errors that somebody reports as such: the server's doing unless aborted. */
+/**
+ * For what `fetch` rejects with, and for errors that somebody reports as such: the server's doing unless
+ * aborted.
+ */
 export function failureOfRequest(error: unknown, signal?: AbortSignal | null): number {
   if (signal?.aborted && error === signal.reason && failureOf(error) !== TIMEOUT) return NOT_THE_SERVER
   if ((error as { name?: unknown } | null)?.name === 'AbortError') return NOT_THE_SERVER

@@ -1,13 +1,14 @@
 /**
- * `fetch` with permission: hops of redirects, attempts of retries, hooks, and the one place where an exchange ends.
+ * `fetch` with permission: hops of redirects, attempts of retries, hooks, and the one place where an exchange
+ * ends.
  *
- * One request's way: scopes → robots.txt → a permit → the real fetch → hooks → retry, redirect, or the answer. The trap
- * is a slot that is left behind because something else failed or never answered: a hook, a body that was to be let go
- * of, an abort between two awaits. So an exchange always ends in `#exchange`: it settles first and cleans up after,
- * and nobody waits for the cleaning.
+ * One request's way: scopes → robots.txt → a permit → the real fetch → hooks → retry, redirect, or the
+ * answer. The trap is a slot that is left behind because something else failed or never answered: a hook, a
+ * body that was to be let go of, an abort between two awaits. So an exchange always ends in `#exchange`: it
+ * settles first and cleans up after, and nobody waits for the cleaning.
  */
 import type { Desk, Wait } from '../core/desk.js'
-import { ManagerError, TimeoutError } from '../core/errors.js'
+import { BodyNotReplayableError, ManagerError, RetryAfterTooLongError, TimeoutError } from '../core/errors.js'
 import { NOTHING, type Permit, type PermitOutcome } from '../core/permit.js'
 import { isMillis, shown } from '../options/checks.js'
 import type { ThrottleOptions } from '../options/options.js'
@@ -16,7 +17,7 @@ import { hostOf, isRequest, type Scopes, urlOf } from '../scopes/names.js'
 import { discard, watched } from './body.js'
 import { failureOf, failureOfRequest } from './failures.js'
 import { outcomeOfResult } from './outcome.js'
-import { follows, type Hop, Redirects } from './redirects.js'
+import { follows, type Hop, placeOf, Redirects } from './redirects.js'
 import { Retry } from './retry.js'
 import type { Robots } from './robots.js'
 
@@ -28,7 +29,9 @@ export interface FetchOptions {
   cost?: number
   /** Milliseconds that it may wait for permission; then it rejects with a `TimeoutError`. Default none. */
   timeout?: number
-  /** Milliseconds from send to response headers, then it fails with a `TimeoutError`. Default: the throttle's. */
+  /**
+   * Milliseconds from send to response headers, then it fails with a `TimeoutError`. Default: the throttle's.
+   */
   requestTimeout?: number
   /** The request's own delay in milliseconds, default 0. Scrapy's draft: `throttling_delay`. */
   delay?: number
@@ -108,14 +111,19 @@ export class Fetcher {
     for (;;) {
       const exchange = await this.#exchange(redirects.hop, call)
       const isLast = this.#guarded(exchange, () => {
-        return !redirects.follow(exchange.response, this.#desk.clock.wallNow())
+        const { permit, response, outcome } = exchange
+        if (placeOf(response) === null) return true
+        permit.settle(outcome)
+        return !redirects.follow(response, this.#desk.askedMs)
       })
       if (isLast) return redirects.mark(this.#give(exchange))
-      this.#drop(exchange)
+      discard(exchange.response)
     }
   }
 
-  /** One hop with its attempts. If this throws, everything is settled; else the last permit is the caller's. */
+  /**
+   * One hop with its attempts. If this throws, everything is settled; else the last permit is the caller's.
+   */
   async #exchange(hop: Hop, call: Call): Promise<Exchange> {
     const { retry: options } = this.#settings
     const retry = options && new Retry(options, hop.input, hop.init)
@@ -149,18 +157,31 @@ export class Fetcher {
       if (Number.isNaN(failureOfRequest(error, call.signal))) throw error
       attempt.outcome = { error }
       await this.#askAboutError(error, attempt.outcome, permit, hop, call)
-      if (call.signal?.aborted || !retry?.afterFailure()) throw error
-      return { permit: this.#desk.retry(permit, attempt.outcome, 0, this.#waitOf(call)) }
+      const again = retry?.isLeft && this.#again(attempt, retry, call)
+      if (!again) throw error
+      return again
     }
     const latency = this.#desk.clock.now() - permit.sentAt
     attempt.response = checkedResponse(response)
     const outcome = { ...outcomeOfResult(response), latency }
     attempt.outcome = call.options.adjustDelay === false ? { ...outcome, adjustDelay: false } : outcome
     if (this.#isAsked) await this.#askAbout(response, attempt.outcome, permit, hop, call)
-    const map = this.#desk.headerMapOf(permit.scopes)
-    const delay = retry?.afterResponse(response, map, this.#desk.clock.wallNow())
-    if (delay === undefined || this.#desk.closed) return undefined
-    return { permit: this.#desk.retry(permit, attempt.outcome, delay, this.#waitOf(call)) }
+    // Good answers may keep their slot until their body was read; bad ones are asked about, and are short.
+    return retry?.isLeft && response.status >= 400 ? this.#again(attempt, retry, call) : undefined
+  }
+
+  /** Settles, and asks the engine whether to send it again. */
+  #again(attempt: Attempt, retry: Retry, call: Call): { permit: Promise<Permit> } | undefined {
+    const { permit, response, outcome } = attempt
+    const verdict = this.#desk.retry(permit, outcome, this.#waitOf(call), retry.isRepeatable)
+    if (verdict === 'over') return undefined
+    if (verdict === 'again') throw new BodyNotReplayableError()
+    if (verdict === 'too-long') {
+      const { maxRetryAfter = 300_000 } = this.#settings.retry!
+      throw new RetryAfterTooLongError(this.#desk.askedMs, maxRetryAfter, response!)
+    }
+    retry.take()
+    return { permit: verdict }
   }
 
   /** A permit for a hop. */

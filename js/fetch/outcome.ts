@@ -1,5 +1,6 @@
 /**
- * What results and errors say about a response, whichever client made them. The one place that knows their shapes:
+ * What results and errors say about a response, whichever client made them. The one place that knows their
+ * shapes:
  *
  * | client | a result has | an error has |
  * |---|---|---|
@@ -8,8 +9,8 @@
  * | got, `node:http`, undici | `statusCode`, `headers` | got: `response.statusCode`; undici: `statusCode`, `headers` |
  * | openai, Anthropic | – | `status`, `headers` |
  *
- * The trap is a result that only looks like a response: a row of a database has a `status`, too. So only what can be a
- * status of HTTP is heard, and headers only beside one.
+ * The trap is a result that only looks like a response: a row of a database has a `status`, too. So only what
+ * can be a status of HTTP is heard, and headers only beside one.
  */
 import type { PermitOutcome } from '../core/permit.js'
 import { shown } from '../options/checks.js'

@@ -1,13 +1,12 @@
 /**
- * Redirects hop by hop, with fetch's own rules: methods, bodies, credentials, fragments. Source: the Fetch standard,
- * *HTTP-redirect fetch*.
+ * Redirects hop by hop, with fetch's own rules: methods, bodies, credentials, fragments. Source: the Fetch
+ * standard, *HTTP-redirect fetch*.
  *
- * The traps: a POST that stays one after a 303; an `Authorization` that is carried to another origin; a body that was a
- * stream and is empty the second time; a `Retry-After` on a redirect that holds the whole host.
+ * The traps: a POST that stays one after a 303; an `Authorization` that is carried to another origin; a body
+ * that was a stream and is empty the second time; a `Retry-After` on a redirect that holds the whole host.
  */
 
 import { isRequest, urlOf } from '../scopes/names.js'
-import { parseHints } from '../wasm/engine.js'
 import { withMetadata } from './body.js'
 import { isStream } from './retry.js'
 
@@ -44,6 +43,18 @@ export function follows(input: RequestInfo | URL, init: RequestInit): boolean {
   return (init.redirect ?? (isRequest(input) ? input.redirect : 'follow')) === 'follow'
 }
 
+/**
+ * Where a response leads; `null` if nowhere.
+ *
+ * @throws {TypeError} where the runtime hides it.
+ */
+export function placeOf(response: Response): string | null {
+  if (response.type === 'opaqueredirect') {
+    throw new TypeError("redirects: 'throttle' cannot be had here: this runtime hides redirects")
+  }
+  return REDIRECTS.includes(response.status) ? response.headers.get('location') : null
+}
+
 /** The redirects of one call of `fetch`. */
 export class Redirects {
   readonly #maxDelay: number
@@ -64,18 +75,15 @@ export class Redirects {
   }
 
   /**
-   * Whether the answer to the last hop leads to another one.
+   * Whether the answer to the last hop leads to another one. `askedMs`: how long the server asks to wait
+   * before; NaN if it does not say.
    *
-   * @throws {TypeError} as fetch does: too many, a place that cannot be gone to, a body that cannot be sent again.
+   * @throws {TypeError} as fetch does: too many, a place that cannot be gone to, a body that cannot be sent
+   *   again.
    */
-  follow(response: Response, wallNowMs: number): boolean {
-    if (response.type === 'opaqueredirect') {
-      throw new TypeError("redirects: 'throttle' cannot be had here: this runtime hides redirects")
-    }
-    const place = REDIRECTS.includes(response.status) ? response.headers.get('location') : null
-    if (place === null) return false
-    const { delayMs } = parseHints(response.headers, { status: response.status, wallNowMs })
-    if ((delayMs ?? 0) > this.#maxDelay) return false
+  follow(response: Response, askedMs: number): boolean {
+    const place = placeOf(response)
+    if (place === null || askedMs > this.#maxDelay) return false
     if (++this.#count > MOST) throw new TypeError(`fetch failed: more than ${MOST} redirects`)
     const from = urlOf(this.#hop.input)
     if (!URL.canParse(place, from))
@@ -83,7 +91,7 @@ export class Redirects {
     const to = new URL(place, from)
     if (!/^https?:$/.test(to.protocol)) throw new TypeError(`fetch failed: a redirect to ${to.protocol}`)
     if (to.hash === '') to.hash = from.hash
-    this.#hop = { input: to.href, init: this.#initFor(response.status, from, to), delay: delayMs ?? 0 }
+    this.#hop = { input: to.href, init: this.#initFor(response.status, from, to), delay: askedMs || 0 }
     return true
   }
 

@@ -1,34 +1,35 @@
 /**
- * Whether, and not before when, a request is sent again.
+ * Which requests may be sent again, and how often. Whether one is, and not before when, the engine decides
+ * (`src/policy/retry.rs`), for it has read the headers.
  *
- * The traps: a retry that sleeps beside the throttle and then goes past it; one that comes earlier than the server asked;
- * a POST that is sent twice; a body that is a stream and is empty the second time. Here an attempt that failed goes back
- * into the throttle with its place by age, holds no slot while it waits, and carries the server's delay as its own.
+ * The traps: a retry that sleeps beside the throttle and then goes past it; a POST that is sent twice; a body
+ * that is a stream and is empty the second time. Here an attempt that failed goes back into the throttle with
+ * its place by age, and holds no slot while it waits.
  */
 
-import { BodyNotReplayableError, type Problem, RetryAfterTooLongError } from '../core/errors.js'
+import type { Problem } from '../core/errors.js'
 import { isMillis, kindOf, shown, unknownKeys } from '../options/checks.js'
-import { parseHints } from '../wasm/engine.js'
-import type { HeaderMap } from '../wasm/headers.js'
 
 /** Retries of `throttle.fetch`. Scrapy: RETRY_ENABLED and its kin. */
 export interface RetryOptions {
   /** Attempts after the first. A whole number from 1. Scrapy: RETRY_TIMES. */
   limit: number
-  /** Statuses to try again. Default 408, 413 (with `Retry-After` only), 429, 500, 502, 503, 504, 520 to 524. Scrapy: RETRY_HTTP_CODES. */
+  /**
+   * Statuses to try again. Default 408, 413 (with `Retry-After` only), 429, 500, 502, 503, 504, 520 to 524.
+   * Scrapy: RETRY_HTTP_CODES.
+   */
   statusCodes?: readonly number[]
   /** Methods to try again. Default: the idempotent ones, GET, HEAD, PUT, DELETE, OPTIONS, TRACE. */
   methods?: readonly string[]
   /** The longest `Retry-After` to wait for, in milliseconds. Default 300000. */
   maxRetryAfter?: number
   /**
-   * What to do beyond it: `fail` with a `RetryAfterTooLongError`, `wait` all the same, or `cap` the wait at `maxRetryAfter`,
-   * which is earlier than the server asked. Default `fail`.
+   * What to do beyond it: `fail` with a `RetryAfterTooLongError`, `wait` all the same, or `cap` the wait at
+   * `maxRetryAfter`, which is earlier than the server asked. Default `fail`.
    */
   longRetryAfter?: 'fail' | 'wait' | 'cap'
 }
 
-const STATUSES = [408, 413, 429, 500, 502, 503, 504, 520, 521, 522, 523, 524]
 const METHODS = ['GET', 'HEAD', 'PUT', 'DELETE', 'OPTIONS', 'TRACE']
 const KEYS = ['limit', 'statusCodes', 'methods', 'maxRetryAfter', 'longRetryAfter']
 
@@ -85,30 +86,18 @@ export class Retry {
       : this.#input
   }
 
-  /** Milliseconds that the next attempt must wait at least; `undefined` if the response is the last word. */
-  afterResponse(response: Response, map: HeaderMap | undefined, wallNowMs: number): number | undefined {
-    const { statusCodes = STATUSES, maxRetryAfter = 300_000, longRetryAfter = 'fail' } = this.#options
-    if (this.#left === 0 || !statusCodes.includes(response.status)) return undefined
-    const { status } = response
-    const hints = parseHints(response.headers, { status, wallNowMs, ...(map ? { map } : {}) })
-    if (status === 413 && hints.delayMs === null) return undefined
-    const delay = hints.delayMs === null ? 0 : hints.delayMs + (hints.isWhole ? 1000 : 0)
-    if ((hints.delayMs ?? 0) > maxRetryAfter && longRetryAfter === 'fail') {
-      throw new RetryAfterTooLongError(hints.delayMs ?? 0, maxRetryAfter, response)
-    }
-    this.#take()
-    return longRetryAfter === 'cap' ? Math.min(delay, maxRetryAfter) : delay
+  /** Whether there are attempts left. Whether one is worth while is the engine's to say. */
+  get isLeft(): boolean {
+    return this.#left > 0
   }
 
-  /** Whether to try again after a failure. */
-  afterFailure(): boolean {
-    if (this.#left === 0) return false
-    this.#take()
-    return true
+  /** Whether the body can be sent twice. */
+  get isRepeatable(): boolean {
+    return !isStream(this.#init.body)
   }
 
-  #take(): void {
-    if (isStream(this.#init.body)) throw new BodyNotReplayableError()
+  /** The request is sent once more. */
+  take(): void {
     this.#left--
   }
 }

@@ -17,11 +17,17 @@ import { discard } from './body.js'
 
 /** Whether and how `throttle.fetch` asks for robots.txt. */
 export interface RobotsOptions {
-  /** Keep to `Crawl-delay` and `Request-rate`, and to `rules` if there are any. Default true. Scrapy: ROBOTSTXT_OBEY. */
+  /**
+   * Keep to `Crawl-delay` and `Request-rate`, and to `rules` if there are any. Default true. Scrapy:
+   * ROBOTSTXT_OBEY.
+   */
   obey?: boolean
   /** The product token to look for, and the User-Agent to ask with. */
   userAgent: string
-  /** The longest delay to believe, in milliseconds. Default 60000. Scrapy's draft: THROTTLING_ROBOTSTXT_MAX_DELAY. */
+  /**
+   * The longest delay to believe, in milliseconds. Default 60000. Scrapy's draft:
+   * THROTTLING_ROBOTSTXT_MAX_DELAY.
+   */
   maxDelay?: number
   /** Allow and Disallow: `rules` of autothrottle/robots. Default none: only the pace is obeyed. */
   rules?: RobotsRules

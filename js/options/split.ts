@@ -7,7 +7,7 @@
 import { ConfigError, type Problem } from '../core/errors.js'
 import { retryProblems } from '../fetch/retry.js'
 import { robotsProblems } from '../fetch/robots.js'
-import { ManagedScopes, managerProblems, withoutManager } from '../scopes/strategy.js'
+import { ManagedScopes, managerProblems, withManagerMarked } from '../scopes/strategy.js'
 import { Engine } from '../wasm/engine.js'
 import { headerMapProblems } from '../wasm/headers.js'
 import { isMillis, kindOf } from './checks.js'
@@ -53,15 +53,19 @@ export function parted(options: ThrottleOptions) {
   check('release', release, isOne(['headers', 'body'], release), '"headers" or "body"')
   check('redirectMaxDelay', redirectMaxDelay, isMillis(redirectMaxDelay), 'milliseconds from 0 to a year')
   check('requestTimeout', requestTimeout, isMillis(requestTimeout), 'milliseconds from 0 to a year')
-  const engineOptions = unmanaged(rest, problems)
+  const forEngine = retry === undefined ? rest : { ...rest, retry }
+  const engineOptions = withManagersMarked(forEngine, problems)
   problems.push(...retryProblems(retry), ...robotsProblems(robots), ...headerMapProblems(hints))
   if (problems.length > 0) throw new ConfigError([...problems, ...problemsOf(engineOptions)])
   const driverOptions: Omit<ThrottleOptions, keyof EngineOptions> = options
   return { engineOptions, driverOptions }
 }
 
-/** The options without managers, of which the engine knows nothing. */
-function unmanaged({ manager: short, ...options }: EngineOptions, problems: Problem[]): EngineOptions {
+/** The options with managers as marks: the engine knows that they are there, and judges answers for them. */
+function withManagersMarked(
+  { manager: short, ...options }: EngineOptions,
+  problems: Problem[],
+): EngineOptions {
   const { scopes, defaults } = options
   const isObject = (value: unknown) => typeof value === 'object' && value !== null && !Array.isArray(value)
   problems.push(...managerProblems(short, 'manager', true))
@@ -73,13 +77,12 @@ function unmanaged({ manager: short, ...options }: EngineOptions, problems: Prob
   problems.push(...managerProblems(defaults?.manager, 'defaults.manager', true))
   for (const [name, scope] of Object.entries(scopes ?? {}))
     problems.push(...managerProblems(scope?.manager, `scopes.${JSON.stringify(name)}.manager`, false))
-  const isManaged = forAll !== undefined
-  const bare = Object.entries(scopes ?? {}).map(([name, scope]) => [name, withoutManager(scope, isManaged)])
-  const { backoff: _, rampup: __, ...unpaced } = options
+  const marked = Object.entries(scopes ?? {}).map(([name, scope]) => [name, withManagerMarked(scope)])
   return {
-    ...(isManaged ? unpaced : options),
-    ...(isManaged || defaults ? { defaults: withoutManager(defaults ?? {}, isManaged) } : {}),
-    ...(scopes ? { scopes: Object.fromEntries(bare) } : {}),
+    ...options,
+    ...(short === undefined ? {} : { manager: true as never }),
+    ...(defaults ? { defaults: withManagerMarked(defaults) } : {}),
+    ...(scopes ? { scopes: Object.fromEntries(marked) } : {}),
   }
 }
 

@@ -1,8 +1,9 @@
 /**
  * Scopes by IP address: hosts on one machine are throttled together. Scrapy: CONCURRENT_REQUESTS_PER_IP.
  *
- * Needs a resolver that only Node, Deno and Bun have (`node:dns`, taken from the process and not imported, so that bundles for
- * browsers know nothing of it). The traps: a look-up for each request, and an address that is believed for ever.
+ * Needs a resolver that only Node, Deno and Bun have (`node:dns`, taken from the process and not imported, so
+ * that bundles for browsers know nothing of it). The traps: a look-up for each request, and an address that
+ * is believed for ever.
  */
 
 import { systemClock } from '../core/clock.js'
@@ -25,8 +26,8 @@ interface Dns {
 }
 
 /**
- * The address of the URL's host, looked up once a minute. A name that cannot be resolved is its own scope: the request itself will say
- * what is wrong.
+ * The address of the URL's host, looked up once a minute. A name that cannot be resolved is its own scope:
+ * the request itself will say what is wrong.
  *
  * @throws {TypeError} where the runtime has no resolver and `lookup` is not given.
  */

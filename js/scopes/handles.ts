@@ -1,8 +1,8 @@
 /**
  * Scopes by name, as the engine's handles.
  *
- * The trap is a cache that outlives what it points at: the engine forgets idle scopes, so a handle is asked for before
- * it is used, and the names kept here are as many as the engine's scopes at most.
+ * The trap is a cache that outlives what it points at: the engine forgets idle scopes, so a handle is asked
+ * for before it is used, and the names kept here are as many as the engine's scopes at most.
  */
 import type { Engine, ScopeHandle } from '../wasm/engine.js'
 import { checkedName } from './names.js'

@@ -1,6 +1,6 @@
 /**
- * Which scopes a request belongs to, and which of them an answer concerns, for those who know better than the host and the
- * status: hooks and helpers for them.
+ * Which scopes a request belongs to, and which of them an answer concerns, for those who know better than the
+ * host and the status: hooks and helpers for them.
  *
  * ```ts
  * createThrottle({
@@ -9,7 +9,8 @@
  * })
  * ```
  *
- * The trap is a hook that fails and takes the throttle with it: its error rejects its own request, as the cause.
+ * The trap is a hook that fails and takes the throttle with it: its error rejects its own request, as the
+ * cause.
  */
 
 import { ManagerError } from '../core/errors.js'
@@ -25,7 +26,9 @@ export interface ScopeRequest {
   readonly headers: Headers
 }
 
-/** Names the scopes of a request: one, several, or a map of scope → expected cost. Called once per request. */
+/**
+ * Names the scopes of a request: one, several, or a map of scope → expected cost. Called once per request.
+ */
 export type GetScopes = (request: ScopeRequest) => Scopes | Promise<Scopes>
 
 /** What a hook sees of the arguments of `fetch`; the body stays where it is. */
@@ -46,7 +49,10 @@ export interface ScopeBackoff {
   delay?: number
   /** What the request really cost in this scope, in units. Scrapy's draft: `consumed_quota`. */
   cost?: number
-  /** Units left of the server's quota, and in how many milliseconds all of it is there again. Scrapy's draft: `remaining_quota`. */
+  /**
+   * Units left of the server's quota, and in how many milliseconds all of it is there again. Scrapy's draft:
+   * `remaining_quota`.
+   */
   remaining?: number
   resetMs?: number
 }
@@ -148,12 +154,15 @@ function isScopes(scopes: unknown): scopes is Scopes {
   return costs.length > 0 && costs.every((cost) => typeof cost === 'number' && cost >= 0 && cost <= 1e12)
 }
 
-/** The host of the URL, with its port where that is not the scheme's own: what a throttle does without `getScopes`. */
+/**
+ * The host of the URL, with its port where that is not the scheme's own: what a throttle does without
+ * `getScopes`.
+ */
 export const byHost = (request: { readonly url: string }): string => hostOf(request.url)
 
 /**
- * Host and path for the given hosts (for all, without any), so that each endpoint is a scope of its own; the host for
- * others.
+ * Host and path for the given hosts (for all, without any), so that each endpoint is a scope of its own; the
+ * host for others.
  */
 export function byEndpoint(...hosts: string[]): (request: { readonly url: string }) => string {
   return ({ url }) => {
@@ -163,11 +172,12 @@ export function byEndpoint(...hosts: string[]): (request: { readonly url: string
 }
 
 /**
- * One scope for the registrable domain and one for each host name below it: `a.books.example.com` belongs to itself, to
- * `books.example.com` and to `example.com`.
+ * One scope for the registrable domain and one for each host name below it: `a.books.example.com` belongs to
+ * itself, to `books.example.com` and to `example.com`.
  *
- * @param registrableDomain what is registrable of a host name. Default: its last two labels, or three where the last but
- *   one is a short label under a country's domain (`example.co.uk`), which is a rule of thumb; `autothrottle/domains` knows them all.
+ * @param registrableDomain what is registrable of a host name. Default: its last two labels, or three where
+ *   the last but one is a short label under a country's domain (`example.co.uk`), which is a rule of thumb;
+ *   `autothrottle/domains` knows them all.
  */
 export function byDomainHierarchy(
   registrableDomain: (hostname: string) => string | null = lastLabels,

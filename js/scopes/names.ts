@@ -32,8 +32,9 @@ export function urlTextOf(target: Target): string | undefined {
 }
 
 /**
- * A host that `URL` would leave as it is: lower-case labels, no port, no user, and a last label that begins with a
- * letter (else it may be an IPv4 address in one of its many forms). `xn--` labels are checked by `URL`.
+ * A host that `URL` would leave as it is: lower-case labels, no port, no user, and a last label that begins
+ * with a letter (else it may be an IPv4 address in one of its many forms). `xn--` labels are checked by
+ * `URL`.
  */
 const PLAIN = /^https?:\/\/((?:[a-z0-9-]+\.)*[a-z][a-z0-9-]*)(?:[/?#]|$)/
 

@@ -1,5 +1,6 @@
 /**
- * A strategy of one's own for a scope, in place of backoff and rampup: an object that hears what happens and says how fast.
+ * A strategy of one's own for a scope, in place of backoff and rampup: an object that hears what happens and
+ * says how fast.
  *
  * ```ts
  * createThrottle({ scopes: { 'api.example': { jitter: false, manager: {
@@ -9,9 +10,10 @@
  * } } } })
  * ```
  *
- * The way: an event → the object's method → its `delay` and `concurrency` are read → what changed is configured. The engine
- * never hears of it. The traps: an object that throws and takes the throttle with it (its error rejects the request that
- * it was told of, as the cause), and one object behind many scopes that was meant to be one each (a function makes one a scope).
+ * The way: an event → the object's method → its `delay` and `concurrency` are read → what changed is
+ * configured. The engine never hears of it. The traps: an object that throws and takes the throttle with it
+ * (its error rejects the request that it was told of, as the cause), and one object behind many scopes that
+ * was meant to be one each (a function makes one a scope).
  */
 
 import { ManagerError, type Problem } from '../core/errors.js'
@@ -37,7 +39,9 @@ export interface ManagedAnswer extends ManagedSend {
   readonly latency: number | undefined
 }
 
-/** Decides how fast one scope goes. `delay` and `concurrency` are read after each call; getters are welcome. */
+/**
+ * Decides how fast one scope goes. `delay` and `concurrency` are read after each call; getters are welcome.
+ */
 export interface ScopeManager {
   /** A request leaves. */
   onSend?(event: ManagedSend): void
@@ -54,7 +58,6 @@ export interface ScopeManager {
 /** One for each scope by that name. */
 export type MakeScopeManager = (scope: string) => ScopeManager
 
-const BAD = [429, 502, 503, 504, 520, 521, 522, 523, 524]
 const METHODS = ['onSend', 'onGood', 'onBad'] as const
 
 /** Problems of a `manager` setting. */
@@ -80,23 +83,10 @@ export class ManagedScopes {
   readonly #scopes: Record<string, ScopeOptions>
   readonly #defaults: ScopeOptions
   readonly #managers = new Map<string, { manager: ScopeManager; told: ScopeOptions }>()
-  readonly #isBad: (scope: string, status: number) => boolean
 
-  constructor(
-    scopes: Record<string, ScopeOptions> = {},
-    defaults: ScopeOptions = {},
-    rootBackoff: unknown = true,
-  ) {
+  constructor(scopes: Record<string, ScopeOptions> = {}, defaults: ScopeOptions = {}) {
     this.#scopes = scopes
     this.#defaults = defaults
-    const codesOf = (backoff: unknown) =>
-      typeof backoff === 'object' && backoff !== null && 'httpCodes' in backoff
-        ? (backoff.httpCodes as readonly number[] | undefined)
-        : undefined
-    this.#isBad = (scope, status) => {
-      const own = Object.hasOwn(scopes, scope) ? codesOf(scopes[scope]?.backoff) : undefined
-      return (own ?? codesOf(defaults.backoff) ?? codesOf(rootBackoff) ?? BAD).includes(status)
-    }
   }
 
   /** Whether any scope has a manager. */
@@ -127,7 +117,10 @@ export class ManagedScopes {
     return told
   }
 
-  /** Forgets those that a function made for scopes without a name in the settings: the engine forgets idle ones, too. */
+  /**
+   * Forgets those that a function made for scopes without a name in the settings: the engine forgets idle
+   * ones, too.
+   */
   forget(): void {
     for (const scope of this.#managers.keys())
       if (!Object.hasOwn(this.#scopes, scope)) this.#managers.delete(scope)
@@ -143,11 +136,9 @@ export class ManagedScopes {
     return this.#tell(scope, (manager) => manager.onSend?.({ scope, at }))
   }
 
-  /** Tells how it ended; gives what that changes. */
-  onEnd(scope: string, at: number, outcome: Outcome, bad: boolean | undefined): ScopeOptions | undefined {
+  /** Tells of an answer that the engine has judged; gives what that changes. */
+  onAnswer(scope: string, at: number, isBad: boolean, outcome: Outcome): ScopeOptions | undefined {
     const { status, error, latencyMs } = outcome
-    if (status === undefined && error === undefined) return undefined
-    const isBad = bad ?? (status === undefined || this.#isBad(scope, status))
     const event = { scope, at, status, error, latency: latencyMs }
     return this.#tell(scope, (manager) => (isBad ? manager.onBad?.(event) : manager.onGood?.(event)))
   }
@@ -163,11 +154,10 @@ export class ManagedScopes {
   }
 }
 
-/** What the engine is told of a scope: without its manager, and without what the manager replaces. */
-export function withoutManager(options: ScopeOptions, isManaged: boolean): ScopeOptions {
-  if (typeof options !== 'object' || options === null) return options
-  const { manager, ...rest } = options
-  return isManaged || manager !== undefined ? { ...rest, backoff: false, rampup: false } : rest
+/** What the engine is told of a scope: that it has a manager, not which. */
+export function withManagerMarked(options: ScopeOptions): ScopeOptions {
+  const isMarked = typeof options === 'object' && options !== null && options.manager !== undefined
+  return isMarked ? { ...options, manager: true as never } : options
 }
 
 function paceOf(scope: string, manager: ScopeManager): ScopeOptions {

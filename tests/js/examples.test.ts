@@ -1,4 +1,7 @@
-/** The draft's examples, as files that people can run: each does what it says, against a fake clock; and each runs by itself. */
+/**
+ * The draft's examples, as files that people can run: each does what it says, against a fake clock; and each
+ * runs by itself.
+ */
 import assert from 'node:assert/strict'
 import { spawnSync } from 'node:child_process'
 import { test } from 'node:test'

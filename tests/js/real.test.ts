@@ -1,6 +1,6 @@
 /**
- * The few tests with real time and a real server: what a fake clock cannot show is that real fetch, real timers and
- * a real 429 fit together, and that a process ends when it should. No assertion here is about how
+ * The few tests with real time and a real server: what a fake clock cannot show is that real fetch, real
+ * timers and a real 429 fit together, and that a process ends when it should. No assertion here is about how
  * long anything takes, only that nothing is early.
  */
 import assert from 'node:assert/strict'

@@ -1,4 +1,7 @@
-/** Redirects hop by hop, with fetch's own rules; and slots that are held until a body is over. Against real servers of this machine. */
+/**
+ * Redirects hop by hop, with fetch's own rules; and slots that are held until a body is over. Against real
+ * servers of this machine.
+ */
 import assert from 'node:assert/strict'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'

@@ -1,5 +1,6 @@
 /**
- * The 20,000 steps of Scrapy's own AutoThrottle through the public face in milliseconds: equal to one part in 10⁹.
+ * The 20,000 steps of Scrapy's own AutoThrottle through the public face in milliseconds: equal to one part in
+ * 10⁹.
  *
  * Each step is a request that is submitted, sent when its delay is over, and settled. Where Scrapy's slot was
  * given a delay of its own (DOWNLOAD_SLOTS), that is learned state: it comes in by a snapshot.

@@ -14,7 +14,9 @@ const options: ThrottleOptions = {
   },
 }
 
-/** Takes a snapshot as a file would carry it, and goes on `offline` ms later on a clock that starts anywhere. */
+/**
+ * Takes a snapshot as a file would carry it, and goes on `offline` ms later on a clock that starts anywhere.
+ */
 function moved(snapshot: Snapshot, clock: FakeClock, offline: number, start = 3) {
   const next = new FakeClock(start, clock.wallNow() + offline)
   return {

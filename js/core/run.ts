@@ -1,0 +1,57 @@
+/**
+ * `run`: a function that is called with permission, and heard when it is done.
+ *
+ * The trap is a function that never ends: with `requestTimeout` its slots come back all the same.
+ */
+import { outcomeOfError, outcomeOfResult } from '../fetch/outcome.js'
+import type { Desk } from './desk.js'
+import { TimeoutError } from './errors.js'
+import type { Permit } from './permit.js'
+import type { RunOptions } from './requests.js'
+
+/** What is run. */
+export type Work<T> = (permit: Permit) => T | PromiseLike<T>
+
+export class Runner {
+  readonly #desk: Desk
+  readonly #requestTimeout: number | undefined
+
+  constructor(desk: Desk, requestTimeout: number | undefined) {
+    this.#desk = desk
+    this.#requestTimeout = requestTimeout
+  }
+
+  run<T>(permit: Permit | Promise<Permit>, work: Work<T>, options: RunOptions): Promise<T> {
+    return permit instanceof Promise
+      ? permit.then((given) => this.#work(given, work, options))
+      : this.#begin(permit, work, options)
+  }
+
+  /** `work` is never called before `run` has returned. */
+  async #begin<T>(permit: Permit, work: Work<T>, options: RunOptions): Promise<T> {
+    await undefined
+    return this.#work(permit, work, options)
+  }
+
+  async #work<T>(permit: Permit, work: Work<T>, options: RunOptions): Promise<T> {
+    const timeout = options.requestTimeout ?? this.#requestTimeout
+    let result: T
+    try {
+      result = timeout === undefined ? await work(permit) : await this.#within(timeout, () => work(permit))
+    } catch (error) {
+      permit.settle(outcomeOfError(error, options.signal))
+      throw error
+    }
+    permit.settle(outcomeOfResult(result))
+    return result
+  }
+
+  /** What `call` gives, unless it takes too long. */
+  #within<T>(timeout: number, call: () => T | PromiseLike<T>): Promise<T> {
+    return new Promise((resolve, reject) => {
+      const alarm = this.#desk.driver.alarm(timeout, () => reject(new TimeoutError(timeout, true)))
+      const over = () => alarm.cancel()
+      Promise.resolve().then(call).finally(over).then(resolve, reject)
+    })
+  }
+}

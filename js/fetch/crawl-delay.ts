@@ -1,0 +1,41 @@
+/**
+ * What a robots.txt asks of a host's pace: one slot and its `Crawl-delay`, in place of what the defaults say.
+ *
+ * The trap is a file that overrules its reader: a scope with a pace of its own keeps it, with one warning.
+ */
+import type { Desk } from '../core/desk.js'
+import { WarningEvent } from '../core/events.js'
+import { checkedName, hostOf } from '../scopes/names.js'
+import { type Engine, parseRobots } from '../wasm/engine.js'
+
+export class CrawlDelays {
+  readonly #engine: Engine
+  readonly #desk: Desk
+  readonly #maxDelay: number
+  readonly #overruled = new Set<string>()
+
+  constructor(engine: Engine, desk: Desk, maxDelay: number) {
+    this.#engine = engine
+    this.#desk = desk
+    this.#maxDelay = maxDelay
+  }
+
+  apply(
+    host: string,
+    text: string | Uint8Array,
+    { userAgent, maxDelay = this.#maxDelay }: { userAgent: string; maxDelay?: number },
+  ): { crawlDelayMs: number } | null {
+    const asked = parseRobots(text, userAgent)
+    const name = checkedName(host).includes('://') ? hostOf(host) : host
+    const delay = asked ? Math.min(asked.crawlDelayMs, maxDelay) : undefined
+    const { clock, driver, handles } = this.#desk
+    const outcome = this.#engine.crawlDelay(clock.now(), handles.of(name).handle, delay)
+    driver.drain()
+    if (outcome !== 'overruled' || this.#overruled.has(name)) return asked
+    this.#overruled.add(name)
+    const wish = `robots.txt of ${name} asks for one request at a time, ${delay} ms apart`
+    const message = `${wish}; the scope keeps its own settings (ignoreRobotsTxt: true silences this)`
+    this.#desk.tell(new WarningEvent('robots-overruled', message, name))
+    return asked
+  }
+}
