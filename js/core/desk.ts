@@ -48,9 +48,9 @@ import { Waiting } from './waiting.js'
 /** How a request waits. */
 export interface Wait {
   readonly signal?: AbortSignal | null
-  readonly priority?: number
-  readonly cost?: number
-  readonly delay?: number
+  readonly priority?: number | undefined
+  readonly cost?: number | undefined
+  readonly delay?: number | undefined
   readonly timeout?: number | undefined
 }
 

@@ -16,7 +16,7 @@ import { askScopes, checkedBackoffs, type Nothing, scopeRequest } from '../scope
 import { hostOf, isRequest, type Scopes, urlOf } from '../scopes/names.js'
 import { discard, watched } from './body.js'
 import { failureOf, failureOfRequest } from './failures.js'
-import { outcomeOfResult } from './outcome.js'
+import { outcomeOfResponse } from './outcome.js'
 import { follows, type Hop, placeOf, Redirects } from './redirects.js'
 import { Retry } from './retry.js'
 import type { Robots } from './robots.js'
@@ -163,8 +163,7 @@ export class Fetcher {
     }
     const latency = this.#desk.clock.now() - permit.sentAt
     attempt.response = checkedResponse(response)
-    const outcome = { ...outcomeOfResult(response), latency }
-    attempt.outcome = call.options.adjustDelay === false ? { ...outcome, adjustDelay: false } : outcome
+    attempt.outcome = outcomeOfResponse(response, latency, call.options.adjustDelay)
     if (this.#isAsked) await this.#askAbout(response, attempt.outcome, permit, hop, call)
     // Good answers may keep their slot until their body was read; bad ones are asked about, and are short.
     return retry?.isLeft && response.status >= 400 ? this.#again(attempt, retry, call) : undefined
@@ -192,8 +191,7 @@ export class Fetcher {
     const named = options.scopes ?? this.scopesOf(input, init)
     const scopes =
       named instanceof Promise ? await this.#desk.enter(driver.aborts.race(named, signal)) : named
-    const { priority = 0, cost = 1 } = options
-    return this.#desk.request(scopes, input, { ...this.#waitOf(call), priority, cost, delay })
+    return this.#desk.request(scopes, input, this.#waitOf(call, delay))
   }
 
   /** The scopes of a request, by `getScopes` where there is one; without it nothing has to be waited for. */
@@ -233,10 +231,11 @@ export class Fetcher {
     })
   }
 
-  /** How long it may still wait. */
-  #waitOf({ options: { timeout }, signal, start }: Call): Wait {
-    if (timeout === undefined) return { signal }
-    return { signal, timeout: Math.max(0, timeout - (this.#desk.clock.now() - start)) }
+  /** How it waits, and how much longer. */
+  #waitOf({ options, signal, start }: Call, delay = 0): Wait {
+    const { timeout, priority, cost } = options
+    const left = timeout === undefined ? undefined : Math.max(0, timeout - (this.#desk.clock.now() - start))
+    return { signal, priority, cost, delay, timeout: left }
   }
 
   /** The answer goes out; its slots come back now, or when its body is over. */

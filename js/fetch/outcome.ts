@@ -38,6 +38,24 @@ export function answerInError(error: unknown): Answer | undefined {
   return answerIn((error as { response?: unknown }).response) ?? answerIn(error)
 }
 
+/** The same of a response that `throttle.fetch` got, with all that may be known later: one shape for all of them. */
+export function outcomeOfResponse(
+  response: Response,
+  latency: number,
+  adjustDelay: boolean | undefined,
+): PermitOutcome {
+  const answer = answerIn(response)
+  const outcome: { [Key in keyof PermitOutcome]: PermitOutcome[Key] | undefined } = {
+    status: answer?.status,
+    headers: answer?.headers,
+    latency,
+    adjustDelay,
+    hints: undefined,
+    scopes: undefined,
+  }
+  return outcome as PermitOutcome
+}
+
 /** What a function's result says: the permit's outcome. */
 export function outcomeOfResult(result: unknown): PermitOutcome | undefined {
   const answer = answerIn(result)

@@ -77,3 +77,87 @@ test("debug prints AutoThrottle's line for each response", async () => {
   printing.mock.restore()
   assert.deepEqual(lines, ['slot: a.example | conc: 0 | delay: 1525 ms (-1475) | latency:   50 ms'])
 })
+
+test('queued, send and settle carry an id that joins them, what was asked for, and its URL', async () => {
+  const { clock, throttle } = make([[503], [200], [200]], { retry: { limit: 1 } })
+  const told: unknown[] = []
+  for (const type of ['queued', 'send', 'settle'] as const)
+    throttle.addEventListener(type, ({ id, target, url, scopes }) =>
+      told.push([type, id, target, url, scopes]),
+    )
+  const request = new Request('https://b.example/x')
+  const all = Promise.all([
+    throttle.fetch(page),
+    throttle.run({ scopes: ['c'] }, () => 1),
+    throttle.fetch(request),
+  ])
+  await clock.advance(10_000)
+  await all
+  const ids = [...new Set(told.map((each) => (each as unknown[])[1]))]
+  assert.equal(ids.length, 3)
+  const of = (index: number) =>
+    told.filter((each) => (each as unknown[])[1] === ids[index]).map((each) => (each as unknown[])[0])
+  assert.deepEqual(of(0), ['queued', 'send', 'settle', 'queued', 'send', 'settle'], 'a retry keeps its id')
+  assert.deepEqual(
+    [of(1), of(2)],
+    [
+      ['queued', 'send', 'settle'],
+      ['queued', 'send', 'settle'],
+    ],
+  )
+  const first = (id: unknown) => (told.find((each) => (each as unknown[])[1] === id) as unknown[]).slice(2)
+  assert.deepEqual(first(ids[0]), [page, page, ['a.example']])
+  assert.deepEqual(first(ids[1]), [{ scopes: ['c'] }, undefined, ['c']])
+  assert.deepEqual(first(ids[2]), [request, 'https://b.example/x', ['b.example']])
+})
+
+test('events are made only while somebody listens: once, signal and removal are counted', async () => {
+  const { throttle } = make([], { defaults: { delay: 0, slotDelay: 0, jitter: false } })
+  const made = mock.method(throttle as unknown as { tell(event: Event): void }, 'tell')
+  const run = () => throttle.run({ scopes: ['x'] }, () => 1)
+  const count = async () => {
+    made.mock.resetCalls()
+    await run()
+    return made.mock.callCount()
+  }
+  const listener = () => {}
+  const controller = new AbortController()
+  assert.equal(await count(), 0)
+  throttle.addEventListener('send', listener)
+  throttle.addEventListener('send', listener)
+  assert.equal(await count(), 1)
+  throttle.removeEventListener('send', listener, true)
+  assert.equal(await count(), 1, 'another phase is another listener')
+  throttle.removeEventListener('send', listener)
+  assert.equal(await count(), 0)
+  throttle.addEventListener('settle', listener, { once: true })
+  assert.deepEqual([await count(), await count()], [1, 0])
+  throttle.addEventListener('settle', listener, { signal: controller.signal })
+  throttle.addEventListener('settle', { handleEvent: listener } as never, { signal: controller.signal })
+  assert.equal(await count(), 1)
+  controller.abort()
+  assert.equal(await count(), 0)
+  throttle.addEventListener('settle', listener, { signal: controller.signal })
+  throttle.addEventListener('settle', null)
+  assert.equal(await count(), 0)
+})
+
+test('a hold that was cut says what the server asked for; with rampup a refusal is told', async () => {
+  const holds = async (options: ThrottleOptions) => {
+    const { clock, throttle } = make([[429, { 'retry-after': '3600' }]], options)
+    const told: unknown[] = []
+    throttle.addEventListener('hold', ({ askedMs, holdUntil }) => told.push([askedMs, holdUntil]))
+    throttle.addEventListener('backoff', ({ type, step }) => told.push([type, step]))
+    const first = throttle.fetch(page)
+    await clock.advance(50)
+    await first
+    return told
+  }
+  const defaults = { delay: 1000, slotDelay: 0, jitter: false, backoff: { maxDelay: 300_000 } } as const
+  assert.deepEqual(await holds({ defaults }), [
+    ['backoff', 1],
+    [3_601_000, 300_050],
+  ])
+  const [refusal] = await holds({ defaults: { rampup: true } })
+  assert.deepEqual(refusal, ['backoff', 0])
+})

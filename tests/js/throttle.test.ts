@@ -396,3 +396,82 @@ test('slots above the limit of the whole throttle are found out', async () => {
     'scopes.api.concurrency has no effect in api: 8 slots; the limit of all scopes together is 2',
   ])
 })
+
+test('peek makes no scope, and speaks the time of now()', () => {
+  const { clock, throttle } = make({ scopes: { 'b.example': { quota: 5 } } })
+  clock.jump(70)
+  assert.deepEqual(throttle.peek(page), { at: 70, reason: undefined, scope: undefined })
+  assert.deepEqual(throttle.peek({ scopes: ['b.example', 'never seen'] }).at, throttle.now())
+  assert.deepEqual(throttle.stats().scopes, {})
+})
+
+test('scope names are strings, and any string is a name', async () => {
+  const { throttle } = make({
+    defaults: { ...plain, delay: 0 },
+    scopes: JSON.parse('{"__proto__":{"quota":5}}'),
+  })
+  for (const scopes of [7, ['a', 5], null, [Symbol('x')]] as never[]) {
+    await assert.rejects(throttle.acquire({ scopes }), /^TypeError: scopes: want names as text/)
+    assert.throws(() => throttle.peek({ scopes }), TypeError)
+  }
+  assert.throws(() => throttle.scope(5 as never), TypeError)
+  for (const name of ['__proto__', 'constructor', '', 'ä 💥', 'a\0b']) {
+    const permit = await throttle.acquire({ scopes: { [name]: 1 } })
+    permit.settle({ status: 429, scopes: JSON.parse(`{${JSON.stringify(name)}:{"delay":500}}`) })
+    assert.equal(throttle.scope(name).stats.backoffStep, 1, name)
+    assert.ok(Object.hasOwn(throttle.stats().scopes, name), name)
+  }
+  assert.equal(throttle.scope('__proto__').stats.quotaLeft, 4)
+  assert.deepEqual([throttle.stats().waiting, throttle.stats().inFlight], [0, 0])
+})
+
+test('a cost above a quota names the scope and the setting', async () => {
+  const { throttle } = make({ defaults: { ...plain, quota: 10 }, scopes: { api: { quota: 5 } } })
+  const wrong = async (target: { scopes: Record<string, number> }) =>
+    throttle.acquire(target).then(
+      () => undefined,
+      ({ code, scope, path }: CostExceedsQuotaError) => ({ code, scope, path }),
+    )
+  const code = 'ERR_COST_EXCEEDS_QUOTA'
+  assert.deepEqual(await wrong({ scopes: { api: 6 } }), { code, scope: 'api', path: 'scopes.api.quota' })
+  assert.deepEqual(await wrong({ scopes: { api: 1, x: 11 } }), { code, scope: 'x', path: 'defaults.quota' })
+})
+
+test('the host of a URL is what URL says it is, however it is written', async () => {
+  const parts = [
+    ['http', 'https', 'HTTP', 'ftp'],
+    ['://', ':/', ':'],
+    ['', 'user@', 'u:p@'],
+    [
+      'a.example',
+      'A.example',
+      'a.example.',
+      'xn--bcher-kva.example',
+      'bücher.example',
+      '1.2.3',
+      '0x7f.1',
+      'a..b',
+    ],
+    ['', ':80', ':443', ':8080', ':'],
+    ['', '/', '/x?y#z', '?x', '#x', '\\x', '/\n', ' '],
+  ]
+  const { throttle } = make({ defaults: { ...plain, delay: 0, concurrency: 10_000 }, concurrency: 10_000 })
+  const all = parts.reduce<string[]>(
+    (urls, part) => urls.flatMap((url) => part.map((each) => url + each)),
+    [''],
+  )
+  let plainly = 0
+  for (const url of all) {
+    const expected = URL.canParse(url) ? new URL(url).host : undefined
+    const said = await throttle.acquire(url).then(
+      (permit) => {
+        permit.settle()
+        return permit.scopes[0]
+      },
+      () => undefined,
+    )
+    assert.equal(said, expected, JSON.stringify(url))
+    if (said === 'a.example') plainly++
+  }
+  assert.ok(plainly > 20)
+})

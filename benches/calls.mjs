@@ -1,0 +1,140 @@
+/**
+ * What a call costs beside p-limit, in one run: `npm run bench:calls`. Rounds take turns, and the least of each counts,
+ * so that a busy machine slows all alike. `--quick` makes it shorter.
+ *
+ * A call of ours decides by host, delay, quota and backoff, and hears what came back; one of p-limit's counts to ten.
+ */
+import { spawnSync } from 'node:child_process'
+import { fileURLToPath } from 'node:url'
+import { setFlagsFromString } from 'node:v8'
+import { runInNewContext } from 'node:vm'
+import { createThrottle } from 'autothrottle'
+import pLimit from 'p-limit'
+import PQueue from 'p-queue'
+
+const isQuick = process.argv.includes('--quick')
+const CALLS = isQuick ? 20_000 : 50_000
+const ROUNDS = isQuick ? 5 : 15
+const free = { concurrency: 1000, defaults: { delay: 0, slotDelay: 0, jitter: false, concurrency: 1000 } }
+const url = 'https://quotes.example/page/1'
+const scopes = { scopes: 'quotes.example' }
+const work = async () => 1
+
+/** Nanoseconds of each, by name: the least of all rounds. */
+async function race(contenders, count) {
+  const least = Object.fromEntries(Object.keys(contenders).map((name) => [name, Number.POSITIVE_INFINITY]))
+  for (let round = 0; round < ROUNDS; round++) {
+    for (const [name, run] of Object.entries(contenders)) {
+      const start = performance.now()
+      await run()
+      least[name] = Math.min(least[name], ((performance.now() - start) * 1e6) / count)
+    }
+  }
+  return least
+}
+
+/** One after another. */
+const each = (call) => async () => {
+  for (let index = 0; index < CALLS; index++) await call()
+}
+
+function table(title, least, base, isDifference = false) {
+  console.log(`\n${title}`)
+  for (const [name, nanos] of Object.entries(least)) {
+    const beside = isDifference
+      ? `${((nanos - least[base]) / 1000).toFixed(2)} µs over`
+      : `${(nanos / least[base]).toFixed(2)} ×`
+    console.log(`  ${name.padEnd(34)} ${nanos.toFixed(0).padStart(7)} ns  ${beside.padStart(14)}`)
+  }
+}
+
+{
+  const limit = pLimit(1000)
+  const throttle = createThrottle(free)
+  const calls = {
+    'p-limit': each(() => limit(work)),
+    'run({ scopes })': each(() => throttle.run(scopes, work)),
+    'run(url)': each(() => throttle.run(url, work)),
+  }
+  table(`one after another, ${CALLS} calls`, await race(calls, CALLS), 'p-limit')
+}
+{
+  const MANY = 10_000
+  const limit = pLimit(10)
+  const ten = { concurrency: 10, warnThreshold: 1e6 }
+  const throttle = createThrottle({ ...free, ...ten })
+  const all = (call) => () => Promise.all(Array.from({ length: MANY }, call))
+  const calls = {
+    'p-limit': all(() => limit(work)),
+    'run(url)': all(() => throttle.run(url, work)),
+  }
+  table('10,000 at once over ten slots', await race(calls, MANY), 'p-limit')
+}
+{
+  const fields = Array.from({ length: 20 }, (_, index) => [`x-field-${index}`, `value ${index}`])
+  const limited = [...fields, ['ratelimit', '"default";r=50;t=30'], ['ratelimit-policy', '"default";q=100;w=60']]
+  const stubs = {
+    bare: new Response('ok'),
+    'twenty headers': new Response('ok', { headers: fields }),
+    'RateLimit headers': new Response('ok', { headers: limited }),
+  }
+  for (const [name, response] of Object.entries(stubs)) {
+    const fetch = async () => response
+    const limit = pLimit(1000)
+    const throttle = createThrottle({ ...free, fetch })
+    const calls = { 'p-limit': each(() => limit(() => fetch(url))), fetch: each(() => throttle.fetch(url)) }
+    table(`fetch over a stub, ${name}`, await race(calls, CALLS), 'p-limit', true)
+  }
+}
+{
+  console.log('\nbytes of JavaScript heap that a waiting call takes')
+  setFlagsFromString('--expose-gc')
+  const collect = runInNewContext('gc')
+  const MANY = 50_000
+  const size = async (call) => {
+    for (let turn = 0; turn < 3; turn++) collect()
+    const before = process.memoryUsage().heapUsed
+    const kept = Array.from({ length: MANY }, call)
+    await new Promise((resolve) => setImmediate(resolve))
+    for (let turn = 0; turn < 3; turn++) collect()
+    return [(process.memoryUsage().heapUsed - before) / MANY, kept]
+  }
+  const never = () => new Promise(() => {})
+  const limit = pLimit(1)
+  const queue = new PQueue({ concurrency: 1 })
+  const throttle = createThrottle({ ...free, concurrency: 1, warnThreshold: 1e6 })
+  const calls = {
+    'p-limit': () => limit(never),
+    'p-queue': () => queue.add(never),
+    'run(url)': () => throttle.run(url, never),
+    'acquire(url)': () => throttle.acquire(url),
+    'fetch(url)': () => throttle.fetch(url),
+  }
+  for (const [name, call] of Object.entries(calls)) {
+    call()
+    const [bytes, kept] = await size(call)
+    console.log(`  ${name.padEnd(34)} ${bytes.toFixed(0).padStart(7)} bytes`)
+    if (kept.length !== MANY) throw new Error('kept alive until here')
+  }
+  throttle.close()
+}
+{
+  console.log('\nCPU from import to the first permit, least of several processes')
+  const programs = {
+    'p-limit': "const { default: limit } = await import('p-limit'); await limit(1)(() => 1)",
+    'p-queue': "const { default: Queue } = await import('p-queue'); await new Queue().add(() => 1)",
+    autothrottle: `const { createThrottle } = await import('autothrottle'); await createThrottle().acquire('${url}')`,
+  }
+  const cwd = fileURLToPath(new URL('..', import.meta.url))
+  const cpu = (body) => {
+    const program = `const before = process.cpuUsage(); ${body}
+      const { user, system } = process.cpuUsage(before); console.log((user + system) / 1000)`
+    return Number(spawnSync(process.execPath, ['--input-type=module', '-e', program], { cwd }).stdout)
+  }
+  const least = {}
+  for (let round = 0; round < (isQuick ? 3 : 9); round++)
+    for (const [name, body] of Object.entries(programs)) least[name] = Math.min(least[name] ?? 1e9, cpu(body))
+  for (const [name, ms] of Object.entries(least))
+    console.log(`  ${name.padEnd(34)} ${ms.toFixed(1).padStart(7)} ms`)
+}
+process.exit(0)
