@@ -72,7 +72,11 @@ function table(title, least, base, isDifference = false) {
 }
 {
   const fields = Array.from({ length: 20 }, (_, index) => [`x-field-${index}`, `value ${index}`])
-  const limited = [...fields, ['ratelimit', '"default";r=50;t=30'], ['ratelimit-policy', '"default";q=100;w=60']]
+  const limited = [
+    ...fields,
+    ['ratelimit', '"default";r=50;t=30'],
+    ['ratelimit-policy', '"default";q=100;w=60'],
+  ]
   const stubs = {
     bare: new Response('ok'),
     'twenty headers': new Response('ok', { headers: fields }),

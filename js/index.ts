@@ -1,3 +1,4 @@
+export { createThrottle, throttledFetch } from './core/create.js'
 export {
   BodyNotReplayableError,
   ClosedError,
@@ -26,11 +27,7 @@ export type {
 export type { MapOptions } from './core/map.js'
 export type { Permit, PermitOutcome } from './core/permit.js'
 export type { RequestOptions, RunOptions, ThrottledRequestInit } from './core/requests.js'
-export {
-  createThrottle,
-  type Throttle,
-  throttledFetch,
-} from './core/throttle.js'
+export type { Throttle } from './core/throttle.js'
 export type { FetchOptions } from './fetch/fetch.js'
 export type { RetryOptions } from './fetch/retry.js'
 export type { RobotsOptions, RobotsRules } from './fetch/robots.js'

@@ -16,8 +16,9 @@
  * of undici 7 and would wait for ever. No type comes from undici itself: a program compiles beside any version of it.
  */
 import { systemClock } from './core/clock.js'
+import { createThrottle } from './core/create.js'
 import type { Permit, PermitOutcome } from './core/permit.js'
-import { createThrottle, Throttle } from './core/throttle.js'
+import { Throttle } from './core/throttle.js'
 import type { FetchOptions } from './fetch/fetch.js'
 import type { Clock, ThrottleOptions } from './options/options.js'
 import type { Target } from './scopes/names.js'

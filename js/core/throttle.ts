@@ -33,6 +33,8 @@ import {
 import { Runner } from './run.js'
 import { keep } from './unsettled.js'
 
+const NO_INIT: RequestInit = {}
+
 /** Decides when requests leave. Made by {@link createThrottle}. */
 export class Throttle extends ThrottleEventTarget {
   readonly #engine: Engine
@@ -51,7 +53,7 @@ export class Throttle extends ThrottleEventTarget {
     super()
     const { engineOptions, driverOptions } = parted(options)
     const { clock, snapshot, unref, robots, debug, hints, ...settings } = driverOptions
-    const { scopes, backoff, manager } = options
+    const { scopes, manager } = options
     const defaults = manager === undefined ? options.defaults : { ...options.defaults, manager }
     this.#engine = new Engine(engineOptions)
     this.#clock = clock ?? systemClock(unref ?? false)
@@ -89,12 +91,16 @@ export class Throttle extends ThrottleEventTarget {
    * @throws {DisallowedError} with `robots`, if robots.txt does not allow the URL or could not be had.
    * @throws {TimeoutError} after `timeout` of waiting, or `requestTimeout` of no answer.
    */
-  readonly fetch = async (input: RequestInfo | URL, init?: ThrottledRequestInit): Promise<Response> => {
-    if (init?.throttle === undefined) return this.#fetcher.fetch(input, init ?? {}, NO_OPTIONS)
-    const { throttle: options, ...rest } = init
-    checkKeys(options, FETCH_KEYS, 'throttle')
-    checkMillis(options, 'throttle.')
-    return this.#fetcher.fetch(input, rest, options)
+  readonly fetch = (input: RequestInfo | URL, init?: ThrottledRequestInit): Promise<Response> => {
+    try {
+      if (init?.throttle === undefined) return this.#fetcher.fetch(input, init ?? NO_INIT, NO_OPTIONS)
+      const { throttle: options, ...rest } = init
+      checkKeys(options, FETCH_KEYS, 'throttle')
+      checkMillis(options, 'throttle.')
+      return this.#fetcher.fetch(input, rest, options)
+    } catch (error) {
+      return Promise.reject(error)
+    }
   }
 
   /** @internal Whether slots are held until bodies are over, for what sends by other means than `fetch`. */
@@ -283,26 +289,4 @@ export class Throttle extends ThrottleEventTarget {
     if (typeof target === 'object' && target !== null && 'scopes' in target) return target.scopes
     return this.#hasHook ? this.#fetcher.scopesOf(target) : hostOf(target)
   }
-}
-
-/**
- * A throttle. Synchronous: there is nothing to await in any runtime, and no timer before the first wait.
- *
- * @throws {ConfigError} listing every problem of the options.
- */
-export function createThrottle(options: ThrottleOptions = {}): Throttle {
-  return new Throttle(options)
-}
-
-/** A function with fetch's own signature, for clients that take a custom `fetch`. */
-export function throttledFetch(
-  throttleOrOptions: Throttle | ThrottleOptions = {},
-  send?: typeof fetch,
-): Throttle['fetch'] {
-  if (throttleOrOptions instanceof Throttle) {
-    if (send !== undefined)
-      throw new TypeError('a throttle has its own fetch: give it as an option of the throttle')
-    return throttleOrOptions.fetch
-  }
-  return createThrottle(send ? { ...throttleOrOptions, fetch: send } : throttleOrOptions).fetch
 }

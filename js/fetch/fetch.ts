@@ -201,13 +201,12 @@ export class Fetcher {
   }
 
   /** Sends, and gives up after `requestTimeout`, whether or not what sends hears of it. */
-  async #send(input: RequestInfo | URL, init: RequestInit, call: Call): Promise<Response> {
+  #send(input: RequestInfo | URL, init: RequestInit, call: Call): Promise<Response> {
     const fetch = this.#settings.fetch ?? globalThis.fetch
     const timeout = call.options.requestTimeout ?? this.#settings.requestTimeout
     if (timeout === undefined) return fetch(input, init)
     const controller = new AbortController()
-    const signal = call.signal ? AbortSignal.any([call.signal, controller.signal]) : controller.signal
-    const sent = fetch(input, { ...init, signal })
+    const sent = Promise.resolve(fetch(input, { ...init, signal: either(call.signal, controller) }))
     let isLate = false
     return new Promise((resolve, reject) => {
       const alarm = this.#desk.driver.alarm(timeout, () => {
@@ -329,6 +328,15 @@ export class Fetcher {
     }
     return this.#desk.driver.aborts.race(asked(), signal)
   }
+}
+
+/** Aborted by the caller, also while the body is read, or by us. Runtimes before 2024 cannot join signals. */
+function either(signal: AbortSignal | null, controller: AbortController): AbortSignal {
+  if (signal === null) return controller.signal
+  if (typeof AbortSignal.any === 'function') return AbortSignal.any([signal, controller.signal])
+  if (signal.aborted) controller.abort(signal.reason)
+  else signal.addEventListener('abort', () => controller.abort(signal.reason), { once: true })
+  return controller.signal
 }
 
 /** What a `fetch` of somebody's own gave, if it can be a response. */

@@ -9,6 +9,7 @@
 
 import type { Problem } from '../core/errors.js'
 import { isMillis, kindOf, shown, unknownKeys } from '../options/checks.js'
+import { isRequest } from '../scopes/names.js'
 
 /** Retries of `throttle.fetch`. Scrapy: RETRY_ENABLED and its kin. */
 export interface RetryOptions {
@@ -65,25 +66,21 @@ export function retryProblems(retry: unknown): Problem[] {
 
 /** One request's retries. */
 export class Retry {
-  readonly #options: RetryOptions
   readonly #input: RequestInfo | URL
   readonly #init: RequestInit
   #left: number
 
   constructor(options: RetryOptions, input: RequestInfo | URL, init: RequestInit) {
-    this.#options = options
     this.#input = input
     this.#init = init
-    const method = (init.method ?? (input instanceof Request ? input.method : 'GET')).toUpperCase()
+    const method = (init.method ?? (isRequest(input) ? input.method : 'GET')).toUpperCase()
     const methods = (options.methods ?? METHODS).map((each) => each.toUpperCase())
     this.#left = methods.includes(method) ? options.limit : 0
   }
 
   /** What to send: a body that may be needed again is copied. */
   get input(): RequestInfo | URL {
-    return this.#left > 0 && this.#input instanceof Request && this.#input.body
-      ? this.#input.clone()
-      : this.#input
+    return this.#left > 0 && isRequest(this.#input) && this.#input.body ? this.#input.clone() : this.#input
   }
 
   /** Whether there are attempts left. Whether one is worth while is the engine's to say. */

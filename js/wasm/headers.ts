@@ -108,27 +108,59 @@ const SAYS_SOMETHING = /retry-after|rate-?limit|api-call-limit/i
 const TELLS_TIME = /^(?:date|age)$/i
 const IS_AGED = /^\s*0*[1-9]/
 
+const NO_MAP: HeaderMap = {}
+
+/** What a field's name says about limits. */
+const NOTHING = 0
+const TIME = 1
+const AGE = 2
+const LIMITS = 3
+/** Names that were seen before: a server says the same twenty in each answer. Bounded, for names are a stranger's. */
+const kinds = new Map<string, number>()
+const MOST_KINDS = 1000
+
 /** The fields that matter as `name: value` lines; empty if none tells of limits or of a cache. */
-export function hintLines(headers: HeadersLike, map: HeaderMap = {}): string {
+export function hintLines(headers: HeadersLike, map: HeaderMap = NO_MAP): string {
   let lines = ''
   let says = false
-  const add = (name: string, value: unknown) => {
-    const isText = typeof value === 'string' || typeof value === 'number'
-    if (!isText) throw new TypeError(`headers: want text in ${name}; got ${shown(value)}`)
-    lines += `${name}: ${String(value).replace(/[\r\n]+/g, ' ')}\n`
-  }
-  for (const [name, value] of fieldsOf(headers)) {
+  const isPlain = map === NO_MAP || Object.keys(map).length === 0
+  const hear = (name: unknown, value: unknown) => {
     if (typeof name !== 'string') throw new TypeError(`headers: want names in text; got ${shown(name)}`)
-    const known = renamed(name, map)
-    if (known !== undefined || SAYS_SOMETHING.test(name)) {
-      says = true
-      add(known ?? name, value)
-    } else if (TELLS_TIME.test(name)) {
-      says ||= name.length === 3 && IS_AGED.test(String(value))
-      add(name, value)
+    const known = isPlain ? undefined : renamed(name, map)
+    const kind = known === undefined ? kindOfField(name) : LIMITS
+    if (kind === NOTHING) return
+    if (typeof value !== 'string' && typeof value !== 'number')
+      throw new TypeError(`headers: want text in ${known ?? name}; got ${shown(value)}`)
+    const text = String(value)
+    says ||= kind === LIMITS || (kind === AGE && IS_AGED.test(text))
+    lines += `${known ?? name}: ${text.replace(/[\r\n]+/g, ' ')}\n`
+  }
+  if (typeof headers !== 'object' || headers === null)
+    throw new TypeError(`headers: want Headers, an object or pairs; got ${shown(headers)}`)
+  if (Symbol.iterator in headers) {
+    for (const field of headers as Iterable<unknown>) {
+      if (!Array.isArray(field)) throw new TypeError(`headers: want [name, value]; got ${shown(field)}`)
+      hearEach(hear, field[0], field[1])
     }
+  } else {
+    for (const [name, value] of Object.entries(headers)) if (value !== undefined) hearEach(hear, name, value)
   }
   return says ? lines : ''
+}
+
+function hearEach(hear: (name: unknown, value: unknown) => void, name: unknown, value: unknown): void {
+  if (Array.isArray(value)) for (const each of value) hear(name, each)
+  else hear(name, value)
+}
+
+function kindOfField(name: string): number {
+  const known = kinds.get(name)
+  if (known !== undefined) return known
+  const isTime = TELLS_TIME.test(name)
+  const kind = SAYS_SOMETHING.test(name) ? LIMITS : !isTime ? NOTHING : name.length === 3 ? AGE : TIME
+  if (kinds.size >= MOST_KINDS) kinds.clear()
+  kinds.set(name, kind)
+  return kind
 }
 
 /** The units of a header map as bits of the boundary's: see `flags` in `src/boundary.rs`. */
@@ -143,19 +175,6 @@ function renamed(name: string, map: HeaderMap): string | undefined {
     if (lower === map[part]?.toLowerCase()) return `x-ratelimit-${part}`
   }
   return undefined
-}
-
-function* fieldsOf(headers: HeadersLike): Iterable<readonly [unknown, unknown]> {
-  if (typeof headers !== 'object' || headers === null) {
-    throw new TypeError(`headers: want Headers, an object or pairs; got ${shown(headers)}`)
-  }
-  const isList = Symbol.iterator in headers
-  for (const field of isList ? headers : Object.entries(headers)) {
-    if (!Array.isArray(field)) throw new TypeError(`headers: want [name, value]; got ${shown(field)}`)
-    const [name, value] = field as [unknown, unknown]
-    if (Array.isArray(value)) for (const each of value) yield [name, each]
-    else if (isList || value !== undefined) yield [name, value]
-  }
 }
 
 /** What a hook's hints mean for the engine: hold, units left, reset and pace, NaN where unknown. */
