@@ -80,11 +80,14 @@ export class Fetcher {
   readonly #desk: Desk
   readonly #settings: FetchSettings
   readonly #robots: Robots | undefined
+  /** Whether the host is the scope of every request that names none, and nobody has to be asked. */
+  readonly #isPlain: boolean
 
   constructor(desk: Desk, settings: FetchSettings, robots: Robots | undefined) {
     this.#desk = desk
     this.#settings = settings
     this.#robots = robots
+    this.#isPlain = robots === undefined && settings.getScopes === undefined
   }
 
   /** Whether slots are held until bodies are over. */
@@ -98,41 +101,41 @@ export class Fetcher {
     const { redirects } = this.#settings
     if (redirects === 'throttle' && follows(input, init))
       return this.#desk.enter(this.#follow(input, init, call))
-    return this.#single(input, init, call)
-  }
-
-  async #single(input: RequestInfo | URL, init: RequestInit, call: Call): Promise<Response> {
-    return this.#give(await this.#exchange({ input, init, delay: call.options.delay ?? 0 }, call))
+    return this.#exchange({ input, init, delay: options.delay ?? 0 }, call, this.#give)
   }
 
   async #follow(input: RequestInfo | URL, init: RequestInit, call: Call): Promise<Response> {
     const { redirectMaxDelay = 300_000 } = this.#settings
     const redirects = new Redirects(input, init, call.options.delay ?? 0, redirectMaxDelay)
     for (;;) {
-      const exchange = await this.#exchange(redirects.hop, call)
+      const exchange = await this.#exchange(redirects.hop, call, asItIs)
       const isLast = this.#guarded(exchange, () => {
         const { permit, response, outcome } = exchange
         if (placeOf(response) === null) return true
         permit.settle(outcome)
         return !redirects.follow(response, this.#desk.askedMs)
       })
-      if (isLast) return redirects.mark(this.#give(exchange))
+      if (isLast) return redirects.mark(this.#guarded(exchange, () => this.#give(exchange)))
       discard(exchange.response)
     }
   }
 
   /**
-   * One hop with its attempts. If this throws, everything is settled; else the last permit is the caller's.
+   * One hop with its attempts; gives what `end` makes of the last one, whose permit is not settled yet. If this
+   * throws, everything is settled.
    */
-  async #exchange(hop: Hop, call: Call): Promise<Exchange> {
+  async #exchange<T>(hop: Hop, call: Call, end: (exchange: Exchange) => T): Promise<T> {
+    const admitted = this.#isPlain
+      ? this.#enter(call.options.scopes ?? hostOf(hop.input), hop, call)
+      : this.#admit(hop, call)
+    let permit = admitted instanceof Promise ? await admitted : admitted
     const { retry: options } = this.#settings
     const retry = options && new Retry(options, hop.input, hop.init)
-    let permit = await this.#admit(hop, call)
     for (;;) {
       const attempt: Attempt = { permit, outcome: NOTHING, response: undefined }
       try {
         const again = await this.#attempt(attempt, hop, call, retry)
-        if (again === undefined) return attempt as Exchange
+        if (again === undefined) return end(attempt as Exchange)
         discard(attempt.response)
         permit = await again.permit
       } catch (error) {
@@ -183,14 +186,18 @@ export class Fetcher {
     return { permit: verdict }
   }
 
-  /** A permit for a hop. */
-  async #admit({ input, init, delay }: Hop, call: Call): Promise<Permit> {
+  /** A permit for a hop, where somebody has to be asked for its scopes or for robots.txt. */
+  async #admit(hop: Hop, call: Call): Promise<Permit> {
     const { options, signal } = call
     const { driver } = this.#desk
-    if (this.#robots) await this.#desk.enter(driver.aborts.race(this.#robots.admit(urlOf(input)), signal))
-    const named = options.scopes ?? this.scopesOf(input, init)
+    if (this.#robots) await this.#desk.enter(driver.aborts.race(this.#robots.admit(urlOf(hop.input)), signal))
+    const named = options.scopes ?? this.scopesOf(hop.input, hop.init)
     const scopes =
       named instanceof Promise ? await this.#desk.enter(driver.aborts.race(named, signal)) : named
+    return this.#enter(scopes, hop, call)
+  }
+
+  #enter(scopes: Scopes, { input, delay }: Hop, call: Call): Permit | Promise<Permit> {
     return this.#desk.request(scopes, input, this.#waitOf(call, delay))
   }
 
@@ -238,10 +245,9 @@ export class Fetcher {
   }
 
   /** The answer goes out; its slots come back now, or when its body is over. */
-  #give(exchange: Exchange): Response {
-    const { permit, response, outcome } = exchange
-    if (this.isHeldByBodies) return this.#guarded(exchange, () => watched(response, settler(permit, outcome)))
-    this.#guarded(exchange, () => permit.settle(outcome))
+  readonly #give = ({ permit, response, outcome }: Exchange): Response => {
+    if (this.isHeldByBodies) return watched(response, settler(permit, outcome))
+    permit.settle(outcome)
     return response
   }
 
@@ -329,6 +335,8 @@ export class Fetcher {
     return this.#desk.driver.aborts.race(asked(), signal)
   }
 }
+
+const asItIs = (exchange: Exchange) => exchange
 
 /** Aborted by the caller, also while the body is read, or by us. Runtimes before 2024 cannot join signals. */
 function either(signal: AbortSignal | null, controller: AbortController): AbortSignal {

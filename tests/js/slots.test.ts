@@ -193,7 +193,7 @@ test('requestTimeout counts from the send, is a failure of kind timeout, and giv
     return never()
   }
   const defaults = { ...free, concurrency: 1, backoff: { jitter: false } } as const
-  const { clock, throttle } = make({ requestTimeout: 1000, defaults, backoff: true }, answer)
+  const { clock, throttle } = make({ requestTimeout: 1000, defaults, backoff: undefined as never }, answer)
   const [first, second] = [throttle.fetch(page), throttle.fetch(page, { throttle: { requestTimeout: 500 } })]
   const both = [assert.rejects(first, TimeoutError), assert.rejects(second, TimeoutError)]
   await clock.advance(999)
