@@ -8,10 +8,13 @@
 //! and no getter is ever read by a call.
 
 use crate::{
-    Cause, Config, ConfigError, Cost, Decision, Engine, Feedback, Hint, Hints, Instant, Peek, Reason,
+    Answer, Cause, Config, ConfigError, Cost, Decision, Engine, Feedback, Hint, Hints, Instant, Peek, Reason,
     Request, Robots, ScopeId, Snapshot, Span, SubmitError, Ticket, Value, Watch, crawl_delay_ms,
     headers::Context,
-    policy::{retry::Verdict, server::Told},
+    policy::{
+        retry::{AFTER_FAILURE, Verdict},
+        server::Told,
+    },
 };
 
 /// What [`Boundary::poll`] answers when nothing can be sent before `wake_at`.
@@ -497,7 +500,11 @@ impl Boundary {
         }
         let answer = Feedback::from_numbers(outcome.answer, f64::NAN, true, f64::NAN, f64::NAN).answer;
         let (asked, is_whole) = asked.map_or((None, false), |(asked, is_whole)| (Some(asked), is_whole));
-        self.engine.config().retry.verdict(answer, asked, is_whole)
+        match answer {
+            Answer::Response { status } => self.engine.config().retry.after_response(status, asked, is_whole),
+            Answer::Failed(_) => AFTER_FAILURE,
+            Answer::Ignored => Verdict::Over,
+        }
     }
 
     fn take_in(&mut self, now: f64, scopes: &[ScopeId], costs: &[f64], priority: f64, delay_ms: f64) -> f64 {

@@ -23,6 +23,17 @@ impl fmt::Display for Problem {
     }
 }
 
+/// Where problems are gathered: a reader never stops at the first one.
+#[derive(Default)]
+pub struct Problems(pub Vec<Problem>);
+
+impl Problems {
+    /// Notes that `path` was given something else than was wanted.
+    pub fn add(&mut self, path: &str, want: impl Into<String>, got: impl Into<String>) {
+        self.0.push(Problem { path: path.into(), want: want.into(), got: got.into() });
+    }
+}
+
 /// Everything that is wrong with the options, at least one thing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConfigError {

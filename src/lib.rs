@@ -56,6 +56,7 @@ mod engine;
 mod error;
 mod feedback;
 pub mod headers;
+mod names;
 mod observe;
 pub mod policy;
 mod queue;

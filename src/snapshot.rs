@@ -5,11 +5,10 @@
 //! snapshot that is wrong in one place must not be half restored. Waiting requests are not part of it.
 
 use crate::{
-    config::reader::{Problems, join},
-    error::ConfigError,
+    error::{ConfigError, Problems},
     policy::{backoff, quota::Cost, server},
     time::{Instant, LONGEST_MS, Span},
-    value::{Value, number_text},
+    value::{Value, join, number_text},
 };
 
 /// The only version there is.

@@ -110,6 +110,14 @@ impl Serialize for Value {
     }
 }
 
+/// `scopes."api.example".delay`: a name that would not stand as it is in JavaScript is quoted.
+pub fn join(path: &str, key: &str) -> String {
+    let plain = key.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_' || c == '$')
+        && key.chars().all(|c| c.is_ascii_alphanumeric() || c == '_' || c == '$');
+    let key = if plain { key.to_string() } else { quoted(key) };
+    if path.is_empty() { key } else { format!("{path}.{key}") }
+}
+
 /// Text in quotes as JSON has it. (Rust's own escaping brings tables of Unicode along.)
 pub fn quoted(text: &str) -> String {
     let mut quoted = String::from("\"");

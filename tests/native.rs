@@ -10,6 +10,8 @@ mod engine;
 mod eviction;
 #[path = "native/headers.rs"]
 mod headers;
+#[path = "native/layers.rs"]
+mod layers;
 #[path = "native/notices.rs"]
 mod notices;
 #[path = "native/pace.rs"]

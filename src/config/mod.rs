@@ -21,12 +21,12 @@ use self::{
 use crate::{
     error::ConfigError,
     feedback::Failure,
+    names::ByName,
     policy::{
         autothrottle, backoff, jitter,
         quota::{self, Cost},
         rampup, rate, retry as retry_policy,
     },
-    scope::registry::ByName,
     time::Span,
     value::{Value, number_text, quoted},
 };
@@ -496,7 +496,7 @@ fn read_quotas(value: Value, path: &str, problems: &mut Problems) -> Vec<Quota> 
 }
 
 fn read_quota(value: Value, path: &str, problems: &mut Problems) -> Option<Quota> {
-    let limit_row = table::row(Section::Quota, "limit").expect("the table has it");
+    let limit_row = table::row(table::ROWS, Section::Quota, "limit").expect("the table has it");
     match value {
         Value::Number(units) if limit_row.kind.holds(units) => {
             Some(Quota { limit: Cost::from_units(units)?, window: None, strict: None })

@@ -2,24 +2,13 @@
 //! problem with its path. It never stops at the first one.
 
 use super::table::{self, Kind, Row, Section};
+pub use crate::{error::Problems, value::join};
 use crate::{
-    error::Problem,
     feedback::Failure,
     policy::{jitter, rate},
     time::{LONGEST_MS, Span},
     value::{Value, number_text, quoted},
 };
-
-/// Where problems are gathered.
-#[derive(Default)]
-pub struct Problems(pub Vec<Problem>);
-
-impl Problems {
-    /// Notes that `path` was given something else than was wanted.
-    pub fn add(&mut self, path: &str, want: impl Into<String>, got: impl Into<String>) {
-        self.0.push(Problem { path: path.into(), want: want.into(), got: got.into() });
-    }
-}
 
 /// A setting that is a flag or an object of its own section.
 pub enum Choice<'a> {
@@ -31,6 +20,7 @@ pub enum Choice<'a> {
 
 /// The fields of one object that nobody has taken yet.
 pub struct Fields<'a> {
+    rows: &'static [Row],
     path: String,
     section: Section,
     left: Vec<(String, Value)>,
@@ -42,6 +32,17 @@ pub struct Fields<'a> {
 impl<'a> Fields<'a> {
     /// The fields of `value`, which should be an object with the keys of `section`.
     pub fn of(value: Value, path: String, section: Section, problems: &'a mut Problems) -> Self {
+        Self::of_table(table::ROWS, value, path, section, problems)
+    }
+
+    /// The same with the keys of a section of another table.
+    pub fn of_table(
+        rows: &'static [Row],
+        value: Value,
+        path: String,
+        section: Section,
+        problems: &'a mut Problems,
+    ) -> Self {
         let left = match value {
             Value::Map(entries) => entries,
             Value::Nothing => Vec::new(),
@@ -50,7 +51,7 @@ impl<'a> Fields<'a> {
                 Vec::new()
             }
         };
-        Self { path, section, left, outer: Vec::new(), problems }
+        Self { rows, path, section, left, outer: Vec::new(), problems }
     }
 
     /// The same with fields that stand at the top instead: `delay` is short for `defaults.delay`. A key that is
@@ -77,14 +78,17 @@ impl<'a> Fields<'a> {
 
     /// Takes all that are settings of another section and none of this one.
     pub fn take_all(&mut self, section: Section) -> Vec<(String, Value)> {
-        let is_theirs =
-            |key: &str| table::row(self.section, key).is_none() && table::row(section, key).is_some();
+        let is_theirs = |key: &str| {
+            table::row(self.rows, self.section, key).is_none()
+                && table::row(self.rows, section, key).is_some()
+        };
         self.left.extract_if(.., |(key, _)| is_theirs(key)).collect()
     }
 
     /// Takes `key`; `None` if it isn't there.
     pub fn take(&mut self, key: &str) -> Option<(Value, &'static Row)> {
-        let row = table::row(self.section, key).expect("the reader asks for rows of the table only");
+        let row =
+            table::row(self.rows, self.section, key).expect("the reader asks for rows of the table only");
         let at = self.left.iter().position(|(name, _)| name == key)?;
         let (_, value) = self.left.remove(at);
         (value != Value::Nothing).then_some((value, row))
@@ -119,7 +123,7 @@ impl<'a> Fields<'a> {
 
     /// Notes that `key` is missing.
     pub fn require(&mut self, key: &str) {
-        if let Some(row) = table::row(self.section, key)
+        if let Some(row) = table::row(self.rows, self.section, key)
             && !self.problems.0.iter().any(|problem| problem.path == join(&self.path, key))
         {
             self.refuse::<()>(key, row, &Value::Nothing);
@@ -184,7 +188,8 @@ impl<'a> Fields<'a> {
             },
             Value::Map(_) => {
                 let path = self.path_of(key);
-                let mut fields = Fields::of(value.clone(), path, Section::Rate, self.problems);
+                let mut fields =
+                    Fields::of_table(self.rows, value.clone(), path, Section::Rate, self.problems);
                 let limit = fields.number_required("limit");
                 let per = fields.millis("per").unwrap_or(second);
                 let burst = fields.whole("burst").unwrap_or(1);
@@ -261,9 +266,13 @@ impl<'a> Fields<'a> {
         let (value, row) = self.take(key)?;
         match (value, row.kind) {
             (Value::Bool(flag), _) => Some(Choice::Flag(flag)),
-            (value @ Value::Map(_), Kind::FlagOr(section)) => {
-                Some(Choice::Fields(Fields::of(value, self.path_of(key), section, self.problems)))
-            }
+            (value @ Value::Map(_), Kind::FlagOr(section)) => Some(Choice::Fields(Fields::of_table(
+                self.rows,
+                value,
+                self.path_of(key),
+                section,
+                self.problems,
+            ))),
             (other, _) => self.refuse(key, row, &other),
         }
     }
@@ -293,7 +302,7 @@ impl<'a> Fields<'a> {
     /// Whatever is left is unknown: each is a problem, with the nearest name that is known.
     pub fn finish(self) {
         for (key, value) in self.left {
-            let nearest = table::nearest(self.section, &key);
+            let nearest = table::nearest(self.rows, self.section, &key);
             let want = match nearest {
                 Some(name) if name == key => "no such setting here".into(),
                 Some(name) => format!("a known setting (did you mean {name}?)"),
@@ -339,14 +348,6 @@ impl Millionths {
         let amount = digits.fold(0, |sum, digit| sum * 10 + u64::from(digit - b'0'));
         (amount > 0).then_some((Self(amount), Span::from_micros(seconds * 1_000_000)))
     }
-}
-
-/// `scopes."api.example".delay`: a name that would not stand as it is in JavaScript is quoted.
-pub fn join(path: &str, key: &str) -> String {
-    let plain = key.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_' || c == '$')
-        && key.chars().all(|c| c.is_ascii_alphanumeric() || c == '_' || c == '$');
-    let key = if plain { key.to_string() } else { quoted(key) };
-    if path.is_empty() { key } else { format!("{path}.{key}") }
 }
 
 impl Kind {

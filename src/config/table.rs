@@ -250,21 +250,17 @@ pub const ROWS: &[Row] = rows! {
         "How many requests the server should have in its hands on average; fractions welcome.";
 };
 
-/// Rows that only simulations need. The module for throttles does without.
-const MORE: &[Row] = crate::simulate::ROWS;
-
-/// The row of `key` in `section`.
-pub fn row(section: Section, key: &str) -> Option<&'static Row> {
-    ROWS.iter().chain(MORE).find(|row| row.section == section && row.key == key)
+/// The row of `key` in a section of this table.
+pub fn row(rows: &'static [Row], section: Section, key: &str) -> Option<&'static Row> {
+    rows.iter().find(|row| row.section == section && row.key == key)
 }
 
-/// The known key of `section` that is nearest to `key`, if one is near enough to be meant.
-pub fn nearest(section: Section, key: &str) -> Option<&'static str> {
+/// The known key of a section of this table that is nearest to `key`, if one is near enough to be meant.
+pub fn nearest(rows: &[Row], section: Section, key: &str) -> Option<&'static str> {
     if key.len() > 64 {
         return None;
     }
-    ROWS.iter()
-        .chain(MORE)
+    rows.iter()
         .filter(|row| row.section == section)
         .map(|row| (distance(key, row.key), row.key))
         .min()

@@ -25,14 +25,12 @@ use crate::{
     decision::{Cause, Decision, Reason, ScopeId, Ticket, Verdict},
     error::SubmitError,
     feedback::Feedback,
-    observe::{Notice, Watch},
+    names::ByName,
+    observe::{Notice, Settled, Watch},
     policy::quota::Cost,
     queue::{IndexedHeap, NONE, Need, Queue, Rank, Stage, priority_key},
     rng::Rng,
-    scope::{
-        Scope, Settled,
-        registry::{ByName, Registry},
-    },
+    scope::{Scope, registry::Registry},
     snapshot::Snapshot,
     time::{Instant, LONGEST_MS, Span},
 };

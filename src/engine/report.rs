@@ -6,10 +6,9 @@
 use super::Engine;
 use crate::{
     decision::{Reason, ScopeId},
-    observe::{Activity, Effective, Finding, Meter, Notice, ScopeStats, Seen, Stats, Watch},
+    observe::{Activity, Effective, Finding, Meter, Notice, ScopeStats, Seen, Settled, Stats, Watch},
     policy::quota::Cost,
     queue::IndexedHeap,
-    scope::Settled,
     time::{Instant, Span},
 };
 
@@ -30,7 +29,7 @@ impl Engine {
             without_effect: self
                 .finding(index)
                 .map(|finding| format!("{}: {}", finding.setting, finding.why)),
-            ..ScopeStats::of(now, self.epoch_offset, &entry.scope)
+            ..entry.scope.stats(now, self.epoch_offset)
         })
     }
 
@@ -69,18 +68,21 @@ impl Engine {
         if self.watch == Watch::Nothing && !entry.scope.config.is_managed {
             return None;
         }
-        Some(entry.seen.take().map_or_else(|| Seen::of(&entry.scope, self.now), |seen| *seen))
+        Some(entry.seen.take().map_or_else(|| entry.scope.seen(self.now), |seen| *seen))
     }
 
     /// Tells what an answer changed in a scope, and remembers what was told.
     pub(super) fn tell(&mut self, scope: u32, before: Seen, settled: &Settled) {
         let entry = &mut self.registry[scope];
-        let after = Seen::of(&entry.scope, self.now);
+        let after = entry.scope.seen(self.now);
+        let most = entry.scope.config.backoff.max;
         if self.watch >= Watch::Changes {
-            self.notices.extend(before.changes(after, entry, self.now, self.epoch_offset, settled));
+            self.notices.extend(before.changes(after, &entry.name, most, self.epoch_offset, settled));
         }
         if self.watch >= Watch::Answers || entry.scope.config.is_managed {
-            self.notices.extend(before.answer(after, entry, self.epoch_offset, settled));
+            let in_flight = entry.scope.slots.in_flight();
+            let told = before.answer(after, &entry.name, in_flight, self.epoch_offset, settled);
+            self.notices.extend(told);
         }
         entry.seen = Some(Box::new(after));
     }

@@ -12,5 +12,5 @@ pub use self::{
 };
 pub(crate) use self::{
     meter::{Activity, Meter},
-    notices::Seen,
+    notices::{Seen, Settled, Wait},
 };

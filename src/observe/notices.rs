@@ -5,7 +5,6 @@
 //! compared with that.
 
 use crate::{
-    scope::{Scope, Settled, registry::Entry},
     time::{Instant, Span},
     value::Value,
 };
@@ -133,33 +132,41 @@ impl Pace {
     }
 }
 
+/// What the end of a request means beyond its scope.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Settled {
+    /// How long there were only bad answers, if that is now to be told.
+    pub stall: Option<Span>,
+    /// What the server asked to wait.
+    pub wait: Option<Wait>,
+    /// Whether it was a bad answer; `None` if it was no answer.
+    pub is_bad: Option<bool>,
+    /// Whether rampup heard a refusal: it takes no steps that could be seen.
+    pub is_refusal_to_rampup: bool,
+}
+
+/// A wait that a server asked for: by `Retry-After`, or by a quota of which nothing is left.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Wait {
+    /// For how long, a second more where it speaks whole seconds.
+    pub asked: Span,
+    /// Until when it is kept: no longer than `backoff.maxDelay`.
+    pub until: Instant,
+}
+
 /// What was last told of a scope.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Seen {
-    delay_ms: f64,
-    step: u32,
-    hold_until: Option<Instant>,
+    pub delay_ms: f64,
+    pub step: u32,
+    pub hold_until: Option<Instant>,
 }
 
 impl Seen {
-    pub fn of(scope: &Scope, now: Instant) -> Self {
-        Self {
-            delay_ms: scope.delay_ms(now),
-            step: scope.backoff_step(now),
-            hold_until: scope.hold_until(now),
-        }
-    }
-
-    /// What an answer changed since this was told. Instants go out `shift` earlier.
-    pub fn changes(
-        self,
-        after: Self,
-        entry: &Entry,
-        now: Instant,
-        shift: Span,
-        settled: &Settled,
-    ) -> Vec<Notice> {
-        let pace = || after.pace(entry, shift);
+    /// What an answer changed in the scope called `name` since this was told. `most` is its longest hold; instants
+    /// go out `shift` earlier.
+    pub fn changes(self, after: Self, name: &str, most: Span, shift: Span, settled: &Settled) -> Vec<Notice> {
+        let pace = || after.pace(name, shift);
         let mut notices = Vec::new();
         if after.step > self.step || settled.is_refusal_to_rampup {
             notices.push(Notice::Backoff(pace()));
@@ -169,31 +176,37 @@ impl Seen {
         if after.delay_ms.total_cmp(&self.delay_ms).is_ne() {
             notices.push(Notice::Delay(pace()));
         }
-        let most = entry.scope.config.backoff.max;
         let cut = settled.wait.filter(|wait| wait.asked > most);
         if after.hold_until > self.hold_until {
             notices.push(Notice::Hold { pace: pace(), asked: cut.map(|wait| wait.asked) });
         } else if let Some(wait) = cut {
             // A quota that is used up holds as well.
-            let hold_until = Some(now + wait.kept - shift).max(pace().hold_until);
+            let hold_until = Some(wait.until - shift).max(pace().hold_until);
             notices.push(Notice::Hold { pace: Pace { hold_until, ..pace() }, asked: Some(wait.asked) });
         }
         notices
     }
 
     /// The answer itself, if it was one.
-    pub fn answer(self, after: Self, entry: &Entry, shift: Span, settled: &Settled) -> Option<Notice> {
+    pub fn answer(
+        self,
+        after: Self,
+        name: &str,
+        in_flight: u32,
+        shift: Span,
+        settled: &Settled,
+    ) -> Option<Notice> {
         Some(Notice::Answer {
-            pace: after.pace(entry, shift),
+            pace: after.pace(name, shift),
             is_bad: settled.is_bad?,
             delay_before_ms: self.delay_ms,
-            in_flight: entry.scope.slots.in_flight(),
+            in_flight,
         })
     }
 
-    fn pace(self, entry: &Entry, shift: Span) -> Pace {
+    fn pace(self, name: &str, shift: Span) -> Pace {
         Pace {
-            scope: entry.name.to_string(),
+            scope: name.to_string(),
             delay_ms: self.delay_ms,
             step: self.step,
             hold_until: self.hold_until.map(|until| until - shift),

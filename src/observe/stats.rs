@@ -1,13 +1,6 @@
 //! The state of a scope and of the whole, for people. Spans and instants are milliseconds here.
 
-use crate::{
-    decision::Reason,
-    observe::Effective,
-    policy::quota::Cost,
-    scope::Scope,
-    time::{Instant, Span},
-    value::Value,
-};
+use crate::{decision::Reason, observe::Effective, value::Value};
 
 /// One scope at one instant.
 #[derive(Clone, Debug, PartialEq)]
@@ -55,26 +48,6 @@ pub struct Stats {
     pub paused: bool,
     /// Every scope that the engine knows, by name.
     pub scopes: Vec<(String, ScopeStats)>,
-}
-
-impl ScopeStats {
-    /// What the scope itself knows.
-    pub(crate) fn of(now: Instant, shift: Span, scope: &Scope) -> Self {
-        Self {
-            delay_ms: scope.delay_ms(now),
-            backoff_ms: scope.backoff_ms(now),
-            slots: scope.slots_allowed(now),
-            in_flight: scope.slots.in_flight(),
-            waiting: 0,
-            backoff_step: scope.backoff_step(now),
-            hold_until: scope.hold_until(now).map(|until| (until - shift).millis()),
-            quota_left: scope.quota_left(now).map(Cost::units),
-            reason: None,
-            paused: scope.paused,
-            effective: Effective::default(),
-            without_effect: None,
-        }
-    }
 }
 
 impl From<&ScopeStats> for Value {

@@ -11,10 +11,7 @@
 //! How often, which methods, and whether a body can be sent twice is not said here: a driver knows, and asks only
 //! for requests that may be repeated.
 
-use crate::{
-    feedback::Answer,
-    time::{LONGEST_MS, Span},
-};
+use crate::time::{LONGEST_MS, Span};
 
 /// How long a wait may be, and after what.
 #[derive(Clone, Debug, PartialEq)]
@@ -67,14 +64,12 @@ impl Default for Config {
     }
 }
 
+/// What to do after a failure.
+pub const AFTER_FAILURE: Verdict = Verdict::Again(Span::ZERO);
+
 impl Config {
-    /// What to do after this answer. `asked` is the wait that the server named, `is_whole` whether in whole seconds.
-    pub fn verdict(&self, answer: Answer, asked: Option<Span>, is_whole: bool) -> Verdict {
-        let status = match answer {
-            Answer::Ignored => return Verdict::Over,
-            Answer::Failed(_) => return Verdict::Again(Span::ZERO),
-            Answer::Response { status } => status,
-        };
+    /// What to do after a response. `asked` is the wait that the server named, `is_whole` whether in whole seconds.
+    pub fn after_response(&self, status: u16, asked: Option<Span>, is_whole: bool) -> Verdict {
         if self.status_codes.binary_search(&status).is_err() || status == 413 && asked.is_none() {
             return Verdict::Over;
         }
@@ -92,7 +87,6 @@ impl Config {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::feedback::Failure;
 
     fn ms(ms: u64) -> Span {
         Span::from_micros(ms * 1000)
@@ -100,7 +94,7 @@ mod tests {
 
     fn after(status: u16, asked: Option<u64>, long_retry_after: Long) -> Verdict {
         let config = Config { long_retry_after, ..Config::default() };
-        config.verdict(Answer::Response { status }, asked.map(ms), true)
+        config.after_response(status, asked.map(ms), true)
     }
 
     #[test]
@@ -110,11 +104,8 @@ mod tests {
         assert_eq!(fail(503, Some(2000)), Verdict::Again(ms(3000)));
         assert_eq!((fail(413, None), fail(413, Some(2000))), (Verdict::Over, Verdict::Again(ms(3000))));
         assert_eq!((fail(404, Some(2000)), fail(200, None)), (Verdict::Over, Verdict::Over));
-        let exact = Config::default().verdict(Answer::Response { status: 429 }, Some(ms(70)), false);
+        let exact = Config::default().after_response(429, Some(ms(70)), false);
         assert_eq!(exact, Verdict::Again(ms(70)));
-        let failed = Config::default().verdict(Answer::Failed(Failure::Timeout), None, false);
-        assert_eq!(failed, Verdict::Again(Span::ZERO));
-        assert_eq!(Config::default().verdict(Answer::Ignored, Some(ms(5)), false), Verdict::Over);
     }
 
     #[test]

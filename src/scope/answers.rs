@@ -1,36 +1,15 @@
 //! How a request ended, as each policy of its scope is to hear it.
 //!
-//! The trap is one answer that is server as two: a refusal with `Retry-After` is a step of backoff and a
+//! The trap is one answer that is heard twice: a refusal with `Retry-After` is a step of backoff and a
 //! hold, and each is worked out from the state before the other.
 
 use super::{Scope, learned::ServerState};
 use crate::{
     feedback::{Answer, Feedback, Hint},
+    observe::{Settled, Wait},
     policy::{quota::Cost, stall},
     time::{Instant, Span},
 };
-
-/// What the end of a request means beyond its scope.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Settled {
-    /// How long there were only bad answers, if that is now to be told.
-    pub stall: Option<Span>,
-    /// What the server asked to wait.
-    pub wait: Option<Wait>,
-    /// Whether it was a bad answer; `None` if it was no answer.
-    pub is_bad: Option<bool>,
-    /// Whether rampup server a refusal: it takes no steps that could be seen.
-    pub is_refusal_to_rampup: bool,
-}
-
-/// A wait that a server asked for: by `Retry-After`, or by a quota of which nothing is left.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Wait {
-    /// For how long, a second more where it speaks whole seconds.
-    pub asked: Span,
-    /// How much of it is kept: no more than `backoff.maxDelay`.
-    pub kept: Span,
-}
 
 impl Scope {
     /// The request that left at `sent` ended. After `stall_after` of only bad answers the scope has stalled.
@@ -136,7 +115,7 @@ impl Scope {
         }
         let asked = hold.max(spent)?;
         let kept = hold.map(|_| self.hold).max(spent.map(|_| self.server.as_ref()?.quota.until)).flatten();
-        Some(Wait { asked, kept: kept?.since(now) })
+        Some(Wait { asked, until: kept? })
     }
 
     /// The request that was allowed to leave at `sent` never did.
@@ -171,14 +150,14 @@ mod tests {
         let told = |left| Told { left: Some((left, seconds(1e6))), ..Told::default() };
         assert_eq!(wait(Hint::default()), None);
         assert_eq!(wait(Hint { told: told(Cost::ONE), ..Hint::default() }), None, "something is left");
-        let cut = Some(Wait { asked: seconds(1e6), kept: seconds(300.0) });
+        let cut = Some(Wait { asked: seconds(1e6), until: now + seconds(300.0) });
         assert_eq!(wait(Hint { told: told(Cost::ZERO), ..Hint::default() }), cut);
         let held = Hint { hold: Some(seconds(3600.0)), ..Hint::default() };
-        assert_eq!(wait(held), Some(Wait { asked: seconds(3600.0), kept: seconds(300.0) }));
+        assert_eq!(wait(held), Some(Wait { asked: seconds(3600.0), until: now + seconds(300.0) }));
         let short = Hint { hold: Some(seconds(5.0)), ..Hint::default() };
         assert_eq!(
             wait(short),
-            Some(Wait { asked: seconds(5.0), kept: seconds(300.0) }),
+            Some(Wait { asked: seconds(5.0), until: now + seconds(300.0) }),
             "it is held already"
         );
     }

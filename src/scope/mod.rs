@@ -18,7 +18,6 @@ pub(crate) mod registry;
 
 use std::rc::Rc;
 
-pub(crate) use self::answers::Settled;
 use self::learned::ServerState;
 use crate::{
     config::ScopeConfig,

@@ -7,6 +7,7 @@
 use super::Scope;
 use crate::{
     decision::{Reason, Verdict},
+    observe::{Effective, ScopeStats, Seen},
     policy::{
         backoff::{self, Base},
         jitter,
@@ -111,6 +112,29 @@ impl Scope {
             .map(|until| Verdict::NotBefore(until, Reason::Quota))
             .max()
             .unwrap_or(Verdict::Go)
+    }
+
+    /// What the scope itself knows of its statistics. Instants go out `shift` earlier.
+    pub fn stats(&self, now: Instant, shift: Span) -> ScopeStats {
+        ScopeStats {
+            delay_ms: self.delay_ms(now),
+            backoff_ms: self.backoff_ms(now),
+            slots: self.slots_allowed(now),
+            in_flight: self.slots.in_flight(),
+            waiting: 0,
+            backoff_step: self.backoff_step(now),
+            hold_until: self.hold_until(now).map(|until| (until - shift).millis()),
+            quota_left: self.quota_left(now).map(Cost::units),
+            reason: None,
+            paused: self.paused,
+            effective: Effective::default(),
+            without_effect: None,
+        }
+    }
+
+    /// What those who watch are told of it.
+    pub fn seen(&self, now: Instant) -> Seen {
+        Seen { delay_ms: self.delay_ms(now), step: self.backoff_step(now), hold_until: self.hold_until(now) }
     }
 
     /// The delay before jitter, in milliseconds: backoff's or the rate's gap if that is longer.

@@ -8,12 +8,13 @@
 //! like new, and beyond `maxScopes` also if they learned something, but never one that holds, is paused, was
 //! configured at run time or has used quota, and never one whose handle somebody keeps.
 
-use std::{collections::BTreeMap, rc::Rc};
+use std::rc::Rc;
 
 use super::Scope;
 use crate::{
     config::Config,
     decision::ScopeId,
+    names::ByName,
     observe::{Meter, Seen},
     queue::{LazyWaitQueue, NONE},
     slab::Slab,
@@ -51,10 +52,6 @@ impl Default for Idle {
         Self { least: NONE, latest: NONE }
     }
 }
-
-/// Names and what they stand for. One kind of map for all of them: each kind is eight kilobytes of
-/// WebAssembly.
-pub type ByName = BTreeMap<Rc<str>, u32>;
 
 /// All scopes that the engine knows.
 #[derive(Clone, Debug, Default)]

@@ -103,7 +103,7 @@ impl Simulation {
     /// Reads options. All problems are reported at once.
     pub fn parse(options: Value) -> Result<Self, ConfigError> {
         let mut problems = Problems::default();
-        let mut fields = Fields::of(options, String::new(), Section::Simulation, &mut problems);
+        let mut fields = Fields::of_table(ROWS, options, String::new(), Section::Simulation, &mut problems);
         let clients = fields.whole("clients").unwrap_or(1);
         let duration = fields.millis("duration").unwrap_or(Span::from_micros(60_000_000));
         let seed = fields.number("seed").map_or(1, |seed| seed as u64);
@@ -177,7 +177,7 @@ impl Simulation {
 }
 
 fn read_network((value, path): (Value, String), problems: &mut Problems) -> Network {
-    let mut fields = Fields::of(value, path, Section::Network, problems);
+    let mut fields = Fields::of_table(ROWS, value, path, Section::Network, problems);
     let network = Network {
         latency: fields.millis("latency").unwrap_or(Span::from_micros(100_000)),
         jitter: fields.millis("jitter").unwrap_or(Span::ZERO),
@@ -193,7 +193,7 @@ fn read_network((value, path): (Value, String), problems: &mut Problems) -> Netw
 }
 
 fn read_load((value, path): (Value, String), problems: &mut Problems) -> Load {
-    let mut fields = Fields::of(value, path, Section::Load, problems);
+    let mut fields = Fields::of_table(ROWS, value, path, Section::Load, problems);
     let load = Load {
         gap: fields.number("rate").map(|rate| Span::from_micros((1e6 / rate) as u64)),
         requests: fields.number("requests").map_or(u64::MAX, |requests| requests as u64),
@@ -206,7 +206,7 @@ type Make = Box<dyn Fn() -> Box<dyn Server>>;
 
 /// A maker of servers, so that one description can be run many times; and how late it looks at requests.
 fn read_server((value, path): (Value, String), problems: &mut Problems) -> (Option<Make>, Span) {
-    let mut fields = Fields::of(value, path, Section::Server, problems);
+    let mut fields = Fields::of_table(ROWS, value, path, Section::Server, problems);
     let model = fields.word("model");
     let inside = model.and_then(|model| read_model(model, &mut fields));
     if model.is_none() {
@@ -279,14 +279,14 @@ fn read_server((value, path): (Value, String), problems: &mut Problems) -> (Opti
 }
 
 fn read_outage((value, path): (Value, String), problems: &mut Problems) -> Option<(Span, Span)> {
-    let mut fields = Fields::of(value, path, Section::Outage, problems);
+    let mut fields = Fields::of_table(ROWS, value, path, Section::Outage, problems);
     let (at, length) = (fields.number_required("at"), fields.number_required("length"));
     fields.finish();
     at.map(Span::from_millis).zip(length.map(Span::from_millis))
 }
 
 fn read_others((value, path): (Value, String), problems: &mut Problems) -> Option<(f64, Span, f64)> {
-    let mut fields = Fields::of(value, path, Section::Others, problems);
+    let mut fields = Fields::of_table(ROWS, value, path, Section::Others, problems);
     let rate = fields.number_required("rate");
     let period = fields.millis("period").unwrap_or(Span::from_micros(60_000_000));
     let share = fields.number("share").unwrap_or(0.5);
@@ -301,7 +301,7 @@ fn read_change(
     time: &str,
     problems: &mut Problems,
 ) -> Option<(Span, f64)> {
-    let mut fields = Fields::of(value, path, section, problems);
+    let mut fields = Fields::of_table(ROWS, value, path, section, problems);
     let (time, factor) = (fields.number_required(time), fields.number_required("factor"));
     fields.finish();
     time.map(Span::from_millis).zip(factor)
