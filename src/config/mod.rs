@@ -355,6 +355,11 @@ impl ScopeConfig {
         self.own.delay || self.own.rate || self.own.concurrency
     }
 
+    /// What the rate policy wants to know.
+    pub fn rate_policy(&self) -> Option<rate::Config> {
+        self.rate
+    }
+
     /// What the rampup policy wants to know.
     pub fn rampup_policy(&self) -> Option<rampup::Config> {
         let rampup = self.rampup?;

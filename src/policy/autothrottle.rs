@@ -12,6 +12,9 @@
 //! the manual's page; in rule 4 the maximum wins over a larger minimum. Errors often come back faster than
 //! pages: rule 5 is why they never make us faster.
 
+use super::{Ended, Policy};
+use crate::time::{Instant, Span};
+
 /// What one scope's `AutoThrottle` was told. Seconds, as in Scrapy.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Config {
@@ -48,16 +51,39 @@ impl State {
         new = smaller(larger(config.min, new), config.max); // 4
         if status != 200 && new <= old { self } else { Self { delay: new } } // 5
     }
+}
 
-    /// The user changed the settings, which is felt at once: the same latency, divided by another target, in
-    /// new bounds. Where nothing was learned yet, the start delay is the new one.
-    #[must_use]
-    pub fn on_configure(self, old: &Config, new: &Config) -> Self {
+impl Policy for State {
+    type Config = Config;
+
+    fn fresh(config: &Config) -> Self {
+        Self::new(config)
+    }
+
+    /// Felt at once: the same latency, divided by another target, in new bounds. Where nothing was learned
+    /// yet, the start delay is the new one.
+    fn on_configure(self, old: &Config, new: &Config, _: Option<Instant>) -> Self {
         if self == Self::new(old) {
             return Self::new(new);
         }
         let delay = self.delay * (old.target_concurrency / new.target_concurrency);
         Self { delay: smaller(larger(new.min, delay), new.max) }
+    }
+
+    fn on_end(self, config: &Config, ended: &Ended) -> Self {
+        ended.sample.map_or(self, |(latency, status)| self.on_response(config, latency, status))
+    }
+
+    fn delay_ms(&self) -> Option<f64> {
+        Some(self.delay * 1000.0)
+    }
+
+    fn remember(&self, config: &Config, _: Instant) -> Option<f64> {
+        (!self.is_fresh(config)).then_some(self.delay)
+    }
+
+    fn recall(self, _: &Config, _: Instant, _: Span, seconds: f64) -> Self {
+        Self { delay: seconds }
     }
 }
 

@@ -14,6 +14,8 @@
 //! | [`stall`] | has a server only answered badly for long? | — |
 //! | [`retry`] | is a request sent again, and not before when? | RFC 9110 §10.2.3; Scrapy's `RETRY_*` |
 //! | [`autothrottle`] | which delay keeps N requests in the server's hands? | Scrapy's `AutoThrottle` extension |
+//!
+//! Those that a scope may have or not ([`Policy`]) stand in one list, `src/scope/policies.rs`.
 
 pub mod autothrottle;
 pub mod backoff;
@@ -26,3 +28,135 @@ pub mod retry;
 pub mod server;
 pub mod slots;
 pub mod stall;
+
+use core::fmt::Debug;
+
+use crate::{
+    rng::Draw,
+    time::{Instant, Span},
+};
+
+/// A request that leaves, as policies see it.
+#[derive(Clone, Copy, Debug)]
+pub struct Sent {
+    /// When.
+    pub now: Instant,
+    /// What chance gave it.
+    pub draw: Draw,
+    /// How many others of the scope are in flight.
+    pub flying: u32,
+}
+
+/// How a request ended, as policies see it. What is neither bad nor good teaches nothing about limits.
+#[derive(Clone, Copy, Debug)]
+pub struct Ended {
+    /// When.
+    pub now: Instant,
+    /// When it was sent.
+    pub sent: Instant,
+    /// Whether it was a bad answer.
+    pub is_bad: bool,
+    /// Whether it was a good one.
+    pub is_good: bool,
+    /// Whether a bad answer refused the pace, and did not merely fail.
+    pub is_refusal: bool,
+    /// How long the server asked to wait.
+    pub asked: Option<Span>,
+    /// Seconds from send to answer, and the status; `None` if nobody measured it or it is not to be learned
+    /// from.
+    pub sample: Option<(f64, u16)>,
+}
+
+/// A policy that a scope may have or not: from its settings to what it asks for, and what it remembers.
+///
+/// States are values: each transition gives the next one. What is not overridden is asked for by nobody.
+pub trait Policy: Copy + Debug + PartialEq {
+    /// What the policy was told.
+    type Config: PartialEq;
+
+    /// Whether it finds the pace by itself. Then the pace of the defaults does not bound it, backoff takes no
+    /// steps beside it, and what a server says of its quota is followed.
+    const FINDS_PACE: bool = false;
+
+    /// Before anything is known.
+    fn fresh(config: &Self::Config) -> Self;
+
+    /// Turned on while the scope is in use; `last` is its last send.
+    #[must_use]
+    fn turned_on(config: &Self::Config, _last: Option<Instant>) -> Self {
+        Self::fresh(config)
+    }
+
+    /// The settings changed. What was learned stays.
+    #[must_use]
+    fn on_configure(self, old: &Self::Config, new: &Self::Config, _last: Option<Instant>) -> Self {
+        if self == Self::fresh(old) { Self::fresh(new) } else { self }
+    }
+
+    /// A request waits, and none did.
+    #[must_use]
+    fn on_wait(self, _now: Instant) -> Self {
+        self
+    }
+
+    /// A request leaves.
+    #[must_use]
+    fn on_send(self, _config: &Self::Config, _sent: &Sent) -> Self {
+        self
+    }
+
+    /// A request ended.
+    #[must_use]
+    fn on_end(self, _config: &Self::Config, _ended: &Ended) -> Self {
+        self
+    }
+
+    /// Forgets what was learned.
+    #[must_use]
+    fn reset(self, config: &Self::Config) -> Self {
+        Self::fresh(config)
+    }
+
+    /// The delay in milliseconds that takes the place of the one in the settings.
+    fn delay_ms(&self) -> Option<f64> {
+        None
+    }
+
+    /// The gap between two sends that it keeps by itself, through [`Policy::next`].
+    fn gap(&self, _config: &Self::Config) -> Option<Span> {
+        None
+    }
+
+    /// The first instant at which the next request may leave.
+    fn next(&self, _config: &Self::Config) -> Option<Instant> {
+        None
+    }
+
+    /// The same where the scope's own jitter spreads the gap: what is left to the policy then.
+    fn pause(&self, config: &Self::Config) -> Option<Instant> {
+        self.next(config)
+    }
+
+    /// The most requests in flight.
+    fn slots(&self) -> u32 {
+        u32::MAX
+    }
+
+    /// Whether nothing was learned that is worth keeping the scope for.
+    fn is_fresh(&self, config: &Self::Config) -> bool {
+        *self == Self::fresh(config)
+    }
+
+    /// Whether nothing is owed: the scope could be forgotten and made anew without a request that leaves too
+    /// early.
+    fn is_free(&self, _now: Instant) -> bool {
+        true
+    }
+
+    /// What is worth remembering when the process ends, as one number.
+    fn remember(&self, config: &Self::Config, now: Instant) -> Option<f64>;
+
+    /// The state of a new process, from that number; `offline` has passed since.
+    #[must_use]
+    fn recall(self, config: &Self::Config, now: Instant, offline: Span, number: f64) -> Self;
+}

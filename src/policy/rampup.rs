@@ -28,6 +28,7 @@
 //! (RFC 9438 §4.2), one event per flight and app-limited growth from RFC 9002 §7; rule 2 is the insight of BBR turned round.
 //! The trap is the saw-tooth: a step back that is a guess (÷ 2) wastes capacity for ever; a measured one does not.
 
+use super::{Ended, Policy, Sent};
 use crate::time::{Instant, Span};
 
 /// What one scope's rampup was told.
@@ -428,5 +429,52 @@ impl State {
         self.entered = now;
         self.is_confirmed = false;
         self.clock = Span::ZERO;
+    }
+}
+
+impl Policy for State {
+    type Config = Config;
+    const FINDS_PACE: bool = true;
+
+    fn fresh(config: &Config) -> Self {
+        Self::new(config)
+    }
+
+    fn on_send(self, config: &Config, sent: &Sent) -> Self {
+        Self::on_send(self, config, sent.now)
+    }
+
+    fn on_end(self, config: &Config, ended: &Ended) -> Self {
+        if ended.is_bad {
+            self.on_bad(config, ended.now, ended.sent, ended.is_refusal, ended.asked)
+        } else if ended.is_good {
+            self.on_good(config, ended.now, ended.sent)
+        } else {
+            self
+        }
+    }
+
+    fn gap(&self, config: &Config) -> Option<Span> {
+        Some(Self::gap(self, config))
+    }
+
+    fn next(&self, config: &Config) -> Option<Instant> {
+        Self::next(self, config)
+    }
+
+    fn pause(&self, _: &Config) -> Option<Instant> {
+        self.paused()
+    }
+
+    fn slots(&self) -> u32 {
+        Self::slots(self)
+    }
+
+    fn remember(&self, config: &Config, _: Instant) -> Option<f64> {
+        (!self.is_fresh(config)).then(|| Self::gap(self, config).millis())
+    }
+
+    fn recall(self, config: &Config, _: Instant, _: Span, gap: f64) -> Self {
+        self.settled_at(config, Span::from_millis(gap))
     }
 }

@@ -5,16 +5,17 @@
 //! all came evenly. With `gap = per / limit`:
 //! 1. a request may leave when now ≥ arrival − (burst − 1) × gap;
 //! 2. it moves the arrival on by one gap, from now if the arrival is over;
-//! 3. a send that was late because the driver's timer was late does not move the schedule: it goes on from when
-//!    the request was due, though never more than one gap behind. Late by more than [`GRACE`], or with nobody
-//!    waiting when it was due, it is idle time, and rule 2 counts.
+//! 3. a send that was late because the driver's timer was late does not move the schedule: it goes on from
+//!    when the request was due, though never more than one gap behind. Late by more than [`GRACE`], or with
+//!    nobody waiting when it was due, it is idle time, and rule 2 counts.
 //!
 //! By 1 and 2 no span of `per` holds more than limit + burst − 1 requests; rule 3 adds one at most.
 //!
-//! The traps: a gap of 333 333.3… µs that is rounded drifts by a request a day, so the part of a microsecond is
-//! carried along. And without rule 3 timers that are always a millisecond late cost a client of 100 a second a
-//! tenth of its rate.
+//! The traps: a gap of 333 333.3… µs that is rounded drifts by a request a day, so the part of a microsecond
+//! is carried along. And without rule 3 timers that are always a millisecond late cost a client of 100 a
+//! second a tenth of its rate.
 
+use super::{Policy, Sent};
 use crate::{
     rng::Draw,
     time::{Instant, LONGEST_MS, Span},
@@ -171,6 +172,59 @@ impl State {
     pub fn restored(config: &Config, now: Instant, ahead: Span) -> Self {
         let arrival = now + ahead.min(config.longest());
         Self { arrival: Exact { micros: arrival.micros(), parts: 0 }, ..Self::NEW }
+    }
+}
+
+impl Policy for State {
+    type Config = Config;
+
+    fn fresh(_: &Config) -> Self {
+        Self::NEW
+    }
+
+    fn turned_on(config: &Config, last: Option<Instant>) -> Self {
+        Self::NEW.on_configure(None, config, last)
+    }
+
+    fn on_configure(self, old: &Config, new: &Config, last: Option<Instant>) -> Self {
+        Self::on_configure(self, Some(old), new, last)
+    }
+
+    fn on_wait(self, now: Instant) -> Self {
+        Self::on_wait(self, now)
+    }
+
+    fn on_send(self, config: &Config, sent: &Sent) -> Self {
+        Self::on_send(self, config, sent.now, sent.draw)
+    }
+
+    /// What was sent is no knowledge that could be forgotten.
+    fn reset(self, _: &Config) -> Self {
+        self
+    }
+
+    fn gap(&self, config: &Config) -> Option<Span> {
+        Some(config.gap())
+    }
+
+    fn next(&self, config: &Config) -> Option<Instant> {
+        Some(Self::next(self, config))
+    }
+
+    fn is_fresh(&self, _: &Config) -> bool {
+        true
+    }
+
+    fn is_free(&self, now: Instant) -> bool {
+        self.ahead(now) == Span::ZERO
+    }
+
+    fn remember(&self, _: &Config, now: Instant) -> Option<f64> {
+        Some(self.ahead(now).millis()).filter(|&ahead| ahead > 0.0)
+    }
+
+    fn recall(self, config: &Config, now: Instant, offline: Span, ahead: f64) -> Self {
+        Self::restored(config, now, Span::from_millis(ahead) - offline)
     }
 }
 

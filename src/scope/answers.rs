@@ -7,7 +7,7 @@ use super::{Scope, learned::ServerState};
 use crate::{
     feedback::{Answer, Feedback, Hint},
     observe::{Settled, Wait},
-    policy::{quota::Cost, stall},
+    policy::{Ended, quota::Cost, stall},
     time::{Instant, Span},
 };
 
@@ -27,14 +27,6 @@ impl Scope {
         }
         let settled = self.on_answer(now, sent, feedback, stall_after);
         let wait = self.on_hint(now, sent, &feedback.hint);
-        if let (Some(policy), Some(state)) = (self.config.autothrottle_policy(), self.autothrottle)
-            && let Answer::Response { status } = feedback.answer
-            && let Some(latency) = feedback.latency_ms
-            && feedback.adjust_delay
-            && !feedback.hint.is_cached
-        {
-            self.autothrottle = Some(state.on_response(&policy, latency / 1000.0, status));
-        }
         Settled { wait, ..settled }
     }
 
@@ -54,25 +46,26 @@ impl Scope {
         });
         let is_answer = feedback.answer != Answer::Ignored || feedback.is_bad.is_some();
         let mut settled = Settled { is_bad: is_answer.then_some(is_bad), ..Settled::default() };
-        if !is_bad && self.server.is_none() && self.ramp.is_none() {
-            return settled; // nothing to recover from
-        }
         let is_good = !is_bad && matches!(feedback.answer, Answer::Response { status } if status < 500);
-        let base = self.base();
-        let config = &self.config.backoff;
-        if let (Some(ramp), Some(config)) = (&mut self.ramp, self.config.rampup_policy()) {
-            if is_bad {
-                let is_refusal =
-                    feedback.is_bad.is_some() || feedback.answer == Answer::Response { status: 429 };
-                settled.is_refusal_to_rampup = is_refusal || feedback.hint.asked.is_some();
-                **ramp = ramp.on_bad(&config, now, sent, is_refusal, feedback.hint.asked);
-            } else if is_good {
-                **ramp = ramp.on_good(&config, now, sent);
-            }
+        let base = (is_bad || self.server.is_some()).then(|| self.base());
+        let finds_pace = self.policies.finds_pace();
+        if !self.policies.is_empty() {
+            let is_refusal = feedback.is_bad.is_some() || feedback.answer == Answer::Response { status: 429 };
+            let is_sample = feedback.adjust_delay && !feedback.hint.is_cached;
+            let sample = match (feedback.answer, feedback.latency_ms) {
+                (Answer::Response { status }, Some(ms)) if is_sample => Some((ms / 1000.0, status)),
+                _ => None,
+            };
+            let asked = feedback.hint.asked;
+            settled.is_refusal_to_rampup = finds_pace && is_bad && (is_refusal || asked.is_some());
+            let ended = Ended { now, sent, is_bad, is_good, is_refusal, asked, sample };
+            self.policies.on_end(&self.config, &ended);
         }
+        let Some(base) = base else { return settled }; // nothing to recover from
+        let config = &self.config.backoff;
         if is_bad {
             let server = self.server.get_or_insert_with(|| Box::new(ServerState::NOTHING));
-            if self.ramp.is_none() && !self.config.is_managed {
+            if !finds_pace && !self.config.is_managed {
                 server.backoff = server.backoff.on_bad(config, now, sent, base);
             }
             (server.stall, settled.stall) =
@@ -97,7 +90,7 @@ impl Scope {
         let most = self.config.backoff.max;
         let mut told = hint.told;
         // A rough pace is for those who asked for it: rampup finds a better one.
-        let follows = self.config.follow_rate_limit || self.ramp.is_some() && !hint.is_rough;
+        let follows = self.config.follow_rate_limit || self.policies.finds_pace() && !hint.is_rough;
         told.pace = told.pace.filter(|_| follows).map(|pace| pace.min(most));
         told.left = told.left.map(|(left, span)| (left, span.min(most)));
         let mut turns = None;

@@ -4,9 +4,9 @@
 //! The trap is a scope that is forgotten while something is owed: a hold, a window that is used up, a slot
 //! that rests.
 
-use super::{Scope, new_autothrottle, new_quotas, new_rampup};
+use super::{Scope, new_quotas, policies::Memory};
 use crate::{
-    policy::{backoff, delay, quota, rate, server, slots, stall},
+    policy::{backoff, delay, quota, server, slots, stall},
     snapshot::{BackedOff, Learned, Left, Spent},
     time::{Instant, Span},
 };
@@ -43,7 +43,7 @@ impl Scope {
     pub fn learned(&self, now: Instant, flying: &[Instant]) -> Learned {
         let slot_delay = self.slot_delay();
         let server = self.server.as_deref();
-        let fresh = new_autothrottle(&self.config);
+        let memory = self.policies.remember(&self.config, now);
         let quotas = self.quotas().map(|(config, state)| Spent {
             window: config.window,
             is_strict: config.strict,
@@ -57,12 +57,12 @@ impl Scope {
                 .map(|last| now.since(last))
                 .filter(|&ago| ago < self.longest_delay()),
             rests: self.slots.rests(now, slot_delay).chain(flying).collect(),
-            delay_s: self.autothrottle.filter(|state| fresh != Some(*state)).map(|state| state.delay),
+            delay_s: memory.autothrottle,
             hold: self.hold_until(now).map(|until| until.since(now)),
             is_paused: self.paused,
             quotas: quotas.filter(|spent| !spent.sends.is_empty()).collect(),
-            rate: self.rate.as_ref().map(|state| state.ahead(now)).filter(|&ahead| ahead > Span::ZERO),
-            gap: self.gap().filter(|_| self.ramp != new_rampup(&self.config)),
+            rate: memory.rate.map(Span::from_millis),
+            gap: memory.rampup.map(Span::from_millis),
             crawl: self.crawl(),
             backoff: server
                 .map(|server| server.backoff.at(&self.config.backoff, now, self.base()))
@@ -80,13 +80,12 @@ impl Scope {
         self.delay = delay::State::since(now, learned.since_send.map(|ago| ago + offline));
         self.slots = slots::State::resting(now, self.config.concurrency, &rests);
         self.paused = learned.is_paused;
-        let config = self.config.rampup_policy();
-        if let (Some(ramp), Some(config), Some(gap)) = (&mut self.ramp, config, learned.gap) {
-            **ramp = ramp.settled_at(&config, gap);
-        }
-        if let (Some(config), Some(ahead)) = (&self.config.rate, learned.rate) {
-            self.rate = Some(Box::new(rate::State::restored(config, now, ahead - offline)));
-        }
+        let memory = Memory {
+            autothrottle: learned.delay_s,
+            rampup: learned.gap.map(Span::millis),
+            rate: learned.rate.map(Span::millis),
+        };
+        self.policies.recall(&self.config, now, offline, &memory);
         self.hold = learned.hold.filter(|&left| left > offline).map(|left| now + (left - offline));
         self.set_server(ServerState {
             crawl: learned.crawl,
@@ -97,9 +96,6 @@ impl Scope {
             }),
             ..ServerState::NOTHING
         });
-        if let (Some(state), Some(delay)) = (&mut self.autothrottle, learned.delay_s) {
-            state.delay = delay;
-        }
         for (config, state) in self.config.quotas.iter().zip(&mut self.quotas) {
             let same = |spent: &&Spent| spent.window == config.window && spent.is_strict == config.strict;
             if let Some(spent) = learned.quotas.iter().find(same) {
@@ -113,8 +109,7 @@ impl Scope {
     pub fn is_new(&self, now: Instant) -> bool {
         self.is_free(now)
             && self.server.as_ref().is_none_or(|server| server.is_over(now))
-            && self.autothrottle == new_autothrottle(&self.config)
-            && self.ramp == new_rampup(&self.config)
+            && self.policies.are_fresh(&self.config)
             && self.delay.last().is_none_or(|last| last + self.longest_delay() <= now)
     }
 
@@ -127,7 +122,7 @@ impl Scope {
                     && server.quota.is_over(now)
             })
             && self.slots.is_new(now, self.slot_delay())
-            && self.rate.as_ref().is_none_or(|state| state.ahead(now) == Span::ZERO)
+            && self.policies.are_free(now)
             && self.quotas().all(|(config, state)| state.is_new(config, now))
     }
 
@@ -157,8 +152,7 @@ impl Scope {
     pub fn reset(&mut self) {
         self.hold = None;
         self.set_server(ServerState { crawl: self.crawl(), ..ServerState::NOTHING });
-        self.autothrottle = new_autothrottle(&self.config);
-        self.ramp = new_rampup(&self.config);
+        self.policies.reset(&self.config);
         self.quotas = new_quotas(&self.config);
     }
 }

@@ -6,6 +6,7 @@
 //! | here | what a scope is made of, and what happens to it |
 //! | [`pace`] | what is in force: slots, delays, instants before which nothing is sent |
 //! | [`answers`] | how a request ended, as each policy is to hear it |
+//! | [`policies`] | the list of those that a scope may have or not |
 //! | [`learned`] | what the server made us learn; what is remembered, restored and forgotten |
 //! | [`registry`] | names of scopes, and which of them may go |
 //!
@@ -14,18 +15,19 @@
 mod answers;
 mod learned;
 mod pace;
+mod policies;
 pub(crate) mod registry;
 
 use std::rc::Rc;
 
-use self::learned::ServerState;
+use self::{learned::ServerState, policies::Policies};
 use crate::{
     config::ScopeConfig,
     decision::Verdict,
     policy::{
-        autothrottle, delay,
+        Sent, delay,
         quota::{self, Cost},
-        rampup, rate, slots,
+        slots,
     },
     rng::Rng,
     time::Instant,
@@ -38,12 +40,10 @@ pub(crate) struct Scope {
     pub slots: slots::State,
     pub paused: bool,
     delay: delay::State,
-    autothrottle: Option<autothrottle::State>,
     hold: Option<Instant>,
     quotas: Box<[quota::State]>,
     server: Option<Box<ServerState>>,
-    ramp: Option<Box<rampup::State>>,
-    rate: Option<Box<rate::State>>,
+    policies: Policies,
 }
 
 impl Scope {
@@ -52,26 +52,23 @@ impl Scope {
             slots: slots::State::default(),
             paused: false,
             delay: delay::State::NEW,
-            autothrottle: new_autothrottle(&config),
             hold: None,
             quotas: new_quotas(&config),
             server: None,
-            ramp: new_rampup(&config),
-            rate: new_rate(&config),
+            policies: Policies::fresh(&config),
             config,
         }
     }
 
     /// May a request of this cost leave?
     pub fn verdict(&self, now: Instant, cost: Cost) -> Verdict {
-        self.gate(now).max(self.rate_verdict(now)).max(self.quota_verdict(now, cost))
+        let policies = self.policies.verdict(&self.config, now, self.delay);
+        self.gate(now).max(policies).max(self.quota_verdict(now, cost))
     }
 
     /// A request waits, and none did.
     pub fn on_wait(&mut self, now: Instant) {
-        if let Some(state) = &mut self.rate {
-            **state = state.on_wait(now);
-        }
+        self.policies.on_wait(now);
     }
 
     /// A request of this cost leaves now.
@@ -83,15 +80,10 @@ impl Scope {
             server.backoff = server.backoff.at(&self.config.backoff, now, base);
             slots = slots.min(server.backoff.slots);
         }
-        if let (Some(ramp), Some(config)) = (&mut self.ramp, self.config.rampup_policy()) {
-            **ramp = ramp.on_send(&config, now);
-        }
+        let sent = Sent { now, draw: rng.draw(), flying: self.slots.in_flight() };
+        self.policies.on_send(&self.config, &sent);
         self.slots.on_send(slots);
-        let draw = rng.draw();
-        self.delay = self.delay.on_send(now, draw);
-        if let (Some(state), Some(config)) = (&mut self.rate, &self.config.rate) {
-            **state = state.on_send(config, now, draw);
-        }
+        self.delay = self.delay.on_send(now, sent.draw);
         for (config, state) in self.config.quotas.iter().zip(&mut self.quotas) {
             state.on_send(config, now, cost);
         }
@@ -101,21 +93,7 @@ impl Scope {
     pub fn configure(&mut self, now: Instant, config: Rc<ScopeConfig>) {
         let old = core::mem::replace(&mut self.config, config);
         self.slots.on_configure(self.config.concurrency);
-        self.autothrottle = match (self.config.autothrottle_policy(), self.autothrottle) {
-            (Some(new), Some(state)) => {
-                let old = old.autothrottle_policy().filter(|old| *old != new);
-                Some(old.map_or(state, |old| state.on_configure(&old, &new)))
-            }
-            _ => new_autothrottle(&self.config),
-        };
-        if self.config.rate != old.rate {
-            let (old, last) = (old.rate.as_ref(), self.delay.last());
-            let state = self.rate.take().unwrap_or_else(|| Box::new(rate::State::NEW));
-            self.rate = self.config.rate.as_ref().map(|new| Box::new(state.on_configure(old, new, last)));
-        }
-        if self.config.rampup != old.rampup {
-            self.ramp = new_rampup(&self.config);
-        }
+        self.policies.on_configure(&old, &self.config, self.delay.last());
         if old.quotas != self.config.quotas {
             let new = self.config.quotas.iter();
             self.quotas = new.map(|config| self.carried(&old.quotas, config, now)).collect();
@@ -163,18 +141,6 @@ impl Scope {
     fn quotas(&self) -> impl Iterator<Item = (&quota::Config, &quota::State)> {
         self.config.quotas.iter().zip(&self.quotas)
     }
-}
-
-fn new_autothrottle(config: &ScopeConfig) -> Option<autothrottle::State> {
-    config.autothrottle_policy().map(|policy| autothrottle::State::new(&policy))
-}
-
-fn new_rampup(config: &ScopeConfig) -> Option<Box<rampup::State>> {
-    config.rampup_policy().map(|policy| Box::new(rampup::State::new(&policy)))
-}
-
-fn new_rate(config: &ScopeConfig) -> Option<Box<rate::State>> {
-    config.rate.map(|_| Box::new(rate::State::NEW))
 }
 
 fn new_quotas(config: &ScopeConfig) -> Box<[quota::State]> {

@@ -26,11 +26,6 @@ struct InForce {
 }
 
 impl Scope {
-    pub(super) fn rate_verdict(&self, now: Instant) -> Verdict {
-        let (Some(state), Some(config)) = (&self.rate, &self.config.rate) else { return Verdict::Go };
-        Verdict::not_before(now, Some(state.next(config)), Reason::Rate)
-    }
-
     /// The part of the verdict that is the same for every request of the scope.
     pub(super) fn gate(&self, now: Instant) -> Verdict {
         if self.paused {
@@ -38,9 +33,10 @@ impl Scope {
         }
         let Some(server) = &self.server else {
             // Most scopes, most of the time: nothing but what was configured.
-            return match self.ramp {
-                None => self.verdict_of(now, &self.configured()),
-                Some(_) => self.verdict_with(now, &backoff::State::NEW, None),
+            return if self.policies.finds_pace() {
+                self.verdict_with(now, &backoff::State::NEW, None)
+            } else {
+                self.verdict_of(now, &self.configured())
             };
         };
         let state = server.backoff.at(&self.config.backoff, now, self.base());
@@ -65,16 +61,8 @@ impl Scope {
         } else {
             (Span::from_millis(self.base_ms()), self.jitter(), Reason::Delay)
         };
-        let ramped = match (&self.ramp, self.config.rampup_policy()) {
-            (Some(ramp), Some(config)) if self.config.typed.jitter => {
-                self.delay.next(ramp.gap(&config), self.config.jitter).max(ramp.paused())
-            }
-            (Some(ramp), Some(config)) => ramp.next(&config),
-            _ => None,
-        };
         let asked = crawl.and_then(|crawl| self.delay.last().map(|last| last + crawl));
         self.verdict_of(now, &InForce { slots, delay, jitter, reason, slot_delay: self.slot_delay() })
-            .max(Verdict::not_before(now, ramped, Reason::Delay))
             .max(Verdict::not_before(now, asked, Reason::CrawlDelay))
     }
 
@@ -90,7 +78,7 @@ impl Scope {
 
     /// What is in force in a scope that learned nothing but `AutoThrottle`'s delay.
     fn configured(&self) -> InForce {
-        let delay = self.autothrottle.map_or(self.config.delay, |state| state.delay * 1000.0);
+        let delay = self.policies.delay_ms().unwrap_or(self.config.delay);
         InForce {
             slots: self.config.concurrency,
             delay: Span::from_millis(delay),
@@ -114,7 +102,7 @@ impl Scope {
             .unwrap_or(Verdict::Go)
     }
 
-    /// What the scope itself knows of its statistics. Instants go out `shift` earlier.
+    /// What the scope itself knows of its statistics. Instants go out `epoch_offset` earlier.
     pub fn stats(&self, now: Instant, shift: Span) -> ScopeStats {
         ScopeStats {
             delay_ms: self.delay_ms(now),
@@ -137,25 +125,17 @@ impl Scope {
         Seen { delay_ms: self.delay_ms(now), step: self.backoff_step(now), hold_until: self.hold_until(now) }
     }
 
-    /// The delay before jitter, in milliseconds: backoff's or the rate's gap if that is longer.
+    /// The delay before jitter, in milliseconds: backoff's or a policy's gap if that is longer.
     /// `AutoThrottle`'s is told as it is.
     pub fn delay_ms(&self, now: Instant) -> f64 {
-        let base = self.config.rate.map_or(0.0, |rate| rate.gap().millis()).max(self.base_ms());
-        match (self.autothrottle, self.gap()) {
-            (Some(_), None) => base,
-            (_, Some(gap)) => base.max(gap.millis()),
-            (None, None) => base.max(self.backoff_ms(now)),
-        }
+        let base = self.base_ms().max(self.policies.gap(&self.config).unwrap_or_default().millis());
+        let is_told = self.policies.delay_ms().is_some() || self.policies.finds_pace();
+        if is_told { base } else { base.max(self.backoff_ms(now)) }
     }
 
     /// The delay that backoff asks for, in milliseconds; 0 without.
     pub fn backoff_ms(&self, now: Instant) -> f64 {
         self.backoff(now).map_or(0.0, |state| state.pace.millis())
-    }
-
-    /// The gap that rampup has come to.
-    pub(super) fn gap(&self) -> Option<Span> {
-        Some(self.ramp.as_ref()?.gap(&self.config.rampup_policy()?))
     }
 
     /// Slots allowed now.
@@ -176,11 +156,11 @@ impl Scope {
     /// server's pace.
     fn base_ms(&self) -> f64 {
         let crawl = self.crawl().map(Span::millis);
-        let learned = self.autothrottle.map(|state| state.delay * 1000.0);
+        let learned = self.policies.delay_ms();
         let delay = match (learned, crawl) {
             (Some(learned), Some(crawl)) => learned.max(crawl),
             (Some(delay), None) | (None, Some(delay)) => delay,
-            (None, None) if self.ramp.is_some() && !self.config.own.delay => 0.0,
+            (None, None) if self.policies.finds_pace() && !self.config.own.delay => 0.0,
             (None, None) => self.config.delay,
         };
         match &self.server {
@@ -189,22 +169,22 @@ impl Scope {
         }
     }
 
-    /// What holds without backoff. A rate's gap is a delay that backoff begins with.
+    /// What holds without backoff. A policy's gap is a delay that backoff begins with.
     pub(super) fn base(&self) -> Base {
-        let gap = self.config.rate.map_or(Span::ZERO, |rate| rate.gap());
+        let gap = self.policies.gap(&self.config).unwrap_or_default();
         Base { delay: Span::from_millis(self.base_ms()).max(gap), slots: self.base_slots() }
     }
 
     /// Slots without backoff. robots.txt's delay is for one request at a time.
     pub(super) fn base_slots(&self) -> u32 {
-        match &self.ramp {
-            _ if self.crawl().is_some() => 1,
-            Some(ramp) => self.most_slots().min(ramp.slots()),
-            None => self.config.concurrency,
+        if self.crawl().is_some() {
+            return 1;
         }
+        let typed = if self.policies.finds_pace() { self.most_slots() } else { self.config.concurrency };
+        typed.min(self.policies.slots())
     }
 
-    /// Where a scope ramps, only what was set for this very scope bounds it.
+    /// Where a policy finds the pace, only what was set for this very scope bounds it.
     fn most_slots(&self) -> u32 {
         let ramped = self.config.rampup.and_then(|rampup| rampup.max_concurrency).unwrap_or(u32::MAX);
         if self.config.own.concurrency { ramped.min(self.config.concurrency) } else { ramped }
@@ -212,24 +192,24 @@ impl Scope {
 
     /// robots.txt's delay is exact, and so is the gap that was found; unless the user wants a spread.
     fn jitter(&self) -> jitter::Config {
-        let is_exact = self.crawl().is_some() || self.ramp.is_some() && !self.config.typed.jitter;
+        let is_exact = self.crawl().is_some() || self.policies.finds_pace() && !self.config.typed.jitter;
         if is_exact { jitter::Config::NONE } else { self.config.jitter }
     }
 
     pub(super) fn follows_rate_limit(&self) -> bool {
-        self.config.follow_rate_limit || self.ramp.is_some()
+        self.config.follow_rate_limit || self.policies.finds_pace()
     }
 
     /// One slot with a crawl-delay needs no slot delay beside it.
     pub(super) fn slot_delay(&self) -> Span {
-        let is_bound = self.ramp.is_none() || self.config.own.slot_delay;
+        let is_bound = !self.policies.finds_pace() || self.config.own.slot_delay;
         if self.crawl().is_some() || !is_bound { Span::ZERO } else { self.config.slot_delay }
     }
 
     /// After so long no draw makes the last send matter any more.
     pub(super) fn longest_delay(&self) -> Span {
         let pace = self.server.as_ref().map_or(Span::ZERO, |server| server.backoff.pace);
-        let delay = self.base().delay.max(pace).max(self.gap().unwrap_or_default());
+        let delay = self.base().delay.max(pace);
         delay.times(1.0 + self.config.jitter.high.max(self.config.backoff.jitter.high))
     }
 }

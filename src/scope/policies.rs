@@ -1,0 +1,171 @@
+//! The list of the policies that a scope may have or not. A new one is its file, and a line here.
+//!
+//! The trap is a policy that is spelled out wherever something happens. Each of these is made, configured,
+//! told of sends and answers, asked, remembered and forgotten by the same code. What every scope has (slots,
+//! the delay between sends, backoff, quotas) is composed in [`super`].
+
+use crate::{
+    config::ScopeConfig,
+    decision::{Reason, Verdict},
+    policy::{Ended, Policy, Sent, autothrottle, delay, rampup, rate},
+    time::{Instant, Span},
+};
+
+macro_rules! policies {
+    ($($name:ident: $state:ty, $config:expr, $reason:expr;)*) => {
+        /// What the optional policies of a scope know.
+        #[derive(Clone, Debug, PartialEq)]
+        pub(crate) struct Policies {
+            $($name: Option<Box<$state>>,)*
+        }
+
+        /// What they remember: one number each.
+        #[derive(Clone, Copy, Debug, Default, PartialEq)]
+        pub struct Memory {
+            $(
+                #[allow(missing_docs, reason = "called as the policy is")]
+                pub $name: Option<f64>,
+            )*
+        }
+
+        impl Policies {
+            /// Those that the settings ask for, before anything is known.
+            pub fn fresh(config: &ScopeConfig) -> Self {
+                Self { $($name: $config(config).map(|config| Box::new(Policy::fresh(&config))),)* }
+            }
+
+            /// Whether there are none: the usual case.
+            pub fn is_empty(&self) -> bool {
+                true $(&& self.$name.is_none())*
+            }
+
+            /// Whether one of them finds the pace by itself.
+            pub fn finds_pace(&self) -> bool {
+                false $(|| <$state>::FINDS_PACE && self.$name.is_some())*
+            }
+
+            /// Takes new settings; `last` is the scope's last send.
+            pub fn on_configure(&mut self, old: &ScopeConfig, new: &ScopeConfig, last: Option<Instant>) {
+                $(
+                    let before = $config(old);
+                    let (state, now) = (self.$name.take(), $config(new));
+                    self.$name = now.map(|now| match (state, before) {
+                        (Some(state), Some(before)) if before == now => state,
+                        (Some(state), Some(before)) => Box::new(Policy::on_configure(*state, &before, &now, last)),
+                        _ => Box::new(Policy::turned_on(&now, last)),
+                    });
+                )*
+            }
+
+            /// A request waits, and none did.
+            pub fn on_wait(&mut self, now: Instant) {
+                $(if let Some(state) = &mut self.$name {
+                    **state = Policy::on_wait(**state, now);
+                })*
+            }
+
+            /// A request leaves.
+            pub fn on_send(&mut self, config: &ScopeConfig, sent: &Sent) {
+                $(if let (Some(state), Some(config)) = (&mut self.$name, $config(config)) {
+                    **state = Policy::on_send(**state, &config, sent);
+                })*
+            }
+
+            /// A request ended.
+            pub fn on_end(&mut self, config: &ScopeConfig, ended: &Ended) {
+                $(if let (Some(state), Some(config)) = (&mut self.$name, $config(config)) {
+                    **state = Policy::on_end(**state, &config, ended);
+                })*
+            }
+
+            /// Forgets what was learned.
+            pub fn reset(&mut self, config: &ScopeConfig) {
+                $(if let (Some(state), Some(config)) = (&mut self.$name, $config(config)) {
+                    **state = Policy::reset(**state, &config);
+                })*
+            }
+
+            /// The delay in milliseconds in place of the one in the settings.
+            pub fn delay_ms(&self) -> Option<f64> {
+                let mut longest = None::<f64>;
+                $(if let Some(ms) = self.$name.as_ref().and_then(|state| Policy::delay_ms(&**state)) {
+                    longest = Some(longest.map_or(ms, |longest| longest.max(ms)));
+                })*
+                longest
+            }
+
+            /// The longest gap that one of them keeps.
+            pub fn gap(&self, config: &ScopeConfig) -> Option<Span> {
+                let mut longest = None;
+                $(if let (Some(state), Some(config)) = (&self.$name, $config(config)) {
+                    longest = longest.max(Policy::gap(&**state, &config));
+                })*
+                longest
+            }
+
+            /// The most requests in flight.
+            pub fn slots(&self) -> u32 {
+                let mut least = u32::MAX;
+                $(if let Some(state) = &self.$name {
+                    least = least.min(Policy::slots(&**state));
+                })*
+                least
+            }
+
+            /// What keeps the next request. A gap that a policy found is exact, unless the user wants a
+            /// spread.
+            pub fn verdict(&self, config: &ScopeConfig, now: Instant, sends: delay::State) -> Verdict {
+                let mut strictest = Verdict::Go;
+                $(if let (Some(state), Some(own)) = (&self.$name, $config(config)) {
+                    let at = if <$state>::FINDS_PACE && config.typed.jitter {
+                        let gap = Policy::gap(&**state, &own);
+                        let spread = gap.and_then(|gap| sends.next(gap, config.jitter));
+                        spread.max(Policy::pause(&**state, &own))
+                    } else {
+                        Policy::next(&**state, &own)
+                    };
+                    strictest = strictest.max(Verdict::not_before(now, at, $reason));
+                })*
+                strictest
+            }
+
+            /// Whether none of them learned anything worth keeping.
+            pub fn are_fresh(&self, config: &ScopeConfig) -> bool {
+                true $(&& match (&self.$name, $config(config)) {
+                    (Some(state), Some(config)) => Policy::is_fresh(&**state, &config),
+                    _ => true,
+                })*
+            }
+
+            /// Whether nothing is owed.
+            pub fn are_free(&self, now: Instant) -> bool {
+                true $(&& self.$name.as_ref().is_none_or(|state| Policy::is_free(&**state, now)))*
+            }
+
+            /// What is worth remembering.
+            pub fn remember(&self, config: &ScopeConfig, now: Instant) -> Memory {
+                Memory {
+                    $($name: match (&self.$name, $config(config)) {
+                        (Some(state), Some(config)) => Policy::remember(&**state, &config, now),
+                        _ => None,
+                    },)*
+                }
+            }
+
+            /// Takes up what was remembered; `offline` has passed since.
+            pub fn recall(&mut self, config: &ScopeConfig, now: Instant, offline: Span, memory: &Memory) {
+                $(if let (Some(state), Some(config), Some(number)) =
+                    (&mut self.$name, $config(config), memory.$name)
+                {
+                    **state = Policy::recall(**state, &config, now, offline, number);
+                })*
+            }
+        }
+    };
+}
+
+policies! {
+    autothrottle: autothrottle::State, ScopeConfig::autothrottle_policy, Reason::Delay;
+    rampup: rampup::State, ScopeConfig::rampup_policy, Reason::Delay;
+    rate: rate::State, ScopeConfig::rate_policy, Reason::Rate;
+}
