@@ -114,9 +114,9 @@ export class Desk {
     const { priority = 0, cost = 1, delay = 0 } = wait
     const isPlain = delay === 0 && typeof priority === 'number' && typeof cost === 'number'
     if (typeof scopes === 'string' && isPlain) {
-      const { names, handle } = this.handles.of(scopes)
       const now = this.clock.now()
-      const entered = this.#engine.enter(now, handle, cost, priority)
+      const entered = this.#enter(now, scopes, cost, priority)
+      const { names } = this.handles.last(scopes)
       if (entered >= 0) return this.#leave(entered, names, target, now)
       return this.#stay(WAITS - entered, names, target, wait, now)
     }
@@ -195,6 +195,18 @@ export class Desk {
     return name === undefined ? undefined : hints?.[name]
   }
 
+  /** The engine knows its scopes by handles; one that it has forgotten is refused, and made anew. */
+  #enter(now: number, name: string, cost: number, priority: number): number {
+    const { handle } = this.handles.last(name)
+    try {
+      return this.#engine.enter(now, handle, cost, priority)
+    } catch (error) {
+      const made = this.handles.of(name).handle
+      if (made === handle) throw error
+      return this.#engine.enter(now, made, cost, priority)
+    }
+  }
+
   /** It may leave at once. */
   #leave(ticket: Ticket, scopes: readonly string[], target: Target, now: number): Permit {
     if (this.#ears.queued.isHeard) this.tell(new QueuedEvent({ ticket, scopes, target }, now))
@@ -250,7 +262,10 @@ export class Desk {
       told = NO_OUTCOME
       settled = this.#engine.settle(now, ticket, NO_OUTCOME)
     }
-    this.#askedMs = this.#engine.askedMs
+    // A redirect's wait is for its hop, a retry's for its error.
+    const isAsked =
+      wait !== undefined || (told.status !== undefined && told.status >= 300 && told.status < 400)
+    if (isAsked) this.#askedMs = this.#engine.askedMs
     let verdict: Verdict = settled === 'unknown' ? 'over' : settled
     let waiting: Waiting | undefined
     if (settled === 'again' && !isRepeatable) this.#engine.cancel(now, ticket)
@@ -259,11 +274,12 @@ export class Desk {
         waiting = this.#waiting(ticket, scopes, target, wait!, resolve, reject)
       })
     if (this.#ears.settle.isHeard) this.tell(new SettleEvent(permit, told.status, told.error, told.latencyMs))
-    try {
-      if (this.#engine.hasNotices) this.#notify(told)
-    } catch (error) {
-      failure ??= { error }
-    }
+    if (this.#level > 0 || this.#managed)
+      try {
+        if (this.#engine.hasNotices) this.#notify(told)
+      } catch (error) {
+        failure ??= { error }
+      }
     if (waiting && failure) this.driver.abandon(waiting)
     else if (waiting) this.#begin(waiting, now)
     else this.driver.changed()

@@ -55,6 +55,8 @@ export class Permit {
   readonly target: Target
   /** @internal */
   readonly ticket: Ticket
+  /** @internal Whether it is watched for being collected as garbage. */
+  isKept = false
   readonly #desk: Desk
   #isSettled = false
 
@@ -87,7 +89,7 @@ export class Permit {
   take(): boolean {
     if (this.#isSettled) return false
     this.#isSettled = true
-    release(this)
+    if (this.isKept) release(this)
     return true
   }
 

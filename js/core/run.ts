@@ -23,17 +23,13 @@ export class Runner {
 
   run<T>(permit: Permit | Promise<Permit>, work: Work<T>, options: RunOptions): Promise<T> {
     return permit instanceof Promise
-      ? permit.then((given) => this.#work(given, work, options))
-      : this.#begin(permit, work, options)
+      ? permit.then((given) => this.#work(given, work, options, false))
+      : this.#work(permit, work, options, true)
   }
 
   /** `work` is never called before `run` has returned. */
-  async #begin<T>(permit: Permit, work: Work<T>, options: RunOptions): Promise<T> {
-    await undefined
-    return this.#work(permit, work, options)
-  }
-
-  async #work<T>(permit: Permit, work: Work<T>, options: RunOptions): Promise<T> {
+  async #work<T>(permit: Permit, work: Work<T>, options: RunOptions, isAtOnce: boolean): Promise<T> {
+    if (isAtOnce) await undefined
     const timeout = options.requestTimeout ?? this.#requestTimeout
     let result: T
     try {

@@ -152,12 +152,19 @@ export class Throttle extends ThrottleEventTarget {
   }
 
   /** Waits for leave to send one request. A permit that is collected as garbage unsettled is given back. */
-  async acquire(target: Target, options: RequestOptions = NO_OPTIONS): Promise<Permit> {
-    if (options !== NO_OPTIONS) {
-      checkKeys(options, REQUEST_KEYS, '')
-      checkMillis(options, '')
+  acquire(target: Target, options: RequestOptions = NO_OPTIONS): Promise<Permit> {
+    try {
+      if (options !== NO_OPTIONS) {
+        checkKeys(options, REQUEST_KEYS, '')
+        checkMillis(options, '')
+      }
+      const permit = this.#request(target, options)
+      return permit instanceof Promise
+        ? permit.then((given) => keep(given, this.#desk))
+        : Promise.resolve(keep(permit, this.#desk))
+    } catch (error) {
+      return Promise.reject(error)
     }
-    return keep(await this.#request(target, options), this.#desk)
   }
 
   /**

@@ -21,6 +21,7 @@ let registry: FinalizationRegistry<Lost> | undefined
 export function keep(permit: Permit, desk: Desk): Permit {
   if (typeof FinalizationRegistry === 'undefined') return permit
   registry ??= new FinalizationRegistry(({ desk, ticket, scopes }: Lost) => desk.lost(ticket, scopes))
+  permit.isKept = true
   registry.register(permit, { desk, ticket: permit.ticket, scopes: permit.scopes }, permit)
   return permit
 }

@@ -24,6 +24,11 @@ export class Handles {
     this.#onMade = onMade
   }
 
+  /** The scope as it was known last: the engine may have forgotten it. Made if it was never known. */
+  last(name: string): Known {
+    return this.#known.get(name) ?? this.#make(checkedName(name))
+  }
+
   /** The scope, made if it has to be. */
   of(name: string): Known {
     const known = this.#known.get(name)

@@ -38,10 +38,22 @@ export function urlTextOf(target: Target): string | undefined {
  */
 const PLAIN = /^https?:\/\/((?:[a-z0-9-]+\.)*[a-z][a-z0-9-]*)(?:[/?#]|$)/
 
+/** Hosts that were seen to be plain. Bounded, for a crawl sees many. */
+const plain = new Set<string>()
+const MOST_PLAIN = 1000
+
 /** The scope of a URL: its host. */
 export function hostOf(url: string | URL | Request): string {
-  const host = typeof url === 'string' ? PLAIN.exec(url)?.[1] : undefined
-  return host === undefined || host.includes('xn--') ? urlOf(url).host : host
+  if (typeof url !== 'string') return urlOf(url).host
+  const start = url.startsWith('https://') ? 8 : 7
+  const end = url.indexOf('/', start)
+  const known = end < 0 ? url.slice(start) : url.slice(start, end)
+  if (plain.has(known) && (start === 8 || url.startsWith('http://'))) return known
+  const host = PLAIN.exec(url)?.[1]
+  if (host === undefined || host.includes('xn--')) return urlOf(url).host
+  if (plain.size >= MOST_PLAIN) plain.clear()
+  plain.add(host)
+  return host
 }
 
 /** Names beside costs; no costs where nobody said any. */

@@ -193,7 +193,9 @@ test('requestTimeout counts from the send, is a failure of kind timeout, and giv
     return never()
   }
   const defaults = { ...free, concurrency: 1, backoff: { jitter: false } } as const
-  const { clock, throttle } = make({ requestTimeout: 1000, defaults, backoff: undefined as never }, answer)
+  const clock = new FakeClock()
+  const fetch = (async (_: unknown, init: RequestInit) => answer(init)) as typeof globalThis.fetch
+  const throttle = createThrottle({ clock, fetch, requestTimeout: 1000, defaults })
   const [first, second] = [throttle.fetch(page), throttle.fetch(page, { throttle: { requestTimeout: 500 } })]
   const both = [assert.rejects(first, TimeoutError), assert.rejects(second, TimeoutError)]
   await clock.advance(999)

@@ -1,0 +1,54 @@
+/**
+ * What a call costs, in numbers that do not depend on the machine: calls across the boundary, and bytes of a request that
+ * waits. Times are in `npm run bench:calls`.
+ */
+import assert from 'node:assert/strict'
+import { spawnSync } from 'node:child_process'
+import { mock, test } from 'node:test'
+import { fileURLToPath } from 'node:url'
+import { createThrottle } from 'autothrottle'
+import { Engine } from 'autothrottle/engine'
+
+const free = { delay: 0, slotDelay: 0, jitter: false, concurrency: 1000 } as const
+const page = 'https://a.example/page'
+
+test('a call that does not wait crosses the boundary to enter and to settle, and asks nothing else', async () => {
+  const fetch = async () => new Response('ok')
+  const throttle = createThrottle({ concurrency: 1000, defaults: free, fetch })
+  await throttle.run(page, () => 1)
+  const methods = ['enter', 'submit', 'poll', 'settle', 'stats', 'takeNotices', 'intern', 'watch'] as const
+  const spies = methods.map((name) => mock.method(Engine.prototype, name as 'poll'))
+  for (let call = 0; call < 10; call++) await throttle.run(page, () => 1)
+  for (let call = 0; call < 10; call++) await throttle.fetch(page)
+  const counts = Object.fromEntries(methods.map((name, index) => [name, spies[index]!.mock.callCount()]))
+  mock.restoreAll()
+  const none = { submit: 0, poll: 0, stats: 0, takeNotices: 0, intern: 0, watch: 0 }
+  assert.deepEqual(counts, { enter: 20, settle: 20, ...none })
+})
+
+test('a request that waits takes less than 700 bytes of JavaScript, and fetch with its arguments less than 1100', () => {
+  const program = `
+    import { createThrottle } from 'autothrottle'
+    const bytes = () => (gc(), gc(), process.memoryUsage().heapUsed)
+    const never = () => new Promise(() => {})
+    const size = async (call) => {
+      const options = { concurrency: 1, defaults: ${JSON.stringify(free)}, warnThreshold: 1e6, fetch: never }
+      const throttle = createThrottle(options)
+      call(throttle)
+      const before = bytes()
+      const kept = Array.from({ length: 20_000 }, () => call(throttle))
+      await new Promise((resolve) => setImmediate(resolve))
+      return (bytes() - before) / kept.length
+    }
+    const run = await size((throttle) => throttle.run('${page}', never))
+    const acquire = await size((throttle) => throttle.acquire('${page}'))
+    const fetch = await size((throttle) => throttle.fetch('${page}'))
+    console.log(JSON.stringify({ run, acquire, fetch }))
+    process.exit()`
+  const cwd = fileURLToPath(new URL('../..', import.meta.url))
+  const { stdout } = spawnSync(process.execPath, ['--expose-gc', '--input-type=module', '-e', program], {
+    cwd,
+  })
+  const { run, acquire, fetch } = JSON.parse(String(stdout))
+  assert.ok(run < 700 && acquire < 800 && fetch < 1100, `run ${run}, acquire ${acquire}, fetch ${fetch}`)
+})
