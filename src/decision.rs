@@ -69,7 +69,7 @@ pub enum Reason {
 }
 
 impl Reason {
-    /// Every reason, in the order of their numbers at the border.
+    /// Every reason, in the order of their numbers at the boundary.
     pub const ALL: [Self; 11] = [
         Self::Paused,
         Self::Global,

@@ -1,7 +1,7 @@
 //! All native tests in one binary, so that they link once.
 
-#[path = "native/border.rs"]
-mod border;
+#[path = "native/boundary.rs"]
+mod boundary;
 #[path = "native/config.rs"]
 mod config;
 #[path = "native/engine.rs"]

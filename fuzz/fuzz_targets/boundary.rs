@@ -1,0 +1,8 @@
+//! The fuzzer's way in: any bytes, played as calls at the boundary. What they mean is told in `tests/native/boundary.rs`.
+
+#![no_main]
+
+#[path = "../../tests/native/boundary.rs"]
+mod boundary;
+
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| boundary::play(bytes));

@@ -1,0 +1,380 @@
+//! Any bytes at all, played as calls at the boundary: what the fuzzer calls (`fuzz/`), and what replays the corpus that
+//! it found.
+//!
+//! The traps: a fuzzer of well-formed calls, so here numbers are whatever eight bytes make, handles and tickets are
+//! half of the time invented, options and snapshots are text, and time jumps about; and a call that leaves something
+//! behind for the next one, so every tape is played twice, the second time with bogus calls between all others, and
+//! both must say the same.
+
+use autothrottle::{
+    Boundary, Instant, Value,
+    boundary::{
+        IDLE, NO_SCOPE, Outcome, STRIDE, Settled, WAIT, WAITS, flags, parse_crawl_delay, parse_hints,
+    },
+};
+
+/// Options that reach every policy, for bytes that begin with none of their own.
+const OPTIONS: &str = r#"{ "seed": 1, "concurrency": 5, "maxWaiting": 300, "maxScopes": 6,
+    "retry": { "limit": 2, "maxRetryAfter": 50000 },
+    "defaults": { "delay": 3, "slotDelay": 7, "concurrency": 2, "autothrottle": true,
+                  "quota": [5, { "limit": 9, "window": 50, "strict": true }] },
+    "scopes": { "free": { "delay": 0, "slotDelay": 0, "quota": [] } } }"#;
+
+const ODD: [f64; 12] = [
+    f64::NAN,
+    f64::INFINITY,
+    f64::NEG_INFINITY,
+    -1.0,
+    -0.0,
+    0.5,
+    1e18,
+    9_007_199_254_740_991.0,
+    4_294_967_296.0,
+    f64::MIN_POSITIVE,
+    f64::MAX,
+    8_796_093_022_207.0,
+];
+
+const NAMES: [&str; 11] =
+    ["a.example", "b.example", "free", "d.example", "e.example", "", "g", "h", "i", "__proto__", "é"];
+
+/// No engine ever gives these: there are 2²¹ generations, and indexes end long before.
+const BOGUS: [f64; 5] = [-1.0, f64::NAN, 4_294_967_294.0, 0.5, f64::INFINITY];
+
+/// The bytes that are left.
+struct Tape<'a>(&'a [u8]);
+
+impl<'a> Tape<'a> {
+    fn byte(&mut self) -> u8 {
+        let Some((&first, rest)) = self.0.split_first() else { return 0 };
+        self.0 = rest;
+        first
+    }
+
+    fn take(&mut self, most: usize) -> &'a [u8] {
+        let (taken, rest) = self.0.split_at(most.min(self.0.len()));
+        self.0 = rest;
+        taken
+    }
+
+    fn json(&mut self) -> Option<Value> {
+        let length = usize::from(self.byte()) * 4;
+        serde_json::from_slice(self.take(length)).ok()
+    }
+
+    fn number(&mut self) -> f64 {
+        match self.byte() {
+            small @ 0..200 => f64::from(small),
+            odd @ 200..240 => ODD[usize::from(odd) % ODD.len()],
+            _ => {
+                let mut bytes = [0; 8];
+                let taken = self.take(8);
+                bytes[..taken.len()].copy_from_slice(taken);
+                f64::from_le_bytes(bytes)
+            }
+        }
+    }
+
+    fn numbers(&mut self, most: u8) -> Vec<f64> {
+        (0..self.byte() % most).map(|_| self.number()).collect()
+    }
+
+    /// One of those that exist, or an invention.
+    fn pick(&mut self, known: &[f64]) -> f64 {
+        match self.byte() {
+            byte if byte < 220 && !known.is_empty() => known[usize::from(byte) % known.len()],
+            _ => self.number(),
+        }
+    }
+
+    fn lines(&mut self) -> String {
+        let length = usize::from(self.byte());
+        String::from_utf8_lossy(self.take(length)).replace('~', "\nx-ratelimit-")
+    }
+}
+
+/// Everything that a host sees, call by call.
+struct Player {
+    boundary: Boundary,
+    options: Value,
+    scopes: Vec<f64>,
+    tickets: Vec<f64>,
+    /// Of which of them it is known that they are in flight.
+    flying: Vec<f64>,
+    has_bogus_calls: bool,
+    said: Vec<String>,
+}
+
+/// Plays bytes as calls. Panics if a promise of the engine's is broken.
+pub fn play(bytes: &[u8]) {
+    let plain = transcript(bytes, false);
+    let disturbed = transcript(bytes, true);
+    assert!(plain == disturbed, "{:?}", plain.iter().zip(&disturbed).find(|(a, b)| a != b));
+}
+
+fn transcript(bytes: &[u8], has_bogus_calls: bool) -> Vec<String> {
+    let mut tape = Tape(bytes);
+    let preset: Value = serde_json::from_str(OPTIONS).unwrap();
+    let typed = tape.json().filter(|options| Boundary::new(options.clone()).is_ok());
+    let options = typed.unwrap_or(preset);
+    let mut player = Player {
+        boundary: Boundary::new(options.clone()).unwrap(),
+        options,
+        scopes: Vec::new(),
+        tickets: Vec::new(),
+        flying: Vec::new(),
+        has_bogus_calls,
+        said: Vec::new(),
+    };
+    if player.boundary.wants_seed() {
+        player.boundary.seed(7);
+    }
+    let mut clock = 0.0;
+    while !tape.0.is_empty() {
+        let action = tape.byte();
+        clock += f64::from(action >> 4);
+        let now = if action & 15 == 15 { tape.number() } else { clock };
+        // Time passes with every call, so it passes here in both.
+        player.boundary.prioritize(now, BOGUS[2], 0.0);
+        if player.has_bogus_calls {
+            player.bogus(now);
+        }
+        player.step(&mut tape, action, now);
+        player.say();
+    }
+    player.poll(clock + 1e9);
+    player.said
+}
+
+impl Player {
+    fn step(&mut self, tape: &mut Tape, action: u8, now: f64) {
+        match tape.byte() % 16 {
+            0 | 1 => self.name(tape),
+            2..=4 => self.submit(tape, now),
+            5..=7 => self.poll(now),
+            8 | 9 => self.settle(tape, action, now),
+            10 => {
+                let ticket = tape.pick(&self.tickets);
+                self.boundary.cancel(now, ticket);
+                self.flying.retain(|&flying| flying != ticket);
+            }
+            11 => {
+                let ticket = tape.pick(&self.tickets);
+                self.boundary.prioritize(now, ticket, tape.number());
+            }
+            12 => self.change(tape, now),
+            13 => self.configure(tape, now),
+            14 => self.move_out(tape, now),
+            _ => {
+                if let Some(snapshot) = tape.json() {
+                    let mut other = Boundary::new(self.options.clone()).unwrap();
+                    if let Err(error) = other.restore(snapshot, now, f64::NAN) {
+                        assert!(!error.problems.is_empty());
+                    }
+                    other.poll(now);
+                }
+                self.boundary.pause_all(tape.byte() < 64);
+            }
+        }
+    }
+
+    fn name(&mut self, tape: &mut Tape) {
+        let name = NAMES[usize::from(tape.byte()) % NAMES.len()];
+        let before = (self.boundary.find(name), self.boundary.scopes());
+        let is_kept = tape.byte() < 128;
+        let scope = if is_kept { self.boundary.scope(name) } else { self.boundary.intern(name) };
+        assert!(before.0 == NO_SCOPE || before.0 == scope);
+        assert_eq!(self.boundary.name(scope), Some(name));
+        self.scopes.push(scope);
+    }
+
+    fn submit(&mut self, tape: &mut Tape, now: f64) {
+        let scopes: Vec<f64> = (0..tape.byte() % 4).map(|_| tape.pick(&self.scopes)).collect();
+        let costs = tape.numbers(3);
+        let delay_ms = if tape.byte() < 128 { 0.0 } else { tape.number() };
+        let priority = if tape.byte() < 128 { 0.0 } else { tape.number() };
+        let at = self.boundary.peek(now, &scopes, &costs);
+        let before = (self.boundary.waiting(), self.boundary.in_flight());
+        let ticket = match scopes[..] {
+            [scope] if costs.len() == 1 && delay_ms == 0.0 => {
+                self.boundary.enter(now, scope, costs[0], priority)
+            }
+            [scope] if costs.len() == 1 => self.boundary.submit(now, scope, costs[0], priority, delay_ms),
+            _ => self.boundary.submit_many(now, &scopes, &costs, priority, delay_ms),
+        };
+        let (ticket, is_sent) = match ticket {
+            waits if waits <= WAITS => (WAITS - waits, false),
+            entered => (entered, entered >= 0.0 && self.boundary.in_flight() > before.1),
+        };
+        if ticket >= 0.0 {
+            assert!(at >= 0.0 || at == f64::INFINITY, "what can be taken in can be looked at");
+            self.tickets.push(ticket);
+            self.flying.extend(is_sent.then_some(ticket));
+        } else {
+            assert_eq!(before, (self.boundary.waiting(), self.boundary.in_flight()), "refused");
+            assert_eq!(self.boundary.refused_scope().is_some(), ticket == -3.0);
+            assert_eq!(self.boundary.refused_path().is_some(), ticket == -3.0);
+        }
+        self.said.push(format!("submit {ticket} {at}"));
+    }
+
+    fn poll(&mut self, now: f64) {
+        for _ in 0..=self.boundary.waiting() as u32 {
+            let ticket = self.boundary.poll(now);
+            if ticket < 0.0 {
+                assert!(ticket == WAIT || ticket == IDLE);
+                assert_eq!(ticket == WAIT, self.boundary.wake_at() < f64::INFINITY);
+                let is_time = Instant::from_millis(now).is_some();
+                let is_over = is_time && now >= self.boundary.wake_at();
+                assert!(ticket == IDLE || !is_over, "a wait ends in the future");
+                return;
+            }
+            self.said.push(format!("send {ticket}"));
+            self.flying.push(ticket);
+        }
+        panic!("more was sent than waited");
+    }
+
+    fn settle(&mut self, tape: &mut Tape, action: u8, now: f64) {
+        let ticket = tape.pick(&self.tickets);
+        let (answer, latency_ms, cost) = (tape.number(), tape.number(), tape.number());
+        let how = u32::from(tape.byte());
+        let lines = if action & 16 > 0 { tape.lines() } else { String::new() };
+        let mut more = if action & 32 > 0 { tape.numbers(7) } else { vec![] };
+        if action & 64 > 0 {
+            more.resize(6, f64::NAN);
+            for _ in 0..tape.byte() % 4 {
+                more.push(tape.pick(&self.scopes));
+                more.extend((1..STRIDE).map(|_| tape.number()));
+            }
+        }
+        let outcome = Outcome::new(answer, latency_ms, cost, how).with(&lines, &more);
+        let before = (self.boundary.waiting(), self.boundary.in_flight());
+        let settled = self.boundary.settle(now, ticket, &outcome);
+        let after = (self.boundary.waiting(), self.boundary.in_flight());
+        let is_flying = self.flying.iter().position(|&flying| flying == ticket);
+        assert_eq!(settled != Settled::Unknown, is_flying.is_some(), "what is in flight can be settled");
+        match (settled, is_flying) {
+            (Settled::Unknown, _) | (_, None) => {
+                assert_eq!(before, after);
+                assert!(self.boundary.asked_ms().is_nan());
+            }
+            (settled, Some(place)) => {
+                self.flying.swap_remove(place);
+                let is_again = settled == Settled::Again;
+                assert_eq!(after, (before.0 + f64::from(u8::from(is_again)), before.1 - 1.0));
+                let is_explicit = more.get(1).is_some_and(|delay| !delay.is_nan());
+                assert!(is_explicit || settled == Settled::Over || how & flags::MAY_RETRY > 0);
+            }
+        }
+        self.said.push(format!("settle {ticket} {settled:?} {}", self.boundary.asked_ms()));
+        assert!(matches!(parse_hints(&lines, answer, latency_ms, how), Value::Map(_)));
+    }
+
+    fn change(&mut self, tape: &mut Tape, now: f64) {
+        let scope = tape.pick(&self.scopes);
+        match tape.byte() % 8 {
+            0 => self.boundary.hold(now, scope, tape.number()),
+            1 => self.boundary.pause(now, scope),
+            2 => self.boundary.resume(now, scope),
+            3 => self.boundary.reset(now, scope),
+            4 => self.boundary.release(scope),
+            5 => {
+                let delay = parse_crawl_delay(tape.take(40), "bot");
+                let outcome = self.boundary.crawl_delay(now, scope, delay);
+                self.said.push(format!("robots {outcome}"));
+            }
+            6 => self.boundary.watch(u32::from(tape.byte() % 4)),
+            _ => {
+                self.boundary.keep_alive(scope);
+            }
+        }
+    }
+
+    fn configure(&mut self, tape: &mut Tape, now: f64) {
+        let scope = tape.pick(&self.scopes);
+        let Some(partial) = tape.json() else { return };
+        let before = self.boundary.scope_stats(now, scope);
+        if let Err(error) = self.boundary.configure(now, scope, partial) {
+            assert!(!error.problems.is_empty());
+            assert_eq!(self.boundary.scope_stats(now, scope), before, "a wrong setting changes nothing");
+        }
+    }
+
+    /// What is learned survives as text, and what is read is what was written.
+    fn move_out(&mut self, tape: &mut Tape, now: f64) {
+        let text = serde_json::to_string(&self.boundary.snapshot(now, 1e12)).unwrap();
+        let mut other = Boundary::new(self.options.clone()).unwrap();
+        other.seed(7);
+        let snapshot = serde_json::from_str(&text).unwrap();
+        other.restore(snapshot, now, 1e12 + tape.number()).unwrap_or_else(|error| panic!("{error}\n{text}"));
+        self.said.push(format!("{} {}", other.poll(now), other.wake_at()));
+    }
+
+    /// Calls that mean nothing. None of them may be seen in the transcript.
+    fn bogus(&mut self, now: f64) {
+        let refusal = "retry-after: 100\nx-ratelimit-remaining: 0\nx-ratelimit-reset: 60";
+        let mut more = vec![1e12, 50.0, 9e5, 0.0, 9e5, 100.0];
+        for &scope in self.scopes.iter().rev().take(2) {
+            more.extend([scope, 0.0, 1.0, 9e5, 0.0, 9e5, 3.0]);
+        }
+        for ticket in BOGUS {
+            let outcome = Outcome::new(429.0, 5.0, 3.0, flags::BAD | flags::MAY_RETRY | flags::HINTED);
+            assert_eq!(self.boundary.settle(now, ticket, &outcome.with(refusal, &more)), Settled::Unknown);
+            self.boundary.cancel(now, ticket);
+            self.boundary.prioritize(now, ticket, 5.0);
+        }
+        assert!(self.boundary.peek(now, &[f64::NAN], &[]) < 0.0);
+        assert_eq!(self.boundary.find("nobody ever named it"), NO_SCOPE);
+        assert!(self.boundary.submit(now, f64::NAN, 1.0, 0.0, 0.0) < 0.0);
+    }
+
+    /// What a host may see after each call.
+    fn say(&mut self) {
+        let numbers = (self.boundary.waiting(), self.boundary.in_flight(), self.boundary.scopes());
+        let notices = if self.boundary.has_notices() { self.boundary.take_notices() } else { Value::Nothing };
+        self.said.push(format!("{numbers:?} {notices:?} {:?}", self.boundary.stats(f64::NAN)));
+        assert!(!self.boundary.has_notices());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{fs, path::Path};
+
+    use super::*;
+
+    #[test]
+    fn the_corpus_breaks_no_promise() {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz/corpus/boundary");
+        let mut files: Vec<_> = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+        files.sort();
+        assert!(files.len() > 100, "{} files", files.len());
+        for file in files {
+            play(&fs::read(file).unwrap());
+        }
+    }
+
+    /// `BOUNDARY_CALLS=10000000` plays as many.
+    #[test]
+    fn random_calls_break_no_promise_and_leave_nothing_behind() {
+        let most =
+            std::env::var("BOUNDARY_CALLS").ok().and_then(|calls| calls.parse().ok()).unwrap_or(20_000);
+        let mut state = 0x9E37_79B9_7F4A_7C15_u64;
+        let mut next = || {
+            state ^= state << 13;
+            state ^= state >> 7;
+            state ^= state << 17;
+            state
+        };
+        let mut calls = 0;
+        while calls < most {
+            // A first byte of 0 is options of no length, so the ones above; then about six bytes a call.
+            let mut bytes = vec![0];
+            let length = 200 + next() % 3000;
+            bytes.extend((0..length).map(|_| (next() >> 32) as u8));
+            play(&bytes);
+            calls += 2 * length / 6;
+        }
+    }
+}
