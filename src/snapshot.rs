@@ -6,6 +6,7 @@
 
 use crate::{
     error::{ConfigError, Problems},
+    policies::Memory,
     policy::{backoff, quota::Cost, server},
     time::{Instant, LONGEST_MS, Span},
     value::{Value, join, number_text},
@@ -33,18 +34,14 @@ pub struct Learned {
     pub since_send: Option<Span>,
     /// Since the last send of each slot that still rests, or was in flight.
     pub rests: Vec<Span>,
-    /// `AutoThrottle`'s delay in seconds.
-    pub delay_s: Option<f64>,
+    /// What the policies remember that a scope may have or not.
+    pub policies: Memory,
     /// What is left of a hold.
     pub hold: Option<Span>,
     /// Whether the scope was paused.
     pub is_paused: bool,
     /// What was consumed of quotas.
     pub quotas: Vec<Spent>,
-    /// How far the rate's schedule is ahead.
-    pub rate: Option<Span>,
-    /// The gap that rampup has come to.
-    pub gap: Option<Span>,
     /// What robots.txt asks for.
     pub crawl: Option<Span>,
     /// Where backoff stands.
@@ -204,7 +201,9 @@ impl Learned {
         self.since_send = visit.span("sinceSend", self.since_send);
         let rests = core::mem::take(&mut self.rests);
         self.rests = visit.list("rests", rests, |span| span.millis().into(), read_span);
-        self.delay_s = visit.number("delaySeconds", self.delay_s, LONGEST_MS / 1000.0);
+        for (key, most, number) in self.policies.numbers() {
+            *number = visit.number(key, *number, most);
+        }
         self.hold = visit.span("hold", self.hold);
         self.is_paused = visit.flag("isPaused", self.is_paused);
         let quotas = core::mem::take(&mut self.quotas);
@@ -214,8 +213,6 @@ impl Learned {
             |spent| written(spent, Spent::fields),
             |value, path, problems| Some(read(value, path, problems, Spent::fields)),
         );
-        self.rate = visit.span("rateAhead", self.rate);
-        self.gap = visit.span("gap", self.gap);
         self.crawl = visit.span("crawlDelay", self.crawl);
         self.backoff = visit.object("backoff", self.backoff, BackedOff::fields);
         self.left = visit.object("left", self.left, Left::fields);

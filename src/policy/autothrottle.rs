@@ -13,7 +13,7 @@
 //! pages: rule 5 is why they never make us faster.
 
 use super::{Ended, Policy};
-use crate::time::{Instant, Span};
+use crate::time::{Instant, LONGEST_MS, Span};
 
 /// What one scope's `AutoThrottle` was told. Seconds, as in Scrapy.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -55,6 +55,8 @@ impl State {
 
 impl Policy for State {
     type Config = Config;
+    const KEY: &'static str = "delaySeconds";
+    const MOST: f64 = LONGEST_MS / 1000.0;
 
     fn fresh(config: &Config) -> Self {
         Self::new(config)

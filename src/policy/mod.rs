@@ -15,7 +15,7 @@
 //! | [`retry`] | is a request sent again, and not before when? | RFC 9110 §10.2.3; Scrapy's `RETRY_*` |
 //! | [`autothrottle`] | which delay keeps N requests in the server's hands? | Scrapy's `AutoThrottle` extension |
 //!
-//! Those that a scope may have or not ([`Policy`]) stand in one list, `src/scope/policies.rs`.
+//! Those that a scope may have or not ([`Policy`]) stand in one list, `src/policies.rs`.
 
 pub mod autothrottle;
 pub mod backoff;
@@ -33,7 +33,7 @@ use core::fmt::Debug;
 
 use crate::{
     rng::Draw,
-    time::{Instant, Span},
+    time::{Instant, LONGEST_MS, Span},
 };
 
 /// A request that leaves, as policies see it.
@@ -77,6 +77,12 @@ pub trait Policy: Copy + Debug + PartialEq {
     /// Whether it finds the pace by itself. Then the pace of the defaults does not bound it, backoff takes no
     /// steps beside it, and what a server says of its quota is followed.
     const FINDS_PACE: bool = false;
+
+    /// What its number is called in a snapshot.
+    const KEY: &'static str;
+
+    /// The largest such number that makes sense.
+    const MOST: f64 = LONGEST_MS;
 
     /// Before anything is known.
     fn fresh(config: &Self::Config) -> Self;

@@ -434,6 +434,7 @@ impl State {
 
 impl Policy for State {
     type Config = Config;
+    const KEY: &'static str = "gap";
     const FINDS_PACE: bool = true;
 
     fn fresh(config: &Config) -> Self {

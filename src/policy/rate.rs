@@ -177,6 +177,7 @@ impl State {
 
 impl Policy for State {
     type Config = Config;
+    const KEY: &'static str = "rateAhead";
 
     fn fresh(_: &Config) -> Self {
         Self::NEW

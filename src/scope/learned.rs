@@ -4,7 +4,7 @@
 //! The trap is a scope that is forgotten while something is owed: a hold, a window that is used up, a slot
 //! that rests.
 
-use super::{Scope, new_quotas, policies::Memory};
+use super::{Scope, new_quotas};
 use crate::{
     policy::{backoff, delay, quota, server, slots, stall},
     snapshot::{BackedOff, Learned, Left, Spent},
@@ -43,7 +43,6 @@ impl Scope {
     pub fn learned(&self, now: Instant, flying: &[Instant]) -> Learned {
         let slot_delay = self.slot_delay();
         let server = self.server.as_deref();
-        let memory = self.policies.remember(&self.config, now);
         let quotas = self.quotas().map(|(config, state)| Spent {
             window: config.window,
             is_strict: config.strict,
@@ -57,12 +56,10 @@ impl Scope {
                 .map(|last| now.since(last))
                 .filter(|&ago| ago < self.longest_delay()),
             rests: self.slots.rests(now, slot_delay).chain(flying).collect(),
-            delay_s: memory.autothrottle,
+            policies: self.policies.remember(&self.config, now),
             hold: self.hold_until(now).map(|until| until.since(now)),
             is_paused: self.paused,
             quotas: quotas.filter(|spent| !spent.sends.is_empty()).collect(),
-            rate: memory.rate.map(Span::from_millis),
-            gap: memory.rampup.map(Span::from_millis),
             crawl: self.crawl(),
             backoff: server
                 .map(|server| server.backoff.at(&self.config.backoff, now, self.base()))
@@ -80,12 +77,7 @@ impl Scope {
         self.delay = delay::State::since(now, learned.since_send.map(|ago| ago + offline));
         self.slots = slots::State::resting(now, self.config.concurrency, &rests);
         self.paused = learned.is_paused;
-        let memory = Memory {
-            autothrottle: learned.delay_s,
-            rampup: learned.gap.map(Span::millis),
-            rate: learned.rate.map(Span::millis),
-        };
-        self.policies.recall(&self.config, now, offline, &memory);
+        self.policies.recall(&self.config, now, offline, &learned.policies);
         self.hold = learned.hold.filter(|&left| left > offline).map(|left| now + (left - offline));
         self.set_server(ServerState {
             crawl: learned.crawl,

@@ -6,7 +6,7 @@
 //! | here | what a scope is made of, and what happens to it |
 //! | [`pace`] | what is in force: slots, delays, instants before which nothing is sent |
 //! | [`answers`] | how a request ended, as each policy is to hear it |
-//! | [`policies`] | the list of those that a scope may have or not |
+//! | `policies.rs` | the list of those that a scope may have or not |
 //! | [`learned`] | what the server made us learn; what is remembered, restored and forgotten |
 //! | [`registry`] | names of scopes, and which of them may go |
 //!
@@ -15,15 +15,15 @@
 mod answers;
 mod learned;
 mod pace;
-mod policies;
 pub(crate) mod registry;
 
 use std::rc::Rc;
 
-use self::{learned::ServerState, policies::Policies};
+use self::learned::ServerState;
 use crate::{
     config::ScopeConfig,
     decision::Verdict,
+    policies::Policies,
     policy::{
         Sent, delay,
         quota::{self, Cost},

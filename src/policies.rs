@@ -2,7 +2,7 @@
 //!
 //! The trap is a policy that is spelled out wherever something happens. Each of these is made, configured,
 //! told of sends and answers, asked, remembered and forgotten by the same code. What every scope has (slots,
-//! the delay between sends, backoff, quotas) is composed in [`super`].
+//! the delay between sends, backoff, quotas) is composed in `scope`.
 
 use crate::{
     config::ScopeConfig,
@@ -26,6 +26,13 @@ macro_rules! policies {
                 #[allow(missing_docs, reason = "called as the policy is")]
                 pub $name: Option<f64>,
             )*
+        }
+
+        impl Memory {
+            /// Each number, with its key in a snapshot and the largest that makes sense.
+            pub(crate) fn numbers(&mut self) -> impl Iterator<Item = (&'static str, f64, &mut Option<f64>)> {
+                [$((<$state>::KEY, <$state>::MOST, &mut self.$name),)*].into_iter()
+            }
         }
 
         impl Policies {
