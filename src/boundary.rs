@@ -13,7 +13,7 @@ use crate::{
     headers::Context,
     policy::{
         retry::{AFTER_FAILURE, Verdict},
-        server::Told,
+        server::QuotaReport,
     },
 };
 
@@ -563,7 +563,7 @@ pub fn parse_crawl_delay(bytes: &[u8], user_agent: &str) -> f64 {
 fn hint_of([hold_ms, left, reset_ms, pace_ms]: [f64; 4]) -> Hint {
     let span = |ms: f64| (ms >= 0.0).then(|| Span::from_millis(ms));
     let left = Cost::from_units(left).zip(span(reset_ms));
-    let told = Told { left, window: None, pace: span(pace_ms) };
+    let told = QuotaReport { left, window: None, pace: span(pace_ms) };
     Hint { hold: span(hold_ms), asked: span(hold_ms), told, ..Hint::default() }
 }
 

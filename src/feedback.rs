@@ -2,7 +2,7 @@
 
 use crate::{
     headers::Hints,
-    policy::{quota::Cost, server::Told},
+    policy::{quota::Cost, server::QuotaReport},
     time::Span,
 };
 
@@ -61,7 +61,7 @@ pub struct Hint {
     /// Whether it said so by a quota that is used up, on an answer that was no refusal.
     pub is_quota: bool,
     /// What is left of its quota.
-    pub told: Told,
+    pub told: QuotaReport,
     /// Whether the pace in it may be off by half.
     pub is_rough: bool,
     /// Whether a cache answered (`Age` above 0): the latency is not the server's.
@@ -84,7 +84,7 @@ impl Hint {
             hold: hints.hold_ms().map(span),
             asked,
             is_quota,
-            told: Told { left, window, pace },
+            told: QuotaReport { left, window, pace },
             is_rough,
             is_cached: hints.is_cached,
         }
@@ -126,7 +126,7 @@ impl Feedback {
             hold: None,
             asked: None,
             is_quota: false,
-            told: Told { left: None, window: None, pace: None },
+            told: QuotaReport { left: None, window: None, pace: None },
             is_rough: false,
             is_cached: false,
         },

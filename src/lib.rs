@@ -77,7 +77,7 @@ pub use engine::{Engine, Peek, Request, Robots};
 pub use error::{ConfigError, Problem, SubmitError};
 pub use feedback::{Answer, Failure, Feedback, Hint};
 pub use headers::Hints;
-pub use observe::{Effective, Finding, Notice, Pace, ScopeStats, Stats, Watch};
+pub use observe::{Diagnostic, Effective, Notice, Pace, ScopeStats, Stats, Watch};
 pub use policies::Memory;
 pub use policy::quota::Cost;
 pub use rng::{Draw, Rng};

@@ -58,12 +58,12 @@ pub struct BackedOff {
     /// The good delay to go back to; none if none is on trial.
     pub good: Span,
     /// The delay that failed; none if none is known.
-    pub wall: Span,
+    pub failed_delay: Span,
     /// Slots allowed; 0 for no bound.
     pub slots: u32,
     /// Steps in force.
     pub steps: u32,
-    /// Quiet windows spent beside the wall.
+    /// Quiet windows spent beside that delay.
     pub rested: u8,
     /// How long ago nothing bad came and no step was taken.
     pub quiet: Span,
@@ -87,7 +87,7 @@ impl BackedOff {
         Self {
             pace: state.pace,
             good: state.good,
-            wall: state.wall,
+            failed_delay: state.failed_delay,
             slots: if state.slots == u32::MAX { 0 } else { state.slots },
             steps: state.steps,
             rested: state.rested,
@@ -108,7 +108,7 @@ impl BackedOff {
             quiet,
             is_good: self.is_good,
             good: self.good,
-            wall: self.wall,
+            failed_delay: self.failed_delay,
             rested: self.rested,
         }
     }
@@ -223,7 +223,7 @@ impl BackedOff {
     fn fields(&mut self, visit: &mut Visit) {
         self.pace = visit.some_span("pace", self.pace);
         self.good = visit.some_span("good", self.good);
-        self.wall = visit.some_span("wall", self.wall);
+        self.failed_delay = visit.some_span("wall", self.failed_delay);
         self.slots = visit.count("slots", self.slots, 1e6);
         self.steps = visit.count("steps", self.steps, 1e6);
         self.rested = visit.count("rested", self.rested.into(), 255.0) as u8;

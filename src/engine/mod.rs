@@ -56,7 +56,7 @@ pub struct Engine {
     totals: Totals,
     watch: Watch,
     notices: Vec<Notice>,
-    /// The paths of all findings there ever were.
+    /// The paths of all diagnostics there ever were.
     found: ByName,
 }
 

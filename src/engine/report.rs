@@ -6,7 +6,7 @@
 use super::Engine;
 use crate::{
     decision::{Reason, ScopeId},
-    observe::{Activity, Effective, Finding, Meter, Notice, ScopeStats, Seen, Settled, Stats, Watch},
+    observe::{Activity, Diagnostic, Effective, Meter, Notice, ScopeStats, Seen, Settled, Stats, Watch},
     policy::quota::Cost,
     queue::IndexedHeap,
     time::{Instant, Span},
@@ -27,8 +27,8 @@ impl Engine {
             waiting,
             effective: entry.meter.as_ref().map_or_else(Effective::default, |meter| meter.effective(now)),
             without_effect: self
-                .finding(index)
-                .map(|finding| format!("{}: {}", finding.setting, finding.why)),
+                .diagnostic(index)
+                .map(|diagnostic| format!("{}: {}", diagnostic.setting, diagnostic.why)),
             ..entry.scope.stats(now, self.epoch_offset)
         })
     }
@@ -114,13 +114,13 @@ impl Engine {
     }
 
     fn find_without_effect(&mut self, scope: u32) {
-        if let Some(finding) = self.finding(scope) {
-            self.report(finding);
+        if let Some(diagnostic) = self.diagnostic(scope) {
+            self.report(diagnostic);
         }
     }
 
     /// The scope's setting that can have no effect, or has had none for long, if there is one.
-    fn finding(&self, scope: u32) -> Option<Finding> {
+    fn diagnostic(&self, scope: u32) -> Option<Diagnostic> {
         let entry = &self.registry[scope];
         let (config, meter) = (&entry.scope.config, entry.meter.as_deref()?);
         // What is learned takes time: its delay is long at first.
@@ -140,19 +140,19 @@ impl Engine {
             return None;
         };
         let path = self.config.path_of(&entry.name, config, setting);
-        Some(Finding { scope: entry.name.to_string(), setting, path, why })
+        Some(Diagnostic { scope: entry.name.to_string(), setting, path, why })
     }
 
     /// Reports what is known to have no effect before the first request.
     pub(super) fn report_known(&mut self) {
-        let known = self.config.without_effect().into_iter().map(|(scope, setting, path, why)| Finding {
+        let known = self.config.without_effect().into_iter().map(|(scope, setting, path, why)| Diagnostic {
             scope: scope.into(),
             setting,
             path,
             why,
         });
-        for finding in known.collect::<Vec<_>>() {
-            self.report(finding);
+        for diagnostic in known.collect::<Vec<_>>() {
+            self.report(diagnostic);
         }
     }
 
@@ -162,14 +162,14 @@ impl Engine {
         let config = &entry.scope.config;
         if let Some((setting, why)) = config.without_effect(config.own) {
             let path = self.config.path_of(&entry.name, config, setting);
-            self.report(Finding { scope: entry.name.to_string(), setting, path, why });
+            self.report(Diagnostic { scope: entry.name.to_string(), setting, path, why });
         }
     }
 
-    /// Keeps a finding until somebody asks; each path once.
-    fn report(&mut self, finding: Finding) {
-        if self.found.insert(finding.path.as_str().into(), 0).is_none() {
-            self.notices.push(Notice::NoEffect(finding));
+    /// Keeps a diagnostic until somebody asks; each path once.
+    fn report(&mut self, diagnostic: Diagnostic) {
+        if self.found.insert(diagnostic.path.as_str().into(), 0).is_none() {
+            self.notices.push(Notice::NoEffect(diagnostic));
         }
     }
 }

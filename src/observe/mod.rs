@@ -7,7 +7,7 @@ mod stats;
 
 pub use self::{
     meter::Effective,
-    notices::{Finding, Notice, Pace, Watch},
+    notices::{Diagnostic, Notice, Pace, Watch},
     stats::{ScopeStats, Stats},
 };
 pub(crate) use self::{

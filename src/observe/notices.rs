@@ -49,7 +49,7 @@ pub enum Notice {
         in_flight: u32,
     },
     /// A setting has no effect.
-    NoEffect(Finding),
+    NoEffect(Diagnostic),
     /// A scope has only answered badly for `stallAfter`. Once, until it answers well again.
     Stalled {
         /// Its name.
@@ -74,7 +74,7 @@ pub struct Pace {
 
 /// A setting that can have no effect beside the others, or had none while requests waited.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Finding {
+pub struct Diagnostic {
     /// The scope in which it was noticed; empty if it is about `defaults` and known before the first request.
     pub scope: String,
     /// The setting's name.
@@ -102,12 +102,12 @@ impl From<&Notice> for Value {
                     ("inFlight", (*in_flight).into()),
                 ],
             ),
-            Notice::NoEffect(finding) => Self::object(vec![
+            Notice::NoEffect(diagnostic) => Self::object(vec![
                 ("kind", "no-effect".into()),
-                ("scope", finding.scope.as_str().into()),
-                ("setting", finding.setting.into()),
-                ("path", finding.path.as_str().into()),
-                ("why", finding.why.as_str().into()),
+                ("scope", diagnostic.scope.as_str().into()),
+                ("setting", diagnostic.setting.into()),
+                ("path", diagnostic.path.as_str().into()),
+                ("why", diagnostic.why.as_str().into()),
             ]),
             Notice::Stalled { scope, span } => Self::object(vec![
                 ("kind", "stall".into()),

@@ -5,7 +5,7 @@
 //!               at `max` already: slots × concurrency factor, at least 1
 //! quiet window  one step back: slots first, then delay ÷ factor,       with evidence only (rule 2)
 //!               below `min` to the scope's own delay
-//! the way back  is tried; a step back that fails is a *wall* (rules 3 to 5)
+//! the way back  is tried; a step back may fail: its delay is remembered (rules 3 to 5)
 //! ```
 //!
 //! 1. Several requests are in flight when a server starts to refuse. Their answers are one piece of news: a
@@ -14,11 +14,11 @@
 //! 2. A step back needs a window without a bad answer *and* a good answer to a request sent since the last
 //!    step: silence is not evidence. One window, one step, however long nobody looked.
 //! 3. A step back is *on trial* for a window. If it fails, the delay before it is known to be good, and the
-//!    one that failed is remembered as the wall: back to the good one.
-//! 4. With a wall, steps back go half of the way to it, so it is approached from the slow side; close to it
+//!    one that failed is remembered as the *failed delay*: back to the good one.
+//! 4. With a failed delay, steps back go half of the way to it, so it is approached from the slow side; close to it
 //!    (a sixteenth) they stop.
 //! 5. It is forgotten slowly: after eight quiet windows there, one step past it is tried. If that holds for a
-//!    window, the limit has moved and the wall is gone. So against a constant limit, in the long run, at most
+//!    window, the limit has moved and it is forgotten. So against a constant limit, in the long run, at most
 //!    one window in nine has a bad answer, at a delay within some percent of the best.
 //!
 //! The traps: counting each answer of a flight (eight 429s made 128 s of the draft's one); walking back on
@@ -28,10 +28,10 @@
 use super::jitter;
 use crate::time::{Instant, Span};
 
-/// Windows to rest beside the wall before it is tried again.
+/// Windows to rest beside the failed delay before it is tried again.
 const REST: u8 = 8;
 
-/// How close to the wall is close: a sixteenth of it.
+/// How close to the failed delay is close: a sixteenth of it.
 const CLOSE: u64 = 16;
 
 /// What one scope's backoff was told.
@@ -80,8 +80,8 @@ pub struct State {
     /// On trial: the delay to go back to if the present one fails; none if none is on trial.
     pub good: Span,
     /// The longest delay that failed on trial; none if none did.
-    pub wall: Span,
-    /// Quiet windows spent beside the wall.
+    pub failed_delay: Span,
+    /// Quiet windows spent beside the failed delay.
     pub rested: u8,
 }
 
@@ -96,13 +96,13 @@ impl State {
         quiet: Instant::from_micros(0),
         is_good: false,
         good: Span::ZERO,
-        wall: Span::ZERO,
+        failed_delay: Span::ZERO,
         rested: 0,
     };
 
     /// Whether it asks for nothing and remembers nothing.
     pub fn is_new(&self) -> bool {
-        self.is_over() && self.good == Span::ZERO && self.wall == Span::ZERO
+        self.is_over() && self.good == Span::ZERO && self.failed_delay == Span::ZERO
     }
 
     /// Whether it asks for nothing.
@@ -134,8 +134,8 @@ impl State {
         let failed = base.delay.max(state.pace);
         let state = Self { stepped: Some(now), since: now, steps: state.steps + 1, rested: 0, ..state };
         if state.good > failed {
-            let wall = failed.max(state.wall);
-            return Self { pace: state.good, good: Span::ZERO, wall, ..state }; // rule 3
+            let failed_delay = failed.max(state.failed_delay);
+            return Self { pace: state.good, good: Span::ZERO, failed_delay, ..state }; // rule 3
         }
         let is_slowest = state.pace >= config.max;
         let fewer = f64::from(state.slots.min(base.slots)) * config.concurrency_factor;
@@ -168,25 +168,25 @@ impl State {
         let from = base.max(state.pace);
         if state.good > Span::ZERO {
             state.good = Span::ZERO; // the trial is over: it held
-            if from < state.wall {
-                state.wall = Span::ZERO; // 5
+            if from < state.failed_delay {
+                state.failed_delay = Span::ZERO; // 5
             }
         }
         if state.pace == Span::ZERO {
-            return Self { wall: Span::ZERO, ..state };
+            return Self { failed_delay: Span::ZERO, ..state };
         }
         let step = Span::from_micros((from.micros() as f64 / config.factor) as u64);
         let step = if step < config.min { base } else { step.max(base) };
-        let wall = state.wall;
-        let close = Span::from_micros(wall.micros() / CLOSE);
-        let to = if wall == Span::ZERO || step > wall + close {
+        let failed = state.failed_delay;
+        let close = Span::from_micros(failed.micros() / CLOSE);
+        let to = if failed == Span::ZERO || step > failed + close {
             step
-        } else if from > wall + close {
-            Span::from_micros(u64::midpoint(wall.micros(), from.micros())) // 4
+        } else if from > failed + close {
+            Span::from_micros(u64::midpoint(failed.micros(), from.micros())) // 4
         } else if state.rested < REST {
             return Self { rested: state.rested + 1, ..state };
         } else {
-            (wall - close).max(base) // 5
+            (failed - close).max(base) // 5
         };
         let is_over = to <= base;
         let steps = if is_over { 0 } else { state.steps.saturating_sub(1).max(1) };

@@ -20,7 +20,7 @@ use crate::time::{Instant, Span};
 
 /// What a response said.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Told {
+pub struct QuotaReport {
     /// Units left, and for how long.
     pub left: Option<(Cost, Span)>,
     /// The length of the window, if it was told.
@@ -59,7 +59,7 @@ impl State {
 
     /// The answer to a request that was sent at `sent` said something; `flying` more are on their way.
     #[must_use]
-    pub fn on_told(self, now: Instant, sent: Instant, told: Told, flying: u32) -> Self {
+    pub fn on_told(self, now: Instant, sent: Instant, told: QuotaReport, flying: u32) -> Self {
         if sent < self.sent {
             return self; // 3
         }

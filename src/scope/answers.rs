@@ -129,7 +129,7 @@ mod tests {
     use std::rc::Rc;
 
     use super::*;
-    use crate::policy::server::Told;
+    use crate::policy::server::QuotaReport;
 
     #[test]
     fn a_wait_that_is_cut_says_what_was_asked() {
@@ -140,7 +140,7 @@ mod tests {
             let feedback = Feedback { hint, ..Feedback::response(200) };
             scope.on_settle(now, now, Cost::ONE, &feedback, seconds(900.0)).wait
         };
-        let told = |left| Told { left: Some((left, seconds(1e6))), ..Told::default() };
+        let told = |left| QuotaReport { left: Some((left, seconds(1e6))), ..QuotaReport::default() };
         assert_eq!(wait(Hint::default()), None);
         assert_eq!(wait(Hint { told: told(Cost::ONE), ..Hint::default() }), None, "something is left");
         let cut = Some(Wait { asked: seconds(1e6), until: now + seconds(300.0) });
