@@ -1,16 +1,27 @@
-/** What the scripts share: running programs and timing steps. */
+/** What the scripts share: running programs, timing steps, and doing two things at once without mixing what they say. */
+import { AsyncLocalStorage } from 'node:async_hooks'
 import { spawn, spawnSync } from 'node:child_process'
 import { existsSync, readdirSync, statSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 
 export const root = fileURLToPath(new URL('..', import.meta.url)).replace(/\/$/, '')
 
+/** Where a lane keeps what its step has said; outside of lanes nothing is kept. */
+const lane = new AsyncLocalStorage()
+const running = new Set()
+
 /** Runs a program to its end, its output to ours; rejects when it fails. */
 export function run(command, args, options = {}) {
+  const said = lane.getStore()
+  const stdio = said ? ['ignore', 'pipe', 'pipe'] : 'inherit'
   return new Promise((resolve, reject) => {
-    const child = spawn(command, args, { cwd: root, stdio: 'inherit', ...options })
+    const child = spawn(command, args, { cwd: root, stdio, ...options })
+    running.add(child)
+    for (const stream of said ? [child.stdout, child.stderr] : [])
+      stream?.on('data', (part) => said.push(part))
     child.on('error', reject)
-    child.on('exit', (code, signal) => {
+    child.on('close', (code, signal) => {
+      running.delete(child)
       if (code === 0) resolve()
       else reject(new Error(`${command} ${args.join(' ')}: ${signal ?? `exit code ${code}`}`))
     })
@@ -23,11 +34,25 @@ export function capture(command, args) {
   return result.status === 0 ? result.stdout : undefined
 }
 
-/** Runs one step and says how long it took. */
+/** Runs one step and says how long it took. In a lane, it says so after all that the step printed. */
 export async function step(name, work) {
+  const said = lane.getStore()
   const start = performance.now()
-  await work()
-  console.log(`  ${name}: ${((performance.now() - start) / 1000).toFixed(1)} s`)
+  const tell = () => {
+    if (said) process.stdout.write(Buffer.concat(said.splice(0)))
+    console.log(`  ${name}: ${((performance.now() - start) / 1000).toFixed(1)} s`)
+  }
+  if (said) console.log(`  ${name} …`)
+  await work().finally(tell)
+}
+
+/** Runs lanes side by side; the first that fails ends the others. */
+export async function together(...lanes) {
+  try {
+    await Promise.all(lanes.map((work) => lane.run([], work)))
+  } finally {
+    for (const child of running) child.kill()
+  }
 }
 
 /** The time of the newest file in these places. */

@@ -1,26 +1,46 @@
-/** Everything, in the order in which it is cheapest to fail: `npm test`. Does all of its own set-up. */
+/**
+ * Everything: `npm test`. Does all of its own set-up.
+ *
+ * Two lanes, side by side, each in the order in which it is cheapest to fail: Rust, and what is built from it. Cargo's
+ * lock is no trap here: the lanes build for other targets, into other folders. What a step prints comes
+ * when it ends, so that the lanes do not mix; one failure ends both.
+ */
 import { existsSync, readdirSync } from 'node:fs'
 import { build, setUp } from './build.mjs'
-import { main, root, run, step } from './lib.mjs'
+import { main, root, run, step, together } from './lib.mjs'
 
-await main(async () => {
-  await setUp()
+const isCI = process.env.CI === 'true'
+const files = (folder, end) =>
+  readdirSync(`${root}/${folder}`)
+    .filter((name) => name.endsWith(end))
+    .map((name) => `${folder}/${name}`)
+
+async function rust() {
   await step('rustfmt', () => run('cargo', ['fmt', '--all', '--check']))
-  await step('clippy', () =>
-    run('cargo', ['clippy', '--locked', '--workspace', '--all-targets', '--', '-D', 'warnings']),
-  )
+  const everywhere = ['clippy', '--locked', '--workspace', '--all-targets', '--', '-D', 'warnings']
+  await step('clippy', () => run('cargo', everywhere))
   await step('native tests', () => run('cargo', ['test', '--locked']))
-  await build()
+}
+
+async function typescript() {
   await step('lint', () => run('npx', ['--no-install', 'biome', 'check', '.']))
+  await build()
   await step('types', () => run('npx', ['--no-install', 'tsc', '--noEmit']))
-  const tests = readdirSync(`${root}/tests/js`).filter((name) => name.endsWith('.test.ts'))
-  const files = tests.map((name) => `tests/js/${name}`)
-  await step('TypeScript tests', () => run('node', ['--import', 'tsx', '--test', ...files]))
-  if (process.env.CI === 'true' && !existsSync(`${root}/tests/runtimes/node_modules`)) {
+  // Most of them wait for a server or a child now and then: a third keeps two cores busy.
+  const pool = ['--test', '--test-concurrency=3']
+  await step('TypeScript tests', () =>
+    run('node', ['--import', 'tsx', ...pool, ...files('tests/js', '.test.ts')]),
+  )
+  if (isCI && !existsSync(`${root}/tests/runtimes/node_modules`)) {
     // Not `npm ci`: it refuses a lock file without the platform packages of Deno that some registries lack.
     const args = ['install', '--no-save', '--no-audit', '--no-fund', '--prefix', 'tests/runtimes']
     await step('runtimes', () => run('npm', args))
   }
-  const packed = readdirSync(`${root}/tests/package`).map((name) => `tests/package/${name}`)
-  await step('packed package', () => run('node', ['--test', ...packed]))
+  const packed = ['--test', '--test-concurrency=2', ...files('tests/package', '.test.mjs')]
+  await step('packed package', () => run('node', packed))
+}
+
+await main(async () => {
+  await setUp()
+  await together(rust, typescript)
 })
