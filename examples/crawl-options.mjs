@@ -1,4 +1,7 @@
-/** What `npm start` can be told. Plain JavaScript: `npm start -- --help` answers before anything is installed or built. */
+/**
+ * What `npm start` can be told. Plain JavaScript: `npm start -- --help` answers before anything is installed
+ * or built.
+ */
 import { parseArgs } from 'node:util'
 
 export const HELP = `npm start -- [URL…] [options]

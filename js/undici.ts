@@ -1,19 +1,23 @@
 /**
- * `autothrottle/undici`: a throttle as an interceptor, for programs that speak undici, and for the `fetch` that Node builds on it.
+ * `autothrottle/undici`: a throttle as an interceptor, for programs that speak undici, and for the `fetch`
+ * that Node builds on it.
  *
  * ```ts
  * import { Agent, interceptors, setGlobalDispatcher } from 'undici'
  * import { throttle } from 'autothrottle/undici'
  *
- * setGlobalDispatcher(new Agent().compose(throttle({ defaults: { rampup: true } }), interceptors.retry(), interceptors.redirect()))
+ * setGlobalDispatcher(new Agent().compose(throttle({ defaults: { rampup: true } }), interceptors.retry(),
+ * interceptors.redirect()))
  * ```
  *
- * It goes first in `compose`, which makes it the innermost: each attempt of `retry` and each hop of `redirect` comes by.
- * The latency is undici's own, from the moment a connection takes the request. Wanted is undici 7 or newer.
+ * It goes first in `compose`, which makes it the innermost: each attempt of `retry` and each hop of
+ * `redirect` comes by. The latency is undici's own, from the moment a connection takes the request. Wanted is
+ * undici 7 or newer.
  *
- * The traps: a handler that hears of its request only when it leaves could not abort the wait, so it is given a
- * controller at once; a slot of a request that ends without an answer; handlers of undici 6, which do not know the calls
- * of undici 7 and would wait for ever. No type comes from undici itself: a program compiles beside any version of it.
+ * The traps: a handler that hears of its request only when it leaves could not abort the wait, so it is given
+ * a controller at once; a slot of a request that ends without an answer; handlers of undici 6, which do not
+ * know the calls of undici 7 and would wait for ever. No type comes from undici itself: a program compiles
+ * beside any version of it.
  */
 import { systemClock } from './core/clock.js'
 import { createThrottle } from './core/create.js'
@@ -80,9 +84,10 @@ export type UndiciRequestOptions = FetchOptions
 /**
  * An interceptor for `dispatcher.compose(…)`.
  *
- * @param throttleOrOptions a throttle, to share it, or the options of one of its own. `retry`, `redirects` and `robots` are for
- *   `throttle.fetch`; here undici's own interceptors do that.
- * @throws {ConfigError} listing every problem of the options. What it makes throws a `TypeError` for a request of undici 6.
+ * @param throttleOrOptions a throttle, to share it, or the options of one of its own. `retry`, `redirects` and
+ *   `robots` are for `throttle.fetch`; here undici's own interceptors do that.
+ * @throws {ConfigError} listing every problem of the options. What it makes throws a `TypeError` for a request of
+ *   undici 6.
  */
 export function throttle(throttleOrOptions: Throttle | ThrottleOptions = {}): Interceptor {
   const shared = throttleOrOptions instanceof Throttle ? throttleOrOptions : createThrottle(throttleOrOptions)

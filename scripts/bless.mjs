@@ -1,4 +1,7 @@
-/** Writes the golden files, `docs/settings.md`, the tables and the picture of `docs/rampup.md`, and the third-party notices anew. Review the difference as a change of behaviour. */
+/**
+ * Writes the golden files, `docs/settings.md`, the tables and the picture of `docs/rampup.md`, and the
+ * third-party notices anew. Review the difference as a change of behaviour.
+ */
 import { build } from './build.mjs'
 import { main, run } from './lib.mjs'
 

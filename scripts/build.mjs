@@ -1,8 +1,9 @@
 /**
  * Builds the package: Rust → WebAssembly → bindings in `pkg/` → TypeScript in `dist/`.
  *
- * Does all of its own set-up: the wasm target through rustup, npm's packages, the bindings generator of exactly
- * the locked version (a crate of this workspace). Steps whose inputs did not change are cheap or skipped.
+ * Does all of its own set-up: the wasm target through rustup, npm's packages, the bindings generator of
+ * exactly the locked version (a crate of this workspace). Steps whose inputs did not change are cheap or
+ * skipped.
  */
 import { createHash } from 'node:crypto'
 import { existsSync, readFileSync, statSync, writeFileSync } from 'node:fs'
@@ -69,9 +70,9 @@ function provenance() {
 }
 
 /**
- * Makes the bindings fit for more hosts. Text is decoded and encoded by what is there at the first string, not at import:
- * jsdom has no `TextDecoder`, and there Node's own module has. And a module is a module although it comes from
- * another realm, as in edge functions of Next.js: we never give anything else.
+ * Makes the bindings fit for more hosts. Text is decoded and encoded by what is there at the first string,
+ * not at import: jsdom has no `TextDecoder`, and there Node's own module has. And a module is a module
+ * although it comes from another realm, as in edge functions of Next.js: we never give anything else.
  */
 function fitBindings(name) {
   const file = `${root}/pkg/${name}.js`
@@ -87,21 +88,20 @@ function fitBindings(name) {
   replace('return cachedTextDecoder.decode(bytes)', 'return textDecoder().decode(bytes)')
   const made = "cachedTextDecoder = new TextDecoder('utf-8', { ignoreBOM: true });"
   replace(`${made}\n        cachedTextDecoder.decode();`, 'cachedTextDecoder = undefined;')
-  replace(
-    'if (!(module instanceof WebAssembly.Module)) {\n        module = new WebAssembly.Module(module);\n    }\n',
-    '',
-  )
+  const asked = 'if (!(module instanceof WebAssembly.Module)) {\n'
+  replace(`${asked}        module = new WebAssembly.Module(module);\n    }\n`, '')
   const start = code.indexOf('const cachedTextEncoder = new TextEncoder();')
   if (start >= 0) {
     const end = code.indexOf('let WASM_VECTOR_LEN')
-    code = code.slice(0, start) + code.slice(end).replaceAll('cachedTextEncoder.', 'textEncoder().')
+    code = code.slice(0, start) + code.slice(end)
     code = code.replaceAll(/\bcachedTextEncoder\./g, 'textEncoder().')
   }
   writeFileSync(file, code)
 }
 
 const LAZY = `let cachedTextDecoder;
-const textDecoder = () => (cachedTextDecoder ??= new (textClass('TextDecoder'))('utf-8', { ignoreBOM: true }));
+const textDecoder = () =>
+    (cachedTextDecoder ??= new (textClass('TextDecoder'))('utf-8', { ignoreBOM: true }));
 let cachedTextEncoder;
 const textEncoder = () => (cachedTextEncoder ??= new (textClass('TextEncoder'))());
 const textClass = (name) => globalThis[name] ?? globalThis.process?.getBuiltinModule?.('util')[name];
@@ -121,8 +121,8 @@ function optimise(module) {
 }
 
 /**
- * The module as a JavaScript file: the one way of shipping bytes that every runtime and bundler knows. Deflated before it becomes
- * base64, for no server can compress what base64 has shifted by two bits.
+ * The module as a JavaScript file: the one way of shipping bytes that every runtime and bundler knows.
+ * Deflated before it becomes base64, for no server can compress what base64 has shifted by two bits.
  */
 function inline(name, module) {
   const bytes = readFileSync(module)

@@ -1,10 +1,10 @@
 /**
- * TypeScript → `dist/`: plain modules with relative imports, which a page can load without a bundler, and three variants of
- * them for those who cannot use these.
+ * TypeScript → `dist/`: plain modules with relative imports, which a page can load without a bundler, and
+ * three variants of them for those who cannot use these.
  *
- * The traps: a Worker that carries the module twice, as bytes it cannot compile and as the module it can; Jest and older
- * Nodes, which cannot `require` ES modules; a program that gets the package both ways and then has two of each class. So
- * a variant has all entries, and its entries share their chunks.
+ * The traps: a Worker that carries the module twice, as bytes it cannot compile and as the module it can;
+ * Jest and older Nodes, which cannot `require` ES modules; a program that gets the package both ways and then
+ * has two of each class. So a variant has all entries, and its entries share their chunks.
  */
 import {
   copyFileSync,
@@ -21,7 +21,9 @@ import { newest, root, run, step } from './lib.mjs'
 const dist = `${root}/dist`
 const ENTRIES = ['index', 'engine', 'domains', 'robots', 'simulate', 'undici', 'testing']
 
-/** What package.json's conditions choose; `workerd` and `edge-light` import the module instead of its bytes. */
+/**
+ * What package.json's conditions choose; `workerd` and `edge-light` import the module instead of its bytes.
+ */
 const VARIANTS = { workerd: 'esm', 'edge-light': 'esm', cjs: 'cjs' }
 
 /** Makes `dist/`, if anything that it comes from has changed. */
@@ -103,7 +105,10 @@ async function variant(name, format) {
   }
 }
 
-/** Takes `NAME.VARIANT.ts` in place of `NAME.ts` where there is one; leaves modules of WebAssembly to the user's bundler. */
+/**
+ * Takes `NAME.VARIANT.ts` in place of `NAME.ts` where there is one; leaves modules of WebAssembly to the
+ * user's bundler.
+ */
 function swap(variant) {
   return {
     name: 'variant',
@@ -121,8 +126,8 @@ function swap(variant) {
 }
 
 /**
- * Declarations take the platform's types from `core/platform.ts`, and say which library declares `Symbol.dispose`: a compiler may
- * know neither.
+ * Declarations take the platform's types from `core/platform.ts`, and say which library declares
+ * `Symbol.dispose`: a compiler may know neither.
  */
 function declarePlatform() {
   const platform = readFileSync(`${root}/js/core/platform.ts`, 'utf8')

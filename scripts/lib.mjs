@@ -1,4 +1,7 @@
-/** What the scripts share: running programs, timing steps, and doing two things at once without mixing what they say. */
+/**
+ * What the scripts share: running programs, timing steps, and doing two things at once without mixing what
+ * they say.
+ */
 import { AsyncLocalStorage } from 'node:async_hooks'
 import { spawn, spawnSync } from 'node:child_process'
 import { existsSync, readdirSync, statSync } from 'node:fs'
@@ -46,10 +49,13 @@ export async function step(name, work) {
   await work().finally(tell)
 }
 
-/** Runs lanes side by side; the first that fails ends the others. */
+/** Starts a lane: what its steps print does not mix with that of others. */
+export const inLane = (work) => lane.run([], work)
+
+/** Waits for lanes; the first that fails ends the others. */
 export async function together(...lanes) {
   try {
-    await Promise.all(lanes.map((work) => lane.run([], work)))
+    await Promise.all(lanes)
   } finally {
     for (const child of running) child.kill()
   }
@@ -68,7 +74,9 @@ export function newest(places) {
   return time
 }
 
-/** Runs a script of this repository's and ends with its exit code, without a stack for what it already said. */
+/**
+ * Runs a script of this repository's and ends with its exit code, without a stack for what it already said.
+ */
 export async function main(work) {
   try {
     await work()

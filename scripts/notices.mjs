@@ -1,4 +1,7 @@
-/** Writes `THIRD-PARTY-NOTICES.md`: the crates inside the WebAssembly modules, with their licences. `node scripts/notices.mjs` */
+/**
+ * Writes `THIRD-PARTY-NOTICES.md`: the crates inside the WebAssembly modules, with their licences. `node
+ * scripts/notices.mjs`
+ */
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { fileURLToPath } from 'node:url'

@@ -1,4 +1,7 @@
-/** Draws `docs/rampup.svg`: one simulated run of rampup, the limit doubling on the way. `node scripts/picture.mjs` writes it. */
+/**
+ * Draws `docs/rampup.svg`: one simulated run of rampup, the limit doubling on the way. `node
+ * scripts/picture.mjs` writes it.
+ */
 import { writeFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { simulate } from '../dist/simulate.js'

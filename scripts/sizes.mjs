@@ -21,7 +21,10 @@ export async function sizeOf(code, options = {}) {
   return { bytes: contents.length, gzipped: gzipSync(contents, { level: 9 }).length }
 }
 
-/** Entries, and the most that each may cost in bytes, gzipped. Peers (tldts, robots-parser, undici) are not counted. */
+/**
+ * Entries, and the most that each may cost in bytes, gzipped. Peers (tldts, robots-parser, undici) are not
+ * counted.
+ */
 export const BUDGETS = {
   autothrottle: 165_000,
   'autothrottle/engine': 150_000,

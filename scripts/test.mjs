@@ -1,13 +1,13 @@
 /**
  * Everything: `npm test`. Does all of its own set-up.
  *
- * Two lanes, side by side, each in the order in which it is cheapest to fail: Rust, and what is built from it. Cargo's
- * lock is no trap here: the lanes build for other targets, into other folders. What a step prints comes
- * when it ends, so that the lanes do not mix; one failure ends both.
+ * Two lanes, side by side, each in the order in which it is cheapest to fail: Rust, and what is built from
+ * it. Cargo's lock is no trap here: the lanes build for other targets, into other folders. What a step prints
+ * comes when it ends, so that the lanes do not mix; one failure ends both.
  */
 import { existsSync, readdirSync } from 'node:fs'
 import { build, setUp } from './build.mjs'
-import { main, root, run, step, together } from './lib.mjs'
+import { inLane, main, root, run, step, together } from './lib.mjs'
 
 const isCI = process.env.CI === 'true'
 const files = (folder, end) =>
@@ -22,7 +22,15 @@ async function rust() {
   await step('native tests', () => run('cargo', ['test', '--locked']))
 }
 
-async function typescript() {
+/** What npm has of other runtimes; they are large, so only CI fetches them by itself. */
+async function runtimes() {
+  if (!isCI || existsSync(`${root}/tests/runtimes/node_modules`)) return
+  // Not `npm ci`: it refuses a lock file without the platform packages of Deno that some registries lack.
+  const args = ['install', '--no-save', '--no-audit', '--no-fund', '--prefix', 'tests/runtimes']
+  await step('runtimes', () => run('npm', args))
+}
+
+async function typescript(fetched) {
   await step('lint', () => run('npx', ['--no-install', 'biome', 'check', '.']))
   await build()
   await step('types', () => run('npx', ['--no-install', 'tsc', '--noEmit']))
@@ -31,16 +39,17 @@ async function typescript() {
   await step('TypeScript tests', () =>
     run('node', ['--import', 'tsx', ...pool, ...files('tests/js', '.test.ts')]),
   )
-  if (isCI && !existsSync(`${root}/tests/runtimes/node_modules`)) {
-    // Not `npm ci`: it refuses a lock file without the platform packages of Deno that some registries lack.
-    const args = ['install', '--no-save', '--no-audit', '--no-fund', '--prefix', 'tests/runtimes']
-    await step('runtimes', () => run('npm', args))
-  }
+  await fetched
   const packed = ['--test', '--test-concurrency=2', ...files('tests/package', '.test.mjs')]
   await step('packed package', () => run('node', packed))
 }
 
 await main(async () => {
   await setUp()
-  await together(rust, typescript)
+  const fetched = inLane(runtimes)
+  await together(
+    inLane(rust),
+    fetched,
+    inLane(() => typescript(fetched)),
+  )
 })

@@ -97,7 +97,7 @@ test('a redirect is a request of the scope that it goes to', async () => {
   assert.deepEqual(sends, [[here.host], [there.host]])
 })
 
-test('aborted while it waits: its place is free at once; aborted on the way: it settles and is nobody’s fault', async () => {
+test('aborted while it waits: its place is free; aborted on the way: it settles, nobody’s fault', async () => {
   const { url, host } = await serve((request, response) => {
     if (request.url === '/fast') response.end('page')
   })
@@ -186,7 +186,7 @@ test("Node's own fetch through the global dispatcher", async () => {
   }
 })
 
-test('a handler that throws, a dispatcher that throws, headers that make no sense: no slot is lost, and the end is told', async () => {
+test('handlers and dispatchers that throw, headers that make no sense: no slot is lost', async () => {
   const { url } = await serve((_, response) => response.writeHead(200, { 'x-a': '1' }).end('page'))
   const { port } = new URL(url)
   const options = { origin: `http://127.0.0.1:${port}`, path: '/', method: 'GET' as const }

@@ -1,5 +1,6 @@
 /**
- * The packed tarball where other programs load it: Jest (with Node's globals and with jsdom's), Parcel, Next.js.
+ * The packed tarball where other programs load it: Jest (with Node's globals and with jsdom's), Parcel,
+ * Next.js.
  *
  * Each is a project below `tests/runtimes`, so that it finds what is installed there.
  */
@@ -72,7 +73,8 @@ test('Jest, CommonJS: with globals of Node and of jsdom', { skip: skipWithout('j
 test('Parcel: as it comes, and with the exports of packages', { skip: skipWithout('parcel') }, () => {
   const program = (imported, expression) => `${imported}
     const throttle = createThrottle({ fetch: async () => new Response('page'), defaults: { delay: 1 } })
-    throttle.fetch('https://a.example/').then(async (response) => console.log(await response.text(), ${expression}))`
+    const print = async (response) => console.log(await response.text(), ${expression})
+    throttle.fetch('https://a.example/').then(print)`
   const plain = "import { createThrottle } from 'autothrottle'"
   const folder = project('parcel', {
     // Where Parcel takes its settings from.
@@ -104,7 +106,8 @@ const throttle = createThrottle({ fetch: async () => new Response('page'), defau
 export async function GET() {
   const text = await (await throttle.fetch('https://a.example/')).text()
   const { summary } = simulate({ server: { model: 'nginx', rate: 5 }, duration: 1000 })
-  return Response.json([text, parseHints({ 'retry-after': '1' }).delayMs, summary.served > 0, typeof EdgeRuntime])
+  const { delayMs } = parseHints({ 'retry-after': '1' })
+  return Response.json([text, delayMs, summary.served > 0, typeof EdgeRuntime])
 }
 `
 const MIDDLEWARE = `

@@ -1,4 +1,7 @@
-/** The package as tools see it: publint, attw, its entries' sizes, bundlers, CommonJS, JSR, provenance, notices. */
+/**
+ * The package as tools see it: publint, attw, its entries' sizes, bundlers, CommonJS, JSR, provenance,
+ * notices.
+ */
 import assert from 'node:assert/strict'
 import { spawnSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
@@ -59,6 +62,14 @@ test('it says what it was built from', async () => {
     const bytes = readFileSync(join(installed, `pkg/${name}_bg.wasm`))
     assert.equal(createHash('sha256').update(bytes).digest('hex'), hash, name)
   }
+})
+
+test('the declarations of the bindings that are in git are those of the build', () => {
+  const { status, stdout } = spawnSync('git', ['status', '--porcelain', 'pkg'], {
+    cwd: root,
+    encoding: 'utf8',
+  })
+  if (status === 0) assert.equal(stdout, '', 'commit what the build wrote')
 })
 
 test('the third-party notices are those of what is linked', () => {
@@ -167,7 +178,8 @@ test('CommonJS requires it: the ES modules where Node allows that, else a copy o
     let error
     try { new Engine({ concurency: 1 }) } catch (thrown) { error = thrown }
     const { throttle } = require('autothrottle/undici')
-    console.log(typeof createThrottle({ clock: new FakeClock() }).fetch, new Engine().poll(0), error instanceof ConfigError,
+    const clock = new FakeClock()
+    console.log(typeof createThrottle({ clock }).fetch, new Engine().poll(0), error instanceof ConfigError,
       summary.served > 0, typeof throttle)
     import('autothrottle').then((module) => console.log(module.ConfigError === ConfigError))`
   writeFileSync(join(scratch, 'program.cjs'), program)

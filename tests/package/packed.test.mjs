@@ -23,7 +23,8 @@ const response = await throttle.fetch('http://127.0.0.1:' + server.address().por
 server.close()
 let error
 try { createThrottle({ concurency: 1 }) } catch (thrown) { error = thrown }
-console.log(JSON.stringify([await response.text(), error instanceof ConfigError, new Engine().poll(0), new FakeClock().now()]))
+const text = await response.text()
+console.log(JSON.stringify([text, error instanceof ConfigError, new Engine().poll(0), new FakeClock().now()]))
 `
 
 test('it imports and sends one request', () => {
@@ -34,8 +35,11 @@ test('it imports and sends one request', () => {
 test('nothing happens at import: no timer, no randomness, no module compiled, no fetch', () => {
   const program = `
     const used = []
-    for (const [where, name] of [[globalThis, 'setTimeout'], [globalThis, 'setInterval'], [globalThis, 'fetch'],
-      [crypto, 'getRandomValues'], [Math, 'random'], [WebAssembly, 'Module'], [WebAssembly, 'Instance'], [Date, 'now'], [performance, 'now']]) {
+    for (const [where, name] of [
+      [globalThis, 'setTimeout'], [globalThis, 'setInterval'], [globalThis, 'fetch'],
+      [crypto, 'getRandomValues'], [Math, 'random'],
+      [WebAssembly, 'Module'], [WebAssembly, 'Instance'], [Date, 'now'], [performance, 'now'],
+    ]) {
       const real = where[name]
       const note = () => used.push(name)
       where[name] = new Proxy(real, {
@@ -61,7 +65,8 @@ import { build, createThrottle, throttledFetch, type Permit, type ThrottleOption
 import { simulate } from 'autothrottle/simulate'
 import { Engine, parseHints, parseRobots, WAIT, type Reason } from 'autothrottle/engine'
 import { FakeClock } from 'autothrottle/testing'
-const options: ThrottleOptions = { clock: new FakeClock(), defaults: { jitter: [-0.1, 0.3], quota: [5, { limit: 9 }] } }
+const defaults: ThrottleOptions['defaults'] = { jitter: [-0.1, 0.3], quota: [5, { limit: 9 }] }
+const options: ThrottleOptions = { clock: new FakeClock(), defaults }
 const throttle = createThrottle(options)
 const fetching: typeof fetch = throttledFetch(throttle)
 const result: Promise<number> = throttle.run('https://a.example/', async (permit: Permit) => permit.sentAt)
@@ -84,18 +89,25 @@ const hooks: ThrottleOptions = {
   getResponseDelay: (response) => Number(response.headers.get('x')),
   redirects: 'throttle',
   release: 'body',
-  defaults: { manager: (scope) => ({ delay: scope.length, onBad: ({ status }) => void (status satisfies number | undefined) }) },
+  defaults: {
+    manager: (scope) => ({
+      delay: scope.length,
+      onBad: ({ status }) => void (status satisfies number | undefined),
+    }),
+  },
 }
 // @ts-expect-error: nobody follows them sometimes
 createThrottle({ redirects: 'sometimes' })
 // @ts-expect-error: a hook names scopes or says what it means for each
 createThrottle({ getResponseBackoff: () => 7 })
-const { summary, trace } = simulate({ server: { model: 'gcra', rate: 5 }, throttle: { defaults: { rampup: true } } })
+const server = { model: 'gcra', rate: 5 } as const
+const { summary, trace } = simulate({ server, throttle: { defaults: { rampup: true } } })
 const share: number = summary.shareRefused + trace.sent.length
 // @ts-expect-error: there is no such model
 simulate({ server: { model: 'abacus' } })
 const from: string = build.revision
-createThrottle({ retry: { limit: 3 }, robots: { userAgent: 'bot' }, defaults: { rampup: { backoffTarget: [1, 3] } } })
+const rampup = { backoffTarget: [1, 3] } as const
+createThrottle({ retry: { limit: 3 }, robots: { userAgent: 'bot' }, defaults: { rampup } })
 console.log(hooks, share, from, delay, asked, fetching, result, isWaiting, reason)
 `
   writeFileSync(join(scratch, 'program.ts'), program)

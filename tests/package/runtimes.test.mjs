@@ -1,9 +1,10 @@
 /**
- * The packed tarball in every runtime that is there: the same conformance program, unchanged; in browsers as plain modules
- * with an import map, without a bundler.
+ * The packed tarball in every runtime that is there: the same conformance program, unchanged; in browsers as
+ * plain modules with an import map, without a bundler.
  *
- * A new runtime is a line in `RUNTIMES` and, if npm has it, one in `tests/runtimes/package.json`. Under `CI=true` all
- * of them must be there; elsewhere those that are missing are skipped by name (`npm install --prefix tests/runtimes` fetches them).
+ * A new runtime is a line in `RUNTIMES` and, if npm has it, one in `tests/runtimes/package.json`. Under
+ * `CI=true` all of them must be there; elsewhere those that are missing are skipped by name (`npm install
+ * --prefix tests/runtimes` fetches them).
  */
 import assert from 'node:assert/strict'
 import { spawn, spawnSync } from 'node:child_process'

@@ -1,8 +1,10 @@
 /**
- * The packed declarations in the compilers that people have: every file of them is checked (`skipLibCheck: false`), with the DOM's
- * types, with Node's, with Cloudflare's, and with none at all; in every way in which TypeScript finds a package.
+ * The packed declarations in the compilers that people have: every file of them is checked (`skipLibCheck:
+ * false`), with the DOM's types, with Node's, with Cloudflare's, and with none at all; in every way in which
+ * TypeScript finds a package.
  *
- * The trap is a declaration that names `Request` or `Symbol.dispose` and compiles here, where some library declares them.
+ * The trap is a declaration that names `Request` or `Symbol.dispose` and compiles here, where some library
+ * declares them.
  */
 import assert from 'node:assert/strict'
 import { spawnSync } from 'node:child_process'
@@ -30,17 +32,20 @@ const WAYS = {
 
 /** Nothing here needs a type of the platform's. */
 const PLAIN = `
-import { createThrottle, build, ConfigError, WasmBlockedError, type Permit, type ThrottleOptions } from 'autothrottle'
+import { createThrottle, build, ConfigError, WasmBlockedError } from 'autothrottle'
+import type { Permit, ThrottleOptions } from 'autothrottle'
 import { Engine, parseHints } from 'autothrottle/engine'
 import { rules } from 'autothrottle/robots'
 import { byRegistrableDomain } from 'autothrottle/domains'
 import { simulate } from 'autothrottle/simulate'
 import { FakeClock } from 'autothrottle/testing'
 import { throttle as undici } from 'autothrottle/undici'
-const options: ThrottleOptions = { clock: new FakeClock(), robots: { userAgent: 'x', rules }, getScopes: byRegistrableDomain }
+const robots = { userAgent: 'x', rules }
+const options: ThrottleOptions = { clock: new FakeClock(), robots, getScopes: byRegistrableDomain }
 export const throttle = createThrottle(options)
-export const ran: Promise<number> = throttle.run('https://a.example/', async (permit: Permit) => permit.sentAt)
-export const status: Promise<number> = throttle.fetch('https://a.example/').then((response) => response.status)
+const sent = async (permit: Permit) => permit.sentAt
+export const ran: Promise<number> = throttle.run('https://a.example/', sent)
+export const status: Promise<number> = throttle.fetch('https://a.example/').then(({ status }) => status)
 throttle.addEventListener('settle', (event) => event.status satisfies number | undefined)
 throttle.addEventListener('stall', (event) => event.type satisfies string)
 export const asked: number | null = parseHints({ 'Retry-After': '1' }).delayMs
@@ -54,9 +59,11 @@ createThrottle({ concurency: 1 })
 `
 /** Where the platform has types, they are the ones. */
 const WITH_FETCH = `${PLAIN}
-export const response: Promise<Response> = throttle.fetch(new Request('https://a.example/'), { method: 'POST', signal: new AbortController().signal })
+const { signal } = new AbortController()
+const request = new Request('https://a.example/')
+export const response: Promise<Response> = throttle.fetch(request, { method: 'POST', signal })
 export const url: Promise<Response> = throttle.fetch(new URL('https://a.example/'))
-createThrottle({ fetch, getResponseDelay: (response) => (response satisfies Response, response.headers.get('x') === null ? 1 : 2) })
+createThrottle({ fetch, getResponseDelay: (response) => Number((response satisfies Response).headers.get('x')) })
 export const fetching: typeof fetch = throttle.fetch
 // @ts-expect-error: a method is a string
 void throttle.fetch('https://a.example/', { method: 7 })

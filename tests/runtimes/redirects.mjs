@@ -1,4 +1,7 @@
-/** Redirects hop by hop against a real server, in any runtime that shows them. `check(createThrottle, base)` gives one line. */
+/**
+ * Redirects hop by hop against a real server, in any runtime that shows them. `check(createThrottle, base)`
+ * gives one line.
+ */
 export async function check(createThrottle, base) {
   const sends = []
   const throttle = createThrottle({

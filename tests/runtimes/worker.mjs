@@ -1,6 +1,6 @@
 /**
- * The Worker that the package is tried in: the conformance program inside a request and inside a Durable Object, redirects, and requests that share a throttle,
- * in the Worker or in an object.
+ * The Worker that the package is tried in: the conformance program inside a request and inside a Durable
+ * Object, redirects, and requests that share a throttle, in the Worker or in an object.
  */
 import { DurableObject } from 'cloudflare:workers'
 import { createThrottle } from 'autothrottle'
@@ -39,7 +39,8 @@ export default {
       const object = env.LIMITER.get(env.LIMITER.idFromName('one'))
       return object.fetch(`https://object${pathname.slice('/object'.length)}`)
     }
-    // Every request waits in its own context, for a slot that another request holds or for a time that another one set.
+    // Every request waits in its own context, for a slot that another request holds or for a time that
+    // another one set.
     shared ??= createThrottle({
       concurrency: 2,
       defaults: { delay: 60, slotDelay: 0, jitter: false, concurrency: 1 },

@@ -1,9 +1,9 @@
 /**
  * A module as text that travels inside JavaScript: the one way that every runtime and bundler knows.
  *
- * It is deflated: base64 shifts bytes by two bits, so no server could compress the text by much. The traps: to inflate
- * in JavaScript what the runtime does ten times as fast; a page whose policy forbids WebAssembly, where the browser's
- * own error does not say what to write.
+ * It is deflated: base64 shifts bytes by two bits, so no server could compress the text by much. The traps:
+ * to inflate in JavaScript what the runtime does ten times as fast; a page whose policy forbids WebAssembly,
+ * where the browser's own error does not say what to write.
  */
 import { inflate } from '../../../pkg/inflate.js'
 import { WasmBlockedError } from '../../core/errors.js'

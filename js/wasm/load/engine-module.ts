@@ -1,4 +1,7 @@
-/** The engine's module, from bytes that travel inside JavaScript. Workers and edge functions take another file. */
+/**
+ * The engine's module, from bytes that travel inside JavaScript. Workers and edge functions take another
+ * file.
+ */
 import packed from '../../../pkg/autothrottle.packed.js'
 import { compile } from './compile.js'
 

@@ -1,4 +1,7 @@
-/** The simulator's module, from bytes that travel inside JavaScript. Workers and edge functions take another file. */
+/**
+ * The simulator's module, from bytes that travel inside JavaScript. Workers and edge functions take another
+ * file.
+ */
 import packed from '../../../pkg/simulator.packed.js'
 import { compile } from './compile.js'
 

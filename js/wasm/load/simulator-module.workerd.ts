@@ -1,4 +1,7 @@
-/** The simulator's module in Cloudflare's Workers: imported, and compiled at deployment. Workers cannot compile bytes. */
+/**
+ * The simulator's module in Cloudflare's Workers: imported, and compiled at deployment. Workers cannot
+ * compile bytes.
+ */
 // @ts-expect-error: what a bundler makes of a .wasm file is nothing that TypeScript knows.
 import compiled from '../../../pkg/simulator_bg.wasm'
 
