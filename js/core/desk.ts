@@ -12,36 +12,15 @@
  * there.
  */
 
-import { answerInError, checkedHeaders, isStatus } from '../fetch/outcome.js'
-import { shown } from '../options/checks.js'
-import type { Clock, ScopeOptions } from '../options/options.js'
+import type { Clock } from '../options/options.js'
 import { Handles } from '../scopes/handles.js'
-import { type Backoffs, backoffMap, checkedBackoffs } from '../scopes/hooks.js'
 import { namedScopes, type Scopes, type Target } from '../scopes/names.js'
-import type { ManagedScopes } from '../scopes/strategy.js'
-import {
-  type Engine,
-  type Notice,
-  type Outcome,
-  type ScopeHandle,
-  type ScopeOutcome,
-  type Settled,
-  type Ticket,
-  WAIT,
-} from '../wasm/engine.js'
-import type { HeaderMap } from '../wasm/headers.js'
+import { type Engine, type Outcome, type Settled, type Ticket, WAIT } from '../wasm/engine.js'
+import { Converter, type HeaderMaps } from './convert.js'
 import { Driver } from './driver.js'
-import { type ClosedError, ManagerError } from './errors.js'
-import {
-  type Ears,
-  QueuedEvent,
-  ScopeEvent,
-  SendEvent,
-  SettleEvent,
-  StallEvent,
-  type ThrottleEvents,
-  WarningEvent,
-} from './events.js'
+import type { ClosedError } from './errors.js'
+import { type Ears, QueuedEvent, SendEvent, SettleEvent, WarningEvent } from './events.js'
+import { type Audience, Notices } from './notices.js'
 import { NOTHING, Permit, type PermitOutcome } from './permit.js'
 import { Waiting } from './waiting.js'
 
@@ -52,17 +31,6 @@ export interface Wait {
   readonly cost?: number | undefined
   readonly delay?: number | undefined
   readonly timeout?: number | undefined
-}
-
-/** What a desk needs of its throttle. */
-export interface DeskOptions {
-  readonly engine: Engine
-  readonly clock: Clock
-  readonly ears: Ears
-  readonly tell: (event: ThrottleEvents[keyof ThrottleEvents]) => void
-  readonly managed: ManagedScopes | undefined
-  readonly hints: Readonly<Record<string, HeaderMap>> | undefined
-  readonly isDebug: boolean
 }
 
 /**
@@ -83,27 +51,31 @@ export class Desk {
   closed: ClosedError | undefined
   readonly #engine: Engine
   readonly #ears: Ears
-  readonly tell: DeskOptions['tell']
-  readonly #managed: ManagedScopes | undefined
-  readonly #hints: DeskOptions['hints']
-  readonly #isDebug: boolean
+  readonly tell: Audience['tell']
+  readonly #isManaged: boolean
+  readonly #notices: Notices
+  readonly #converter: Converter
   readonly #warnThreshold: number
   readonly #idle: (() => void)[] = []
   readonly #warned = new Set<WarningEvent['code']>()
   #entering = 0
   #askedMs = Number.NaN
-  #level: 0 | 1 | 2 = 0
 
-  constructor({ engine, clock, ears, tell, managed, hints, isDebug }: DeskOptions) {
+  constructor(engine: Engine, clock: Clock, audience: Audience, hints: HeaderMaps | undefined) {
+    const { ears, tell, managed } = audience
     this.#engine = engine
     this.clock = clock
     this.#ears = ears
     this.tell = tell
-    this.#managed = managed
-    this.#hints = hints
-    this.#isDebug = isDebug
+    this.#isManaged = managed !== undefined
     this.driver = new Driver(engine, clock, () => this.#rest())
-    this.handles = new Handles(engine, managed && ((name, handle) => this.#manage(managed, name, handle)))
+    const failAll = (error: unknown, scope: string) => this.driver.failAll(error, scope)
+    this.#notices = new Notices(engine, clock, () => this.handles, audience, failAll)
+    this.handles = new Handles(
+      engine,
+      managed && ((name, handle) => this.#notices.manage(managed, name, handle)),
+    )
+    this.#converter = new Converter(clock, this.handles, hints)
     this.#warnThreshold = engine.warnThreshold
   }
 
@@ -131,7 +103,7 @@ export class Desk {
 
   /** The permit of a ticket that the engine let go. */
   permit(ticket: Ticket, names: readonly string[], target: Target, now: number): Permit {
-    if (this.#managed) this.#tellManagersOfSend(this.#managed, ticket, names, now)
+    if (this.#isManaged) this.#tellManagers(ticket, names, now)
     const permit = new Permit(this, ticket, names, target, now)
     if (this.#ears.send.isHeard) this.tell(new SendEvent(permit, now))
     return permit
@@ -186,13 +158,6 @@ export class Desk {
     if (this.#warned.has(code)) return
     this.#warned.add(code)
     this.tell(new WarningEvent(code, message, scope))
-  }
-
-  /** How the headers of these scopes are read. */
-  headerMapOf(names: readonly string[]): HeaderMap | undefined {
-    const hints = this.#hints
-    const name = hints && names.find((name) => Object.hasOwn(hints, name))
-    return name === undefined ? undefined : hints?.[name]
   }
 
   /** The engine knows its scopes by handles; one that it has forgotten is refused, and made anew. */
@@ -250,12 +215,12 @@ export class Desk {
     const { ticket, scopes, target } = permit
     const now = this.clock.now()
     const isWanted = wait !== undefined && this.closed === undefined && wait.signal?.aborted !== true
-    this.#watch()
+    this.#notices.watch()
     let told = NO_OUTCOME
     let settled: Settled
     let failure: { error: unknown } | undefined
     try {
-      if (outcome !== NOTHING) told = this.#converted(permit, outcome, isWanted, now)
+      if (outcome !== NOTHING) told = this.#converter.outcome(permit, outcome, isWanted, now)
       settled = this.#engine.settle(now, ticket, told)
     } catch (error) {
       failure = { error }
@@ -274,9 +239,9 @@ export class Desk {
         waiting = this.#waiting(ticket, scopes, target, wait!, resolve, reject)
       })
     if (this.#ears.settle.isHeard) this.tell(new SettleEvent(permit, told.status, told.error, told.latencyMs))
-    if (this.#level > 0 || this.#managed)
+    if (this.#notices.areUrgent)
       try {
-        if (this.#engine.hasNotices) this.#notify(told)
+        if (this.#engine.hasNotices) this.#notices.pass(told)
       } catch (error) {
         failure ??= { error }
       }
@@ -287,115 +252,14 @@ export class Desk {
     return verdict
   }
 
-  /** What the engine is told of a permit's outcome. */
-  #converted(permit: Permit, outcome: PermitOutcome, retry: boolean, now: number): Outcome {
-    if (typeof outcome !== 'object' || outcome === null)
-      throw new TypeError(`settle: want an outcome; got ${shown(outcome)}`)
-    const { hints, backoff, cost, adjustDelay } = outcome
-    let { status = outcome.statusCode, headers, error } = outcome
-    if (status === undefined && error !== undefined) {
-      const answer = answerInError(error)
-      if (answer) [status, headers, error] = [answer.status, headers ?? answer.headers, undefined]
-    }
-    if (status !== undefined && !isStatus(status))
-      throw new TypeError(`status: want a status of HTTP; got ${shown(status)}`)
-    const backoffs = checkedBackoffs('settle', outcome.scopes, permit.scopes)
-    const told: { [Key in keyof Outcome]: Outcome[Key] | undefined } = {
-      status,
-      error,
-      headers: headers === undefined ? undefined : checkedHeaders(headers),
-      headerMap: this.headerMapOf(permit.scopes),
-      hints,
-      wallNowMs: headers === undefined ? undefined : this.clock.wallNow(),
-      backoff,
-      scopes: backoffs === undefined ? undefined : this.#own(permit.scopes, backoffs, status, error),
-      retry,
-      latencyMs: outcome.latency ?? (status === undefined ? undefined : now - permit.sentAt),
-      cost,
-      adjustDelay,
-    }
-    return told as Outcome
-  }
-
-  /** What an outcome means for each scope, if it names those that back off: the others ignore a refusal. */
-  #own(
-    names: readonly string[],
-    backoffs: Backoffs,
-    status: number | undefined,
-    error: unknown,
-  ): readonly ScopeOutcome[] {
-    const map = backoffMap(backoffs)
-    const isRefusal = error !== undefined || (status ?? 0) >= 400
-    const own: ScopeOutcome[] = []
-    for (const name of names) {
-      const scope = this.handles.of(name).handle
-      const means = Object.hasOwn(map, name) ? map[name] : undefined
-      if (means) {
-        const isOfQuota = means.cost !== undefined || means.remaining !== undefined
-        own.push({ ...(isOfQuota ? {} : { backoff: true }), ...means, scope })
-      } else if (isRefusal) {
-        own.push({ scope, ignored: true })
-      }
-    }
-    return own
-  }
-
-  /** A scope that is made asks its manager how fast it goes. */
-  #manage(managed: ManagedScopes, name: string, handle: ScopeHandle): void {
-    if (managed.size > 1000 + 2 * this.#engine.scopes) managed.forget()
-    this.#pace(name, managed.begin(name), handle)
-  }
-
-  /** What a scope's manager says. */
-  #pace(name: string, pace: ScopeOptions | undefined, handle = pace && this.handles.of(name).handle): void {
-    if (pace === undefined || handle === undefined || Object.keys(pace).length === 0) return
+  #tellManagers(ticket: Ticket, names: readonly string[], now: number): void {
     try {
-      this.#engine.configure(this.clock.now(), handle, pace)
-    } catch (cause) {
-      throw new ManagerError('manager', `of ${name}: ${(cause as Error).message}`, { cause })
-    }
-  }
-
-  #tellManagersOfSend(managed: ManagedScopes, ticket: Ticket, names: readonly string[], now: number): void {
-    try {
-      for (const name of names) this.#pace(name, managed.onSend(name, now))
+      this.#notices.onSend(names, now)
     } catch (error) {
       this.#engine.settle(now, ticket, NO_OUTCOME)
       this.driver.changed()
       throw error
     }
-  }
-
-  /** Asks the engine to tell as much as is heard. */
-  #watch(): void {
-    const level = this.#isDebug ? 2 : this.#ears.areScopesHeard ? 1 : 0
-    if (level !== this.#level) this.#engine.watch(level)
-    this.#level = level
-  }
-
-  /** Tells what the engine tells. The first manager that throws is thrown when all have heard. */
-  #notify(outcome: Outcome): void {
-    let failure: { error: unknown } | undefined
-    for (const notice of this.#engine.takeNotices()) {
-      const { kind, scope } = notice
-      if (kind === 'answer') {
-        if (this.#isDebug && outcome.latencyMs !== undefined)
-          console.debug(debugLine(notice, outcome.latencyMs))
-        try {
-          this.#pace(scope, this.#managed?.onAnswer(scope, this.clock.now(), notice.isBad, outcome))
-        } catch (error) {
-          failure ??= { error }
-        }
-      } else if (kind === 'stall') {
-        const fail = (error: unknown) => this.driver.failAll(error, scope)
-        this.tell(new StallEvent(scope, notice.forMs, fail))
-      } else if (kind === 'no-effect') {
-        const where = scope === '' ? '' : ` in ${scope}`
-        const message = `${notice.path} has no effect${where}: ${notice.why}`
-        this.tell(new WarningEvent('no-effect', message, scope === '' ? undefined : scope))
-      } else this.tell(new ScopeEvent(kind, notice))
-    }
-    if (failure) throw failure.error
   }
 
   get #isIdle(): boolean {
@@ -404,23 +268,11 @@ export class Desk {
 
   /** Tells what the engine noticed since the last time. */
   tellNotices(): void {
-    if (this.#engine.hasNotices) this.#notify(NO_OUTCOME)
+    if (this.#engine.hasNotices) this.#notices.pass(NO_OUTCOME)
   }
 
   #rest(): void {
     this.tellNotices()
     if (this.#idle.length > 0 && this.#isIdle) for (const resolve of this.#idle.splice(0)) resolve()
   }
-}
-
-/** Scrapy's line of AUTOTHROTTLE_DEBUG; the size is not known when headers arrive. */
-function debugLine(
-  { scope, delayMs, delayBeforeMs, inFlight }: Extract<Notice, { kind: 'answer' }>,
-  latencyMs: number,
-): string {
-  const whole = (ms: number, width: number) => ms.toFixed(0).padStart(width)
-  const change = delayMs - delayBeforeMs
-  const difference = `${change < 0 ? '-' : '+'}${Math.abs(change).toFixed(0)}`
-  const pace = `delay:${whole(delayMs, 5)} ms (${difference})`
-  return `slot: ${scope} | conc:${String(inFlight).padStart(2)} | ${pace} | latency:${whole(latencyMs, 5)} ms`
 }

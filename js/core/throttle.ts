@@ -15,7 +15,7 @@ import { Engine, type Peek, type Snapshot, type Stats } from '../wasm/engine.js'
 import { systemClock } from './clock.js'
 import { Desk, type Wait } from './desk.js'
 import { ClosedError } from './errors.js'
-import { ThrottleEventTarget } from './events.js'
+import { type ThrottleEvents, ThrottleEventTarget } from './events.js'
 import { type MapOptions, mapItems } from './map.js'
 import type { Permit } from './permit.js'
 import {
@@ -58,15 +58,10 @@ export class Throttle extends ThrottleEventTarget {
     this.#engine = new Engine(engineOptions)
     this.#clock = clock ?? systemClock(unref ?? false)
     if (snapshot !== undefined) this.#engine.restore(snapshot, this.#clock.now(), this.#clock.wallNow())
-    this.#desk = new Desk({
-      engine: this.#engine,
-      clock: this.#clock,
-      ears: this.ears,
-      tell: (event) => this.tell(event),
-      managed: ManagedScopes.areIn(scopes, defaults) ? new ManagedScopes(scopes, defaults) : undefined,
-      hints,
-      isDebug: debug ?? false,
-    })
+    const managed = ManagedScopes.areIn(scopes, defaults) ? new ManagedScopes(scopes, defaults) : undefined
+    const tell = (event: ThrottleEvents[keyof ThrottleEvents]) => this.tell(event)
+    const audience = { ears: this.ears, tell, managed, isDebug: debug ?? false }
+    this.#desk = new Desk(this.#engine, this.#clock, audience, hints)
     // Settings without effect, once somebody can listen.
     queueMicrotask(() => this.#desk.tellNotices())
     this.#runner = new Runner(this.#desk, settings.requestTimeout)

@@ -121,8 +121,8 @@ export class Fetcher {
   }
 
   /**
-   * One hop with its attempts; gives what `end` makes of the last one, whose permit is not settled yet. If this
-   * throws, everything is settled.
+   * One hop with its attempts; gives what `end` makes of the last one, whose permit is not settled yet. If
+   * this throws, everything is settled.
    */
   async #exchange<T>(hop: Hop, call: Call, end: (exchange: Exchange) => T): Promise<T> {
     const admitted = this.#isPlain

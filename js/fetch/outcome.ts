@@ -38,7 +38,10 @@ export function answerInError(error: unknown): Answer | undefined {
   return answerIn((error as { response?: unknown }).response) ?? answerIn(error)
 }
 
-/** The same of a response that `throttle.fetch` got, with all that may be known later: one shape for all of them. */
+/**
+ * The same of a response that `throttle.fetch` got, with all that may be known later: one shape for all of
+ * them.
+ */
 export function outcomeOfResponse(
   response: Response,
   latency: number,

@@ -475,3 +475,18 @@ test('the host of a URL is what URL says it is, however it is written', async ()
   }
   assert.ok(plainly > 20)
 })
+
+test('the code of each error is a literal type', () => {
+  const told = (error: TimeoutError | ClosedError | ConfigError) => {
+    switch (error.code) {
+      case 'ERR_TIMEOUT':
+        return error satisfies TimeoutError
+      case 'ERR_CLOSED':
+        return error satisfies ClosedError
+      default:
+        return error.problems[0]?.path
+    }
+  }
+  const wrong = () => createThrottle({ defaults: { delay: -1 } })
+  assert.throws(wrong, (error: ConfigError) => told(error) === 'defaults.delay')
+})

@@ -1,0 +1,92 @@
+/**
+ * What the engine is told of a permit's outcome: everything checked and in the engine's own form.
+ *
+ * The trap is an outcome that is half told when its other half turns out to make no sense: so this changes
+ * nothing.
+ */
+import { answerInError, checkedHeaders, isStatus } from '../fetch/outcome.js'
+import { shown } from '../options/checks.js'
+import type { Clock } from '../options/options.js'
+import type { Handles } from '../scopes/handles.js'
+import { type Backoffs, backoffMap, checkedBackoffs } from '../scopes/hooks.js'
+import type { Outcome, ScopeOutcome } from '../wasm/engine.js'
+import type { HeaderMap } from '../wasm/headers.js'
+import type { Permit, PermitOutcome } from './permit.js'
+
+/** How to read headers, by scope name. */
+export type HeaderMaps = Readonly<Record<string, HeaderMap>>
+
+export class Converter {
+  readonly #clock: Clock
+  readonly #handles: Handles
+  readonly #hints: HeaderMaps | undefined
+
+  constructor(clock: Clock, handles: Handles, hints: HeaderMaps | undefined) {
+    this.#clock = clock
+    this.#handles = handles
+    this.#hints = hints
+  }
+
+  /**
+   * @throws {TypeError} for status and headers that are none.
+   * @throws {ManagerError} for scopes that are not the request's.
+   */
+  outcome(permit: Permit, outcome: PermitOutcome, retry: boolean, now: number): Outcome {
+    if (typeof outcome !== 'object' || outcome === null)
+      throw new TypeError(`settle: want an outcome; got ${shown(outcome)}`)
+    const { hints, backoff, cost, adjustDelay } = outcome
+    let { status = outcome.statusCode, headers, error } = outcome
+    if (status === undefined && error !== undefined) {
+      const answer = answerInError(error)
+      if (answer) [status, headers, error] = [answer.status, headers ?? answer.headers, undefined]
+    }
+    if (status !== undefined && !isStatus(status))
+      throw new TypeError(`status: want a status of HTTP; got ${shown(status)}`)
+    const backoffs = checkedBackoffs('settle', outcome.scopes, permit.scopes)
+    const told: { [Key in keyof Outcome]: Outcome[Key] | undefined } = {
+      status,
+      error,
+      headers: headers === undefined ? undefined : checkedHeaders(headers),
+      headerMap: this.#mapOf(permit.scopes),
+      hints,
+      wallNowMs: headers === undefined ? undefined : this.#clock.wallNow(),
+      backoff,
+      scopes: backoffs === undefined ? undefined : this.#own(permit.scopes, backoffs, status, error),
+      retry,
+      latencyMs: outcome.latency ?? (status === undefined ? undefined : now - permit.sentAt),
+      cost,
+      adjustDelay,
+    }
+    return told as Outcome
+  }
+
+  /** What an outcome means for each scope, if it names those that back off: the others ignore a refusal. */
+  #own(
+    names: readonly string[],
+    backoffs: Backoffs,
+    status: number | undefined,
+    error: unknown,
+  ): readonly ScopeOutcome[] {
+    const map = backoffMap(backoffs)
+    const isRefusal = error !== undefined || (status ?? 0) >= 400
+    const own: ScopeOutcome[] = []
+    for (const name of names) {
+      const scope = this.#handles.of(name).handle
+      const means = Object.hasOwn(map, name) ? map[name] : undefined
+      if (means) {
+        const isOfQuota = means.cost !== undefined || means.remaining !== undefined
+        own.push({ ...(isOfQuota ? {} : { backoff: true }), ...means, scope })
+      } else if (isRefusal) {
+        own.push({ scope, ignored: true })
+      }
+    }
+    return own
+  }
+
+  /** How the headers of these scopes are read. */
+  #mapOf(names: readonly string[]): HeaderMap | undefined {
+    const hints = this.#hints
+    const name = hints && names.find((name) => Object.hasOwn(hints, name))
+    return name === undefined ? undefined : hints?.[name]
+  }
+}

@@ -1,0 +1,117 @@
+/**
+ * What the engine tells, passed on: to a scope's manager, to listeners, to the console.
+ *
+ * The traps: a manager that throws and keeps others from hearing (all hear, then the first is thrown); work
+ * for listeners who are not there (the engine is asked to tell only what somebody hears).
+ */
+import type { Clock, ScopeOptions } from '../options/options.js'
+import type { Handles } from '../scopes/handles.js'
+import type { ManagedScopes } from '../scopes/strategy.js'
+import type { Engine, Notice, Outcome, ScopeHandle } from '../wasm/engine.js'
+import { ManagerError } from './errors.js'
+import { type Ears, ScopeEvent, StallEvent, type ThrottleEvents, WarningEvent } from './events.js'
+
+/** Whom it is passed on to. */
+export interface Audience {
+  readonly ears: Ears
+  readonly tell: (event: ThrottleEvents[keyof ThrottleEvents]) => void
+  readonly managed: ManagedScopes | undefined
+  readonly isDebug: boolean
+}
+
+export class Notices {
+  readonly #engine: Engine
+  readonly #clock: Clock
+  readonly #handles: () => Handles
+  readonly #audience: Audience
+  readonly #failAll: (error: unknown, scope: string) => void
+  #level: 0 | 1 | 2 = 0
+
+  constructor(
+    engine: Engine,
+    clock: Clock,
+    handles: () => Handles,
+    audience: Audience,
+    failAll: (error: unknown, scope: string) => void,
+  ) {
+    this.#engine = engine
+    this.#clock = clock
+    this.#handles = handles
+    this.#audience = audience
+    this.#failAll = failAll
+  }
+
+  /** Asks the engine to tell as much as is heard. */
+  watch(): void {
+    const level = this.#audience.isDebug ? 2 : this.#audience.ears.areScopesHeard ? 1 : 0
+    if (level !== this.#level) this.#engine.watch(level)
+    this.#level = level
+  }
+
+  /** Whether an answer may bring something that has to be heard before others leave. */
+  get areUrgent(): boolean {
+    return this.#level > 0 || this.#audience.managed !== undefined
+  }
+
+  /** Tells what the engine tells. The first manager that throws is thrown when all have heard. */
+  pass(outcome: Outcome): void {
+    let failure: { error: unknown } | undefined
+    for (const notice of this.#engine.takeNotices()) {
+      const { kind, scope } = notice
+      if (kind === 'answer') {
+        if (this.#audience.isDebug && outcome.latencyMs !== undefined)
+          console.debug(debugLine(notice, outcome.latencyMs))
+        try {
+          this.#pace(scope, this.#audience.managed?.onAnswer(scope, this.#clock.now(), notice.isBad, outcome))
+        } catch (error) {
+          failure ??= { error }
+        }
+      } else if (kind === 'stall') {
+        const fail = (error: unknown) => this.#failAll(error, scope)
+        this.#audience.tell(new StallEvent(scope, notice.forMs, fail))
+      } else if (kind === 'no-effect') {
+        const where = scope === '' ? '' : ` in ${scope}`
+        const message = `${notice.path} has no effect${where}: ${notice.why}`
+        this.#audience.tell(new WarningEvent('no-effect', message, scope === '' ? undefined : scope))
+      } else this.#audience.tell(new ScopeEvent(kind, notice))
+    }
+    if (failure) throw failure.error
+  }
+
+  /** A scope that is made asks its manager how fast it goes. */
+  manage(managed: ManagedScopes, name: string, handle: ScopeHandle): void {
+    if (managed.size > 1000 + 2 * this.#engine.scopes) managed.forget()
+    this.#pace(name, managed.begin(name), handle)
+  }
+
+  /** What a scope's manager says. */
+  #pace(
+    name: string,
+    pace: ScopeOptions | undefined,
+    handle = pace && this.#handles().of(name).handle,
+  ): void {
+    if (pace === undefined || handle === undefined || Object.keys(pace).length === 0) return
+    try {
+      this.#engine.configure(this.#clock.now(), handle, pace)
+    } catch (cause) {
+      throw new ManagerError('manager', `of ${name}: ${(cause as Error).message}`, { cause })
+    }
+  }
+
+  /** Tells the managers that a request leaves. */
+  onSend(names: readonly string[], now: number): void {
+    for (const name of names) this.#pace(name, this.#audience.managed?.onSend(name, now))
+  }
+}
+
+/** Scrapy's line of AUTOTHROTTLE_DEBUG; the size is not known when headers arrive. */
+function debugLine(
+  { scope, delayMs, delayBeforeMs, inFlight }: Extract<Notice, { kind: 'answer' }>,
+  latencyMs: number,
+): string {
+  const whole = (ms: number, width: number) => ms.toFixed(0).padStart(width)
+  const change = delayMs - delayBeforeMs
+  const difference = `${change < 0 ? '-' : '+'}${Math.abs(change).toFixed(0)}`
+  const pace = `delay:${whole(delayMs, 5)} ms (${difference})`
+  return `slot: ${scope} | conc:${String(inFlight).padStart(2)} | ${pace} | latency:${whole(latencyMs, 5)} ms`
+}
