@@ -32,7 +32,15 @@ const MODULES = [
 
 export async function build() {
   await setUp()
-  const inputs = newest(['src', 'bindings', 'xtask', 'Cargo.toml', 'Cargo.lock', 'scripts/build.mjs'])
+  const inputs = newest([
+    'src',
+    'reading',
+    'bindings',
+    'xtask',
+    'Cargo.toml',
+    'Cargo.lock',
+    'scripts/build.mjs',
+  ])
   for (const [name, crate] of MODULES) {
     const module = `${root}/pkg/${name}_bg.wasm`
     const packed = `${root}/pkg/${name}.packed.js`
@@ -55,7 +63,7 @@ function provenance() {
   const { version } = JSON.parse(readFileSync(`${root}/package.json`, 'utf8'))
   const commit = capture('git', ['rev-parse', 'HEAD'])?.trim()
   const isChanged =
-    capture('git', ['status', '--porcelain', 'src', 'bindings', 'Cargo.lock', 'Cargo.toml']) !== ''
+    capture('git', ['status', '--porcelain', 'src', 'reading', 'bindings', 'Cargo.lock', 'Cargo.toml']) !== ''
   const revision = commit ? commit + (isChanged ? '+' : '') : 'unknown'
   const modules = {}
   for (const [name] of MODULES) {

@@ -62,7 +62,6 @@ mod policies;
 pub mod policy;
 mod queue;
 mod rng;
-mod robots;
 mod scope;
 pub mod simulate;
 mod slab;
@@ -70,6 +69,7 @@ mod snapshot;
 mod time;
 pub mod value;
 
+pub use autothrottle_reading::robots::crawl_delay_ms;
 pub use boundary::Boundary;
 pub use config::{Config, ScopeConfig};
 pub use decision::{Cause, Decision, Reason, ScopeId, Ticket};
@@ -81,7 +81,6 @@ pub use observe::{Diagnostic, Effective, Notice, Pace, ScopeStats, Stats, Watch}
 pub use policies::Memory;
 pub use policy::quota::Cost;
 pub use rng::{Draw, Rng};
-pub use robots::crawl_delay_ms;
 pub use snapshot::{BackedOff, Learned, Left, Snapshot, Spent};
 pub use time::{Instant, LONGEST_MS, Span};
 pub use value::Value;

@@ -4,9 +4,7 @@
 //! `source`: those two are [`Value::Nothing`], so that a reader sees that the server did not say how long to
 //! wait.
 
-use serde::{Serialize, Serializer};
-
-use super::{Hints, Quota};
+use super::{AppliesTo, Hints, Quota};
 use crate::Value;
 
 impl From<&Hints> for Value {
@@ -22,7 +20,7 @@ impl From<&Hints> for Value {
         if let Some(rate) = hints.rate_per_million_s {
             entries.push("ratePerS", Self::Number(rate as f64 / 1e6));
         }
-        entries.text("appliesTo", hints.applies_to.map(super::AppliesTo::name));
+        entries.text("appliesTo", hints.applies_to.map(AppliesTo::name));
         entries.text("scope", hints.scope.as_deref());
         entries.text("bucket", hints.bucket.as_deref());
         entries.flag("isWhole", hints.is_whole);
@@ -85,26 +83,4 @@ fn whole(number: u64) -> Value {
 
 fn text(text: &str) -> Value {
     Value::Text(text.into())
-}
-
-impl Serialize for Hints {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        Plain(&Value::from(self)).serialize(serializer)
-    }
-}
-
-/// A plain value on its way to serde.
-struct Plain<'a>(&'a Value);
-
-impl Serialize for Plain<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        match self.0 {
-            Value::Nothing => serializer.serialize_none(),
-            Value::Bool(flag) => serializer.serialize_bool(*flag),
-            Value::Number(number) => serializer.serialize_f64(*number),
-            Value::Text(text) | Value::Other(text) => serializer.serialize_str(text),
-            Value::List(items) => serializer.collect_seq(items.iter().map(Plain)),
-            Value::Map(entries) => serializer.collect_map(entries.iter().map(|(key, of)| (key, Plain(of)))),
-        }
-    }
 }

@@ -35,7 +35,7 @@ fn policies_know_nothing_but_time_and_chance() {
 
 #[test]
 fn the_core_knows_no_host() {
-    for (name, text) in sources("src") {
+    for (name, text) in sources("src").into_iter().chain(sources("reading")) {
         for word in ["wasm_bindgen", "js_sys", "getrandom", "target_arch"] {
             assert!(!text.contains(word), "{name} names {word}");
         }
@@ -60,7 +60,7 @@ fn in_typescript_only_the_clock_names_a_clock_and_only_the_loader_the_module() {
 
 #[test]
 fn every_file_opens_with_its_idea() {
-    for (name, text) in sources("src").into_iter().chain(sources("js")) {
+    for (name, text) in ["src", "reading", "js"].into_iter().flat_map(sources) {
         let opens = text.starts_with("//!") || text.starts_with("/**") || name == "js/index.ts";
         assert!(opens, "{name} must say what it is for");
     }

@@ -6,7 +6,7 @@
 //! ahead mean the last century. Words are told apart by their shape, so one reader serves all forms but
 //! ISO's.
 
-use super::scan::{Scan, is, is_digit, is_letter, whole};
+use crate::scan::{Scan, is, is_digit, is_letter, whole};
 
 const MONTHS: [&str; 12] =
     ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"];

@@ -13,7 +13,7 @@
 //! The trap is a substring match: `foo` is not `foobot`. And `*` is not inherited: a group of our own without
 //! a delay means that there is none.
 
-use crate::headers::scan::{Scan, cut, is, is_digit, is_letter};
+use crate::scan::{Scan, cut, is, is_digit, is_letter};
 
 /// RFC 9309 §2.5.
 const MOST_BYTES: usize = 512_000;
@@ -24,6 +24,7 @@ const MOST_AGENT: usize = 4096;
 
 /// The delay in milliseconds that a robots.txt asks of `user_agent`, a product token or a whole User-Agent
 /// header; `None` if it asks for none. 0 is a statement too.
+#[inline(never)] // into a caller that is compiled for speed
 pub fn crawl_delay_ms(bytes: &[u8], user_agent: &str) -> Option<f64> {
     let bytes = bytes.get(..MOST_BYTES).unwrap_or(bytes);
     let ours = Products::of(user_agent.as_bytes());

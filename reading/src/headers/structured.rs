@@ -5,7 +5,7 @@
 //! called `api "v1"` that its server forgot to escape must not become one called `api `. Nothing is copied:
 //! items borrow.
 
-use super::scan::{Scan, is_digit, whole};
+use crate::scan::{Scan, is_digit, whole};
 
 /// A bare item. What no rate limit needs to read is [`Bare::Other`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -3,10 +3,8 @@
 //! The trap is the direction of rounding: waits are rounded up and rates down, so nothing is sent too early.
 //! A count below nothing is told apart from one that is missing: the first is used up, the second is unknown.
 
-use super::{
-    date,
-    scan::{Scan, cut, is_letter},
-};
+use super::date;
+use crate::scan::{Scan, cut, is_letter};
 
 /// From here on a number of seconds is a date: 2001, or 31 years from now.
 const EPOCH_SECONDS: u64 = 1_000_000_000;

@@ -9,11 +9,11 @@ const MOST_DIGITS: usize = 15;
 
 /// What is left to read.
 #[derive(Clone, Copy)]
-pub(crate) struct Scan<'a>(pub &'a [u8]);
+pub struct Scan<'a>(pub &'a [u8]);
 
 /// A decimal.
 #[derive(Clone, Copy)]
-pub(crate) struct Decimal {
+pub struct Decimal {
     /// The part before the point.
     pub whole: u64,
     /// The part behind it in millionths, cut off.
@@ -95,7 +95,7 @@ impl Decimal {
 }
 
 /// Digits as a number.
-pub(crate) fn whole(digits: &[u8]) -> Option<u64> {
+pub fn whole(digits: &[u8]) -> Option<u64> {
     let is_long = digits.iter().skip_while(|&&digit| digit == b'0').count() > MOST_DIGITS;
     if is_long || digits.is_empty() || !digits.iter().copied().all(is_digit) {
         return None;
@@ -104,45 +104,45 @@ pub(crate) fn whole(digits: &[u8]) -> Option<u64> {
 }
 
 /// What stands before the first `byte`, and what stands behind it.
-pub(crate) fn cut(text: &[u8], byte: u8) -> (&[u8], Option<&[u8]>) {
+pub fn cut(text: &[u8], byte: u8) -> (&[u8], Option<&[u8]>) {
     let at = text.iter().position(|&other| other == byte).unwrap_or(text.len());
     let (before, rest) = text.split_at_checked(at).unwrap_or_default();
     (before, rest.get(1..))
 }
 
 /// What stands behind a prefix, in any case.
-pub(crate) fn strip<'a>(text: &'a [u8], prefix: &str) -> Option<&'a [u8]> {
+pub fn strip<'a>(text: &'a [u8], prefix: &str) -> Option<&'a [u8]> {
     let (start, rest) = text.split_at_checked(prefix.len())?;
     start.eq_ignore_ascii_case(prefix.as_bytes()).then_some(rest)
 }
 
 /// What stands before a suffix, in any case.
-pub(crate) fn strip_end<'a>(text: &'a [u8], suffix: &str) -> Option<&'a [u8]> {
+pub fn strip_end<'a>(text: &'a [u8], suffix: &str) -> Option<&'a [u8]> {
     let (start, end) = text.split_at_checked(text.len().checked_sub(suffix.len())?)?;
     end.eq_ignore_ascii_case(suffix.as_bytes()).then_some(start)
 }
 
 /// Whether two texts are the same but for their case.
-pub(crate) fn is(text: &[u8], word: &str) -> bool {
+pub fn is(text: &[u8], word: &str) -> bool {
     text.eq_ignore_ascii_case(word.as_bytes())
 }
 
 /// Whether a word is part of a text, in any case.
-pub(crate) fn holds(text: &[u8], word: &str) -> bool {
+pub fn holds(text: &[u8], word: &str) -> bool {
     text.windows(word.len()).any(|part| is(part, word))
 }
 
 /// A digit.
-pub(crate) fn is_digit(byte: u8) -> bool {
+pub fn is_digit(byte: u8) -> bool {
     byte.is_ascii_digit()
 }
 
 /// A letter.
-pub(crate) fn is_letter(byte: u8) -> bool {
+pub fn is_letter(byte: u8) -> bool {
     byte.is_ascii_alphabetic()
 }
 
 /// A space or a tab.
-pub(crate) fn is_blank(byte: u8) -> bool {
+pub fn is_blank(byte: u8) -> bool {
     byte == b' ' || byte == b'\t'
 }

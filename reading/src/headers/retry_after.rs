@@ -5,9 +5,9 @@
 
 use super::{
     fields::Fields,
-    scan::strip,
     value::{Clock, Wait},
 };
+use crate::scan::strip;
 
 /// The start of a name, whether it is all of it, what its source is called, whether plain numbers are
 /// milliseconds.

@@ -11,10 +11,10 @@ use super::{
     Hints, Quota,
     fields::{Fields, MOST_QUOTAS, name},
     rate_limit,
-    scan::{cut, is, strip, strip_end},
     structured::{self, Item, Param},
     value::{self, Clock},
 };
+use crate::scan::{cut, is, strip, strip_end};
 
 /// A family's prefix, and what it is called.
 const FAMILIES: [(&str, &str); 6] = [

@@ -5,7 +5,7 @@
 
 use std::borrow::Cow;
 
-use super::scan::{holds, is};
+use crate::scan::{holds, is};
 
 /// Quotas beyond so many are hostile.
 pub(super) const MOST_QUOTAS: usize = 64;

@@ -1,0 +1,168 @@
+//! What a server says about its limits: header fields → [`Hints`]. Pure; integers only.
+//!
+//! | file | fields | source |
+//! |---|---|---|
+//! | `retry_after` | `Retry-After`, `Retry-After-*`, `X-RateLimit-Retry-After` | RFC 9110 §10.2.3, `NestJS` |
+//! | | `retry-after-ms`, `x-ms-retry-after-ms`, `x-amz-retry-after` | `OpenAI`, Azure, AWS |
+//! | `rate_limit` | `RateLimit`, `RateLimit-Policy` | draft-ietf-httpapi-ratelimit-headers-07 to -11 |
+//! | `vendors` | `RateLimit-Limit`, `-Remaining`, `-Reset` | the same draft to -06, draft-polli-…-02 |
+//! | | `X-RateLimit-*`, `X-Rate-Limit-*`, named quotas | GitHub, Discord, `OpenAI`, Kong, Envoy, … |
+//! | | `anthropic-…`, `x-ms-…`, `X-HubSpot-…`, `X-Shopify-…`, `x-amzn-…` | the vendors' manuals |
+//! | `date`, `value`, `structured` | what stands in them | RFC 9110 §5.6.7, ISO 8601, Go, RFC 9651 |
+//!
+//! `fields` keeps what matters, `decide` says what it means.
+//!
+//! The traps: the local clock, which is wrong by minutes on many machines, so every date is read against the
+//! server's own `Date` (and `Age`); a `Retry-After` on a good answer, which several servers send on every
+//! one; a `remaining` that is missing, which is unknown and not zero; one quota told in two dialects, which
+//! is one quota.
+
+mod date;
+mod decide;
+mod fields;
+mod rate_limit;
+mod retry_after;
+mod structured;
+mod value;
+mod vendors;
+
+use self::{fields::Fields, value::Clock, vendors::Reading};
+use crate::scan::{Scan, cut};
+
+/// Some instant of this century, for years of two digits when nobody knows the time: 2026.
+const THIS_CENTURY_MS: i64 = 1_795_203_840_000;
+/// No cache keeps an answer for longer: 31 years.
+const MOST_AGE: u64 = 1_000_000_000;
+
+/// What one response says. Spans are milliseconds.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Hints {
+    /// How long not to send, exactly as the server says it; `None` if it does not say.
+    pub delay_ms: Option<u64>,
+    /// Which field said so.
+    pub source: Option<&'static str>,
+    /// Whether the delay is in whole seconds, of which many servers cut the rest off.
+    pub is_whole: bool,
+    /// What the delay is for, if not for the whole scope.
+    pub applies_to: Option<AppliesTo>,
+    /// On a 202: when to ask again for what is being made.
+    pub poll_after_ms: Option<u64>,
+    /// Rate limit fields were there, but the response came from a cache.
+    pub is_ignored: bool,
+    /// The response came from a cache (`Age` above 0, RFC 9111 §5.1): its latency is not the server's.
+    pub is_cached: bool,
+    /// Every quota that was told of: the exhausted ones first, then those whose rest is known, the next to
+    /// reset first. (`Headers` sorts its names, so the order in which they came is lost.)
+    pub quotas: Vec<Quota>,
+    /// A steady rate: requests in 1,000,000 seconds, rounded down.
+    pub rate_per_million_s: Option<u64>,
+    /// Discord: what the limit is shared with (`user`, `global`, `shared`).
+    pub scope: Option<String>,
+    /// Discord: the bucket that the route belongs to.
+    pub bucket: Option<String>,
+}
+
+/// What a delay is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AppliesTo {
+    /// The next hop of a redirect.
+    Redirect,
+    /// This very request (413: its body is too large now).
+    Request,
+}
+
+/// One quota of the server's.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Quota {
+    /// Its name.
+    pub policy: Option<String>,
+    /// Units per window.
+    pub limit: Option<u64>,
+    /// Units left; `None` is unknown, not 0.
+    pub remaining: Option<u64>,
+    /// Units used.
+    pub used: Option<u64>,
+    /// When more will be there.
+    pub reset_ms: Option<u64>,
+    /// The length of the window.
+    pub window_ms: Option<u64>,
+    /// What is counted, if not requests.
+    pub unit: Option<String>,
+    /// The partition of the quota that we are in.
+    pub partition_key: Option<String>,
+    /// Whether `reset_ms` is in whole seconds.
+    is_whole: bool,
+    family: &'static str,
+}
+
+/// What the reader has to be told besides the header fields.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Context {
+    /// The status of the response.
+    pub status: u16,
+    /// Wall time now in milliseconds since 1970, for responses without a `Date`. Unknown: their dates mean
+    /// nothing.
+    pub wall_ms: Option<i64>,
+    /// Resets that are plain numbers mean milliseconds (`hints: { host: { resetUnit: 'ms' } }`).
+    pub reset_is_millis: bool,
+    /// So does `Retry-After` (`retryAfterUnit: 'ms'`).
+    pub retry_after_is_millis: bool,
+}
+
+impl Hints {
+    /// Reads `name: value` lines, as a driver sends them across the border.
+    pub fn from_lines(lines: &str, context: Context) -> Self {
+        let mut fields = Fields::default();
+        let mut left = Scan(lines.as_bytes());
+        while !left.is_done() {
+            if let (name, Some(value)) = cut(left.until(b'\n'), b':') {
+                fields.keep(name, value);
+            }
+        }
+        Self::of(&fields, context)
+    }
+
+    /// Reads header fields in any order, names in any case, repeated ones as often as they come.
+    pub fn read<'a>(fields: impl IntoIterator<Item = (&'a str, &'a str)>, context: Context) -> Self {
+        let mut kept = Fields::default();
+        for (name, value) in fields {
+            kept.keep(name.as_bytes(), value.as_bytes());
+        }
+        Self::of(&kept, context)
+    }
+
+    fn of(fields: &Fields, context: Context) -> Self {
+        // Of several the first one counts (RFC 9111 §5.1).
+        let age = fields.get("age").and_then(|age| value::count_up(cut(age, b',').0)).unwrap_or(0);
+        let mut hints = Self { is_cached: age > 0, ..Self::default() };
+        let clock = server_clock(fields, context.wall_ms, age);
+        if hints.is_cached {
+            hints.is_ignored = fields.tell_of_quotas();
+        } else {
+            let policies = fields.get("ratelimit-policy").and_then(structured::list).unwrap_or_default();
+            hints.quotas = rate_limit::quotas(fields, &policies);
+            let reset_is_millis = context.reset_is_millis;
+            vendors::read(fields, Reading { clock, reset_is_millis, policies: &policies }, &mut hints);
+        }
+        hints.decide(context.status, retry_after::read(fields, clock, context.retry_after_is_millis));
+        hints
+    }
+}
+
+/// The server's now: its `Date` and the `Age` of the answer (RFC 9111 §4.2.3), else the wall time.
+fn server_clock(fields: &Fields, wall_ms: Option<i64>, age: u64) -> Clock {
+    let century_ms = wall_ms.unwrap_or(THIS_CENTURY_MS);
+    let date = fields.get("date").and_then(|date| date::parse(date, century_ms));
+    let date = date.map(|date| date + age.min(MOST_AGE) as i64 * 1000);
+    Clock { century_ms, server_ms: date.or(wall_ms) }
+}
+
+impl AppliesTo {
+    /// The word that users see.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Redirect => "redirect",
+            Self::Request => "request",
+        }
+    }
+}
