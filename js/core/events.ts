@@ -10,7 +10,7 @@ import type { Pace } from '../wasm/engine.js'
 import { builtin } from '../wasm/node-builtin.js'
 import { StalledError } from './errors.js'
 
-/** @internal A request as its events see it. */
+/** A request as its events see it. */
 export interface RequestLike {
   readonly ticket: number
   readonly target: Target
@@ -184,7 +184,7 @@ interface Listener {
   readonly onAbort: () => void
 }
 
-/** @internal Who listens to one type of event. */
+/** Who listens to one type of event. */
 export class Ear {
   readonly #listeners: Listener[] = []
   readonly #channel: Channel | undefined
@@ -235,7 +235,7 @@ export class Ear {
   }
 }
 
-/** @internal An ear for each type: fields, since they are asked at each request. */
+/** An ear for each type: fields, since they are asked at each request. */
 export class Ears {
   readonly queued: Ear
   readonly send: Ear
