@@ -12,6 +12,8 @@ mod eviction;
 mod headers;
 #[path = "native/layers.rs"]
 mod layers;
+#[path = "native/memory.rs"]
+mod memory;
 #[path = "native/notices.rs"]
 mod notices;
 #[path = "native/pace.rs"]
