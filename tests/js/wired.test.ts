@@ -1,7 +1,7 @@
 /** Every method that the module shows is wired: what it forwards to is tested natively (`tests/native/boundary.rs`). */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { load, loadFunctions } from '../../dist/wasm/load/load.js'
+import { load, loadFunctions } from '../../js/wasm/load/load.js'
 
 test('each method of the module is called once and answers', () => {
   const WasmEngine = load()
