@@ -15,7 +15,14 @@
 import type { Clock } from '../options/options.js'
 import { Handles } from '../scopes/handles.js'
 import { namedScopes, type Scopes, type Target } from '../scopes/names.js'
-import { type Engine, type Outcome, type Settled, type Ticket, WAIT } from '../wasm/engine.js'
+import {
+  type Engine,
+  type Outcome,
+  type ScopeHandle,
+  type Settled,
+  type Ticket,
+  WAIT,
+} from '../wasm/engine.js'
 import { Converter, type HeaderMaps } from './convert.js'
 import { Driver } from './driver.js'
 import type { ClosedError } from './errors.js'
@@ -87,8 +94,9 @@ export class Desk {
     const isPlain = delay === 0 && typeof priority === 'number' && typeof cost === 'number'
     if (typeof scopes === 'string' && isPlain) {
       const now = this.clock.now()
-      const entered = this.#enter(now, scopes, cost, priority)
-      const { names } = this.handles.last(scopes)
+      const known = this.handles.last(scopes)
+      const entered = this.#enter(now, scopes, known.handle, cost, priority)
+      const { names } = known
       if (entered >= 0) return this.#leave(entered, names, target, now)
       return this.#stay(WAITS - entered, names, target, wait, now)
     }
@@ -161,8 +169,7 @@ export class Desk {
   }
 
   /** The engine knows its scopes by handles; one that it has forgotten is refused, and made anew. */
-  #enter(now: number, name: string, cost: number, priority: number): number {
-    const { handle } = this.handles.last(name)
+  #enter(now: number, name: string, handle: ScopeHandle, cost: number, priority: number): number {
     try {
       return this.#engine.enter(now, handle, cost, priority)
     } catch (error) {
@@ -221,7 +228,8 @@ export class Desk {
     let failure: { error: unknown } | undefined
     try {
       if (outcome !== NOTHING) told = this.#converter.outcome(permit, outcome, isWanted, now)
-      settled = this.#engine.settle(now, ticket, told)
+      settled =
+        told === NO_OUTCOME ? this.#engine.settle(now, ticket) : this.#engine.settle(now, ticket, told)
     } catch (error) {
       failure = { error }
       told = NO_OUTCOME

@@ -8,7 +8,7 @@
  */
 
 import type { Problem } from '../core/errors.js'
-import { isMillis, kindOf, shown, unknownKeys } from '../options/checks.js'
+import { kindOf, shown, unknownKeys } from '../options/checks.js'
 import { isRequest } from '../scopes/names.js'
 
 /** Retries of `throttle.fetch`. Scrapy: RETRY_ENABLED and its kin. */
@@ -34,7 +34,14 @@ export interface RetryOptions {
 const METHODS = ['GET', 'HEAD', 'PUT', 'DELETE', 'OPTIONS', 'TRACE']
 const KEYS = ['limit', 'statusCodes', 'methods', 'maxRetryAfter', 'longRetryAfter']
 
-/** Problems of the `retry` option. */
+/** What the engine reads and checks: it decides after what, and for how long a wait. */
+export function retryForEngine(retry: RetryOptions | undefined): { retry?: object } {
+  if (typeof retry !== 'object' || retry === null) return {}
+  const { statusCodes, maxRetryAfter, longRetryAfter } = retry
+  return { retry: { statusCodes, maxRetryAfter, longRetryAfter } }
+}
+
+/** Problems of the rest of the `retry` option. */
 export function retryProblems(retry: unknown): Problem[] {
   if (retry === undefined) return []
   if (typeof retry !== 'object' || retry === null) {
@@ -50,17 +57,8 @@ export function retryProblems(retry: unknown): Problem[] {
   const wantLimit = 'a whole number from 1'
   if (options.limit === undefined) add('limit', wantLimit)
   check('limit', (limit: number) => Number.isInteger(limit) && limit >= 1, wantLimit)
-  const isStatus = (status: unknown) =>
-    Number.isInteger(status) && Number(status) >= 400 && Number(status) < 600
-  check(
-    'statusCodes',
-    (list: unknown) => Array.isArray(list) && list.every(isStatus),
-    'a list of statuses from 400 to 599',
-  )
   const isWord = (word: unknown) => typeof word === 'string' && word !== ''
   check('methods', (list: unknown) => Array.isArray(list) && list.every(isWord), 'a list of methods')
-  check('maxRetryAfter', isMillis, 'milliseconds from 0 to a year')
-  check('longRetryAfter', (what: string) => ['fail', 'wait', 'cap'].includes(what), '"fail", "wait" or "cap"')
   return problems
 }
 

@@ -5,7 +5,7 @@
  */
 
 import { ConfigError, type Problem } from '../core/errors.js'
-import { retryProblems } from '../fetch/retry.js'
+import { retryForEngine, retryProblems } from '../fetch/retry.js'
 import { robotsProblems } from '../fetch/robots.js'
 import { ManagedScopes, managerProblems, withManagerMarked } from '../scopes/strategy.js'
 import { Engine } from '../wasm/engine.js'
@@ -53,7 +53,7 @@ export function parted(options: ThrottleOptions) {
   check('release', release, isOne(['headers', 'body'], release), '"headers" or "body"')
   check('redirectMaxDelay', redirectMaxDelay, isMillis(redirectMaxDelay), 'milliseconds from 0 to a year')
   check('requestTimeout', requestTimeout, isMillis(requestTimeout), 'milliseconds from 0 to a year')
-  const forEngine = retry === undefined ? rest : { ...rest, retry }
+  const forEngine = { ...rest, ...retryForEngine(retry) }
   const engineOptions = withManagersMarked(forEngine, problems)
   problems.push(...retryProblems(retry), ...robotsProblems(robots), ...headerMapProblems(hints))
   if (problems.length > 0) throw new ConfigError([...problems, ...problemsOf(engineOptions)])

@@ -41,14 +41,20 @@ const PLAIN = /^https?:\/\/((?:[a-z0-9-]+\.)*[a-z][a-z0-9-]*)(?:[/?#]|$)/
 /** Hosts that were seen to be plain. Bounded, for a crawl sees many. */
 const plain = new Set<string>()
 const MOST_PLAIN = 1000
+/** The last of them with what stands around it: requests to one host often follow each other. */
+let last = { begins: '\0', host: '' }
 
 /** The scope of a URL: its host. */
 export function hostOf(url: string | URL | Request): string {
   if (typeof url !== 'string') return urlOf(url).host
+  if (url.startsWith(last.begins)) return last.host
   const start = url.startsWith('https://') ? 8 : 7
   const end = url.indexOf('/', start)
   const known = end < 0 ? url.slice(start) : url.slice(start, end)
-  if (plain.has(known) && (start === 8 || url.startsWith('http://'))) return known
+  if (plain.has(known) && (start === 8 || url.startsWith('http://'))) {
+    if (end > 0) last = { begins: url.slice(0, end + 1), host: known }
+    return known
+  }
   const host = PLAIN.exec(url)?.[1]
   if (host === undefined || host.includes('xn--')) return urlOf(url).host
   if (plain.size >= MOST_PLAIN) plain.clear()

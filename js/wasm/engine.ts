@@ -233,6 +233,7 @@ const WAITS = -16
 
 /** What nobody knows, as the boundary has it. */
 const UNKNOWN = Number.NaN
+const NO_OUTCOME: Outcome = {}
 const NO_HINTS = [UNKNOWN, UNKNOWN, UNKNOWN, UNKNOWN] as const
 
 /** Bits of an outcome, beside those of `unitsOf`: see `flags` in `src/boundary.rs`. */
@@ -361,7 +362,9 @@ export class Engine {
    *
    * @throws {TypeError} for headers, hints and numbers that are none; nothing has changed then.
    */
-  settle(nowMs: number, ticket: Ticket, outcome: Outcome = {}): Settled {
+  settle(nowMs: number, ticket: Ticket, outcome: Outcome = NO_OUTCOME): Settled {
+    if (outcome === NO_OUTCOME && typeof nowMs === 'number' && typeof ticket === 'number')
+      return SETTLED[this.#wasm.settle(nowMs, ticket, UNKNOWN, UNKNOWN, UNKNOWN, 0)]!
     const { status, error, headers, headerMap, hints, scopes, retryDelay, backoff } = outcome
     const { latencyMs = UNKNOWN, cost = UNKNOWN, adjustDelay = true, retry = false } = outcome
     const answer = status ?? (error === undefined ? UNKNOWN : failureOfRequest(error))
@@ -379,6 +382,13 @@ export class Engine {
     const lines = headers === undefined ? '' : hintLines(headers, headerMap)
     if (lines === '' && hints === undefined && scopes === undefined && retryDelay === undefined) {
       return SETTLED[this.#wasm.settle(nowMs, ticket, answer, latencyMs, cost, flags)]!
+    }
+    if (hints === undefined && scopes === undefined && retryDelay === undefined) {
+      const { wallNowMs = UNKNOWN } = outcome
+      if (typeof wallNowMs !== 'number') throw new TypeError('wallNowMs must be a number')
+      const wall = Float64Array.of(wallNowMs, UNKNOWN)
+      const how = flags | unitsOf(headerMap)
+      return SETTLED[this.#wasm.settle_with(nowMs, ticket, answer, latencyMs, cost, how, lines, wall)]!
     }
     const told = hints === undefined ? NO_HINTS : hintNumbers(hints)
     const more = [outcome.wallNowMs ?? UNKNOWN, retryDelay ?? UNKNOWN, ...told]

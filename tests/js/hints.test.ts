@@ -190,12 +190,12 @@ test('wrong header maps, retries and robots are listed with everything else', ()
         'getHints',
         'retry.tries',
         'retry.limit',
-        'retry.longRetryAfter',
         'robots.userAgent',
         'robots.rule',
         'hints."a.example".resetUnit',
         'hints."a.example".rest',
         'defaults.delay',
+        'retry.longRetryAfter',
       ])
       return true
     },
