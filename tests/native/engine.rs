@@ -84,8 +84,8 @@ fn sending_at_once_leaves_the_state_of_submit_and_poll() {
         "scopes": { "free": { "delay": 0, "slotDelay": 0, "concurrency": 20 },
                     "auto": { "delay": 10, "slotDelay": 40, "autothrottle": { "startDelay": 50 } },
                     "quota": { "delay": 0, "slotDelay": 0, "quota": [9, { "limit": 20, "window": 3000, "strict": true }] },
-                    "ramp": { "rampup": { "startDelay": 100 } } } }"#;
-    let names = ["free", "auto", "quota", "ramp", "other", "another"];
+                    "ramp": { "rampup": { "startDelay": 100 } }, "rate": { "rate": 5 } } }"#;
+    let names = ["free", "auto", "quota", "ramp", "rate", "other", "another"];
     let mut at_once = 0;
     for seed in 0..40 {
         let mut rng = Rng::new(seed);
@@ -96,7 +96,7 @@ fn sending_at_once_leaves_the_state_of_submit_and_poll() {
         for event in 0..400 {
             match pick(10) {
                 0..=3 => {
-                    let chosen: Vec<&str> = (0..[1, 1, 1, 2, 3][pick(5)]).map(|_| names[pick(6)]).collect();
+                    let chosen: Vec<&str> = (0..[1, 1, 1, 2, 3][pick(5)]).map(|_| names[pick(7)]).collect();
                     let scopes: Vec<ScopeId> = chosen.iter().map(|name| slow.intern(name)).collect();
                     assert_eq!(scopes, chosen.iter().map(|name| fast.intern(name)).collect::<Vec<_>>());
                     let costs = [[1.0, 2.0], [0.0, 1.0], [0.5, 0.5], [30.0, 0.0], [1.0, f64::NAN]][pick(5)];
