@@ -30,6 +30,8 @@
 //! # Ok::<(), autothrottle::ConfigError>(())
 //! ```
 //!
+//! Where nobody waits, [`Engine::send_at_once`] is `submit` and the first `poll` in one.
+//!
 //! # Three kinds of time
 //!
 //! *Engine time* ([`Instant`]) is whole microseconds from the driver's own origin, which may be 0 or 1970; a
