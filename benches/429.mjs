@@ -1,9 +1,9 @@
 /**
  * Sixty pages from an origin that allows five requests per second and does not say so: `npm run bench:429`.
  *
- * The origin is served on this machine: a sliding window of one second, 429 with `Retry-After: 1`, 80 ms for every
- * answer. Everybody may have ten requests on the way and try each twenty times more. What counts is how often the
- * origin had to refuse, and how long it took; twelve seconds is what five per second allow.
+ * The origin is served on this machine: a sliding window of one second, 429 with `Retry-After: 1`, 80 ms for
+ * every answer. Everybody may have ten requests on the way and try each twenty times more. What counts is how
+ * often the origin had to refuse, and how long it took; twelve seconds is what five per second allow.
  */
 import { createServer } from 'node:http'
 import { createThrottle } from 'autothrottle'

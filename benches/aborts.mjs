@@ -1,8 +1,8 @@
 /**
  * A million waits that are aborted: what is left of them. `npm run bench:aborts`
  *
- * Half of them have a signal each, half share one with a thousand others; nothing is ever sent. Afterwards nothing may wait, no timer may be armed, no
- * listener may hang on a signal, and the heap is where it was.
+ * Half of them have a signal each, half share one with a thousand others; nothing is ever sent. Afterwards
+ * nothing may wait, no timer may be armed, no listener may hang on a signal, and the heap is where it was.
  */
 import { getEventListeners, setMaxListeners } from 'node:events'
 import { createThrottle } from 'autothrottle'

@@ -1,8 +1,9 @@
 /**
- * What a call costs beside p-limit, in one run: `npm run bench:calls`. Rounds take turns, and the least of each counts,
- * so that a busy machine slows all alike. `--quick` makes it shorter.
+ * What a call costs beside p-limit, in one run: `npm run bench:calls`. Rounds take turns, and the least of
+ * each counts, so that a busy machine slows all alike. `--quick` makes it shorter.
  *
- * A call of ours decides by host, delay, quota and backoff, and hears what came back; one of p-limit's counts to ten.
+ * A call of ours decides by host, delay, quota and backoff, and hears what came back; one of p-limit's counts
+ * to ten.
  */
 import { spawnSync } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
@@ -128,7 +129,8 @@ function table(title, least, base, isDifference = false) {
   const programs = {
     'p-limit': "const { default: limit } = await import('p-limit'); await limit(1)(() => 1)",
     'p-queue': "const { default: Queue } = await import('p-queue'); await new Queue().add(() => 1)",
-    autothrottle: `const { createThrottle } = await import('autothrottle'); await createThrottle().acquire('${url}')`,
+    autothrottle: `const { createThrottle } = await import('autothrottle')
+      await createThrottle().acquire('${url}')`,
   }
   const cwd = fileURLToPath(new URL('..', import.meta.url))
   const cpu = (body) => {

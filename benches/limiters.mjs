@@ -1,8 +1,9 @@
 /**
  * Real rate limiters of Node's, at rates that nothing was designed around: `npm run bench:limiters`.
  *
- * express-rate-limit (fixed window) and @fastify/rate-limit (fixed window per key), 7 and 133 requests a second, windows of a second, with their
- * headers (`RateLimit-*` or `X-RateLimit-*`, `Retry-After`) and without any; rampup from cold, 30 s each. `--seconds N` makes it shorter.
+ * express-rate-limit (fixed window) and @fastify/rate-limit (fixed window per key), 7 and 133 requests a
+ * second, windows of a second, with their headers (`RateLimit-*` or `X-RateLimit-*`, `Retry-After`) and
+ * without any; rampup from cold, 30 s each. `--seconds N` makes it shorter.
  */
 import rateLimit from '@fastify/rate-limit'
 import express from 'express'

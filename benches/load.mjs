@@ -1,4 +1,6 @@
-/** A load that never ends, for so many seconds: how much of it was served. Sixty-four workers, one throttle. */
+/**
+ * A load that never ends, for so many seconds: how much of it was served. Sixty-four workers, one throttle.
+ */
 import { createThrottle } from 'autothrottle'
 
 export async function load(options, url, seconds) {

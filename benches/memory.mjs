@@ -1,8 +1,8 @@
 /**
  * What waiting and idling cost in the module's memory: `npm run bench:memory`.
  *
- * WebAssembly memory only grows, in pages of 64 KiB, so each figure is the growth by many alike divided by how
- * many they are.
+ * WebAssembly memory only grows, in pages of 64 KiB, so each figure is the growth by many alike divided by
+ * how many they are.
  */
 const Instance = WebAssembly.Instance
 let memory

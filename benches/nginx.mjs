@@ -1,8 +1,10 @@
 /**
- * A real nginx that allows so many requests per second and says nothing about it: `npm run bench:nginx` (needs nginx).
+ * A real nginx that allows so many requests per second and says nothing about it: `npm run bench:nginx`
+ * (needs nginx).
  *
- * `limit_req` 10 r/s (for rampup also 7 and 133), burst 0 and 20 without delay, 429 without headers, before an upstream that takes 200 ms; 60 s each,
- * from cold. Utilisation is what was accepted ÷ what the limit allows. `--seconds N` makes it shorter, `--policy rampup` leaves the others out.
+ * `limit_req` 10 r/s (for rampup also 7 and 133), burst 0 and 20 without delay, 429 without headers, before
+ * an upstream that takes 200 ms; 60 s each, from cold. Utilisation is what was accepted ÷ what the limit
+ * allows. `--seconds N` makes it shorter, `--policy rampup` leaves the others out.
  */
 import { spawn, spawnSync } from 'node:child_process'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'

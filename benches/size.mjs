@@ -1,7 +1,8 @@
 /**
  * What a bundle grows by, minified and gzipped, beside others: `npm run bench:size`.
  *
- * They do not do the same: p-queue and bottleneck pace what they are told, ky retries, Octokit's plugin knows one API. Peers are not counted.
+ * They do not do the same: p-queue and bottleneck pace what they are told, ky retries, Octokit's plugin knows
+ * one API. Peers are not counted.
  */
 import { BUDGETS, sizeOf } from '../scripts/sizes.mjs'
 

@@ -12,10 +12,19 @@ const TIMEOUT = 1
 const NOT_THE_SERVER = Number.NaN
 
 const TIMEOUTS = /^(?:ETIMEDOUT|ESOCKETTIMEDOUT|ERR_TIMEOUT|UND_ERR_(?:CONNECT|HEADERS|BODY)_TIMEOUT)$/
-const CONNECTIONS =
-  /^(?:ECONN\w+|EPIPE|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH|ENETUNREACH|ENETDOWN|EPROTO|CERT_\w+|ERR_TLS_\w+|UND_ERR_SOCKET|ConnectionRefused|ConnectionClosed|ConnectionReset)$/
-const WORDS =
-  /fetch failed|failed to fetch|networkerror|load failed|network connection lost|error sending request|unable to connect|socket/i
+/** Node's, then Bun's. */
+const CONNECTIONS = [
+  /^(?:ECONN\w+|EPIPE|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH|ENETUNREACH|ENETDOWN|EPROTO)$/,
+  /^(?:CERT_\w+|ERR_TLS_\w+|UND_ERR_SOCKET|Connection(?:Refused|Closed|Reset))$/,
+]
+/** What Node, Chromium, Firefox, Safari, workerd, Deno and Bun say, in this order. */
+const WORDS = new RegExp(
+  [
+    'fetch failed|failed to fetch|networkerror|load failed|network connection lost',
+    'error sending request|unable to connect|socket',
+  ].join('|'),
+  'i',
+)
 
 /** Timeouts and connection failures by their codes and words; anything else is not the server's doing. */
 export function failureOf(error: unknown): number {
@@ -27,7 +36,7 @@ export function failureOf(error: unknown): number {
     if (cause.name === 'AbortError') return NOT_THE_SERVER
     const code = typeof cause.code === 'string' ? cause.code : ''
     if (cause.name === 'TimeoutError' || TIMEOUTS.test(code)) return TIMEOUT
-    if (CONNECTIONS.test(code)) return CONNECTION
+    if (CONNECTIONS.some((codes) => codes.test(code))) return CONNECTION
     // A plain `TypeError: fetch failed` says more in its cause.
     if (!cause.cause && typeof cause.message === 'string' && WORDS.test(cause.message)) return CONNECTION
     cause = cause.cause as typeof cause

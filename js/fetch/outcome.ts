@@ -6,7 +6,8 @@
  * |---|---|---|
  * | fetch, ky, node-fetch | `status`, `headers` | ky: `response` |
  * | axios, Octokit | `status`, `headers` | `response.status`, `response.headers` |
- * | got, `node:http`, undici | `statusCode`, `headers` | got: `response.statusCode`; undici: `statusCode`, `headers` |
+ * | got, `node:http` | `statusCode`, `headers` | got: `response.statusCode`, `response.headers` |
+ * | undici | `statusCode`, `headers` | `statusCode`, `headers` |
  * | openai, Anthropic | – | `status`, `headers` |
  *
  * The trap is a result that only looks like a response: a row of a database has a `status`, too. So only what

@@ -1,6 +1,6 @@
 /**
- * What a call costs, in numbers that do not depend on the machine: calls across the boundary, and bytes of a request that
- * waits. Times are in `npm run bench:calls`.
+ * What a call costs, in numbers that do not depend on the machine: calls across the boundary, and bytes of a
+ * request that waits. Times are in `npm run bench:calls`.
  */
 import assert from 'node:assert/strict'
 import { spawnSync } from 'node:child_process'
@@ -12,7 +12,7 @@ import { Engine } from 'autothrottle/engine'
 const free = { delay: 0, slotDelay: 0, jitter: false, concurrency: 1000 } as const
 const page = 'https://a.example/page'
 
-test('a call that does not wait crosses the boundary to enter and to settle, and asks nothing else', async () => {
+test('a call that does not wait crosses the boundary to enter and to settle, and no more', async () => {
   const fetch = async () => new Response('ok')
   const throttle = createThrottle({ concurrency: 1000, defaults: free, fetch })
   await throttle.run(page, () => 1)
@@ -26,7 +26,7 @@ test('a call that does not wait crosses the boundary to enter and to settle, and
   assert.deepEqual(counts, { enter: 20, settle: 20, ...none })
 })
 
-test('a request that waits takes less than 700 bytes of JavaScript, and fetch with its arguments less than 1100', () => {
+test('a request that waits takes less than 700 bytes of JavaScript, one of fetch less than 1100', () => {
   const program = `
     import { createThrottle } from 'autothrottle'
     const bytes = () => (gc(), gc(), process.memoryUsage().heapUsed)

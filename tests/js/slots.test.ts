@@ -93,7 +93,7 @@ test('a hook that clones and does not read: the retry goes on', async () => {
   isAtRest(throttle)
 })
 
-test('an abort is heard at once: while a hook runs, while getScopes runs, while it waits for a retry', async () => {
+test('an abort is heard at once, also while a hook runs or getScopes does', async () => {
   const slow = (clock: () => FakeClock) => () =>
     new Promise<undefined>((resolve) => void clock().setTimeout(() => resolve(undefined), 1500))
   for (const hook of [
@@ -186,7 +186,7 @@ test('a fetch that gives nonsense, a response without a body, hooks that give nu
   isAtRest(nothing.throttle)
 })
 
-test('requestTimeout counts from the send, is a failure of kind timeout, and gives the slot back', async () => {
+test('requestTimeout counts from the send, is a failure by timeout, and gives the slot back', async () => {
   const signals: AbortSignal[] = []
   const answer = ({ signal }: RequestInit) => {
     signals.push(signal!)
