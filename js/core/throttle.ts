@@ -9,7 +9,7 @@ import { Robots } from '../fetch/robots.js'
 import type { Clock, ThrottleOptions } from '../options/options.js'
 import { parted } from '../options/split.js'
 import { ScopeControl } from '../scopes/control.js'
-import { checkedName, hostOf, namedScopes, type Scopes, type Target } from '../scopes/names.js'
+import { checkedName, hostInName, hostOf, namedScopes, type Scopes, type Target } from '../scopes/names.js'
 import { ManagedScopes } from '../scopes/strategy.js'
 import { Engine, type Peek, type Snapshot, type Stats } from '../wasm/engine.js'
 import { systemClock } from './clock.js'
@@ -230,7 +230,8 @@ export class Throttle extends ThrottleEventTarget {
 
   /** One scope: what it is doing, and how to change that. */
   scope(name: string): ScopeControl {
-    checkedName(name)
+    const host = hostInName(checkedName(name))
+    if (host !== undefined) throw new TypeError(`scope: want the host alone, "${host}"; got "${name}"`)
     return new ScopeControl(this.#desk.driver, () => this.#desk.handles.of(name).handle, name)
   }
 

@@ -86,6 +86,11 @@ export function checkedName(name: string): string {
   return typeof name === 'string' ? name : refuse(name)
 }
 
+/** The host of a name that is a URL, for which nothing would ever wait. */
+export function hostInName(name: string): string | undefined {
+  return /:\/\/(?:[^/?#]*@)?([^/?#]*)/.exec(name)?.[1]
+}
+
 function refuse(name: unknown): never {
   throw new TypeError(
     `scopes: want names as text; got ${typeof name === 'object' ? 'an object' : String(name)}`,

@@ -8,6 +8,7 @@
 
 import type { Problem } from '../core/errors.js'
 import { kindOf, shown } from '../options/checks.js'
+import { hostInName } from '../scopes/names.js'
 
 /** Header fields in any of their forms. */
 export type HeadersLike =
@@ -38,6 +39,8 @@ export function headerMapProblems(maps: unknown): Problem[] {
   const problems: Problem[] = []
   for (const [scope, map] of Object.entries(maps)) {
     const path = `hints.${JSON.stringify(scope)}`
+    const host = hostInName(scope)
+    if (host !== undefined) problems.push({ path, want: `the host alone, "${host}"`, got: `"${scope}"` })
     if (typeof map !== 'object' || map === null) {
       problems.push({ path, want: 'an object', got: kindOf(map) })
       continue

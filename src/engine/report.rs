@@ -132,7 +132,11 @@ impl Engine {
         } else if typed.concurrency && config.concurrency > 1 && never_bound(Reason::Concurrency) {
             let (slots, used) = (config.concurrency, meter.most_in_flight());
             ("concurrency", format!("{slots} slots; {used} were ever in use while requests waited"))
-        } else if typed.slot_delay && config.slot_delay > Span::ZERO && never_bound(Reason::SlotDelay) {
+        } else if typed.slot_delay
+            && config.slot_delay > Span::ZERO
+            && !is_learning
+            && never_bound(Reason::SlotDelay)
+        {
             ("slotDelay", "no request ever waited for it while requests waited".into())
         } else if typed.rate && meter.hardly_rated() {
             ("rate", "requests hardly ever wait for it: other limits are slower".into())

@@ -474,6 +474,19 @@ test('the host of a URL is what URL says it is, however it is written', async ()
     if (said === 'a.example') plainly++
   }
   assert.ok(plainly > 20)
+
+test('a scope that is called by a URL is told its host', () => {
+  const throttle = createThrottle()
+  assert.throws(() => throttle.scope('https://a.example/x'), {
+    message: 'scope: want the host alone, "a.example"; got "https://a.example/x"',
+  })
+  const url = 'http://u:p@b.example:81/?x'
+  assert.throws(() => createThrottle({ hints: { [url]: {} }, scopes: { [url]: {} } }), {
+    message: [
+      `hints."${url}": want the host alone, "b.example:81"; got "${url}"`,
+      `scopes."${url}": want the host alone, "b.example:81"; got "${url}"`,
+    ].join('\n'),
+  })
 })
 
 test('the code of each error is a literal type', () => {
