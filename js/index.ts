@@ -29,18 +29,22 @@ export type { Permit, PermitOutcome } from './core/permit.js'
 export type { RequestOptions, RunOptions, ThrottledRequestInit } from './core/requests.js'
 export type { Throttle } from './core/throttle.js'
 export type { FetchOptions } from './fetch/fetch.js'
-export type { RetryOptions } from './fetch/retry.js'
-export type { RobotsOptions, RobotsRules } from './fetch/robots.js'
+
+export type { RobotsRules } from './fetch/robots.js'
 export type {
   AutoThrottleOptions,
   BackoffOptions,
   Clock,
   EngineOptions,
+  GetHints,
+  HeaderMap,
   Jitter,
   QuotaOptions,
   RampupOptions,
   Rate,
   RateOptions,
+  RetryOptions,
+  RobotsOptions,
   ScopeOptions,
   ThrottleOptions,
 } from './options/options.js'
@@ -64,5 +68,5 @@ export {
 export type { Scopes, Target } from './scopes/names.js'
 export type { MakeScopeManager, ManagedAnswer, ManagedSend, ScopeManager } from './scopes/strategy.js'
 export type { Peek, Reason, ScopeStats, Snapshot, Stats } from './wasm/engine.js'
-export type { HeaderMap, HeadersLike, Hints, QuotaHint, SomeHints } from './wasm/headers.js'
+export type { HeadersLike, Hints, QuotaHint, SomeHints } from './wasm/headers.js'
 export { type Build, build } from './wasm/load/build.js'

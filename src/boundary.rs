@@ -1,11 +1,11 @@
 //! The engine in plain numbers and values: what every host (JavaScript, a component, Python) forwards to.
 //!
-//! Instants and spans are milliseconds, handles and tickets are whole numbers, NaN is unknown. What makes no sense
-//! changes nothing. What a call says beside its number is left in getters until the next call.
+//! Instants and spans are milliseconds, handles and tickets are whole numbers, NaN is unknown. What makes no
+//! sense changes nothing. What a call says beside its number is left in getters until the next call.
 //!
-//! The trap is a boundary with a memory: a call that prepares another one leaves its word behind when that other one
-//! never comes, or comes for a ticket that is none, and the next request pays for it. So each call carries everything,
-//! and no getter is ever read by a call.
+//! The trap is a boundary with a memory: a call that prepares another one leaves its word behind when that
+//! other one never comes, or comes for a ticket that is none, and the next request pays for it. So each call
+//! carries everything, and no getter is ever read by a call.
 
 use crate::{
     Answer, Cause, Config, ConfigError, Cost, Decision, Engine, Feedback, Hint, Hints, Instant, Peek, Reason,
@@ -67,12 +67,13 @@ pub struct Outcome<'a> {
     pub wall_ms: f64,
     /// The request is sent again whatever the settings say, not before so long from now.
     pub retry_delay_ms: f64,
-    /// Hints that were not in headers: milliseconds to hold, units left, milliseconds until their reset, and between
-    /// two sends.
+    /// Hints that were not in headers: milliseconds to hold, units left, milliseconds until their reset, and
+    /// between two sends.
     pub hint: [f64; 4],
-    /// What it means for single scopes where that is another thing, [`STRIDE`] numbers each: the scope; 1 if the answer
-    /// has nothing to do with it, else 0; 1 if it is bad there, 0 if not; milliseconds to hold, units left,
-    /// milliseconds until their reset (with one of the first two the response's own hints are not for it); its cost.
+    /// What it means for single scopes where that is another thing, [`STRIDE`] numbers each: the scope; 1 if
+    /// the answer has nothing to do with it, else 0; 1 if it is bad there, 0 if not; milliseconds to hold,
+    /// units left, milliseconds until their reset (with one of the first two the response's own hints are not
+    /// for it); its cost.
     pub scopes: &'a [f64],
 }
 
@@ -83,7 +84,8 @@ impl<'a> Outcome<'a> {
         Self { answer, latency_ms, cost, flags, lines: "", wall_ms, retry_delay_ms, hint, scopes: &[] }
     }
 
-    /// This outcome with the rest as one list: `wall_ms`, `retry_delay_ms`, the four of `hint`, then `scopes`.
+    /// This outcome with the rest as one list: `wall_ms`, `retry_delay_ms`, the four of `hint`, then
+    /// `scopes`.
     #[must_use]
     pub fn with(self, lines: &'a str, more: &'a [f64]) -> Self {
         let [wall_ms, retry_delay_ms, ref rest @ ..] = *more else { return Self { lines, ..self } };
@@ -235,7 +237,8 @@ impl Boundary {
         self.engine.name(ScopeId::from_number(scope)?)
     }
 
-    /// Takes in a request of one scope. A ticket, or the negative number of a [refusal](Boundary::refused_scope).
+    /// Takes in a request of one scope. A ticket, or the negative number of a
+    /// [refusal](Boundary::refused_scope).
     pub fn submit(&mut self, now: f64, scope: f64, cost: f64, priority: f64, delay_ms: f64) -> f64 {
         self.take_in(now, ScopeId::from_number(scope).as_slice(), &[cost], priority, delay_ms)
     }
@@ -252,8 +255,8 @@ impl Boundary {
         self.take_in(now, &scope_ids(scopes), costs, priority, delay_ms)
     }
 
-    /// A ticket to send now, [`WAIT`] if it has to be submitted (then nothing has changed), or the negative number of a
-    /// refusal less one. See [`Engine::send_at_once`].
+    /// A ticket to send now, [`WAIT`] if it has to be submitted (then nothing has changed), or the negative
+    /// number of a refusal less one. See [`Engine::send_at_once`].
     pub fn send_at_once(&mut self, now: f64, scope: f64, cost: f64, priority: f64) -> f64 {
         self.fuse(now, ScopeId::from_number(scope).as_slice(), &[cost], priority)
     }
@@ -263,8 +266,8 @@ impl Boundary {
         self.fuse(now, &scope_ids(scopes), costs, priority)
     }
 
-    /// Takes in a request of one scope, and sends it if nothing waits and nothing keeps it: a ticket to send now,
-    /// [`WAITS`] less a ticket that waits, or the negative number of a refusal.
+    /// Takes in a request of one scope, and sends it if nothing waits and nothing keeps it: a ticket to send
+    /// now, [`WAITS`] less a ticket that waits, or the negative number of a refusal.
     pub fn enter(&mut self, now: f64, scope: f64, cost: f64, priority: f64) -> f64 {
         let at_once = self.send_at_once(now, scope, cost, priority);
         if at_once != WAIT {
@@ -372,8 +375,9 @@ impl Boundary {
         }
     }
 
-    /// When a request could be sent: milliseconds, infinity if that depends on an event, or the negative number of a
-    /// refusal. [`NO_SCOPE`] stands for a scope that there is not yet. `reason` and `reason_scope` say why not now.
+    /// When a request could be sent: milliseconds, infinity if that depends on an event, or the negative
+    /// number of a refusal. [`NO_SCOPE`] stands for a scope that there is not yet. `reason` and
+    /// `reason_scope` say why not now.
     pub fn peek(&mut self, now: f64, scopes: &[f64], costs: &[f64]) -> f64 {
         let last = costs.last().copied().unwrap_or(1.0);
         let cost = |place: usize| costs.get(place).copied().unwrap_or(last);
@@ -553,6 +557,18 @@ impl Boundary {
 /// What header fields say, given as `name: value` lines.
 pub fn parse_hints(lines: &str, status: f64, wall_ms: f64, flags: u32) -> Value {
     Value::from(&Hints::from_lines(lines, context(status, wall_ms, flags)))
+}
+
+/// Of the names in `known`, one a line, the one that is nearest to `typed`; empty if none is near enough to
+/// be meant.
+pub fn nearest(typed: &str, known: &str) -> String {
+    crate::config::table::nearest_of(typed, known.lines()).unwrap_or_default().into()
+}
+
+/// Checks the options that only a driver reads: see [`crate::config::driver`].
+pub fn check_driver_options(options: Value) -> Result<(), ConfigError> {
+    let problems = crate::config::driver::problems(options);
+    if problems.is_empty() { Ok(()) } else { Err(ConfigError { problems }) }
 }
 
 /// The delay in milliseconds that a robots.txt asks for, or NaN.

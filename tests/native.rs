@@ -35,6 +35,8 @@ mod scale;
 mod scenarios;
 #[path = "native/scrapy_parity.rs"]
 mod scrapy_parity;
+#[path = "native/settings.rs"]
+mod settings;
 #[path = "native/simulate.rs"]
 mod simulate;
 #[path = "native/tidy.rs"]

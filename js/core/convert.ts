@@ -10,7 +10,7 @@ import type { Clock } from '../options/options.js'
 import type { Handles } from '../scopes/handles.js'
 import { type Backoffs, backoffMap, checkedBackoffs } from '../scopes/hooks.js'
 import type { Outcome, ScopeOutcome } from '../wasm/engine.js'
-import type { HeaderMap } from '../wasm/headers.js'
+import type { HeaderMap } from '../options/options.js'
 import type { Permit, PermitOutcome } from './permit.js'
 
 /** How to read headers, by scope name. */

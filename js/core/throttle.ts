@@ -7,7 +7,7 @@ import { CrawlDelays } from '../fetch/crawl-delay.js'
 import { Fetcher } from '../fetch/fetch.js'
 import { Robots } from '../fetch/robots.js'
 import type { Clock, ThrottleOptions } from '../options/options.js'
-import { parted } from '../options/split.js'
+import { splitOptions } from '../options/split.js'
 import { ScopeControl } from '../scopes/control.js'
 import { checkedName, hostInName, hostOf, namedScopes, type Scopes, type Target } from '../scopes/names.js'
 import { ManagedScopes } from '../scopes/strategy.js'
@@ -51,7 +51,7 @@ export class Throttle extends ThrottleEventTarget {
    */
   constructor(options: ThrottleOptions = {}) {
     super()
-    const { engineOptions, driverOptions } = parted(options)
+    const { engineOptions, driverOptions } = splitOptions(options)
     const { clock, snapshot, unref, robots, debug, hints, ...settings } = driverOptions
     const { scopes, manager } = options
     const defaults = manager === undefined ? options.defaults : { ...options.defaults, manager }

@@ -10,28 +10,9 @@
  * The trap is a hundred first requests to a host that each fetch it: they share one promise.
  */
 
-import { DisallowedError, type Problem } from '../core/errors.js'
-import { isMillis, kindOf, shown, unknownKeys } from '../options/checks.js'
-import type { Clock } from '../options/options.js'
+import { DisallowedError } from '../core/errors.js'
+import type { Clock, RobotsOptions } from '../options/options.js'
 import { discard } from './body.js'
-
-/** Whether and how `throttle.fetch` asks for robots.txt. */
-export interface RobotsOptions {
-  /**
-   * Keep to `Crawl-delay` and `Request-rate`, and to `rules` if there are any. Default true. Scrapy:
-   * ROBOTSTXT_OBEY.
-   */
-  obey?: boolean
-  /** The product token to look for, and the User-Agent to ask with. */
-  userAgent: string
-  /**
-   * The longest delay to believe, in milliseconds. Default 60000. Scrapy's draft:
-   * THROTTLING_ROBOTSTXT_MAX_DELAY.
-   */
-  maxDelay?: number
-  /** Allow and Disallow: `rules` of autothrottle/robots. Default none: only the pace is obeyed. */
-  rules?: RobotsRules
-}
 
 /** Reads a robots.txt and says which URLs may be fetched. */
 export type RobotsRules = (robotsUrl: string, text: string, userAgent: string) => (url: string) => boolean
@@ -44,24 +25,6 @@ const MOST_HOSTS = 10_000
 interface Known {
   until: number
   isAllowed: Promise<(url: string) => boolean>
-}
-
-/** Problems of the `robots` option. */
-export function robotsProblems(robots: unknown): Problem[] {
-  if (robots === undefined) return []
-  if (typeof robots !== 'object' || robots === null) {
-    return [{ path: 'robots', want: 'an object with userAgent', got: kindOf(robots) }]
-  }
-  const { obey, userAgent, maxDelay, rules } = robots as Record<string, unknown>
-  const problems: Problem[] = []
-  const check = (key: string, isRight: boolean, want: string, got: unknown) => {
-    if (!isRight) problems.push({ path: `robots.${key}`, want, got: shown(got) })
-  }
-  check('obey', obey === undefined || typeof obey === 'boolean', 'true or false', obey)
-  check('userAgent', typeof userAgent === 'string' && userAgent !== '', 'a product token', userAgent)
-  check('maxDelay', maxDelay === undefined || isMillis(maxDelay), 'milliseconds from 0 to a year', maxDelay)
-  check('rules', rules === undefined || typeof rules === 'function', 'a function', rules)
-  return [...problems, ...unknownKeys(robots, ['obey', 'userAgent', 'maxDelay', 'rules'], 'robots')]
 }
 
 /** Asks each host once. */

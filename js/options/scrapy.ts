@@ -7,6 +7,7 @@
 import { ConfigError, type Problem } from '../core/errors.js'
 import { byIp } from '../scopes/by-ip.js'
 import type { MakeScopeManager, ScopeManager } from '../scopes/strategy.js'
+import { nearestName } from '../wasm/engine.js'
 import { shown } from './checks.js'
 import type { BackoffOptions, Jitter, QuotaOptions, ScopeOptions, ThrottleOptions } from './options.js'
 
@@ -323,23 +324,7 @@ function read<T extends object>(
 }
 
 function unknown(key: string, value: unknown, known: readonly string[], path: string): Problem {
-  const nearest = [...known].sort((a, b) => distance(key, a) - distance(key, b))[0]
-  const isNear = nearest !== undefined && distance(key, nearest) * 3 <= nearest.length
-  const want = isNear
-    ? `a setting that is known here (did you mean ${nearest}?)`
-    : 'a setting that is known here'
+  const nearest = nearestName(key, known)
+  const want = nearest ? `a known setting (did you mean ${nearest}?)` : 'a known setting'
   return { path, want, got: shown(value) }
-}
-
-/** Levenshtein's. */
-function distance(a: string, b: string): number {
-  let row = Array.from({ length: b.length + 1 }, (_, index) => index)
-  for (let i = 1; i <= Math.min(a.length, 64); i++) {
-    const next = [i]
-    for (let j = 1; j <= b.length; j++) {
-      next[j] = Math.min(next[j - 1]! + 1, row[j]! + 1, row[j - 1]! + (a[i - 1] === b[j - 1] ? 0 : 1))
-    }
-    row = next
-  }
-  return row[b.length]!
 }

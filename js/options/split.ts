@@ -5,59 +5,33 @@
  */
 
 import { ConfigError, type Problem } from '../core/errors.js'
-import { retryForEngine, retryProblems } from '../fetch/retry.js'
-import { robotsProblems } from '../fetch/robots.js'
 import { ManagedScopes, managerProblems, withManagerMarked } from '../scopes/strategy.js'
-import { Engine } from '../wasm/engine.js'
-import { headerMapProblems } from '../wasm/headers.js'
-import { isMillis, kindOf } from './checks.js'
+import { checkDriverOptions, Engine } from '../wasm/engine.js'
+import { kindOf } from './checks.js'
+import { DRIVER_KEYS } from './generated.js'
 import type { Clock, EngineOptions, ScopeOptions, ThrottleOptions } from './options.js'
 
-/** Parts what this layer reads from what the engine reads, and reports the problems of both together. */
-export function parted(options: ThrottleOptions) {
-  const problems: Problem[] = []
-  const isObject = typeof options === 'object' && options !== null && !Array.isArray(options)
-  if (!isObject) problems.push({ path: '', want: 'an object', got: kindOf(options) })
-  const {
-    clock,
-    snapshot,
-    fetch,
-    unref,
-    retry,
-    robots,
-    hints,
-    getHints,
-    getScopes,
-    getResponseBackoff,
-    getErrorBackoff,
-    getResponseDelay,
-    redirects,
-    redirectMaxDelay,
-    release,
-    requestTimeout,
-    debug,
-    ...rest
-  } = isObject ? options : ({} as ThrottleOptions)
-  const check = (path: string, value: unknown, isRight: boolean, want: string) => {
-    if (value !== undefined && !isRight) problems.push({ path, want, got: kindOf(value) })
+type Checked = Partial<Record<keyof ThrottleOptions, unknown>>
+
+/** Splits what this layer reads from what the engine reads, and reports the problems of both together. */
+export function splitOptions(options: ThrottleOptions) {
+  if (typeof options !== 'object' || options === null || Array.isArray(options))
+    throw new ConfigError([{ path: '', want: 'an object', got: kindOf(options) }])
+  const [engine, driver]: [Checked, Checked] = [{}, {}]
+  const isDriver = (key: string) => (DRIVER_KEYS as readonly string[]).includes(key)
+  for (const [key, value] of Object.entries(options))
+    (isDriver(key) ? driver : engine)[key as keyof ThrottleOptions] = value
+  // A clock and a snapshot are no plain values: they cross only to be refused.
+  const { clock, snapshot, ...checked } = driver
+  if (clock !== undefined && !isClock(clock)) Object.assign(checked, { clock })
+  const managers: Problem[] = []
+  const engineOptions = withManagersMarked(engine as EngineOptions, managers)
+  const problems = [...problemsOf(() => checkDriverOptions(checked)), ...managers]
+  if (problems.length > 0) {
+    const others = problemsOf(() => new Engine(engineOptions)[Symbol.dispose]())
+    throw new ConfigError([...problems, ...others])
   }
-  check('clock', clock, isClock(clock), 'an object with now, wallNow, setTimeout and clearTimeout')
-  check('fetch', fetch, typeof fetch === 'function', 'a function')
-  check('debug', debug, typeof debug === 'boolean', 'true or false')
-  check('unref', unref, typeof unref === 'boolean', 'true or false')
-  const hooks = { getScopes, getHints, getResponseBackoff, getErrorBackoff, getResponseDelay }
-  for (const [name, hook] of Object.entries(hooks))
-    check(name, hook, typeof hook === 'function', 'a function')
-  const isOne = (of: readonly string[], value: unknown) => of.includes(value as string)
-  check('redirects', redirects, isOne(['native', 'throttle'], redirects), '"native" or "throttle"')
-  check('release', release, isOne(['headers', 'body'], release), '"headers" or "body"')
-  check('redirectMaxDelay', redirectMaxDelay, isMillis(redirectMaxDelay), 'milliseconds from 0 to a year')
-  check('requestTimeout', requestTimeout, isMillis(requestTimeout), 'milliseconds from 0 to a year')
-  const forEngine = { ...rest, ...retryForEngine(retry) }
-  const engineOptions = withManagersMarked(forEngine, problems)
-  problems.push(...retryProblems(retry), ...robotsProblems(robots), ...headerMapProblems(hints))
-  if (problems.length > 0) throw new ConfigError([...problems, ...problemsOf(engineOptions)])
-  const driverOptions: Omit<ThrottleOptions, keyof EngineOptions> = options
+  const driverOptions: Omit<ThrottleOptions, Exclude<keyof EngineOptions, 'retry'>> = options
   return { engineOptions, driverOptions }
 }
 
@@ -86,9 +60,9 @@ function withManagersMarked(
   }
 }
 
-function problemsOf(options: EngineOptions): readonly Problem[] {
+function problemsOf(check: () => void): readonly Problem[] {
   try {
-    new Engine(options)[Symbol.dispose]()
+    check()
     return []
   } catch (error) {
     if (error instanceof ConfigError) return error.problems

@@ -21,16 +21,8 @@ import {
 } from '../core/errors.js'
 import { failureOfRequest } from '../fetch/failures.js'
 import { shown } from '../options/checks.js'
-import type { EngineOptions, ScopeOptions } from '../options/options.js'
-import {
-  type HeaderMap,
-  type HeadersLike,
-  type Hints,
-  hintLines,
-  hintNumbers,
-  type SomeHints,
-  unitsOf,
-} from './headers.js'
+import type { EngineOptions, HeaderMap, ScopeOptions } from '../options/options.js'
+import { type HeadersLike, type Hints, hintLines, hintNumbers, type SomeHints, unitsOf } from './headers.js'
 import { load, loadFunctions } from './load/load.js'
 
 /** A request that was submitted, as a number. */
@@ -525,6 +517,25 @@ export class Engine {
   [Symbol.dispose](): void {
     this.#wasm.free()
   }
+}
+
+/**
+ * The name that was meant by one that is not known, if one is near enough.
+ *
+ * @internal
+ */
+export function nearestName(typed: string, known: readonly string[]): string | undefined {
+  return loadFunctions().nearest(typed, known.join('\n')) || undefined
+}
+
+/**
+ * Checks the options that only a driver reads; functions may be among them.
+ *
+ * @internal
+ * @throws {ConfigError} listing every problem.
+ */
+export function checkDriverOptions(options: object): void {
+  withProblems(ConfigError, () => loadFunctions().check_driver_options(options))
 }
 
 /**

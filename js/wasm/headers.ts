@@ -6,57 +6,13 @@
  * are left here after one look at their names.
  */
 
-import type { Problem } from '../core/errors.js'
-import { kindOf, shown } from '../options/checks.js'
-import { hostInName } from '../scopes/names.js'
+import { shown } from '../options/checks.js'
+import type { HeaderMap } from '../options/options.js'
 
 /** Header fields in any of their forms. */
 export type HeadersLike =
   | Iterable<readonly [string, string]>
   | Readonly<Record<string, string | readonly string[] | undefined>>
-
-/** How one server's headers are to be read. Names are those of header fields, in any case. */
-export interface HeaderMap {
-  /** What a plain number in a reset means. Default 's'. */
-  resetUnit?: 's' | 'ms'
-  /** What a plain number in `Retry-After` means. Default 's'. */
-  retryAfterUnit?: 's' | 'ms'
-  /** The field that says how long to wait, read as `Retry-After`. */
-  retryAfter?: string
-  /** The field that holds a quota's limit, read as `X-RateLimit-Limit`. */
-  limit?: string
-  /** The field that holds what is left of it, read as `X-RateLimit-Remaining`. */
-  remaining?: string
-  /** The field that says when it resets, read as `X-RateLimit-Reset`. */
-  reset?: string
-}
-
-/** Problems of the `hints` option. */
-export function headerMapProblems(maps: unknown): Problem[] {
-  if (maps === undefined) return []
-  if (typeof maps !== 'object' || maps === null)
-    return [{ path: 'hints', want: 'an object', got: kindOf(maps) }]
-  const problems: Problem[] = []
-  for (const [scope, map] of Object.entries(maps)) {
-    const path = `hints.${JSON.stringify(scope)}`
-    const host = hostInName(scope)
-    if (host !== undefined) problems.push({ path, want: `the host alone, "${host}"`, got: `"${scope}"` })
-    if (typeof map !== 'object' || map === null) {
-      problems.push({ path, want: 'an object', got: kindOf(map) })
-      continue
-    }
-    for (const [key, value] of Object.entries(map)) {
-      const isUnit = key === 'resetUnit' || key === 'retryAfterUnit'
-      const isName = ['retryAfter', 'limit', 'remaining', 'reset'].includes(key)
-      const want = isUnit ? '"s" or "ms"' : isName ? 'the name of a header field' : 'a key of a header map'
-      const isRight = isUnit
-        ? value === 's' || value === 'ms'
-        : isName && typeof value === 'string' && value !== ''
-      if (!isRight) problems.push({ path: `${path}.${key}`, want, got: shown(value) })
-    }
-  }
-  return problems
-}
 
 /** One quota of a server's. */
 export interface QuotaHint {

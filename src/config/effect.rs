@@ -1,7 +1,7 @@
 //! Settings that can do nothing beside the others: what is known before the first request.
 //!
-//! The trap is a setting that is believed to act. Five slots behind a delay of a second are one slot, unless an
-//! answer takes seconds. What only shows while requests wait is found by the meter (`observe`).
+//! The trap is a setting that is believed to act. Five slots behind a delay of a second are one slot, unless
+//! an answer takes seconds. What only shows while requests wait is found by the meter (`observe`).
 //!
 //! Only what somebody typed is told: a default that another setting makes useless is nobody's mistake.
 
@@ -46,7 +46,8 @@ impl ScopeConfig {
         let slow = Span::from_millis(self.delay * f64::from(slots - 1));
         if typed.concurrency && slow >= SLOW {
             let why = format!(
-                "{slots} slots; with {delay} ms between sends they are all in use only while answers take longer than {} ms",
+                "{slots} slots; with {delay} ms between sends they are all in use only while answers take \
+                 longer than {} ms",
                 number_text(slow.millis())
             );
             return Some(("concurrency", why));

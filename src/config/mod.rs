@@ -1,12 +1,13 @@
 //! Options (as typed) → [`Config`] (as meant). Parse, don't validate: what comes out can only hold sense.
 //!
-//! Three layers lie on each other, key by key: the built-in defaults, `defaults`, and one of `scopes`. A setting
-//! of a scope at the top is another way to write it in `defaults`.
+//! Three layers lie on each other, key by key: the built-in defaults, `defaults`, and one of `scopes`. A
+//! setting of a scope at the top is another way to write it in `defaults`.
 //!
-//! The trap: defaults that stay in force beside a pace that somebody typed. `delay: 200` behind a slot delay of
-//! a second is a request a second, and nobody is told. So the defaults of `delay` and `slotDelay` depend on what
-//! else was typed ([`ScopeConfig::resolve`]).
+//! The trap: defaults that stay in force beside a pace that somebody typed. `delay: 200` behind a slot delay
+//! of a second is a request a second, and nobody is told. So the defaults of `delay` and `slotDelay` depend
+//! on what else was typed ([`ScopeConfig::resolve`]).
 
+pub mod driver;
 mod effect;
 pub(crate) mod reader;
 mod retry;
@@ -28,11 +29,11 @@ use crate::{
         rampup, rate, retry as retry_policy,
     },
     time::Span,
-    value::{Value, number_text, quoted},
+    value::{Value, number_text},
 };
 
 /// The limit of all scopes together where nobody set one.
-const GLOBAL: u32 = 16;
+const GLOBAL: u32 = table::number(Section::Root, "concurrency") as u32;
 
 /// The same where a scope ramps: what it finds may need more than sixteen at a time.
 const GLOBAL_RAMPED: u32 = 256;
@@ -160,8 +161,8 @@ impl Typed {
         }
     }
 
-    /// What is typed after a nearer place said `near`: a rate sets aside how farther places said the pace, and
-    /// the other way round.
+    /// What is typed after a nearer place said `near`: a rate sets aside how farther places said the pace,
+    /// and the other way round.
     fn and(self, near: Self) -> Self {
         let is_rate = near.rate;
         let is_delay = near.delay || near.slot_delay;
@@ -189,7 +190,13 @@ pub struct Rampup {
 
 impl Default for Rampup {
     fn default() -> Self {
-        Self { target: 1.0, start: Span::from_millis(1000.0), min: Span::ZERO, max_concurrency: None }
+        use table::number;
+        Self {
+            target: const { number(Section::Rampup, "backoffTarget") },
+            start: Span::from_millis(const { number(Section::Rampup, "startDelay") }),
+            min: Span::from_millis(const { number(Section::Rampup, "minDelay") }),
+            max_concurrency: None,
+        }
     }
 }
 
@@ -203,25 +210,29 @@ pub struct AutoThrottle {
 
 impl Default for ScopeConfig {
     fn default() -> Self {
+        use table::{codes, flag, number};
+        let span = Span::from_millis;
+        // `jitter: true`, the table's default, is half the delay to both sides.
+        const { assert!(flag(Section::Scope, "jitter")) };
         Self {
-            concurrency: 1,
-            delay: 1000.0,
-            slot_delay: Span::from_millis(1000.0),
-            jitter: jitter::Config::around(0.5),
+            concurrency: const { number(Section::Scope, "concurrency") as u32 },
+            delay: const { number(Section::Scope, "delay") },
+            slot_delay: span(const { number(Section::Scope, "slotDelay") }),
+            jitter: jitter::Config::around(reader::JITTER),
             autothrottle: None,
             backoff: backoff::Config {
-                factor: 2.0,
-                min: Span::from_millis(1000.0),
-                max: Span::from_millis(300_000.0),
-                window: Span::from_millis(60_000.0),
-                jitter: jitter::Config::around(0.1),
-                concurrency_factor: 0.5,
+                factor: const { number(Section::Backoff, "factor") },
+                min: span(const { number(Section::Backoff, "minDelay") }),
+                max: span(const { number(Section::Backoff, "maxDelay") }),
+                window: span(const { number(Section::Backoff, "window") }),
+                jitter: jitter::Config::around(const { number(Section::Backoff, "jitter") }),
+                concurrency_factor: const { number(Section::Backoff, "concurrencyFactor") },
             },
-            http_codes: [429, 502, 503, 504, 520, 521, 522, 523, 524].into(),
+            http_codes: const { codes(Section::Backoff, "httpCodes") }.into(),
             failures: Failure::ALL.iter().map(|&(failure, _)| failure).collect(),
-            is_backoff: true,
-            follow_rate_limit: false,
-            ignore_robots_txt: false,
+            is_backoff: const { flag(Section::Scope, "backoff") },
+            follow_rate_limit: const { flag(Section::Scope, "followRateLimit") },
+            ignore_robots_txt: const { flag(Section::Scope, "ignoreRobotsTxt") },
             rampup: None,
             rate: None,
             own: Typed::default(),
@@ -230,15 +241,20 @@ impl Default for ScopeConfig {
             is_managed: false,
             quotas: Box::default(),
             quota: Vec::new(),
-            window: Span::from_millis(60_000.0),
-            strict: false,
+            window: span(const { number(Section::Scope, "window") }),
+            strict: const { flag(Section::Scope, "strict") },
         }
     }
 }
 
 impl Default for AutoThrottle {
     fn default() -> Self {
-        Self { start_delay: 5000.0, max_delay: 60_000.0, target_concurrency: 1.0 }
+        use table::number;
+        Self {
+            start_delay: const { number(Section::AutoThrottle, "startDelay") },
+            max_delay: const { number(Section::AutoThrottle, "maxDelay") },
+            target_concurrency: const { number(Section::AutoThrottle, "targetConcurrency") },
+        }
     }
 }
 
@@ -261,10 +277,7 @@ impl Config {
                 Value::Map(entries) => {
                     for (name, value) in entries {
                         let path = join(&path, &name);
-                        if let Some(host) = host_of(&name) {
-                            let want = format!("the host alone, {}", quoted(host));
-                            fields.problems().add(&path, want, quoted(&name));
-                        }
+                        driver::check_name(&name, &path, fields.problems());
                         let layer = Fields::of(value, path.clone(), Section::Scope, fields.problems());
                         let config = defaults.with(layer);
                         if (config.delay, config.backoff.max) != (defaults.delay, defaults.backoff.max) {
@@ -287,9 +300,9 @@ impl Config {
         };
         let seed = fields.number("seed").map(|seed| seed as u64);
         let max_waiting = fields.whole("maxWaiting");
-        let max_scopes = fields.whole("maxScopes").unwrap_or(100_000);
-        let warn_threshold = fields.whole("warnThreshold").unwrap_or(500);
-        let stall_after = Span::from_millis(fields.number("stallAfter").unwrap_or(900_000.0));
+        let max_scopes = fields.number_or_default("maxScopes") as u32;
+        let warn_threshold = fields.number_or_default("warnThreshold") as u32;
+        let stall_after = Span::from_millis(fields.number_or_default("stallAfter"));
         fields.finish();
         if !problems.0.is_empty() {
             return Err(ConfigError { problems: problems.0 });
@@ -306,7 +319,7 @@ impl Config {
             max_scopes,
             warn_threshold,
             stall_after,
-            retry: retry.unwrap_or_default(),
+            retry: retry.unwrap_or_else(retry::usual),
         })
     }
 
@@ -322,8 +335,8 @@ impl Config {
         self.by_name.get(name).map_or(&self.defaults, |&index| &self.scopes[index as usize])
     }
 
-    /// Where a setting of the scope called `name` is set, if `config` is in force there: at the top, in `defaults`,
-    /// or in `scopes`.
+    /// Where a setting of the scope called `name` is set, if `config` is in force there: at the top, in
+    /// `defaults`, or in `scopes`.
     pub(crate) fn path_of(&self, name: &str, config: &Rc<ScopeConfig>, setting: &str) -> String {
         let is_default = Rc::ptr_eq(config, &self.defaults);
         if !is_default && config.own.has(setting) {
@@ -443,8 +456,8 @@ impl ScopeConfig {
     }
 
     /// What follows from everything that was typed. A rate is a pace of its own: no delays, no jitter, and as
-    /// many slots as it needs, unless they were typed in the same place or a nearer one. Otherwise the delays'
-    /// defaults hold only where nothing else was said of the pace.
+    /// many slots as it needs, unless they were typed in the same place or a nearer one. Otherwise the
+    /// delays' defaults hold only where nothing else was said of the pace.
     fn resolve(&mut self) {
         let typed = self.typed;
         let usual = Self::default();

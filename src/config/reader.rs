@@ -1,7 +1,7 @@
 //! Takes the fields out of an object one by one, checks each against its row of the table, and collects every
 //! problem with its path. It never stops at the first one.
 
-use super::table::{self, Kind, Row, Section};
+use super::table::{self, DefaultValue, Kind, Row, Section};
 pub use crate::{error::Problems, value::join};
 use crate::{
     feedback::Failure,
@@ -9,6 +9,15 @@ use crate::{
     time::{LONGEST_MS, Span},
     value::{Value, number_text, quoted},
 };
+
+/// What `jitter: true` means: half the delay to both sides, as in Scrapy.
+pub const JITTER: f64 = 0.5;
+
+/// How a function of the driver's language is described.
+const FUNCTION: &str = "a function";
+
+/// What is wanted where fields are to be.
+const OBJECT: &str = "an object";
 
 /// A setting that is a flag or an object of its own section.
 pub enum Choice<'a> {
@@ -47,15 +56,15 @@ impl<'a> Fields<'a> {
             Value::Map(entries) => entries,
             Value::Nothing => Vec::new(),
             other => {
-                problems.add(&path, "an object", other.describe());
+                problems.add(&path, OBJECT, other.describe());
                 Vec::new()
             }
         };
         Self { rows, path, section, left, outer: Vec::new(), problems }
     }
 
-    /// The same with fields that stand at the top instead: `delay` is short for `defaults.delay`. A key that is
-    /// in both places is a problem.
+    /// The same with fields that stand at the top instead: `delay` is short for `defaults.delay`. A key that
+    /// is in both places is a problem.
     pub fn beside(
         short: Vec<(String, Value)>,
         value: Value,
@@ -113,6 +122,53 @@ impl<'a> Fields<'a> {
         self.number(key).map(|number| number as u32)
     }
 
+    /// Takes a number, or the row's default.
+    pub fn number_or_default(&mut self, key: &str) -> f64 {
+        let default = table::row(self.rows, self.section, key).map(|row| row.default);
+        match (self.number(key), default) {
+            (Some(number), _) | (None, Some(DefaultValue::Number(number))) => number,
+            _ => 0.0,
+        }
+    }
+
+    /// Takes a function of the driver's.
+    pub fn function(&mut self, key: &str) {
+        if let Some((value, row)) = self.take(key)
+            && value != Value::Other(FUNCTION.into())
+        {
+            self.refuse::<()>(key, row, &value);
+        }
+    }
+
+    /// Takes a text that is not empty.
+    pub fn text(&mut self, key: &str) -> Option<String> {
+        match self.take(key)? {
+            (Value::Text(text), _) if !text.is_empty() => Some(text),
+            (other, row) => self.refuse(key, row, &other),
+        }
+    }
+
+    /// Takes a list of such texts.
+    pub fn texts(&mut self, key: &str) -> Option<Vec<String>> {
+        let (value, row) = self.take(key)?;
+        let text = |item: &Value| match item {
+            Value::Text(text) if !text.is_empty() => Some(text.clone()),
+            _ => None,
+        };
+        let texts = match &value {
+            Value::List(items) => items.iter().map(text).collect(),
+            _ => None,
+        };
+        texts.or_else(|| self.refuse(key, row, &value))
+    }
+
+    /// Refuses `key`: the driver takes out what is right.
+    pub fn none(&mut self, key: &str) {
+        if let Some((value, row)) = self.take(key) {
+            self.refuse::<()>(key, row, &value);
+        }
+    }
+
     /// Takes a number that must be there.
     pub fn number_required(&mut self, key: &str) -> Option<f64> {
         if !self.has(key) {
@@ -124,7 +180,9 @@ impl<'a> Fields<'a> {
     /// Notes that `key` is missing.
     pub fn require(&mut self, key: &str) {
         if let Some(row) = table::row(self.rows, self.section, key)
-            && !self.problems.0.iter().any(|problem| problem.path == join(&self.path, key))
+            && !self.problems.0.iter().any(|problem| {
+                problem.path == self.path && problem.want == OBJECT || problem.path == join(&self.path, key)
+            })
         {
             self.refuse::<()>(key, row, &Value::Nothing);
         }
@@ -158,7 +216,7 @@ impl<'a> Fields<'a> {
     pub fn jitter(&mut self, key: &str) -> Option<jitter::Config> {
         let (value, row) = self.take(key)?;
         match &value {
-            Value::Bool(true) => return Some(jitter::Config::around(0.5)),
+            Value::Bool(true) => return Some(jitter::Config::around(JITTER)),
             Value::Bool(false) => return Some(jitter::Config::NONE),
             Value::Number(spread) if (0.0..=1.0).contains(spread) => {
                 return Some(jitter::Config::around(*spread));
@@ -191,8 +249,8 @@ impl<'a> Fields<'a> {
                 let mut fields =
                     Fields::of_table(self.rows, value.clone(), path, Section::Rate, self.problems);
                 let limit = fields.number_required("limit");
-                let per = fields.millis("per").unwrap_or(second);
-                let burst = fields.whole("burst").unwrap_or(1);
+                let per = Span::from_millis(fields.number_or_default("per"));
+                let burst = fields.number_or_default("burst") as u32;
                 fields.finish();
                 (Some(Millionths::of(limit?)?), per, burst)
             }
@@ -225,10 +283,9 @@ impl<'a> Fields<'a> {
     /// Takes a list of status codes, sorted.
     pub fn codes(&mut self, key: &str) -> Option<Box<[u16]>> {
         let (value, row) = self.take(key)?;
+        let min = if let Kind::Codes { min } = row.kind { f64::from(min) } else { 100.0 };
         let code = |item: &Value| match item {
-            Value::Number(code) if (100.0..600.0).contains(code) && code.trunc() == *code => {
-                Some(*code as u16)
-            }
+            Value::Number(code) if (min..600.0).contains(code) && code.trunc() == *code => Some(*code as u16),
             _ => None,
         };
         let codes = match &value {
@@ -384,7 +441,7 @@ impl Kind {
             Self::Flag => "true or false".into(),
             Self::Fraction => "a number above 0 and below 1".into(),
             Self::Target => "a number above 0, at most 1000, or [low, high] of those".into(),
-            Self::Codes => "a list of statuses from 100 to 599".into(),
+            Self::Codes { min } => format!("a list of statuses from {min} to 599"),
             Self::Failures => "a list of \"timeout\" and \"connection\"".into(),
             Self::Jitter => {
                 "true, false, a number from 0 to 1, or [low, high] with -1 ≤ low ≤ high ≤ 10".into()
@@ -398,6 +455,7 @@ impl Kind {
             Self::Seed => "a whole number from 0 to 9007199254740991".into(),
             Self::FlagOr(_) => "true, false or an object".into(),
             Self::Object(_) | Self::Named(_) => "an object".into(),
+            Self::Word([one, other]) => format!("{} or {}", quoted(one), quoted(other)),
             Self::Word(words) => {
                 let mut wants = String::from("one of ");
                 for (index, word) in words.iter().enumerate() {
@@ -406,7 +464,8 @@ impl Kind {
                 }
                 wants
             }
-            Self::Driver(what) => what.into(),
+            Self::Function => FUNCTION.into(),
+            Self::Driver(what) | Self::Text(what) | Self::Texts(what) => what.into(),
         }
     }
 }

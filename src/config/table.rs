@@ -1,8 +1,15 @@
 //! Every setting once: where it goes, its range, its default, Scrapy's name, what it means and why its
-//! default is what it is. The reader checks against these rows, unknown keys are compared with them, and
-//! `docs/settings.md` is written from them (a test fails when it is not up to date).
+//! default is what it is. Written from it are the reader's checks, the code's defaults, `docs/settings.md`
+//! and TypeScript's types (a test fails when one of them is not up to date).
+//!
+//! The trap is documentation in the WebAssembly module: thousands of bytes that nobody reads there. So one
+//! list makes two tables: [`ROWS`] for the engine, and [`TEXTS`] for what is written from it, which the
+//! engine never names.
+//!
+//! Units: options are milliseconds under plain names (`delay`, `window`); what comes out of the engine
+//! (results, statistics, snapshots, hints) has the unit in its name (`delayMs`).
 
-/// One setting.
+/// One setting, as the engine knows it.
 #[derive(Debug)]
 pub struct Row {
     /// The object it stands in.
@@ -11,19 +18,53 @@ pub struct Row {
     pub key: &'static str,
     /// Type and range.
     pub kind: Kind,
-    /// The default as text.
-    pub default: &'static str,
+    /// What holds where nobody typed it.
+    pub default: DefaultValue,
+}
+
+/// The same setting for people.
+#[derive(Debug)]
+pub struct Text {
+    /// When another default holds, or what the default is if it is no value.
+    pub when: &'static str,
     /// Scrapy's or the draft's name; empty where there is none.
     pub scrapy: &'static str,
-    /// What it means, and the reason for the default.
+    /// What it means.
     pub about: &'static str,
+    /// Why its default is what it is.
+    pub because: &'static str,
+    /// Its type in TypeScript, where the kind does not say it.
+    pub typescript: &'static str,
+}
+
+/// What holds where nobody typed a setting.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum DefaultValue {
+    /// It must be typed.
+    Required,
+    /// Nothing, or what [`Text::when`] says.
+    Unset,
+    /// An empty object.
+    Empty,
+    /// A number, in the setting's unit.
+    Number(f64),
+    /// A flag.
+    Flag(bool),
+    /// A word.
+    Word(&'static str),
+    /// A list of words.
+    Words(&'static [&'static str]),
+    /// A list of statuses.
+    Codes(&'static [u16]),
 }
 
 /// The objects that options are made of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Section {
-    /// The options themselves.
+    /// The options themselves, as far as the engine reads them.
     Root,
+    /// What else `createThrottle` takes: read by the driver, checked here.
+    Driver,
     /// `defaults` and each of `scopes`.
     Scope,
     /// An object in `rate`.
@@ -36,6 +77,12 @@ pub enum Section {
     Backoff,
     /// `rampup`.
     Rampup,
+    /// `retry`.
+    Retry,
+    /// `robots`.
+    Robots,
+    /// Each of `hints`.
+    HeaderMap,
     /// What `simulate` takes.
     Simulation,
     /// `server` of a simulation.
@@ -82,8 +129,11 @@ pub enum Kind {
     Fraction,
     /// A number, or a range of two.
     Target,
-    /// A list of HTTP status codes.
-    Codes,
+    /// A list of HTTP status codes, up to 599.
+    Codes {
+        /// The least.
+        min: u16,
+    },
     /// A list of kinds of failure.
     Failures,
     /// A flag, a number or a pair of numbers.
@@ -102,173 +152,487 @@ pub enum Kind {
     FlagOr(Section),
     /// One of these words.
     Word(&'static [&'static str]),
-    /// Read by the TypeScript layer and never seen by the engine.
+    /// A text that is not empty, in words.
+    Text(&'static str),
+    /// A list of such texts, in words.
+    Texts(&'static str),
+    /// A function of the driver's language.
+    Function,
+    /// An object of the driver's, in words. The driver takes it out; what is left of it is wrong.
     Driver(&'static str),
 }
 
+use DefaultValue::{Codes, Empty, Flag, Number, Required, Unset, Word, Words};
+
 const ONE_TO_A_MILLION: Kind = Kind::Whole { min: 1, max: 1_000_000 };
 const MILLIS: Kind = Kind::Millis { above_zero: false };
+const TIME: Kind = Kind::Millis { above_zero: true };
 
-macro_rules! rows {
-    ($($section:ident $key:literal $kind:expr, $default:literal, $scrapy:literal, $about:literal;)*) => {
-        &[$($crate::config::table::Row {
-            section: $crate::config::table::Section::$section, key: $key, kind: $kind, default: $default, scrapy: $scrapy, about: $about,
-        }),*]
+/// Makes both tables from one list: section, key, TypeScript's type if the kind does not say it, kind,
+/// default, when another default holds, Scrapy's name, meaning, reason for the default.
+macro_rules! settings {
+    ($(
+        $section:ident $key:literal $(as $typescript:literal)? $kind:expr => $default:expr,
+        $when:literal, $scrapy:literal,
+        $about:literal,
+        $because:literal;
+    )*) => {
+        /// What the engine knows of each setting.
+        pub const ROWS: &[$crate::config::table::Row] = &[$($crate::config::table::Row {
+            section: $crate::config::table::Section::$section,
+            key: $key,
+            kind: $kind,
+            default: $default,
+        }),*];
+
+        /// The same settings for people, in the same order. Nothing in the engine may name this.
+        pub const TEXTS: &[$crate::config::table::Text] = &[$($crate::config::table::Text {
+            when: $when,
+            scrapy: $scrapy,
+            about: $about,
+            because: $because,
+            typescript: concat!($($typescript)?),
+        }),*];
     };
 }
 
-pub(crate) use rows;
+pub(crate) use settings;
 
-/// The table.
-pub const ROWS: &[Row] = rows! {
-    Root "concurrency" ONE_TO_A_MILLION, "16, with `rampup` 256", "CONCURRENT_REQUESTS",
-        "Requests in flight, all scopes together. Sixteen keep a crawl of many hosts busy and one laptop calm; what `rampup` finds may need more.";
-    Root "defaults" Kind::Object(Section::Scope), "{}", "",
-        "Settings of every scope that is not named in `scopes`, and of what those leave out. All but `concurrency` may stand at the top instead: `{ rate: 5 }` is `{ defaults: { rate: 5 } }`.";
-    Root "scopes" Kind::Named(Section::Scope), "{}", "THROTTLING_SCOPES, DOWNLOAD_SLOTS",
-        "Settings of single scopes, by name. A scope's name is by default the host of the URL.";
-    Root "stallAfter" Kind::Millis { above_zero: true }, "900000", "",
-        "Milliseconds of nothing but bad answers after which a scope has stalled: one `stall` event. A quarter of an hour is longer than most deployments and most bans that end by themselves.";
-    Root "seed" Kind::Seed, "drawn from the system on first use", "",
-        "Makes jitter repeat exactly.";
-    Root "maxWaiting" Kind::Whole { min: 1, max: 100_000_000 }, "none", "",
-        "Beyond so many waiting requests a new one is refused at once with a QueueFullError.";
-    Root "maxScopes" Kind::Whole { min: 1, max: 100_000_000 }, "100000", "",
-        "Beyond so many scopes the least recently used idle ones are forgotten with what they learned, but never one that holds, is paused or has used quota.";
-    Root "warnThreshold" Kind::Whole { min: 1, max: 100_000_000 }, "500", "DELAYED_REQUESTS_WARN_THRESHOLD",
-        "So many waiting requests cause one warning: each keeps its promise and its context in memory.";
-    Root "clock" Kind::Driver("an object with now, wallNow, setTimeout and clearTimeout"), "the system's", "",
-        "Where time and timers come from. `FakeClock` of autothrottle/testing stands in for it in tests.";
-    Root "snapshot" Kind::Driver("what throttle.snapshot() gave"), "none", "",
-        "Learned state to go on with. A bad or newer one is a SnapshotError, never a half-restored throttle.";
-    Root "fetch" Kind::Driver("a function"), "globalThis.fetch", "",
-        "What `throttle.fetch` sends with.";
-    Root "retry" Kind::Driver("an object with limit, statusCodes, methods, maxRetryAfter and longRetryAfter"), "none", "RETRY_TIMES, RETRY_HTTP_CODES",
-        "Whether and how `throttle.fetch` tries again: see RetryOptions in the types.";
-    Root "robots" Kind::Driver("an object with obey, userAgent, maxDelay and rules"), "none", "ROBOTSTXT_OBEY, THROTTLING_ROBOTSTXT_OBEY, THROTTLING_ROBOTSTXT_MAX_DELAY",
-        "Whether `throttle.fetch` asks each host for its robots.txt first: see RobotsOptions in the types.";
-    Root "hints" Kind::Driver("an object of header maps by scope name"), "{}", "",
-        "How to read the headers of servers that speak a dialect of their own: see HeaderMap in the types.";
-    Root "getScopes" Kind::Driver("a function"), "none", "THROTTLING_MANAGER",
-        "Names the scopes of a request that names none itself: a name, names, or a map of scope to expected cost, perhaps as a promise.";
-    Root "getResponseBackoff" Kind::Driver("a function"), "none", "THROTTLING_MANAGER",
-        "Names the scopes that a response makes back off, where its status does not say it: `(response, request) => scopes`, perhaps as a promise.";
-    Root "getErrorBackoff" Kind::Driver("a function"), "none", "THROTTLING_MANAGER",
-        "The same for failures: `(error, request) => scopes`.";
-    Root "getResponseDelay" Kind::Driver("a function"), "none", "THROTTLING_MANAGER",
-        "How long a response asks not to be sent anything, in milliseconds, in place of its headers: `(response) => ms`.";
-    Root "redirects" Kind::Driver("\"native\" or \"throttle\""), "native", "",
-        "Who follows redirects: fetch, as one request, or the throttle, hop by hop. Browsers hide redirects: there only `native` works.";
-    Root "redirectMaxDelay" Kind::Driver("milliseconds from 0 to a year"), "300000", "REDIRECT_MAX_DELAY",
-        "The longest `Retry-After` of a redirect to wait for. Beyond it the redirect itself is the answer.";
-    Root "release" Kind::Driver("\"headers\" or \"body\""), "headers", "",
-        "When a request gives its slots back: when the headers are there, or when the body was read, cancelled or has failed.";
-    Root "getHints" Kind::Driver("a function"), "none", "",
-        "Finds hints that are not in headers: `(response) => hints`, perhaps as a promise. The slot is kept until it has answered.";
-    Root "debug" Kind::Driver("true or false"), "false", "AUTOTHROTTLE_DEBUG",
-        "Prints AutoThrottle's line for each response with console.debug: slot, in flight, delay and its change, latency.";
-    Root "unref" Kind::Driver("true or false"), "false", "",
-        "Whether the one timer lets a Node, Deno or Bun process end while requests wait.";
+settings! {
+    Root "concurrency" ONE_TO_A_MILLION => Number(16.0),
+        "256 where a scope ramps", "CONCURRENT_REQUESTS",
+        "Requests in flight, all scopes together.",
+        "Sixteen keep a crawl of many hosts busy and one laptop calm, as in Scrapy; what `rampup` finds \
+         may need more.";
+    Root "defaults" Kind::Object(Section::Scope) => Empty,
+        "", "",
+        "Settings of every scope that is not named in `scopes`, and of what those leave out. All but \
+         `concurrency` may stand at the top instead: `{ rate: 5 }` is `{ defaults: { rate: 5 } }`. Typed \
+         in both places they are an error.",
+        "Each setting's own default is polite.";
+    Root "scopes" Kind::Named(Section::Scope) => Empty,
+        "", "THROTTLING_SCOPES, DOWNLOAD_SLOTS",
+        "Settings of single scopes, by name. A scope's name is by default the host of the URL.",
+        "No host is known before the first request.";
+    Root "stallAfter" TIME => Number(900_000.0),
+        "", "",
+        "Milliseconds of nothing but bad answers after which a scope has stalled: one `stall` event.",
+        "A quarter of an hour is longer than most deployments and most bans that end by themselves.";
+    Root "seed" Kind::Seed => Unset,
+        "drawn from the system on first use", "",
+        "Makes jitter repeat exactly.",
+        "Two clients with the same seed would send in step.";
+    Root "maxWaiting" Kind::Whole { min: 1, max: 100_000_000 } => Unset,
+        "", "",
+        "Beyond so many waiting requests a new one is refused at once with a `QueueFullError`.",
+        "How much memory a program may use is not ours to guess; `warnThreshold` tells before it hurts.";
+    Root "maxScopes" Kind::Whole { min: 1, max: 100_000_000 } => Number(100_000.0),
+        "", "",
+        "Beyond so many scopes the least recently used idle ones are forgotten with what they learned, \
+         but never one that holds, is paused or has used quota.",
+        "Some hundred bytes each: tens of megabytes at most, and more hosts than a crawl visits in an \
+         hour.";
+    Root "warnThreshold" Kind::Whole { min: 1, max: 100_000_000 } => Number(500.0),
+        "", "DELAYED_REQUESTS_WARN_THRESHOLD",
+        "So many waiting requests cause one warning.",
+        "Each keeps its promise and its context in memory; whoever has more should pull them \
+         (`throttle.map`). The draft's number.";
+    Root "retry" Kind::Object(Section::Retry) => Unset,
+        "", "RETRY_TIMES, RETRY_HTTP_CODES",
+        "Whether and how `throttle.fetch` tries again.",
+        "`fetch` does not, and to send a request twice is its caller's decision.";
 
-    Scope "rate" Kind::Rate, "none", "",
-        "Requests a second, evenly spaced whatever the latency: `5`, `'100/min'` (`/s`, `/min`, `/h`, `/day`), or `{ limit, per, burst }`. It takes the place of `delay` and `slotDelay`; `jitter` is then 0 and `concurrency` the global limit, unless they are typed in the same place. With a `jitter` each request is put off by up to so much of a gap; the mean stays.";
-    Scope "concurrency" ONE_TO_A_MILLION, "1, with `rate` the global limit", "CONCURRENT_REQUESTS_PER_DOMAIN",
-        "Slots: requests in flight in this scope. One is what a visitor with a browser tab does.";
-    Scope "delay" MILLIS, "1000; 0 beside `rate`, `quota` or `rampup`", "DOWNLOAD_DELAY",
-        "Milliseconds between two sends of the scope, from send to send. A second is polite everywhere; whoever sets another pace has thought of one.";
-    Scope "slotDelay" MILLIS, "1000; 0 beside `delay`, `rate`, `quota`, `rampup` or `autothrottle`", "DOWNLOAD_DELAY_PER_SLOT",
-        "Milliseconds between two sends of one slot, from send to send. The default holds only where nothing else was said of the pace, in this place or a farther one: a slot that rests for a second makes five a second one.";
-    Scope "jitter" Kind::Jitter, "true, with `rate` 0", "RANDOMIZE_DOWNLOAD_DELAY, DOWNLOAD_DELAY_JITTER",
-        "Spread of the delay, drawn once per send: 0.2 is ±20 %, [-0.1, 0.3] is from -10 % to +30 %, true is ±50 %.";
-    Scope "autothrottle" Kind::FlagOr(Section::AutoThrottle), "false", "AUTOTHROTTLE_ENABLED",
-        "Let the delay follow the latency: Scrapy's AutoThrottle. The scope's `delay` is the least delay then.";
+    Driver "clock" as "Clock"
+        Kind::Driver("an object with now, wallNow, setTimeout and clearTimeout")
+        => Unset,
+        "the system's", "",
+        "Where time and timers come from. `FakeClock` of autothrottle/testing stands in for it in tests.",
+        "Programs run in real time.";
+    Driver "snapshot" as "Snapshot" Kind::Driver("what throttle.snapshot() gave") => Unset,
+        "", "",
+        "Learned state to go on with. A bad or newer one is a `SnapshotError`, never a half-restored \
+         throttle.",
+        "Where to keep it is the program's own matter.";
+    Driver "fetch" as "typeof fetch" Kind::Function => Unset,
+        "`globalThis.fetch`, looked up at each call", "",
+        "What `throttle.fetch` sends with.",
+        "Whoever replaces the global one (a test, an agent) means all of them.";
+    Driver "requestTimeout" MILLIS => Unset,
+        "", "DOWNLOAD_TIMEOUT",
+        "Milliseconds from the send to the headers, after which a request has failed with `timeout`. \
+         Waiting for its turn does not count.",
+        "A slow server is not a failed one, and `fetch` has no such limit either.";
+    Driver "robots" Kind::Object(Section::Robots) => Unset,
+        "", "ROBOTSTXT_OBEY",
+        "Whether `throttle.fetch` asks each host for its robots.txt first.",
+        "A client of an API has no use for it; a crawler says by what name it goes.";
+    Driver "hints" Kind::Named(Section::HeaderMap) => Empty,
+        "", "",
+        "How to read the headers of servers that speak a dialect of their own, by scope name.",
+        "The formats of docs/hints.md are read without.";
+    Driver "getScopes" as "GetScopes" Kind::Function => Unset,
+        "", "THROTTLING_MANAGER",
+        "Names the scopes of a request that names none itself: a name, names, or a map of scope to \
+         expected cost, perhaps as a promise. What it throws rejects its request as a `ManagerError`. \
+         Helpers: `byHost`, `byEndpoint`, `byDomainHierarchy`, `addScope`.",
+        "The host of the URL is what servers limit by.";
+    Driver "getResponseBackoff" as "GetResponseBackoff" Kind::Function => Unset,
+        "", "THROTTLING_MANAGER",
+        "Names the scopes that a response makes back off, where its status does not say it: an API that \
+         answers 200 for a target that refuses. The slot is kept until it has answered; `undefined` lets \
+         the status count.",
+        "A status says it for nearly all servers.";
+    Driver "getErrorBackoff" as "GetErrorBackoff" Kind::Function => Unset,
+        "", "THROTTLING_MANAGER",
+        "Names the scopes that a failure makes back off.",
+        "A failure is news for all scopes of its request.";
+    Driver "getResponseDelay" as "GetResponseDelay" Kind::Function => Unset,
+        "", "THROTTLING_MANAGER",
+        "How long a response asks not to be sent anything, in milliseconds, in place of its headers.",
+        "Headers are read by themselves.";
+    Driver "getHints" as "GetHints" Kind::Function => Unset,
+        "", "",
+        "Finds hints that are not in headers (Shopify's and Discord's are in bodies: read a clone). The \
+         slot is kept until it has answered. `undefined`: the headers count. What it throws rejects the \
+         request as a `ManagerError`.",
+        "Bodies are the caller's.";
+    Driver "redirects" Kind::Word(&["native", "throttle"]) => Word("native"),
+        "", "",
+        "Who follows redirects: `fetch` itself, as one request, or the throttle, hop by hop, where every \
+         hop is a request of the scope that it goes to. Browsers hide redirects: there only `native` \
+         works.",
+        "It works everywhere.";
+    Driver "redirectMaxDelay" MILLIS => Number(300_000.0),
+        "", "REDIRECT_MAX_DELAY",
+        "With `redirects: 'throttle'`: the longest `Retry-After` of a redirect to wait for, in \
+         milliseconds. Beyond it the redirect itself is the answer.",
+        "As long as `backoff.maxDelay`.";
+    Driver "release" Kind::Word(&["headers", "body"]) => Word("headers"),
+        "", "",
+        "When a request gives its slots back: when the headers are there, or when the body was read, \
+         cancelled or has failed. A body that nobody reads keeps them until it is collected as garbage.",
+        "A body that is forgotten would keep its slot.";
+    Driver "debug" Kind::Flag => Flag(false),
+        "", "AUTOTHROTTLE_DEBUG",
+        "Prints AutoThrottle's line for each response with `console.debug`: slot, in flight, delay and \
+         its change, latency.",
+        "A library is silent.";
+    Driver "unref" Kind::Flag => Flag(false),
+        "", "",
+        "Whether the one timer lets a Node, Deno or Bun process end while requests wait.",
+        "What was asked for is to be sent.";
 
-    Scope "backoff" Kind::FlagOr(Section::Backoff), "true", "",
-        "Slow down after bad answers. False: bad answers change nothing; what the server asks for (Retry-After) is kept all the same.";
-    Scope "rampup" Kind::FlagOr(Section::Rampup), "false", "",
-        "Find the server's limit and stay just below it. `delay`, `slotDelay` and `concurrency` of the defaults are no bounds then; what you set for this very scope is.";
-    Scope "followRateLimit" Kind::Flag, "false", "",
-        "Pace by what RateLimit headers say: the slower of reset / remaining and window / limit. Without it they only say when to stop.";
-    Scope "ignoreRobotsTxt" Kind::Flag, "false", "ignore_robots_txt",
-        "Let robots.txt have no say in the pace of this scope, and do not warn about it.";
+    Scope "rate" Kind::Rate => Unset,
+        "", "",
+        "Requests a second, evenly spaced whatever the latency: `5`, `'100/min'` (`/s`, `/min`, `/h`, \
+         `/day`), or `{ limit, per, burst }`. It takes the place of `delay` and `slotDelay`; `jitter` is \
+         then 0 and `concurrency` the global limit, unless they are typed in the same place. With a \
+         `jitter` each request is put off by up to so much of a gap; the mean stays.",
+        "The default of `delay` is a pace already.";
+    Scope "concurrency" ONE_TO_A_MILLION => Number(1.0),
+        "with `rate` the global limit", "CONCURRENT_REQUESTS_PER_DOMAIN",
+        "Slots: requests in flight in this scope.",
+        "One is what a visitor with a browser tab does.";
+    Scope "delay" MILLIS => Number(1000.0),
+        "0 beside `rate`, `quota` or `rampup`", "DOWNLOAD_DELAY",
+        "Milliseconds between two sends of the scope, from send to send.",
+        "A second is polite everywhere; whoever sets another pace has thought of one.";
+    Scope "slotDelay" MILLIS => Number(1000.0),
+        "0 beside `delay`, `rate`, `quota`, `rampup` or `autothrottle`", "DOWNLOAD_DELAY_PER_SLOT",
+        "Milliseconds between two sends of one slot, from send to send.",
+        "The draft's second, but only where nothing else was said of the pace, in this place or a farther \
+         one: it would make five a second one.";
+    Scope "jitter" Kind::Jitter => Flag(true),
+        "with `rate` 0", "RANDOMIZE_DOWNLOAD_DELAY, DOWNLOAD_DELAY_JITTER",
+        "Spread of the delay, drawn once per send: 0.2 is ±20 %, [-0.1, 0.3] is from -10 % to +30 %, true \
+         is ±50 %. The mean is the delay.",
+        "As in Scrapy: requests like clockwork are a sign of a program.";
+    Scope "autothrottle" Kind::FlagOr(Section::AutoThrottle) => Flag(false),
+        "", "AUTOTHROTTLE_ENABLED",
+        "Let the delay follow the latency: Scrapy's AutoThrottle. The scope's `delay` is the least delay \
+         then.",
+        "A delay that was typed should stay; Scrapy's is off, too.";
+    Scope "backoff" Kind::FlagOr(Section::Backoff) => Flag(true),
+        "", "",
+        "Slow down after bad answers. False: bad answers change nothing; what the server asks for \
+         (`Retry-After`) is kept all the same.",
+        "A server that says too fast means it.";
+    Scope "rampup" Kind::FlagOr(Section::Rampup) => Flag(false),
+        "", "",
+        "Find the server's limit and stay just below it. `delay`, `slotDelay` and `concurrency` of the \
+         defaults are no bounds then; what you set for this very scope is.",
+        "To look for a limit costs refusals: somebody must want it.";
+    Scope "followRateLimit" Kind::Flag => Flag(false),
+        "", "",
+        "Pace by what `RateLimit` headers say: the slower of reset / remaining and window / limit. \
+         Without it they only say when to stop.",
+        "Clients that share a limit would be paced by each other's use.";
+    Scope "ignoreRobotsTxt" Kind::Flag => Flag(false),
+        "", "ignore_robots_txt",
+        "Let robots.txt have no say in the pace of this scope, and do not warn about it.",
+        "Whoever asks for robots.txt means to keep to it.";
+    Scope "quota" Kind::Quota => Unset,
+        "", "quota",
+        "Units that the scope may consume per window: a number, `{ limit, window, strict }`, or a list of \
+         those.",
+        "What a budget is, only its owner knows.";
+    Scope "window" TIME => Number(60_000.0),
+        "", "THROTTLING_WINDOW, window",
+        "The window of a quota that names none, in milliseconds. It starts with the scope's first \
+         request.",
+        "Most limits of APIs are per minute; the draft's number.";
+    Scope "strict" Kind::Flag => Flag(false),
+        "", "",
+        "Rolling window for quotas that omit `strict`: never more than the quota in any window-long span.",
+        "Most servers count in fixed windows, and a rolling one remembers each send.";
+    Scope "manager" as "ScopeManager | MakeScopeManager"
+        Kind::Driver("an object with onSend, onGood, onBad, delay and concurrency, or a function that makes one")
+        => Unset,
+        "", "THROTTLING_SCOPE_MANAGER, manager",
+        "A strategy of your own in place of backoff and rampup. In `defaults` a function that makes one \
+         for each scope.",
+        "The ones here need nobody to write code.";
 
-    Scope "quota" Kind::Quota, "none", "quota",
-        "Units that the scope may consume per window: a number, { limit, window, strict }, or a list of those.";
-    Scope "window" Kind::Millis { above_zero: true }, "60000", "THROTTLING_WINDOW, window",
-        "The window of a quota that names none, in milliseconds. It starts with the scope's first request.";
-    Scope "strict" Kind::Flag, "false", "",
-        "Let the window of a quota that does not say roll: never more than the quota in any window-long span.";
+    Rate "limit" Kind::Number { above: 0.0, max: 1e9 } => Required,
+        "", "",
+        "Requests per span; fractions welcome.",
+        "";
+    Rate "per" TIME => Number(1000.0),
+        "", "",
+        "The span in milliseconds.",
+        "As for a rate that is a plain number.";
+    Rate "burst" ONE_TO_A_MILLION => Number(1.0),
+        "", "",
+        "How many may follow each other at once after an idle time.",
+        "Evenly spaced is what no server refuses.";
 
-    Scope "manager" Kind::Driver("an object with onSend, onGood, onBad, delay and concurrency, or a function that makes one"), "none", "THROTTLING_SCOPE_MANAGER, manager",
-        "A strategy of your own in place of backoff and rampup. In `defaults` a function that makes one for each scope.";
+    Quota "limit" Kind::Number { above: 0.0, max: 1e12 } => Required,
+        "", "quota",
+        "Units per window.",
+        "";
+    Quota "window" TIME => Unset,
+        "the scope's `window`", "window",
+        "The window in milliseconds.",
+        "Said once for all quotas of the scope.";
+    Quota "strict" Kind::Flag => Unset,
+        "the scope's `strict`", "",
+        "Whether the window rolls: never more than the limit in any window-long span.",
+        "Said once for all quotas of the scope.";
 
-    Rate "limit" Kind::Number { above: 0.0, max: 1e9 }, "required", "",
-        "Requests per span; fractions welcome.";
-    Rate "per" Kind::Millis { above_zero: true }, "1000", "",
-        "The span in milliseconds.";
-    Rate "burst" ONE_TO_A_MILLION, "1", "",
-        "How many may follow each other at once after an idle time.";
+    Backoff "httpCodes" Kind::Codes { min: 100 } => Codes(&[429, 502, 503, 504, 520, 521, 522, 523, 524]),
+        "", "BACKOFF_HTTP_CODES",
+        "Statuses that are bad answers.",
+        "Too many requests, and a server (or the CDN before it) that cannot cope. A 500 is mostly a bug.";
+    Backoff "errors" Kind::Failures => Words(&["timeout", "connection"]),
+        "", "BACKOFF_EXCEPTIONS",
+        "Failures that are bad answers. An abort by the caller never is.",
+        "A server under load drops connections and answers late.";
+    Backoff "factor" Kind::Number { above: 1.0, max: 1000.0 } => Number(2.0),
+        "", "BACKOFF_DELAY_FACTOR",
+        "What a bad answer multiplies the delay by, once per flight.",
+        "Ten steps reach any limit; the draft's number.";
+    Backoff "minDelay" TIME => Number(1000.0),
+        "", "BACKOFF_MIN_DELAY",
+        "Milliseconds of delay after the first bad answer, at least.",
+        "Less is not felt by a server that is overloaded; the draft's number.";
+    Backoff "maxDelay" TIME => Number(300_000.0),
+        "a longer `delay` or gap of `rate`", "BACKOFF_MAX_DELAY",
+        "The longest delay in milliseconds, and the longest wait that a server may ask for.",
+        "A program that waits for longer looks as if it hangs; the draft's number.";
+    Backoff "window" TIME => Number(60_000.0),
+        "", "BACKOFF_WINDOW",
+        "Milliseconds without a bad answer (and with a good one) before a step back.",
+        "Most limits are per minute; the draft's number.";
+    Backoff "jitter" Kind::Jitter => Number(0.1),
+        "", "BACKOFF_JITTER",
+        "Spread of the delay while backing off, instead of the scope's.",
+        "Clients that were refused together should not come back together; more would break what a server \
+         asked for.";
+    Backoff "concurrencyFactor" Kind::Fraction => Number(0.5),
+        "", "BACKOFF_CONCURRENCY_FACTOR",
+        "What slots are multiplied by when the delay is at its longest and bad answers go on.",
+        "As the delay's factor, the other way round; the draft's number.";
 
-    Quota "limit" Kind::Number { above: 0.0, max: 1e12 }, "required", "quota",
-        "Units per window.";
-    Quota "window" Kind::Millis { above_zero: true }, "the scope's `window`", "window",
-        "The window in milliseconds.";
-    Quota "strict" Kind::Flag, "the scope's `strict`", "",
-        "Whether the window rolls.";
+    Rampup "backoffTarget" Kind::Target => Number(1.0),
+        "", "RAMPUP_BACKOFF_TARGET",
+        "Bad answers per `backoff.window` that finding the limit may cost: a number, or a range [low, \
+         high], of which the middle is aimed at.",
+        "One a minute is heard by no operator; the draft's number.";
+    Rampup "startDelay" TIME => Number(1000.0),
+        "the scope's own delay if that is longer", "",
+        "Milliseconds of delay before anything is known.",
+        "A second is polite everywhere, and ten doublings from the fastest server.";
+    Rampup "minDelay" MILLIS => Number(0.0),
+        "", "",
+        "The least delay in milliseconds.",
+        "The server's limit is the bound.";
+    Rampup "maxConcurrency" ONE_TO_A_MILLION => Unset,
+        "the global `concurrency`", "",
+        "The most slots.",
+        "The limit of all scopes together is one already.";
 
-    Backoff "httpCodes" Kind::Codes, "429, 502, 503, 504, 520, 521, 522, 523, 524", "BACKOFF_HTTP_CODES",
-        "Statuses that are bad answers: too many requests, and a server (or the CDN before it) that cannot cope.";
-    Backoff "errors" Kind::Failures, "timeout, connection", "BACKOFF_EXCEPTIONS",
-        "Failures that are bad answers. An abort by the caller never is.";
-    Backoff "factor" Kind::Number { above: 1.0, max: 1000.0 }, "2", "BACKOFF_DELAY_FACTOR",
-        "What a bad answer multiplies the delay by, once per flight.";
-    Backoff "minDelay" Kind::Millis { above_zero: true }, "1000", "BACKOFF_MIN_DELAY",
-        "Milliseconds of delay after the first bad answer, at least.";
-    Backoff "maxDelay" Kind::Millis { above_zero: true }, "300000", "BACKOFF_MAX_DELAY",
-        "The longest delay in milliseconds, and the longest hold that a server may ask for.";
-    Backoff "window" Kind::Millis { above_zero: true }, "60000", "BACKOFF_WINDOW",
-        "Milliseconds without a bad answer (and with a good one) before a step back.";
-    Backoff "jitter" Kind::Jitter, "0.1", "BACKOFF_JITTER",
-        "Spread of the delay while backing off, instead of the scope's.";
-    Backoff "concurrencyFactor" Kind::Fraction, "0.5", "BACKOFF_CONCURRENCY_FACTOR",
-        "What slots are multiplied by when the delay is at its longest and bad answers go on.";
+    AutoThrottle "startDelay" MILLIS => Number(5000.0),
+        "", "AUTOTHROTTLE_START_DELAY",
+        "Milliseconds of delay before anything is known, and never less than the scope's `delay`.",
+        "Scrapy's number.";
+    AutoThrottle "maxDelay" MILLIS => Number(60_000.0),
+        "", "AUTOTHROTTLE_MAX_DELAY",
+        "The greatest delay in milliseconds. It wins where the scope's `delay` is larger, as in Scrapy.",
+        "Scrapy's number.";
+    AutoThrottle "targetConcurrency" Kind::Number { above: 0.0, max: f64::MAX } => Number(1.0),
+        "", "AUTOTHROTTLE_TARGET_CONCURRENCY",
+        "How many requests the server should have in its hands on average; fractions welcome.",
+        "Scrapy's number: the most careful that is not idle.";
 
-    Rampup "backoffTarget" Kind::Target, "1", "RAMPUP_BACKOFF_TARGET",
-        "Bad answers per `backoff.window` that finding the limit may cost: a number, or a range [low, high], of which the middle is aimed at.";
-    Rampup "startDelay" Kind::Millis { above_zero: true }, "1000", "",
-        "Milliseconds of delay before anything is known; the scope's own delay if that is longer.";
-    Rampup "minDelay" MILLIS, "0", "",
-        "The least delay in milliseconds.";
-    Rampup "maxConcurrency" ONE_TO_A_MILLION, "the global `concurrency`", "",
-        "The most slots.";
+    Retry "limit" Kind::Whole { min: 1, max: 1_000_000 } => Required,
+        "", "RETRY_TIMES",
+        "Attempts after the first.",
+        "";
+    Retry "statusCodes"
+        Kind::Codes { min: 400 }
+        => Codes(&[408, 413, 429, 500, 502, 503, 504, 520, 521, 522, 523, 524]),
+        "413 only with `Retry-After`", "RETRY_HTTP_CODES",
+        "Statuses to try again.",
+        "Timeouts, refusals and servers (or the CDN before them) that cannot cope.";
+    Retry "methods"
+        Kind::Texts("a list of methods")
+        => Words(&["GET", "HEAD", "PUT", "DELETE", "OPTIONS", "TRACE"]),
+        "", "",
+        "Methods to try again.",
+        "The idempotent ones (RFC 9110 §9.2.2): to send them twice does no harm.";
+    Retry "maxRetryAfter" MILLIS => Number(300_000.0),
+        "", "",
+        "The longest `Retry-After` to wait for, in milliseconds.",
+        "As long as `backoff.maxDelay`: a program that waits for longer looks as if it hangs.";
+    Retry "longRetryAfter" Kind::Word(&["fail", "wait", "cap"]) => Word("fail"),
+        "", "",
+        "What to do beyond it: fail with a `RetryAfterTooLongError`, wait all the same, or cap the wait \
+         at `maxRetryAfter`, which is earlier than the server asked.",
+        "The only one that neither hangs nor comes too early.";
 
-    AutoThrottle "startDelay" MILLIS, "5000", "AUTOTHROTTLE_START_DELAY",
-        "Milliseconds of delay before anything is known, and never less than the scope's `delay`.";
-    AutoThrottle "maxDelay" MILLIS, "60000", "AUTOTHROTTLE_MAX_DELAY",
-        "The greatest delay in milliseconds. It wins where the scope's `delay` is larger, as in Scrapy.";
-    AutoThrottle "targetConcurrency" Kind::Number { above: 0.0, max: f64::MAX }, "1", "AUTOTHROTTLE_TARGET_CONCURRENCY",
-        "How many requests the server should have in its hands on average; fractions welcome.";
-};
+    Robots "obey" Kind::Flag => Flag(true),
+        "", "ROBOTSTXT_OBEY, THROTTLING_ROBOTSTXT_OBEY",
+        "Keep to `Crawl-delay` and `Request-rate`, and to `rules` if there are any.",
+        "Whoever gives `robots` wants it.";
+    Robots "userAgent" Kind::Text("a product token") => Required,
+        "", "ROBOTSTXT_USER_AGENT, USER_AGENT",
+        "The product token to look for, and the `User-Agent` to ask with.",
+        "";
+    Robots "maxDelay" MILLIS => Number(60_000.0),
+        "", "THROTTLING_ROBOTSTXT_MAX_DELAY",
+        "The longest delay to believe, in milliseconds.",
+        "Longer ones are mostly meant to keep robots out; the draft's number.";
+    Robots "rules" as "RobotsRules" Kind::Function => Unset,
+        "only the pace is obeyed", "",
+        "Allow and Disallow: `rules` of autothrottle/robots.",
+        "Its library is a dependency that not everybody needs.";
 
-/// The row of `key` in a section of this table.
+    HeaderMap "resetUnit" Kind::Word(&["s", "ms"]) => Word("s"),
+        "", "",
+        "What a plain number in a reset means.",
+        "Seconds are what most servers mean.";
+    HeaderMap "retryAfterUnit" Kind::Word(&["s", "ms"]) => Word("s"),
+        "", "",
+        "What a plain number in `Retry-After` means.",
+        "RFC 9110 §10.2.3.";
+    HeaderMap "retryAfter" Kind::Text("the name of a header field") => Unset,
+        "", "",
+        "The field that says how long to wait, read as `Retry-After`.",
+        "The usual fields are read without.";
+    HeaderMap "limit" Kind::Text("the name of a header field") => Unset,
+        "", "",
+        "The field that holds a quota's limit, read as `X-RateLimit-Limit`.",
+        "The usual fields are read without.";
+    HeaderMap "remaining" Kind::Text("the name of a header field") => Unset,
+        "", "",
+        "The field that holds what is left of it, read as `X-RateLimit-Remaining`.",
+        "The usual fields are read without.";
+    HeaderMap "reset" Kind::Text("the name of a header field") => Unset,
+        "", "",
+        "The field that says when it resets, read as `X-RateLimit-Reset`.",
+        "The usual fields are read without.";
+}
+
+/// The row of `key` in `section`, among `rows`.
 pub fn row(rows: &'static [Row], section: Section, key: &str) -> Option<&'static Row> {
     rows.iter().find(|row| row.section == section && row.key == key)
 }
 
-/// The known key of a section of this table that is nearest to `key`, if one is near enough to be meant.
-pub fn nearest(rows: &[Row], section: Section, key: &str) -> Option<&'static str> {
-    if key.len() > 64 {
+/// A default that is a number. A row that is missing is an error of the compiler's.
+pub const fn number(section: Section, key: &str) -> f64 {
+    match default_of(section, key) {
+        Number(number) => number,
+        _ => panic!("the default is no number"),
+    }
+}
+
+/// A default that is a flag.
+pub const fn flag(section: Section, key: &str) -> bool {
+    match default_of(section, key) {
+        Flag(flag) => flag,
+        _ => panic!("the default is no flag"),
+    }
+}
+
+/// A default that is a list of statuses.
+pub const fn codes(section: Section, key: &str) -> &'static [u16] {
+    match default_of(section, key) {
+        Codes(codes) => codes,
+        _ => panic!("the default is no list of statuses"),
+    }
+}
+
+/// A default that is a word.
+pub const fn word(section: Section, key: &str) -> &'static str {
+    match default_of(section, key) {
+        Word(word) => word,
+        _ => panic!("the default is no word"),
+    }
+}
+
+const fn default_of(section: Section, key: &str) -> DefaultValue {
+    let mut index = 0;
+    while index < ROWS.len() {
+        let row = &ROWS[index];
+        if row.section as u8 == section as u8 && is_same(row.key.as_bytes(), key.as_bytes()) {
+            return row.default;
+        }
+        index += 1;
+    }
+    panic!("no such setting")
+}
+
+const fn is_same(a: &[u8], b: &[u8]) -> bool {
+    let mut index = 0;
+    while index < a.len() && index < b.len() && a[index] == b[index] {
+        index += 1;
+    }
+    index == a.len() && index == b.len()
+}
+
+/// The known key of `section` that is nearest to `key`, if one is near enough to be meant. At the top the
+/// settings of scopes are known, too, and what only a driver takes.
+pub fn nearest(rows: &'static [Row], section: Section, key: &str) -> Option<&'static str> {
+    let is_near = |other: Section| {
+        other == section || section == Section::Root && matches!(other, Section::Scope | Section::Driver)
+    };
+    nearest_of(key, rows.iter().filter(|row| is_near(row.section)).map(|row| row.key))
+}
+
+/// The name that is nearest to `typed`, if one is near enough to be meant.
+pub fn nearest_of<'a>(typed: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+    if typed.len() > 64 {
         return None;
     }
-    rows.iter()
-        .filter(|row| row.section == section)
-        .map(|row| (distance(key, row.key), row.key))
+    known
+        .map(|name| (distance(typed, name), name))
         .min()
         .filter(|&(edits, name)| edits * 3 <= name.len().max(3))
         .map(|(_, name)| name)
 }
 
-/// Levenshtein's distance without regard to case or underscores: `DOWNLOAD_delay` and `downloadDelay` are one.
+/// Levenshtein's distance without regard to case or underscores: `DOWNLOAD_delay` and `downloadDelay` are
+/// one.
 fn distance(typed: &str, known: &str) -> usize {
     let fold = |text: &str| -> Vec<char> {
         text.chars().filter(|&c| c != '_' && c != '-').map(|c| c.to_ascii_lowercase()).collect()

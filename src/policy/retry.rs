@@ -52,12 +52,12 @@ pub enum Verdict {
     TooLong,
 }
 
+// The table of settings says what holds outside these tests.
+#[cfg(test)]
 impl Default for Config {
     fn default() -> Self {
         Self {
-            // Timeouts, refusals and servers (or the CDN before them) that cannot cope.
             status_codes: [408, 413, 429, 500, 502, 503, 504, 520, 521, 522, 523, 524].into(),
-            // As long as `backoff.maxDelay`: a program that waits for longer looks as if it hangs.
             max_retry_after: Span::from_millis(300_000.0),
             long_retry_after: Long::Fail,
         }

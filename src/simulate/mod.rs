@@ -19,7 +19,7 @@ use std::{cmp::Reverse, collections::BinaryHeap};
 use self::server::Server;
 pub use self::{
     client::{Client, EngineClient, Load, Next},
-    options::{ROWS, Simulation},
+    options::{ROWS, Simulation, TEXTS},
     summary::{Exchange, Summary, Trace},
 };
 use crate::{

@@ -11,7 +11,10 @@ use crate::{
     config::{
         Config,
         reader::{Fields, Problems},
-        table::{Kind, Row, Section, rows},
+        table::{
+            DefaultValue::{Empty, Flag, Number, Required, Unset, Word},
+            Kind, Section, settings,
+        },
     },
     error::ConfigError,
     time::{Instant, Span},
@@ -29,65 +32,217 @@ const MODELS: &[&str] =
     &["fixed-window", "sliding-window", "token-bucket", "nginx", "gcra", "concurrency", "queue"];
 const SAYS: &[&str] = &["nothing", "retry-after", "rate-limit"];
 
-/// The settings of a simulation.
-pub const ROWS: &[Row] = rows! {
-    Simulation "server" Kind::Object(Section::Server), "required", "", "The server: its `model` and what that takes.";
-    Simulation "network" Kind::Object(Section::Network), "{}", "", "The way there and back.";
-    Simulation "load" Kind::Object(Section::Load), "{}", "", "What each client has to send.";
-    Simulation "throttle" Kind::Driver("an object"), "{}", "", "Options of the throttle, as for `createThrottle`. The one scope is called `server`.";
-    Simulation "clients" Kind::Whole { min: 1, max: 1000 }, "1", "", "Clients, each with a throttle of its own.";
-    Simulation "duration" TIME, "60000", "", "Milliseconds of simulated time.";
-    Simulation "seed" Kind::Seed, "1", "", "Makes the network's jitter repeat exactly, and that of throttles without a seed.";
+settings! {
+    Simulation "server" Kind::Object(Section::Server) => Required,
+        "", "",
+        "The server: its `model` and what that takes.",
+        "";
+    Simulation "network" Kind::Object(Section::Network) => Empty,
+        "", "",
+        "The way there and back.",
+        "A path across a continent.";
+    Simulation "load" Kind::Object(Section::Load) => Empty,
+        "", "",
+        "What each client has to send.",
+        "Something always waits: what a throttle is for.";
+    Simulation "throttle" as "EngineOptions" Kind::Driver("an object") => Empty,
+        "", "",
+        "Options of the throttle, as for `createThrottle`. The one scope is called `server`.",
+        "A throttle's own defaults.";
+    Simulation "clients" Kind::Whole { min: 1, max: 1000 } => Number(1.0),
+        "", "",
+        "Clients, each with a throttle of its own.",
+        "Others make it harder to read.";
+    Simulation "duration" TIME => Number(60_000.0),
+        "", "",
+        "Milliseconds of simulated time.",
+        "A window of most limits.";
+    Simulation "seed" Kind::Seed => Number(1.0),
+        "", "",
+        "Makes the network's jitter repeat exactly, and that of throttles without a seed.",
+        "A run that cannot be repeated proves nothing.";
 
-    Server "model" Kind::Word(MODELS), "required", "", "What kind of limit it has.";
-    Server "rate" RATE, "required", "", "`token-bucket`, `nginx`, `gcra`: requests per second.";
-    Server "depth" Kind::Number { above: 0.0, max: 1e6 }, "1", "", "`token-bucket`: the most tokens.";
-    Server "burst" Kind::Whole { min: 0, max: 1_000_000 }, "0", "", "`nginx`, `gcra`: requests at once beyond the first.";
-    Server "delay" Kind::Flag, "false", "", "`nginx`: whether what is above the rate is delayed; else it is `nodelay`.";
-    Server "limit" COUNT, "required", "", "`fixed-window`, `sliding-window`: requests per window.";
-    Server "window" TIME, "60000", "", "`fixed-window`, `sliding-window`: milliseconds.";
-    Server "slots" COUNT, "required", "", "`concurrency`: requests at a time; one more is a 503.";
-    Server "workers" COUNT, "required", "", "`queue`: requests at a time; more wait.";
-    Server "service" TIME, "required", "", "`concurrency`, `queue`: milliseconds a request takes.";
-    Server "spread" Kind::Fraction, "none", "", "`concurrency`, `queue`: how far that strays, as a share to both sides.";
-    Server "room" COUNT, "1000000", "", "`queue`: places in it; beyond them 503.";
-    Server "patience" TIME, "30000", "", "`queue`: milliseconds after which the gateway before it answers 504.";
-    Server "ban" TIME, "none", "", "Milliseconds for which a client that was refused is refused, anew with every request.";
-    Server "failing" Kind::Fraction, "none", "", "The share of requests that fail at once whatever their pace.";
-    Server "failingStatus" Kind::Whole { min: 400, max: 599 }, "503", "", "With what status they do.";
-    Server "step" Kind::Object(Section::Step), "none", "", "The limit becomes another.";
-    Server "drift" Kind::Object(Section::Drift), "none", "", "The limit moves up and down.";
-    Server "outage" Kind::Object(Section::Outage), "none", "", "For a while everything is a 503.";
-    Server "others" Kind::Object(Section::Others), "none", "", "Traffic of others on the same limit.";
-    Server "replicas" Kind::Whole { min: 1, max: 1000 }, "1", "", "So many behind a balancer, each with this limit; a request goes to one of them by chance.";
-    Server "upstream" MILLIS, "0", "", "Milliseconds that a served request takes behind the limit; a refused one does not.";
-    Server "upstreamSpread" Kind::Fraction, "none", "", "How far that strays, as a share to both sides.";
-    Server "jitter" MILLIS, "0", "", "At most so many milliseconds before the server looks at a request, drawn for each.";
-    Server "retryAfter" TIME, "the truth", "", "Milliseconds that `Retry-After` says on every refusal, whatever the truth.";
-    Server "says" Kind::Word(SAYS), "nothing", "", "Header fields: none, `Retry-After` on refusals, or `RateLimit-*` on every answer as well.";
+    Server "model" Kind::Word(MODELS) => Required,
+        "", "",
+        "What kind of limit it has.",
+        "";
+    Server "rate" RATE => Required,
+        "", "",
+        "`token-bucket`, `nginx`, `gcra`: requests per second.",
+        "";
+    Server "depth" Kind::Number { above: 0.0, max: 1e6 } => Number(1.0),
+        "", "",
+        "`token-bucket`: the most tokens.",
+        "A bucket without burst is the strictest.";
+    Server "burst" Kind::Whole { min: 0, max: 1_000_000 } => Number(0.0),
+        "", "",
+        "`nginx`, `gcra`: requests at once beyond the first.",
+        "nginx's own default.";
+    Server "delay" Kind::Flag => Flag(false),
+        "", "",
+        "`nginx`: whether what is above the rate is delayed; else it is `nodelay`.",
+        "Most set `nodelay`.";
+    Server "limit" COUNT => Required,
+        "", "",
+        "`fixed-window`, `sliding-window`: requests per window.",
+        "";
+    Server "window" TIME => Number(60_000.0),
+        "", "",
+        "`fixed-window`, `sliding-window`: milliseconds.",
+        "Most limits of APIs are per minute.";
+    Server "slots" COUNT => Required,
+        "", "",
+        "`concurrency`: requests at a time; one more is a 503.",
+        "";
+    Server "workers" COUNT => Required,
+        "", "",
+        "`queue`: requests at a time; more wait.",
+        "";
+    Server "service" TIME => Required,
+        "", "",
+        "`concurrency`, `queue`: milliseconds a request takes.",
+        "";
+    Server "spread" Kind::Fraction => Unset,
+        "", "",
+        "`concurrency`, `queue`: how far that strays, as a share to both sides.",
+        "Exact times are easier to follow.";
+    Server "room" COUNT => Number(1_000_000.0),
+        "", "",
+        "`queue`: places in it; beyond them 503.",
+        "No bound in practice.";
+    Server "patience" TIME => Number(30_000.0),
+        "", "",
+        "`queue`: milliseconds after which the gateway before it answers 504.",
+        "Gateways' usual half minute.";
+    Server "ban" TIME => Unset,
+        "", "",
+        "Milliseconds for which a client that was refused is refused, anew with every request.",
+        "Most servers do not ban.";
+    Server "failing" Kind::Fraction => Unset,
+        "", "",
+        "The share of requests that fail at once whatever their pace.",
+        "A server that works.";
+    Server "failingStatus" Kind::Whole { min: 400, max: 599 } => Number(503.0),
+        "", "",
+        "With what status they do.",
+        "What an overloaded server says.";
+    Server "step" Kind::Object(Section::Step) => Unset,
+        "", "",
+        "The limit becomes another.",
+        "Limits stay as a rule.";
+    Server "drift" Kind::Object(Section::Drift) => Unset,
+        "", "",
+        "The limit moves up and down.",
+        "Limits stay as a rule.";
+    Server "outage" Kind::Object(Section::Outage) => Unset,
+        "", "",
+        "For a while everything is a 503.",
+        "A server that works.";
+    Server "others" Kind::Object(Section::Others) => Unset,
+        "", "",
+        "Traffic of others on the same limit.",
+        "Alone, a limit is easiest to find.";
+    Server "replicas" Kind::Whole { min: 1, max: 1000 } => Number(1.0),
+        "", "",
+        "So many behind a balancer, each with this limit; a request goes to one of them by chance.",
+        "One server.";
+    Server "upstream" MILLIS => Number(0.0),
+        "", "",
+        "Milliseconds that a served request takes behind the limit; a refused one does not.",
+        "The limit alone is looked at.";
+    Server "upstreamSpread" Kind::Fraction => Unset,
+        "", "",
+        "How far that strays, as a share to both sides.",
+        "Exact times are easier to follow.";
+    Server "jitter" MILLIS => Number(0.0),
+        "", "",
+        "At most so many milliseconds before the server looks at a request, drawn for each.",
+        "Exact times are easier to follow.";
+    Server "retryAfter" TIME => Unset,
+        "the truth", "",
+        "Milliseconds that `Retry-After` says on every refusal, whatever the truth.",
+        "Most servers say what is true.";
+    Server "says" Kind::Word(SAYS) => Word("nothing"),
+        "", "",
+        "Header fields: none, `Retry-After` on refusals, or `RateLimit-*` on every answer as well.",
+        "The hardest case: a limit that nobody tells.";
 
-    Step "at" MILLIS, "required", "", "When, in milliseconds.";
-    Step "factor" FACTOR, "required", "", "What the limit is multiplied by.";
-    Drift "period" TIME, "required", "", "There and back, in milliseconds.";
-    Drift "factor" FACTOR, "required", "", "What the limit is multiplied by at the far end.";
+    Step "at" MILLIS => Required,
+        "", "",
+        "When, in milliseconds.",
+        "";
+    Step "factor" FACTOR => Required,
+        "", "",
+        "What the limit is multiplied by.",
+        "";
+    Drift "period" TIME => Required,
+        "", "",
+        "There and back, in milliseconds.",
+        "";
+    Drift "factor" FACTOR => Required,
+        "", "",
+        "What the limit is multiplied by at the far end.",
+        "";
 
-    Outage "at" MILLIS, "required", "", "When it begins, in milliseconds.";
-    Outage "length" TIME, "required", "", "How long it lasts, in milliseconds.";
-    Others "rate" RATE, "required", "", "Their requests per second while they are there, at times by chance (Poisson).";
-    Others "period" TIME, "60000", "", "They come once in so many milliseconds.";
-    Others "share" Kind::Fraction, "0.5", "", "The share of the period for which they stay, at its end.";
+    Outage "at" MILLIS => Required,
+        "", "",
+        "When it begins, in milliseconds.",
+        "";
+    Outage "length" TIME => Required,
+        "", "",
+        "How long it lasts, in milliseconds.",
+        "";
+    Others "rate" RATE => Required,
+        "", "",
+        "Their requests per second while they are there, at times by chance (Poisson).",
+        "";
+    Others "period" TIME => Number(60_000.0),
+        "", "",
+        "They come once in so many milliseconds.",
+        "A window of most limits.";
+    Others "share" Kind::Fraction => Number(0.5),
+        "", "",
+        "The share of the period for which they stay, at its end.",
+        "As long there as away.";
 
-    Network "latency" MILLIS, "100", "", "Milliseconds there and back, without the server's own time.";
-    Network "jitter" MILLIS, "0", "", "At most so many more, each way, drawn for each request: they may overtake each other.";
-    Network "slow" Kind::Fraction, "none", "", "The share of requests that are late by `slowBy` more: a packet was lost.";
-    Network "slowBy" MILLIS, "200", "", "How late those are, in milliseconds.";
-    Network "timerLag" MILLIS, "0", "", "Milliseconds by which a client's timers fire late.";
-    Network "timerJitter" MILLIS, "0", "", "At most so many more, drawn for each timer.";
-    Network "timeout" TIME, "60000", "", "Milliseconds after which a client gives up.";
+    Network "latency" MILLIS => Number(100.0),
+        "", "",
+        "Milliseconds there and back, without the server's own time.",
+        "A path across a continent.";
+    Network "jitter" MILLIS => Number(0.0),
+        "", "",
+        "At most so many more, each way, drawn for each request: they may overtake each other.",
+        "Exact times are easier to follow.";
+    Network "slow" Kind::Fraction => Unset,
+        "", "",
+        "The share of requests that are late by `slowBy` more: a packet was lost.",
+        "Nothing is lost.";
+    Network "slowBy" MILLIS => Number(200.0),
+        "", "",
+        "How late those are, in milliseconds.",
+        "TCP's least retransmission time, RFC 6298 as Linux has it.";
+    Network "timerLag" MILLIS => Number(0.0),
+        "", "",
+        "Milliseconds by which a client's timers fire late.",
+        "Exact timers are easier to follow.";
+    Network "timerJitter" MILLIS => Number(0.0),
+        "", "",
+        "At most so many more, drawn for each timer.",
+        "Exact timers are easier to follow.";
+    Network "timeout" TIME => Number(60_000.0),
+        "", "",
+        "Milliseconds after which a client gives up.",
+        "A minute is many clients' own.";
 
-    Load "rate" RATE, "none", "", "New requests per second, evenly. Without it something always waits.";
-    Load "requests" Kind::Whole { min: 1, max: u32::MAX }, "none", "", "So many in all; without it there is no end.";
-};
+    Load "rate" RATE => Unset,
+        "", "",
+        "New requests per second, evenly. Without it something always waits.",
+        "Something always waits.";
+    Load "requests" Kind::Whole { min: 1, max: u32::MAX } => Unset,
+        "", "",
+        "So many in all; without it there is no end.",
+        "As many as there is time for.";
+}
 
 /// A simulation that can be run.
 pub struct Simulation {

@@ -187,15 +187,15 @@ test('wrong header maps, retries and robots are listed with everything else', ()
     (error: { problems: { path: string }[] }) => {
       const paths = error.problems.map(({ path }) => path)
       assert.deepEqual(paths, [
-        'getHints',
-        'retry.tries',
-        'retry.limit',
         'robots.userAgent',
         'robots.rule',
         'hints."a.example".resetUnit',
         'hints."a.example".rest',
+        'getHints',
         'defaults.delay',
+        'retry.limit',
         'retry.longRetryAfter',
+        'retry.tries',
       ])
       return true
     },

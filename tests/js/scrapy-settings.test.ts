@@ -179,17 +179,17 @@ test('unknown names are errors with the nearest that is known, wrong values with
     (error: ConfigError) => {
       assert.ok(error instanceof ConfigError)
       assert.deepEqual(error.message.split('\n'), [
-        'DOWNLOAD_DELEY: want a setting that is known here (did you mean DOWNLOAD_DELAY?); got 1',
+        'DOWNLOAD_DELEY: want a known setting (did you mean DOWNLOAD_DELAY?); got 1',
         'DOWNLOAD_DELAY: want a number; got "soon"',
-        'CONCURRENT_REQUESTS_PER_IPP: want a setting that is known here (did you mean CONCURRENT_REQUESTS_PER_IP?); got 4',
+        'CONCURRENT_REQUESTS_PER_IPP: want a known setting (did you mean CONCURRENT_REQUESTS_PER_IP?); got 4',
         'THROTTLING_MANAGER: want an object with getScopes, getResponseBackoff, getErrorBackoff, getResponseDelay; got "myproject.throttling.MyThrottlingManager"',
         'THROTTLING_SCOPE_MANAGER: want a function that makes a manager for each scope; got {}',
         'BACKOFF_EXCEPTIONS: want exceptions that are timeouts or failed connections; got ["builtins.ValueError"]',
-        'constructor: want a setting that is known here; got 1',
+        'constructor: want a known setting; got 1',
         'AUTOTHROTTLE_ENABLED: want True or False; got "perhaps"',
-        'THROTTLING_SCOPES."a".dellay: want a setting that is known here (did you mean delay?); got 1',
+        'THROTTLING_SCOPES."a".dellay: want a known setting (did you mean delay?); got 1',
         'THROTTLING_SCOPES."a".delay: want seconds from 0; got -1',
-        'THROTTLING_SCOPES."a".backoff.factor: want a setting that is known here; got 2',
+        'THROTTLING_SCOPES."a".backoff.factor: want a known setting; got 2',
         'THROTTLING_SCOPES."b": want an object; got 3',
       ])
       return true

@@ -474,6 +474,7 @@ test('the host of a URL is what URL says it is, however it is written', async ()
     if (said === 'a.example') plainly++
   }
   assert.ok(plainly > 20)
+})
 
 test('a scope that is called by a URL is told its host', () => {
   const throttle = createThrottle()

@@ -2,7 +2,10 @@
 
 use autothrottle::{
     Config, Value,
-    config::table::{Kind, ROWS, Section},
+    config::{
+        driver,
+        table::{Kind, ROWS, Row, Section},
+    },
     simulate::{self, Simulation},
 };
 
@@ -64,7 +67,8 @@ fn numbers_that_json_does_not_know_are_refused_too() {
 
 #[test]
 fn every_row_of_the_table_is_read() {
-    for row in ROWS.iter().filter(|row| !matches!(row.kind, Kind::Driver(_))) {
+    let is_read = |row: &&Row| !matches!(row.section, Section::Driver | Section::Robots | Section::HeaderMap);
+    for row in ROWS.iter().filter(is_read).filter(|row| !matches!(row.kind, Kind::Driver(_))) {
         let wrong = format!(r#"{{ "{}": "wrong" }}"#, row.key);
         let (json, path) = match row.section {
             Section::Root => (wrong, row.key.to_string()),
@@ -80,6 +84,14 @@ fn every_row_of_the_table_is_read() {
             Section::Backoff => (
                 format!(r#"{{ "defaults": {{ "backoff": {wrong} }} }}"#),
                 format!("defaults.backoff.{}", row.key),
+            ),
+            Section::Retry => (
+                format!(r#"{{ "retry": {{ "limit": 1, {} }}"#, &wrong[1..]).replacen(
+                    "\"limit\": 1,  \"limit\"",
+                    "\"limit\"",
+                    1,
+                ),
+                format!("retry.{}", row.key),
             ),
             Section::Rate if row.key == "limit" => {
                 (format!(r#"{{ "defaults": {{ "rate": {wrong} }} }}"#), "defaults.rate.limit".into())
@@ -225,9 +237,10 @@ fn every_row_of_simulations_is_read() {
         Err(error) => error.problems.iter().map(ToString::to_string).collect::<Vec<_>>(),
     };
     let bucket = r#""model": "token-bucket", "rate": 1"#;
-    for row in simulate::ROWS.iter().filter(|row| !matches!(row.kind, Kind::Driver(_))) {
+    let rows = simulate::ROWS.iter().zip(simulate::TEXTS);
+    for (row, text) in rows.filter(|(row, _)| !matches!(row.kind, Kind::Driver(_))) {
         let (key, wrong) = (row.key, r#"["wrong"]"#);
-        let about = row.about.split('`').nth(1).unwrap_or_default();
+        let about = text.about.split('`').nth(1).unwrap_or_default();
         let model = match (about, key) {
             ("fixed-window", _) => r#""model": "sliding-window", "limit": 1"#,
             ("concurrency", _) | (_, "slots") => r#""model": "concurrency", "slots": 1, "service": 5"#,
@@ -307,89 +320,54 @@ fn layers_lie_on_each_other_key_by_key() {
     assert_eq!(config.scope("other").concurrency, 1);
 }
 
-/// The types that users read are written by hand; they must name every setting, its default and Scrapy's name.
+/// Options of the driver: functions come as `a function`, its own objects only if they are wrong.
 #[test]
-fn the_typescript_options_say_what_the_table_says() {
-    let source = concat!(include_str!("../../js/options/options.ts"), include_str!("../../js/simulate.ts"));
-    for row in ROWS.iter().chain(simulate::ROWS) {
-        let interface = match row.section {
-            Section::Root if matches!(row.kind, Kind::Driver(_)) => "ThrottleOptions",
-            Section::Root => "EngineOptions",
-            Section::Scope => "ScopeOptions",
-            Section::Rate => "RateOptions",
-            Section::Quota => "QuotaOptions",
-            Section::AutoThrottle => "AutoThrottleOptions",
-            Section::Backoff => "BackoffOptions",
-            Section::Rampup => "RampupOptions",
-            Section::Simulation => "SimulationOptions",
-            Section::Server => "SimulatedServer",
-            Section::Step => "SimulatedStep",
-            Section::Drift => "SimulatedDrift",
-            Section::Outage => "SimulatedOutage",
-            Section::Others => "SimulatedOthers",
-            Section::Network => "SimulatedNetwork",
-            Section::Load => "SimulatedLoad",
-        };
-        let start = source.find(&format!("export interface {interface} ")).expect("an interface a section");
-        let body = &source[start..start + source[start..].find("\n}").unwrap()];
-        let line =
-            body.find(&format!("\n  {}", row.key)).unwrap_or_else(|| panic!("{interface}.{}", row.key));
-        let doc = body[..line].rsplit("/**").next().unwrap();
-        let is_plain = row.default.chars().all(char::is_alphanumeric) && row.default != "required";
-        if is_plain {
-            assert!(
-                doc.contains(&format!("efault {}", row.default)),
-                "{interface}.{}: default {}",
-                row.key,
-                row.default
-            );
-        }
-        if let Some(name) = row.scrapy.split(", ").next().filter(|name| name.contains('_')) {
-            assert!(doc.contains(name), "{interface}.{}: {name}", row.key);
+fn what_only_a_driver_reads_is_checked_by_the_same_table() {
+    let function = || Value::Other("a function".into());
+    let check = |entries: Vec<(&str, Value)>| -> Vec<String> {
+        let entries = entries.into_iter().map(|(key, value)| (key.into(), value)).collect();
+        driver::problems(Value::Map(entries)).iter().map(ToString::to_string).collect()
+    };
+    for row in ROWS.iter().filter(|row| row.section == Section::Driver) {
+        let found = check(vec![(row.key, Value::Number(-1.0))]);
+        assert_eq!(found.len(), 1, "{}: {found:?}", row.key);
+        assert!(found[0].starts_with(&format!("{}: want ", row.key)), "{found:?}");
+        if row.kind == Kind::Function {
+            assert_eq!(check(vec![(row.key, function())]), [""; 0]);
         }
     }
-}
-
-/// `docs/settings.md` is the table in prose. `UPDATE_GOLDEN=1` writes it.
-#[test]
-fn the_settings_page_is_the_table() {
-    use std::fmt::Write;
-    let mut page = String::from(
-        "# Settings\n\nWritten from `src/config/table.rs` by `npm run bless`. Unknown keys, and values out of range, are errors:\nall of them at once, each with its path. `undefined` and `null` count as left out. Times are milliseconds.\n",
+    let json = |text: &str| -> Value { serde_json::from_str(text).unwrap() };
+    let robots = r#"{ "obey": 1, "userAgent": "", "maxDelay": -1, "rules": {}, "agent": 1 }"#;
+    let hints = r#"{ "a": { "resetUnit": "h", "limit": 5, "rest": 1 }, "https://b": 7 }"#;
+    assert_eq!(
+        check(vec![
+            ("robots", json(robots)),
+            ("hints", json(hints)),
+            ("redirects", json(r#""curl""#)),
+            ("release", json("7")),
+            ("relaese", json("7")),
+        ]),
+        [
+            "robots.obey: want true or false; got 1",
+            "robots.userAgent: want a product token; got \"\"",
+            "robots.maxDelay: want milliseconds from 0 to a year; got -1",
+            "robots.rules: want a function; got an object",
+            "robots.agent: want a known setting; got 1",
+            "hints.a.resetUnit: want \"s\" or \"ms\"; got \"h\"",
+            "hints.a.limit: want the name of a header field; got 5",
+            "hints.a.rest: want a known setting (did you mean reset?); got 1",
+            "hints.\"https://b\": want the host alone, \"b\"; got \"https://b\"",
+            "hints.\"https://b\": want an object; got 7",
+            "redirects: want \"native\" or \"throttle\"; got \"curl\"",
+            "release: want \"headers\" or \"body\"; got 7",
+            "relaese: want a known setting (did you mean release?); got 7",
+        ]
     );
-    let sections = [
-        (Section::Root, "Options"),
-        (Section::Scope, "A scope: `defaults` and each of `scopes`"),
-        (Section::Rate, "A rate: an object in `rate`"),
-        (Section::Quota, "A quota: an object in `quota`"),
-        (Section::AutoThrottle, "`autothrottle`"),
-        (Section::Backoff, "`backoff`"),
-        (Section::Rampup, "`rampup`"),
-        (Section::Simulation, "`simulate`: `autothrottle/simulate`"),
-        (Section::Server, "`server` of a simulation"),
-        (Section::Step, "`server.step`"),
-        (Section::Drift, "`server.drift`"),
-        (Section::Outage, "`server.outage`"),
-        (Section::Others, "`server.others`"),
-        (Section::Network, "`network` of a simulation"),
-        (Section::Load, "`load` of a simulation"),
-    ];
-    for (section, title) in sections {
-        write!(page, "\n## {title}\n\n| option | wants | default | Scrapy | |\n|---|---|---|---|---|\n")
-            .unwrap();
-        for row in ROWS.iter().chain(simulate::ROWS).filter(|row| row.section == section) {
-            let (wants, default) = (row.kind.wants(), row.default);
-            writeln!(page, "| `{}` | {wants} | {default} | {} | {} |", row.key, row.scrapy, row.about)
-                .unwrap();
-        }
-    }
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/settings.md");
-    if std::env::var_os("UPDATE_GOLDEN").is_some() {
-        std::fs::create_dir_all(concat!(env!("CARGO_MANIFEST_DIR"), "/docs")).unwrap();
-        std::fs::write(path, &page).unwrap();
-    }
-    assert!(
-        std::fs::read_to_string(path).unwrap_or_default() == page,
-        "npm run bless writes docs/settings.md anew"
+    assert_eq!(check(vec![("robots", json("{}"))]), ["robots.userAgent: want a product token; got nothing"]);
+    // At the top the engine's reader knows these names, too.
+    assert_eq!(
+        problems(r#"{ "redirect": 1 }"#),
+        ["redirect: want a known setting (did you mean redirects?); got 1"]
     );
+    assert_eq!(problems(r#"{ "unref": true }"#), ["unref: want no such setting here; got true"]);
 }

@@ -10,7 +10,8 @@ fn engine(options: &str) -> Engine {
     Engine::new(Config::parse(serde_json::from_str(options).unwrap()).unwrap())
 }
 
-/// A driver with enough to send in one scope, timers that are late by up to `late` and a server that always answers.
+/// A driver with enough to send in one scope, timers that are late by up to `late` and a server that always
+/// answers.
 struct Driver {
     engine: Engine,
     now: u64,

@@ -45,6 +45,9 @@ fn nested(of: &JsValue, depth: u8) -> Value {
     if let Some(text) = of.as_string() {
         return Value::Text(text);
     }
+    if of.is_function() {
+        return Value::Other("a function".into());
+    }
     let read = |array: js_sys::Array| array.iter().collect::<Vec<JsValue>>();
     let members = if !of.is_object() {
         None

@@ -251,6 +251,18 @@ pub fn parse_hints(lines: &str, status: f64, wall_ms: f64, flags: u32) -> JsValu
     js(&boundary::parse_hints(lines, status, wall_ms, flags))
 }
 
+/// The name that was meant, if one of `known` (one a line) is near enough; else an empty text.
+#[wasm_bindgen]
+pub fn nearest(typed: &str, known: &str) -> String {
+    boundary::nearest(typed, known)
+}
+
+/// Checks the options that only a driver reads. Throws a list of `[path, want, got]`.
+#[wasm_bindgen]
+pub fn check_driver_options(options: JsValue) -> Result<(), JsValue> {
+    boundary::check_driver_options(value(&options)).map_err(problems)
+}
+
 #[wasm_bindgen]
 pub fn parse_crawl_delay(bytes: &[u8], user_agent: &str) -> f64 {
     boundary::parse_crawl_delay(bytes, user_agent)

@@ -4,7 +4,14 @@
  * The traps: an `await init()` that every user must remember, and work at import, which Workers forbid. Here
  * nothing happens before the first engine is made, and then it takes some milliseconds.
  */
-import { initSync, parse_crawl_delay, parse_hints, WasmEngine } from '../../../pkg/autothrottle.js'
+import {
+  check_driver_options,
+  initSync,
+  nearest,
+  parse_crawl_delay,
+  parse_hints,
+  WasmEngine,
+} from '../../../pkg/autothrottle.js'
 import { engineModule } from './engine-module.js'
 
 let isLoaded = false
@@ -27,5 +34,5 @@ export function load(): typeof WasmEngine {
 /** The pure readers, ready for use. */
 export function loadFunctions() {
   prepare()
-  return { parse_hints, parse_crawl_delay }
+  return { check_driver_options, nearest, parse_hints, parse_crawl_delay }
 }

@@ -1,0 +1,240 @@
+//! What is written from the table of settings: `docs/settings.md` and TypeScript's types. `UPDATE_GOLDEN=1`
+//! writes them anew; otherwise they must be what they would be.
+
+use std::fmt::Write;
+
+use autothrottle::{
+    config::table::{self, DefaultValue, Kind, Row, Section, Text},
+    simulate,
+};
+
+/// A section: where it is documented, and its interface with a word about it.
+const SECTIONS: &[(Section, &str, &str, &str)] = &[
+    (Section::Root, "Options", "EngineOptions", "What the engine is told."),
+    (Section::Driver, "", "ThrottleOptions", "What `createThrottle` is told."),
+    (
+        Section::Scope,
+        "A scope: `defaults`, each of `scopes`, and the top",
+        "ScopeOptions",
+        "Settings of one scope.",
+    ),
+    (
+        Section::Rate,
+        "A rate: an object in `rate`",
+        "RateOptions",
+        "A rate with its own span, or with bursts.",
+    ),
+    (Section::Quota, "A quota: an object in `quota`", "QuotaOptions", "A budget per window."),
+    (
+        Section::AutoThrottle,
+        "`autothrottle`",
+        "AutoThrottleOptions",
+        "Scrapy's AutoThrottle: the delay follows the latency.",
+    ),
+    (Section::Backoff, "`backoff`", "BackoffOptions", "A longer delay after bad answers, and the way back."),
+    (Section::Rampup, "`rampup`", "RampupOptions", "Find the server's limit and stay just below it."),
+    (
+        Section::Retry,
+        "`retry`",
+        "RetryOptions",
+        "Retries of `throttle.fetch`. Scrapy: RETRY_ENABLED and its kin.",
+    ),
+    (Section::Robots, "`robots`", "RobotsOptions", "How `throttle.fetch` asks for robots.txt."),
+    (
+        Section::HeaderMap,
+        "Each of `hints`",
+        "HeaderMap",
+        "How one server's headers are to be read. Names are those of header fields, in any case.",
+    ),
+    (Section::Simulation, "`simulate`: `autothrottle/simulate`", "SimulationOptions", "What to simulate."),
+    (
+        Section::Server,
+        "`server` of a simulation",
+        "SimulatedServer",
+        "A server and its limit. What its model does not know is an error.",
+    ),
+    (Section::Step, "`server.step`", "SimulatedStep", "The limit becomes another."),
+    (Section::Drift, "`server.drift`", "SimulatedDrift", "The limit moves up and down, as a triangle."),
+    (Section::Outage, "`server.outage`", "SimulatedOutage", "For a while everything is a 503."),
+    (Section::Others, "`server.others`", "SimulatedOthers", "Traffic of others on the same limit."),
+    (Section::Network, "`network` of a simulation", "SimulatedNetwork", "The way there and back."),
+    (Section::Load, "`load` of a simulation", "SimulatedLoad", "What each client has to send."),
+];
+
+fn settings() -> impl Iterator<Item = (&'static Row, &'static Text)> {
+    let throttle = table::ROWS.iter().zip(table::TEXTS);
+    throttle.chain(simulate::ROWS.iter().zip(simulate::TEXTS))
+}
+
+/// The default in words, with when another one holds.
+fn default_of(row: &Row, text: &Text) -> String {
+    let value = match row.default {
+        DefaultValue::Required => "required".into(),
+        DefaultValue::Unset if !text.when.is_empty() => return text.when.into(),
+        DefaultValue::Unset => "none".into(),
+        DefaultValue::Empty => "{}".into(),
+        DefaultValue::Number(number) => number.to_string(),
+        DefaultValue::Flag(flag) => flag.to_string(),
+        DefaultValue::Word(word) => word.into(),
+        DefaultValue::Words(words) => words.join(", "),
+        DefaultValue::Codes(codes) => codes.iter().map(u16::to_string).collect::<Vec<_>>().join(", "),
+    };
+    if text.when.is_empty() { value } else { format!("{value}; {}", text.when) }
+}
+
+fn up_to_date(path: &str, made: &str) {
+    let file = format!("{}/{path}", env!("CARGO_MANIFEST_DIR"));
+    if std::env::var_os("UPDATE_GOLDEN").is_some() {
+        std::fs::write(&file, made).unwrap();
+    }
+    let found = std::fs::read_to_string(file).unwrap_or_default();
+    assert!(found == made, "npm run bless writes {path} anew");
+}
+
+#[test]
+fn the_settings_page_is_the_table() {
+    let mut page = String::from(
+        "# Settings\n\n\
+         Written from `src/config/table.rs` by `npm run bless`. Unknown keys, and values out of range, are errors: all\n\
+         of them at once, each with its path. `undefined` and `null` count as left out.\n\n\
+         **Units.** Options are milliseconds under plain names (`delay`, `window`). What comes out (results, statistics,\n\
+         hints, events) has the unit in its name (`delayMs`).\n\n\
+         **The pace.** `delay` and `slotDelay` have defaults only where nothing else was said of the pace. `slotDelay` is\n\
+         1000 unless `delay`, `rate`, `quota`, `rampup` or `autothrottle` is typed, in the same place or a farther one\n\
+         (a scope's farther place is `defaults`). `delay` is 1000 unless `rate`, `quota` or `rampup` is: the quota alone\n\
+         is the pace then. A `rate` sets aside the delays that were typed in farther places, and a `delay` or `slotDelay`\n\
+         a farther rate; both in one place are an error. Whatever is learned or asked for (AutoThrottle, backoff, rampup,\n\
+         hints, robots.txt) comes on top, and the slower counts.\n\n\
+         **Without effect.** A setting that can do nothing beside the others is told by a `warning` event: right after\n\
+         `createThrottle`, or once requests have waited for ten seconds.\n",
+    );
+    for &(section, title, ..) in SECTIONS {
+        if !title.is_empty() {
+            write!(page, "\n## {title}\n\n| option | wants | default | Scrapy | |\n|---|---|---|---|---|\n")
+                .unwrap();
+        }
+        for (row, text) in settings().filter(|(row, _)| row.section == section) {
+            let because =
+                if text.because.is_empty() { String::new() } else { format!(" *{}*", text.because) };
+            let (wants, default) = (row.kind.wants(), default_of(row, text));
+            writeln!(
+                page,
+                "| `{}` | {wants} | {default} | {} | {}{because} |",
+                row.key, text.scrapy, text.about
+            )
+            .unwrap();
+        }
+    }
+    up_to_date("docs/settings.md", &page);
+}
+
+fn interface(of: Section) -> &'static str {
+    SECTIONS.iter().find(|(section, ..)| *section == of).expect("each section has one").2
+}
+
+fn typescript(row: &Row, text: &Text) -> String {
+    if !text.typescript.is_empty() {
+        return text.typescript.into();
+    }
+    match row.kind {
+        Kind::Number { .. } | Kind::Whole { .. } | Kind::Millis { .. } | Kind::Fraction | Kind::Seed => {
+            "number".into()
+        }
+        Kind::Flag => "boolean".into(),
+        Kind::Target => "number | readonly [low: number, high: number]".into(),
+        Kind::Codes { .. } => "readonly number[]".into(),
+        Kind::Failures => "readonly ('timeout' | 'connection')[]".into(),
+        Kind::Jitter => "Jitter".into(),
+        Kind::Quota => "number | QuotaOptions | readonly (number | QuotaOptions)[]".into(),
+        Kind::Rate => "Rate".into(),
+        Kind::Object(section) => interface(section).into(),
+        Kind::Named(section) => format!("Record<string, {}>", interface(section)),
+        Kind::FlagOr(section) => format!("boolean | {}", interface(section)),
+        Kind::Word(words) => words.iter().map(|word| format!("'{word}'")).collect::<Vec<_>>().join(" | "),
+        Kind::Text(_) => "string".into(),
+        Kind::Texts(_) => "readonly string[]".into(),
+        Kind::Function | Kind::Driver(_) => unreachable!("{} has a type of its own", row.key),
+    }
+}
+
+/// A comment, in lines that fit.
+fn comment(text: &str, indent: &str) -> String {
+    if indent.len() + text.len() + 8 <= 108 {
+        return format!("{indent}/** {text} */\n");
+    }
+    let mut out = format!("{indent}/**\n");
+    let mut line = format!("{indent} *");
+    for word in text.split(' ') {
+        if line.chars().count() + 1 + word.chars().count() > 106 {
+            writeln!(out, "{line}").unwrap();
+            line = format!("{indent} *");
+        }
+        write!(line, " {word}").unwrap();
+    }
+    write!(out, "{line}\n{indent} */\n").unwrap();
+    out
+}
+
+#[test]
+fn typescripts_types_are_the_table() {
+    let mut code = String::from(
+        "/** The options' types, written from `src/config/table.rs` by `npm run bless`: change them there. */\n\n\
+         import type { RobotsRules } from '../fetch/robots.js'\n\
+         import type { GetErrorBackoff, GetResponseBackoff, GetResponseDelay, GetScopes } from '../scopes/hooks.js'\n\
+         import type { MakeScopeManager, ScopeManager } from '../scopes/strategy.js'\n\
+         import type { Snapshot } from '../wasm/engine.js'\n\
+         import type { Clock, GetHints, Jitter, Rate } from './options.js'\n",
+    );
+    for &(section, _, name, about) in SECTIONS {
+        let (above, extends) = match section {
+            Section::Root => (
+                "What the engine is told. Settings of scopes may stand at the top: `{ rate: 5 }` is short for \
+                 `{ defaults: { rate: 5 } }`. Only `concurrency` means something else here: the limit of all scopes \
+                 together.",
+                " extends Omit<ScopeOptions, 'concurrency'>",
+            ),
+            Section::Driver => (about, " extends EngineOptions"),
+            _ => (about, ""),
+        };
+        write!(code, "\n{}export interface {name}{extends} {{\n", comment(above, "")).unwrap();
+        for (row, text) in settings().filter(|(row, _)| row.section == section) {
+            let is_required = row.default == DefaultValue::Required;
+            let mut doc = text.about.to_string();
+            let wants = row.kind.wants();
+            let is_range = matches!(row.kind, Kind::Number { .. } | Kind::Whole { .. } | Kind::Fraction);
+            if is_range {
+                write!(doc, " {}{}.", wants[..1].to_uppercase(), &wants[1..]).unwrap();
+            }
+            if !is_required {
+                write!(doc, " Default {}.", default_of(row, text).replace("*/", "")).unwrap();
+            }
+            if !text.because.is_empty() {
+                write!(doc, " {}", text.because).unwrap();
+            }
+            if !text.scrapy.is_empty() {
+                write!(doc, " Scrapy: {}.", text.scrapy).unwrap();
+            }
+            // What a model of server wants depends on the model.
+            let optional =
+                if is_required && (section != Section::Server || row.key == "model") { "" } else { "?" };
+            write!(code, "{}  {}{optional}: {}\n", comment(&doc, "  "), row.key, typescript(row, text))
+                .unwrap();
+        }
+        code.push_str("}\n");
+    }
+    code.push_str("\n/** What only a driver reads. */\nexport const DRIVER_KEYS = [\n");
+    for row in table::ROWS.iter().filter(|row| row.section == Section::Driver) {
+        writeln!(code, "  '{}',", row.key).unwrap();
+    }
+    code.push_str("] as const\n");
+    up_to_date("js/options/generated.ts", &code);
+}
+
+#[test]
+fn every_default_has_its_reason() {
+    for (row, text) in settings() {
+        let is_required = row.default == DefaultValue::Required;
+        assert_eq!(text.because.is_empty(), is_required, "{:?} {}", row.section, row.key);
+        assert!(!text.about.is_empty() && text.about.ends_with('.'), "{:?} {}", row.section, row.key);
+    }
+}
