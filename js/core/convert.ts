@@ -6,11 +6,10 @@
  */
 import { answerInError, checkedHeaders, isStatus } from '../fetch/outcome.js'
 import { shown } from '../options/checks.js'
-import type { Clock } from '../options/options.js'
+import type { Clock, HeaderMap } from '../options/options.js'
 import type { Handles } from '../scopes/handles.js'
 import { type Backoffs, backoffMap, checkedBackoffs } from '../scopes/hooks.js'
 import type { Outcome, ScopeOutcome } from '../wasm/engine.js'
-import type { HeaderMap } from '../options/options.js'
 import type { Permit, PermitOutcome } from './permit.js'
 
 /** How to read headers, by scope name. */
