@@ -559,7 +559,7 @@ pub fn row(rows: &'static [Row], section: Section, key: &str) -> Option<&'static
 }
 
 /// A default that is a number. A row that is missing is an error of the compiler's.
-pub const fn number(section: Section, key: &str) -> f64 {
+pub(crate) const fn number(section: Section, key: &str) -> f64 {
     match default_of(section, key) {
         Number(number) => number,
         _ => panic!("the default is no number"),
@@ -567,7 +567,7 @@ pub const fn number(section: Section, key: &str) -> f64 {
 }
 
 /// A default that is a flag.
-pub const fn flag(section: Section, key: &str) -> bool {
+pub(crate) const fn flag(section: Section, key: &str) -> bool {
     match default_of(section, key) {
         Flag(flag) => flag,
         _ => panic!("the default is no flag"),
@@ -575,7 +575,7 @@ pub const fn flag(section: Section, key: &str) -> bool {
 }
 
 /// A default that is a list of statuses.
-pub const fn codes(section: Section, key: &str) -> &'static [u16] {
+pub(crate) const fn codes(section: Section, key: &str) -> &'static [u16] {
     match default_of(section, key) {
         Codes(codes) => codes,
         _ => panic!("the default is no list of statuses"),
@@ -583,7 +583,7 @@ pub const fn codes(section: Section, key: &str) -> &'static [u16] {
 }
 
 /// A default that is a word.
-pub const fn word(section: Section, key: &str) -> &'static str {
+pub(crate) const fn word(section: Section, key: &str) -> &'static str {
     match default_of(section, key) {
         Word(word) => word,
         _ => panic!("the default is no word"),

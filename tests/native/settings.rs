@@ -217,7 +217,7 @@ fn typescripts_types_are_the_table() {
             // What a model of server wants depends on the model.
             let optional =
                 if is_required && (section != Section::Server || row.key == "model") { "" } else { "?" };
-            write!(code, "{}  {}{optional}: {}\n", comment(&doc, "  "), row.key, typescript(row, text))
+            writeln!(code, "{}  {}{optional}: {}", comment(&doc, "  "), row.key, typescript(row, text))
                 .unwrap();
         }
         code.push_str("}\n");
