@@ -265,6 +265,7 @@ struct Visit<'a> {
 
 type Read<T> = fn(Value, &str, &mut Problems) -> Option<T>;
 
+// Each of these is called a dozen times: where they are inlined, reading a snapshot is half of its weight.
 impl Visit<'_> {
     /// Gives `field` away with `out`, or reads what stands there with `each`.
     fn any<T: Default>(
@@ -288,22 +289,27 @@ impl Visit<'_> {
         }
     }
 
+    #[inline(never)]
     fn number(&mut self, key: &str, field: Option<f64>, most: f64) -> Option<f64> {
         self.any(key, field, |field| (*field).into(), |value, path, to| read_number(&value, path, to, most))
     }
 
+    #[inline(never)]
     fn span(&mut self, key: &str, field: Option<Span>) -> Option<Span> {
         self.number(key, field.map(Span::millis), LONGEST_MS).map(Span::from_millis)
     }
 
+    #[inline(never)]
     fn some_span(&mut self, key: &str, field: Span) -> Span {
         self.span(key, Some(field)).unwrap_or_default()
     }
 
+    #[inline(never)]
     fn count(&mut self, key: &str, field: u32, most: f64) -> u32 {
         self.number(key, Some(field.into()), most).unwrap_or_default() as u32
     }
 
+    #[inline(never)]
     fn flag(&mut self, key: &str, field: bool) -> bool {
         self.any(
             key,
@@ -354,6 +360,7 @@ impl Visit<'_> {
         !self.entries.iter().any(|(name, value)| name == key && *value != Value::Nothing)
     }
 
+    #[inline(never)]
     fn problem(&mut self, key: &str, want: &str, got: &str) {
         let path = join(self.path, key);
         if let Some(problems) = &mut self.problems

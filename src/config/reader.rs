@@ -45,6 +45,7 @@ impl<'a> Fields<'a> {
     }
 
     /// The same with the keys of a section of another table.
+    #[inline(never)]
     pub fn of_table(
         rows: &'static [Row],
         value: Value,
@@ -95,6 +96,7 @@ impl<'a> Fields<'a> {
     }
 
     /// Takes `key`; `None` if it isn't there.
+    #[inline(never)]
     pub fn take(&mut self, key: &str) -> Option<(Value, &'static Row)> {
         let row =
             table::row(self.rows, self.section, key).expect("the reader asks for rows of the table only");
@@ -104,11 +106,13 @@ impl<'a> Fields<'a> {
     }
 
     /// Whether `key` is there.
+    #[inline(never)]
     pub fn has(&self, key: &str) -> bool {
         self.left.iter().any(|(name, value)| name == key && *value != Value::Nothing)
     }
 
     /// Takes a number, a whole number or milliseconds, whichever the row says.
+    #[inline(never)]
     pub fn number(&mut self, key: &str) -> Option<f64> {
         let (value, row) = self.take(key)?;
         match value {
@@ -118,6 +122,7 @@ impl<'a> Fields<'a> {
     }
 
     /// Takes a whole number.
+    #[inline(never)]
     pub fn whole(&mut self, key: &str) -> Option<u32> {
         self.number(key).map(|number| number as u32)
     }
@@ -189,6 +194,7 @@ impl<'a> Fields<'a> {
     }
 
     /// Takes milliseconds as a span.
+    #[inline(never)]
     pub fn millis(&mut self, key: &str) -> Option<Span> {
         self.number(key).map(Span::from_millis)
     }
@@ -204,6 +210,7 @@ impl<'a> Fields<'a> {
     }
 
     /// Takes a flag.
+    #[inline(never)]
     pub fn flag(&mut self, key: &str) -> Option<bool> {
         let (value, row) = self.take(key)?;
         match value {
@@ -213,6 +220,7 @@ impl<'a> Fields<'a> {
     }
 
     /// Takes a jitter: a flag, a number, or two.
+    #[inline(never)]
     pub fn jitter(&mut self, key: &str) -> Option<jitter::Config> {
         let (value, row) = self.take(key)?;
         match &value {
@@ -319,6 +327,7 @@ impl<'a> Fields<'a> {
     }
 
     /// Takes a flag or an object of the section that the row names.
+    #[inline(never)]
     pub fn flag_or(&mut self, key: &str) -> Option<Choice<'_>> {
         let (value, row) = self.take(key)?;
         match (value, row.kind) {
@@ -335,6 +344,7 @@ impl<'a> Fields<'a> {
     }
 
     /// Takes an object of its own section, with its path.
+    #[inline(never)]
     pub fn object(&mut self, key: &str) -> Option<(Value, String)> {
         let (value, _) = self.take(key)?;
         Some((value, self.path_of(key)))
@@ -351,12 +361,14 @@ impl<'a> Fields<'a> {
     }
 
     /// The full path of `key`.
+    #[inline(never)]
     pub fn path_of(&self, key: &str) -> String {
         let is_outer = self.outer.iter().any(|outer| outer == key);
         join(if is_outer { "" } else { &self.path }, key)
     }
 
     /// Whatever is left is unknown: each is a problem, with the nearest name that is known.
+    #[inline(never)]
     pub fn finish(self) {
         for (key, value) in self.left {
             let nearest = table::nearest(self.rows, self.section, &key);
