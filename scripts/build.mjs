@@ -115,16 +115,19 @@ const textEncoder = () => (cachedTextEncoder ??= new (textClass('TextEncoder'))(
 const textClass = (name) => globalThis[name] ?? globalThis.process?.getBuiltinModule?.('util')[name];
 `
 
+/** Smaller by `-Os` it is not, once it is gzipped. */
+export const WASM_OPT = [
+  '-O3',
+  '--enable-bulk-memory',
+  '--enable-nontrapping-float-to-int',
+  '--enable-sign-ext',
+  '--enable-mutable-globals',
+  '--enable-reference-types',
+  '--enable-multivalue',
+]
+
 function optimise(module) {
-  const features = [
-    '--enable-bulk-memory',
-    '--enable-nontrapping-float-to-int',
-    '--enable-sign-ext',
-    '--enable-mutable-globals',
-    '--enable-reference-types',
-    '--enable-multivalue',
-  ]
-  const flags = ['-O3', '--strip-debug', '--strip-producers', '--strip-target-features', ...features]
+  const flags = [...WASM_OPT, '--strip-debug', '--strip-producers', '--strip-target-features']
   return run('npx', ['--no-install', 'wasm-opt', ...flags, module, '-o', module])
 }
 

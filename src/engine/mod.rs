@@ -280,7 +280,7 @@ impl Engine {
                 return;
             }
             Stage::Parked { .. } => self.unpark(ticket.0.index),
-            Stage::Waiting { .. } | Stage::Early => {
+            Stage::Waiting { .. } | Stage::Early { .. } => {
                 let from = self.lift(lane);
                 self.queue.leave(ticket.0.index);
                 self.put_back(lane, from);

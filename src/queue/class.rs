@@ -3,9 +3,7 @@
 //! The trap is a class for each request. A class is found by what its requests need, while somebody waits in
 //! it; the one whose turn it is, is the lane's head, and the others are sorted beside it.
 
-use std::collections::BTreeMap;
-
-use super::{NONE, Queue};
+use super::{IndexedHeap, NONE, Queue};
 use crate::policy::quota::Cost;
 
 /// What requests of one class have in common besides their scopes.
@@ -41,7 +39,7 @@ pub(crate) struct Class {
     pub(super) first: u32,
     pub(super) last: u32,
     /// Requests that joined late (a delay of their own, a retry) and kept their age, by age.
-    pub(super) early: BTreeMap<u64, u32>,
+    pub(super) early: IndexedHeap<u64>,
     pub(super) members: u32,
 }
 
@@ -56,7 +54,7 @@ impl Queue {
     /// The class of this need, with one more member.
     pub(super) fn enrol(&mut self, lane: u32, need: Need) -> u32 {
         let class = self.class_of(lane, &need).unwrap_or_else(|| {
-            let early = BTreeMap::new();
+            let early = IndexedHeap::new();
             self.classes.insert(Class { need, lane, first: NONE, last: NONE, early, members: 0 }).index
         });
         self.classes[class].members += 1;
@@ -79,8 +77,8 @@ impl Queue {
     /// The oldest of a class in which somebody waits.
     pub(super) fn oldest(&self, class: u32) -> u32 {
         let class = &self.classes[class];
-        match class.early.first_key_value() {
-            Some((&age, &early)) if class.first == NONE || age < self.tickets[class.first].age => early,
+        match class.early.first() {
+            Some((age, early)) if class.first == NONE || age < self.tickets[class.first].age => early,
             _ => class.first,
         }
     }

@@ -40,8 +40,8 @@ pub(crate) const NONE: u32 = u32::MAX;
 pub(crate) enum Stage {
     /// In its class, with its neighbours there.
     Waiting { previous: u32, next: u32 },
-    /// In its class, but older than others that were there first.
-    Early,
+    /// In its class, but older than others that were there first. Position in the heap of those.
+    Early { position: u32 },
     /// Not yet in its class: its own delay runs. Position in the heap of the parked.
     Parked { position: u32 },
     /// Sent at this instant.
@@ -91,8 +91,9 @@ impl Queue {
         let class = &mut self.classes[class_index];
         let previous = class.last;
         if previous != NONE && self.tickets[previous].age > age {
-            class.early.insert(age, index);
-            self.tickets[index].stage = Stage::Early;
+            let tickets = &mut self.tickets;
+            let place = &mut |index, position| tickets[index].stage = Stage::Early { position };
+            class.early.push(age, index, place);
         } else {
             class.last = index;
             if previous == NONE {
@@ -124,8 +125,10 @@ impl Queue {
                     self.tickets[next].stage.set_previous(previous);
                 }
             }
-            Stage::Early => {
-                class.early.remove(&entry.age);
+            Stage::Early { position } => {
+                let tickets = &mut self.tickets;
+                let place = &mut |index, position| tickets[index].stage = Stage::Early { position };
+                class.early.remove(position, place);
             }
             Stage::Parked { .. } | Stage::InFlight { .. } => return,
         }

@@ -15,6 +15,11 @@ use autothrottle::{
 use autothrottle_convert::{js, problems, value};
 use wasm_bindgen::prelude::*;
 
+/// Half the size of the library's allocator, and faster.
+#[cfg(target_family = "wasm")]
+#[global_allocator]
+static ALLOCATOR: talc::wasm::WasmDynamicTalc = talc::wasm::new_wasm_dynamic_allocator();
+
 /// The engine as JavaScript sees it. See [`Boundary`] for each method.
 #[wasm_bindgen]
 pub struct WasmEngine(Boundary);
