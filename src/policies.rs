@@ -58,7 +58,9 @@ macro_rules! policies {
                     let (state, now) = (self.$name.take(), $config(new));
                     self.$name = now.map(|now| match (state, before) {
                         (Some(state), Some(before)) if before == now => state,
-                        (Some(state), Some(before)) => Box::new(Policy::on_configure(*state, &before, &now, last)),
+                        (Some(state), Some(before)) => {
+                            Box::new(Policy::on_configure(*state, &before, &now, last))
+                        }
                         _ => Box::new(Policy::turned_on(&now, last)),
                     });
                 )*

@@ -67,7 +67,8 @@ impl Engine {
         Ok(Peek { at: at.map(|at| at - self.epoch_offset), because })
     }
 
-    /// When a request of a scope that there is not yet could be sent: only limits of the whole throttle count.
+    /// When a request of a scope that there is not yet could be sent: only limits of the whole throttle
+    /// count.
     pub fn peek_new(&self, now: Instant) -> Peek {
         let because = self.global_block().map(|reason| Cause { scope: None, reason });
         Peek { at: because.is_none().then(|| self.to_engine_time(now) - self.epoch_offset), because }

@@ -15,8 +15,8 @@
 //!    step: silence is not evidence. One window, one step, however long nobody looked.
 //! 3. A step back is *on trial* for a window. If it fails, the delay before it is known to be good, and the
 //!    one that failed is remembered as the *failed delay*: back to the good one.
-//! 4. With a failed delay, steps back go half of the way to it, so it is approached from the slow side; close to it
-//!    (a sixteenth) they stop.
+//! 4. With a failed delay, steps back go half of the way to it, so it is approached from the slow side; close
+//!    to it (a sixteenth) they stop.
 //! 5. It is forgotten slowly: after eight quiet windows there, one step past it is tried. If that holds for a
 //!    window, the limit has moved and it is forgotten. So against a constant limit, in the long run, at most
 //!    one window in nine has a bad answer, at a delay within some percent of the best.

@@ -4,12 +4,13 @@
 //! 1. A failure (no response came) is sent again at once: the scope's pace is what it waits for.
 //! 2. A response is sent again if its status is in `statusCodes`; 413 only where the server says when
 //!    (RFC 9110 §15.5.14: the condition is temporary if there is a `Retry-After`).
-//! 3. It is never sent earlier than the server asked. One second is added where the server speaks whole seconds,
-//!    of which many cut the rest off.
-//! 4. Beyond `maxRetryAfter` it is not waited for (`fail`), waited for all the same (`wait`), or only so long (`cap`).
+//! 3. It is never sent earlier than the server asked. One second is added where the server speaks whole
+//!    seconds, of which many cut the rest off.
+//! 4. Beyond `maxRetryAfter` it is not waited for (`fail`), waited for all the same (`wait`), or only so long
+//!    (`cap`).
 //!
-//! How often, which methods, and whether a body can be sent twice is not said here: a driver knows, and asks only
-//! for requests that may be repeated.
+//! How often, which methods, and whether a body can be sent twice is not said here: a driver knows, and asks
+//! only for requests that may be repeated.
 
 use crate::time::{LONGEST_MS, Span};
 
@@ -68,7 +69,8 @@ impl Default for Config {
 pub const AFTER_FAILURE: Verdict = Verdict::Again(Span::ZERO);
 
 impl Config {
-    /// What to do after a response. `asked` is the wait that the server named, `is_whole` whether in whole seconds.
+    /// What to do after a response. `asked` is the wait that the server named, `is_whole` whether in whole
+    /// seconds.
     pub fn after_response(&self, status: u16, asked: Option<Span>, is_whole: bool) -> Verdict {
         if self.status_codes.binary_search(&status).is_err() || status == 413 && asked.is_none() {
             return Verdict::Over;

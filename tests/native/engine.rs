@@ -80,10 +80,12 @@ fn a_host_that_refuses_at_the_slowest_pace_stalls() {
 /// Two engines live through the same: one submits and polls, the other sends at once where it can.
 #[test]
 fn sending_at_once_leaves_the_state_of_submit_and_poll() {
-    let options = r#"{ "seed": 1, "concurrency": 6, "maxWaiting": 9, "maxScopes": 5, "defaults": { "concurrency": 3 },
+    let options = r#"{ "seed": 1, "concurrency": 6, "maxWaiting": 9, "maxScopes": 5,
+        "defaults": { "concurrency": 3 },
         "scopes": { "free": { "delay": 0, "slotDelay": 0, "concurrency": 20 },
                     "auto": { "delay": 10, "slotDelay": 40, "autothrottle": { "startDelay": 50 } },
-                    "quota": { "delay": 0, "slotDelay": 0, "quota": [9, { "limit": 20, "window": 3000, "strict": true }] },
+                    "quota": { "delay": 0, "slotDelay": 0,
+                               "quota": [9, { "limit": 20, "window": 3000, "strict": true }] },
                     "ramp": { "rampup": { "startDelay": 100 } }, "rate": { "rate": 5 } } }"#;
     let names = ["free", "auto", "quota", "ramp", "rate", "other", "another"];
     let mut at_once = 0;

@@ -1,7 +1,7 @@
 //! What requests and scopes cost in memory, counted by an allocator that counts.
 //!
-//! Times differ from machine to machine; allocations and bytes do not. The bounds are what was measured, and a little
-//! more: who raises one says why.
+//! Times differ from machine to machine; allocations and bytes do not. The bounds are what was measured, and
+//! a little more: who raises one says why.
 
 use allocation_counter::measure;
 use autothrottle::{Config, Decision, Engine, Feedback, Instant, Request, ScopeId, Ticket};

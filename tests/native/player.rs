@@ -173,7 +173,8 @@ impl Player {
                 let quota = stats.quota_left.map_or("-".into(), |left| left.to_string());
                 let reason = stats.reason.map_or("-", autothrottle::Reason::name);
                 self.say(&format!(
-                    "stats delay={delay} step={} slots={} inFlight={} waiting={} hold={hold} quota={quota} reason={reason}",
+                    "stats delay={delay} step={} slots={} inFlight={} waiting={} hold={hold} quota={quota} \
+                     reason={reason}",
                     stats.backoff_step, stats.slots, stats.in_flight, stats.waiting
                 ));
             }

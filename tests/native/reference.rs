@@ -1,14 +1,14 @@
 //! A second engine that is slow and obvious, and a million random events that must be answered alike.
 //!
-//! It scans everything: no lanes, no heap, no lines. At each poll it looks at the head of every group of requests
-//! with the same scopes and sends the first, by rank, that all scopes allow. What it shares with the engine is
-//! the specification alone.
+//! It scans everything: no lanes, no heap, no lines. At each poll it looks at the head of every group of
+//! requests with the same scopes and sends the first, by rank, that all scopes allow. What it shares with the
+//! engine is the specification alone.
 //!
-//! Some requests are sent at once where that is possible (`send_at_once`), which the reference does not know: to it,
-//! they are submitted and sent.
+//! Some requests are sent at once where that is possible (`send_at_once`), which the reference does not know:
+//! to it, they are submitted and sent.
 //!
-//! Wake-ups are compared by what they are for: the engine may wake early, but never after the instant at which
-//! the reference could send.
+//! Wake-ups are compared by what they are for: the engine may wake early, but never after the instant at
+//! which the reference could send.
 
 use std::collections::BTreeMap;
 
@@ -374,7 +374,8 @@ fn play(seed: u64, events: u32) -> u32 {
                     let latest = reference.next().map(Instant::from_micros);
                     assert!(
                         latest.is_none_or(|latest| until <= latest),
-                        "seed {seed}, event {event}, {now:?}: woken at {until:?} by {because:?}, not at {latest:?}"
+                        "seed {seed}, event {event}, {now:?}: woken at {until:?} by {because:?}, \
+                         not at {latest:?}"
                     );
                     break;
                 }
@@ -384,7 +385,8 @@ fn play(seed: u64, events: u32) -> u32 {
                 }
                 (decision, expected) => {
                     panic!(
-                        "seed {seed}, event {event}, {now:?}: {decision:?}, but the reference says {expected:?}"
+                        "seed {seed}, event {event}, {now:?}: {decision:?}, \
+                         but the reference says {expected:?}"
                     )
                 }
             }
