@@ -1,0 +1,419 @@
+//! What one scope was told: its settings in layers, and what follows from all of them.
+//!
+//! The trap: defaults that stay in force beside a pace that somebody typed. `delay: 200` behind a slot
+//! delay of a second is a request a second, and nobody is told. So the defaults of `delay` and `slotDelay`
+//! depend on what else was typed ([`ScopeConfig::resolve`]).
+
+use super::{
+    GLOBAL,
+    quota::{Quota, read_quotas},
+    reader::{self, Choice, Fields, Problems},
+    table::{self, Section},
+};
+use crate::{
+    error::ConfigError,
+    feedback::Failure,
+    policy::{autothrottle, backoff, jitter, quota, rampup, rate},
+    time::Span,
+    value::{Value, number_text},
+};
+
+/// What one scope was told.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ScopeConfig {
+    /// Slots.
+    pub concurrency: u32,
+    /// Between two sends, in milliseconds.
+    pub delay: f64,
+    /// Between two sends of one slot.
+    pub slot_delay: Span,
+    /// Spread of the delay.
+    pub jitter: jitter::Config,
+    /// Whether the delay follows the latency.
+    pub autothrottle: Option<AutoThrottle>,
+    /// How the delay follows bad answers.
+    pub backoff: backoff::Config,
+    /// Statuses that are bad answers, in order; none without backoff.
+    http_codes: Box<[u16]>,
+    /// Failures that are bad answers; none without backoff.
+    failures: Vec<Failure>,
+    is_backoff: bool,
+    /// Whether the pace follows what the server says is left.
+    pub follow_rate_limit: bool,
+    /// Whether robots.txt has no say.
+    pub ignore_robots_txt: bool,
+    /// How the scope finds its server's limit.
+    pub rampup: Option<Rampup>,
+    /// So many requests per span, evenly spaced; complete.
+    pub rate: Option<rate::Config>,
+    /// What the user said of this very scope's pace.
+    pub own: Typed,
+    /// What the user said of the pace, here or in the defaults.
+    pub typed: Typed,
+    /// The limit of all scopes together.
+    pub(super) global: u32,
+    /// Whether the driver has a strategy of its own for this scope: answers are classified, and nothing more.
+    pub is_managed: bool,
+    /// Budgets per window, complete.
+    pub quotas: Box<[quota::Config]>,
+    quota: Vec<Quota>,
+    window: Span,
+    strict: bool,
+}
+
+/// Which settings of the pace somebody typed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Typed {
+    /// `delay`.
+    pub delay: bool,
+    /// `slotDelay`.
+    pub slot_delay: bool,
+    /// `rate`.
+    pub rate: bool,
+    /// `concurrency`.
+    pub concurrency: bool,
+    /// `jitter`.
+    pub jitter: bool,
+    /// `quota`.
+    pub quota: bool,
+    /// `backoff.maxDelay`.
+    pub max_delay: bool,
+}
+
+impl Typed {
+    fn of(fields: &Fields) -> Self {
+        Self {
+            delay: fields.has("delay"),
+            slot_delay: fields.has("slotDelay"),
+            rate: fields.has("rate"),
+            concurrency: fields.has("concurrency"),
+            jitter: fields.has("jitter"),
+            quota: fields.has("quota"),
+            max_delay: false,
+        }
+    }
+
+    pub(super) fn has(self, setting: &str) -> bool {
+        match setting {
+            "delay" => self.delay,
+            "slotDelay" => self.slot_delay,
+            "rate" => self.rate,
+            "concurrency" => self.concurrency,
+            "jitter" => self.jitter,
+            "quota" => self.quota,
+            _ => false,
+        }
+    }
+
+    /// What is typed after a nearer place said `near`: a rate sets aside how farther places said the pace,
+    /// and the other way round.
+    fn and(self, near: Self) -> Self {
+        let is_rate = near.rate;
+        let is_delay = near.delay || near.slot_delay;
+        Self {
+            delay: self.delay && !is_rate || near.delay,
+            slot_delay: self.slot_delay && !is_rate || near.slot_delay,
+            rate: self.rate && !is_delay || near.rate,
+            concurrency: self.concurrency && !is_rate || near.concurrency,
+            jitter: self.jitter && !is_rate || near.jitter,
+            quota: self.quota || near.quota,
+            max_delay: self.max_delay,
+        }
+    }
+}
+
+/// `rampup` as typed.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Rampup {
+    target: f64,
+    start: Span,
+    min: Span,
+    /// The most slots; `None` for the global limit.
+    pub max_concurrency: Option<u32>,
+}
+
+impl Default for Rampup {
+    fn default() -> Self {
+        use table::number;
+        Self {
+            target: const { number(Section::Rampup, "backoffTarget") },
+            start: Span::from_millis(const { number(Section::Rampup, "startDelay") }),
+            min: Span::from_millis(const { number(Section::Rampup, "minDelay") }),
+            max_concurrency: None,
+        }
+    }
+}
+
+/// `autothrottle` as typed, in milliseconds.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct AutoThrottle {
+    start_delay: f64,
+    max_delay: f64,
+    target_concurrency: f64,
+}
+
+impl Default for ScopeConfig {
+    fn default() -> Self {
+        use table::{codes, flag, number};
+        let span = Span::from_millis;
+        // `jitter: true`, the table's default, is half the delay to both sides.
+        const { assert!(flag(Section::Scope, "jitter")) };
+        Self {
+            concurrency: const { number(Section::Scope, "concurrency") as u32 },
+            delay: const { number(Section::Scope, "delay") },
+            slot_delay: span(const { number(Section::Scope, "slotDelay") }),
+            jitter: jitter::Config::around(reader::JITTER),
+            autothrottle: None,
+            backoff: backoff::Config {
+                factor: const { number(Section::Backoff, "factor") },
+                min: span(const { number(Section::Backoff, "minDelay") }),
+                max: span(const { number(Section::Backoff, "maxDelay") }),
+                window: span(const { number(Section::Backoff, "window") }),
+                jitter: jitter::Config::around(const { number(Section::Backoff, "jitter") }),
+                concurrency_factor: const { number(Section::Backoff, "concurrencyFactor") },
+            },
+            http_codes: const { codes(Section::Backoff, "httpCodes") }.into(),
+            failures: Failure::ALL.iter().map(|&(failure, _)| failure).collect(),
+            is_backoff: const { flag(Section::Scope, "backoff") },
+            follow_rate_limit: const { flag(Section::Scope, "followRateLimit") },
+            ignore_robots_txt: const { flag(Section::Scope, "ignoreRobotsTxt") },
+            rampup: None,
+            rate: None,
+            own: Typed::default(),
+            typed: Typed::default(),
+            global: GLOBAL,
+            is_managed: false,
+            quotas: Box::default(),
+            quota: Vec::new(),
+            window: span(const { number(Section::Scope, "window") }),
+            strict: const { flag(Section::Scope, "strict") },
+        }
+    }
+}
+
+impl Default for AutoThrottle {
+    fn default() -> Self {
+        use table::number;
+        Self {
+            start_delay: const { number(Section::AutoThrottle, "startDelay") },
+            max_delay: const { number(Section::AutoThrottle, "maxDelay") },
+            target_concurrency: const { number(Section::AutoThrottle, "targetConcurrency") },
+        }
+    }
+}
+
+impl ScopeConfig {
+    /// This configuration with a few settings changed, as `scope(name).configure(partial)` does it.
+    pub fn changed(&self, partial: Value) -> Result<Self, ConfigError> {
+        let mut problems = Problems::default();
+        let config = self.with(Fields::of(partial, String::new(), Section::Scope, &mut problems));
+        config.check_delay("delay", &mut problems);
+        if problems.0.is_empty() { Ok(config) } else { Err(ConfigError { problems: problems.0 }) }
+    }
+
+    /// The delay as a span.
+    pub fn delay_span(&self) -> Span {
+        Span::from_millis(self.delay)
+    }
+
+    /// Whether the user said how fast this very scope may be.
+    pub fn has_own_pace(&self) -> bool {
+        self.own.delay || self.own.rate || self.own.concurrency
+    }
+
+    /// What the rate policy wants to know.
+    pub fn rate_policy(&self) -> Option<rate::Config> {
+        self.rate
+    }
+
+    /// What the rampup policy wants to know.
+    pub fn rampup_policy(&self) -> Option<rampup::Config> {
+        let rampup = self.rampup?;
+        let own = if self.own.delay { self.delay_span() } else { Span::ZERO };
+        Some(rampup::Config {
+            start: rampup.start.max(own),
+            min: rampup.min.max(own),
+            max: self.backoff.max,
+            window: self.backoff.window,
+            target: rampup.target,
+        })
+    }
+
+    /// Whether a response with this status is a bad answer.
+    pub fn is_bad_status(&self, status: u16) -> bool {
+        (self.is_backoff || self.is_managed) && self.http_codes.binary_search(&status).is_ok()
+    }
+
+    /// Whether this failure is a bad answer.
+    pub fn is_bad_failure(&self, failure: Failure) -> bool {
+        (self.is_backoff || self.is_managed) && self.failures.contains(&failure)
+    }
+
+    /// What the `AutoThrottle` policy wants to know, in Scrapy's seconds.
+    pub fn autothrottle_policy(&self) -> Option<autothrottle::Config> {
+        let AutoThrottle { start_delay, max_delay, target_concurrency } = self.autothrottle?;
+        // The defaults' delay is no bound where rampup looks for the right one.
+        let is_bound = self.rampup.is_none() || self.own.delay;
+        Some(autothrottle::Config {
+            start: start_delay / 1000.0,
+            min: if is_bound { self.delay / 1000.0 } else { 0.0 },
+            max: max_delay / 1000.0,
+            target_concurrency,
+        })
+    }
+
+    /// Backoff only ever makes the delay longer: one that begins above its longest makes no sense.
+    pub(super) fn check_delay(&self, path: &str, problems: &mut Problems) {
+        let longest = self.backoff.max;
+        if self.delay_span() > longest {
+            let want = format!("at most backoff.maxDelay, {}", number_text(longest.millis()));
+            problems.add(path, want, number_text(self.delay));
+        }
+    }
+
+    pub(super) fn with(&self, mut fields: Fields) -> Self {
+        let mut config = self.clone();
+        // A manager is there from the beginning or not at all: a driver could not follow.
+        if !fields.path().is_empty() {
+            config.is_managed |= fields.take("manager").is_some();
+        }
+        let near = Typed::of(&fields);
+        if near.rate && (near.delay || near.slot_delay) {
+            let other = if near.delay { "delay" } else { "slotDelay" };
+            let path = fields.path_of("rate");
+            fields.problems().add(&path, format!("rate or {other} in one place, not both"), "both");
+        }
+        config.typed = self.typed.and(near);
+        config.own = self.own.and(near);
+        config.concurrency = fields.whole("concurrency").unwrap_or(self.concurrency);
+        config.delay = fields.number("delay").unwrap_or(self.delay);
+        config.slot_delay = fields.number("slotDelay").map_or(self.slot_delay, Span::from_millis);
+        config.jitter = fields.jitter("jitter").unwrap_or(self.jitter);
+        config.rate = fields.rate("rate").or(self.rate);
+        read_autothrottle(&mut fields, &mut config);
+        read_backoff(&mut fields, &mut config);
+        read_rampup(&mut fields, &mut config);
+        config.follow_rate_limit = fields.flag("followRateLimit").unwrap_or(self.follow_rate_limit);
+        config.ignore_robots_txt = fields.flag("ignoreRobotsTxt").unwrap_or(self.ignore_robots_txt);
+        config.window = fields.number("window").map_or(self.window, Span::from_millis);
+        config.strict = fields.flag("strict").unwrap_or(self.strict);
+        if let Some((value, path)) = fields.object("quota") {
+            config.quota = read_quotas(value, &path, fields.problems());
+        }
+        fields.finish();
+        if config.is_managed {
+            config.rampup = None;
+        }
+        config.resolve();
+        config
+    }
+
+    /// What follows from everything that was typed. A rate is a pace of its own: no delays, no jitter, and as
+    /// many slots as it needs, unless they were typed in the same place or a nearer one. Otherwise the
+    /// delays' defaults hold only where nothing else was said of the pace.
+    pub(super) fn resolve(&mut self) {
+        let typed = self.typed;
+        let usual = Self::default();
+        if !typed.rate {
+            self.rate = None;
+        }
+        let is_paced = typed.rate || self.rampup.is_some() || !self.quota.is_empty();
+        if !typed.delay {
+            self.delay = if is_paced { 0.0 } else { usual.delay };
+        }
+        if !typed.slot_delay {
+            let is_typed = is_paced || typed.delay || self.autothrottle.is_some();
+            self.slot_delay = if is_typed { Span::ZERO } else { usual.slot_delay };
+        }
+        if !typed.jitter {
+            self.jitter = if typed.rate { jitter::Config::NONE } else { usual.jitter };
+        }
+        if !typed.concurrency {
+            self.concurrency = if typed.rate { self.global } else { usual.concurrency };
+        }
+        if !typed.max_delay {
+            // A pace that is slower than any backoff was meant so: backoff begins with it.
+            let gap = self.rate.map_or(Span::ZERO, |rate| rate.gap());
+            self.backoff.max = usual.backoff.max.max(self.delay_span()).max(gap);
+        }
+        self.rate = self.rate.map(|rate| rate.spread(self.jitter.high - self.jitter.low));
+        self.quotas = self
+            .quota
+            .iter()
+            .map(|quota| quota::Config {
+                limit: quota.limit,
+                window: quota.window.unwrap_or(self.window),
+                strict: quota.strict.unwrap_or(self.strict),
+            })
+            .collect();
+    }
+}
+
+fn read_rampup(fields: &mut Fields, config: &mut ScopeConfig) {
+    let old = config.rampup.unwrap_or_default();
+    config.rampup = match fields.flag_or("rampup") {
+        None => return,
+        Some(Choice::Flag(flag)) => flag.then_some(old),
+        Some(Choice::Fields(mut fields)) => {
+            let new = Rampup {
+                target: fields.target("backoffTarget").unwrap_or(old.target),
+                start: fields.millis("startDelay").unwrap_or(old.start),
+                min: fields.millis("minDelay").unwrap_or(old.min),
+                max_concurrency: fields.whole("maxConcurrency").or(old.max_concurrency),
+            };
+            fields.finish();
+            Some(new)
+        }
+    };
+}
+
+fn read_backoff(fields: &mut Fields, config: &mut ScopeConfig) {
+    let mut fields = match fields.flag_or("backoff") {
+        None => return,
+        Some(Choice::Flag(flag)) => return config.is_backoff = flag,
+        Some(Choice::Fields(fields)) => fields,
+    };
+    config.is_backoff = true;
+    let old = config.backoff;
+    config.typed.max_delay |= fields.has("maxDelay");
+    let mut span = |key: &str, old: Span| fields.millis(key).unwrap_or(old);
+    let (min, max) = (span("minDelay", old.min), span("maxDelay", old.max));
+    let window = span("window", old.window);
+    if let Some(codes) = fields.codes("httpCodes") {
+        config.http_codes = codes;
+    }
+    if let Some(failures) = fields.failures("errors") {
+        config.failures = failures;
+    }
+    config.backoff = backoff::Config {
+        factor: fields.number("factor").unwrap_or(old.factor),
+        min,
+        max,
+        window,
+        jitter: fields.jitter("jitter").unwrap_or(old.jitter),
+        concurrency_factor: fields.number("concurrencyFactor").unwrap_or(old.concurrency_factor),
+    };
+    if min > max {
+        let want = format!("at least minDelay, {}", number_text(min.millis()));
+        let path = fields.path_of("maxDelay");
+        fields.problems().add(&path, want, number_text(max.millis()));
+    }
+    fields.finish();
+}
+
+fn read_autothrottle(fields: &mut Fields, config: &mut ScopeConfig) {
+    let old = config.autothrottle.unwrap_or_default();
+    config.autothrottle = match fields.flag_or("autothrottle") {
+        None => return,
+        Some(Choice::Flag(flag)) => flag.then_some(old),
+        Some(Choice::Fields(mut fields)) => {
+            let new = AutoThrottle {
+                start_delay: fields.number("startDelay").unwrap_or(old.start_delay),
+                max_delay: fields.number("maxDelay").unwrap_or(old.max_delay),
+                target_concurrency: fields.number("targetConcurrency").unwrap_or(old.target_concurrency),
+            };
+            fields.finish();
+            Some(new)
+        }
+    };
+}
