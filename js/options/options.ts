@@ -1,8 +1,9 @@
 /**
- * The options, typed. What stands in objects is written from the engine's own table (`generated.ts`, `docs/settings.md`);
- * the engine checks every value and reports all problems at once.
+ * The options, typed. What stands in objects is written from the engine's own table (`generated.ts`,
+ * `docs/settings.md`); the engine checks every value and reports all problems at once.
  *
- * Units: options are milliseconds under plain names; results, statistics, hints and events say it (`delayMs`).
+ * Units: options are milliseconds under plain names; results, statistics, hints and events say it
+ * (`delayMs`).
  */
 
 import type { SomeHints } from '../wasm/headers.js'
@@ -23,7 +24,8 @@ export type {
 } from './generated.js'
 
 /**
- * How far a delay may stray from its mean, drawn once per send: `true` is ±50 %, `0.2` ±20 %, a pair its own ends.
+ * How far a delay may stray from its mean, drawn once per send: `true` is ±50 %, `0.2` ±20 %, a pair its
+ * own ends.
  */
 export type Jitter = boolean | number | readonly [low: number, high: number]
 
@@ -48,8 +50,8 @@ export interface Clock {
   /** Takes a timer back. */
   clearTimeout(handle: unknown): void
   /**
-   * Whether a timer belongs to the request that armed it, as in Cloudflare's Workers: it ends with it, and may not wake
-   * another. Then every waiter has a timer of its own. Default false.
+   * Whether a timer belongs to the request that armed it, as in Cloudflare's Workers: it ends with it, and
+   * may not wake another. Then every waiter has a timer of its own. Default false.
    */
   readonly isPerRequest?: boolean
 }

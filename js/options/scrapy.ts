@@ -1,7 +1,8 @@
 /**
  * Scrapy's settings → ours: names, seconds, booleans that stand for 1 and 0, in one place.
  *
- * The trap is to take silently what means nothing here: a setting that Scrapy would obey and we would not is an error.
+ * The trap is to take silently what means nothing here: a setting that Scrapy would obey and we would not
+ * is an error.
  */
 
 import { ConfigError, type Problem } from '../core/errors.js'
@@ -135,7 +136,8 @@ const settingReaders: Record<string, Reader> = {
   },
   DOWNLOAD_DELAY_JITTER: byDefault('jitter', jitter),
   CONCURRENT_REQUESTS_PER_IP: (value, options) => {
-    // Zero is Scrapy's way of having it off; else it is for addresses what the setting for domains is for domains.
+    // Zero is Scrapy's way of having it off; else it is for addresses what the setting for domains is for
+    // domains.
     if (number(value) === 0) return
     options.defaults.concurrency = number(value)
     try {
@@ -194,8 +196,8 @@ const PAIRED = [
 ]
 
 /**
- * Scrapy's setting names and seconds as {@link ThrottleOptions}. What is left out keeps this package's defaults, which are those of
- * Scrapy's draft.
+ * Scrapy's setting names and seconds as {@link ThrottleOptions}. What is left out keeps this package's
+ * defaults, which are those of Scrapy's draft.
  *
  * @throws {ConfigError} listing every name that is unknown (with the nearest one that is known) and every value that makes no sense.
  */
@@ -255,8 +257,9 @@ export function fromScrapySettings(settings: ScrapySettings): ThrottleOptions {
 }
 
 /**
- * With AutoThrottle a slot only starts at the delay of `DOWNLOAD_SLOTS`; the least is DOWNLOAD_DELAY for all of them
- * (`scrapy/extensions/throttle.py`: `mindelay` is the spider's; `scrapy/core/downloader`: the slot's is where it begins).
+ * With AutoThrottle a slot only starts at the delay of `DOWNLOAD_SLOTS`; the least is DOWNLOAD_DELAY for
+ * all of them (`scrapy/extensions/throttle.py`: `mindelay` is the spider's; `scrapy/core/downloader`: the
+ * slot's is where it begins).
  */
 function startsSlot(scope: ScopeOptions, options: ThrottleOptions): void {
   const isFollowed = scope.autothrottle ?? options.autothrottle
@@ -266,8 +269,8 @@ function startsSlot(scope: ScopeOptions, options: ThrottleOptions): void {
 }
 
 /**
- * In the draft a slot rests for DOWNLOAD_DELAY_PER_SLOT, a second, also where the delay is shorter; here a pace that was
- * typed sets that default aside, so it is said.
+ * In the draft a slot rests for DOWNLOAD_DELAY_PER_SLOT, a second, also where the delay is shorter; here a
+ * pace that was typed sets that default aside, so it is said.
  */
 function keepSlotDelay({ defaults, scopes }: ThrottleOptions & { defaults: Draft }): void {
   const isShorter = ({ delay, quota }: ScopeOptions) =>

@@ -1,4 +1,7 @@
-/** Each row of the README's table "I want … → type …": its code, as it stands there, measured in virtual time. */
+/**
+ * Each row of the README's table "I want … → type …": its code, as it stands there, measured in virtual
+ * time.
+ */
 import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import { test } from 'node:test'
@@ -14,7 +17,10 @@ interface Answer {
   headers?: Record<string, string>
 }
 
-/** Lets the row's throttle send as much as it may to one host for so long; gives the send times in milliseconds. */
+/**
+ * Lets the row's throttle send as much as it may to one host for so long; gives the send times in
+ * milliseconds.
+ */
 async function measure(row: string, ms: number, latency: number, answer: (at: number) => Answer) {
   const code = rows.get(row)
   assert.ok(code, `the README has a row "${row}"`)

@@ -137,7 +137,8 @@ test('DOWNLOAD_TIMEOUT counts from the send', () => {
   createThrottle(options)
 })
 
-// scrapy/core/downloader: a slot's delay is where it begins; scrapy/extensions/throttle.py: the least is DOWNLOAD_DELAY.
+// scrapy/core/downloader: a slot's delay is where it begins; scrapy/extensions/throttle.py: the least is
+// DOWNLOAD_DELAY.
 test('with AutoThrottle a slot only starts at its own delay', async () => {
   const clock = new FakeClock()
   const options = fromScrapySettings({
