@@ -235,14 +235,9 @@ impl Engine {
         is_known
     }
 
-    /// The request that was sent ended so that it is to be sent again, not before `delay_ms` from now: the
-    /// same ticket waits again and keeps its place by age. False for an unknown ticket, one that was not
-    /// sent, and a delay that is none.
-    pub fn retry(&mut self, now: Instant, ticket: Ticket, feedback: &Feedback, delay_ms: f64) -> bool {
-        self.retry_each(now, ticket, |_| *feedback, delay_ms)
-    }
-
-    /// The same where it was not the same news for all of its scopes.
+    /// The request that was sent ended so that it is to be sent again, not before `delay_ms` from now: the same
+    /// ticket waits again and keeps its place by age. `of` gives what it means for each of its scopes. False for an
+    /// unknown ticket, one that was not sent, and a delay that is none.
     pub fn retry_each(
         &mut self,
         now: Instant,

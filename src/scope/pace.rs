@@ -16,7 +16,7 @@ use crate::{
     time::{Instant, Span},
 };
 
-/// What a scope goes by at one instant.
+/// Limits in force at one instant.
 struct InForce {
     slots: u32,
     delay: Span,

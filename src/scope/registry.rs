@@ -191,7 +191,8 @@ impl Registry {
             let is_asleep = entry.scope.is_free(now);
             self.push_idle(index, is_asleep);
         }
-        for is_asleep in [true, false, true, false] {
+        // Those that were idle for longest go first; each list is looked at as often as the other.
+        for is_asleep in [true, false].into_iter().cycle().take(2 * LOOKS) {
             let index = self.list(is_asleep).least;
             if self.entries.len() < config.max_scopes {
                 return;

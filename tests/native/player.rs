@@ -119,7 +119,12 @@ impl Player {
                 let ticket = self.tickets[words[1]];
                 match argument("retry") {
                     Some(delay) => {
-                        assert!(self.engine.retry(self.now, ticket, &feedback, delay.parse().unwrap()));
+                        assert!(self.engine.retry_each(
+                            self.now,
+                            ticket,
+                            |_| feedback,
+                            delay.parse().unwrap()
+                        ));
                     }
                     None => self.engine.settle(self.now, ticket, &feedback),
                 }
