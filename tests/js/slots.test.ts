@@ -412,7 +412,7 @@ async function play(order: number, run: number, clock: FakeClock): Promise<() =>
 }
 
 test('whatever happens in whatever order: at rest nothing waits and nothing is in flight', async () => {
-  const [orders, runs] = [Number(process.env.ORDERS ?? 30), Number(process.env.RUNS ?? 40)]
+  const [orders, runs] = [Number(process.env.ORDERS ?? 50), Number(process.env.RUNS ?? 40)]
   const ignore = () => {}
   process.on('unhandledRejection', ignore)
   for (let order = 0; order < orders; order++) {
