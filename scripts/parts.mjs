@@ -71,6 +71,7 @@ export function partOf(name) {
     name.match(/(?:^|[<&( ])((?:autothrottle|core|alloc|std|dlmalloc|talc)\w*(?:::\w+)*)/)?.[1] ?? ''
   const [crate = '', room = '', file = ''] = path.split('::')
   if (crate === 'autothrottle') return ['policy', 'headers'].includes(room) ? `${room}::${file}` : room
+  if (crate === 'autothrottle_reading') return `reading::${room}`
   if (/^autothrottle_|wasm_bindgen|js_sys|__wbindgen|^wasmengine|^parse_/i.test(name))
     return 'boundary to JavaScript'
   if (/dlmalloc|talc|__rust_alloc|__rdl|realloc/.test(name)) return 'allocator'

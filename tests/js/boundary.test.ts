@@ -62,7 +62,7 @@ function generated(outcome: unknown): Iterable<never> {
 }
 
 test('what became of a request is said, and what the server asked to wait', () => {
-  const { engine, ticket } = sent({ ...PLAIN, retry: { maxRetryAfter: 5000 } } as EngineOptions)
+  const { engine, ticket } = sent({ ...PLAIN, retry: { limit: 1, maxRetryAfter: 5000 } } as EngineOptions)
   assert.equal(engine.settle(5, 77, REFUSAL), 'unknown')
   assert.ok(Number.isNaN(engine.askedMs))
   assert.equal(engine.settle(5, ticket, { ...REFUSAL, retry: true }), 'too-long')

@@ -63,7 +63,7 @@ test('each method of the module is called once and answers', () => {
   assert.equal(seen.scope_stats(22, seen.find('a')).delayMs, 500)
   assert.ok(WasmEngine.reasons().includes('hold'))
   const { check_driver_options, nearest, parse_hints, parse_crawl_delay } = loadFunctions()
-  assert.equal(nearest('delya', 'rate\ndelay'), 'delay')
+  assert.equal(nearest('dellay', 'rate\ndelay'), 'delay')
   assert.throws(() => check_driver_options({ debug: 1, fetch: () => 1 }))
   assert.equal(parse_hints('retry-after: 3\n', 429, NaN, 0).delayMs, 3000)
   assert.equal(parse_crawl_delay(new TextEncoder().encode('User-agent: *\nCrawl-delay: 2'), 'bot'), 2000)
