@@ -1,5 +1,6 @@
 /** Scrapy's settings as options: every name, its unit, and what is not known. */
 import assert from 'node:assert/strict'
+import { readFileSync } from 'node:fs'
 import { test } from 'node:test'
 import { ConfigError, createThrottle, fromScrapySettings } from 'autothrottle'
 import { FakeClock } from 'autothrottle/testing'
@@ -115,6 +116,23 @@ test('what is left out keeps its default, and what is off is off', () => {
   assert.deepEqual(fromScrapySettings({ RETRY_ENABLED: false, RETRY_TIMES: 3 }), {})
   assert.deepEqual(fromScrapySettings({ AUTOTHROTTLE_ENABLED: 'True' }), { autothrottle: true })
   assert.deepEqual(fromScrapySettings({ RANDOMIZE_DOWNLOAD_DELAY: true }), { defaults: { jitter: true } })
+})
+
+test("every name of Scrapy's in the table of settings is known here", () => {
+  const page = readFileSync(new URL('../../docs/settings.md', import.meta.url), 'utf8')
+  const throttles = page.slice(0, page.indexOf('## `simulate`'))
+  const cells = [...throttles.matchAll(/^\| `\w+` \|.*$/gm)].map(([row]) => row.split(' | ')[3] ?? '')
+  const names = [...new Set(cells.flatMap((cell) => cell.match(/\b[A-Z]+(?:_[A-Z]+)+\b/g) ?? []))]
+  assert.ok(names.length > 30, `${names.length} names`)
+  const unknown = names.filter((name) => {
+    try {
+      fromScrapySettings({ [name]: 1 })
+      return false
+    } catch (error) {
+      return /want a known setting/.test((error as Error).message)
+    }
+  })
+  assert.deepEqual(unknown, [])
 })
 
 test('a slot rests for a second where the delay is shorter, as in the draft', () => {
