@@ -1,33 +1,34 @@
 //! Rampup: find the rate at which a server begins to refuse, and stay just below it.
 //!
 //! ```text
-//! Start   double the rate every half second of confirmed use, until the first refusal
-//! Curve   r(x) = e · (1 + m·(x − 1)³),  x = used time / T:  from e(1−m), slowly through e, on to e(1+m)
-//! Wall    refused again before anything was accepted: single probes, each wait twice as long
+//! Start   the rate doubles with each half second of confirmed use, until the first refusal
+//! Search  r(x) = e · (1 + m·(x − 1)³),  x = used time / T:  from e(1−m), slowly through e, on to e(1+m)
+//! Wall    refused again before anything was served: single probes, each wait twice as long
 //! ```
 //!
-//! 1. *One event per flight.* A refusal of what was sent before the last event is old news.
-//! 2. *The server tells its limit between two refusals*: requests accepted ÷ time, from the first success after the one
-//!    to the other. That is a lower bound, if at least ten were accepted, and the rate that was refused an upper one: the next `e` lies
-//!    three quarters up, or one quarter after an early touch (x < 0.7). The rate in between does not matter much, for a bucket is empty at both
-//!    ends and a window is used up. With `Retry-After` the wait that it asks for is part of that time.
-//! 3. After the first refusal `e` lies between the rate before the last doubling and this one (`m` spans them), or
-//!    where `Retry-After` puts it: what was accepted in the last `d` seconds, divided by `d`. Then `m` narrows, to one
-//!    over the square root of the requests in a window: that far chance alone moves a count, and small clients gain on big ones.
-//! 4. *T* is 0.8 windows ÷ backoffTarget, so a constant limit is touched less than once in that time. Around a measured limit it is twice as long
-//!    when the last touch brought more than one refusal; and never less than fifteen times the wall that followed.
-//!    What stays accepted up to x = 2 means that the limit has moved: Start again from there, with a wide `m`.
-//! 5. *Unused capacity is no evidence*: the curve's clock runs only while sends follow each other as closely as allowed.
-//! 6. Answers that are merely bad (503, timeouts) count when the third comes within fifty sends, or when they say
-//!    `Retry-After`.
-//! 7. *A wall is a window or a ban.* As many accepted as before the last one: a window, and its limit is that count ÷ the time with
-//!    the wall. A wall longer than the time before it, and another count: far too fast, so half of it.
-//! 8. Refused early (x < 0.7) there are others on the same limit: three times as long before it is said to have moved.
+//! A noisy bisection with a trust region: `e` is where the limit is believed to be, `m` how far that belief may be wrong.
 //!
-//! All in ratios of the present rate; the only absolute time is the half second of Start. Sources: the cube from CUBIC
+//! 1. *One event per flight.* A refusal of what was sent before the last event is old news. An event is judged when the
+//!    first success after it tells how long it lasted.
+//! 2. *Inside*: refused in the search, with enough served before. Between two refusals a bucket is empty at both ends and a window used up,
+//!    so requests served ÷ time is a lower bound of the limit, and the rate that was refused an upper one: `e` goes halfway, `m` halves.
+//! 3. *Surprised*: refused at once, `e` goes down by `m`; nothing refused up to x = 2, up. `m` grows, more if twice the same way.
+//! 4. *T ∝ 1 ÷ m*, so a wide search is short and a settled one costs `backoffTarget` refusals a window. The longer the
+//!    last event lasted, the longer T: a wall must be worth its price. `m` is never below one over the square root of the
+//!    requests in a window, for that far chance alone moves a count; so small clients gain on big ones.
+//! 5. *Long walls*: the same count before two of them is a window, whose limit is count ÷ time with the wall; merely bad answers are an
+//!    outage, which says nothing of the pace; else it was far too fast: half of it.
+//! 6. *Merely bad answers* (503, timeouts) count when three come within fifty sends, beyond the background: the share that
+//!    fails as well far below a rate that was once borne.
+//! 7. *Rate or number at a time?* Refusals at an unusual number in flight vote for a cap on it, if that number serves as
+//!    much as the rate does. A refusal that contradicts the cap ends it.
+//! 8. *Unused capacity is no evidence*: x grows only while sends follow each other as closely as allowed.
+//!
+//! All in ratios of the present rate, but for the half second of Start and the lag of timers. Sources: the cube from CUBIC
 //! (RFC 9438 §4.2), one event per flight and app-limited growth from RFC 9002 §7; rule 2 is the insight of BBR turned round.
 //! The trap is the saw-tooth: a step back that is a guess (÷ 2) wastes capacity for ever; a measured one does not.
 
+use super::{Ended, Policy, Sent};
 use super::{Ended, Policy, Sent};
 use crate::time::{Instant, Span};
 
@@ -46,66 +47,72 @@ pub struct Config {
     pub target: f64,
 }
 
-/// T in windows ÷ backoffTarget: a little less, for touches that are missed by chance.
+/// T in windows ÷ backoffTarget where `m` is least: a touch comes at x = 1.3 or so.
 const DWELL: f64 = 0.8;
 /// How fast Start doubles: after so much confirmed use.
 const DOUBLING: Span = Span::from_micros(500_000);
-/// Where the curve ends, in T: at e(1 + m).
-const END: f64 = 2.0;
-/// The same among others.
-const CONTESTED_END: f64 = 6.0;
-/// An event before so much of T is early.
-const EARLY: f64 = 0.7;
-/// How far the curve goes to both sides of a limit that was measured: least and most of 1 ÷ √(requests in a window).
+/// The least and the most of 1 ÷ √(requests in a window).
 const NARROW: [f64; 2] = [0.01, 0.08];
-/// How far it goes when a limit seems to have moved.
-const WIDE: f64 = 0.15;
-/// How far it goes when a wall was measured by probing, which ends late.
-const PROBED: f64 = 0.1;
-/// An event that brought more bad answers than one makes T longer, up to so many times.
-const DEAREST: u32 = 2;
-/// A refusal that costs a wall is risked again after so many times its length.
-const AFFORDABLE: f64 = 15.0;
-/// So many accepted requests make a measurement.
-const ENOUGH: u32 = 10;
+/// `m` after a window was counted, whose wall ends late because of the probing; where a wall left little knowledge; and the most.
+const WIDE: [f64; 3] = [0.1, 0.15, 0.5];
+/// An event before so much of T is a surprise.
+const EARLY: f64 = 0.2;
+/// So many served requests make a measurement.
+const ENOUGH: f64 = 10.0;
+/// T in lengths of the last wall, times `m`: what a step could gain in that time is worth so much of the wall.
+const WORTH: f64 = 0.5;
+/// In flight at most, in what the rate and the usual latency put there: a queue does not grow for ever.
+const ROOM: f64 = 3.0;
+/// Timers are late by so much as a rule, and what they lost is made up for. Lateness beyond it is not.
+const TIMER: Span = Span::from_micros(2000);
 /// Merely bad answers within so many sends are an event when there are three.
-const CLUSTER: u32 = 50;
-/// Instants of acceptance that are remembered for rule 3.
-const RECENT: usize = 16;
+const CLUSTER: f64 = 50.0;
+/// What fails at a gap so many times one that was borne is background.
+const FAR_BELOW: f64 = 1.2;
+/// So many votes make a cap.
+const VOTES: i32 = 6;
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Phase {
     Start,
-    Curve { m: f64 },
+    Search,
     Wall { pauses: u32 },
 }
 
-/// The last event, and what led to it.
+/// A refusal that is not judged yet.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Event {
     at: Instant,
-    /// Accepted since the one before, and in what time.
-    accepted: u32,
-    active: Span,
-    /// Whether they told the limit exactly (a window), or at least at an even rate.
-    is_exact: bool,
-    is_even: bool,
-    is_early: bool,
-    /// Bad answers that the event before brought.
-    price: u32,
+    /// The gap that was refused, in microseconds, and where on the curve.
+    fast: f64,
+    x: f64,
+    /// Served since the one before, and in what time.
+    served: f64,
+    active: f64,
+    is_first: bool,
+    is_merely_bad: bool,
 }
 
-/// What came since the last event.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-struct Since {
-    /// The first success, and how many more.
-    first: Option<Instant>,
-    accepted: u32,
+/// What was sent since the last judgement.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Tally {
+    from: Instant,
+    sends: u32,
     bad: u32,
-    /// Events of a wall, without a success in between.
-    refused: u32,
-    /// The refusal before a wall: a window is measured from there.
-    walled: Option<Instant>,
+}
+
+/// What is known of the number in flight.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Crowd {
+    /// At the last send, that one included; what it usually is, and how far it strays.
+    now: u32,
+    mean: f64,
+    stray: f64,
+    votes: i32,
+    cap: Option<u32>,
+    /// When the cap last changed, and when it was last contradicted.
+    capped: Instant,
+    refused: Instant,
 }
 
 /// Where one scope stands.
@@ -114,68 +121,89 @@ pub struct State {
     phase: Phase,
     /// In Start the gap; else that of `e`, in microseconds.
     gap: f64,
+    /// `m`.
+    span: f64,
+    /// Surprises in a row, above zero upwards.
+    surprises: i32,
     /// Used time in this phase.
     clock: Span,
     /// When the phase or its gap last changed: what was sent since is evidence.
     entered: Instant,
-    /// Whether there is such evidence.
     is_confirmed: bool,
+    /// What was sent before this is old news.
+    fresh: Instant,
     event: Option<Event>,
-    since: Since,
-    /// The latest time from send to answer.
-    away: Span,
-    /// What the last event cost beyond its pause: nothing was accepted for so long.
-    wall: Span,
-    recent: [Option<Instant>; RECENT],
+    tally: Option<Tally>,
+    /// Served before the last event.
+    before: f64,
+    /// What the last event cost: nothing was served for so long.
+    wall: f64,
+    /// The gap that was borne.
+    borne: f64,
+    /// The last time from send to answer, and the usual one.
+    away: f64,
+    usual: f64,
+    crowd: Crowd,
+    /// Merely bad answers: a count that leaks, and how many of how many far below what was borne.
+    strikes: f64,
+    background: f64,
+    sampled: f64,
     /// The nominal time of the last send; late timers are made up for by it.
     due: Option<Instant>,
     last: Option<Instant>,
     /// Nothing before this.
     pause: Option<Instant>,
-    sends: u32,
-    strikes: u32,
 }
 
 impl State {
     /// Before the first request.
     pub fn new(config: &Config) -> Self {
+        let start = Instant::from_micros(0);
         Self {
             phase: Phase::Start,
             gap: config.start.max(config.min).micros().max(1) as f64,
+            span: 0.0,
+            surprises: 0,
             clock: Span::ZERO,
-            entered: Instant::from_micros(0),
+            entered: start,
             is_confirmed: false,
+            fresh: start,
             event: None,
-            since: Since::default(),
-            away: Span::ZERO,
-            wall: Span::ZERO,
-            recent: [None; RECENT],
+            tally: None,
+            before: 0.0,
+            wall: 0.0,
+            borne: f64::INFINITY,
+            away: 0.0,
+            usual: 0.0,
+            crowd: Crowd {
+                now: 0,
+                mean: 0.0,
+                stray: 0.0,
+                votes: 0,
+                cap: None,
+                capped: start,
+                refused: start,
+            },
+            strikes: 0.0,
+            background: 0.0,
+            sampled: 0.0,
             due: None,
             last: None,
             pause: None,
-            sends: 0,
-            strikes: 0,
         }
-    }
-
-    /// The gap in force.
-    pub fn gap(&self, config: &Config) -> Span {
-        let micros = match self.phase {
-            Phase::Start => self.gap,
-            Phase::Wall { .. } => self.gap / (1.0 - self.narrow(config)),
-            Phase::Curve { m } => {
-                let x = self.x(config, m).min(END) - 1.0;
-                self.gap / (1.0 + m * x * x * x)
-            }
-        };
-        Span::from_micros(micros as u64 + 1).max(config.min).min(config.max)
     }
 
     /// As after a limit of this gap was found.
     #[must_use]
     pub fn settled_at(self, config: &Config, gap: Span) -> Self {
-        let settled = Self { gap: gap.micros().max(1) as f64, ..self };
-        Self { phase: Phase::Curve { m: settled.narrow(config) }, ..settled }
+        let settled = Self { gap: gap.micros().max(1) as f64, phase: Phase::Search, ..self };
+        Self { span: settled.narrow(config), ..settled }
+    }
+
+    /// The gap in force: twice the one that was refused until something is served again.
+    pub fn gap(&self, config: &Config) -> Span {
+        let micros = self.event.map_or_else(|| self.pace(config), |event| 2.0 * event.fast);
+        Span::from_micros(micros as u64 + 1).max(config.min).min(config.max)
     }
 
     /// Until when nothing is sent after a refusal.
@@ -183,110 +211,126 @@ impl State {
         self.pause
     }
 
-    /// Probing a wall takes one request at a time; and until something was accepted after an event, no more than half of
-    /// what is usually on its way.
-    pub fn slots(&self) -> u32 {
-        match self.phase {
-            Phase::Wall { .. } => 1,
-            _ if self.is_shut() => (self.away.micros() as f64 / self.gap / 2.0).clamp(2.0, 1e6) as u32,
-            _ => u32::MAX,
-        }
-    }
-
-    /// The first instant at which the next request may leave; `None` for at once. A quarter of the gap that a late
-    /// timer lost is made up for.
+    /// The first instant at which the next request may leave; `None` for at once.
     pub fn next(&self, config: &Config) -> Option<Instant> {
         self.due.map(|due| due + self.gap(config)).max(self.pause)
     }
 
-    /// Nothing was accepted since the last event.
-    fn is_shut(&self) -> bool {
-        self.event.is_some() && self.since.first.is_none()
+    /// How many may be in flight. Probing a wall takes one request at a time.
+    pub fn slots(&self) -> u32 {
+        match self.phase {
+            Phase::Wall { .. } => 1,
+            _ => self.crowd.cap.unwrap_or(u32::MAX).min(self.room() as u32),
+        }
     }
 
-    /// The `m` of a limit that was measured.
-    fn narrow(&self, config: &Config) -> f64 {
-        let requests = config.window.micros() as f64 / self.gap;
-        (1.0 / requests.sqrt()).clamp(NARROW[0], NARROW[1])
+    fn room(&self) -> f64 {
+        if self.usual > 0.0 { ROOM * self.usual / self.gap + 8.0 } else { f64::MAX }
     }
 
-    /// Whether the curve is one around a limit that was measured.
-    fn is_narrow(&self) -> bool {
-        matches!(self.phase, Phase::Curve { m } if m <= NARROW[1])
-    }
-
-    fn is_contested(&self) -> bool {
-        self.event.is_some_and(|event| event.is_early)
+    /// The gap of the curve, in microseconds.
+    fn pace(&self, config: &Config) -> f64 {
+        if self.phase != Phase::Search {
+            return self.gap;
+        }
+        let x = self.x(config).min(2.0) - 1.0;
+        self.gap / (1.0 + self.span * x * x * x)
     }
 
     /// Where on the curve.
-    fn x(&self, config: &Config, m: f64) -> f64 {
-        self.clock.micros() as f64 / self.period(config, m)
+    fn x(&self, config: &Config) -> f64 {
+        self.clock.micros() as f64 / self.period(config)
     }
 
-    /// T: the wider the search, the shorter; never less than some requests.
-    fn period(&self, config: &Config, m: f64) -> f64 {
-        let price = self.event.filter(|_| self.is_narrow()).map_or(1, |event| event.price.clamp(1, DEAREST));
-        let is_exact = self.event.is_some_and(|event| event.is_exact);
-        let wall = if is_exact { 0.0 } else { AFFORDABLE * self.wall.micros() as f64 };
-        let window = (DWELL * f64::from(price) * config.window.micros() as f64 / config.target).max(wall);
-        let share = self.narrow(config) / m;
-        (window * share * share).max(16.0 * self.gap).max(6.0 * self.away.micros() as f64)
+    /// T; never less than some requests and some round trips.
+    fn period(&self, config: &Config) -> f64 {
+        let price = self.dwell(config) * self.narrow(config);
+        (price.max(WORTH * self.wall) / self.span).max(16.0 * self.gap).max(4.0 * self.away)
     }
 
-    /// A request leaves.
+    fn dwell(&self, config: &Config) -> f64 {
+        DWELL * config.window.micros() as f64 / config.target
+    }
+
+    /// The least `m`.
+    fn narrow(&self, config: &Config) -> f64 {
+        let requests = config.window.micros() as f64 / self.gap;
+        (1.0 / requests.sqrt()).max(NARROW[0]).min(NARROW[1]) // `clamp` can panic, which is kilobytes of WebAssembly
+    }
+
+    /// A request leaves; `flying` others are on their way.
     #[must_use]
-    pub fn on_send(mut self, config: &Config, now: Instant) -> Self {
+    pub fn on_send(mut self, config: &Config, now: Instant, flying: u32) -> Self {
         let gap = self.gap(config);
-        if let Some(last) = self.last
-            && !self.is_shut()
-        {
-            let elapsed = now.since(last);
-            let is_used = elapsed.micros() <= gap.micros() + gap.micros() / 3; // 5
-            self.clock = self.clock + if is_used { elapsed } else { Span::ZERO };
+        let due = self.due.map_or(now, |due| (due + gap).min(now));
+        self.due = Some(now);
+        if self.event.is_none() {
+            let is_used = now.since(due) <= TIMER.max(Span::from_micros(gap.micros() / 3));
+            let elapsed = self.last.map_or(Span::ZERO, |last| now.since(last));
+            self.clock = if is_used { self.clock + elapsed } else { self.clock - gap }; // 8
+            self.due = Some(due.max(now - TIMER));
         }
-        let carry = Span::from_micros(gap.micros() / 4);
-        let nominal = self.due.map(|due| due + gap).filter(|&due| due <= now && due + carry >= now);
-        self.due = nominal.or(Some(now));
         self.last = Some(now);
-        self.sends = self.sends.wrapping_add(1);
-        if self.sends.is_multiple_of(CLUSTER) {
-            self.strikes = 0;
+        if let Some(tally) = &mut self.tally {
+            tally.sends = tally.sends.saturating_add(1);
         }
+        let crowd = &mut self.crowd;
+        crowd.now = flying.saturating_add(1);
+        if crowd.mean == 0.0 {
+            crowd.mean = f64::from(crowd.now);
+        }
+        let off = f64::from(crowd.now) - crowd.mean;
+        crowd.stray += (off.max(-off) - crowd.stray) / 32.0;
+        crowd.mean += off / 32.0;
+        if self.is_far_below(config) {
+            self.background -= self.background / (10.0 * CLUSTER);
+            self.sampled = (self.sampled + 1.0).min(10.0 * CLUSTER);
+        }
+        self.strikes = (self.strikes - (2.0 * self.noise()).max(1.0 / CLUSTER)).max(0.0);
         self
     }
 
     /// The request that was sent at `sent` was served.
     #[must_use]
     pub fn on_good(mut self, config: &Config, now: Instant, sent: Instant) -> Self {
-        self.away = now.since(sent);
+        self.away = now.since(sent).micros() as f64;
+        if self.usual == 0.0 {
+            self.usual = self.away;
+        }
+        // Latency that grows while the room is used up is a queue's.
+        if self.away < self.usual || f64::from(self.crowd.now) < 0.7 * self.room() {
+            self.usual += (self.away - self.usual) / 16.0;
+        }
         self.is_confirmed |= sent >= self.entered;
-        if self.event.is_some_and(|event| sent < event.at) {
+        if sent < self.fresh {
             return self;
         }
-        if self.since.first.is_some() {
-            self.since.accepted = self.since.accepted.saturating_add(1);
-        } else {
-            let usual = self.away + Span::from_micros(4 * self.gap as u64);
-            self.wall = self.event.map_or(Span::ZERO, |event| now.since(event.at) - usual);
-            self.since.first = Some(now);
+        if let Some(event) = self.event.take() {
+            self.judge(config, now, event);
+            return self;
         }
-        self.recent.rotate_right(1);
-        self.recent[0] = Some(now);
+        self.tally = self.tally.or(Some(Tally { from: now, sends: 0, bad: 0 }));
+        if let Some(cap) = self.crowd.cap
+            && now.since(self.crowd.capped).micros() as f64 > self.dwell(config)
+        {
+            let more = if self.crowd.now >= cap { 1 + cap / 32 } else { 0 };
+            (self.crowd.cap, self.crowd.capped) = (Some(cap.saturating_add(more)), now);
+        }
+        let least = config.min.micros().max(1) as f64;
         match self.phase {
-            Phase::Wall { .. } => self.on_open(config, now),
             Phase::Start if self.is_confirmed && self.clock >= DOUBLING => {
-                self.gap = (self.gap / 2.0).max(1.0).max(config.min.micros() as f64);
+                self.gap = (self.gap / 2.0).max(least);
                 self.enter(Phase::Start, now);
             }
-            Phase::Curve { m } if self.is_confirmed => {
-                let end = if self.is_contested() { CONTESTED_END } else { END };
-                if self.x(config, m) >= end {
-                    self.gap = self.gap(config).micros() as f64 * (1.0 - WIDE); // 4
-                    self.enter(Phase::Curve { m: WIDE.max(m) }, now);
-                }
+            Phase::Search if self.is_confirmed && self.x(config) >= 2.0 => {
+                let factor = if self.surprises > 0 { 4.0 } else { 2.0 }; // 3
+                self.surprises = self.surprises.max(0).saturating_add(1);
+                self.span = (factor * self.span).min(WIDE[2]);
+                self.gap = (self.gap * (1.0 - self.span)).max(least);
+                self.wall /= 2.0;
+                self.enter(Phase::Search, now);
             }
-            Phase::Start | Phase::Curve { .. } => {}
+            _ => {}
         }
         self
     }
@@ -302,126 +346,129 @@ impl State {
         is_refusal: bool,
         asked: Option<Span>,
     ) -> Self {
-        self.since.bad += 1;
-        if self.event.is_some_and(|event| sent < event.at) {
+        if sent < self.fresh {
             return self; // 1
         }
-        if !is_refusal && asked.is_none() {
-            self.strikes += 1;
-            if self.strikes < 3 {
-                return self; // 6
+        if let Some(tally) = &mut self.tally {
+            tally.bad += u32::from(sent >= tally.from);
+        }
+        let is_merely_bad = !is_refusal && asked.is_none();
+        if self.event.is_none() {
+            if self.phase == Phase::Search && self.is_crowd(config, now) {
+                return self; // 7
+            }
+            if is_merely_bad {
+                self.strikes += 1.0;
+                self.background += f64::from(u8::from(self.is_far_below(config)));
+                if self.strikes < 2.9 + 2.0 * CLUSTER * self.noise() {
+                    return self; // 6
+                }
             }
         }
-        self.strikes = 0;
-        if self.is_shut() {
-            return self.on_wall(config, now, sent);
+        self.strikes = 0.0;
+        self.fresh = now;
+        if let Some(event) = &mut self.event {
+            event.is_merely_bad &= is_merely_bad;
+            let pauses = if let Phase::Wall { pauses } = self.phase { pauses } else { 2 };
+            let wait = event.fast * f64::from(1_u32 << pauses.min(20));
+            self.pause = Some(now + Span::from_micros(wait as u64).min(config.max));
+            self.phase = Phase::Wall { pauses: pauses + 1 };
+            return self;
         }
-        self.on_event(config, now, asked);
-        self
-    }
-
-    /// Refused, and something was accepted before: a measurement.
-    fn on_event(&mut self, config: &Config, now: Instant, asked: Option<Span>) {
-        let Since { first, accepted, bad, .. } = self.since;
-        let fast = self.gap(config).micros() as f64;
-        let active = first.map_or(Span::ZERO, |first| now.since(first));
-        let window = self.window_from(now);
-        // What the server asks for is cut to seconds: at least so long, then, nothing more was to be had.
-        let rest = asked.map_or(Span::ZERO, |asked| asked - Span::from_micros(1_000_000));
-        let is_told = accepted >= ENOUGH && rest.micros() as f64 > 3.0 * fast;
-        let time = window.map_or(active, |from| now.since(from)) + if is_told { rest } else { Span::ZERO };
-        let measured = (accepted >= ENOUGH).then(|| time.micros() as f64 / f64::from(accepted)); // 2
-        let is_exact = window.is_some() || is_told;
-        let guess = self.guess(now, asked).filter(|guess| (fast..=2.02 * fast).contains(guess)); // 3
-        let guess = guess.filter(|_| self.phase == Phase::Start);
-        let slow = match (self.phase, measured) {
-            (Phase::Start, _) if !is_exact => guess.unwrap_or(2.0 * fast),
-            (_, Some(measured)) => measured.max(fast),
-            (_, None) if self.is_narrow() && self.is_contested() => 1.15 * fast,
-            (_, None) if self.is_narrow() => {
-                // Not `clamp`: its panic prints floats, which is eighteen kilobytes of WebAssembly.
-                (active.micros() as f64 / f64::from(accepted.max(1))).max(1.15 * fast).min(3.0 * fast)
-            }
-            (_, None) => fast / 0.7,
-        };
-        // The limit lies between both rates, unless one of them is it.
-        let is_known = is_exact || guess.is_some() || measured.is_none() && self.is_narrow();
-        let (slow_rate, fast_rate) = (1.0 / slow, 1.0 / fast);
-        // A touch that comes late is near the limit; an early one says that the last `e` was too high.
-        let is_early = matches!(self.phase, Phase::Curve { m } if self.x(config, m) < EARLY);
-        let place = if is_early { 0.25 } else { 0.75 };
-        let rate = if is_known { slow_rate } else { slow_rate + (fast_rate - slow_rate) * place };
-        let spread = if is_known { 0.0 } else { (fast_rate - slow_rate) / (fast_rate + slow_rate) };
-        let narrow = if is_told && rest > active { PROBED } else { self.narrow(config) };
-        self.event = Some(Event {
-            at: now,
-            accepted,
-            active,
-            is_exact,
-            is_even: measured.is_some_and(|measured| measured < 1.25 * fast),
-            is_early: is_early && self.is_narrow(),
-            price: bad,
+        let fast = self.pace(config).max(config.min.micros() as f64).min(config.max.micros() as f64);
+        // By the time of sending: what was sent after the refused one is taken off at the present rate.
+        let (served, active) = self.tally.map_or((0.0, 0.0), |tally| {
+            let later = now.since(sent).micros() as f64 / fast;
+            let served = f64::from(tally.sends) - later - f64::from(tally.bad);
+            (served.max(0.0), sent.since(tally.from).micros() as f64)
         });
-        self.since = Since::default();
-        self.gap = (1.0 / rate).min(config.max.micros() as f64);
+        let is_first = self.phase == Phase::Start;
+        let x = if is_first { 1.0 } else { self.x(config) };
+        self.event = Some(Event { at: now, fast, x, served, active, is_first, is_merely_bad });
         self.pause = Some(now + Span::from_micros(2 * fast as u64));
-        self.enter(Phase::Curve { m: spread.max(narrow) }, now);
-    }
-
-    /// The refusal before a wall, if what has been accepted since was a window's: as much as before that wall, and used up
-    /// in less than three times its length.
-    fn window_from(&self, now: Instant) -> Option<Instant> {
-        let Since { first, accepted, walled, .. } = self.since;
-        let (walled, first) = walled.zip(first)?;
-        let is_brief = now.since(first) < first.since(walled).times(3.0);
-        let before = self.event.map_or(0, |event| event.accepted);
-        let is_same = accepted.abs_diff(before) <= before / 16 + 1;
-        (is_brief && is_same && accepted >= ENOUGH).then_some(walled)
-    }
-
-    /// Refused again, and nothing was accepted in between.
-    fn on_wall(mut self, config: &Config, now: Instant, sent: Instant) -> Self {
-        self.since.refused += 1;
-        let gap = self.gap(config).micros() as f64;
-        let is_far = now.since(sent).micros() as f64 > 3.0 * gap;
-        let pauses = match self.phase {
-            Phase::Wall { pauses } => pauses,
-            _ if is_far && self.since.refused < 3 => return self,
-            _ => 1,
-        };
-        let Some(event) = &mut self.event else { return self };
-        self.since.walled = self.since.walled.or(Some(event.at));
-        event.at = now;
-        let span = gap * f64::from(1_u32 << pauses.min(20));
-        self.pause = Some(now + Span::from_micros(span as u64).min(config.max));
-        self.enter(Phase::Wall { pauses: pauses + 1 }, now);
+        self.phase = Phase::Search;
         self
     }
 
-    /// The wall is over: 7.
-    fn on_open(&mut self, config: &Config, now: Instant) {
-        let Some(event) = self.event else { return };
-        let m = if event.is_exact {
-            PROBED
-        } else if self.wall >= event.active {
-            self.gap *= 2.0;
-            WIDE
+    /// What the event says, now that something is served again.
+    fn judge(&mut self, config: &Config, now: Instant, event: Event) {
+        let Event { at, fast, x, served, active, is_first, is_merely_bad } = event;
+        self.wall = (now.since(at).micros() as f64 - self.away - 4.0 * fast).max(0.0);
+        let narrow = self.narrow(config);
+        let is_enough = served >= ENOUGH;
+        let is_long = self.wall > active / 2.0;
+        let is_same = (served - self.before).max(self.before - served) <= served / 16.0 + 1.0;
+        let mean = (active + self.wall) / served.max(1.0);
+        if is_enough {
+            self.borne = (active / served).max(fast).min(1.02 * self.borne);
+        }
+        if is_long && is_enough && is_same {
+            (self.gap, self.span, self.wall) = (mean, WIDE[0], 0.0); // 5
+        } else if is_long && is_enough && is_merely_bad && !is_first {
+            self.wall = 0.0;
+        } else if is_long && (is_first || self.span > 2.0 * narrow) {
+            (self.gap, self.span) = (2.0 * fast, WIDE[1]);
+        } else if is_long {
+            self.span = (2.0 * self.span).min(WIDE[2]);
+        } else if is_first {
+            // The limit lies between the rate before the last doubling and this one, which a burst may have hidden.
+            (self.gap, self.span) = (1.15 * fast, 1.0 / 3.0);
+        } else if x < EARLY || !is_enough {
+            self.gap = fast / (1.0 - self.span); // 3
+            let factor = if self.surprises < 0 { 2.0 } else { 1.0 };
+            self.surprises = self.surprises.min(0).saturating_sub(1);
+            self.span = (factor * self.span).min(WIDE[2]);
         } else {
-            if event.is_even && self.wall.times(8.0) < event.active {
-                let both = (self.wall + event.active).micros() as f64;
-                self.gap = self.gap.max(both / f64::from(event.accepted));
-            }
-            self.narrow(config)
-        };
-        self.enter(Phase::Curve { m }, now);
+            self.gap = 2.0 / (1.0 / fast + 1.0 / mean.max(fast)); // 2
+            self.span = (self.span / 2.0).max(narrow);
+            self.surprises = 0;
+        }
+        self.before = served;
+        self.gap = self.gap.min(config.max.micros() as f64);
+        self.tally = Some(Tally { from: now, sends: 0, bad: 0 });
+        self.enter(Phase::Search, now);
     }
 
-    /// Rule 3: what was accepted in the last `asked`, as a gap; if all of it is remembered.
-    fn guess(&self, now: Instant, asked: Option<Span>) -> Option<f64> {
-        let asked = asked.filter(|&asked| asked > Span::ZERO)?;
-        let most = asked + Span::from_micros(asked.micros() / 32); // the network is not that even
-        let count = self.recent.iter().flatten().filter(|&&at| now.since(at) <= most).count();
-        (3..RECENT).contains(&count).then(|| asked.micros() as f64 / count as f64)
+    /// Whether a refusal is the fault of the number in flight rather than of the rate: 7.
+    fn is_crowd(&mut self, config: &Config, now: Instant) -> bool {
+        let (usual, borne) = (self.usual, self.borne);
+        // So many at a time serve as much as the rate that was borne.
+        let serves = |slots: u32| usual / f64::from(slots.max(1)) <= 1.03 * borne;
+        let crowd = &mut self.crowd;
+        let fewer = crowd.cap.unwrap_or(crowd.now).saturating_sub(1).max(1);
+        let is_capped = crowd.cap.is_some();
+        if is_capped {
+            let is_again = (now.since(crowd.refused).micros() as f64) < 8.0 * usual;
+            crowd.refused = now;
+            if is_again || !serves(fewer) {
+                (crowd.cap, crowd.votes) = (None, -VOTES);
+                self.gap *= 2.0;
+                return false;
+            }
+        } else {
+            let is_unusual = f64::from(crowd.now) > crowd.mean + 1.5 * crowd.stray;
+            let vote = if is_unusual && crowd.now > 1 && serves(fewer) { 1 } else { -1 };
+            // A doubt that stands is not made worse by more of the same.
+            crowd.votes = if vote < 0 && crowd.votes <= 0 { crowd.votes } else { crowd.votes + vote };
+            if crowd.votes < VOTES {
+                return false;
+            }
+            crowd.votes = 0;
+            // From here on the cap paces.
+            self.gap = (self.gap / 2.0).max(config.min.micros() as f64);
+        }
+        (crowd.cap, crowd.capped) = (Some(fewer), now);
+        true
+    }
+
+    /// Whether the rate is far below one that was borne.
+    fn is_far_below(&self, config: &Config) -> bool {
+        self.phase == Phase::Search && self.event.is_none() && self.pace(config) > FAR_BELOW * self.borne
+    }
+
+    /// The share that fails whatever the pace; no more than one in twenty is taken for that.
+    fn noise(&self) -> f64 {
+        (self.background / self.sampled.max(CLUSTER)).min(0.05)
     }
 
     fn enter(&mut self, phase: Phase, now: Instant) {
@@ -443,6 +490,53 @@ impl Policy for State {
 
     fn on_send(self, config: &Config, sent: &Sent) -> Self {
         Self::on_send(self, config, sent.now)
+    }
+
+    fn on_end(self, config: &Config, ended: &Ended) -> Self {
+        if ended.is_bad {
+            self.on_bad(config, ended.now, ended.sent, ended.is_refusal, ended.asked)
+        } else if ended.is_good {
+            self.on_good(config, ended.now, ended.sent)
+        } else {
+            self
+        }
+    }
+
+    fn gap(&self, config: &Config) -> Option<Span> {
+        Some(Self::gap(self, config))
+    }
+
+    fn next(&self, config: &Config) -> Option<Instant> {
+        Self::next(self, config)
+    }
+
+    fn pause(&self, _: &Config) -> Option<Instant> {
+        self.paused()
+    }
+
+    fn slots(&self) -> u32 {
+        Self::slots(self)
+    }
+
+    fn remember(&self, config: &Config, _: Instant) -> Option<f64> {
+        (!self.is_fresh(config)).then(|| Self::gap(self, config).millis())
+    }
+
+    fn recall(self, config: &Config, _: Instant, _: Span, gap: f64) -> Self {
+        self.settled_at(config, Span::from_millis(gap))
+    }
+}
+
+impl Policy for State {
+    type Config = Config;
+    const FINDS_PACE: bool = true;
+
+    fn fresh(config: &Config) -> Self {
+        Self::new(config)
+    }
+
+    fn on_send(self, config: &Config, sent: &Sent) -> Self {
+        Self::on_send(self, config, sent.now, sent.flying)
     }
 
     fn on_end(self, config: &Config, ended: &Ended) -> Self {
