@@ -1,32 +1,93 @@
 /**
- * A real nginx that allows so many requests per second and says nothing about it: `npm run bench:nginx`
- * (needs nginx).
+ * Real servers that limit and say nothing about it: `npm run bench:nginx` (needs nginx; HAProxy too, or its lines are left
+ * out).
  *
- * `limit_req` 10 r/s (for rampup also 7 and 133), burst 0 and 20 without delay, 429 without headers, before
- * an upstream that takes 200 ms; 60 s each, from cold. Utilisation is what was accepted ÷ what the limit
- * allows. `--seconds N` makes it shorter, `--policy rampup` leaves the others out.
+ * Rampup, told nothing, beside clients that are told the limit: p-queue in two ways (so many per second; one per gap) and a
+ * fixed delay. All of them run at once, each in a process of its own and against a zone of its own, so that a busy
+ * machine is as bad for one as for the other. What was served and refused is counted in the server's own log; *settled*
+ * leaves out the first ten seconds.
+ *
+ * `--only NAME` runs the set-ups whose name contains it, `--seconds N` (60) makes it shorter.
  */
 import { spawn, spawnSync } from 'node:child_process'
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:http'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { load } from './load.mjs'
+import { fileURLToPath } from 'node:url'
 
-const at = process.argv.indexOf('--seconds')
-const SECONDS = at > 0 ? Number(process.argv[at + 1]) : 60
-
-const only = process.argv.indexOf('--policy')
-const ONLY = only > 0 ? process.argv[only + 1] : undefined
-
-if (spawnSync('nginx', ['-v']).error) {
-  console.error("nginx is not installed (Debian's nginx-light will do)")
-  process.exit(1)
+function option(name, fallback) {
+  const at = process.argv.indexOf(name)
+  return at > 0 ? process.argv[at + 1] : fallback
 }
 
-function upstream() {
-  const server = createServer((_, response) => setTimeout(() => response.end('page'), 200))
-  return new Promise((resolve) => server.listen(0, '127.0.0.1', () => resolve(server)))
+const SECONDS = Number(option('--seconds', 60))
+const START = 10
+
+/** What each is told of the limit: `rate` per second, or `slots` at a time. */
+const CLIENTS = {
+  rampup: () => ({ throttle: { defaults: { rampup: true } } }),
+  'p-queue, per second': ({ rate, slots }) => ({
+    queue: slots === undefined ? { intervalCap: rate, interval: 1000 } : { concurrency: slots },
+  }),
+  'p-queue, per gap': ({ rate, slots }) =>
+    slots === undefined ? { queue: { intervalCap: 1, interval: 1000 / rate } } : undefined,
+  'fixed delay': ({ rate, slots }) => {
+    const plain = { slotDelay: 0, jitter: false, backoff: false }
+    if (slots !== undefined) return { throttle: { defaults: { ...plain, delay: 0, concurrency: slots } } }
+    return { throttle: { concurrency: 256, defaults: { ...plain, delay: 1000 / rate, concurrency: 256 } } }
+  },
+}
+
+const req = (rate, burst, upstream) => ({
+  name: `limit_req ${rate}/s, burst ${burst}, upstream ${upstream} ms`,
+  kind: 'nginx',
+  rate,
+  limit: rate,
+  upstream,
+  zone: (name) => `limit_req_zone $server_port zone=${name}:1m rate=${rate}r/s;`,
+  use: (name) => `limit_req zone=${name}${burst > 0 ? ` burst=${burst} nodelay` : ''};`,
+})
+const SETUPS = [
+  req(10, 0, 200),
+  req(10, 20, 200),
+  req(10, 0, 5),
+  req(10, 20, 1000),
+  req(7, 0, 200),
+  req(133, 0, 200),
+  req(500, 0, 5),
+  {
+    name: 'limit_conn 2, upstream 200 ms',
+    kind: 'nginx',
+    slots: 2,
+    limit: 10,
+    upstream: 200,
+    zone: (name) => `limit_conn_zone $server_port zone=${name}:1m;`,
+    use: (name) => `limit_conn ${name} 2;`,
+  },
+  { name: 'HAProxy, 100 per 10 s, upstream 200 ms', kind: 'haproxy', rate: 10, limit: 10, upstream: 200 },
+]
+
+async function work({ url, seconds, throttle, queue }) {
+  let send
+  if (throttle !== undefined) {
+    const { createThrottle } = await import('autothrottle')
+    const made = createThrottle(throttle)
+    send = (target) => made.fetch(target)
+  } else {
+    const { default: PQueue } = await import('p-queue')
+    const made = new PQueue(queue)
+    send = (target) => made.add(() => fetch(target))
+  }
+  const end = performance.now() + seconds * 1000
+  const one = async () => {
+    while (performance.now() < end) {
+      const response = await send(url)
+      await response.arrayBuffer()
+    }
+  }
+  for (let index = 0; index < 256; index++) one().catch(() => {})
+  setTimeout(() => process.exit(0), seconds * 1000)
 }
 
 function freePort() {
@@ -38,76 +99,133 @@ function freePort() {
   })
 }
 
-async function withNginx(rate, burst, upstreamPort, work) {
-  const folder = mkdtempSync(join(tmpdir(), 'autothrottle-nginx-'))
-  const port = await freePort()
-  const limit = burst === 0 ? 'limit_req zone=z;' : `limit_req zone=z burst=${burst} nodelay;`
+function nginx(folder, setup, ports, upstream) {
+  const zones = ports.map((_, index) => setup.zone(`z${index}`)).join('\n')
+  const servers = ports.map(
+    (port, index) => `server { listen 127.0.0.1:${port};
+      location / { ${setup.use(`z${index}`)} proxy_pass http://127.0.0.1:${upstream};
+        proxy_http_version 1.1; proxy_set_header Connection ""; } }`,
+  )
+  const file = join(folder, 'nginx.conf')
   writeFileSync(
-    join(folder, 'nginx.conf'),
+    file,
     `daemon off; pid ${folder}/pid; error_log ${folder}/error.log crit; worker_processes 1;
-events { worker_connections 512; }
+events { worker_connections 4096; }
 http {
-  access_log off;
+  log_format plain '$server_port $status $msec';
+  access_log ${folder}/access.log plain;
   client_body_temp_path ${folder}/a; proxy_temp_path ${folder}/b; fastcgi_temp_path ${folder}/c;
   uwsgi_temp_path ${folder}/d; scgi_temp_path ${folder}/e;
-  limit_req_zone $server_name zone=z:1m rate=${rate}r/s;
-  limit_req_status 429;
-  server {
-    listen 127.0.0.1:${port};
-    server_name x;
-    location / { ${limit} proxy_pass http://127.0.0.1:${upstreamPort}; proxy_http_version 1.1; proxy_set_header Connection ""; }
-  }
+  limit_req_status 429; limit_conn_status 429;
+  ${zones}
+  ${servers.join('\n')}
 }`,
   )
-  const nginx = spawn('nginx', ['-p', folder, '-c', join(folder, 'nginx.conf')], { stdio: 'inherit' })
-  const ended = new Promise((resolve) => nginx.on('exit', resolve))
-  await new Promise((resolve) => setTimeout(resolve, 500))
-  try {
-    return await work(`http://127.0.0.1:${port}/`)
-  } finally {
-    nginx.kill('SIGTERM')
-    await ended
-    rmSync(folder, { recursive: true })
-  }
+  return { child: spawn('nginx', ['-p', folder, '-c', file], { stdio: 'ignore' }), log: () => '' }
 }
 
-const free = { delay: 0, slotDelay: 0, concurrency: 16, jitter: false }
-const policies = (rate) => ({
-  rampup: { defaults: { rampup: true } },
-  'backoff alone, delay 0': { defaults: free },
-  'AutoThrottle, target 8': {
-    defaults: { ...free, backoff: false, autothrottle: { targetConcurrency: 8, startDelay: 1000 } },
-  },
-  'fixed delay, told the limit': { defaults: { ...free, backoff: false, delay: 1000 / rate } },
-})
-
-/** What Scrapy did on the same set-up, as the issue has it. */
-const SCRAPY = {
-  0: ['AutoThrottle 0.64 (51 % refused), fixed delay told the limit 0.89 (9.5 %)'],
-  20: ['AutoThrottle 0.85 (34 % refused)'],
-}
-
-const server = await upstream()
-async function measure(rate, burst, name, options) {
-  const run = (url) => load({ concurrency: 32, ...options }, url, SECONDS)
-  const { ok, refused } = await withNginx(rate, burst, server.address().port, run)
-  const share = ((100 * refused) / (ok + refused)).toFixed(1)
-  const cells = [String(ok).padStart(8), String(refused).padStart(8), share.padStart(10)]
-  const utilisation = (ok / (rate * SECONDS)).toFixed(3).padStart(12)
-  console.log(
-    `${String(rate).padStart(4)} ${String(burst).padStart(5)}  ${name.padEnd(28)} ${cells.join(' ')} ${utilisation}`,
+function haproxy(folder, _, ports, upstream) {
+  const fronts = ports.map(
+    (port, index) => `frontend f${index}
+  bind 127.0.0.1:${port}
+  stick-table type integer size 10 expire 60s store http_req_rate(10s)
+  http-request deny deny_status 429 if { int(1),table_http_req_rate(f${index}) ge 100 }
+  http-request track-sc0 int(1)
+  default_backend b`,
   )
+  const file = join(folder, 'haproxy.cfg')
+  writeFileSync(
+    file,
+    `global
+  log stdout format raw local0
+  maxconn 4096
+defaults
+  mode http
+  log global
+  log-format "%fp %ST %Ts.%ms"
+  timeout connect 5s
+  timeout client 60s
+  timeout server 60s
+${fronts.join('\n')}
+backend b
+  server s 127.0.0.1:${upstream}
+`,
+  )
+  const child = spawn('haproxy', ['-db', '-f', file], { stdio: ['ignore', 'pipe', 'ignore'] })
+  let text = ''
+  child.stdout.on('data', (data) => {
+    text += data
+  })
+  return { child, log: () => text }
 }
 
-console.log('rate burst  policy                             ok  refused  refused %  utilisation')
-for (const burst of [0, 20]) {
-  for (const [name, options] of Object.entries(policies(10))) {
-    if (!ONLY || name === ONLY) await measure(10, burst, name, options)
+async function measure(setup) {
+  const folder = mkdtempSync(join(tmpdir(), 'autothrottle-bench-'))
+  const upstream = createServer((_, response) => setTimeout(() => response.end('page'), setup.upstream))
+  await new Promise((resolve) => upstream.listen(0, '127.0.0.1', resolve))
+  const clients = Object.entries(CLIENTS)
+    .map(([name, told]) => ({ name, options: told(setup) }))
+    .filter(({ options }) => options !== undefined)
+  const ports = []
+  for (const _ of clients) ports.push(await freePort())
+  const { child, log } = { nginx, haproxy }[setup.kind](folder, setup, ports, upstream.address().port)
+  const ended = new Promise((resolve) => child.on('exit', resolve))
+  await new Promise((resolve) => setTimeout(resolve, 500))
+  const me = fileURLToPath(import.meta.url)
+  await Promise.all(
+    clients.map(({ options }, index) => {
+      const job = JSON.stringify({
+        url: `http://127.0.0.1:${ports[index]}/`,
+        seconds: SECONDS + 1,
+        ...options,
+      })
+      const worker = spawn(process.execPath, [me, '--work', job], { stdio: ['ignore', 'ignore', 'inherit'] })
+      return new Promise((resolve) => worker.on('exit', resolve))
+    }),
+  )
+  const settled = SECONDS > 2 * START ? START : 0
+  child.kill('SIGTERM')
+  await ended
+  const text = setup.kind === 'nginx' ? readFileSync(join(folder, 'access.log'), 'utf8') : log()
+  const lines = text
+    .trim()
+    .split('\n')
+    .map((line) => line.split(' ').map(Number))
+  clients.forEach(({ name }, index) => {
+    const mine = lines.filter(([port]) => port === ports[index])
+    // From its first request on: processes take their time to start.
+    const start = Math.min(...mine.map(([, , at]) => at))
+    const span = SECONDS - settled - 2
+    const late = mine.filter(([, , at]) => at >= start + settled && at < start + settled + span)
+    const served = late.filter(([, status]) => status === 200).length
+    const refused = late.filter(([, status]) => status === 429).length
+    const all = mine.filter(([, status]) => status === 429).length
+    const utilisation = served / (setup.limit * span)
+    const share = (100 * refused) / Math.max(1, served + refused)
+    const perMinute = (refused / span) * 60
+    console.log(
+      `| ${setup.name} | ${name} | ${utilisation.toFixed(3)} | ${share.toFixed(2)} % | ${perMinute.toFixed(1)} | ${all} |`,
+    )
+  })
+  upstream.closeAllConnections()
+  upstream.close()
+  rmSync(folder, { recursive: true })
+}
+
+const job = option('--work')
+if (job !== undefined) {
+  await work(JSON.parse(job))
+} else {
+  const has = (program) => spawnSync(program, ['-v']).error === undefined
+  if (!has('nginx')) {
+    console.error("nginx is not installed (Debian's nginx-light will do)")
+    process.exit(1)
   }
-  console.log(`            Scrapy: ${SCRAPY[burst]}`)
+  console.log(
+    '| server | client | utilisation, settled | share refused, settled | refusals a minute | refused in all |',
+  )
+  console.log('|---|---|---|---|---|---|')
+  for (const setup of SETUPS.filter(({ name }) => name.includes(option('--only', '')))) {
+    if (has(setup.kind)) await measure(setup)
+  }
 }
-for (const rate of [7, 133]) {
-  for (const burst of [0, 20]) await measure(rate, burst, 'rampup', policies(rate).rampup)
-}
-server.closeAllConnections()
-server.close()

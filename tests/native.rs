@@ -30,7 +30,6 @@ mod replay;
 mod robots;
 #[path = "native/scale.rs"]
 mod scale;
-#[allow(dead_code)]
 #[path = "native/scenarios.rs"]
 mod scenarios;
 #[path = "native/scrapy_parity.rs"]
@@ -41,6 +40,5 @@ mod settings;
 mod simulate;
 #[path = "native/tidy.rs"]
 mod tidy;
-#[allow(dead_code)]
 #[path = "native/yardsticks.rs"]
 mod yardsticks;

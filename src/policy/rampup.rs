@@ -6,29 +6,33 @@
 //! Wall    refused again before anything was served: single probes, each wait twice as long
 //! ```
 //!
-//! A noisy bisection with a trust region: `e` is where the limit is believed to be, `m` how far that belief may be wrong.
+//! A noisy bisection with a trust region: `e` is where the limit is believed to be, `m` how far that belief
+//! may be wrong.
 //!
-//! 1. *One event per flight.* A refusal of what was sent before the last event is old news. An event is judged when the
-//!    first success after it tells how long it lasted.
-//! 2. *Inside*: refused in the search, with enough served before. Between two refusals a bucket is empty at both ends and a window used up,
-//!    so requests served ÷ time is a lower bound of the limit, and the rate that was refused an upper one: `e` goes halfway, `m` halves.
-//! 3. *Surprised*: refused at once, `e` goes down by `m`; nothing refused up to x = 2, up. `m` grows, more if twice the same way.
-//! 4. *T ∝ 1 ÷ m*, so a wide search is short and a settled one costs `backoffTarget` refusals a window. The longer the
-//!    last event lasted, the longer T: a wall must be worth its price. `m` is never below one over the square root of the
-//!    requests in a window, for that far chance alone moves a count; so small clients gain on big ones.
-//! 5. *Long walls*: the same count before two of them is a window, whose limit is count ÷ time with the wall; merely bad answers are an
-//!    outage, which says nothing of the pace; else it was far too fast: half of it.
-//! 6. *Merely bad answers* (503, timeouts) count when three come within fifty sends, beyond the background: the share that
-//!    fails as well far below a rate that was once borne.
-//! 7. *Rate or number at a time?* Refusals at an unusual number in flight vote for a cap on it, if that number serves as
-//!    much as the rate does. A refusal that contradicts the cap ends it.
+//! 1. *One event per flight.* A refusal of what was sent before the last event is old news. An event is
+//!    judged when the first success after it tells how long it lasted.
+//! 2. *Inside*: refused in the search, with enough served before. Between two refusals a bucket is empty at
+//!    both ends and a window used up, so requests served ÷ time is a lower bound of the limit, and the rate
+//!    that was refused an upper one: `e` goes halfway, `m` halves.
+//! 3. *Surprised*: refused at once, `e` goes down by `m`; nothing refused up to x = 2, up. `m` grows, more if
+//!    twice the same way.
+//! 4. *T ∝ 1 ÷ m*, so a wide search is short and a settled one costs `backoffTarget` refusals a window. The
+//!    longer the last event lasted, the longer T: a wall must be worth its price. `m` is never below one over
+//!    the square root of the requests in a window, for that far chance alone moves a count; so small clients
+//!    gain on big ones.
+//! 5. *Long walls*: the same count before two of them is a window, whose limit is count ÷ time with the wall;
+//!    merely bad answers are an outage, which says nothing of the pace; else it was far too fast: half of it.
+//! 6. *Merely bad answers* (503, timeouts) count when three come within fifty sends, beyond the background:
+//!    the share that fails as well far below a rate that was once borne.
+//! 7. *Rate or number at a time?* Refusals at an unusual number in flight vote for a cap on it, if that
+//!    number serves as much as the rate does. A refusal that contradicts the cap ends it.
 //! 8. *Unused capacity is no evidence*: x grows only while sends follow each other as closely as allowed.
 //!
-//! All in ratios of the present rate, but for the half second of Start and the lag of timers. Sources: the cube from CUBIC
-//! (RFC 9438 §4.2), one event per flight and app-limited growth from RFC 9002 §7; rule 2 is the insight of BBR turned round.
-//! The trap is the saw-tooth: a step back that is a guess (÷ 2) wastes capacity for ever; a measured one does not.
+//! All in ratios of the present rate, but for the half second of Start and the lag of timers. Sources: the
+//! cube from CUBIC (RFC 9438 §4.2), one event per flight and app-limited growth from RFC 9002 §7; rule 2 is
+//! the insight of BBR turned round. The trap is the saw-tooth: a step back that is a guess (÷ 2) wastes
+//! capacity for ever; a measured one does not.
 
-use super::{Ended, Policy, Sent};
 use super::{Ended, Policy, Sent};
 use crate::time::{Instant, Span};
 
@@ -53,13 +57,15 @@ const DWELL: f64 = 0.8;
 const DOUBLING: Span = Span::from_micros(500_000);
 /// The least and the most of 1 ÷ √(requests in a window).
 const NARROW: [f64; 2] = [0.01, 0.08];
-/// `m` after a window was counted, whose wall ends late because of the probing; where a wall left little knowledge; and the most.
+/// `m` after a window was counted, whose wall ends late because of the probing; where a wall left little
+/// knowledge; and the most.
 const WIDE: [f64; 3] = [0.1, 0.15, 0.5];
 /// An event before so much of T is a surprise.
 const EARLY: f64 = 0.2;
 /// So many served requests make a measurement.
 const ENOUGH: f64 = 10.0;
-/// T in lengths of the last wall, times `m`: what a step could gain in that time is worth so much of the wall.
+/// T in lengths of the last wall, times `m`: what a step could gain in that time is worth so much of the
+/// wall.
 const WORTH: f64 = 0.5;
 /// In flight at most, in what the rate and the usual latency put there: a queue does not grow for ever.
 const ROOM: f64 = 3.0;
@@ -255,7 +261,8 @@ impl State {
     /// The least `m`.
     fn narrow(&self, config: &Config) -> f64 {
         let requests = config.window.micros() as f64 / self.gap;
-        (1.0 / requests.sqrt()).max(NARROW[0]).min(NARROW[1]) // `clamp` can panic, which is kilobytes of WebAssembly
+        // Not `clamp`: its panic prints floats, which is kilobytes of WebAssembly.
+        (1.0 / requests.sqrt()).max(NARROW[0]).min(NARROW[1])
     }
 
     /// A request leaves; `flying` others are on their way.
@@ -335,8 +342,8 @@ impl State {
         self
     }
 
-    /// The request that was sent at `sent` was refused; `asked` is how long the server wants to be left alone.
-    /// `is_refusal`: it said so plainly (429), and is not merely failing.
+    /// The request that was sent at `sent` was refused; `asked` is how long the server wants to be left
+    /// alone. `is_refusal`: it said so plainly (429), and is not merely failing.
     #[must_use]
     pub fn on_bad(
         mut self,
@@ -411,7 +418,8 @@ impl State {
         } else if is_long {
             self.span = (2.0 * self.span).min(WIDE[2]);
         } else if is_first {
-            // The limit lies between the rate before the last doubling and this one, which a burst may have hidden.
+            // The limit lies between the rate before the last doubling and this one, which a burst may have
+            // hidden.
             (self.gap, self.span) = (1.15 * fast, 1.0 / 3.0);
         } else if x < EARLY || !is_enough {
             self.gap = fast / (1.0 - self.span); // 3
@@ -482,53 +490,6 @@ impl State {
 impl Policy for State {
     type Config = Config;
     const KEY: &'static str = "gap";
-    const FINDS_PACE: bool = true;
-
-    fn fresh(config: &Config) -> Self {
-        Self::new(config)
-    }
-
-    fn on_send(self, config: &Config, sent: &Sent) -> Self {
-        Self::on_send(self, config, sent.now)
-    }
-
-    fn on_end(self, config: &Config, ended: &Ended) -> Self {
-        if ended.is_bad {
-            self.on_bad(config, ended.now, ended.sent, ended.is_refusal, ended.asked)
-        } else if ended.is_good {
-            self.on_good(config, ended.now, ended.sent)
-        } else {
-            self
-        }
-    }
-
-    fn gap(&self, config: &Config) -> Option<Span> {
-        Some(Self::gap(self, config))
-    }
-
-    fn next(&self, config: &Config) -> Option<Instant> {
-        Self::next(self, config)
-    }
-
-    fn pause(&self, _: &Config) -> Option<Instant> {
-        self.paused()
-    }
-
-    fn slots(&self) -> u32 {
-        Self::slots(self)
-    }
-
-    fn remember(&self, config: &Config, _: Instant) -> Option<f64> {
-        (!self.is_fresh(config)).then(|| Self::gap(self, config).millis())
-    }
-
-    fn recall(self, config: &Config, _: Instant, _: Span, gap: f64) -> Self {
-        self.settled_at(config, Span::from_millis(gap))
-    }
-}
-
-impl Policy for State {
-    type Config = Config;
     const FINDS_PACE: bool = true;
 
     fn fresh(config: &Config) -> Self {

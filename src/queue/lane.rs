@@ -98,7 +98,8 @@ impl Queue {
     /// Marks a lane as being nowhere; gives where it was.
     pub fn unplace(&mut self, lane: u32) -> (Place, u32) {
         let lane = &mut self.lanes[lane];
-        (core::mem::replace(&mut lane.place, Place::Nowhere), lane.position)
+        // Nowhere has one position, so that equal states are equal to the last bit.
+        (core::mem::replace(&mut lane.place, Place::Nowhere), core::mem::take(&mut lane.position))
     }
 
     /// Told by heaps of lanes where a lane now stands.

@@ -4,10 +4,11 @@
 //! client ──poll──► send ──latency──► server.arrive ──service, latency──► answer ──► client.answered ──poll──► …
 //! ```
 //!
-//! The client is the engine, driven through its public calls alone, or any other [`Client`] (a yardstick). Everything is a
-//! function of the options and the seed. The trap is a simulator that is kinder than the world: here timers fire late,
-//! requests overtake each other when the network jitters, a lost packet costs its request a while, a client gives up
-//! after its timeout while the server goes on working, and headers are text that the engine reads like any other.
+//! The client is the engine, driven through its public calls alone, or any other [`Client`] (a yardstick).
+//! Everything is a function of the options and the seed. The trap is a simulator that is kinder than the
+//! world: here timers fire late, requests overtake each other when the network jitters, a lost packet costs
+//! its request a while, a client gives up after its timeout while the server goes on working, and headers are
+//! text that the engine reads like any other.
 
 mod client;
 mod options;
@@ -67,8 +68,8 @@ pub struct Extent {
     pub seed: u64,
 }
 
-/// Lets `clients` loose on `server`. Without jitter and with equal latencies everything keeps its order. `None` if it would
-/// take more requests than that.
+/// Lets `clients` loose on `server`. Without jitter and with equal latencies everything keeps its order.
+/// `None` if it would take more requests than that.
 pub fn run(
     clients: &mut [Box<dyn Client>],
     server: &mut dyn Server,

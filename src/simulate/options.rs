@@ -303,7 +303,8 @@ impl Simulation {
         (self.server)()
     }
 
-    /// Runs it, unless that takes too many requests. `client` makes each of the clients; the engine with the given options is [`Simulation::engine`].
+    /// Runs it, unless that takes too many requests. `client` makes each of the clients; the engine with the
+    /// given options is [`Simulation::engine`].
     pub fn run_with(&self, client: impl Fn(u64) -> Box<dyn Client>) -> Result<(Trace, Summary), ConfigError> {
         let mut server = self.server();
         let mut clients: Vec<Box<dyn Client>> = (0..u64::from(self.clients)).map(client).collect();

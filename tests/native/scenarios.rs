@@ -1,13 +1,14 @@
 //! Servers whose limit nobody tells: those that the law was made with, and those that it never saw.
 //!
-//! The trap is a world that is too kind: a law that was tuned in one fails in the real one. So every scenario has timers that fire
-//! late, a network and a server that jitter, and lost packets, unless it says otherwise.
+//! The trap is a world that is too kind: a law that was tuned in one fails in the real one. So every scenario
+//! has timers that fire late, a network and a server that jitter, and lost packets, unless it says otherwise.
 
 use std::fmt::Write;
 
 use autothrottle::{Instant, Span, simulate::Simulation};
 
 /// A server, the way to it, and for how long.
+#[derive(Clone)]
 pub struct Scenario {
     pub name: String,
     /// What `server` of a simulation takes, without braces.
@@ -17,8 +18,8 @@ pub struct Scenario {
     pub minutes: f64,
 }
 
-/// What every client and every way has: a timer late by 0.3 to 1.3 ms, two milliseconds of jitter each way, one packet in a
-/// thousand lost.
+/// What every client and every way has: a timer late by 0.3 to 1.3 ms, two milliseconds of jitter each way,
+/// one packet in a thousand lost.
 const WORLD: &[(&str, &str)] =
     &[("timerLag", "0.3"), ("timerJitter", "1"), ("jitter", "2"), ("slow", "0.001"), ("slowBy", "250")];
 /// The same of every server.

@@ -1,4 +1,9 @@
-//! Fifty servers whose limit nobody tells, and what each policy makes of them: the golden tables, the aims, and what must never happen.
+//! Servers whose limit nobody tells, and what each policy makes of them: the golden tables, the aims, and
+//! what must never happen.
+//!
+//! The usual run takes the scenarios that are quick, with one seed. `UPDATE_GOLDEN=1` (`npm run bless`) takes
+//! all of them, with the other policies and the best constant rate; `HELD_OUT=1` those that the law was not
+//! made with; `SOAK=1` a day of each.
 
 use std::{fmt::Write, sync::Mutex, thread};
 
@@ -7,253 +12,10 @@ use autothrottle::{
     simulate::{Client, Simulation, Summary, Trace},
 };
 
-use crate::yardsticks::{Aimd, Cubic};
-
-/// A name, and the options of a simulation without `throttle`.
-struct Scenario {
-    name: &'static str,
-    options: &'static str,
-}
-
-/// Constant limits, cold.
-const CONSTANT: &[Scenario] = &[
-    Scenario {
-        name: "bucket 0.2/s, depth 1",
-        options: r#""server": { "model": "token-bucket", "rate": 0.2 }"#,
-    },
-    Scenario {
-        name: "bucket 0.5/s, depth 5",
-        options: r#""server": { "model": "token-bucket", "rate": 0.5, "depth": 5 }"#,
-    },
-    Scenario {
-        name: "bucket 1/s, depth 10, 2 s away",
-        options: r#""server": { "model": "token-bucket", "rate": 1, "depth": 10 }, "network": { "latency": 2000, "jitter": 20 }"#,
-    },
-    Scenario {
-        name: "bucket 5/s, depth 1, Retry-After",
-        options: r#""server": { "model": "token-bucket", "rate": 5, "says": "retry-after" }"#,
-    },
-    Scenario {
-        name: "bucket 7/s, depth 3",
-        options: r#""server": { "model": "token-bucket", "rate": 7, "depth": 3 }, "network": { "latency": 50, "jitter": 2 }"#,
-    },
-    Scenario {
-        name: "bucket 10/s, depth 5, RateLimit",
-        options: r#""server": { "model": "token-bucket", "rate": 10, "depth": 5, "says": "rate-limit" }"#,
-    },
-    Scenario {
-        name: "bucket 10/s, depth 300",
-        options: r#""server": { "model": "token-bucket", "rate": 10, "depth": 300 }"#,
-    },
-    Scenario {
-        name: "bucket 20/s, depth 40, 500 ms away",
-        options: r#""server": { "model": "token-bucket", "rate": 20, "depth": 40 }, "network": { "latency": 500, "jitter": 20 }"#,
-    },
-    Scenario {
-        name: "bucket 50/s, depth 10",
-        options: r#""server": { "model": "token-bucket", "rate": 50, "depth": 10 }, "network": { "latency": 50, "jitter": 2 }"#,
-    },
-    Scenario {
-        name: "bucket 133/s, depth 20",
-        options: r#""server": { "model": "token-bucket", "rate": 133, "depth": 20 }, "network": { "latency": 50, "jitter": 2 }"#,
-    },
-    Scenario {
-        name: "bucket 500/s, depth 50, 5 ms away",
-        options: r#""server": { "model": "token-bucket", "rate": 500, "depth": 50 }, "network": { "latency": 5, "jitter": 1 }, "duration": 300000"#,
-    },
-    Scenario {
-        name: "bucket 2000/s, depth 100",
-        options: r#""server": { "model": "token-bucket", "rate": 2000, "depth": 100 }, "network": { "latency": 20, "jitter": 1 }, "duration": 300000"#,
-    },
-    Scenario {
-        name: "nginx 10/s",
-        options: r#""server": { "model": "nginx", "rate": 10 }, "network": { "latency": 200 }"#,
-    },
-    Scenario {
-        name: "nginx 10/s, 10 ms jitter",
-        options: r#""server": { "model": "nginx", "rate": 10 }, "network": { "latency": 200, "jitter": 10 }"#,
-    },
-    Scenario {
-        name: "nginx 7/s, burst 5",
-        options: r#""server": { "model": "nginx", "rate": 7, "burst": 5 }, "network": { "latency": 200, "jitter": 5 }"#,
-    },
-    Scenario {
-        name: "nginx 10/s, burst 20",
-        options: r#""server": { "model": "nginx", "rate": 10, "burst": 20 }, "network": { "latency": 200, "jitter": 5 }"#,
-    },
-    Scenario {
-        name: "nginx 10/s, burst 20, delay",
-        options: r#""server": { "model": "nginx", "rate": 10, "burst": 20, "delay": true }, "network": { "latency": 200, "jitter": 5 }"#,
-    },
-    Scenario {
-        name: "nginx 100/s, burst 50, delay",
-        options: r#""server": { "model": "nginx", "rate": 100, "burst": 50, "delay": true }, "network": { "latency": 30, "jitter": 5 }"#,
-    },
-    Scenario {
-        name: "nginx 200/s, burst 20",
-        options: r#""server": { "model": "nginx", "rate": 200, "burst": 20 }, "network": { "latency": 20, "jitter": 2 }, "duration": 300000"#,
-    },
-    Scenario {
-        name: "gcra 3/s, burst 2",
-        options: r#""server": { "model": "gcra", "rate": 3, "burst": 2 }, "network": { "latency": 80, "jitter": 5 }"#,
-    },
-    Scenario {
-        name: "gcra 30/s, burst 10, Retry-After",
-        options: r#""server": { "model": "gcra", "rate": 30, "burst": 10, "says": "retry-after" }, "network": { "latency": 80, "jitter": 5 }"#,
-    },
-    Scenario {
-        name: "gcra 1000/s, burst 100",
-        options: r#""server": { "model": "gcra", "rate": 1000, "burst": 100 }, "network": { "latency": 10, "jitter": 1 }, "duration": 300000"#,
-    },
-    Scenario {
-        name: "fixed 20 per minute",
-        options: r#""server": { "model": "fixed-window", "limit": 20 }"#,
-    },
-    Scenario {
-        name: "fixed 60 per minute",
-        options: r#""server": { "model": "fixed-window", "limit": 60 }"#,
-    },
-    Scenario {
-        name: "fixed 60 per minute, Retry-After",
-        options: r#""server": { "model": "fixed-window", "limit": 60, "says": "retry-after" }"#,
-    },
-    Scenario {
-        name: "fixed 60 per minute, RateLimit",
-        options: r#""server": { "model": "fixed-window", "limit": 60, "says": "rate-limit" }"#,
-    },
-    Scenario {
-        name: "fixed 600 per minute",
-        options: r#""server": { "model": "fixed-window", "limit": 600 }, "network": { "latency": 100, "jitter": 5 }"#,
-    },
-    Scenario {
-        name: "fixed 100 per 10 s",
-        options: r#""server": { "model": "fixed-window", "limit": 100, "window": 10000 }, "network": { "latency": 100, "jitter": 5 }"#,
-    },
-    Scenario {
-        name: "fixed 10 per second",
-        options: r#""server": { "model": "fixed-window", "limit": 10, "window": 1000 }, "network": { "latency": 100, "jitter": 5 }"#,
-    },
-    Scenario {
-        name: "fixed 100 per second, 2 s away",
-        options: r#""server": { "model": "fixed-window", "limit": 100, "window": 1000 }, "network": { "latency": 2000, "jitter": 50 }"#,
-    },
-    Scenario {
-        name: "fixed 1000 per second",
-        options: r#""server": { "model": "fixed-window", "limit": 1000, "window": 1000 }, "network": { "latency": 20, "jitter": 2 }, "duration": 300000"#,
-    },
-    Scenario {
-        name: "sliding 5 per second",
-        options: r#""server": { "model": "sliding-window", "limit": 5, "window": 1000 }, "network": { "latency": 80, "jitter": 2 }"#,
-    },
-    Scenario {
-        name: "sliding 5 per second, Retry-After",
-        options: r#""server": { "model": "sliding-window", "limit": 5, "window": 1000, "says": "retry-after" }, "network": { "latency": 80, "jitter": 2 }"#,
-    },
-    Scenario {
-        name: "sliding 5 per second, RateLimit",
-        options: r#""server": { "model": "sliding-window", "limit": 5, "window": 1000, "says": "rate-limit" }, "network": { "latency": 80, "jitter": 2 }"#,
-    },
-    Scenario {
-        name: "sliding 30 per second, 2 s away",
-        options: r#""server": { "model": "sliding-window", "limit": 30, "window": 1000 }, "network": { "latency": 2000, "jitter": 20 }"#,
-    },
-    Scenario {
-        name: "sliding 100 per minute",
-        options: r#""server": { "model": "sliding-window", "limit": 100 }, "network": { "latency": 100, "jitter": 5 }"#,
-    },
-    Scenario {
-        name: "sliding 300 per second",
-        options: r#""server": { "model": "sliding-window", "limit": 300, "window": 1000 }, "network": { "latency": 30, "jitter": 2 }, "duration": 300000"#,
-    },
-    Scenario {
-        name: "4 at a time, 300 ms each",
-        options: r#""server": { "model": "concurrency", "slots": 4, "service": 300 }, "network": { "latency": 20, "jitter": 2 }"#,
-    },
-    Scenario {
-        name: "20 at a time, 100 ms each",
-        options: r#""server": { "model": "concurrency", "slots": 20, "service": 100 }, "network": { "latency": 20, "jitter": 2 }"#,
-    },
-    Scenario {
-        name: "1 at a time, 2 s each",
-        options: r#""server": { "model": "concurrency", "slots": 1, "service": 2000 }, "network": { "latency": 50, "jitter": 5 }"#,
-    },
-    Scenario {
-        name: "queue, 4 workers of 200 ms, gateway 5 s",
-        options: r#""server": { "model": "queue", "workers": 4, "service": 200, "spread": 0.5, "patience": 5000 }, "network": { "latency": 50, "jitter": 5 }"#,
-    },
-    Scenario {
-        name: "queue, 8 workers of 50 ms, room for 16",
-        options: r#""server": { "model": "queue", "workers": 8, "service": 50, "spread": 0.5, "room": 16 }, "network": { "latency": 50, "jitter": 5 }"#,
-    },
-    Scenario {
-        name: "bucket 10/s, depth 10, ban 30 s",
-        options: r#""server": { "model": "token-bucket", "rate": 10, "depth": 10, "ban": 30000 }, "network": { "latency": 100, "jitter": 5 }"#,
-    },
-    Scenario {
-        name: "sliding 100 per 10 s, ban 60 s, Retry-After",
-        options: r#""server": { "model": "sliding-window", "limit": 100, "window": 10000, "ban": 60000, "says": "retry-after" }, "network": { "latency": 100, "jitter": 5 }"#,
-    },
-    Scenario {
-        name: "bucket 20/s, depth 10, 1 % fail with 503",
-        options: r#""server": { "model": "token-bucket", "rate": 20, "depth": 10, "failing": 0.01 }, "network": { "latency": 100, "jitter": 5 }"#,
-    },
-    Scenario {
-        name: "bucket 20/s, depth 10, 5 % fail with 500",
-        options: r#""server": { "model": "token-bucket", "rate": 20, "depth": 10, "failing": 0.05, "failingStatus": 500 }, "network": { "latency": 100, "jitter": 5 }"#,
-    },
-];
-
-/// Limits that move.
-const MOVING: &[Scenario] = &[
-    Scenario {
-        name: "bucket 10/s doubles",
-        options: r#""server": { "model": "token-bucket", "rate": 10, "depth": 5, "step": { "at": 300000, "factor": 2 } }, "network": { "latency": 100, "jitter": 2 }"#,
-    },
-    Scenario {
-        name: "bucket 10/s halves",
-        options: r#""server": { "model": "token-bucket", "rate": 10, "depth": 5, "step": { "at": 300000, "factor": 0.5 } }, "network": { "latency": 100, "jitter": 2 }"#,
-    },
-    Scenario {
-        name: "bucket 100/s, tenfold",
-        options: r#""server": { "model": "token-bucket", "rate": 100, "depth": 20, "step": { "at": 300000, "factor": 10 } }, "network": { "latency": 30, "jitter": 2 }, "duration": 600000"#,
-    },
-    Scenario {
-        name: "nginx 20/s, burst 5, doubles",
-        options: r#""server": { "model": "nginx", "rate": 20, "burst": 5, "step": { "at": 300000, "factor": 2 } }, "network": { "latency": 200, "jitter": 2 }"#,
-    },
-    Scenario {
-        name: "fixed 100 per 10 s doubles",
-        options: r#""server": { "model": "fixed-window", "limit": 100, "window": 10000, "step": { "at": 300000, "factor": 2 } }, "network": { "latency": 100, "jitter": 5 }"#,
-    },
-    Scenario {
-        name: "sliding 10 per second halves",
-        options: r#""server": { "model": "sliding-window", "limit": 10, "window": 1000, "step": { "at": 300000, "factor": 0.5 } }, "network": { "latency": 100, "jitter": 5 }"#,
-    },
-    Scenario {
-        name: "bucket 10/s drifts to 20 and back in 10 min",
-        options: r#""server": { "model": "token-bucket", "rate": 10, "depth": 10, "drift": { "period": 600000, "factor": 2 } }, "network": { "latency": 100, "jitter": 5 }, "duration": 1800000"#,
-    },
-];
-
-/// One limit for several.
-const SHARED: &[Scenario] = &[
-    Scenario {
-        name: "bucket 20/s, depth 10",
-        options: r#""server": { "model": "token-bucket", "rate": 20, "depth": 10 }, "network": { "latency": 100, "jitter": 5 }"#,
-    },
-    Scenario {
-        name: "nginx 50/s, burst 10",
-        options: r#""server": { "model": "nginx", "rate": 50, "burst": 10 }, "network": { "latency": 50, "jitter": 5 }"#,
-    },
-    Scenario {
-        name: "sliding 100 per second",
-        options: r#""server": { "model": "sliding-window", "limit": 100, "window": 1000 }, "network": { "latency": 50, "jitter": 5 }"#,
-    },
-    Scenario {
-        name: "fixed 300 per 10 s",
-        options: r#""server": { "model": "fixed-window", "limit": 300, "window": 10000 }, "network": { "latency": 100, "jitter": 5 }"#,
-    },
-];
+use crate::{
+    scenarios::{Scenario, held_out, shared, train},
+    yardsticks::{Aimd, Cubic, best_constant},
+};
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Policy {
@@ -300,45 +62,52 @@ impl Policy {
 /// What is refused most of the time is sent often.
 const MOST: usize = 20_000_000;
 
-const RAMPUP: &str = r#"{ "concurrency": 200, "defaults": { "rampup": true } }"#;
+const RAMPUP: &str = r#"{ "defaults": { "rampup": true } }"#;
+const SEED: u64 = 11;
 
-/// The scenario with this throttle; fifteen minutes and nothing else unless it says so.
-fn simulation(scenario: &Scenario, throttle: &str, more: &str) -> Simulation {
-    let duration = if scenario.options.contains("duration") { "" } else { r#", "duration": 900000"# };
-    let json = format!(r#"{{ {}{duration}{more}, "seed": 11, "throttle": {throttle} }}"#, scenario.options);
-    Simulation::parse(serde_json::from_str(&json).expect(&json))
-        .unwrap_or_else(|error| panic!("{error}: {json}"))
+/// Whether the tables are written anew.
+fn is_full() -> bool {
+    std::env::var_os("UPDATE_GOLDEN").is_some()
 }
 
-fn run(scenario: &Scenario, policy: Policy, more: &str) -> (Trace, Summary) {
-    let plain = simulation(scenario, RAMPUP, more);
-    let limit = plain.server().limit(Instant::default());
-    match policy {
-        Policy::Cubic => plain.at_most(MOST).run_with(|_| Box::new(Cubic::new()) as Box<dyn Client>).unwrap(),
-        Policy::Aimd => plain.at_most(MOST).run_with(|_| Box::new(Aimd::new()) as Box<dyn Client>).unwrap(),
-        _ => simulation(scenario, &policy.throttle(limit), more).at_most(MOST).run().unwrap(),
-    }
+/// Those that a usual run takes: no more than so many requests.
+fn quick() -> Vec<Scenario> {
+    let is_quick = |each: &Scenario| each.limit() * each.minutes * 60.0 < 40_000.0;
+    train().into_iter().filter(|each| is_full() || is_quick(each)).collect()
 }
 
-/// All of them, on as many threads as there are cores, in their own order.
-fn run_all(jobs: &[(&'static Scenario, Policy, &'static str)]) -> Vec<Summary> {
-    let results: Mutex<Vec<(usize, Summary)>> = Mutex::new(Vec::new());
+fn find(name: &str) -> Scenario {
+    train().into_iter().find(|each| each.name == name).expect(name)
+}
+
+fn run(scenario: &Scenario, policy: Policy, seed: u64, more: &str) -> (Trace, Summary) {
+    let simulation = |throttle: &str| scenario.simulation(throttle, seed, more).at_most(MOST);
+    let result = match policy {
+        Policy::Cubic => simulation("{}").run_with(|_| Box::new(Cubic::new()) as Box<dyn Client>),
+        Policy::Aimd => simulation("{}").run_with(|_| Box::new(Aimd::new()) as Box<dyn Client>),
+        _ => simulation(&policy.throttle(scenario.limit())).run(),
+    };
+    result.unwrap()
+}
+
+/// Does all of them, on as many threads as there are cores; the results in their own order.
+fn in_parallel<J: Sync, R: Send>(jobs: &[J], work: impl Fn(&J) -> R + Sync) -> Vec<R> {
+    let results: Mutex<Vec<(usize, R)>> = Mutex::new(Vec::new());
     let next = Mutex::new(0..jobs.len());
     thread::scope(|scope| {
         for _ in 0..thread::available_parallelism().map_or(2, usize::from) {
             scope.spawn(|| {
                 loop {
                     let Some(index) = next.lock().unwrap().next() else { break };
-                    let (scenario, policy, more) = jobs[index];
-                    let summary = run(scenario, policy, more).1;
-                    results.lock().unwrap().push((index, summary));
+                    let result = work(&jobs[index]);
+                    results.lock().unwrap().push((index, result));
                 }
             });
         }
     });
     let mut results = results.into_inner().unwrap();
     results.sort_by_key(|(index, _)| *index);
-    results.into_iter().map(|(_, summary)| summary).collect()
+    results.into_iter().map(|(_, result)| result).collect()
 }
 
 fn seconds(ms: Option<f64>) -> String {
@@ -379,117 +148,207 @@ fn in_docs(mark: &str, text: &str) {
     }
 }
 
+/// What came of one scenario, without what fails whatever the pace.
+fn refused(summary: &Summary) -> (f64, f64) {
+    let share = summary.refused.saturating_sub(summary.background) as f64 / (summary.sent as f64).max(1.0);
+    (share * 100.0, summary.refusals_per_minute - summary.background_per_minute)
+}
+
+/// A line of the table, up to where the best constant rate stands.
+fn line(scenario: &Scenario, summary: &Summary) -> String {
+    let regained = if scenario.has_step() { seconds(summary.regained_ms) } else { "–".into() };
+    let (share, per_minute) = refused(summary);
+    format!(
+        "| {} | {:.3} | {share:.2} % | {per_minute:.2} | {} | {regained} | {:.0} | {:.0} ms |",
+        scenario.name,
+        summary.utilisation,
+        seconds(summary.reached_ms),
+        summary.burst,
+        summary.latency_ms,
+    )
+}
+
+/// The figures of several servers in one line: utilisation, its ratio to the best constant rate, refusals.
+fn digest(name: &str, all: &[&Summary], best: &[f64]) -> String {
+    let figures = |figure: &dyn Fn(&Summary) -> f64| all.iter().map(|each| figure(each)).collect::<Vec<_>>();
+    let ratio: Vec<f64> = all.iter().zip(best).map(|(each, best)| each.utilisation / best).collect();
+    let utilisation = figures(&|each| each.utilisation);
+    let share = figures(&|each| refused(each).0);
+    let per_minute = figures(&|each| refused(each).1);
+    let reached = rank(figures(&|each| each.reached_ms.unwrap_or(f64::INFINITY) / 1000.0), 0.5);
+    let reached = if reached.is_finite() { format!("{reached:.1} s") } else { "never".into() };
+    let three = |of: &[f64]| [0.5, 0.1, 0.0].map(|at| format!("{:.3}", rank(of.to_vec(), at))).join(" / ");
+    format!(
+        "| {name} | {} | {} | {:.2} % / {:.2} % | {:.2} / {:.1} | {reached} |\n",
+        three(&ratio),
+        three(&utilisation),
+        rank(share.clone(), 0.5),
+        rank(share, 0.9),
+        rank(per_minute.clone(), 0.5),
+        rank(per_minute, 0.9),
+    )
+}
+
+const DIGEST: &str = "| | of the best constant rate: median / p10 / worst | of the limit | share refused, median / p90 | refusals a minute, median / p90 | 90 % after, median |\n|---|---|---|---|---|---|\n";
+const HEADER: &str = "| server | utilisation | share refused | refusals a minute | 90 % after | after the step | largest burst | latency | best constant rate |\n|---|---|---|---|---|---|---|---|---|\n";
+
 /// The tables of `docs/rampup.md`, from cold, nothing tuned.
 #[test]
 fn limits_are_found_and_kept() {
-    let scenarios: Vec<&Scenario> = CONSTANT.iter().chain(MOVING).collect();
-    let mut jobs = Vec::new();
-    for (policy, _) in Policy::ALL {
-        jobs.extend(scenarios.iter().map(|&scenario| (scenario, policy, "")));
+    let scenarios = quick();
+    let rampup = in_parallel(&scenarios, |each| run(each, Policy::Rampup, SEED, "").1);
+    let utilisation: Vec<f64> = rampup.iter().map(|each| each.utilisation).collect();
+    assert!(rank(utilisation, 0.5) >= 0.97);
+    if !is_full() {
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/golden/simulate.md");
+        let golden = std::fs::read_to_string(path).unwrap();
+        let golden = &golden[golden.find("\n## rampup").unwrap()..];
+        for (scenario, summary) in scenarios.iter().zip(&rampup) {
+            let line = line(scenario, summary);
+            assert!(golden.contains(&line), "npm run bless writes simulate.md anew: {line}");
+        }
+        return;
     }
-    let results = run_all(&jobs);
-    let of = |policy: Policy| {
-        let at = Policy::ALL.iter().position(|&(each, _)| each == policy).unwrap() * scenarios.len();
-        &results[at..at + scenarios.len()]
-    };
-    let mut summary = String::from(
-        "| policy | utilisation, median | 10th percentile | worst | refusals a minute, median | 90th percentile | share refused, median | 90th percentile | 90 % after, median |\n|---|---|---|---|---|---|---|---|---|\n",
-    );
-    let constant = CONSTANT.len();
+    let best = in_parallel(&scenarios, |each| best_constant(each, SEED));
+    let (mut summary, mut tables) = (DIGEST.to_string(), String::new());
     for (policy, name) in Policy::ALL {
-        let all = &of(policy)[..constant];
-        let figures = |figure: fn(&Summary) -> f64| all.iter().map(figure).collect::<Vec<_>>();
-        let utilisation = figures(|summary| summary.utilisation);
-        let per_minute = figures(|summary| summary.refusals_per_minute);
-        let share = figures(|summary| summary.share_refused * 100.0);
-        let reached = figures(|summary| summary.reached_ms.unwrap_or(f64::INFINITY) / 1000.0);
-        let reached = rank(reached, 0.5);
-        let reached = if reached.is_finite() { format!("{reached:.1} s") } else { "never".into() };
-        writeln!(
-            summary,
-            "| {name} | {:.3} | {:.2} | {:.2} | {:.2} | {:.1} | {:.2} % | {:.2} % | {reached} |",
-            rank(utilisation.clone(), 0.5),
-            rank(utilisation.clone(), 0.1),
-            rank(utilisation, 0.0),
-            rank(per_minute.clone(), 0.5),
-            rank(per_minute, 0.9),
-            rank(share.clone(), 0.5),
-            rank(share, 0.9),
-        )
-        .unwrap();
-    }
-    let mut table = String::from(
-        "| server | utilisation | share refused | bad ends a minute | 90 % after | after the step | largest burst | latency |\n|---|---|---|---|---|---|---|---|\n",
-    );
-    let header = table.clone();
-    let mut tables = String::new();
-    for (policy, name) in Policy::ALL {
-        let mut rows = header.clone();
-        for (scenario, summary) in scenarios.iter().zip(of(policy)) {
-            let has_step = scenario.options.contains("step");
-            let regained = if has_step { seconds(summary.regained_ms) } else { "–".into() };
-            writeln!(
-                rows,
-                "| {} | {:.3} | {:.2} % | {:.2} | {} | {regained} | {:.0} | {:.0} ms |",
-                scenario.name,
-                summary.utilisation,
-                summary.share_refused * 100.0,
-                summary.refusals_per_minute,
-                seconds(summary.reached_ms),
-                summary.burst,
-                summary.latency_ms,
-            )
-            .unwrap();
+        let all = in_parallel(&scenarios, |each| run(each, policy, SEED, "").1);
+        summary += &digest(name, &all.iter().collect::<Vec<_>>(), &best);
+        let mut rows = HEADER.to_string();
+        for ((scenario, each), best) in scenarios.iter().zip(&all).zip(&best) {
+            writeln!(rows, "{} {best:.3} |", line(scenario, each)).unwrap();
         }
         if policy == Policy::Rampup {
-            table.clone_from(&rows);
+            in_docs("servers", &rows);
         }
         write!(tables, "\n## {name}\n\n{rows}").unwrap();
     }
     golden(
         "simulate.md",
         &format!(
-            "# Simulated servers\n\nWritten by `npm run bless`. From cold, nothing tuned, 15 minutes each unless the scenario says otherwise; utilisation and refusals of the second half.\n\n## Constant limits\n\n{summary}{tables}"
+            "# Simulated servers\n\nWritten by `npm run bless`. From cold, nothing tuned; utilisation and refusals of the second half,\nwithout what fails whatever the pace.\n\n## All servers\n\n{summary}{tables}"
         ),
     );
     in_docs("policies", &summary);
-    in_docs("servers", &table);
-    let rampup = of(Policy::Rampup);
-    let figure = |figure: fn(&Summary) -> f64| rampup[..constant].iter().map(figure).collect::<Vec<_>>();
-    assert!(rank(figure(|summary| summary.utilisation), 0.5) >= 0.985);
-    assert!(rank(figure(|summary| summary.utilisation), 0.1) >= 0.9);
-    assert!(rank(figure(|summary| summary.refusals_per_minute), 0.5) <= 1.0);
-    let reached = figure(|summary| summary.reached_ms.unwrap_or(f64::INFINITY));
-    assert!(rank(reached, 0.5) <= 15_000.0);
-    for (scenario, summary) in scenarios.iter().zip(rampup).filter(|(each, _)| each.options.contains("step"))
-    {
-        assert!(summary.regained_ms.is_some_and(|ms| ms <= 120_000.0), "{}: two windows", scenario.name);
+    let ratio: Vec<f64> = rampup.iter().zip(&best).map(|(each, best)| each.utilisation / best).collect();
+    assert!(rank(ratio.clone(), 0.5) >= 0.985);
+    assert!(rank(ratio, 0.1) >= 0.85);
+}
+
+/// The servers that the law was not made with; three seeds each.
+#[test]
+fn servers_that_were_not_looked_at() {
+    if std::env::var_os("HELD_OUT").is_none() {
+        return;
+    }
+    let scenarios = held_out();
+    let jobs: Vec<(&Scenario, u64)> =
+        scenarios.iter().flat_map(|each| [21, 22, 23].map(|seed| (each, seed))).collect();
+    let results = in_parallel(&jobs, |&(each, seed)| {
+        (run(each, Policy::Rampup, seed, "").1, best_constant(each, seed))
+    });
+    let (all, best): (Vec<Summary>, Vec<f64>) = results.into_iter().unzip();
+    println!("{DIGEST}{}", digest("rampup, held out", &all.iter().collect::<Vec<_>>(), &best));
+}
+
+/// What was found wrong once, each with a server that shows it: the least utilisation, the most refusals a
+/// minute, and what they were.
+#[test]
+fn what_was_found_wrong_stays_right() {
+    let findings = [
+        // Its own refusal, then a freeze; several servers, and others: .420, .579.
+        ("three windows of 100 per 10 s behind a balancer", 0.55, 10.0),
+        ("bucket 30/s, others take 15/s half of the time", 0.5, 6.0),
+        // Answers that were counted when they came: .646 with 8, .556.
+        ("bucket 30/s, answers of 0.1 to 3.9 s", 0.95, 2.0),
+        ("gcra 10/s, burst 3, answers of 0.4 to 16 s", 0.8, 3.0),
+        // Retry-After taken for a window: .206, .001.
+        ("bucket 10/s, depth 10, Retry-After: 60", 0.85, 2.0),
+        ("bucket 10/s, depth 10, Retry-After: 3600", 0.75, 2.0),
+        // A number at a time: .66 with 6.
+        ("2 at a time, 0.1 to 0.3 s each", 0.88, 2.5),
+        ("30 at a time, 0.2 to 1.8 s each", 0.9, 3.0),
+        // A ratchet under noise: .434, .286.
+        ("bucket 20/s, depth 10, 2 % fail with 503", 0.95, 2.0),
+        ("nginx 20/s, burst 5, 3 % fail with 503", 0.85, 2.0),
+        // An outage taken for a ban: .455, and 90 % never again.
+        ("bucket 10/s, depth 5, down for 60 s", 0.88, 2.0),
+        // A concurrency of 16 that bound: .48.
+        ("nginx 133/s, 120 ms away", 0.98, 2.0),
+        // A limit cycle of timers that are late: 70 refusals a minute.
+        ("nginx 500/s, burst 5", 0.98, 2.0),
+    ];
+    let found = in_parallel(&findings, |(name, ..)| run(&find(name), Policy::Rampup, SEED, "").1);
+    for ((name, least, most), summary) in findings.iter().zip(&found) {
+        let (utilisation, per_minute) = (summary.utilisation, refused(summary).1);
+        assert!(utilisation >= *least, "{name}: {utilisation}");
+        assert!(per_minute <= *most, "{name}: {per_minute} a minute");
     }
 }
 
-/// What a depth of one and a network that jitters leave to anybody: the best constant rate, found in hindsight.
+/// A day of each, or two million requests: nowhere less than half of the limit for ten minutes, where the
+/// limit is constant.
 #[test]
-fn no_constant_rate_does_much_better_under_jitter() {
-    let scenario = CONSTANT.iter().find(|each| each.name == "nginx 10/s, 10 ms jitter").unwrap();
-    let best = (0..30)
-        .map(|step| {
-            let delay = 100.0 + f64::from(step);
-            let throttle = format!(
-                r#"{{ "concurrency": 200, "defaults": {{ "concurrency": 200, "delay": {delay}, "slotDelay": 0, "jitter": false, "backoff": false }} }}"#
-            );
-            simulation(scenario, &throttle, "").run().unwrap().1
-        })
-        .filter(|summary| summary.refusals_per_minute <= 1.0)
-        .map(|summary| summary.utilisation)
-        .fold(0.0, f64::max);
-    let found = run(scenario, Policy::Rampup, "").1.utilisation;
-    assert!(found >= 0.95 * best, "{found}; a constant rate could do {best}");
-    in_docs(
-        "hindsight",
-        &format!(
-            "The best constant rate with no more than one refusal a minute does {best:.3}, rampup {found:.3}."
-        ),
-    );
+fn nothing_freezes_in_a_day() {
+    if std::env::var_os("SOAK").is_none() {
+        return;
+    }
+    let days: Vec<Scenario> = train()
+        .into_iter()
+        .filter(Scenario::is_constant)
+        .map(|each| Scenario { minutes: (2e6 / each.limit() / 60.0).min(24.0 * 60.0), ..each })
+        .collect();
+    let jobs: Vec<(&Scenario, u64)> =
+        days.iter().flat_map(|each| [31, 32].map(|seed| (each, seed))).collect();
+    let frozen = in_parallel(&jobs, |&(scenario, seed)| {
+        let (trace, _) = run(scenario, Policy::Rampup, seed, "");
+        let mut served = vec![0_u32; (scenario.minutes / 10.0) as usize];
+        for exchange in trace.exchanges.iter().filter(|exchange| exchange.is_served()) {
+            if let Some(count) = served.get_mut((exchange.sent.millis() / 600_000.0) as usize) {
+                *count += 1;
+            }
+        }
+        let least = served.into_iter().skip(1).min().map_or(1.0, |least| f64::from(least) / 600.0);
+        (least / scenario.limit(), format!("{}, seed {seed}", scenario.name))
+    });
+    let frozen: Vec<_> = frozen.into_iter().filter(|(least, _)| *least < 0.5).collect();
+    assert!(frozen.is_empty(), "{frozen:?}");
+}
+
+/// Whatever a server does, the gap stays within its bounds; and once it answers well, a hundred answers take
+/// a fifth off.
+#[test]
+fn the_gap_stays_in_bounds_and_comes_back() {
+    for seed in 0..200_u64 {
+        let config = r#"{ "defaults": { "rampup": { "minDelay": 20 }, "backoff": { "maxDelay": 60000 } } }"#;
+        let mut engine = Engine::new(Config::parse(serde_json::from_str(config).unwrap()).unwrap());
+        let scope = [engine.scope("x")];
+        let (mut now, mut state) = (Instant::default(), seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1);
+        let mut gap_then = 0.0;
+        for step in 0..500 {
+            state ^= state << 13;
+            state ^= state >> 7;
+            state ^= state << 17;
+            let ticket = engine.submit(now, Request::new(&scope)).unwrap();
+            while let Decision::Wait { until, .. } = engine.poll(now) {
+                now = until;
+            }
+            now = now + Span::from_millis((state % 3000) as f64);
+            // Spells of one kind, as servers have them.
+            let status =
+                if step >= 400 { 200 } else { [200, 429, 503, 200][((step / 7 + seed) % 4) as usize] };
+            let status = if step < 400 && state.is_multiple_of(5) { 429 } else { status };
+            engine.settle(now, ticket, &Feedback::response(status));
+            let delay = engine.scope_stats(now, scope[0]).unwrap().delay_ms;
+            assert!((20.0..=60_000.1).contains(&delay), "seed {seed}, step {step}: {delay}");
+            if step == 400 {
+                gap_then = delay;
+            }
+            if step == 499 {
+                assert!(delay <= (gap_then * 0.8).max(3000.0), "seed {seed}: {gap_then}, then {delay}");
+            }
+        }
+    }
 }
 
 /// `backoffTarget` is what finding the limit may cost: more for those who want to follow a limit faster.
@@ -502,13 +361,10 @@ fn the_target_is_what_is_paid() {
         "gcra 3/s, burst 2",
         "bucket 50/s, depth 10",
     ];
-    for (target, least, most) in [("1", 0.3, 1.0), ("[1, 3]", 0.7, 2.5), ("5", 2.0, 5.5)] {
-        let throttle = format!(
-            r#"{{ "concurrency": 200, "defaults": {{ "rampup": {{ "backoffTarget": {target} }} }} }}"#
-        );
+    for (target, least, most) in [("1", 0.3, 1.4), ("[1, 3]", 0.7, 2.6), ("5", 2.0, 6.0)] {
+        let throttle = format!(r#"{{ "defaults": {{ "rampup": {{ "backoffTarget": {target} }} }} }}"#);
         for name in names {
-            let scenario = CONSTANT.iter().find(|each| each.name == name).unwrap();
-            let paid = simulation(scenario, &throttle, "").run().unwrap().1.refusals_per_minute;
+            let paid = find(name).simulation(&throttle, SEED, "").run().unwrap().1.refusals_per_minute;
             assert!((least..=most).contains(&paid), "{name}, backoffTarget {target}: {paid} a minute");
         }
     }
@@ -517,20 +373,20 @@ fn the_target_is_what_is_paid() {
 /// Jain's index between two and between ten clients of one limit.
 #[test]
 fn clients_of_one_limit_share_it() {
-    let counts = [(2, r#", "clients": 2"#), (10, r#", "clients": 10"#)];
-    let policies = [Policy::Rampup, Policy::Cubic, Policy::Aimd];
+    let scenarios = shared();
+    let policies =
+        if is_full() { &[Policy::Rampup, Policy::Cubic, Policy::Aimd][..] } else { &[Policy::Rampup] };
     let mut jobs = Vec::new();
-    for policy in policies {
-        for scenario in SHARED {
-            jobs.extend(counts.iter().map(|&(_, more)| (scenario, policy, more)));
-        }
+    for &policy in policies {
+        jobs.extend(scenarios.iter().flat_map(|each| [2, 4, 8, 10].map(|clients| (each, policy, clients))));
     }
-    let results = run_all(&jobs);
+    let results = in_parallel(&jobs, |(scenario, policy, clients)| {
+        run(scenario, *policy, SEED, &format!(r#", "clients": {clients}"#)).1
+    });
     let mut table = String::from(
         "| policy | server | clients | fairness | utilisation | bad ends a minute and client |\n|---|---|---|---|---|---|\n",
     );
-    for ((scenario, policy, more), summary) in jobs.iter().zip(&results) {
-        let (clients, _) = counts.iter().find(|(_, each)| each == more).unwrap();
+    for ((scenario, policy, clients), summary) in jobs.iter().zip(&results) {
         let name = Policy::ALL.iter().find(|(each, _)| each == policy).unwrap().1;
         writeln!(
             table,
@@ -542,17 +398,23 @@ fn clients_of_one_limit_share_it() {
         )
         .unwrap();
     }
-    golden("fairness.md", &table);
-    in_docs("fairness", &table);
+    if is_full() {
+        golden("fairness.md", &table);
+        in_docs("fairness", &table);
+    } else {
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/golden/fairness.md");
+        assert!(std::fs::read_to_string(path).unwrap().starts_with(&table), "npm run bless:\n{table}");
+    }
 }
 
 /// What the user set for the very scope, its quota, and what a server that asks for more is held to.
 #[test]
 fn no_bound_is_overstepped_by_a_scope_that_ramps() {
-    let throttle = r#"{ "concurrency": 200, "scopes": { "server": { "rampup": { "backoffTarget": [1, 3] }, "delay": 150, "concurrency": 3,
+    let throttle = r#"{ "scopes": { "server": { "rampup": { "backoffTarget": [1, 3] }, "delay": 150, "concurrency": 3,
         "quota": { "limit": 50, "window": 10000, "strict": true } } } }"#;
-    for scenario in CONSTANT.iter().chain(MOVING) {
-        let (trace, _) = simulation(scenario, throttle, "").run().unwrap();
+    let bounded = |each: &Scenario| Scenario { minutes: each.minutes.min(10.0), ..each.clone() };
+    for scenario in train().iter().map(bounded) {
+        let (trace, _) = scenario.simulation(throttle, SEED, "").run().unwrap();
         let sends: Vec<Instant> = trace.exchanges.iter().map(|exchange| exchange.sent).collect();
         for pair in sends.windows(2) {
             let gap = pair[1].since(pair[0]);
@@ -643,8 +505,7 @@ fn the_world_is_as_unkind_as_it_was_asked_to_be() {
 /// Each request is remembered: a simulation that would take all of the memory is an error that says so.
 #[test]
 fn a_simulation_of_too_many_requests_is_an_error() {
-    let scenario = CONSTANT.iter().find(|each| each.name == "bucket 50/s, depth 10").unwrap();
-    let error = simulation(scenario, RAMPUP, "").at_most(100).run().unwrap_err();
+    let error = find("bucket 50/s, depth 10").simulation(RAMPUP, SEED, "").at_most(100).run().unwrap_err();
     assert_eq!(
         error.to_string(),
         "duration: want a time in which no more than 100 requests are sent, all clients together; got 900000"

@@ -1,5 +1,6 @@
-//! What to compare with: two well-known controllers of a sending rate (the AWS SDKs' adaptive retry limiter and AIMD), and the best
-//! constant rate, which nobody knows beforehand. Our own code, after their descriptions; nothing of it ships.
+//! What to compare with: two well-known controllers of a sending rate (the AWS SDKs' adaptive retry limiter
+//! and AIMD), and the best constant rate, which nobody knows beforehand. Our own code, after their
+//! descriptions; nothing of it ships.
 
 use autothrottle::{
     Answer, Instant, Span,
@@ -42,8 +43,9 @@ fn is_refused(answer: Answer) -> bool {
     matches!(answer, Answer::Response { status } if status >= 429) || matches!(answer, Answer::Failed(_))
 }
 
-/// The adaptive mode of the AWS SDKs' retries: after the first refusal a token bucket whose rate follows CUBIC in time since the last one,
-/// capped at twice the measured rate. Source: the SDK reference's *retry behavior*, RFC 9438 §4.2.
+/// The adaptive mode of the AWS SDKs' retries: after the first refusal a token bucket whose rate follows
+/// CUBIC in time since the last one, capped at twice the measured rate. Source: the SDK reference's *retry
+/// behavior*, RFC 9438 §4.2.
 pub struct Cubic {
     pacer: Pacer,
     is_limited: bool,
@@ -117,8 +119,8 @@ impl Client for Cubic {
     }
 }
 
-/// Additive increase, multiplicative decrease: doubling each second until the first refusal, then up by a hundredth of the rate
-/// that failed each second, and × 0.85 once per flight. Source: Chiu and Jain 1989.
+/// Additive increase, multiplicative decrease: doubling each second until the first refusal, then up by a
+/// hundredth of the rate that failed each second, and × 0.85 once per flight. Source: Chiu and Jain 1989.
 pub struct Aimd {
     pacer: Pacer,
     rate: f64,
@@ -199,8 +201,8 @@ impl Client for Constant {
     }
 }
 
-/// What the best constant rate serves of the limit, found in hindsight: the highest with at most one and a half refusals a minute,
-/// settled, beside those that come at any pace.
+/// What the best constant rate serves of the limit, found in hindsight: the highest with at most one and a
+/// half refusals a minute, settled, beside those that come at any pace.
 pub fn best_constant(scenario: &Scenario, seed: u64) -> f64 {
     let limit = scenario.limit();
     let mut best = 0.0_f64;

@@ -1,4 +1,5 @@
-//! A token bucket: so many tokens a second, at most `depth` of them. Source: AWS API Gateway, Stripe's limiter.
+//! A token bucket: so many tokens a second, at most `depth` of them. Source: AWS API Gateway, Stripe's
+//! limiter.
 
 use super::{Left, Reply, Server, seconds, time_for};
 use crate::{rng::Rng, time::Instant};

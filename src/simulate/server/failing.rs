@@ -1,6 +1,8 @@
-//! Some requests fail whatever their pace, and faster than others succeed: a deployment, a broken backend behind a balancer.
+//! Some requests fail whatever their pace, and faster than others succeed: a deployment, a broken backend
+//! behind a balancer.
 //!
-//! The trap for a client: failures are fast, so a controller that looks at latency speeds up (Scrapy's `AutoThrottle` never lets them lower the delay).
+//! The trap for a client: failures are fast, so a controller that looks at latency speeds up (Scrapy's
+//! `AutoThrottle` never lets them lower the delay).
 
 use super::{Reply, Server};
 use crate::{rng::Rng, time::Instant};

@@ -1,4 +1,5 @@
-//! A fixed window: so many requests in each window of a grid. Source: Kong's `rate-limiting` (local policy), Cloudflare's rules.
+//! A fixed window: so many requests in each window of a grid. Source: Kong's `rate-limiting` (local policy),
+//! Cloudflare's rules.
 
 use super::{Left, Reply, Server, seconds};
 use crate::{

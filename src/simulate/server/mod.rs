@@ -1,8 +1,9 @@
-//! Servers: what becomes of a request that arrives. One small file a kind of limit, each after what it models.
+//! Servers: what becomes of a request that arrives. One small file a kind of limit, each after what it
+//! models.
 //!
-//! Wrappers change any of them: [`moving`] lets its limit step or drift, [`failing`] lets some requests fail, [`outage`]
-//! all of them for a while, [`others`] brings traffic of others, [`replicas`] puts several behind a balancer, [`upstream`]
-//! lets answers take their time, [`penalty`] bans, [`telling`] writes headers.
+//! Wrappers change any of them: [`moving`] lets its limit step or drift, [`failing`] lets some requests fail,
+//! [`outage`] all of them for a while, [`others`] brings traffic of others, [`replicas`] puts several behind
+//! a balancer, [`upstream`] lets answers take their time, [`penalty`] bans, [`telling`] writes headers.
 
 mod bucket;
 mod concurrency;

@@ -1,5 +1,5 @@
-//! A limit that moves: the server inside lives in a time that runs faster or slower, so any kind of limit can step or drift. Source:
-//! autoscaling, deployments, plans that change, other people's load.
+//! A limit that moves: the server inside lives in a time that runs faster or slower, so any kind of limit can
+//! step or drift. Source: autoscaling, deployments, plans that change, other people's load.
 
 use super::{Reply, Server};
 use crate::{

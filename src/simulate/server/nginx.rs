@@ -1,5 +1,6 @@
-//! nginx's `limit_req`: a leaky bucket in thousandths of a request, told in whole milliseconds. What is above the rate and below `burst` is
-//! delayed (or let through with `nodelay`), what is above is refused. Source: `ngx_http_limit_req_module.c` and its manual.
+//! nginx's `limit_req`: a leaky bucket in thousandths of a request, told in whole milliseconds. What is above
+//! the rate and below `burst` is delayed (or let through with `nodelay`), what is above is refused. Source:
+//! `ngx_http_limit_req_module.c` and its manual.
 
 use super::{Reply, Server};
 use crate::{

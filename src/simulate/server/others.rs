@@ -1,8 +1,8 @@
-//! Traffic of others on the same limit, which comes and goes: Poisson arrivals for a part of each period. Source: an API key that
-//! several jobs share, an address behind which several people sit.
+//! Traffic of others on the same limit, which comes and goes: Poisson arrivals for a part of each period.
+//! Source: an API key that several jobs share, an address behind which several people sit.
 //!
-//! Others take what they get and never slow down, so `limit` is what they leave on average. What a constant rate can reach at
-//! best is less: it must be what is left while they are there.
+//! Others take what they get and never slow down, so `limit` is what they leave on average. What a constant
+//! rate can reach at best is less: it must be what is left while they are there.
 
 use super::{Reply, Server, seconds};
 use crate::{

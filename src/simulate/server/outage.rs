@@ -1,6 +1,8 @@
-//! An outage: for a while every request fails, whatever its pace. Source: a deployment, a gateway without its backend.
+//! An outage: for a while every request fails, whatever its pace. Source: a deployment, a gateway without its
+//! backend.
 //!
-//! The trap for a client: it looks like a ban. A ban is the price of a pace, so one stays slower; an outage says nothing.
+//! The trap for a client: it looks like a ban. A ban is the price of a pace, so one stays slower; an outage
+//! says nothing.
 
 use super::{Reply, Server};
 use crate::{

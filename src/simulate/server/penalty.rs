@@ -1,5 +1,5 @@
-//! A penalty box: who is refused is out for a while, and each request in that while makes it longer. Source: fail2ban, Cloudflare's
-//! `mitigation_timeout`, `blockDuration` of rate-limiter-flexible.
+//! A penalty box: who is refused is out for a while, and each request in that while makes it longer. Source:
+//! fail2ban, Cloudflare's `mitigation_timeout`, `blockDuration` of rate-limiter-flexible.
 
 use super::{Reply, Server};
 use crate::{

@@ -1,5 +1,5 @@
-//! Several servers behind a balancer, each with a limit of its own: a request goes to one of them by chance. Source: nginx
-//! instances without a shared zone, Kong's `local` policy in a cluster.
+//! Several servers behind a balancer, each with a limit of its own: a request goes to one of them by chance.
+//! Source: nginx instances without a shared zone, Kong's `local` policy in a cluster.
 //!
 //! The trap for a client: a refusal by one says little, for the others still serve.
 

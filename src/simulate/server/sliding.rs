@@ -1,4 +1,5 @@
-//! A sliding log: never more than so many in any window. Source: Redis sorted-set limiters, GitHub's secondary limits.
+//! A sliding log: never more than so many in any window. Source: Redis sorted-set limiters, GitHub's
+//! secondary limits.
 
 use std::collections::VecDeque;
 

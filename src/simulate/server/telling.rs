@@ -1,5 +1,6 @@
-//! What a server says about its limit: nothing, `Retry-After` on refusals (whole seconds, rounded up: RFC 9110 §10.2.3), or
-//! `RateLimit-*` on every answer as well (draft-ietf-httpapi-ratelimit-headers-06, which most servers speak).
+//! What a server says about its limit: nothing, `Retry-After` on refusals (whole seconds, rounded up: RFC
+//! 9110 §10.2.3), or `RateLimit-*` on every answer as well (draft-ietf-httpapi-ratelimit-headers-06, which
+//! most servers speak).
 
 use std::fmt::Write;
 
