@@ -250,19 +250,14 @@ impl State {
 
     /// T; never less than some requests and some round trips.
     fn period(&self, config: &Config) -> f64 {
-        let price = self.dwell(config) * self.narrow(config);
+        let price = dwell(config) * self.narrow(config);
         (price.max(WORTH * self.wall) / self.span).max(16.0 * self.gap).max(4.0 * self.away)
-    }
-
-    fn dwell(&self, config: &Config) -> f64 {
-        DWELL * config.window.micros() as f64 / config.target
     }
 
     /// The least `m`.
     fn narrow(&self, config: &Config) -> f64 {
         let requests = config.window.micros() as f64 / self.gap;
-        // Not `clamp`: its panic prints floats, which is kilobytes of WebAssembly.
-        (1.0 / requests.sqrt()).max(NARROW[0]).min(NARROW[1])
+        (1.0 / requests.sqrt()).clamp(NARROW[0], NARROW[1])
     }
 
     /// A request leaves; `flying` others are on their way.
@@ -318,7 +313,7 @@ impl State {
         }
         self.tally = self.tally.or(Some(Tally { from: now, sends: 0, bad: 0 }));
         if let Some(cap) = self.crowd.cap
-            && now.since(self.crowd.capped).micros() as f64 > self.dwell(config)
+            && now.since(self.crowd.capped).micros() as f64 > dwell(config)
         {
             let more = if self.crowd.now >= cap { 1 + cap / 32 } else { 0 };
             (self.crowd.cap, self.crowd.capped) = (Some(cap.saturating_add(more)), now);
@@ -485,6 +480,11 @@ impl State {
         self.is_confirmed = false;
         self.clock = Span::ZERO;
     }
+}
+
+/// T where `m` is least.
+fn dwell(config: &Config) -> f64 {
+    DWELL * config.window.micros() as f64 / config.target
 }
 
 impl Policy for State {
