@@ -15,7 +15,7 @@ export function picture() {
   const { trace } = simulate({
     server: { model: 'token-bucket', rate: 10, depth: 5, step: { at: 300_000, factor: 2 } },
     network: { latency: 100, jitter: 2 },
-    throttle: { concurrency: 200, defaults: { rampup: true } },
+    throttle: { defaults: { rampup: true } },
     duration: MINUTES * 60_000,
     seed: 11,
   })
