@@ -1,11 +1,11 @@
 /**
- * Real servers that limit and say nothing about it: `npm run bench:nginx` (needs nginx; HAProxy too, or its lines are left
- * out).
+ * Real servers that limit and say nothing about it: `npm run bench:nginx` (needs nginx; HAProxy too, or its
+ * lines are left out).
  *
- * Rampup, told nothing, beside clients that are told the limit: p-queue in two ways (so many per second; one per gap) and a
- * fixed delay. All of them run at once, each in a process of its own and against a zone of its own, so that a busy
- * machine is as bad for one as for the other. What was served and refused is counted in the server's own log; *settled*
- * leaves out the first ten seconds.
+ * Rampup, told nothing, beside clients that are told the limit: p-queue in two ways (so many per second;
+ * one per gap) and a fixed delay. All of them run at once, each in a process of its own and against a zone
+ * of its own, so that a busy machine is as bad for one as for the other. What was served and refused is
+ * counted in the server's own log; *settled* leaves out the first ten seconds.
  *
  * `--only NAME` runs the set-ups whose name contains it, `--seconds N` (60) makes it shorter.
  */

@@ -2,8 +2,9 @@
  * What a bundle grows by, minified and gzipped, beside others; then what each part adds to the module:
  * `npm run bench:size`.
  *
- * They do not do the same: p-queue and bottleneck pace what they are told, ky retries, Octokit's plugin knows
- * one API. Peers are not counted. The trap is `export *`, which leaves a default export out: p-queue has nothing else.
+ * They do not do the same: p-queue and bottleneck pace what they are told, ky retries, Octokit's plugin
+ * knows one API. Peers are not counted. The trap is `export *`, which leaves a default export out: p-queue
+ * has nothing else.
  */
 import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'

@@ -1,8 +1,8 @@
 /**
  * The engine itself, for people with a loop of their own: no timers, no promises, no clock.
  *
- * Every mutation (`submit`, `settle`, `cancel`, `configure`, the passing of time) is followed by `poll` until it
- * stops giving tickets. `wakeAt` is a hint: polling early, late or twice is harmless.
+ * Every mutation (`submit`, `settle`, `cancel`, `configure`, the passing of time) is followed by `poll`
+ * until it stops giving tickets. `wakeAt` is a hint: polling early, late or twice is harmless.
  *
  * ```ts
  * const engine = new Engine({ defaults: { delay: 1000, jitter: false } })

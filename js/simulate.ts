@@ -1,5 +1,6 @@
 /**
- * `autothrottle/simulate`: what would these settings do to that server? Simulated servers, in virtual time, with the very engine.
+ * `autothrottle/simulate`: what would these settings do to that server? Simulated servers, in virtual time,
+ * with the very engine.
  *
  * ```ts
  * const { summary } = simulate({
@@ -11,8 +12,8 @@
  * console.log(summary.utilisation, summary.refusalsPerMinute)
  * ```
  *
- * A function of its options: the same ones give the same figures, on every machine. It has a module of its own, so that throttles
- * do not carry it.
+ * A function of its options: the same ones give the same figures, on every machine. It has a module of its
+ * own, so that throttles do not carry it.
  */
 import { ConfigError, withProblems } from './core/errors.js'
 import type { SimulationOptions } from './options/generated.js'
@@ -82,7 +83,8 @@ export interface Simulation {
 /**
  * Simulates, at once and synchronously: a million requests take about two seconds.
  *
- * @throws {ConfigError} listing every problem of the options; also where more than four million requests would be sent.
+ * @throws {ConfigError} listing every problem of the options; also where more than four million requests
+ * would be sent.
  */
 export function simulate(options: SimulationOptions): Simulation {
   const run = loadSimulator()

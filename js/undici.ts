@@ -84,9 +84,11 @@ export type UndiciRequestOptions = FetchOptions
 /**
  * An interceptor for `dispatcher.compose(…)`.
  *
- * @param throttleOrOptions a throttle, to share it, or the options of one of its own. `retry`, `redirects` and
+ * @param throttleOrOptions a throttle, to share it, or the options of one of its own. `retry`, `redirects`
+ * and
  *   `robots` are for `throttle.fetch`; here undici's own interceptors do that.
- * @throws {ConfigError} listing every problem of the options. What it makes throws a `TypeError` for a request of
+ * @throws {ConfigError} listing every problem of the options. What it makes throws a `TypeError` for a
+ * request of
  *   undici 6.
  */
 export function throttle(throttleOrOptions: Throttle | ThrottleOptions = {}): Interceptor {

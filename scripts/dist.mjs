@@ -47,8 +47,9 @@ export async function makeDist() {
 }
 
 /**
- * The entries and the chunks that they share, in place of sixty modules: a runtime that reads each by itself took
- * longer for that than for all the rest up to the first permit. The packed module stays a file of its own.
+ * The entries and the chunks that they share, in place of sixty modules: a runtime that reads each by
+ * itself took longer for that than for all the rest up to the first permit. The packed module stays a file
+ * of its own.
  */
 async function together() {
   const { build: bundle } = await import('esbuild')

@@ -1,8 +1,9 @@
 /**
- * What each part adds to a module: the bytes of its functions by crate and file, from the names that the compiler wrote.
+ * What each part adds to a module: the bytes of its functions by crate and file, from the names that the
+ * compiler wrote.
  *
- * Honest means: bytes as they are in the module, before gzip, which shrinks all of it to about two fifths. A function
- * that was inlined counts where it went. `data` are strings and tables, which name no owner.
+ * Honest means: bytes as they are in the module, before gzip, which shrinks all of it to about two fifths.
+ * A function that was inlined counts where it went. `data` are strings and tables, which name no owner.
  */
 
 /** Bytes of functions by name, and of the data. */

@@ -72,8 +72,8 @@ pub struct Outcome<'a> {
     pub hint: [f64; 4],
     /// What it means for single scopes where that is another thing, [`STRIDE`] numbers each: the scope; 1 if
     /// the answer has nothing to do with it, else 0; 1 if it is bad there, 0 if not; milliseconds to hold,
-    /// units left, milliseconds until their reset (with one of the first two the response's own hints are not
-    /// for it); its cost.
+    /// units left, milliseconds until their reset (with one of the first two the response's own hints are
+    /// not for it); its cost.
     pub scopes: &'a [f64],
 }
 

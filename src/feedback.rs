@@ -13,7 +13,8 @@ pub struct Feedback {
     pub answer: Answer,
     /// From send to response headers in milliseconds; `None` if nobody measured it.
     pub latency_ms: Option<f64>,
-    /// Whether the latency may move `AutoThrottle`'s delay; Scrapy's `autothrottle_dont_adjust_delay` is the opposite.
+    /// Whether the latency may move `AutoThrottle`'s delay; Scrapy's `autothrottle_dont_adjust_delay` is the
+    /// opposite.
     pub adjust_delay: bool,
     /// What the request really cost; `None` if it cost what was expected.
     pub cost: Option<Cost>,
@@ -97,9 +98,9 @@ impl Feedback {
         Self { answer: Answer::Response { status }, ..Self::IGNORED }
     }
 
-    /// What a boundary of plain numbers says: a status from 100 to 599 is a response, 0 a connection that failed, 1 a timeout,
-    /// anything else says nothing. What is no latency or no cost is unknown. `bad` above 0 is a bad answer whatever its
-    /// status, 0 is none, NaN says nothing.
+    /// What a boundary of plain numbers says: a status from 100 to 599 is a response, 0 a connection that
+    /// failed, 1 a timeout, anything else says nothing. What is no latency or no cost is unknown. `bad`
+    /// above 0 is a bad answer whatever its status, 0 is none, NaN says nothing.
     pub fn from_numbers(status: f64, latency_ms: f64, adjust_delay: bool, cost: f64, bad: f64) -> Self {
         let answer = if (100.0..600.0).contains(&status) {
             Answer::Response { status: status as u16 }

@@ -1,9 +1,9 @@
 //! **autothrottle** decides when the next HTTP request may be sent.
 //!
 //! The engine has no I/O, no clock, no threads, no hidden chance. Time comes in with every call, the seed at
-//! construction; out comes a [`Decision`]: send this ticket, wait until then because of that, or idle. It owns
-//! tickets (numbers), never URLs or callbacks. A *driver* (the TypeScript layer in `js/`, a test, a simulator)
-//! owns the clock, the timer and the network.
+//! construction; out comes a [`Decision`]: send this ticket, wait until then because of that, or idle. It
+//! owns tickets (numbers), never URLs or callbacks. A *driver* (the TypeScript layer in `js/`, a test, a
+//! simulator) owns the clock, the timer and the network.
 //!
 //! # The loop
 //!
@@ -25,7 +25,7 @@
 //! let now = Instant::from_micros(80_000);
 //! engine.settle(now, first, &Feedback::response(200));          // 3. tell how it ended,
 //! let Decision::Wait { until, .. } = engine.poll(now) else { panic!() };
-//! assert!(until > now);                                         // 4. and sleep until then: a hint, not a command.
+//! assert!(until > now);                                         // 4. and sleep until then: it is a hint.
 //! assert_eq!(engine.poll(until), Decision::Send(second));
 //! # Ok::<(), autothrottle::ConfigError>(())
 //! ```
@@ -41,8 +41,8 @@
 //!
 //! # Invariants
 //!
-//! 1. *Safe*: at every send, for every scope of the request, in flight ≤ slots, gaps ≥ the delays in force, the
-//!    quota is not exceeded, no hold is broken.
+//! 1. *Safe*: at every send, for every scope of the request, in flight ≤ slots, gaps ≥ the delays in force,
+//!    the quota is not exceeded, no hold is broken.
 //! 2. *Live*: if something waits, something is in flight or paused, or the answer is `Wait`. Nothing starves.
 //! 3. `Wait.until > now`, strictly.
 //! 4. *Hint*: polling early or twice changes nothing; polling late only sends later.

@@ -1,8 +1,9 @@
 //! What was learned, as plain data that survives a process and a change of clock.
 //!
-//! The traps: an instant of one machine's clock means nothing on another's, so only spans are kept, and the wall
-//! time at which they were taken; a restored engine must not forget its last send and start with a burst; and a
-//! snapshot that is wrong in one place must not be half restored. Waiting requests are not part of it.
+//! The traps: an instant of one machine's clock means nothing on another's, so only spans are kept, and the
+//! wall time at which they were taken; a restored engine must not forget its last send and start with a
+//! burst; and a snapshot that is wrong in one place must not be half restored. Waiting requests are not part
+//! of it.
 
 use crate::{
     error::{ConfigError, Problems},
@@ -96,7 +97,8 @@ impl BackedOff {
         }
     }
 
-    /// The state, with `offline` passed since. What was sent before is forgotten, so all that is sent now is news.
+    /// The state, with `offline` passed since. What was sent before is forgotten, so all that is sent now is
+    /// news.
     pub(crate) fn state(self, now: Instant, offline: Span) -> backoff::State {
         let quiet = now - (self.quiet + offline);
         backoff::State {

@@ -73,7 +73,8 @@ impl Span {
         Self(micros)
     }
 
-    /// The smallest span that is not shorter than `ms`. What is no span (NaN, below 0) is none; a year is the most.
+    /// The smallest span that is not shorter than `ms`. What is no span (NaN, below 0) is none; a year is the
+    /// most.
     pub fn from_millis(ms: f64) -> Self {
         let ms = ms.clamp(0.0, LONGEST_MS);
         let near = (ms * 1000.0) as u64;

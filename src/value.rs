@@ -1,5 +1,5 @@
-//! Plain values: options as somebody typed them, and what the engine shows to people. Every host has its own kind of
-//! object; this is what they are turned into, and out of.
+//! Plain values: options as somebody typed them, and what the engine shows to people. Every host has its own
+//! kind of object; this is what they are turned into, and out of.
 //!
 //! The trap: a deserializer that stops at the first wrong value tells its user one problem at a time. This
 //! one never fails. What a host has and settings never want (functions, symbols, cycles) becomes
@@ -146,8 +146,8 @@ pub fn number_text(number: f64) -> String {
     }
 }
 
-/// Nine digits behind the point, or behind the first one of what is very large or very small. (The library's exact way is
-/// seventeen kilobytes of WebAssembly.)
+/// Nine digits behind the point, or behind the first one of what is very large or very small. (The library's
+/// exact way is seventeen kilobytes of WebAssembly.)
 fn digits(number: f64) -> String {
     let sign = if number < 0.0 { "-" } else { "" };
     let size = number.abs();

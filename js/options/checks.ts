@@ -1,8 +1,8 @@
 /**
  * What checking options has in common: how a value is shown, which keys are unknown, what milliseconds are.
  *
- * The trap is to show a hostile value with `String` or `JSON.stringify` alone: an object without a prototype, a BigInt
- * or a cycle throws there, and the error about the options is lost.
+ * The trap is to show a hostile value with `String` or `JSON.stringify` alone: an object without a
+ * prototype, a BigInt or a cycle throws there, and the error about the options is lost.
  */
 import type { Problem } from '../core/errors.js'
 
@@ -26,7 +26,10 @@ export function shown(value: unknown): string {
   }
 }
 
-/** A problem for each key that is not known. A misspelt option that is quietly ignored is found out in production. */
+/**
+ * A problem for each key that is not known. A misspelt option that is quietly ignored is found out in
+ * production.
+ */
 export function unknownKeys(options: object, known: readonly string[], path: string): Problem[] {
   const problems: Problem[] = []
   for (const key in options) {

@@ -199,7 +199,8 @@ const PAIRED = [
  * Scrapy's setting names and seconds as {@link ThrottleOptions}. What is left out keeps this package's
  * defaults, which are those of Scrapy's draft.
  *
- * @throws {ConfigError} listing every name that is unknown (with the nearest one that is known) and every value that makes no sense.
+ * @throws {ConfigError} listing every name that is unknown (with the nearest one that is known) and every
+ * value that makes no sense.
  */
 export function fromScrapySettings(settings: ScrapySettings): ThrottleOptions {
   const problems: Problem[] = []

@@ -1,8 +1,8 @@
 /**
  * The engine itself, for people with a loop of their own: no timers, no promises, no clock.
  *
- * Every mutation (`submit`, `settle`, `cancel`, `configure`, the passing of time) is followed by `poll` until it
- * stops giving tickets. `wakeAt` is a hint: polling early, late or twice is harmless.
+ * Every mutation (`submit`, `settle`, `cancel`, `configure`, the passing of time) is followed by `poll`
+ * until it stops giving tickets. `wakeAt` is a hint: polling early, late or twice is harmless.
  *
  * ```ts
  * const engine = new Engine({ defaults: { delay: 1000, jitter: false } })
@@ -34,7 +34,9 @@ export type ScopeHandle = number
 /** What `poll` answers when nothing can be sent before `wakeAt`. */
 export const WAIT = -1
 
-/** What `poll` answers when nothing will change by itself: nothing waits, or all that waits needs an answer. */
+/**
+ * What `poll` answers when nothing will change by itself: nothing waits, or all that waits needs an answer.
+ */
 export const IDLE = -2
 
 /** Why a request waits. */
@@ -53,7 +55,9 @@ export type Reason =
 
 /** What a request needs. */
 export interface SubmitOptions {
-  /** Expected cost in units of the scopes' quotas: one for all, or one for each beside `scopes`. Default 1. */
+  /**
+   * Expected cost in units of the scopes' quotas: one for all, or one for each beside `scopes`. Default 1.
+   */
   cost?: number | readonly number[]
   /** Higher is first, as in p-queue. Any finite number, default 0. */
   priority?: number
@@ -65,7 +69,9 @@ export interface SubmitOptions {
 export interface ScopeOutcome {
   /** The scope. */
   scope: ScopeHandle
-  /** True: the answer has nothing to do with it; its slots come back and nothing is learned. Default false. */
+  /**
+   * True: the answer has nothing to do with it; its slots come back and nothing is learned. Default false.
+   */
   ignored?: boolean
   /** Whether it is bad. Default: as the status says. */
   backoff?: boolean
@@ -83,7 +89,10 @@ export interface ScopeOutcome {
 export interface Outcome {
   /** The status of the response, 100 to 599. */
   status?: number
-  /** Why no response came: a timeout, a failure of the connection. An abort by the caller is no failure and teaches nothing. */
+  /**
+   * Why no response came: a timeout, a failure of the connection. An abort by the caller is no failure and
+   * teaches nothing.
+   */
   error?: unknown
   /** The response's headers: what they ask for is kept. */
   headers?: HeadersLike
@@ -98,13 +107,19 @@ export interface Outcome {
   /** What it means for single scopes of the request, where that is another thing. */
   scopes?: readonly ScopeOutcome[]
   /**
-   * The request may be sent again: its method and body allow it, and there are attempts left. Whether it is, and not
-   * before when, is decided by `retry.statusCodes`, `maxRetryAfter` and what the server asked. Default false.
+   * The request may be sent again: its method and body allow it, and there are attempts left. Whether it
+   * is, and not before when, is decided by `retry.statusCodes`, `maxRetryAfter` and what the server asked.
+   * Default false.
    */
   retry?: boolean
-  /** The request is sent again whatever it was: its ticket waits anew, keeps its age, and is not sent for so many milliseconds. */
+  /**
+   * The request is sent again whatever it was: its ticket waits anew, keeps its age, and is not sent for so
+   * many milliseconds.
+   */
   retryDelay?: number
-  /** From send to response headers, in milliseconds. Unknown if left out: then AutoThrottle learns nothing. */
+  /**
+   * From send to response headers, in milliseconds. Unknown if left out: then AutoThrottle learns nothing.
+   */
   latencyMs?: number
   /** What the request really cost, if that is not what was expected. */
   cost?: number
@@ -113,8 +128,9 @@ export interface Outcome {
 }
 
 /**
- * What became of a request: `over`; to be sent `again`, its ticket waits anew; over as the server asks for a wait that
- * is `too-long` (`retry.maxRetryAfter`); or the ticket was `unknown`, or not in flight, and nothing has changed.
+ * What became of a request: `over`; to be sent `again`, its ticket waits anew; over as the server asks for
+ * a wait that is `too-long` (`retry.maxRetryAfter`); or the ticket was `unknown`, or not in flight, and
+ * nothing has changed.
  */
 export type Settled = 'unknown' | 'over' | 'again' | 'too-long'
 
@@ -132,7 +148,10 @@ export interface Peek {
 
 /** One scope at one instant. */
 export interface ScopeStats {
-  /** The delay before jitter, in milliseconds: backoff's if that is longer. With AutoThrottle its own, beside backoff's. */
+  /**
+   * The delay before jitter, in milliseconds: backoff's if that is longer. With AutoThrottle its own, beside
+   * backoff's.
+   */
   delayMs: number
   /** The delay that backoff asks for, in milliseconds; 0 without. The longer one counts. */
   backoffMs: number
@@ -157,8 +176,9 @@ export interface ScopeStats {
   /** Requests in flight on average over the last minute. */
   concurrency: number
   /**
-   * The share of the last minute in which each limit kept the head of the line waiting; `elsewhere` are limits
-   * of another scope and of the whole throttle. What is missing from 1 is time in which nobody waited.
+   * The share of the last minute in which each limit kept the head of the line waiting; `elsewhere` are
+   * limits of another scope and of the whole throttle. What is missing from 1 is time in which nobody
+   * waited.
    */
   boundBy: Partial<Record<Reason | 'elsewhere', number>>
   /** A setting that has had no effect for five minutes of waiting, and why; `undefined` if there is none. */
@@ -210,8 +230,8 @@ export interface Stats {
 }
 
 /**
- * What was learned, as plain JSON. Treat it as a closed box: keep it, send it, give it back.
- * Spans, not instants, so that it is valid on a machine with another clock. Waiting requests are not part of it.
+ * What was learned, as plain JSON. Treat it as a closed box: keep it, send it, give it back. Spans, not
+ * instants, so that it is valid on a machine with another clock. Waiting requests are not part of it.
  */
 export interface Snapshot {
   version: 1
@@ -235,7 +255,9 @@ const GOOD = 4
 const BAD = 8
 const HINTED = 16
 
-/** Decides when requests may be sent. Instants are milliseconds of a clock of yours that only goes forward. */
+/**
+ * Decides when requests may be sent. Instants are milliseconds of a clock of yours that only goes forward.
+ */
 export class Engine {
   readonly #wasm
   readonly #reasons: readonly string[]
@@ -253,7 +275,10 @@ export class Engine {
     return this.#wasm.scope(name)
   }
 
-  /** Gives a handle of `scope` back: when the scope looks like new, or beyond `maxScopes`, it may be forgotten. */
+  /**
+   * Gives a handle of `scope` back: when the scope looks like new, or beyond `maxScopes`, it may be
+   * forgotten.
+   */
   release(scope: ScopeHandle): void {
     this.#wasm.release(scope)
   }
@@ -273,7 +298,10 @@ export class Engine {
     return this.#wasm.intern(name)
   }
 
-  /** @internal Whether the handle still means what it meant; if so, its scope stays at least until the next poll. */
+  /**
+   * @internal Whether the handle still means what it meant; if so, its scope stays at least until the next
+   * poll.
+   */
   keepAlive(scope: ScopeHandle): boolean {
     return this.#wasm.keep_alive(scope)
   }
@@ -298,8 +326,9 @@ export class Engine {
   }
 
   /**
-   * `submit` and the first `poll` in one, where nobody waits and nothing keeps the request: a ticket to send now, or
-   * {@link WAIT} if it must be submitted. Then nothing has changed. With no one waiting there is nothing to poll.
+   * `submit` and the first `poll` in one, where nobody waits and nothing keeps the request: a ticket to
+   * send now, or {@link WAIT} if it must be submitted. Then nothing has changed. With no one waiting there
+   * is nothing to poll.
    *
    * @throws as `submit` does.
    */
@@ -320,8 +349,8 @@ export class Engine {
   }
 
   /**
-   * @internal Takes in a request of one scope, and sends it if nothing waits and nothing keeps it. A number from 0 is
-   * its ticket, to be sent now; one from -16 down is -16 less its ticket, which waits.
+   * @internal Takes in a request of one scope, and sends it if nothing waits and nothing keeps it. A number
+   * from 0 is its ticket, to be sent now; one from -16 down is -16 less its ticket, which waits.
    */
   enter(nowMs: number, scope: ScopeHandle, cost: number, priority: number): number {
     const ticket = this.#wasm.enter(nowMs, scope, cost, priority)
@@ -395,7 +424,10 @@ export class Engine {
     return this.#wasm.asked_ms
   }
 
-  /** What the robots.txt of this scope asks for: one slot and this delay in place of the defaults. Poll afterwards. */
+  /**
+   * What the robots.txt of this scope asks for: one slot and this delay in place of the defaults. Poll
+   * afterwards.
+   */
   crawlDelay(nowMs: number, scope: ScopeHandle, delayMs: number | undefined): RobotsOutcome {
     return ROBOTS_OUTCOMES[this.#wasm.crawl_delay(nowMs, scope, delayMs ?? Number.NaN)] ?? 'ignored'
   }
@@ -405,7 +437,10 @@ export class Engine {
     this.#wasm.cancel(nowMs, ticket)
   }
 
-  /** Gives a waiting request another priority; it keeps its age. Anything else changes nothing. Poll afterwards. */
+  /**
+   * Gives a waiting request another priority; it keeps its age. Anything else changes nothing. Poll
+   * afterwards.
+   */
   prioritize(nowMs: number, ticket: Ticket, priority: number): void {
     this.#wasm.prioritize(nowMs, ticket, priority)
   }
@@ -447,12 +482,17 @@ export class Engine {
     else this.#wasm.resume(nowMs, scope)
   }
 
-  /** Forgets what this scope learned and lifts its hold. Settings and what is in flight stay. Poll afterwards. */
+  /**
+   * Forgets what this scope learned and lifts its hold. Settings and what is in flight stay. Poll
+   * afterwards.
+   */
   reset(nowMs: number, scope: ScopeHandle): void {
     this.#wasm.reset(nowMs, scope)
   }
 
-  /** The state of everything, or of one scope, at the latest instant that the engine was told or at `nowMs`. */
+  /**
+   * The state of everything, or of one scope, at the latest instant that the engine was told or at `nowMs`.
+   */
   stats(): Stats
   stats(scope: undefined, nowMs: number): Stats
   stats(scope: ScopeHandle, nowMs?: number): ScopeStats
@@ -554,8 +594,8 @@ export function parseHints(
 }
 
 /**
- * What a robots.txt asks of `userAgent` (a product token or a whole User-Agent header) in milliseconds, the slower of
- * `Crawl-delay` and `Request-rate`; `null` if it asks for nothing.
+ * What a robots.txt asks of `userAgent` (a product token or a whole User-Agent header) in milliseconds, the
+ * slower of `Crawl-delay` and `Request-rate`; `null` if it asks for nothing.
  */
 export function parseRobots(
   bytesOrText: Uint8Array | string,

@@ -2,8 +2,8 @@
  * Header fields on their way to the engine, which reads them; and how to read those of servers with a dialect
  * of their own.
  *
- * The trap is to carry twenty strings across the boundary for each response: most say nothing about limits, and
- * are left here after one look at their names.
+ * The trap is to carry twenty strings across the boundary for each response: most say nothing about limits,
+ * and are left here after one look at their names.
  */
 
 import { shown } from '../options/checks.js'
@@ -44,7 +44,10 @@ export interface Hints extends QuotaHint {
   quotas: QuotaHint[]
   /** Whether the delay is in whole seconds, of which many servers cut the rest off. */
   isWhole?: boolean
-  /** What the delay is for, if not for the whole host: the next hop of a redirect, or this request alone (413). */
+  /**
+   * What the delay is for, if not for the whole host: the next hop of a redirect, or this request alone
+   * (413).
+   */
   appliesTo?: 'redirect' | 'request'
   /** On a 202: when to ask again for what is being made. */
   pollAfterMs?: number
@@ -74,7 +77,10 @@ const NOTHING = 0
 const TIME = 1
 const AGE = 2
 const LIMITS = 3
-/** Names that were seen before: a server says the same twenty in each answer. Bounded, for names are a stranger's. */
+/**
+ * Names that were seen before: a server says the same twenty in each answer. Bounded, for names are a
+ * stranger's.
+ */
 const kinds = new Map<string, number>()
 const MOST_KINDS = 1000
 

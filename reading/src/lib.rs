@@ -1,8 +1,8 @@
 //! Reads what servers say of their limits: header fields ([`headers`]) and robots.txt ([`robots`]).
 //!
-//! Text goes in, plain data comes out; what it means for a throttle is the business of the crate `autothrottle`.
-//! It is a crate of its own because it runs once per answer and not in the engine's loop: in WebAssembly it is
-//! compiled for size, the engine for speed.
+//! Text goes in, plain data comes out; what it means for a throttle is the business of the crate
+//! `autothrottle`. It is a crate of its own because it runs once per answer and not in the engine's loop: in
+//! WebAssembly it is compiled for size, the engine for speed.
 
 pub mod headers;
 pub mod robots;

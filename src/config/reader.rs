@@ -53,8 +53,15 @@ impl<'a> Fields<'a> {
         section: Section,
         problems: &'a mut Problems,
     ) -> Self {
+        // What is undefined is left out, also where a setting beside it would be in its way.
+        let is_left_out = |(key, value): &(String, Value)| {
+            *value == Value::Nothing && rows.iter().any(|row| row.key == key)
+        };
         let left = match value {
-            Value::Map(entries) => entries,
+            Value::Map(mut entries) => {
+                entries.retain(|entry| !is_left_out(entry));
+                entries
+            }
             Value::Nothing => Vec::new(),
             other => {
                 problems.add(&path, OBJECT, other.describe());

@@ -52,7 +52,8 @@ pub struct ScopeConfig {
     pub typed: Typed,
     /// The limit of all scopes together.
     pub(super) global: u32,
-    /// Whether the driver has a strategy of its own for this scope: answers are classified, and nothing more.
+    /// Whether the driver has a strategy of its own for this scope: answers are classified, and nothing
+    /// more.
     pub is_managed: bool,
     /// Budgets per window, complete.
     pub quotas: Box<[quota::Config]>,

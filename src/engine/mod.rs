@@ -235,9 +235,9 @@ impl Engine {
         is_known
     }
 
-    /// The request that was sent ended so that it is to be sent again, not before `delay_ms` from now: the same
-    /// ticket waits again and keeps its place by age. `of` gives what it means for each of its scopes. False for an
-    /// unknown ticket, one that was not sent, and a delay that is none.
+    /// The request that was sent ended so that it is to be sent again, not before `delay_ms` from now: the
+    /// same ticket waits again and keeps its place by age. `of` gives what it means for each of its
+    /// scopes. False for an unknown ticket, one that was not sent, and a delay that is none.
     pub fn retry_each(
         &mut self,
         now: Instant,

@@ -19,7 +19,8 @@ use crate::{
 pub struct Request<'a> {
     /// The scopes that must all agree; at least one. Order and repetitions do not matter.
     pub scopes: &'a [ScopeId],
-    /// Expected cost in each scope, beside `scopes`; the last one holds for all further scopes, none means 1.
+    /// Expected cost in each scope, beside `scopes`; the last one holds for all further scopes, none means
+    /// 1.
     pub costs: &'a [f64],
     /// Higher first. Any finite number.
     pub priority: f64,
@@ -111,7 +112,8 @@ impl Engine {
         if let [scope] = request.scopes {
             return Ok((Scopes::One([scope.0.index]), Costs::Each(cost(0)?)));
         }
-        // A heap sorts as well, and is a tenth of the library's sort. Of a scope's costs the highest comes first.
+        // A heap sorts as well, and is a tenth of the library's sort. Of a scope's costs the highest comes
+        // first.
         let mut pairs = BinaryHeap::with_capacity(request.scopes.len());
         for (position, scope) in request.scopes.iter().enumerate() {
             pairs.push((scope.0.index, Reverse(cost(position)?)));

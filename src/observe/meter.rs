@@ -1,10 +1,12 @@
 //! What a scope really does: its rate, how much is in flight, and which of its limits binds for how long.
 //!
-//! The trap is a setting that is believed to act: sixteen slots behind a delay of a second are one slot. So time is
-//! booked to the limit that keeps the head of the line waiting, and a limit that never does is found out.
+//! The trap is a setting that is believed to act: sixteen slots behind a delay of a second are one slot. So
+//! time is booked to the limit that keeps the head of the line waiting, and a limit that never does is found
+//! out.
 //!
-//! A window of a minute slides by two halves of a ring: this minute's counts and the last one's, which counts for the part of
-//! it that is still in the window. Nothing is remembered per request. It only watches; no decision depends on it.
+//! A window of a minute slides by two halves of a ring: this minute's counts and the last one's, which counts
+//! for the part of it that is still in the window. Nothing is remembered per request. It only watches; no
+//! decision depends on it.
 
 use crate::{
     decision::Reason,
@@ -14,8 +16,8 @@ use crate::{
 /// The window that slides.
 const WINDOW: Span = Span::from_micros(60_000_000);
 
-/// A limit that did nothing in so much time of waiting for the scope's pace has no effect: ten requests at the default
-/// pace, and soon enough to be connected with what was typed.
+/// A limit that did nothing in so much time of waiting for the scope's pace has no effect: ten requests at
+/// the default pace, and soon enough to be connected with what was typed.
 const LONG: Span = Span::from_micros(10_000_000);
 
 /// The same where the pace is learned, which begins slowly.
@@ -110,8 +112,8 @@ impl Meter {
         self.this.sends = self.this.sends.saturating_add(1);
     }
 
-    /// Books the time since the last look to what was going on, and notes what is going on now. True when a window
-    /// has turned over: time to look for settings without effect.
+    /// Books the time since the last look to what was going on, and notes what is going on now. True when a
+    /// window has turned over: time to look for settings without effect.
     pub fn note(&mut self, now: Instant, activity: Activity) -> bool {
         self.pass(now);
         self.activity = activity;
@@ -130,7 +132,8 @@ impl Meter {
         (self.ever_bound, self.most_in_flight) = (0, self.activity.in_flight);
     }
 
-    /// Whether people waited for long and this limit was never why. `is_learning` is a pace that begins slowly.
+    /// Whether people waited for long and this limit was never why. `is_learning` is a pace that begins
+    /// slowly.
     pub fn never_bound(&self, reason: Reason, is_learning: bool) -> bool {
         let long = if is_learning { LONG_LEARNED } else { LONG };
         self.paced >= long && self.ever_bound >> reason as u32 & 1 == 0

@@ -1,5 +1,5 @@
-//! What people may look at: the state of scopes, what really happened in the last minute, settings without effect.
-//! It only watches; no decision depends on it.
+//! What people may look at: the state of scopes, what really happened in the last minute, settings without
+//! effect. It only watches; no decision depends on it.
 
 mod meter;
 mod notices;

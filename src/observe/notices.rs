@@ -1,8 +1,8 @@
 //! What people and drivers should know, gathered until somebody takes it.
 //!
-//! The trap is to look at a scope right before and right after an answer: a step back is taken by time alone, so both
-//! looks agree and nobody is told. So a scope that is watched keeps what was last told of it, and each answer is
-//! compared with that.
+//! The trap is to look at a scope right before and right after an answer: a step back is taken by time alone,
+//! so both looks agree and nobody is told. So a scope that is watched keeps what was last told of it, and
+//! each answer is compared with that.
 
 use crate::{
     time::{Instant, Span},
@@ -34,7 +34,8 @@ pub enum Notice {
     Hold {
         /// The scope, with the hold that is kept.
         pace: Pace,
-        /// What the server asked for, a second more where it speaks whole seconds, if `backoff.maxDelay` cut it.
+        /// What the server asked for, a second more where it speaks whole seconds, if `backoff.maxDelay` cut
+        /// it.
         asked: Option<Span>,
     },
     /// An answer came. Always told of scopes that have a `manager`.
@@ -75,7 +76,8 @@ pub struct Pace {
 /// A setting that can have no effect beside the others, or had none while requests waited.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Diagnostic {
-    /// The scope in which it was noticed; empty if it is about `defaults` and known before the first request.
+    /// The scope in which it was noticed; empty if it is about `defaults` and known before the first
+    /// request.
     pub scope: String,
     /// The setting's name.
     pub setting: &'static str,
@@ -163,8 +165,8 @@ pub(crate) struct Seen {
 }
 
 impl Seen {
-    /// What an answer changed in the scope called `name` since this was told. `most` is its longest hold; instants
-    /// go out `shift` earlier.
+    /// What an answer changed in the scope called `name` since this was told. `most` is its longest hold;
+    /// instants go out `shift` earlier.
     pub fn changes(self, after: Self, name: &str, most: Span, shift: Span, settled: &Settled) -> Vec<Notice> {
         let pace = || after.pace(name, shift);
         let mut notices = Vec::new();

@@ -5,7 +5,8 @@ use crate::{decision::Reason, observe::Effective, value::Value};
 /// One scope at one instant.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ScopeStats {
-    /// The delay before jitter, in milliseconds: backoff's if that is longer. With `AutoThrottle` its own, beside backoff's.
+    /// The delay before jitter, in milliseconds: backoff's if that is longer. With `AutoThrottle` its own,
+    /// beside backoff's.
     pub delay_ms: f64,
     /// The delay that backoff asks for, in milliseconds; 0 without.
     pub backoff_ms: f64,

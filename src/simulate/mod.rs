@@ -1,7 +1,7 @@
 //! Servers with limits, networks with latency, in virtual time: what would these settings do to that server?
 //!
 //! ```text
-//! client ──poll──► send ──latency──► server.arrive ──service, latency──► answer ──► client.answered ──poll──► …
+//! client ──poll──► send ──latency──► server.arrive ──service, latency──► client.answered ──poll──► …
 //! ```
 //!
 //! The client is the engine, driven through its public calls alone, or any other [`Client`] (a yardstick).

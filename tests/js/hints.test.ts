@@ -1,4 +1,6 @@
-/** What servers say, through WebAssembly: the same vectors as natively, and what the throttle makes of them. */
+/**
+ * What servers say, through WebAssembly: the same vectors as natively, and what the throttle makes of them.
+ */
 import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import { test } from 'node:test'

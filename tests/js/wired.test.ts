@@ -1,4 +1,7 @@
-/** Every method that the module shows is wired: what it forwards to is tested natively (`tests/native/boundary.rs`). */
+/**
+ * Every method that the module shows is wired: what it forwards to is tested natively
+ * (`tests/native/boundary.rs`).
+ */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { load, loadFunctions } from '../../js/wasm/load/load.js'

@@ -1,10 +1,10 @@
-//! Any bytes at all, played as calls at the boundary: what the fuzzer calls (`fuzz/`), and what replays the corpus that
-//! it found.
+//! Any bytes at all, played as calls at the boundary: what the fuzzer calls (`fuzz/`), and what replays the
+//! corpus that it found.
 //!
-//! The traps: a fuzzer of well-formed calls, so here numbers are whatever eight bytes make, handles and tickets are
-//! half of the time invented, options and snapshots are text, and time jumps about; and a call that leaves something
-//! behind for the next one, so every tape is played twice, the second time with bogus calls between all others, and
-//! both must say the same.
+//! The traps: a fuzzer of well-formed calls, so here numbers are whatever eight bytes make, handles and
+//! tickets are half of the time invented, options and snapshots are text, and time jumps about; and a call
+//! that leaves something behind for the next one, so every tape is played twice, the second time with bogus
+//! calls between all others, and both must say the same.
 
 use autothrottle::{
     Boundary, Instant, Value,

@@ -371,3 +371,21 @@ fn what_only_a_driver_reads_is_checked_by_the_same_table() {
     );
     assert_eq!(problems(r#"{ "unref": true }"#), ["unref: want no such setting here; got true"]);
 }
+
+#[test]
+fn what_is_undefined_is_left_out() {
+    let parse = |json: &str| Config::parse(serde_json::from_str(json).unwrap());
+    let typed = parse(
+        r#"{ "backoff": null, "delay": null, "rate": null,
+             "defaults": { "backoff": { "factor": 3 }, "delay": 10, "rate": null },
+             "scopes": { "a": { "delay": null, "quota": null, "rate": 5 } } }"#,
+    );
+    let plain = parse(
+        r#"{ "defaults": { "backoff": { "factor": 3 }, "delay": 10 }, "scopes": { "a": { "rate": 5 } } }"#,
+    );
+    let problems = |error: autothrottle::ConfigError| error.to_string();
+    assert_eq!(
+        typed.map(|config| config.scope("a").clone()).map_err(problems),
+        plain.map(|config| config.scope("a").clone()).map_err(problems),
+    );
+}

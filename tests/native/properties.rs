@@ -216,8 +216,8 @@ proptest! {
         prop_assert_eq!(engine.poll(at), Decision::Send(ticket));
     }
 
-    /// A rolling quota: whatever comes, no window-long span holds more than the limit, and nothing waits longer
-    /// than that takes.
+    /// A rolling quota: whatever comes, no window-long span holds more than the limit, and nothing waits
+    /// longer than that takes.
     #[test]
     fn a_rolling_window_never_holds_more_than_its_quota(
         requests in prop::collection::vec((0..500_000_u64, 1..60_u32), 1..120),
@@ -282,8 +282,8 @@ fn change() -> impl Strategy<Value = Change> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 600, ..ProptestConfig::default() })]
 
-    /// Costs over several scopes with quotas, settings that change under what waits: polling always ends, nothing
-    /// is sent twice, and with answers and time everything is sent.
+    /// Costs over several scopes with quotas, settings that change under what waits: polling always ends,
+    /// nothing is sent twice, and with answers and time everything is sent.
     #[test]
     fn quotas_over_several_scopes_never_strand_a_request(changes in prop::collection::vec(change(), 1..200)) {
         let options = r#"{ "concurrency": 4, "defaults": { "jitter": false, "slotDelay": 0, "delay": 30, "concurrency": 3 },

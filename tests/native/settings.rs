@@ -97,15 +97,17 @@ fn the_settings_page_is_the_table() {
         "# Settings\n\n\
          Written from `src/config/table.rs` by `npm run bless`. Unknown keys, and values out of range, are errors: all\n\
          of them at once, each with its path. `undefined` and `null` count as left out.\n\n\
-         **Units.** Options are milliseconds under plain names (`delay`, `window`). What comes out (results, statistics,\n\
-         hints, events) has the unit in its name (`delayMs`).\n\n\
-         **The pace.** `delay` and `slotDelay` have defaults only where nothing else was said of the pace. `slotDelay` is\n\
-         1000 unless `delay`, `rate`, `quota`, `rampup` or `autothrottle` is typed, in the same place or a farther one\n\
-         (a scope's farther place is `defaults`). `delay` is 1000 unless `rate`, `quota` or `rampup` is: the quota alone\n\
-         is the pace then. A `rate` sets aside the delays that were typed in farther places, and a `delay` or `slotDelay`\n\
-         a farther rate; both in one place are an error. Whatever is learned or asked for (AutoThrottle, backoff, rampup,\n\
-         hints, robots.txt) comes on top, and the slower counts.\n\n\
-         **Without effect.** A setting that can do nothing beside the others is told by a `warning` event: right after\n\
+         **Units.** Options are milliseconds under plain names (`delay`, `window`). What comes out\n\
+         (results, statistics, hints, events) has the unit in its name (`delayMs`).\n\n\
+         **The pace.** `delay` and `slotDelay` have defaults only where nothing else was said of the\n\
+         pace. `slotDelay` is 1000 unless `delay`, `rate`, `quota`, `rampup` or `autothrottle` is typed,\n\
+         in the same place or a farther one (a scope's farther place is `defaults`). `delay` is 1000\n\
+         unless `rate`, `quota` or `rampup` is: the quota alone is the pace then. A `rate` sets aside the\n\
+         delays that were typed in farther places, and a `delay` or `slotDelay` a farther rate; both in\n\
+         one place are an error. Whatever is learned or asked for (AutoThrottle, backoff, rampup, hints,\n\
+         robots.txt) comes on top, and the slower counts.\n\n\
+         **Without effect.** A setting that can do nothing beside the others is told by a `warning`\n\
+         event: right after\n\
          `createThrottle`, or once requests have waited for ten seconds.\n",
     );
     for &(section, title, ..) in SECTIONS {

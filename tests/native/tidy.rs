@@ -65,3 +65,29 @@ fn every_file_opens_with_its_idea() {
         assert!(opens, "{name} must say what it is for");
     }
 }
+
+/// Comments and prose are written for 110 columns; rustfmt and Biome see to the code.
+#[test]
+fn comments_and_pages_fit_in_110_columns() {
+    let pages = ["README.md", "CONTRIBUTING.md", "CHANGELOG.md"].map(String::from).into_iter().chain(
+        fs::read_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("docs"))
+            .unwrap()
+            .map(|entry| entry.unwrap().path())
+            .filter(|path| path.extension().is_some_and(|extension| extension == "md"))
+            .map(|path| format!("docs/{}", path.file_name().unwrap().display())),
+    );
+    for name in pages {
+        let text = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(&name)).unwrap();
+        for line in text.lines().filter(|line| !line.trim_start().starts_with('|')) {
+            assert!(line.chars().count() <= 110, "{name}: {line}");
+        }
+    }
+    for (name, text) in ["src", "reading", "bindings", "js", "tests/native"].iter().flat_map(|of| sources(of))
+    {
+        for line in text.lines().filter(|line| !line.contains("| ")) {
+            let is_comment = ["//", "* ", "/*"].iter().any(|mark| line.trim_start().starts_with(mark));
+            let is_written = name == "js/options/generated.ts";
+            assert!(is_written || !is_comment || line.chars().count() <= 110, "{name}: {line}");
+        }
+    }
+}

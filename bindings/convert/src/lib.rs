@@ -1,8 +1,9 @@
 //! Converts values between JavaScript and Rust, both ways: what both modules share.
 //!
-//! Values bypass serde, whose error messages link the formatting of floats. The traps: a getter or a proxy that throws
-//! in the middle, so every call catches, and what cannot be read is a value that no setting wants; and a scope called
-//! `__proto__`, which an assignment would make the prototype, so that key is defined.
+//! Values bypass serde, whose error messages link the formatting of floats. The traps: a getter or a proxy
+//! that throws in the middle, so every call catches, and what cannot be read is a value that no setting
+//! wants; and a scope called `__proto__`, which an assignment would make the prototype, so that key is
+//! defined.
 
 use autothrottle::{ConfigError, Value, value::DEEPEST};
 use wasm_bindgen::{JsCast, prelude::*};

@@ -19,10 +19,11 @@ use crate::scan::{cut, is, strip, strip_end};
 /// A family's prefix, and what it is called.
 const FAMILIES: [(&str, &str); 6] = [
     ("ratelimit-", rate_limit::FAMILY), // draft-polli-ratelimit-headers-02, drafts of the IETF to -06
-    ("x-ratelimit-", X), // GitHub, GitLab, Discord, Reddit, OpenAI, Kong, Envoy, hapi, NestJS, Spring, …
-    ("x-rate-limit-", X), // Twitter, Moleculer, Nuvemshop
+    ("x-ratelimit-", X),                /* GitHub, GitLab, Discord, Reddit, OpenAI, Kong, Envoy, hapi,
+                                         * NestJS, Spring, … */
+    ("x-rate-limit-", X),                            // Twitter, Moleculer, Nuvemshop
     ("anthropic-ratelimit-", "anthropic-ratelimit"), // dates of RFC 3339
-    ("x-ms-ratelimit-", "x-ms-ratelimit"), // Azure Resource Manager
+    ("x-ms-ratelimit-", "x-ms-ratelimit"),           // Azure Resource Manager
     ("x-hubspot-ratelimit-", "x-hubspot-ratelimit"),
 ];
 
