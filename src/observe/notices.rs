@@ -34,8 +34,7 @@ pub enum Notice {
     Hold {
         /// The scope, with the hold that is kept.
         pace: Pace,
-        /// What the server asked for, a second more where it speaks whole seconds, if `backoff.maxDelay` cut
-        /// it.
+        /// What the server asked for, as it said it, if `backoff.maxDelay` cut it.
         asked: Option<Span>,
     },
     /// An answer came. Always told of scopes that have a `manager`.
@@ -150,7 +149,7 @@ pub(crate) struct Settled {
 /// A wait that a server asked for: by `Retry-After`, or by a quota of which nothing is left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Wait {
-    /// For how long, a second more where it speaks whole seconds.
+    /// For how long, as the server said it.
     pub asked: Span,
     /// Until when it is kept: no longer than `backoff.maxDelay`.
     pub until: Instant,

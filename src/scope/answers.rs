@@ -106,7 +106,8 @@ impl Scope {
             let until = now + span.min(most);
             self.hold(turns.map_or(until, |turns| turns.min(until)));
         }
-        let asked = hold.max(spent)?;
+        // As the server said it: the second that is added to whole seconds is ours.
+        let asked = hold.map(|hold| hint.asked.unwrap_or(hold)).max(spent)?;
         let kept = hold.map(|_| self.hold).max(spent.map(|_| self.server.as_ref()?.quota.until)).flatten();
         Some(Wait { asked, until: kept? })
     }
@@ -145,7 +146,7 @@ mod tests {
         assert_eq!(wait(Hint { told: told(Cost::ONE), ..Hint::default() }), None, "something is left");
         let cut = Some(Wait { asked: seconds(1e6), until: now + seconds(300.0) });
         assert_eq!(wait(Hint { told: told(Cost::ZERO), ..Hint::default() }), cut);
-        let held = Hint { hold: Some(seconds(3600.0)), ..Hint::default() };
+        let held = Hint { hold: Some(seconds(3601.0)), asked: Some(seconds(3600.0)), ..Hint::default() };
         assert_eq!(wait(held), Some(Wait { asked: seconds(3600.0), until: now + seconds(300.0) }));
         let short = Hint { hold: Some(seconds(5.0)), ..Hint::default() };
         assert_eq!(

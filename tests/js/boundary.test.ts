@@ -102,7 +102,7 @@ test('notices: what answers changed, as objects', () => {
   assert.deepEqual(engine.takeNotices(), [
     { kind: 'backoff', ...pace },
     { kind: 'delay', ...pace },
-    { kind: 'hold', ...pace, askedMs: 3_601_000 },
+    { kind: 'hold', ...pace, askedMs: 3_600_000 },
     { kind: 'answer', ...pace, isBad: true, delayBeforeMs: 10, inFlight: 0 },
   ])
   assert.deepEqual(engine.takeNotices(), [])

@@ -156,7 +156,7 @@ test('a hold that was cut says what the server asked for; with rampup a refusal 
   const defaults = { delay: 1000, slotDelay: 0, jitter: false, backoff: { maxDelay: 300_000 } } as const
   assert.deepEqual(await holds({ defaults }), [
     ['backoff', 1],
-    [3_601_000, 300_050],
+    [3_600_000, 300_050],
   ])
   const [refusal] = await holds({ defaults: { rampup: true } })
   assert.deepEqual(refusal, ['backoff', 0])
