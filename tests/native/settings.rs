@@ -95,7 +95,7 @@ fn up_to_date(path: &str, made: &str) {
 fn the_settings_page_is_the_table() {
     let mut page = String::from(
         "# Settings\n\n\
-         Written from `src/config/table.rs` by `npm run bless`. Unknown keys, and values out of range, are errors: all\n\
+         Written from `src/config/rows.rs` by `npm run bless`. Unknown keys, and values out of range, are errors: all\n\
          of them at once, each with its path. `undefined` and `null` count as left out.\n\n\
          **Units.** Options are milliseconds under plain names (`delay`, `window`). What comes out\n\
          (results, statistics, hints, events) has the unit in its name (`delayMs`).\n\n\
@@ -107,8 +107,7 @@ fn the_settings_page_is_the_table() {
          one place are an error. Whatever is learned or asked for (AutoThrottle, backoff, rampup, hints,\n\
          robots.txt) comes on top, and the slower counts.\n\n\
          **Without effect.** A setting that can do nothing beside the others is told by a `warning`\n\
-         event: right after\n\
-         `createThrottle`, or once requests have waited for ten seconds.\n",
+         event: right after `createThrottle`, or once requests have waited for ten seconds.\n",
     );
     for &(section, title, ..) in SECTIONS {
         if !title.is_empty() {
@@ -180,7 +179,7 @@ fn comment(text: &str, indent: &str) -> String {
 #[test]
 fn typescripts_types_are_the_table() {
     let mut code = String::from(
-        "/** The options' types, written from `src/config/table.rs` by `npm run bless`: change them there. */\n\n\
+        "/** The options' types, written from `src/config/rows.rs` by `npm run bless`: change them there. */\n\n\
          import type { RobotsRules } from '../fetch/robots.js'\n\
          import type { GetErrorBackoff, GetResponseBackoff, GetResponseDelay, GetScopes } from '../scopes/hooks.js'\n\
          import type { MakeScopeManager, ScopeManager } from '../scopes/strategy.js'\n\
