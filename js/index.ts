@@ -26,9 +26,8 @@ export type {
 } from './core/events.js'
 export type { MapOptions } from './core/map.js'
 export type { Permit, PermitOutcome } from './core/permit.js'
-export type { RequestOptions, RunOptions, ThrottledRequestInit } from './core/requests.js'
+export type { FetchOptions, RequestOptions, RunOptions, ThrottledRequestInit } from './core/requests.js'
 export type { Throttle } from './core/throttle.js'
-export type { FetchOptions } from './fetch/fetch.js'
 
 export type { RobotsRules } from './fetch/robots.js'
 export type {

@@ -3,8 +3,8 @@
  *
  * The trap is a misspelt option that is quietly ignored: every key is known, or an error.
  */
-import type { FetchOptions } from '../fetch/fetch.js'
 import { unknownKeys } from '../options/checks.js'
+import type { Scopes } from '../scopes/names.js'
 import { ConfigError } from './errors.js'
 
 /** What a single request may say. */
@@ -35,6 +35,18 @@ export interface RunOptions extends RequestOptions {
    * the throttle's.
    */
   requestTimeout?: number
+}
+
+/** What `init.throttle` of `throttle.fetch` may say. */
+export interface FetchOptions extends Omit<RunOptions, 'signal'> {
+  /**
+   * Milliseconds from send to response headers, then it fails with a `TimeoutError`. Default: the throttle's.
+   */
+  requestTimeout?: number
+  /** Other scopes than the host's. Scrapy's draft: `throttling_scopes`. */
+  scopes?: Scopes
+  /** False keeps AutoThrottle's delay as it is. */
+  adjustDelay?: boolean
 }
 
 /** `RequestInit` with a word for the throttle. */

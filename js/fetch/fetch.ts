@@ -10,6 +10,7 @@
 import type { Desk, Wait } from '../core/desk.js'
 import { BodyNotReplayableError, ManagerError, RetryAfterTooLongError, TimeoutError } from '../core/errors.js'
 import { NOTHING, type Permit, type PermitOutcome } from '../core/permit.js'
+import type { FetchOptions } from '../core/requests.js'
 import { isMillis, shown } from '../options/checks.js'
 import type { ThrottleOptions } from '../options/options.js'
 import { askScopes, checkedBackoffs, type Nothing, scopeRequest } from '../scopes/hooks.js'
@@ -20,26 +21,6 @@ import { outcomeOfResponse } from './outcome.js'
 import { follows, type Hop, placeOf, Redirects } from './redirects.js'
 import { Retry } from './retry.js'
 import type { Robots } from './robots.js'
-
-/** What `init.throttle` may say. */
-export interface FetchOptions {
-  /** Higher is first, as in p-queue. Any finite number, default 0. */
-  priority?: number
-  /** Expected cost in units of the scopes' quotas, default 1. A map of scopes names its own. */
-  cost?: number
-  /** Milliseconds that it may wait for permission; then it rejects with a `TimeoutError`. Default none. */
-  timeout?: number
-  /**
-   * Milliseconds from send to response headers, then it fails with a `TimeoutError`. Default: the throttle's.
-   */
-  requestTimeout?: number
-  /** The request's own delay in milliseconds, default 0. Scrapy's draft: `throttling_delay`. */
-  delay?: number
-  /** Other scopes than the host's. Scrapy's draft: `throttling_scopes`. */
-  scopes?: Scopes
-  /** False keeps AutoThrottle's delay as it is. */
-  adjustDelay?: boolean
-}
 
 /** What of a throttle's options concerns its `fetch`. */
 export type FetchSettings = Pick<
