@@ -248,7 +248,7 @@ const UNKNOWN = Number.NaN
 const NO_OUTCOME: Outcome = {}
 const NO_HINTS = [UNKNOWN, UNKNOWN, UNKNOWN, UNKNOWN] as const
 
-/** Bits of an outcome, beside those of `unitsOf`: see `flags` in `src/boundary.rs`. */
+/** Bits of an outcome, beside those of `unitsOf`: see `flags` in `src/boundary/outcome.rs`. */
 const KEEP_DELAY = 1
 const MAY_RETRY = 2
 const GOOD = 4
@@ -353,8 +353,11 @@ export class Engine {
    * from 0 is its ticket, to be sent now; one from -16 down is -16 less its ticket, which waits.
    */
   enter(nowMs: number, scope: ScopeHandle, cost: number, priority: number): number {
-    const ticket = this.#wasm.enter(nowMs, scope, cost, priority)
-    return ticket >= 0 || ticket <= WAITS ? ticket : this.#refused(ticket)
+    const sent = this.#wasm.send_at_once(nowMs, scope, cost, priority)
+    if (sent >= 0) return sent
+    if (sent < WAIT) this.#refused(sent + 1)
+    const ticket = this.#wasm.submit(nowMs, scope, cost, priority, 0)
+    return ticket >= 0 ? WAITS - ticket : this.#refused(ticket)
   }
 
   /** A ticket to send now, {@link WAIT} or {@link IDLE}. Ask again after every ticket. */
@@ -617,7 +620,7 @@ function numbers(what: string, list: readonly number[]): Float64Array {
   return Float64Array.from(list)
 }
 
-/** What an outcome means for one scope, as the boundary wants it: see `STRIDE` in `src/boundary.rs`. */
+/** What an outcome means for one scope, as the boundary wants it: see `STRIDE` in `src/boundary/outcome.rs`. */
 function scopeNumbers(own: ScopeOutcome): readonly number[] {
   const { scope, ignored = false, backoff, delay = UNKNOWN, remaining = UNKNOWN } = own
   const { resetMs = UNKNOWN, cost = UNKNOWN } = own

@@ -128,7 +128,7 @@ function kindOfField(name: string): number {
   return kind
 }
 
-/** The units of a header map as bits of the boundary's: see `flags` in `src/boundary.rs`. */
+/** The units of a header map as bits of the boundary's: see `flags` in `src/boundary/outcome.rs`. */
 export function unitsOf(map: HeaderMap = {}): number {
   return (map.resetUnit === 'ms' ? 32 : 0) | (map.retryAfterUnit === 'ms' ? 64 : 0)
 }

@@ -8,9 +8,7 @@
 
 use autothrottle::{
     Boundary, Instant, Value,
-    boundary::{
-        IDLE, NO_SCOPE, Outcome, STRIDE, Settled, WAIT, WAITS, flags, parse_crawl_delay, parse_hints,
-    },
+    boundary::{IDLE, NO_SCOPE, Outcome, STRIDE, Settled, WAIT, flags, parse_crawl_delay, parse_hints},
 };
 
 /// Options that reach every policy, for bytes that begin with none of their own.
@@ -188,6 +186,14 @@ impl Player {
         self.scopes.push(scope);
     }
 
+    fn send_or_submit(&mut self, now: f64, scope: f64, cost: f64, priority: f64) -> f64 {
+        match self.boundary.send_at_once(now, scope, cost, priority) {
+            WAIT => self.boundary.submit(now, scope, cost, priority, 0.0),
+            refused if refused < WAIT => refused + 1.0,
+            ticket => ticket,
+        }
+    }
+
     fn submit(&mut self, tape: &mut Tape, now: f64) {
         let scopes: Vec<f64> = (0..tape.byte() % 4).map(|_| tape.pick(&self.scopes)).collect();
         let costs = tape.numbers(3);
@@ -197,15 +203,12 @@ impl Player {
         let before = (self.boundary.waiting(), self.boundary.in_flight());
         let ticket = match scopes[..] {
             [scope] if costs.len() == 1 && delay_ms == 0.0 => {
-                self.boundary.enter(now, scope, costs[0], priority)
+                self.send_or_submit(now, scope, costs[0], priority)
             }
             [scope] if costs.len() == 1 => self.boundary.submit(now, scope, costs[0], priority, delay_ms),
             _ => self.boundary.submit_many(now, &scopes, &costs, priority, delay_ms),
         };
-        let (ticket, is_sent) = match ticket {
-            waits if waits <= WAITS => (WAITS - waits, false),
-            entered => (entered, entered >= 0.0 && self.boundary.in_flight() > before.1),
-        };
+        let is_sent = ticket >= 0.0 && self.boundary.in_flight() > before.1;
         if ticket >= 0.0 {
             assert!(at >= 0.0 || at == f64::INFINITY, "what can be taken in can be looked at");
             self.tickets.push(ticket);

@@ -94,11 +94,6 @@ impl WasmEngine {
         self.0.send_many_at_once(now, scopes, costs, priority)
     }
 
-    pub fn enter(&mut self, now: f64, scope: f64, cost: f64, priority: f64) -> f64 {
-        self.draw_seed();
-        self.0.enter(now, scope, cost, priority)
-    }
-
     pub fn poll(&mut self, now: f64) -> f64 {
         self.draw_seed();
         self.0.poll(now)

@@ -1,0 +1,220 @@
+//! How a request ended, as one value, and what becomes of it.
+//!
+//! The header fields, hints of the caller's own and what single scopes know better come together here: which
+//! of them counts is said once, and no host judges again.
+
+use super::{Boundary, wall};
+use crate::{
+    Answer, Cost, Feedback, Hint, Hints, ScopeId, Span, Ticket,
+    headers::Context,
+    policy::{
+        retry::{AFTER_FAILURE, Verdict},
+        server::QuotaReport,
+    },
+};
+
+/// Numbers that one scope takes in [`Outcome::scopes`].
+pub const STRIDE: usize = 7;
+
+/// Bits of [`Outcome::flags`].
+pub mod flags {
+    /// The latency does not move `AutoThrottle`'s delay.
+    pub const KEEP_DELAY: u32 = 1;
+    /// The request may be sent again: its method and body allow it, and there are attempts left.
+    pub const MAY_RETRY: u32 = 1 << 1;
+    /// The answer is not bad, whatever its status says.
+    pub const GOOD: u32 = 1 << 2;
+    /// The answer is bad, whatever its status says.
+    pub const BAD: u32 = 1 << 3;
+    /// [`super::Outcome::hint`] takes the place of what the header fields say, also where it says nothing.
+    pub const HINTED: u32 = 1 << 4;
+    /// A plain number in a reset field means milliseconds.
+    pub const RESET_IS_MILLIS: u32 = 1 << 5;
+    /// A plain number in `Retry-After` means milliseconds.
+    pub const RETRY_AFTER_IS_MILLIS: u32 = 1 << 6;
+}
+
+/// How a request ended: everything at once.
+#[derive(Clone, Copy, Debug)]
+pub struct Outcome<'a> {
+    /// A status from 100 to 599; 0 is a connection that failed, 1 a timeout; anything else says nothing.
+    pub answer: f64,
+    /// From send to response headers.
+    pub latency_ms: f64,
+    /// What it really cost, in units.
+    pub cost: f64,
+    /// Bits of [`flags`].
+    pub flags: u32,
+    /// Header fields as `name: value` lines.
+    pub lines: &'a str,
+    /// Wall time now since 1970, for dates in responses without a `Date`.
+    pub wall_ms: f64,
+    /// The request is sent again whatever the settings say, not before so long from now.
+    pub retry_delay_ms: f64,
+    /// Hints that were not in headers: milliseconds to hold, units left, milliseconds until their reset, and
+    /// between two sends.
+    pub hint: [f64; 4],
+    /// What it means for single scopes where that is another thing, [`STRIDE`] numbers each: the scope; 1 if
+    /// the answer has nothing to do with it, else 0; 1 if it is bad there, 0 if not; milliseconds to hold,
+    /// units left, milliseconds until their reset (with one of the first two the response's own hints are
+    /// not for it); its cost.
+    pub scopes: &'a [f64],
+}
+
+impl<'a> Outcome<'a> {
+    /// An outcome without hints, of which no scope knows better.
+    pub const fn new(answer: f64, latency_ms: f64, cost: f64, flags: u32) -> Self {
+        let (wall_ms, retry_delay_ms, hint) = (f64::NAN, f64::NAN, [f64::NAN; 4]);
+        Self { answer, latency_ms, cost, flags, lines: "", wall_ms, retry_delay_ms, hint, scopes: &[] }
+    }
+
+    /// This outcome with the rest as one list: `wall_ms`, `retry_delay_ms`, the four of `hint`, then
+    /// `scopes`.
+    #[must_use]
+    pub fn with(self, lines: &'a str, more: &'a [f64]) -> Self {
+        let [wall_ms, retry_delay_ms, ref rest @ ..] = *more else { return Self { lines, ..self } };
+        let (hint, scopes) = match rest.split_first_chunk::<4>() {
+            Some((hint, scopes)) => (*hint, scopes),
+            None => (self.hint, &[][..]),
+        };
+        Self { lines, wall_ms, retry_delay_ms, hint, scopes, ..self }
+    }
+
+    fn has(&self, flag: u32) -> bool {
+        self.flags & flag > 0
+    }
+
+    /// 1 for bad, 0 for not bad, NaN for as the status says.
+    fn bad(&self) -> f64 {
+        if self.has(flags::BAD) {
+            1.0
+        } else if self.has(flags::GOOD) {
+            0.0
+        } else {
+            f64::NAN
+        }
+    }
+
+    /// What the header fields say, if there are any.
+    fn read(&self) -> Option<Hints> {
+        if self.lines.is_empty() {
+            return None;
+        }
+        Some(Hints::from_lines(self.lines, context(self.answer, self.wall_ms, self.flags)))
+    }
+
+    /// What one scope is told.
+    fn feedback(&self, scope: ScopeId, hint: Hint) -> Feedback {
+        let bad = self.bad();
+        let adjust = !self.has(flags::KEEP_DELAY);
+        let number = scope.to_number();
+        let (records, _) = self.scopes.as_chunks::<STRIDE>();
+        let Some(&[_, ignored, own_bad, hold, left, reset, cost]) =
+            records.iter().find(|record| record[0] == number)
+        else {
+            return Feedback {
+                hint,
+                ..Feedback::from_numbers(self.answer, self.latency_ms, adjust, self.cost, bad)
+            };
+        };
+        let cost = if cost.is_nan() { self.cost } else { cost };
+        let is_ignored = ignored > 0.0;
+        let own_hint = hint_of([hold, left, reset, f64::NAN]);
+        if is_ignored {
+            let feedback = Feedback::from_numbers(f64::NAN, f64::NAN, true, cost, f64::NAN);
+            return Feedback { hint: own_hint, ..feedback };
+        }
+        let bad = if own_bad.is_nan() { bad } else { own_bad };
+        let hint = if hold.is_nan() && left.is_nan() { hint } else { own_hint };
+        Feedback { hint, ..Feedback::from_numbers(self.answer, self.latency_ms, adjust, cost, bad) }
+    }
+}
+
+/// What became of a request that was settled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Settled {
+    /// The ticket was not in flight; nothing has changed.
+    Unknown,
+    /// It is over.
+    Over,
+    /// It is to be sent again: the same ticket waits anew and keeps its age.
+    Again,
+    /// It is over, for the server asks for a longer wait than `retry.maxRetryAfter`.
+    TooLong,
+}
+
+impl Boundary {
+    /// Tells how a request ended, and whether it is sent again.
+    pub fn settle(&mut self, now: f64, ticket: f64, outcome: &Outcome) -> Settled {
+        self.asked_ms = f64::NAN;
+        let Some(ticket) = Ticket::from_number(ticket) else { return Settled::Unknown };
+        let read = outcome.read();
+        let hint = match &read {
+            _ if outcome.has(flags::HINTED) => hint_of(outcome.hint),
+            Some(hints) => Hint::of(hints),
+            None => Hint::default(),
+        };
+        // Hints take the place of what the headers say, and where they name no wait the headers may.
+        let asked = match &read {
+            _ if outcome.hint[0] >= 0.0 && outcome.has(flags::HINTED) => {
+                hint.asked.map(|asked| (asked, false))
+            }
+            Some(hints) => hints.delay_ms.map(|ms| (Span::from_millis(ms as f64), hints.is_whole)),
+            None => None,
+        };
+        let verdict = self.verdict(outcome, asked);
+        let now = self.now(now);
+        let of = |scope| outcome.feedback(scope, hint);
+        let is_known = match verdict {
+            Verdict::Again(delay) => self.engine.retry_each(now, ticket, of, delay.millis()),
+            Verdict::Over | Verdict::TooLong => self.engine.settle_each(now, ticket, of),
+        };
+        if !is_known {
+            return Settled::Unknown;
+        }
+        self.asked_ms = asked.map_or(f64::NAN, |(asked, _)| asked.millis());
+        match verdict {
+            Verdict::Over => Settled::Over,
+            Verdict::Again(_) => Settled::Again,
+            Verdict::TooLong => Settled::TooLong,
+        }
+    }
+
+    /// After `settle`: the milliseconds that the server asked to wait, as it said them; NaN if it did not.
+    pub fn asked_ms(&self) -> f64 {
+        self.asked_ms
+    }
+
+    /// Whether, and not before when, the request is sent again.
+    fn verdict(&self, outcome: &Outcome, asked: Option<(Span, bool)>) -> Verdict {
+        if !outcome.retry_delay_ms.is_nan() {
+            return Verdict::Again(Span::from_millis(outcome.retry_delay_ms));
+        }
+        if !outcome.has(flags::MAY_RETRY) {
+            return Verdict::Over;
+        }
+        let answer = Feedback::from_numbers(outcome.answer, f64::NAN, true, f64::NAN, f64::NAN).answer;
+        let (asked, is_whole) = asked.map_or((None, false), |(asked, is_whole)| (Some(asked), is_whole));
+        match answer {
+            Answer::Response { status } => self.engine.config().retry.after_response(status, asked, is_whole),
+            Answer::Failed(_) => AFTER_FAILURE,
+            Answer::Ignored => Verdict::Over,
+        }
+    }
+}
+
+fn hint_of([hold_ms, left, reset_ms, pace_ms]: [f64; 4]) -> Hint {
+    let span = |ms: f64| (ms >= 0.0).then(|| Span::from_millis(ms));
+    let left = Cost::from_units(left).zip(span(reset_ms));
+    let told = QuotaReport { left, window: None, pace: span(pace_ms) };
+    Hint { hold: span(hold_ms), asked: span(hold_ms), told, ..Hint::default() }
+}
+
+pub(super) fn context(status: f64, wall_ms: f64, flags: u32) -> Context {
+    Context {
+        status: status as u16,
+        wall_ms: wall(wall_ms).map(|ms| ms as i64),
+        reset_is_millis: flags & flags::RESET_IS_MILLIS > 0,
+        retry_after_is_millis: flags & flags::RETRY_AFTER_IS_MILLIS > 0,
+    }
+}
