@@ -1,0 +1,49 @@
+/** A task through an open limiter: nothing waits. Rounds take turns; the least of each counts. */
+import { able, contenders } from '../contenders.mjs'
+
+export const title = 'A task through an open limiter'
+export const says =
+  'CPU per task, one after another; 100,000 keys in turn. Bytes: heap per task, before any collection.'
+export const columns = ['one key, ns', '× p-limit', '100,000 keys, ns', '× p-limit', 'bytes a task']
+
+const KEYS = Array.from({ length: 100_000 }, (_, index) => `host-${index}.example`)
+const work = async () => 1
+
+async function cpu(call, count) {
+  const before = process.cpuUsage()
+  for (let index = 0; index < count; index++) await call(index)
+  const { user, system } = process.cpuUsage(before)
+  return ((user + system) * 1000) / count
+}
+
+export async function run({ isQuick }) {
+  const rounds = isQuick ? 2 : 7
+  const names = able('open')
+  const least = {}
+  const bytes = {}
+  const limits = Object.fromEntries(names.map((name) => [name, contenders[name].open()]))
+  for (let round = 0; round < rounds; round++)
+    for (const name of names) {
+      const heap = process.memoryUsage().heapUsed
+      const one = await cpu(() => limits[name]('host.example', work), 20_000)
+      const grown = (process.memoryUsage().heapUsed - heap) / 20_000
+      if (grown > 0) bytes[name] = Math.min(bytes[name] ?? Number.POSITIVE_INFINITY, grown)
+      least[name] = Math.min(least[name] ?? Number.POSITIVE_INFINITY, one)
+    }
+  const many = {}
+  // The first round also makes each key's limiter, so it never is the least.
+  for (let round = 0; round < (isQuick ? 1 : 3); round++)
+    for (const name of names) {
+      const nanos = await cpu((index) => limits[name](KEYS[index % KEYS.length], work), KEYS.length)
+      many[name] = Math.min(many[name] ?? Number.POSITIVE_INFINITY, nanos)
+    }
+  const beside = (of, name) => (of[name] / of['p-limit']).toFixed(2)
+  return names.map((name) => [
+    name,
+    least[name].toFixed(0),
+    beside(least, name),
+    many[name].toFixed(0),
+    beside(many, name),
+    bytes[name]?.toFixed(0) ?? '',
+  ])
+}
