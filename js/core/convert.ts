@@ -50,7 +50,8 @@ export class Converter {
       hints,
       wallNowMs: headers === undefined ? undefined : this.#clock.wallNow(),
       backoff,
-      scopes: backoffs === undefined ? undefined : this.#own(permit.scopes, backoffs, status, error),
+      scopes: backoffs === undefined ? undefined : this.#own(permit.scopes, backoffs),
+      namedOnly: backoffs !== undefined,
       retry,
       latencyMs: outcome.latency ?? (status === undefined ? undefined : now - permit.sentAt),
       cost,
@@ -59,27 +60,12 @@ export class Converter {
     return told as Outcome
   }
 
-  /** What an outcome means for each scope, if it names those that back off: the others ignore a refusal. */
-  #own(
-    names: readonly string[],
-    backoffs: Backoffs,
-    status: number | undefined,
-    error: unknown,
-  ): readonly ScopeOutcome[] {
+  /** What an outcome means for the scopes that it names. */
+  #own(names: readonly string[], backoffs: Backoffs): readonly ScopeOutcome[] {
     const map = backoffMap(backoffs)
-    const isRefusal = error !== undefined || (status ?? 0) >= 400
-    const own: ScopeOutcome[] = []
-    for (const name of names) {
-      const scope = this.#handles.of(name).handle
-      const means = Object.hasOwn(map, name) ? map[name] : undefined
-      if (means) {
-        const isOfQuota = means.cost !== undefined || means.remaining !== undefined
-        own.push({ ...(isOfQuota ? {} : { backoff: true }), ...means, scope })
-      } else if (isRefusal) {
-        own.push({ scope, ignored: true })
-      }
-    }
-    return own
+    return names
+      .filter((name) => Object.hasOwn(map, name))
+      .map((name) => ({ ...map[name], scope: this.#handles.of(name).handle }))
   }
 
   /** How the headers of these scopes are read. */

@@ -141,16 +141,3 @@ function renamed(name: string, map: HeaderMap): string | undefined {
   }
   return undefined
 }
-
-/** What a hook's hints mean for the engine: hold, units left, reset and pace, NaN where unknown. */
-export function hintNumbers(hints: SomeHints): readonly [number, number, number, number] {
-  if (typeof hints !== 'object' || hints === null) {
-    throw new TypeError(`hints: want an object; got ${shown(hints)}`)
-  }
-  const { delayMs, limit, remaining, resetMs, windowMs } = hints
-  const unknown = Number.NaN
-  const paces = [(resetMs ?? unknown) / (remaining ?? unknown), (windowMs ?? unknown) / (limit ?? unknown)]
-  const known = paces.filter((pace) => Number.isFinite(pace))
-  const pace = known.length > 0 ? Math.max(...known) : unknown
-  return [delayMs ?? unknown, remaining ?? unknown, resetMs ?? unknown, pace]
-}

@@ -32,6 +32,9 @@ pub mod flags {
     pub const RESET_IS_MILLIS: u32 = 1 << 5;
     /// A plain number in `Retry-After` means milliseconds.
     pub const RETRY_AFTER_IS_MILLIS: u32 = 1 << 6;
+    /// [`super::Outcome::scopes`] names whom it concerns: a scope that it names is told that it is bad there,
+    /// unless it only has a cost or units left to tell; the others ignore a refusal.
+    pub const NAMED_ONLY: u32 = 1 << 7;
 }
 
 /// How a request ended: everything at once.
@@ -51,9 +54,9 @@ pub struct Outcome<'a> {
     pub wall_ms: f64,
     /// The request is sent again whatever the settings say, not before so long from now.
     pub retry_delay_ms: f64,
-    /// Hints that were not in headers: milliseconds to hold, units left, milliseconds until their reset, and
-    /// between two sends.
-    pub hint: [f64; 4],
+    /// Hints that were not in headers: milliseconds to hold, units left, milliseconds until their reset,
+    /// units per window, and its milliseconds.
+    pub hint: [f64; 5],
     /// What it means for single scopes where that is another thing, [`STRIDE`] numbers each: the scope; 1 if
     /// the answer has nothing to do with it, else 0; 1 if it is bad there, 0 if not; milliseconds to hold,
     /// units left, milliseconds until their reset (with one of the first two the response's own hints are
@@ -64,16 +67,16 @@ pub struct Outcome<'a> {
 impl<'a> Outcome<'a> {
     /// An outcome without hints, of which no scope knows better.
     pub const fn new(answer: f64, latency_ms: f64, cost: f64, flags: u32) -> Self {
-        let (wall_ms, retry_delay_ms, hint) = (f64::NAN, f64::NAN, [f64::NAN; 4]);
+        let (wall_ms, retry_delay_ms, hint) = (f64::NAN, f64::NAN, [f64::NAN; 5]);
         Self { answer, latency_ms, cost, flags, lines: "", wall_ms, retry_delay_ms, hint, scopes: &[] }
     }
 
-    /// This outcome with the rest as one list: `wall_ms`, `retry_delay_ms`, the four of `hint`, then
+    /// This outcome with the rest as one list: `wall_ms`, `retry_delay_ms`, the five of `hint`, then
     /// `scopes`.
     #[must_use]
     pub fn with(self, lines: &'a str, more: &'a [f64]) -> Self {
         let [wall_ms, retry_delay_ms, ref rest @ ..] = *more else { return Self { lines, ..self } };
-        let (hint, scopes) = match rest.split_first_chunk::<4>() {
+        let (hint, scopes) = match rest.split_first_chunk::<5>() {
             Some((hint, scopes)) => (*hint, scopes),
             None => (self.hint, &[][..]),
         };
@@ -95,6 +98,16 @@ impl<'a> Outcome<'a> {
         }
     }
 
+    /// The hints that were not in headers. Their pace spreads what is left evenly: the slower of reset ÷ left
+    /// and window ÷ limit.
+    fn hinted(&self) -> Hint {
+        let [hold_ms, left, reset_ms, limit, window_ms] = self.hint;
+        let paces = [reset_ms / left, window_ms / limit].into_iter().filter(|pace| pace.is_finite());
+        let mut hint = hint_of(hold_ms, left, reset_ms);
+        hint.told.pace = span(paces.fold(f64::NAN, f64::max));
+        hint
+    }
+
     /// What the header fields say, if there are any.
     fn read(&self) -> Option<Hints> {
         if self.lines.is_empty() {
@@ -103,30 +116,47 @@ impl<'a> Outcome<'a> {
         Some(Hints::from_lines(self.lines, context(self.answer, self.wall_ms, self.flags)))
     }
 
+    /// No answer, or one that says no: a status from 400.
+    fn is_refusal(&self) -> bool {
+        [0.0, 1.0].contains(&self.answer) || self.answer >= 400.0
+    }
+
     /// What one scope is told.
     fn feedback(&self, scope: ScopeId, hint: Hint) -> Feedback {
-        let bad = self.bad();
         let adjust = !self.has(flags::KEEP_DELAY);
+        let told = |bad, cost, hint| Feedback {
+            hint,
+            ..Feedback::from_numbers(self.answer, self.latency_ms, adjust, cost, bad)
+        };
+        let ignored = |cost, hint| Feedback {
+            hint,
+            ..Feedback::from_numbers(f64::NAN, f64::NAN, true, cost, f64::NAN)
+        };
         let number = scope.to_number();
         let (records, _) = self.scopes.as_chunks::<STRIDE>();
-        let Some(&[_, ignored, own_bad, hold, left, reset, cost]) =
+        let is_named_only = self.has(flags::NAMED_ONLY);
+        let Some(&[_, is_ignored, bad, hold, left, reset, own_cost]) =
             records.iter().find(|record| record[0] == number)
         else {
-            return Feedback {
-                hint,
-                ..Feedback::from_numbers(self.answer, self.latency_ms, adjust, self.cost, bad)
+            return if is_named_only && self.is_refusal() {
+                ignored(self.cost, Hint::default())
+            } else {
+                told(self.bad(), self.cost, hint)
             };
         };
-        let cost = if cost.is_nan() { self.cost } else { cost };
-        let is_ignored = ignored > 0.0;
-        let own_hint = hint_of([hold, left, reset, f64::NAN]);
-        if is_ignored {
-            let feedback = Feedback::from_numbers(f64::NAN, f64::NAN, true, cost, f64::NAN);
-            return Feedback { hint: own_hint, ..feedback };
+        let cost = if own_cost.is_nan() { self.cost } else { own_cost };
+        let own_hint = hint_of(hold, left, reset);
+        if is_ignored > 0.0 {
+            return ignored(cost, own_hint);
         }
-        let bad = if own_bad.is_nan() { bad } else { own_bad };
-        let hint = if hold.is_nan() && left.is_nan() { hint } else { own_hint };
-        Feedback { hint, ..Feedback::from_numbers(self.answer, self.latency_ms, adjust, cost, bad) }
+        let bad = if !bad.is_nan() {
+            bad
+        } else if is_named_only && own_cost.is_nan() && left.is_nan() {
+            1.0
+        } else {
+            self.bad()
+        };
+        told(bad, cost, if hold.is_nan() && left.is_nan() { hint } else { own_hint })
     }
 }
 
@@ -150,7 +180,7 @@ impl Boundary {
         let Some(ticket) = Ticket::from_number(ticket) else { return Settled::Unknown };
         let read = outcome.read();
         let hint = match &read {
-            _ if outcome.has(flags::HINTED) => hint_of(outcome.hint),
+            _ if outcome.has(flags::HINTED) => outcome.hinted(),
             Some(hints) => Hint::of(hints),
             None => Hint::default(),
         };
@@ -203,11 +233,13 @@ impl Boundary {
     }
 }
 
-fn hint_of([hold_ms, left, reset_ms, pace_ms]: [f64; 4]) -> Hint {
-    let span = |ms: f64| (ms >= 0.0).then(|| Span::from_millis(ms));
-    let left = Cost::from_units(left).zip(span(reset_ms));
-    let told = QuotaReport { left, window: None, pace: span(pace_ms) };
+fn hint_of(hold_ms: f64, left: f64, reset_ms: f64) -> Hint {
+    let told = QuotaReport { left: Cost::from_units(left).zip(span(reset_ms)), ..QuotaReport::default() };
     Hint { hold: span(hold_ms), asked: span(hold_ms), told, ..Hint::default() }
+}
+
+fn span(ms: f64) -> Option<Span> {
+    (ms >= 0.0).then(|| Span::from_millis(ms))
 }
 
 pub(super) fn context(status: f64, wall_ms: f64, flags: u32) -> Context {

@@ -31,7 +31,7 @@ test('each method of the module is called once and answers', () => {
   assert.equal(seen.has_notices, true)
   assert.equal(seen.take_notices().length, 1)
   assert.equal(seen.poll(1), second)
-  const more = Float64Array.of(NaN, 50, NaN, NaN, NaN, NaN)
+  const more = Float64Array.of(NaN, 50, NaN, NaN, NaN, NaN, NaN)
   assert.equal(seen.settle_with(2, second, 429, 1, 1, 0, 'retry-after: 3\n', more), 2)
   assert.equal(seen.asked_ms, 3000)
   seen.prioritize(2, second, 5)

@@ -243,9 +243,9 @@ impl Player {
         let (answer, latency_ms, cost) = (tape.number(), tape.number(), tape.number());
         let how = u32::from(tape.byte());
         let lines = if action & 16 > 0 { tape.lines() } else { String::new() };
-        let mut more = if action & 32 > 0 { tape.numbers(7) } else { vec![] };
+        let mut more = if action & 32 > 0 { tape.numbers(8) } else { vec![] };
         if action & 64 > 0 {
-            more.resize(6, f64::NAN);
+            more.resize(7, f64::NAN);
             for _ in 0..tape.byte() % 4 {
                 more.push(tape.pick(&self.scopes));
                 more.extend((1..STRIDE).map(|_| tape.number()));
@@ -317,7 +317,7 @@ impl Player {
     /// Calls that mean nothing. None of them may be seen in the transcript.
     fn bogus(&mut self, now: f64) {
         let refusal = "retry-after: 100\nx-ratelimit-remaining: 0\nx-ratelimit-reset: 60";
-        let mut more = vec![1e12, 50.0, 9e5, 0.0, 9e5, 100.0];
+        let mut more = vec![1e12, 50.0, 9e5, 0.0, 9e5, 100.0, 9e5];
         for &scope in self.scopes.iter().rev().take(2) {
             more.extend([scope, 0.0, 1.0, 9e5, 0.0, 9e5, 3.0]);
         }
@@ -356,6 +356,39 @@ mod tests {
         for file in files {
             play(&fs::read(file).unwrap());
         }
+    }
+
+    /// Who is named backs off, unless it only says what it cost; the others ignore a refusal.
+    #[test]
+    fn who_is_named_backs_off_and_the_others_ignore_it() {
+        let nan = f64::NAN;
+        for (answer, flags, own, steps) in [
+            (429.0, flags::NAMED_ONLY, [nan, nan], [1.0, 0.0, 0.0]),
+            (1.0, flags::NAMED_ONLY, [nan, nan], [1.0, 0.0, 0.0]),
+            (429.0, flags::NAMED_ONLY, [0.0, nan], [0.0, 0.0, 0.0]),
+            (429.0, flags::NAMED_ONLY, [nan, 2.0], [1.0, 0.0, 0.0]),
+            (200.0, flags::NAMED_ONLY, [nan, 2.0], [0.0, 0.0, 0.0]),
+            (200.0, flags::NAMED_ONLY, [nan, nan], [1.0, 0.0, 0.0]),
+            (200.0, flags::NAMED_ONLY | flags::BAD, [0.0, nan], [0.0, 1.0, 1.0]),
+            (429.0, 0, [nan, nan], [1.0, 1.0, 1.0]),
+        ] {
+            let mut boundary = Boundary::new(Value::Map(vec![])).unwrap();
+            let scopes = ["a", "b", "c"].map(|name| boundary.scope(name));
+            let ticket = boundary.send_many_at_once(0.0, &scopes, &[1.0], 0.0);
+            let more = [&[nan; 7][..], &[scopes[0], 0.0, own[0], nan, nan, nan, own[1]]].concat();
+            let outcome = Outcome::new(answer, nan, nan, flags).with("", &more);
+            assert_eq!(boundary.settle(0.0, ticket, &outcome), Settled::Over);
+            let step = |scope| number(&boundary.scope_stats(0.0, scope), "backoffStep");
+            assert_eq!(scopes.map(step), steps, "{answer} {flags} {own:?}");
+        }
+    }
+
+    fn number(stats: &Value, key: &str) -> f64 {
+        let Value::Map(fields) = stats else { panic!("{stats:?}") };
+        let Some((_, Value::Number(number))) = fields.iter().find(|(name, _)| name == key) else {
+            panic!("no {key} in {stats:?}")
+        };
+        *number
     }
 
     /// `BOUNDARY_CALLS=10000000` plays as many.

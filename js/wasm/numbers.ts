@@ -1,0 +1,89 @@
+/**
+ * What the engine is told, as the numbers of the boundary: see `src/boundary/outcome.rs`. NaN is unknown.
+ *
+ * The trap is a string: it would cross as a number without a word. So each is checked before it means
+ * anything.
+ */
+import { failureOfRequest } from '../fetch/failures.js'
+import { shown } from '../options/checks.js'
+import { hintLines, type SomeHints, unitsOf } from './headers.js'
+import type { Outcome, ScopeOutcome, Ticket } from './types.js'
+
+/** What nobody knows. */
+export const UNKNOWN = Number.NaN
+
+export const NO_OUTCOME: Outcome = {}
+
+/** Bits of an outcome, beside those of `unitsOf`: see `flags` in `src/boundary/outcome.rs`. */
+const KEEP_DELAY = 1
+const MAY_RETRY = 2
+const GOOD = 4
+const BAD = 8
+const HINTED = 16
+const NAMED_ONLY = 128
+
+/** An outcome as the boundary takes it; `more` only if there is more to tell. */
+interface Numbers {
+  readonly answer: number
+  readonly latencyMs: number
+  readonly cost: number
+  readonly flags: number
+  readonly lines: string
+  readonly more: Float64Array | undefined
+}
+
+/** @throws {TypeError} for what is no number, no headers or no hints. */
+export function numbersOf(nowMs: number, ticket: Ticket, outcome: Outcome): Numbers {
+  const { status, error, headers, headerMap, hints, scopes, wallNowMs = UNKNOWN, retryDelay } = outcome
+  const { latencyMs = UNKNOWN, cost = UNKNOWN, adjustDelay = true, retry = false, backoff } = outcome
+  const answer = status ?? (error === undefined ? UNKNOWN : failureOfRequest(error))
+  if (
+    typeof nowMs !== 'number' ||
+    typeof ticket !== 'number' ||
+    typeof answer !== 'number' ||
+    typeof latencyMs !== 'number' ||
+    typeof cost !== 'number'
+  ) {
+    throw new TypeError('nowMs, ticket, status, latencyMs and cost must be numbers')
+  }
+  const lines = headers === undefined ? '' : hintLines(headers, headerMap)
+  const verdict = backoff === undefined ? 0 : backoff ? BAD : GOOD
+  let flags = (adjustDelay ? 0 : KEEP_DELAY) | (retry ? MAY_RETRY : 0) | verdict
+  let more: Float64Array | undefined
+  if (hints !== undefined || scopes !== undefined || retryDelay !== undefined || lines !== '') {
+    const named = outcome.namedOnly ? NAMED_ONLY : 0
+    flags |= (hints === undefined ? 0 : HINTED) | unitsOf(headerMap) | named
+    const told = [wallNowMs, retryDelay ?? UNKNOWN, ...hintNumbers(hints)]
+    for (const own of scopes ?? []) told.push(...scopeNumbers(own))
+    more = numbers('the outcome', told)
+  }
+  return { answer, latencyMs, cost, flags, lines, more }
+}
+
+/** One cost for all scopes, or one for each. */
+export function costsOf(cost: number | readonly number[]): Float64Array {
+  return numbers('cost', typeof cost === 'object' ? cost : [cost])
+}
+
+/** Checked, and ready to cross. */
+export function numbers(what: string, list: readonly number[]): Float64Array {
+  const wrong = list.find((number) => typeof number !== 'number')
+  if (wrong !== undefined) throw new TypeError(`${what}: want numbers; got ${shown(wrong)}`)
+  return Float64Array.from(list)
+}
+
+/** Hints that were not in headers: see `Outcome::hint`. */
+function hintNumbers(hints: SomeHints = {}): readonly number[] {
+  if (typeof hints !== 'object' || hints === null)
+    throw new TypeError(`hints: want an object; got ${shown(hints)}`)
+  const { delayMs, limit, remaining, resetMs, windowMs } = hints
+  return [delayMs, remaining, resetMs, limit, windowMs].map((hint) => hint ?? UNKNOWN)
+}
+
+/** What an outcome means for one scope: see `Outcome::scopes`. */
+function scopeNumbers(own: ScopeOutcome): readonly number[] {
+  const { scope, ignored = false, backoff, delay = UNKNOWN, remaining = UNKNOWN } = own
+  const { resetMs = UNKNOWN, cost = UNKNOWN } = own
+  const bad = backoff === undefined ? UNKNOWN : Number(backoff)
+  return [scope, Number(ignored), bad, delay, remaining, resetMs, cost]
+}

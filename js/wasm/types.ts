@@ -1,0 +1,213 @@
+/**
+ * What goes into the engine and comes out of it, as types. See `docs/architecture.md` for the words.
+ */
+import type { HeaderMap } from '../options/options.js'
+import type { HeadersLike, SomeHints } from './headers.js'
+
+/** A request that was submitted, as a number. */
+export type Ticket = number
+
+/** Handle of a scope, as a number. */
+export type ScopeHandle = number
+
+/** Why a request waits. */
+export type Reason =
+  | 'paused'
+  | 'global'
+  | 'concurrency'
+  | 'delay'
+  | 'backoff'
+  | 'crawl-delay'
+  | 'slot-delay'
+  | 'hold'
+  | 'quota'
+  | 'request-delay'
+  | 'rate'
+
+/** What a request needs. */
+export interface SubmitOptions {
+  /**
+   * Expected cost in units of the scopes' quotas: one for all, or one for each beside `scopes`. Default 1.
+   */
+  cost?: number | readonly number[]
+  /** Higher is first, as in p-queue. Any finite number, default 0. */
+  priority?: number
+  /** The request's own delay in milliseconds, default 0. Scrapy's draft: `throttling_delay`. */
+  delay?: number
+}
+
+/** What an answer means for one scope, where that is not the same for all of its request. */
+export interface ScopeOutcome {
+  /** The scope. */
+  scope: ScopeHandle
+  /**
+   * True: the answer has nothing to do with it; its slots come back and nothing is learned. Default false.
+   */
+  ignored?: boolean
+  /** Whether it is bad. Default: as the status says. */
+  backoff?: boolean
+  /** Milliseconds not to send. With this or `remaining` the headers are not heard. */
+  delay?: number
+  /** What it really cost here. */
+  cost?: number
+  /** Units left of the server's quota. */
+  remaining?: number
+  /** Milliseconds until all of it is there again. */
+  resetMs?: number
+}
+
+/** How a request ended. Without `status` and `error` it says nothing. */
+export interface Outcome {
+  /** The status of the response, 100 to 599. */
+  status?: number
+  /**
+   * Why no response came: a timeout, a failure of the connection. An abort by the caller is no failure and
+   * teaches nothing.
+   */
+  error?: unknown
+  /** The response's headers: what they ask for is kept. */
+  headers?: HeadersLike
+  /** How to read them, for servers with a dialect of their own. */
+  headerMap?: HeaderMap
+  /** Hints that were not in headers; they take the place of `headers`. */
+  hints?: SomeHints
+  /** Wall time now, for dates in responses without a `Date`. Default unknown: then they mean nothing. */
+  wallNowMs?: number
+  /** Whether the answer is bad, if you know better than the status and `backoff.httpCodes`. */
+  backoff?: boolean
+  /** What it means for single scopes of the request, where that is another thing. */
+  scopes?: readonly ScopeOutcome[]
+  /**
+   * `scopes` names whom it concerns: it is bad for each of them that says nothing of a cost or of what is
+   * left, and a refusal (an error, a status from 400) is ignored by the others. Default false.
+   */
+  namedOnly?: boolean
+  /**
+   * The request may be sent again: its method and body allow it, and there are attempts left. Whether it
+   * is, and not before when, is decided by `retry.statusCodes`, `maxRetryAfter` and what the server asked.
+   * Default false.
+   */
+  retry?: boolean
+  /**
+   * The request is sent again whatever it was: its ticket waits anew, keeps its age, and is not sent for so
+   * many milliseconds.
+   */
+  retryDelay?: number
+  /**
+   * From send to response headers, in milliseconds. Unknown if left out: then AutoThrottle learns nothing.
+   */
+  latencyMs?: number
+  /** What the request really cost, if that is not what was expected. */
+  cost?: number
+  /** False keeps AutoThrottle's delay as it is. Scrapy's `autothrottle_dont_adjust_delay` is the opposite. */
+  adjustDelay?: boolean
+}
+
+/**
+ * What became of a request: `over`; to be sent `again`, its ticket waits anew; over as the server asks for
+ * a wait that is `too-long` (`retry.maxRetryAfter`); or the ticket was `unknown`, or not in flight, and
+ * nothing has changed.
+ */
+export type Settled = 'unknown' | 'over' | 'again' | 'too-long'
+
+/** When a request could be sent as things stand. */
+export interface Peek {
+  /** Milliseconds of engine time; `Infinity` if that depends on an answer or a `resume`. */
+  at: number
+  /** Why not now. */
+  reason: Reason | undefined
+  /** Which scope says so; `undefined` for the whole throttle. */
+  scope: string | undefined
+}
+
+/** One scope at one instant. */
+export interface ScopeStats {
+  /**
+   * The delay before jitter, in milliseconds: backoff's if that is longer. With AutoThrottle its own, beside
+   * backoff's.
+   */
+  delayMs: number
+  /** The delay that backoff asks for, in milliseconds; 0 without. The longer one counts. */
+  backoffMs: number
+  /** Slots allowed. */
+  slots: number
+  /** Steps of backoff in force; 0 without. */
+  backoffStep: number
+  /** Requests in flight. */
+  inFlight: number
+  /** Requests that wait. */
+  waiting: number
+  /** Until when nothing is sent because of a hold, in milliseconds of engine time. */
+  holdUntil: number | undefined
+  /** What is left of the scarcest quota, in units. */
+  quotaLeft: number | undefined
+  /** Why the head of the line waits. */
+  reason: Reason | undefined
+  /** Whether the scope is paused. */
+  paused: boolean
+  /** Requests sent per second over the last minute. */
+  rate: number
+  /** Requests in flight on average over the last minute. */
+  concurrency: number
+  /**
+   * The share of the last minute in which each limit kept the head of the line waiting; `elsewhere` are
+   * limits of another scope and of the whole throttle. What is missing from 1 is time in which nobody
+   * waited.
+   */
+  boundBy: Partial<Record<Reason | 'elsewhere', number>>
+  /** A setting that has had no effect for five minutes of waiting, and why; `undefined` if there is none. */
+  withoutEffect: string | undefined
+}
+
+/** How fast a scope may go after an answer. */
+export interface Pace {
+  /** Its name. */
+  scope: string
+  /** Its delay before jitter, in milliseconds. */
+  delayMs: number
+  /** Steps of backoff in force. */
+  step: number
+  /** Until when nothing is sent because of a hold, in milliseconds of engine time; absent without one. */
+  holdUntil?: number
+}
+
+/** What an answer changed, a setting without effect, a scope that only answers badly. */
+export type Notice =
+  | { kind: 'no-effect'; scope: string; setting: string; path: string; why: string }
+  | { kind: 'stall'; scope: string; forMs: number }
+  | ({ kind: 'backoff' | 'recover' | 'delay' } & Pace)
+  /** `askedMs`: what the server asked for, where `backoff.maxDelay` cut it. */
+  | ({ kind: 'hold'; askedMs?: number } & Pace)
+  | ({ kind: 'answer'; isBad: boolean; delayBeforeMs: number; inFlight: number } & Pace)
+
+/** What a robots.txt changed: the scope keeps to it, has a pace of the user's own, or is not concerned. */
+export type RobotsOutcome = 'applied' | 'overruled' | 'ignored'
+
+/** Everything at one instant. */
+export interface Stats {
+  /** Requests that wait. */
+  waiting: number
+  /** Requests in flight. */
+  inFlight: number
+  /** Requests sent since the beginning. */
+  sent: number
+  /** Requests settled since the beginning. */
+  settled: number
+  /** Requests cancelled since the beginning. */
+  cancelled: number
+  /** Whether everything is paused. */
+  paused: boolean
+  /** Every scope that the engine knows, by name. */
+  scopes: Record<string, ScopeStats>
+}
+
+/**
+ * What was learned, as plain JSON. Treat it as a closed box: keep it, send it, give it back. Spans, not
+ * instants, so that it is valid on a machine with another clock. Waiting requests are not part of it.
+ */
+export interface Snapshot {
+  version: 1
+  /** Wall time at which it was taken; the time until it is used counts. */
+  wallMs?: number
+  scopes: Record<string, object>
+}
