@@ -12,6 +12,8 @@ mod eviction;
 mod headers;
 #[path = "native/layers.rs"]
 mod layers;
+#[path = "native/live.rs"]
+mod live;
 #[path = "native/memory.rs"]
 mod memory;
 #[path = "native/notices.rs"]

@@ -444,16 +444,18 @@ export interface HeaderMap {
 
 /** What to simulate. */
 export interface SimulationOptions {
-  /** The server: its `model` and what that takes. */
+  /** The server: its `model` and what that takes. Its scope is called `server`. */
   server: SimulatedServer
+  /**
+   * Further servers, by the names of their scopes. Each client sends to all of them in turn. Default {}.
+   * One limit is easier to follow.
+   */
+  servers?: Record<string, SimulatedServer>
   /** The way there and back. Default {}. A path across a continent. */
   network?: SimulatedNetwork
   /** What each client has to send. Default {}. Something always waits: what a throttle is for. */
   load?: SimulatedLoad
-  /**
-   * Options of the throttle, as for `createThrottle`. The one scope is called `server`. Default {}. A
-   * throttle's own defaults.
-   */
+  /** Options of the throttle, as for `createThrottle`. Default {}. A throttle's own defaults. */
   throttle?: EngineOptions
   /**
    * Clients, each with a throttle of its own. A whole number from 1 to 1000. Default 1. Others make it
@@ -651,6 +653,11 @@ export interface SimulatedLoad {
    * many as there is time for.
    */
   requests?: number
+  /**
+   * What requests cost of a quota, in turn: `[1, 1, 10]`. Servers count requests, whatever they cost.
+   * Default all 1. Requests alone, as most quotas count.
+   */
+  costs?: readonly number[]
 }
 
 /** What only a driver reads. */

@@ -405,6 +405,7 @@ impl Kind {
             Self::Target => "a number above 0, at most 1000, or [low, high] of those".into(),
             Self::Codes { min } => format!("a list of statuses from {min} to 599"),
             Self::Failures => "a list of \"timeout\" and \"connection\"".into(),
+            Self::Amounts => "a list of numbers from 0, at least one".into(),
             Self::Jitter => {
                 "true, false, a number from 0 to 1, or [low, high] with -1 ≤ low ≤ high ≤ 10".into()
             }

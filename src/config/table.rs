@@ -136,6 +136,8 @@ pub enum Kind {
     },
     /// A list of kinds of failure.
     Failures,
+    /// A list of numbers from 0.
+    Amounts,
     /// A flag, a number or a pair of numbers.
     Jitter,
     /// A number, an object of the section `Quota`, or a list of those.

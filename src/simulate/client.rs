@@ -2,11 +2,14 @@
 
 use crate::{
     config::Config,
-    decision::{Decision, ScopeId, Ticket},
+    decision::{Cause, Decision, Reason, ScopeId, Ticket},
     engine::{Engine, Request},
+    error::{ConfigError, SubmitError},
     feedback::{Answer, Feedback, Hint},
     headers::{Context, Hints},
+    observe::{Notice, Watch},
     time::{Instant, Span},
+    value::Value,
 };
 
 /// What a client does next.
@@ -20,6 +23,25 @@ pub enum Next {
     Never,
 }
 
+/// What is known of a request when it leaves.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Departure {
+    /// The server that it goes to, by its place.
+    pub server: usize,
+    /// Since when it waited, if the client knows.
+    pub queued: Option<Instant>,
+    /// What kept the head of the line before it left.
+    pub reason: Option<Reason>,
+    /// What it costs of a quota.
+    pub cost: f64,
+}
+
+impl Default for Departure {
+    fn default() -> Self {
+        Self { server: 0, queued: None, reason: None, cost: 1.0 }
+    }
+}
+
 /// Something that decides when it sends.
 pub trait Client {
     /// Asked until it gives something else than `Send`.
@@ -27,64 +49,197 @@ pub trait Client {
 
     /// How the request ended that was sent at `sent`; `headers` are `name: value` lines.
     fn answered(&mut self, now: Instant, request: u64, sent: Instant, answer: Answer, headers: &str);
+
+    /// Where the request goes that it has just sent, and what is known of it.
+    fn departure(&self, _request: u64) -> Departure {
+        Departure::default()
+    }
+
+    /// What people should know, since the last call.
+    fn take_notices(&mut self) -> Vec<Notice> {
+        Vec::new()
+    }
+}
+
+impl<C: Client + ?Sized> Client for Box<C> {
+    fn next(&mut self, now: Instant) -> Next {
+        (**self).next(now)
+    }
+
+    fn answered(&mut self, now: Instant, request: u64, sent: Instant, answer: Answer, headers: &str) {
+        (**self).answered(now, request, sent, answer, headers);
+    }
+
+    fn departure(&self, request: u64) -> Departure {
+        (**self).departure(request)
+    }
+
+    fn take_notices(&mut self) -> Vec<Notice> {
+        (**self).take_notices()
+    }
 }
 
 /// What a client has to send.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Load {
     /// The gap between two new requests; none keeps a backlog at all times.
     pub gap: Option<Span>,
     /// So many in all.
     pub requests: u64,
+    /// What they cost, in turn; empty: 1 each.
+    pub costs: Vec<f64>,
 }
 
-/// Requests that wait where the load has no gap.
+/// Requests that wait for each server where the load has no gap.
 const BACKLOG: u32 = 50;
+
+/// One server as a client sees it.
+struct Target {
+    scope: ScopeId,
+    name: String,
+    waiting: u32,
+    /// Why the head of its line waits.
+    reason: Option<Reason>,
+}
 
 /// The engine, driven as any driver drives it: submit, poll, settle.
 pub struct EngineClient {
     engine: Engine,
-    scope: [ScopeId; 1],
+    targets: Vec<Target>,
     load: Load,
     submitted: u64,
+    /// Of each ticket in use, by its index.
+    departures: Vec<Departure>,
+    is_watched: bool,
+    next: Option<(Option<Instant>, Cause)>,
 }
 
 impl EngineClient {
-    /// One scope, called `server`, with these settings.
-    pub fn new(config: Config, load: Load) -> Self {
+    /// One scope for each server, with these settings.
+    pub fn new(config: Config, load: Load, servers: &[&str]) -> Self {
         let mut engine = Engine::new(config);
-        let scope = [engine.scope("server")];
-        Self { engine, scope, load, submitted: 0 }
+        let target = |name: &&str| Target {
+            scope: engine.scope(name),
+            name: (*name).into(),
+            waiting: 0,
+            reason: None,
+        };
+        let targets = servers.iter().map(target).collect();
+        Self { engine, targets, load, submitted: 0, departures: Vec::new(), is_watched: false, next: None }
+    }
+
+    /// From now on it knows why requests wait, and tells what answers change.
+    pub fn watch(&mut self) {
+        self.is_watched = true;
+        self.engine.watch(Watch::Changes);
+    }
+
+    /// A cost that could never be sent, and the scope whose quota it exceeds.
+    pub fn too_costly(mut self) -> Option<(f64, String)> {
+        let costs = if self.load.costs.is_empty() { vec![1.0] } else { self.load.costs.clone() };
+        for target in &self.targets {
+            for &cost in &costs {
+                let scopes = [target.scope];
+                let request = Request { costs: &[cost], ..Request::new(&scopes) };
+                if let Err(SubmitError::CostExceedsQuota { .. }) =
+                    self.engine.submit(Instant::default(), request)
+                {
+                    return Some((cost, target.name.clone()));
+                }
+            }
+        }
+        None
+    }
+
+    /// Changes settings of the scope of one server, by its place.
+    pub fn configure(&mut self, now: Instant, target: usize, partial: Value) -> Result<(), ConfigError> {
+        self.engine.configure(now, self.targets[target].scope, partial)
+    }
+
+    /// The engine.
+    pub fn engine(&self) -> &Engine {
+        &self.engine
+    }
+
+    /// After the last `next`: when the next request could leave, if that depends on time alone, and who says
+    /// so.
+    pub fn waits(&self) -> Option<(Option<Instant>, Cause)> {
+        self.next
     }
 
     /// Submits what is due; gives the time of what is not.
     fn fill(&mut self, now: Instant) -> Option<Instant> {
-        while self.submitted < self.load.requests {
-            match self.load.gap {
-                None if self.engine.waiting() >= BACKLOG => return None,
-                Some(gap) => {
-                    let due =
-                        Instant::default() + Span::from_micros(gap.micros().saturating_mul(self.submitted));
-                    if due > now {
-                        return Some(due);
-                    }
+        if let Some(gap) = self.load.gap {
+            while self.submitted < self.load.requests {
+                let due = Instant::default() + Span::from_micros(gap.micros().saturating_mul(self.submitted));
+                if due > now {
+                    return Some(due);
                 }
-                None => {}
+                self.submit(now, (self.submitted % self.targets.len() as u64) as usize)?;
             }
-            self.engine.submit(now, Request::new(&self.scope)).ok()?;
-            self.submitted += 1;
+            return None;
         }
-        None
+        loop {
+            let before = self.submitted;
+            for target in 0..self.targets.len() {
+                if self.targets[target].waiting < BACKLOG && self.submitted < self.load.requests {
+                    self.submit(now, target)?;
+                }
+            }
+            if self.submitted == before {
+                return None;
+            }
+        }
+    }
+
+    fn submit(&mut self, now: Instant, target: usize) -> Option<()> {
+        let costs = &self.load.costs;
+        let turn = self.submitted % costs.len().max(1) as u64;
+        let cost = costs.get(turn as usize).copied().unwrap_or(1.0);
+        let scopes = [self.targets[target].scope];
+        let request = Request { costs: &[cost], ..Request::new(&scopes) };
+        let ticket = self.engine.submit(now, request).ok()?;
+        let index = ticket.0.index as usize;
+        if self.departures.len() <= index {
+            self.departures.resize(index + 1, Departure::default());
+        }
+        self.departures[index] = Departure { server: target, queued: Some(now), reason: None, cost };
+        self.targets[target].waiting += 1;
+        self.submitted += 1;
+        Some(())
+    }
+
+    /// Notes why the head of each line waits.
+    fn note(&mut self, now: Instant) {
+        for target in &mut self.targets {
+            let stats = self.engine.scope_stats(now, target.scope);
+            target.reason = stats.and_then(|stats| stats.reason);
+        }
     }
 }
 
 impl Client for EngineClient {
     fn next(&mut self, now: Instant) -> Next {
         let due = self.fill(now);
-        match self.engine.poll(now) {
-            Decision::Send(ticket) => Next::Send(ticket.to_number() as u64),
+        let decision = self.engine.poll(now);
+        self.next = match decision {
+            Decision::Send(ticket) => {
+                let departure = &mut self.departures[ticket.0.index as usize];
+                let target = &mut self.targets[departure.server];
+                let has_waited = departure.queued.is_some_and(|queued| queued < now);
+                departure.reason = target.reason.filter(|_| has_waited);
+                target.waiting -= 1;
+                return Next::Send(ticket.to_number() as u64);
+            }
+            Decision::Wait { until, because } => Some((Some(until), because)),
+            Decision::Idle { because } => because.map(|because| (None, because)),
+        };
+        if self.is_watched {
+            self.note(now);
+        }
+        match decision {
             Decision::Wait { until, .. } => Next::At(due.map_or(until, |due| due.min(until))),
-            Decision::Idle { .. } => due.map_or(Next::Never, Next::At),
+            _ => due.map_or(Next::Never, Next::At),
         }
     }
 
@@ -98,5 +253,14 @@ impl Client for EngineClient {
         };
         let latency_ms = matches!(answer, Answer::Response { .. }).then(|| now.since(sent).millis());
         self.engine.settle(now, ticket, &Feedback { answer, latency_ms, hint, ..Feedback::IGNORED });
+    }
+
+    fn departure(&self, request: u64) -> Departure {
+        let ticket = Ticket::from_number(request as f64);
+        ticket.map_or_else(Departure::default, |ticket| self.departures[ticket.0.index as usize])
+    }
+
+    fn take_notices(&mut self) -> Vec<Notice> {
+        self.engine.take_notices()
     }
 }

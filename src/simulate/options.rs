@@ -1,11 +1,9 @@
 //! Simulations as JavaScript writes them: checked like every other setting, all problems at once.
 
 use super::{
-    Client, EngineClient, Extent, Load, Network, Summary, Trace, run,
-    server::{
-        Bucket, Change, Concurrency, Failing, Fields as HeaderFields, Fixed, Gcra, Moving, Nginx, Others,
-        Outage, PenaltyBox, Queue, Replicas, Server, Sliding, Telling, Upstream,
-    },
+    Client, EngineClient, Extent, Load, Network, Place, Summary, Trace, World,
+    read::{Made, read_load, read_network, read_server, read_servers},
+    server::Server,
 };
 use crate::{
     config::{
@@ -35,8 +33,12 @@ const SAYS: &[&str] = &["nothing", "retry-after", "rate-limit"];
 settings! {
     Simulation "server" Kind::Object(Section::Server) => Required,
         "", "",
-        "The server: its `model` and what that takes.",
+        "The server: its `model` and what that takes. Its scope is called `server`.",
         "";
+    Simulation "servers" Kind::Named(Section::Server) => Empty,
+        "", "",
+        "Further servers, by the names of their scopes. Each client sends to all of them in turn.",
+        "One limit is easier to follow.";
     Simulation "network" Kind::Object(Section::Network) => Empty,
         "", "",
         "The way there and back.",
@@ -47,7 +49,7 @@ settings! {
         "Something always waits: what a throttle is for.";
     Simulation "throttle" as "EngineOptions" Kind::Driver("an object") => Empty,
         "", "",
-        "Options of the throttle, as for `createThrottle`. The one scope is called `server`.",
+        "Options of the throttle, as for `createThrottle`.",
         "A throttle's own defaults.";
     Simulation "clients" Kind::Whole { min: 1, max: 1000 } => Number(1.0),
         "", "",
@@ -242,16 +244,22 @@ settings! {
         "", "",
         "So many in all; without it there is no end.",
         "As many as there is time for.";
+    Load "costs" Kind::Amounts => Unset,
+        "all 1", "",
+        "What requests cost of a quota, in turn: `[1, 1, 10]`. Servers count requests, whatever they cost.",
+        "Requests alone, as most quotas count.";
 }
 
 /// A simulation that can be run.
 pub struct Simulation {
-    server: Box<dyn Fn() -> Box<dyn Server>>,
+    servers: Vec<(String, Made)>,
     network: Network,
     load: Load,
     config: Config,
     clients: u32,
     extent: Extent,
+    /// Whether the options say how long it goes on.
+    pub(super) has_end: bool,
 }
 
 impl Simulation {
@@ -260,36 +268,55 @@ impl Simulation {
         let mut problems = Problems::default();
         let mut fields = Fields::of_table(ROWS, options, String::new(), Section::Simulation, &mut problems);
         let clients = fields.whole("clients").unwrap_or(1);
-        let duration = fields.millis("duration").unwrap_or(Span::from_micros(60_000_000));
+        let duration = fields.millis("duration");
         let seed = fields.number("seed").map_or(1, |seed| seed as u64);
         let throttle = fields.take("throttle").map_or(Value::Nothing, |(value, _)| value);
         let part =
             |fields: &mut Fields, key: &str| fields.object(key).unwrap_or((Value::Nothing, key.into()));
         let server = part(&mut fields, "server");
+        let others = part(&mut fields, "servers");
         let network = part(&mut fields, "network");
         let load = part(&mut fields, "load");
         fields.finish();
         let network = read_network(network, &mut problems);
         let load = read_load(load, &mut problems);
-        let (server, server_jitter) = read_server(server, &mut problems);
-        let network = Network { server_jitter, ..network };
+        let mut servers: Vec<(String, Option<Made>)> =
+            vec![("server".into(), read_server(server, &mut problems))];
+        servers.extend(read_servers(others, &mut problems));
         let config = Config::parse(throttle).map_err(|error| {
             for problem in error.problems {
                 let dot = if problem.path.is_empty() { "" } else { "." };
                 problems.add(&format!("throttle{dot}{}", problem.path), problem.want, problem.got);
             }
         });
-        match (server, config) {
-            (Some(server), Ok(config)) if problems.0.is_empty() => Ok(Self {
-                server,
-                network,
-                load,
-                config,
-                clients,
-                extent: Extent { duration, requests: MOST, seed },
-            }),
+        let duration_or = duration.unwrap_or(Span::from_micros(60_000_000));
+        let servers: Option<Vec<(String, Made)>> =
+            servers.into_iter().map(|(name, made)| Some((name, made?))).collect();
+        match (servers, config) {
+            (Some(servers), Ok(config)) if problems.0.is_empty() => {
+                let simulation = Self {
+                    servers,
+                    network,
+                    load,
+                    config,
+                    clients,
+                    extent: Extent { duration: duration_or, requests: MOST, seed },
+                    has_end: duration.is_some(),
+                };
+                simulation.check_costs()?;
+                Ok(simulation)
+            }
             _ => Err(ConfigError { problems: problems.0 }),
         }
+    }
+
+    /// A cost above a whole quota could never be sent.
+    fn check_costs(&self) -> Result<(), ConfigError> {
+        let Some((cost, scope)) = self.engine(0).too_costly() else { return Ok(()) };
+        let mut problems = Problems::default();
+        let want = format!("at most the whole quota of {scope}");
+        problems.add("load.costs", want, number_text(cost));
+        Err(ConfigError { problems: problems.0 })
     }
 
     /// Another bound of requests than four million.
@@ -298,218 +325,45 @@ impl Simulation {
         Self { extent: Extent { requests, ..self.extent }, ..self }
     }
 
-    /// A server like the one that was described, untouched.
+    /// The first server as it was described, untouched.
     pub fn server(&self) -> Box<dyn Server> {
-        (self.server)()
+        (self.servers[0].1.make)()
     }
 
-    /// Runs it, unless that takes too many requests. `client` makes each of the clients; the engine with the
-    /// given options is [`Simulation::engine`].
+    /// How long it goes on, how many requests it remembers, and its seed.
+    pub fn extent(&self) -> Extent {
+        self.extent
+    }
+
+    /// Everything before the first request. `client` makes each of the clients; the engine with the given
+    /// options is [`Simulation::engine`].
+    pub fn world<C: Client>(&self, client: impl Fn(u64) -> C) -> World<C> {
+        let clients = (0..u64::from(self.clients)).map(client).collect();
+        let place = |(name, made): &(String, Made)| Place::new(name, (made.make)(), made.jitter);
+        World::new(clients, self.servers.iter().map(place).collect(), self.network, self.extent)
+    }
+
+    /// Runs it with other clients, unless that takes too many requests.
     pub fn run_with(&self, client: impl Fn(u64) -> Box<dyn Client>) -> Result<(Trace, Summary), ConfigError> {
-        let mut server = self.server();
-        let mut clients: Vec<Box<dyn Client>> = (0..u64::from(self.clients)).map(client).collect();
-        let trace = run(&mut clients, &mut *server, self.network, self.extent).ok_or_else(|| {
-            let mut problems = Problems::default();
-            let most = self.extent.requests;
-            let want = format!("a time in which no more than {most} requests are sent, all clients together");
-            problems.add("duration", want, number_text(self.extent.duration.millis()));
-            ConfigError { problems: problems.0 }
-        })?;
-        let summary = trace.summary(&*server);
-        Ok((trace, summary))
+        self.finish(self.world(client))
     }
 
     /// Runs it.
     pub fn run(&self) -> Result<(Trace, Summary), ConfigError> {
-        self.run_with(|index| Box::new(self.engine(index)))
+        self.finish(self.world(|index| self.engine(index)))
+    }
+
+    fn finish<C: Client>(&self, mut world: World<C>) -> Result<(Trace, Summary), ConfigError> {
+        world.advance(Instant::default() + self.extent.duration)?;
+        let summary = world.summary();
+        Ok((world.into_trace(), summary))
     }
 
     /// The engine as client number `index`.
     pub fn engine(&self, index: u64) -> EngineClient {
         let mut config = self.config.clone();
         config.seed = Some(config.seed.unwrap_or(self.extent.seed).wrapping_add(index));
-        EngineClient::new(config, self.load)
-    }
-}
-
-fn read_network((value, path): (Value, String), problems: &mut Problems) -> Network {
-    let mut fields = Fields::of_table(ROWS, value, path, Section::Network, problems);
-    let network = Network {
-        latency: fields.millis("latency").unwrap_or(Span::from_micros(100_000)),
-        jitter: fields.millis("jitter").unwrap_or(Span::ZERO),
-        slow: fields.number("slow").unwrap_or(0.0),
-        slow_by: fields.millis("slowBy").unwrap_or(Span::from_micros(200_000)),
-        timer_lag: fields.millis("timerLag").unwrap_or(Span::ZERO),
-        timer_jitter: fields.millis("timerJitter").unwrap_or(Span::ZERO),
-        server_jitter: Span::ZERO,
-        timeout: fields.millis("timeout").unwrap_or(Span::from_micros(60_000_000)),
-    };
-    fields.finish();
-    network
-}
-
-fn read_load((value, path): (Value, String), problems: &mut Problems) -> Load {
-    let mut fields = Fields::of_table(ROWS, value, path, Section::Load, problems);
-    let load = Load {
-        gap: fields.number("rate").map(|rate| Span::from_micros((1e6 / rate) as u64)),
-        requests: fields.number("requests").map_or(u64::MAX, |requests| requests as u64),
-    };
-    fields.finish();
-    load
-}
-
-type Make = Box<dyn Fn() -> Box<dyn Server>>;
-
-/// A maker of servers, so that one description can be run many times; and how late it looks at requests.
-fn read_server((value, path): (Value, String), problems: &mut Problems) -> (Option<Make>, Span) {
-    let mut fields = Fields::of_table(ROWS, value, path, Section::Server, problems);
-    let model = fields.word("model");
-    let inside = model.and_then(|model| read_model(model, &mut fields));
-    if model.is_none() {
-        fields.require("model");
-    }
-    let ban = fields.millis("ban");
-    let failing = fields.number("failing");
-    let failing_status = fields.whole("failingStatus").unwrap_or(503) as u16;
-    let says = match fields.word("says") {
-        Some("retry-after") => HeaderFields::RetryAfter,
-        Some("rate-limit") => HeaderFields::RateLimit,
-        _ => HeaderFields::Silent,
-    };
-    let retry_after = fields.millis("retryAfter");
-    let says =
-        if says == HeaderFields::Silent && retry_after.is_some() { HeaderFields::RetryAfter } else { says };
-    let replicas = fields.whole("replicas").unwrap_or(1);
-    let upstream = fields.millis("upstream").unwrap_or(Span::ZERO);
-    let spread = fields.number("upstreamSpread").unwrap_or(0.0);
-    let jitter = fields.millis("jitter").unwrap_or(Span::ZERO);
-    let step = fields.object("step");
-    let drift = fields.object("drift");
-    let outage = fields.object("outage");
-    let others = fields.object("others");
-    if model.is_some() {
-        fields.finish();
-    }
-    let mut changes = Vec::new();
-    changes.extend(
-        step.and_then(|step| read_change(step, Section::Step, "at", problems))
-            .map(|(at, factor)| Change::Step { at: Instant::default() + at, factor }),
-    );
-    changes.extend(
-        drift
-            .and_then(|drift| read_change(drift, Section::Drift, "period", problems))
-            .map(|(period, factor)| Change::Drift { period, factor }),
-    );
-    let outage = outage.and_then(|outage| read_outage(outage, problems));
-    let others = others.and_then(|others| read_others(others, problems));
-    let Some(inside) = inside else { return (None, jitter) };
-    let make: Make = Box::new(move || {
-        let mut server = match replicas {
-            1 => inside(),
-            many => Box::new(Replicas::new((0..many).map(|_| inside()).collect())),
-        };
-        for &change in &changes {
-            server = Box::new(Moving::new(server, change));
-        }
-        if let Some((rate, period, share)) = others {
-            server = Box::new(Others::new(server, rate, period, share));
-        }
-        if upstream > Span::ZERO {
-            server = Box::new(Upstream::new(server, upstream, spread));
-        }
-        if let Some(ban) = ban {
-            server = Box::new(PenaltyBox::new(server, ban));
-        }
-        if let Some(share) = failing {
-            server = Box::new(Failing::new(server, share, failing_status));
-        }
-        if let Some((at, length)) = outage {
-            server = Box::new(Outage::new(server, at, length));
-        }
-        match says {
-            HeaderFields::Silent => server,
-            says => Box::new(Telling::new(server, says, retry_after)),
-        }
-    });
-    (Some(make), jitter)
-}
-
-fn read_outage((value, path): (Value, String), problems: &mut Problems) -> Option<(Span, Span)> {
-    let mut fields = Fields::of_table(ROWS, value, path, Section::Outage, problems);
-    let (at, length) = (fields.number_required("at"), fields.number_required("length"));
-    fields.finish();
-    at.map(Span::from_millis).zip(length.map(Span::from_millis))
-}
-
-fn read_others((value, path): (Value, String), problems: &mut Problems) -> Option<(f64, Span, f64)> {
-    let mut fields = Fields::of_table(ROWS, value, path, Section::Others, problems);
-    let rate = fields.number_required("rate");
-    let period = fields.millis("period").unwrap_or(Span::from_micros(60_000_000));
-    let share = fields.number("share").unwrap_or(0.5);
-    fields.finish();
-    rate.map(|rate| (rate, period, share))
-}
-
-/// A time by this name, and a factor.
-fn read_change(
-    (value, path): (Value, String),
-    section: Section,
-    time: &str,
-    problems: &mut Problems,
-) -> Option<(Span, f64)> {
-    let mut fields = Fields::of_table(ROWS, value, path, section, problems);
-    let (time, factor) = (fields.number_required(time), fields.number_required("factor"));
-    fields.finish();
-    time.map(Span::from_millis).zip(factor)
-}
-
-fn read_model(model: &str, fields: &mut Fields) -> Option<Make> {
-    match model {
-        "fixed-window" | "sliding-window" => {
-            let limit = fields.number_required("limit");
-            let window = fields.millis("window").unwrap_or(Span::from_micros(60_000_000));
-            let is_fixed = model == "fixed-window";
-            let limit = limit? as u32;
-            Some(Box::new(move || -> Box<dyn Server> {
-                if is_fixed {
-                    Box::new(Fixed::new(limit, window))
-                } else {
-                    Box::new(Sliding::new(limit, window))
-                }
-            }))
-        }
-        "token-bucket" => {
-            let rate = fields.number_required("rate");
-            let depth = fields.number("depth").unwrap_or(1.0).max(1.0);
-            let rate = rate?;
-            Some(Box::new(move || Box::new(Bucket::new(rate, depth))))
-        }
-        "nginx" => {
-            let rate = fields.number_required("rate");
-            let burst = f64::from(fields.whole("burst").unwrap_or(0));
-            let is_delaying = fields.flag("delay").unwrap_or(false);
-            let rate = rate?;
-            Some(Box::new(move || Box::new(Nginx::new(rate, burst, is_delaying))))
-        }
-        "gcra" => {
-            let rate = fields.number_required("rate");
-            let burst = fields.whole("burst").unwrap_or(0);
-            let rate = rate?;
-            Some(Box::new(move || Box::new(Gcra::new(rate, burst))))
-        }
-        "concurrency" => {
-            let (slots, service) = (fields.number_required("slots"), fields.number_required("service"));
-            let spread = fields.number("spread").unwrap_or(0.0);
-            let (slots, service) = (slots? as u32, Span::from_millis(service?));
-            Some(Box::new(move || Box::new(Concurrency::new(slots, service, spread))))
-        }
-        _ => {
-            let (workers, service) = (fields.number_required("workers"), fields.number_required("service"));
-            let spread = fields.number("spread").unwrap_or(0.0);
-            let room = fields.whole("room").unwrap_or(1_000_000);
-            let patience = fields.millis("patience").unwrap_or(Span::from_micros(30_000_000));
-            let (workers, service) = (workers? as u32, Span::from_millis(service?));
-            Some(Box::new(move || Box::new(Queue::new(workers, service, spread, room, patience))))
-        }
+        let names: Vec<&str> = self.servers.iter().map(|(name, _)| name.as_str()).collect();
+        EngineClient::new(config, self.load.clone(), &names)
     }
 }

@@ -4,7 +4,7 @@
 //! which everything would fit that one client sent (the σ of Cruz's (σ, ρ) calculus, 1991). Fairness: Jain's
 //! index, (Σx)² ÷ nΣx² (Jain, Chiu, Hawe 1984).
 
-use super::server::Server;
+use super::world::Place;
 use crate::{
     time::{Instant, Span},
     value::Value,
@@ -15,6 +15,8 @@ use crate::{
 pub struct Exchange {
     /// Whose it was.
     pub client: u32,
+    /// Where it went.
+    pub server: u32,
     /// When it left.
     pub sent: Instant,
     /// When the server saw it.
@@ -28,8 +30,8 @@ pub struct Exchange {
 }
 
 impl Exchange {
-    pub(super) fn sent(client: u32, sent: Instant) -> Self {
-        Self { client, sent, arrived: None, answered: None, status: 0, is_chance: false }
+    pub(super) fn sent(client: u32, server: u32, sent: Instant) -> Self {
+        Self { client, server, sent, arrived: None, answered: None, status: 0, is_chance: false }
     }
 
     /// Whether the server served it.
@@ -82,13 +84,13 @@ pub struct Summary {
     pub latency_ms: f64,
 }
 
-impl Trace {
-    /// The figures, beside what `server` bore.
-    pub fn summary(&self, server: &dyn Server) -> Summary {
-        let half = Instant::from_micros(self.duration.micros() / 2);
-        let end = Instant::default() + self.duration;
+impl Summary {
+    /// The figures of some time from the start on, beside what the servers bore, all of them together.
+    pub(super) fn of(exchanges: &[Exchange], clients: usize, duration: Span, places: &[Place]) -> Self {
+        let half = Instant::from_micros(duration.micros() / 2);
+        let end = Instant::default() + duration;
         let seen: Vec<(Instant, &Exchange)> =
-            self.exchanges.iter().filter_map(|exchange| Some((exchange.arrived?, exchange))).collect();
+            exchanges.iter().filter_map(|exchange| Some((exchange.arrived?, exchange))).collect();
         let count =
             |of: &dyn Fn(&(Instant, &Exchange)) -> bool| seen.iter().filter(|seen| of(seen)).count() as u64;
         let is_refused = |exchange: &Exchange| [429, 503].contains(&exchange.status);
@@ -98,7 +100,7 @@ impl Trace {
         let late_bad = count(&|(at, exchange)| *at >= half && !exchange.is_served());
         let seconds = (end.since(half).micros() as f64 / 1e6).max(1e-6);
         let mut good: Vec<Instant> = Vec::new();
-        let mut shares = vec![0_f64; self.clients as usize];
+        let mut shares = vec![0_f64; clients];
         let mut waited = 0.0;
         for (at, exchange) in seen.iter().filter(|(_, exchange)| exchange.is_served()) {
             good.push(*at);
@@ -109,8 +111,8 @@ impl Trace {
         }
         good.sort_unstable();
         let served = good.len() as u64;
-        let from_start = |from: Instant| reached(&good, from, end, server);
-        let step = server.last_step();
+        let from_start = |from: Instant| reached(&good, from, end, places);
+        let step = places.iter().filter_map(Place::last_step).max();
         let total: f64 = shares.iter().sum();
         let squares: f64 = shares.iter().map(|share| share * share).sum();
         Summary {
@@ -118,46 +120,54 @@ impl Trace {
             served,
             refused,
             failed: seen.len() as u64 - served - refused,
-            utilisation: total / (mean_limit(server, half, end) * seconds),
+            utilisation: total / (mean_limit(places, half, end) * seconds),
             share_refused: refused as f64 / (seen.len() as f64).max(1.0),
             refusals_per_minute: late_bad as f64 / seconds * 60.0,
             background,
             background_per_minute: late_background as f64 / seconds * 60.0,
             reached_ms: from_start(Instant::default()).map(Span::millis),
             regained_ms: step.and_then(from_start).map(Span::millis),
-            burst: self.burst(server),
+            burst: burst(exchanges, clients, places),
             fairness: if total > 0.0 { total * total / (shares.len() as f64 * squares) } else { 1.0 },
             latency_ms: waited / (served as f64).max(1.0),
         }
     }
-
-    fn burst(&self, server: &dyn Server) -> f64 {
-        let mut buckets = vec![(0_f64, Instant::default()); self.clients as usize];
-        let mut most = 0_f64;
-        for exchange in &self.exchanges {
-            let (fill, last) = &mut buckets[exchange.client as usize];
-            let drained = exchange.sent.since(*last).micros() as f64 / 1e6 * server.limit(exchange.sent);
-            (*fill, *last) = ((*fill - drained).max(0.0) + 1.0, exchange.sent);
-            most = most.max(*fill);
-        }
-        most
-    }
 }
 
-/// Requests per second that the server bore on average.
-fn mean_limit(server: &dyn Server, from: Instant, to: Instant) -> f64 {
+/// The deepest bucket of any client at any server.
+fn burst(exchanges: &[Exchange], clients: usize, places: &[Place]) -> f64 {
+    let mut buckets = vec![(0_f64, Instant::default()); clients * places.len()];
+    let mut most = 0_f64;
+    for exchange in exchanges {
+        let server = exchange.server as usize;
+        let (fill, last) = &mut buckets[exchange.client as usize * places.len() + server];
+        let seconds = exchange.sent.since(*last).micros() as f64 / 1e6;
+        let drained = seconds * places[server].limit(exchange.sent);
+        (*fill, *last) = ((*fill - drained).max(0.0) + 1.0, exchange.sent);
+        most = most.max(*fill);
+    }
+    most
+}
+
+/// Requests per second that the servers bear, all of them together.
+fn limit(places: &[Place], at: Instant) -> f64 {
+    places.iter().map(|place| place.limit(at)).sum()
+}
+
+/// Requests per second that the servers bore on average.
+fn mean_limit(places: &[Place], from: Instant, to: Instant) -> f64 {
     const SAMPLES: u64 = 1000;
     let step = to.since(from).micros() as f64 / SAMPLES as f64;
     let at = |index: u64| from + Span::from_micros((step * (index as f64 + 0.5)) as u64);
-    (0..SAMPLES).map(|index| server.limit(at(index))).sum::<f64>() / SAMPLES as f64
+    (0..SAMPLES).map(|index| limit(places, at(index))).sum::<f64>() / SAMPLES as f64
 }
 
 /// From `from` to the first instant after which 90 % of the limit is kept up.
-fn reached(good: &[Instant], from: Instant, end: Instant, server: &dyn Server) -> Option<Span> {
+fn reached(good: &[Instant], from: Instant, end: Instant, places: &[Place]) -> Option<Span> {
     let first = good.partition_point(|&at| at < from);
     (first..good.len()).find_map(|index| {
         let start = good[index];
-        let limit = server.limit(start);
+        let limit = limit(places, start);
         let span = (10.0 / limit).max(5.0);
         let until = start + Span::from_micros((span * 1e6) as u64);
         let served = good.partition_point(|&at| at < until) - index;

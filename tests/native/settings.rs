@@ -143,7 +143,7 @@ fn typescript(row: &Row, text: &Text) -> String {
         }
         Kind::Flag => "boolean".into(),
         Kind::Target => "number | readonly [low: number, high: number]".into(),
-        Kind::Codes { .. } => "readonly number[]".into(),
+        Kind::Codes { .. } | Kind::Amounts => "readonly number[]".into(),
         Kind::Failures => "readonly ('timeout' | 'connection')[]".into(),
         Kind::Jitter => "Jitter".into(),
         Kind::Quota => "number | QuotaOptions | readonly (number | QuotaOptions)[]".into(),

@@ -1,7 +1,7 @@
 /**
  * Brings the simulator in, on first use and synchronously. A module of its own: throttles do not carry it.
  */
-import { initSync, simulate } from '../../../pkg/simulator.js'
+import { initSync, LiveSimulation, Played, simulate } from '../../../pkg/simulator.js'
 import { simulatorModule } from './simulator-module.js'
 
 let isLoaded = false
@@ -11,8 +11,8 @@ let isLoaded = false
  *
  * @throws {WasmBlockedError} where compiling is forbidden.
  */
-export function loadSimulator(): typeof simulate {
+export function loadSimulator() {
   if (!isLoaded) initSync({ module: simulatorModule() })
   isLoaded = true
-  return simulate
+  return { simulate, LiveSimulation, Played }
 }

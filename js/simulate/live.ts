@@ -1,0 +1,233 @@
+/**
+ * A simulation in steps: advance it, look at it, change it while it goes on.
+ *
+ * The trap is a demonstration that cannot be repeated: what was changed when is part of what was simulated. So
+ * it keeps a recording, and what replays that gives the same figures to the last bit.
+ */
+import { ConfigError, withProblems } from '../core/errors.js'
+import type {
+  ScopeOptions,
+  SimulatedNetwork,
+  SimulatedServer,
+  SimulationOptions,
+} from '../options/generated.js'
+import type { Notice, Reason, ScopeStats } from '../wasm/engine.js'
+import { loadSimulator } from '../wasm/load/simulator.js'
+import { columns, type SimulationSummary, type SimulationTrace } from './figures.js'
+
+/** What happened to a request, or what an engine tells. Times are milliseconds since the start. */
+export type SimulationEvent =
+  | (RequestHappening & {
+      readonly kind: 'send'
+      /** Since when it waited. */
+      readonly queuedAt: number
+      /** What kept the head of the line before it left; absent if it did not wait. */
+      readonly reason?: Reason
+      /** What it costs of a quota. */
+      readonly cost: number
+    })
+  | (RequestHappening & { readonly kind: 'arrive' })
+  | (RequestHappening & {
+      readonly kind: 'answer'
+      /** 0: the client gave up. */
+      readonly status: number
+      /** From send to answer. */
+      readonly latencyMs: number
+      /** Header fields as `name: value` lines. */
+      readonly headers: string
+    })
+  | (Exclude<Notice, { kind: 'answer' }> & {
+      /** When. */
+      readonly at: number
+      /** Whose engine tells it. */
+      readonly client: number
+    })
+
+interface RequestHappening {
+  /** When. */
+  readonly at: number
+  /** The request's place in the trace. */
+  readonly request: number
+  /** Whose it is. */
+  readonly client: number
+  /** The server that it goes to. */
+  readonly scope: string
+}
+
+/** One scope of one client, and the server behind it. */
+export interface SimulatedScope extends ScopeStats {
+  /** Requests per second that the server bears now. */
+  limit: number
+}
+
+/** One client at one instant, and what the servers are like. */
+export interface SimulationState {
+  /** When, in milliseconds since the start. */
+  readonly now: number
+  /** Requests that wait. */
+  readonly waiting: number
+  /** Requests in flight. */
+  readonly inFlight: number
+  /** Requests sent since the start. */
+  readonly sent: number
+  /** Requests that ended since the start. */
+  readonly settled: number
+  /** Each server's scope, by name. */
+  readonly scopes: Readonly<Record<string, SimulatedScope>>
+  /** Why the next request waits; absent if none does. */
+  readonly next?: {
+    /** Until when; absent where that depends on an answer. */
+    readonly at?: number
+    /** Why. */
+    readonly reason: Reason
+    /** Whose limit it is; absent for that of the whole throttle. */
+    readonly scope?: string
+  }
+}
+
+/** Something that was changed on the way. */
+export type SimulationChange =
+  | { readonly at: number; readonly scope: string; readonly throttle: ScopeOptions }
+  | { readonly at: number; readonly scope: string; readonly server: Partial<SimulatedServer> }
+  | { readonly at: number; readonly network: SimulatedNetwork }
+
+/** All that a simulation is a function of: plain data, fit for JSON. */
+export interface SimulationRecording {
+  /** What it began with. */
+  readonly options: SimulationOptions
+  /** What was changed, in order. */
+  readonly changes: readonly SimulationChange[]
+  /** How far it went, in milliseconds. */
+  readonly now: number
+}
+
+type Wasm = InstanceType<ReturnType<typeof loadSimulator>['LiveSimulation']>
+
+/** A simulation under way: see `createSimulation`. */
+export class LiveSimulation {
+  readonly #wasm: Wasm
+  readonly #options: SimulationOptions
+  readonly #changes: SimulationChange[] = []
+
+  constructor(options: SimulationOptions) {
+    const { LiveSimulation } = loadSimulator()
+    this.#wasm = withProblems(ConfigError, () => new LiveSimulation(options))
+    this.#options = copy(options)
+  }
+
+  /** How far it went, in milliseconds. */
+  get now(): number {
+    return this.#wasm.now()
+  }
+
+  /** Whether its `duration` is over; without one it never is. */
+  get isDone(): boolean {
+    return this.#wasm.is_done()
+  }
+
+  /**
+   * Lets so many milliseconds pass, up to `duration` at most. What happens at the very end of them belongs to
+   * the next step.
+   *
+   * @throws {ConfigError} where it is no time, or more than four million requests were sent.
+   */
+  advance(ms: number): void {
+    withProblems(ConfigError, () => this.#wasm.advance(ms))
+  }
+
+  /** What happened in the last step, in order. Each is given once. */
+  events(): SimulationEvent[] {
+    return this.#wasm.take_events() as SimulationEvent[]
+  }
+
+  /** What a client, the first one by default, and the servers are like now. */
+  state(client = 0): SimulationState {
+    const state = this.#wasm.state(client) as SimulationState | null
+    if (state === null) throw new RangeError(`there is no client ${client}`)
+    return state
+  }
+
+  /** The figures up to now. */
+  summary(): SimulationSummary {
+    return this.#wasm.summary() as SimulationSummary
+  }
+
+  /** Every request so far, in the order in which they were sent. */
+  trace(): SimulationTrace {
+    return columns(this.#wasm)
+  }
+
+  /**
+   * Changes settings of a scope now, in every client's throttle, as `throttle.scope(name).configure` does.
+   *
+   * @throws {ConfigError} listing every problem; then nothing has changed.
+   */
+  configure(settings: ScopeOptions, scope = 'server'): void {
+    withProblems(ConfigError, () => this.#wasm.configure(scope, settings))
+    this.#changes.push({ at: this.now, scope, throttle: copy(settings) })
+  }
+
+  /**
+   * Puts another server in place of one, untouched: its buckets are full and its windows empty. What is left
+   * out stays as it was; with another `model` all of it is told anew.
+   *
+   * @throws {ConfigError} listing every problem; then nothing has changed.
+   */
+  configureServer(server: Partial<SimulatedServer>, scope = 'server'): void {
+    withProblems(ConfigError, () => this.#wasm.configure_server(scope, server))
+    this.#changes.push({ at: this.now, scope, server: copy(server) })
+  }
+
+  /**
+   * Changes the way there and back, for requests that leave from now on. What is left out stays.
+   *
+   * @throws {ConfigError} listing every problem; then nothing has changed.
+   */
+  configureNetwork(network: SimulatedNetwork): void {
+    withProblems(ConfigError, () => this.#wasm.configure_network(network))
+    this.#changes.push({ at: this.now, network: copy(network) })
+  }
+
+  /** All that it is a function of, for `replaySimulation`, here or elsewhere. */
+  recording(): SimulationRecording {
+    return { options: copy(this.#options), changes: copy(this.#changes), now: this.now }
+  }
+}
+
+/**
+ * A simulation that goes on while it is asked to, and can be changed on the way. Advanced to the end, in
+ * whatever steps, it is what `simulate` gives. Without a `duration` it has no end.
+ *
+ * ```ts
+ * const simulation = createSimulation({ server: { model: 'nginx', rate: 10 }, throttle: { rampup: true } })
+ * simulation.advance(60_000)
+ * simulation.configureServer({ rate: 3 })
+ * simulation.advance(60_000)
+ * console.log(simulation.state().next, simulation.summary().refused)
+ * ```
+ *
+ * @throws {ConfigError} listing every problem of the options.
+ */
+export function createSimulation(options: SimulationOptions): LiveSimulation {
+  return new LiveSimulation(options)
+}
+
+/**
+ * A simulation as it stood when it was recorded: same figures, same trace.
+ *
+ * @throws {ConfigError} where the recording holds what makes no sense.
+ */
+export function replaySimulation({ options, changes, now }: SimulationRecording): LiveSimulation {
+  const simulation = createSimulation(options)
+  for (const change of changes) {
+    simulation.advance(change.at - simulation.now)
+    if ('throttle' in change) simulation.configure(change.throttle, change.scope)
+    else if ('server' in change) simulation.configureServer(change.server, change.scope)
+    else simulation.configureNetwork(change.network)
+  }
+  simulation.advance(now - simulation.now)
+  return simulation
+}
+
+/** What was typed, as it was then: options are plain data. */
+const copy = <T>(of: T): T => JSON.parse(JSON.stringify(of))

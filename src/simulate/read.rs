@@ -1,0 +1,251 @@
+//! Reads what a simulation is made of: servers, the network, the load.
+//!
+//! The trap is a description that is used up by its first run: a server is read into something that makes
+//! one, untouched, as often as it is asked.
+
+use super::{
+    Load, Network,
+    options::ROWS,
+    server::{
+        Bucket, Change, Concurrency, Failing, Fields as HeaderFields, Fixed, Gcra, Moving, Nginx, Others,
+        Outage, PenaltyBox, Queue, Replicas, Server, Sliding, Telling, Upstream,
+    },
+};
+use crate::{
+    config::{
+        reader::{Fields, Problems},
+        table::Section,
+    },
+    time::{Instant, Span},
+    value::{Value, join},
+};
+
+pub(super) fn read_network((value, path): (Value, String), problems: &mut Problems) -> Network {
+    let mut fields = Fields::of_table(ROWS, value, path, Section::Network, problems);
+    let network = Network {
+        latency: fields.millis("latency").unwrap_or(Span::from_micros(100_000)),
+        jitter: fields.millis("jitter").unwrap_or(Span::ZERO),
+        slow: fields.number("slow").unwrap_or(0.0),
+        slow_by: fields.millis("slowBy").unwrap_or(Span::from_micros(200_000)),
+        timer_lag: fields.millis("timerLag").unwrap_or(Span::ZERO),
+        timer_jitter: fields.millis("timerJitter").unwrap_or(Span::ZERO),
+        timeout: fields.millis("timeout").unwrap_or(Span::from_micros(60_000_000)),
+    };
+    fields.finish();
+    network
+}
+
+pub(super) fn read_load((value, path): (Value, String), problems: &mut Problems) -> Load {
+    let mut fields = Fields::of_table(ROWS, value, path, Section::Load, problems);
+    let costs = fields.take("costs").map_or(Vec::new(), |(value, row)| {
+        let amount = |item: &Value| match item {
+            Value::Number(cost) if (0.0..=1e12).contains(cost) => Some(*cost),
+            _ => None,
+        };
+        let costs: Option<Vec<f64>> = match &value {
+            Value::List(items) if !items.is_empty() => items.iter().map(amount).collect(),
+            _ => None,
+        };
+        costs.unwrap_or_else(|| {
+            let path = fields.path_of("costs");
+            fields.problems().add(&path, row.kind.wants(), value.describe());
+            Vec::new()
+        })
+    });
+    let load = Load {
+        costs,
+        gap: fields.number("rate").map(|rate| Span::from_micros((1e6 / rate) as u64)),
+        requests: fields.number("requests").map_or(u64::MAX, |requests| requests as u64),
+    };
+    fields.finish();
+    load
+}
+
+type Make = Box<dyn Fn() -> Box<dyn Server>>;
+
+/// A description of a server that can be made any number of times.
+pub(super) struct Made {
+    /// Makes one, untouched.
+    pub make: Make,
+    /// How late it looks at requests, at most.
+    pub jitter: Span,
+}
+
+/// Servers by name.
+pub(super) fn read_servers(
+    (value, path): (Value, String),
+    problems: &mut Problems,
+) -> Vec<(String, Option<Made>)> {
+    match value {
+        Value::Nothing => Vec::new(),
+        Value::Map(entries) => entries
+            .into_iter()
+            .map(|(name, value)| {
+                let path = join(&path, &name);
+                if name == "server" {
+                    problems.add(&path, "another name than that of the first server", "the same");
+                }
+                let made = read_server((value, path), problems);
+                (name, made)
+            })
+            .collect(),
+        other => {
+            problems.add(&path, "an object", other.describe());
+            Vec::new()
+        }
+    }
+}
+
+/// A maker of servers, so that one description can be run many times.
+pub(super) fn read_server((value, path): (Value, String), problems: &mut Problems) -> Option<Made> {
+    let mut fields = Fields::of_table(ROWS, value, path, Section::Server, problems);
+    let model = fields.word("model");
+    let inside = model.and_then(|model| read_model(model, &mut fields));
+    if model.is_none() {
+        fields.require("model");
+    }
+    let ban = fields.millis("ban");
+    let failing = fields.number("failing");
+    let failing_status = fields.whole("failingStatus").unwrap_or(503) as u16;
+    let says = match fields.word("says") {
+        Some("retry-after") => HeaderFields::RetryAfter,
+        Some("rate-limit") => HeaderFields::RateLimit,
+        _ => HeaderFields::Silent,
+    };
+    let retry_after = fields.millis("retryAfter");
+    let says =
+        if says == HeaderFields::Silent && retry_after.is_some() { HeaderFields::RetryAfter } else { says };
+    let replicas = fields.whole("replicas").unwrap_or(1);
+    let upstream = fields.millis("upstream").unwrap_or(Span::ZERO);
+    let spread = fields.number("upstreamSpread").unwrap_or(0.0);
+    let jitter = fields.millis("jitter").unwrap_or(Span::ZERO);
+    let step = fields.object("step");
+    let drift = fields.object("drift");
+    let outage = fields.object("outage");
+    let others = fields.object("others");
+    if model.is_some() {
+        fields.finish();
+    }
+    let mut changes = Vec::new();
+    changes.extend(
+        step.and_then(|step| read_change(step, Section::Step, "at", problems))
+            .map(|(at, factor)| Change::Step { at: Instant::default() + at, factor }),
+    );
+    changes.extend(
+        drift
+            .and_then(|drift| read_change(drift, Section::Drift, "period", problems))
+            .map(|(period, factor)| Change::Drift { period, factor }),
+    );
+    let outage = outage.and_then(|outage| read_outage(outage, problems));
+    let others = others.and_then(|others| read_others(others, problems));
+    let inside = inside?;
+    let make: Make = Box::new(move || {
+        let mut server = match replicas {
+            1 => inside(),
+            many => Box::new(Replicas::new((0..many).map(|_| inside()).collect())),
+        };
+        for &change in &changes {
+            server = Box::new(Moving::new(server, change));
+        }
+        if let Some((rate, period, share)) = others {
+            server = Box::new(Others::new(server, rate, period, share));
+        }
+        if upstream > Span::ZERO {
+            server = Box::new(Upstream::new(server, upstream, spread));
+        }
+        if let Some(ban) = ban {
+            server = Box::new(PenaltyBox::new(server, ban));
+        }
+        if let Some(share) = failing {
+            server = Box::new(Failing::new(server, share, failing_status));
+        }
+        if let Some((at, length)) = outage {
+            server = Box::new(Outage::new(server, at, length));
+        }
+        match says {
+            HeaderFields::Silent => server,
+            says => Box::new(Telling::new(server, says, retry_after)),
+        }
+    });
+    Some(Made { make, jitter })
+}
+
+fn read_outage((value, path): (Value, String), problems: &mut Problems) -> Option<(Span, Span)> {
+    let mut fields = Fields::of_table(ROWS, value, path, Section::Outage, problems);
+    let (at, length) = (fields.number_required("at"), fields.number_required("length"));
+    fields.finish();
+    at.map(Span::from_millis).zip(length.map(Span::from_millis))
+}
+
+fn read_others((value, path): (Value, String), problems: &mut Problems) -> Option<(f64, Span, f64)> {
+    let mut fields = Fields::of_table(ROWS, value, path, Section::Others, problems);
+    let rate = fields.number_required("rate");
+    let period = fields.millis("period").unwrap_or(Span::from_micros(60_000_000));
+    let share = fields.number("share").unwrap_or(0.5);
+    fields.finish();
+    rate.map(|rate| (rate, period, share))
+}
+
+/// A time by this name, and a factor.
+fn read_change(
+    (value, path): (Value, String),
+    section: Section,
+    time: &str,
+    problems: &mut Problems,
+) -> Option<(Span, f64)> {
+    let mut fields = Fields::of_table(ROWS, value, path, section, problems);
+    let (time, factor) = (fields.number_required(time), fields.number_required("factor"));
+    fields.finish();
+    time.map(Span::from_millis).zip(factor)
+}
+
+fn read_model(model: &str, fields: &mut Fields) -> Option<Make> {
+    match model {
+        "fixed-window" | "sliding-window" => {
+            let limit = fields.number_required("limit");
+            let window = fields.millis("window").unwrap_or(Span::from_micros(60_000_000));
+            let is_fixed = model == "fixed-window";
+            let limit = limit? as u32;
+            Some(Box::new(move || -> Box<dyn Server> {
+                if is_fixed {
+                    Box::new(Fixed::new(limit, window))
+                } else {
+                    Box::new(Sliding::new(limit, window))
+                }
+            }))
+        }
+        "token-bucket" => {
+            let rate = fields.number_required("rate");
+            let depth = fields.number("depth").unwrap_or(1.0).max(1.0);
+            let rate = rate?;
+            Some(Box::new(move || Box::new(Bucket::new(rate, depth))))
+        }
+        "nginx" => {
+            let rate = fields.number_required("rate");
+            let burst = f64::from(fields.whole("burst").unwrap_or(0));
+            let is_delaying = fields.flag("delay").unwrap_or(false);
+            let rate = rate?;
+            Some(Box::new(move || Box::new(Nginx::new(rate, burst, is_delaying))))
+        }
+        "gcra" => {
+            let rate = fields.number_required("rate");
+            let burst = fields.whole("burst").unwrap_or(0);
+            let rate = rate?;
+            Some(Box::new(move || Box::new(Gcra::new(rate, burst))))
+        }
+        "concurrency" => {
+            let (slots, service) = (fields.number_required("slots"), fields.number_required("service"));
+            let spread = fields.number("spread").unwrap_or(0.0);
+            let (slots, service) = (slots? as u32, Span::from_millis(service?));
+            Some(Box::new(move || Box::new(Concurrency::new(slots, service, spread))))
+        }
+        _ => {
+            let (workers, service) = (fields.number_required("workers"), fields.number_required("service"));
+            let spread = fields.number("spread").unwrap_or(0.0);
+            let room = fields.whole("room").unwrap_or(1_000_000);
+            let patience = fields.millis("patience").unwrap_or(Span::from_micros(30_000_000));
+            let (workers, service) = (workers? as u32, Span::from_millis(service?));
+            Some(Box::new(move || Box::new(Queue::new(workers, service, spread, room, patience))))
+        }
+    }
+}
