@@ -24,6 +24,8 @@ mod pace;
 mod player;
 #[path = "native/properties.rs"]
 mod properties;
+#[path = "native/python.rs"]
+mod python;
 #[path = "native/reference.rs"]
 mod reference;
 #[path = "native/replay.rs"]

@@ -82,7 +82,7 @@ fn default_of(row: &Row, text: &Text) -> String {
     if text.when.is_empty() { value } else { format!("{value}; {}", text.when) }
 }
 
-fn up_to_date(path: &str, made: &str) {
+pub fn up_to_date(path: &str, made: &str) {
     let file = format!("{}/{path}", env!("CARGO_MANIFEST_DIR"));
     if std::env::var_os("UPDATE_GOLDEN").is_some() {
         std::fs::write(&file, made).unwrap();

@@ -1,0 +1,95 @@
+"""When may I send my next HTTP request? Scopes, slots, delays, backoff and AutoThrottle, decided by one
+engine.
+
+``Throttle`` is for asyncio, ``autothrottle.blocking.Throttle`` for threads; ``autothrottle.httpx``,
+``autothrottle.aiohttp``, ``autothrottle.requests`` and ``autothrottle.scrapy`` are for clients,
+``autothrottle.engine`` for people with a loop of their own, ``autothrottle.testing`` for tests.
+"""
+
+from ._base import ScopeControl
+from ._clock import Clock
+from ._engine import Engine
+from ._events import Event, RequestEvent, ScopeEvent, SettleEvent, StallEvent, WarningEvent
+from ._hooks import ScopeBackoff, ScopeRequest, SomeHints, update_scope_backoff
+from ._managers import ManagedAnswer, ManagedSend, ScopeManager
+from ._permit import Permit
+from ._requests import RequestOptions, request_options
+from ._scopes import add_scope, by_domain_hierarchy, by_endpoint, by_host
+from ._stats import Peek, ScopeStats, Stats
+from ._throttle import Throttle
+from .errors import (
+    BodyNotReplayableError,
+    ClosedError,
+    ConfigError,
+    CostExceedsQuotaError,
+    ManagerError,
+    Problem,
+    QueueFullError,
+    RetryAfterTooLongError,
+    SnapshotError,
+    StalledError,
+    ThrottleError,
+    ThrottleTimeoutError,
+)
+from .options import (
+    AutoThrottleOptions,
+    BackoffOptions,
+    QuotaOptions,
+    RampupOptions,
+    RateOptions,
+    RetryOptions,
+    ScopeOptions,
+    ThrottleOptions,
+)
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "AutoThrottleOptions",
+    "BackoffOptions",
+    "BodyNotReplayableError",
+    "Clock",
+    "ClosedError",
+    "ConfigError",
+    "CostExceedsQuotaError",
+    "Engine",
+    "Event",
+    "ManagedAnswer",
+    "ManagedSend",
+    "ManagerError",
+    "Peek",
+    "Permit",
+    "Problem",
+    "QueueFullError",
+    "QuotaOptions",
+    "RampupOptions",
+    "RateOptions",
+    "RequestEvent",
+    "RequestOptions",
+    "RetryAfterTooLongError",
+    "RetryOptions",
+    "ScopeBackoff",
+    "ScopeControl",
+    "ScopeEvent",
+    "ScopeManager",
+    "ScopeOptions",
+    "ScopeRequest",
+    "ScopeStats",
+    "SettleEvent",
+    "SnapshotError",
+    "SomeHints",
+    "StallEvent",
+    "StalledError",
+    "Stats",
+    "Throttle",
+    "ThrottleError",
+    "ThrottleOptions",
+    "ThrottleTimeoutError",
+    "WarningEvent",
+    "add_scope",
+    "by_domain_hierarchy",
+    "by_endpoint",
+    "by_host",
+    "request_options",
+    "update_scope_backoff",
+]

@@ -1,0 +1,225 @@
+"""What a throttle for tasks and one for threads have in common: how they are made, asked and changed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from ._clock import NANOS, Clock, SystemClock, nanos
+from ._convert import convert_options
+from ._desk import Desk
+from ._engine import parse_robots
+from ._errors import ConfigError
+from ._events import Events
+from ._managers import ManagedScopes
+from ._requests import seconds_of
+from ._scopes import Scopes, checked_name, host_of, named_scopes
+from ._stats import Peek, ScopeStats, Stats
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from .options import ScopeOptions, Seconds
+
+METHODS = ("GET", "HEAD", "PUT", "DELETE", "OPTIONS", "TRACE")
+
+
+@dataclass
+class Settings:
+    """What of the options concerns the way of a request outside of the engine."""
+
+    get_scopes: Any = None
+    get_response_backoff: Any = None
+    get_error_backoff: Any = None
+    get_response_delay: Any = None
+    get_hints: Any = None
+    request_timeout: float | None = None
+    redirect_max_delay: float = 300.0
+    is_held_by_body: bool = False
+    retries: int = 0
+    methods: frozenset[str] = field(default_factory=frozenset)
+    max_retry_after: float = 300.0
+
+    @classmethod
+    def of(cls, options: Mapping[str, Any], driver: Mapping[str, Any]) -> Settings:
+        """The options were checked."""
+        retry = options.get("retry") or {}
+        longest, redirect = retry.get("max_retry_after"), driver.get("redirect_max_delay")
+        return cls(
+            get_scopes=driver.get("get_scopes"),
+            get_response_backoff=driver.get("get_response_backoff"),
+            get_error_backoff=driver.get("get_error_backoff"),
+            get_response_delay=driver.get("get_response_delay"),
+            get_hints=driver.get("get_hints"),
+            request_timeout=seconds_of("request_timeout", driver.get("request_timeout")),
+            redirect_max_delay=300.0 if redirect is None else nanos("redirect_max_delay", redirect) / NANOS,
+            is_held_by_body=driver.get("release") == "body",
+            retries=retry.get("limit", 0),
+            methods=frozenset(each.upper() for each in retry.get("methods") or METHODS),
+            max_retry_after=300.0 if longest is None else nanos("max_retry_after", longest) / NANOS,
+        )
+
+
+class BaseThrottle:
+    """The part of a throttle that nobody waits for."""
+
+    _Desk: Callable[..., Desk]
+
+    def __init__(self, options: Mapping[str, Any]) -> None:
+        made = convert_options(options, is_clock)
+        managed, problems = ManagedScopes.of(options)
+        made.problems.extend(problems)
+        self._clock: Clock = options.get("clock") or SystemClock()
+        if not is_clock(self._clock):
+            self._clock = SystemClock()
+        self._desk = self._Desk(made, self._clock, managed)
+        snapshot = options.get("snapshot")
+        if snapshot is not None:
+            self._desk.engine.restore(snapshot, self._clock.now(), self._clock.wall())
+        self._settings = Settings.of(options, made.driver)
+        self._events: Events = self._desk.events
+        self.on = self._events.on
+        """Calls a listener for each event of a kind; also a decorator: ``@throttle.on("backoff")``."""
+        self.off = self._events.off
+        """Stops calling it."""
+        self._overruled: set[str] = set()
+
+    def scope(self, name: str) -> ScopeControl:
+        """One scope: what it is doing, and how to change that."""
+        return ScopeControl(self._desk, checked_name(name))
+
+    def stats(self) -> Stats:
+        """The state of everything."""
+        with self._desk.lock:
+            return Stats.of(self._desk.engine.stats(self._clock.now()))
+
+    def peek(self, target: object = None, *, scopes: Scopes | None = None, cost: float = 1) -> Peek:
+        """When a request could be sent as things stand, and why not now. Changes nothing."""
+        if scopes is None:
+            if self._settings.get_scopes is not None:
+                raise TypeError("peek: with get_scopes, want scopes=…")
+            scopes = host_of(target)
+        names, costs = named_scopes(scopes)
+        engine = self._desk.engine
+        with self._desk.lock:
+            handles = [engine.find(checked_name(name)) for name in names]
+            answer = engine.peek(self._clock.now(), handles, cost=cost if costs is None else costs)
+            return Peek.of(answer, engine)
+
+    def snapshot(self) -> dict[str, Any]:
+        """What was learned, as plain JSON: for ``snapshot=``, here, in another process or in Node."""
+        with self._desk.lock:
+            return dict(self._desk.engine.snapshot(self._clock.now(), self._clock.wall()))
+
+    def pause(self) -> None:
+        """Sends nothing until ``resume``."""
+        with self._desk.lock:
+            self._desk.engine.pause(self._clock.now())
+            self._desk.drain()
+
+    def resume(self) -> None:
+        """Ends a pause."""
+        with self._desk.lock:
+            self._desk.engine.resume(self._clock.now())
+            self._desk.drain()
+
+    def now(self) -> float:
+        """The throttle's clock in seconds: what ``peek().at``, ``permit.sent_at`` and ``hold_until`` speak."""
+        return self._clock.now() / NANOS
+
+    def close(self, reason: BaseException | None = None) -> None:
+        """Fails what waits with a ``ClosedError`` and takes in nothing more. What is in flight may end."""
+        self._desk.close(reason)
+
+    def robots(
+        self, host: str, text: str | bytes, *, user_agent: str, max_delay: Seconds = 60.0
+    ) -> float | None:
+        """Feeds the robots.txt of a host (or of a URL's): one slot and its ``Crawl-delay`` in place of
+        defaults.
+
+        A scope to which you gave a pace of its own keeps it, with one warning if they differ. Gives the
+        seconds that it asks for, ``None`` if it asks for nothing.
+        """
+        asked = parse_robots(text, user_agent)
+        most = nanos("max_delay", max_delay)
+        name = host_of(host) if "://" in host else host
+        delay = None if asked is None else min(asked, most)
+        if self._crawl_delay(name, delay) == "overruled" and delay is not None:
+            wish = f"robots.txt of {name} asks for one request at a time, {delay / NANOS:g} s apart"
+            silence = "the scope keeps its own settings (ignore_robots_txt=True silences this)"
+            self._desk.warn("robots-overruled", f"{wish}; {silence}", name, f"robots-overruled {name}")
+        return None if asked is None else asked / NANOS
+
+    def _crawl_delay(self, name: str, delay: int | None) -> str:
+        engine = self._desk.engine
+        outcome: str = self._desk.change(name, lambda now, scope: engine.crawl_delay(now, scope, delay))
+        return outcome
+
+
+class ScopeControl:
+    """One scope of a throttle from outside."""
+
+    __slots__ = ("_desk", "name")
+
+    def __init__(self, desk: Desk, name: str) -> None:
+        self._desk = desk
+        self.name = name
+        """The scope's name."""
+
+    @property
+    def stats(self) -> ScopeStats:
+        """What it is doing."""
+        desk = self._desk
+        with desk.lock:
+            return ScopeStats.of(desk.engine.scope_stats(desk.clock.now(), desk.handle(self.name)))
+
+    def configure(self, **partial: Unpack[ScopeOptions]) -> None:
+        """Changes settings and keeps what was learned. Requests that wait feel it at once.
+
+        Raises ``ConfigError`` with every problem; nothing is changed then.
+        """
+        self._desk.configure(self.name, partial)
+
+    def hold(self, seconds: Seconds) -> None:
+        """Sends nothing for so long. A hold that is longer already stays."""
+        span = nanos("hold", seconds)
+        self._desk.change(self.name, lambda now, scope: self._desk.engine.hold(now, scope, span))
+
+    def crawl_delay(self, seconds: Seconds | None) -> str:
+        """What the robots.txt of this scope asks for; ``None`` if nothing.
+
+        ``"applied"``: the scope keeps to it. ``"overruled"``: it has a pace of your own. ``"ignored"``.
+        """
+        span = None if seconds is None else nanos("crawl_delay", seconds)
+        engine = self._desk.engine
+        outcome: str = self._desk.change(self.name, lambda now, scope: engine.crawl_delay(now, scope, span))
+        return outcome
+
+    def pause(self) -> None:
+        """Sends nothing until ``resume``."""
+        self._desk.change(self.name, self._desk.engine.pause)
+
+    def resume(self) -> None:
+        """Ends a pause."""
+        self._desk.change(self.name, self._desk.engine.resume)
+
+    def reset(self) -> None:
+        """Forgets what was learned and lifts the hold. Settings and what is in flight stay."""
+        self._desk.change(self.name, self._desk.engine.reset)
+
+    def __repr__(self) -> str:
+        return f"<scope {self.name!r}>"
+
+
+def is_clock(value: object) -> bool:
+    """Whether this can stand in for the machine's clock."""
+    return all(callable(getattr(value, name, None)) for name in ("now", "wall", "call_later", "wait"))
+
+
+def refuse(options: Mapping[str, Any], key: str, want: str) -> None:
+    """Refuses an option that this kind of throttle cannot keep."""
+    from ._errors import Problem
+
+    if options.get(key) is not None:
+        raise ConfigError([Problem(key, want, f"{options[key]!r:.60}")])

@@ -1,0 +1,78 @@
+"""Where time comes from, and how it is written.
+
+People type and read seconds; the engine counts whole nanoseconds. The trap is to lose time on the way: what
+is asked for later is rounded up, so that nothing is ever sent a microsecond too early.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any, Protocol
+
+if TYPE_CHECKING:
+    import threading
+
+NANOS = 1_000_000_000
+YEAR = 31_536_000
+"""The longest time that may be asked for, in seconds."""
+
+
+class Timer(Protocol):
+    """A call that was put off."""
+
+    def cancel(self) -> Any: ...
+
+
+class Clock(Protocol):
+    """Where time comes from. ``FakeClock`` of ``autothrottle.testing`` stands in for it in tests."""
+
+    def now(self) -> int:
+        """Nanoseconds that only go forward, from any origin."""
+
+    def wall(self) -> int:
+        """Nanoseconds since 1970. Serves only to read dates in headers."""
+
+    def call_later(self, seconds: float, callback: Callable[[], None]) -> Timer:
+        """Calls back on the running loop after so many seconds. For ``Throttle`` of asyncio."""
+
+    def wait(self, condition: threading.Condition, seconds: float | None) -> None:
+        """Waits for a condition, at most so many seconds. For ``autothrottle.blocking``."""
+
+
+class SystemClock:
+    """The machine's own."""
+
+    __slots__ = ()
+
+    now = staticmethod(time.monotonic_ns)
+    wall = staticmethod(time.time_ns)
+
+    def call_later(self, seconds: float, callback: Callable[[], None]) -> Timer:
+        import asyncio
+
+        return asyncio.get_running_loop().call_later(seconds, callback)
+
+    def wait(self, condition: threading.Condition, seconds: float | None) -> None:
+        # `wait` refuses more than its platform can count.
+        condition.wait(seconds if seconds is None else min(seconds, 86_400.0))
+
+
+def nanos(what: str, value: float | timedelta) -> int:
+    """Seconds as the engine counts them, rounded up.
+
+    Raises ``TypeError`` for what is no time, ``ValueError`` for one below 0 or above a year.
+    """
+    seconds = value.total_seconds() if isinstance(value, timedelta) else value
+    if isinstance(seconds, bool) or not isinstance(seconds, (int, float)):
+        raise TypeError(f"{what}: want seconds or a timedelta; got {value!r}")
+    if not 0 <= seconds <= YEAR:
+        raise ValueError(f"{what}: want seconds from 0 to a year; got {value!r}")
+    return math.ceil(seconds * NANOS)
+
+
+def seconds(span: int) -> float:
+    """What the engine counts, as people read it."""
+    return span / NANOS

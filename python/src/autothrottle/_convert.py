@@ -1,0 +1,242 @@
+"""Options as Python types them ↔ options as the engine reads them.
+
+``slot_delay=0.5`` becomes ``{"slotDelay": 500.0}``. The engine judges every value; what it says about
+``scopes."api.example".slotDelay`` is told as ``scopes["api.example"].slot_delay``, in seconds and with the
+value that was typed.
+
+The trap is a key in the other case that slips through: what is not in the table in Python's case is
+unknown, and the problems of both layers are told at once.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Any
+
+from ._engine import Engine, check_driver_options, nearest_name
+from ._errors import ConfigError, Problem
+from ._settings import DRIVER, SECTIONS
+
+_SNAKE = {camel: snake for keys in SECTIONS.values() for snake, (camel, _) in keys.items()}
+_CAMEL_WORD = re.compile(r"\b[a-z]+(?:[A-Z][a-z]*)+\b")
+_SEGMENT = re.compile(r'\.?("(?:[^"\\]|\\.)*"|[^."\[\]]+)|(\[\d+\])')
+_PLAIN = re.compile(r"[A-Za-z_$][A-Za-z0-9_$]*\Z")
+
+
+@dataclass
+class Converted:
+    """Options in both forms."""
+
+    engine: dict[str, Any] = field(default_factory=dict)
+    """For the engine: its own case, milliseconds."""
+    driver: dict[str, Any] = field(default_factory=dict)
+    """What only the driver reads, as it was typed."""
+    driver_checked: dict[str, Any] = field(default_factory=dict)
+    """The same in the engine's case, for its checks."""
+    problems: list[Problem] = field(default_factory=list)
+    """Keys that nobody knows."""
+    _typed: dict[str, tuple[str, str, object]] = field(default_factory=dict)
+
+    def translate(self, error: ConfigError) -> ConfigError:
+        """The engine's problems with paths and values as they were typed."""
+        return ConfigError([self._problem(*problem) for problem in error.problems])
+
+    def _problem(self, path: str, want: str, got: str) -> Problem:
+        known = self._typed.get(path)
+        want = _CAMEL_WORD.sub(lambda match: _SNAKE.get(match[0], match[0]), want)
+        if known is None:
+            return Problem(python_path(path), want, got)
+        path, kind, value = known
+        if kind == "time":
+            want = re.sub(r"milliseconds", "seconds", want)
+            want = re.sub(r"(_delay), (\d[\d.]*)", lambda m: f"{m[1]}, {float(m[2]) / 1000:g}", want)
+            got = described(value)
+        return Problem(path, want, got)
+
+    def object(self, section: str, options: Mapping[Any, Any], path: str, typed: str) -> dict[str, Any]:
+        """An object of a section, key by key. ``path`` is the engine's, ``typed`` Python's."""
+        keys = SECTIONS[section]
+        made: dict[str, Any] = {}
+        for key, value in options.items():
+            where = _typed_join(typed, str(key))
+            row = keys.get(key) or (SECTIONS["Scope"].get(key) if section == "Root" else None)
+            if row is None:
+                if key in _SNAKE.values() or value is not None:
+                    self.problems.append(Problem(where, _unknown(section, str(key)), described(value)))
+                continue
+            camel, kind = row
+            made[camel] = self.value(kind, value, _engine_join(path, camel), where)
+        return made
+
+    def value(self, kind: str, value: Any, path: str, typed: str) -> Any:
+        """One value by its kind."""
+        self._typed[path] = (typed, kind, value)
+        kind, _, section = kind.partition(" ")
+        if value is None or isinstance(value, bool):
+            return value
+        if kind == "time":
+            return _millis(value)
+        if kind == "object" and isinstance(value, Mapping):
+            return self.object(section, value, path, typed)
+        if kind == "named" and isinstance(value, Mapping):
+            return {
+                name: self.value(
+                    f"object {section}", each, _engine_join(path, name), f"{typed}[{_quoted(name)}]"
+                )
+                for name, each in value.items()
+            }
+        if kind == "list":
+            if isinstance(value, Mapping):
+                return self.object(section, value, path, typed)
+            if isinstance(value, (list, tuple)):
+                return [
+                    self.value(f"object {section}", each, f"{path}[{index}]", f"{typed}[{index}]")
+                    for index, each in enumerate(value)
+                ]
+        if isinstance(value, (tuple, set, frozenset, range)):
+            return list(value)
+        return value
+
+
+def convert_options(options: Mapping[str, Any], is_clock: Callable[[object], bool]) -> Converted:
+    """All options of a throttle. Raises ``ConfigError`` for those that no engine sees."""
+    made = Converted()
+    whole = made.object("Root", options, "", "")
+    for key, value in options.items():
+        if key in DRIVER and value is not None:
+            made.driver[key] = value
+    names = {SECTIONS["Root"][key][0] for key in DRIVER}
+    for camel, value in whole.items():
+        if camel not in names:
+            made.engine[camel] = value
+        elif camel == "clock":
+            if value is not None and not is_clock(value):
+                want = "an object with now, wall, call_later and wait"
+                made.problems.append(Problem("clock", want, described(value)))
+        elif camel != "snapshot":
+            made.driver_checked[camel] = "a function" if callable(value) else value
+    _mark_managers(made)
+    return made
+
+
+def make_engine(made: Converted) -> Engine:
+    """The engine for these options. Raises ``ConfigError`` with the problems of both layers."""
+    problems = [*made.problems, *_driver_problems(made)]
+    try:
+        engine = Engine(made.engine)
+    except ConfigError as error:
+        raise ConfigError([*problems, *made.translate(error).problems]) from None
+    if problems:
+        engine.close()
+        raise ConfigError(problems)
+    return engine
+
+
+def convert_scope(partial: Mapping[str, Any]) -> Converted:
+    """Settings of one scope, for ``configure``."""
+    made = Converted()
+    made.engine = made.object("Scope", partial, "", "")
+    if "manager" in made.engine:
+        made.engine.pop("manager")
+        made.problems.append(Problem("manager", "no manager here: it is made with its throttle", "a manager"))
+    return made
+
+
+def _driver_problems(made: Converted) -> list[Problem]:
+    functions = {"getScopes", "getResponseBackoff", "getErrorBackoff", "getResponseDelay", "getHints"}
+    checked, problems = {}, []
+    for camel, value in made.driver_checked.items():
+        if value is None:
+            continue
+        if camel not in functions:
+            checked[camel] = value
+        elif value != "a function":
+            problems.append(Problem(_SNAKE[camel], "a function", described(value)))
+    try:
+        check_driver_options(checked)
+    except ConfigError as error:
+        problems.extend(made.translate(error).problems)
+    return problems
+
+
+def _mark_managers(made: Converted) -> None:
+    """A scope's manager stays here: the engine is told that there is one."""
+    places = [made.engine, made.engine.get("defaults")]
+    scopes = made.engine.get("scopes")
+    if isinstance(scopes, dict):
+        places.extend(scopes.values())
+    for place in places:
+        if isinstance(place, dict) and place.get("manager") is not None:
+            place["manager"] = True
+
+
+def _millis(value: Any) -> Any:
+    """Seconds as milliseconds; what is no time is the engine's to refuse."""
+    if isinstance(value, timedelta):
+        value = value.total_seconds()
+    if not isinstance(value, (int, float)):
+        return value
+    millis = value * 1000
+    # 0.3 s are 300 ms, not 299.99999999999994.
+    return round(millis, 6) if math.isfinite(millis) else millis
+
+
+def _unknown(section: str, key: str) -> str:
+    """What is wanted where nobody knows the key."""
+    sections = ["Root", "Scope"] if section == "Root" else [section]
+    known = [name for each in sections for name in SECTIONS[each]]
+    nearest = nearest_name(key, known)
+    return f"a known setting (did you mean {nearest}?)" if nearest else "a known setting"
+
+
+def _engine_join(path: str, key: str) -> str:
+    key = key if _PLAIN.match(key) else _quoted(key)
+    return f"{path}.{key}" if path else key
+
+
+def _typed_join(path: str, key: str) -> str:
+    return f"{path}.{key}" if path else key
+
+
+def _quoted(text: object) -> str:
+    return json.dumps(text if isinstance(text, str) else str(text), ensure_ascii=False)
+
+
+def python_path(path: str) -> str:
+    """A path of the engine's in Python's words: for what it names without being asked."""
+    out = ""
+    for match in _SEGMENT.finditer(path):
+        name, index = match[1], match[2]
+        if index:
+            out += index
+        elif name.startswith('"'):
+            out += f"[{name}]"
+        elif out in ("scopes", "hints"):
+            out += f"[{_quoted(name)}]"
+        else:
+            out = _typed_join(out, _SNAKE.get(name, name))
+    return out
+
+
+def described(value: object) -> str:
+    """A value in a few words, as the engine says it."""
+    if value is None:
+        return "nothing"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, timedelta):
+        return f"a timedelta of {value.total_seconds():g} s"
+    if isinstance(value, (int, float)):
+        return f"{value:.12g}" if isinstance(value, float) else str(value)
+    if isinstance(value, str):
+        return _quoted(value if len(value) <= 40 else f"{value[:40]}…")
+    if isinstance(value, Mapping):
+        return "an object"
+    if isinstance(value, (list, tuple, set, frozenset)):
+        return f"a list of {len(value)}"
+    return "a function" if callable(value) else f"a {type(value).__name__}"

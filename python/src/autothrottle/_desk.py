@@ -1,0 +1,447 @@
+"""Where requests come in and where they go when they are over, whoever waits for them: a task or a thread.
+
+1. ``request``: scopes → names → handles → the engine. Where nobody waits and nothing keeps it, a permit
+   comes back at once; else a ``Waiting``, which somebody waits for.
+2. The permit goes out; somebody sends.
+3. ``end``: the outcome is converted first, then the engine hears it, then managers and listeners hear what
+   that changed, and last those who wait are asked again.
+
+The engine decides. This keeps who waits, the one instant at which to ask again, and who gives up when.
+
+The traps: an outcome that makes no sense and leaves the slot behind (the slot comes back, then the error is
+raised); a listener that submits while permissions are handed out (one drain at a time); work for listeners
+who are not there; a permit that is collected as garbage in the middle of a call of the engine (it is put on
+a list).
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict, deque
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
+from functools import wraps
+from typing import Any, Concatenate, Literal, NamedTuple, ParamSpec, TypeAlias, TypeVar
+
+from ._alarms import Alarm, Alarms
+from ._clock import NANOS, Clock, nanos
+from ._convert import Converted, convert_scope, make_engine
+from ._engine import Engine, Settled
+from ._events import Events, RequestEvent, SettleEvent, WarningEvent, logger
+from ._managers import ManagedScopes, Pace
+from ._notices import Notices
+from ._permit import NOTHING, Permit, Told
+from ._scopes import Scopes, checked_name, named_scopes
+from ._told import engine_words
+from .errors import ClosedError, ConfigError, ManagerError, ThrottleTimeoutError
+
+HELD_HANDLES = 2000
+"""Scopes that are kept from being forgotten while they are idle."""
+
+
+class Wait(NamedTuple):
+    """How a request waits."""
+
+    priority: float = 0
+    cost: float = 1
+    delay: int = 0
+    timeout: float | None = None
+
+
+class Waiting:
+    """A request that waits. Whoever waits for it hears by ``wake``."""
+
+    __slots__ = ("alarm", "error", "permit", "scopes", "target", "ticket")
+
+    def __init__(self, ticket: int, scopes: tuple[str, ...], target: object) -> None:
+        self.ticket = ticket
+        self.scopes = scopes
+        self.target = target
+        self.alarm: Alarm | None = None
+        self.permit: Permit | None = None
+        self.error: BaseException | None = None
+
+    def wake(self) -> None:
+        """It has a permit or an error now."""
+
+
+Verdict: TypeAlias = Waiting | Literal["over", "again", "too-long"]
+"""What became of a request: over; over since the server asks for too long a wait; over although it should
+be sent
+again, since it cannot be repeated; or what its next attempt waits for."""
+
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+def locked(method: Callable[Concatenate[Desk, P], T]) -> Callable[Concatenate[Desk, P], T]:
+    """One thread at a time: the engine knows of none."""
+
+    @wraps(method)
+    def call(self: Desk, *args: P.args, **kwargs: P.kwargs) -> T:
+        with self.lock:
+            return method(self, *args, **kwargs)
+
+    return call
+
+
+class Desk:
+    """The part of a throttle that has no idea of tasks and threads."""
+
+    def __init__(self, made: Converted, clock: Clock, managed: ManagedScopes | None) -> None:
+        self.engine: Engine = make_engine(made)
+        self.clock = clock
+        self.lock: AbstractContextManager[Any] = nullcontext()
+        self.events = Events()
+        self.closed: ClosedError | None = None
+        self.in_flight = 0
+        self.entering = 0
+        self.waiting: dict[int, Waiting] = {}
+        self.asked: int | None = None
+        """What the server of the request that was settled last asked for."""
+        self._managed = managed
+        self.header_maps: Mapping[str, Any] = made.driver_checked.get("hints") or {}
+        is_debug = bool(made.driver.get("debug"))
+        self._notices = Notices(self.engine, clock, self.events, managed is not None, is_debug, self.fail_all)
+        self._warn_threshold = self.engine.warn_threshold
+        self._warned: set[str] = set()
+        self._handles: OrderedDict[str, int] = OrderedDict()
+        self._lost: deque[tuple[int, tuple[str, ...]]] = deque()
+        self._alarms = Alarms()
+        self._wake: int | None = None
+        self._is_draining = False
+        self._is_stale = False
+
+    # What a task or a thread does for it.
+
+    def new_waiting(self, ticket: int, scopes: tuple[str, ...], target: object) -> Waiting:
+        """Somebody is about to wait."""
+        return Waiting(ticket, scopes, target)
+
+    def arm(self, at: int | None) -> None:
+        """Calls ``tick`` at this instant, and at no other."""
+
+    def rest(self) -> None:
+        """Everything that could be sent was."""
+
+    # In and out.
+
+    @locked
+    def request(self, scopes: Scopes, target: object, wait: Wait) -> Permit | Waiting:
+        """Leave to send one request: at once where nothing stands in the way."""
+        if self.closed is not None:
+            raise ClosedError() from self.closed.__cause__
+        if self._lost:
+            self._collect()
+        names, costs = named_scopes(scopes)
+        handles = [self.handle(name) for name in names]
+        cost = wait.cost if costs is None else costs
+        now = self.clock.now()
+        if not self.waiting and wait.delay == 0 and not self._is_draining:
+            ticket = self.engine.send_at_once(now, handles, cost=cost, priority=wait.priority)
+            if ticket is not None:
+                self._tell_queued(ticket, names, target, now)
+                return self._permit(ticket, names, target, now)
+        ticket = self.engine.submit(now, handles, cost=cost, priority=wait.priority, delay=wait.delay)
+        waiting = self._add(ticket, names, target, wait)
+        self._tell_queued(ticket, names, target, now)
+        self.drain()
+        if len(self.waiting) >= self._warn_threshold:
+            many = f"{len(self.waiting)} requests wait, each with its task in memory"
+            self.warn("many-waiting", many)
+        return waiting
+
+    @locked
+    def end(
+        self, permit: Permit, told: Told, wait: Wait | None = None, is_repeatable: bool = True
+    ) -> Verdict:
+        """Where every request ends. Its permit was taken. With ``wait`` it may be sent again."""
+        now = self.clock.now()
+        self.in_flight -= 1
+        names, ticket = permit.scopes, permit._ticket
+        self._notices.watch()
+        failure: Exception | None = None
+        status: int | None = None
+        latency: int | None = None
+        try:
+            if told is NOTHING:
+                settled = self.engine.settle(now, ticket)
+            else:
+                what = engine_words(self, permit, told, now)
+                status, latency = what.get("status"), what.get("latency")
+                is_wanted = wait is not None and self.closed is None
+                settled = self.engine.settle(now, ticket, retry=is_wanted, **what)
+        except Exception as error:
+            failure = error
+            settled = self.engine.settle(now, ticket)
+        verdict, waiting = self._verdict(settled, permit, wait, is_repeatable, now)
+        self.asked = settled.asked
+        if self.events.settle:
+            event = SettleEvent(
+                "settle", ticket, permit.target, names, now / NANOS, status, told.error, _seconds(latency)
+            )
+            self.events.tell(event)
+        try:
+            self._notices.after_answer(status, told.error, latency, self._managed_answer)
+        except Exception as error:
+            failure = failure or error
+        if waiting is not None and failure is not None:
+            self.give_up(waiting)
+        elif self.waiting:
+            self.drain()
+        else:
+            self._notices.at_rest(now)
+            self.rest()
+        if failure is not None:
+            raise failure
+        return verdict
+
+    @locked
+    def give_up(self, waiting: Waiting) -> None:
+        """The caller no longer wants it: its place, or what it was just given, goes back."""
+        now = self.clock.now()
+        permit, waiting.permit = waiting.permit, None
+        if permit is not None:
+            if not permit.take():
+                return
+            self.in_flight -= 1
+        elif not self._forget(waiting):
+            return
+        self.engine.cancel(now, waiting.ticket)
+        self.drain()
+
+    @locked
+    def give_back(self, permit: Permit) -> None:
+        """It was never sent."""
+        if permit.take():
+            self.in_flight -= 1
+            self.engine.cancel(self.clock.now(), permit._ticket)
+            self.drain()
+
+    @locked
+    def fail_all(self, error: BaseException, scope: str | None = None) -> None:
+        """Tells those who wait (for one scope) that there is no use. All leave before anybody is asked
+        again.
+        """
+        now = self.clock.now()
+        failed = [each for each in self.waiting.values() if scope is None or scope in each.scopes]
+        for waiting in failed:
+            self._forget(waiting)
+            self.engine.cancel(now, waiting.ticket)
+        self.drain()
+        for waiting in failed:
+            waiting.error = error
+            waiting.wake()
+
+    @locked
+    def close(self, reason: BaseException | None = None) -> None:
+        """Fails what waits and takes in nothing more. What is in flight may end."""
+        if self.closed is None:
+            self.closed = ClosedError()
+            self.closed.__cause__ = reason
+            self.fail_all(self.closed)
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether nothing waits and nothing is in flight."""
+        return not self.waiting and self.in_flight == 0 and self.entering == 0
+
+    # Asking.
+
+    @locked
+    def drain(self) -> None:
+        """Asks until there is nothing more to send, then sleeps until there may be."""
+        self._is_stale = True
+        if self._is_draining:
+            return
+        self._is_draining = True
+        try:
+            while self._is_stale:
+                self._is_stale = False
+                now = self.clock.now()
+                decision = self.engine.poll(now)
+                for ticket in decision.send:
+                    waiting = self.waiting.get(ticket)
+                    if waiting is None:  # struck by a listener in this very loop
+                        self.engine.cancel(now, ticket)
+                        self._is_stale = True
+                        continue
+                    self._forget(waiting)
+                    try:
+                        waiting.permit = self._permit(ticket, waiting.scopes, waiting.target, now)
+                    except Exception as error:
+                        waiting.error = error
+                    waiting.wake()
+                self._wake = decision.wake
+        finally:
+            self._is_draining = False
+        self.arm(self._next())
+        self._notices.at_rest(self.clock.now())
+        self.rest()
+
+    @locked
+    def tick(self) -> None:
+        """The instant has come: those who give up do, and the rest is asked for."""
+        now = self.clock.now()
+        while (call := self._alarms.take_due(now)) is not None:
+            call()
+        self.drain()
+
+    @locked
+    def alarm(self, seconds: float, call: Callable[[], None]) -> Alarm:
+        """Calls after so many seconds, unless it is cancelled."""
+        alarm = self._alarms.add(self.clock.now() + nanos("timeout", seconds), call)
+        if not self._is_draining:
+            self.arm(self._next())
+        return alarm
+
+    @locked
+    def cancel(self, alarm: Alarm) -> None:
+        """Strikes it out."""
+        self._alarms.strike(alarm)
+
+    # Scopes.
+
+    @locked
+    def handle(self, name: str) -> int:
+        """The handle of a scope, made if it has to be. Those that were used last are held."""
+        handle = self._handles.get(name)
+        if handle is not None:
+            self._handles.move_to_end(name)
+            return handle
+        handle = self.engine.scope(checked_name(name))
+        self._handles[name] = handle
+        if self._managed is not None:
+            try:
+                self._apply(name, handle, self._managed.begin(name))
+            except BaseException:
+                del self._handles[name]
+                self.engine.release(handle)
+                raise
+        while len(self._handles) > HELD_HANDLES:
+            self.engine.release(self._handles.popitem(last=False)[1])
+        return handle
+
+    @locked
+    def change(self, name: str, call: Callable[[int, int], Any]) -> Any:
+        """Changes a scope, and asks for those who wait."""
+        result = call(self.clock.now(), self.handle(name))
+        self.drain()
+        return result
+
+    @locked
+    def configure(self, name: str, partial: Mapping[str, Any]) -> None:
+        """Changes settings of a scope and keeps what was learned."""
+        made = convert_scope(partial)
+        if made.problems:
+            raise ConfigError(made.problems)
+        try:
+            self.engine.configure(self.clock.now(), self.handle(name), made.engine)
+        except ConfigError as error:
+            raise made.translate(error) from None
+        self.drain()
+
+    def warn(self, code: str, message: str, scope: str | None = None, key: str | None = None) -> None:
+        """Tells a warning, each once."""
+        if (key or code) in self._warned:
+            return
+        self._warned.add(key or code)
+        logger.warning("%s", message)
+        self.events.tell(WarningEvent("warning", code, message, scope))  # type: ignore[arg-type]
+
+    def lose(self, ticket: int, scopes: tuple[str, ...]) -> None:
+        """A permit that nobody can settle any more. May be called by any thread, in the middle of anything."""
+        self._lost.append((ticket, scopes))
+
+    # Inside.
+
+    def _collect(self) -> None:
+        """Slots of permits that were collected as garbage come back, and somebody should know."""
+        while self._lost:
+            ticket, scopes = self._lost.popleft()
+            self.in_flight -= 1
+            self.engine.settle(self.clock.now(), ticket)
+            what = f"a permit for {', '.join(scopes)} was collected as garbage before it was settled"
+            self.warn("permit-lost", f"{what}: use `with`, or `run`", scopes[0])
+        self.drain()
+
+    def _next(self) -> int | None:
+        at = self._alarms.next()
+        if at is None or self._wake is None:
+            return self._wake if at is None else at
+        return min(at, self._wake)
+
+    def _add(self, ticket: int, scopes: tuple[str, ...], target: object, wait: Wait) -> Waiting:
+        waiting = self.new_waiting(ticket, scopes, target)
+        self.waiting[ticket] = waiting
+        timeout = wait.timeout
+        if timeout is not None:
+            waiting.alarm = self.alarm(timeout, lambda: self._expire(waiting, timeout))
+        return waiting
+
+    def _forget(self, waiting: Waiting) -> bool:
+        if self.waiting.pop(waiting.ticket, None) is None:
+            return False
+        if waiting.alarm is not None:
+            self.cancel(waiting.alarm)
+        return True
+
+    def _expire(self, waiting: Waiting, timeout: float) -> None:
+        if self._forget(waiting):
+            self.engine.cancel(self.clock.now(), waiting.ticket)
+            waiting.error = ThrottleTimeoutError(timeout)
+            waiting.wake()
+
+    def _tell_queued(self, ticket: int, names: tuple[str, ...], target: object, now: int) -> None:
+        if self.events.queued:
+            self.events.tell(RequestEvent("queued", ticket, target, names, now / NANOS))
+
+    def _permit(self, ticket: int, names: tuple[str, ...], target: object, now: int) -> Permit:
+        """The permit of a ticket that the engine let go."""
+        if self._managed is not None:
+            try:
+                for name in names:
+                    self._apply(name, self.handle(name), self._managed.on_send(name, now / NANOS))
+            except Exception:
+                self.engine.settle(now, ticket)
+                self._is_stale = True
+                raise
+        self.in_flight += 1
+        permit = Permit(self, ticket, names, target, now)
+        if self.events.send:
+            self.events.tell(RequestEvent("send", ticket, target, names, now / NANOS))
+        return permit
+
+    def _managed_answer(self, is_bad: bool, event: Any) -> None:
+        if self._managed is not None:
+            pace = self._managed.on_answer(is_bad, event)
+            if pace is not None:
+                self._apply(event.scope, self.handle(event.scope), pace)
+
+    def _apply(self, name: str, handle: int, pace: Pace | None) -> None:
+        """What a scope's manager says."""
+        if not pace:
+            return
+        made = convert_scope(pace)
+        try:
+            self.engine.configure(self.clock.now(), handle, made.engine)
+        except ConfigError as error:
+            raise ManagerError("manager", f"of {name}: {made.translate(error)}") from error
+        self._is_stale = True
+
+    def _verdict(
+        self, settled: Settled, permit: Permit, wait: Wait | None, is_repeatable: bool, now: int
+    ) -> tuple[Verdict, Waiting | None]:
+        if settled.outcome == "too-long":
+            return "too-long", None
+        if settled.outcome != "again":
+            return "over", None
+        if not is_repeatable or wait is None:
+            self.engine.cancel(now, permit._ticket)
+            return "again", None
+        waiting = self._add(permit._ticket, permit.scopes, permit.target, wait)
+        return waiting, waiting
+
+
+def _seconds(span: int | None) -> float | None:
+    return None if span is None else span / NANOS

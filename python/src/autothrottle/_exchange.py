@@ -1,0 +1,236 @@
+"""One request of a client's: hooks, attempts of retries, redirects' waits, and the one place where it ends.
+
+Its way: scopes → a permit → the client sends → hooks → again, or the answer. It is written once for tasks
+and for threads: with threads nothing that is awaited here ever suspends.
+
+The trap is a slot that is left behind because something else failed or never answered: a hook, a body that
+was to be let go of, a task that was cancelled between two awaits. So an exchange ends in ``exchange``: it
+settles first and cleans up after. A retry goes back into the throttle with its place by age, and holds no
+slot while it waits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from contextvars import ContextVar
+from dataclasses import dataclass
+from typing import Any, Generic, Protocol, TypeVar
+from urllib.parse import urldefrag, urljoin
+
+from ._base import Settings
+from ._clock import NANOS, Clock
+from ._desk import Desk, Wait, Waiting
+from ._hooks import ScopeRequest, ask, checked_backoffs, span_of
+from ._outcome import answer_in, failure_of
+from ._permit import NOTHING, Permit, Told
+from ._requests import RequestOptions, seconds_of, wait_of
+from .errors import BodyNotReplayableError, ManagerError, RetryAfterTooLongError
+
+R = TypeVar("R")
+T = TypeVar("T")
+
+_REDIRECTS = (301, 302, 303, 307, 308)
+_next_hop: ContextVar[tuple[str, int] | None] = ContextVar("autothrottle_next_hop", default=None)
+"""Where the last answer of this task or thread leads, and how long its server asks to wait before."""
+
+
+class Core(Protocol):
+    """What an exchange needs of a throttle."""
+
+    _desk: Any
+    _settings: Settings
+    _clock: Clock
+
+    async def _enter(self, target: object, scopes: Any, wait: Wait) -> Permit: ...
+    async def _wait(self, waiting: Waiting) -> Permit: ...
+    async def _within(self, limit: float, given: Awaitable[T]) -> T: ...
+
+
+@dataclass(slots=True)
+class Call(Generic[R]):
+    """One request of a client's, as far as it concerns a throttle."""
+
+    request: ScopeRequest
+    options: RequestOptions
+    send: Callable[[], Awaitable[R]]
+    """Sends it once. Called again for each attempt."""
+    discard: Callable[[R], Awaitable[None]]
+    """Lets go of an answer that nobody wants."""
+    is_replayable: Callable[[], bool]
+    """Whether its body can be sent once more. Asked after each attempt."""
+
+
+@dataclass(slots=True)
+class Exchanged(Generic[R]):
+    """The answer. Its slots came back, or do when ``release`` is called: with why its body failed, if it
+    did.
+    """
+
+    response: R
+    release: Callable[[BaseException | None], None] | None
+
+
+async def exchange(core: Core, call: Call[R]) -> Exchanged[R]:
+    """Sends with permission. If this raises, everything is settled."""
+    settings, desk = core._settings, core._desk
+    options, request = call.options, call.request
+    start = core._clock.now()
+    limit = seconds_of("request_timeout", options.get("request_timeout"))
+    limit = settings.request_timeout if limit is None else limit
+    left = settings.retries if request.method in settings.methods else 0
+    permit = await core._enter(request, options.get("scopes"), _first_wait(settings, call))
+    while True:
+        response: R | None = None
+        told = NOTHING
+        try:
+            try:
+                sent = call.send()
+                response = await (sent if limit is None else core._within(limit, sent))
+            except Exception as error:
+                if failure_of(error) is None:
+                    raise
+                told = Told(error=error)
+                told.scopes = await _asked_about_error(core, error, request, permit)
+                if left == 0:
+                    raise
+                verdict = _end(desk, permit, told, _wait_again(core, options, start), call.is_replayable())
+                if verdict == "again":
+                    raise BodyNotReplayableError() from error
+                if not isinstance(verdict, Waiting):
+                    raise
+            else:
+                told = await _heard(core, response, request, permit, options)
+                status = told.status or 0
+                if left == 0 or status < 400:
+                    return _answered(core, call, response, permit, told)
+                verdict = _end(desk, permit, told, _wait_again(core, options, start), call.is_replayable())
+                if verdict == "over":
+                    return Exchanged(response, None)
+                if verdict == "again":
+                    raise BodyNotReplayableError()
+                if verdict == "too-long":
+                    asked = (desk.asked or 0) / NANOS
+                    raise RetryAfterTooLongError(asked, settings.max_retry_after, response)
+        except BaseException as error:
+            if permit.take():
+                desk.end(permit, told)
+            if response is not None and getattr(error, "response", None) is not response:
+                await _discarded(call, response)
+            raise
+        left -= 1
+        if response is not None:
+            await _discarded(call, response)
+        permit = await core._wait(verdict)
+
+
+def _end(desk: Desk, permit: Permit, told: Told, wait: Wait, is_replayable: bool) -> Any:
+    permit.take()
+    return desk.end(permit, told, wait, is_replayable)
+
+
+def _answered(core: Core, call: Call[R], response: R, permit: Permit, told: Told) -> Exchanged[R]:
+    """The answer goes out; its slots come back now, or when its body is over."""
+    place = _place(call.request.url, told) if told.status in _REDIRECTS else None
+    if place is None and core._settings.is_held_by_body:
+
+        def release(error: BaseException | None) -> None:
+            if permit.take():
+                failed = error is not None and failure_of(error) is not None
+                core._desk.end(permit, Told(error=error) if failed else told)
+
+        return Exchanged(response, release)
+    permit.take()
+    core._desk.end(permit, told)
+    asked = core._desk.asked
+    if place is not None:
+        _next_hop.set((place, asked) if asked else None)
+    return Exchanged(response, None)
+
+
+def _place(url: str, told: Told) -> str | None:
+    """Where a redirect leads."""
+    for name, value in told.headers.items() if hasattr(told.headers, "items") else told.headers or ():
+        if str(name).lower() == "location":
+            return urldefrag(urljoin(url, str(value)))[0]
+    return None
+
+
+def _first_wait(settings: Settings, call: Call[Any]) -> Wait:
+    options = call.options
+    wait = wait_of(
+        options.get("priority", 0), options.get("cost", 1), options.get("delay", 0), options.get("timeout")
+    )
+    hop = _next_hop.get()
+    if hop is None:
+        return wait
+    _next_hop.set(None)
+    place, asked = hop
+    if place != urldefrag(call.request.url)[0]:
+        return wait
+    if asked > settings.redirect_max_delay * NANOS:
+        raise RetryAfterTooLongError(asked / NANOS, settings.redirect_max_delay)
+    return wait._replace(delay=max(wait.delay, asked))
+
+
+def _wait_again(core: Core, options: RequestOptions, start: int) -> Wait:
+    """How the next attempt waits, and how much longer."""
+    wait = wait_of(options.get("priority", 0), options.get("cost", 1), 0, options.get("timeout"))
+    if wait.timeout is None:
+        return wait
+    return wait._replace(timeout=max(0.0, wait.timeout - (core._clock.now() - start) / NANOS))
+
+
+async def _discarded(call: Call[R], response: R) -> None:
+    """The answer is not wanted: what goes wrong with it is of no interest."""
+    try:
+        await call.discard(response)
+    except Exception:
+        return
+
+
+async def _heard(
+    core: Core, response: Any, request: ScopeRequest, permit: Permit, options: RequestOptions
+) -> Told:
+    """What an answer says, and what the hooks know better than its status and headers."""
+    answer = answer_in(response)
+    if answer is None:
+        raise TypeError(f"want a response with a status; got {response!r:.60}")
+    latency = (core._clock.now() - permit._sent) / NANOS
+    told = Told(answer.status, answer.headers, latency=latency)
+    told.adjust_delay = options.get("adjust_delay", True)
+    settings, url = core._settings, request.url
+    hints = await _hook("get_hints", url, settings.get_hints, response)
+    delay = await _hook("get_response_delay", url, settings.get_response_delay, response)
+    if delay is not None:
+        span_of("get_response_delay", "delay", delay)
+        hints = {**(hints or {}), "delay": delay}
+    told.hints = hints
+    backoffs = await _hook("get_response_backoff", url, settings.get_response_backoff, response, request)
+    told.scopes = checked_backoffs("get_response_backoff", backoffs, permit.scopes)
+    return told
+
+
+async def _asked_about_error(core: Core, error: Exception, request: ScopeRequest, permit: Permit) -> Any:
+    """The scopes that a failure makes back off, where somebody knows better."""
+    hook = core._settings.get_error_backoff
+    backoffs = await _hook("get_error_backoff", request.url, hook, error, request)
+    return checked_backoffs("get_error_backoff", backoffs, permit.scopes)
+
+
+async def _hook(name: str, url: str, hook: Any, *args: object) -> Any:
+    return None if hook is None else await ask(name, url, lambda: hook(*args))
+
+
+def run_now(work: Any) -> Any:
+    """Runs what never suspends: the same code for threads. A hook that has to be awaited is an error of its
+    own.
+    """
+    try:
+        work.send(None)
+    except StopIteration as stop:
+        return stop.value
+    try:
+        work.throw(ManagerError("a hook", "has to be awaited: with threads want a plain function"))
+    except StopIteration as stop:
+        return stop.value
+    raise RuntimeError("nothing may suspend in a thread")

@@ -1,0 +1,200 @@
+"""Which scopes a request belongs to, and which of them an answer concerns: hooks for those who know better
+than the host and the status.
+
+The trap is a hook that fails and takes the throttle with it: its error fails its own request, as the cause.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any, TypeAlias, TypedDict, TypeVar, cast
+
+from ._clock import nanos
+from ._engine import Hints
+from ._scopes import Scopes
+from .errors import ManagerError
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class ScopeRequest:
+    """What hooks are told of a request."""
+
+    url: str
+    """Absolute."""
+    method: str
+    """In capitals."""
+    headers: Mapping[str, str]
+
+
+class ScopeBackoff(TypedDict, total=False):
+    """What an answer means for one scope."""
+
+    backoff: bool
+    """Whether it backs off. Default: yes, unless this only speaks of quota; then as the status says."""
+    delay: float | timedelta
+    """Seconds not to send. Default: what the headers ask for."""
+    cost: float
+    """What the request really cost in this scope, in units. Scrapy's draft: ``consumed_quota``."""
+    remaining: float
+    """Units left of the server's quota. Scrapy's draft: ``remaining_quota``."""
+    reset: float | timedelta
+    """In how many seconds all of it is there again."""
+
+
+class SomeHints(TypedDict, total=False):
+    """What a ``get_hints`` hook gives: as much as it knows."""
+
+    delay: float | timedelta
+    """Seconds not to send."""
+    limit: float
+    """Units per window."""
+    remaining: float
+    """Units left."""
+    reset: float | timedelta
+    """Seconds until all of it is there again."""
+    window: float | timedelta
+    """The window in seconds."""
+
+
+Backoffs: TypeAlias = str | Sequence[str] | Mapping[str, ScopeBackoff]
+"""The scopes that an answer makes back off: one, several, or what it means for each. None: ``{}``."""
+
+GetScopes: TypeAlias = Callable[[ScopeRequest], Scopes | Awaitable[Scopes]]
+GetResponseBackoff: TypeAlias = Callable[[Any, ScopeRequest], Backoffs | None | Awaitable[Backoffs | None]]
+GetErrorBackoff: TypeAlias = Callable[
+    [BaseException, ScopeRequest], Backoffs | None | Awaitable[Backoffs | None]
+]
+GetResponseDelay: TypeAlias = Callable[[Any], float | timedelta | None | Awaitable[float | timedelta | None]]
+GetHints: TypeAlias = Callable[[Any], SomeHints | None | Awaitable[SomeHints | None]]
+
+
+async def ask(hook: str, url: str, call: Callable[[], T | Awaitable[T]]) -> T:
+    """What a hook gives, awaited where it has to be."""
+    try:
+        given = call()
+        return await given if inspect.isawaitable(given) else cast("T", given)
+    except ManagerError:
+        raise
+    except Exception as error:
+        raise ManagerError(hook, f"failed for {url}") from error
+
+
+def backoff_map(backoffs: Backoffs) -> dict[str, ScopeBackoff]:
+    """In any of their forms as a map."""
+    if isinstance(backoffs, str):
+        return {backoffs: {}}
+    if isinstance(backoffs, Mapping):
+        return {name: cast("ScopeBackoff", dict(means)) for name, means in backoffs.items()}
+    return {name: {} for name in backoffs}
+
+
+def update_scope_backoff(
+    backoffs: Backoffs | None, name: str, change: ScopeBackoff
+) -> dict[str, ScopeBackoff]:
+    """These backoffs with more about one scope: for hooks that ask another hook first."""
+    means = backoff_map({} if backoffs is None else backoffs)
+    means[name] = cast("ScopeBackoff", {**means.get(name, {}), **change})
+    return means
+
+
+def checked_backoffs(hook: str, backoffs: object, scopes: Sequence[str]) -> dict[str, ScopeBackoff] | None:
+    """What a hook gave, checked against the scopes of the request."""
+    if backoffs is None:
+        return None
+    if isinstance(backoffs, Mapping):
+        entries = dict(backoffs)
+    elif isinstance(backoffs, str):
+        entries = {backoffs: {}}
+    elif isinstance(backoffs, (Sequence, set, frozenset)) and all(isinstance(each, str) for each in backoffs):
+        entries = {name: {} for name in backoffs}
+    else:
+        what = f"gave {shown(backoffs)}; want a scope, scopes, or a map of what it means for each"
+        raise ManagerError(hook, what)
+    for name, means in entries.items():
+        if name not in scopes:
+            what = f"named {shown(name)}, which is no scope of the request ({', '.join(scopes)})"
+            raise ManagerError(hook, what)
+        if not isinstance(means, Mapping):
+            raise ManagerError(hook, f"gave {shown(means)} for {name}; want a mapping")
+        for key, value in means.items():
+            _check(hook, name, key, value)
+    return cast("dict[str, ScopeBackoff]", entries)
+
+
+def _check(hook: str, name: str, key: str, value: object) -> None:
+    if key == "backoff":
+        if value is not None and not isinstance(value, bool):
+            raise ManagerError(hook, f"gave backoff: {shown(value)} for {name}; want true or false")
+        return
+    seconds = value.total_seconds() if isinstance(value, timedelta) else value
+    is_number = isinstance(seconds, (int, float)) and not isinstance(seconds, bool) and 0 <= seconds <= 1e12
+    if key in _KEYS and (value is None or is_number):
+        return
+    raise ManagerError(hook, f"gave {key}: {shown(value)} for {name}; want one of {', '.join(_KEYS)}, from 0")
+
+
+_KEYS = ("delay", "cost", "remaining", "reset")
+
+
+def checked_scopes(hook: str, url: str, scopes: object) -> Scopes:
+    """What ``get_scopes`` gave."""
+    if isinstance(scopes, str):
+        return scopes
+    if isinstance(scopes, Mapping):
+        costs = scopes.values()
+        is_right = all(isinstance(name, str) for name in scopes) and all(
+            isinstance(cost, (int, float)) and not isinstance(cost, bool) and 0 <= cost <= 1e12
+            for cost in costs
+        )
+        if scopes and is_right:
+            return cast("Mapping[str, float]", scopes)
+    elif (
+        isinstance(scopes, (Sequence, set, frozenset)) and scopes and all(isinstance(n, str) for n in scopes)
+    ):
+        return tuple(scopes)
+    raise ManagerError(hook, f"gave {shown(scopes)} for {url}; want a name, names, or a map of costs")
+
+
+def hints_of(hook: str, given: object) -> Hints | None:
+    """What ``get_hints`` gave, as the engine wants it."""
+    if given is None:
+        return None
+    if not isinstance(given, Mapping):
+        raise ManagerError(hook, f"gave {shown(given)}; want a mapping")
+    hints = Hints()
+    for key, value in given.items():
+        if key not in ("delay", "limit", "remaining", "reset", "window"):
+            raise ManagerError(
+                hook, f"gave {key}: {shown(value)}; want delay, limit, remaining, reset, window"
+            )
+        if value is None:
+            continue
+        if key in ("limit", "remaining"):
+            if not isinstance(value, (int, float)) or isinstance(value, bool):
+                raise ManagerError(hook, f"gave {key}: {shown(value)}; want a number")
+            setattr(hints, key, float(value))
+        else:
+            setattr(hints, key, span_of(hook, key, value))
+    return hints
+
+
+def span_of(hook: str, key: str, value: Any) -> int:
+    """Seconds that a hook gave, as the engine counts."""
+    try:
+        return nanos(key, value)
+    except (TypeError, ValueError):
+        raise ManagerError(hook, f"gave {shown(value)}; want seconds from 0 to a year") from None
+
+
+def shown(value: object) -> str:
+    """A value, cut, where what is in it matters."""
+    try:
+        text = repr(value)
+    except Exception:
+        text = f"a {type(value).__name__}"
+    return text if len(text) <= 60 else f"{text[:59]}…"

@@ -1,0 +1,176 @@
+"""A strategy of one's own for a scope, in place of backoff and rampup: an object that hears what happens
+and says how fast.
+
+The way: an event → the object's method → its ``delay`` and ``concurrency`` are read → what changed is
+configured. The engine never hears of it. The traps: an object that raises and takes the throttle with it
+(its error fails the request that it was told of, as the cause), and one object behind many scopes that was
+meant to be one each (a function makes one a scope).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any, TypeAlias, TypeVar
+
+from ._errors import Problem
+from .errors import ManagerError
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class ManagedSend:
+    """What a manager is told when a request of its scope leaves."""
+
+    scope: str
+    """The scope."""
+    at: float
+    """When, in seconds of the throttle's clock."""
+
+
+@dataclass(frozen=True, slots=True)
+class ManagedAnswer(ManagedSend):
+    """What it is told when one ended."""
+
+    status: int | None
+    """The status of the response, if there was one."""
+    error: BaseException | None
+    """Why there was none."""
+    latency: float | None
+    """From send to response headers in seconds, if there was a response."""
+
+
+class ScopeManager:
+    """Decides how fast one scope goes. Any object with some of these will do.
+
+    ``delay`` and ``concurrency`` are read after each call; properties are welcome. ``None``: the scope's own.
+    """
+
+    delay: float | timedelta | None = None
+    """Seconds between two sends."""
+    concurrency: int | None = None
+    """Slots."""
+
+    def on_send(self, event: ManagedSend) -> None:
+        """A request leaves."""
+
+    def on_good(self, event: ManagedAnswer) -> None:
+        """An answer that is not bad. What the caller gave up is neither."""
+
+    def on_bad(self, event: ManagedAnswer) -> None:
+        """A bad answer: a status in ``backoff.http_codes``, a failure, or what a hook says."""
+
+
+MakeScopeManager: TypeAlias = Callable[[str], ScopeManager]
+"""One for each scope by that name."""
+
+Pace: TypeAlias = dict[str, Any]
+
+_METHODS = ("on_send", "on_good", "on_bad")
+
+
+def manager_problems(manager: object, path: str, is_shared: bool) -> list[Problem]:
+    """Problems of a ``manager`` setting."""
+    if manager is None:
+        return []
+    is_maker = isinstance(manager, type) or (callable(manager) and not _is_manager(manager))
+    if is_shared and not is_maker:
+        return [Problem(path, "a function that makes one for each scope", type(manager).__name__)]
+    if is_maker or _is_manager(manager):
+        return []
+    return [Problem(path, "an object or a function that makes one", repr(manager)[:60])]
+
+
+def _is_manager(value: object) -> bool:
+    if isinstance(value, type) or value is None or isinstance(value, (str, int, float, Mapping, list)):
+        return False
+    return any(hasattr(value, name) for name in (*_METHODS, "delay", "concurrency"))
+
+
+class ManagedScopes:
+    """The managers of scopes, as they are met."""
+
+    def __init__(self, scopes: Mapping[str, Any], shared: Any) -> None:
+        self._own = {
+            name: each["manager"]
+            for name, each in scopes.items()
+            if isinstance(each, Mapping) and each.get("manager") is not None
+        }
+        self._shared = shared
+        self._managers: dict[str, tuple[Any, Pace]] = {}
+
+    @classmethod
+    def of(cls, options: Mapping[str, Any]) -> tuple[ManagedScopes | None, list[Problem]]:
+        """What the options say of managers; none if they say nothing."""
+        defaults, scopes = options.get("defaults"), options.get("scopes")
+        defaults = defaults if isinstance(defaults, Mapping) else {}
+        scopes = scopes if isinstance(scopes, Mapping) else {}
+        top, inner = options.get("manager"), defaults.get("manager")
+        problems = manager_problems(top, "manager", True)
+        if top is not None and inner is not None:
+            want = "manager here or in defaults, not in both"
+            problems.append(Problem("manager", want, type(top).__name__))
+        problems += manager_problems(inner, "defaults.manager", True)
+        made = cls(scopes, inner if top is None else top)
+        for name, manager in made._own.items():
+            problems += manager_problems(manager, f'scopes["{name}"].manager', False)
+        return (made if made._own or made._shared is not None else None), problems
+
+    def begin(self, scope: str) -> Pace | None:
+        """What is to be configured when the scope is made, or made anew."""
+        known = self._managers.get(scope)
+        if known:
+            return known[1]
+        make = self._own.get(scope, self._shared)
+        if make is None:
+            return None
+        manager = make if _is_manager(make) else _ask(scope, lambda: make(scope))
+        if not _is_manager(manager):
+            raise ManagerError("manager", f"for {scope}: want an object; got {manager!r:.60}")
+        told = _pace_of(scope, manager)
+        if len(self._managers) > 100_000:
+            self._managers = {name: each for name, each in self._managers.items() if name in self._own}
+        self._managers[scope] = manager, told
+        return told
+
+    def on_send(self, scope: str, at: float) -> Pace | None:
+        """Tells that a request leaves; gives what that changes."""
+        return self._tell(scope, "on_send", ManagedSend(scope, at))
+
+    def on_answer(self, is_bad: bool, event: ManagedAnswer) -> Pace | None:
+        """Tells of an answer that the engine has judged; gives what that changes."""
+        return self._tell(event.scope, "on_bad" if is_bad else "on_good", event)
+
+    def _tell(self, scope: str, method: str, event: ManagedSend) -> Pace | None:
+        entry = self._managers.get(scope)
+        if entry is None:
+            return None
+        manager, told = entry
+        call = getattr(manager, method, None)
+        if call is not None:
+            _ask(scope, lambda: call(event))
+        pace = _pace_of(scope, manager)
+        if pace == told:
+            return None
+        self._managers[scope] = manager, pace
+        return pace
+
+
+def _pace_of(scope: str, manager: Any) -> Pace:
+    def read() -> Pace:
+        pace = {
+            "delay": getattr(manager, "delay", None),
+            "concurrency": getattr(manager, "concurrency", None),
+        }
+        return {key: value for key, value in pace.items() if value is not None}
+
+    return _ask(scope, read)
+
+
+def _ask(scope: str, call: Callable[[], T]) -> T:
+    try:
+        return call()
+    except Exception as error:
+        raise ManagerError("manager", f"of {scope} failed") from error

@@ -1,0 +1,96 @@
+"""What a single request may say, also where the client has no place for it.
+
+.. code-block:: python
+
+    with request_options(priority=10, scopes="api"):
+        response = await client.get(url)
+
+The trap is a misspelt option that is quietly ignored: every key is known, or an error.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import TYPE_CHECKING, Any, TypedDict
+
+from ._clock import nanos
+from ._desk import Wait
+from ._errors import ConfigError, Problem
+from ._scopes import Scopes
+from .options import Seconds
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+
+class RequestOptions(TypedDict, total=False):
+    """What a request that a client sends through a throttle may say."""
+
+    scopes: Scopes
+    """Other scopes than the host's. Scrapy's draft: ``throttling_scopes``."""
+    priority: float
+    """Higher is first. Any finite number, default 0."""
+    cost: float
+    """Expected cost in units of the scopes' quotas, default 1. A mapping in ``scopes`` names its own."""
+    delay: Seconds
+    """The request's own delay, default 0. Scrapy's draft: ``throttling_delay``."""
+    timeout: Seconds
+    """How long it may wait for permission; then it fails with a ``ThrottleTimeoutError``. Default: for
+    ever.
+    """
+    request_timeout: Seconds
+    """From the send to the headers, then it fails with a ``ThrottleTimeoutError``. Default: the throttle's.
+    """
+    adjust_delay: bool
+    """``False`` keeps AutoThrottle's delay as it is."""
+
+
+_KNOWN = tuple(RequestOptions.__annotations__)
+_NONE: RequestOptions = {}
+_current: ContextVar[RequestOptions] = ContextVar("autothrottle_request_options", default=_NONE)
+
+
+@contextmanager
+def request_options(**options: Unpack[RequestOptions]) -> Iterator[None]:
+    """What the requests of this block say, whichever client sends them. The inner of two blocks counts."""
+    token = _current.set({**_current.get(), **checked_options(options, "")})
+    try:
+        yield
+    finally:
+        _current.reset(token)
+
+
+def current_options(own: object = None, path: str = "throttle") -> RequestOptions:
+    """What a request says: of the block that it is sent in, and of itself."""
+    around = _current.get()
+    if own is None:
+        return around
+    if not isinstance(own, Mapping):
+        raise ConfigError([Problem(path, "a mapping", f"a {type(own).__name__}")])
+    return {**around, **checked_options(own, path)}
+
+
+def checked_options(options: Mapping[str, Any], path: str) -> RequestOptions:
+    """Raises ``ConfigError`` for keys that are unknown."""
+    wrong = [key for key in options if key not in _KNOWN]
+    if wrong:
+        want = f"one of {', '.join(_KNOWN)}"
+        where = f"{path}." if path else ""
+        raise ConfigError([Problem(f"{where}{key}", want, f"{options[key]!r:.60}") for key in wrong])
+    return options  # type: ignore[return-value]
+
+
+def seconds_of(what: str, value: Seconds | None) -> float | None:
+    """A time that may be left out, checked."""
+    return None if value is None else nanos(what, value) / 1e9
+
+
+def wait_of(priority: float, cost: float, delay: Seconds, timeout: Seconds | None) -> Wait:
+    """How a request waits, checked."""
+    if isinstance(priority, bool) or not isinstance(priority, (int, float)):
+        raise TypeError(f"priority: want a number; got {priority!r}")
+    if isinstance(cost, bool) or not isinstance(cost, (int, float)):
+        raise TypeError(f"cost: want a number; got {cost!r}")
+    return Wait(priority, cost, nanos("delay", delay) if delay else 0, seconds_of("timeout", timeout))

@@ -1,0 +1,118 @@
+"""What a throttle says of its state: the engine's numbers in seconds."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from ._clock import seconds
+from ._engine import Engine
+from ._engine import Peek as EnginePeek
+from ._engine import ScopeStats as EngineScopeStats
+from ._engine import Stats as EngineStats
+
+
+@dataclass(frozen=True, slots=True)
+class ScopeStats:
+    """One scope at one instant. Times are seconds; instants are those of the throttle's clock."""
+
+    delay: float
+    """The delay before jitter: backoff's if that is longer. With AutoThrottle its own, beside backoff's."""
+    backoff: float
+    """The delay that backoff asks for; 0 without. The longer one counts."""
+    backoff_step: int
+    """Steps of backoff in force; 0 without."""
+    slots: int
+    """Slots allowed."""
+    in_flight: int
+    """Requests in flight."""
+    waiting: int
+    """Requests that wait."""
+    hold_until: float | None
+    """Until when nothing is sent because of a hold."""
+    quota_left: float | None
+    """What is left of the scarcest quota, in units."""
+    reason: str | None
+    """Why the head of the line waits."""
+    paused: bool
+    """Whether the scope is paused."""
+    rate: float
+    """Requests sent per second over the last minute."""
+    concurrency: float
+    """Requests in flight on average over the last minute."""
+    bound_by: Mapping[str, float]
+    """The share of the last minute in which each limit kept the head of the line waiting."""
+    without_effect: str | None
+    """A setting that has had no effect for five minutes of waiting, and why."""
+
+    @classmethod
+    def of(cls, stats: EngineScopeStats) -> ScopeStats:
+        """The engine's numbers in seconds."""
+        hold = stats.hold_until
+        return cls(
+            delay=seconds(stats.delay),
+            backoff=seconds(stats.backoff),
+            backoff_step=stats.backoff_step,
+            slots=stats.slots,
+            in_flight=stats.in_flight,
+            waiting=stats.waiting,
+            hold_until=None if hold is None else seconds(hold),
+            quota_left=stats.quota_left,
+            reason=stats.reason,
+            paused=stats.paused,
+            rate=stats.rate,
+            concurrency=stats.concurrency,
+            bound_by=stats.bound_by,
+            without_effect=stats.without_effect,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Stats:
+    """Everything at one instant."""
+
+    waiting: int
+    """Requests that wait."""
+    in_flight: int
+    """Requests in flight."""
+    sent: int
+    """Requests sent since the beginning."""
+    settled: int
+    """Requests settled since the beginning."""
+    cancelled: int
+    """Requests cancelled since the beginning."""
+    paused: bool
+    """Whether everything is paused."""
+    scopes: Mapping[str, ScopeStats]
+    """Every scope that the engine knows, by name."""
+
+    @classmethod
+    def of(cls, stats: EngineStats) -> Stats:
+        """The engine's numbers in seconds."""
+        return cls(
+            waiting=stats.waiting,
+            in_flight=stats.in_flight,
+            sent=stats.sent,
+            settled=stats.settled,
+            cancelled=stats.cancelled,
+            paused=stats.paused,
+            scopes={name: ScopeStats.of(scope) for name, scope in stats.scopes.items()},
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Peek:
+    """When a request could be sent as things stand."""
+
+    at: float | None
+    """Seconds of the throttle's clock; ``None`` if that depends on an answer or a ``resume``."""
+    reason: str | None
+    """Why not now."""
+    scope: str | None
+    """Which scope says so; ``None`` for the whole throttle."""
+
+    @classmethod
+    def of(cls, peek: EnginePeek, engine: Engine) -> Peek:
+        """The engine's answer in seconds."""
+        scope = None if peek.scope is None else engine.name(peek.scope)
+        return cls(None if peek.at is None else seconds(peek.at), peek.reason, scope)

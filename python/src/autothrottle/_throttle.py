@@ -1,0 +1,340 @@
+"""``Throttle`` for asyncio: decides when requests leave.
+
+One timer of the loop serves all who wait. The throttle belongs to the loop on which it was first used, and
+has no thread of its own.
+
+The traps: a task that is cancelled between the permission and the send (its place and its cost go back); a
+throttle that outlives its loop (it says so); a function that never ends (with ``request_timeout`` its slots
+come back all the same).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import inspect
+from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Coroutine, Generator, Iterable
+from typing import TYPE_CHECKING, Any, Literal, ParamSpec, TypeVar, cast, overload
+
+from ._base import BaseThrottle
+from ._clock import NANOS, Timer
+from ._desk import Desk, Wait, Waiting
+from ._hooks import ScopeRequest, ask, checked_scopes
+from ._map import map_items
+from ._permit import Permit, told_by_result
+from ._requests import seconds_of, wait_of
+from ._scopes import Scopes, host_of
+from .errors import ClosedError, ThrottleTimeoutError
+
+if TYPE_CHECKING:
+    from typing_extensions import Self, Unpack
+
+    from .options import Seconds, ThrottleOptions
+
+P = ParamSpec("P")
+T = TypeVar("T")
+I = TypeVar("I")  # noqa: E741
+
+
+class _TaskWaiting(Waiting):
+    """A task waits."""
+
+    __slots__ = ("future",)
+
+    def __init__(
+        self, ticket: int, scopes: tuple[str, ...], target: object, loop: asyncio.AbstractEventLoop
+    ) -> None:
+        super().__init__(ticket, scopes, target)
+        self.future: asyncio.Future[None] = loop.create_future()
+
+    def wake(self) -> None:
+        if not self.future.done():
+            self.future.set_result(None)
+
+
+class _TaskDesk(Desk):
+    """The desk of one loop."""
+
+    loop: asyncio.AbstractEventLoop | None = None
+    _timer: Timer | None = None
+    _timer_at: int | None = None
+    _idle: asyncio.Event | None = None
+
+    def bind(self) -> asyncio.AbstractEventLoop:
+        """The loop that this belongs to, which must be the running one."""
+        running = asyncio.get_running_loop()
+        if self.loop is not running:
+            if self.loop is not None:
+                raise RuntimeError("this throttle belongs to another event loop: make one for each loop")
+            self.loop = running
+        return running
+
+    def new_waiting(self, ticket: int, scopes: tuple[str, ...], target: object) -> Waiting:
+        return _TaskWaiting(ticket, scopes, target, self.bind())
+
+    def arm(self, at: int | None) -> None:
+        if at == self._timer_at:
+            return
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        self._timer_at = at
+        if at is not None:
+            self._timer = self.clock.call_later(max(0, at - self.clock.now()) / NANOS, self._fire)
+
+    def _fire(self) -> None:
+        self._timer = self._timer_at = None
+        self.tick()
+
+    def rest(self) -> None:
+        if self._idle is not None and self.is_idle:
+            self._idle.set()
+
+    def lose(self, ticket: int, scopes: tuple[str, ...]) -> None:
+        super().lose(ticket, scopes)
+        if self.loop is not None and not self.loop.is_closed():
+            self.loop.call_soon_threadsafe(self._collect)
+
+    async def idle(self) -> None:
+        """Waits until nothing waits and nothing is in flight."""
+        while not self.is_idle:
+            if self._idle is None or self._idle.is_set():
+                self._idle = asyncio.Event()
+            await self._idle.wait()
+
+
+class Acquisition(Awaitable[Permit]):
+    """``await`` it for a permit, or ``async with`` it for one that is settled at the end of the block."""
+
+    __slots__ = ("_enter", "_permit")
+
+    def __init__(self, enter: Callable[[], Coroutine[Any, Any, Permit]]) -> None:
+        self._enter = enter
+
+    def __await__(self) -> Generator[Any, Any, Permit]:
+        return self._enter().__await__()
+
+    async def __aenter__(self) -> Permit:
+        self._permit = await self._enter()
+        return self._permit
+
+    async def __aexit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        self._permit.leave(error)
+
+
+class Throttle(BaseThrottle):
+    """Decides when requests leave.
+
+    .. code-block:: python
+
+        throttle = Throttle(rate=5, scopes={"api.example": {"rate": "100/min"}})
+        async with throttle.acquire("https://example.com/a") as permit:
+            permit.settle(await client.get("https://example.com/a"))
+
+    Raises ``ConfigError`` with every problem of the options, ``SnapshotError`` with those of the snapshot.
+    """
+
+    _Desk = _TaskDesk
+    _desk: _TaskDesk
+
+    def __init__(self, **options: Unpack[ThrottleOptions]) -> None:
+        super().__init__(options)
+
+    def acquire(
+        self,
+        target: object = None,
+        *,
+        scopes: Scopes | None = None,
+        priority: float = 0,
+        cost: float = 1,
+        delay: Seconds = 0,
+        timeout: Seconds | None = None,
+    ) -> Acquisition:
+        """Waits for leave to send one request.
+
+        * ``target``: its URL, or an object with a ``url``; its host is its scope.
+        * ``scopes``: other scopes than that: a name, names, or a mapping of name to expected cost.
+        * ``priority``: higher is first.
+        * ``cost``: in units of the scopes' quotas.
+        * ``delay``: the request's own, in seconds.
+        * ``timeout``: seconds that it may wait; then ``ThrottleTimeoutError``.
+
+        An error in the block tells the engine what it says of the server: a refusal that the client raised, a
+        timeout, a lost connection. Anything else, and a cancelled task, teaches nothing.
+        """
+        wait = wait_of(priority, cost, delay, timeout)
+        return Acquisition(lambda: self._enter(target, scopes, wait))
+
+    async def run(
+        self,
+        target: object,
+        fn: Callable[..., Awaitable[T] | T],
+        *args: Any,
+        scopes: Scopes | None = None,
+        priority: float = 0,
+        cost: float = 1,
+        delay: Seconds = 0,
+        timeout: Seconds | None = None,
+        request_timeout: Seconds | None = None,
+    ) -> T:
+        """Waits, calls ``fn(*args)``, and settles with what it returns or raises.
+
+        Responses of any client are heard: a ``status_code`` or ``status`` with ``headers``, of the result,
+        of the error, or of ``error.response``. ``request_timeout``: seconds from the send until ``fn`` is
+        done, then it is cancelled and backoff hears of a timeout.
+        """
+        limit = seconds_of("request_timeout", request_timeout)
+        permit = await self._enter(target, scopes, wait_of(priority, cost, delay, timeout))
+        try:
+            given = fn(*args)
+            if inspect.isawaitable(given):
+                limit = self._settings.request_timeout if limit is None else limit
+                result = await (given if limit is None else self._within(limit, given))
+            else:
+                result = cast("T", given)
+        except BaseException as error:
+            permit.leave(error)
+            raise
+        if permit.take():
+            self._desk.end(permit, told_by_result(result))
+        return result
+
+    @overload
+    def wrap(self, fn: Callable[P, Awaitable[T]], /) -> Callable[P, Coroutine[Any, Any, T]]: ...
+    @overload
+    def wrap(
+        self, *, target: object = None, **options: Any
+    ) -> Callable[[Callable[P, Awaitable[T]]], Callable[P, Coroutine[Any, Any, T]]]: ...
+    def wrap(self, fn: Any = None, /, *, target: Any = None, **options: Any) -> Any:
+        """The same function, throttled: each call waits, and settles with what it returns or raises.
+
+        ``target``: what a call is for, or a function of the arguments. Default: the first argument, which
+        is a URL or an object with a ``url``. Further options are those of ``run``.
+        """
+        if fn is None:
+            return functools.partial(self.wrap, target=target, **options)
+
+        @functools.wraps(fn)
+        async def throttled(*args: Any, **kwargs: Any) -> Any:
+            if callable(target):
+                wanted = target(*args, **kwargs)
+            else:
+                wanted = target if target is not None or not args else args[0]
+            return await self.run(wanted, functools.partial(fn, *args, **kwargs), **options)
+
+        return throttled
+
+    def map(
+        self,
+        items: Iterable[I] | AsyncIterable[I],
+        fn: Callable[[I], Awaitable[T]],
+        *,
+        target: Callable[[I], object] | None = None,
+        scopes: Callable[[I], Scopes] | Scopes | None = None,
+        ordered: bool = True,
+        buffer: int = 100,
+        errors: Literal["raise", "skip", "return"] = "raise",
+        **options: Any,
+    ) -> AsyncIterator[T]:
+        """Runs ``fn`` for each item with leave to send, and gives the results as they come.
+
+        Items are pulled only as fast as they can be sent: an endless source is welcome.
+
+        * ``target``: what an item is for. Default: the item itself.
+        * ``ordered``: results in the order of the items, or as they come.
+        * ``buffer``: the most items that are held at a time: waiting, in flight, or done and not yet taken.
+        * ``errors``: ``raise`` ends with the first one; ``skip`` leaves out what failed; ``return`` gives the
+          exception in place of a result.
+        """
+        if isinstance(buffer, bool) or not isinstance(buffer, int) or buffer < 1:
+            raise ValueError(f"map.buffer: want a whole number from 1; got {buffer!r}")
+        if errors not in ("raise", "skip", "return"):
+            raise ValueError(f'map.errors: want "raise", "skip" or "return"; got {errors!r}')
+
+        async def work(item: I) -> T:
+            named = scopes(item) if callable(scopes) else scopes
+            wanted = item if target is None else target(item)
+            return await self.run(wanted, fn, item, scopes=named, **options)
+
+        return map_items(items, work, ordered=ordered, buffer=buffer, errors=errors)
+
+    async def idle(self) -> None:
+        """Waits until nothing waits and nothing is in flight."""
+        await self._desk.idle()
+
+    async def aclose(self) -> None:
+        """Closes, and waits until what is in flight has ended."""
+        self.close()
+        await self.idle()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *error: object) -> None:
+        await self.aclose()
+
+    # For transports.
+
+    async def _enter(self, target: object, scopes: Scopes | None, wait: Wait) -> Permit:
+        desk = self._desk
+        desk.bind()
+        if scopes is None:
+            hook = self._settings.get_scopes
+            url = target if isinstance(target, str) else getattr(target, "url", target)
+            if hook is None:
+                scopes = host_of(url)
+            else:
+                request = target if isinstance(target, ScopeRequest) else ScopeRequest(str(url), "GET", {})
+                desk.entering += 1
+                try:
+                    given = await ask("get_scopes", request.url, lambda: hook(request))
+                finally:
+                    desk.entering -= 1
+                    desk.rest()
+                scopes = checked_scopes("get_scopes", request.url, given)
+        given_or_waiting = desk.request(scopes, target, wait)
+        if isinstance(given_or_waiting, Permit):
+            return given_or_waiting
+        return await self._wait(given_or_waiting)
+
+    async def _wait(self, waiting: Waiting) -> Permit:
+        """The permit of one that waits."""
+        try:
+            if waiting.permit is None and waiting.error is None:
+                await cast("_TaskWaiting", waiting).future
+        except BaseException:
+            self._desk.give_up(waiting)
+            raise
+        permit, waiting.permit = waiting.permit, None
+        if permit is not None:
+            return permit
+        if type(waiting.error) is ClosedError:
+            raise ClosedError() from waiting.error.__cause__
+        raise cast("BaseException", waiting.error)
+
+    async def _within(self, limit: float, given: Awaitable[T]) -> T:
+        """What it gives, unless it takes too long; then it is cancelled, and nobody waits for that."""
+        task = asyncio.ensure_future(given)
+        late: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        alarm = self._desk.alarm(limit, lambda: late.done() or late.set_result(None))
+        try:
+            await asyncio.wait({task, late}, return_when=asyncio.FIRST_COMPLETED)
+            if task.done():
+                return task.result()
+            task.cancel()
+            task.add_done_callback(_forget)
+            raise ThrottleTimeoutError(limit, True)
+        except asyncio.CancelledError:
+            if not task.done():
+                task.cancel()
+                await asyncio.wait({task})
+            raise
+        finally:
+            self._desk.cancel(alarm)
+            late.cancel()
+
+
+def _forget(task: asyncio.Future[Any]) -> None:
+    """What came too late is of no interest, also if it is an error."""
+    if not task.cancelled():
+        task.exception()

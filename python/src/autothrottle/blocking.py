@@ -1,0 +1,252 @@
+"""``Throttle`` for threads: the same behaviour, and ``acquire`` blocks.
+
+.. code-block:: python
+
+    throttle = Throttle(rate=5)
+    with throttle.acquire("https://example.com/a") as permit:
+        permit.settle(requests.get("https://example.com/a"))
+
+Any number of threads may share one. There is no thread behind it: one of those that wait keeps the time for
+all, and passes that on when it leaves. Listeners and managers are called by whichever thread it happens in,
+one at a time.
+
+The traps: a thousand threads that wake at each instant (each has a condition of its own, and only the one
+that keeps the time has a timer); a thread that is interrupted while it waits (its place goes back).
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import threading
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, cast, overload
+
+from ._base import BaseThrottle, refuse
+from ._clock import NANOS
+from ._desk import Desk, Wait, Waiting
+from ._errors import ConfigError, Problem
+from ._exchange import run_now
+from ._hooks import ScopeRequest, ask, checked_scopes
+from ._permit import Permit, told_by_result
+from ._requests import wait_of
+from ._scopes import Scopes, host_of
+from .errors import ClosedError
+
+if TYPE_CHECKING:
+    from typing_extensions import Self, Unpack
+
+    from .options import Seconds, ThrottleOptions
+
+__all__ = ["Throttle"]
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+class _ThreadWaiting(Waiting):
+    """A thread waits."""
+
+    __slots__ = ("condition",)
+
+    def __init__(self, ticket: int, scopes: tuple[str, ...], target: object, lock: Any) -> None:
+        super().__init__(ticket, scopes, target)
+        self.condition = threading.Condition(lock)
+
+    @property
+    def is_over(self) -> bool:
+        return self.permit is not None or self.error is not None
+
+    def wake(self) -> None:
+        self.condition.notify_all()
+
+
+class _ThreadDesk(Desk):
+    """The desk of any number of threads."""
+
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*args)
+        self.lock = threading.RLock()
+        self._idle = threading.Condition(self.lock)
+        self._at: int | None = None
+        self._keeper: _ThreadWaiting | None = None
+
+    def new_waiting(self, ticket: int, scopes: tuple[str, ...], target: object) -> Waiting:
+        return _ThreadWaiting(ticket, scopes, target, self.lock)
+
+    def arm(self, at: int | None) -> None:
+        if at != self._at:
+            self._at = at
+            if self._keeper is not None:
+                self._keeper.condition.notify_all()
+
+    def rest(self) -> None:
+        if self.is_idle:
+            self._idle.notify_all()
+
+    def wait(self, waiting: _ThreadWaiting) -> None:
+        """Blocks until it has a permit or an error."""
+        with self.lock:
+            try:
+                while not waiting.is_over:
+                    if self._keeper is None:
+                        self._keeper = waiting
+                    if self._keeper is not waiting:
+                        self.clock.wait(waiting.condition, None)
+                        continue
+                    left = None if self._at is None else (self._at - self.clock.now()) / NANOS
+                    if left is None or left > 0:
+                        self.clock.wait(waiting.condition, left)
+                    if not waiting.is_over and self._at is not None and self.clock.now() >= self._at:
+                        self._at = None
+                        self.tick()
+            finally:
+                if self._keeper is waiting:
+                    self._keeper = None
+                    self._pass_on()
+
+    def wait_idle(self) -> None:
+        """Blocks until nothing waits and nothing is in flight."""
+        with self.lock:
+            while not self.is_idle:
+                self.clock.wait(self._idle, None)
+
+    def _pass_on(self) -> None:
+        """Somebody else keeps the time."""
+        for waiting in self.waiting.values():
+            cast("_ThreadWaiting", waiting).condition.notify_all()
+            return
+
+
+class Throttle(BaseThrottle):
+    """Decides when the requests of threads leave.
+
+    Takes the options of ``autothrottle.Throttle``; hooks are plain functions, and there is no
+    ``request_timeout``: a thread cannot be stopped from outside, so set the client's own timeout.
+    """
+
+    _Desk = _ThreadDesk
+    _desk: _ThreadDesk
+
+    def __init__(self, **options: Unpack[ThrottleOptions]) -> None:
+        refuse(options, "request_timeout", _NO_TIMEOUT)
+        super().__init__(options)
+
+    def acquire(
+        self,
+        target: object = None,
+        *,
+        scopes: Scopes | None = None,
+        priority: float = 0,
+        cost: float = 1,
+        delay: Seconds = 0,
+        timeout: Seconds | None = None,
+    ) -> Permit:
+        """Blocks until one request may be sent. ``with`` settles the permit at the end of the block.
+
+        The arguments are those of ``autothrottle.Throttle.acquire``.
+        """
+        wait = wait_of(priority, cost, delay, timeout)
+        return cast("Permit", run_now(self._enter(target, scopes, wait)))
+
+    def run(
+        self,
+        target: object,
+        fn: Callable[..., T],
+        *args: Any,
+        scopes: Scopes | None = None,
+        priority: float = 0,
+        cost: float = 1,
+        delay: Seconds = 0,
+        timeout: Seconds | None = None,
+    ) -> T:
+        """Waits, calls ``fn(*args)``, and settles with what it returns or raises."""
+        permit = self.acquire(
+            target, scopes=scopes, priority=priority, cost=cost, delay=delay, timeout=timeout
+        )
+        try:
+            result = fn(*args)
+        except BaseException as error:
+            permit.leave(error)
+            raise
+        if inspect.iscoroutine(result):
+            result.close()
+            permit.leave(None)
+            raise TypeError("run: want a plain function; for coroutines there is autothrottle.Throttle")
+        if permit.take():
+            self._desk.end(permit, told_by_result(result))
+        return result
+
+    @overload
+    def wrap(self, fn: Callable[P, T], /) -> Callable[P, T]: ...
+    @overload
+    def wrap(
+        self, *, target: object = None, **options: Any
+    ) -> Callable[[Callable[P, T]], Callable[P, T]]: ...
+    def wrap(self, fn: Any = None, /, *, target: Any = None, **options: Any) -> Any:
+        """The same function, throttled: each call blocks, and settles with what it returns or raises.
+
+        ``target``: what a call is for, or a function of the arguments. Default: the first argument. For
+        many items give it to an executor: ``ThreadPoolExecutor(8).map(throttle.wrap(get), urls)``.
+        """
+        if fn is None:
+            return functools.partial(self.wrap, target=target, **options)
+
+        @functools.wraps(fn)
+        def throttled(*args: Any, **kwargs: Any) -> Any:
+            if callable(target):
+                wanted = target(*args, **kwargs)
+            else:
+                wanted = target if target is not None or not args else args[0]
+            return self.run(wanted, functools.partial(fn, *args, **kwargs), **options)
+
+        return throttled
+
+    def idle(self) -> None:
+        """Blocks until nothing waits and nothing is in flight."""
+        self._desk.wait_idle()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+        self.idle()
+
+    # For transports. Nothing here suspends.
+
+    async def _enter(self, target: object, scopes: Scopes | None, wait: Wait) -> Permit:
+        if scopes is None:
+            hook = self._settings.get_scopes
+            url = target if isinstance(target, str) else getattr(target, "url", target)
+            if hook is None:
+                scopes = host_of(url)
+            else:
+                request = target if isinstance(target, ScopeRequest) else ScopeRequest(str(url), "GET", {})
+                given = await ask("get_scopes", request.url, lambda: hook(request))
+                scopes = checked_scopes("get_scopes", request.url, given)
+        given_or_waiting = self._desk.request(scopes, target, wait)
+        if isinstance(given_or_waiting, Permit):
+            return given_or_waiting
+        return await self._wait(given_or_waiting)
+
+    async def _wait(self, waiting: Waiting) -> Permit:
+        try:
+            self._desk.wait(cast("_ThreadWaiting", waiting))
+        except BaseException:
+            self._desk.give_up(waiting)
+            raise
+        permit, waiting.permit = waiting.permit, None
+        if permit is not None:
+            return permit
+        if type(waiting.error) is ClosedError:
+            raise ClosedError() from waiting.error.__cause__
+        raise cast("BaseException", waiting.error)
+
+    async def _within(self, limit: float, given: Awaitable[T]) -> T:
+        if inspect.iscoroutine(given):
+            given.close()
+        raise ConfigError([Problem("request_timeout", _NO_TIMEOUT, f"{limit:g}")])
+
+
+_NO_TIMEOUT = "nothing: a thread cannot be stopped from outside; set the client's own timeout"

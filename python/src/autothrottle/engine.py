@@ -1,0 +1,63 @@
+"""The engine itself, for people with a loop of their own: no timers, no tasks, no clock.
+
+.. code-block:: python
+
+    engine = Engine({"defaults": {"delay": 1000, "jitter": False}})
+    scope = engine.scope("example.com")
+    ticket = engine.submit(0, [scope])
+    engine.poll(0).send == [ticket]
+    engine.settle(80_000_000, ticket, status=200, latency=80_000_000)
+
+It speaks as it does in every language: options are those of ``docs/settings.md`` (camelCase, milliseconds),
+instants and spans are whole nanoseconds. ``Throttle`` is what most programs want.
+"""
+
+from ._engine import (
+    Decision,
+    Engine,
+    HeaderMap,
+    Hints,
+    HintsRead,
+    Notice,
+    Peek,
+    QuotaHint,
+    Reason,
+    ScopeOutcome,
+    ScopeStats,
+    Settled,
+    Stats,
+    parse_hints,
+    parse_robots,
+)
+from ._errors import (
+    ConfigError,
+    CostExceedsQuotaError,
+    Problem,
+    QueueFullError,
+    SnapshotError,
+    ThrottleError,
+)
+
+__all__ = [
+    "ConfigError",
+    "CostExceedsQuotaError",
+    "Decision",
+    "Engine",
+    "HeaderMap",
+    "Hints",
+    "HintsRead",
+    "Notice",
+    "Peek",
+    "Problem",
+    "QueueFullError",
+    "QuotaHint",
+    "Reason",
+    "ScopeOutcome",
+    "ScopeStats",
+    "Settled",
+    "SnapshotError",
+    "Stats",
+    "ThrottleError",
+    "parse_hints",
+    "parse_robots",
+]

@@ -1,0 +1,104 @@
+"""What can go wrong, one class each; all are a :class:`ThrottleError`.
+
+The trap is an error that a program must read to know what it is. So each kind has its class and its ``code``,
+and the classes are also Python's own kinds (``ValueError``, ``TimeoutError``) where one says the same.
+"""
+
+from __future__ import annotations
+
+from ._errors import (
+    ConfigError,
+    CostExceedsQuotaError,
+    Problem,
+    QueueFullError,
+    SnapshotError,
+    ThrottleError,
+)
+
+__all__ = [
+    "BodyNotReplayableError",
+    "ClosedError",
+    "ConfigError",
+    "CostExceedsQuotaError",
+    "ManagerError",
+    "Problem",
+    "QueueFullError",
+    "RetryAfterTooLongError",
+    "SnapshotError",
+    "StalledError",
+    "ThrottleError",
+    "ThrottleTimeoutError",
+]
+
+
+class ThrottleTimeoutError(ThrottleError, TimeoutError):
+    """The request waited as long as its ``timeout`` allows, or took longer than its ``request_timeout``."""
+
+    code = "ERR_TIMEOUT"
+
+    def __init__(self, seconds: float, is_sent: bool = False) -> None:
+        self.seconds = seconds
+        """The limit that was reached."""
+        self.is_sent = is_sent
+        """Whether the request had been sent."""
+        super().__init__(
+            f"the request was not answered within {seconds:g} s, its request_timeout"
+            if is_sent
+            else f"the request waited {seconds:g} s for permission, as long as its timeout allows"
+        )
+
+
+class ClosedError(ThrottleError):
+    """The throttle was closed. ``__cause__`` is what ``close`` was given."""
+
+    code = "ERR_CLOSED"
+
+    def __init__(self) -> None:
+        super().__init__("the throttle is closed")
+
+
+class RetryAfterTooLongError(ThrottleError):
+    """The server asked for a longer wait than ``retry.max_retry_after``."""
+
+    code = "ERR_RETRY_AFTER_TOO_LONG"
+
+    def __init__(self, retry_after: float, most: float, response: object = None) -> None:
+        self.retry_after = retry_after
+        """How long the server asked for, in seconds."""
+        self.response = response
+        """The response that asked, its body unread."""
+        super().__init__(f"the server asks to wait {retry_after:g} s, more than max_retry_after ({most:g} s)")
+
+
+class BodyNotReplayableError(ThrottleError):
+    """The request would be sent again, but its body is a stream that was read: give bytes or a text."""
+
+    code = "ERR_BODY_NOT_REPLAYABLE"
+
+    def __init__(self) -> None:
+        super().__init__("the request cannot be sent again: its body is a stream that was read")
+
+
+class StalledError(ThrottleError):
+    """What waited for a host that only ever refuses, when a ``stall`` listener called ``fail()``."""
+
+    code = "ERR_STALLED"
+
+    def __init__(self, scope: str, seconds: float) -> None:
+        self.scope = scope
+        """The scope."""
+        super().__init__(f"{scope} has answered only badly for {round(seconds)} s")
+
+
+class ManagerError(ThrottleError):
+    """A hook or a manager of yours failed, or gave what makes no sense.
+
+    It fails its own request only; ``__cause__`` is what it raised.
+    """
+
+    code = "ERR_MANAGER"
+
+    def __init__(self, hook: str, what: str) -> None:
+        self.hook = hook
+        """Which hook."""
+        super().__init__(f"{hook} {what}")

@@ -1,0 +1,145 @@
+"""Transports for httpx: what a client sends waits for its turn, and what servers answer is heard.
+
+.. code-block:: python
+
+    throttle = Throttle(rate=5, retry={"limit": 3})
+    async with httpx.AsyncClient(transport=AsyncThrottleTransport(throttle)) as client:
+        response = await client.get("https://api.example/items")
+
+Each hop of a redirect is a request of its own, in the scope of the host that it goes to. A request says
+more by ``extensions={"throttle": {"priority": 10}}`` or in a block of ``request_options``. The wait does
+not count against the client's timeouts, which begin when the request is sent.
+
+The trap is a response that nobody closes: with ``release="body"`` its slots come back when its body was
+read or closed, as httpx itself demands of streams.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterator
+from typing import Any, cast
+
+import httpx
+
+from . import blocking
+from ._exchange import Call, Exchanged, exchange, run_now
+from ._hooks import ScopeRequest
+from ._requests import current_options
+from ._throttle import Throttle
+
+__all__ = ["AsyncThrottleTransport", "ThrottleTransport"]
+
+
+class AsyncThrottleTransport(httpx.AsyncBaseTransport):
+    """For ``httpx.AsyncClient``. Sends with ``transport``: by default httpx's own."""
+
+    def __init__(self, throttle: Throttle, transport: httpx.AsyncBaseTransport | None = None) -> None:
+        self._throttle = throttle
+        self._transport = httpx.AsyncHTTPTransport() if transport is None else transport
+
+    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+        async def send() -> httpx.Response:
+            return await self._transport.handle_async_request(request)
+
+        async def discard(response: httpx.Response) -> None:
+            await response.aclose()
+
+        exchanged = await exchange(self._throttle, _call(request, send, discard))
+        if exchanged.release is not None:
+            stream = cast("httpx.AsyncByteStream", exchanged.response.stream)
+            exchanged.response.stream = _AsyncWatched(stream, exchanged)
+        return exchanged.response
+
+    async def aclose(self) -> None:
+        await self._transport.aclose()
+
+
+class ThrottleTransport(httpx.BaseTransport):
+    """For ``httpx.Client``, with a throttle of ``autothrottle.blocking``."""
+
+    def __init__(self, throttle: blocking.Throttle, transport: httpx.BaseTransport | None = None) -> None:
+        self._throttle = throttle
+        self._transport = httpx.HTTPTransport() if transport is None else transport
+
+    def handle_request(self, request: httpx.Request) -> httpx.Response:
+        async def send() -> httpx.Response:
+            return self._transport.handle_request(request)
+
+        async def discard(response: httpx.Response) -> None:
+            response.close()
+
+        work = exchange(self._throttle, _call(request, send, discard))
+        exchanged = cast("Exchanged[httpx.Response]", run_now(work))
+        if exchanged.release is not None:
+            stream = cast("httpx.SyncByteStream", exchanged.response.stream)
+            exchanged.response.stream = _Watched(stream, exchanged)
+        return exchanged.response
+
+    def close(self) -> None:
+        self._transport.close()
+
+
+def _call(request: httpx.Request, send: Any, discard: Any) -> Call[httpx.Response]:
+    described = ScopeRequest(str(request.url), request.method.upper(), request.headers)
+    options = current_options(request.extensions.get("throttle"), 'extensions["throttle"]')
+    return Call(described, options, send, discard, lambda: _is_replayable(request))
+
+
+def _is_replayable(request: httpx.Request) -> bool:
+    """A body that httpx has in memory; a stream was read by the first attempt."""
+    try:
+        _ = request.content
+    except httpx.RequestNotRead:
+        return False
+    return True
+
+
+class _AsyncWatched(httpx.AsyncByteStream):
+    """A body whose end gives the slots back."""
+
+    def __init__(self, stream: httpx.AsyncByteStream, exchanged: Exchanged[httpx.Response]) -> None:
+        self._stream = stream
+        self._release = exchanged.release
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        try:
+            async for part in self._stream:
+                yield part
+        except Exception as error:
+            self._over(error)
+            raise
+        self._over(None)
+
+    async def aclose(self) -> None:
+        self._over(None)
+        await self._stream.aclose()
+
+    def _over(self, error: Exception | None) -> None:
+        release, self._release = self._release, None
+        if release is not None:
+            release(error)
+
+
+class _Watched(httpx.SyncByteStream):
+    """The same for threads."""
+
+    def __init__(self, stream: httpx.SyncByteStream, exchanged: Exchanged[httpx.Response]) -> None:
+        self._stream = stream
+        self._release = exchanged.release
+
+    def __iter__(self) -> Iterator[bytes]:
+        try:
+            yield from self._stream
+        except Exception as error:
+            self._over(error)
+            raise
+        self._over(None)
+
+    def close(self) -> None:
+        self._over(None)
+        self._stream.close()
+
+    def _over(self, error: Exception | None) -> None:
+        release, self._release = self._release, None
+        if release is not None:
+            release(error)

@@ -1,0 +1,102 @@
+"""An adapter for requests: what a session sends waits for its turn, and what servers answer is heard.
+
+.. code-block:: python
+
+    throttle = autothrottle.blocking.Throttle(rate=5, retry={"limit": 3})
+    session = requests.Session()
+    session.mount("https://", ThrottleAdapter(throttle))
+    session.mount("http://", ThrottleAdapter(throttle))
+
+Each hop of a redirect is a request of its own, in the scope of the host that it goes to. A request says
+more in a block of ``request_options``. The wait does not count against ``timeout=``, which begins when the
+request is sent.
+
+The trap is a body that was read: a retry sends bytes and texts again, and files that can go back to where
+they began; a generator is a ``BodyNotReplayableError``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, cast
+
+import requests
+from requests.adapters import HTTPAdapter
+from requests.utils import rewind_body
+
+from . import blocking
+from ._exchange import Call, Exchanged, exchange, run_now
+from ._hooks import ScopeRequest
+from ._requests import current_options
+
+__all__ = ["ThrottleAdapter"]
+
+
+class ThrottleAdapter(HTTPAdapter):
+    """For ``session.mount``. Further arguments are those of ``HTTPAdapter``; leave its ``max_retries`` at
+    0.
+    """
+
+    def __init__(self, throttle: blocking.Throttle, **options: Any) -> None:
+        self._throttle = throttle
+        super().__init__(**options)
+
+    def __getstate__(self) -> dict[str, Any]:
+        raise TypeError("a throttle cannot be pickled: make the adapter anew in each process")
+
+    def send(
+        self,
+        request: requests.PreparedRequest,
+        stream: bool = False,
+        timeout: Any = None,
+        verify: bool | str = True,
+        cert: Any = None,
+        proxies: Mapping[str, str] | None = None,
+    ) -> requests.Response:
+        attempts = 0
+
+        async def send() -> requests.Response:
+            nonlocal attempts
+            attempts += 1
+            if attempts > 1 and _position(request) is not None:
+                rewind_body(request)
+            return super(ThrottleAdapter, self).send(
+                request, stream=stream, timeout=timeout, verify=verify, cert=cert, proxies=proxies
+            )
+
+        async def discard(response: requests.Response) -> None:
+            response.close()
+
+        url, method = request.url or "", (request.method or "GET").upper()
+        described = ScopeRequest(url, method, request.headers)
+        call = Call(described, current_options(), send, discard, lambda: _is_replayable(request))
+        exchanged = cast("Exchanged[requests.Response]", run_now(exchange(self._throttle, call)))
+        if exchanged.release is not None:
+            _watch(exchanged)
+        return exchanged.response
+
+
+def _position(request: requests.PreparedRequest) -> object:
+    return getattr(request, "_body_position", None)
+
+
+def _is_replayable(request: requests.PreparedRequest) -> bool:
+    """Bytes and texts, and files that know where they began."""
+    if request.body is None or isinstance(request.body, (bytes, str)):
+        return True
+    return isinstance(_position(request), int) and callable(getattr(request.body, "seek", None))
+
+
+def _watch(exchanged: Exchanged[requests.Response]) -> None:
+    """Slots come back when urllib3 gives the connection back: the body was read, or closed."""
+    raw, release = exchanged.response.raw, exchanged.release
+    give_back, is_over = raw.release_conn, False
+
+    def over() -> None:
+        nonlocal is_over
+        give_back()
+        if not is_over and release is not None:
+            is_over = True
+            release(None)
+
+    raw.release_conn = over

@@ -1,0 +1,130 @@
+"""A clock that tests move by hand, so that a test of an hour takes a millisecond and never flickers.
+
+.. code-block:: python
+
+    clock = FakeClock()
+    throttle = Throttle(clock=clock)
+    task = asyncio.create_task(throttle.run(url, fetch, url))
+    await clock.advance(1.0)
+
+With threads (``autothrottle.blocking``) whoever waits moves the clock itself: nothing has to be advanced, and
+nothing takes time.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import heapq
+import math
+import threading
+from collections.abc import Callable
+from datetime import datetime, timezone
+
+from ._clock import NANOS
+
+__all__ = ["FakeClock"]
+
+_MOST_TURNS = 10_000
+
+
+class _Timer:
+    """A call that was put off."""
+
+    __slots__ = ("at", "call", "number")
+
+    def __init__(self, at: int, number: int, call: Callable[[], None]) -> None:
+        self.at = at
+        self.number = number
+        self.call: Callable[[], None] | None = call
+
+    def cancel(self) -> None:
+        """Does not call."""
+        self.call = None
+
+    def __lt__(self, other: _Timer) -> bool:
+        return (self.at, self.number) < (other.at, other.number)
+
+
+class FakeClock:
+    """Time for tests. Seconds go in; it starts at 0, and its wall time on the first of January 2026."""
+
+    def __init__(self, start: float = 0.0, wall: datetime | None = None) -> None:
+        begin = datetime(2026, 1, 1, tzinfo=timezone.utc) if wall is None else wall
+        self._now = round(start * NANOS)
+        self._offset = round(begin.timestamp() * NANOS) - self._now
+        self._timers: list[_Timer] = []
+        self._made = 0
+
+    def now(self) -> int:
+        """Nanoseconds that only go forward."""
+        return self._now
+
+    def wall(self) -> int:
+        """Nanoseconds since 1970."""
+        return self._now + self._offset
+
+    def call_later(self, seconds: float, callback: Callable[[], None]) -> _Timer:
+        """Calls back when the clock was moved so far."""
+        self._made += 1
+        timer = _Timer(self._now + math.ceil(max(0.0, seconds) * NANOS - 1e-3), self._made, callback)
+        heapq.heappush(self._timers, timer)
+        return timer
+
+    def wait(self, condition: threading.Condition, seconds: float | None) -> None:
+        """A thread that would wait moves the clock itself. Without a time it waits for another thread."""
+        if seconds is None:
+            condition.wait()
+            return
+        self._now += max(0, math.ceil(seconds * NANOS - 1e-3))
+        # Others may have something to say at this instant.
+        condition.wait(0)
+
+    @property
+    def seconds(self) -> float:
+        """The time in seconds."""
+        return self._now / NANOS
+
+    @property
+    def timers(self) -> int:
+        """How many timers are armed."""
+        return sum(timer.call is not None for timer in self._timers)
+
+    @property
+    def next_at(self) -> float | None:
+        """When the next timer fires, in seconds; ``None`` if none is armed."""
+        armed = [timer.at for timer in self._timers if timer.call is not None]
+        return min(armed) / NANOS if armed else None
+
+    async def advance(self, seconds: float) -> None:
+        """Lets time pass. Timers fire in order, each at its own instant, and all tasks move on in between."""
+        until = self._now + round(seconds * NANOS)
+        await settled()
+        while self._timers and (self._timers[0].call is None or self._timers[0].at <= until):
+            timer = heapq.heappop(self._timers)
+            if timer.call is not None:
+                self._now = max(self._now, timer.at)
+                timer.call()
+                await settled()
+        self._now = max(self._now, until)
+        await settled()
+
+    def jump(self, seconds: float) -> None:
+        """Moves the clock and fires nothing, as when a laptop sleeps: timers fire late, at the next
+        ``advance``.
+        """
+        self._now += round(seconds * NANOS)
+
+    def set_wall(self, wall: datetime) -> None:
+        """Moves wall time alone, as when somebody sets the clock."""
+        self._offset = round(wall.timestamp() * NANOS) - self._now
+
+
+async def settled() -> None:
+    """Lets every task move on that can, without the network."""
+    # What is ready is not public; other loops than asyncio's own get a number of turns that is enough for
+    # most.
+    ready = getattr(asyncio.get_running_loop(), "_ready", None)
+    for turn in range(_MOST_TURNS):
+        await asyncio.sleep(0)
+        if not ready and (ready is not None or turn >= 50):
+            return

@@ -1,0 +1,300 @@
+//! What Python is told of the table of settings: types for people (`options.py`), and for the conversion which
+//! settings there are and which of them are times (`_settings.py`). `UPDATE_GOLDEN=1` writes them anew.
+//!
+//! The trap is a page about another language: names are in Python's case, times are seconds, and what only
+//! JavaScript has is left out.
+
+use std::fmt::Write;
+
+use autothrottle::config::table::{self, DefaultValue, Kind, Row, Section, Text};
+
+use super::settings::up_to_date;
+
+/// A section that Python knows, with its class and a word about it.
+const SECTIONS: &[(Section, &str, &str)] = &[
+    (Section::Rate, "RateOptions", "A rate with its own span, or with bursts."),
+    (Section::Quota, "QuotaOptions", "A budget per window."),
+    (Section::AutoThrottle, "AutoThrottleOptions", "Scrapy's AutoThrottle: the delay follows the latency."),
+    (Section::Backoff, "BackoffOptions", "A longer delay after bad answers, and the way back."),
+    (Section::Rampup, "RampupOptions", "Find the server's limit and stay just below it."),
+    (Section::Retry, "RetryOptions", "Retries of the transports. Scrapy: RETRY_ENABLED and its kin."),
+    (
+        Section::HeaderMap,
+        "HeaderMapOptions",
+        "How one server's headers are to be read. Names are those of header fields, in any case.",
+    ),
+    (Section::Scope, "ScopeOptions", "Settings of one scope."),
+    (Section::Root, "ThrottleOptions", "What a throttle is told. Settings of scopes may stand at the top."),
+];
+
+/// What only JavaScript has: its clients follow redirects by themselves or ask the throttle for each hop.
+const NOT_PYTHONS: &[&str] = &["fetch", "redirects", "unref", "robots"];
+
+/// Types that the kind does not say.
+const TYPES: &[(&str, &str)] = &[
+    ("clock", "Clock"),
+    ("snapshot", "Snapshot"),
+    ("getScopes", "GetScopes"),
+    ("getResponseBackoff", "GetResponseBackoff"),
+    ("getErrorBackoff", "GetErrorBackoff"),
+    ("getResponseDelay", "GetResponseDelay"),
+    ("getHints", "GetHints"),
+    ("manager", "ScopeManager | MakeScopeManager"),
+];
+
+/// Words of JavaScript's, and Python's for them. The longer ones first.
+const WORDS: &[(&str, &str)] = &[
+    ("in milliseconds", "in seconds"),
+    ("Milliseconds", "Seconds"),
+    ("milliseconds", "seconds"),
+    ("Whether and how `throttle.fetch` tries again.", "Whether and how the transports try again."),
+    ("`fetch` does not, and to send", "Clients do not by themselves, and to send"),
+    ("and `fetch` has no such limit either", "and clients have limits of their own"),
+    ("perhaps as a promise", "perhaps awaitable"),
+    ("Each keeps its promise and its context in memory", "Each keeps its task and its context in memory"),
+    ("an object with onSend, onGood, onBad", "an object with on_send, on_good, on_bad"),
+    ("`FakeClock` of autothrottle/testing", "`FakeClock` of `autothrottle.testing`"),
+    ("Helpers: `byHost`, `byEndpoint`", "Helpers: `by_host`, `by_endpoint`"),
+    ("`byDomainHierarchy`, `addScope`", "`by_domain_hierarchy`, `add_scope`"),
+    ("(Shopify's and Discord's are in bodies: read a clone)", "(Shopify's and Discord's are in bodies)"),
+    ("`undefined`", "`None`"),
+    ("`console.debug`", "the logger `autothrottle`"),
+    ("With `redirects: 'throttle'`: the longest", "The longest"),
+    ("Beyond it the redirect itself is the answer.", "Beyond it the next hop fails at once."),
+    ("{ rate: 5 }", "rate=5"),
+    ("{ defaults: rate=5 }", "defaults={\"rate\": 5}"),
+    ("`'100/min'`", "`\"100/min\"`"),
+    (
+        "when the headers are there, or when the body was read",
+        "when the headers are there, or when the body was read",
+    ),
+    ("False: bad answers", "`False`: bad answers"),
+    (
+        "In `defaults` a function that makes one for each scope.",
+        "In `defaults` a function of the scope's name.",
+    ),
+];
+
+/// `slotDelay` as Python has it.
+fn snake(key: &str) -> String {
+    let mut out = String::new();
+    for c in key.chars() {
+        if c.is_ascii_uppercase() {
+            out.push('_');
+        }
+        out.push(c.to_ascii_lowercase());
+    }
+    out
+}
+
+/// A text with its names and units as Python has them.
+fn pythonic(text: &str) -> String {
+    let mut out = text.to_string();
+    for (from, to) in WORDS {
+        out = out.replace(from, to);
+    }
+    for row in table::ROWS.iter().filter(|row| snake(row.key) != row.key) {
+        out = out.replace(&format!("`{}`", row.key), &format!("`{}`", snake(row.key)));
+        out = out.replace(&format!(".{}`", row.key), &format!(".{}`", snake(row.key)));
+    }
+    out.replace('`', "``")
+}
+
+fn class_of(of: Section) -> &'static str {
+    SECTIONS.iter().find(|(section, ..)| *section == of).expect("Python knows it").1
+}
+
+fn type_of(row: &Row) -> String {
+    if let Some((_, name)) = TYPES.iter().find(|(key, _)| *key == row.key) {
+        return (*name).into();
+    }
+    match row.kind {
+        Kind::Number { .. } | Kind::Fraction => "float".into(),
+        Kind::Whole { .. } | Kind::Seed => "int".into(),
+        Kind::Millis { .. } => "Seconds".into(),
+        Kind::Flag => "bool".into(),
+        Kind::Target => "float | tuple[float, float]".into(),
+        Kind::Codes { .. } => "Collection[int]".into(),
+        Kind::Failures => "Collection[Literal[\"timeout\", \"connection\"]]".into(),
+        Kind::Jitter => "Jitter".into(),
+        Kind::Quota => "float | QuotaOptions | Sequence[float | QuotaOptions]".into(),
+        Kind::Rate => "float | str | RateOptions".into(),
+        Kind::Object(section) => class_of(section).into(),
+        Kind::Named(section) => format!("Mapping[str, {}]", class_of(section)),
+        Kind::FlagOr(section) => format!("bool | {}", class_of(section)),
+        Kind::Word(words) => {
+            let quoted: Vec<String> = words.iter().map(|word| format!("\"{word}\"")).collect();
+            format!("Literal[{}]", quoted.join(", "))
+        }
+        Kind::Text(_) => "str".into(),
+        Kind::Texts(_) => "Collection[str]".into(),
+        Kind::Function | Kind::Driver(_) => unreachable!("{} has a type of its own", row.key),
+    }
+}
+
+/// The default in words; times in seconds.
+fn default_of(row: &Row, text: &Text) -> String {
+    let is_time = matches!(row.kind, Kind::Millis { .. });
+    let value = match row.default {
+        DefaultValue::Required => "required".into(),
+        DefaultValue::Unset if !text.when.is_empty() => return pythonic(text.when),
+        DefaultValue::Unset => "none".into(),
+        DefaultValue::Empty => "{}".into(),
+        DefaultValue::Number(number) => (if is_time { number / 1000.0 } else { number }).to_string(),
+        DefaultValue::Flag(flag) => (if flag { "True" } else { "False" }).into(),
+        DefaultValue::Word(word) => word.into(),
+        DefaultValue::Words(words) => words.join(", "),
+        DefaultValue::Codes(codes) => codes.iter().map(u16::to_string).collect::<Vec<_>>().join(", "),
+    };
+    if text.when.is_empty() { value } else { format!("{value}; {}", pythonic(text.when)) }
+}
+
+/// What a setting means, in lines that fit.
+fn doc(row: &Row, text: &Text) -> String {
+    let mut doc = pythonic(text.about);
+    let wants = row.kind.wants();
+    if matches!(row.kind, Kind::Number { .. } | Kind::Whole { .. } | Kind::Fraction) {
+        write!(doc, " {}{}.", wants[..1].to_uppercase(), &wants[1..]).unwrap();
+    }
+    if row.default != DefaultValue::Required {
+        write!(doc, " Default {}.", default_of(row, text)).unwrap();
+    }
+    for more in [pythonic(text.because), scrapys(text)] {
+        if !more.is_empty() {
+            write!(doc, " {more}").unwrap();
+        }
+    }
+    docstring(&doc)
+}
+
+fn scrapys(text: &Text) -> String {
+    if text.scrapy.is_empty() { String::new() } else { format!("Scrapy: {}.", text.scrapy) }
+}
+
+fn docstring(text: &str) -> String {
+    let one = format!("    \"\"\"{text}\"\"\"\n");
+    if one.chars().count() <= 110 && !text.ends_with('"') {
+        return one;
+    }
+    let mut out = String::new();
+    let mut line = String::from("    \"\"\"");
+    for word in text.split(' ') {
+        if line.chars().count() + 1 + word.chars().count() > 109 {
+            writeln!(out, "{line}").unwrap();
+            line = String::from("   ");
+        }
+        if !line.ends_with('"') || line.trim() != "\"\"\"" {
+            line.push(' ');
+        }
+        line.push_str(word);
+    }
+    write!(out, "{line}\n    \"\"\"\n").unwrap();
+    out
+}
+
+/// The rows of a section as Python knows it: what its driver reads stands beside the rest.
+fn rows_of(of: Section) -> impl Iterator<Item = (&'static Row, &'static Text)> {
+    table::ROWS.iter().zip(table::TEXTS).filter(move |(row, _)| {
+        let is_here = row.section == of || of == Section::Root && row.section == Section::Driver;
+        is_here && !NOT_PYTHONS.contains(&row.key)
+    })
+}
+
+fn field(row: &Row, text: &Text) -> String {
+    format!("    {}: {}\n{}", snake(row.key), type_of(row), doc(row, text))
+}
+
+const HEAD: &str = r#""""The options' types, written from ``src/config/rows.rs`` by ``npm run bless``: change them there.
+
+Times are seconds: a number or a ``timedelta``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypedDict
+
+if TYPE_CHECKING:
+    from ._clock import Clock
+    from ._hooks import GetErrorBackoff, GetHints, GetResponseBackoff, GetResponseDelay, GetScopes
+    from ._managers import MakeScopeManager, ScopeManager
+
+Seconds: TypeAlias = float | timedelta
+"""A time: seconds as a number, or a ``timedelta``."""
+
+Jitter: TypeAlias = bool | float | tuple[float, float]
+"""How far a delay may stray from its mean: ``True`` is ±50 %, ``0.2`` ±20 %, a pair its own ends."""
+
+Snapshot: TypeAlias = Mapping[str, Any]
+"""What ``throttle.snapshot()`` gave."""
+"#;
+
+#[test]
+fn pythons_types_are_the_table() {
+    let mut code = String::from(HEAD);
+    for &(section, class, about) in SECTIONS {
+        let mut base = "TypedDict, total=False".to_string();
+        let is_required = |row: &Row| row.default == DefaultValue::Required;
+        let required: String = rows_of(section)
+            .filter(|(row, _)| is_required(row))
+            .map(|(row, text)| field(row, text))
+            .collect();
+        if !required.is_empty() {
+            write!(code, "\n\nclass _{class}Required(TypedDict):\n{required}").unwrap();
+            base = format!("_{class}Required, total=False");
+        }
+        // `concurrency` means something else at the top; all else is the same.
+        let is_shared = |row: &Row| section == Section::Scope && row.key != "concurrency";
+        if section == Section::Scope {
+            let shared: String = rows_of(section)
+                .filter(|(row, _)| is_shared(row))
+                .map(|(row, text)| field(row, text))
+                .collect();
+            write!(code, "\n\nclass _ScopeOptionsShared(TypedDict, total=False):\n{shared}").unwrap();
+        }
+        if matches!(section, Section::Scope | Section::Root) {
+            base = "_ScopeOptionsShared, total=False".into();
+        }
+        write!(code, "\n\nclass {class}({base}):\n    \"\"\"{about}\"\"\"\n").unwrap();
+        for (row, text) in rows_of(section).filter(|(row, _)| !is_required(row) && !is_shared(row)) {
+            write!(code, "\n{}", field(row, text)).unwrap();
+        }
+    }
+    up_to_date("python/src/autothrottle/options.py", &code);
+}
+
+#[test]
+fn pythons_conversion_knows_the_table() {
+    let mut code = String::from(
+        "\"\"\"Which settings there are, written from ``src/config/rows.rs`` by ``npm run bless``: change them there.\n\n\
+         By section: the key in Python's case, the engine's, and what is in it.\n\
+         \"\"\"\n\n\
+         from typing import Final\n\n\
+         SECTIONS: Final[dict[str, dict[str, tuple[str, str]]]] = {\n",
+    );
+    for &(section, ..) in SECTIONS {
+        writeln!(code, "    \"{section:?}\": {{").unwrap();
+        for (row, _) in rows_of(section) {
+            let kind = match row.kind {
+                Kind::Millis { .. } => "time".into(),
+                Kind::Object(of) => format!("object {of:?}"),
+                Kind::Named(of) => format!("named {of:?}"),
+                Kind::FlagOr(of) => format!("object {of:?}"),
+                Kind::Quota => "list Quota".into(),
+                Kind::Rate => "object Rate".into(),
+                Kind::Function => "function".into(),
+                Kind::Driver(_) => "driver".into(),
+                _ => "plain".into(),
+            };
+            writeln!(code, "        \"{}\": (\"{}\", \"{kind}\"),", snake(row.key), row.key).unwrap();
+        }
+        code.push_str("    },\n");
+    }
+    code.push_str("}\n\nDRIVER: Final = (\n");
+    for (row, _) in rows_of(Section::Root).filter(|(row, _)| row.section == Section::Driver) {
+        writeln!(code, "    \"{}\",", snake(row.key)).unwrap();
+    }
+    code.push_str(")\n\"\"\"What only the driver reads.\"\"\"\n");
+    up_to_date("python/src/autothrottle/_settings.py", &code);
+}
