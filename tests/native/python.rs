@@ -115,6 +115,7 @@ fn type_of(row: &Row) -> String {
         Kind::Flag => "bool".into(),
         Kind::Target => "float | tuple[float, float]".into(),
         Kind::Codes { .. } => "Collection[int]".into(),
+        Kind::Amounts => "Collection[float]".into(),
         Kind::Failures => "Collection[Literal[\"timeout\", \"connection\"]]".into(),
         Kind::Jitter => "Jitter".into(),
         Kind::Quota => "float | QuotaOptions | Sequence[float | QuotaOptions]".into(),
