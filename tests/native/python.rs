@@ -279,9 +279,8 @@ fn pythons_conversion_knows_the_table() {
         for (row, _) in rows_of(section) {
             let kind = match row.kind {
                 Kind::Millis { .. } => "time".into(),
-                Kind::Object(of) => format!("object {of:?}"),
+                Kind::Object(of) | Kind::FlagOr(of) => format!("object {of:?}"),
                 Kind::Named(of) => format!("named {of:?}"),
-                Kind::FlagOr(of) => format!("object {of:?}"),
                 Kind::Quota => "list Quota".into(),
                 Kind::Rate => "object Rate".into(),
                 Kind::Function => "function".into(),
