@@ -22,9 +22,10 @@ const dist = `${root}/dist`
 const ENTRIES = ['index', 'engine', 'domains', 'robots', 'simulate', 'undici', 'testing']
 
 /**
- * What package.json's conditions choose; `workerd` and `edge-light` import the module instead of its bytes.
+ * What package.json's conditions choose; `workerd` and `edge-light` import the module instead of its bytes,
+ * `node` and `cjs` inflate it by zlib.
  */
-const VARIANTS = { workerd: 'esm', 'edge-light': 'esm', cjs: 'cjs' }
+const VARIANTS = { workerd: 'esm', 'edge-light': 'esm', node: 'esm', cjs: 'cjs' }
 
 /** Makes `dist/`, if anything that it comes from has changed. */
 export async function makeDist() {
@@ -55,15 +56,6 @@ async function together() {
   const { build: bundle } = await import('esbuild')
   for (const path of readdirSync(dist, { recursive: true }))
     if (/\.js(?:\.map)?$/.test(path)) rmSync(join(dist, path))
-  const packed = {
-    name: 'packed',
-    setup(build) {
-      build.onResolve({ filter: /\.packed\.js$/ }, ({ path }) => ({
-        path: `../pkg/${basename(path)}`,
-        external: true,
-      }))
-    },
-  }
   await bundle({
     entryPoints: ENTRIES.map((entry) => `${root}/js/${entry}.ts`),
     outdir: dist,
@@ -75,9 +67,22 @@ async function together() {
     platform: 'neutral',
     packages: 'external',
     target: 'es2022',
-    plugins: [packed],
+    plugins: [packed('../pkg')],
     logLevel: 'error',
   })
+}
+
+/** Leaves packed modules files of their own. */
+function packed(folder) {
+  return {
+    name: 'packed',
+    setup(build) {
+      build.onResolve({ filter: /\.(?:packed|deflated)\.js$/ }, ({ path }) => ({
+        path: `${folder}/${basename(path)}`,
+        external: true,
+      }))
+    },
+  }
 }
 
 /** All entries again, for one condition; straight from the sources. */
@@ -95,7 +100,7 @@ async function variant(name, format) {
     platform: 'neutral',
     packages: 'external',
     target: 'es2022',
-    plugins: [swap(name)],
+    plugins: format === 'cjs' ? [swap('node')] : [swap(name), packed('../../pkg')],
     logLevel: 'error',
   })
   mkdirSync(`${dist}/${name}`)
