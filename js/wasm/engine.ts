@@ -127,6 +127,43 @@ export class Engine {
   }
 
   /**
+   * The same for a request that has waited `waitedMs` where another engine had it: its place among the others
+   * is by age.
+   *
+   * @throws as `submit` does.
+   */
+  submitAgain(
+    nowMs: number,
+    scopes: readonly ScopeHandle[],
+    waitedMs: number,
+    options: SubmitOptions = {},
+  ): Ticket {
+    const { cost = 1, priority = 0, delay = 0 } = options
+    const [list, costs] = [numbers('scopes', scopes), costsOf(cost)]
+    const ticket = this.#wasm.submit_again(nowMs, list, costs, priority, delay, waitedMs)
+    return ticket >= 0 ? ticket : this.#refused(ticket)
+  }
+
+  /**
+   * Takes in a request that another engine sent, `sentAgoMs` before now, and that is in flight still: it has
+   * its slots, its cost is taken, and gaps count from its send. No limit refuses it. What left before the
+   * snapshot of `restore` was taken has its slots only, for the rest is in there. Tell the oldest first.
+   *
+   * @throws {TypeError} for unknown scopes and for numbers that are none.
+   */
+  adopt(
+    nowMs: number,
+    scopes: readonly ScopeHandle[],
+    sentAgoMs: number,
+    options: Omit<SubmitOptions, 'delay'> & { waited?: number } = {},
+  ): Ticket {
+    const { cost = 1, priority = 0, waited = 0 } = options
+    const [list, costs] = [numbers('scopes', scopes), costsOf(cost)]
+    const ticket = this.#wasm.adopt(nowMs, list, costs, priority, waited, sentAgoMs)
+    return ticket >= 0 ? ticket : this.#refused(ticket)
+  }
+
+  /**
    * `submit` and the first `poll` in one, where nobody waits and nothing keeps the request: a ticket to
    * send now, or {@link WAIT} if it must be submitted. Then nothing has changed. With no one waiting there
    * is nothing to poll.

@@ -49,6 +49,8 @@ pub struct Engine {
     /// Added to every instant that comes in, taken from every one that goes out: what a snapshot remembers
     /// lies before the driver's origin.
     epoch_offset: Span,
+    /// When the snapshot was taken that this engine goes on from: what left until then is in it.
+    remembered: Option<Instant>,
     in_flight: u32,
     paused: bool,
     /// Who blocked the last lane that was asked in vain.
@@ -86,6 +88,7 @@ impl Engine {
             rng: Rng::new(config.seed.unwrap_or(0)),
             now: Instant::default(),
             epoch_offset: Span::ZERO,
+            remembered: None,
             in_flight: 0,
             paused: false,
             last_block: None,
@@ -104,6 +107,7 @@ impl Engine {
         engine.epoch_offset = Span::from_millis(LONGEST_MS) + Span::from_millis(LONGEST_MS);
         engine.advance(now);
         let offline = snapshot.offline(wall_ms);
+        engine.remembered = Some(engine.now - offline);
         for (name, learned) in &snapshot.scopes {
             let index = engine.intern(name).0.index;
             engine.registry[index].scope.restore(engine.now, offline, learned);
@@ -150,7 +154,8 @@ impl Engine {
         self.advance(now);
         let (scopes, need) = self.checked(&request)?;
         let lane = self.queue.lane(&scopes, &need.costs, &mut self.registry[scopes[0]].waiters);
-        let ticket = self.queue.admit(lane, need);
+        let since = self.now - Span::from_millis(request.waited_ms);
+        let ticket = self.queue.admit(lane, need, self.now, since);
         for &scope in &*scopes {
             self.begin_waiting(scope);
         }
@@ -184,11 +189,39 @@ impl Engine {
             self.note(scope, None);
         }
         let lane = self.queue.lane(&scopes, &need.costs, &mut self.registry[scopes[0]].waiters);
-        let ticket = self.queue.admit(lane, need);
+        let ticket = self.queue.admit(lane, need, self.now, self.now);
         self.queue.send_at_once(ticket.0.index, lane, self.now);
         self.in_flight += 1;
         self.totals.sent += 1;
         Ok(Some(ticket))
+    }
+
+    /// Takes in a request that another engine has sent, `sent_ago` before now, and that is in flight still:
+    /// it has its slots, its cost is taken, and gaps count from its send. No limit refuses it. What left
+    /// before the snapshot that this engine [goes on from](Engine::restore) was taken has its slots only: the
+    /// rest is in there. From here on it is like any other.
+    ///
+    /// The trap is a limit that is given away twice when the engine of a group changes: what is in flight is
+    /// in no snapshot. Tell the oldest first; where an older one comes late, the later time counts.
+    pub fn adopt(&mut self, now: Instant, request: Request, sent_ago: Span) -> Result<Ticket, SubmitError> {
+        self.advance(now);
+        let (scopes, need) = self.understood(&request)?;
+        let sent = self.now - sent_ago;
+        let is_new = self.remembered.is_none_or(|remembered| sent > remembered);
+        let lane = self.queue.lane(&scopes, &need.costs, &mut self.registry[scopes[0]].waiters);
+        for (position, &scope) in scopes.iter().enumerate() {
+            self.registry.mark_used(scope);
+            let cost = need.costs.of(position);
+            self.registry[scope].scope.adopt(self.now, sent, cost, is_new, &mut self.rng);
+        }
+        let since = sent - Span::from_millis(request.waited_ms);
+        let ticket = self.queue.admit(lane, need, self.now, since);
+        self.queue.adopt(ticket.0.index, sent);
+        self.in_flight += 1;
+        for &scope in &*scopes {
+            self.refresh(scope);
+        }
+        Ok(ticket)
     }
 
     /// What to do now. Ask again after every [`Decision::Send`].

@@ -26,12 +26,14 @@ pub struct Request<'a> {
     pub priority: f64,
     /// The request's own delay in milliseconds: not sent before so long after now.
     pub delay_ms: f64,
+    /// How long it has waited already, in milliseconds, where another engine had it: its place by age.
+    pub waited_ms: f64,
 }
 
 impl<'a> Request<'a> {
     /// A request of cost 1 and priority 0.
     pub const fn new(scopes: &'a [ScopeId]) -> Self {
-        Self { scopes, costs: &[], priority: 0.0, delay_ms: 0.0 }
+        Self { scopes, costs: &[], priority: 0.0, delay_ms: 0.0, waited_ms: 0.0 }
     }
 }
 
@@ -77,25 +79,30 @@ impl Engine {
 
     /// The scopes of a request and what it needs, if it makes sense and there is room.
     pub(super) fn checked(&self, request: &Request) -> Result<(Scopes, Need), SubmitError> {
-        let delay_ok = request.delay_ms >= 0.0 && request.delay_ms <= LONGEST_MS;
-        if !delay_ok || !request.priority.is_finite() {
-            return Err(SubmitError::NotANumber);
-        }
-        self.check_scopes(request)?;
+        let (scopes, need) = self.understood(request)?;
         if self.config.max_waiting.is_some_and(|most| self.waiting() >= most) {
             return Err(SubmitError::QueueFull);
         }
-        let (scopes, costs) = Self::scopes_and_costs(request)?;
-        let mut share = 0;
         for (position, &index) in scopes.iter().enumerate() {
-            let scope = &self.registry[index].scope;
-            let cost = costs.of(position);
-            if !scope.can_afford(cost) {
+            if !self.registry[index].scope.can_afford(need.costs.of(position)) {
                 return Err(SubmitError::CostExceedsQuota { scope: self.registry.id(index) });
             }
-            share = share.max(scope.share(cost));
         }
-        Ok((scopes, Need { priority: priority_key(request.priority), share: !share, costs }))
+        Ok((scopes, need))
+    }
+
+    /// The scopes of a request and what it needs, if it makes sense.
+    pub(super) fn understood(&self, request: &Request) -> Result<(Scopes, Need), SubmitError> {
+        let is_span = |ms: f64| (0.0..=LONGEST_MS).contains(&ms);
+        if !is_span(request.delay_ms) || !is_span(request.waited_ms) || !request.priority.is_finite() {
+            return Err(SubmitError::NotANumber);
+        }
+        self.check_scopes(request)?;
+        let (scopes, costs) = Self::scopes_and_costs(request)?;
+        let shares = scopes.iter().enumerate();
+        let share = shares.map(|(position, &index)| self.registry[index].scope.share(costs.of(position)));
+        let share = !share.max().unwrap_or(0);
+        Ok((scopes, Need { priority: priority_key(request.priority), share, costs }))
     }
 
     fn check_scopes(&self, request: &Request) -> Result<(), SubmitError> {

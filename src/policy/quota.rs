@@ -168,6 +168,24 @@ impl State {
         }
     }
 
+    /// A request of this cost left at `sent`, from somewhere else. Where a fixed window began later than
+    /// that, it counts all the same if it is less than a window ago: nobody here saw when the window began.
+    pub fn adopt(&mut self, config: &Config, now: Instant, sent: Instant, cost: Cost) {
+        if sent + config.window <= now {
+            return;
+        }
+        match self {
+            Self::Fixed { opened: None, .. } => self.on_send(config, sent, cost),
+            Self::Fixed { .. } => {
+                self.turn(config, now);
+                if let Self::Fixed { used, .. } = self {
+                    *used = used.plus(cost);
+                }
+            }
+            Self::Rolling { .. } => self.on_actual(config, now, sent, Cost::ZERO, cost),
+        }
+    }
+
     /// The request that left at `sent` for `expected` turned out to cost `actual` (rule 2).
     pub fn on_actual(&mut self, config: &Config, now: Instant, sent: Instant, expected: Cost, actual: Cost) {
         self.turn(config, now);

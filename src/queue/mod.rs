@@ -35,6 +35,9 @@ use crate::{decision::Ticket, slab::Slab, time::Instant};
 /// "No index". Tables never grow that large.
 pub(crate) const NONE: u32 = u32::MAX;
 
+/// Bits of an age that tell apart what happens within one microsecond.
+const AGES: u32 = 8;
+
 /// What a ticket is doing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Stage {
@@ -62,18 +65,26 @@ pub(crate) struct Queue {
     classes: Slab<Class>,
     lanes: Slab<Lane>,
     by_key: BTreeMap<Rc<[u64]>, u32>,
+    /// The last age that was given out: an instant, and a number for what happens within it.
     stamp: u64,
     pub waiting: u32,
 }
 
 impl Queue {
-    /// Takes a request in. It does not wait yet: see [`Queue::join`].
-    pub fn admit(&mut self, lane: u32, need: Need) -> Ticket {
-        self.stamp += 1;
+    /// Takes a request in at `now` that has waited since. It does not wait yet: see [`Queue::join`].
+    pub fn admit(&mut self, lane: u32, need: Need, now: Instant, since: Instant) -> Ticket {
+        let age = if since < now { since.micros() << AGES } else { self.next_age(now) };
         let class = self.enrol(lane, need);
         self.lanes[lane].members += 1;
         let stage = Stage::Parked { position: NONE };
-        Ticket(self.tickets.insert(Entry { stage, class, age: self.stamp }))
+        Ticket(self.tickets.insert(Entry { stage, class, age }))
+    }
+
+    /// The age of what happens now: later than all before. Who waited elsewhere before has its place among
+    /// them by time.
+    fn next_age(&mut self, now: Instant) -> u64 {
+        self.stamp = (self.stamp + 1).max(now.micros() << AGES);
+        self.stamp
     }
 
     /// Moves a ticket that is in no class's list to the class of another need in the same lane.
@@ -144,8 +155,7 @@ impl Queue {
         let class = self.lanes[lane].head;
         let index = self.oldest(class);
         self.leave(index);
-        self.stamp += 1;
-        self.lanes[lane].served = self.stamp;
+        self.lanes[lane].served = self.next_age(now);
         self.tickets[index].stage = Stage::InFlight { sent: now };
         Ticket(self.tickets.id(index))
     }
@@ -153,9 +163,13 @@ impl Queue {
     /// An admitted ticket leaves at `now` without having waited: nobody waits in its lane. The same as
     /// [`Queue::join`] and [`Queue::send_head`].
     pub fn send_at_once(&mut self, index: u32, lane: u32, now: Instant) {
-        self.stamp += 1;
-        self.lanes[lane].served = self.stamp;
+        self.lanes[lane].served = self.next_age(now);
         self.tickets[index].stage = Stage::InFlight { sent: now };
+    }
+
+    /// An admitted ticket left at `sent`, from somewhere else.
+    pub fn adopt(&mut self, index: u32, sent: Instant) {
+        self.tickets[index].stage = Stage::InFlight { sent };
     }
 
     /// Forgets a ticket that does not wait, and its class and lane with the last of their tickets. Gives the

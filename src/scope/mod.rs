@@ -89,6 +89,27 @@ impl Scope {
         }
     }
 
+    /// A request of this cost left at `sent`, from somewhere else, and is in flight. Only if it is new does
+    /// it count as a send: else that was remembered.
+    pub fn adopt(&mut self, now: Instant, sent: Instant, cost: Cost, is_new: bool, rng: &mut Rng) {
+        let slots = self.slots_allowed(now);
+        let flying = self.slots.in_flight();
+        self.slots.on_send(slots);
+        if !is_new {
+            return;
+        }
+        if let Some(server) = &mut self.server {
+            server.quota = server.quota.on_send(cost);
+        }
+        let last = self.delay.last().map_or(sent, |last| last.max(sent));
+        let sent_last = Sent { now: last, draw: rng.draw(), flying };
+        self.policies.on_send(&self.config, &sent_last);
+        self.delay = self.delay.on_send(last, sent_last.draw);
+        for (config, state) in self.config.quotas.iter().zip(&mut self.quotas) {
+            state.adopt(config, now, sent, cost);
+        }
+    }
+
     /// Takes new settings and keeps what was learned.
     pub fn configure(&mut self, now: Instant, config: Rc<ScopeConfig>) {
         let old = core::mem::replace(&mut self.config, config);

@@ -165,6 +165,16 @@ impl Reference {
             .try_fold(0, |latest, at| Some(latest.max(at?)))
     }
 
+    /// Ages are instants, with a number for what happens within a microsecond.
+    fn next_age(&mut self) -> u64 {
+        self.stamp = (self.stamp + 1).max(self.now << 8);
+        self.stamp
+    }
+
+    fn age(&mut self, waited: u64) -> u64 {
+        if waited > 0 { (self.now - waited) << 8 } else { self.next_age() }
+    }
+
     fn poll(&mut self) -> Option<u32> {
         if self.flying.len() >= self.concurrency {
             return None;
@@ -172,8 +182,8 @@ impl Reference {
         let (head, _) =
             self.heads().into_iter().find(|(head, _)| self.opens(head).is_some_and(|at| at <= self.now))?;
         self.waiting.retain(|each| each.id != head.id);
-        self.stamp += 1;
-        self.served.insert((head.scopes.clone(), head.cost == 0), self.stamp);
+        let age = self.next_age();
+        self.served.insert((head.scopes.clone(), head.cost == 0), age);
         let now = self.now;
         let slots = head.scopes.iter().map(|&index| {
             let scope = &mut self.scopes[index];
@@ -197,6 +207,39 @@ impl Reference {
         }
         let parked = self.waiting.iter().filter(|each| each.due > self.now).map(|each| each.due);
         self.heads().iter().filter_map(|(head, _)| self.opens(head)).chain(parked).min()
+    }
+
+    /// That a group was served is remembered while any of its requests is there.
+    fn forget_lanes(&mut self) {
+        let requests = self.waiting.iter().chain(self.flying.iter().map(|flying| &flying.request));
+        let keys: Vec<_> = requests.map(|each| (each.scopes.clone(), each.cost == 0)).collect();
+        self.served.retain(|key, _| keys.contains(key));
+    }
+
+    /// Whether every scope of a request has a slot for it.
+    fn has_slots(&self, scopes: &[usize]) -> bool {
+        scopes.iter().all(|&scope| self.scopes[scope].next_slot().is_some())
+    }
+
+    /// A request that left elsewhere, some time ago.
+    fn adopt(&mut self, request: Waiting, sent: u64) {
+        let now = self.now;
+        let slots = request.scopes.iter().map(|&index| {
+            let scope = &mut self.scopes[index];
+            let slot = scope.next_slot().expect("a slot is free");
+            scope.slots[slot] = Slot { is_busy: true, last: Some(sent), freed: 0 };
+            scope.last = scope.last.max(Some(sent));
+            if let Some((_, window, is_strict)) = scope.quota
+                && sent + window > now
+            {
+                let first = *scope.first.get_or_insert(sent);
+                let start = first + now.saturating_sub(first) / window * window;
+                scope.spent.push((if is_strict { sent } else { sent.max(start) }, request.cost));
+            }
+            slot
+        });
+        let slots = slots.collect();
+        self.flying.push(Flying { request, sent, slots });
     }
 
     fn end(&mut self, id: u32, latency: Option<f64>, actual: Option<u64>) {
@@ -277,32 +320,41 @@ fn play(seed: u64, events: u32) -> u32 {
                     if has_quota { [0, 500_000, SECOND, 2 * SECOND, 5 * SECOND][pick(5)] } else { SECOND };
                 let priority = [-1, 0, 1][pick(3)];
                 let delay = if pick(6) == 0 { pick(700) as u64 } else { 0 };
+                // Now and then another engine had it before: it waited there, or was sent from there.
+                let most = reference.now.min(3 * SECOND) as usize;
+                let waited = if pick(8) == 0 { pick(most + 1) as u64 } else { 0 };
+                let sent_ago = (pick(12) == 0).then(|| pick(most + 1) as u64);
                 let handles: Vec<ScopeId> = scopes.iter().map(|&scope| ids[scope]).collect();
                 let request = Request {
                     scopes: &handles,
                     costs: &[cost as f64 / 1e6],
                     priority: f64::from(priority),
                     delay_ms: delay as f64,
+                    waited_ms: waited as f64 / 1000.0,
                 };
-                let at_once = if pick(3) == 0 { engine.send_at_once(now, request).unwrap() } else { None };
-                let is_sent = at_once.is_some();
-                tickets.insert(next_id, at_once.unwrap_or_else(|| engine.submit(now, request).unwrap()));
-                let was_waiting = !reference.waiting.is_empty();
-                reference.stamp += 1;
-                let due = reference.now + delay * 1000;
-                reference.waiting.push(Waiting {
-                    id: next_id,
-                    scopes,
-                    priority,
-                    cost,
-                    age: reference.stamp,
-                    due,
-                });
-                if is_sent {
-                    assert!(!was_waiting, "seed {seed}, event {event}: before others that wait");
-                    assert_eq!(reference.poll(), Some(next_id), "seed {seed}, event {event}: sent at once");
+                if let Some(sent_ago) = sent_ago {
+                    if reference.has_slots(&scopes) {
+                        let ticket = engine.adopt(now, request, Span::from_micros(sent_ago)).unwrap();
+                        tickets.insert(next_id, ticket);
+                        let request = Waiting { id: next_id, scopes, priority, cost, age: 0, due: 0 };
+                        reference.adopt(request, reference.now - sent_ago);
+                        next_id += 1;
+                    }
+                } else {
+                    let is_new = waited == 0 && pick(3) == 0;
+                    let at_once = if is_new { engine.send_at_once(now, request).unwrap() } else { None };
+                    let is_sent = at_once.is_some();
+                    tickets.insert(next_id, at_once.unwrap_or_else(|| engine.submit(now, request).unwrap()));
+                    let was_waiting = !reference.waiting.is_empty();
+                    let age = reference.age(waited);
+                    let (id, due) = (next_id, reference.now + delay * 1000);
+                    reference.waiting.push(Waiting { id, scopes, priority, cost, age, due });
+                    if is_sent {
+                        assert!(!was_waiting, "seed {seed}, event {event}: before others that wait");
+                        assert_eq!(reference.poll(), Some(id), "seed {seed}, event {event}: sent at once");
+                    }
+                    next_id += 1;
                 }
-                next_id += 1;
             }
             7..=10 if !reference.flying.is_empty() => {
                 let request = reference.flying[pick(reference.flying.len())].request.clone();
@@ -391,6 +443,7 @@ fn play(seed: u64, events: u32) -> u32 {
                 }
             }
         }
+        reference.forget_lanes();
         for scope in &mut reference.scopes {
             scope.spent.retain(|&(sent, _)| sent + 2 * SECOND > reference.now);
         }

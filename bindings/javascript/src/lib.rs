@@ -84,6 +84,31 @@ impl WasmEngine {
         self.0.submit_many(now, scopes, costs, priority, delay_ms)
     }
 
+    pub fn submit_again(
+        &mut self,
+        now: f64,
+        scopes: &[f64],
+        costs: &[f64],
+        priority: f64,
+        delay_ms: f64,
+        waited_ms: f64,
+    ) -> f64 {
+        self.0.submit_again(now, scopes, costs, priority, delay_ms, waited_ms)
+    }
+
+    pub fn adopt(
+        &mut self,
+        now: f64,
+        scopes: &[f64],
+        costs: &[f64],
+        priority: f64,
+        waited_ms: f64,
+        sent_ago_ms: f64,
+    ) -> f64 {
+        self.draw_seed();
+        self.0.adopt(now, scopes, costs, priority, waited_ms, sent_ago_ms)
+    }
+
     pub fn send_at_once(&mut self, now: f64, scope: f64, cost: f64, priority: f64) -> f64 {
         self.draw_seed();
         self.0.send_at_once(now, scope, cost, priority)
@@ -145,6 +170,19 @@ impl WasmEngine {
     ) -> u32 {
         let outcome = Outcome::new(answer, latency_ms, cost, flags).with(lines, more);
         self.0.settle(now, ticket, &outcome) as u32
+    }
+
+    /// See [`Boundary::digest`].
+    pub fn digest(
+        &self,
+        answer: f64,
+        latency_ms: f64,
+        cost: f64,
+        flags: u32,
+        lines: &str,
+        more: &[f64],
+    ) -> Vec<f64> {
+        self.0.digest(&Outcome::new(answer, latency_ms, cost, flags).with(lines, more)).to_vec()
     }
 
     #[wasm_bindgen(getter)]
