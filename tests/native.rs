@@ -4,6 +4,8 @@
 mod boundary;
 #[path = "native/config.rs"]
 mod config;
+#[path = "native/elsewhere.rs"]
+mod elsewhere;
 #[path = "native/engine.rs"]
 mod engine;
 #[path = "native/eviction.rs"]

@@ -12,6 +12,7 @@ use crate::{
     Snapshot, Span, SubmitError, Ticket, Value, Watch, crawl_delay_ms,
 };
 
+mod elsewhere;
 mod outcome;
 
 pub use outcome::{Outcome, STRIDE, Settled, flags};
@@ -311,7 +312,7 @@ impl Boundary {
     }
 
     fn take_in(&mut self, now: f64, scopes: &[ScopeId], costs: &[f64], priority: f64, delay_ms: f64) -> f64 {
-        let request = Request { scopes, costs, priority, delay_ms };
+        let request = Request { costs, priority, delay_ms, ..Request::new(scopes) };
         match self.engine.submit(self.now(now), request) {
             Ok(ticket) => ticket.to_number(),
             Err(error) => self.refuse(error),
@@ -319,7 +320,7 @@ impl Boundary {
     }
 
     fn fuse(&mut self, now: f64, scopes: &[ScopeId], costs: &[f64], priority: f64) -> f64 {
-        let request = Request { scopes, costs, priority, delay_ms: 0.0 };
+        let request = Request { costs, priority, ..Request::new(scopes) };
         match self.engine.send_at_once(self.now(now), request) {
             Ok(ticket) => ticket.map_or(WAIT, Ticket::to_number),
             Err(error) => self.refuse(error) - 1.0,

@@ -35,6 +35,16 @@ pub mod flags {
     /// [`super::Outcome::scopes`] names whom it concerns: a scope that it names is told that it is bad there,
     /// unless it only has a cost or units left to tell; the others ignore a refusal.
     pub const NAMED_ONLY: u32 = 1 << 7;
+    /// The hints were read by another engine ([`super::Boundary::digest`]): [`super::Outcome::hint`] holds
+    /// the milliseconds between two sends in place of the units per window, and
+    /// [`super::Outcome::said_ms`] counts.
+    pub const DIGESTED: u32 = 1 << 8;
+    /// Of hints that were read elsewhere: the wait is that of a quota that is used up.
+    pub const IS_QUOTA: u32 = 1 << 9;
+    /// The pace may be off by half.
+    pub const IS_ROUGH: u32 = 1 << 10;
+    /// A cache answered.
+    pub const IS_CACHED: u32 = 1 << 11;
 }
 
 /// How a request ended: everything at once.
@@ -57,6 +67,8 @@ pub struct Outcome<'a> {
     /// Hints that were not in headers: milliseconds to hold, units left, milliseconds until their reset,
     /// units per window, and its milliseconds.
     pub hint: [f64; 5],
+    /// Of hints that were read elsewhere: the wait as the server said it, NaN for none.
+    pub said_ms: f64,
     /// What it means for single scopes where that is another thing, [`STRIDE`] numbers each: the scope; 1 if
     /// the answer has nothing to do with it, else 0; 1 if it is bad there, 0 if not; milliseconds to hold,
     /// units left, milliseconds until their reset (with one of the first two the response's own hints are
@@ -67,20 +79,34 @@ pub struct Outcome<'a> {
 impl<'a> Outcome<'a> {
     /// An outcome without hints, of which no scope knows better.
     pub const fn new(answer: f64, latency_ms: f64, cost: f64, flags: u32) -> Self {
-        let (wall_ms, retry_delay_ms, hint) = (f64::NAN, f64::NAN, [f64::NAN; 5]);
-        Self { answer, latency_ms, cost, flags, lines: "", wall_ms, retry_delay_ms, hint, scopes: &[] }
+        Self {
+            answer,
+            latency_ms,
+            cost,
+            flags,
+            lines: "",
+            wall_ms: f64::NAN,
+            retry_delay_ms: f64::NAN,
+            hint: [f64::NAN; 5],
+            said_ms: f64::NAN,
+            scopes: &[],
+        }
     }
 
-    /// This outcome with the rest as one list: `wall_ms`, `retry_delay_ms`, the five of `hint`, then
-    /// `scopes`.
+    /// This outcome with the rest as one list: `wall_ms`, `retry_delay_ms`, the five of `hint`, `said_ms`
+    /// if it is [digested](flags::DIGESTED), then `scopes`.
     #[must_use]
     pub fn with(self, lines: &'a str, more: &'a [f64]) -> Self {
         let [wall_ms, retry_delay_ms, ref rest @ ..] = *more else { return Self { lines, ..self } };
-        let (hint, scopes) = match rest.split_first_chunk::<5>() {
-            Some((hint, scopes)) => (*hint, scopes),
+        let (hint, rest) = match rest.split_first_chunk::<5>() {
+            Some((hint, rest)) => (*hint, rest),
             None => (self.hint, &[][..]),
         };
-        Self { lines, wall_ms, retry_delay_ms, hint, scopes, ..self }
+        let (said_ms, scopes) = match *rest {
+            [said_ms, ref scopes @ ..] if self.has(flags::DIGESTED) => (said_ms, scopes),
+            _ => (self.said_ms, rest),
+        };
+        Self { lines, wall_ms, retry_delay_ms, hint, said_ms, scopes, ..self }
     }
 
     fn has(&self, flag: u32) -> bool {
@@ -102,6 +128,17 @@ impl<'a> Outcome<'a> {
     /// and window ÷ limit.
     fn hinted(&self) -> Hint {
         let [hold_ms, left, reset_ms, limit, window_ms] = self.hint;
+        if self.has(flags::DIGESTED) {
+            let hint = hint_of(hold_ms, left, reset_ms);
+            return Hint {
+                asked: span(self.said_ms),
+                is_quota: self.has(flags::IS_QUOTA),
+                is_rough: self.has(flags::IS_ROUGH),
+                is_cached: self.has(flags::IS_CACHED),
+                told: QuotaReport { pace: span(limit), window: span(window_ms), ..hint.told },
+                ..hint
+            };
+        }
         let paces = [reset_ms / left, window_ms / limit].into_iter().filter(|pace| pace.is_finite());
         let mut hint = hint_of(hold_ms, left, reset_ms);
         hint.told.pace = span(paces.fold(f64::NAN, f64::max));
@@ -114,6 +151,24 @@ impl<'a> Outcome<'a> {
             return None;
         }
         Some(Hints::from_lines(self.lines, context(self.answer, self.wall_ms, self.flags)))
+    }
+
+    /// What the server asked for; and the wait by which a retry is judged, with whether it is in whole
+    /// seconds.
+    pub(super) fn heard(&self) -> (Hint, Option<(Span, bool)>) {
+        let read = self.read();
+        let hint = match &read {
+            _ if self.has(flags::HINTED) => self.hinted(),
+            Some(hints) => Hint::of(hints),
+            None => Hint::default(),
+        };
+        // Hints take the place of what the headers say, and where they name no wait the headers may.
+        let asked = match &read {
+            _ if self.hint[0] >= 0.0 && self.has(flags::HINTED) => hint.asked.map(|asked| (asked, false)),
+            Some(hints) => hints.delay_ms.map(|ms| (Span::from_millis(ms as f64), hints.is_whole)),
+            None => None,
+        };
+        (hint, asked)
     }
 
     /// No answer, or one that says no: a status from 400.
@@ -178,20 +233,7 @@ impl Boundary {
     pub fn settle(&mut self, now: f64, ticket: f64, outcome: &Outcome) -> Settled {
         self.asked_ms = f64::NAN;
         let Some(ticket) = Ticket::from_number(ticket) else { return Settled::Unknown };
-        let read = outcome.read();
-        let hint = match &read {
-            _ if outcome.has(flags::HINTED) => outcome.hinted(),
-            Some(hints) => Hint::of(hints),
-            None => Hint::default(),
-        };
-        // Hints take the place of what the headers say, and where they name no wait the headers may.
-        let asked = match &read {
-            _ if outcome.hint[0] >= 0.0 && outcome.has(flags::HINTED) => {
-                hint.asked.map(|asked| (asked, false))
-            }
-            Some(hints) => hints.delay_ms.map(|ms| (Span::from_millis(ms as f64), hints.is_whole)),
-            None => None,
-        };
+        let (hint, asked) = outcome.heard();
         let verdict = self.verdict(outcome, asked);
         let now = self.now(now);
         let of = |scope| outcome.feedback(scope, hint);
@@ -216,7 +258,7 @@ impl Boundary {
     }
 
     /// Whether, and not before when, the request is sent again.
-    fn verdict(&self, outcome: &Outcome, asked: Option<(Span, bool)>) -> Verdict {
+    pub(super) fn verdict(&self, outcome: &Outcome, asked: Option<(Span, bool)>) -> Verdict {
         if !outcome.retry_delay_ms.is_nan() {
             return Verdict::Again(Span::from_millis(outcome.retry_delay_ms));
         }

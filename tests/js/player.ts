@@ -58,16 +58,26 @@ class Player {
           headers: headers(words),
         }
         break
+      case 'adopt':
       case 'send':
       case 'submit': {
         const scopes = words[2]!.split(',').map((name) => engine.scope(name))
         const costs = argument('cost')?.split(',').map(Number)
         const cost = costs === undefined ? 1 : costs.length === 1 ? costs[0]! : costs
         const options = { cost, priority: number('priority') ?? 0 }
+        const waited = number('waited') ?? 0
+        if (words[0] === 'adopt') {
+          this.#tickets.set(name, engine.adopt(this.#now, scopes, number('ago')!, { ...options, waited }))
+          break
+        }
         try {
           const atOnce = words[0] === 'send' ? engine.sendAtOnce(this.#now, scopes, options) : WAIT
           const delay = number('delay') ?? 0
-          const ticket = atOnce === WAIT ? engine.submit(this.#now, scopes, { ...options, delay }) : atOnce
+          const submitted = () =>
+            waited > 0
+              ? engine.submitAgain(this.#now, scopes, waited, { ...options, delay })
+              : engine.submit(this.#now, scopes, { ...options, delay })
+          const ticket = atOnce === WAIT ? submitted() : atOnce
           this.#tickets.set(name, ticket)
           if (ticket === atOnce) this.#sent(name, ' at once')
         } catch (error) {

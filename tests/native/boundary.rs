@@ -206,6 +206,11 @@ impl Player {
                 self.send_or_submit(now, scope, costs[0], priority)
             }
             [scope] if costs.len() == 1 => self.boundary.submit(now, scope, costs[0], priority, delay_ms),
+            // Another engine had it, whatever the numbers say.
+            _ if costs.len() == 2 => self.boundary.adopt(now, &scopes, &costs, 0.0, delay_ms, priority),
+            _ if costs.len() == 3 => {
+                self.boundary.submit_again(now, &scopes, &costs, priority, 0.0, delay_ms)
+            }
             _ => self.boundary.submit_many(now, &scopes, &costs, priority, delay_ms),
         };
         let is_sent = ticket >= 0.0 && self.boundary.in_flight() > before.1;
@@ -241,7 +246,7 @@ impl Player {
     fn settle(&mut self, tape: &mut Tape, action: u8, now: f64) {
         let ticket = tape.pick(&self.tickets);
         let (answer, latency_ms, cost) = (tape.number(), tape.number(), tape.number());
-        let how = u32::from(tape.byte());
+        let how = u32::from(tape.byte()) | u32::from(action & 128) << 1;
         let lines = if action & 16 > 0 { tape.lines() } else { String::new() };
         let mut more = if action & 32 > 0 { tape.numbers(8) } else { vec![] };
         if action & 64 > 0 {
@@ -253,7 +258,12 @@ impl Player {
         }
         let outcome = Outcome::new(answer, latency_ms, cost, how).with(&lines, &more);
         let before = (self.boundary.waiting(), self.boundary.in_flight());
+        let [judged, asked_ms, ..] = self.boundary.digest(&outcome);
         let settled = self.boundary.settle(now, ticket, &outcome);
+        if settled != Settled::Unknown {
+            assert_eq!(judged, f64::from(settled as u8), "judged elsewhere as here");
+            assert_eq!(asked_ms.to_bits(), self.boundary.asked_ms().to_bits());
+        }
         let after = (self.boundary.waiting(), self.boundary.in_flight());
         let is_flying = self.flying.iter().position(|&flying| flying == ticket);
         assert_eq!(settled != Settled::Unknown, is_flying.is_some(), "what is in flight can be settled");

@@ -69,7 +69,7 @@ impl Player {
                 let status = number("status").unwrap_or(200.0) as u16;
                 self.server = latency.map(|latency| (latency, status, headers(&words)));
             }
-            "submit" | "send" => {
+            "submit" | "send" | "adopt" => {
                 let scopes: Vec<ScopeId> = words[2].split(',').map(|name| self.engine.scope(name)).collect();
                 let costs: Vec<f64> = argument("cost")
                     .map_or(vec![], |list| list.split(',').map(|c| c.parse().unwrap()).collect());
@@ -77,8 +77,15 @@ impl Player {
                     costs: &costs,
                     priority: number("priority").unwrap_or(0.0),
                     delay_ms: number("delay").unwrap_or(0.0),
+                    waited_ms: number("waited").unwrap_or(0.0),
                     ..Request::new(&scopes)
                 };
+                if let Some(ago) = number("ago") {
+                    let ticket = self.engine.adopt(self.now, request, Span::from_millis(ago));
+                    self.tickets.insert(words[1].into(), ticket.expect("a request that makes sense"));
+                    self.drain();
+                    return;
+                }
                 let at_once =
                     if words[0] == "send" { self.engine.send_at_once(self.now, request) } else { Ok(None) };
                 match at_once.and_then(|sent| sent.map_or_else(|| self.engine.submit(self.now, request), Ok))

@@ -1,0 +1,86 @@
+//! What an engine needs that is one of several in turn: for requests that another one had, and for outcomes
+//! that another one will hear.
+//!
+//! The traps: a date, which is read where the response is and travels as a span; and a limit that is given
+//! away twice when the engine of a group changes, so what is in flight is adopted.
+
+use super::{
+    Boundary,
+    outcome::{Outcome, Settled, flags},
+    scope_ids,
+};
+use crate::{Request, Span, SubmitError, Ticket, policy::retry::Verdict};
+
+impl Boundary {
+    /// `submit_many` for a request that has waited for `waited_ms` where another engine had it: its place is
+    /// by age.
+    pub fn submit_again(
+        &mut self,
+        now: f64,
+        scopes: &[f64],
+        costs: &[f64],
+        priority: f64,
+        delay_ms: f64,
+        waited_ms: f64,
+    ) -> f64 {
+        let scopes = scope_ids(scopes);
+        let request = Request { costs, priority, delay_ms, waited_ms, ..Request::new(&scopes) };
+        let ticket = self.engine.submit(self.now(now), request);
+        self.ticket_or_refusal(ticket)
+    }
+
+    /// Takes in a request that another engine sent `sent_ago_ms` before now, when it had waited for
+    /// `waited_ms`. A ticket, or the negative number of a refusal. See
+    /// [`Engine::adopt`](crate::Engine::adopt).
+    pub fn adopt(
+        &mut self,
+        now: f64,
+        scopes: &[f64],
+        costs: &[f64],
+        priority: f64,
+        waited_ms: f64,
+        sent_ago_ms: f64,
+    ) -> f64 {
+        let scopes = scope_ids(scopes);
+        let request = Request { costs, priority, waited_ms, ..Request::new(&scopes) };
+        let ticket = if sent_ago_ms >= 0.0 {
+            self.engine.adopt(self.now(now), request, Span::from_millis(sent_ago_ms))
+        } else {
+            Err(SubmitError::NotANumber)
+        };
+        self.ticket_or_refusal(ticket)
+    }
+
+    /// What [`Boundary::settle`] would answer for a request that is in flight in another engine with the same
+    /// settings, and its outcome in numbers for that engine. Changes nothing.
+    ///
+    /// What is answered (the place in [`Settled`]); the milliseconds that the server asked to wait, NaN for
+    /// none; then what that engine is told: the flags, the milliseconds until the next attempt, the five of
+    /// [`Outcome::hint`], and [`Outcome::said_ms`].
+    pub fn digest(&self, outcome: &Outcome) -> [f64; 10] {
+        let (hint, asked) = outcome.heard();
+        let (settled, delay) = match self.verdict(outcome, asked) {
+            Verdict::Over => (Settled::Over, f64::NAN),
+            Verdict::Again(delay) => (Settled::Again, delay.millis()),
+            Verdict::TooLong => (Settled::TooLong, f64::NAN),
+        };
+        let ms = |span: Option<Span>| span.map_or(f64::NAN, Span::millis);
+        let kept = outcome.flags & (flags::KEEP_DELAY | flags::GOOD | flags::BAD | flags::NAMED_ONLY);
+        let said = [
+            (hint.is_quota, flags::IS_QUOTA),
+            (hint.is_rough, flags::IS_ROUGH),
+            (hint.is_cached, flags::IS_CACHED),
+        ];
+        let bits = said.iter().filter(|(is_said, _)| *is_said).fold(kept, |all, (_, flag)| all | flag);
+        let bits = f64::from(bits | flags::HINTED | flags::DIGESTED);
+        let left = hint.told.left;
+        let (left, reset) = (left.map_or(f64::NAN, |(left, _)| left.units()), ms(left.map(|left| left.1)));
+        let (pace, window) = (ms(hint.told.pace), ms(hint.told.window));
+        let (settled, asked) = (f64::from(settled as u8), ms(asked.map(|(asked, _)| asked)));
+        [settled, asked, bits, delay, ms(hint.hold), left, reset, pace, window, ms(hint.asked)]
+    }
+
+    fn ticket_or_refusal(&mut self, ticket: Result<Ticket, SubmitError>) -> f64 {
+        ticket.map_or_else(|error| self.refuse(error), Ticket::to_number)
+    }
+}

@@ -1,0 +1,93 @@
+//! An engine that goes on where another one was: what it is told of requests and outcomes of elsewhere.
+
+use autothrottle::{
+    Boundary, Config, Engine, Instant, Request, Span, Value,
+    boundary::{Outcome, flags},
+};
+
+fn json(text: &str) -> Value {
+    serde_json::from_str(text).unwrap()
+}
+
+/// What a boundary is told of an outcome by header lines, and by the numbers that another one made of them.
+#[test]
+fn a_digest_says_to_another_engine_what_the_lines_say() {
+    let lines = [
+        "retry-after: 7\n",
+        "date: Sat, 21 Nov 2026 10:00:00 GMT\nretry-after: Sat, 21 Nov 2026 10:01:00 GMT\n",
+        "ratelimit: limit=100, remaining=0, reset=50\n",
+        "x-ratelimit-limit: 100\nx-ratelimit-remaining: 40\nx-ratelimit-reset: 30\n",
+        "ratelimit-policy: \"a\";q=100;w=60\nratelimit: \"a\";r=3;t=20\n",
+        "age: 20\nx-ratelimit-remaining: 0\n",
+        "",
+    ];
+    let options =
+        r#"{ "defaults": { "followRateLimit": true, "concurrency": 5, "quota": 50, "window": 9000 } }"#;
+    let make = || {
+        let mut boundary = Boundary::new(json(options)).unwrap();
+        boundary.seed(1);
+        let scope = boundary.intern("x");
+        let ticket = boundary.send_at_once(1000.0, scope, 1.0, 0.0);
+        assert!(ticket >= 0.0);
+        (boundary, ticket)
+    };
+    for lines in lines {
+        for status in [200.0, 429.0, 503.0, 0.0, 404.0] {
+            for flags in [0, flags::MAY_RETRY, flags::KEEP_DELAY, flags::GOOD, flags::BAD | flags::MAY_RETRY]
+            {
+                let outcome = Outcome { lines, wall_ms: 1.8e12, ..Outcome::new(status, 50.0, 2.0, flags) };
+                let ((mut read, ticket), (mut told, _)) = (make(), make());
+                let [settled, asked, how, rest @ ..] = told.digest(&outcome);
+                let more: Vec<f64> = [f64::NAN].into_iter().chain(rest).collect();
+                let digested = Outcome::new(status, 50.0, 2.0, how as u32).with("", &more);
+                assert_eq!(read.settle(1080.0, ticket, &outcome) as u32 as f64, settled, "{lines} {status}");
+                assert_eq!(read.asked_ms().to_bits(), asked.to_bits(), "{lines} {status}");
+                told.settle(1080.0, ticket, &digested);
+                let state = |boundary: &Boundary| {
+                    format!("{:?} {:?}", boundary.stats(1080.0), boundary.snapshot(1080.0, f64::NAN))
+                };
+                assert_eq!(state(&read), state(&told), "{lines} {status} {flags}");
+            }
+        }
+    }
+}
+
+/// What makes no sense is refused, and changes nothing.
+#[test]
+fn what_another_engine_says_is_checked() {
+    let mut boundary = Boundary::new(json("{}")).unwrap();
+    let scope = boundary.intern("x");
+    assert_eq!(boundary.adopt(0.0, &[], &[], 0.0, 0.0, 0.0), -1.0);
+    for wrong in [f64::NAN, -1.0, f64::INFINITY] {
+        assert_eq!(boundary.submit_again(0.0, &[scope], &[1.0], 0.0, 0.0, wrong), -4.0, "{wrong}");
+        assert_eq!(boundary.adopt(0.0, &[scope], &[1.0], 0.0, wrong, 0.0), -4.0, "{wrong}");
+    }
+    assert_eq!(boundary.adopt(0.0, &[scope], &[1.0], 0.0, 0.0, f64::NAN), -4.0);
+    assert_eq!((boundary.waiting(), boundary.in_flight()), (0.0, 0.0));
+    let ticket = boundary.adopt(0.0, &[scope], &[1.0], 0.0, 0.0, f64::INFINITY);
+    assert_eq!(boundary.in_flight(), 1.0, "of long ago");
+    boundary.cancel(0.0, ticket);
+    assert_eq!(boundary.in_flight(), 0.0);
+}
+
+/// What left before the snapshot was taken is in it: only its slot is missing there.
+#[test]
+fn what_a_snapshot_remembers_is_not_counted_again() {
+    let options =
+        r#"{ "defaults": { "jitter": false, "delay": 0, "slotDelay": 0, "concurrency": 9, "quota": 5 } }"#;
+    let config = || Config::parse(serde_json::from_str(options).unwrap()).unwrap();
+    let millis = |ms: f64| Instant::from_millis(ms).unwrap();
+    let mut first = Engine::new(config());
+    let scope = first.scope("x");
+    for _ in 0..2 {
+        first.send_at_once(millis(1000.0), Request::new(&[scope])).unwrap().expect("nothing keeps it");
+    }
+    let snapshot = first.snapshot(millis(1500.0), Some(1e12));
+    let mut next = Engine::restore(config(), &snapshot, millis(70.0), Some(1e12 + 300.0));
+    let scope = next.scope("x");
+    // One of the two that the snapshot knows, and one that left after it.
+    next.adopt(millis(70.0), Request::new(&[scope]), Span::from_millis(800.0)).unwrap();
+    next.adopt(millis(70.0), Request::new(&[scope]), Span::from_millis(100.0)).unwrap();
+    let stats = next.scope_stats(millis(70.0), scope).unwrap();
+    assert_eq!((stats.in_flight, stats.quota_left), (2, Some(2.0)));
+}
