@@ -15,18 +15,12 @@
 import type { Clock } from '../options/options.js'
 import { Handles } from '../scopes/handles.js'
 import { namedScopes, type Scopes, type Target } from '../scopes/names.js'
-import {
-  type Engine,
-  type Outcome,
-  type ScopeHandle,
-  type Settled,
-  type Ticket,
-  WAIT,
-} from '../wasm/engine.js'
+import { type Outcome, type ScopeHandle, type Settled, type Ticket, WAIT } from '../wasm/engine.js'
 import { Converter, type HeaderMaps } from './convert.js'
 import { Driver } from './driver.js'
 import type { ClosedError } from './errors.js'
 import { type Ears, QueuedEvent, SendEvent, SettleEvent, WarningEvent } from './events.js'
+import type { Host } from './host.js'
 import { type Audience, Notices } from './notices.js'
 import { NOTHING, Permit, type PermitOutcome } from './permit.js'
 import { Waiting } from './waiting.js'
@@ -56,7 +50,7 @@ export class Desk {
   readonly handles: Handles
   /** Why nothing more is taken in. */
   closed: ClosedError | undefined
-  readonly #engine: Engine
+  readonly #engine: Host
   readonly #ears: Ears
   readonly tell: Audience['tell']
   readonly #isManaged: boolean
@@ -68,7 +62,7 @@ export class Desk {
   #entering = 0
   #askedMs = Number.NaN
 
-  constructor(engine: Engine, clock: Clock, audience: Audience, hints: HeaderMaps | undefined) {
+  constructor(engine: Host, clock: Clock, audience: Audience, hints: HeaderMaps | undefined) {
     const { ears, tell, managed } = audience
     this.#engine = engine
     this.clock = clock
@@ -84,6 +78,11 @@ export class Desk {
     )
     this.#converter = new Converter(clock, this.handles, hints)
     this.#warnThreshold = engine.warnThreshold
+    engine.listen?.({
+      changed: () => this.driver.changed(),
+      fail: (ticket, error) => this.driver.refuse(ticket, error),
+      warn: (code, message) => this.warn(code, message),
+    })
   }
 
   /** Leave to send one request: at once where nothing stands in the way. */

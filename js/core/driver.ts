@@ -6,24 +6,37 @@
  */
 
 import type { Clock } from '../options/options.js'
-import { type Engine, type Ticket, WAIT } from '../wasm/engine.js'
-import { Aborts } from './aborts.js'
+import { type Ticket, WAIT } from '../wasm/engine.js'
+import { type Abortable, Aborts } from './aborts.js'
 import { TimeoutError } from './errors.js'
-import type { Waiting } from './waiting.js'
+import type { Host } from './host.js'
 import { type Alarm, type Wake, wakeOf } from './wake.js'
 
+/** A request that waits, as the driver sees it. */
+export interface Waiter extends Abortable {
+  readonly ticket: Ticket
+  readonly scopes: readonly string[]
+  readonly signal: AbortSignal | null
+  /** What ends the wait, if it has a `timeout`. */
+  alarm: Alarm | undefined
+  /** It leaves; it was granted at `at`. */
+  grant(at: number): void
+  /** It never will. */
+  fail(error: unknown): void
+}
+
 export class Driver {
-  readonly engine: Engine
+  readonly engine: Host
   readonly clock: Clock
   readonly aborts = new Aborts()
-  readonly #waiting = new Map<Ticket, Waiting>()
+  readonly #waiting = new Map<Ticket, Waiter>()
   readonly #wake: Wake
   readonly #onRest: () => void
   #isDraining = false
   #isStale = false
 
   /** `onRest` is called when everything that could be sent was. */
-  constructor(engine: Engine, clock: Clock, onRest: () => void) {
+  constructor(engine: Host, clock: Clock, onRest: () => void) {
     this.engine = engine
     this.clock = clock
     this.#onRest = onRest
@@ -36,14 +49,14 @@ export class Driver {
   }
 
   /** Keeps who waits for its ticket; `begin` follows. */
-  add(waiting: Waiting, timeout: number | undefined): void {
+  add(waiting: Waiter, timeout: number | undefined): void {
     this.#waiting.set(waiting.ticket, waiting)
     if (waiting.signal) this.aborts.add(waiting.signal, waiting)
     if (timeout !== undefined) waiting.alarm = this.alarm(timeout, () => this.#expire(waiting, timeout))
   }
 
   /** Asks for everybody, and sees to it that it is asked again for this one. */
-  begin(waiting: Waiting): void {
+  begin(waiting: Waiter): void {
     this.drain()
     if (this.#waiting.get(waiting.ticket) === waiting) this.#wake.begin(waiting)
   }
@@ -55,24 +68,37 @@ export class Driver {
   }
 
   /** The caller no longer wants it. Nobody is told. */
-  abandon(waiting: Waiting): void {
+  abandon(waiting: Waiter): void {
     this.#forget(waiting)
     this.engine.cancel(this.clock.now(), waiting.ticket)
     this.drain()
   }
 
-  /** Tells those who wait (for one scope) that there is no use. All leave before anybody is asked again. */
+  /** Tells those who wait (for one scope) that there is no use. */
   failAll(error: unknown, scope?: string): void {
-    const now = this.clock.now()
     const failed = [...this.#waiting.values()].filter(
       ({ scopes }) => scope === undefined || scopes.includes(scope),
     )
-    for (const waiting of failed) {
+    this.leave(failed)
+    for (const waiting of failed) waiting.fail(error)
+  }
+
+  /** Some wait no longer. All leave before anybody is asked again. */
+  leave(gone: Iterable<Waiter>): void {
+    const now = this.clock.now()
+    for (const waiting of gone) {
       this.#forget(waiting)
       this.engine.cancel(now, waiting.ticket)
     }
     this.drain()
-    for (const waiting of failed) waiting.fail(error)
+  }
+
+  /** The engine refuses one that waits. */
+  refuse(ticket: Ticket, error: unknown): void {
+    const waiting = this.#waiting.get(ticket)
+    if (waiting === undefined) return
+    this.#forget(waiting)
+    waiting.fail(error)
   }
 
   /** Asks until there is nothing more to send, then sleeps until there may be. */
@@ -104,26 +130,26 @@ export class Driver {
   }
 
   /** It leaves: called by what wakes it. */
-  grant(waiting: Waiting, at: number): void {
+  grant(waiting: Waiter, at: number): void {
     this.#forget(waiting)
     waiting.grant(at)
   }
 
   /** It was granted and never came: called by what wakes it. */
-  giveBack(waiting: Waiting): void {
+  giveBack(waiting: Waiter): void {
     this.#forget(waiting)
     this.engine.cancel(this.clock.now(), waiting.ticket)
     this.#isStale = true
   }
 
-  #expire(waiting: Waiting, timeout: number): void {
+  #expire(waiting: Waiter, timeout: number): void {
     this.#forget(waiting)
     this.engine.cancel(this.clock.now(), waiting.ticket)
     waiting.fail(new TimeoutError(timeout))
     this.drain()
   }
 
-  #forget(waiting: Waiting): void {
+  #forget(waiting: Waiter): void {
     if (!this.#waiting.delete(waiting.ticket)) return
     waiting.alarm?.cancel()
     if (waiting.signal) this.aborts.remove(waiting.signal, waiting)

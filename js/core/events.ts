@@ -113,9 +113,19 @@ export class ScopeEvent extends Event {
 export class WarningEvent extends Event {
   /**
    * Which warning: so many wait that memory may become a problem; a setting does nothing; a scope has a pace
-   * of your own and its robots.txt asks for another; a permit was collected as garbage before it was settled.
+   * of your own and its robots.txt asks for another; a permit was collected as garbage before it was settled;
+   * processes that share a limit have other options, or another version that cannot be understood; the way to
+   * the others is broken, or open again.
    */
-  readonly code: 'many-waiting' | 'no-effect' | 'robots-overruled' | 'permit-lost'
+  readonly code:
+    | 'many-waiting'
+    | 'no-effect'
+    | 'robots-overruled'
+    | 'permit-lost'
+    | 'shared-options'
+    | 'shared-version'
+    | 'shared-offline'
+    | 'shared-online'
   /** In words. */
   readonly message: string
   /** The scope in which it was noticed, if it is about one. */

@@ -7,9 +7,10 @@
 import type { Clock, ScopeOptions } from '../options/options.js'
 import type { Handles } from '../scopes/handles.js'
 import type { ManagedScopes } from '../scopes/strategy.js'
-import type { Engine, Notice, Outcome, ScopeHandle } from '../wasm/engine.js'
+import type { Notice, Outcome, ScopeHandle } from '../wasm/engine.js'
 import { ManagerError } from './errors.js'
 import { type Ears, ScopeEvent, StallEvent, type ThrottleEvents, WarningEvent } from './events.js'
+import type { Host } from './host.js'
 
 /** Whom it is passed on to. */
 export interface Audience {
@@ -20,7 +21,7 @@ export interface Audience {
 }
 
 export class Notices {
-  readonly #engine: Engine
+  readonly #engine: Host
   readonly #clock: Clock
   readonly #handles: () => Handles
   readonly #audience: Audience
@@ -28,7 +29,7 @@ export class Notices {
   #level: 0 | 1 | 2 = 0
 
   constructor(
-    engine: Engine,
+    engine: Host,
     clock: Clock,
     handles: () => Handles,
     audience: Audience,

@@ -16,6 +16,7 @@ import { systemClock } from './clock.js'
 import { Desk, type Wait } from './desk.js'
 import { ClosedError } from './errors.js'
 import { type ThrottleEvents, ThrottleEventTarget } from './events.js'
+import type { Host } from './host.js'
 import { type MapOptions, mapItems } from './map.js'
 import type { Permit } from './permit.js'
 import {
@@ -37,13 +38,14 @@ const NO_INIT: RequestInit = {}
 
 /** Decides when requests leave. Made by {@link createThrottle}. */
 export class Throttle extends ThrottleEventTarget {
-  readonly #engine: Engine
+  readonly #engine: Host
   readonly #desk: Desk
   readonly #clock: Clock
   readonly #fetcher: Fetcher
   readonly #hasHook: boolean
   readonly #runner: Runner
   readonly #crawlDelays: CrawlDelays
+  #left: Promise<void> | undefined
 
   /**
    * @throws {ConfigError} listing every problem of the options.
@@ -52,12 +54,18 @@ export class Throttle extends ThrottleEventTarget {
   constructor(options: ThrottleOptions = {}) {
     super()
     const { engineOptions, driverOptions } = splitOptions(options)
-    const { clock, snapshot, unref, robots, debug, hints, ...settings } = driverOptions
+    const { clock, snapshot, shared, unref, robots, debug, hints, ...settings } = driverOptions
     const { scopes, manager } = options
     const defaults = manager === undefined ? options.defaults : { ...options.defaults, manager }
-    this.#engine = new Engine(engineOptions)
     this.#clock = clock ?? systemClock(unref ?? false)
-    if (snapshot !== undefined) this.#engine.restore(snapshot, this.#clock.now(), this.#clock.wallNow())
+    if (shared === undefined) {
+      const engine = new Engine(engineOptions)
+      if (snapshot !== undefined) engine.restore(snapshot, this.#clock.now(), this.#clock.wallNow())
+      this.#engine = engine
+    } else {
+      const idleClock = clock ?? systemClock(true)
+      this.#engine = shared.open({ options: engineOptions, snapshot, clock: this.#clock, idleClock })
+    }
     const managed = ManagedScopes.areIn(scopes, defaults) ? new ManagedScopes(scopes, defaults) : undefined
     const tell = (event: ThrottleEvents[keyof ThrottleEvents]) => this.tell(event)
     const audience = { ears: this.ears, tell, managed, isDebug: debug ?? false }
@@ -271,14 +279,16 @@ export class Throttle extends ThrottleEventTarget {
 
   /** Rejects what waits with a `ClosedError` and takes in nothing more. What is in flight may end. */
   close(reason?: unknown): void {
-    this.#desk.closed ??= new ClosedError(reason)
+    if (this.#desk.closed) return
+    this.#desk.closed = new ClosedError(reason)
     this.#desk.driver.failAll(this.#desk.closed)
+    this.#left = this.idle().then(() => this.#engine.close?.())
   }
 
   /** Closes, and waits until what is in flight has ended. */
   async [Symbol.asyncDispose](): Promise<void> {
     this.close()
-    await this.idle()
+    await this.#left
   }
 
   #request(target: Target, wait: Wait): Permit | Promise<Permit> {

@@ -4,17 +4,16 @@
  */
 import type { Target } from '../scopes/names.js'
 import type { Ticket } from '../wasm/engine.js'
-import type { Abortable } from './aborts.js'
 import type { Desk } from './desk.js'
+import type { Waiter } from './driver.js'
 import type { Permit } from './permit.js'
 import type { Alarm } from './wake.js'
 
-export class Waiting implements Abortable {
+export class Waiting implements Waiter {
   readonly ticket: Ticket
   readonly scopes: readonly string[]
   readonly target: Target
   readonly signal: AbortSignal | null
-  /** What ends the wait, if it has a `timeout`. */
   alarm: Alarm | undefined
   readonly #desk: Desk
   readonly #resolve: (permit: Permit) => void

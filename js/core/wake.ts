@@ -10,16 +10,16 @@
 import type { Clock } from '../options/options.js'
 import { LONGEST_TIMEOUT } from './clock.js'
 import { Deadlines } from './deadlines.js'
-import type { Waiting } from './waiting.js'
+import type { Waiter } from './driver.js'
 
 /** What waking up leads to. */
 export interface Sleeper {
   /** Asks the engine. */
   drain(): void
   /** The request leaves; it was granted at `at`. */
-  grant(waiting: Waiting, at: number): void
+  grant(waiting: Waiter, at: number): void
   /** Nobody takes what was granted. */
-  giveBack(waiting: Waiting): void
+  giveBack(waiting: Waiter): void
 }
 
 /** A call at an instant, for a request in flight. */
@@ -30,11 +30,11 @@ export interface Alarm {
 /** How those who wait are woken. */
 export interface Wake {
   /** A request waits, and the engine was asked. */
-  begin(waiting: Waiting): void
+  begin(waiting: Waiter): void
   /** The engine lets it go: now, or when it looks. */
-  grant(waiting: Waiting, now: number): void
+  grant(waiting: Waiter, now: number): void
   /** It waits no longer. */
-  end(waiting: Waiting): void
+  end(waiting: Waiter): void
   /** Everybody was asked at `now`; there is nothing to do before `at`. Rings what is due. */
   sleep(at: number, now: number): void
   /** Calls `ring` after `ms`, unless it is cancelled. */
@@ -62,7 +62,7 @@ class OneTimer implements Wake {
 
   end(): void {}
 
-  grant(waiting: Waiting, now: number): void {
+  grant(waiting: Waiter, now: number): void {
     this.#sleeper.grant(waiting, now)
   }
 
@@ -126,7 +126,7 @@ interface Look {
 class OwnTimers implements Wake {
   readonly #clock: Clock
   readonly #sleeper: Sleeper
-  readonly #looks = new Map<Waiting, Look>()
+  readonly #looks = new Map<Waiter, Look>()
   #granted = 0
   #at = Number.POSITIVE_INFINITY
 
@@ -135,13 +135,13 @@ class OwnTimers implements Wake {
     this.#sleeper = sleeper
   }
 
-  begin(waiting: Waiting): void {
+  begin(waiting: Waiter): void {
     const look: Look = { timer: undefined, granted: undefined }
     this.#looks.set(waiting, look)
     this.#look(waiting, look)
   }
 
-  grant(waiting: Waiting, now: number): void {
+  grant(waiting: Waiter, now: number): void {
     const look = this.#looks.get(waiting)
     if (look) {
       look.granted = now
@@ -149,7 +149,7 @@ class OwnTimers implements Wake {
     } else this.#sleeper.grant(waiting, now)
   }
 
-  end(waiting: Waiting): void {
+  end(waiting: Waiter): void {
     const look = this.#looks.get(waiting)
     if (!look) return
     this.#looks.delete(waiting)
@@ -170,7 +170,7 @@ class OwnTimers implements Wake {
   }
 
   /** In its own request's time it takes what it was granted, or looks again. */
-  #look(waiting: Waiting, look: Look): void {
+  #look(waiting: Waiter, look: Look): void {
     if (this.#looks.get(waiting) !== look) return
     if (look.granted !== undefined) {
       this.#sleeper.grant(waiting, look.granted)

@@ -5,16 +5,17 @@
  */
 import type { Desk } from '../core/desk.js'
 import { WarningEvent } from '../core/events.js'
+import type { Host } from '../core/host.js'
 import { checkedName, hostOf } from '../scopes/names.js'
-import { type Engine, parseRobots } from '../wasm/engine.js'
+import { parseRobots } from '../wasm/engine.js'
 
 export class CrawlDelays {
-  readonly #engine: Engine
+  readonly #engine: Host
   readonly #desk: Desk
   readonly #maxDelay: number
   readonly #overruled = new Set<string>()
 
-  constructor(engine: Engine, desk: Desk, maxDelay: number) {
+  constructor(engine: Host, desk: Desk, maxDelay: number) {
     this.#engine = engine
     this.#desk = desk
     this.#maxDelay = maxDelay

@@ -1,5 +1,6 @@
 /** The options' types, written from `src/config/rows.rs` by `npm run bless`: change them there. */
 
+import type { Shared } from '../core/host.js'
 import type { RobotsRules } from '../fetch/robots.js'
 import type { GetErrorBackoff, GetResponseBackoff, GetResponseDelay, GetScopes } from '../scopes/hooks.js'
 import type { MakeScopeManager, ScopeManager } from '../scopes/strategy.js'
@@ -77,6 +78,11 @@ export interface ThrottleOptions extends EngineOptions {
    * Default none. Where to keep it is the program's own matter.
    */
   snapshot?: Snapshot
+  /**
+   * One limit for many processes: one of them runs the engine, the others ask it (docs/shared.md). All
+   * with the same options. Default none. Most programs are one process.
+   */
+  shared?: Shared
   /**
    * What `throttle.fetch` sends with. Default `globalThis.fetch`, looked up at each call. Whoever
    * replaces the global one (a test, an agent) means all of them.
@@ -664,6 +670,7 @@ export interface SimulatedLoad {
 export const DRIVER_KEYS = [
   'clock',
   'snapshot',
+  'shared',
   'fetch',
   'requestTimeout',
   'robots',

@@ -5,6 +5,7 @@
  */
 
 import { ConfigError, type Problem } from '../core/errors.js'
+import type { Shared } from '../core/host.js'
 import { ManagedScopes, managerProblems, withManagerMarked } from '../scopes/strategy.js'
 import { checkDriverOptions, Engine } from '../wasm/engine.js'
 import { kindOf } from './checks.js'
@@ -22,10 +23,14 @@ export function splitOptions(options: ThrottleOptions) {
   for (const [key, value] of Object.entries(options))
     (isDriver(key) ? driver : engine)[key as keyof ThrottleOptions] = value
   // A clock and a snapshot are no plain values: they cross only to be refused.
-  const { clock, snapshot, ...checked } = driver
+  const { clock, snapshot, shared, ...checked } = driver
   if (clock !== undefined && !isClock(clock)) Object.assign(checked, { clock })
+  if (shared !== undefined && typeof (shared as Shared | null)?.open !== 'function')
+    Object.assign(checked, { shared })
   const managers: Problem[] = []
   const engineOptions = withManagersMarked(engine as EngineOptions, managers)
+  if (shared !== undefined && ManagedScopes.areIn(options.scopes, managedOf(options)))
+    managers.push({ path: 'shared', want: 'no manager beside it: the engine may be elsewhere', got: 'one' })
   const problems = [...problemsOf(() => checkDriverOptions(checked)), ...managers]
   if (problems.length > 0) {
     const others = problemsOf(() => new Engine(engineOptions)[Symbol.dispose]())
@@ -58,6 +63,11 @@ function withManagersMarked(
     ...(defaults ? { defaults: withManagerMarked(defaults) } : {}),
     ...(scopes ? { scopes: Object.fromEntries(marked) } : {}),
   }
+}
+
+/** The defaults with the manager for all. */
+function managedOf({ manager, defaults }: ThrottleOptions): ScopeOptions {
+  return manager === undefined ? (defaults ?? {}) : ({ manager } as ScopeOptions)
 }
 
 function problemsOf(check: () => void): readonly Problem[] {

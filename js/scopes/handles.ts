@@ -4,7 +4,8 @@
  * The trap is a cache that outlives what it points at: the engine forgets idle scopes, so a handle is asked
  * for before it is used, and the names kept here are as many as the engine's scopes at most.
  */
-import type { Engine, ScopeHandle } from '../wasm/engine.js'
+import type { Host } from '../core/host.js'
+import type { ScopeHandle } from '../wasm/engine.js'
 import { checkedName } from './names.js'
 
 /** A scope that is known by name. Its list of one serves all of its requests. */
@@ -14,12 +15,12 @@ export interface Known {
 }
 
 export class Handles {
-  readonly #engine: Engine
+  readonly #engine: Host
   readonly #onMade: ((name: string, handle: ScopeHandle) => void) | undefined
   readonly #known = new Map<string, Known>()
 
   /** `onMade` is called for each scope that is made, or made anew. If it throws, there is none. */
-  constructor(engine: Engine, onMade: ((name: string, handle: ScopeHandle) => void) | undefined) {
+  constructor(engine: Host, onMade: ((name: string, handle: ScopeHandle) => void) | undefined) {
     this.#engine = engine
     this.#onMade = onMade
   }

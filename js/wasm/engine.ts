@@ -24,6 +24,7 @@ import type { EngineOptions, ScopeOptions } from '../options/options.js'
 import { load } from './load/load.js'
 import { costsOf, NO_OUTCOME, numbers, numbersOf, UNKNOWN } from './numbers.js'
 import type {
+  Digest,
   Notice,
   Outcome,
   Peek,
@@ -52,6 +53,10 @@ export const IDLE = -2
 const SETTLED: readonly Settled[] = ['unknown', 'over', 'again', 'too-long']
 
 const ROBOTS_OUTCOMES: readonly RobotsOutcome[] = ['applied', 'overruled', 'ignored']
+
+/** Where the records of single scopes begin in what the boundary takes of an outcome. */
+const SCOPES_AT = 7
+const NO_MORE = Float64Array.of()
 
 /** What `enter` answers for ticket 0 if that one waits. */
 const WAITS = -16
@@ -233,6 +238,27 @@ export class Engine {
         ? this.#wasm.settle(nowMs, ticket, answer, latencyMs, cost, flags)
         : this.#wasm.settle_with(nowMs, ticket, answer, latencyMs, cost, flags, lines, more)
     return SETTLED[settled]!
+  }
+
+  /**
+   * @internal What `settle` would answer of a request that another engine with the same settings has sent,
+   * and what that one is to be told.
+   *
+   * @throws {TypeError} as `settle` does.
+   */
+  digest(outcome: Outcome): Digest {
+    const { answer, latencyMs, cost, flags, lines, more = NO_MORE } = numbersOf(0, 0, outcome)
+    const digest = this.#wasm.digest(answer, latencyMs, cost, flags, lines, more)
+    const [settled = 0, askedMs = UNKNOWN, how = 0, ...hint] = digest
+    const told = [answer, latencyMs, cost, how, ...hint, ...more.subarray(SCOPES_AT)]
+    return { settled: SETTLED[settled]!, askedMs, told }
+  }
+
+  /** @internal `settle` with what the `digest` of another engine says. */
+  settleTold(nowMs: number, ticket: Ticket, told: readonly number[]): Settled {
+    const [answer = UNKNOWN, latencyMs = UNKNOWN, cost = UNKNOWN, flags = 0, ...rest] = told
+    const more = Float64Array.of(UNKNOWN, ...rest)
+    return SETTLED[this.#wasm.settle_with(nowMs, ticket, answer, latencyMs, cost, flags, '', more)]!
   }
 
   /** After `settle`: the milliseconds that the server asked to wait, as it said them; NaN if it did not. */

@@ -110,6 +110,17 @@ export interface Outcome {
  */
 export type Settled = 'unknown' | 'over' | 'again' | 'too-long'
 
+/**
+ * @internal An outcome that was judged where the response is: what became of the request, the wait that the
+ * server asked for, and what the engine that sent it is told.
+ */
+export interface Digest {
+  readonly settled: Settled
+  readonly askedMs: number
+  /** Answer, latency, cost, flags, delay of the next attempt, hints; then records of single scopes. */
+  readonly told: readonly number[]
+}
+
 /** When a request could be sent as things stand. */
 export interface Peek {
   /** Milliseconds of engine time; `Infinity` if that depends on an answer or a `resume`. */
@@ -199,6 +210,11 @@ export interface Stats {
   paused: boolean
   /** Every scope that the engine knows, by name. */
   scopes: Record<string, ScopeStats>
+  /**
+   * Of a throttle that processes share: how old this is, in milliseconds. 0 in the process that decides;
+   * `undefined` for a throttle of one process.
+   */
+  ageMs?: number
 }
 
 /**

@@ -67,6 +67,11 @@ settings! {
         "Learned state to go on with. A bad or newer one is a `SnapshotError`, never a half-restored \
          throttle.",
         "Where to keep it is the program's own matter.";
+    Driver "shared" as "Shared" Kind::Driver("what local() of autothrottle/local and its like give") => Unset,
+        "", "",
+        "One limit for many processes: one of them runs the engine, the others ask it (docs/shared.md). \
+         All with the same options.",
+        "Most programs are one process.";
     Driver "fetch" as "typeof fetch" Kind::Function => Unset,
         "`globalThis.fetch`, looked up at each call", "",
         "What `throttle.fetch` sends with.",

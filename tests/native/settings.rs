@@ -180,6 +180,7 @@ fn comment(text: &str, indent: &str) -> String {
 fn typescripts_types_are_the_table() {
     let mut code = String::from(
         "/** The options' types, written from `src/config/rows.rs` by `npm run bless`: change them there. */\n\n\
+         import type { Shared } from '../core/host.js'\n\
          import type { RobotsRules } from '../fetch/robots.js'\n\
          import type { GetErrorBackoff, GetResponseBackoff, GetResponseDelay, GetScopes } from '../scopes/hooks.js'\n\
          import type { MakeScopeManager, ScopeManager } from '../scopes/strategy.js'\n\

@@ -1,0 +1,63 @@
+/**
+ * Who decides, as the desk and its driver see it: the engine of this process, or one that processes share.
+ *
+ * The engine is a host as it is, so that a call costs what it always did. A shared one (`js/shared/`) answers
+ * the same questions: a ticket that it gives waits for another process's word, `poll` gives it when that has
+ * come, and how a request ended is judged here and told there.
+ */
+import type { Clock, EngineOptions } from '../options/options.js'
+import type { Engine } from '../wasm/engine.js'
+import type { Snapshot, Ticket } from '../wasm/types.js'
+import type { WarningEvent } from './events.js'
+
+type Asked =
+  | 'find'
+  | 'intern'
+  | 'keepAlive'
+  | 'scopes'
+  | 'submit'
+  | 'sendAtOnce'
+  | 'enter'
+  | 'poll'
+  | 'wakeAt'
+  | 'settle'
+  | 'askedMs'
+  | 'cancel'
+  | 'waiting'
+  | 'inFlight'
+type Told = 'configure' | 'hold' | 'pause' | 'resume' | 'reset' | 'crawlDelay'
+type Seen = 'peek' | 'stats' | 'snapshot' | 'watch' | 'hasNotices' | 'takeNotices' | 'warnThreshold'
+
+/** Who decides. */
+export interface Host extends Pick<Engine, Asked | Told | Seen> {
+  /** Names who is told what happens by itself. An engine only answers. */
+  listen?(listener: HostListener): void
+  /** Nothing more will be asked. */
+  close?(): Promise<void>
+}
+
+/** What happens by itself. */
+export interface HostListener {
+  /** There may be something to poll, or a notice. */
+  changed(): void
+  /** A request that waits never will leave. */
+  fail(ticket: Ticket, error: unknown): void
+  /** Something noteworthy that is no error. */
+  warn(code: WarningEvent['code'], message: string): void
+}
+
+/** What a shared host is made with. */
+export interface HostContext {
+  readonly options: EngineOptions
+  readonly snapshot: Snapshot | undefined
+  /** The throttle's clock. */
+  readonly clock: Clock
+  /** The same with timers that keep no process alive. */
+  readonly idleClock: Clock
+}
+
+/** What `createThrottle({ shared })` takes: made by `local` of `autothrottle/local` and its like. */
+export interface Shared {
+  /** @internal */
+  open(context: HostContext): Host
+}
