@@ -69,7 +69,7 @@ export class Driver {
 
   /** The caller no longer wants it. Nobody is told. */
   abandon(waiting: Waiter): void {
-    this.#forget(waiting)
+    this.forget(waiting)
     this.engine.cancel(this.clock.now(), waiting.ticket)
     this.drain()
   }
@@ -87,7 +87,7 @@ export class Driver {
   leave(gone: Iterable<Waiter>): void {
     const now = this.clock.now()
     for (const waiting of gone) {
-      this.#forget(waiting)
+      this.forget(waiting)
       this.engine.cancel(now, waiting.ticket)
     }
     this.drain()
@@ -97,7 +97,7 @@ export class Driver {
   refuse(ticket: Ticket, error: unknown): void {
     const waiting = this.#waiting.get(ticket)
     if (waiting === undefined) return
-    this.#forget(waiting)
+    this.forget(waiting)
     waiting.fail(error)
   }
 
@@ -131,25 +131,31 @@ export class Driver {
 
   /** It leaves: called by what wakes it. */
   grant(waiting: Waiter, at: number): void {
-    this.#forget(waiting)
+    this.forget(waiting)
     waiting.grant(at)
   }
 
   /** It was granted and never came: called by what wakes it. */
   giveBack(waiting: Waiter): void {
-    this.#forget(waiting)
+    this.forget(waiting)
     this.engine.cancel(this.clock.now(), waiting.ticket)
     this.#isStale = true
   }
 
+  /** Nobody is asked any more: no timer stays. */
+  rest(): void {
+    this.#wake.sleep(Number.POSITIVE_INFINITY, this.clock.now())
+  }
+
   #expire(waiting: Waiter, timeout: number): void {
-    this.#forget(waiting)
+    this.forget(waiting)
     this.engine.cancel(this.clock.now(), waiting.ticket)
     waiting.fail(new TimeoutError(timeout))
     this.drain()
   }
 
-  #forget(waiting: Waiter): void {
+  /** It waits no longer; whoever calls tells the engine. */
+  forget(waiting: Waiter): void {
     if (!this.#waiting.delete(waiting.ticket)) return
     waiting.alarm?.cancel()
     if (waiting.signal) this.aborts.remove(waiting.signal, waiting)

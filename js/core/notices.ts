@@ -60,8 +60,8 @@ export class Notices {
     for (const notice of this.#engine.takeNotices()) {
       const { kind, scope } = notice
       if (kind === 'answer') {
-        if (this.#audience.isDebug && outcome.latencyMs !== undefined)
-          console.debug(debugLine(notice, outcome.latencyMs))
+        const { latencyMs = outcome.latencyMs } = notice
+        if (this.#audience.isDebug && latencyMs !== undefined) console.debug(debugLine(notice, latencyMs))
         try {
           this.#pace(scope, this.#audience.managed?.onAnswer(scope, this.#clock.now(), notice.isBad, outcome))
         } catch (error) {

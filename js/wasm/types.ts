@@ -189,7 +189,7 @@ export type Notice =
   | ({ kind: 'backoff' | 'recover' | 'delay' } & Pace)
   /** `askedMs`: what the server asked for, where `backoff.maxDelay` cut it. */
   | ({ kind: 'hold'; askedMs?: number } & Pace)
-  | ({ kind: 'answer'; isBad: boolean; delayBeforeMs: number; inFlight: number } & Pace)
+  | ({ kind: 'answer'; isBad: boolean; delayBeforeMs: number; inFlight: number; latencyMs?: number } & Pace)
 
 /** What a robots.txt changed: the scope keeps to it, has a pace of the user's own, or is not concerned. */
 export type RobotsOutcome = 'applied' | 'overruled' | 'ignored'

@@ -1,0 +1,388 @@
+/**
+ * This process among those that share a limit: member always, writer while it holds the lease.
+ *
+ * 1. Nothing happens before the first request. Then it competes: somebody writes, or this process does.
+ * 2. A writer makes its lease last, and says so in a beat, three times a lease. Who hears none for a lease
+ *    competes.
+ * 3. Whoever writes next goes on from what it last heard, or from what the transport kept: the younger.
+ * 4. Where the way is broken for long, `offline` says what happens; the way is tried all the while.
+ *
+ * The trap is a clock: only spans of this process's own clock are compared, so a process that slept finds its
+ * lease over before it does anything.
+ */
+import { ThrottleError } from '../core/errors.js'
+import type { HostContext } from '../core/host.js'
+import type { EngineOptions } from '../options/options.js'
+import { Member } from './member.js'
+import {
+  decode,
+  encode,
+  type Message,
+  type Refusal,
+  type Resign,
+  type State,
+  type Tell,
+  type ToMember,
+  type ToWriter,
+} from './messages.js'
+import { divided, slower } from './offline.js'
+import type { Lease, Offline, Peer, Transport } from './transport.js'
+import { Writer, type WriterLink } from './writer.js'
+
+/** The way may be broken for so long before `offline` counts, in milliseconds. */
+const PATIENCE_MS = 5000
+
+/** What a group tells its host. */
+export interface GroupLink {
+  changed(refused: readonly Refusal[]): void
+  told(tell: Tell): void
+  /** Nobody can be asked: what waits is to fail. */
+  failed(error: Error): void
+  warn(code: 'shared-options' | 'shared-version' | 'shared-offline' | 'shared-online', message: string): void
+}
+
+/** The way to the processes that share a limit is broken, and `offline` is `fail`. */
+export class SharedError extends ThrottleError {
+  constructor(cause: unknown) {
+    super('ERR_SHARED_OFFLINE', 'the way to those that share the limit is broken', { cause })
+  }
+}
+
+export class Group {
+  readonly member: Member
+  readonly #transport: Transport
+  readonly #context: HostContext
+  readonly #options: EngineOptions
+  readonly #link: GroupLink
+  readonly #offline: Offline
+  readonly #random: () => number
+  readonly id: string
+  readonly #hash: string
+  #writer: Writer | undefined
+  #lease: Lease | undefined
+  /** Until when the lease is good, by this process's clock. */
+  #until = 0
+  /** Goes on alone, while the way is broken. */
+  #alone: Writer | undefined
+  #isOpen = false
+  #isClosed = false
+  #isCompeting = false
+  #heardAt = 0
+  #brokenAt: number | undefined
+  #brokenBy: unknown
+  #isOffline = false
+  /** Members that there were when a beat was last heard or said. */
+  #size = 1
+  #ticking: unknown
+  #hurrying: unknown
+
+  constructor(
+    transport: Transport,
+    context: HostContext,
+    options: EngineOptions,
+    link: GroupLink,
+    { offline, random, id }: { offline: Offline; random: () => number; id: string },
+  ) {
+    this.#transport = transport
+    this.#context = context
+    this.#options = options
+    this.#link = link
+    this.#offline = offline
+    this.#random = random
+    this.id = id
+    this.#hash = hashOf(options)
+    this.member = new Member(
+      {
+        id,
+        hash: this.#hash,
+        now: () => this.#now,
+        offsetMs: () => transport.offsetMs,
+        send: (message) => this.#send(message),
+        changed: (refused) => link.changed(refused),
+      },
+      transport.leaseMs,
+    )
+  }
+
+  /** The writer, if it is this process. */
+  get writer(): Writer | undefined {
+    return this.#writer ?? this.#alone
+  }
+
+  get #now(): number {
+    return this.#context.clock.now()
+  }
+
+  /** A request is about to come. */
+  open(): void {
+    if (this.#isOpen) return
+    this.#isOpen = true
+    const peer: Peer = {
+      id: this.id,
+      clock: this.#context.idleClock,
+      heard: (text) => this.#hear(text),
+      gone: (id) => this.#writer?.drop(id),
+      vacant: () => this.#later(20),
+      fenced: () => this.#stepDown(),
+    }
+    this.#transport.open(peer)
+    this.#heardAt = this.#now
+    this.#tick()
+    this.#compete()
+  }
+
+  /** Nothing more will be asked: others go on. */
+  async close(): Promise<void> {
+    if (this.#isClosed) return
+    this.#isClosed = true
+    const { idleClock } = this.#context
+    idleClock.clearTimeout(this.#ticking)
+    idleClock.clearTimeout(this.#hurrying)
+    this.#alone?.stop()
+    if (!this.#isOpen) return
+    const [writer, lease] = [this.#writer, this.#lease]
+    if (writer && lease && this.#now < this.#until) {
+      this.#say(lease, { type: 'resign', from: this.id, epoch: lease.epoch, state: writer.state() })
+      writer.stop()
+      await this.#transport.release(lease, writer.state()).catch(() => {})
+    } else this.member.ping('bye')
+    await this.#transport.close()
+  }
+
+  #tick(): void {
+    const { idleClock } = this.#context
+    this.#ticking = idleClock.setTimeout(() => this.#tick(), this.#transport.leaseMs / 3)
+    const now = this.#now
+    if (this.#writer) {
+      if (now >= this.#until) this.#stepDown()
+      else this.#renew()
+      return
+    }
+    if (this.#brokenAt !== undefined && now - this.#brokenAt >= PATIENCE_MS) this.#goOffline()
+    if (now - this.#heardAt >= this.#transport.leaseMs) this.#later(this.#transport.leaseMs / 10)
+    else this.member.ping()
+  }
+
+  /** Competes in a moment, so that not all do at once. */
+  #later(most: number): void {
+    if (!this.#isClosed) this.#context.idleClock.setTimeout(() => this.#compete(), this.#random() * most)
+  }
+
+  async #compete(): Promise<void> {
+    if (this.#isCompeting || this.#writer || this.#isClosed) return
+    this.#isCompeting = true
+    const asked = this.#now
+    try {
+      const lease = await this.#transport.compete(Math.floor(this.member.epoch))
+      if (this.#isClosed) {
+        if (lease) await this.#transport.release(lease, '')
+      } else {
+        this.#isConnected()
+        if (lease) this.#lead(lease, asked)
+      }
+    } catch (error) {
+      this.#isBroken(error)
+    } finally {
+      this.#isCompeting = false
+    }
+  }
+
+  #lead(lease: Lease, asked: number): void {
+    const now = this.#now
+    this.#lease = lease
+    this.#until = asked + this.#transport.leaseMs
+    const { memory } = this.member
+    const kept = lease.state ? { text: lease.state, at: now - (lease.stateAgeMs ?? 0) } : undefined
+    const younger = memory && (!kept || memory.at >= kept.at) ? memory : kept
+    const isFirst = lease.isFirst === true && this.member.epoch === 0
+    this.#writer = this.#newWriter(lease.epoch, younger)
+    if (!isFirst) this.#writer.collect()
+    this.#beat()
+    this.member.enter(lease.epoch)
+  }
+
+  /** `share` processes go on alone, each slower by so much. */
+  #newWriter(epoch: number, memory: { text: string; at: number } | undefined, share?: number): Writer {
+    const { clock, snapshot } = this.#context
+    const link: WriterLink = {
+      id: this.id,
+      epoch,
+      hash: this.#hash,
+      leaseMs: this.#transport.leaseMs,
+      isGood: () => this.#isGood(epoch),
+      grant: (to, grant) => this.#grant(to, grant),
+      tell: (tell) => {
+        this.#link.told(tell)
+        if (share === undefined && this.#lease) this.#say(this.#lease, tell)
+      },
+      learned: () => this.#hurry(),
+      differs: (id) => this.#link.warn('shared-options', `process ${id} shares the limit with other options`),
+      offsetMs: () => (share === undefined ? this.#transport.offsetMs : undefined),
+    }
+    const now = this.#now
+    const state = memory && (JSON.parse(memory.text) as State)
+    const ageMs = memory ? now - memory.at : 0
+    const beginning = { state, ageMs, snapshot, wallNow: clock.wallNow() }
+    if (share === undefined)
+      return new Writer(link, this.#options, clock, this.#transport.leadMs ?? 0, beginning)
+    return new Writer(link, divided(this.#options, share), slower(clock, share), 0, beginning)
+  }
+
+  /** Whether a grant may be made: not if it slept beyond its lease. */
+  #isGood(epoch: number): boolean {
+    if (this.#lease?.epoch !== epoch) return this.#alone !== undefined
+    if (this.#now < this.#until) return true
+    this.#stepDown()
+    return false
+  }
+
+  async #renew(): Promise<void> {
+    const lease = this.#lease
+    if (!lease) return
+    const asked = this.#now
+    const state = this.#beat()
+    try {
+      const isOurs = await this.#transport.renew(lease, state)
+      if (this.#lease !== lease) return
+      if (isOurs) this.#until = Math.max(this.#until, asked + this.#transport.leaseMs)
+      else this.#stepDown()
+    } catch (error) {
+      this.#isBroken(error)
+    }
+  }
+
+  /** Says that it writes; gives what it remembers, where that went along. */
+  #beat(): string | undefined {
+    const [writer, lease] = [this.#writer, this.#lease]
+    if (!writer || !lease) return undefined
+    const beat = writer.beat()
+    this.#size = Math.max(writer.size, 1)
+    this.#say(lease, beat)
+    this.member.onBeat(beat)
+    return beat.state
+  }
+
+  /** Something was learned that should not be lost: the next beat comes soon. */
+  #hurry(): void {
+    if (this.#hurrying !== undefined || !this.#writer) return
+    this.#hurrying = this.#context.idleClock.setTimeout(() => {
+      this.#hurrying = undefined
+      this.#writer?.hurry()
+      this.#beat()
+    }, 20)
+  }
+
+  /** Writes no longer: another does, or will. */
+  #stepDown(): void {
+    if (!this.#writer) return
+    this.#writer.stop()
+    this.#writer = undefined
+    this.#lease = undefined
+    this.#heardAt = this.#now
+    this.#later(this.#transport.leaseMs / 10)
+  }
+
+  #send(message: ToWriter): void {
+    const writer = this.writer
+    if (writer) writer.hear(message)
+    else this.#transport.toWriter(encode(message))
+  }
+
+  #grant(to: string, grant: ToMember): void {
+    if (to === this.id) this.#onMember(grant)
+    else if (this.#lease) this.#transport.toMember(this.#lease, to, encode(grant))
+  }
+
+  #say(lease: Lease, message: ToMember): void {
+    this.#transport.toAll(lease, encode(message))
+  }
+
+  #hear(text: string): void {
+    if (this.#isClosed) return
+    const message = decode(text)
+    if (message === 'version')
+      this.#link.warn('shared-version', 'a process of another version shares the limit: it is not understood')
+    if (message === undefined || message === 'version' || message.from === this.id) return
+    if (isToWriter(message)) this.#writer?.hear(message)
+    else this.#onWriter(message)
+  }
+
+  /** A writer said something: this one, or an older or newer one. */
+  #onWriter(message: ToMember): void {
+    if (message.epoch < this.member.epoch) return
+    if (this.#writer) {
+      // Two cannot be right: the newer one is.
+      if (message.epoch <= (this.#lease?.epoch ?? 0)) return
+      this.#stepDown()
+    }
+    this.#heardAt = this.#now
+    this.#isConnected()
+    if (message.type === 'resign') this.#onResign(message)
+    else {
+      this.member.enter(message.epoch)
+      this.#onMember(message)
+    }
+  }
+
+  #onMember(message: ToMember): void {
+    if (message.type === 'grant') this.member.onGrant(message)
+    else if (message.type === 'tell') this.#link.told(message)
+    else if (message.type === 'beat') {
+      this.#size = Math.max(Object.keys(message.members).length, 1)
+      if (message.hash !== this.#hash)
+        this.#link.warn('shared-options', 'the process that decides has other options: those count')
+      this.member.onBeat(message)
+    }
+  }
+
+  #onResign({ state }: Resign): void {
+    this.member.memory = { text: state, at: this.#now }
+    this.#later(20)
+  }
+
+  #isBroken(error: unknown): void {
+    this.#brokenAt ??= this.#now
+    this.#brokenBy = error
+  }
+
+  #isConnected(): void {
+    this.#brokenAt = undefined
+    if (!this.#isOffline) return
+    this.#isOffline = false
+    this.#link.warn('shared-online', 'the way to those that share the limit is open again')
+    this.#alone?.stop()
+    this.#alone = undefined
+    this.member.retreat()
+  }
+
+  #goOffline(): void {
+    if (this.#offline === 'fail') this.#link.failed(new SharedError(this.#brokenBy))
+    if (this.#isOffline) return
+    this.#isOffline = true
+    const what = { divide: `goes on alone at a pace of one ${this.#size}th`, wait: 'waits', fail: 'fails' }
+    const why = (this.#brokenBy as Error | undefined)?.message ?? String(this.#brokenBy)
+    const message = `the way to those that share the limit is broken (${why}): this process `
+    this.#link.warn('shared-offline', message + what[this.#offline])
+    if (this.#offline !== 'divide') return
+    // Between two leases: the next writer's is larger.
+    const epoch = Math.floor(this.member.epoch) + 0.5
+    this.#alone = this.#newWriter(epoch, this.member.memory, this.#size)
+    this.member.enter(epoch)
+  }
+}
+
+function isToWriter(message: Message): message is ToWriter {
+  return ['hello', 'turn', 'ping', 'bye'].includes(message.type)
+}
+
+/** Of what decides: FNV-1a over the options, whatever the order of their keys. */
+export function hashOf(options: EngineOptions): string {
+  const text = JSON.stringify(options, (_, value) =>
+    typeof value === 'object' && value !== null && !Array.isArray(value)
+      ? Object.fromEntries(Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1)))
+      : value,
+  )
+  let hash = 0x811c9dc5
+  for (let at = 0; at < text.length; at++) hash = Math.imul(hash ^ text.charCodeAt(at), 0x01000193)
+  return (hash >>> 0).toString(16)
+}

@@ -1,0 +1,353 @@
+/**
+ * A shared host: it answers what an engine answers, and asks the group.
+ *
+ * What needs an answer at once is answered here, by an engine that has the same options and sends nothing:
+ * whether a setting makes sense, what an outcome means, when a request could be sent as far as is known. The
+ * trap is to believe it beyond that: what it says of others is as old as the last beat.
+ */
+import { CostExceedsQuotaError, QueueFullError } from '../core/errors.js'
+import type { Host, HostContext, HostListener } from '../core/host.js'
+import type { ScopeOptions } from '../options/options.js'
+import { Engine } from '../wasm/engine.js'
+import type {
+  Notice,
+  Outcome,
+  Peek,
+  RobotsOutcome,
+  ScopeHandle,
+  ScopeStats,
+  Settled,
+  Snapshot,
+  Stats,
+  SubmitOptions,
+  Ticket,
+} from '../wasm/types.js'
+import { Group } from './group.js'
+import type { Refusal, Seen, State, Tell } from './messages.js'
+import type { Offline, Transport } from './transport.js'
+
+/** A request waits: what `enter` says of ticket 0. */
+const WAITS = -16
+/** Names that are known by number at a time. */
+const MOST_NAMES = 20_000
+/** A process that waits stays alive: its timer is armed for so long, again and again. */
+const ALIVE_MS = 1000
+const [RECORDS_AT, STRIDE] = [11, 7]
+
+export class SharedHost implements Host {
+  askedMs = Number.NaN
+  readonly #group: Group
+  readonly #context: HostContext
+  readonly #judge: Engine
+  readonly #names = new Map<ScopeHandle, string>()
+  readonly #handles = new Map<string, ScopeHandle>()
+  #made = 0
+  #listener: HostListener | undefined
+  #notices: Notice[] = []
+  #level: 0 | 1 | 2 = 0
+  #alive: unknown
+
+  constructor(
+    transport: Transport,
+    context: HostContext,
+    { offline = 'divide', random = Math.random, id = newId(random) }: HostSettings = {},
+  ) {
+    this.#context = context
+    this.#judge = new Engine(context.options)
+    const { snapshot, clock } = context
+    // Said at once if it is wrong; whoever writes first goes on from it.
+    if (snapshot !== undefined) this.#judge.restore(snapshot, clock.now(), clock.wallNow())
+    this.#notices = this.#judge.takeNotices()
+    const link = {
+      changed: (refused: readonly Refusal[]) => this.#changed(refused),
+      told: (tell: Tell) => this.#told(tell),
+      failed: (error: Error) => this.#failed(error),
+      warn: (code: Parameters<HostListener['warn']>[0], message: string) =>
+        this.#listener?.warn(code, message),
+    }
+    this.#group = new Group(transport, context, context.options, link, { offline, random, id })
+  }
+
+  listen(listener: HostListener): void {
+    this.#listener = listener
+  }
+
+  async close(): Promise<void> {
+    this.#rest()
+    await this.#group.close()
+  }
+
+  get scopes(): number {
+    return this.#names.size
+  }
+
+  find(name: string): ScopeHandle {
+    return this.#handles.get(name) ?? -1
+  }
+
+  intern(name: string): ScopeHandle {
+    const known = this.#handles.get(name)
+    if (known !== undefined) return known
+    const made = this.#made++
+    this.#handles.set(name, made)
+    this.#names.set(made, name)
+    return made
+  }
+
+  keepAlive(scope: ScopeHandle): boolean {
+    return this.#names.has(scope)
+  }
+
+  submit(_: number, scopes: readonly ScopeHandle[], options: SubmitOptions = {}): Ticket {
+    const { cost = 1, priority = 0, delay = 0 } = options
+    const costs = typeof cost === 'number' ? [cost] : cost
+    const isRight = [...costs, delay].every((number) => Number.isFinite(number) && number >= 0)
+    if (!isRight || !Number.isFinite(priority))
+      throw new TypeError('cost and delay must be finite and not below 0, priority finite')
+    const names = scopes.map((scope) => this.#nameOf(scope))
+    this.#group.open()
+    const ticket = this.#group.member.submit(names, { cost, priority, delay })
+    this.#stayAlive()
+    if (this.#names.size > MOST_NAMES) queueMicrotask(() => this.#forgetNames())
+    return ticket
+  }
+
+  sendAtOnce(): Ticket {
+    return -1
+  }
+
+  enter(now: number, scope: ScopeHandle, cost: number, priority: number): number {
+    return WAITS - this.submit(now, [scope], { cost, priority })
+  }
+
+  poll(now: number): Ticket {
+    const ticket = this.#group.member.poll(now)
+    if (this.#alive !== undefined && this.#group.member.waiting === 0) this.#rest()
+    return ticket
+  }
+
+  get wakeAt(): number {
+    return this.#group.member.wakeAt
+  }
+
+  settle(_: number, ticket: Ticket, outcome: Outcome = {}): Settled {
+    this.askedMs = Number.NaN
+    const { member } = this.#group
+    if (!member.isFlying(ticket)) return 'unknown'
+    const { settled, askedMs, told } = this.#judge.digest(outcome)
+    const names = member.namesOf(ticket)
+    const numbers = [...told]
+    for (let at = RECORDS_AT; at < numbers.length; at += STRIDE)
+      numbers[at] = names.indexOf(this.#names.get(numbers[at] ?? -1) ?? '')
+    member.settle(ticket, numbers)
+    this.askedMs = askedMs
+    if (settled === 'again') this.#stayAlive()
+    return settled
+  }
+
+  cancel(_: number, ticket: Ticket): void {
+    this.#group.member.cancel(ticket)
+  }
+
+  get waiting(): number {
+    return this.#group.member.waiting
+  }
+
+  get inFlight(): number {
+    return this.#group.member.inFlight
+  }
+
+  configure(now: number, scope: ScopeHandle, partial: ScopeOptions): void {
+    const name = this.#nameOf(scope)
+    this.#judge.configure(now, this.#judge.scope(name), partial)
+    this.#order(['configure', name, partial])
+  }
+
+  crawlDelay(now: number, scope: ScopeHandle, delayMs: number | undefined): RobotsOutcome {
+    const name = this.#nameOf(scope)
+    const outcome = this.#judge.crawlDelay(now, this.#judge.intern(name), delayMs)
+    if (outcome === 'applied') this.#order(['crawl', name, delayMs ?? null])
+    return outcome
+  }
+
+  hold(_: number, scope: ScopeHandle, ms: number): void {
+    this.#order(['hold', this.#nameOf(scope), ms])
+  }
+
+  pause(_: number, scope?: ScopeHandle): void {
+    this.#order(['pause', scope === undefined ? null : this.#nameOf(scope)])
+  }
+
+  resume(_: number, scope?: ScopeHandle): void {
+    this.#order(['resume', scope === undefined ? null : this.#nameOf(scope)])
+  }
+
+  reset(_: number, scope: ScopeHandle): void {
+    this.#order(['reset', this.#nameOf(scope)])
+  }
+
+  /** As of the last beat, where another process decides. */
+  peek(
+    now: number,
+    scopes: readonly ScopeHandle[],
+    options: { cost?: number | readonly number[] } = {},
+  ): Peek {
+    const writer = this.#group.writer
+    const engine = writer?.engine ?? this.#remembered(now)
+    const handles = scopes.map((scope) => engine.find(this.#names.get(scope) ?? ''))
+    if (!writer) return engine.peek(now, handles, options)
+    const { at, ...why } = engine.peek(writer.now, handles, options)
+    return { at: at - writer.now + now, ...why }
+  }
+
+  stats(scope: undefined, now: number): Stats
+  stats(scope: ScopeHandle, now?: number): ScopeStats
+  stats(): Stats
+  stats(scope?: ScopeHandle, now: number = this.#context.clock.now()): Stats | ScopeStats {
+    const all = this.#stats(now)
+    if (scope === undefined) return all
+    const name = this.#nameOf(scope)
+    return Object.hasOwn(all.scopes, name)
+      ? all.scopes[name]!
+      : this.#judge.stats(this.#judge.intern(name), now)
+  }
+
+  snapshot(now: number, wallNow: number): Snapshot {
+    const writer = this.#group.writer
+    if (writer) return writer.engine.snapshot(writer.now, wallNow)
+    const { memory } = this.#group.member
+    if (!memory) return this.#judge.snapshot(now, wallNow)
+    const { snapshot } = JSON.parse(memory.text) as State
+    return { ...snapshot, wallMs: wallNow - (now - memory.at) }
+  }
+
+  watch(level: 0 | 1 | 2): void {
+    this.#level = level
+    this.#group.member.watch = level
+    if (this.#group.member.epoch > 0) this.#order(['watch', level])
+  }
+
+  get hasNotices(): boolean {
+    return this.#notices.length > 0
+  }
+
+  takeNotices(): Notice[] {
+    return this.#notices.splice(0)
+  }
+
+  get warnThreshold(): number {
+    return this.#judge.warnThreshold
+  }
+
+  #nameOf(scope: ScopeHandle): string {
+    const name = this.#names.get(scope)
+    if (name === undefined) throw new TypeError('the request names no scope that is known')
+    return name
+  }
+
+  #order(order: Parameters<Group['member']['order']>[0]): void {
+    this.#group.open()
+    this.#group.member.order(order)
+  }
+
+  /** What another process knew when it was last heard. */
+  #remembered(now: number): Engine {
+    const { memory } = this.#group.member
+    if (memory) {
+      const { snapshot, settings } = JSON.parse(memory.text) as State
+      const wallMs = 1e12
+      this.#judge.restore({ ...snapshot, wallMs }, now, wallMs + now - memory.at)
+      for (const [name, partial] of settings) this.#judge.configure(now, this.#judge.scope(name), partial)
+      this.#judge.takeNotices()
+    }
+    return this.#judge
+  }
+
+  #stats(now: number): Stats {
+    const writer = this.#group.writer
+    const { seen } = this.#group.member
+    if (writer) return shifted(writer.engine.stats(undefined, writer.now), now - writer.now, 0)
+    if (!seen) return { ...this.#judge.stats(undefined, now), ageMs: Number.POSITIVE_INFINITY }
+    const { now: then, stats } = JSON.parse(seen.text) as Seen
+    return shifted(stats, seen.at - then, now - seen.at)
+  }
+
+  #changed(refused: readonly Refusal[]): void {
+    for (const refusal of refused) this.#listener?.fail(refusal[0], errorOf(refusal))
+    this.#listener?.changed()
+  }
+
+  #failed(error: Error): void {
+    for (const ticket of this.#group.member.everybody()) {
+      this.#group.member.cancel(ticket)
+      this.#listener?.fail(ticket, error)
+    }
+  }
+
+  /** Of an answer only its own process hears; of what changed, whoever listens. */
+  #told({ now: then, notices, of, latencyMs }: Tell): void {
+    const now = this.#context.clock.now()
+    const isOurs = of === undefined || of === this.#group.id
+    for (const notice of notices) {
+      const isHeard =
+        notice.kind === 'answer'
+          ? this.#level === 2 && isOurs
+          : this.#level > 0 || notice.kind === 'stall' || notice.kind === 'no-effect'
+      if (!isHeard) continue
+      const holdUntil = 'holdUntil' in notice ? notice.holdUntil : undefined
+      const own = holdUntil === undefined ? notice : { ...notice, holdUntil: holdUntil - then + now }
+      const isTimed = own.kind === 'answer' && typeof latencyMs === 'number'
+      this.#notices.push(isTimed ? { ...own, latencyMs } : own)
+    }
+    if (this.#notices.length > 0) this.#listener?.changed()
+  }
+
+  /** While a request waits for another process, nothing else may keep this one alive. */
+  #stayAlive(): void {
+    if (this.#alive !== undefined) return
+    this.#alive = this.#context.clock.setTimeout(() => {
+      this.#alive = undefined
+      if (this.#group.member.waiting > 0) this.#stayAlive()
+    }, ALIVE_MS)
+  }
+
+  #rest(): void {
+    this.#context.clock.clearTimeout(this.#alive)
+    this.#alive = undefined
+  }
+
+  #forgetNames(): void {
+    if (this.#names.size <= MOST_NAMES) return
+    this.#names.clear()
+    this.#handles.clear()
+  }
+}
+
+/** What a host takes beside its transport. */
+export interface HostSettings {
+  offline?: Offline | undefined
+  random?: () => number
+  id?: string
+}
+
+/** A name unlike that of any other process. */
+function newId(random: () => number): string {
+  return Array.from({ length: 3 }, () => random().toString(36).slice(2, 8)).join('')
+}
+
+function errorOf(refusal: Refusal): Error {
+  if (refusal[1] === 'full') return new QueueFullError()
+  if (refusal[1] === 'cost')
+    return new CostExceedsQuotaError(refusal[2] ?? undefined, refusal[3] ?? undefined)
+  return new TypeError(refusal[2])
+}
+
+/** Statistics by another clock. JSON leaves out what is `undefined`. */
+function shifted(stats: Stats, ms: number, ageMs: number): Stats {
+  const scopes = Object.entries(stats.scopes).map(([name, scope]) => {
+    const { holdUntil, quotaLeft, reason, withoutEffect } = scope
+    const until = holdUntil === undefined ? undefined : holdUntil + ms
+    return [name, { ...scope, quotaLeft, reason, withoutEffect, holdUntil: until }]
+  })
+  return { ...stats, scopes: Object.fromEntries(scopes), ageMs }
+}

@@ -1,0 +1,325 @@
+/**
+ * The requests of one process, and what its writer has to be told of them.
+ *
+ * The trap is another process that remembers for us: it may be gone. So everything is kept here until it is
+ * over, and beyond that until the writer's memory of it has been heard in a beat; and whenever something may
+ * have been lost, the whole story is told again (`hello`).
+ */
+import { IDLE, WAIT } from '../wasm/engine.js'
+import type { Ticket } from '../wasm/types.js'
+import {
+  type Act,
+  type Ask,
+  type Beat,
+  type Flight,
+  type Grant,
+  type Hello,
+  numbersIn,
+  type Order,
+  type Refusal,
+  type ToWriter,
+} from './messages.js'
+
+/** Where the delay of the next attempt stands in what the engine is told. */
+const RETRY_DELAY = 4
+
+interface Request {
+  readonly id: Ticket
+  readonly names: readonly string[]
+  readonly cost: number | readonly number[]
+  readonly priority: number
+  /** Since when it waits. */
+  readonly since: number
+  attempt: number
+  /** Its own delay ends then. */
+  notBefore: number
+  state: 'waiting' | 'granted' | 'flying'
+  /** When it is to leave, or left. */
+  sentAt: number
+}
+
+/** What is over, or was ordered, and may not be in anybody's memory yet. */
+interface Kept<T> {
+  readonly what: T
+  readonly at: number
+  /** The turn that said so; 0 for a hello. */
+  turn: number
+}
+
+/** What the member needs of its process. */
+export interface MemberLink {
+  readonly id: string
+  readonly hash: string
+  now(): number
+  /** Milliseconds that the group's clock is ahead. */
+  offsetMs(): number | undefined
+  /** To the writer; here, if this process writes. */
+  send(message: ToWriter): void
+  /** Somebody may leave, or was refused. */
+  changed(refused: readonly Refusal[]): void
+}
+
+export class Member {
+  /** What was last heard of the writer's memory, and when; for whoever writes next. */
+  memory: { readonly text: string; readonly at: number } | undefined
+  /** What was last heard of its statistics. */
+  seen: { readonly text: string; readonly at: number } | undefined
+  /** After `poll` gave {@link WAIT}: when to ask again. */
+  wakeAt = Number.POSITIVE_INFINITY
+  watch: 0 | 1 | 2 = 0
+  waiting = 0
+  inFlight = 0
+  readonly #link: MemberLink
+  readonly #leaseMs: number
+  readonly #requests = new Map<Ticket, Request>()
+  /** Those that were granted and have not left; the earliest first. */
+  readonly #granted: Request[] = []
+  #over: Kept<{ request: Request; told: readonly number[] }>[] = []
+  #orders: Kept<Order>[] = []
+  #acts: Act[] = []
+  #isFlushing = false
+  #last = -1
+  #epoch = 0
+  #hello = 0
+  #helloAt = Number.NEGATIVE_INFINITY
+  #turn = 0
+  /** Turns that were said, and grants that were told of, when the last beat came. */
+  #turnsBefore = 0
+  #grantsBefore = 0
+  /** Grants heard of this hello. */
+  readonly #grants = new Set<number>()
+
+  constructor(link: MemberLink, leaseMs: number) {
+    this.#link = link
+    this.#leaseMs = leaseMs
+  }
+
+  /** Of the writer that is asked; 0 before there is one. */
+  get epoch(): number {
+    return this.#epoch
+  }
+
+  submit(names: readonly string[], ask: Pick<Request, 'cost' | 'priority'> & { delay: number }): Ticket {
+    const now = this.#link.now()
+    const { cost, priority, delay } = ask
+    const [id, attempt, state, sentAt] = [++this.#last, 0, 'waiting' as const, Number.NaN]
+    const request = { id, attempt, names, cost, priority, since: now, notBefore: now + delay, state, sentAt }
+    this.#requests.set(id, request)
+    this.waiting++
+    this.#say(['ask', this.#ask(request, now)])
+    return id
+  }
+
+  /** A ticket that may leave now, {@link WAIT} or {@link IDLE}. */
+  poll(now: number): Ticket {
+    const first = this.#granted[0]
+    this.wakeAt = first?.sentAt ?? Number.POSITIVE_INFINITY
+    if (first === undefined) return IDLE
+    if (first.sentAt > now) return WAIT
+    if (now - first.sentAt > this.#leaseMs) return this.#wakeUp()
+    this.#granted.shift()
+    first.state = 'flying'
+    first.sentAt = now
+    this.waiting--
+    this.inFlight++
+    return first.id
+  }
+
+  /** It ended. Whether it waits anew is in what the engine is told. False if it was not in flight. */
+  settle(id: Ticket, told: readonly number[]): boolean {
+    const request = this.#requests.get(id)
+    if (request?.state !== 'flying') return false
+    this.#say(['over', id, request.attempt, told])
+    const over = told.with(RETRY_DELAY, Number.NaN)
+    this.#over.push({
+      what: { request: { ...request }, told: over },
+      at: this.#link.now(),
+      turn: this.#turn + 1,
+    })
+    this.inFlight--
+    const delay = told[RETRY_DELAY] ?? Number.NaN
+    if (Number.isNaN(delay)) this.#requests.delete(id)
+    else {
+      request.attempt++
+      request.state = 'waiting'
+      request.notBefore = this.#link.now() + delay
+      this.waiting++
+    }
+    return true
+  }
+
+  cancel(id: Ticket): void {
+    const request = this.#requests.get(id)
+    if (request === undefined) return
+    this.#forget(request)
+    this.#say(['cancel', id])
+  }
+
+  order(order: Order): void {
+    this.#orders.push({ what: order, at: this.#link.now(), turn: this.#turn + 1 })
+    this.#say(['order', order])
+  }
+
+  isFlying(id: Ticket): boolean {
+    return this.#requests.get(id)?.state === 'flying'
+  }
+
+  namesOf(id: Ticket): readonly string[] {
+    return this.#requests.get(id)?.names ?? []
+  }
+
+  /** A ticket of everybody who waits. */
+  everybody(): Ticket[] {
+    return [...this.#requests.values()].filter(({ state }) => state === 'waiting').map(({ id }) => id)
+  }
+
+  /** Another writer. Everything is said again; what was granted and has not left keeps its leave. */
+  enter(epoch: number): void {
+    if (epoch <= this.#epoch) return
+    this.#epoch = epoch
+    this.sayHello()
+  }
+
+  /** Back from alone: the writer before it may be there still, and is told when it beats. */
+  retreat(): void {
+    this.#epoch = Math.floor(this.#epoch)
+    this.#hello++
+  }
+
+  /** The whole story. Grants that answer an older one are not heard. */
+  sayHello(): void {
+    if (this.#epoch === 0) return
+    const now = this.#link.now()
+    this.#hello++
+    this.#helloAt = now
+    this.#acts = []
+    this.#turn = this.#turnsBefore = this.#grantsBefore = 0
+    this.#grants.clear()
+    for (const kept of [...this.#over, ...this.#orders]) kept.turn = 0
+    const waiting: Ask[] = []
+    const flying: Flight[] = this.#over.map(({ what: { request, told } }) => ({
+      ...this.#flight(request, now),
+      told,
+    }))
+    for (const request of this.#requests.values())
+      if (request.state === 'waiting') waiting.push(this.#ask(request, now))
+      else flying.push(this.#flight(request, now))
+    const { id: from, hash } = this.#link
+    const orders = this.#orders.map(({ what, at }) => aged(what, now - at))
+    const { watch } = this
+    const hello = {
+      type: 'hello',
+      from,
+      epoch: this.#epoch,
+      hello: this.#hello,
+      waiting,
+      flying,
+      orders,
+      hash,
+      watch,
+    }
+    this.#link.send(hello as Hello)
+  }
+
+  /** It is there. */
+  ping(type: 'ping' | 'bye' = 'ping'): void {
+    if (this.#epoch > 0)
+      this.#link.send({ type, from: this.#link.id, epoch: this.#epoch, hello: this.#hello })
+  }
+
+  onGrant({ epoch, hello, number, ids, refused, at }: Grant): void {
+    if (epoch !== this.#epoch || hello !== this.#hello || this.#grants.has(number)) return
+    this.#grants.add(number)
+    const now = this.#link.now()
+    const offset = this.#link.offsetMs()
+    const sentAt = at === undefined || offset === undefined ? now : Math.max(at - offset, now)
+    for (const [id, attempt] of ids) {
+      const request = this.#requests.get(id)
+      if (request?.state !== 'waiting' || request.attempt !== attempt) continue
+      request.state = 'granted'
+      request.sentAt = sentAt
+      const place = this.#granted.findLastIndex((other) => other.sentAt <= sentAt)
+      this.#granted.splice(place + 1, 0, request)
+    }
+    const wanted = refused.filter(([id]) => this.#requests.get(id)?.state === 'waiting')
+    for (const [id] of wanted) this.#forget(this.#requests.get(id)!)
+    this.#link.changed(wanted)
+  }
+
+  /** The writer is there. Tells it everything again where one of both has missed something. */
+  onBeat({ epoch, members, state, seen }: Beat): void {
+    if (epoch !== this.#epoch) return
+    const now = this.#link.now()
+    if (state !== undefined) this.memory = { text: state, at: now }
+    if (seen !== undefined) this.seen = { text: seen, at: now }
+    const [hello, turns, grants] = members[this.#link.id] ?? [0, 0, 0]
+    if (hello !== this.#hello) {
+      if (now - this.#helloAt >= this.#leaseMs / 3) this.sayHello()
+      return
+    }
+    const isLate = <T>({ at, turn }: Kept<T>) =>
+      turn > turns || (state === undefined && now - at < 2 * this.#leaseMs)
+    this.#over = this.#over.filter(isLate)
+    this.#orders = this.#orders.filter(isLate)
+    const isMissing = turns < this.#turnsBefore || this.#grants.size < this.#grantsBefore
+    this.#turnsBefore = this.#turn
+    this.#grantsBefore = grants
+    if (isMissing) this.sayHello()
+  }
+
+  /** It slept for so long that its grants may have been taken back: they wait again. */
+  #wakeUp(): Ticket {
+    for (const request of this.#granted.splice(0)) request.state = 'waiting'
+    this.wakeAt = Number.POSITIVE_INFINITY
+    this.sayHello()
+    return IDLE
+  }
+
+  #forget(request: Request): void {
+    this.#requests.delete(request.id)
+    if (request.state === 'flying') this.inFlight--
+    else this.waiting--
+    if (request.state === 'granted') this.#granted.splice(this.#granted.indexOf(request), 1)
+  }
+
+  /** Whatever happens in one turn of the event loop is one message. */
+  #say(act: Act): void {
+    this.#acts.push(act)
+    if (this.#isFlushing) return
+    this.#isFlushing = true
+    queueMicrotask(() => {
+      this.#isFlushing = false
+      this.#flush()
+    })
+  }
+
+  #flush(): void {
+    const acts = this.#acts
+    if (acts.length === 0) return
+    this.#acts = []
+    // Before there is a writer: the hello will say it.
+    if (this.#epoch === 0) return
+    const number = ++this.#turn
+    const { id: from } = this.#link
+    this.#link.send({ type: 'turn', from, epoch: this.#epoch, hello: this.#hello, number, acts })
+  }
+
+  #ask({ id, attempt, names, cost, priority, since, notBefore }: Request, now: number): Ask {
+    const delay = Math.max(notBefore - now, 0)
+    return { id, attempt, names, cost, priority, delay, waited: now - since }
+  }
+
+  #flight(request: Request, now: number): Flight {
+    return { ...this.#ask(request, now), delay: 0, sentAgo: Math.max(now - request.sentAt, 0) }
+  }
+}
+
+/** An order that was given some time ago: a hold has become shorter. */
+function aged(order: Order, ago: number): Order {
+  return order[0] === 'hold' ? ['hold', order[1], Math.max(order[2] - ago, 0)] : order
+}
+
+/** What a flight was told, as numbers. */
+export function toldOf({ told }: Flight): number[] | undefined {
+  return told && numbersIn(told)
+}

@@ -1,0 +1,194 @@
+/**
+ * What processes that share a limit say to each other, and how it is written.
+ *
+ * One process, the *writer*, runs the engine; every process, the writer too, is a *member* that asks it. A
+ * message is JSON; instants never travel without the now of their clock, so that all are spans and no clock of
+ * another process is believed.
+ *
+ * | message | from → to | says |
+ * |---|---|---|
+ * | `hello` | member → writer | all that waits and all that flies: after a new epoch, and whenever one misses something |
+ * | `turn` | member → writer | what happened in one turn of its event loop |
+ * | `ping` | member → writer | it is there |
+ * | `bye` | member → writer | it leaves |
+ * | `grant` | writer → member | who may leave |
+ * | `beat` | writer → all | it is there; what it has heard of each; what it knows, for whoever writes next |
+ * | `tell` | writer → all | what the engine noticed |
+ * | `resign` | writer → all | it leaves; whoever is quick writes next |
+ *
+ * Three numbers make lost, doubled and reordered messages harmless. The *epoch* counts writers: what an older
+ * one says is not heard. The *hello* of a member counts its stories: a grant that answers an older story is
+ * not heard, since the newer one has said that its requests wait. Within a hello turns and grants are
+ * numbered, and each beat says how many there were: whoever misses one tells, or is told, the whole story
+ * again.
+ */
+import type { ScopeOptions } from '../options/options.js'
+import type { Notice, Snapshot, Stats } from '../wasm/types.js'
+
+/** Of the messages. Another one is not understood. */
+export const VERSION = 1
+
+/** A request that waits: its number, its attempt, and what the engine needs. */
+export interface Ask {
+  readonly id: number
+  /** How often it was given leave before, here or there. */
+  readonly attempt: number
+  readonly names: readonly string[]
+  readonly cost: number | readonly number[]
+  readonly priority: number
+  /** What is left of its own delay, in milliseconds. */
+  readonly delay: number
+  /** For how long it has waited, in milliseconds. */
+  readonly waited: number
+}
+
+/** A request that left `sentAgo` milliseconds ago. */
+export interface Flight extends Ask {
+  readonly sentAgo: number
+  /** How it ended, if it did, and the writer may not know. */
+  readonly told?: readonly number[]
+}
+
+/** A change of a setting or a state that concerns everybody. */
+export type Order =
+  | readonly ['configure', scope: string, partial: ScopeOptions]
+  | readonly ['crawl', scope: string, ms: number | null]
+  | readonly ['hold', scope: string, ms: number]
+  | readonly ['pause' | 'resume', scope: string | null]
+  | readonly ['reset', scope: string]
+  | readonly ['watch', level: 0 | 1 | 2]
+
+/** What a member did in one turn, in order. */
+export type Act =
+  | readonly ['ask', Ask]
+  /** How it ended: what the engine is told, or nothing to learn. If it is to be sent again, it waits anew. */
+  | readonly ['over', id: number, attempt: number, told: readonly number[]]
+  | readonly ['cancel', id: number]
+  | readonly ['order', Order]
+
+interface FromMember {
+  readonly from: string
+  readonly epoch: number
+  readonly hello: number
+}
+
+export interface Hello extends FromMember {
+  readonly type: 'hello'
+  readonly waiting: readonly Ask[]
+  /** The oldest first; those that are over first of all. */
+  readonly flying: readonly Flight[]
+  /** What may not have been heard. */
+  readonly orders: readonly Order[]
+  /** Of its options. */
+  readonly hash: string
+  readonly watch: 0 | 1 | 2
+}
+
+export interface Turn extends FromMember {
+  readonly type: 'turn'
+  /** From 1 within a hello. */
+  readonly number: number
+  readonly acts: readonly Act[]
+}
+
+export interface Ping extends FromMember {
+  readonly type: 'ping'
+}
+
+export interface Bye extends FromMember {
+  readonly type: 'bye'
+}
+
+/** Why a request was refused: as many wait as may; it costs more than a quota; it makes no sense. */
+export type Refusal =
+  | readonly [id: number, 'full']
+  | readonly [id: number, 'cost', scope: string | null, path: string | null]
+  | readonly [id: number, 'wrong', message: string]
+
+interface FromWriter {
+  readonly from: string
+  readonly epoch: number
+}
+
+export interface Grant extends FromWriter {
+  readonly type: 'grant'
+  readonly hello: number
+  /** From 1 within a hello. */
+  readonly number: number
+  /** Pairs of a request and its attempt. */
+  readonly ids: readonly (readonly [id: number, attempt: number])[]
+  readonly refused: readonly Refusal[]
+  /** When to send, in milliseconds of the group's clock; at once without one. */
+  readonly at?: number
+}
+
+/** What a writer knows of a member: its hello, the turns heard in order, the grants sent. */
+export type Heard = readonly [hello: number, turns: number, grants: number]
+
+/** What whoever writes next needs. */
+export interface State {
+  /** `wallMs` is 0 in it: the age is counted from when it was heard. */
+  readonly snapshot: Snapshot
+  /** What was set while it ran. */
+  readonly settings: readonly (readonly [scope: string, partial: ScopeOptions])[]
+  readonly isPaused: boolean
+}
+
+/** Statistics, with the instant of the engine at which they were taken. */
+export interface Seen {
+  readonly now: number
+  readonly stats: Stats
+}
+
+export interface Beat extends FromWriter {
+  readonly type: 'beat'
+  readonly members: Readonly<Record<string, Heard>>
+  readonly hash: string
+  /** A {@link State} and {@link Seen}, as text: few ever read them. Not with each beat where they are large. */
+  readonly state?: string
+  readonly seen?: string
+}
+
+export interface Tell extends FromWriter {
+  readonly type: 'tell'
+  /** The engine's instant, for the instants in the notices. */
+  readonly now: number
+  readonly notices: readonly Notice[]
+  /** Of which member's request they are, if they are answers. */
+  readonly of?: string
+  readonly latencyMs?: number
+}
+
+export interface Resign extends FromWriter {
+  readonly type: 'resign'
+  readonly state: string
+}
+
+export type ToWriter = Hello | Turn | Ping | Bye
+export type ToMember = Grant | Beat | Tell | Resign
+export type Message = ToWriter | ToMember
+
+/** Written down. What is unknown (NaN) is `null`. */
+export function encode(message: Message): string {
+  return JSON.stringify({ v: VERSION, ...message })
+}
+
+/** Read; `undefined` for what is no message, `'version'` for one of another version. */
+export function decode(text: string): Message | 'version' | undefined {
+  let message: { v?: unknown; type?: unknown; from?: unknown; epoch?: unknown }
+  try {
+    message = JSON.parse(text)
+  } catch {
+    return undefined
+  }
+  if (typeof message !== 'object' || message === null) return undefined
+  if (message.v !== VERSION) return typeof message.v === 'number' ? 'version' : undefined
+  const isOne =
+    typeof message.type === 'string' && typeof message.from === 'string' && typeof message.epoch === 'number'
+  return isOne ? (message as unknown as Message) : undefined
+}
+
+/** An outcome as it was told: JSON has no NaN. */
+export function numbersIn(told: readonly (number | null)[]): number[] {
+  return told.map((number) => number ?? Number.NaN)
+}

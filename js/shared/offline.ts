@@ -1,0 +1,36 @@
+/**
+ * One of several that go on alone, since they cannot ask each other: each with its part of every limit.
+ *
+ * Its clock runs slower by their number, so gaps, rates, quotas and what was learned are divided without a
+ * word about them; slots are no span and are divided by themselves. The trap is one slot that cannot be
+ * divided: each of them has one at least, so scopes with fewer slots than there are processes have more in
+ * flight than they should.
+ */
+import type { Clock, EngineOptions, ScopeOptions } from '../options/options.js'
+
+/** A clock that runs slower by `share`. */
+export function slower(clock: Clock, share: number): Clock {
+  const from = clock.now()
+  return {
+    now: () => from + (clock.now() - from) / share,
+    wallNow: () => clock.wallNow(),
+    setTimeout: (wake, ms) => clock.setTimeout(wake, Math.min(ms * share, 2 ** 31 - 1)),
+    clearTimeout: (handle) => clock.clearTimeout(handle),
+  }
+}
+
+/** The options with each slot's part. */
+export function divided(options: EngineOptions, share: number): EngineOptions {
+  const part = <T extends { concurrency?: number } | undefined>(limits: T): T =>
+    limits?.concurrency === undefined
+      ? limits
+      : { ...limits, concurrency: Math.max(Math.floor(limits.concurrency / share), 1) }
+  const scopes = Object.entries(options.scopes ?? {}).map(
+    ([name, scope]) => [name, part(scope)] as [string, ScopeOptions],
+  )
+  return {
+    ...part(options),
+    ...(options.defaults && { defaults: part(options.defaults) }),
+    ...(options.scopes && { scopes: Object.fromEntries(scopes) }),
+  }
+}

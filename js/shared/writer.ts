@@ -1,0 +1,474 @@
+/**
+ * The one process that decides: the very engine and its driver, asked by members instead of a desk.
+ *
+ * The traps: a writer that slept and believes it still writes (before anything is granted it asks whether its
+ * lease is still good, and what it drew is thrown away if not); a slot that is given away twice when the
+ * writer changes (what flies is adopted before anybody is asked); and whoever is quick after that (all are
+ * collected for a moment, and age decides).
+ */
+
+import { Driver, type Waiter } from '../core/driver.js'
+import { CostExceedsQuotaError, QueueFullError } from '../core/errors.js'
+import type { Alarm } from '../core/wake.js'
+import type { Clock, EngineOptions, ScopeOptions } from '../options/options.js'
+import { Engine } from '../wasm/engine.js'
+import type { ScopeHandle, Snapshot, Ticket } from '../wasm/types.js'
+import { toldOf } from './member.js'
+import {
+  type Ask,
+  type Beat,
+  type Flight,
+  type Grant,
+  type Heard,
+  type Hello,
+  numbersIn,
+  type Order,
+  type Refusal,
+  type Seen,
+  type State,
+  type Tell,
+  type ToWriter,
+  type Turn,
+} from './messages.js'
+
+/** For so long a new writer listens before it grants, in milliseconds. */
+export const COLLECT_MS = 100
+/** Where records of single scopes begin in what the engine is told, and how long each is. */
+const [RECORDS_AT, STRIDE] = [11, 7]
+/** Snapshots count their age from here: no wall clock is believed. */
+const WALL_MS = 1e12
+/** Memory and statistics go along with beats, on average not more characters a second than this. */
+const CHARACTERS = 65_536
+
+/** What a writer needs of its process. */
+export interface WriterLink {
+  readonly id: string
+  readonly epoch: number
+  readonly hash: string
+  readonly leaseMs: number
+  /** Whether it may still grant. If not, it is stopped by this call. */
+  isGood(): boolean
+  grant(to: string, grant: Grant): void
+  tell(tell: Tell): void
+  /** Something was learned that the next writer should know. */
+  learned(): void
+  /** A member has other options. */
+  differs(id: string): void
+  /** Milliseconds that the group's clock is ahead of this one's. */
+  offsetMs(): number | undefined
+}
+
+/** What the engine goes on from. */
+export interface Beginning {
+  readonly state: State | undefined
+  readonly ageMs: number
+  /** Without a state: what the program gave. */
+  readonly snapshot: Snapshot | undefined
+  readonly wallNow: number
+}
+
+interface Member {
+  readonly id: string
+  hello: number
+  turns: number
+  grants: number
+  seenAt: number
+  watch: 0 | 1 | 2
+  readonly requests: Map<number, Held>
+  /** Turns that came before those that go before them. */
+  readonly early: Map<number, Turn>
+  granted: (readonly [number, number])[]
+  refused: Refusal[]
+}
+
+/** A request of a member, here. */
+class Held implements Waiter {
+  readonly signal = null
+  alarm: Alarm | undefined
+  ticket: Ticket
+  readonly scopes: readonly string[]
+  readonly member: Member
+  readonly id: number
+  attempt: number
+  isFlying = false
+  readonly #granted: (held: Held, at: number) => void
+
+  constructor(member: Member, ask: Ask, ticket: Ticket, granted: (held: Held, at: number) => void) {
+    this.member = member
+    this.id = ask.id
+    this.attempt = ask.attempt
+    this.scopes = ask.names
+    this.ticket = ticket
+    this.#granted = granted
+  }
+
+  grant(at: number): void {
+    this.isFlying = true
+    this.#granted(this, at)
+  }
+
+  /** Its member says so itself. */
+  fail(): void {}
+  abort(): void {}
+}
+
+export class Writer {
+  readonly #link: WriterLink
+  readonly #engine: Engine
+  readonly #driver: Driver
+  readonly #clock: Clock
+  readonly #leadMs: number
+  readonly #members = new Map<string, Member>()
+  readonly #settings = new Map<string, ScopeOptions>()
+  /** Those whose grants or refusals are not said yet. */
+  readonly #owed = new Set<Member>()
+  #at = 0
+  #isPaused = false
+  #level: 0 | 1 | 2 = 1
+  /** What is said while it only listens. */
+  #heard: (Hello | Turn)[] | undefined
+  #collecting: unknown
+  #isStopped = false
+  /** When memory may go along again. */
+  #nextStateAt = 0
+
+  constructor(link: WriterLink, options: EngineOptions, clock: Clock, leadMs: number, beginning: Beginning) {
+    this.#link = link
+    this.#leadMs = leadMs
+    // The engine runs ahead by the time that a grant takes to arrive.
+    this.#clock = {
+      now: () => clock.now() + leadMs,
+      wallNow: () => clock.wallNow(),
+      setTimeout: (wake, ms) => clock.setTimeout(wake, ms),
+      clearTimeout: (handle) => clock.clearTimeout(handle),
+    }
+    this.#engine = new Engine(options)
+    const { state, ageMs, snapshot, wallNow } = beginning
+    // Also without one: what is adopted left before the engine's own origin.
+    const known = state?.snapshot ?? { version: 1 as const, scopes: {} }
+    if (state === undefined && snapshot !== undefined) this.#engine.restore(snapshot, this.#now, wallNow)
+    else this.#engine.restore({ ...known, wallMs: WALL_MS }, this.#now, WALL_MS + Math.max(ageMs, 0))
+    this.#engine.watch(this.#level)
+    // What the options say without effect, each process has found by itself.
+    this.#engine.takeNotices()
+    this.#driver = new Driver(this.#engine, this.#clock, () => this.#flush())
+    for (const [name, partial] of state?.settings ?? []) this.#configure(name, partial)
+    if (state?.isPaused) this.#order(['pause', null])
+  }
+
+  get #now(): number {
+    return this.#clock.now()
+  }
+
+  /** Listens for a moment, so that age decides and what flies is known before anybody is asked. */
+  collect(): void {
+    this.#heard = []
+    this.#collecting = this.#clock.setTimeout(() => this.#begin(), COLLECT_MS)
+  }
+
+  hear(message: ToWriter): void {
+    if (this.#isStopped || message.epoch !== this.#link.epoch) return
+    const member = this.#members.get(message.from)
+    if (member) member.seenAt = this.#now
+    if (message.type === 'hello') {
+      if (this.#heard) this.#heard.push(message)
+      else this.#story([message])
+    } else if (message.type === 'turn') {
+      if (this.#heard) this.#heard.push(message)
+      else if (member && message.hello === member.hello) this.#turn(member, message)
+    } else if (message.type === 'bye' && member) this.drop(member.id)
+  }
+
+  /** A process has ended: what it had comes back. */
+  drop(id: string): void {
+    const member = this.#members.get(id)
+    if (member === undefined) return
+    this.#members.delete(id)
+    this.#owed.delete(member)
+    this.#driver.leave(member.requests.values())
+  }
+
+  /** Says that it is there, and forgets members that no longer say so. */
+  beat(): Beat {
+    const now = this.#now
+    for (const { id, seenAt } of [...this.#members.values()])
+      if (id !== this.#link.id && now - seenAt > 2 * this.#link.leaseMs) this.drop(id)
+    const members: Record<string, Heard> = {}
+    for (const { id, hello, turns, grants } of this.#members.values()) members[id] = [hello, turns, grants]
+    const { id: from, epoch, hash } = this.#link
+    const beat: Beat = { type: 'beat', from, epoch, members, hash }
+    if (now < this.#nextStateAt || this.#heard) return beat
+    const state = this.state()
+    const seen = JSON.stringify({ now, stats: this.#engine.stats(undefined, now) } satisfies Seen)
+    this.#nextStateAt = now + (1000 * (state.length + seen.length)) / CHARACTERS
+    return { ...beat, state, seen }
+  }
+
+  /** Memory goes along with the next beat, whatever its size. */
+  hurry(): void {
+    this.#nextStateAt = 0
+  }
+
+  /** What the next writer needs, as text. */
+  state(): string {
+    const snapshot = this.#engine.snapshot(this.#now, WALL_MS)
+    const state: State = { snapshot, settings: [...this.#settings], isPaused: this.#isPaused }
+    return JSON.stringify(state)
+  }
+
+  /** How many processes there are. */
+  get size(): number {
+    return this.#members.size
+  }
+
+  /** The engine, for questions about now. */
+  get engine(): Engine {
+    return this.#engine
+  }
+
+  /** Its instant, for what it tells. */
+  get now(): number {
+    return this.#now
+  }
+
+  /** Decides nothing more. */
+  stop(): void {
+    if (this.#isStopped) return
+    this.#isStopped = true
+    this.#clock.clearTimeout(this.#collecting)
+    for (const { requests } of this.#members.values())
+      for (const held of requests.values()) if (!held.isFlying) this.#driver.forget(held)
+    this.#driver.rest()
+  }
+
+  #begin(): void {
+    const heard = this.#heard ?? []
+    this.#heard = undefined
+    this.#story(heard.filter((message) => message.type === 'hello'))
+    for (const message of heard) if (message.type === 'turn') this.hear(message)
+  }
+
+  /** What members tell of all their requests: what flies first, the oldest before all others; then by age. */
+  #story(hellos: readonly Hello[]): void {
+    const newest = new Map<string, Hello>()
+    for (const hello of hellos) {
+      const known = newest.get(hello.from)?.hello ?? this.#members.get(hello.from)?.hello ?? 0
+      if (hello.hello > known) newest.set(hello.from, hello)
+    }
+    const flying: [Member, Flight, boolean][] = []
+    const waiting: [Member, Ask][] = []
+    for (const hello of newest.values()) {
+      const before = this.#members.get(hello.from)
+      const member = before ?? this.#welcome(hello)
+      this.#reconcile(member, hello)
+      for (const flight of hello.flying) flying.push([member, flight, before === undefined])
+      for (const ask of hello.waiting) waiting.push([member, ask])
+    }
+    flying.sort((a, b) => b[1].sentAgo - a[1].sentAgo)
+    for (const [member, flight, isNew] of flying) this.#fly(member, flight, isNew)
+    waiting.sort((a, b) => b[1].waited - a[1].waited)
+    for (const [member, ask] of waiting) if (!member.requests.has(ask.id)) this.#ask(member, ask)
+    for (const hello of newest.values()) for (const order of hello.orders) this.#order(order)
+    this.#notice()
+    this.#driver.drain()
+  }
+
+  #welcome({ from: id, hash }: Hello): Member {
+    const [hello, turns, grants, watch, seenAt] = [0, 0, 0, 0 as const, this.#now]
+    const member: Member = {
+      ...{ id, hello, turns, grants, watch, seenAt },
+      requests: new Map(),
+      early: new Map(),
+      granted: [],
+      refused: [],
+    }
+    this.#members.set(id, member)
+    if (hash !== this.#link.hash) this.#link.differs(id)
+    return member
+  }
+
+  /** A newer story: what it does not know is over, and what it says waits was not granted. */
+  #reconcile(member: Member, { hello, waiting, flying, watch }: Hello): void {
+    member.hello = hello
+    member.turns = member.grants = 0
+    member.early.clear()
+    member.granted = []
+    member.refused = []
+    this.#watch(member, watch)
+    const nameOf = ({ id, attempt }: { id: number; attempt: number }) => `${id}/${attempt}`
+    const waits = new Set(waiting.map(nameOf))
+    const flies = new Set(flying.map(nameOf))
+    const gone: Held[] = []
+    for (const held of member.requests.values()) {
+      const story = held.isFlying ? flies : waits
+      if (story.has(nameOf(held))) continue
+      member.requests.delete(held.id)
+      gone.push(held)
+    }
+    this.#leave(gone)
+  }
+
+  /** A request that left: adopted if it is not known, and heard if it is over. */
+  #fly(member: Member, flight: Flight, isNew: boolean): void {
+    const told = toldOf(flight)
+    const known = member.requests.get(flight.id)
+    if (known === undefined && (isNew || told === undefined)) {
+      const { cost, priority, waited, sentAgo } = flight
+      const handles = flight.names.map((name) => this.#engine.intern(name))
+      const options = { cost, priority, waited: Math.max(waited - sentAgo, 0) }
+      let ticket: Ticket
+      try {
+        ticket = this.#engine.adopt(this.#now, handles, sentAgo + this.#leadMs, options)
+      } catch {
+        return // it makes no sense, and no harm
+      }
+      const held = this.#held(member, flight, ticket)
+      held.isFlying = true
+      member.requests.set(flight.id, held)
+    }
+    if (told) this.#over(member, flight.id, flight.attempt, told)
+  }
+
+  #turn(member: Member, turn: Turn): void {
+    if (turn.number <= member.turns) return
+    member.early.set(turn.number, turn)
+    for (let next = member.early.get(member.turns + 1); next; next = member.early.get(member.turns + 1)) {
+      member.early.delete(next.number)
+      member.turns = next.number
+      for (const act of next.acts) {
+        if (act[0] === 'ask') this.#ask(member, act[1])
+        else if (act[0] === 'over') this.#over(member, act[1], act[2], numbersIn(act[3]))
+        else if (act[0] === 'order') this.#order(act[1], member)
+        else this.#cancel(member, act[1])
+      }
+    }
+    this.#notice()
+    this.#driver.changed()
+  }
+
+  #ask(member: Member, ask: Ask): void {
+    const { id, names, waited, cost, priority, delay } = ask
+    try {
+      const handles = names.map((name) => this.#engine.intern(name))
+      const ticket = this.#engine.submitAgain(this.#now, handles, waited, { cost, priority, delay })
+      const held = this.#held(member, ask, ticket)
+      member.requests.set(id, held)
+      this.#driver.add(held, undefined)
+    } catch (error) {
+      member.refused.push(refusalOf(id, error))
+      this.#owed.add(member)
+    }
+  }
+
+  #held(member: Member, ask: Ask, ticket: Ticket): Held {
+    return new Held(member, ask, ticket, (held, at) => this.#granted(held, at))
+  }
+
+  /** The engine hears how it ended; if it says so, the request waits anew. */
+  #over(member: Member, id: number, attempt: number, told: readonly number[]): void {
+    const held = member.requests.get(id)
+    if (!held?.isFlying || held.attempt !== attempt) return
+    const numbers = [...told]
+    for (let at = RECORDS_AT; at < numbers.length; at += STRIDE)
+      numbers[at] = this.#handleOf(held.scopes[numbers[at] ?? 0] ?? '')
+    const settled = this.#engine.settleTold(this.#now, held.ticket, numbers)
+    if (this.#level === 2) this.#notice(member, told[1])
+    if (settled !== 'again') {
+      member.requests.delete(id)
+      return
+    }
+    held.isFlying = false
+    held.attempt++
+    this.#driver.add(held, undefined)
+  }
+
+  #cancel(member: Member, id: number): void {
+    const held = member.requests.get(id)
+    if (held === undefined) return
+    member.requests.delete(id)
+    this.#leave([held])
+  }
+
+  #leave(gone: readonly Held[]): void {
+    for (const held of gone) {
+      if (!held.isFlying) this.#driver.forget(held)
+      this.#engine.cancel(this.#now, held.ticket)
+    }
+  }
+
+  #order(order: Order, member?: Member): void {
+    const [what, name] = order
+    const now = this.#now
+    if (what === 'watch') {
+      if (member) this.#watch(member, order[1])
+    } else if (what === 'configure') this.#configure(order[1], order[2])
+    else if (what === 'crawl') this.#engine.crawlDelay(now, this.#handleOf(order[1]), order[2] ?? undefined)
+    else if (what === 'hold') this.#engine.hold(now, this.#handleOf(order[1]), order[2])
+    else if (what === 'reset') this.#engine.reset(now, this.#handleOf(order[1]))
+    else if (name === null) {
+      this.#isPaused = what === 'pause'
+      this.#engine[what](now)
+    } else this.#engine[what](now, this.#handleOf(order[1] as string))
+  }
+
+  #configure(name: string, partial: ScopeOptions): void {
+    this.#settings.set(name, { ...this.#settings.get(name), ...partial })
+    try {
+      // Kept: what was set while it ran is not in the options.
+      this.#engine.configure(this.#now, this.#engine.scope(name), partial)
+    } catch {
+      // Its process was told: the same settings are checked there.
+    }
+  }
+
+  #handleOf(name: string): ScopeHandle {
+    return this.#engine.intern(name)
+  }
+
+  /** As much is told of answers as anybody hears; and what is learned, for the next writer. */
+  #watch(member: Member, level: 0 | 1 | 2): void {
+    member.watch = level
+    const levels = [...this.#members.values()].map(({ watch }) => watch)
+    this.#level = Math.max(1, ...levels) as 1 | 2
+    this.#engine.watch(this.#level)
+  }
+
+  #notice(member?: Member, latencyMs?: number): void {
+    const notices = this.#engine.takeNotices()
+    if (notices.length === 0) return
+    const { id: from, epoch } = this.#link
+    const tell: Tell = { type: 'tell', from, epoch, now: this.#now, notices }
+    this.#link.tell(member ? { ...tell, of: member.id, latencyMs: latencyMs ?? Number.NaN } : tell)
+    if (notices.some(({ kind }) => kind === 'hold' || kind === 'backoff')) this.#link.learned()
+  }
+
+  #granted(held: Held, at: number): void {
+    this.#at = at
+    held.member.granted.push([held.id, held.attempt])
+    this.#owed.add(held.member)
+  }
+
+  /** Everything that could be granted was: it is said, if it may be said. */
+  #flush(): void {
+    if (this.#owed.size === 0 || this.#isStopped) return
+    if (!this.#link.isGood()) return
+    const { id: from, epoch } = this.#link
+    const offset = this.#link.offsetMs()
+    const owed = [...this.#owed]
+    this.#owed.clear()
+    for (const member of owed) {
+      const { id, hello, granted: ids, refused } = member
+      member.granted = []
+      member.refused = []
+      const number = ++member.grants
+      const grant: Grant = { type: 'grant', from, epoch, hello, number, ids, refused }
+      this.#link.grant(id, offset === undefined ? grant : { ...grant, at: this.#at + offset })
+    }
+  }
+}
+
+function refusalOf(id: number, error: unknown): Refusal {
+  if (error instanceof QueueFullError) return [id, 'full']
+  if (error instanceof CostExceedsQuotaError) return [id, 'cost', error.scope ?? null, error.path ?? null]
+  return [id, 'wrong', (error as Error).message]
+}
