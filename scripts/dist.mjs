@@ -19,7 +19,10 @@ import { basename, dirname, join, relative, resolve } from 'node:path'
 import { newest, root, run, step } from './lib.mjs'
 
 const dist = `${root}/dist`
-const ENTRIES = ['index', 'engine', 'domains', 'robots', 'simulate', 'undici', 'testing']
+const ENTRIES = [
+  ...['index', 'engine', 'domains', 'robots', 'simulate', 'testing'],
+  ...['undici', 'got', 'axios', 'crawlee', 'playwright'],
+]
 
 /**
  * What package.json's conditions choose; `workerd` and `edge-light` import the module instead of its bytes,

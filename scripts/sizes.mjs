@@ -33,4 +33,8 @@ export const BUDGETS = {
   'autothrottle/domains': 1_000,
   'autothrottle/robots': 1_000,
   'autothrottle/testing': 1_500,
+  'autothrottle/got': 2_000,
+  'autothrottle/axios': 2_500,
+  'autothrottle/crawlee': 2_000,
+  'autothrottle/playwright': 2_000,
 }

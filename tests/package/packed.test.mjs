@@ -59,6 +59,18 @@ test('nothing happens at import: no timer, no randomness, no module compiled, no
   assert.deepEqual(atCreation, ['Module', 'Instance'], 'a throttle compiles the module and nothing else')
 })
 
+test('the entries for clients need none of them', () => {
+  const program = `
+    import { throttleAdapter } from 'autothrottle/axios'
+    import { throttleHooks } from 'autothrottle/crawlee'
+    import { throttleHandler } from 'autothrottle/got'
+    import { throttlePage } from 'autothrottle/playwright'
+    const entries = [throttleAdapter, throttleHooks, throttleHandler, throttlePage]
+    console.log(entries.map((each) => typeof each).join())`
+  writeFileSync(join(scratch, 'clients.mjs'), program)
+  assert.equal(run(process.execPath, ['clients.mjs']).trim(), Array(4).fill('function').join())
+})
+
 test('its types are complete', () => {
   const program = `
 import { build, createThrottle, throttledFetch, type Permit, type ThrottleOptions } from 'autothrottle'

@@ -40,6 +40,10 @@ import { byRegistrableDomain } from 'autothrottle/domains'
 import { simulate } from 'autothrottle/simulate'
 import { FakeClock } from 'autothrottle/testing'
 import { throttle as undici } from 'autothrottle/undici'
+import { throttleAdapter, type ClientRequestOptions } from 'autothrottle/axios'
+import { throttleHooks } from 'autothrottle/crawlee'
+import { throttleHandler } from 'autothrottle/got'
+import { throttlePage, type PageLike } from 'autothrottle/playwright'
 const robots = { userAgent: 'x', rules }
 const options: ThrottleOptions = { clock: new FakeClock(), robots, getScopes: byRegistrableDomain }
 export const throttle = createThrottle(options)
@@ -52,6 +56,11 @@ export const asked: number | null = parseHints({ 'Retry-After': '1' }).delayMs
 export const engine = new Engine()
 export const code: 'ERR_WASM_BLOCKED' = new WasmBlockedError().code
 export const made = [simulate, undici({}), build.version, ConfigError]
+export const said: ClientRequestOptions = { priority: 1 }
+export const entries = [throttleAdapter, throttleHandler(throttle), throttleHooks(throttle, { maxWait: 1 })]
+export const page = (page: PageLike) => throttlePage(page, throttle, { resourceTypes: ['document'] })
+// @ts-expect-error: there is no such kind
+void ((page: PageLike) => throttlePage(page, throttle, { resourceTypes: ['documents'] }))
 // @ts-expect-error: a number is nothing that can be fetched
 void throttle.fetch(7)
 // @ts-expect-error: unknown options are an error to the compiler too

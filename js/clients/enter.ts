@@ -1,0 +1,65 @@
+/**
+ * What the entries for clients share: a request as the throttle's hooks see it, and leave to send it.
+ *
+ * No client is imported, not even for its types: a program compiles beside any version of it, and beside
+ * none. The engine is not imported either: the throttle is the caller's, so an entry costs a kilobyte.
+ */
+import type { Permit, PermitOutcome } from '../core/permit.js'
+import type { FetchOptions } from '../core/requests.js'
+import type { Throttle } from '../core/throttle.js'
+import type { Target } from '../scopes/names.js'
+
+/**
+ * What a single request may say, in the place that its client has for such things: priority, cost, scopes,
+ * timeout of the wait. How long an answer may take is for the client's own timeout to say.
+ */
+export type ClientRequestOptions = Omit<FetchOptions, 'requestTimeout'>
+
+/** A request of any client. */
+export interface ClientRequest {
+  readonly url: string
+  readonly method?: string | undefined
+  readonly headers?: object | undefined
+}
+
+/** Waits for leave to send a request. */
+export function enter(
+  throttle: Throttle,
+  { url, method = 'GET', headers }: ClientRequest,
+  own: ClientRequestOptions | undefined,
+  signal?: AbortSignal | null,
+): Promise<Permit> {
+  const { scopes, adjustDelay, ...wait } = own ?? {}
+  const fields = fieldsOf(headers)
+  const target = scopes === undefined ? { url, method: method.toUpperCase(), headers: fields } : { scopes }
+  return throttle.acquire(target as unknown as Target, { ...wait, signal: signal ?? null })
+}
+
+/** An outcome with what the request itself said of it. */
+export function outcomeWith(
+  outcome: PermitOutcome | undefined,
+  own: ClientRequestOptions | undefined,
+): PermitOutcome | undefined {
+  return outcome && own?.adjustDelay !== undefined ? { ...outcome, adjustDelay: own.adjustDelay } : outcome
+}
+
+/**
+ * What the words of a failed navigation say: browsers have their own, and crawlers put theirs around them.
+ * What was given up, or failed at a proxy, says nothing about the server.
+ */
+export function outcomeOfText(text: string): PermitOutcome | undefined {
+  if (text === '' || /abort|cancel|blocked|proxy|tunnel/i.test(text)) return undefined
+  const error = new Error(text)
+  if (/time(?:d[ _]?)?[ _-]?out/i.test(text)) error.name = 'TimeoutError'
+  return { error }
+}
+
+/** Header fields of any client: an object, or what gives names and values. */
+function fieldsOf(headers: object = {}): Headers {
+  const fields = new Headers()
+  const all = Symbol.iterator in headers ? (headers as Iterable<[string, unknown]>) : Object.entries(headers)
+  for (const [name, value] of all)
+    for (const each of Array.isArray(value) ? value : [value])
+      if (each !== undefined && each !== null && !name.startsWith(':')) fields.append(name, String(each))
+  return fields
+}
