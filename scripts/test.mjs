@@ -22,12 +22,14 @@ async function rust() {
   await step('native tests', () => run('cargo', ['test', '--locked']))
 }
 
-/** What npm has of other runtimes; they are large, so only CI fetches them by itself. */
+/** What npm has of other runtimes, and of clients; they are large, so only CI fetches them by itself. */
 async function runtimes() {
-  if (!isCI || existsSync(`${root}/tests/runtimes/node_modules`)) return
-  // Not `npm ci`: it refuses a lock file without the platform packages of Deno that some registries lack.
-  const args = ['install', '--no-save', '--no-audit', '--no-fund', '--prefix', 'tests/runtimes']
-  await step('runtimes', () => run('npm', args))
+  for (const folder of ['runtimes', 'clients']) {
+    if (!isCI || existsSync(`${root}/tests/${folder}/node_modules`)) continue
+    // Not `npm ci`: it refuses a lock file without the platform packages of Deno that some registries lack.
+    const args = ['install', '--no-save', '--no-audit', '--no-fund', '--prefix', `tests/${folder}`]
+    await step(folder, () => run('npm', args))
+  }
 }
 
 async function typescript(fetched) {
@@ -40,6 +42,8 @@ async function typescript(fetched) {
     run('node', ['--import', 'tsx', ...pool, ...files('tests/js', '.test.ts')]),
   )
   await fetched
+  const clients = ['--import', 'tsx', '--test', ...files('tests/clients', '.test.mjs')]
+  await step('clients', () => run('node', clients))
   const packed = ['--test', '--test-concurrency=2', ...files('tests/package', '.test.mjs')]
   await step('packed package', () => run('node', packed))
 }

@@ -1,0 +1,217 @@
+/**
+ * What every client must pass, with the real library against a server on this machine: a 429 and its
+ * `Retry-After` are heard, retries come back, an abort frees its place, a slot comes back on an error,
+ * redirects are seen, the pace is kept. And nothing goes past the throttle: in every test the server has seen
+ * as many requests as the throttle let go.
+ *
+ * Time is a `FakeClock`; only what the clients themselves wait for (a retry's millisecond) is real.
+ */
+import assert from 'node:assert/strict'
+import { createServer, type Server } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { test } from 'node:test'
+import { createThrottle, type Throttle, type ThrottleOptions } from 'autothrottle'
+import { FakeClock } from 'autothrottle/testing'
+
+/** Sends one request, and gives the status of its answer, also where the client throws it. */
+export type Send = (url: string, signal?: AbortSignal) => Promise<number | undefined>
+
+/** A client, and what is different about it. */
+export interface Client {
+  readonly name: string
+  /** How it is told, as the table in docs/clients.md says it. */
+  readonly how: string
+  make(throttle: Throttle, retries: number): Send
+  /** Options that its way of sending needs. */
+  options?: (retries: number) => ThrottleOptions
+  /** Who sends again. */
+  readonly retries: 'its own' | 'the throttle’s'
+  readonly redirects: 'each hop' | 'one permit' | 'not followed'
+  /** How a wait is aborted. Default `signal`. */
+  readonly abort?: 'signal' | 'page closed' | 'timeout'
+}
+
+export interface Row {
+  readonly name: string
+  readonly how: string
+  readonly retries: string
+  readonly abort: string
+  readonly redirects: string
+}
+
+/** A line of the table. */
+export const lineOf = ({ name, how, retries, abort = 'signal', redirects }: Client): string =>
+  `| ${name} | ${how} | yes | ${retries} | ${abort} | yes | ${redirects} | yes |`
+
+/** A server that answers as the last part of the path is told to. */
+export class Site {
+  readonly hits: string[] = []
+  readonly scripts = new Map<string, number[]>()
+  readonly #server: Server
+
+  constructor() {
+    this.#server = createServer((request, response) => {
+      const name = new URL(request.url!, 'http://x').pathname.split('/').at(-1)!
+      if (name === 'favicon.ico') return void response.writeHead(204).end()
+      request.resume()
+      this.hits.push(name)
+      if (name === 'hang') return
+      const status = this.scripts.get(name)?.shift() ?? 200
+      if (status === 302) return void response.writeHead(302, { location: '/b/there' }).end('moved')
+      const isPage = request.headers.accept?.includes('text/html') ?? false
+      response.writeHead(status, {
+        'content-type': isPage ? 'text/html' : 'application/json',
+        ...(status === 429 ? { 'retry-after': '7' } : {}),
+      })
+      response.end(isPage ? '<title>page</title>' : '{"data":{"ok":true}}')
+    })
+  }
+
+  async listen(): Promise<void> {
+    await new Promise<void>((resolve) => this.#server.listen(0, '127.0.0.1', resolve))
+  }
+
+  get origin(): string {
+    return `http://127.0.0.1:${(this.#server.address() as AddressInfo).port}`
+  }
+
+  close(): void {
+    this.#server.closeAllConnections()
+    this.#server.close()
+  }
+}
+
+/** Until a promise is settled, lets the clock go on whenever something waits for the throttle. */
+async function played<T>({ clock, throttle }: Playing, promise: Promise<T>): Promise<T> {
+  let isOver = false
+  const over = () => {
+    isOver = true
+  }
+  promise.then(over, over)
+  while (!isOver) {
+    if (throttle.stats().waiting > 0) await clock.advance(1)
+    else await new Promise((resolve) => setTimeout(resolve, 1))
+  }
+  return promise
+}
+
+interface Playing {
+  readonly clock: FakeClock
+  readonly throttle: Throttle
+}
+
+/** Turns of the event loop until something is so. */
+export async function until(isSo: () => boolean): Promise<void> {
+  while (!isSo()) await new Promise((resolve) => setTimeout(resolve, 1))
+}
+
+const pathsOf = (site: Site, from: number) => site.hits.slice(from)
+
+/** Registers the tests of a client. */
+export function conforms(client: Client, site: Site, skip: string | false = false): void {
+  const { name, make, retries, redirects } = client
+  const setUp = (given: ThrottleOptions = {}, attempts = 0) => {
+    const clock = new FakeClock()
+    const throttle = createThrottle({
+      clock,
+      delay: 0,
+      slotDelay: 0,
+      jitter: false,
+      ...client.options?.(attempts),
+      ...given,
+    })
+    const settled: (number | undefined)[] = []
+    throttle.addEventListener('settle', ({ status }) => settled.push(status))
+    const from = site.hits.length
+    const host = new URL(site.origin).host
+    const nothingPassed = (unseen = 0) =>
+      assert.equal(site.hits.length - from, settled.length + unseen, pathsOf(site, from).join(' '))
+    return { clock, throttle, settled, host, send: make(throttle, attempts), nothingPassed, from }
+  }
+
+  test(`${name}: a 429 and its Retry-After are heard, and a 200`, { skip }, async () => {
+    const { clock, throttle, settled, host, send, nothingPassed } = setUp()
+    site.scripts.set('refused', [429])
+    assert.equal(await played({ clock, throttle }, send(`${site.origin}/b/refused`)), 429)
+    await throttle.idle()
+    const { backoffStep, holdUntil, inFlight } = throttle.scope(host).stats
+    assert.deepEqual([settled, backoffStep, inFlight], [[429], 1, 0])
+    assert.ok(holdUntil! > clock.now() + 5000, `held until ${holdUntil}, now ${clock.now()}`)
+    throttle.scope(host).reset()
+    assert.equal(await played({ clock, throttle }, send(`${site.origin}/b/page`)), 200)
+    await throttle.idle()
+    assert.deepEqual(settled, [429, 200])
+    nothingPassed()
+  })
+
+  test(`${name}: a retry comes back to the throttle (${retries})`, { skip }, async () => {
+    const { clock, throttle, settled, send, nothingPassed } = setUp({ backoff: false }, 1)
+    site.scripts.set('again', [503])
+    assert.equal(await played({ clock, throttle }, send(`${site.origin}/b/again`)), 200)
+    await played({ clock, throttle }, throttle.idle())
+    assert.deepEqual(settled, [503, 200])
+    nothingPassed()
+  })
+
+  test(`${name}: an abort frees its place, waiting and in flight`, { skip }, async () => {
+    const { clock, throttle, host, send, nothingPassed } = setUp()
+    throttle.pause()
+    const waiting = new AbortController()
+    const refused = assert.rejects(send(`${site.origin}/b/never`, waiting.signal))
+    await until(() => throttle.stats().waiting === 1)
+    waiting.abort(new DOMException('enough', 'AbortError'))
+    await played({ clock, throttle }, refused)
+    await until(() => throttle.stats().waiting === 0)
+    throttle.resume()
+    nothingPassed()
+    const flying = new AbortController()
+    const from = site.hits.length
+    const flies = assert.rejects(send(`${site.origin}/b/hang`, flying.signal))
+    await until(() => site.hits.length > from)
+    flying.abort(new DOMException('enough', 'AbortError'))
+    await played({ clock, throttle }, flies)
+    await throttle.idle()
+    // An abort says nothing about the server; a timeout does.
+    assert.equal(throttle.scope(host).stats.backoffStep, client.abort === 'timeout' ? 1 : 0)
+    nothingPassed()
+  })
+
+  test(`${name}: the slot comes back when nothing answers`, { skip }, async () => {
+    const { clock, throttle, send } = setUp({ concurrency: 1 })
+    const dead = createServer().listen(0, '127.0.0.1')
+    await new Promise((resolve) => dead.once('listening', resolve))
+    const { port } = dead.address() as AddressInfo
+    await new Promise((resolve) => dead.close(resolve))
+    await assert.rejects(played({ clock, throttle }, send(`http://127.0.0.1:${port}/b/page`)))
+    await throttle.idle()
+    const { backoffStep, inFlight } = throttle.scope(`127.0.0.1:${port}`).stats
+    assert.deepEqual([backoffStep, inFlight, throttle.stats().inFlight], [1, 0, 0])
+    assert.equal(await played({ clock, throttle }, send(`${site.origin}/b/page`)), 200)
+  })
+
+  test(`${name}: a redirect: ${redirects}`, { skip }, async () => {
+    const { clock, throttle, settled, send, nothingPassed } = setUp()
+    site.scripts.set('go', [302])
+    const status = await played({ clock, throttle }, send(`${site.origin}/b/go`))
+    await throttle.idle()
+    const wanted = { 'each hop': [302, 200], 'one permit': [200], 'not followed': [302] }[redirects]
+    assert.deepEqual([status, settled], [wanted.at(-1), wanted])
+    nothingPassed(redirects === 'one permit' ? 1 : 0)
+  })
+
+  test(`${name}: the pace is kept`, { skip }, async () => {
+    const { clock, throttle, send, nothingPassed, from } = setUp({ delay: 1000 })
+    const all = Promise.all(['p1', 'p2', 'p3'].map((path) => send(`${site.origin}/b/${path}`)))
+    for (const sent of [1, 2, 3]) {
+      await until(() => site.hits.length - from === sent)
+      await until(() => throttle.stats().waiting === 3 - sent)
+      // All that can come by itself has come: the next one waits for the clock.
+      await clock.advance(999)
+      assert.equal(site.hits.length - from, sent)
+      await clock.advance(1)
+    }
+    assert.deepEqual(await all, [200, 200, 200])
+    await throttle.idle()
+    nothingPassed()
+  })
+}
