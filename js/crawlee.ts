@@ -63,8 +63,8 @@ export interface CrawlHookOptions {
   failedRequestHandler?: CrawlErrorHandler
   /**
    * Milliseconds that a request may wait; then it goes back to the queue. From 0; default 30,000. Crawlee
-   * ends a request after `navigationTimeoutSecs` + `requestHandlerTimeoutSecs` + 10 s in all: 100 s for Cheerio,
-   * 130 s for a browser, unless you say otherwise.
+   * ends a request after `navigationTimeoutSecs` + `requestHandlerTimeoutSecs` + 10 s in all: 100 s for
+   * Cheerio, 130 s for a browser, unless you say otherwise.
    */
   maxWait?: number
   /** Other scopes than the host's: `({ request, session }) => …`. */
