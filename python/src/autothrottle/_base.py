@@ -65,6 +65,7 @@ class BaseThrottle:
     """The part of a throttle that nobody waits for."""
 
     _Desk: Callable[..., Desk]
+    _is_plain = False
 
     def __init__(self, options: Mapping[str, Any]) -> None:
         made = convert_options(options, is_clock)
@@ -125,7 +126,7 @@ class BaseThrottle:
             self._desk.drain()
 
     def now(self) -> float:
-        """The throttle's clock in seconds: what ``peek().at``, ``permit.sent_at`` and ``hold_until`` speak."""
+        """The throttle's clock in seconds, as in ``peek().at``, ``permit.sent_at`` and ``hold_until``."""
         return self._clock.now() / NANOS
 
     def close(self, reason: BaseException | None = None) -> None:

@@ -19,12 +19,11 @@ from __future__ import annotations
 from collections import OrderedDict, deque
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
-from functools import wraps
-from typing import Any, Concatenate, Literal, NamedTuple, ParamSpec, TypeAlias, TypeVar
+from typing import Any
 
 from ._alarms import Alarm, Alarms
 from ._clock import NANOS, Clock, nanos
-from ._convert import Converted, convert_scope, make_engine
+from ._convert import Converted, convert_scope, make_engine, python_path
 from ._engine import Engine, Settled
 from ._events import Events, RequestEvent, SettleEvent, WarningEvent, logger
 from ._managers import ManagedScopes, Pace
@@ -32,57 +31,18 @@ from ._notices import Notices
 from ._permit import NOTHING, Permit, Told
 from ._scopes import Scopes, checked_name, named_scopes
 from ._told import engine_words
-from .errors import ClosedError, ConfigError, ManagerError, ThrottleTimeoutError
+from ._waiting import Verdict, Wait, Waiting, locked
+from .errors import (
+    ClosedError,
+    ConfigError,
+    CostExceedsQuotaError,
+    ManagerError,
+    QueueFullError,
+    ThrottleTimeoutError,
+)
 
 HELD_HANDLES = 2000
 """Scopes that are kept from being forgotten while they are idle."""
-
-
-class Wait(NamedTuple):
-    """How a request waits."""
-
-    priority: float = 0
-    cost: float = 1
-    delay: int = 0
-    timeout: float | None = None
-
-
-class Waiting:
-    """A request that waits. Whoever waits for it hears by ``wake``."""
-
-    __slots__ = ("alarm", "error", "permit", "scopes", "target", "ticket")
-
-    def __init__(self, ticket: int, scopes: tuple[str, ...], target: object) -> None:
-        self.ticket = ticket
-        self.scopes = scopes
-        self.target = target
-        self.alarm: Alarm | None = None
-        self.permit: Permit | None = None
-        self.error: BaseException | None = None
-
-    def wake(self) -> None:
-        """It has a permit or an error now."""
-
-
-Verdict: TypeAlias = Waiting | Literal["over", "again", "too-long"]
-"""What became of a request: over; over since the server asks for too long a wait; over although it should
-be sent
-again, since it cannot be repeated; or what its next attempt waits for."""
-
-
-P = ParamSpec("P")
-T = TypeVar("T")
-
-
-def locked(method: Callable[Concatenate[Desk, P], T]) -> Callable[Concatenate[Desk, P], T]:
-    """One thread at a time: the engine knows of none."""
-
-    @wraps(method)
-    def call(self: Desk, *args: P.args, **kwargs: P.kwargs) -> T:
-        with self.lock:
-            return method(self, *args, **kwargs)
-
-    return call
 
 
 class Desk:
@@ -137,12 +97,19 @@ class Desk:
         handles = [self.handle(name) for name in names]
         cost = wait.cost if costs is None else costs
         now = self.clock.now()
-        if not self.waiting and wait.delay == 0 and not self._is_draining:
-            ticket = self.engine.send_at_once(now, handles, cost=cost, priority=wait.priority)
-            if ticket is not None:
-                self._tell_queued(ticket, names, target, now)
-                return self._permit(ticket, names, target, now)
-        ticket = self.engine.submit(now, handles, cost=cost, priority=wait.priority, delay=wait.delay)
+        try:
+            if not self.waiting and wait.delay == 0 and not self._is_draining:
+                sent = self.engine.send_at_once(now, handles, cost=cost, priority=wait.priority)
+                if sent is not None:
+                    self._tell_queued(sent, names, target, now)
+                    return self._permit(sent, names, target, now)
+            ticket = self.engine.submit(now, handles, cost=cost, priority=wait.priority, delay=wait.delay)
+        except CostExceedsQuotaError as error:
+            path = None if error.path is None else python_path(error.path)
+            raise CostExceedsQuotaError(error.scope, path) from None
+        except QueueFullError as error:
+            error.args = ("as many requests wait as max_waiting allows",)
+            raise
         waiting = self._add(ticket, names, target, wait)
         self._tell_queued(ticket, names, target, now)
         self.drain()
@@ -350,7 +317,7 @@ class Desk:
         self.events.tell(WarningEvent("warning", code, message, scope))  # type: ignore[arg-type]
 
     def lose(self, ticket: int, scopes: tuple[str, ...]) -> None:
-        """A permit that nobody can settle any more. May be called by any thread, in the middle of anything."""
+        """A permit that nobody can settle any more. Any thread may call this, in the middle of anything."""
         self._lost.append((ticket, scopes))
 
     # Inside.

@@ -8,7 +8,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, Literal, TypeAlias, TypeVar, cast, get_args, overload
+from typing import Any, Literal, TypeAlias, TypeVar, get_args, overload
 
 logger = logging.getLogger("autothrottle")
 
@@ -137,4 +137,4 @@ class Events:
     def _of(self, kind: EventKind) -> list[Callable[[Any], object]]:
         if kind not in self._listeners:
             raise ValueError(f"want one of {', '.join(KINDS)}; got {kind!r}")
-        return cast("list[Callable[[Any], object]]", self._listeners[kind])
+        return self._listeners[kind]

@@ -11,20 +11,21 @@ slot while it waits.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from contextvars import ContextVar
 from dataclasses import dataclass
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeVar, cast
 from urllib.parse import urldefrag, urljoin
 
 from ._base import Settings
 from ._clock import NANOS, Clock
-from ._desk import Desk, Wait, Waiting
+from ._desk import Desk
 from ._hooks import ScopeRequest, ask, checked_backoffs, span_of
 from ._outcome import answer_in, failure_of
 from ._permit import NOTHING, Permit, Told
 from ._requests import RequestOptions, seconds_of, wait_of
-from .errors import BodyNotReplayableError, ManagerError, RetryAfterTooLongError
+from ._waiting import Wait, Waiting
+from .errors import BodyNotReplayableError, RetryAfterTooLongError
 
 R = TypeVar("R")
 T = TypeVar("T")
@@ -40,6 +41,7 @@ class Core(Protocol):
     _desk: Any
     _settings: Settings
     _clock: Clock
+    _is_plain: bool
 
     async def _enter(self, target: object, scopes: Any, wait: Wait) -> Permit: ...
     async def _wait(self, waiting: Waiting) -> Permit: ...
@@ -199,13 +201,15 @@ async def _heard(
     told = Told(answer.status, answer.headers, latency=latency)
     told.adjust_delay = options.get("adjust_delay", True)
     settings, url = core._settings, request.url
-    hints = await _hook("get_hints", url, settings.get_hints, response)
-    delay = await _hook("get_response_delay", url, settings.get_response_delay, response)
+    hints = await _hook(core, "get_hints", url, settings.get_hints, response)
+    delay = await _hook(core, "get_response_delay", url, settings.get_response_delay, response)
     if delay is not None:
         span_of("get_response_delay", "delay", delay)
         hints = {**(hints or {}), "delay": delay}
     told.hints = hints
-    backoffs = await _hook("get_response_backoff", url, settings.get_response_backoff, response, request)
+    backoffs = await _hook(
+        core, "get_response_backoff", url, settings.get_response_backoff, response, request
+    )
     told.scopes = checked_backoffs("get_response_backoff", backoffs, permit.scopes)
     return told
 
@@ -213,24 +217,18 @@ async def _heard(
 async def _asked_about_error(core: Core, error: Exception, request: ScopeRequest, permit: Permit) -> Any:
     """The scopes that a failure makes back off, where somebody knows better."""
     hook = core._settings.get_error_backoff
-    backoffs = await _hook("get_error_backoff", request.url, hook, error, request)
+    backoffs = await _hook(core, "get_error_backoff", request.url, hook, error, request)
     return checked_backoffs("get_error_backoff", backoffs, permit.scopes)
 
 
-async def _hook(name: str, url: str, hook: Any, *args: object) -> Any:
-    return None if hook is None else await ask(name, url, lambda: hook(*args))
+async def _hook(core: Core, name: str, url: str, hook: Any, *args: object) -> Any:
+    return None if hook is None else await ask(name, url, lambda: hook(*args), core._is_plain)
 
 
-def run_now(work: Any) -> Any:
-    """Runs what never suspends: the same code for threads. A hook that has to be awaited is an error of its
-    own.
-    """
+def run_now(work: Coroutine[Any, Any, T]) -> T:
+    """Runs what never suspends: the same code for threads."""
     try:
         work.send(None)
     except StopIteration as stop:
-        return stop.value
-    try:
-        work.throw(ManagerError("a hook", "has to be awaited: with threads want a plain function"))
-    except StopIteration as stop:
-        return stop.value
+        return cast("T", stop.value)
     raise RuntimeError("nothing may suspend in a thread")

@@ -73,11 +73,17 @@ GetResponseDelay: TypeAlias = Callable[[Any], float | timedelta | None | Awaitab
 GetHints: TypeAlias = Callable[[Any], SomeHints | None | Awaitable[SomeHints | None]]
 
 
-async def ask(hook: str, url: str, call: Callable[[], T | Awaitable[T]]) -> T:
-    """What a hook gives, awaited where it has to be."""
+async def ask(hook: str, url: str, call: Callable[[], T | Awaitable[T]], is_plain: bool) -> T:
+    """What a hook gives, awaited where it has to be. ``is_plain``: in a thread, where nothing can be."""
     try:
         given = call()
-        return await given if inspect.isawaitable(given) else cast("T", given)
+        if not inspect.isawaitable(given):
+            return given
+        if not is_plain:
+            return await given
+        if inspect.iscoroutine(given):
+            given.close()
+        raise ManagerError(hook, "gave an awaitable; with threads want a plain function")
     except ManagerError:
         raise
     except Exception as error:
@@ -166,7 +172,7 @@ def hints_of(hook: str, given: object) -> Hints | None:
         return None
     if not isinstance(given, Mapping):
         raise ManagerError(hook, f"gave {shown(given)}; want a mapping")
-    hints = Hints()
+    hints: dict[str, Any] = {}
     for key, value in given.items():
         if key not in ("delay", "limit", "remaining", "reset", "window"):
             raise ManagerError(
@@ -177,10 +183,10 @@ def hints_of(hook: str, given: object) -> Hints | None:
         if key in ("limit", "remaining"):
             if not isinstance(value, (int, float)) or isinstance(value, bool):
                 raise ManagerError(hook, f"gave {key}: {shown(value)}; want a number")
-            setattr(hints, key, float(value))
+            hints[key] = float(value)
         else:
-            setattr(hints, key, span_of(hook, key, value))
-    return hints
+            hints[key] = span_of(hook, key, value)
+    return Hints(**hints)
 
 
 def span_of(hook: str, key: str, value: Any) -> int:

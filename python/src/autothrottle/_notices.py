@@ -77,7 +77,8 @@ class Notices:
         answered: Callable[[bool, ManagedAnswer], None] | None,
     ) -> None:
         failure: Exception | None = None
-        for notice in self._engine.take_notices():
+        notices: list[Any] = self._engine.take_notices()
+        for notice in notices:
             kind, scope = notice.kind, notice.scope
             if kind == "answer":
                 if self._is_debug and latency is not None:

@@ -16,7 +16,7 @@ no client has to be installed or imported.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any, Literal, NamedTuple, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias, cast
 
 from .errors import ThrottleTimeoutError
 
@@ -60,7 +60,7 @@ def answer_in(value: object) -> Answer | None:
     for name in ("status_code", "status"):
         status = getattr(value, name, None)
         if is_status(status):
-            return Answer(int(status), fields_of(getattr(value, "headers", None)))
+            return Answer(cast("int", status), fields_of(getattr(value, "headers", None)))
     return None
 
 

@@ -16,9 +16,9 @@ from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, TypedDict
 
 from ._clock import nanos
-from ._desk import Wait
 from ._errors import ConfigError, Problem
 from ._scopes import Scopes
+from ._waiting import Wait
 from .options import Seconds
 
 if TYPE_CHECKING:

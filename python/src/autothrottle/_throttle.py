@@ -18,12 +18,13 @@ from typing import TYPE_CHECKING, Any, Literal, ParamSpec, TypeVar, cast, overlo
 
 from ._base import BaseThrottle
 from ._clock import NANOS, Timer
-from ._desk import Desk, Wait, Waiting
+from ._desk import Desk
 from ._hooks import ScopeRequest, ask, checked_scopes
 from ._map import map_items
 from ._permit import Permit, told_by_result
 from ._requests import seconds_of, wait_of
 from ._scopes import Scopes, host_of
+from ._waiting import Wait, Waiting
 from .errors import ClosedError, ThrottleTimeoutError
 
 if TYPE_CHECKING:
@@ -165,10 +166,36 @@ class Throttle(BaseThrottle):
         wait = wait_of(priority, cost, delay, timeout)
         return Acquisition(lambda: self._enter(target, scopes, wait))
 
+    @overload
     async def run(
         self,
         target: object,
-        fn: Callable[..., Awaitable[T] | T],
+        fn: Callable[..., Awaitable[T]],
+        *args: Any,
+        scopes: Scopes | None = ...,
+        priority: float = ...,
+        cost: float = ...,
+        delay: Seconds = ...,
+        timeout: Seconds | None = ...,
+        request_timeout: Seconds | None = ...,
+    ) -> T: ...
+    @overload
+    async def run(
+        self,
+        target: object,
+        fn: Callable[..., T],
+        *args: Any,
+        scopes: Scopes | None = ...,
+        priority: float = ...,
+        cost: float = ...,
+        delay: Seconds = ...,
+        timeout: Seconds | None = ...,
+        request_timeout: Seconds | None = ...,
+    ) -> T: ...
+    async def run(
+        self,
+        target: object,
+        fn: Callable[..., Any],
         *args: Any,
         scopes: Scopes | None = None,
         priority: float = 0,
@@ -176,7 +203,7 @@ class Throttle(BaseThrottle):
         delay: Seconds = 0,
         timeout: Seconds | None = None,
         request_timeout: Seconds | None = None,
-    ) -> T:
+    ) -> Any:
         """Waits, calls ``fn(*args)``, and settles with what it returns or raises.
 
         Responses of any client are heard: a ``status_code`` or ``status`` with ``headers``, of the result,
@@ -191,7 +218,7 @@ class Throttle(BaseThrottle):
                 limit = self._settings.request_timeout if limit is None else limit
                 result = await (given if limit is None else self._within(limit, given))
             else:
-                result = cast("T", given)
+                result = given
         except BaseException as error:
             permit.leave(error)
             raise
@@ -205,14 +232,15 @@ class Throttle(BaseThrottle):
     def wrap(
         self, *, target: object = None, **options: Any
     ) -> Callable[[Callable[P, Awaitable[T]]], Callable[P, Coroutine[Any, Any, T]]]: ...
-    def wrap(self, fn: Any = None, /, *, target: Any = None, **options: Any) -> Any:
+    def wrap(self, fn: Any = None, /, **options: Any) -> Any:  # type: ignore[misc]
         """The same function, throttled: each call waits, and settles with what it returns or raises.
 
         ``target``: what a call is for, or a function of the arguments. Default: the first argument, which
         is a URL or an object with a ``url``. Further options are those of ``run``.
         """
         if fn is None:
-            return functools.partial(self.wrap, target=target, **options)
+            return functools.partial(self.wrap, **options)
+        target = options.pop("target", None)
 
         @functools.wraps(fn)
         async def throttled(*args: Any, **kwargs: Any) -> Any:
@@ -287,7 +315,7 @@ class Throttle(BaseThrottle):
                 request = target if isinstance(target, ScopeRequest) else ScopeRequest(str(url), "GET", {})
                 desk.entering += 1
                 try:
-                    given = await ask("get_scopes", request.url, lambda: hook(request))
+                    given = await ask("get_scopes", request.url, lambda: hook(request), False)
                 finally:
                     desk.entering -= 1
                     desk.rest()
@@ -316,9 +344,15 @@ class Throttle(BaseThrottle):
         """What it gives, unless it takes too long; then it is cancelled, and nobody waits for that."""
         task = asyncio.ensure_future(given)
         late: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        alarm = self._desk.alarm(limit, lambda: late.done() or late.set_result(None))
+
+        def ring() -> None:
+            if not late.done():
+                late.set_result(None)
+
+        alarm = self._desk.alarm(limit, ring)
+        either: set[asyncio.Future[Any]] = {task, late}
         try:
-            await asyncio.wait({task, late}, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
             if task.done():
                 return task.result()
             task.cancel()

@@ -24,13 +24,14 @@ from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, cast, overload
 
 from ._base import BaseThrottle, refuse
 from ._clock import NANOS
-from ._desk import Desk, Wait, Waiting
+from ._desk import Desk
 from ._errors import ConfigError, Problem
 from ._exchange import run_now
 from ._hooks import ScopeRequest, ask, checked_scopes
 from ._permit import Permit, told_by_result
 from ._requests import wait_of
 from ._scopes import Scopes, host_of
+from ._waiting import Wait, Waiting
 from .errors import ClosedError
 
 if TYPE_CHECKING:
@@ -126,6 +127,7 @@ class Throttle(BaseThrottle):
     """
 
     _Desk = _ThreadDesk
+    _is_plain = True
     _desk: _ThreadDesk
 
     def __init__(self, **options: Unpack[ThrottleOptions]) -> None:
@@ -147,7 +149,7 @@ class Throttle(BaseThrottle):
         The arguments are those of ``autothrottle.Throttle.acquire``.
         """
         wait = wait_of(priority, cost, delay, timeout)
-        return cast("Permit", run_now(self._enter(target, scopes, wait)))
+        return run_now(self._enter(target, scopes, wait))
 
     def run(
         self,
@@ -183,14 +185,15 @@ class Throttle(BaseThrottle):
     def wrap(
         self, *, target: object = None, **options: Any
     ) -> Callable[[Callable[P, T]], Callable[P, T]]: ...
-    def wrap(self, fn: Any = None, /, *, target: Any = None, **options: Any) -> Any:
+    def wrap(self, fn: Any = None, /, **options: Any) -> Any:  # type: ignore[misc]
         """The same function, throttled: each call blocks, and settles with what it returns or raises.
 
         ``target``: what a call is for, or a function of the arguments. Default: the first argument. For
         many items give it to an executor: ``ThreadPoolExecutor(8).map(throttle.wrap(get), urls)``.
         """
         if fn is None:
-            return functools.partial(self.wrap, target=target, **options)
+            return functools.partial(self.wrap, **options)
+        target = options.pop("target", None)
 
         @functools.wraps(fn)
         def throttled(*args: Any, **kwargs: Any) -> Any:
@@ -223,7 +226,7 @@ class Throttle(BaseThrottle):
                 scopes = host_of(url)
             else:
                 request = target if isinstance(target, ScopeRequest) else ScopeRequest(str(url), "GET", {})
-                given = await ask("get_scopes", request.url, lambda: hook(request))
+                given = await ask("get_scopes", request.url, lambda: hook(request), True)
                 scopes = checked_scopes("get_scopes", request.url, given)
         given_or_waiting = self._desk.request(scopes, target, wait)
         if isinstance(given_or_waiting, Permit):

@@ -45,7 +45,9 @@ class AsyncThrottleTransport(httpx.AsyncBaseTransport):
             await response.aclose()
 
         exchanged = await exchange(self._throttle, _call(request, send, discard))
-        if exchanged.release is not None:
+        if exchanged.release is not None and _is_read(exchanged.response):
+            exchanged.release(None)
+        elif exchanged.release is not None:
             stream = cast("httpx.AsyncByteStream", exchanged.response.stream)
             exchanged.response.stream = _AsyncWatched(stream, exchanged)
         return exchanged.response
@@ -68,9 +70,10 @@ class ThrottleTransport(httpx.BaseTransport):
         async def discard(response: httpx.Response) -> None:
             response.close()
 
-        work = exchange(self._throttle, _call(request, send, discard))
-        exchanged = cast("Exchanged[httpx.Response]", run_now(work))
-        if exchanged.release is not None:
+        exchanged = run_now(exchange(self._throttle, _call(request, send, discard)))
+        if exchanged.release is not None and _is_read(exchanged.response):
+            exchanged.release(None)
+        elif exchanged.release is not None:
             stream = cast("httpx.SyncByteStream", exchanged.response.stream)
             exchanged.response.stream = _Watched(stream, exchanged)
         return exchanged.response
@@ -90,6 +93,15 @@ def _is_replayable(request: httpx.Request) -> bool:
     try:
         _ = request.content
     except httpx.RequestNotRead:
+        return False
+    return True
+
+
+def _is_read(response: httpx.Response) -> bool:
+    """Whether the body is here already, as with transports of tests: then nobody will close it."""
+    try:
+        _ = response.content
+    except httpx.ResponseNotRead:
         return False
     return True
 

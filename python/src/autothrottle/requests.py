@@ -18,7 +18,7 @@ they began; a generator is a ``BodyNotReplayableError``.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, cast
+from typing import Any
 
 import requests
 from requests.adapters import HTTPAdapter
@@ -70,7 +70,7 @@ class ThrottleAdapter(HTTPAdapter):
         url, method = request.url or "", (request.method or "GET").upper()
         described = ScopeRequest(url, method, request.headers)
         call = Call(described, current_options(), send, discard, lambda: _is_replayable(request))
-        exchanged = cast("Exchanged[requests.Response]", run_now(exchange(self._throttle, call)))
+        exchanged = run_now(exchange(self._throttle, call))
         if exchanged.release is not None:
             _watch(exchanged)
         return exchanged.response
@@ -82,14 +82,16 @@ def _position(request: requests.PreparedRequest) -> object:
 
 def _is_replayable(request: requests.PreparedRequest) -> bool:
     """Bytes and texts, and files that know where they began."""
-    if request.body is None or isinstance(request.body, (bytes, str)):
+    body: object = request.body
+    if body is None or isinstance(body, (bytes, str)):
         return True
-    return isinstance(_position(request), int) and callable(getattr(request.body, "seek", None))
+    return isinstance(_position(request), int) and callable(getattr(body, "seek", None))
 
 
 def _watch(exchanged: Exchanged[requests.Response]) -> None:
     """Slots come back when urllib3 gives the connection back: the body was read, or closed."""
-    raw, release = exchanged.response.raw, exchanged.release
+    raw: Any = exchanged.response.raw
+    release = exchanged.release
     give_back, is_over = raw.release_conn, False
 
     def over() -> None:

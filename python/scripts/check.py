@@ -1,0 +1,123 @@
+"""Everything about the Python package: ``python python/scripts/check.py``. Does its own set-up.
+
+Makes ``python/.venv`` from the committed versions, runs ruff, mypy and pytest, builds the wheel and the
+sdist, looks at them as the package index would, installs the wheel in an empty environment and runs the
+README there. Then the tests once more with the oldest versions that are allowed.
+
+The trap is an environment of yesterday: it is made anew when the committed versions change. Needs only
+Python, and the component (``node scripts/component.mjs``).
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import os
+import shutil
+import subprocess
+import sys
+import time
+import venv
+from collections.abc import Sequence
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent.parent
+REQUIREMENTS = HERE / "requirements"
+NEWEST = REQUIREMENTS / "newest.txt"
+OLDEST = REQUIREMENTS / "oldest.txt"
+SOURCE = HERE / "src" / "autothrottle"
+CLIENTS = "httpx,aiohttp,requests"
+TESTED = ("aiohttp", "httpx", "pytest", "requests", "scrapy", "typing_extensions", "wasmtime")
+LOCKED = "# The newest of everything that is allowed. Written by: python scripts/check.py --lock\n"
+
+
+def step(name: str, *command: object, **environment: str) -> None:
+    """Runs a program to its end and says how long it took."""
+    start = time.monotonic()
+    usual = {"PIP_DISABLE_PIP_VERSION_CHECK": "1", "PYTHONDONTWRITEBYTECODE": "1"}
+    words = [str(part) for part in command]
+    done = subprocess.run(words, cwd=HERE, env={**os.environ, **usual, **environment}, check=False)
+    print(f"    {name}: {time.monotonic() - start:.1f} s", flush=True)
+    if done.returncode != 0:
+        raise SystemExit(f"{name}: exit code {done.returncode}")
+
+
+def python_of(environment: Path) -> Path:
+    """The interpreter of an environment."""
+    is_windows = sys.platform == "win32"
+    return environment / ("Scripts/python.exe" if is_windows else "bin/python")
+
+
+def install(python: Path, constraints: Path, *packages: str) -> None:
+    """Installs packages in the versions that are committed."""
+    pip = [python, "-m", "pip", "install", "--quiet", "--constraint", constraints]
+    step(f"install into {python.parent.parent.name}", *pip, *packages)
+
+
+def environment_of(name: str, constraints: Path, packages: Sequence[str]) -> Path:
+    """An environment with these packages, made anew when what it is made of has changed."""
+    folder = HERE / name
+    made_of = f"{sys.version} {' '.join(packages)} {constraints.read_text()}"
+    mark, digest = folder / "made-of", hashlib.sha256(made_of.encode()).hexdigest()
+    if not mark.exists() or mark.read_text() != digest:
+        shutil.rmtree(folder, ignore_errors=True)
+        venv.create(folder, with_pip=True)
+        install(python_of(folder), constraints, *packages)
+        mark.write_text(digest)
+    return python_of(folder)
+
+
+def tools() -> list[str]:
+    """What the checks need, by name."""
+    lines = (REQUIREMENTS / "tools.txt").read_text().splitlines()
+    return [line for line in lines if line and not line.startswith("#")]
+
+
+def lock() -> None:
+    """Writes the newest versions that there are."""
+    NEWEST.write_text(LOCKED)
+    python = environment_of(".venv", NEWEST, tools())
+    freeze = [str(python), "-m", "pip", "freeze"]
+    frozen = subprocess.run(freeze, check=True, capture_output=True, text=True).stdout
+    NEWEST.write_text(LOCKED + "".join(f"{line}\n" for line in frozen.splitlines() if "==" in line))
+
+
+def package(python: Path) -> None:
+    """Builds what is published, and uses it as somebody would who has nothing else."""
+    dist, empty = HERE / "dist", HERE / ".venv-empty"
+    shutil.rmtree(dist, ignore_errors=True)
+    step("build", python, "-m", "build", "--no-isolation", "--outdir", dist)
+    step("twine", python, "-m", "twine", "check", "--strict", *dist.iterdir())
+    shutil.rmtree(empty, ignore_errors=True)
+    venv.create(empty, with_pip=True)
+    install(python_of(empty), NEWEST, f"{next(dist.glob('*.whl'))}[{CLIENTS}]")
+    step("the README's examples", python_of(empty), HERE / "scripts" / "snippets.py")
+
+
+def main() -> None:
+    """Runs the checks."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--lock", action="store_true", help="write the newest versions that there are")
+    parser.add_argument("--quick", action="store_true", help="neither the package nor the oldest versions")
+    arguments = parser.parse_args()
+    if arguments.lock:
+        lock()
+        return
+    if not (SOURCE / "engine.wasm").exists():
+        raise SystemExit("python/src/autothrottle/engine.wasm is missing: node scripts/component.mjs")
+    python = environment_of(".venv", NEWEST, tools())
+    step("ruff", python, "-m", "ruff", "check", "--quiet", ".")
+    step("ruff format", python, "-m", "ruff", "format", "--check", "--quiet", ".")
+    step("mypy", python, "-m", "mypy", "--no-error-summary")
+    step("pytest", python, "-m", "pytest")
+    if arguments.quick:
+        return
+    package(python)
+    # The private parts of wasmtime may change with any release: the public way must do the same.
+    step("pytest, wasmtime's public way", python, "-m", "pytest", AUTOTHROTTLE_PUBLIC_WASMTIME="1")
+    oldest = environment_of(".venv-oldest", OLDEST, TESTED)
+    step("pytest, the oldest versions", oldest, "-m", "pytest")
+
+
+if __name__ == "__main__":
+    main()

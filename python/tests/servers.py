@@ -1,0 +1,59 @@
+"""A server on this machine that answers as it is told, for clients that only know real sockets."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+Answer = tuple[int, dict[str, str], bytes]
+
+
+@dataclass
+class Told:
+    """What it is to answer, and what it was asked."""
+
+    url: str
+    answers: list[Answer] = field(default_factory=list)
+    asked: list[tuple[str, str, bytes]] = field(default_factory=list)
+
+
+@contextmanager
+def server() -> Iterator[Told]:
+    """Answers 200 when it was told nothing else. A status of 0 closes the connection."""
+
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def answer(self) -> None:
+            length = int(self.headers.get("Content-Length") or 0)
+            told.asked.append((self.command, self.path, self.rfile.read(length)))
+            status, headers, body = told.answers.pop(0) if told.answers else (200, {}, b"ok")
+            if status == 0:
+                self.close_connection = True
+                return
+            self.send_response(status)
+            for name, value in headers.items():
+                self.send_header(name, value)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        do_GET = do_PUT = do_POST = answer  # noqa: N815
+
+        def log_message(self, format: str, *args: object) -> None:  # noqa: A002
+            """Says nothing."""
+
+    listening = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    listening.daemon_threads = True
+    told = Told(f"http://127.0.0.1:{listening.server_port}/")
+    thread = threading.Thread(target=listening.serve_forever, kwargs={"poll_interval": 0.01})
+    thread.start()
+    try:
+        yield told
+    finally:
+        listening.shutdown()
+        listening.server_close()
+        thread.join()

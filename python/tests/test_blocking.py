@@ -1,0 +1,170 @@
+"""``autothrottle.blocking.Throttle``: threads that wait. Whoever waits moves the fake clock."""
+
+from __future__ import annotations
+
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+
+from autothrottle import ClosedError, ConfigError, ManagerError, ThrottleTimeoutError
+from autothrottle.blocking import Throttle
+from autothrottle.testing import FakeClock
+
+URL = "https://example.com/"
+
+
+class Response:
+    """What any client gives."""
+
+    def __init__(self, status_code: int = 200, **headers: str) -> None:
+        self.status_code = status_code
+        self.headers = {name.replace("_", "-"): value for name, value in headers.items()}
+
+
+def plain(clock: FakeClock, **options: Any) -> Throttle:
+    return Throttle(**{"clock": clock, "delay": 1, "jitter": False, **options})
+
+
+def test_a_thread_waits_for_its_turn(clock: FakeClock) -> None:
+    throttle, at = plain(clock), []
+    for _ in range(3):
+        with throttle.acquire(URL) as permit:
+            at.append(permit.sent_at)
+            permit.settle(Response())
+    assert at == [0, 1, 2]
+
+
+def test_many_threads_share_one(clock: FakeClock) -> None:
+    throttle = plain(clock, concurrency=64, scopes={"example.com": {"concurrency": 64}})
+    lock, at = threading.Lock(), []
+
+    def get(url: str) -> None:
+        with throttle.acquire(url) as permit, lock:
+            at.append(permit.sent_at)
+
+    with ThreadPoolExecutor(16) as pool:
+        list(pool.map(get, [URL] * 40))
+    assert sorted(at) == list(range(40))
+    throttle.idle()
+
+
+def test_slots_go_from_thread_to_thread(clock: FakeClock) -> None:
+    throttle = plain(clock, delay=0)
+    most, flying = 0, 0
+    lock = threading.Lock()
+
+    def get(_: int) -> None:
+        nonlocal most, flying
+        with throttle.acquire(URL):
+            with lock:
+                flying += 1
+                most = max(most, flying)
+            with lock:
+                flying -= 1
+
+    with ThreadPoolExecutor(16) as pool:
+        list(pool.map(get, range(200)))
+    assert most == 1
+    assert throttle.stats().settled == 200
+
+
+def test_a_wait_ends_with_its_timeout(clock: FakeClock) -> None:
+    throttle = plain(clock)
+    with throttle.acquire(URL):
+        pass
+    with pytest.raises(ThrottleTimeoutError):
+        throttle.acquire(URL, timeout=0.5)
+    assert clock.seconds == 0.5
+    assert throttle.stats().waiting == 0
+
+
+def test_an_interrupt_gives_the_place_back() -> None:
+    class Interrupting(FakeClock):
+        def wait(self, condition: threading.Condition, seconds: float | None) -> None:
+            raise KeyboardInterrupt
+
+    throttle = plain(Interrupting())
+    with throttle.acquire(URL):
+        pass
+    with pytest.raises(KeyboardInterrupt):
+        throttle.acquire(URL)
+    assert throttle.stats().waiting == 0
+
+
+def test_run_and_wrap_hear_the_answer(clock: FakeClock) -> None:
+    throttle = plain(clock, delay=0)
+    assert throttle.run(URL, Response, 429).status_code == 429
+    assert throttle.scope("example.com").stats.backoff_step == 1
+
+    @throttle.wrap(target=URL)
+    def fail() -> None:
+        raise ConnectionResetError
+
+    with pytest.raises(ConnectionResetError):
+        fail()
+    assert throttle.scope("example.com").stats.in_flight == 0
+
+    @throttle.wrap
+    def get(url: str) -> str:
+        return url
+
+    assert get("https://other.example/") == "https://other.example/"
+
+
+def test_a_coroutine_is_for_the_other_throttle(clock: FakeClock) -> None:
+    async def get() -> None: ...
+
+    throttle = plain(clock)
+    with pytest.raises(TypeError, match=r"for coroutines there is autothrottle\.Throttle"):
+        throttle.run(URL, get)  # type: ignore[unused-coroutine]
+    assert throttle.stats().in_flight == 0
+
+
+def test_a_hook_must_be_a_plain_function(clock: FakeClock) -> None:
+    async def hook(_: Any) -> str:
+        raise AssertionError
+
+    throttle = plain(clock, get_scopes=hook)
+    with pytest.raises(ManagerError, match="get_scopes gave an awaitable"):
+        throttle.acquire(URL)
+
+
+def test_what_waits_when_it_is_closed_fails() -> None:
+    throttle = Throttle(delay=0)
+    permit = throttle.acquire(URL)
+    is_waiting, failed = threading.Event(), []
+
+    def wait() -> None:
+        try:
+            throttle.acquire(URL)
+        except ClosedError as error:
+            failed.append(error)
+
+    throttle.on("queued", lambda _: is_waiting.set())
+    thread = threading.Thread(target=wait)
+    thread.start()
+    assert is_waiting.wait(10)
+    throttle.close()
+    thread.join(10)
+    assert len(failed) == 1
+    permit.settle()
+    throttle.idle()
+
+
+def test_with_closes_it(clock: FakeClock) -> None:
+    with plain(clock) as throttle, throttle.acquire(URL):
+        pass
+    with pytest.raises(ClosedError):
+        throttle.acquire(URL)
+
+
+def test_options_are_those_of_the_other(clock: FakeClock) -> None:
+    with pytest.raises(ConfigError, match="slot_delay"):
+        plain(clock, slot_delay=-1)
+    throttle = plain(clock, scopes={"example.com": {"rate": "60/min"}})
+    assert throttle.peek(URL).at == 0
+    throttle.scope("example.com").hold(5)
+    with throttle.acquire(URL) as permit:
+        assert permit.sent_at == 5

@@ -1,0 +1,316 @@
+"""The transports of httpx, in fake time, over a transport that answers by itself."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Iterator
+from typing import Any
+
+import httpx
+import pytest
+
+from autothrottle import (
+    BodyNotReplayableError,
+    ConfigError,
+    ManagerError,
+    RetryAfterTooLongError,
+    Throttle,
+    ThrottleTimeoutError,
+    blocking,
+    request_options,
+)
+from autothrottle.httpx import AsyncThrottleTransport, ThrottleTransport
+from autothrottle.testing import FakeClock, settled
+
+URL = "https://example.com/"
+Handler = Callable[[httpx.Request], Any]
+
+
+class Server:
+    """Answers in turn, and notes when it was asked for what."""
+
+    def __init__(self, clock: FakeClock, *answers: httpx.Response | Exception) -> None:
+        self.clock = clock
+        self.answers = list(answers)
+        self.asked: list[tuple[float, str]] = []
+        self.bodies: list[bytes] = []
+
+    def __call__(self, request: httpx.Request) -> httpx.Response:
+        self.asked.append((self.clock.seconds, str(request.url)))
+        self.bodies.append(request.content)
+        answer = self.answers.pop(0) if self.answers else httpx.Response(200, text="ok")
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+
+def client_of(clock: FakeClock, server: Handler, **options: Any) -> tuple[Throttle, httpx.AsyncClient]:
+    throttle = Throttle(**{"clock": clock, "delay": 1, "jitter": False, "backoff": False, **options})
+    transport = AsyncThrottleTransport(throttle, httpx.MockTransport(server))
+    return throttle, httpx.AsyncClient(transport=transport)
+
+
+async def over(clock: FakeClock, work: Any, seconds: float = 100) -> Any:
+    task = asyncio.ensure_future(work)
+    await clock.advance(seconds)
+    return await task
+
+
+async def test_requests_wait_for_their_turn(clock: FakeClock) -> None:
+    server = Server(clock)
+    _, client = client_of(clock, server)
+    responses = await over(clock, asyncio.gather(*(client.get(URL) for _ in range(3))))
+    assert [response.text for response in responses] == ["ok"] * 3
+    assert [at for at, _ in server.asked] == [0, 1, 2]
+
+
+async def test_refusals_are_heard_and_tried_again(clock: FakeClock) -> None:
+    server = Server(clock, httpx.Response(429, headers={"Retry-After": "30"}), httpx.Response(503))
+    throttle, client = client_of(clock, server, retry={"limit": 3})
+    response = await over(clock, client.get(URL), 300)
+    assert response.status_code == 200
+    assert server.asked[1][0] == pytest.approx(30, abs=1.1)
+    assert len(server.asked) == 3
+    assert throttle.stats().in_flight == 0
+
+
+async def test_a_retry_lets_others_pass_while_it_waits(clock: FakeClock) -> None:
+    server = Server(clock, httpx.Response(503, headers={"Retry-After": "30"}))
+    _, client = client_of(clock, server, retry={"limit": 1}, concurrency=1)
+    first = asyncio.ensure_future(client.get(URL))
+    await settled()
+    second = asyncio.ensure_future(client.get("https://other.example/"))
+    await clock.advance(1)
+    assert (second.done(), first.done()) == (True, False)
+    await clock.advance(40)
+    assert (await first).status_code == 200
+
+
+async def test_without_retry_the_refusal_is_the_answer(clock: FakeClock) -> None:
+    _, client = client_of(clock, Server(clock, httpx.Response(429)))
+    assert (await over(clock, client.get(URL))).status_code == 429
+
+
+async def test_a_post_is_not_sent_twice(clock: FakeClock) -> None:
+    server = Server(clock, httpx.Response(503))
+    _, client = client_of(clock, server, retry={"limit": 3})
+    assert (await over(clock, client.post(URL, json={}))).status_code == 503
+    assert len(server.asked) == 1
+
+
+async def test_a_body_in_memory_is_sent_again(clock: FakeClock) -> None:
+    server = Server(clock, httpx.Response(503), httpx.ConnectError("no"))
+    _, client = client_of(clock, server, retry={"limit": 3})
+    assert (await over(clock, client.put(URL, content=b"body"))).status_code == 200
+    assert server.bodies == [b"body"] * 3
+
+
+class Reading(httpx.AsyncBaseTransport):
+    """Reads a body as the network does: once."""
+
+    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+        async for _ in request.stream:  # type: ignore[union-attr]
+            pass
+        return httpx.Response(503)
+
+
+class Parts(httpx.AsyncByteStream):
+    """A body that comes in parts, and may break."""
+
+    def __init__(self, error: Exception | None = None) -> None:
+        self.error = error
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        yield b"a"
+        if self.error is not None:
+            raise self.error
+
+
+async def test_a_body_that_was_a_stream_is_an_error(clock: FakeClock) -> None:
+    async def body() -> AsyncIterator[bytes]:
+        yield b"once"
+
+    throttle = Throttle(clock=clock, retry={"limit": 3})
+    client = httpx.AsyncClient(transport=AsyncThrottleTransport(throttle, Reading()))
+    with pytest.raises(BodyNotReplayableError):
+        await over(clock, client.put(URL, content=body()))
+    assert throttle.stats().in_flight == 0
+
+
+async def test_a_wait_that_is_too_long_is_an_error(clock: FakeClock) -> None:
+    server = Server(clock, httpx.Response(429, headers={"Retry-After": "4000"}))
+    throttle, client = client_of(clock, server, retry={"limit": 3, "max_retry_after": 60})
+    with pytest.raises(RetryAfterTooLongError) as caught:
+        await over(clock, client.get(URL))
+    assert caught.value.retry_after == 4000
+    assert isinstance(caught.value.response, httpx.Response)
+    assert throttle.stats().in_flight == 0
+
+
+async def test_failures_are_tried_again_and_raised_as_they_are(clock: FakeClock) -> None:
+    server = Server(clock, httpx.ReadTimeout("slow"), httpx.ConnectError("gone"), httpx.ReadError("cut"))
+    _, client = client_of(clock, server, retry={"limit": 2})
+    with pytest.raises(httpx.ReadError):
+        await over(clock, client.get(URL))
+    assert len(server.asked) == 3
+
+
+async def test_a_mistake_of_the_callers_is_no_news(clock: FakeClock) -> None:
+    server = Server(clock, httpx.UnsupportedProtocol("gopher"), httpx.PoolTimeout("full"))
+    throttle, client = client_of(clock, server, retry={"limit": 2}, backoff=True)
+    with pytest.raises(httpx.UnsupportedProtocol):
+        await over(clock, client.get(URL))
+    with pytest.raises(httpx.PoolTimeout):
+        await over(clock, client.get(URL))
+    assert throttle.scope("example.com").stats.backoff_step == 0
+    assert throttle.stats().in_flight == 0
+
+
+async def test_each_hop_of_a_redirect_waits(clock: FakeClock) -> None:
+    there = {"Location": "https://other.example/there#part", "Retry-After": "5"}
+    back = {"Location": URL}
+    server = Server(clock, httpx.Response(302, headers=there), httpx.Response(302, headers=back))
+    _, client = client_of(clock, server)
+    response = await over(clock, client.get(URL, follow_redirects=True))
+    assert response.status_code == 200
+    assert server.asked == [(0, URL), (5, "https://other.example/there#part"), (5, f"{URL}#part")]
+
+
+async def test_a_redirect_that_asks_for_too_long_is_an_error(clock: FakeClock) -> None:
+    server = Server(clock, httpx.Response(302, headers={"Location": "/next", "Retry-After": "50"}))
+    _, client = client_of(clock, server, redirect_max_delay=10)
+    with pytest.raises(RetryAfterTooLongError):
+        await over(clock, client.get(URL, follow_redirects=True))
+
+
+async def test_slots_come_back_with_the_headers_or_with_the_body(clock: FakeClock) -> None:
+    for release, held in (("headers", 0), ("body", 1)):
+        throttle, client = client_of(
+            clock, lambda _: httpx.Response(200, stream=Parts()), release=release, delay=0
+        )
+        async with client.stream("GET", URL) as response:
+            assert throttle.stats().in_flight == held
+            assert await response.aread() == b"a"
+            assert throttle.stats().in_flight == 0
+        assert (await client.get(URL)).text == "a"
+        async with client.stream("GET", URL):
+            assert throttle.stats().in_flight == held
+        assert throttle.stats().in_flight == 0
+        in_memory, client = client_of(clock, Server(clock), release=release)
+        assert (await client.get(URL)).text == "ok"
+        assert in_memory.stats().in_flight == 0
+
+
+async def test_a_body_that_breaks_is_news(clock: FakeClock) -> None:
+    body = Parts(httpx.ReadError("cut"))
+    throttle, client = client_of(
+        clock, lambda _: httpx.Response(200, stream=body), release="body", backoff=True
+    )
+    with pytest.raises(httpx.ReadError):
+        await client.get(URL)
+    assert throttle.scope("example.com").stats.backoff_step == 1
+
+
+async def test_a_request_says_more_by_extension_or_block(clock: FakeClock) -> None:
+    throttle, client = client_of(clock, Server(clock))
+    with request_options(scopes="api", delay=5):
+        await over(clock, client.get(URL), 5)
+    await over(clock, client.get(URL, extensions={"throttle": {"scopes": ["other"], "priority": 1}}))
+    assert set(throttle.stats().scopes) == {"api", "other"}
+    with pytest.raises(ConfigError, match=r'extensions\["throttle"\]\.prority: want one of scopes, priority'):
+        await client.get(URL, extensions={"throttle": {"prority": 1}})
+    with pytest.raises(ConfigError, match="prority"), request_options(prority=1):  # type: ignore[call-arg]
+        pass
+
+
+async def test_a_request_gives_up(clock: FakeClock) -> None:
+    async def never(_: httpx.Request) -> httpx.Response:
+        await asyncio.Event().wait()
+        raise AssertionError
+
+    throttle, client = client_of(clock, never, request_timeout=3, backoff=True)
+    with pytest.raises(ThrottleTimeoutError, match="not answered within 3 s"):
+        await over(clock, client.get(URL))
+    assert throttle.scope("example.com").stats.backoff_step == 1
+    waiting = client.get(URL, extensions={"throttle": {"timeout": 0.5, "delay": 5}})
+    with pytest.raises(ThrottleTimeoutError, match="waited"):
+        await over(clock, waiting)
+
+
+async def test_a_cancelled_request_leaves_nothing_behind(clock: FakeClock) -> None:
+    async def never(_: httpx.Request) -> httpx.Response:
+        await asyncio.Event().wait()
+        raise AssertionError
+
+    for options in ({}, {"request_timeout": 50}):
+        throttle, client = client_of(clock, never, **options)
+        tasks = [asyncio.ensure_future(client.get(URL)) for _ in range(3)]
+        await settled()
+        for task in tasks:
+            task.cancel()
+        await settled()
+        assert (throttle.stats().in_flight, throttle.stats().waiting) == (0, 0)
+
+
+async def test_hooks_know_better(clock: FakeClock) -> None:
+    async def backoff(response: httpx.Response, request: Any) -> Any:
+        await response.aread()
+        return {"example.com": {"delay": 9}} if response.text == "busy" else None
+
+    server = Server(clock, httpx.Response(200, text="busy"))
+    throttle, client = client_of(clock, server, get_response_backoff=backoff, backoff=True)
+    await over(clock, client.get(URL), 0)
+    hold = throttle.scope("example.com").stats.hold_until
+    assert hold == pytest.approx(9, abs=0.01)
+
+    throttle, client = client_of(clock, Server(clock), get_hints=lambda _: {"remaining": 0, "reset": 20})
+    await over(clock, client.get(URL), 0)
+    assert throttle.peek(URL).at == pytest.approx(clock.seconds + 20, abs=1.1)
+
+    server = Server(clock, httpx.Response(429))
+    throttle, client = client_of(clock, server, get_response_delay=lambda _: 7)
+    await over(clock, client.get(URL), 0)
+    assert throttle.peek(URL).reason == "hold"
+
+    throttle, client = client_of(
+        clock, Server(clock, httpx.ConnectError("x")), get_error_backoff=lambda *_: {}
+    )
+    with pytest.raises(httpx.ConnectError):
+        await over(clock, client.get(URL), 0)
+
+    throttle, client = client_of(clock, Server(clock), get_hints=lambda _: 1 / 0)
+    with pytest.raises(ManagerError, match="get_hints failed"):
+        await over(clock, client.get(URL), 0)
+    assert throttle.stats().in_flight == 0
+
+
+def test_threads_have_the_same(clock: FakeClock) -> None:
+    server = Server(clock, httpx.Response(429, headers={"Retry-After": "30"}), httpx.ConnectError("no"))
+    throttle = blocking.Throttle(clock=clock, delay=1, jitter=False, backoff=False, retry={"limit": 3})
+    with httpx.Client(transport=ThrottleTransport(throttle, httpx.MockTransport(server))) as client:
+        assert client.get(URL).text == "ok"
+        assert server.asked[1][0] == pytest.approx(30, abs=1.1)
+        assert client.get(URL, extensions={"throttle": {"scopes": "api"}}).status_code == 200
+        with pytest.raises(ConfigError, match="request_timeout: want nothing"):
+            client.get(URL, extensions={"throttle": {"request_timeout": 5}})
+    assert throttle.stats().in_flight == 0
+
+
+def test_a_threads_body_gives_slots_back(clock: FakeClock) -> None:
+    class Parts(httpx.SyncByteStream):
+        def __iter__(self) -> Iterator[bytes]:
+            yield b"a"
+            yield b"b"
+
+    throttle = blocking.Throttle(clock=clock, delay=0, release="body")
+    transport = ThrottleTransport(
+        throttle, httpx.MockTransport(lambda _: httpx.Response(200, stream=Parts()))
+    )
+    with httpx.Client(transport=transport) as client:
+        with client.stream("GET", URL) as response:
+            assert throttle.stats().in_flight == 1
+            assert response.read() == b"ab"
+            assert throttle.stats().in_flight == 0
+        with client.stream("GET", URL):
+            pass
+        assert throttle.stats().in_flight == 0

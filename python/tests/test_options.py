@@ -1,0 +1,163 @@
+"""Options in Python's case: what is typed, what the engine reads, and what errors say."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from autothrottle import ConfigError, Problem, Throttle, blocking
+from autothrottle._convert import convert_options, described, python_path
+from autothrottle._settings import DRIVER, SECTIONS
+
+
+def problems(**options: Any) -> list[Problem]:
+    with pytest.raises(ConfigError) as caught:
+        Throttle(**options)
+    return caught.value.problems
+
+
+def engine(**options: Any) -> dict[str, Any]:
+    made = convert_options(options, lambda _: True)
+    assert made.problems == []
+    return made.engine
+
+
+def test_snake_case_and_seconds_become_the_engines_own() -> None:
+    assert engine(
+        slot_delay=0.25,
+        jitter=(-0.1, 0.3),
+        rate={"limit": 5, "per": timedelta(minutes=1)},
+        quota=[{"limit": 10, "window": 3600}, 5],
+        backoff={"http_codes": {429}, "max_delay": 60, "concurrency_factor": 0.5},
+        scopes={"api.example": {"follow_rate_limit": True, "rampup": {"min_delay": 0.3}}},
+        retry={"limit": 2, "max_retry_after": timedelta(hours=1)},
+        stall_after=900,
+    ) == {
+        "slotDelay": 250,
+        "jitter": [-0.1, 0.3],
+        "rate": {"limit": 5, "per": 60_000},
+        "quota": [{"limit": 10, "window": 3_600_000}, 5],
+        "backoff": {"httpCodes": [429], "maxDelay": 60_000, "concurrencyFactor": 0.5},
+        "scopes": {"api.example": {"followRateLimit": True, "rampup": {"minDelay": 300}}},
+        "retry": {"limit": 2, "maxRetryAfter": 3_600_000},
+        "stallAfter": 900_000,
+    }
+
+
+def test_every_setting_of_the_table_arrives() -> None:
+    for section, keys in SECTIONS.items():
+        for key, (camel, kind) in keys.items():
+            if section == "Root" and key not in DRIVER and kind == "plain":
+                assert engine(**{key: 7}) == {camel: 7}
+            if section == "Scope" and kind == "time":
+                assert engine(scopes={"a": {key: 1.5}}) == {"scopes": {"a": {camel: 1500.0}}}
+
+
+def test_all_problems_are_told_at_once_as_they_were_typed() -> None:
+    assert problems(
+        delay=-1,
+        slotDelay=3,
+        scopes={
+            "api.example": {"slot_delay": timedelta(seconds=-2), "backoff": {"factr": 3, "max_delay": "x"}}
+        },
+        retry={},
+        release="never",
+        get_scopes=5,
+        hints={"api.example": {"reset_unit": "h"}},
+        clock=5,
+        nonsense_of_mine=1,
+    ) == [
+        ("slotDelay", "a known setting (did you mean slot_delay?)", "3"),
+        ('scopes["api.example"].backoff.factr', "a known setting (did you mean factor?)", "3"),
+        ("nonsense_of_mine", "a known setting", "1"),
+        ("clock", "an object with now, wall, call_later and wait", "5"),
+        ("get_scopes", "a function", "5"),
+        ('hints["api.example"].reset_unit', '"s" or "ms"', '"h"'),
+        ("release", '"headers" or "body"', '"never"'),
+        ("delay", "seconds from 0 to a year", "-1"),
+        ('scopes["api.example"].slot_delay', "seconds from 0 to a year", "a timedelta of -2 s"),
+        ('scopes["api.example"].backoff.max_delay', "seconds above 0, at most a year", '"x"'),
+        ("retry.limit", "a whole number from 1 to 1000000", "nothing"),
+    ]
+
+
+def test_the_text_names_the_path_and_what_was_got() -> None:
+    with pytest.raises(ConfigError) as caught:
+        Throttle(scopes={"api.example": {"slot_delay": -0.5}})
+    assert str(caught.value) == 'scopes["api.example"].slot_delay: want seconds from 0 to a year; got -0.5'
+    assert (caught.value.path, caught.value.code) == ('scopes["api.example"].slot_delay', "ERR_CONFIG")
+
+
+@pytest.mark.parametrize(
+    ("options", "problem"),
+    [
+        ({"delay": True}, ("delay", "seconds from 0 to a year", "true")),
+        ({"delay": float("nan")}, ("delay", "seconds from 0 to a year", "nan")),
+        ({"delay": float("inf")}, ("delay", "seconds from 0 to a year", "inf")),
+        ({"delay": [1]}, ("delay", "seconds from 0 to a year", "a list of 1")),
+        ({"defaults": 5}, ("defaults", "an object", "5")),
+        ({"scopes": {"a b": 5}}, ('scopes["a b"]', "an object", "5")),
+        (
+            {"scopes": {"a b": {"delay": object()}}},
+            ('scopes["a b"].delay', "seconds from 0 to a year", "a object"),
+        ),
+        ({"quota": [{"limit": 0}]}, None),
+        ({"concurrency": 0}, ("concurrency", "a whole number from 1 to 1000000", "0")),
+        (
+            {"backoff": {"http_codes": [42]}},
+            ("backoff.http_codes", "a list of statuses from 100 to 599", "a list of 1"),
+        ),
+        ({"request_timeout": -1}, ("request_timeout", "seconds from 0 to a year", "-1")),
+        ({"delay": 1, "defaults": {"delay": 1}}, ("delay", "delay here or in defaults, not in both", "1")),
+        ({"manager": 5}, None),
+        ({"fetch": print}, ("fetch", "a known setting", "a function")),
+    ],
+)
+def test_what_makes_no_sense_is_refused(options: dict[str, Any], problem: Problem | None) -> None:
+    found = problems(**options)
+    assert len(found) == 1
+    assert problem is None or found[0] == problem
+
+
+def test_nothing_is_left_out() -> None:
+    assert Throttle(delay=None, scopes=None, retry=None, request_timeout=None)  # type: ignore[arg-type]
+
+
+def test_a_scope_that_is_named_by_a_url_is_refused() -> None:
+    assert problems(scopes={"https://api.example/": {}}) == [
+        ('scopes["https://api.example/"]', 'the host alone, "api.example"', '"https://api.example/"')
+    ]
+
+
+def test_configure_speaks_the_same() -> None:
+    scope = Throttle().scope("api.example")
+    with pytest.raises(ConfigError, match=r"^slot_delay: want seconds from 0 to a year; got -1$"):
+        scope.configure(slot_delay=-1)
+    with pytest.raises(ConfigError, match=r"^slotDelay: want a known setting \(did you mean slot_delay\?\)"):
+        scope.configure(slotDelay=1)  # type: ignore[call-arg]
+
+
+def test_threads_have_no_request_timeout() -> None:
+    with pytest.raises(ConfigError, match="request_timeout: want nothing: a thread cannot be stopped"):
+        blocking.Throttle(request_timeout=5)
+
+
+def test_paths_of_the_engines_in_pythons_words() -> None:
+    assert python_path('scopes."api.example".backoff.maxDelay') == 'scopes["api.example"].backoff.max_delay'
+    assert python_path("scopes.localhost.slotDelay") == 'scopes["localhost"].slot_delay'
+    assert python_path("defaults.quota[1].limit") == "defaults.quota[1].limit"
+
+
+def test_values_are_described_as_the_engine_does() -> None:
+    values: list[Any] = [None, True, 0.1 + 0.2, {}, (1, 2), "x" * 50, print]
+    assert [described(each) for each in values] == [
+        "nothing",
+        "true",
+        "0.3",
+        "an object",
+        "a list of 2",
+        '"' + "x" * 40 + '…"',
+        "a function",
+    ]
