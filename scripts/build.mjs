@@ -9,6 +9,7 @@ import { createHash } from 'node:crypto'
 import { copyFileSync, existsSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { deflateRawSync } from 'node:zlib'
+import { component } from './component.mjs'
 import { makeDist } from './dist.mjs'
 import { capture, newest, root, run, step } from './lib.mjs'
 
@@ -35,7 +36,10 @@ export async function build() {
   const inputs = newest([
     'src',
     'reading',
-    'bindings',
+    'bindings/convert',
+    'bindings/javascript',
+    'bindings/simulator',
+    'bindings/unpack',
     'xtask',
     'Cargo.toml',
     'Cargo.lock',
@@ -58,6 +62,7 @@ export async function build() {
   if (!existsSync(`${root}/pkg/inflate.js`)) await inflater()
   provenance()
   await makeDist()
+  await component()
 }
 
 /** Writes where the modules come from; `build` of the package says it. */

@@ -2,13 +2,13 @@
 //! kind of object; this is what they are turned into, and out of.
 //!
 //! The trap: a deserializer that stops at the first wrong value tells its user one problem at a time. This
-//! one never fails. What a host has and settings never want (functions, symbols, cycles) becomes
+//! one takes every value. What a host has and settings never want (functions, symbols, cycles) becomes
 //! [`Value::Other`] with its description, and the reader reports it with its path.
 
 use core::fmt;
 
 use serde::{
-    de::{Deserialize, DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor},
+    de::{Deserialize, DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor},
     ser::{Serialize, Serializer},
 };
 
@@ -102,6 +102,10 @@ impl Serialize for Value {
         match self {
             Self::Nothing => serializer.serialize_unit(),
             Self::Bool(flag) => serializer.serialize_bool(*flag),
+            // In JavaScript's words: 5, not 5.0.
+            Self::Number(number) if number.trunc() == *number && number.abs() < 1e15 => {
+                serializer.serialize_i64(*number as i64)
+            }
             Self::Number(number) => serializer.serialize_f64(*number),
             Self::Text(text) | Self::Other(text) => serializer.serialize_str(text),
             Self::List(items) => serializer.collect_seq(items),
@@ -186,11 +190,10 @@ impl<'de> DeserializeSeed<'de> for Seed {
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Value, D::Error> {
         if self.0 > DEEPEST {
+            IgnoredAny::deserialize(deserializer)?;
             return Ok(Value::Other("something nested too deep".into()));
         }
-        Ok(deserializer
-            .deserialize_any(self)
-            .unwrap_or_else(|_| Value::Other("something that is no plain value".into())))
+        deserializer.deserialize_any(self)
     }
 }
 
@@ -243,5 +246,31 @@ impl<'de> Visitor<'de> for Seed {
             entries.push((key, map.next_value_seed(Seed(self.0 + 1))?));
         }
         Ok(Value::Map(entries))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_nested_too_deep_is_skipped_and_the_rest_is_read() {
+        let deep = format!("{}{}", "[".repeat(100_000), "]".repeat(100_000));
+        let Value::Map(entries) = serde_json::from_str(&format!("{{\"a\":{deep},\"b\":1}}")).unwrap() else {
+            panic!("an object");
+        };
+        assert_eq!(entries[1], ("b".into(), Value::Number(1.0)));
+        let mut inner = &entries[0].1;
+        while let Value::List(items) = inner {
+            inner = &items[0];
+        }
+        assert_eq!(*inner, Value::Other("something nested too deep".into()));
+        assert!(serde_json::from_str::<Value>("{\"a\": tru}").is_err());
+    }
+
+    #[test]
+    fn whole_numbers_are_written_without_a_point() {
+        let list = Value::List([5.0, 0.5, -3.0].map(Value::Number).into());
+        assert_eq!(serde_json::to_string(&list).unwrap(), "[5,0.5,-3]");
     }
 }

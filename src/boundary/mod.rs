@@ -8,8 +8,8 @@
 //! carries everything, and no getter is ever read by a call.
 
 use crate::{
-    Cause, Config, ConfigError, Decision, Engine, Hints, Instant, Peek, Reason, Request, Robots, ScopeId,
-    Snapshot, Span, SubmitError, Ticket, Value, Watch, crawl_delay_ms,
+    Cause, Config, ConfigError, Decision, Engine, Hints, Instant, Notice, Peek, Reason, Request, Robots,
+    ScopeId, ScopeStats, Snapshot, Span, Stats, SubmitError, Ticket, Value, Watch, crawl_delay_ms,
 };
 
 mod elsewhere;
@@ -284,15 +284,29 @@ impl Boundary {
         Value::List(self.engine.take_notices().iter().map(Value::from).collect())
     }
 
+    /// The same for hosts with types.
+    pub fn notices(&mut self) -> Vec<Notice> {
+        self.engine.take_notices()
+    }
+
     /// The state of everything.
     pub fn stats(&self, now: f64) -> Value {
-        Value::from(&self.engine.stats(self.now(now)))
+        Value::from(&self.stats_at(now))
+    }
+
+    /// The same for hosts with types.
+    pub fn stats_at(&self, now: f64) -> Stats {
+        self.engine.stats(self.now(now))
     }
 
     /// The state of one scope; nothing for an unknown handle.
     pub fn scope_stats(&self, now: f64, scope: f64) -> Value {
-        let stats = ScopeId::from_number(scope).and_then(|id| self.engine.scope_stats(self.now(now), id));
-        stats.map_or(Value::Nothing, |stats| Value::from(&stats))
+        self.scope_stats_at(now, scope).map_or(Value::Nothing, |stats| Value::from(&stats))
+    }
+
+    /// The same for hosts with types.
+    pub fn scope_stats_at(&self, now: f64, scope: f64) -> Option<ScopeStats> {
+        self.engine.scope_stats(self.now(now), ScopeId::from_number(scope)?)
     }
 
     /// After a cost that exceeds a quota: the scope's name.

@@ -1,12 +1,22 @@
-//! Makes `pkg/` from the compiled module: `cargo xtask bind INPUT.wasm OUT_DIR NAME`, then
-//! `cargo xtask pack INPUT.wasm OUTPUT`.
+//! Makes what is shipped from compiled modules, with tools that are libraries pinned in `Cargo.lock`, so that
+//! a fresh machine needs no `cargo install`:
 //!
-//! The bindings generator is a library pinned in `Cargo.lock` beside `wasm-bindgen` itself, so the two can
-//! never disagree, and a fresh machine needs no `cargo install`.
+//! - `cargo xtask bind INPUT.wasm OUT_DIR NAME`: the JavaScript bindings, by exactly the generator that
+//!   `wasm-bindgen` itself is locked to;
+//! - `cargo xtask pack INPUT OUTPUT`: a module as LZMA;
+//! - `cargo xtask component INPUT.wasm OUTPUT.wasm`: a module as a component;
+//! - `cargo xtask wit COMPONENT.wasm`: a component's WIT, read back from its bytes.
 
-use std::{error::Error, fs, io::Write, process::ExitCode};
+mod component;
+
+use std::{fs, io::Write, process::ExitCode};
 
 use lzma_rust2::{LzmaOptions, LzmaWriter};
+
+const USAGE: &str = "usage: cargo xtask bind INPUT.wasm OUT_DIR NAME
+       cargo xtask pack INPUT OUTPUT
+       cargo xtask component INPUT.wasm OUTPUT.wasm
+       cargo xtask wit COMPONENT.wasm";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -14,37 +24,36 @@ fn main() -> ExitCode {
     let made = match words[..] {
         ["bind", input, out_dir, name] => bind(input, out_dir, name),
         ["pack", input, output] => pack(input, output),
+        ["component", input, output] => component::make(input, output),
+        ["wit", input] => component::wit(input).map(|text| print!("{text}")),
         _ => {
-            eprintln!(
-                "usage: cargo xtask bind INPUT.wasm OUT_DIR NAME\n       cargo xtask pack INPUT OUTPUT"
-            );
+            eprintln!("{USAGE}");
             return ExitCode::from(2);
         }
     };
     match made {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("cargo xtask {}: {error}", words.join(" "));
+            eprintln!("cargo xtask {}: {error:#}", words.join(" "));
             ExitCode::FAILURE
         }
     }
 }
 
-fn bind(input: &str, out_dir: &str, name: &str) -> Result<(), Box<dyn Error>> {
-    let made = wasm_bindgen_cli_support::Bindgen::new()
+fn bind(input: &str, out_dir: &str, name: &str) -> anyhow::Result<()> {
+    wasm_bindgen_cli_support::Bindgen::new()
         .input_path(input)
         .out_name(name)
         .typescript(true)
         .remove_producers_section(true)
         .omit_default_module_path(true)
         .web(true)
-        .and_then(|bindgen| bindgen.generate(out_dir));
-    made.map_err(|error| format!("{error:#}").into())
+        .and_then(|bindgen| bindgen.generate(out_dir))
 }
 
 /// LZMA without a header, for `bindings/unpack`, which knows `lc`, `lp` and `pb`. Bytes of WebAssembly are
 /// not aligned, so their place says nothing.
-fn pack(input: &str, output: &str) -> Result<(), Box<dyn Error>> {
+fn pack(input: &str, output: &str) -> anyhow::Result<()> {
     let options = LzmaOptions {
         lc: 3,
         lp: 0,

@@ -1,0 +1,132 @@
+//! Times and states of the engine as the component's types.
+//!
+//! The trap is a nanosecond that is lost or won on the way: a wake-up one of them too early makes a host
+//! spin. So marks are cut to whole microseconds, which the engine's milliseconds carry exactly both ways
+//! (`src/time.rs`), and spans are rounded up.
+
+use autothrottle as at;
+
+use crate::bindings::exports::autothrottle::engine::throttling as wit;
+
+/// A mark as the façade's milliseconds, rounded down to whole microseconds.
+pub fn now(ns: u64) -> f64 {
+    (ns / 1000) as f64 / 1000.0
+}
+
+/// A duration as milliseconds, rounded up to whole microseconds; a year is the most.
+pub fn span(ns: u64) -> f64 {
+    (ns.div_ceil(1000) as f64 / 1000.0).min(at::LONGEST_MS)
+}
+
+/// A duration that was measured, as milliseconds.
+pub fn millis(ns: u64) -> f64 {
+    ns as f64 / 1e6
+}
+
+/// Wall time as the façade's milliseconds; NaN is unknown.
+pub fn wall(ns: Option<u64>) -> f64 {
+    ns.map_or(f64::NAN, |ns| (ns / 1_000_000) as f64)
+}
+
+/// Milliseconds of the engine's, an instant or a span of whole microseconds, as nanoseconds.
+pub fn mark_of(ms: f64) -> u64 {
+    ((ms * 1000.0).round() as u64).saturating_mul(1000)
+}
+
+/// Any milliseconds as nanoseconds, rounded to the nearest.
+fn duration_of(ms: f64) -> u64 {
+    (ms * 1e6).round() as u64
+}
+
+/// The reason at a place in [`at::Reason::ALL`].
+pub fn reason_at(place: f64) -> Option<wit::Reason> {
+    if place < 0.0 {
+        return None;
+    }
+    at::Reason::ALL.get(place as usize).map(|&reason| reason_of(reason))
+}
+
+fn reason_of(reason: at::Reason) -> wit::Reason {
+    match reason {
+        at::Reason::Paused => wit::Reason::Paused,
+        at::Reason::Global => wit::Reason::Global,
+        at::Reason::Concurrency => wit::Reason::Concurrency,
+        at::Reason::Delay => wit::Reason::Delay,
+        at::Reason::Backoff => wit::Reason::Backoff,
+        at::Reason::CrawlDelay => wit::Reason::CrawlDelay,
+        at::Reason::SlotDelay => wit::Reason::SlotDelay,
+        at::Reason::Hold => wit::Reason::Hold,
+        at::Reason::Quota => wit::Reason::Quota,
+        at::Reason::RequestDelay => wit::Reason::RequestDelay,
+        at::Reason::Rate => wit::Reason::Rate,
+    }
+}
+
+/// Everything, with each scope under its name.
+pub fn stats(stats: at::Stats) -> wit::Stats {
+    wit::Stats {
+        waiting: stats.waiting,
+        in_flight: stats.in_flight,
+        sent: stats.sent,
+        settled: stats.settled,
+        cancelled: stats.cancelled,
+        paused: stats.paused,
+        scopes: stats.scopes.into_iter().map(|(name, stats)| scope_stats(name, stats)).collect(),
+    }
+}
+
+/// One scope.
+pub fn scope_stats(name: String, stats: at::ScopeStats) -> wit::ScopeStats {
+    let bound_by = stats.effective.bound_by.into_iter();
+    wit::ScopeStats {
+        name,
+        delay: duration_of(stats.delay_ms),
+        backoff: duration_of(stats.backoff_ms),
+        backoff_step: stats.backoff_step,
+        slots: stats.slots,
+        in_flight: stats.in_flight,
+        waiting: stats.waiting,
+        hold_until: stats.hold_until.map(mark_of),
+        quota_left: stats.quota_left,
+        reason: stats.reason.map(reason_of),
+        paused: stats.paused,
+        rate: stats.effective.rate,
+        concurrency: stats.effective.concurrency,
+        bound_by: bound_by
+            .map(|(reason, share)| wit::Share { reason: reason.map(reason_of), share })
+            .collect(),
+        without_effect: stats.without_effect,
+    }
+}
+
+/// What people should know.
+pub fn notice(notice: at::Notice) -> wit::Notice {
+    match notice {
+        at::Notice::Backoff(pace) => wit::Notice::Backoff(pace_of(pace)),
+        at::Notice::Recover(pace) => wit::Notice::Recover(pace_of(pace)),
+        at::Notice::Delay(pace) => wit::Notice::Delay(pace_of(pace)),
+        at::Notice::Hold { pace, asked } => {
+            let asked = asked.map(|span| mark_of(span.millis()));
+            wit::Notice::Hold(wit::Held { pace: pace_of(pace), asked })
+        }
+        at::Notice::Answer { pace, is_bad, delay_before_ms, in_flight } => {
+            let delay_before = duration_of(delay_before_ms);
+            wit::Notice::Answer(wit::Heard { pace: pace_of(pace), bad: is_bad, delay_before, in_flight })
+        }
+        at::Notice::NoEffect(at::Diagnostic { scope, setting, path, why }) => {
+            wit::Notice::NoEffect(wit::Finding { scope, setting: setting.into(), path, why })
+        }
+        at::Notice::Stalled { scope, span } => {
+            wit::Notice::Stall(wit::Stall { scope, span: mark_of(span.millis()) })
+        }
+    }
+}
+
+fn pace_of(pace: at::Pace) -> wit::Pace {
+    wit::Pace {
+        scope: pace.scope,
+        delay: duration_of(pace.delay_ms),
+        step: pace.step,
+        hold_until: pace.hold_until.map(|until| mark_of(until.millis())),
+    }
+}

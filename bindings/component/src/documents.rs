@@ -1,0 +1,49 @@
+//! The two documents that cross as JSON: options and snapshots. They have versions and schemas of their own,
+//! and every host shares them: Node writes a snapshot, Python goes on with it.
+//!
+//! The trap is JSON that is nested a hundred thousand deep: below the deepest setting it is skipped without
+//! recursion.
+
+use autothrottle::{ConfigError, Value};
+
+use crate::bindings::exports::autothrottle::engine::throttling::Problem;
+
+/// The key of an object that stands for a value that JSON lacks.
+const OTHER: &str = "$other";
+
+/// A document, or why it is none.
+pub fn read(text: &str) -> Result<Value, Vec<Problem>> {
+    match serde_json::from_str(text) {
+        Ok(value) => Ok(with_others(value)),
+        Err(error) => {
+            let got = format!("what is none from line {}, column {}", error.line(), error.column());
+            Err(vec![Problem { path: String::new(), want: "JSON".into(), got }])
+        }
+    }
+}
+
+/// A document as text.
+pub fn write(value: &Value) -> String {
+    serde_json::to_string(value).unwrap_or_default()
+}
+
+/// Problems as the component's.
+pub fn problems(error: ConfigError) -> Vec<Problem> {
+    let problems = error.triples().into_iter();
+    problems.map(|[path, want, got]| Problem { path, want, got }).collect()
+}
+
+/// The value with what stands for things that JSON lacks.
+fn with_others(value: Value) -> Value {
+    match value {
+        Value::List(items) => Value::List(items.into_iter().map(with_others).collect()),
+        Value::Map(entries) => match &entries[..] {
+            [(key, Value::Text(what))] if key == OTHER => Value::Other(what.clone()),
+            _ => {
+                let each = entries.into_iter().map(|(key, value)| (key, with_others(value)));
+                Value::Map(each.collect())
+            }
+        },
+        other => other,
+    }
+}

@@ -1,0 +1,318 @@
+//! The boundary to components: converts and forwards, nothing else. What it forwards to is tested natively,
+//! what it converts by hosts (`tests/component`, `python/tests`). `wit/engine.wit` documents each function.
+//!
+//! The traps: a panic is a trap, after which the instance is lost, so no number means anything before the
+//! façade has looked at it; and a field's value with a line break would forge another field.
+
+mod convert;
+mod documents;
+mod reader;
+mod report;
+
+use std::cell::RefCell;
+
+use autothrottle::{
+    Boundary,
+    boundary::{self, NO_SCOPE, Outcome, WAIT},
+};
+
+use crate::{
+    bindings::exports::autothrottle::engine::throttling::{self as wit, Guest, GuestEngine},
+    convert::{mark_of, millis, now, span, wall},
+    documents::{problems, read, write},
+    report::Reported,
+};
+
+#[allow(clippy::all, clippy::pedantic, reason = "generated")]
+mod bindings {
+    wit_bindgen::generate!({ world: "throttle", path: "wit" });
+}
+
+/// Half the size of the library's allocator, and faster.
+#[cfg(target_family = "wasm")]
+#[global_allocator]
+static ALLOCATOR: talc::wasm::WasmDynamicTalc = talc::wasm::new_wasm_dynamic_allocator();
+
+struct Component;
+
+bindings::export!(Component with_types_in bindings);
+
+/// One engine. A component is called by one thread at a time and never from within: no borrow fails.
+pub struct Engine {
+    boundary: RefCell<Boundary>,
+    seed: u64,
+}
+
+impl Guest for Component {
+    type Engine = Engine;
+
+    fn check_driver_options(options: String) -> Result<(), Vec<wit::Problem>> {
+        boundary::check_driver_options(read(&options)?).map_err(problems)
+    }
+
+    fn nearest(typed: String, known: Vec<String>) -> Option<String> {
+        let known: Vec<String> = known.into_iter().map(|name| name.replace('\n', " ")).collect();
+        Some(boundary::nearest(&typed, &known.join("\n"))).filter(|name| !name.is_empty())
+    }
+}
+
+impl GuestEngine for Engine {
+    fn new(options: String, seed: u64) -> Result<Self, Vec<wit::Problem>> {
+        let boundary = Boundary::new(read(&options)?).map_err(problems)?;
+        let engine = Self { boundary: RefCell::new(boundary), seed };
+        engine.sow();
+        Ok(engine)
+    }
+
+    fn restore(&self, snapshot: String, at: u64, wall_ns: Option<u64>) -> Result<(), Vec<wit::Problem>> {
+        let snapshot = read(&snapshot)?;
+        self.boundary.borrow_mut().restore(snapshot, now(at), wall(wall_ns)).map_err(problems)?;
+        self.sow();
+        Ok(())
+    }
+
+    fn snapshot(&self, at: u64, wall_ns: Option<u64>) -> String {
+        write(&self.boundary.borrow().snapshot(now(at), wall(wall_ns)))
+    }
+
+    fn scope(&self, name: String) -> u64 {
+        self.boundary.borrow_mut().scope(&name) as u64
+    }
+
+    fn release(&self, scope: u64) {
+        self.boundary.borrow_mut().release(scope as f64);
+    }
+
+    fn intern(&self, name: String) -> u64 {
+        self.boundary.borrow_mut().intern(&name) as u64
+    }
+
+    fn keep_alive(&self, scope: u64) -> bool {
+        self.boundary.borrow_mut().keep_alive(scope as f64)
+    }
+
+    fn find(&self, name: String) -> Option<u64> {
+        let scope = self.boundary.borrow().find(&name);
+        (scope >= 0.0).then_some(scope as u64)
+    }
+
+    fn name(&self, scope: u64) -> Option<String> {
+        self.boundary.borrow().name(scope as f64).map(Into::into)
+    }
+
+    fn submit(&self, at: u64, scopes: Vec<u64>, needs: Option<wit::Needs>) -> Result<u64, wit::SubmitError> {
+        let mut boundary = self.boundary.borrow_mut();
+        let ticket = match (&scopes[..], needs) {
+            (&[scope], None) => boundary.submit(now(at), scope as f64, 1.0, 0.0, 0.0),
+            (_, needs) => {
+                let (costs, priority, delay_ms) = needs_of(needs);
+                boundary.submit_many(now(at), &numbers(&scopes), &costs, priority, delay_ms)
+            }
+        };
+        if ticket < 0.0 { Err(refused(&boundary, ticket)) } else { Ok(ticket as u64) }
+    }
+
+    fn send_at_once(
+        &self,
+        at: u64,
+        scopes: Vec<u64>,
+        needs: Option<wit::Needs>,
+    ) -> Result<Option<u64>, wit::SubmitError> {
+        let (costs, priority, delay_ms) = needs_of(needs);
+        if delay_ms > 0.0 {
+            return Ok(None);
+        }
+        let mut boundary = self.boundary.borrow_mut();
+        let ticket = boundary.send_many_at_once(now(at), &numbers(&scopes), &costs, priority);
+        if ticket < WAIT {
+            return Err(refused(&boundary, ticket + 1.0));
+        }
+        Ok((ticket >= 0.0).then_some(ticket as u64))
+    }
+
+    fn poll(&self, at: u64) -> wit::Decision {
+        let mut boundary = self.boundary.borrow_mut();
+        let at = now(at);
+        let mut send = Vec::new();
+        loop {
+            let ticket = boundary.poll(at);
+            if ticket < 0.0 {
+                let wake = boundary.wake_at();
+                let wake = wake.is_finite().then(|| mark_of(wake));
+                return wit::Decision { send, wake, because: because(&boundary) };
+            }
+            send.push(ticket as u64);
+        }
+    }
+
+    fn settle(
+        &self,
+        at: u64,
+        ticket: u64,
+        answer: wit::Answer,
+        latency: Option<u64>,
+        may_retry: bool,
+        report: Option<wit::Report>,
+    ) -> wit::Settled {
+        let flags = if may_retry { boundary::flags::MAY_RETRY } else { 0 };
+        self.end(at, ticket, Reported::new(answer, latency, flags, report), f64::NAN)
+    }
+
+    fn retry(
+        &self,
+        at: u64,
+        ticket: u64,
+        answer: wit::Answer,
+        latency: Option<u64>,
+        delay: u64,
+        report: Option<wit::Report>,
+    ) -> wit::Settled {
+        self.end(at, ticket, Reported::new(answer, latency, 0, report), span(delay))
+    }
+
+    fn cancel(&self, at: u64, ticket: u64) {
+        self.boundary.borrow_mut().cancel(now(at), ticket as f64);
+    }
+
+    fn prioritize(&self, at: u64, ticket: u64, priority: f64) {
+        self.boundary.borrow_mut().prioritize(now(at), ticket as f64, priority);
+    }
+
+    fn peek(&self, at: u64, scopes: Vec<u64>, costs: Vec<f64>) -> Result<wit::Forecast, wit::SubmitError> {
+        let mut boundary = self.boundary.borrow_mut();
+        let scopes = if scopes.is_empty() { vec![NO_SCOPE] } else { numbers(&scopes) };
+        let at = boundary.peek(now(at), &scopes, &costs);
+        if at < 0.0 {
+            return Err(refused(&boundary, at));
+        }
+        Ok(wit::Forecast { at: at.is_finite().then(|| mark_of(at)), because: because(&boundary) })
+    }
+
+    fn configure(&self, at: u64, scope: u64, options: String) -> Result<(), Vec<wit::Problem>> {
+        let options = read(&options)?;
+        self.boundary.borrow_mut().configure(now(at), scope as f64, options).map_err(problems)
+    }
+
+    fn crawl_delay(&self, at: u64, scope: u64, delay: Option<u64>) -> wit::Robots {
+        let delay_ms = delay.map_or(f64::NAN, span);
+        match self.boundary.borrow_mut().crawl_delay(now(at), scope as f64, delay_ms) {
+            0.0 => wit::Robots::Applied,
+            1.0 => wit::Robots::Overruled,
+            _ => wit::Robots::Ignored,
+        }
+    }
+
+    fn hold(&self, at: u64, scope: u64, length: u64) {
+        self.boundary.borrow_mut().hold(now(at), scope as f64, span(length));
+    }
+
+    fn pause(&self, at: u64, scope: Option<u64>) {
+        let mut boundary = self.boundary.borrow_mut();
+        match scope {
+            None => boundary.pause_all(true),
+            Some(scope) => boundary.pause(now(at), scope as f64),
+        }
+    }
+
+    fn resume(&self, at: u64, scope: Option<u64>) {
+        let mut boundary = self.boundary.borrow_mut();
+        match scope {
+            None => boundary.pause_all(false),
+            Some(scope) => boundary.resume(now(at), scope as f64),
+        }
+    }
+
+    fn reset(&self, at: u64, scope: u64) {
+        self.boundary.borrow_mut().reset(now(at), scope as f64);
+    }
+
+    fn stats(&self, at: u64) -> wit::Stats {
+        convert::stats(self.boundary.borrow().stats_at(now(at)))
+    }
+
+    fn scope_stats(&self, at: u64, scope: u64) -> Option<wit::ScopeStats> {
+        let boundary = self.boundary.borrow();
+        let stats = boundary.scope_stats_at(now(at), scope as f64)?;
+        Some(convert::scope_stats(boundary.name(scope as f64)?.into(), stats))
+    }
+
+    fn waiting(&self) -> u32 {
+        self.boundary.borrow().waiting() as u32
+    }
+
+    fn in_flight(&self) -> u32 {
+        self.boundary.borrow().in_flight() as u32
+    }
+
+    fn scopes(&self) -> u32 {
+        self.boundary.borrow().scopes() as u32
+    }
+
+    fn warn_threshold(&self) -> u32 {
+        self.boundary.borrow().warn_threshold() as u32
+    }
+
+    fn watch(&self, level: wit::Watching) {
+        self.boundary.borrow_mut().watch(level as u32);
+    }
+
+    fn has_notices(&self) -> bool {
+        self.boundary.borrow().has_notices()
+    }
+
+    fn take_notices(&self) -> Vec<wit::Notice> {
+        self.boundary.borrow_mut().notices().into_iter().map(convert::notice).collect()
+    }
+}
+
+impl Engine {
+    /// Gives the engine its seed where the options named none.
+    fn sow(&self) {
+        let mut boundary = self.boundary.borrow_mut();
+        if boundary.wants_seed() {
+            boundary.seed(self.seed);
+        }
+    }
+
+    fn end(&self, at: u64, ticket: u64, reported: Reported, retry_delay_ms: f64) -> wit::Settled {
+        let mut boundary = self.boundary.borrow_mut();
+        let outcome = Outcome { retry_delay_ms, ..reported.outcome() };
+        let outcome = match boundary.settle(now(at), ticket as f64, &outcome) {
+            boundary::Settled::Unknown => wit::Outcome::Unknown,
+            boundary::Settled::Over => wit::Outcome::Over,
+            boundary::Settled::Again => wit::Outcome::Again,
+            boundary::Settled::TooLong => wit::Outcome::TooLong,
+        };
+        let asked = boundary.asked_ms();
+        wit::Settled { outcome, asked: (!asked.is_nan()).then(|| mark_of(asked)) }
+    }
+}
+
+/// Costs, priority and delay. (No cost is one of 1: the façade would take none for none at all.)
+fn needs_of(needs: Option<wit::Needs>) -> (Vec<f64>, f64, f64) {
+    needs.map_or((Vec::new(), 0.0, 0.0), |needs| (needs.costs, needs.priority, span(needs.delay)))
+}
+
+fn numbers(of: &[u64]) -> Vec<f64> {
+    of.iter().map(|&number| number as f64).collect()
+}
+
+/// After a poll or a peek: who makes the next request wait.
+fn because(boundary: &Boundary) -> Option<wit::Cause> {
+    let reason = convert::reason_at(boundary.reason())?;
+    let scope = boundary.reason_scope();
+    Some(wit::Cause { scope: (scope >= 0.0).then_some(scope as u64), reason })
+}
+
+/// What the negative number of a refusal says.
+fn refused(boundary: &Boundary, code: f64) -> wit::SubmitError {
+    match code {
+        -2.0 => wit::SubmitError::QueueFull,
+        -3.0 => wit::SubmitError::CostExceedsQuota(wit::QuotaPlace {
+            scope: boundary.refused_scope().unwrap_or_default().into(),
+            path: boundary.refused_path().unwrap_or_default(),
+        }),
+        -4.0 => wit::SubmitError::NotANumber,
+        _ => wit::SubmitError::UnknownScope,
+    }
+}

@@ -1,0 +1,45 @@
+/**
+ * Builds the component: Rust → a core module → wasm-opt → `dist/autothrottle.wasm`, with its WIT
+ * beside it, and a copy for the Python package.
+ *
+ * `node scripts/component.mjs` does that alone. The trap is wasm-opt after the wrapping: it knows no
+ * components, so the core module goes through it first.
+ */
+import { copyFileSync, existsSync, mkdirSync, readFileSync, statSync } from 'node:fs'
+import { fileURLToPath } from 'node:url'
+import { gzipSync } from 'node:zlib'
+import { setUp, WASM_OPT } from './build.mjs'
+import { newest, root, run, step } from './lib.mjs'
+
+const NAME = 'autothrottle_component'
+const MADE = `${root}/pkg/component.wasm`
+const WIT = `${root}/bindings/component/wit/engine.wit`
+
+/** Makes what has changed since the last time. */
+export async function component() {
+  const inputs = newest(['src', 'reading', 'bindings/component', 'xtask', 'Cargo.lock', 'Cargo.toml'])
+  if (!existsSync(MADE) || statSync(MADE).mtimeMs < inputs) {
+    const target = 'wasm32-unknown-unknown'
+    const how = ['--locked', '--release', '--target', target, '--package', 'autothrottle-component']
+    await step('component: Rust', () => run('cargo', ['build', ...how]))
+    const core = `${root}/pkg/component.core.wasm`
+    const compiled = `${root}/target/${target}/release/${NAME}.wasm`
+    await step('component: wasm-opt', () =>
+      run('npx', ['--no-install', 'wasm-opt', ...WASM_OPT, '--strip-debug', compiled, '-o', core]),
+    )
+    await step('component: wrapped', () => run('cargo', ['xtask', 'component', core, MADE]))
+    const bytes = readFileSync(MADE)
+    console.log(`  component: ${bytes.length} bytes, ${gzipSync(bytes, { level: 9 }).length} gzipped`)
+  }
+  for (const folder of ['dist', 'python/src/autothrottle'])
+    mkdirSync(`${root}/${folder}`, { recursive: true })
+  copyFileSync(MADE, `${root}/dist/autothrottle.wasm`)
+  copyFileSync(WIT, `${root}/dist/autothrottle.wit`)
+  copyFileSync(MADE, `${root}/python/src/autothrottle/engine.wasm`)
+  copyFileSync(WIT, `${root}/python/src/autothrottle/engine.wit`)
+}
+
+if (process.argv[1] === fileURLToPath(import.meta.url)) {
+  await setUp()
+  await component()
+}
