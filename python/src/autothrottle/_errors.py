@@ -1,0 +1,82 @@
+"""What the engine can say is wrong, as classes with a ``code``: the same codes and texts as in npm."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import ClassVar, NamedTuple
+
+
+class Problem(NamedTuple):
+    """One thing that is wrong with options or with a snapshot."""
+
+    path: str
+    """Where: ``scopes."api.example".backoff.factor``."""
+    want: str
+    """What would have been right."""
+    got: str
+    """What stood there."""
+
+
+class ThrottleError(Exception):
+    """The base of all errors that a throttle raises by itself."""
+
+    code: ClassVar[str] = "ERR_THROTTLE"
+    """Which error this is, for programs."""
+
+
+class ProblemsError(ThrottleError, ValueError):
+    """Input that makes no sense, with all of its problems at once."""
+
+    whole: ClassVar[str] = "input"
+
+    def __init__(self, problems: Iterable[tuple[str, str, str]]) -> None:
+        self.problems: list[Problem] = [Problem(*problem) for problem in problems]
+        """Every problem."""
+        self.path: str = self.problems[0].path if self.problems else ""
+        """The path of the first problem."""
+        super().__init__(
+            "\n".join(f"{path or self.whole}: want {want}; got {got}" for path, want, got in self.problems)
+        )
+
+    def __reduce__(self) -> tuple[type[ProblemsError], tuple[list[Problem]]]:
+        return type(self), (self.problems,)
+
+
+class ConfigError(ProblemsError):
+    """The options hold something that makes no sense."""
+
+    code = "ERR_CONFIG"
+    whole = "options"
+
+
+class SnapshotError(ProblemsError):
+    """The snapshot is none, is damaged, or comes from a newer release. Nothing of it was used."""
+
+    code = "ERR_SNAPSHOT"
+    whole = "snapshot"
+
+
+class QueueFullError(ThrottleError):
+    """As many requests wait as ``maxWaiting`` allows."""
+
+    code = "ERR_QUEUE_FULL"
+
+    def __init__(self) -> None:
+        super().__init__("as many requests wait as maxWaiting allows")
+
+
+class CostExceedsQuotaError(ThrottleError, ValueError):
+    """The request costs more than the whole quota of a scope: it could never be sent."""
+
+    code = "ERR_COST_EXCEEDS_QUOTA"
+
+    def __init__(self, scope: str | None = None, path: str | None = None) -> None:
+        self.scope = scope
+        """The scope's name."""
+        self.path = path
+        """The setting that holds the quota: ``scopes."api.example".quota``."""
+        place = "a scope" if scope is None else scope if path is None else f"{scope} ({path})"
+        super().__init__(f"the request costs more than the whole quota of {place}")
+
+    def __reduce__(self) -> tuple[type[CostExceedsQuotaError], tuple[str | None, str | None]]:
+        return type(self), (self.scope, self.path)

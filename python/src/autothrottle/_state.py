@@ -1,0 +1,265 @@
+"""What the engine answers with, as Python types. Instants and spans are whole nanoseconds."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Literal, NamedTuple
+
+Reason = Literal[
+    "paused",
+    "global",
+    "concurrency",
+    "delay",
+    "backoff",
+    "crawl-delay",
+    "slot-delay",
+    "hold",
+    "quota",
+    "request-delay",
+    "rate",
+]
+"""Why a request waits."""
+
+Outcome = Literal["unknown", "over", "again", "too-long"]
+Failure = Literal["connection", "timeout"]
+Robots = Literal["applied", "overruled", "ignored"]
+Watching = Literal["nothing", "changes", "answers"]
+NoticeKind = Literal["backoff", "recover", "delay", "hold", "answer", "no-effect", "stall"]
+
+
+class Decision(NamedTuple):
+    """What to do now."""
+
+    send: list[int]
+    """Tickets to send now, in this order."""
+    wake: int | None
+    """When to poll again, later than now. ``None``: nothing will change by itself."""
+    reason: Reason | None
+    """Why the next request waits. ``None``: nothing waits."""
+    scope: int | None
+    """The scope that says so. ``None``: the whole throttle, or the request itself."""
+
+
+class Settled(NamedTuple):
+    """What became of a request that was settled."""
+
+    outcome: Outcome
+    """``over``; to be sent ``again``, its ticket waits anew; over as the server asks for a wait that is
+    ``too-long`` (``retry.maxRetryAfter``); or the ticket was ``unknown``, and nothing has changed."""
+    asked: int | None
+    """How long the server asked to wait, as it said it."""
+
+
+class Peek(NamedTuple):
+    """When a request could be sent as things stand."""
+
+    at: int | None
+    """``None`` if that depends on an answer or a ``resume``."""
+    reason: Reason | None
+    """Why not now."""
+    scope: int | None
+    """Which scope says so. ``None``: the whole throttle."""
+
+
+@dataclass(frozen=True)
+class ScopeOutcome:
+    """What an answer means for one scope, where that is not the same for all of its request."""
+
+    scope: int
+    """The scope."""
+    ignored: bool = False
+    """The answer has nothing to do with it: its slots come back and nothing is learned."""
+    backoff: bool | None = None
+    """Whether it is bad. ``None``: as the status says."""
+    delay: int | None = None
+    """Not to send for so long. With this or ``remaining`` the headers are not heard here."""
+    cost: float | None = None
+    """What it really cost here."""
+    remaining: float | None = None
+    """Units left of the server's quota."""
+    reset: int | None = None
+    """When all of it is there again."""
+
+
+@dataclass(frozen=True)
+class Hints:
+    """Hints that were not in headers; they take their place."""
+
+    delay: int | None = None
+    """Not to send for so long."""
+    remaining: float | None = None
+    """Units left of the server's quota."""
+    reset: int | None = None
+    """When all of it is there again."""
+    limit: float | None = None
+    """Units per window."""
+    window: int | None = None
+    """The window."""
+
+
+@dataclass(frozen=True)
+class ScopeStats:
+    """One scope at one instant."""
+
+    delay: int
+    """The delay before jitter: backoff's if that is longer. With AutoThrottle its own, beside backoff's."""
+    backoff: int
+    """The delay that backoff asks for; 0 without."""
+    backoff_step: int
+    """Steps of backoff in force; 0 without."""
+    slots: int
+    """Slots allowed."""
+    in_flight: int
+    """Requests in flight."""
+    waiting: int
+    """Requests that wait."""
+    hold_until: int | None
+    """Until when nothing is sent because of a hold."""
+    quota_left: float | None
+    """What is left of the scarcest quota, in units."""
+    reason: Reason | None
+    """Why the head of the line waits."""
+    paused: bool
+    """Whether the scope is paused."""
+    rate: float
+    """Requests sent per second over the last minute."""
+    concurrency: float
+    """Requests in flight on average over the last minute."""
+    bound_by: dict[str, float]
+    """The share of the last minute in which each limit kept the head of the line waiting; ``elsewhere`` are
+    limits of another scope and of the whole throttle."""
+    without_effect: str | None
+    """A setting that has had no effect for five minutes of waiting, and why."""
+
+
+@dataclass(frozen=True)
+class Stats:
+    """Everything at one instant."""
+
+    waiting: int
+    """Requests that wait."""
+    in_flight: int
+    """Requests in flight."""
+    sent: int
+    """Requests sent since the beginning."""
+    settled: int
+    """Requests settled since the beginning."""
+    cancelled: int
+    """Requests cancelled since the beginning."""
+    paused: bool
+    """Whether everything is paused."""
+    scopes: dict[str, ScopeStats]
+    """Every scope that the engine knows, by name."""
+
+
+@dataclass(frozen=True)
+class Notice:
+    """Something that people or drivers should know. What a kind does not tell is ``None``."""
+
+    kind: NoticeKind
+    """``backoff``, ``recover``, ``delay``, ``hold``, ``answer``: what an answer did. ``no-effect``: a setting
+    has had none. ``stall``: a scope has only answered badly for ``stallAfter``."""
+    scope: str
+    """The scope's name."""
+    delay: int | None = None
+    """Its delay before jitter."""
+    step: int | None = None
+    """Its steps of backoff in force."""
+    hold_until: int | None = None
+    """Until when nothing is sent because of a hold."""
+    asked: int | None = None
+    """``hold``: what the server asked for, where ``backoff.maxDelay`` cut it."""
+    is_bad: bool | None = None
+    """``answer``: whether it was bad."""
+    delay_before: int | None = None
+    """``answer``: the delay before it."""
+    in_flight: int | None = None
+    """``answer``: what is in flight after it."""
+    setting: str | None = None
+    """``no-effect``: the setting's name."""
+    path: str | None = None
+    """``no-effect``: where it is set."""
+    why: str | None = None
+    """``no-effect``: what was seen."""
+    span: int | None = None
+    """``stall``: for how long."""
+
+
+@dataclass(frozen=True)
+class QuotaHint:
+    """One quota of a server's."""
+
+    policy: str | None = None
+    """Its name."""
+    limit: int | None = None
+    """Units per window."""
+    remaining: int | None = None
+    """Units left; ``None`` is unknown, not 0."""
+    used: int | None = None
+    """Units used."""
+    reset: int | None = None
+    """When more is there."""
+    window: int | None = None
+    """The window."""
+    unit: str | None = None
+    """What is counted, if not requests."""
+    partition_key: str | None = None
+    """The partition of the quota that the request is in."""
+
+
+@dataclass(frozen=True)
+class HintsRead:
+    """What a response says about limits."""
+
+    delay: int | None = None
+    """How long not to send, exactly as the server says it."""
+    source: str | None = None
+    """Which field said so."""
+    quotas: list[QuotaHint] = field(default_factory=list)
+    """Every quota. The first one governs: exhausted ones come first, then the next to reset."""
+    poll_after: int | None = None
+    """On a 202: when to ask again for what is being made."""
+    rate: float | None = None
+    """A steady rate in requests per second."""
+    applies_to: Literal["redirect", "request"] | None = None
+    """What the delay is for, if not for the whole host."""
+    scope: str | None = None
+    """What the limit is shared with, in Discord's words."""
+    bucket: str | None = None
+    """The bucket of the route, in Discord's words."""
+    is_whole: bool = False
+    """Whether the delay is in whole seconds, of which many servers cut the rest off."""
+    is_ignored: bool = False
+    """Fields about limits were there, but the response came from a cache."""
+    is_cached: bool = False
+    """The response came from a cache: its latency is not the server's."""
+
+
+def notice_of(value: tuple[str, Any]) -> Notice:
+    """A notice of the component's."""
+    kind, told = value
+    if kind in ("backoff", "recover", "delay"):
+        return Notice(kind, *told)  # type: ignore[arg-type]
+    if kind == "hold":
+        (scope, delay, step, hold_until), asked = told
+        return Notice("hold", scope, delay, step, hold_until, asked)
+    if kind == "answer":
+        (scope, delay, step, hold_until), is_bad, before, in_flight = told
+        return Notice("answer", scope, delay, step, hold_until, None, is_bad, before, in_flight)
+    if kind == "no-effect":
+        scope, setting, path, why = told
+        return Notice("no-effect", scope, setting=setting, path=path, why=why)
+    scope, span = told
+    return Notice("stall", scope, span=span)
+
+
+def scope_stats_of(value: tuple[Any, ...]) -> ScopeStats:
+    """Stats of one scope, without its name, as the component gives them."""
+    shares = {reason or "elsewhere": share for reason, share in value[-2]}
+    return ScopeStats(*value[:-2], shares, value[-1])
+
+
+def hints_read_of(value: tuple[Any, ...]) -> HintsRead:
+    """What was read out of header fields, as the component gives it."""
+    delay, source, quotas, *rest = value
+    return HintsRead(delay, source, [QuotaHint(*quota) for quota in quotas], *rest)

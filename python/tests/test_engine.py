@@ -1,0 +1,276 @@
+"""The engine in Python: every call once, every error, on both ways into wasmtime."""
+
+from __future__ import annotations
+
+import math
+import pickle
+from collections.abc import Iterator
+
+import pytest
+from autothrottle._engine import (
+    Engine,
+    Hints,
+    ScopeOutcome,
+    check_driver_options,
+    nearest_name,
+    parse_hints,
+    parse_robots,
+)
+from autothrottle._errors import ConfigError, CostExceedsQuotaError, QueueFullError, SnapshotError
+
+S = 1_000_000_000
+PLAIN = {"defaults": {"delay": 1000, "jitter": False}}
+
+
+@pytest.fixture(params=["private", "public"], autouse=True)
+def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    if request.param == "public":
+        monkeypatch.setenv("AUTOTHROTTLE_PUBLIC_WASMTIME", "1")
+    yield request.param
+
+
+def test_the_way_into_wasmtime_is_the_one_that_was_asked_for(way: str) -> None:
+    assert Engine()._instance.is_private == (way == "private")
+
+
+def test_one_request_after_the_other() -> None:
+    engine = Engine(PLAIN)
+    scope = engine.scope("example.com")
+    first, second = engine.submit(0, [scope]), engine.submit(0, [scope])
+    decision = engine.poll(0)
+    assert decision.send == [first]
+    assert decision.wake is None
+    assert decision.reason == "concurrency"
+    assert decision.scope == scope
+    assert engine.settle(S // 10, first, status=200, latency=S // 10) == ("over", None)
+    assert engine.poll(S // 10) == ([], S, "delay", scope)
+    assert engine.poll(S) == ([second], None, None, None)
+    assert (engine.waiting, engine.in_flight, engine.scopes) == (0, 1, 1)
+
+
+def test_at_once_where_nobody_waits() -> None:
+    engine = Engine(PLAIN)
+    scope = engine.scope("a")
+    assert engine.send_at_once(0, [scope]) is not None
+    assert engine.send_at_once(0, [scope]) is None
+
+
+def test_all_problems_at_once_with_their_paths() -> None:
+    with pytest.raises(ConfigError) as caught:
+        Engine(
+            {"defaults": {"delay": -1, "jitter": math.inf, "backoff": print}, "scopes": {"a": {"dely": 1}}}
+        )
+    paths = [problem.path for problem in caught.value.problems]
+    assert paths == ["defaults.delay", "defaults.jitter", "defaults.backoff", "scopes.a.dely"]
+    assert caught.value.problems[1].got == "Infinity"
+    assert caught.value.problems[2].got == "a function"
+    assert caught.value.path == "defaults.delay"
+    assert "delay" in caught.value.problems[3].want
+    assert str(pickle.loads(pickle.dumps(caught.value))) == str(caught.value)
+
+
+def test_a_circle_is_a_problem() -> None:
+    options: dict[str, object] = {}
+    options["defaults"] = options
+    with pytest.raises(ConfigError):
+        Engine(options)
+
+
+def test_hints_are_heard_and_fields_cannot_be_forged() -> None:
+    engine = Engine(PLAIN)
+    scope = engine.scope("a")
+    ticket = engine.submit(0, [scope])
+    engine.poll(0)
+    headers = {"X-Any": "1\r\nRetry-After: 9000", "Retry-After": "60"}
+    assert engine.settle(0, ticket, status=429, headers=headers).asked == 60 * S
+    stats = engine.scope_stats(0, scope)
+    assert stats.hold_until is not None
+    assert 60 * S <= stats.hold_until <= 62 * S
+    assert stats.backoff_step == 1
+    forged = [(b"retry-after: 9000\nx", b"1")]
+    assert parse_hints(forged).delay is None
+
+
+def test_retries_are_decided_by_the_engine() -> None:
+    engine = Engine({"retry": {"limit": 3, "maxRetryAfter": 5000}, **PLAIN})
+    scope = engine.scope("a")
+    ticket = engine.submit(0, [scope])
+    engine.poll(0)
+    assert engine.settle(0, ticket, status=503, retry=True).outcome == "again"
+    assert engine.waiting == 1
+    wake = engine.poll(0).wake
+    assert wake is not None
+    assert engine.poll(wake).send == [ticket]
+    settled = engine.settle(wake, ticket, status=429, headers={"retry-after": "30"}, retry=True)
+    assert settled == ("too-long", 30 * S)
+    assert engine.settle(wake, ticket, status=200) == ("unknown", None)
+    again = engine.submit(wake + 90 * S, [scope])
+    assert engine.poll(wake + 90 * S).send == [again]
+    assert engine.settle(wake + 90 * S, again, failure="timeout", retry_delay=7 * S).outcome == "again"
+
+
+def test_scopes_have_outcomes_of_their_own() -> None:
+    engine = Engine(PLAIN)
+    api, target = engine.scope("api"), engine.scope("target")
+    ticket = engine.submit(0, [api, target])
+    engine.poll(0)
+    own = [ScopeOutcome(api, ignored=True), ScopeOutcome(target, delay=9 * S)]
+    engine.settle(0, ticket, status=503, scopes=own)
+    assert engine.scope_stats(0, api).backoff_step == 0
+    assert engine.scope_stats(0, target).hold_until == 9 * S
+
+
+def test_given_hints_take_the_place_of_headers() -> None:
+    engine = Engine(PLAIN)
+    scope = engine.scope("a")
+    ticket = engine.submit(0, [scope])
+    engine.poll(0)
+    engine.settle(0, ticket, status=200, headers={"retry-after": "500"}, hints=Hints(delay=4 * S))
+    assert engine.scope_stats(0, scope).hold_until == 4 * S
+
+
+def test_quotas_and_what_is_refused() -> None:
+    engine = Engine({"maxWaiting": 1, "scopes": {"a": {"quota": {"limit": 10, "window": 60000}}}})
+    scope = engine.scope("a")
+    with pytest.raises(CostExceedsQuotaError) as caught:
+        engine.submit(0, [scope], cost=11)
+    assert (caught.value.scope, caught.value.path) == ("a", "scopes.a.quota")
+    engine.submit(0, [scope], cost=[3])
+    with pytest.raises(QueueFullError):
+        engine.submit(0, [scope])
+    assert engine.poll(0).send
+    assert engine.scope_stats(0, scope).quota_left == 7
+    for wrong in (math.nan, -1, math.inf):
+        with pytest.raises(ValueError, match="finite"):
+            engine.submit(0, [scope], cost=wrong)
+    with pytest.raises(ValueError, match="no scope"):
+        engine.submit(0, [])
+    with pytest.raises(ValueError, match="no scope"):
+        engine.peek(0, [])
+    with pytest.raises(ValueError, match="no scope"):
+        engine.scope_stats(0, 99)
+    with pytest.raises(TypeError):
+        engine.submit(0.5, [scope])  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="from 0"):
+        engine.poll(-1)
+    with pytest.raises(ValueError, match="from 0"):
+        engine.poll(2**64)
+
+
+def test_peek_pause_hold_configure_reset() -> None:
+    engine = Engine(PLAIN)
+    scope = engine.scope("a")
+    assert engine.peek(5, [scope]) == (0, None, None)
+    assert engine.peek(5000, [engine.find("new")]) == (5000, None, None)
+    engine.hold(0, scope, 3 * S)
+    assert engine.peek(5000, [scope]) == (3 * S, "hold", scope)
+    engine.reset(5000, scope)
+    engine.pause(5000, scope)
+    assert engine.peek(5000, [scope]) == (None, "paused", scope)
+    engine.resume(5000, scope)
+    engine.pause(5000)
+    assert engine.peek(5000, [scope]) == (None, "paused", None)
+    assert engine.stats(5000).paused
+    engine.resume(5000)
+    engine.configure(5000, scope, {"delay": 2000})
+    assert engine.stats(5000).scopes["a"].delay == 2 * S
+    with pytest.raises(ConfigError, match="delay"):
+        engine.configure(5000, scope, {"delay": "x"})
+    assert engine.crawl_delay(5000, scope, 5 * S) == "overruled"
+    assert engine.crawl_delay(5000, engine.scope("b"), 5 * S) == "applied"
+    assert engine.crawl_delay(5000, engine.scope("b"), None) == "applied"
+
+
+def test_handles() -> None:
+    engine = Engine()
+    scope = engine.intern("a")
+    assert (engine.find("a"), engine.find("b"), engine.name(scope), engine.name(2**63)) == (
+        scope,
+        None,
+        "a",
+        None,
+    )
+    assert engine.keep_alive(scope)
+    assert not engine.keep_alive(2**52)
+    engine.release(engine.scope("a"))
+    assert engine.name(engine.scope("a\nb\u2028ü\ud800")) == "a\nb\u2028ü?"
+
+
+def test_cancel_and_prioritize() -> None:
+    engine = Engine(PLAIN)
+    scope = engine.scope("a")
+    first, second = engine.submit(0, [scope]), engine.submit(0, [scope])
+    engine.prioritize(0, second, 5)
+    assert engine.poll(0).send == [second]
+    engine.cancel(0, first)
+    assert engine.stats(0).cancelled == 1
+    engine.cancel(0, 2**64 - 1)
+
+
+def test_notices() -> None:
+    engine = Engine(PLAIN)
+    engine.watch("answers")
+    scope = engine.scope("a")
+    ticket = engine.submit(0, [scope])
+    engine.poll(0)
+    assert not engine.has_notices
+    engine.settle(0, ticket, status=503)
+    assert engine.has_notices
+    notices = engine.take_notices()
+    assert [notice.kind for notice in notices] == ["backoff", "delay", "answer"]
+    assert notices[2].is_bad
+    assert notices[2].delay_before == S
+    assert notices[0].step == 1
+    assert engine.take_notices() == []
+    with pytest.raises(ValueError, match="level"):
+        engine.watch("much")  # type: ignore[arg-type]
+
+
+def test_reading() -> None:
+    hints = parse_hints({"RateLimit-Limit": "100", "ratelimit-remaining": "0", "ratelimit-reset": "7"})
+    assert (hints.delay, hints.quotas[0].limit, hints.quotas[0].remaining) == (7 * S, 100, 0)
+    own = parse_hints({"x-wait": "250"}, header_map={"retryAfter": "X-Wait", "retryAfterUnit": "ms"})
+    assert own.delay == S // 4
+    assert parse_robots("User-agent: *\nCrawl-delay: 2.5", "me/1.0") == 5 * S // 2
+    assert parse_robots(b"", "me") is None
+    assert nearest_name("dellay", ["rate", "delay"]) == "delay"
+    assert nearest_name("zebra", ["rate", "delay"]) is None
+    with pytest.raises(ConfigError):
+        check_driver_options({"requestTimeout": "x"})
+    check_driver_options({"onEvent": print} if False else {})
+
+
+def test_a_seed_makes_the_same_jitter() -> None:
+    def wakes(seed: int) -> list[int | None]:
+        engine = Engine({"defaults": {"delay": 1000}}, seed=seed)
+        scope = engine.scope("a")
+        for _ in range(3):
+            engine.submit(0, [scope])
+        wakes: list[int | None] = []
+        now = 0
+        while engine.waiting:
+            decision = engine.poll(now)
+            for ticket in decision.send:
+                engine.settle(now, ticket, status=200)
+            now = engine.poll(now).wake or now
+            wakes.append(now)
+        return wakes
+
+    assert wakes(1) == wakes(1) != wakes(2)
+
+
+def test_a_wrong_snapshot_changes_nothing() -> None:
+    engine = Engine(PLAIN)
+    with pytest.raises(SnapshotError):
+        engine.restore({"version": 9, "scopes": {}}, 0)
+    assert engine.scopes == 0
+
+
+def test_closed() -> None:
+    with Engine() as engine:
+        engine.scope("a")
+    with pytest.raises(ValueError, match="closed"):
+        engine.scope("a")
+    with pytest.raises(ValueError, match="closed"):
+        engine.poll(0)
+    engine.close()
