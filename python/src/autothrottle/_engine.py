@@ -209,6 +209,7 @@ class Engine:
         cost: float | None = None,
         adjust_delay: bool = True,
         scopes: Sequence[ScopeOutcome] = (),
+        named_only: bool = False,
         retry: bool = False,
         retry_delay: int | None = None,
     ) -> Settled:
@@ -227,6 +228,8 @@ class Engine:
         :param cost: what the request really cost, if that is not what was expected.
         :param adjust_delay: ``False`` keeps AutoThrottle's delay as it is.
         :param scopes: what it means for single scopes, where that is another thing.
+        :param named_only: ``scopes`` names whom it concerns: it is bad for each of them that says nothing of
+            a cost or of what is left, and a refusal is ignored by the others.
         :param retry: the request may be sent again: its method and body allow it, and there are attempts
             left. Whether it is, and not before when, is decided by the settings and the server.
         :param retry_delay: it is sent again whatever it was, not before so long from now.
@@ -247,6 +250,7 @@ class Engine:
             or backoff is not None
             or cost is not None
             or scopes
+            or named_only
             or not adjust_delay
         ):
             report = (
@@ -258,6 +262,7 @@ class Engine:
                 units("cost", cost),
                 bool(adjust_delay),
                 [scope_outcome_of(own) for own in scopes],
+                bool(named_only),
             )
         latency = span("latency", latency)
         now, ticket = whole("now", now), whole("ticket", ticket)
