@@ -1,0 +1,44 @@
+/**
+ * The site: `npm run site` builds it and serves it; `npm run site -- --build` only builds. Static files for
+ * any host lie in `site/dist` afterwards.
+ */
+import { existsSync, rmSync, statSync } from 'node:fs'
+import { createServer } from 'node:http'
+import { fileURLToPath } from 'node:url'
+import { build } from './build.mjs'
+import { main, root, run, step } from './lib.mjs'
+import { serveFolder } from './serve.mjs'
+
+const site = `${root}/site`
+
+/** What the site is made with lies in its folder; fetched once. */
+export async function fetchSite() {
+  const stamp = `${site}/node_modules/.package-lock.json`
+  const isThere = existsSync(stamp) && statSync(stamp).mtimeMs >= statSync(`${site}/package-lock.json`).mtimeMs
+  if (isThere) return
+  await step('site: packages', () => run('npm', ['ci', '--no-audit', '--no-fund'], { cwd: site }))
+}
+
+/** Builds `site/dist`. */
+export async function buildSite() {
+  const { gather } = await import('../site/pages.mjs')
+  const { relocate } = await import('../site/relocate.mjs')
+  const { worker } = await import('../site/worker.mjs')
+  await step('site: guides and reference', async () => gather())
+  rmSync(`${site}/dist`, { recursive: true, force: true })
+  await step('site: service worker', worker)
+  const vitepress = `${site}/node_modules/vitepress/bin/vitepress.js`
+  await step('site: pages', () => run('node', [vitepress, 'build', '.'], { cwd: site }))
+  relocate(`${site}/dist`)
+}
+
+if (process.argv[1] === fileURLToPath(import.meta.url))
+  await main(async () => {
+    await build()
+    await fetchSite()
+    await buildSite()
+    if (process.argv.includes('--build')) return
+    const server = createServer(serveFolder(`${site}/dist`))
+    const port = Number(process.env.PORT ?? 4173)
+    server.listen(port, '127.0.0.1', () => console.log(`\n  http://127.0.0.1:${server.address().port}/`))
+  })

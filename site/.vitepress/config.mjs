@@ -1,0 +1,126 @@
+/**
+ * The site: guides as they stand in docs/, the reference as typedoc writes it, the playground. All pages are
+ * gathered in `.pages` first (`pages.mjs`), so that one folder is the source of one site.
+ *
+ * It is built for a base that nobody has (`/__base__/`), which `relocate.mjs` then takes out again: the files
+ * work wherever a host puts them.
+ */
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { BASE } from '../base.mjs'
+
+const root = fileURLToPath(new URL('../..', import.meta.url)).replace(/\/$/, '')
+const manifest = JSON.parse(readFileSync(`${root}/package.json`, 'utf8'))
+
+/** Guides in the order in which one reads them; new ones come after, by name. */
+const ORDER = {
+  Begin: ['start', 'which-setting', 'recipes', 'coming-from', 'faq'],
+  Policies: ['autothrottle', 'backoff', 'rampup', 'hints'],
+  Use: ['settings', 'errors', 'events', 'testing', 'simulate', 'clients', 'command'],
+  Elsewhere: ['runtimes', 'csp', 'distributed', 'component', 'python', 'scrapy'],
+  Inside: ['architecture'],
+}
+
+const heading = (path) => readFileSync(`${root}/${path}`, 'utf8').match(/^# (.+)$/m)?.[1].replaceAll('`', '')
+const page = (path) => ({ text: heading(path) ?? path, link: `/${path.replace(/\.md$/, '')}` })
+const pages = (folder) =>
+  existsSync(`${root}/${folder}`)
+    ? readdirSync(`${root}/${folder}`)
+        .filter((name) => name.endsWith('.md'))
+        .map((name) => name.slice(0, -3))
+        .sort()
+    : []
+
+function guides() {
+  const left = new Set(pages('docs'))
+  const groups = Object.entries(ORDER).map(([text, names]) => ({
+    text,
+    items: names.filter((name) => left.delete(name)).map((name) => page(`docs/${name}.md`)),
+  }))
+  if (left.size > 0) groups.push({ text: 'More', items: [...left].map((name) => page(`docs/${name}.md`)) })
+  return groups.filter(({ items }) => items.length > 0)
+}
+
+const reference = () => [
+  {
+    text: 'Reference',
+    items: pages('site/.pages/reference').map((name) => ({
+      text: name === 'index' ? 'Entries' : `autothrottle${name === 'main' ? '' : `/${name}`}`,
+      link: `/reference/${name}`,
+    })),
+  },
+]
+
+/** Where a link leads that leaves the site: to the repository, if package.json names one. */
+const repository = () => {
+  const { repository: of } = manifest
+  const url = (typeof of === 'string' ? of : of?.url)?.replace(/^git\+|\.git$/g, '')
+  return url?.startsWith('https://') ? url : undefined
+}
+
+/** Links of guides to files of the repository: they are no pages. */
+function outward(md) {
+  md.core.ruler.after('inline', 'outward', ({ tokens, env }) => {
+    for (const { children } of tokens) {
+      let isPlain = false
+      for (const token of children ?? []) {
+        if (token.type === 'link_close' && isPlain) {
+          token.tag = 'span'
+          isPlain = false
+        }
+        if (token.type !== 'link_open') continue
+        const href = token.attrGet('href')
+        if (/^(?:[a-z]+:|#|\/)/.test(href)) continue
+        const path = join(dirname(env.relativePath), href.replace(/#.*/, ''))
+        const isPage = /^(?:docs|reference)\/.*\.md$/.test(path) || !path.includes('/')
+        if (isPage && existsSync(join(root, 'site/.pages', path))) continue
+        if (isPage) console.warn(`${env.relativePath}: there is no ${path}`)
+        const url = isPage ? undefined : repository()
+        if (url) token.attrSet('href', `${url}/blob/main/${path}`)
+        else {
+          token.tag = 'span'
+          token.attrs = []
+          isPlain = true
+        }
+      }
+    }
+  })
+}
+
+export default {
+  title: 'autothrottle',
+  description: manifest.description,
+  lang: 'en',
+  base: BASE,
+  srcDir: './.pages',
+  outDir: './dist',
+  cacheDir: './.vitepress/cache',
+  metaChunk: true,
+  head: [['link', { rel: 'icon', href: `${BASE}icon.svg`, type: 'image/svg+xml' }]],
+  markdown: { config: outward },
+  themeConfig: {
+    logo: '/icon.svg',
+    search: { provider: 'local' },
+    outline: [2, 3],
+    nav: [
+      { text: 'Guide', link: '/docs/start', activeMatch: '/docs/' },
+      { text: 'Reference', link: '/reference/', activeMatch: '/reference/' },
+      { text: 'Playground', link: '/playground' },
+      { text: 'Changes', link: '/changelog' },
+    ],
+    sidebar: { '/docs/': guides(), '/reference/': reference() },
+    socialLinks: repository() ? [{ icon: 'github', link: repository() }] : [],
+  },
+  vite: {
+    publicDir: `${root}/site/public`,
+    resolve: {
+      alias: [
+        { find: /^autothrottle$/, replacement: `${root}/dist/index.js` },
+        { find: /^autothrottle\/(.+)$/, replacement: `${root}/dist/$1.js` },
+      ],
+    },
+    build: { chunkSizeWarningLimit: 1000 },
+    server: { fs: { allow: [root] } },
+  },
+}

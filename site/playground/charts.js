@@ -1,0 +1,99 @@
+/**
+ * uPlot, as all charts here use it: colours of the theme, one cursor for all, nothing that moves by itself.
+ */
+import uPlot from 'uplot'
+import { clock, short } from './words.js'
+
+const styleOf = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim()
+
+/** The colours of lines, in order: one for each policy, or for each host. */
+export const lineColours = () => ['--pg-a', '--pg-b', '--pg-c', '--pg-d'].map(styleOf)
+
+/** The colours of the theme now. */
+export const colours = () => ({
+  text: styleOf('--vp-c-text-2'),
+  grid: styleOf('--pg-grid'),
+  limit: styleOf('--pg-limit'),
+  served: styleOf('--pg-served'),
+  refused: styleOf('--pg-refused'),
+  failed: styleOf('--pg-failed'),
+})
+
+const FONT = '11px Inter, ui-sans-serif, system-ui, sans-serif'
+
+/** The axis of time below each chart: minutes and seconds. */
+const timeAxis = ({ text, grid }) => ({
+  stroke: text,
+  font: FONT,
+  grid: { stroke: grid, width: 1 },
+  ticks: { show: false },
+  size: 24,
+  gap: 4,
+  space: 70,
+  incrs: [0.1, 0.2, 0.5, 1, 2, 5, 10, 15, 30, 60, 120, 300, 600],
+  values: (_, splits) => splits.map((second) => (second % 1 === 0 ? clock(second * 1000) : second.toFixed(1))),
+})
+
+/**
+ * A chart of lines over time. `lines`: `{ label, colour, dash, step }` in the order of the data's columns.
+ * `onCursor` hears the place under the pointer, or `null`.
+ */
+export function lineChart(element, { lines, least, height, onCursor, hooks = {} }) {
+  const theme = colours()
+  const options = {
+    width: Math.max(200, element.clientWidth),
+    height,
+    padding: [8, 10, 0, 0],
+    legend: { show: false },
+    cursor: {
+      sync: { key: 'playground', setSeries: false },
+      y: false,
+      drag: { x: false, y: false },
+      points: { size: 6 },
+    },
+    scales: {
+      x: { time: false, range: (plot, low, high) => plot.window ?? [low ?? 0, high ?? 1] },
+      y: { range: (_, __, most) => [0, Math.max(least, (most ?? 0) * 1.12)] },
+    },
+    axes: [
+      timeAxis(theme),
+      {
+        stroke: theme.text,
+        font: FONT,
+        grid: { stroke: theme.grid, width: 1 },
+        ticks: { show: false },
+        size: 46,
+        gap: 6,
+        space: 32,
+        values: (_, splits) => splits.map((value) => (value >= 10_000 ? `${value / 1000}k` : short(value))),
+      },
+    ],
+    series: [
+      {},
+      ...lines.map(({ label, colour, dash, step, width = 1.75 }) => ({
+        label,
+        stroke: colour,
+        width,
+        dash,
+        spanGaps: true,
+        points: { show: false },
+        paths: step ? uPlot.paths.stepped({ align: 1 }) : undefined,
+      })),
+    ],
+    hooks: { setCursor: [({ cursor }) => onCursor?.(cursor.idx ?? null)], ...hooks },
+  }
+  return new uPlot(options, [[], ...lines.map(() => [])], element)
+}
+
+/** The window of time that is shown: it fills from the left, then goes along. */
+export const windowOf = (now, span) => [Math.max(0, now - span) / 1000, Math.max(now, span) / 1000]
+
+/** Keeps a chart as wide as its place. Gives the function that ends it. */
+export function fit(element, chart, height) {
+  const observer = new ResizeObserver(() => {
+    const width = Math.floor(element.clientWidth)
+    if (width > 0 && width !== chart.width) chart.setSize({ width, height })
+  })
+  observer.observe(element)
+  return () => observer.disconnect()
+}

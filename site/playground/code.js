@@ -1,0 +1,43 @@
+/**
+ * Options as people type them, both ways.
+ *
+ * The trap is `eval`: a page under `script-src 'self' 'wasm-unsafe-eval'` has none, and what was pasted may
+ * come from anywhere. JSON5 reads what object literals are made of; it runs nothing.
+ */
+import JSON5 from 'json5'
+
+/** Options as code: keys without quotes where they need none, numbers in groups of three. */
+export function toCode(value, indent = '') {
+  const deeper = `${indent}  `
+  if (Array.isArray(value)) return `[${value.map((item) => toCode(item, deeper)).join(', ')}]`
+  if (typeof value === 'number') return group(value)
+  if (typeof value !== 'object' || value === null) {
+    return typeof value === 'string' ? `'${value.replaceAll('\\', '\\\\').replaceAll("'", "\\'")}'` : String(value)
+  }
+  const entries = Object.entries(value).filter(([, inner]) => inner !== undefined && inner !== null)
+  if (entries.length === 0) return '{}'
+  const parts = entries.map(([key, inner]) => `${name(key)}: ${toCode(inner, deeper)}`)
+  const line = `{ ${parts.join(', ')} }`
+  if (!line.includes('\n') && indent.length + line.length <= 64) return line
+  return `{\n${parts.map((part) => `${deeper}${part},\n`).join('')}${indent}}`
+}
+
+/** A whole program that does what is on screen, against the real server. */
+export const toProgram = (throttle) =>
+  `import { createThrottle } from 'autothrottle'\n\nconst throttle = createThrottle(${toCode(throttle)})\n`
+
+/** What was pasted: an object, or a call of `createThrottle` with one. */
+export function parse(text) {
+  const call = text.match(/createThrottle\s*\(([\s\S]*)\)\s*;?\s*$/)
+  const literal = (call ? call[1] : text).trim().replace(/;$/, '').replace(/,$/, '')
+  if (literal === '') return {}
+  const value = JSON5.parse(literal.replaceAll(/(\d)_(?=\d)/g, '$1'))
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) {
+    throw new SyntaxError('an object is wanted: { delay: 500 }')
+  }
+  return value
+}
+
+const name = (key) => (/^[A-Za-z_$][\w$]*$/.test(key) ? key : `'${key}'`)
+const group = (value) =>
+  Number.isInteger(value) && value >= 10_000 ? String(value).replaceAll(/\B(?=(\d{3})+$)/g, '_') : String(value)

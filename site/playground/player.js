@@ -1,0 +1,184 @@
+/**
+ * Plays a program: the clock of the page, what is on screen, and the link to it.
+ *
+ * The traps: a frame that came late and lets virtual time jump (a frame is worth a tenth of a second at most);
+ * text that changes with every frame, which nobody can read (four times a second); motion for those who asked
+ * for none (then nothing plays by itself, and charts are drawn twice a second).
+ */
+import { computed, onMounted, onUnmounted, ref, shallowRef } from 'vue'
+import { currentOf, fromHash, programOf, toHash } from './program.js'
+import { Stage } from './stage.js'
+
+export const SPEEDS = [0.2, 0.5, 1, 2, 5, 10, 20, 50, 100]
+
+export function usePlayer() {
+  const program = shallowRef(programOf('autothrottle'))
+  const stage = shallowRef()
+  const view = shallowRef()
+  const isPlaying = ref(false)
+  const frame = ref(0)
+  const message = ref('')
+  let wantsCalm = false
+  let request = 0
+  let last = 0
+  let carry = 0
+  let lastText = 0
+  let lastDraw = 0
+
+  /** Says what the texts say; `isFull` also what takes longer to work out. */
+  const look = () => {
+    const { value: on } = stage
+    if (on) view.value = { now: on.now, states: on.states(), summaries: on.summaries() }
+    frame.value++
+  }
+
+  /** Runs what may throw; the message is the engine's own. */
+  const trying = (work) => {
+    try {
+      message.value = ''
+      work()
+      return true
+    } catch (error) {
+      message.value = error.message
+      return false
+    }
+  }
+
+  const load = (next, { play = false } = {}) => {
+    pause()
+    const until = next.now
+    const isFine = trying(() => {
+      const made = new Stage({ ...next, now: 0 })
+      made.advance(until)
+      stage.value = made
+      program.value = made.program
+    })
+    look()
+    link()
+    if (isFine && play) start()
+    return isFine
+  }
+
+  const story = (name) => load(programOf(name), { play: !wantsCalm })
+
+  const start = () => {
+    if (isPlaying.value || !stage.value) return
+    isPlaying.value = true
+    last = 0
+    request = requestAnimationFrame(tick)
+  }
+
+  const pause = () => {
+    cancelAnimationFrame(request)
+    if (!isPlaying.value) return
+    isPlaying.value = false
+    look()
+    link()
+  }
+
+  const tick = (time) => {
+    const passed = last === 0 ? 0 : Math.min(100, time - last)
+    last = time
+    carry += passed * program.value.speed
+    const whole = Math.floor(carry)
+    carry -= whole
+    const isFine = trying(() => stage.value.advance(whole))
+    if (!isFine || isOver()) return pause()
+    if (time - lastText > 250) {
+      lastText = time
+      look()
+    } else if (!wantsCalm || time - lastDraw > 500) {
+      lastDraw = time
+      frame.value++
+    }
+    request = requestAnimationFrame(tick)
+  }
+
+  /** A story that ends by itself stops when its width is full; nothing goes on for more than an hour. */
+  const isOver = () => {
+    const { now } = stage.value
+    const { options, span } = program.value
+    return now >= 3_600_000 || (options.load?.requests !== undefined && now >= span)
+  }
+
+  const step = () => {
+    pause()
+    trying(() => stage.value.step())
+    look()
+    link()
+  }
+
+  const restart = () => {
+    const wasPlaying = isPlaying.value
+    load({ ...program.value, now: 0 }, { play: wasPlaying })
+  }
+
+  const setSpeed = (speed) => {
+    program.value.speed = speed
+    link()
+  }
+
+  /** Something that the simulations take while they run. */
+  const change = (made) => {
+    if (!trying(() => stage.value.change(made))) return
+    const { story: _, ...mine } = program.value
+    program.value = mine
+    stage.value.program = mine
+    look()
+    link()
+  }
+
+  /** The server and the policies as they are now. */
+  const current = computed(() => currentOf(program.value, view.value?.now ?? 0))
+
+  /** Something that only a fresh start takes. */
+  const rebuild = (edit) => {
+    const next = structuredClone({ ...program.value, now: 0 })
+    edit(next)
+    delete next.story
+    return load(next, { play: isPlaying.value })
+  }
+
+  const link = () => {
+    if (!stage.value) return
+    history.replaceState(history.state, '', `#${toHash(program.value)}`)
+  }
+
+  const fromLink = () => {
+    const linked = fromHash(location.hash)
+    if (linked) load(linked, { play: false })
+  }
+
+  onMounted(() => {
+    wantsCalm = matchMedia('(prefers-reduced-motion: reduce)').matches
+    const linked = fromHash(location.hash)
+    const first = programOf('autothrottle')
+    // Something to look at before anything moves: the first third of the story has happened.
+    if (linked) load(linked)
+    else load({ ...first, now: wantsCalm ? first.span : 24_000 }, { play: !wantsCalm })
+    addEventListener('hashchange', fromLink)
+  })
+  onUnmounted(() => {
+    cancelAnimationFrame(request)
+    removeEventListener('hashchange', fromLink)
+  })
+
+  return {
+    program,
+    current,
+    stage,
+    view,
+    isPlaying,
+    frame,
+    message,
+    story,
+    load,
+    start,
+    pause,
+    step,
+    restart,
+    setSpeed,
+    change,
+    rebuild,
+  }
+}

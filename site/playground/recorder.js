@@ -1,0 +1,95 @@
+/**
+ * What one policy did, as the charts want it: columns of samples, and the requests of the last while.
+ *
+ * Both worlds feed it: a simulation in virtual time, and real requests through a service worker.
+ */
+
+/** Requests that are kept for drawing; beyond them the oldest go. */
+const MOST_REQUESTS = 6000
+
+const columns = () => ({ rate: [], delay: [], inFlight: [], latency: [], waiting: [], limit: [], quota: [] })
+
+export class Recorder {
+  constructor(scopes, bin, span) {
+    this.bin = bin
+    this.keep = Math.ceil(span / bin) + 2
+    /** Over so many samples a rate is counted: few requests would make it flicker. */
+    this.width = Math.max(1, Math.round(span / 20 / bin))
+    this.times = []
+    this.scopes = scopes
+    this.lines = new Map(scopes.map((scope) => [scope, columns()]))
+    this.counts = new Map(scopes.map((scope) => [scope, []]))
+    this.tally = new Map(scopes.map((scope) => [scope, fresh()]))
+    this.requests = []
+    this.open = new Map()
+    this.told = []
+    this.heard = 0
+  }
+
+  /** Takes in what happened. */
+  hear(events) {
+    for (const event of events) {
+      const tally = this.tally.get(event.scope)
+      if (event.kind === 'send') {
+        const { request: id, client, scope, queuedAt, at, reason, cost } = event
+        const request = { id, client, scope, queuedAt, sentAt: at, reason, cost }
+        this.requests.push(request)
+        this.open.set(id, request)
+        if (tally) tally.sent++
+        this.heard++
+      } else if (event.kind === 'answer') {
+        const request = this.open.get(event.request)
+        this.open.delete(event.request)
+        this.heard++
+        if (!request) continue
+        const { at: answeredAt, status, headers } = event
+        Object.assign(request, { answeredAt, status, headers })
+        if (tally) tally.latencies.push(event.latencyMs)
+      } else if (event.kind !== 'arrive') this.told.push(event)
+    }
+    if (this.requests.length > MOST_REQUESTS) this.requests.splice(0, this.requests.length - MOST_REQUESTS)
+    if (this.told.length > 200) this.told.splice(0, this.told.length - 200)
+  }
+
+  /** A sample of what is in force now, at the end of a bin. */
+  sample(now, { scopes }) {
+    this.times.push(now / 1000)
+    for (const scope of this.scopes) {
+      const line = this.lines.get(scope)
+      const tally = this.tally.get(scope)
+      const counts = this.counts.get(scope)
+      const { limit, delayMs = 0, backoffMs = 0, inFlight = 0, waiting = 0, quotaLeft } = scopes[scope] ?? {}
+      counts.push(tally.sent)
+      if (counts.length > this.width) counts.shift()
+      const seconds = (counts.length * this.bin) / 1000
+      line.rate.push(counts.reduce((sum, count) => sum + count, 0) / seconds)
+      line.delay.push(Math.max(delayMs, backoffMs))
+      line.inFlight.push(inFlight)
+      line.waiting.push(waiting)
+      line.limit.push(limit ?? null)
+      line.quota.push(quotaLeft ?? null)
+      line.latency.push(mean(tally.latencies))
+      this.tally.set(scope, fresh())
+    }
+    if (this.times.length > this.keep * 2) this.forget(this.times.length - this.keep)
+  }
+
+  /** The request that left nearest to an instant, within a distance. */
+  near(at, within) {
+    let best
+    for (const request of this.requests) {
+      const away = Math.abs(request.sentAt - at)
+      if (away <= within && (!best || away < Math.abs(best.sentAt - at))) best = request
+    }
+    return best
+  }
+
+  forget(count) {
+    this.times.splice(0, count)
+    for (const line of this.lines.values()) for (const column of Object.values(line)) column.splice(0, count)
+  }
+}
+
+const fresh = () => ({ sent: 0, latencies: [] })
+const mean = (numbers) =>
+  numbers.length === 0 ? null : numbers.reduce((sum, number) => sum + number, 0) / numbers.length

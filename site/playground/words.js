@@ -1,0 +1,94 @@
+/** What the engine says in numbers, in words. */
+
+/** 950 → `0.95 s`; 61000 → `1:01`. */
+export function span(ms) {
+  if (ms < 1000) return `${Math.round(ms)} ms`
+  if (ms < 60_000) return `${trim((ms / 1000).toFixed(ms < 10_000 ? 2 : 1))} s`
+  return clock(ms)
+}
+
+/** Minutes and seconds, as on a watch. */
+export function clock(ms) {
+  const seconds = Math.floor(ms / 1000 + 1e-6)
+  return `${Math.floor(seconds / 60)}:${String(seconds % 60).padStart(2, '0')}`
+}
+
+/** `0:01.250` */
+export const clockExact = (ms) => `${clock(ms)}.${String(Math.floor(ms % 1000)).padStart(3, '0')}`
+
+export const trim = (text) => (text.includes('.') ? text.replace(/\.?0+$/, '') : text)
+
+/** A number in few digits. */
+export const short = (value) =>
+  value === null || value === undefined || Number.isNaN(value)
+    ? '–'
+    : trim(value >= 100 ? value.toFixed(0) : value >= 10 ? value.toFixed(1) : value.toFixed(2))
+
+const WHY = {
+  paused: () => 'it is paused',
+  global: () => 'as many requests are in flight as the whole throttle allows',
+  concurrency: ({ slots }) =>
+    slots === 1 ? 'the one slot is taken until an answer comes' : `all ${slots} slots are taken until an answer comes`,
+  delay: ({ delayMs }) => `the delay of ${span(delayMs)} between two requests is not over`,
+  backoff: ({ delayMs, backoffMs, backoffStep }) =>
+    `it backs off after bad answers: ${span(Math.max(delayMs, backoffMs))} between two requests` +
+    (backoffStep > 0 ? `, step ${backoffStep}` : ''),
+  'crawl-delay': () => 'robots.txt asks for a delay',
+  'slot-delay': () => 'the slot that is next has not rested long enough',
+  hold: () => 'the server asked to be left alone (Retry-After)',
+  quota: ({ quotaLeft }) =>
+    quotaLeft === undefined ? 'the quota is spent' : `only ${short(quotaLeft)} units of the quota are left`,
+  'request-delay': () => 'the request has a delay of its own',
+  rate: () => 'the rate spaces requests evenly',
+}
+
+/** Reasons as they stand in a sentence about the past. */
+const KEPT = {
+  paused: 'a pause',
+  global: 'the limit of the whole throttle',
+  concurrency: 'a free slot',
+  delay: 'the delay',
+  backoff: 'backoff',
+  'crawl-delay': 'robots.txt',
+  'slot-delay': 'the delay of a slot',
+  hold: 'Retry-After',
+  quota: 'the quota',
+  'request-delay': 'its own delay',
+  rate: 'the rate',
+}
+
+/** Why the next request waits, from `state()` of a simulation. */
+export function whyNext({ next, now, scopes, waiting }) {
+  if (!next) return waiting > 0 ? 'The next request may leave now.' : 'Nothing waits.'
+  const scope = scopes[next.scope] ?? Object.values(scopes)[0]
+  const where = next.scope && next.scope !== 'server' ? ` for ${next.scope}` : ''
+  const when = next.at === undefined ? 'waits' : `leaves in ${span(Math.max(0, next.at - now))}`
+  return `The next request${where} ${when}: ${WHY[next.reason](scope)}.`
+}
+
+const STATUS = {
+  200: 'served',
+  429: 'refused (429 Too Many Requests)',
+  503: 'refused (503 Service Unavailable)',
+  504: 'failed (504 Gateway Timeout)',
+  0: 'given up by the client',
+}
+
+/** A request's life, in order. */
+export function life(request) {
+  const waited = request.sentAt - request.queuedAt
+  const lines = [`Queued at ${clockExact(request.queuedAt)}`]
+  if (waited >= 1) {
+    const reason = request.reason ? ` for ${KEPT[request.reason]}` : ''
+    lines.push(`Waited ${span(waited)}${reason}`)
+  }
+  lines.push(`Sent at ${clockExact(request.sentAt)}`)
+  if (request.answeredAt === undefined) lines.push('No answer yet')
+  else {
+    const said = STATUS[request.status] ?? `answered ${request.status}`
+    lines.push(`${said[0].toUpperCase()}${said.slice(1)} after ${span(request.answeredAt - request.sentAt)}`)
+    for (const line of (request.headers ?? '').split('\n')) if (line) lines.push(line)
+  }
+  if (request.cost !== undefined && request.cost !== 1) lines.push(`Cost ${short(request.cost)} units`)
+  return lines
+}
