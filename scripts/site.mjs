@@ -14,7 +14,8 @@ const site = `${root}/site`
 /** What the site is made with lies in its folder; fetched once. */
 export async function fetchSite() {
   const stamp = `${site}/node_modules/.package-lock.json`
-  const isThere = existsSync(stamp) && statSync(stamp).mtimeMs >= statSync(`${site}/package-lock.json`).mtimeMs
+  const isThere =
+    existsSync(stamp) && statSync(stamp).mtimeMs >= statSync(`${site}/package-lock.json`).mtimeMs
   if (isThere) return
   await step('site: packages', () => run('npm', ['ci', '--no-audit', '--no-fund'], { cwd: site }))
 }

@@ -39,7 +39,9 @@ function page(folder, path) {
       writeFileSync(join(folder, name), code)
       return `<script${attributes} src="${prefix}${name}"></script>`
     })
-    return outside.replaceAll(BASE, prefix).replace('<head>', `<head>\n    <script src="${prefix}base.js"></script>`)
+    return outside
+      .replaceAll(BASE, prefix)
+      .replace('<head>', `<head>\n    <script src="${prefix}base.js"></script>`)
   })
 }
 
@@ -54,7 +56,10 @@ function script(text) {
       const parts = node.value.split(BASE).map((part) => JSON.stringify(part))
       edits.push([node.start, node.end, `(${parts.join('+globalThis.__base+')})`])
     } else if (node.type === 'TemplateElement' && node.value.raw.includes(BASE)) {
-      const code = text.slice(node.start, node.end).replaceAll(BASE, '${globalThis.__base}')
+      const code = text
+        .slice(node.start, node.end)
+        .split(BASE)
+        .join('$' + '{globalThis.__base}')
       edits.push([node.start, node.end, code])
     } else for (const value of Object.values(node)) visit(value)
   }

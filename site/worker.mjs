@@ -1,6 +1,7 @@
 /** Builds the service worker: one classic script, because Firefox takes no module there. */
-import { build } from 'vite'
+
 import { fileURLToPath } from 'node:url'
+import { build } from 'vite'
 
 const here = fileURLToPath(new URL('.', import.meta.url))
 

@@ -22,7 +22,10 @@ const ORDER = {
   Inside: ['architecture'],
 }
 
-const heading = (path) => readFileSync(`${root}/${path}`, 'utf8').match(/^# (.+)$/m)?.[1].replaceAll('`', '')
+const heading = (path) =>
+  readFileSync(`${root}/${path}`, 'utf8')
+    .match(/^# (.+)$/m)?.[1]
+    .replaceAll('`', '')
 const page = (path) => ({ text: heading(path) ?? path, link: `/${path.replace(/\.md$/, '')}` })
 const pages = (folder) =>
   existsSync(`${root}/${folder}`)

@@ -31,14 +31,15 @@ const timeAxis = ({ text, grid }) => ({
   gap: 4,
   space: 70,
   incrs: [0.1, 0.2, 0.5, 1, 2, 5, 10, 15, 30, 60, 120, 300, 600],
-  values: (_, splits) => splits.map((second) => (second % 1 === 0 ? clock(second * 1000) : second.toFixed(1))),
+  values: (_, splits) =>
+    splits.map((second) => (second % 1 === 0 ? clock(second * 1000) : second.toFixed(1))),
 })
 
 /**
  * A chart of lines over time. `lines`: `{ label, colour, dash, step }` in the order of the data's columns.
  * `onCursor` hears the place under the pointer, or `null`.
  */
-export function lineChart(element, { lines, least, height, onCursor, hooks = {} }) {
+export function lineChart(element, { lines, least, height, onCursor, hooks = {}, rows = false }) {
   const theme = colours()
   const options = {
     width: Math.max(200, element.clientWidth),
@@ -62,10 +63,13 @@ export function lineChart(element, { lines, least, height, onCursor, hooks = {} 
         font: FONT,
         grid: { stroke: theme.grid, width: 1 },
         ticks: { show: false },
-        size: 46,
+        size: 56,
         gap: 6,
         space: 32,
-        values: (_, splits) => splits.map((value) => (value >= 10_000 ? `${value / 1000}k` : short(value))),
+        ...(rows && { splits: () => [], values: () => [] }),
+        ...(!rows && {
+          values: (_, splits) => splits.map((value) => (value >= 10_000 ? `${value / 1000}k` : short(value))),
+        }),
       },
     ],
     series: [

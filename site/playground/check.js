@@ -11,6 +11,7 @@ export function check(options) {
 
 /** The options without what only a driver reads: a simulation has a network and a clock of its own. */
 export function forSimulation(options) {
-  const { requestTimeout, robots, hints, redirects, redirectMaxDelay, release, debug, unref, ...rest } = options
+  const { requestTimeout, robots, hints, redirects, redirectMaxDelay, release, debug, unref, ...rest } =
+    options
   return rest
 }

@@ -12,7 +12,9 @@ export function toCode(value, indent = '') {
   if (Array.isArray(value)) return `[${value.map((item) => toCode(item, deeper)).join(', ')}]`
   if (typeof value === 'number') return group(value)
   if (typeof value !== 'object' || value === null) {
-    return typeof value === 'string' ? `'${value.replaceAll('\\', '\\\\').replaceAll("'", "\\'")}'` : String(value)
+    return typeof value === 'string'
+      ? `'${value.replaceAll('\\', '\\\\').replaceAll("'", "\\'")}'`
+      : String(value)
   }
   const entries = Object.entries(value).filter(([, inner]) => inner !== undefined && inner !== null)
   if (entries.length === 0) return '{}'
@@ -40,4 +42,6 @@ export function parse(text) {
 
 const name = (key) => (/^[A-Za-z_$][\w$]*$/.test(key) ? key : `'${key}'`)
 const group = (value) =>
-  Number.isInteger(value) && value >= 10_000 ? String(value).replaceAll(/\B(?=(\d{3})+$)/g, '_') : String(value)
+  Number.isInteger(value) && value >= 10_000
+    ? String(value).replaceAll(/\B(?=(\d{3})+$)/g, '_')
+    : String(value)

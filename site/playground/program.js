@@ -27,7 +27,10 @@ export function currentOf({ options, policies, changes }, now) {
     if (way) network = { ...network, ...way }
     if (throttle) {
       const old = shown[policy]
-      shown[policy] = { ...old, throttle: { ...old.throttle, defaults: { ...old.throttle.defaults, ...throttle } } }
+      shown[policy] = {
+        ...old,
+        throttle: { ...old.throttle, defaults: { ...old.throttle.defaults, ...throttle } },
+      }
     }
   }
   return { server, network, policies: shown }

@@ -14,11 +14,12 @@ export const STORIES = [
     name: 'autothrottle',
     title: 'AutoThrottle follows latency',
     about:
-      'The server slows down after 30 seconds and recovers after a minute. AutoThrottle’s delay follows; the fixed one fills the queue.',
+      'The server slows down after 30 seconds and recovers after a minute. AutoThrottle’s delay follows; the fixed one fills the server’s queue, and everybody waits.',
     program: {
       options: {
         server: { model: 'queue', workers: 2, service: 150 },
         network: { latency: 50, jitter: 20 },
+        load: { rate: 4 },
       },
       policies: [with_('autothrottle'), with_('fixed', { delay: 150, concurrency: 16 })],
       changes: [

@@ -36,8 +36,7 @@ export function drawTimeline(marks, lit) {
       const rowHeight = (groupHeight - 10 * ratio) / ROWS.length
       const middle = (row) => top + rowHeight * (row + 0.5)
       const tall = rowHeight * 0.66
-      const mark = (at, row, width) =>
-        ctx.fillRect(x(at) - width / 2, middle(row) - tall / 2, width, tall)
+      const mark = (at, row, width) => ctx.fillRect(x(at) - width / 2, middle(row) - tall / 2, width, tall)
       for (let row = 0; row < ROWS.length; row++) {
         ctx.fillStyle = theme.grid
         ctx.fillRect(bbox.left, Math.round(middle(row)), bbox.width, Math.max(1, ratio / 2))

@@ -28,7 +28,9 @@ const WHY = {
   paused: () => 'it is paused',
   global: () => 'as many requests are in flight as the whole throttle allows',
   concurrency: ({ slots }) =>
-    slots === 1 ? 'the one slot is taken until an answer comes' : `all ${slots} slots are taken until an answer comes`,
+    slots === 1
+      ? 'the one slot is taken until an answer comes'
+      : `all ${slots} slots are taken until an answer comes`,
   delay: ({ delayMs }) => `the delay of ${span(delayMs)} between two requests is not over`,
   backoff: ({ delayMs, backoffMs, backoffStep }) =>
     `it backs off after bad answers: ${span(Math.max(delayMs, backoffMs))} between two requests` +
