@@ -1,0 +1,147 @@
+/**
+ * Walks through the page as a person would, in any browser, and posts what it saw. It is served beside the page
+ * by the test, because Firefox has no driver here.
+ */
+const seen = { errors: [], stories: [], policies: [] }
+for (const kind of ['error', 'warn']) {
+  const original = console[kind]
+  console[kind] = (...words) => {
+    seen.errors.push(`console.${kind}: ${words.join(' ')}`)
+    original.apply(console, words)
+  }
+}
+addEventListener('error', ({ message }) => seen.errors.push(`error: ${message}`))
+addEventListener('unhandledrejection', ({ reason }) => seen.errors.push(`rejected: ${reason}`))
+addEventListener('securitypolicyviolation', ({ violatedDirective, blockedURI }) =>
+  seen.errors.push(`policy: ${violatedDirective} ${blockedURI}`),
+)
+
+/** What is downloaded comes here. */
+let saved
+const createObjectURL = URL.createObjectURL
+URL.createObjectURL = (blob) => {
+  saved = blob.text()
+  return createObjectURL.call(URL, blob)
+}
+
+const wait = (ms) => new Promise((resolve) => setTimeout(resolve, ms))
+
+async function until(what, test) {
+  for (let tries = 0; tries < 400; tries++) {
+    const found = test()
+    if (found) return found
+    await wait(25)
+  }
+  throw new Error(`never: ${what}`)
+}
+
+const all = (selector) => [...document.querySelectorAll(selector)]
+const one = (selector) => document.querySelector(selector)
+const text = (selector) => one(selector)?.textContent.trim() ?? ''
+const button = (name) => all('.pg button').find((each) => each.textContent.trim().endsWith(name))
+const clock = () => text('.pg-clock')
+
+async function press(name) {
+  const found = await until(`a button ${name}`, () => button(name))
+  found.click()
+  await wait(30)
+}
+
+function choose(selector, value) {
+  const select = one(selector)
+  select.value = value
+  select.dispatchEvent(new Event('change', { bubbles: true }))
+  return wait(50)
+}
+
+async function download() {
+  saved = undefined
+  await press('Download trace')
+  return JSON.parse(await until('a download', () => saved))
+}
+
+/** Whether a canvas has been drawn on. */
+const isDrawn = (canvas) =>
+  canvas.width > 0 &&
+  new Uint32Array(canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height).data.buffer).some(
+    (pixel) => pixel !== 0,
+  )
+
+const TIMES = { draft: 2000, 'hidden-limit': 400_000 }
+
+async function stories() {
+  for (const story of await until('stories', () => all('.pg-stories button').length > 0 && all('.pg-stories button'))) {
+    story.click()
+    await until('the story is chosen', () => story.getAttribute('aria-pressed') === 'true')
+    const name = location.hash.slice(1).split('@')[0]
+    const now = TIMES[name] ?? 60_000
+    location.hash = `#${name}@${now}`
+    const wanted = `${Math.floor(now / 60_000)}:${String(Math.floor(now / 1000) % 60).padStart(2, '0')}`
+    await until(`${name} at ${wanted}`, () => clock() === wanted && button('Play'))
+    await wait(50)
+    seen.stories.push({
+      name,
+      now,
+      why: text('.pg-why'),
+      drawn: all('.pg canvas').map(isDrawn),
+      figures: all('.pg-figures tbody tr').map((row) => [...row.children].map((cell) => cell.textContent)),
+      ...(await download()),
+    })
+  }
+}
+
+/** Everything that can be touched is touched once; the engine's own errors are shown. */
+async function controls() {
+  location.hash = '#autothrottle@10000'
+  await until('the story', () => clock() === '0:10')
+  await press('Step')
+  const stepped = location.hash
+  const slider = one('.pg-field input')
+  slider.value = Number(slider.value) + 1
+  slider.dispatchEvent(new Event('input', { bubbles: true }))
+  slider.dispatchEvent(new Event('change', { bubbles: true }))
+  await wait(50)
+  const moved = await download()
+  const link = location.hash
+  location.hash = '#draft'
+  await until('another story', () => clock() === '0:00')
+  location.hash = link
+  await until('what was linked', () => clock() !== '0:00')
+  const linked = await download()
+  seen.controls = { stepped, moved, linked }
+  for (const { value } of [...one('#pg-model').options]) {
+    await choose('#pg-model', value)
+    await press('Step')
+    seen.policies.push({ model: value, problem: text('.pg-stage > .pg-problem') })
+  }
+  for (const { value } of [...one('#pg-policy-0').options]) {
+    await choose('#pg-policy-0', value)
+    await press('Step')
+    seen.policies.push({ policy: value, problem: text('.pg-stage > .pg-problem') })
+  }
+  const area = one('#pg-code-0')
+  area.value = 'createThrottle({ delai: 1, defaults: { delay: -1 } })'
+  area.dispatchEvent(new Event('input', { bubbles: true }))
+  await wait(30)
+  await press('Apply')
+  seen.problem = text('#pg-problem-0')
+  area.value = "{ rate: '90/min' } // a comment"
+  area.dispatchEvent(new Event('input', { bubbles: true }))
+  await wait(30)
+  await press('Apply')
+  await press('Play')
+  await wait(300)
+  await press('Pause')
+  seen.pasted = await download()
+}
+
+try {
+  await until('the playground', () => one('.pg-stage canvas') && clock() !== '')
+  seen.requestsBefore = performance.getEntriesByType('resource').length
+  await stories()
+  await controls()
+  seen.requestsAfter = performance.getEntriesByType('resource').length
+} catch (error) {
+  seen.errors.push(`driver: ${error.message}\n${error.stack}`)
+}
+await fetch('result', { method: 'POST', body: JSON.stringify(seen) })
