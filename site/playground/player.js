@@ -16,6 +16,7 @@ export function usePlayer() {
   const stage = shallowRef()
   const view = shallowRef()
   const isPlaying = ref(false)
+  const isReal = ref(false)
   const frame = ref(0)
   const message = ref('')
   let wantsCalm = false
@@ -46,6 +47,8 @@ export function usePlayer() {
 
   const load = (next, { play = false } = {}) => {
     pause()
+    const wasReal = isReal.value
+    leaveReal()
     const until = next.now
     const isFine = trying(() => {
       const made = new Stage({ ...next, now: 0 })
@@ -55,8 +58,41 @@ export function usePlayer() {
     })
     look()
     link()
-    if (isFine && play) start()
+    if (isFine && wasReal) enterReal()
+    else if (isFine && play) start()
     return isFine
+  }
+
+  /** The same server, played by a service worker, and real requests to it. */
+  const enterReal = async () => {
+    pause()
+    const { server, network, policies } = current.value
+    const options = { ...program.value.options, server, network }
+    message.value = ''
+    try {
+      const { RealStage } = await import('./real.js')
+      const span = Math.min(program.value.span, 60_000)
+      stage.value = await RealStage.open({ ...program.value, span, options, policies })
+      isReal.value = true
+      look()
+      start()
+    } catch (error) {
+      message.value = error.message
+    }
+  }
+
+  const leaveReal = () => {
+    if (!isReal.value) return
+    isReal.value = false
+    stage.value.close()
+  }
+
+  const setReal = (wanted) => {
+    if (wanted === isReal.value) return
+    if (wanted) return enterReal()
+    pause()
+    leaveReal()
+    load(program.value)
   }
 
   const story = (name) => load(programOf(name), { play: !wantsCalm })
@@ -64,6 +100,7 @@ export function usePlayer() {
   const start = () => {
     if (isPlaying.value || !stage.value) return
     isPlaying.value = true
+    stage.value.resume?.()
     last = 0
     request = requestAnimationFrame(tick)
   }
@@ -72,6 +109,7 @@ export function usePlayer() {
     cancelAnimationFrame(request)
     if (!isPlaying.value) return
     isPlaying.value = false
+    stage.value.pause?.()
     look()
     link()
   }
@@ -96,6 +134,7 @@ export function usePlayer() {
 
   /** A story that ends by itself stops when its width is full; nothing goes on for more than an hour. */
   const isOver = () => {
+    if (isReal.value) return false
     const { now } = stage.value
     const { options, span } = program.value
     return now >= 3_600_000 || (options.load?.requests !== undefined && now >= span)
@@ -123,13 +162,18 @@ export function usePlayer() {
     if (!trying(() => stage.value.change(made))) return
     const { story: _, ...mine } = program.value
     program.value = mine
-    stage.value.program = mine
+    if (isReal.value) {
+      const later = mine.changes.findIndex(({ at }) => at > mine.now)
+      mine.changes.splice(later < 0 ? mine.changes.length : later, 0, { at: mine.now, ...made })
+    } else stage.value.program = mine
     look()
     link()
   }
 
   /** The server and the policies as they are now. */
-  const current = computed(() => currentOf(program.value, view.value?.now ?? 0))
+  const current = computed(() =>
+    currentOf(program.value, isReal.value ? program.value.now : (view.value?.now ?? 0)),
+  )
 
   /** Something that only a fresh start takes. */
   const rebuild = (edit) => {
@@ -140,7 +184,7 @@ export function usePlayer() {
   }
 
   const link = () => {
-    if (!stage.value) return
+    if (!stage.value || isReal.value) return
     history.replaceState(history.state, '', `#${toHash(program.value)}`)
   }
 
@@ -160,6 +204,7 @@ export function usePlayer() {
   })
   onUnmounted(() => {
     cancelAnimationFrame(request)
+    leaveReal()
     removeEventListener('hashchange', fromLink)
   })
 
@@ -169,6 +214,8 @@ export function usePlayer() {
     stage,
     view,
     isPlaying,
+    isReal,
+    setReal,
     frame,
     message,
     story,

@@ -17,8 +17,7 @@ addEventListener('activate', (event) => event.waitUntil(clients.claim()))
 addEventListener('fetch', (event) => {
   const url = new URL(event.request.url)
   if (url.origin !== location.origin) return
-  const at = url.pathname.indexOf('/simulated/')
-  if (at >= 0) event.respondWith(answer(url, url.pathname.slice(at + 11)))
+  if (url.pathname.includes('/simulated/')) event.respondWith(answer(url, url.pathname))
   else if (event.request.method === 'GET') event.respondWith(fromNetwork(event.request))
 })
 

@@ -27,7 +27,7 @@ URL.createObjectURL = (blob) => {
 const wait = (ms) => new Promise((resolve) => setTimeout(resolve, ms))
 
 async function until(what, test) {
-  for (let tries = 0; tries < 400; tries++) {
+  for (let tries = 0; tries < 800; tries++) {
     const found = test()
     if (found) return found
     await wait(25)
@@ -70,7 +70,10 @@ const isDrawn = (canvas) =>
 const TIMES = { draft: 2000, 'hidden-limit': 400_000 }
 
 async function stories() {
-  for (const story of await until('stories', () => all('.pg-stories button').length > 0 && all('.pg-stories button'))) {
+  for (const story of await until(
+    'stories',
+    () => all('.pg-stories button').length > 0 && all('.pg-stories button'),
+  )) {
     story.click()
     await until('the story is chosen', () => story.getAttribute('aria-pressed') === 'true')
     const name = location.hash.slice(1).split('@')[0]
@@ -135,12 +138,29 @@ async function controls() {
   seen.pasted = await download()
 }
 
+/** Requests that really leave, to the server that the worker plays. */
+async function real() {
+  location.hash = '#retry-after'
+  await until('the story', () => clock() === '0:00')
+  const mode = all('.pg-transport select').find((each) => each.value === 'virtual')
+  mode.value = 'real'
+  mode.dispatchEvent(new Event('change', { bubbles: true }))
+  const count = (column) => Number(text(`.pg-figures tbody td:nth-of-type(${column})`))
+  await until('a refusal, and why nothing leaves', () => count(3) > 0 && /Retry-After/.test(text('.pg-why')))
+  await press('Pause')
+  seen.real = { sent: count(1), served: count(2), refused: count(3), why: text('.pg-why') }
+  mode.value = 'virtual'
+  mode.dispatchEvent(new Event('change', { bubbles: true }))
+  await until('the simulation again', () => clock() === '0:00')
+}
+
 try {
   await until('the playground', () => one('.pg-stage canvas') && clock() !== '')
   seen.requestsBefore = performance.getEntriesByType('resource').length
   await stories()
   await controls()
   seen.requestsAfter = performance.getEntriesByType('resource').length
+  await real()
 } catch (error) {
   seen.errors.push(`driver: ${error.message}\n${error.stack}`)
 }

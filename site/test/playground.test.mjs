@@ -67,14 +67,15 @@ async function drive({ command, args }, driver = 'driver.js') {
     } else if (request.url === `${UNDER}playground.html`) {
       const page = readFileSync(`${dist}/playground.html`, 'utf8')
       const driven = page.replace('</body>', '<script type="module" src="./driver.js"></script></body>')
-      response
-        .writeHead(200, { 'content-type': 'text/html', 'content-security-policy': POLICY })
-        .end(driven)
+      response.writeHead(200, { 'content-type': 'text/html', 'content-security-policy': POLICY }).end(driven)
     } else files(request, response)
   })
   await new Promise((resolve) => server.listen(0, '127.0.0.1', resolve))
   const url = `http://127.0.0.1:${server.address().port}${UNDER}playground.html`
-  const browser = spawn(command, args(profile, url), { stdio: 'ignore', env: { ...process.env, HOME: profile } })
+  const browser = spawn(command, args(profile, url), {
+    stdio: 'ignore',
+    env: { ...process.env, HOME: profile },
+  })
   browser.on('exit', (code) => settle.reject(new Error(`${command} ended with ${code}`)))
   const patience = setTimeout(() => settle.reject(new Error(`${command} said nothing for 100 s`)), 100_000)
   try {
@@ -144,6 +145,12 @@ for (const browser of BROWSERS) {
     assert.equal(problem, wrong, 'the same error as in code')
     assert.deepEqual(pasted.program.policies[0].throttle, { rate: '90/min' })
     replays(pasted, 'pasted')
+    const { real } = seen
+    assert.ok(
+      real.served >= 10 && real.refused >= 1 && real.sent >= real.served + real.refused,
+      JSON.stringify(real),
+    )
+    assert.match(real.why, /asked to be left alone/)
     assert.equal(seen.requestsAfter, seen.requestsBefore, 'nothing is fetched after the page is there')
   })
 }
