@@ -22,6 +22,8 @@ import {
 
 /** Where the delay of the next attempt stands in what the engine is told. */
 const RETRY_DELAY = 4
+/** No grant is made farther ahead, in milliseconds: a store's clock that was set would hold it for long. */
+const FARTHEST_MS = 1000
 
 interface Request {
   readonly id: Ticket
@@ -232,7 +234,8 @@ export class Member {
     this.#grants.add(number)
     const now = this.#link.now()
     const offset = this.#link.offsetMs()
-    const sentAt = at === undefined || offset === undefined ? now : Math.max(at - offset, now)
+    const then = at === undefined || offset === undefined ? now : at - offset
+    const sentAt = Math.min(Math.max(then, now), now + FARTHEST_MS)
     for (const [id, attempt] of ids) {
       const request = this.#requests.get(id)
       if (request?.state !== 'waiting' || request.attempt !== attempt) continue

@@ -1,0 +1,48 @@
+/**
+ * One limit for many processes of many machines, through Redis or Valkey:
+ *
+ * ```ts
+ * import { createThrottle } from 'autothrottle'
+ * import { redis } from 'autothrottle/redis'
+ * import Redis from 'ioredis' // or iovalkey, or `createClient` of node-redis
+ *
+ * const throttle = createThrottle({ rampup: true, shared: redis(new Redis(), { name: 'crawl' }) })
+ * ```
+ *
+ * One process decides, the others ask it; the store elects it, fences it and carries the messages. Nothing of
+ * the store is asked before the first request. `docs/shared.md` says what happens when something breaks.
+ */
+import { ConfigError } from './core/errors.js'
+import type { Shared } from './core/host.js'
+import { shown, unknownKeys } from './options/checks.js'
+import { SharedHost } from './shared/host.js'
+import { type RedisClient, storeOf } from './shared/redis/store.js'
+import { RedisTransport } from './shared/redis/transport.js'
+import type { SharedOptions } from './shared/transport.js'
+
+export type { Shared } from './core/host.js'
+export { SharedError } from './shared/group.js'
+export type { RedisClient } from './shared/redis/store.js'
+export type { Offline, SharedOptions } from './shared/transport.js'
+
+/**
+ * What `createThrottle({ shared })` takes.
+ *
+ * @param client of ioredis, iovalkey or node-redis (connected), a single one or a cluster. It stays yours:
+ *   another connection, which hears the messages, is made from it by `duplicate()`. Redis 6 or newer, or
+ *   Valkey.
+ * @throws {ConfigError} for another client, a name that is none, or an unknown `offline`.
+ */
+export function redis(client: RedisClient, options: SharedOptions): Shared {
+  const problems = unknownKeys(options, ['name', 'offline'], 'shared')
+  const wrong = (path: string, want: string, value: unknown) =>
+    problems.push({ path, want, got: shown(value) })
+  const { name, offline = 'divide' } = options
+  if (typeof name !== 'string' || name === '') wrong('shared.name', 'a name that is not empty', name)
+  if (!['divide', 'wait', 'fail'].includes(offline))
+    wrong('shared.offline', '"divide", "wait" or "fail"', offline)
+  const store = storeOf(client)
+  if (!store) wrong('shared.client', 'a client of ioredis, iovalkey or node-redis', client)
+  if (problems.length > 0 || !store) throw new ConfigError(problems)
+  return { open: (context) => new SharedHost(new RedisTransport(store, name), context, { offline }) }
+}

@@ -1,0 +1,56 @@
+/**
+ * What has to happen in the store at once. Redis runs a script alone and fences by it: what a writer says is
+ * published by the script that looks at the lease.
+ *
+ * The trap is a clock of a process. Only the store's `TIME` is read, and only to age a snapshot and to agree
+ * on the instant of a grant.
+ */
+
+/** Keys: lease, epoch, state. Arguments: process, known epoch, lease ms. Gives epoch, state, its age in ms. */
+export const COMPETE = `
+local holder = redis.call('GET', KEYS[1])
+if holder and string.match(holder, ':(.*)$') ~= ARGV[1] then return {} end
+local stored = tonumber(redis.call('GET', KEYS[2]) or '0')
+local epoch = string.format('%.0f', math.max(stored, tonumber(ARGV[2])) + 1)
+redis.call('SET', KEYS[2], epoch, 'PX', 604800000)
+redis.call('SET', KEYS[1], epoch .. ':' .. ARGV[1], 'PX', ARGV[3])
+local kept = redis.call('HMGET', KEYS[3], 'text', 'at')
+local time = redis.call('TIME')
+local age = kept[2] and (time[1] * 1000 + math.floor(time[2] / 1000) - tonumber(kept[2])) or 0
+return {epoch, kept[1] or '', string.format('%.0f', math.max(age, 0))}`
+
+/**
+ * Keys: lease, epoch, state. Arguments: holder, its epoch, lease ms, state or nothing. Gives 1 if it is ours.
+ *
+ * A store that forgot everything has no lease: then it is ours again unless a newer writer was elected.
+ */
+export const RENEW = `
+local holder = redis.call('GET', KEYS[1])
+if holder ~= ARGV[1] then
+  if holder or tonumber(redis.call('GET', KEYS[2]) or ARGV[2]) > tonumber(ARGV[2]) then return 0 end
+end
+redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[3])
+redis.call('SET', KEYS[2], ARGV[2], 'PX', 604800000)
+if ARGV[4] ~= '' then
+  local time = redis.call('TIME')
+  local at = string.format('%.0f', time[1] * 1000 + math.floor(time[2] / 1000))
+  redis.call('HSET', KEYS[3], 'text', ARGV[4], 'at', at)
+  redis.call('PEXPIRE', KEYS[3], 604800000)
+end
+return 1`
+
+/** Keys: lease. Arguments: holder, then channels with their texts. Gives 0 if the lease is another's. */
+export const SEND = `
+if redis.call('GET', KEYS[1]) ~= ARGV[1] then return 0 end
+for at = 2, #ARGV, 2 do redis.call('PUBLISH', ARGV[at], ARGV[at + 1]) end
+return 1`
+
+/** Keys: lease. Arguments: holder. Gives the lease back. */
+export const RELEASE = `
+if redis.call('GET', KEYS[1]) == ARGV[1] then redis.call('DEL', KEYS[1]) end
+return 1`
+
+/** The store's clock in microseconds, in two parts. Keys: lease, so that a cluster asks the node that holds it. */
+export const TIME = `
+local time = redis.call('TIME')
+return {time[1], time[2], KEYS[1]}`

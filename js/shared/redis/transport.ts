@@ -1,0 +1,196 @@
+/**
+ * The way between processes through Redis: a lease in a key, messages by publish and subscribe.
+ *
+ * 1. `compete` first makes sure that this process hears, and knows the store's clock; then one script gives
+ *    the lease with a new epoch, or says that another process has it.
+ * 2. What a writer says leaves once a turn, in one script that first compares the lease. A writer that slept
+ *    is told so, and what it said did not leave.
+ * 3. A grant carries the instant at which it is to be used, on the store's clock: so the way there, which
+ *    takes now 10 ms and then 40, does not shorten the gaps.
+ *
+ * The trap is a command that waits for a connection and hangs: each answer has as long as a lease lasts.
+ */
+import type { Lease, Peer, Transport } from '../transport.js'
+import { COMPETE, RELEASE, RENEW, SEND, TIME } from './scripts.js'
+import type { Store, Subscriber } from './store.js'
+import { StoreClock } from './store-clock.js'
+
+const LEASE_MS = 1500
+/** How often the store's clock is asked at the beginning, one after another. */
+const FIRST_SAMPLES = 16
+
+export class RedisTransport implements Transport {
+  readonly leaseMs = LEASE_MS
+  readonly #store: Store
+  readonly #keys: readonly [lease: string, epoch: string, state: string]
+  readonly #channels: {
+    readonly writer: string
+    readonly all: string
+    readonly member: (id: string) => string
+  }
+  readonly #clock = new StoreClock()
+  #peer!: Peer
+  #ready: Promise<Subscriber> | undefined
+  #isWriterHeard = false
+  #isClosed = false
+  /** What the writer says in this turn: channels with their texts. */
+  #said: string[] = []
+
+  constructor(store: Store, name: string) {
+    this.#store = store
+    // The braces keep the keys in one slot of a cluster.
+    const prefix = `autothrottle:{${name}}:`
+    this.#keys = [`${prefix}lease`, `${prefix}epoch`, `${prefix}state`]
+    const member = (id: string) => `${prefix}to:${id}`
+    this.#channels = { writer: `${prefix}writer`, all: `${prefix}all`, member }
+  }
+
+  open(peer: Peer): void {
+    this.#peer = peer
+  }
+
+  get offsetMs(): number | undefined {
+    return this.#clock.offsetMs
+  }
+
+  get leadMs(): number {
+    return this.#clock.leadMs
+  }
+
+  async compete(epoch: number): Promise<Lease | undefined> {
+    const subscriber = await this.#connect()
+    const { id } = this.#peer
+    const answer = await this.#run(COMPETE, [id, String(epoch), String(LEASE_MS)])
+    const [won, state, age] = answer as string[]
+    if (won === undefined) {
+      this.#deafen(subscriber)
+      return undefined
+    }
+    if (!this.#isWriterHeard) {
+      await this.#inTime(subscriber.subscribe(this.#channels.writer, (text) => this.#peer.heard(text)))
+      this.#isWriterHeard = true
+    }
+    return { epoch: Number(won), ...(state && { state, stateAgeMs: Number(age) }) }
+  }
+
+  async renew(lease: Lease, state: string | undefined): Promise<boolean> {
+    void this.#sample().catch(() => {})
+    const { epoch } = lease
+    return (await this.#run(RENEW, [this.#holder(lease), String(epoch), String(LEASE_MS), state ?? ''])) === 1
+  }
+
+  async release(lease: Lease, state: string): Promise<void> {
+    await this.#flushed
+    if (state) await this.renew(lease, state)
+    await this.#run(RELEASE, [this.#holder(lease)])
+  }
+
+  toWriter(text: string): void {
+    this.#store.publish(this.#channels.writer, text).then(
+      (heard) => {
+        if (heard === 0 && !this.#store.isCluster) this.#peer.vacant()
+      },
+      () => {},
+    )
+  }
+
+  toMember(lease: Lease, id: string, text: string): void {
+    this.#say(lease, this.#channels.member(id), text)
+  }
+
+  toAll(lease: Lease, text: string): void {
+    this.#say(lease, this.#channels.all, text)
+  }
+
+  async close(): Promise<void> {
+    this.#isClosed = true
+    const ready = this.#ready
+    this.#ready = undefined
+    await ready?.then(
+      (subscriber) => subscriber.close(),
+      () => {},
+    )
+  }
+
+  #flushed: Promise<unknown> = Promise.resolve()
+
+  /** Whatever is said in one turn of the event loop is one script. */
+  #say(lease: Lease, channel: string, text: string): void {
+    if (this.#said.push(channel, text) > 2) return
+    this.#flushed = Promise.resolve()
+      .then(async () => {
+        const said = this.#said
+        this.#said = []
+        if ((await this.#run(SEND, [this.#holder(lease), ...said])) === 0) this.#peer.fenced()
+      })
+      .catch(() => {})
+  }
+
+  /** The connection that hears, and the store's clock; again after a failure. */
+  #connect(): Promise<Subscriber> {
+    if (this.#ready) return this.#ready
+    const ready = this.#inTime(this.#listen())
+    this.#ready = ready
+    ready.catch(() => {
+      if (this.#ready === ready) this.#ready = undefined
+    })
+    return ready
+  }
+
+  async #listen(): Promise<Subscriber> {
+    for (let sample = 0; sample < FIRST_SAMPLES; sample++) await this.#sample()
+    const subscriber = await this.#store.subscriber()
+    try {
+      const hear = (text: string) => this.#peer.heard(text)
+      await subscriber.subscribe(this.#channels.all, hear)
+      await subscriber.subscribe(this.#channels.member(this.#peer.id), hear)
+    } catch (error) {
+      subscriber.close()
+      throw error
+    }
+    if (this.#isClosed) subscriber.close()
+    else this.#resample()
+    return subscriber
+  }
+
+  /** It no longer writes: what is said to the writer is not for it. */
+  #deafen(subscriber: Subscriber): void {
+    if (!this.#isWriterHeard) return
+    this.#isWriterHeard = false
+    subscriber.unsubscribe(this.#channels.writer).catch(() => {})
+  }
+
+  /** Clocks drift, and are set: the store's is asked three times a lease. */
+  #resample(): void {
+    this.#peer.clock.setTimeout(() => {
+      if (this.#isClosed) return
+      this.#sample().catch(() => {})
+      this.#resample()
+    }, LEASE_MS / 3)
+  }
+
+  async #sample(): Promise<void> {
+    const { clock } = this.#peer
+    const asked = clock.now()
+    const [seconds, micros] = (await this.#run(TIME, [])) as string[]
+    this.#clock.sample(asked, clock.now(), Number(seconds) * 1000 + Number(micros) / 1000)
+  }
+
+  #holder({ epoch }: Lease): string {
+    return `${epoch}:${this.#peer.id}`
+  }
+
+  #run(script: string, args: readonly string[]): Promise<unknown> {
+    return this.#inTime(this.#store.run(script, this.#keys, args))
+  }
+
+  /** Rejects if there is no answer within a lease. */
+  #inTime<T>(answer: Promise<T>): Promise<T> {
+    const { clock } = this.#peer
+    return new Promise((resolve, reject) => {
+      const late = () => reject(new Error(`Redis has not answered within ${LEASE_MS} ms`))
+      const timer = clock.setTimeout(late, LEASE_MS)
+      answer.then(resolve, reject).finally(() => clock.clearTimeout(timer))
+    })
+  }
+}

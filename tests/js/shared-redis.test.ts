@@ -1,0 +1,44 @@
+/** What is known of the store's clock, from samples of which each is off by half its way at most. */
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { StoreClock } from '../../js/shared/redis/store-clock.js'
+
+test('the quickest of the last sixteen answers counts', () => {
+  const clock = new StoreClock()
+  assert.equal(clock.offsetMs, undefined)
+  // The store is 1000 ms ahead. A slow way there makes it look further behind.
+  clock.sample(0, 40, 1000 + 35)
+  assert.equal(clock.offsetMs, 1015)
+  clock.sample(100, 102, 1000 + 101)
+  assert.equal(clock.offsetMs, 1000)
+  clock.sample(200, 240, 1000 + 205)
+  assert.equal(clock.offsetMs, 1000)
+  // The quick one is forgotten after sixteen others.
+  for (let at = 300; at < 1800; at += 100) clock.sample(at, at + 20, 1000 + at + 11)
+  assert.equal(clock.offsetMs, 1001)
+})
+
+test('a clock that was set is believed at once', () => {
+  const clock = new StoreClock()
+  for (let at = 0; at < 1000; at += 100) clock.sample(at, at + 2, 1000 + at + 1)
+  clock.sample(1000, 1002, 61_000 + 1001)
+  assert.equal(clock.offsetMs, 61_000)
+  clock.sample(1100, 1102, -59_000 + 1101)
+  assert.equal(clock.offsetMs, -59_000)
+})
+
+test('a clock that drifts is no clock that was set', () => {
+  const clock = new StoreClock()
+  for (let at = 0; at < 100_000; at += 500) {
+    clock.sample(at, at + 2, 1000 + at * 1.0001 + 1)
+    assert.ok(Math.abs(clock.offsetMs! - (1000 + at * 0.0001)) < 2, String(clock.offsetMs))
+  }
+})
+
+test('a grant is made ahead by one and a half slow round trips, and by 5 ms at least', () => {
+  const clock = new StoreClock()
+  assert.equal(clock.leadMs, 5)
+  const far = new StoreClock()
+  for (let at = 0; at < 16; at++) far.sample(at * 100, at * 100 + 50 + (at % 4), at * 100 + 25)
+  assert.equal(far.leadMs, 1.5 * 53)
+})

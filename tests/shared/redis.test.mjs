@@ -1,0 +1,256 @@
+/**
+ * Limits shared through a real Redis: real time, since a server, its lease and a killed process cannot be
+ * played. What is asserted are counts at the server, not times.
+ *
+ * Needs `npm install --prefix tests/shared` and a `redis-server` (or `valkey-server`); without them it is
+ * skipped by name, under `CI=true` it fails.
+ */
+import assert from 'node:assert/strict'
+import { fork, spawnSync } from 'node:child_process'
+import { existsSync } from 'node:fs'
+import { createServer } from 'node:http'
+import { after, before, test } from 'node:test'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { fileURLToPath } from 'node:url'
+import { freePort, RedisServer, SERVERS, Sentinel } from './server.mjs'
+
+const isCI = process.env.CI === 'true'
+const areClientsThere = existsSync(new URL('node_modules/ioredis', import.meta.url))
+const missing = !areClientsThere ? 'no clients' : SERVERS.length === 0 ? 'no redis-server' : false
+const skip = isCI ? false : missing
+
+/** A server that counts: how many at a time, how often by whom. */
+class Site {
+  now = 0
+  most = 0
+  by = new Map()
+  constructor(latency) {
+    this.latency = latency
+  }
+  async start() {
+    this.server = createServer((request, response) => {
+      this.now++
+      this.most = Math.max(this.most, this.now)
+      const pid = Number(new URL(request.url, 'http://a').searchParams.get('by'))
+      this.by.set(pid, (this.by.get(pid) ?? 0) + 1)
+      const timer = setTimeout(() => response.end('ok'), this.latency)
+      response.on('close', () => {
+        clearTimeout(timer)
+        this.now--
+      })
+    })
+    await new Promise((resolve) => this.server.listen(0, '127.0.0.1', resolve))
+    this.url = `http://127.0.0.1:${this.server.address().port}/`
+    return this
+  }
+  get total() {
+    return [...this.by.values()].reduce((sum, count) => sum + count, 0)
+  }
+  stop() {
+    this.server.closeAllConnections()
+    this.server.close()
+  }
+}
+
+/** Waits until it is so; fails after half a minute. */
+async function until(what, isSo) {
+  for (let turn = 0; turn < 600; turn++) {
+    if (await isSo()) return
+    await sleep(50)
+  }
+  assert.fail(`${what}: not within 30 s`)
+}
+
+function member(settings) {
+  const child = fork(fileURLToPath(new URL('member.mjs', import.meta.url)), [JSON.stringify(settings)])
+  child.said = []
+  child.on('message', (message) => child.said.push(message))
+  return child
+}
+
+const ended = (child) =>
+  child.exitCode !== null || child.signalCode !== null
+    ? undefined
+    : new Promise((resolve) => child.once('exit', resolve))
+
+async function stopAll(children) {
+  for (const child of children) if (child.connected) child.send('end')
+  await Promise.all(children.map(ended))
+}
+
+if (skip) test('limits shared through Redis', { skip }, () => {})
+else {
+  const { createThrottle } = await import('../../dist/node/index.js')
+  const { redis, SharedError } = await import('../../dist/node/redis.js')
+  const { CLIENTS, CLUSTERS, quit } = await import('./clients.mjs')
+  let store
+  before(async () => {
+    store = await new RedisServer(await freePort()).start()
+  })
+  after(() => store.stop())
+
+  /** Three throttles want 30 of a quota of 10: exactly 10 leave, whoever asks. */
+  async function sharesQuota(make, name) {
+    const clients = await Promise.all([make(), make(), make()])
+    const quota = { quota: { limit: 10, window: 600_000 }, delay: 0, concurrency: 30 }
+    const throttles = clients.map((client) =>
+      createThrottle({ defaults: quota, shared: redis(client, { name }) }),
+    )
+    const sent = throttles.map(() => 0)
+    const waiting = throttles.flatMap((throttle, who) =>
+      Array.from({ length: 10 }, () =>
+        throttle.run('https://a.example/', () => {
+          sent[who]++
+          return { status: 200 }
+        }),
+      ),
+    )
+    const settled = Promise.allSettled(waiting)
+    const total = () => sent.reduce((sum, count) => sum + count, 0)
+    await until('ten leave', () => total() >= 10)
+    await sleep(300)
+    assert.equal(total(), 10)
+    for (const throttle of throttles) throttle.close()
+    await settled
+    await Promise.all(throttles.map((throttle) => throttle[Symbol.asyncDispose]()))
+    await Promise.all(clients.map(quit))
+  }
+
+  for (const [name, make] of Object.entries(CLIENTS).filter(([each]) => !each.includes('Sentinel')))
+    test(`${name}: one quota for three`, () => sharesQuota(() => make(store.port), `quota ${name}`))
+
+  for (const binary of SERVERS.filter((name) => name !== SERVERS[0]))
+    test(`${binary}: one quota for three`, async () => {
+      const other = await new RedisServer(await freePort(), { binary }).start()
+      await sharesQuota(() => CLIENTS.iovalkey(other.port), 'quota')
+      await other.stop()
+    })
+
+  test('a cluster: one quota for three', async () => {
+    const ports = [await freePort(), await freePort(), await freePort()]
+    const nodes = await Promise.all(
+      ports.map((port) =>
+        new RedisServer(port, {
+          args: [
+            '--cluster-enabled',
+            'yes',
+            '--cluster-port',
+            String(port - 10_000 > 1024 ? port - 10_000 : port + 10_000),
+          ],
+        }).start(),
+      ),
+    )
+    const list = ports.map((port) => `127.0.0.1:${port}`)
+    const create = ['--cluster', 'create', ...list, '--cluster-replicas', '0', '--cluster-yes']
+    const made = spawnSync('redis-cli', create, { encoding: 'utf8' })
+    assert.equal(made.status, 0, made.stdout)
+    for (const [name, make] of Object.entries(CLUSTERS))
+      await sharesQuota(() => make(ports[0]), `quota in a cluster ${name}`)
+    await Promise.all(nodes.map((node) => node.stop()))
+  })
+
+  test('Sentinel: a master that is killed is followed by its replica', async () => {
+    const [masterPort, replicaPort, sentinelPort] = [await freePort(), await freePort(), await freePort()]
+    const master = await new RedisServer(masterPort).start()
+    const replica = await new RedisServer(replicaPort, {
+      args: ['--replicaof', '127.0.0.1', String(masterPort)],
+    }).start()
+    const sentinel = await new Sentinel(sentinelPort, masterPort).start()
+    const site = await new Site(300).start()
+    const options = { defaults: { delay: 0, slotDelay: 0, jitter: false, concurrency: 4 } }
+    const settings = {
+      client: 'ioredis through Sentinel',
+      port: sentinelPort,
+      name: 's',
+      url: site.url,
+      options,
+    }
+    const children = [member(settings), member(settings)]
+    await until('both send', () => site.by.size === 2)
+    await sentinel.knowsReplica()
+    await master.kill()
+    await sentinel.hasPromoted(replicaPort)
+    const before = site.total
+    await until('they go on with the new master', () => site.total > before + 8)
+    const reads = spawnSync('redis-cli', ['-p', String(replicaPort), 'GET', 'autothrottle:{s}:lease'])
+    assert.match(String(reads.stdout), /^\d+:/)
+    await stopAll(children)
+    assert.equal(site.most, 4)
+    site.stop()
+    await Promise.all([master.stop(), replica.stop(), sentinel.stop()])
+  })
+
+  test('slots are never more than there are, when the writer, another and the store are killed', async () => {
+    const site = await new Site(700).start()
+    const options = { defaults: { delay: 0, slotDelay: 0, jitter: false, concurrency: 4 } }
+    const settings = { client: 'ioredis', port: store.port, name: 'slots', url: site.url, options }
+    const first = member(settings)
+    await until('the first sends', () => (site.by.get(first.pid) ?? 0) > 0)
+    const others = [member(settings), member(settings), member(settings)]
+    const by = (child) => site.by.get(child.pid) ?? 0
+    await until('all send', () => others.every((child) => by(child) > 1))
+    // It was the first, so it writes.
+    first.kill('SIGKILL')
+    let before = site.total
+    await until('the others go on', () => site.total > before + 8)
+    others[0].kill('SIGKILL')
+    before = site.total
+    await until('two go on', () => site.total > before + 8)
+    await store.kill()
+    await store.start()
+    before = site.total
+    await until('they go on with a store that forgot', () => site.total > before + 8)
+    await stopAll(others.slice(1))
+    assert.equal(site.most, 4)
+    site.stop()
+  })
+
+  test('a program that has nothing to wait for ends, and whoever writes next need not wait', async () => {
+    const site = await new Site(5).start()
+    const options = { defaults: { rate: 100 } }
+    const settings = {
+      client: 'node-redis',
+      port: store.port,
+      name: 'ends',
+      url: site.url,
+      options,
+      atOnce: 1,
+    }
+    const [first, second] = [member(settings), member(settings)]
+    await until('both send', () => site.by.size === 2)
+    await stopAll([first])
+    const before = site.total
+    await until('the other goes on', () => site.total > before + 20)
+    await stopAll([second])
+    site.stop()
+  })
+
+  test('offline: fail rejects what waits when the store is gone', async () => {
+    const other = await new RedisServer(await freePort()).start()
+    const client = CLIENTS.ioredis(other.port)
+    const shared = redis(client, { name: 'gone', offline: 'fail' })
+    const throttle = createThrottle({ rate: 1, shared })
+    await throttle.run('https://a.example/', () => ({ status: 200 }))
+    await other.kill()
+    const late = Array.from({ length: 30 }, () => throttle.run('https://a.example/', () => ({ status: 200 })))
+    const outcomes = await Promise.allSettled(late)
+    const failed = outcomes.filter(({ reason }) => reason instanceof SharedError)
+    assert.ok(failed.length > 0)
+    assert.equal(failed[0].reason.code, 'ERR_SHARED_OFFLINE')
+    throttle.close()
+    client.disconnect()
+    await other.stop()
+  })
+
+  test('what is no client, no name and no way to be offline is told at once, with its path', () => {
+    assert.throws(
+      () => redis({}, { name: '', offline: 'pray', nmae: 1 }),
+      (error) => {
+        assert.equal(error.code, 'ERR_CONFIG')
+        const paths = error.problems.map(({ path }) => path)
+        assert.deepEqual(paths, ['shared.nmae', 'shared.name', 'shared.offline', 'shared.client'])
+        return true
+      },
+    )
+  })
+}
