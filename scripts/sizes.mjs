@@ -37,4 +37,5 @@ export const BUDGETS = {
   'autothrottle/axios': 2_500,
   'autothrottle/crawlee': 2_000,
   'autothrottle/playwright': 2_000,
+  'autothrottle/redis': 124_000,
 }

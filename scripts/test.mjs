@@ -22,9 +22,9 @@ async function rust() {
   await step('native tests', () => run('cargo', ['test', '--locked']))
 }
 
-/** What npm has of other runtimes, and of clients; they are large, so only CI fetches them by itself. */
+/** What npm has of other runtimes, of clients and of Redis' clients; they are large, so only CI fetches them by itself. */
 async function runtimes() {
-  for (const folder of ['runtimes', 'clients']) {
+  for (const folder of ['runtimes', 'clients', 'shared']) {
     if (!isCI || existsSync(`${root}/tests/${folder}/node_modules`)) continue
     // Not `npm ci`: it refuses a lock file without the platform packages of Deno that some registries lack.
     const args = ['install', '--no-save', '--no-audit', '--no-fund', '--prefix', `tests/${folder}`]
@@ -44,6 +44,8 @@ async function typescript(fetched) {
   await fetched
   const clients = ['--import', 'tsx', '--test', ...files('tests/clients', '.test.mjs')]
   await step('clients', () => run('node', clients))
+  const shared = ['--test', ...files('tests/shared', '.test.mjs')]
+  await step('shared limits', () => run('node', shared))
   const packed = ['--test', '--test-concurrency=2', ...files('tests/package', '.test.mjs')]
   await step('packed package', () => run('node', packed))
 }

@@ -43,6 +43,7 @@ import { throttle as undici } from 'autothrottle/undici'
 import { throttleAdapter, type ClientRequestOptions } from 'autothrottle/axios'
 import { throttleHooks } from 'autothrottle/crawlee'
 import { throttleHandler } from 'autothrottle/got'
+import { redis } from 'autothrottle/redis'
 import { throttlePage, type PageLike } from 'autothrottle/playwright'
 const robots = { userAgent: 'x', rules }
 const options: ThrottleOptions = { clock: new FakeClock(), robots, getScopes: byRegistrableDomain }
@@ -55,7 +56,7 @@ throttle.addEventListener('stall', (event) => event.type satisfies string)
 export const asked: number | null = parseHints({ 'Retry-After': '1' }).delayMs
 export const engine = new Engine()
 export const code: 'ERR_WASM_BLOCKED' = new WasmBlockedError().code
-export const made = [simulate, undici({}), build.version, ConfigError]
+export const made = [simulate, redis, undici({}), build.version, ConfigError]
 export const said: ClientRequestOptions = { priority: 1 }
 export const entries = [throttleAdapter, throttleHandler(throttle), throttleHooks(throttle, { maxWait: 1 })]
 export const page = (page: PageLike) => throttlePage(page, throttle, { resourceTypes: ['document'] })
