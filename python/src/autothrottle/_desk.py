@@ -81,6 +81,10 @@ class Desk:
     def arm(self, at: int | None) -> None:
         """Calls ``tick`` at this instant, and at no other."""
 
+    def submitted(self) -> None:
+        """A request was taken in."""
+        self.drain()
+
     def rest(self) -> None:
         """Everything that could be sent was."""
 
@@ -112,7 +116,7 @@ class Desk:
             raise
         waiting = self._add(ticket, names, target, wait)
         self._tell_queued(ticket, names, target, now)
-        self.drain()
+        self.submitted()
         if len(self.waiting) >= self._warn_threshold:
             many = f"{len(self.waiting)} requests wait, each with its task in memory"
             self.warn("many-waiting", many)

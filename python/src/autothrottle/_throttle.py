@@ -60,6 +60,7 @@ class _TaskDesk(Desk):
     _timer: Timer | None = None
     _timer_at: int | None = None
     _idle: asyncio.Event | None = None
+    _is_asked_soon = False
 
     def bind(self) -> asyncio.AbstractEventLoop:
         """The loop that this belongs to, which must be the running one."""
@@ -72,6 +73,16 @@ class _TaskDesk(Desk):
 
     def new_waiting(self, ticket: int, scopes: tuple[str, ...], target: object) -> Waiting:
         return _TaskWaiting(ticket, scopes, target, self.bind())
+
+    def submitted(self) -> None:
+        # Requests of one turn of the loop are asked for together: a thousand tasks are one question.
+        if not self._is_asked_soon:
+            self._is_asked_soon = True
+            self.bind().call_soon(self._ask)
+
+    def _ask(self) -> None:
+        self._is_asked_soon = False
+        self.drain()
 
     def arm(self, at: int | None) -> None:
         if at == self._timer_at:
