@@ -99,9 +99,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--lock", action="store_true", help="write the newest versions that there are")
     parser.add_argument("--quick", action="store_true", help="neither the package nor the oldest versions")
+    parser.add_argument("--prepare", action="store_true", help="make the environments, and end")
     arguments = parser.parse_args()
     if arguments.lock:
         lock()
+        return
+    if arguments.prepare:
+        environment_of(".venv", NEWEST, tools())
+        environment_of(".venv-oldest", OLDEST, TESTED)
         return
     if not (SOURCE / "engine.wasm").exists():
         raise SystemExit("python/src/autothrottle/engine.wasm is missing: node scripts/component.mjs")

@@ -1,0 +1,41 @@
+"""House rules that no linter knows."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+HERE = Path(__file__).resolve().parent.parent
+FILES = [path for folder in ("src", "tests", "examples", "scripts") for path in (HERE / folder).rglob("*.py")]
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(HERE)))
+def test_each_file_opens_with_its_idea_and_fits_in_a_head(path: Path) -> None:
+    text = path.read_text(encoding="utf-8")
+    assert text.startswith('"""')
+    assert len(text.splitlines()) <= 450
+
+
+def test_pages_fit_in_110_columns() -> None:
+    for page in HERE.glob("*.md"):
+        wide = [line for line in page.read_text(encoding="utf-8").splitlines() if len(line) > 110]
+        assert [line for line in wide if not line.startswith("|")] == []
+
+
+def test_nothing_happens_at_import() -> None:
+    program = """
+import sys, threading, autothrottle, autothrottle.blocking, autothrottle.testing
+assert threading.active_count() == 1
+assert autothrottle._wasmtime._loaded is None
+assert not {"httpx", "aiohttp", "requests", "scrapy"} & set(sys.modules)
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        env={"PYTHONPATH": str(HERE / "src")},
+        capture_output=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr.decode()
