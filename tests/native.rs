@@ -40,6 +40,8 @@ mod scale;
 mod scenarios;
 #[path = "native/scrapy_parity.rs"]
 mod scrapy_parity;
+#[path = "native/scrapy_table.rs"]
+mod scrapy_table;
 #[path = "native/settings.rs"]
 mod settings;
 #[path = "native/simulate.rs"]

@@ -1,0 +1,1 @@
+"""One spider for each example of the draft."""

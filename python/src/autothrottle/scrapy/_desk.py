@@ -1,0 +1,124 @@
+"""Where requests wait: the engine, the clock, and the one timer.
+
+The way: a request is submitted and gets a ticket → poll → what the engine names leaves → it is settled →
+poll. Nothing is decided here. The trap is a poll that is forgotten after something changed: so both ways in
+end in `drain`.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any, Protocol
+
+from scrapy.utils.asyncio import call_later
+from twisted.internet.defer import Deferred
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from .._engine import Engine, Settled
+
+
+class Timer(Protocol):
+    """What `call_later` gives."""
+
+    def cancel(self) -> object: ...
+
+
+class Clock(Protocol):
+    """Where time comes from: nanoseconds, and seconds for the timer."""
+
+    def now(self) -> int: ...
+    def wall(self) -> int: ...
+    def call_later(self, seconds: float, function: Callable[[], object]) -> Timer: ...
+
+
+class SystemClock:
+    """The system's clocks, and Scrapy's timers with whatever reactor or loop it runs."""
+
+    def now(self) -> int:
+        return time.monotonic_ns()
+
+    def wall(self) -> int:
+        return time.time_ns()
+
+    def call_later(self, seconds: float, function: Callable[[], object]) -> Timer:
+        return call_later(seconds, function)
+
+
+class Desk:
+    def __init__(self, engine: Engine, clock: Clock, tell: Callable[[Any], object]) -> None:
+        self.engine = engine
+        self.clock = clock
+        self._tell = tell
+        self._waiting: dict[int, Deferred[bool]] = {}
+        self._timer: Timer | None = None
+        self._wake = 0
+        self.flying = 0
+
+    @property
+    def waiting(self) -> int:
+        """Requests that were submitted and not sent."""
+        return len(self._waiting)
+
+    def submit(
+        self, scopes: Sequence[int], costs: list[float] | None, priority: float, delay: int
+    ) -> tuple[int, Deferred[bool] | None]:
+        """A ticket, and what to wait for: nothing if it may leave now. False: it may not leave any more."""
+        now = self.clock.now()
+        cost: float | list[float] = 1 if costs is None else costs
+        ticket = self.engine.submit(now, scopes, cost=cost, priority=priority, delay=delay)
+        gate: Deferred[bool] = Deferred()
+        self._waiting[ticket] = gate
+        self.drain()
+        return ticket, gate if ticket in self._waiting else None
+
+    def settle(self, ticket: int, report: dict[str, Any]) -> Settled:
+        """A request that was sent ended."""
+        self.flying -= 1
+        settled = self.engine.settle(self.clock.now(), ticket, **report)
+        self.drain()
+        return settled
+
+    def drain(self) -> None:
+        """Lets go of all that may leave, and sets the timer for the next."""
+        now = self.clock.now()
+        decision = self.engine.poll(now)
+        self._arm(decision.wake, now)
+        gates = [self._waiting.pop(ticket) for ticket in decision.send]
+        self.flying += len(gates)
+        if self.engine.has_notices:
+            for notice in self.engine.take_notices():
+                self._tell(notice)
+        for gate in gates:
+            gate.callback(True)
+
+    def stop(self) -> None:
+        """Nothing that waits will leave: the spider closes."""
+        now = self.clock.now()
+        waiting, self._waiting = self._waiting, {}
+        for ticket, gate in waiting.items():
+            self.engine.cancel(now, ticket)
+            gate.callback(False)
+        self.drain()
+
+    def close(self) -> None:
+        """Lets go of the timer."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _arm(self, wake: int | None, now: int) -> None:
+        if self._timer is not None:
+            # One that fires earlier only asks earlier, which does no harm.
+            if wake is not None and self._wake <= wake:
+                return
+            self._timer.cancel()
+            self._timer = None
+        if wake is not None:
+            self._wake = wake
+            self._timer = self.clock.call_later(max(wake - now, 0) / 1e9, self._woken)
+
+    def _woken(self) -> None:
+        self._timer = None
+        self.drain()

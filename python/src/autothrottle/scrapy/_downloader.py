@@ -1,0 +1,363 @@
+"""``DOWNLOADER = "autothrottle.scrapy.Downloader"``: Scrapy's downloader, in which the engine says when.
+
+One request's way: Scrapy's queue asks for its slot (the scopes) → `_enqueue_request` → a ticket that waits →
+`_download`, which is Scrapy's → a report → the answer. The traps: requests of one slow host that fill all
+places (so those that wait are counted in their slot, where Scrapy's queue sees them, and only so many are
+taken ahead); a slot that is left behind when something else fails; AutoThrottle running beside its successor.
+"""
+
+from __future__ import annotations
+
+import secrets
+import time
+from typing import TYPE_CHECKING, Any
+
+from scrapy import signals
+from scrapy.core.downloader import Downloader as ScrapysDownloader
+from scrapy.exceptions import IgnoreRequest
+from scrapy.extensions.throttle import AutoThrottle
+from scrapy.utils.defer import maybe_deferred_to_future
+from scrapy.utils.httpobj import urlparse_cached
+from scrapy.utils.job import job_dir
+from scrapy.utils.misc import build_from_crawler, load_object
+
+from .._engine import Engine
+from ..errors import ConfigError
+from . import _jobdir, _robots
+from ._closing import Closing, sent_back
+from ._desk import Clock, Desk, SystemClock
+from ._managers import Hooks, ThrottlingManager
+from ._options import read_options
+from ._queue import Ahead
+from ._report import REDIRECT_DELAY, Reporter
+from ._slot import Slot
+from ._strategy import ScopeAnswer, Strategies
+from ._table import HTTP_CODES
+from ._telling import Teller, logger
+
+if TYPE_CHECKING:
+    from scrapy import Request, Spider
+    from scrapy.crawler import Crawler
+    from scrapy.http import Response
+    from twisted.internet.defer import Deferred
+
+_OUR_SLOT = "_throttling_slot"
+"""Where the slot that we gave a request stands: one in ``download_slot`` that differs is the user's."""
+
+
+class Downloader(ScrapysDownloader):
+    """Sends a request when all of its scopes allow it."""
+
+    clock: Clock = SystemClock()
+
+    def __init__(self, crawler: Crawler) -> None:
+        self._desk: Desk | None = None
+        super().__init__(crawler)
+        spider = crawler.spider
+        self._options = options = read_options(crawler.settings, spider)
+        try:
+            engine = Engine(options.engine, seed=secrets.randbits(53))
+        except ConfigError as error:
+            raise options.translate(error) from None
+        self._teller = Teller(crawler, options.warn_threshold)
+        self._strategies = Strategies(crawler, options)
+        self._is_told = options.debug or self._strategies.are_there
+        engine.watch("answers" if self._is_told else "changes")
+        self._desk = Desk(engine, self.clock, self._notice)
+        self._hooks = Hooks(_manager(crawler))
+        self._reporter = Reporter(options, self._hooks, self.clock.wall)
+        self._handles: dict[str, tuple[int, int]] = {}
+        self._bypassing: set[Request] = set()
+        self._waiting_bypassing = 0
+        self._answered: tuple[Slot, Response | None, BaseException | None, float | None] | None = None
+        self._failed: Exception | None = None
+        self._closing = Closing(crawler, self._desk.stop)
+        self._ahead = Ahead(crawler, options.lookahead, options.engine.get("concurrency", 0))
+        self._codes: dict[str, tuple[int, ...]] = {}
+        self._jobdir = job_dir(crawler.settings)
+        if self._jobdir and _jobdir.restore(self._desk, self._jobdir):
+            self._teller.count("restored")
+        _replace_autothrottle(crawler)
+        if options.obeys_robots and _robots.HAS_SIGNAL:
+            crawler.signals.connect(self._robots_parsed, signal=signals.robots_parsed)
+
+    # What Scrapy asks
+
+    def fetch(self, request: Request, spider: Spider | None = None) -> Deferred[Response | Request]:
+        """Sends a request through the middlewares."""
+        if self._closing.was_scheduled(request):
+            self._ahead.take(request, self.get_slot_key(request))
+        else:
+            self._bypassing.add(request)
+        return super().fetch(request).addBoth(self._passed, request)
+
+    def needs_backout(self) -> bool:
+        """Whether enough was taken ahead: what flies is the engine's to bound."""
+        return self._closing.has_begun or self._ahead.is_enough
+
+    def get_slot_key(self, request: Request) -> str:
+        """The name of the request's slot: its scopes; its host where they cannot be said yet."""
+        typed = self._typed_slot(request)
+        if typed is not None:
+            return typed
+        try:
+            names = self._hooks.scopes_now(request)
+        except Exception:
+            # What is wrong with them fails the request when it is sent; here it would stop the crawl.
+            names = None
+        return urlparse_cached(request).hostname or "" if names is None else "+".join(names)
+
+    def close(self) -> None:
+        """The spider closed: what was learned is kept."""
+        super().close()
+        desk, self._desk = self._desk, None
+        if desk is None:
+            return
+        desk.close()
+        self._teller.closed(desk)
+        if self._jobdir:
+            _jobdir.save(desk, self._jobdir)
+
+    def is_bad_status(self, status: int) -> bool:
+        """Whether BACKOFF_HTTP_CODES has it."""
+        backoff = self._options.engine["defaults"].get("backoff") or {}
+        return status in backoff.get("httpCodes", HTTP_CODES)
+
+    def is_bad_exception(self, exception: BaseException) -> bool:
+        """Whether BACKOFF_EXCEPTIONS has it."""
+        return self._reporter.is_bad_exception(exception)
+
+    # One request
+
+    async def _enqueue_request(self, request: Request) -> Response | Request:  # type: ignore[override]
+        typed = self._typed_slot(request)
+        costs = {typed: None} if typed is not None else await self._hooks.scopes(request)
+        key = self.get_slot_key(request)
+        if self._closing.has_begun:
+            return self._give_back(request)
+        slot = self._slot(key, list(costs))
+        if typed is None:
+            request.meta[_OUR_SLOT] = key
+        request.meta[self.DOWNLOAD_SLOT] = key
+        slot.active.add(request)
+        self.signals.send_catch_log(
+            signal=signals.request_reached_downloader, request=request, spider=self.crawler.spider
+        )
+        try:
+            if not slot.names:
+                return await self._download(slot, request)  # type: ignore[arg-type]
+            return await self._throttled(slot, request, [1.0 if c is None else c for c in costs.values()])
+        finally:
+            slot.active.remove(request)
+            slot.lastseen = time.monotonic()
+
+    async def _throttled(self, slot: Slot, request: Request, costs: list[float]) -> Response | Request:
+        desk = self._desk
+        assert desk is not None
+        only_ones = all(each == 1 for each in costs)
+        delay = _own_delay(request)
+        ticket, gate = desk.submit(slot.handles, None if only_ones else costs, request.priority, delay)
+        self._teller.count("requests")
+        if gate is not None:
+            self._teller.count("delayed")
+            bypasses = request in self._bypassing
+            self._waiting_bypassing += bypasses
+            self._teller.waiting(self._waiting_bypassing)
+            try:
+                may_leave = await maybe_deferred_to_future(gate)
+            finally:
+                self._waiting_bypassing -= bypasses
+            if not may_leave:
+                return self._give_back(request)
+        self._ahead.leave(request)
+        for name in slot.names if self._strategies.are_there else ():
+            self._configure(slot, name, self._strategies.on_send(name))
+        report: dict[str, Any] = {}
+        heard: tuple[Response | None, BaseException | None] = None, None
+        # Scrapy leaves the latency of the attempt before where it was.
+        request.meta.pop("download_latency", None)
+        try:
+            try:
+                response = await self._download(slot, request)  # type: ignore[arg-type]
+            except Exception as error:
+                answer = getattr(error, "response", None)
+                heard = answer, None if answer is not None else error
+                if answer is not None:
+                    report = {"status": answer.status}
+                    report = await self._reporter.of_response(request, answer, slot)
+                else:
+                    report = await self._reporter.of_exception(request, error, slot)
+                raise
+            heard = response, None
+            report = {"status": response.status}
+            report = await self._reporter.of_response(request, response, slot)
+            if self._options.obeys_robots and not _robots.HAS_SIGNAL:
+                agent = _robots.user_agent(self.settings, request)
+                self._crawl_delay(request, _robots.delay_of_response(request, response, agent))
+        finally:
+            self._settle(ticket, slot, request, heard, report)
+        failed, self._failed = self._failed, None
+        if failed is not None:
+            raise failed
+        return response
+
+    def _settle(
+        self,
+        ticket: int,
+        slot: Slot,
+        request: Request,
+        heard: tuple[Response | None, BaseException | None],
+        report: dict[str, Any],
+    ) -> None:
+        desk = self._desk
+        if desk is None:
+            return
+        if self._is_told:
+            self._answered = slot, *heard, request.meta.get("download_latency")
+        try:
+            desk.settle(ticket, report)
+        finally:
+            self._answered = None
+
+    def _process_queue(self, slot: Any) -> None:
+        """Scrapy's way to send what waits in a slot. Nothing does."""
+
+    def _give_back(self, request: Request) -> Request:
+        """A request that waits while the spider closes goes back to the scheduler, if it came from there."""
+        if request in self._bypassing:
+            raise IgnoreRequest("the spider closes")
+        self._teller.sent_back(request)
+        return sent_back(request)
+
+    def _passed(self, result: Any, request: Request) -> Any:
+        self._bypassing.discard(request)
+        self._ahead.leave(request)
+        return result
+
+    # Slots and scopes
+
+    def _typed_slot(self, request: Request) -> str | None:
+        """A ``download_slot`` of the user's own. One that we gave is found anew: a redirect changes hosts."""
+        meta = request.meta
+        slot = meta.get(self.DOWNLOAD_SLOT)
+        if slot is None or "throttling_scopes" in meta or slot == meta.get(_OUR_SLOT):
+            return None
+        return str(slot)
+
+    def _slot(self, key: str, names: list[str]) -> Slot:
+        slot: Any = self.slots.get(key)
+        if slot is None or slot.names != tuple(names):
+            slot = Slot(self._desk, names, self._take_handle)  # type: ignore[arg-type]
+            self.slots[key] = slot
+            collect = getattr(self, "_start_slot_gc", None)
+            if collect is not None:
+                collect()
+        return slot  # type: ignore[no-any-return]
+
+    def _get_slot(self, request: Request, spider: Spider | None = None) -> tuple[str, Any]:
+        key = self.get_slot_key(request)
+        names = self._hooks.scopes_now(request)
+        typed = self._typed_slot(request)
+        return key, self._slot(key, [typed] if typed is not None else list(names or ([key] if key else [])))
+
+    def _slot_gc(self, age: float = 60) -> None:
+        """Forgets slots that nobody uses; what the engine learned stays."""
+        for key, slot in list(self.slots.items()):
+            if not slot.active:
+                del self.slots[key]
+                self._give_handles(slot)  # type: ignore[arg-type]
+
+    def _take_handle(self, name: str) -> int:
+        assert self._desk is not None
+        handle, users = self._handles.get(name, (None, 0))
+        if handle is None:
+            handle = self._desk.engine.scope(name)
+            told = self._strategies.begin(name)
+            if told:
+                self._desk.engine.configure(self.clock.now(), handle, told)
+        self._handles[name] = handle, users + 1
+        return handle
+
+    def _give_handles(self, slot: Slot) -> None:
+        for name in slot.names:
+            handle, users = self._handles[name]
+            if users > 1:
+                self._handles[name] = handle, users - 1
+            elif self._desk is not None:
+                del self._handles[name]
+                self._strategies.forget(name)
+                self._desk.engine.release(handle)
+
+    def _configure(self, slot: Slot, name: str, told: dict[str, Any]) -> None:
+        if told and self._desk is not None:
+            self._desk.engine.configure(self.clock.now(), slot.scopes[name], told)
+            self._desk.drain()
+
+    # What the engine tells
+
+    def _notice(self, notice: Any) -> None:
+        if notice.kind != "answer":
+            self._teller.notice(notice)
+            return
+        if self._answered is None:
+            return
+        slot, response, exception, latency = self._answered
+        name = notice.scope
+        if self._options.debug and response is not None and name == slot.names[0]:
+            self._teller.debug(slot, notice.delay_before / 1e9, notice.delay / 1e9, latency, response)
+        if self._strategies.are_there:
+            status = response.status if response is not None else None
+            answer = ScopeAnswer(name, status, exception, latency)
+            try:
+                self._configure(slot, name, self._strategies.on_answer(answer, notice.is_bad))
+            except Exception as error:
+                self._failed = error
+
+    # robots.txt
+
+    def _robots_parsed(self, robotparser: Any, request: Request) -> None:
+        agent = _robots.user_agent(self.settings, request)
+        self._crawl_delay(request, _robots.delay_of_parser(robotparser, agent))
+
+    def _crawl_delay(self, request: Request, seconds: float | None) -> None:
+        """The host's own scope keeps to it, or if the request has none, all of its scopes do."""
+        if seconds is None or self._desk is None:
+            return
+        seconds = min(seconds, self._options.robots_max_delay)
+        host = urlparse_cached(request)
+        names = list(self._hooks.scopes_now(request) or [host.hostname])
+        own = [name for name in names if name in (host.hostname, host.netloc)]
+        engine, now = self._desk.engine, self.clock.now()
+        for name in own or names:
+            outcome = engine.crawl_delay(now, engine.intern(name), int(seconds * 1e9))
+            self._teller.robots(name, seconds, outcome)
+        self._desk.drain()
+
+
+def _manager(crawler: Crawler) -> Any:
+    typed = crawler.settings.get("THROTTLING_MANAGER") or ThrottlingManager
+    loaded = load_object(typed) if isinstance(typed, str) else typed
+    return build_from_crawler(loaded, crawler) if isinstance(loaded, type) else loaded
+
+
+def _own_delay(request: Request) -> int:
+    """Nanoseconds that the request itself waits at least: once, not with each retry."""
+    meta = request.meta
+    asked = meta.pop(REDIRECT_DELAY, None)
+    if asked is None and not meta.get("retry_times") and not meta.get("redirect_times"):
+        asked = meta.get("throttling_delay")
+    if asked is None:
+        return 0
+    if isinstance(asked, bool) or not isinstance(asked, (int, float)) or not 0 <= asked < 1e9:
+        raise TypeError(f"throttling_delay: want seconds from 0; got {asked!r}")
+    return int(asked * 1e9)
+
+
+def _replace_autothrottle(crawler: Crawler) -> None:
+    """Scrapy's extension would change delays that nobody reads, and print each line twice."""
+    for extension in getattr(crawler.extensions, "middlewares", ()):
+        if isinstance(extension, AutoThrottle):
+            crawler.signals.disconnect(extension._spider_opened, signal=signals.spider_opened)
+            crawler.signals.disconnect(extension._response_downloaded, signal=signals.response_downloaded)
+            if type(extension) is not AutoThrottle:
+                logger.warning("%s is replaced by AutoThrottle in the engine", type(extension).__name__)

@@ -1,0 +1,302 @@
+"""THROTTLING_MANAGER: which scopes a request belongs to, and which of them an answer concerns.
+
+The names are those of Scrapy's draft, so its examples run. A method may be plain or ``async``.
+
+The trap is a manager that is asked although it says what everybody says: Scrapy asks for the queue's key with
+each request that it schedules, and cannot wait for an answer.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterable, Mapping
+from contextvars import ContextVar
+from functools import wraps
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypedDict, TypeVar
+from weakref import WeakKeyDictionary
+
+from scrapy.resolver import dnscache
+from scrapy.utils.defer import ensure_awaitable
+from scrapy.utils.httpobj import urlparse_cached
+
+from .._engine import parse_hints
+from ..errors import ManagerError
+
+if TYPE_CHECKING:
+    from scrapy import Request
+    from scrapy.crawler import Crawler
+    from scrapy.http import Response
+
+
+class ScopeBackoff(TypedDict, total=False):
+    """What an answer means for one scope."""
+
+    backoff: bool
+    """Whether it backs off. Default: yes, unless this only speaks of quota; then as the status says."""
+    delay: float
+    """Seconds in which nothing is sent. Default: what the headers ask for."""
+    consumed_quota: float
+    """What the request really cost in this scope, in units."""
+    remaining_quota: float
+    """Units that are left of the server's quota."""
+    reset: float
+    """In how many seconds all of the server's quota is there again."""
+
+
+Scopes: TypeAlias = "str | Iterable[str] | Mapping[str, float | None] | None"
+"""One scope, several, or scope → expected cost. None: the request is not throttled."""
+
+Backoffs: TypeAlias = "str | Iterable[str] | Mapping[str, Mapping[str, Any]] | None"
+"""The scopes that an answer concerns: one, several, or scope → what it means. None: as the status says."""
+
+_ALIASES = {"consumed": "consumed_quota", "remaining": "remaining_quota", "quota": "remaining_quota"}
+_KEYS = ("delay", "consumed_quota", "remaining_quota", "reset")
+
+#: The request whose answer a manager is asked about: a response that a manager builds has none.
+_asked_about: ContextVar[Request | None] = ContextVar("asked_about", default=None)
+
+
+class ThrottlingManagerProtocol(Protocol):
+    """What a THROTTLING_MANAGER may have. It needs ``get_scopes``; ``get_request_scopes`` is taken for it."""
+
+    async def get_scopes(self, request: Request) -> Scopes:
+        """The scopes of a request that names none in ``meta["throttling_scopes"]``."""
+
+    async def get_response_backoff(self, response: Response) -> Backoffs:
+        """Which of the request's scopes a response concerns. The others take a refusal for no news."""
+
+    async def get_exception_backoff(self, request: Request, exception: Exception) -> Backoffs:
+        """The same for a request that got no response."""
+
+    def get_response_delay(self, response: Response) -> float | None:
+        """Seconds that a response asks not to be sent anything, in place of what its headers say."""
+
+
+class ThrottlingManager:
+    """The usual THROTTLING_MANAGER: a request's scope is the host of its URL."""
+
+    def __init__(self, crawler: Crawler) -> None:
+        self.crawler = crawler
+        self._by_address = crawler.settings.getint("CONCURRENT_REQUESTS_PER_IP") > 0
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler) -> ThrottlingManager:
+        return cls(crawler)
+
+    async def get_scopes(self, request: Request) -> Scopes:
+        """The host of the URL, or its address with CONCURRENT_REQUESTS_PER_IP, as Scrapy's download slots.
+
+        None without a host: what comes from a file or a ``data:`` URL loads no server.
+        """
+        host = urlparse_cached(request).hostname
+        return dnscache.get(host, host) if host and self._by_address else host
+
+    async def get_response_backoff(self, response: Response) -> Backoffs:
+        """Every scope of the request, as the status says."""
+        return await self._all_of(_request_of(response), self._is_bad(response.status))
+
+    async def get_exception_backoff(self, request: Request, exception: Exception) -> Backoffs:
+        """Every scope of the request if the exception is one of BACKOFF_EXCEPTIONS."""
+        downloader = self._downloader()
+        return await self._all_of(request, downloader.is_bad_exception(exception) if downloader else True)
+
+    def get_response_delay(self, response: Response) -> float | None:
+        """What ``Retry-After`` and its kin ask for."""
+        delay = parse_hints(response.headers, status=response.status).delay
+        return None if delay is None else delay / 1e9
+
+    async def _all_of(self, request: Request | None, is_bad: bool) -> Backoffs:
+        if request is None:
+            return None
+        scopes = request.meta.get("throttling_scopes")
+        if scopes is None:
+            scopes = await ensure_awaitable(self.get_scopes(request))
+        return {name: {"backoff": is_bad} for name in named(scopes)}
+
+    def _is_bad(self, status: int) -> bool:
+        downloader = self._downloader()
+        return downloader.is_bad_status(status) if downloader else False
+
+    def _downloader(self) -> Any:
+        return getattr(self.crawler.engine, "downloader", None) if self.crawler.engine else None
+
+
+def named(scopes: Scopes) -> dict[str, float | None]:
+    """Scopes in any of their forms: name → cost."""
+    if scopes is None or scopes == "":
+        return {}
+    if isinstance(scopes, str):
+        return {scopes: None}
+    if isinstance(scopes, Mapping):
+        found: dict[str, float | None] = dict(scopes)
+    elif isinstance(scopes, Iterable) and not isinstance(scopes, bytes):
+        found = dict.fromkeys(scopes)
+    else:
+        raise TypeError(f"scopes: want a name, names, or a dict of costs; got {scopes!r}")
+    for name, cost in found.items():
+        if not isinstance(name, str):
+            raise TypeError(f"scopes: want names as str; got {name!r}")
+        if cost is not None and (isinstance(cost, bool) or not isinstance(cost, (int, float))):
+            raise TypeError(f"scopes: want a cost as a number for {name}; got {cost!r}")
+    return {name: found[name] for name in sorted(found)}
+
+
+def add_scope(scopes: Scopes, scope: str, cost: float | None = None, /) -> dict[str, float | None]:
+    """These scopes and one more, with what the request is expected to cost there.
+
+    :raises TypeError: if the scope has a cost already.
+    """
+    found = named(scopes)
+    if cost is not None and found.get(scope) is not None:
+        raise TypeError(f"add_scope: {scope} has a cost already: {found[scope]}")
+    return {**found, scope: found.get(scope) if cost is None else cost}
+
+
+def update_scope_backoff(backoffs: Backoffs, scope: str, /, **change: Any) -> dict[str, dict[str, Any]]:
+    """These backoffs with more about one scope: keys of :class:`ScopeBackoff`."""
+    found = {name: dict(means) for name, means in backoff_map(backoffs).items()}
+    return {**found, scope: {**found.get(scope, {}), **change}}
+
+
+_Method = TypeVar("_Method", bound=Callable[..., Any])
+
+
+def scope_cache(method: _Method) -> _Method:
+    """Decorates ``get_scopes``: it is asked once for each request, also by ``get_response_backoff``."""
+    caches: WeakKeyDictionary[Any, WeakKeyDictionary[Request, Scopes]] = WeakKeyDictionary()
+
+    @wraps(method)
+    async def cached(self: Any, request: Request) -> Scopes:
+        cache = caches.setdefault(self, WeakKeyDictionary())
+        if request not in cache:
+            scopes = method(self, request)
+            cache[request] = await ensure_awaitable(scopes) if inspect.isawaitable(scopes) else scopes
+        return cache[request]
+
+    return cached  # type: ignore[return-value]
+
+
+def backoff_map(backoffs: Backoffs) -> Mapping[str, Mapping[str, Any]]:
+    """Backoffs in any of their forms: scope → what it means."""
+    if backoffs is None:
+        return {}
+    if isinstance(backoffs, str):
+        return {backoffs: {}}
+    return backoffs if isinstance(backoffs, Mapping) else {name: {} for name in backoffs}
+
+
+class Hooks:
+    """A manager as the downloader asks it: what it has, what it says, checked."""
+
+    def __init__(self, manager: Any) -> None:
+        get_scopes = getattr(manager, "get_scopes", None) or getattr(manager, "get_request_scopes", None)
+        if not callable(get_scopes):
+            has = type(manager).__name__
+            raise TypeError(f"THROTTLING_MANAGER: want a method get_scopes; {has} has none")
+        self._get_scopes = get_scopes
+        self._waits = False
+        """Whether it was seen to wait for something: then the queue's key is the host."""
+        self.response_backoff = _own(manager, "get_response_backoff")
+        self.exception_backoff = _own(manager, "get_exception_backoff")
+        self.response_delay = _own(manager, "get_response_delay")
+
+    def scopes_now(self, request: Request) -> dict[str, float | None] | None:
+        """The scopes, if they can be said at once; else None."""
+        typed = request.meta.get("throttling_scopes")
+        if typed is not None:
+            return named(typed)
+        if self._waits:
+            return None
+        said = self._get_scopes(request)
+        if not inspect.isawaitable(said):
+            return named(said)
+        steps = said.__await__()
+        try:
+            next(steps)
+        except StopIteration as end:
+            return named(end.value)
+        self._waits = True
+        close = getattr(said, "close", None) or getattr(said, "cancel", None)
+        if close:
+            close()
+        return None
+
+    async def scopes(self, request: Request) -> dict[str, float | None]:
+        """The scopes of a request.
+
+        :raises TypeError: for scopes in ``meta`` that are none.
+        :raises ManagerError: if the manager fails, or says what are no scopes.
+        """
+        typed = request.meta.get("throttling_scopes")
+        if typed is not None:
+            return named(typed)
+        try:
+            found = self.scopes_now(request)
+            if found is None:
+                found = named(await ensure_awaitable(self._get_scopes(request)))
+        except Exception as error:
+            raise ManagerError("get_scopes", f"failed for {request.url}: {error!r}") from error
+        return found
+
+    async def ask(self, hook: Callable[..., Any], request: Request, *arguments: Any) -> Any:
+        """What a hook says about the answer to a request.
+
+        :raises ManagerError: if it fails.
+        """
+        token = _asked_about.set(request)
+        try:
+            said = hook(*arguments)
+            return await ensure_awaitable(said) if inspect.isawaitable(said) else said
+        except Exception as error:
+            name = getattr(hook, "__name__", "hook")
+            raise ManagerError(name, f"failed for {request.url}: {error!r}") from error
+        finally:
+            _asked_about.reset(token)
+
+
+def checked_backoffs(hook: str, said: Any, scopes: Iterable[str]) -> dict[str, dict[str, Any]] | None:
+    """What a hook said, by scope, with the names of :class:`ScopeBackoff`; None if it has nothing to say.
+
+    :raises ManagerError: for what is no scope of the request, and for what is no number.
+    """
+    if said is None:
+        return None
+
+    def fail(what: str) -> ManagerError:
+        return ManagerError(hook, what)
+
+    if not isinstance(said, (str, Mapping, Iterable)):
+        raise fail(f"gave {said!r}; want a scope, scopes, or a dict of what it means for each")
+    of_request = tuple(scopes)
+    found: dict[str, dict[str, Any]] = {}
+    for name, means in backoff_map(said).items():
+        if name not in of_request:
+            raise fail(f"named {name!r}, which is no scope of the request ({', '.join(of_request)})")
+        if means is None:
+            means = {}
+        if not isinstance(means, Mapping):
+            raise fail(f"gave {means!r} for {name}; want a dict")
+        found[name] = {}
+        for typed, value in means.items():
+            key = _ALIASES.get(typed, typed)
+            is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
+            if (key == "backoff" and isinstance(value, bool)) or value is None:
+                pass
+            elif key not in _KEYS or not is_number or not 0 <= value <= 1e12:
+                raise fail(f"gave {typed}: {value!r} for {name}; want one of {', '.join(_KEYS)}, from 0")
+            if value is not None:
+                found[name][key] = value
+    return found
+
+
+def _own(manager: Any, name: str) -> Callable[..., Any] | None:
+    """A manager's method, unless it is the usual one: what that says the engine says faster."""
+    method = getattr(manager, name, None)
+    if method is None or getattr(type(manager), name, None) is getattr(ThrottlingManager, name):
+        return None
+    return method  # type: ignore[no-any-return]
+
+
+def _request_of(response: Response) -> Request | None:
+    return response.request if response.request is not None else _asked_about.get()
+

@@ -1,0 +1,93 @@
+"""Requests that may not leave stay in Scrapy's scheduler, but for a few of each slot.
+
+Scrapy's queue takes from the slot with the fewest requests in the downloader; here it is told of no slot that
+has enough there. The traps: a spider that begins with three hundred requests of one slow host, which would take
+every place before any other host is known; and a request that was taken but has not reached the downloader yet
+(it waits for a robots.txt), which Scrapy does not count.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from scrapy import signals
+from scrapy.pqueues import DownloaderAwarePriorityQueue, DownloaderInterface
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from scrapy import Request
+    from scrapy.crawler import Crawler
+
+_MOST_OF_A_SLOT = 2
+"""One that is next, and one to follow it at once."""
+_MOST = 512
+"""Of all slots: two of each of 256 hosts that hold."""
+_MOST_BLINDLY = 64
+"""With a queue that knows no slots: any of them may be of one host."""
+
+
+class Ahead:
+    """The requests that were taken from the scheduler and have not left."""
+
+    def __init__(self, crawler: Crawler, most: int | None, concurrency: int) -> None:
+        self._crawler = crawler
+        self._typed = most
+        self._most = most or max(_MOST_BLINDLY, concurrency if concurrency <= _MOST else 0)
+        self._slots: dict[str, int] = {}
+        self._requests: dict[Request, str] = {}
+        crawler.signals.connect(self._spider_opened, signal=signals.spider_opened)
+
+    @property
+    def is_enough(self) -> bool:
+        """Whether no more should be taken."""
+        return len(self._requests) >= self._most
+
+    def take(self, request: Request, slot: str) -> None:
+        """The scheduler gave this one."""
+        self._requests[request] = slot
+        self._slots[slot] = self._slots.get(slot, 0) + 1
+
+    def leave(self, request: Request) -> None:
+        """It was sent, or it will not be: another may be taken."""
+        slot = self._requests.pop(request, None)
+        if slot is None:
+            return
+        left = self._slots[slot] - 1
+        if left:
+            self._slots[slot] = left
+        else:
+            del self._slots[slot]
+        nextcall = getattr(getattr(self._crawler.engine, "_slot", None), "nextcall", None)
+        if nextcall is not None:
+            nextcall.schedule()
+
+    def of(self, slot: str) -> int:
+        """How many of a slot were taken and have not left."""
+        return self._slots.get(slot, 0)
+
+    def _spider_opened(self) -> None:
+        scheduler: Any = getattr(getattr(self._crawler.engine, "_slot", None), "scheduler", None)
+        for name in ("mqs", "dqs"):
+            queue = getattr(scheduler, name, None)
+            if isinstance(queue, DownloaderAwarePriorityQueue):
+                queue._downloader_interface = _Slots(self._crawler, self.of)
+                self._most = self._typed or _MOST
+
+
+class _Slots(DownloaderInterface):
+    """What Scrapy's queue asks of the downloader: how busy each slot is."""
+
+    def __init__(self, crawler: Crawler, ahead: Callable[[str], int]) -> None:
+        super().__init__(crawler)
+        self._ahead = ahead
+
+    def stats(self, possible_slots: Iterable[str]) -> list[tuple[int, str]]:
+        """The slots of which more may be taken, with the requests that they have in the downloader."""
+        found = []
+        for name in possible_slots:
+            ahead = self._ahead(name)
+            if ahead < _MOST_OF_A_SLOT:
+                slot = self.downloader.slots.get(name)
+                found.append((ahead + (len(slot.transferring) if slot else 0), name))
+        return found

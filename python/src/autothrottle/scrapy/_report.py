@@ -1,0 +1,135 @@
+"""What the engine is told of a request that ended: status, headers, latency, and what a manager says.
+
+The traps: a redirect that asks to wait and would hold the whole host; an exception that is a bug of somebody's
+program and says nothing about the server; the latency of the attempt before, which Scrapy leaves in ``meta``.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from .._engine import ScopeOutcome, parse_hints
+from ._managers import checked_backoffs
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from scrapy import Request
+    from scrapy.http import Response
+
+    from ._managers import Hooks
+    from ._options import Exceptions, Options
+    from ._slot import Slot
+
+REDIRECT_DELAY = "_throttling_redirect_delay"
+"""Where the delay that a redirect asks for waits for the request that follows it: its meta is a copy."""
+
+
+class Reporter:
+    def __init__(self, options: Options, hooks: Hooks, wall: Callable[[], int]) -> None:
+        self._options = options
+        self._hooks = hooks
+        self._wall = wall
+        timeouts = [each for each in options.exceptions[None] if "time" in each.__name__.lower()]
+        self._timeouts: Exceptions = (TimeoutError, *timeouts)
+
+    async def of_response(self, request: Request, response: Response, slot: Slot) -> dict[str, Any]:
+        """The report; a manager's error is raised with nothing learned but the status."""
+        latency = request.meta.get("download_latency")
+        report: dict[str, Any] = {
+            "status": response.status,
+            "latency": None if latency is None else int(latency * 1e9),
+            "adjust_delay": request.meta.get("autothrottle_dont_adjust_delay") is not True,
+        }
+        if 300 <= response.status < 400 and b"Location" in response.headers:
+            self._redirect(request, response)
+        else:
+            report |= {"headers": response.headers, "wall": self._wall()}
+        if self._hooks.response_backoff or self._hooks.response_delay:
+            report["scopes"] = await self._asked(request, response, slot)
+        return report
+
+    async def of_exception(self, request: Request, exception: Exception, slot: Slot) -> dict[str, Any]:
+        """The report for a request without a response. Empty: nothing is learned."""
+        own = [scope for scope in slot.names if scope in self._options.exceptions]
+        is_bad = self.is_bad_exception(exception)
+        hook = self._hooks.exception_backoff
+        if not is_bad and not own and not hook:
+            return {}
+        failure = "timeout" if isinstance(exception, self._timeouts) else "connection"
+        report: dict[str, Any] = {"failure": failure, "backoff": is_bad}
+        outcomes = []
+        for scope in own:
+            bad = isinstance(exception, self._options.exceptions[scope])
+            outcomes.append(_outcome(slot, scope, {"backoff": bad}))
+        report["scopes"] = outcomes
+        if hook:
+            said = await self._hooks.ask(hook, request, request, exception)
+            backoffs = checked_backoffs("get_exception_backoff", said, slot.names)
+            if backoffs is not None:
+                report["scopes"] = self._of_backoffs(slot, backoffs, True)
+        return report
+
+    def is_bad_exception(self, exception: BaseException, scope: str | None = None) -> bool:
+        """Whether it makes a scope back off."""
+        exceptions = self._options.exceptions
+        return isinstance(exception, exceptions.get(scope, exceptions[None]))
+
+    def _redirect(self, request: Request, response: Response) -> None:
+        """A redirect's Retry-After is about the request that follows it, not about the host."""
+        if b"Retry-After" not in response.headers:
+            return
+        delay = parse_hints(response.headers, status=response.status, wall=self._wall()).delay
+        if delay is None:
+            return
+        if delay / 1e9 > self._options.redirect_max_delay:
+            # As if nobody followed: the redirect itself is the answer.
+            request.meta["dont_redirect"] = True
+        else:
+            request.meta[REDIRECT_DELAY] = delay / 1e9
+
+    async def _asked(self, request: Request, response: Response, slot: Slot) -> list[ScopeOutcome]:
+        hooks = self._hooks
+        backoffs: dict[str, dict[str, Any]] | None = None
+        if hooks.response_backoff:
+            if response.request is None:
+                response.request = request
+            said = await hooks.ask(hooks.response_backoff, request, response)
+            backoffs = checked_backoffs("get_response_backoff", said, slot.names)
+        delay = None
+        if hooks.response_delay:
+            delay = await hooks.ask(hooks.response_delay, request, response)
+        if delay is not None:
+            concerned = backoffs if backoffs is not None else {name: {"backoff": None} for name in slot.names}
+            backoffs = {name: {"delay": delay, **means} for name, means in concerned.items()}
+        if backoffs is None:
+            return []
+        return self._of_backoffs(slot, backoffs, response.status >= 400)
+
+    def _of_backoffs(
+        self, slot: Slot, backoffs: dict[str, dict[str, Any]], is_refusal: bool
+    ) -> list[ScopeOutcome]:
+        """Scopes that were not named take a refusal for no news: it concerns others."""
+        outcomes = []
+        for scope in slot.names:
+            means = backoffs.get(scope)
+            if means is not None:
+                is_of_quota = "consumed_quota" in means or "remaining_quota" in means
+                outcomes.append(_outcome(slot, scope, means if is_of_quota else {"backoff": True, **means}))
+            elif is_refusal:
+                outcomes.append(ScopeOutcome(scope=slot.scopes[scope], ignored=True))
+        return outcomes
+
+
+def _outcome(slot: Slot, scope: str, means: dict[str, Any]) -> ScopeOutcome:
+    def nanos(key: str) -> int | None:
+        return None if means.get(key) is None else int(means[key] * 1e9)
+
+    return ScopeOutcome(
+        scope=slot.scopes[scope],
+        backoff=means.get("backoff"),
+        delay=nanos("delay"),
+        cost=means.get("consumed_quota"),
+        remaining=means.get("remaining_quota"),
+        reset=nanos("reset"),
+    )

@@ -1,0 +1,253 @@
+"""Scrapy's settings as the engine's options: every name, seconds, what was typed and what was not."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from harness import Bench, crawler_of
+from scrapy import Spider
+from scrapy.settings import Settings
+
+from autothrottle.errors import ConfigError
+from autothrottle.scrapy import ThrottlingScopeManager
+from autothrottle.scrapy._options import Options, read_options
+from autothrottle.scrapy._table import SETTINGS
+
+
+def read(settings: dict[str, Any], priority: str = "project") -> Options:
+    made = Settings()
+    made.update(settings, priority)
+    return read_options(made)
+
+
+def test_every_setting_of_the_draft_by_its_own_name() -> None:
+    options = read(
+        {
+            "CONCURRENT_REQUESTS": 32,
+            "CONCURRENT_REQUESTS_PER_DOMAIN": 8,
+            "DOWNLOAD_DELAY": 0.3,
+            "DOWNLOAD_DELAY_PER_SLOT": 1.1,
+            "RANDOMIZE_DOWNLOAD_DELAY": [-0.1, 0.3],
+            "THROTTLING_SCOPES": {
+                "api.example": {
+                    "concurrency": 2,
+                    "delay": 5,
+                    "jitter": (-0.1, 0.3),
+                    "rampup": True,
+                    "quota": 500.0,
+                    "window": 30,
+                    "ignore_robots_txt": True,
+                    "backoff": {
+                        "http_codes": [429, 503],
+                        "exceptions": ["builtins.IOError"],
+                        "delay_factor": 1.2,
+                        "max_delay": 180.0,
+                        "min_delay": 5.0,
+                        "jitter": [0.01, 0.33],
+                        "concurrency_factor": 0.8,
+                        "window": 20,
+                    },
+                }
+            },
+            "DOWNLOAD_SLOTS": {"quotes.toscrape.com": {"concurrency": 1, "delay": 2, "randomize_delay": False}},
+            "BACKOFF_HTTP_CODES": ["429", 503],
+            "BACKOFF_EXCEPTIONS": ["twisted.internet.error.TCPTimedOutError", OSError],
+            "BACKOFF_DELAY_FACTOR": 3,
+            "BACKOFF_MIN_DELAY": 2,
+            "BACKOFF_MAX_DELAY": 200,
+            "BACKOFF_WINDOW": 30,
+            "BACKOFF_JITTER": 0.1,
+            "BACKOFF_CONCURRENCY_DECREASE_FACTOR": 0.25,
+            "RAMPUP_BACKOFF_TARGET": [1, 3],
+            "THROTTLING_WINDOW": 10,
+            "ROBOTSTXT_OBEY": True,
+            "THROTTLING_ROBOTSTXT_MAX_DELAY": 30,
+            "REDIRECT_MAX_DELAY": 12,
+            "DELAYED_REQUESTS_WARN_THRESHOLD": 100,
+            "AUTOTHROTTLE_DEBUG": True,
+        }
+    )
+    assert options.engine == {
+        "concurrency": 32,
+        "warnThreshold": 100,
+        "defaults": {
+            "concurrency": 8,
+            "delay": 300,
+            "slotDelay": 1100,
+            "jitter": [-0.1, 0.3],
+            "window": 10_000,
+            "backoff": {
+                "httpCodes": [429, 503],
+                "factor": 3,
+                "minDelay": 2000,
+                "maxDelay": 200_000,
+                "window": 30_000,
+                "jitter": 0.1,
+                "concurrencyFactor": 0.25,
+            },
+        },
+        "scopes": {
+            "quotes.toscrape.com": {"concurrency": 1, "delay": 2000, "jitter": False},
+            "api.example": {
+                "concurrency": 2,
+                "delay": 5000,
+                "jitter": [-0.1, 0.3],
+                "rampup": {"backoffTarget": [1, 3]},
+                "quota": 500.0,
+                "window": 30_000,
+                "ignoreRobotsTxt": True,
+                "backoff": {
+                    "httpCodes": [429, 503],
+                    "factor": 1.2,
+                    "maxDelay": 180_000,
+                    "minDelay": 5000,
+                    "jitter": [0.01, 0.33],
+                    "concurrencyFactor": 0.8,
+                    "window": 20_000,
+                },
+            },
+        },
+    }
+    assert issubclass(OSError, options.exceptions[None])
+    assert options.exceptions["api.example"] == (OSError,)
+    assert options.obeys_robots
+    assert (options.robots_max_delay, options.redirect_max_delay) == (30, 12)
+    assert (options.warn_threshold, options.debug) == (100, True)
+
+
+def test_what_nobody_typed_keeps_the_drafts_default() -> None:
+    assert read({}).engine == {"defaults": {}, "scopes": {}}
+    bench = Bench({})
+    slot = bench.downloader._get_slot(_request())[1]
+    assert (slot.delay, slot.concurrency) == (1.0, 1), "and not Scrapy's 0 and 8"
+
+
+def _request() -> Any:
+    from scrapy import Request
+
+    return Request("https://a.example/")
+
+
+def test_autothrottle_keeps_scrapys_defaults_beside_it() -> None:
+    numbers = {"AUTOTHROTTLE_START_DELAY": 2, "AUTOTHROTTLE_MAX_DELAY": 30}
+    assert read(numbers).engine["defaults"] == {}, "off without AUTOTHROTTLE_ENABLED"
+    on = read({**numbers, "AUTOTHROTTLE_ENABLED": True, "AUTOTHROTTLE_TARGET_CONCURRENCY": 1.5})
+    assert on.engine["defaults"] == {
+        "delay": 0,
+        "slotDelay": 0,
+        "concurrency": 8,
+        "autothrottle": {"startDelay": 2000, "maxDelay": 30_000, "targetConcurrency": 1.5},
+    }
+    slots = {"a": {"delay": 3}, "b": {"delay": 3, "throttle": False}}
+    scopes = read({"AUTOTHROTTLE_ENABLED": True, "DOWNLOAD_SLOTS": slots}).engine["scopes"]
+    assert scopes == {"a": {"autothrottle": {"startDelay": 3000}}, "b": {"delay": 3000, "autothrottle": False}}
+
+
+def test_a_slot_rests_for_a_second_where_the_delay_is_shorter() -> None:
+    assert read({"DOWNLOAD_DELAY": 0.3}).engine["defaults"] == {"delay": 300, "slotDelay": 1000}
+    assert read({"DOWNLOAD_DELAY": 2}).engine["defaults"] == {"delay": 2000}
+    exact = read({"DOWNLOAD_DELAY": 0, "DOWNLOAD_DELAY_PER_SLOT": 0})
+    assert exact.engine["defaults"] == {"delay": 0, "slotDelay": 0}
+    assert read({"THROTTLING_SCOPES": {"a": {"delay": 0.2}}}).engine["defaults"] == {"slotDelay": 1000}
+
+
+def test_from_the_command_line_all_is_text() -> None:
+    text = {
+        "DOWNLOAD_DELAY": "0.5",
+        "CONCURRENT_REQUESTS": "4",
+        "BACKOFF_HTTP_CODES": "429,503",
+        "RANDOMIZE_DOWNLOAD_DELAY": "False",
+        "THROTTLING_SCOPES": '{"a": {"rampup": true, "delay": 2}}',
+    }
+    engine = read(text, "cmdline").engine
+    assert engine["concurrency"] == 4
+    assert engine["defaults"]["delay"] == 500
+    assert engine["defaults"]["jitter"] is False
+    assert engine["defaults"]["backoff"] == {"httpCodes": [429, 503]}
+    assert engine["scopes"] == {"a": {"rampup": True, "delay": 2000}}
+
+
+def test_a_pace_on_the_spider() -> None:
+    class Slow(Spider):
+        name = "slow"
+        download_delay = 3
+
+    bench = Bench({"DOWNLOAD_DELAY": 1}, Slow)
+    assert bench.downloader._get_slot(_request())[1].delay == 3
+
+
+def test_of_two_names_for_jitter_the_nearer_counts() -> None:
+    made = Settings()
+    made.set("DOWNLOAD_DELAY_JITTER", 0.2, "project")
+    made.set("RANDOMIZE_DOWNLOAD_DELAY", False, "spider")
+    assert read_options(made).engine["defaults"]["jitter"] is False
+    made.set("DOWNLOAD_DELAY_JITTER", 0.1, "cmdline")
+    assert read_options(made).engine["defaults"]["jitter"] == 0.1
+
+
+def test_defaults_of_all_scopes_and_a_rate() -> None:
+    settings = {"DOWNLOAD_DELAY": 1, "THROTTLING_DEFAULTS": {"rate": "100/min", "follow_rate_limit": True}}
+    assert read(settings).engine["defaults"] == {"rate": "100/min", "followRateLimit": True}
+    own = {"rate": {"limit": 3, "per": 2, "burst": 5}, "quota": [10, {"limit": 5, "window": 3600}]}
+    assert read({"THROTTLING_SCOPES": {"a": own}}).engine["scopes"] == {
+        "a": {"rate": {"limit": 3, "per": 2000, "burst": 5}, "quota": [10, {"limit": 5, "window": 3_600_000}]}
+    }
+
+
+def test_every_name_in_the_table_is_read() -> None:
+    scrapys = {"RETRY_TIMES", "RETRY_HTTP_CODES", "DOWNLOAD_TIMEOUT", "USER_AGENT", "ROBOTSTXT_USER_AGENT"}
+    usual = read({})
+    for name in set(SETTINGS) - scrapys:
+        value: Any = 7
+        if name in ("THROTTLING_SCOPES", "DOWNLOAD_SLOTS"):
+            value = {"a": {"delay": 7}}
+        elif name == "BACKOFF_HTTP_CODES":
+            value = [418]
+        elif name == "BACKOFF_EXCEPTIONS":
+            value = [KeyError]
+        elif name == "THROTTLING_SCOPE_MANAGER":
+            value = ThrottlingScopeManager
+        elif name in ("ROBOTSTXT_OBEY", "AUTOTHROTTLE_ENABLED", "AUTOTHROTTLE_DEBUG"):
+            value = True
+        elif name == "THROTTLING_ROBOTSTXT_OBEY":
+            value = False
+        if name == "THROTTLING_MANAGER":
+            continue  # test_managers.py
+        beside: dict[str, Any] = {}
+        if name.startswith("AUTOTHROTTLE_") and name != "AUTOTHROTTLE_DEBUG":
+            beside = {"AUTOTHROTTLE_ENABLED": True} if name != "AUTOTHROTTLE_ENABLED" else {}
+        if name == "RAMPUP_BACKOFF_TARGET":
+            beside = {"THROTTLING_SCOPES": {"a": {"rampup": True}}}
+        if name == "THROTTLING_ROBOTSTXT_OBEY":
+            beside = {"ROBOTSTXT_OBEY": True}
+        without = read(beside) if beside else usual
+        assert read({**beside, name: value}) != without, name
+
+
+def test_all_problems_at_once_in_the_words_that_were_typed() -> None:
+    settings = {
+        "THROTTLING_SCOPE": {},
+        "BACKOFF_MIN_DELAY": -1,
+        "DOWNLOAD_DELAY": "fast",
+        "THROTTLING_SCOPES": {"api.example": {"dealy": 3, "backoff": {"delay_factor": 0.5}}},
+    }
+    with pytest.raises(ConfigError) as caught:
+        Bench(settings)
+    text = str(caught.value)
+    assert "THROTTLING_SCOPE: want a known setting (did you mean THROTTLING_SCOPES?); got {}" in text
+    assert 'THROTTLING_SCOPES["api.example"]["dealy"]: want a known setting (did you mean delay?); got 3' in text
+    del settings["THROTTLING_SCOPE"]
+    del settings["THROTTLING_SCOPES"]["api.example"]["dealy"]  # type: ignore[attr-defined]
+    with pytest.raises(ConfigError) as caught:
+        Bench(settings)
+    text = str(caught.value)
+    assert "BACKOFF_MIN_DELAY: want seconds above 0" in text
+    assert "DOWNLOAD_DELAY: want seconds from 0" in text
+    assert "got 'fast'" in text
+    assert 'THROTTLING_SCOPES["api.example"]["backoff"]["delay_factor"]: want a number above 1' in text
+
+
+def test_a_setting_of_somebody_else_is_no_problem() -> None:
+    crawler = crawler_of({"MY_DELAY": 3, "HTTPCACHE_ENABLED": True})
+    assert read_options(crawler.settings).engine == {"defaults": {}, "scopes": {}}
