@@ -225,14 +225,17 @@ def limit(seconds: int) -> None:
 def line() -> None:
     """One slow host beside seven."""
     seconds = 15
-    server = Nginx(2, "")
+    server = Nginx(3, "")
     hosts = [f"127.0.0.{index}" for index in range(1, 9)]
     paces = {host: {"delay": 2.0 if host == hosts[0] else 0.1, "concurrency": 8} for host in hosts}
     job = {"seconds": seconds, "first": 300, "waiting": 20}
     ours = {**OURS, "THROTTLING_SCOPES": paces, "DOWNLOAD_DELAY_PER_SLOT": 0}
+    scrapys = {"DOWNLOAD_SLOTS": paces}
+    more = {**scrapys, "CONCURRENT_REQUESTS": 64}
     crawls = {
-        "Scrapy": start({**job, "urls": _urls(hosts, server.ports[0]), "settings": {"DOWNLOAD_SLOTS": paces}}),
-        "autothrottle.scrapy": start({**job, "urls": _urls(hosts, server.ports[1]), "settings": ours}),
+        "Scrapy": start({**job, "urls": _urls(hosts, server.ports[0]), "settings": scrapys}),
+        "Scrapy, CONCURRENT_REQUESTS 64": start({**job, "urls": _urls(hosts, server.ports[1]), "settings": more}),
+        "autothrottle.scrapy": start({**job, "urls": _urls(hosts, server.ports[2]), "settings": ours}),
     }
     for process in crawls.values():
         result(process, seconds)

@@ -86,16 +86,15 @@ def site() -> Iterator[Site]:
 
 
 class Crawl:
-    def __init__(self, out: str, log: str, seconds: float) -> None:
+    def __init__(self, out: str, log: str) -> None:
         self.log = log
-        self.seconds = seconds
         lines = [json.loads(line) for line in out.splitlines() if line.startswith("{")]
         self.stats: dict[str, Any] = next((line["stats"] for line in lines if "stats" in line), {})
         self.items = [line for line in lines if "stats" not in line]
 
 
 def environment(site: Site) -> dict[str, str]:
-    paths = [str(SOURCE), *filter(None, [os.environ.get("PYTHONPATH")])]
+    paths = [*filter(None, [os.environ.get("PYTHONPATH")]), str(SOURCE)]
     return {**os.environ, "PYTHONPATH": os.pathsep.join(paths), "http_proxy": site.proxy, "no_proxy": ""}
 
 
@@ -126,7 +125,6 @@ process.crawl(Test)
 process.start()
 """
     usual = {"DOWNLOADER": "autothrottle.scrapy.Downloader", "TELNETCONSOLE_ENABLED": False}
-    start = time.monotonic()
     done = subprocess.run(
         [sys.executable, "-c", script, json.dumps(usual | settings)],
         env=environment(site),
@@ -136,7 +134,7 @@ process.start()
         check=False,
     )
     assert done.returncode == 0, done.stderr
-    return Crawl(done.stdout, done.stderr, time.monotonic() - start)
+    return Crawl(done.stdout, done.stderr)
 
 
 FAST = {"DOWNLOAD_DELAY": 0.01, "DOWNLOAD_DELAY_PER_SLOT": 0}
@@ -194,17 +192,16 @@ class Test(Base):
     def parse(self, response):
         super().parse(response)
         self.pages += 1
-        if self.pages == 2:
+        if self.pages == 1:
             raise scrapy.exceptions.CloseSpider("stopped")
 """
     settings = {"JOBDIR": str(tmp_path), "RANDOMIZE_DOWNLOAD_DELAY": False}
-    slow = run(site, spider, {**settings, "DOWNLOAD_DELAY": 0.5})
+    slow = run(site, spider, {**settings, "DOWNLOAD_DELAY": 600})  # It would time out.
     assert slow.stats["reason"] == "stopped"
-    assert slow.seconds < 4.5, "and not the seconds that the eight would take"
-    assert slow.stats["throttling/returned"] >= 7
+    assert slow.stats["throttling/returned"] == 2, "the others never left the scheduler"
     assert not [each for each in slow.items if "failed" in each], "they were not failed"
     assert json.loads((tmp_path / "throttling.json").read_text())["version"] == 1
-    rest = spider.replace("if self.pages == 2", "if False")
+    rest = spider.replace("if self.pages == 1", "if False")
     again = run(site, rest, {**settings, "DOWNLOAD_DELAY": 0.01, "DOWNLOAD_DELAY_PER_SLOT": 0})
     assert again.stats["reason"] == "finished"
     assert sorted(site.paths()) == sorted(f"/{index}" for index in range(10)), "each of the ten was sent once"
@@ -222,8 +219,6 @@ class Test(Base):
     crawl = run(site, spider, {**FAST, "ROBOTSTXT_OBEY": True, "THROTTLING_SCOPES": own})
     first, second = site.times("slow.example")
     assert second - first > 1.4
-    first, second = site.times("slow-but-mine.example")
-    assert second - first < 1
     assert crawl.stats["throttling/robotstxt/applied"] == 1
     assert crawl.stats["throttling/robotstxt/overruled"] == 1
     assert "robots.txt of slow-but-mine.example asks for one request at a time, 1.5 seconds apart" in crawl.log
@@ -250,10 +245,38 @@ class Test(Base):
     assert "throttling/returned" not in crawl.stats
 
 
-def scrapy(site: Site, *arguments: str) -> tuple[list[dict[str, Any]], str]:
-    """Runs the example project's command."""
+EXAMPLES = {
+    "quotes": {"quotes.toscrape.com"},
+    "domains": {"toscrape.com"},
+    "hierarchy": {
+        "books.toscrape.com+toscrape.com",
+        "toscrape.com",
+        "quotes.toscrape.com+toscrape.com",
+    },
+    "endpoints": {"api.toscrape.com/fast-endpoint", "api.toscrape.com/slow-endpoint"},
+    "api": {"api.toscrape.com+example.com", "a.example+api.toscrape.com"},
+    "cost": {"api.toscrape.com+cost"},
+    "groups": {"api", "api+users"},
+}
+
+
+def test_the_drafts_examples_run(site: Site) -> None:
+    script = """
+import json, sys
+from scrapy import signals
+from scrapy.crawler import CrawlerProcess
+from scrapy.utils.project import get_project_settings
+
+process = CrawlerProcess({**get_project_settings(), "ROBOTSTXT_OBEY": False, "TELNETCONSOLE_ENABLED": False})
+for name in sys.argv[1:]:
+    crawler = process.create_crawler(name)
+    note = lambda item, spider: print(json.dumps({"spider": spider.name, **item}), flush=True)
+    crawler.signals.connect(note, signals.item_scraped, weak=False)
+    process.crawl(crawler)
+process.start()
+"""
     done = subprocess.run(
-        [sys.executable, "-m", "scrapy", *arguments, "-O", "-:jsonlines"],
+        [sys.executable, "-c", script, *EXAMPLES],
         cwd=PROJECT,
         env={**environment(site), "PYTHONDONTWRITEBYTECODE": "1"},
         capture_output=True,
@@ -262,26 +285,10 @@ def scrapy(site: Site, *arguments: str) -> tuple[list[dict[str, Any]], str]:
         check=False,
     )
     assert done.returncode == 0, done.stderr
-    return [json.loads(line) for line in done.stdout.splitlines()], done.stderr
-
-
-@pytest.mark.parametrize(
-    ("spider", "slots"),
-    [
-        ("quotes", {"quotes.toscrape.com"}),
-        ("domains", {"toscrape.com"}),
-        (
-            "hierarchy",
-            {"books.toscrape.com+toscrape.com", "toscrape.com", "quotes.toscrape.com+toscrape.com"},
-        ),
-        ("endpoints", {"api.toscrape.com/fast-endpoint", "api.toscrape.com/slow-endpoint"}),
-        ("api", {"api.toscrape.com+example.com", "a.example+api.toscrape.com"}),
-        ("cost", {"api.toscrape.com+cost"}),
-        ("groups", {"api", "api+users"}),
-    ],
-)
-def test_the_drafts_examples_run(site: Site, spider: str, slots: set[str]) -> None:
-    items, log = scrapy(site, "crawl", spider, "-s", "ROBOTSTXT_OBEY=False")
-    assert {each["slot"] for each in items} == slots
-    assert "Traceback" not in log
-    assert "ERROR" not in log
+    slots: dict[str, set[str]] = {}
+    for line in done.stdout.splitlines():
+        item = json.loads(line)
+        slots.setdefault(item["spider"], set()).add(item["slot"])
+    assert slots == EXAMPLES
+    assert "Traceback" not in done.stderr
+    assert "ERROR" not in done.stderr

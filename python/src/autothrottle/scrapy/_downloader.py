@@ -8,7 +8,6 @@ taken ahead); a slot that is left behind when something else fails; AutoThrottle
 
 from __future__ import annotations
 
-import secrets
 import time
 from typing import TYPE_CHECKING, Any
 
@@ -52,13 +51,12 @@ class Downloader(ScrapysDownloader):
 
     def __init__(self, crawler: Crawler) -> None:
         self._desk: Desk | None = None
-        super().__init__(crawler)
-        spider = crawler.spider
-        self._options = options = read_options(crawler.settings, spider)
+        self._options = options = read_options(crawler.settings, crawler.spider)
         try:
-            engine = Engine(options.engine, seed=secrets.randbits(53))
+            engine = Engine(options.engine)
         except ConfigError as error:
             raise options.translate(error) from None
+        super().__init__(crawler)
         self._teller = Teller(crawler, options.warn_threshold)
         self._strategies = Strategies(crawler, options)
         self._is_told = options.debug or self._strategies.are_there
@@ -93,7 +91,7 @@ class Downloader(ScrapysDownloader):
 
     def needs_backout(self) -> bool:
         """Whether enough was taken ahead: what flies is the engine's to bound."""
-        return self._closing.has_begun or self._ahead.is_enough
+        return self._closing.has_begun or self._ahead.is_enough(self._waiting_bypassing)
 
     def get_slot_key(self, request: Request) -> str:
         """The name of the request's slot: its scopes; its host where they cannot be said yet."""

@@ -38,10 +38,9 @@ class Ahead:
         self._requests: dict[Request, str] = {}
         crawler.signals.connect(self._spider_opened, signal=signals.spider_opened)
 
-    @property
-    def is_enough(self) -> bool:
-        """Whether no more should be taken."""
-        return len(self._requests) >= self._most
+    def is_enough(self, others: int) -> bool:
+        """Whether no more should be taken, beside others that wait without having been taken from there."""
+        return len(self._requests) + others >= self._most
 
     def take(self, request: Request, slot: str) -> None:
         """The scheduler gave this one."""
