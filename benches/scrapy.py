@@ -62,7 +62,9 @@ def crawl(job: dict[str, Any]) -> None:
 
         def request(self, url: str, index: int) -> scrapy.Request:
             meta = {"handle_httpstatus_all": True}
-            return scrapy.Request(f"{url}?{index}", self.parse, meta=meta, dont_filter=True, errback=self.failed)
+            return scrapy.Request(
+                f"{url}?{index}", self.parse, meta=meta, dont_filter=True, errback=self.failed
+            )
 
         def parse(self, response: Any) -> Any:
             self.pages += response.status == 200
@@ -187,7 +189,9 @@ http {{
 def limit(seconds: int) -> None:
     """A limit that nobody told."""
     print(f"\nnginx limit_req {RATE}/s, upstream {UPSTREAM * 1000:.0f} ms, {seconds} s from a cold start\n")
-    print("| burst | crawl | utilisation | refused | refused, second half | CPU a page |\n|---|---|---|---|---|---|")
+    print(
+        "| burst | crawl | utilisation | refused | refused, second half | CPU a page |\n|---|---|---|---|---|---|"
+    )
     node = {"throttle": {"defaults": {"rampup": True}}}
     for burst in (0, 20):
         use = "limit_req zone={zone}" + (f" burst={burst} nodelay;" if burst else ";")
@@ -234,7 +238,9 @@ def line() -> None:
     more = {**scrapys, "CONCURRENT_REQUESTS": 64}
     crawls = {
         "Scrapy": start({**job, "urls": _urls(hosts, server.ports[0]), "settings": scrapys}),
-        "Scrapy, CONCURRENT_REQUESTS 64": start({**job, "urls": _urls(hosts, server.ports[1]), "settings": more}),
+        "Scrapy, CONCURRENT_REQUESTS 64": start(
+            {**job, "urls": _urls(hosts, server.ports[1]), "settings": more}
+        ),
         "autothrottle.scrapy": start({**job, "urls": _urls(hosts, server.ports[2]), "settings": ours}),
     }
     for process in crawls.values():
@@ -306,5 +312,7 @@ def main() -> None:
 
 if __name__ == "__main__":
     # Python puts this file's folder first, and it is called as Scrapy is.
-    sys.path[:] = [each for each in sys.path if Path(each or ".").resolve() != Path(__file__).resolve().parent]
+    sys.path[:] = [
+        each for each in sys.path if Path(each or ".").resolve() != Path(__file__).resolve().parent
+    ]
     main()

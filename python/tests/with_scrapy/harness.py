@@ -190,5 +190,3 @@ def loop() -> asyncio.AbstractEventLoop:
 
         asyncioreactor.install(_loop)
     return _loop
-
-

@@ -61,9 +61,16 @@ def test_scrapys_own_steps() -> None:
     assert steps >= 1000
 
 
-async def after(settings: dict[str, Any], latency: float, start: float, status: int = 200, **meta: Any) -> float:
+async def after(
+    settings: dict[str, Any], latency: float, start: float, status: int = 200, **meta: Any
+) -> float:
     """The delay after one answer to a slot that begins at `start`."""
-    settings = {**ON, "BACKOFF_HTTP_CODES": [599], "DOWNLOAD_SLOTS": {"a.example": {"delay": start}}, **settings}
+    settings = {
+        **ON,
+        "BACKOFF_HTTP_CODES": [599],
+        "DOWNLOAD_SLOTS": {"a.example": {"delay": start}},
+        **settings,
+    }
     bench = Bench(settings)
     bench.server.latency = latency
     bench.server.answer = lambda request: Response(request.url, status=status, request=request)
@@ -110,7 +117,14 @@ async def test_a_request_that_must_not_adjust_it() -> None:
 
 @pytest.mark.parametrize(
     ("least", "start", "expected"),
-    [(None, None, 5.0), (4.0, None, 5.0), (6.0, None, 6.0), (None, 4.0, 4.0), (7.0, 6.0, 7.0), (6.0, 7.0, 7.0)],
+    [
+        (None, None, 5.0),
+        (4.0, None, 5.0),
+        (6.0, None, 6.0),
+        (None, 4.0, 4.0),
+        (7.0, 6.0, 7.0),
+        (6.0, 7.0, 7.0),
+    ],
 )
 @virtual
 async def test_where_a_slot_begins(least: float | None, start: float | None, expected: float) -> None:
@@ -135,9 +149,7 @@ async def test_debug_prints_autothrottles_line(caplog: Any) -> None:
         bench.get("https://a.example/", meta={"download_slot": "foo"})
         await bench.clock.advance(1)
     lines = [each.getMessage() for each in caplog.records if each.name == "autothrottle.scrapy"]
-    assert lines == [
-        "slot: foo | conc: 1 | delay: 1500 ms (-500) | latency: 1000 ms | size:     3 bytes"
-    ]
+    assert lines == ["slot: foo | conc: 1 | delay: 1500 ms (-500) | latency: 1000 ms | size:     3 bytes"]
 
 
 @virtual

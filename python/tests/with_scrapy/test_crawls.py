@@ -221,7 +221,9 @@ class Test(Base):
     assert second - first > 1.4
     assert crawl.stats["throttling/robotstxt/applied"] == 1
     assert crawl.stats["throttling/robotstxt/overruled"] == 1
-    assert "robots.txt of slow-but-mine.example asks for one request at a time, 1.5 seconds apart" in crawl.log
+    assert (
+        "robots.txt of slow-but-mine.example asks for one request at a time, 1.5 seconds apart" in crawl.log
+    )
 
 
 def test_requests_that_bypass_the_scheduler_are_not_lost_in_it(site: Site, tmp_path: Path) -> None:

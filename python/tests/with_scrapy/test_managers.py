@@ -107,9 +107,14 @@ async def test_a_scraping_api_and_its_target() -> None:
 
 @virtual
 async def test_what_is_spent_is_bounded_by_the_costs_that_the_api_tells() -> None:
-    settings = {"THROTTLING_MANAGER": "polite.throttling.CostCapped", "THROTTLING_SCOPES": {"cost": {"quota": 10.0}}}
+    settings = {
+        "THROTTLING_MANAGER": "polite.throttling.CostCapped",
+        "THROTTLING_SCOPES": {"cost": {"quota": 10.0}},
+    }
     bench = Bench({**FREE, **settings})
-    bench.server.answer = lambda request: Response(request.url, headers={"X-Actual-Cost": "4"}, request=request)
+    bench.server.answer = lambda request: Response(
+        request.url, headers={"X-Actual-Cost": "4"}, request=request
+    )
     for index in range(4):
         bench.get(f"https://api.toscrape.com/?{index}")
         await settle()
@@ -199,7 +204,11 @@ async def test_a_delay_that_the_manager_reads() -> None:
 async def test_a_manager_that_blames_one_scope_for_an_exception() -> None:
     class Blames(ThrottlingManager):
         async def get_exception_backoff(self, request: Request, exception: Exception) -> Any:
-            return "one" if isinstance(exception, KeyError) else await super().get_exception_backoff(request, exception)
+            return (
+                "one"
+                if isinstance(exception, KeyError)
+                else await super().get_exception_backoff(request, exception)
+            )
 
     bench = Bench({**FREE, "THROTTLING_MANAGER": Blames})
     meta = {"throttling_scopes": {"one", "two"}}

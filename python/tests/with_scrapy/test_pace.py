@@ -209,7 +209,9 @@ async def test_a_redirect_delays_only_the_request_that_follows_it() -> None:
 async def test_what_the_queue_and_programs_see() -> None:
     bench = Bench(EXACT)
     reached: list[Any] = []
-    bench.crawler.signals.connect(lambda request: reached.append(request), signals.request_reached_downloader, weak=False)
+    bench.crawler.signals.connect(
+        lambda request: reached.append(request), signals.request_reached_downloader, weak=False
+    )
     bench.server.latency = 0.5
     for index in range(3):
         bench.get(f"https://a.example/{index}")

@@ -50,7 +50,9 @@ def test_every_setting_of_the_draft_by_its_own_name() -> None:
                     },
                 }
             },
-            "DOWNLOAD_SLOTS": {"quotes.toscrape.com": {"concurrency": 1, "delay": 2, "randomize_delay": False}},
+            "DOWNLOAD_SLOTS": {
+                "quotes.toscrape.com": {"concurrency": 1, "delay": 2, "randomize_delay": False}
+            },
             "BACKOFF_HTTP_CODES": ["429", 503],
             "BACKOFF_EXCEPTIONS": ["twisted.internet.error.TCPTimedOutError", OSError],
             "BACKOFF_DELAY_FACTOR": 3,
@@ -141,7 +143,10 @@ def test_autothrottle_keeps_scrapys_defaults_beside_it() -> None:
     }
     slots = {"a": {"delay": 3}, "b": {"delay": 3, "throttle": False}}
     scopes = read({"AUTOTHROTTLE_ENABLED": True, "DOWNLOAD_SLOTS": slots}).engine["scopes"]
-    assert scopes == {"a": {"autothrottle": {"startDelay": 3000}}, "b": {"delay": 3000, "autothrottle": False}}
+    assert scopes == {
+        "a": {"autothrottle": {"startDelay": 3000}},
+        "b": {"delay": 3000, "autothrottle": False},
+    }
 
 
 def test_a_slot_rests_for_a_second_where_the_delay_is_shorter() -> None:
@@ -236,7 +241,9 @@ def test_all_problems_at_once_in_the_words_that_were_typed() -> None:
         Bench(settings)
     text = str(caught.value)
     assert "THROTTLING_SCOPE: want a known setting (did you mean THROTTLING_SCOPES?); got {}" in text
-    assert 'THROTTLING_SCOPES["api.example"]["dealy"]: want a known setting (did you mean delay?); got 3' in text
+    assert (
+        'THROTTLING_SCOPES["api.example"]["dealy"]: want a known setting (did you mean delay?); got 3' in text
+    )
     del settings["THROTTLING_SCOPE"]
     del settings["THROTTLING_SCOPES"]["api.example"]["dealy"]  # type: ignore[attr-defined]
     with pytest.raises(ConfigError) as caught:

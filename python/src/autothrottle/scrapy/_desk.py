@@ -67,6 +67,11 @@ class Desk:
         """A ticket, and what to wait for: nothing if it may leave now. False: it may not leave any more."""
         now = self.clock.now()
         cost: float | list[float] = 1 if costs is None else costs
+        if not self._waiting and not delay:
+            at_once = self.engine.send_at_once(now, scopes, cost=cost, priority=priority)
+            if at_once is not None:
+                self.flying += 1
+                return at_once, None
         ticket = self.engine.submit(now, scopes, cost=cost, priority=priority, delay=delay)
         gate: Deferred[bool] = Deferred()
         self._waiting[ticket] = gate
@@ -77,19 +82,21 @@ class Desk:
         """A request that was sent ended."""
         self.flying -= 1
         settled = self.engine.settle(self.clock.now(), ticket, **report)
+        if self.engine.has_notices:
+            for notice in self.engine.take_notices():
+                self._tell(notice)
         self.drain()
         return settled
 
     def drain(self) -> None:
         """Lets go of all that may leave, and sets the timer for the next."""
+        if not self._waiting:
+            return
         now = self.clock.now()
         decision = self.engine.poll(now)
         self._arm(decision.wake, now)
         gates = [self._waiting.pop(ticket) for ticket in decision.send]
         self.flying += len(gates)
-        if self.engine.has_notices:
-            for notice in self.engine.take_notices():
-                self._tell(notice)
         for gate in gates:
             gate.callback(True)
 

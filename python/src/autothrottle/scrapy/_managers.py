@@ -299,4 +299,3 @@ def _own(manager: Any, name: str) -> Callable[..., Any] | None:
 
 def _request_of(response: Response) -> Request | None:
     return response.request if response.request is not None else _asked_about.get()
-

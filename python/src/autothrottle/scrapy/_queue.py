@@ -36,11 +36,15 @@ class Ahead:
         self._most = most or max(_MOST_BLINDLY, concurrency if concurrency <= _MOST else 0)
         self._slots: dict[str, int] = {}
         self._requests: dict[Request, str] = {}
+        self._left_some = False
+        """Whether some were left in the scheduler: then one that leaves makes room."""
         crawler.signals.connect(self._spider_opened, signal=signals.spider_opened)
 
     def is_enough(self, others: int) -> bool:
         """Whether no more should be taken, beside others that wait without having been taken from there."""
-        return len(self._requests) + others >= self._most
+        is_enough = len(self._requests) + others >= self._most
+        self._left_some |= is_enough
+        return is_enough
 
     def take(self, request: Request, slot: str) -> None:
         """The scheduler gave this one."""
@@ -57,36 +61,43 @@ class Ahead:
             self._slots[slot] = left
         else:
             del self._slots[slot]
+        if not self._left_some:
+            return
+        self._left_some = False
         nextcall = getattr(getattr(self._crawler.engine, "_slot", None), "nextcall", None)
         if nextcall is not None:
             nextcall.schedule()
 
-    def of(self, slot: str) -> int:
-        """How many of a slot were taken and have not left."""
-        return self._slots.get(slot, 0)
+    def room_for(self, slot: str) -> int | None:
+        """How many of a slot were taken and have not left; None if that is enough of it."""
+        taken = self._slots.get(slot, 0)
+        if taken < _MOST_OF_A_SLOT:
+            return taken
+        self._left_some = True
+        return None
 
     def _spider_opened(self) -> None:
         scheduler: Any = getattr(getattr(self._crawler.engine, "_slot", None), "scheduler", None)
         for name in ("mqs", "dqs"):
             queue = getattr(scheduler, name, None)
             if isinstance(queue, DownloaderAwarePriorityQueue):
-                queue._downloader_interface = _Slots(self._crawler, self.of)
+                queue._downloader_interface = _Slots(self._crawler, self.room_for)
                 self._most = self._typed or _MOST
 
 
 class _Slots(DownloaderInterface):
     """What Scrapy's queue asks of the downloader: how busy each slot is."""
 
-    def __init__(self, crawler: Crawler, ahead: Callable[[str], int]) -> None:
+    def __init__(self, crawler: Crawler, room_for: Callable[[str], int | None]) -> None:
         super().__init__(crawler)
-        self._ahead = ahead
+        self._room_for = room_for
 
     def stats(self, possible_slots: Iterable[str]) -> list[tuple[int, str]]:
         """The slots of which more may be taken, with the requests that they have in the downloader."""
         found = []
         for name in possible_slots:
-            ahead = self._ahead(name)
-            if ahead < _MOST_OF_A_SLOT:
+            ahead = self._room_for(name)
+            if ahead is not None:
                 slot = self.downloader.slots.get(name)
                 found.append((ahead + (len(slot.transferring) if slot else 0), name))
         return found

@@ -44,7 +44,10 @@ class Reporter:
         if 300 <= response.status < 400 and b"Location" in response.headers:
             self._redirect(request, response)
         else:
-            report |= {"headers": response.headers, "wall": self._wall()}
+            # As they are: Scrapy's own `items` makes each name and value anew.
+            headers: Any = response.headers
+            fields = dict.items(headers) if isinstance(headers, dict) else headers.items()
+            report |= {"headers": fields, "wall": self._wall()}
         if self._hooks.response_backoff or self._hooks.response_delay:
             report["scopes"] = await self._asked(request, response, slot)
         return report

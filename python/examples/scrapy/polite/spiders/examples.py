@@ -80,7 +80,10 @@ class Api(Example):
         "THROTTLING_MANAGER": "polite.throttling.ScrapingApi",
         "THROTTLING_SCOPES": {"api.toscrape.com": {"concurrency": 1000, "delay": 0.08}},
     }
-    urls = ("http://api.toscrape.com/?url=http://example.com/", "http://api.toscrape.com/?url=http://a.example/")
+    urls = (
+        "http://api.toscrape.com/?url=http://example.com/",
+        "http://api.toscrape.com/?url=http://a.example/",
+    )
 
 
 class Cost(Example):
