@@ -1,8 +1,9 @@
 """Real crawls with Scrapy against nginx, beside Scrapy's own AutoThrottle: `python benches/scrapy.py`.
 
-Needs nginx, `pip install -e python[scrapy]` in the Python that runs it, and `npm run build` for the line of the
-Node driver. All crawls of a row run at once, each in a process of its own and against a zone of its own, so
-that a busy machine is as bad for one as for the other. What was served and refused is counted in nginx's log.
+Needs nginx, `pip install -e python[scrapy]` in the Python that runs it, and `npm run build` for the line of
+the Node driver. All crawls of a row run at once, each in a process of its own and against a zone of its own,
+so that a busy machine is as bad for one as for the other. What was served and refused is counted in nginx's
+log.
 
 * `limit`: nginx `limit_req` 10/s, upstream 200 ms, burst 0 and 20, 60 s from a cold start, nothing told.
 * `line`: one slow host (a request in two seconds, 300 of them first) beside seven at 10/s, 15 s.
@@ -152,7 +153,8 @@ class Nginx:
         zones = [f"limit_req_zone $server_port zone=z{n}:1m rate={RATE}r/s;" for n in range(crawls)]
         servers = [
             f"""server {{ listen {port}; location / {{ {limit.format(zone=f"z{index}")}
-              proxy_pass http://127.0.0.1:{behind}; proxy_http_version 1.1; proxy_set_header Connection ""; }} }}"""
+              proxy_pass http://127.0.0.1:{behind}; proxy_http_version 1.1;
+              proxy_set_header Connection ""; }} }}"""
             for index, port in enumerate(self.ports)
         ]
         conf = self.folder / "nginx.conf"
@@ -190,7 +192,7 @@ def limit(seconds: int) -> None:
     """A limit that nobody told."""
     print(f"\nnginx limit_req {RATE}/s, upstream {UPSTREAM * 1000:.0f} ms, {seconds} s from a cold start\n")
     print(
-        "| burst | crawl | utilisation | refused | refused, second half | CPU a page |\n|---|---|---|---|---|---|"
+        "| burst | crawl | utilisation | refused | of the second half | CPU a page |\n|---|---|---|---|---|---|"
     )
     node = {"throttle": {"defaults": {"rampup": True}}}
     for burst in (0, 20):

@@ -1,4 +1,4 @@
-"""Scrapy's tests run where Scrapy is installed. Warnings of its own and Twisted's are not ours to fail for."""
+"""Tests that need Scrapy run where it is. Warnings of its own and Twisted's are not ours to fail for."""
 
 from __future__ import annotations
 

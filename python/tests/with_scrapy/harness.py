@@ -152,7 +152,7 @@ def crawler_of(settings: dict[str, Any], spider: type[Spider] = Spider, **attrib
             "TWISTED_REACTOR": "",
             "TELNETCONSOLE_ENABLED": False,
             "REMOTE_CONTROL_ENABLED": False,
-            "DOWNLOAD_HANDLERS": {scheme: None for scheme in ("http", "https", "ftp", "s3", "data", "file")},
+            "DOWNLOAD_HANDLERS": dict.fromkeys(("http", "https", "ftp", "s3", "data", "file")),
             "EXTENSIONS": {},
             "DOWNLOADER_MIDDLEWARES": {"scrapy.downloadermiddlewares.offsite.OffsiteMiddleware": None},
             "RETRY_ENABLED": False,

@@ -1,4 +1,4 @@
-"""AUTOTHROTTLE_* in place of Scrapy's extension: 20,000 steps of its own code, and what its tests ask of it."""
+"""AUTOTHROTTLE_* in place of Scrapy's extension: steps of its own code, and what its own tests ask."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def test_scrapys_own_steps() -> None:
         if "delay" not in slot:
             assert engine.scope_stats(now, scope).delay / 1e9 == pytest.approx(vector["start"], rel=1e-6)
         elif engine.scope_stats(now, scope).delay / 1e9 != pytest.approx(vector["start"], rel=1e-6):
-            continue  # Below DOWNLOAD_DELAY a slot cannot begin here: the least is kept from the first request.
+            continue  # A slot cannot begin below DOWNLOAD_DELAY here: the least is kept from the first request.
         for (latency, status, dont_adjust), delay in zip(vector["steps"], vector["delays"], strict=True):
             ticket = engine.submit(now, [scope])
             decision = engine.poll(now)

@@ -1,4 +1,4 @@
-"""THROTTLING_MANAGER and THROTTLING_SCOPE_MANAGER: the draft's examples from the example project, and failures."""
+"""THROTTLING_MANAGER and THROTTLING_SCOPE_MANAGER: the draft's examples, and what fails."""
 
 from __future__ import annotations
 
@@ -253,7 +253,7 @@ async def test_a_scope_manager_for_every_scope_and_its_failure() -> None:
     await settle()
     assert made == [{"id": "a.example", "delay": 3.0}, {"id": "b.example"}]
     for each in fetched:
-        with pytest.raises(ManagerError, match="on_good.*failed: KeyError"):
+        with pytest.raises(ManagerError, match=r"on_good.*failed: KeyError"):
             raise each.exception()
     assert not bench.downloader.active
 

@@ -248,10 +248,8 @@ async def test_requests_that_bypass_the_scheduler_are_warned_of_once(caplog: Any
         for index in range(5):
             bench.get(f"https://a.example/{index}")
         await settle()
-    assert [each.getMessage() for each in caplog.records] == [
-        "2 requests that bypassed the scheduler (engine.download_async) wait in memory for their turn "
-        "(DELAYED_REQUESTS_WARN_THRESHOLD)"
-    ]
+    (warning,) = caplog.records
+    assert warning.getMessage().startswith("2 requests that bypassed the scheduler (engine.download_async) wait")
 
 
 @virtual

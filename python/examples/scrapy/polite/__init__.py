@@ -1,1 +1,1 @@
-"""An example project: the settings and managers of Scrapy's draft on throttling, and spiders that use them."""
+"""An example project: settings and managers of Scrapy's draft on throttling, and spiders that use them."""

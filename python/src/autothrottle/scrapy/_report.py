@@ -1,7 +1,8 @@
 """What the engine is told of a request that ended: status, headers, latency, and what a manager says.
 
-The traps: a redirect that asks to wait and would hold the whole host; an exception that is a bug of somebody's
-program and says nothing about the server; the latency of the attempt before, which Scrapy leaves in ``meta``.
+The traps: a redirect that asks to wait and would hold the whole host; an exception that is a bug of
+somebody's program and says nothing about the server; the latency of the attempt before, which Scrapy leaves
+in ``meta``.
 """
 
 from __future__ import annotations
