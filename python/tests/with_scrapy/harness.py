@@ -120,7 +120,8 @@ class Bench:
         self.crawler = crawler_of(settings, spider, **attributes)
         fake = type("FakeTime", (Downloader,), {"clock": self.clock})
         self.downloader: Downloader = fake(self.crawler)
-        self.downloader.handlers.download_request_async = self.server  # type: ignore[method-assign]
+        handlers: Any = self.downloader.handlers
+        handlers.download_request_async = self.server
         self.crawler.engine = SimpleNamespace(  # type: ignore[assignment]
             downloader=self.downloader, close_spider_async=None, _slot=None
         )
@@ -188,5 +189,5 @@ def loop() -> asyncio.AbstractEventLoop:
         asyncio.set_event_loop(_loop)
         from twisted.internet import asyncioreactor
 
-        asyncioreactor.install(_loop)
+        asyncioreactor.install(_loop)  # type: ignore[no-untyped-call]
     return _loop

@@ -39,7 +39,7 @@ def test_scrapys_own_steps() -> None:
         if "delay" not in slot:
             assert engine.scope_stats(now, scope).delay / 1e9 == pytest.approx(vector["start"], rel=1e-6)
         elif engine.scope_stats(now, scope).delay / 1e9 != pytest.approx(vector["start"], rel=1e-6):
-            continue  # A slot cannot begin below DOWNLOAD_DELAY here: the least is kept from the first request.
+            continue  # A slot cannot begin below DOWNLOAD_DELAY here: the least holds from the beginning.
         for (latency, status, dont_adjust), delay in zip(vector["steps"], vector["delays"], strict=True):
             ticket = engine.submit(now, [scope])
             decision = engine.poll(now)

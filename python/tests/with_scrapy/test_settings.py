@@ -231,7 +231,7 @@ def test_every_name_in_the_table_is_read() -> None:
 
 
 def test_all_problems_at_once_in_the_words_that_were_typed() -> None:
-    settings = {
+    settings: dict[str, Any] = {
         "THROTTLING_SCOPE": {},
         "BACKOFF_MIN_DELAY": -1,
         "DOWNLOAD_DELAY": "fast",
@@ -245,7 +245,7 @@ def test_all_problems_at_once_in_the_words_that_were_typed() -> None:
         'THROTTLING_SCOPES["api.example"]["dealy"]: want a known setting (did you mean delay?); got 3' in text
     )
     del settings["THROTTLING_SCOPE"]
-    del settings["THROTTLING_SCOPES"]["api.example"]["dealy"]  # type: ignore[attr-defined]
+    del settings["THROTTLING_SCOPES"]["api.example"]["dealy"]
     with pytest.raises(ConfigError) as caught:
         Bench(settings)
     text = str(caught.value)

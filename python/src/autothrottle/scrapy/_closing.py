@@ -35,9 +35,9 @@ class Closing:
         return scheduled is request
 
     def _spider_opened(self) -> None:
-        engine = self._crawler.engine
+        engine: Any = self._crawler.engine
         # Scrapy sends no signal before it waits, so its public method is what tells.
-        close = engine.close_spider_async  # type: ignore[union-attr]
+        close = engine.close_spider_async
 
         @wraps(close)
         async def closing(*arguments: Any, **keywords: Any) -> None:
@@ -46,7 +46,7 @@ class Closing:
                 self._on_close()
             await close(*arguments, **keywords)
 
-        engine.close_spider_async = closing  # type: ignore[union-attr, method-assign]
+        engine.close_spider_async = closing
         scheduler = getattr(getattr(engine, "_slot", None), "scheduler", None)
         if scheduler is None:
             return

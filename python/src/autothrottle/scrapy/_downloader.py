@@ -323,7 +323,7 @@ class Downloader(ScrapysDownloader):
             return
         seconds = min(seconds, self._options.robots_max_delay)
         host = urlparse_cached(request)
-        names = list(self._hooks.scopes_now(request) or [host.hostname])
+        names = list(self._hooks.scopes_now(request) or [host.hostname or ""])
         own = [name for name in names if name in (host.hostname, host.netloc)]
         engine, now = self._desk.engine, self.clock.now()
         for name in own or names:

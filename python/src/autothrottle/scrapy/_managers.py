@@ -129,10 +129,11 @@ def named(scopes: Scopes) -> dict[str, float | None]:
         return {scopes: None}
     if isinstance(scopes, Mapping):
         found: dict[str, float | None] = dict(scopes)
-    elif isinstance(scopes, Iterable) and not isinstance(scopes, bytes):
-        found = dict.fromkeys(scopes)
     else:
-        raise TypeError(f"scopes: want a name, names, or a dict of costs; got {scopes!r}")
+        names: Any = scopes
+        if isinstance(names, bytes) or not isinstance(names, Iterable):
+            raise TypeError(f"scopes: want a name, names, or a dict of costs; got {names!r}")
+        found = dict.fromkeys(names)
     for name, cost in found.items():
         if not isinstance(name, str):
             raise TypeError(f"scopes: want names as str; got {name!r}")
@@ -269,6 +270,7 @@ def checked_backoffs(hook: str, said: Any, scopes: Iterable[str]) -> dict[str, d
         raise fail(f"gave {said!r}; want a scope, scopes, or a dict of what it means for each")
     of_request = tuple(scopes)
     found: dict[str, dict[str, Any]] = {}
+    means: Any
     for name, means in backoff_map(said).items():
         if name not in of_request:
             raise fail(f"named {name!r}, which is no scope of the request ({', '.join(of_request)})")
@@ -278,7 +280,7 @@ def checked_backoffs(hook: str, said: Any, scopes: Iterable[str]) -> dict[str, d
             raise fail(f"gave {means!r} for {name}; want a dict")
         found[name] = {}
         for typed, value in means.items():
-            key = _ALIASES.get(typed, typed)
+            key = _ALIASES.get(typed, str(typed))
             is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
             if (key == "backoff" and isinstance(value, bool)) or value is None:
                 pass

@@ -162,9 +162,9 @@ class _Reader:
         for name, scope in self._scopes("THROTTLING_SCOPES", False).items():
             scopes[name] = {**scopes.get(name, {}), **scope}
         self._slot_delay(scopes)
-        for name, manager in options.managers.items():
+        for managed, manager in options.managers.items():
             if manager is not None:
-                place = defaults if name is None else scopes.setdefault(name, {})
+                place = defaults if managed is None else scopes.setdefault(managed, {})
                 place["manager"] = True
         self._for_the_downloader()
         if self._problems:
@@ -291,9 +291,10 @@ class _Reader:
             return made
         for name, each in value.items():
             place = f'{path}["{name}"]'
+            name = str(name)
             known = KEYS[section].get(_ALIASES.get(name, name) if section == "scope" else name)
             if known is None:
-                self._problems.append(_unknown(str(name), each, KEYS[section], place))
+                self._problems.append(_unknown(name, each, KEYS[section], place))
                 continue
             key, kind = known
             self._options.typed[f"{at}.{key}"] = (place, each)

@@ -28,10 +28,9 @@ class Teller:
         self._has_warned = False
         self._overruled: set[str] = set()
 
-    def count(self, name: str, by: float = 1) -> None:
+    def count(self, name: str, by: int = 1) -> None:
         """Adds to a stat under ``throttling/``."""
-        if self._crawler.stats is not None:
-            self._crawler.stats.inc_value(f"throttling/{name}", by)
+        self._crawler.stats.inc_value(f"throttling/{name}", by)
 
     def notice(self, notice: Any) -> None:
         """Something that the engine tells."""
@@ -93,8 +92,6 @@ class Teller:
 
     def closed(self, desk: Desk) -> None:
         """The paces at the end."""
-        if self._crawler.stats is None:
-            return
         stats = desk.engine.stats(desk.clock.now())
         busiest = sorted(stats.scopes.items(), key=lambda each: -each[1].rate)[:_MOST_SCOPES]
         for name, scope in busiest:

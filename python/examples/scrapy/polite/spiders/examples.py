@@ -1,5 +1,7 @@
 """Spiders of a few requests each, one for each example of the draft."""
 
+# ruff: noqa: RUF012 -- Scrapy's `custom_settings` is no ClassVar.
+
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
