@@ -1,6 +1,6 @@
 //! Scrapy's settings for `autothrottle.scrapy`, written from the table: which name is which option, and the
-//! keys of the dicts of THROTTLING_SCOPES. `UPDATE_GOLDEN=1` writes the file anew; otherwise it must be what
-//! it would be.
+//! keys of the dicts of `THROTTLING_SCOPES`. `UPDATE_GOLDEN=1` writes the file anew; otherwise it must be
+//! what it would be.
 //!
 //! The trap is a second list of settings by hand, which a new row would not reach.
 
