@@ -35,7 +35,7 @@ const compiled = `${root}/target/wasm32-unknown-unknown/release/autothrottle_jav
 if (existsSync(compiled)) {
   const folder = mkdtempSync(join(tmpdir(), 'autothrottle-parts-'))
   const made = join(folder, 'named_bg.wasm')
-  capture('cargo', ['xtask', compiled, folder, 'named'])
+  capture('cargo', ['xtask', 'bind', compiled, folder, 'named'])
   capture('npx', ['--no-install', 'wasm-opt', ...WASM_OPT, '-g', made, '-o', made])
   console.log('\nThe module by part, in bytes before gzip; what was inlined counts where it went.\n')
   for (const [part, bytes] of parts(readFileSync(made))) console.log(`${part.padEnd(32)} ${kb(bytes)}`)

@@ -22,12 +22,13 @@ export async function component() {
     const target = 'wasm32-unknown-unknown'
     const how = ['--locked', '--release', '--target', target, '--package', 'autothrottle-component']
     await step('component: Rust', () => run('cargo', ['build', ...how]))
+    const { version } = JSON.parse(readFileSync(`${root}/package.json`, 'utf8'))
     const core = `${root}/pkg/component.core.wasm`
     const compiled = `${root}/target/${target}/release/${NAME}.wasm`
     await step('component: wasm-opt', () =>
       run('npx', ['--no-install', 'wasm-opt', ...WASM_OPT, '--strip-debug', compiled, '-o', core]),
     )
-    await step('component: wrapped', () => run('cargo', ['xtask', 'component', core, MADE]))
+    await step('component: wrapped', () => run('cargo', ['xtask', 'component', core, MADE, version]))
     const bytes = readFileSync(MADE)
     console.log(`  component: ${bytes.length} bytes, ${gzipSync(bytes, { level: 9 }).length} gzipped`)
   }

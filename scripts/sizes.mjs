@@ -39,3 +39,6 @@ export const BUDGETS = {
   'autothrottle/playwright': 2_000,
   'autothrottle/redis': 124_000,
 }
+
+/** The most that the component may weigh in bytes, gzipped: it is no entry and no bundle has it. */
+export const COMPONENT_BUDGET = 175_000

@@ -3,30 +3,50 @@
 //! The core module has its WIT in a section that `wit-bindgen` wrote. It is compiled for
 //! `wasm32-unknown-unknown`, not for WASI, which would bring eleven imports along that nobody here calls.
 
-use std::fs;
+use std::{fs, path::Path};
 
 use anyhow::{Context, bail};
-use wasm_metadata::AddMetadata;
+use wasm_encoder::{ComponentSection, CustomSection};
+use wasm_metadata::{AddMetadata, AddMetadataField};
 use wit_component::{ComponentEncoder, DecodedWasm, OutputToString, WitPrinter};
+use wit_parser::Resolve;
 
-/// Makes the component, with the metadata that registries show.
-pub fn make(input: &str, output: &str) -> anyhow::Result<()> {
+/// What registries show: sections of the names that OCI gives to annotations.
+const ABOUT: [(&str, &str); 2] = [
+    ("description", "Decides when the next request may be sent. No I/O, no clock, no imports."),
+    ("licenses", "MIT"),
+];
+
+/// Makes the component of the package in this version.
+pub fn make(input: &str, output: &str, version: &str) -> anyhow::Result<()> {
     let module = fs::read(input).with_context(|| format!("reading {input}"))?;
-    let component = ComponentEncoder::default().module(&module)?.validate(true).encode()?;
-    let mut about = AddMetadata::default();
-    about.name = wasm_metadata::AddMetadataField::Set("autothrottle:engine".into());
+    let mut component = ComponentEncoder::default().module(&module)?.validate(true).encode()?;
+    for (name, data) in ABOUT.into_iter().chain([("version", version)]) {
+        let (name, data) = (name.into(), data.as_bytes().into());
+        CustomSection { name, data }.append_to_component(&mut component);
+    }
+    let about =
+        AddMetadata { name: AddMetadataField::Set("autothrottle:engine".into()), ..Default::default() };
     fs::write(output, about.to_wasm(&component)?).with_context(|| format!("writing {output}"))
 }
 
-/// The WIT of a component: what it imports and exports.
+/// The WIT of a component, or of a folder of WIT, without comments: what it imports and exports.
 pub fn wit(input: &str) -> anyhow::Result<String> {
-    let bytes = fs::read(input).with_context(|| format!("reading {input}"))?;
-    let DecodedWasm::Component(resolve, world) = wit_component::decode(&bytes)? else {
-        bail!("{input} is a package of WIT, not a component");
+    let (resolve, package) = if Path::new(input).is_dir() {
+        let mut resolve = Resolve::default();
+        let (package, _) = resolve.push_dir(input)?;
+        (resolve, package)
+    } else {
+        let bytes = fs::read(input).with_context(|| format!("reading {input}"))?;
+        let DecodedWasm::Component(resolve, world) = wit_component::decode(&bytes)? else {
+            bail!("{input} is a package of WIT, not a component");
+        };
+        let package = resolve.worlds[world].package.context("a world belongs to a package")?;
+        (resolve, package)
     };
     let mut printer = WitPrinter::<OutputToString>::default();
-    let package = resolve.worlds[world].package.context("a world belongs to a package")?;
-    let nested: Vec<_> = resolve.packages.iter().map(|(id, _)| id).filter(|&id| id != package).collect();
-    printer.print(&resolve, package, &nested)?;
+    printer.emit_docs(false);
+    let others: Vec<_> = resolve.packages.iter().map(|(id, _)| id).filter(|&id| id != package).collect();
+    printer.print(&resolve, package, &others)?;
     Ok(printer.output.to_string())
 }

@@ -4,8 +4,8 @@
 //! - `cargo xtask bind INPUT.wasm OUT_DIR NAME`: the JavaScript bindings, by exactly the generator that
 //!   `wasm-bindgen` itself is locked to;
 //! - `cargo xtask pack INPUT OUTPUT`: a module as LZMA;
-//! - `cargo xtask component INPUT.wasm OUTPUT.wasm`: a module as a component;
-//! - `cargo xtask wit COMPONENT.wasm`: a component's WIT, read back from its bytes.
+//! - `cargo xtask component INPUT.wasm OUTPUT.wasm VERSION`: a module as a component;
+//! - `cargo xtask wit COMPONENT.wasm`: a component's WIT, read back from its bytes; also of a folder of WIT.
 
 mod component;
 
@@ -15,8 +15,8 @@ use lzma_rust2::{LzmaOptions, LzmaWriter};
 
 const USAGE: &str = "usage: cargo xtask bind INPUT.wasm OUT_DIR NAME
        cargo xtask pack INPUT OUTPUT
-       cargo xtask component INPUT.wasm OUTPUT.wasm
-       cargo xtask wit COMPONENT.wasm";
+       cargo xtask component INPUT.wasm OUTPUT.wasm VERSION
+       cargo xtask wit COMPONENT.wasm|FOLDER";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -24,7 +24,7 @@ fn main() -> ExitCode {
     let made = match words[..] {
         ["bind", input, out_dir, name] => bind(input, out_dir, name),
         ["pack", input, output] => pack(input, output),
-        ["component", input, output] => component::make(input, output),
+        ["component", input, output, version] => component::make(input, output, version),
         ["wit", input] => component::wit(input).map(|text| print!("{text}")),
         _ => {
             eprintln!("{USAGE}");

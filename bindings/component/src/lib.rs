@@ -105,11 +105,25 @@ impl GuestEngine for Engine {
         let ticket = match (&scopes[..], needs) {
             (&[scope], None) => boundary.submit(now(at), scope as f64, 1.0, 0.0, 0.0),
             (_, needs) => {
-                let (costs, priority, delay_ms) = needs_of(needs);
-                boundary.submit_many(now(at), &numbers(&scopes), &costs, priority, delay_ms)
+                let (scopes, Need { costs, priority, delay_ms, waited_ms }) =
+                    (numbers(&scopes), need_of(needs));
+                boundary.submit_again(now(at), &scopes, &costs, priority, delay_ms, waited_ms)
             }
         };
-        if ticket < 0.0 { Err(refused(&boundary, ticket)) } else { Ok(ticket as u64) }
+        ticket_of(&boundary, ticket)
+    }
+
+    fn adopt(
+        &self,
+        at: u64,
+        scopes: Vec<u64>,
+        needs: Option<wit::Needs>,
+        ago: u64,
+    ) -> Result<u64, wit::SubmitError> {
+        let mut boundary = self.boundary.borrow_mut();
+        let (scopes, Need { costs, priority, waited_ms, .. }) = (numbers(&scopes), need_of(needs));
+        let ticket = boundary.adopt(now(at), &scopes, &costs, priority, waited_ms, span(ago));
+        ticket_of(&boundary, ticket)
     }
 
     fn send_at_once(
@@ -118,8 +132,8 @@ impl GuestEngine for Engine {
         scopes: Vec<u64>,
         needs: Option<wit::Needs>,
     ) -> Result<Option<u64>, wit::SubmitError> {
-        let (costs, priority, delay_ms) = needs_of(needs);
-        if delay_ms > 0.0 {
+        let Need { costs, priority, delay_ms, waited_ms } = need_of(needs);
+        if delay_ms > 0.0 || waited_ms > 0.0 {
             return Ok(None);
         }
         let mut boundary = self.boundary.borrow_mut();
@@ -288,9 +302,26 @@ impl Engine {
     }
 }
 
-/// Costs, priority and delay. (No cost is one of 1: the façade would take none for none at all.)
-fn needs_of(needs: Option<wit::Needs>) -> (Vec<f64>, f64, f64) {
-    needs.map_or((Vec::new(), 0.0, 0.0), |needs| (needs.costs, needs.priority, span(needs.delay)))
+/// What a request needs, in the façade's numbers. (No cost is one of 1.)
+#[derive(Default)]
+struct Need {
+    costs: Vec<f64>,
+    priority: f64,
+    delay_ms: f64,
+    waited_ms: f64,
+}
+
+fn need_of(needs: Option<wit::Needs>) -> Need {
+    needs.map_or_else(Need::default, |wit::Needs { costs, priority, delay, waited }| Need {
+        costs,
+        priority,
+        delay_ms: span(delay),
+        waited_ms: span(waited),
+    })
+}
+
+fn ticket_of(boundary: &Boundary, ticket: f64) -> Result<u64, wit::SubmitError> {
+    if ticket < 0.0 { Err(refused(boundary, ticket)) } else { Ok(ticket as u64) }
 }
 
 fn numbers(of: &[u64]) -> Vec<f64> {

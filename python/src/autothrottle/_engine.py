@@ -84,7 +84,7 @@ __all__ = [
 ]
 
 _METHODS = (
-    "restore snapshot scope release intern keep-alive find name submit send-at-once poll settle retry cancel"
+    "restore snapshot scope release intern keep-alive find name submit adopt send-at-once poll settle retry cancel"
     " prioritize peek configure crawl-delay hold pause resume reset stats scope-stats waiting in-flight"
     " scopes warn-threshold watch has-notices take-notices"
 ).split()
@@ -156,6 +156,7 @@ class Engine:
         cost: float | Sequence[float] = 1,
         priority: float = 0,
         delay: int = 0,
+        waited: int = 0,
     ) -> int:
         """Takes a request in. It waits, also if it could leave at once: ``poll`` says when.
 
@@ -163,12 +164,33 @@ class Engine:
         :param cost: expected cost in units of the scopes' quotas: one for all, or one each.
         :param priority: higher is first.
         :param delay: not to be sent before so long from now.
+        :param waited: how long it has waited where another engine had it: its place is by age.
         :raises CostExceedsQuotaError: if it could never be sent.
         :raises QueueFullError: if ``maxWaiting`` requests wait already.
         :raises ValueError: for unknown scopes and for numbers that are none.
         """
-        needs = needs_of(cost, priority, delay)
+        needs = needs_of(cost, priority, delay, waited)
         ticket = self._submit(whole("now", now), handles(scopes), needs)
+        return refused(ticket) if isinstance(ticket, Err) else ticket  # type: ignore[no-any-return]
+
+    def adopt(
+        self,
+        now: int,
+        scopes: Sequence[int],
+        ago: int,
+        *,
+        cost: float | Sequence[float] = 1,
+        priority: float = 0,
+        waited: int = 0,
+    ) -> int:
+        """Takes in a request that another engine sent, ``ago`` before now, and that is in flight still: it has
+        its slots, its cost is taken, and gaps count from its send. No limit refuses it. What left before the
+        snapshot of ``restore`` was taken has its slots only, for the rest is in there. Tell the oldest first.
+
+        :raises ValueError: for unknown scopes and for numbers that are none.
+        """
+        needs = needs_of(cost, priority, 0, waited)
+        ticket = self._call["adopt"](whole("now", now), handles(scopes), needs, whole("ago", ago))
         return refused(ticket) if isinstance(ticket, Err) else ticket  # type: ignore[no-any-return]
 
     def send_at_once(
@@ -183,7 +205,7 @@ class Engine:
         ticket to send now. ``None``: it must be submitted, and nothing has changed. Raises as ``submit``
         does.
         """
-        needs = needs_of(cost, priority, 0)
+        needs = needs_of(cost, priority)
         ticket = self._call["send-at-once"](whole("now", now), handles(scopes), needs)
         return refused(ticket) if isinstance(ticket, Err) else ticket  # type: ignore[no-any-return]
 
@@ -337,7 +359,8 @@ class Engine:
     def stats(self, now: int) -> Stats:
         """The state of everything."""
         stats: tuple[Any, ...] = self._call["stats"](whole("now", now))
-        return Stats(*stats[:-1], {scope[0]: scope_stats_of(scope[1:]) for scope in stats[-1]})
+        plain: list[Any] = [*stats[:-1], {scope[0]: scope_stats_of(scope[1:]) for scope in stats[-1]}]
+        return Stats(*plain)
 
     def scope_stats(self, now: int, scope: int) -> ScopeStats:
         """The state of one scope.

@@ -63,11 +63,13 @@ def costs_of(cost: float | Sequence[float]) -> list[float]:
     return [real("cost", cost)]
 
 
-def needs_of(cost: float | Sequence[float], priority: float, delay: int) -> tuple[Any, ...] | None:
+def needs_of(
+    cost: float | Sequence[float], priority: float, delay: int = 0, waited: int = 0
+) -> tuple[Any, ...] | None:
     """What sets a request apart; ``None`` for the usual one, which is cheaper to hand over."""
-    if cost == 1 and priority == 0 and delay == 0:
+    if cost == 1 and priority == 0 and delay == 0 and waited == 0:
         return None
-    return costs_of(cost), real("priority", priority), whole("delay", delay)
+    return costs_of(cost), real("priority", priority), whole("delay", delay), whole("waited", waited)
 
 
 def hints_of(hints: Hints) -> tuple[Any, ...]:

@@ -256,7 +256,8 @@ def notice_of(value: tuple[str, Any]) -> Notice:
 def scope_stats_of(value: tuple[Any, ...]) -> ScopeStats:
     """Stats of one scope, without its name, as the component gives them."""
     shares = {reason or "elsewhere": share for reason, share in value[-2]}
-    return ScopeStats(*value[:-2], shares, value[-1])
+    plain: list[Any] = [*value[:-2], shares, value[-1]]
+    return ScopeStats(*plain)
 
 
 def hints_read_of(value: tuple[Any, ...]) -> HintsRead:

@@ -1,0 +1,96 @@
+//! A host of the component in Rust: what the tests and the benchmark share.
+//!
+//! `node scripts/component.mjs` makes the component. wasmtime 48 is the release with long support; what it
+//! compiles is kept in its cache on disk, so that only the first run waits for it.
+
+pub mod calls;
+pub mod player;
+
+use std::path::Path;
+
+use wasmtime::{
+    Cache, Config, Engine, Store,
+    component::{Component, Linker, ResourceAny},
+};
+
+wasmtime::component::bindgen!({ path: "../../bindings/component/wit", world: "throttle" });
+
+pub use exports::autothrottle::engine::throttling as wit;
+
+/// The component, compiled.
+#[derive(Clone)]
+pub struct Compiled {
+    engine: Engine,
+    component: Component,
+}
+
+impl Compiled {
+    /// The component in `dist/`.
+    pub fn load() -> wasmtime::Result<Self> {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../dist/autothrottle.wasm");
+        let mut config = Config::new();
+        config.cache(Some(Cache::from_file(None)?));
+        let engine = Engine::new(&config)?;
+        let component = Component::from_file(&engine, path)?;
+        Ok(Self { engine, component })
+    }
+
+    /// What it imports.
+    pub fn imports(&self) -> Vec<String> {
+        let kind = self.component.component_type();
+        kind.imports(&self.engine).map(|(name, _)| name.to_string()).collect()
+    }
+
+    /// What it exports.
+    pub fn exports(&self) -> Vec<String> {
+        let kind = self.component.component_type();
+        kind.exports(&self.engine).map(|(name, _)| name.to_string()).collect()
+    }
+
+    /// An instance with memory of its own.
+    pub fn instance(&self) -> wasmtime::Result<Instance> {
+        let mut store = Store::new(&self.engine, ());
+        let world = Throttle::instantiate(&mut store, &self.component, &Linker::new(&self.engine))?;
+        Ok(Instance { store, world })
+    }
+}
+
+/// An instance of the component.
+pub struct Instance {
+    pub store: Store<()>,
+    pub world: Throttle,
+}
+
+impl Instance {
+    /// An engine in it, or what is wrong with the options.
+    pub fn engine(mut self, options: &str, seed: u64) -> wasmtime::Result<Result<Host, Vec<wit::Problem>>> {
+        let api = self.world.autothrottle_engine_throttling().engine();
+        let made = api.call_constructor(&mut self.store, options, seed)?;
+        Ok(made.map(|engine| Host { instance: self, engine }))
+    }
+}
+
+/// An engine inside the component. A trap is an error of each call.
+pub struct Host {
+    pub instance: Instance,
+    pub engine: ResourceAny,
+}
+
+/// Calls a method of the engine: `call!(host, poll, now)`.
+#[macro_export]
+macro_rules! call {
+    ($host:expr, $method:ident $(, $argument:expr)* $(,)?) => {{
+        let host = &mut $host;
+        let api = host.instance.world.autothrottle_engine_throttling().engine();
+        api.$method(&mut host.instance.store, host.engine $(, $argument)*)
+    }};
+}
+
+/// Problems as every host words them.
+pub fn problems(whole: &str, problems: &[wit::Problem]) -> String {
+    let lines = problems.iter().map(|problem| {
+        let path = if problem.path.is_empty() { whole } else { &problem.path };
+        format!("{path}: want {}; got {}", problem.want, problem.got)
+    });
+    lines.collect::<Vec<_>>().join("\n")
+}
