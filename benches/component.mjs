@@ -10,7 +10,14 @@ import { root, run } from '../scripts/lib.mjs'
 
 await component()
 console.log('\nRust, wasmtime 48')
-await run('cargo', ['run', '--quiet', '--release', '--locked', '--manifest-path', 'tests/component/Cargo.toml'])
+await run('cargo', [
+  'run',
+  '--quiet',
+  '--release',
+  '--locked',
+  '--manifest-path',
+  'tests/component/Cargo.toml',
+])
 const own = `${root}/python/.venv/bin/python`
 console.log('\nPython, wasmtime-py')
 const env = { ...process.env, PYTHONPATH: `${root}/python/src` }

@@ -20,7 +20,15 @@ async function rust() {
   const everywhere = ['clippy', '--locked', '--workspace', '--all-targets', '--', '-D', 'warnings']
   await step('clippy', () => run('cargo', everywhere))
   await step('native tests', () => run('cargo', ['test', '--locked']))
+  if (hasHost) await step('host of the component', () => run('cargo', [...HOST, '--no-run']))
 }
+
+/**
+ * A host of the component in Rust. Its compiler takes ten minutes to be compiled, so only CI does that by
+ * itself.
+ */
+const HOST = ['test', '--quiet', '--locked', '--manifest-path', 'tests/component/Cargo.toml']
+const hasHost = isCI || existsSync(`${root}/tests/component/target`)
 
 /** What npm has of other runtimes, of clients and of Redis' clients; they are large, so only CI fetches them by itself. */
 async function runtimes() {
@@ -32,7 +40,7 @@ async function runtimes() {
   }
 }
 
-async function typescript(fetched) {
+async function typescript(fetched, compiled) {
   await step('lint', () => run('npx', ['--no-install', 'biome', 'check', '.']))
   await build()
   await step('types', () => run('npx', ['--no-install', 'tsc', '--noEmit']))
@@ -48,14 +56,17 @@ async function typescript(fetched) {
   await step('shared limits', () => run('node', shared))
   const packed = ['--test', '--test-concurrency=2', ...files('tests/package', '.test.mjs')]
   await step('packed package', () => run('node', packed))
+  await compiled
+  if (hasHost) await step('component', () => run('cargo', HOST))
 }
 
 await main(async () => {
   await setUp()
   const fetched = inLane(runtimes)
+  const compiled = inLane(rust)
   await together(
-    inLane(rust),
+    compiled,
     fetched,
-    inLane(() => typescript(fetched)),
+    inLane(() => typescript(fetched, compiled)),
   )
 })

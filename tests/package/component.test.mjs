@@ -13,7 +13,7 @@ import { packed } from '../../scripts/pack.mjs'
 import { COMPONENT_BUDGET } from '../../scripts/sizes.mjs'
 
 const root = fileURLToPath(new URL('../..', import.meta.url))
-const { scratch, run, remove } = packed()
+const { run, remove } = packed()
 after(remove)
 const shipped = (name) => {
   const program = `process.stdout.write(require.resolve('autothrottle/${name}'))`
@@ -47,7 +47,8 @@ test('the WIT is shipped beside it, and each of its items is documented', () => 
   assert.equal(wit, readFileSync(join(root, 'bindings/component/wit/engine.wit'), 'utf8'))
   const lines = wit.split('\n')
   for (const [place, line] of lines.entries()) {
-    const isItem = /^ {4,8}[\w%][\w-]*(?:\(.*\))?(?:: .*|,| .*\{|\(options.*)$/.test(line) && !/^ {12}/.test(line)
+    const isItem =
+      /^ {4,8}[\w%][\w-]*(?:\(.*\))?(?:: .*|,| .*\{|\(options.*)$/.test(line) && !/^ {12}/.test(line)
     const isPart = /^ {4,8}(?:use |now:|ticket:|answer:|latency:|may-retry:|delay: duration,$|report: option)/
     if (!isItem || (isPart.test(line) && lines[place - 1].includes(':'))) continue
     assert.match(lines[place - 1], /^\s*\/\/\//, `line ${place + 1}: ${line}`)
