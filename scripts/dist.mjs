@@ -43,6 +43,7 @@ export async function makeDist() {
     await run('npx', ['--no-install', 'tsc', '-p', 'tsconfig.build.json'])
     declarePlatform()
     await together()
+    await command()
     await Promise.all(Object.entries(VARIANTS).map(([name, format]) => variant(name, format)))
     typesForCommonJs()
     typesForJsr()
@@ -86,6 +87,26 @@ function packed(folder) {
       }))
     },
   }
+}
+
+/**
+ * The command, in one file: the package is imported as anybody would import it, and what reads HTML and
+ * robots.txt travels along, since npx installs the package alone.
+ */
+async function command() {
+  const { build: bundle } = await import('esbuild')
+  await bundle({
+    entryPoints: [`${root}/js/command/bin.ts`],
+    outfile: `${dist}/bin.js`,
+    bundle: true,
+    format: 'esm',
+    platform: 'node',
+    external: ['autothrottle', 'autothrottle/*', 'warcio'],
+    // Its paths are for the sources: the bundle wants the package.
+    tsconfigRaw: '{}',
+    target: 'node20',
+    logLevel: 'error',
+  })
 }
 
 /** All entries again, for one condition; straight from the sources. */

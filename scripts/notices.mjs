@@ -1,13 +1,16 @@
 /**
- * Writes `THIRD-PARTY-NOTICES.md`: the crates inside the WebAssembly modules, with their licences. `node
- * scripts/notices.mjs`
+ * Writes `THIRD-PARTY-NOTICES.md`: the crates inside the WebAssembly modules, and the packages inside the
+ * command, with their licences. `node scripts/notices.mjs`
  */
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { capture, root } from './lib.mjs'
 
-/** The crates that are linked, and the page about them. */
+/** What travels in `dist/bin.js`. */
+const PACKAGES = ['entities', 'parse5', 'robots-parser']
+
+/** What is linked, and the page about it. */
 export function notices() {
   const target = ['--filter-platform', 'wasm32-unknown-unknown', '--format-version', '1', '--locked']
   const { packages, resolve } = JSON.parse(capture('cargo', ['metadata', ...target]))
@@ -34,11 +37,23 @@ export function notices() {
   })
   const about = `# Third-party notices
 
-What of others is inside \`pkg/*.wasm\` and its bindings. The JavaScript of this package has no dependencies. Written by \`npm run bless\`.
+What of others is inside \`pkg/*.wasm\` and its bindings, and inside the command (\`dist/bin.js\`). The rest of the JavaScript has no dependencies. Written by \`npm run bless\`.
 
 The Rust standard library (MIT OR Apache-2.0, https://github.com/rust-lang/rust) and its allocator dlmalloc (public domain) are linked, too.
 `
-  return [about, ...parts].join('\n')
+  return [about, ...parts, ...PACKAGES.map(noticeOf)].join('\n')
+}
+
+/** A package of npm's. */
+function noticeOf(name) {
+  const folder = `${root}/node_modules/${name}`
+  const { version, license, repository } = JSON.parse(readFileSync(`${folder}/package.json`, 'utf8'))
+  const file = readdirSync(folder).find((each) => /^LICEN[CS]E/i.test(each))
+  const text = readFileSync(`${folder}/${file}`, 'utf8')
+    .trim()
+    .replace(/[ \t]+$/gm, '')
+  const place = typeof repository === 'string' ? repository : repository.url
+  return `## ${name} ${version}\n\n${license}, ${place}\n\n\`\`\`text\n${text}\n\`\`\`\n`
 }
 
 if (process.argv[1] === fileURLToPath(import.meta.url))

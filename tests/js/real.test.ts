@@ -79,16 +79,16 @@ test('a finished program ends, a waiting one is kept alive, an unref’ed one is
 })
 
 test('the crawl of the main job: pages, a summary, and a clean end', async () => {
-  const { code, output } = await run(['--import', 'tsx', 'examples/crawl.ts', '--max-pages', '8'])
+  const { code, output } = await run(['--import', 'tsx', 'examples/start.ts', '--max-pages', '8'])
   assert.equal(code, 0, output)
   assert.match(output, /\n8 pages, .* \(as many as asked for\)\n/)
-  assert.match(output, /answers {3}200 × \d+/)
+  assert.match(output, /answers {5}200 × \d+/)
 })
 
 test('Ctrl-C stops the crawl and keeps what it had', async () => {
-  const args = ['--import', 'tsx', 'examples/crawl.ts', '--max-pages', '0', '--min-delay', '50']
+  const args = ['--import', 'tsx', 'examples/start.ts', '--max-pages', '0', '--delay', '50']
   const { code, output } = await run(args, { text: 'in flight', signal: 'SIGINT' })
-  assert.equal(code, 0, output)
+  assert.equal(code, 130, output)
   assert.match(output, /\n\d+ pages, .* \(stopped\)\n/)
 })
 
@@ -99,19 +99,22 @@ test('a crawl that is interrupted goes on at the learned pace in a new process',
   await new Promise((resolve) => probe.once('listening', resolve))
   const { port } = probe.address() as AddressInfo
   await new Promise((resolve) => probe.close(resolve))
-  const crawl = ['--import', 'tsx', 'examples/crawl.ts', '--port', String(port), '--state', state]
-  const delay = () => JSON.parse(readFileSync(state, 'utf8')).scopes[`127.0.0.1:${port}`].delaySeconds
+  const crawl = ['--import', 'tsx', 'examples/start.ts', '--port', String(port), '--state', state]
+  const delay = () =>
+    JSON.parse(readFileSync(`${state}.pace`, 'utf8')).scopes[`127.0.0.1:${port}`].delaySeconds
   try {
     const stopped = await run([...crawl, '--max-pages', '0'], { text: 'in flight', signal: 'SIGINT' })
-    assert.equal(stopped.code, 0, stopped.output)
+    assert.equal(stopped.code, 130, stopped.output)
     const learned = delay()
     assert.notEqual(learned, 0.25, 'the delay to start with')
     // Nobody serves any more: without answers the pace stays, so what is remembered is what was taken up.
-    const next = await run([...crawl, '--min-delay', '0', `http://127.0.0.1:${port}/`])
+    rmSync(state)
+    const alone = ['--delay', '0', '--retries', '0', '--ignore-robots']
+    const next = await run([...crawl, ...alone, `http://127.0.0.1:${port}/`])
     assert.equal(next.code, 1, next.output)
-    assert.match(next.output, /failed {4}1\n/)
+    assert.match(next.output, /failed {6}1\n/)
     assert.equal(delay(), learned)
-    writeFileSync(state, '{"version":2,"scopes":{}}')
+    writeFileSync(`${state}.pace`, '{"version":2,"scopes":{}}')
     const refused = await run(crawl)
     assert.equal(refused.code, 2, refused.output)
     assert.match(refused.output, /version: want 1, the only version this release knows; got 2/)
@@ -122,12 +125,12 @@ test('a crawl that is interrupted goes on at the learned pace in a new process',
 
 test('wrong arguments are explained', async () => {
   for (const [args, text] of [
-    [['nonsense'], 'want a URL that starts with http'],
+    [['ftp://nonsense'], 'want a URL that starts with http'],
     [['--max-pages', 'many'], '--max-pages: want a number from 0; got "many"'],
     [['--concurrency', '0'], 'defaults.concurrency: want a whole number from 1'],
     [['--what'], "Unknown option '--what'"],
   ] as const) {
-    const { code, output } = await run(['--import', 'tsx', 'examples/crawl.ts', ...args])
+    const { code, output } = await run(['--import', 'tsx', 'examples/start.ts', ...args])
     assert.equal(code, 2, output)
     assert.ok(output.includes(text), output)
   }

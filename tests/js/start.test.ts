@@ -12,8 +12,8 @@ import { fileURLToPath } from 'node:url'
 const root = fileURLToPath(new URL('../..', import.meta.url))
 const clone = mkdtempSync(join(tmpdir(), 'autothrottle-start-'))
 after(() => rmSync(clone, { recursive: true }))
-for (const folder of ['scripts', 'examples']) {
-  mkdirSync(join(clone, folder))
+for (const folder of ['scripts', 'examples', 'js/command']) {
+  mkdirSync(join(clone, folder), { recursive: true })
   cpSync(join(root, folder), join(clone, folder), { recursive: true })
 }
 /** In a clone in which nothing was installed and nothing built. */
@@ -43,12 +43,9 @@ for (const host of ['127.0.0.1', 'localhost']) {
     const args = [
       '--import',
       'tsx',
-      'examples/crawl.ts',
+      'examples/start.ts',
       `http://${host}:${port}/`,
-      '--start-delay',
-      '0',
-      '--min-delay',
-      '0',
+      ...['--start-delay', '0', '--delay', '0', '--retries', '0', '--ignore-robots'],
     ]
     const child = spawn(process.execPath, args, { cwd: root })
     let said = ''

@@ -1,0 +1,46 @@
+/**
+ * What `npm start` runs: `autothrottle crawl`, and without a URL a rate-limited site on this machine for it.
+ *
+ * The site is the Rust toolchain's manual behind express-rate-limit; the crawl's delay follows its latency,
+ * or finds its limit with `--rampup`.
+ */
+import { main } from '../js/command/main.js'
+import { readArguments } from '../js/command/usage.mjs'
+import { serveSite } from './site.js'
+
+/** What `npm start` takes beside what `crawl` does. */
+const SITE = { limit: { type: 'string' }, port: { type: 'string' } } as const
+/** For a machine of one's own: no robots.txt, and no more politeness than is needed. */
+const HERE = ['--ignore-robots', '--delay', '0', '--start-delay', '250', '--max-pages', '150']
+
+const given = process.argv.slice(2)
+const { positionals, values } = read(given)
+// What was typed comes last, and counts.
+const rest = without(given, ['--limit', '--port'])
+if (positionals.length > 0) {
+  process.exitCode = await main(['crawl', ...rest])
+} else {
+  const number = (text: unknown, otherwise: number) => (text === undefined ? otherwise : Number(text))
+  const limit = number(values.limit, 20)
+  const site = await serveSite({ limit, latency: 80, port: number(values.port, 0) })
+  process.stderr.write(`serving ${site.what} at ${site.url}: ${limit} requests per second, 80 ms latency\n`)
+  process.stderr.write('crawling it (Ctrl-C stops)\n\n')
+  process.exitCode = await main(['crawl', site.url, ...HERE, ...rest])
+  await site.close()
+}
+
+/** A slip is for the command to explain. */
+function read(args: string[]): ReturnType<typeof readArguments> {
+  try {
+    return readArguments('crawl', args, SITE)
+  } catch {
+    return { positionals: ['a slip'], values: {} }
+  }
+}
+
+function without(args: readonly string[], options: readonly string[]): string[] {
+  return args.filter((arg, index) => {
+    const isValue = index > 0 && options.includes(args[index - 1]!)
+    return !isValue && !options.some((option) => arg === option || arg.startsWith(`${option}=`))
+  })
+}

@@ -1,0 +1,68 @@
+/**
+ * Files of lines that survive a kill: whole lines are appended in one write, and a line that was cut off in
+ * the middle is cut off altogether when the file is opened again.
+ *
+ * A killed process loses nothing that it has written: the system has it. Only a machine that loses power may
+ * lose the last moments.
+ */
+import { closeSync, existsSync, ftruncateSync, openSync, readSync, writeSync } from 'node:fs'
+
+const CHUNK = 1 << 20
+
+/** Reads the whole lines of a file, a chunk at a time; what is after the last one is cut off. */
+export function recoverLines(file: string, onLine: (line: string) => void): void {
+  if (!existsSync(file)) return
+  const fd = openSync(file, 'r+')
+  try {
+    const chunk = Buffer.alloc(CHUNK)
+    let rest: Buffer = Buffer.alloc(0)
+    let whole = 0
+    for (let at = 0; ; ) {
+      const count = readSync(fd, chunk, 0, CHUNK, at)
+      if (count === 0) break
+      at += count
+      const bytes = Buffer.concat([rest, chunk.subarray(0, count)])
+      let start = 0
+      for (let end = bytes.indexOf(10); end >= 0; end = bytes.indexOf(10, start)) {
+        if (end > start) onLine(bytes.toString('utf8', start, end))
+        whole += end + 1 - start
+        start = end + 1
+      }
+      rest = Buffer.from(bytes.subarray(start))
+    }
+    if (rest.length > 0) ftruncateSync(fd, whole)
+  } finally {
+    closeSync(fd)
+  }
+}
+
+/** Appends whole lines. */
+export class LineWriter {
+  readonly #fd: number
+
+  constructor(file: string) {
+    this.#fd = openSync(file, 'a')
+  }
+
+  /** One write for all of them: a kill leaves the first of them, and perhaps a part of one. */
+  append(values: readonly unknown[]): void {
+    if (values.length === 0) return
+    const bytes = Buffer.from(values.map((value) => `${JSON.stringify(value)}\n`).join(''))
+    for (let at = 0; at < bytes.length; ) at += writeSync(this.#fd, bytes, at)
+  }
+
+  close(): void {
+    closeSync(this.#fd)
+  }
+}
+
+/** What a line says, with a word about the file if it is no JSON. */
+export function parsedLine(line: string, file: string): Record<string, unknown> {
+  try {
+    const value: unknown = JSON.parse(line)
+    if (typeof value === 'object' && value !== null) return value as Record<string, unknown>
+  } catch {
+    // Told below.
+  }
+  throw new Error(`${file}: want lines of JSON objects; got ${JSON.stringify(line.slice(0, 60))}`)
+}

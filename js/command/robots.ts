@@ -1,0 +1,56 @@
+/** `autothrottle robots`: what a host's robots.txt asks for, and whether it allows the paths. */
+import { createThrottle } from 'autothrottle'
+import { parseRobots } from 'autothrottle/engine'
+import { rules } from './parsers.js'
+import { number, UsageError, urlOf } from './settings.js'
+import type { Values } from './usage.mjs'
+
+/** RFC 9309 §2.5: so much of it counts. */
+const MOST_BYTES = 512_000
+
+/** @returns whether all of the paths are allowed. */
+export async function robots([host, ...paths]: readonly string[], values: Values): Promise<boolean> {
+  if (host === undefined) throw new UsageError('robots: want a host or a URL')
+  const userAgent = (values['user-agent'] as string | undefined) ?? 'autothrottle'
+  const at = urlOf(host, true)
+  const url = `${at.origin}/robots.txt`
+  const throttle = createThrottle({ requestTimeout: number(values, 'timeout', 30_000), retry: { limit: 3 } })
+  const response = await throttle.fetch(url, { headers: { 'user-agent': userAgent } })
+  const text = (await response.text()).slice(0, MOST_BYTES)
+  const isThere = response.ok
+  // RFC 9309 §2.3.1: without the file everything is allowed; where the server fails, nothing is.
+  const isAllowed = (path: string) =>
+    response.status < 500 && (!isThere || rules(url, text, userAgent)(new URL(path, at.origin).href))
+  const asked = at.pathname === '/' && at.search === '' ? paths : [at.pathname + at.search, ...paths]
+  const answer = {
+    url,
+    status: response.status,
+    userAgent,
+    crawlDelayMs: isThere ? (parseRobots(text, userAgent)?.crawlDelayMs ?? null) : null,
+    sitemaps: isThere ? [...text.matchAll(/^[ \t]*sitemap:[ \t]*(\S+)/gim)].map(([, place]) => place) : [],
+    paths: Object.fromEntries(asked.map((path) => [path, isAllowed(path)])),
+  }
+  if (values.json === true) process.stdout.write(`${JSON.stringify(answer)}\n`)
+  else process.stdout.write(inWords(answer))
+  return Object.values(answer.paths).every(Boolean)
+}
+
+function inWords(answer: {
+  url: string
+  status: number
+  userAgent: string
+  crawlDelayMs: number | null
+  sitemaps: (string | undefined)[]
+  paths: Record<string, boolean>
+}): string {
+  const { url, status, userAgent, crawlDelayMs, sitemaps, paths } = answer
+  const missing = status >= 500 ? 'nothing may be fetched' : 'no rules'
+  const lines = [
+    `${url}: ${status}${status >= 200 && status < 300 ? '' : `, ${missing}`}`,
+    `for         ${userAgent}`,
+    `crawl delay ${crawlDelayMs === null ? 'none' : `${crawlDelayMs} ms, one request at a time`}`,
+    ...sitemaps.map((place) => `sitemap     ${place}`),
+    ...Object.entries(paths).map(([path, allowed]) => `${allowed ? 'allowed    ' : 'disallowed '} ${path}`),
+  ]
+  return `${lines.join('\n')}\n`
+}

@@ -1,0 +1,155 @@
+/**
+ * What a run leaves behind: bodies as files, a line of the index for each URL, and WARC.
+ *
+ * The line of the index comes last and makes the rest valid: a body without a line is written anew, a WARC
+ * record without a line is cut off when the run goes on.
+ */
+import { createHash } from 'node:crypto'
+import { existsSync, mkdirSync } from 'node:fs'
+import { mkdir, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { LineWriter, parsedLine, recoverLines } from './lines.js'
+import { type Settings, UsageError } from './settings.js'
+import { openWarc, type Warc } from './warc.js'
+
+/** A line of the index. */
+export interface Entry {
+  readonly url: string
+  /** What identifies it, where that is not its URL. */
+  key?: string | undefined
+  status?: number
+  /** Where it came to, if redirects were followed. */
+  finalUrl?: string
+  /** Where it leads, if they were not. */
+  location?: string
+  /** Beside the index. */
+  file?: string
+  bytes?: number
+  /** The body was longer than `--max-size`. */
+  truncated?: true
+  /** The first send, as an ISO date. */
+  sentAt?: string
+  /** From the last send to its headers, and from the first send to the end of the body, in milliseconds. */
+  latencyMs?: number
+  totalMs?: number
+  /** How often it was sent. */
+  attempts?: number
+  depth?: number
+  headers?: Record<string, string>
+  /** Why there is no answer. */
+  error?: string
+  code?: string
+  /** What the list said of it. */
+  input?: Record<string, unknown>
+  body?: string
+  base64?: string
+  /** Where its record is in the WARC file. */
+  warc?: { offset: number; length: number }
+}
+
+/** A body, as far as it was kept, and the response that it came with. */
+export interface Kept {
+  readonly body: Buffer
+  readonly statusText: string
+  readonly type: string
+}
+
+const EXTENSIONS: Record<string, string> = {
+  'text/html': 'html',
+  'application/xhtml+xml': 'html',
+  'application/json': 'json',
+  'application/xml': 'xml',
+  'text/xml': 'xml',
+  'text/plain': 'txt',
+  'text/css': 'css',
+  'text/javascript': 'js',
+  'image/png': 'png',
+  'image/jpeg': 'jpg',
+  'image/svg+xml': 'svg',
+  'application/pdf': 'pdf',
+}
+
+export class Store {
+  readonly #out: string | undefined
+  readonly #index: LineWriter | undefined
+  readonly #warc: Warc | undefined
+  readonly #made = new Set<string>()
+
+  private constructor(out: string | undefined, index: LineWriter | undefined, warc: Warc | undefined) {
+    this.#out = out
+    this.#index = index
+    this.#warc = warc
+  }
+
+  /** Opens it, and tells what its index has. */
+  static async open({ out, warc, state }: Settings, onDone: (key: string) => void): Promise<Store> {
+    let kept = 0
+    const file = out === undefined ? undefined : join(out, 'index.jsonl')
+    if (file !== undefined && existsSync(file)) {
+      if (state === undefined)
+        throw new UsageError(`--out: ${file} is there already: go on with --state, or take another folder`)
+      recoverLines(file, (line) => {
+        const { url, key, warc } = parsedLine(line, file) as unknown as Entry
+        onDone(key ?? url)
+        if (warc) kept = Math.max(kept, warc.offset + warc.length)
+      })
+    }
+    const opened = warc === undefined ? undefined : await openWarc(warc, kept)
+    if (out !== undefined) mkdirSync(out, { recursive: true })
+    return new Store(out, file === undefined ? undefined : new LineWriter(file), opened)
+  }
+
+  /** Whether the index itself says what is done. */
+  get hasIndex(): boolean {
+    return this.#index !== undefined
+  }
+
+  /** Writes the body; what is left to do is one write. */
+  async write(entry: Entry, kept: Kept | undefined): Promise<void> {
+    if (kept !== undefined && this.#out !== undefined && kept.body.length > 0) {
+      const file = fileOf(new URL(entry.url), kept.type)
+      const folder = join(this.#out, file.slice(0, file.lastIndexOf('/')))
+      if (!this.#made.has(folder)) {
+        await mkdir(folder, { recursive: true })
+        if (this.#made.size > 10_000) this.#made.clear()
+        this.#made.add(folder)
+      }
+      await writeFile(join(this.#out, file), kept.body)
+      entry.file = file
+    }
+    if (kept !== undefined && this.#warc) entry.warc = await this.#warc.append(entry, kept)
+  }
+
+  /** The line that makes it done. */
+  async commit(entry: Entry): Promise<void> {
+    if (this.#index) return this.#index.append([entry])
+    if (process.stdout.isTTY) return
+    const isRoom = process.stdout.write(`${JSON.stringify(entry)}\n`)
+    if (!isRoom) await new Promise((resolve) => process.stdout.once('drain', resolve))
+  }
+
+  close(): void {
+    this.#index?.close()
+    this.#warc?.close()
+  }
+}
+
+/**
+ * Where a body goes: the URL's path as folders, and a name with eight digits of the URL's hash, so that `/a`
+ * and `/a/b` and `/a?b` are three files on every system.
+ */
+export function fileOf(url: URL, type: string): string {
+  const hash = createHash('sha256').update(url.href).digest('hex').slice(0, 8)
+  const segments = url.pathname.split('/').filter(Boolean).map(plain)
+  const last = url.pathname.endsWith('/') ? 'index' : (segments.pop() ?? 'index')
+  const [, stem = last, own] = /^(.+)\.(\w{1,8})$/.exec(last) ?? []
+  const extension = EXTENSIONS[type.replace(/;.*/, '').trim().toLowerCase()] ?? own ?? 'bin'
+  const host = plain(url.host.replaceAll(':', '_'))
+  return ['pages', host, ...segments.slice(0, 8), `${stem}-${hash}.${extension}`].join('/')
+}
+
+/** A name that every file system takes. */
+function plain(segment: string): string {
+  const name = segment.replaceAll(/[^\w.~-]/g, '_').slice(0, 80)
+  return /^\.*$/.test(name) ? '_' : name
+}

@@ -1,0 +1,199 @@
+/**
+ * What a run shows while it goes on: a picture that is drawn over on a terminal, a line every other second in
+ * a pipe, a line of JSON with `--json`. On standard error, so that standard output is for results.
+ *
+ * The trap is a screen that costs more than the crawl: only the hosts that are shown are asked for.
+ */
+import { stripVTControlCharacters } from 'node:util'
+import type { ScopeStats } from 'autothrottle'
+import type { Host } from './frontier.js'
+import { rounded, seconds } from './plot.js'
+import type { Run } from './run.js'
+
+export interface View {
+  /** Draws once more, and stops. */
+  end(): void
+}
+
+/** A host as it is shown. */
+export interface ShownHost {
+  readonly name: string
+  readonly done: number
+  readonly left: number
+  readonly rate: number
+  readonly delayMs: number
+  readonly why: string
+  /** Seconds until its queue is empty, as things stand. */
+  readonly eta: number
+  readonly current: string
+}
+
+/** Everything that is shown. */
+export interface Shown {
+  readonly seconds: number
+  readonly pages: number
+  readonly rate: number
+  readonly inFlight: number
+  readonly left: number
+  readonly refused: number
+  readonly failed: number
+  readonly eta: number
+  readonly rates: readonly number[]
+  readonly delays: readonly number[]
+  readonly hosts: readonly ShownHost[]
+  readonly more: number
+}
+
+const HOSTS = 8
+const BARS = '▁▂▃▄▅▆▇█'
+
+export function startView(run: Run): View {
+  const { isJson, isQuiet } = run.settings
+  const isTerminal = process.stderr.isTTY === true && !isJson
+  const isColored = isTerminal && !process.env.NO_COLOR && process.env.TERM !== 'dumb'
+  let drawn = 0
+  let toldAt = 0
+  const draw = (isLast: boolean) => {
+    const now = Date.now()
+    const shown = look(run, now)
+    run.series.sample(now, shown.hosts[0]?.delayMs ?? 0)
+    run.tick(now)
+    if (isQuiet) return
+    if (isTerminal) {
+      const lines = frame(shown, process.stderr.columns ?? 80, isColored)
+      const up = drawn > 0 ? `\x1b[${drawn}A` : ''
+      process.stderr.write(`${up}\r\x1b[J${lines.join('\n')}\n`)
+      drawn = lines.length
+      return
+    }
+    if (!isLast && now - toldAt < 2000) return
+    toldAt = now
+    process.stderr.write(isJson ? `${JSON.stringify({ progress: shown })}\n` : `${plainLine(shown)}\n`)
+  }
+  run.say = (problem) => {
+    if (isJson) process.stderr.write(`${JSON.stringify({ problem })}\n`)
+    else process.stderr.write(`${drawn > 0 ? `\x1b[${drawn}A\r\x1b[J` : ''}${problem}\n`)
+    drawn = 0
+  }
+  const timer = setInterval(() => draw(false), isTerminal ? 200 : 500)
+  return {
+    end: () => {
+      clearInterval(timer)
+      draw(true)
+    },
+  }
+}
+
+/** What there is to see now. */
+function look(run: Run, now: number): Shown {
+  const { frontier, throttle, totals, series, startedAt } = run
+  const hosts = [...frontier.hosts.values()]
+    .filter(({ pending, waiting, current }) => pending + waiting > 0 || current !== '')
+    .sort((a, b) => b.pending + b.waiting - a.pending - a.waiting)
+  const shown = hosts
+    .slice(0, HOSTS)
+    .map((host) => shownHost(host, throttle.scope(host.name).stats, throttle.now()))
+  const { recent } = series
+  const last = recent.slice(-10)
+  const rate = last.length > 0 ? last.reduce((sum, point) => sum + point.rate, 0) / last.length : 0
+  return {
+    seconds: (now - startedAt) / 1000,
+    pages: totals.pages,
+    rate,
+    inFlight: run.inFlight,
+    left: frontier.pending,
+    refused: totals.refused,
+    failed: totals.failed,
+    eta: shown.reduce((longest, { eta }) => Math.max(longest, eta), 0),
+    rates: recent.map((point) => point.rate),
+    delays: recent.map((point) => point.delayMs),
+    hosts: shown,
+    more: Math.max(0, hosts.length - HOSTS),
+  }
+}
+
+function shownHost(
+  { name, done, pending, waiting, current }: Host,
+  stats: ScopeStats,
+  now: number,
+): ShownHost {
+  const left = pending + waiting
+  const delayMs = Math.max(stats.delayMs, stats.backoffMs)
+  const held = Math.max(0, (stats.holdUntil ?? now) - now) / 1000
+  const pace = stats.rate > 0 ? 1 / stats.rate : delayMs / 1000
+  const until = held > 0 ? ` ${seconds(held)}` : ''
+  const step = stats.backoffStep > 0 ? `, backoff ${stats.backoffStep}` : ''
+  const why = stats.reason === undefined ? (stats.inFlight > 0 ? 'in flight' : '') : stats.reason
+  return {
+    name,
+    done,
+    left,
+    rate: stats.rate,
+    delayMs,
+    why: `${why}${until}${step}`,
+    eta: held + left * pace,
+    current,
+  }
+}
+
+/** The picture: pure, so that tests see it. */
+export function frame(shown: Shown, width: number, isColored: boolean): string[] {
+  const bold = (text: string) => (isColored ? `\x1b[1m${text}\x1b[0m` : text)
+  const dim = (text: string) => (isColored ? `\x1b[2m${text}\x1b[0m` : text)
+  const red = (text: string) => (isColored ? `\x1b[31m${text}\x1b[0m` : text)
+  const refused = `${shown.refused} refused`
+  const failed = `${shown.failed} failed`
+  const room = Math.max(10, Math.min(60, Math.floor((width - 40) / 2)))
+  const lines = [
+    [
+      bold(`${shown.pages} pages`),
+      `${rounded(shown.rate)}/s`,
+      `${shown.inFlight} in flight`,
+      `${shown.left} left`,
+      `ETA ${seconds(shown.eta)}`,
+      shown.refused > 0 ? red(refused) : refused,
+      shown.failed > 0 ? red(failed) : failed,
+    ].join('  '),
+    `rate ${sparkline(shown.rates, room)}  delay ${sparkline(shown.delays, room)}`,
+  ]
+  const names = Math.min(30, Math.max(4, ...shown.hosts.map(({ name }) => name.length)))
+  for (const host of shown.hosts) {
+    const pace = `${rounded(host.rate)}/s  ${Math.round(host.delayMs)} ms`
+    const figures = `${host.done} done  ${host.left} left  ${pace}`
+    const eta = host.left > 0 ? `  ETA ${seconds(host.eta)}` : ''
+    const why = host.why === '' ? '' : `  ${host.why}`
+    lines.push(
+      `${host.name.slice(0, names).padEnd(names)}  ${figures}${why}${eta}  ${dim(pathOf(host.current))}`,
+    )
+  }
+  if (shown.more > 0) lines.push(dim(`and ${shown.more} more hosts`))
+  return lines.map((line) => cut(line, width - 1))
+}
+
+/** Values as bars, the newest at the right. */
+export function sparkline(values: readonly number[], room: number): string {
+  const shown = values.slice(-room)
+  const most = Math.max(...shown, 0)
+  if (shown.length === 0) return ''
+  const bar = (value: number) => BARS[most > 0 ? Math.round((value / most) * (BARS.length - 1)) : 0]!
+  return `${shown.map(bar).join('')} ${rounded(shown.at(-1)!)}`
+}
+
+/** One line for a pipe. */
+export function plainLine({ pages, rate, inFlight, left, refused, failed, hosts, eta }: Shown): string {
+  const [busiest] = hosts
+  const why = busiest?.why ? ` (${busiest.name}: ${busiest.why})` : ''
+  const pace = `${pages} pages  ${rounded(rate)}/s  delay ${Math.round(busiest?.delayMs ?? 0)} ms`
+  const rest = `ETA ${seconds(eta)}  ${refused} refused  ${failed} failed`
+  return `${pace}  ${inFlight} in flight  ${left} left${why}  ${rest}`
+}
+
+/** Cuts what is seen, and leaves the colours alone. */
+function cut(line: string, width: number): string {
+  if (stripVTControlCharacters(line).length <= width) return line
+  return `${stripVTControlCharacters(line).slice(0, Math.max(0, width - 1))}…`
+}
+
+function pathOf(url: string): string {
+  return URL.canParse(url) ? new URL(url).pathname + new URL(url).search : url
+}

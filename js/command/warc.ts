@@ -1,0 +1,114 @@
+/**
+ * WARC 1.1 (ISO 28500) by the library warcio, if it is installed: a record for each answer, compressed by
+ * itself, so that the file can be cut after any of them.
+ */
+import { closeSync, existsSync, ftruncateSync, openSync, statSync, writeSync } from 'node:fs'
+import { createRequire } from 'node:module'
+import { join } from 'node:path'
+import { pathToFileURL } from 'node:url'
+import { UsageError } from './settings.js'
+import type { Entry, Kept } from './store.js'
+
+/** Of warcio, what is needed. */
+interface Library {
+  WARCRecord: {
+    create(options: object, body?: AsyncIterable<Uint8Array>): object
+    createWARCInfo(options: object, info: Record<string, string>): object
+  }
+  WARCSerializer: { serialize(record: object, options: { gzip: boolean }): Promise<Uint8Array> }
+}
+
+/** What was undone when the body was read. */
+const UNDONE = /^(?:content-encoding|content-length|transfer-encoding)$/
+
+/** @param kept bytes that the index speaks of: what is beyond is cut off. */
+export async function openWarc(file: string, kept: number): Promise<Warc> {
+  const library = await load()
+  const isNew = kept === 0
+  if (isNew && existsSync(file) && statSync(file).size > 0 && kept === 0)
+    if (!isOwnRest(file)) throw new UsageError(`--warc: ${file} is there already, and no index speaks of it`)
+  const fd = openSync(file, existsSync(file) ? 'r+' : 'w+')
+  ftruncateSync(fd, kept)
+  const warc = new Warc(library, fd, kept, !file.endsWith('.warc'))
+  if (isNew) await warc.begin(file)
+  return warc
+}
+
+/** A file that was begun and has no record yet. */
+function isOwnRest(file: string): boolean {
+  return statSync(file).size < 1000
+}
+
+async function load(): Promise<Library> {
+  // Where the command was started, then where it is installed.
+  for (const from of [join(process.cwd(), 'package.json'), import.meta.url])
+    try {
+      return (await import(pathToFileURL(createRequire(from).resolve('warcio')).href)) as Library
+    } catch {
+      // The next place.
+    }
+  throw new UsageError('--warc: the package warcio is not installed: npm install warcio')
+}
+
+export class Warc {
+  readonly #library: Library
+  readonly #fd: number
+  readonly #isPacked: boolean
+  #at: number
+  #last: Promise<unknown> = Promise.resolve()
+
+  constructor(library: Library, fd: number, at: number, isPacked: boolean) {
+    this.#library = library
+    this.#fd = fd
+    this.#at = at
+    this.#isPacked = isPacked
+  }
+
+  async begin(filename: string): Promise<void> {
+    const { WARCRecord } = this.#library
+    const info = { software: 'autothrottle', format: 'WARC File Format 1.1' }
+    await this.#write(WARCRecord.createWARCInfo({ filename, warcVersion: 'WARC/1.1' }, info))
+  }
+
+  /** Records follow each other. */
+  append(entry: Entry, { body, statusText }: Kept): Promise<{ offset: number; length: number }> {
+    const { url, finalUrl, status, sentAt, headers = {} } = entry
+    const fields = Object.entries(headers).map(([name, value]): [string, string] => [
+      UNDONE.test(name) ? `x-archive-orig-${name}` : name,
+      value,
+    ])
+    const record = this.#library.WARCRecord.create(
+      {
+        url: finalUrl ?? url,
+        date: sentAt,
+        type: 'response',
+        warcVersion: 'WARC/1.1',
+        statusline: `HTTP/1.1 ${status} ${statusText}`.trim(),
+        httpHeaders: Object.fromEntries(fields),
+      },
+      one(body),
+    )
+    return this.#write(record)
+  }
+
+  close(): void {
+    closeSync(this.#fd)
+  }
+
+  #write(record: object): Promise<{ offset: number; length: number }> {
+    const written = this.#last.then(async () => {
+      const bytes = await this.#library.WARCSerializer.serialize(record, { gzip: this.#isPacked })
+      const offset = this.#at
+      for (let done = 0; done < bytes.length; )
+        done += writeSync(this.#fd, bytes, done, bytes.length - done, offset + done)
+      this.#at += bytes.length
+      return { offset, length: bytes.length }
+    })
+    this.#last = written.catch(() => {})
+    return written
+  }
+}
+
+async function* one(bytes: Uint8Array): AsyncGenerator<Uint8Array> {
+  yield bytes
+}
