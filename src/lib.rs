@@ -58,7 +58,6 @@ mod engine;
 mod error;
 mod feedback;
 pub mod headers;
-mod names;
 mod observe;
 mod policies;
 pub mod policy;
@@ -68,6 +67,7 @@ mod scope;
 pub mod simulate;
 mod slab;
 mod snapshot;
+mod sorted;
 mod time;
 pub mod value;
 

@@ -18,8 +18,8 @@ impl Config {
         if let Some((setting, why)) = self.defaults.without_effect(self.defaults.typed) {
             found.push(("", setting, self.path_of("", &self.defaults, setting), why));
         }
-        for (name, &index) in &self.by_name {
-            let scope = &self.scopes[index as usize];
+        for &index in self.by_name.iter() {
+            let (name, scope) = &self.scopes[index as usize];
             if let Some((setting, why)) = scope.without_effect(scope.own) {
                 found.push((name, setting, self.path_of(name, scope, setting), why));
             }

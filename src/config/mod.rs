@@ -20,7 +20,9 @@ use self::{
     reader::{Fields, Problems, join},
     table::Section,
 };
-use crate::{error::ConfigError, names::ByName, policy::retry as retry_policy, time::Span, value::Value};
+use crate::{
+    error::ConfigError, policy::retry as retry_policy, sorted::SortedIndex, time::Span, value::Value,
+};
 
 /// The limit of all scopes together where nobody set one.
 const GLOBAL: u32 = table::number(Section::Root, "concurrency") as u32;
@@ -40,8 +42,8 @@ pub struct Config {
     /// Of every scope that is not named.
     pub defaults: Rc<ScopeConfig>,
     /// Of the named ones.
-    scopes: Vec<Rc<ScopeConfig>>,
-    by_name: ByName,
+    scopes: Vec<(String, Rc<ScopeConfig>)>,
+    by_name: SortedIndex,
     /// For jitter; `None` if the driver should draw one.
     pub seed: Option<u64>,
     /// The most requests that may wait; `None` for no bound.
@@ -69,7 +71,7 @@ impl Config {
         let mut defaults = ScopeConfig::default().with(layer);
         defaults.own = Typed::default();
         defaults.check_delay("defaults.delay", fields.problems());
-        let (mut named, mut by_name) = (Vec::new(), ByName::new());
+        let (mut named, mut by_name): (Vec<(String, _)>, _) = (Vec::new(), SortedIndex::default());
         if let Some((value, path)) = fields.object("scopes") {
             match value {
                 Value::Map(entries) => {
@@ -81,15 +83,15 @@ impl Config {
                         if (config.delay, config.backoff.max) != (defaults.delay, defaults.backoff.max) {
                             config.check_delay(&join(&path, "delay"), fields.problems());
                         }
-                        by_name.insert(name.into(), named.len() as u32);
-                        named.push(config);
+                        by_name.insert(named.len() as u32, &|other| named[other as usize].0.cmp(&name));
+                        named.push((name, config));
                     }
                 }
                 other => fields.problems().add(&path, "an object", other.describe()),
             }
         }
         let retry = fields.object("retry").map(|(value, path)| retry::read(value, &path, fields.problems()));
-        let ramps = defaults.rampup.is_some() || named.iter().any(|scope| scope.rampup.is_some());
+        let ramps = defaults.rampup.is_some() || named.iter().any(|(_, scope)| scope.rampup.is_some());
         let global = concurrency.unwrap_or(if ramps { GLOBAL_RAMPED } else { GLOBAL });
         let in_force = |mut scope: ScopeConfig| {
             scope.global = global;
@@ -110,7 +112,7 @@ impl Config {
             is_concurrency_typed: concurrency.is_some(),
             short,
             defaults: in_force(defaults),
-            scopes: named.into_iter().map(in_force).collect(),
+            scopes: named.into_iter().map(|(name, scope)| (name, in_force(scope))).collect(),
             by_name,
             seed,
             max_waiting,
@@ -130,7 +132,8 @@ impl Config {
 
     /// What the scope called `name` was told.
     pub fn scope(&self, name: &str) -> &Rc<ScopeConfig> {
-        self.by_name.get(name).map_or(&self.defaults, |&index| &self.scopes[index as usize])
+        let found = self.by_name.get(&|other| (*self.scopes[other as usize].0).cmp(name));
+        found.map_or(&self.defaults, |index| &self.scopes[index as usize].1)
     }
 
     /// Where a setting of the scope called `name` is set, if `config` is in force there: at the top, in

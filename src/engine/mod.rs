@@ -25,13 +25,13 @@ use crate::{
     decision::{Cause, Decision, Reason, ScopeId, Ticket, Verdict},
     error::SubmitError,
     feedback::Feedback,
-    names::ByName,
     observe::{Notice, Settled, Watch},
     policy::quota::Cost,
     queue::{IndexedHeap, NONE, Need, Queue, Rank, Stage, priority_key},
     rng::Rng,
     scope::{Scope, registry::Registry},
     snapshot::Snapshot,
+    sorted::SortedIndex,
     time::{Instant, LONGEST_MS, Span},
 };
 
@@ -58,8 +58,9 @@ pub struct Engine {
     totals: Totals,
     watch: Watch,
     notices: Vec<Notice>,
-    /// The paths of all diagnostics there ever were.
-    found: ByName,
+    /// The paths of all diagnostics there ever were, and their order.
+    found: Vec<String>,
+    found_by_path: SortedIndex,
 }
 
 /// Counts since the beginning.
@@ -95,7 +96,8 @@ impl Engine {
             totals: Totals::default(),
             watch: Watch::Nothing,
             notices: Vec::new(),
-            found: ByName::new(),
+            found: Vec::new(),
+            found_by_path: SortedIndex::default(),
             config,
         }
     }

@@ -172,7 +172,10 @@ impl Engine {
 
     /// Keeps a diagnostic until somebody asks; each path once.
     fn report(&mut self, diagnostic: Diagnostic) {
-        if self.found.insert(diagnostic.path.as_str().into(), 0).is_none() {
+        let order = |other: u32| self.found[other as usize].cmp(&diagnostic.path);
+        if self.found_by_path.get(&order).is_none() {
+            self.found_by_path.insert(self.found.len() as u32, &order);
+            self.found.push(diagnostic.path.clone());
             self.notices.push(Notice::NoEffect(diagnostic));
         }
     }

@@ -89,7 +89,7 @@ impl Queue {
         if lane.head != NONE && self.classes[lane.head].need == *need {
             return Some(lane.head);
         }
-        lane.others.get(need).copied()
+        lane.others.get(&|other| self.classes[other].need.cmp(need))
     }
 
     /// Empty classes are not indexed, so two may share a need. Whoever joins then joins the one that is
@@ -108,28 +108,29 @@ impl Queue {
     }
 
     pub(super) fn rank_class(&mut self, class_index: u32) {
-        let class = &self.classes[class_index];
-        let lane = &mut self.lanes[class.lane];
+        let classes = &self.classes;
+        let need = &classes[class_index].need;
+        let lane = &mut self.lanes[classes[class_index].lane];
         if lane.head == class_index {
             return;
         }
         if lane.head == NONE {
             lane.head = class_index;
-        } else if class.need < self.classes[lane.head].need {
+        } else if *need < classes[lane.head].need {
             let old = core::mem::replace(&mut lane.head, class_index);
-            lane.others.insert(self.classes[old].need.clone(), old);
+            lane.others.insert(old, &|other| classes[other].need.cmp(&classes[old].need));
         } else {
-            lane.others.insert(class.need.clone(), class_index);
+            lane.others.insert(class_index, &|other| classes[other].need.cmp(need));
         }
     }
 
     pub(super) fn unrank_class(&mut self, class_index: u32) {
-        let class = &self.classes[class_index];
-        let lane = &mut self.lanes[class.lane];
+        let need = &self.classes[class_index].need;
+        let lane = &mut self.lanes[self.classes[class_index].lane];
         if lane.head == class_index {
-            lane.head = lane.others.pop_first().map_or(NONE, |(_, next)| next);
+            lane.head = lane.others.pop_first().unwrap_or(NONE);
         } else {
-            lane.others.remove(&class.need);
+            lane.others.remove(&|other| self.classes[other].need.cmp(need));
         }
     }
 }

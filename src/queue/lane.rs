@@ -4,10 +4,10 @@
 //! one of several is found by its key, and its scopes are shared with whoever goes through them while the
 //! lane changes.
 
-use std::{collections::BTreeMap, rc::Rc};
+use std::rc::Rc;
 
-use super::{Costs, NONE, Need, Queue, WaitQueue};
-use crate::{policy::quota::Cost, slab::Slab};
+use super::{Costs, NONE, Queue, WaitQueue};
+use crate::{policy::quota::Cost, slab::Slab, sorted::SortedIndex};
 
 /// Who is asked first: the smaller rank.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -62,7 +62,8 @@ pub(crate) struct Lane {
     pub position: u32,
     /// The class whose turn it is, or [`NONE`].
     pub head: u32,
-    pub(super) others: BTreeMap<Need, u32>,
+    /// The classes behind the head in which somebody waits, by need.
+    pub(super) others: SortedIndex,
     pub(super) served: u64,
     pub(super) members: u32,
 }
@@ -79,11 +80,12 @@ impl Queue {
             u64::from(scope) << 1 | u64::from(costs.of(position) == Cost::ZERO)
         };
         let key: Rc<[u64]> = scopes.iter().enumerate().map(bits).collect();
-        if let Some(&lane) = self.by_key.get(&key) {
+        let order = |lanes: &Slab<Lane>, other: u32| lanes[other].key.as_deref().cmp(&Some(&key));
+        if let Some(lane) = self.by_key.get(&|other| order(&self.lanes, other)) {
             return lane;
         }
         let lane = self.lanes.insert(Lane::new(scopes.clone(), Some(key.clone()), is_free)).index;
-        self.by_key.insert(key, lane);
+        self.by_key.insert(lane, &|other| order(&self.lanes, other));
         lane
     }
 
@@ -140,7 +142,7 @@ impl Lane {
             place: Place::Nowhere,
             position: 0,
             head: NONE,
-            others: BTreeMap::new(),
+            others: SortedIndex::default(),
             served: 0,
             members: 0,
         }

@@ -21,8 +21,6 @@ mod indexed_heap;
 mod lane;
 mod wait_queue;
 
-use std::{collections::BTreeMap, rc::Rc};
-
 use self::{class::Class, lane::Lane};
 pub(crate) use self::{
     class::{Costs, Need, priority_key},
@@ -30,7 +28,7 @@ pub(crate) use self::{
     lane::{Place, Rank, Scopes},
     wait_queue::{LazyWaitQueue, WaitQueue},
 };
-use crate::{decision::Ticket, slab::Slab, time::Instant};
+use crate::{decision::Ticket, slab::Slab, sorted::SortedIndex, time::Instant};
 
 /// "No index". Tables never grow that large.
 pub(crate) const NONE: u32 = u32::MAX;
@@ -64,7 +62,7 @@ pub(crate) struct Queue {
     tickets: Slab<Entry>,
     classes: Slab<Class>,
     lanes: Slab<Lane>,
-    by_key: BTreeMap<Rc<[u64]>, u32>,
+    by_key: SortedIndex,
     /// The last age that was given out: an instant, and a number for what happens within it.
     stamp: u64,
     pub waiting: u32,
@@ -178,16 +176,16 @@ impl Queue {
         let class_index = self.tickets.remove(index).class;
         let lane_index = self.classes[class_index].lane;
         self.withdraw(class_index);
-        let lane = &mut self.lanes[lane_index];
-        lane.members -= 1;
+        self.lanes[lane_index].members -= 1;
+        let lane = &self.lanes[lane_index];
         if lane.members > 0 {
             return None;
         }
-        let lane = self.lanes.remove(lane_index);
         if let Some(key) = &lane.key {
-            self.by_key.remove(key);
+            let key = Some(&**key);
+            self.by_key.remove(&|other| self.lanes[other].key.as_deref().cmp(&key));
         }
-        Some(lane)
+        Some(self.lanes.remove(lane_index))
     }
 
     /// What is in flight: send times with the scopes of each.

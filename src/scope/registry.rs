@@ -1,9 +1,6 @@
 //! Names ↔ handles, each name kept once.
 //!
-//! The trap is a name that comes from a page somebody crawls: a hash table with a fixed seed can be flooded,
-//! and one with a random seed has no fixed order. A sorted map has neither fault and is asked once per host.
-//!
-//! The other trap is a crawl of a million hosts that are seen once. Scopes of which nothing waits and nothing
+//! The trap is a crawl of a million hosts that are seen once. Scopes of which nothing waits and nothing
 //! is in flight stand in a list, least recently used first. A new name lets the first of them go if they look
 //! like new, and beyond `maxScopes` also if they learned something, but never one that holds, is paused, was
 //! configured at run time or has used quota, and never one whose handle somebody keeps.
@@ -14,10 +11,10 @@ use super::Scope;
 use crate::{
     config::Config,
     decision::ScopeId,
-    names::ByName,
     observe::{Meter, Seen},
     queue::{LazyWaitQueue, NONE},
     slab::Slab,
+    sorted::SortedIndex,
     time::Instant,
 };
 
@@ -57,7 +54,7 @@ impl Default for Idle {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Registry {
     entries: Slab<Entry>,
-    by_name: ByName,
+    by_name: SortedIndex,
     turn: u32,
     /// Idle for minutes; and the others, used later than any of those.
     asleep: Idle,
@@ -75,12 +72,11 @@ impl Registry {
             return id;
         }
         self.make_room(config, now);
-        let name: Rc<str> = name.into();
-        let scope = Scope::new(config.scope(&name).clone());
+        let scope = Scope::new(config.scope(name).clone());
         let waiters = LazyWaitQueue::default();
         let (turn, meter, seen) = (self.turn, None, None);
         let entry = Entry {
-            name: name.clone(),
+            name: name.into(),
             scope,
             waiters,
             meter,
@@ -91,7 +87,7 @@ impl Registry {
             is_asleep: false,
         };
         let id = self.entries.insert(entry);
-        self.by_name.insert(name, id.index);
+        self.by_name.insert(id.index, &|other| (*self.entries[other].name).cmp(name));
         self.mark_idle(id.index);
         ScopeId(id)
     }
@@ -217,13 +213,14 @@ impl Registry {
     }
 
     fn forget(&mut self, index: u32) {
-        let entry = self.entries.remove(index);
-        self.by_name.remove(&entry.name);
+        let name = &*self.entries[index].name;
+        self.by_name.remove(&|other| (*self.entries[other].name).cmp(name));
+        self.entries.remove(index);
     }
 
     /// The handle of `name` if the engine knows it.
     pub fn find(&self, name: &str) -> Option<ScopeId> {
-        self.by_name.get(name).map(|&index| self.id(index))
+        self.by_name.get(&|other| (*self.entries[other].name).cmp(name)).map(|index| self.id(index))
     }
 
     /// Whether the handle still means what it meant.
@@ -233,7 +230,7 @@ impl Registry {
 
     /// All scopes, in the order of their names.
     pub fn iter(&self) -> impl Iterator<Item = (&Rc<str>, ScopeId)> {
-        self.by_name.iter().map(|(name, &index)| (name, self.id(index)))
+        self.by_name.iter().map(|&index| (&self.entries[index].name, self.id(index)))
     }
 
     /// The full handle of an index.
