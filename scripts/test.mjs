@@ -8,6 +8,7 @@
 import { existsSync, readdirSync } from 'node:fs'
 import { build, setUp } from './build.mjs'
 import { inLane, main, root, run, step, together } from './lib.mjs'
+import { buildSite, fetchSite } from './site.mjs'
 
 const isCI = process.env.CI === 'true'
 const files = (folder, end) =>
@@ -58,6 +59,15 @@ async function typescript(fetched, compiled) {
   await step('packed package', () => run('node', packed))
   await compiled
   if (hasHost) await step('component', () => run('cargo', HOST))
+  await site()
+}
+
+/** The site in real browsers: under CI, and where its packages are installed. */
+async function site() {
+  if (!isCI && !existsSync(`${root}/site/node_modules`)) return
+  await fetchSite()
+  await buildSite()
+  await step('site in browsers', () => run('node', ['--test', ...files('site/test', '.test.mjs')]))
 }
 
 await main(async () => {

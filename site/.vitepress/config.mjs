@@ -48,7 +48,11 @@ function guides() {
 const reference = () => [
   {
     text: 'Reference',
-    items: pages('site/.pages/reference').map((name) => ({
+    items: [
+      'index',
+      'main',
+      ...pages('site/.pages/reference').filter((name) => !/^(?:index|main)$/.test(name)),
+    ].map((name) => ({
       text: name === 'index' ? 'Entries' : `autothrottle${name === 'main' ? '' : `/${name}`}`,
       link: `/reference/${name}`,
     })),

@@ -44,7 +44,7 @@ export function lineChart(element, { lines, least, height, onCursor, hooks = {},
   const options = {
     width: Math.max(200, element.clientWidth),
     height,
-    padding: [8, 10, 0, 0],
+    padding: [8, 20, 0, 0],
     legend: { show: false },
     cursor: {
       sync: { key: 'playground', setSeries: false },

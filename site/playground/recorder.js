@@ -7,7 +7,16 @@
 /** Requests that are kept for drawing; beyond them the oldest go. */
 const MOST_REQUESTS = 6000
 
-const columns = () => ({ rate: [], delay: [], inFlight: [], latency: [], waiting: [], limit: [], quota: [] })
+const columns = () => ({
+  rate: [],
+  delay: [],
+  inFlight: [],
+  latency: [],
+  waiting: [],
+  limit: [],
+  quota: [],
+  refused: [],
+})
 
 export class Recorder {
   constructor(scopes, bin, span) {
@@ -20,6 +29,7 @@ export class Recorder {
     this.lines = new Map(scopes.map((scope) => [scope, columns()]))
     this.counts = new Map(scopes.map((scope) => [scope, []]))
     this.tally = new Map(scopes.map((scope) => [scope, fresh()]))
+    this.flights = new Map(scopes.map((scope) => [scope, { count: 0, since: 0, refused: 0 }]))
     this.requests = []
     this.open = new Map()
     this.told = []
@@ -36,11 +46,14 @@ export class Recorder {
         this.requests.push(request)
         this.open.set(id, request)
         if (tally) tally.sent++
+        this.fly(event.scope, at, 1)
         this.heard++
       } else if (event.kind === 'answer') {
         const request = this.open.get(event.request)
         this.open.delete(event.request)
         this.heard++
+        this.fly(event.scope, event.at, -1)
+        if (event.status < 200 || event.status >= 400) this.flights.get(event.scope).refused++
         if (!request) continue
         const { at: answeredAt, status, headers } = event
         Object.assign(request, { answeredAt, status, headers })
@@ -58,13 +71,16 @@ export class Recorder {
       const line = this.lines.get(scope)
       const tally = this.tally.get(scope)
       const counts = this.counts.get(scope)
-      const { limit, delayMs = 0, backoffMs = 0, inFlight = 0, waiting = 0, quotaLeft } = scopes[scope] ?? {}
-      counts.push(tally.sent)
+      const { limit, delayMs = 0, backoffMs = 0, waiting = 0, quotaLeft } = scopes[scope] ?? {}
+      this.fly(scope, now, 0)
+      counts.push(tally)
       if (counts.length > this.width) counts.shift()
-      const seconds = (counts.length * this.bin) / 1000
-      line.rate.push(counts.reduce((sum, count) => sum + count, 0) / seconds)
+      const span = counts.length * this.bin
+      const over = (key) => counts.reduce((sum, count) => sum + count[key], 0) / span
+      line.rate.push(over('sent') * 1000)
+      line.inFlight.push(over('busy'))
+      line.refused.push(this.flights.get(scope).refused)
       line.delay.push(Math.max(delayMs, backoffMs))
-      line.inFlight.push(inFlight)
       line.waiting.push(waiting)
       line.limit.push(limit ?? null)
       line.quota.push(quotaLeft ?? null)
@@ -72,6 +88,18 @@ export class Recorder {
       this.tally.set(scope, fresh())
     }
     if (this.times.length > this.keep * 2) this.forget(this.times.length - this.keep)
+  }
+
+  /**
+   * One more in flight, or one less. What the charts show is how many there were on average: a count at the
+   * instant of a sample would catch short requests now and then.
+   */
+  fly(scope, at, by) {
+    const flight = this.flights.get(scope)
+    if (!flight) return
+    this.tally.get(scope).busy += (at - flight.since) * flight.count
+    flight.since = at
+    flight.count += by
   }
 
   /** The request that left nearest to an instant, within a distance. */
@@ -90,6 +118,6 @@ export class Recorder {
   }
 }
 
-const fresh = () => ({ sent: 0, latencies: [] })
+const fresh = () => ({ sent: 0, busy: 0, latencies: [] })
 const mean = (numbers) =>
   numbers.length === 0 ? null : numbers.reduce((sum, number) => sum + number, 0) / numbers.length

@@ -34,13 +34,19 @@ export const STORIES = [
     name: 'retry-after',
     title: '429 and Retry-After',
     about:
-      'Ten requests in any ten seconds, and the server says when to come back. Whoever listens loses nothing; whoever only backs off guesses.',
+      'Ten requests in each ten seconds. The eleventh gets a 429 with Retry-After: until then nothing leaves, and for a while after it the pace is slower.',
     program: {
       options: {
         server: { model: 'fixed-window', limit: 10, window: 10_000, says: 'retry-after' },
         network: { latency: 120 },
       },
-      policies: [{ kind: 'custom', name: 'Throttle', throttle: { delay: 300, jitter: false } }],
+      policies: [
+        {
+          kind: 'custom',
+          name: 'Throttle',
+          throttle: { delay: 300, jitter: false, backoff: { minDelay: 600, window: 5000 } },
+        },
+      ],
       changes: [],
       span: 60_000,
       speed: 5,
@@ -69,7 +75,7 @@ export const STORIES = [
       'The first example of Scrapy’s draft: two slots, 0.3 s between requests, 1 s for each slot. Three requests leave at 0.0, 0.3 and 1.0 s.',
     program: {
       options: {
-        server: { model: 'token-bucket', rate: 100, depth: 10 },
+        server: { model: 'token-bucket', rate: 10, depth: 5 },
         network: { latency: 50 },
         load: { requests: 3 },
       },
@@ -92,11 +98,11 @@ export const STORIES = [
       'Four hosts, one throttle. From 15 to 45 seconds one of them refuses everything. It alone is left alone; the others keep their pace.',
     program: {
       options: {
-        server: { model: 'token-bucket', rate: 20, depth: 10, outage: { at: 15_000, length: 30_000 } },
+        server: { model: 'token-bucket', rate: 5, depth: 5, outage: { at: 15_000, length: 30_000 } },
         servers: {
-          'calm.example': { model: 'token-bucket', rate: 20, depth: 10 },
-          'slow.example': { model: 'token-bucket', rate: 20, depth: 10, upstream: 900 },
-          'quick.example': { model: 'token-bucket', rate: 20, depth: 10 },
+          'calm.example': { model: 'token-bucket', rate: 5, depth: 5 },
+          'slow.example': { model: 'token-bucket', rate: 5, depth: 5, upstream: 900 },
+          'quick.example': { model: 'token-bucket', rate: 5, depth: 5 },
         },
         network: { latency: 60 },
       },
@@ -124,7 +130,7 @@ export const STORIES = [
       'A hundred units in twenty seconds; most requests cost one, every fifth costs twenty. The quota is spent early in the window, and what is left is never overdrawn.',
     program: {
       options: {
-        server: { model: 'token-bucket', rate: 50, depth: 50 },
+        server: { model: 'token-bucket', rate: 5, depth: 5 },
         network: { latency: 100 },
         load: { costs: [1, 1, 1, 1, 20] },
       },

@@ -17,7 +17,7 @@ const ROWS = [
 /** How high the time line of so many policies is. */
 export const timelineHeight = (policies) => 30 + policies * (ROWS.length * 18 + 10)
 
-/** A hook of uPlot that draws it. `marks()` gives the policies: `{ colour, requests }`; `lit()` one request. */
+/** A hook of uPlot that draws it. `marks()` gives the policies: `{ colourOf, requests }`; `lit()` one request. */
 export function drawTimeline(marks, lit) {
   return (plot) => {
     const { ctx, bbox } = plot
@@ -31,7 +31,7 @@ export function drawTimeline(marks, lit) {
     ctx.clip()
     const x = (ms) => Math.round(plot.valToPos(ms / 1000, 'x', true))
     const [from, to] = plot.window ?? [0, 1]
-    groups.forEach(({ colour, requests }, group) => {
+    groups.forEach(({ colourOf, requests }, group) => {
       const top = bbox.top + group * groupHeight + 4 * ratio
       const rowHeight = (groupHeight - 10 * ratio) / ROWS.length
       const middle = (row) => top + rowHeight * (row + 0.5)
@@ -45,14 +45,17 @@ export function drawTimeline(marks, lit) {
         ({ sentAt, answeredAt }) => (answeredAt ?? sentAt) / 1000 >= from && sentAt / 1000 <= to,
       )
       const width = Math.max(1, (seen.length > 600 ? 1 : 2) * ratio)
-      ctx.globalAlpha = seen.length > 1500 ? 0.5 : 0.9
+      const alpha = seen.length > 1500 ? 0.5 : 0.9
+      ctx.globalAlpha = alpha
       for (const request of seen) {
-        ctx.fillStyle = colour
+        ctx.fillStyle = colourOf(request)
         mark(request.sentAt, 0, width)
         const row = ROWS.findIndex((each, index) => index > 0 && each.has(request))
         if (row < 0) continue
         ctx.fillStyle = row === 1 ? theme.served : request.status === 0 ? theme.failed : theme.refused
-        mark(request.answeredAt, row, width)
+        ctx.globalAlpha = row === 2 ? 1 : alpha
+        mark(request.answeredAt, row, row === 2 ? 2 * ratio : width)
+        ctx.globalAlpha = alpha
       }
       ctx.globalAlpha = 1
       const chosen = lit()

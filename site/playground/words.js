@@ -64,7 +64,9 @@ export function whyNext({ next, now, scopes, waiting }) {
   if (!next) return waiting > 0 ? 'The next request may leave now.' : 'Nothing waits.'
   const scope = scopes[next.scope] ?? Object.values(scopes)[0]
   const where = next.scope && next.scope !== 'server' ? ` for ${next.scope}` : ''
-  const when = next.at === undefined ? 'waits' : `leaves in ${span(Math.max(0, next.at - now))}`
+  const left = (next.at ?? 0) - now
+  const when = next.at === undefined ? 'waits' : left < 1 ? 'leaves now' : `leaves in ${span(left)}`
+  if (when === 'leaves now') return `The next request${where} ${when}.`
   return `The next request${where} ${when}: ${WHY[next.reason](scope)}.`
 }
 

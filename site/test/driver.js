@@ -147,8 +147,8 @@ async function real() {
   mode.dispatchEvent(new Event('change', { bubbles: true }))
   const count = (column) => Number(text(`.pg-figures tbody td:nth-of-type(${column})`))
   await until('a refusal, and why nothing leaves', () => count(3) > 0 && /Retry-After/.test(text('.pg-why')))
-  await press('Pause')
   seen.real = { sent: count(1), served: count(2), refused: count(3), why: text('.pg-why') }
+  await press('Pause')
   mode.value = 'virtual'
   mode.dispatchEvent(new Event('change', { bubbles: true }))
   await until('the simulation again', () => clock() === '0:00')

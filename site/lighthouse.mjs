@@ -1,0 +1,57 @@
+/**
+ * Measures the built site: Lighthouse's four scores for a phone and a desktop, and when the first chart of the
+ * playground is there. `node site/lighthouse.mjs`, after `npm run site -- --build`; two minutes.
+ */
+import { createServer } from 'node:http'
+import { fileURLToPath } from 'node:url'
+import { launch } from 'chrome-launcher'
+import lighthouse, { desktopConfig } from 'lighthouse'
+import { chromium } from 'playwright-core'
+import { serveFolder } from '../scripts/serve.mjs'
+
+const FLAGS = [
+  '--headless',
+  '--no-sandbox',
+  '--disable-gpu',
+  '--disable-quic',
+  '--disable-background-networking',
+]
+const CHROME = '/usr/bin/chromium'
+const PAGES = ['', 'playground.html', 'docs/start.html', 'reference/simulate.html']
+
+const server = createServer(serveFolder(fileURLToPath(new URL('./dist', import.meta.url))))
+await new Promise((resolve) => server.listen(0, '127.0.0.1', resolve))
+const base = `http://127.0.0.1:${server.address().port}/`
+
+const only = process.argv[2]
+const chrome = await launch({ chromePath: CHROME, chromeFlags: FLAGS })
+for (const path of PAGES.filter((each) => only === undefined || each.startsWith(only))) {
+  for (const [name, config] of [
+    ['phone', undefined],
+    ['desktop', desktopConfig],
+  ]) {
+    const { lhr } = await lighthouse(base + path, { port: chrome.port, logLevel: 'error' }, config)
+    const scores = Object.values(lhr.categories).map(
+      ({ title, score }) => `${title} ${Math.round(score * 100)}`,
+    )
+    console.log(`${(path || 'index.html').padEnd(24)} ${name.padEnd(8)} ${scores.join('  ')}`)
+    for (const { auditRefs } of Object.values(lhr.categories)) {
+      for (const { id, weight } of auditRefs) {
+        const { score, title, displayValue = '' } = lhr.audits[id]
+        if (weight > 0 && score !== null && score < 0.9) console.log(`    ${score}  ${title} ${displayValue}`)
+      }
+    }
+  }
+}
+await chrome.kill()
+
+const browser = await chromium.launch({ executablePath: CHROME, args: FLAGS })
+for (const round of [1, 2, 3]) {
+  const page = await browser.newPage()
+  await page.goto(`${base}playground.html`)
+  const handle = await page.waitForFunction(() => performance.getEntriesByName('first-chart')[0]?.startTime)
+  console.log(`first chart, round ${round}: ${Math.round(await handle.jsonValue())} ms`)
+  await page.close()
+}
+await browser.close()
+server.close()
