@@ -37,8 +37,10 @@ for (const path of PAGES.filter((each) => only === undefined || each.startsWith(
     console.log(`${(path || 'index.html').padEnd(24)} ${name.padEnd(8)} ${scores.join('  ')}`)
     for (const { auditRefs } of Object.values(lhr.categories)) {
       for (const { id, weight } of auditRefs) {
-        const { score, title, displayValue = '' } = lhr.audits[id]
-        if (weight > 0 && score !== null && score < 0.9) console.log(`    ${score}  ${title} ${displayValue}`)
+        const { score, title, displayValue = '', details } = lhr.audits[id]
+        if (weight === 0 || score === null || score >= 0.9) continue
+        console.log(`    ${score}  ${title} ${displayValue}`)
+        for (const { node } of details?.items ?? []) if (node) console.log(`        ${node.selector}`)
       }
     }
   }

@@ -1,11 +1,20 @@
 /**
  * Options that were pasted, checked by `createThrottle` itself: the errors are those of code. What only a
  * driver reads is fine there and means nothing to a simulation, so it is told apart afterwards.
+ *
+ * The package comes when the page has nothing else to do: the first chart needs the simulator alone.
  */
-import { createThrottle } from 'autothrottle'
+
+let loaded
+/** The package; fetched once. */
+export function autothrottle() {
+  loaded ??= import('autothrottle')
+  return loaded
+}
 
 /** Throws what `createThrottle` throws. */
-export function check(options) {
+export async function check(options) {
+  const { createThrottle } = await autothrottle()
   createThrottle(options).close()
 }
 

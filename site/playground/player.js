@@ -3,10 +3,11 @@
  *
  * The traps: a frame that came late and lets virtual time jump (a frame is worth a tenth of a second at most);
  * text that changes with every frame, which nobody can read (four times a second); motion for those who asked
- * for none (then nothing plays by itself, and charts are drawn twice a second).
+ * for none (then charts are drawn twice a second). Nothing plays before somebody asks for it, but for a story that was chosen.
  */
 import { computed, onMounted, onUnmounted, ref, shallowRef } from 'vue'
 import { currentOf, fromHash, programOf, toHash } from './program.js'
+import { soon } from './soon.js'
 import { Stage } from './stage.js'
 
 export const SPEEDS = [0.2, 0.5, 1, 2, 5, 10, 20, 50, 100]
@@ -125,7 +126,7 @@ export function usePlayer() {
     if (time - lastText > 250) {
       lastText = time
       look()
-    } else if (!wantsCalm || time - lastDraw > 500) {
+    } else if (time - lastDraw > (wantsCalm ? 500 : 40)) {
       lastDraw = time
       frame.value++
     }
@@ -196,10 +197,8 @@ export function usePlayer() {
   onMounted(() => {
     wantsCalm = matchMedia('(prefers-reduced-motion: reduce)').matches
     const linked = fromHash(location.hash)
-    const first = programOf('autothrottle')
-    // Something to look at before anything moves: the first third of the story has happened.
-    if (linked) load(linked)
-    else load({ ...first, now: wantsCalm ? first.span : 24_000 }, { play: !wantsCalm })
+    // Something to look at before anything moves: most of the story has happened. It goes on when asked to.
+    soon(() => load(linked ?? { ...programOf('autothrottle'), now: 75_000 }))
     addEventListener('hashchange', fromLink)
   })
   onUnmounted(() => {

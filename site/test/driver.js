@@ -39,6 +39,7 @@ const all = (selector) => [...document.querySelectorAll(selector)]
 const one = (selector) => document.querySelector(selector)
 const text = (selector) => one(selector)?.textContent.trim() ?? ''
 const button = (name) => all('.pg button').find((each) => each.textContent.trim().endsWith(name))
+const fetched = () => performance.getEntriesByType('resource').map(({ name }) => name)
 const clock = () => text('.pg-clock')
 
 async function press(name) {
@@ -156,10 +157,12 @@ async function real() {
 
 try {
   await until('the playground', () => one('.pg-stage canvas') && clock() !== '')
-  seen.requestsBefore = performance.getEntriesByType('resource').length
+  await until('all that a click may want', () => fetched().some((name) => /real\./.test(name)))
+  await wait(300)
+  const before = fetched()
   await stories()
   await controls()
-  seen.requestsAfter = performance.getEntriesByType('resource').length
+  seen.fetched = fetched().filter((name) => !before.includes(name))
   await real()
 } catch (error) {
   seen.errors.push(`driver: ${error.message}\n${error.stack}`)

@@ -151,6 +151,6 @@ for (const browser of BROWSERS) {
       JSON.stringify(real),
     )
     assert.match(real.why, /asked to be left alone/)
-    assert.equal(seen.requestsAfter, seen.requestsBefore, 'nothing is fetched after the page is there')
+    assert.deepEqual(seen.fetched, [], 'nothing is fetched after the page is there')
   })
 }
