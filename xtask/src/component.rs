@@ -25,8 +25,8 @@ pub fn make(input: &str, output: &str, version: &str) -> anyhow::Result<()> {
         let (name, data) = (name.into(), data.as_bytes().into());
         CustomSection { name, data }.append_to_component(&mut component);
     }
-    let about =
-        AddMetadata { name: AddMetadataField::Set("autothrottle:engine".into()), ..Default::default() };
+    let mut about = AddMetadata::default();
+    about.name = AddMetadataField::Set("autothrottle:engine".into());
     fs::write(output, about.to_wasm(&component)?).with_context(|| format!("writing {output}"))
 }
 
