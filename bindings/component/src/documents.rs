@@ -1,30 +1,20 @@
 //! The two documents that cross as JSON: options and snapshots. They have versions and schemas of their own,
 //! and every host shares them: Node writes a snapshot, Python goes on with it.
-//!
-//! The trap is JSON that is nested a hundred thousand deep: below the deepest setting it is skipped without
-//! recursion.
 
 use autothrottle::{ConfigError, Value};
 
 use crate::bindings::exports::autothrottle::engine::throttling::Problem;
+use crate::json;
 
 /// The key of an object that stands for a value that JSON lacks.
 const OTHER: &str = "$other";
 
 /// A document, or why it is none.
 pub fn read(text: &str) -> Result<Value, Vec<Problem>> {
-    match serde_json::from_str(text) {
-        Ok(value) => Ok(with_others(value)),
-        Err(error) => {
-            let got = format!("what is none from line {}, column {}", error.line(), error.column());
-            Err(vec![Problem { path: String::new(), want: "JSON".into(), got }])
-        }
-    }
-}
-
-/// A document as text.
-pub fn write(value: &Value) -> String {
-    serde_json::to_string(value).unwrap_or_default()
+    json::parse(text).map(with_others).map_err(|(line, column)| {
+        let got = format!("what is none from line {line}, column {column}");
+        vec![Problem { path: String::new(), want: "JSON".into(), got }]
+    })
 }
 
 /// Problems as the component's.

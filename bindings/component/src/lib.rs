@@ -6,6 +6,7 @@
 
 mod convert;
 mod documents;
+mod json;
 mod reader;
 mod report;
 
@@ -19,7 +20,7 @@ use autothrottle::{
 use crate::{
     bindings::exports::autothrottle::engine::throttling::{self as wit, Guest, GuestEngine},
     convert::{mark_of, millis, now, span, wall},
-    documents::{problems, read, write},
+    documents::{problems, read},
     report::Reported,
 };
 
@@ -72,7 +73,7 @@ impl GuestEngine for Engine {
     }
 
     fn snapshot(&self, at: u64, wall_ns: Option<u64>) -> String {
-        write(&self.boundary.borrow().snapshot(now(at), wall(wall_ns)))
+        json::write(&self.boundary.borrow().snapshot(now(at), wall(wall_ns)))
     }
 
     fn scope(&self, name: String) -> u64 {
