@@ -62,7 +62,10 @@ impl Reader<'_> {
             b'[' | b'{' if depth > DEEPEST => self.skip(),
             b'[' => {
                 let mut items = Vec::new();
-                self.members(b']', |reader| Some(items.push(reader.value(depth + 1)?)))?;
+                self.members(b']', |reader| {
+                    items.push(reader.value(depth + 1)?);
+                    Some(())
+                })?;
                 Some(Value::List(items))
             }
             b'{' => {
@@ -251,7 +254,7 @@ fn number_of(digits: u64, exponent: i32) -> f64 {
         -21..=-1 => {
             let (shift, divisor) = (64 + digits.leading_zeros(), TEN.pow(exponent.unsigned_abs()));
             let whole = u128::from(digits) << shift;
-            let quotient = whole / divisor | u128::from(whole % divisor > 0);
+            let quotient = (whole / divisor) | u128::from(whole % divisor > 0);
             quotient as f64 * two_to(-(shift as i32))
         }
         _ => {
