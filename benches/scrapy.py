@@ -58,7 +58,7 @@ def crawl(job: dict[str, Any]) -> None:
             for index in range(job.get("first", 0)):
                 yield self.request(urls[0], index)
             for index in range(job["waiting"]):
-                for url in urls[1:] or urls:
+                for url in urls[1:] if job.get("first") else urls:
                     yield self.request(url, index)
 
         def request(self, url: str, index: int) -> scrapy.Request:
@@ -175,6 +175,19 @@ http {{
         self.nginx = subprocess.Popen(["nginx", "-p", str(self.folder), "-c", str(conf)])
         time.sleep(0.5)
 
+    def watch(self, seconds: float) -> None:
+        """Returns when so long has passed since the first answer at each port."""
+        end = time.monotonic() + 120
+        while time.monotonic() < end:
+            time.sleep(0.2)
+            first: dict[str, float] = {}
+            for row in (self.folder / "access.log").read_text().splitlines():
+                port, _, at, _ = row.split()
+                first.setdefault(port, float(at))
+            if len(first) == len(self.ports) and time.time() > max(first.values()) + seconds:
+                return
+        sys.exit("a crawl sent nothing")
+
     def close(self) -> list[list[str]]:
         """Ends it; gives the lines of its log."""
         for process in (self.nginx, self.upstream):
@@ -192,7 +205,8 @@ def limit(seconds: int) -> None:
     """A limit that nobody told."""
     print(f"\nnginx limit_req {RATE}/s, upstream {UPSTREAM * 1000:.0f} ms, {seconds} s from a cold start\n")
     print(
-        "| burst | crawl | utilisation | refused | of the second half | CPU a page |\n|---|---|---|---|---|---|"
+        "| burst | crawl | utilisation | refused | in the second half | CPU a page |\n"
+        "|---|---|---|---|---|---|"
     )
     node = {"throttle": {"defaults": {"rampup": True}}}
     for burst in (0, 20):
@@ -205,14 +219,17 @@ def limit(seconds: int) -> None:
             "autothrottle.scrapy, rampup": start({**job, "urls": [urls[1]], "settings": RAMPUP}),
         }
         told = json.dumps({"url": urls[2], "seconds": seconds + 2, **node})
-        nodes = subprocess.Popen(["node", "benches/nginx.mjs", "--work", told], cwd=ROOT)
+        nodes = subprocess.Popen(
+            ["node", "benches/nginx.mjs", "--work", told], cwd=ROOT, stderr=subprocess.DEVNULL
+        )
         found = {name: result(process, seconds) for name, process in crawls.items()}
         nodes.wait(timeout=60)
         log = server.close()
         for name, port in zip([*found, "Node, rampup"], server.ports, strict=True):
             mine = [(int(status), float(at)) for at_port, status, at, _ in log if int(at_port) == port]
             if not mine:
-                sys.exit(f"{name} sent nothing")
+                print(f"| {burst} | {name} | sent nothing (`npm run build`?) | | | |", flush=True)
+                continue
             begin = min(at for _, at in mine)
             span = seconds - 2
             mine = [(status, at - begin) for status, at in mine if at < begin + span]
@@ -229,33 +246,37 @@ def limit(seconds: int) -> None:
 
 
 def line() -> None:
-    """One slow host beside seven."""
+    """One slow host beside seven, known first or one among all."""
     seconds = 15
-    server = Nginx(3, "")
+    print(f"\none host at a request in 2 s, seven at {RATE}/s, {seconds} s\n")
+    print("| the slow host | crawl | pages of the seven | of the slow one |\n|---|---|---|---|")
     hosts = [f"127.0.0.{index}" for index in range(1, 9)]
     paces = {host: {"delay": 2.0 if host == hosts[0] else 0.1, "concurrency": 8} for host in hosts}
-    job = {"seconds": seconds, "first": 300, "waiting": 20}
-    ours = {**OURS, "THROTTLING_SCOPES": paces, "DOWNLOAD_DELAY_PER_SLOT": 0}
     scrapys = {"DOWNLOAD_SLOTS": paces}
-    more = {**scrapys, "CONCURRENT_REQUESTS": 64}
     crawls = {
-        "Scrapy": start({**job, "urls": _urls(hosts, server.ports[0]), "settings": scrapys}),
-        "Scrapy, CONCURRENT_REQUESTS 64": start(
-            {**job, "urls": _urls(hosts, server.ports[1]), "settings": more}
-        ),
-        "autothrottle.scrapy": start({**job, "urls": _urls(hosts, server.ports[2]), "settings": ours}),
+        "Scrapy": scrapys,
+        "Scrapy, CONCURRENT_REQUESTS 64": {**scrapys, "CONCURRENT_REQUESTS": 64},
+        "autothrottle.scrapy": {**OURS, "THROTTLING_SCOPES": paces, "DOWNLOAD_DELAY_PER_SLOT": 0},
     }
-    for process in crawls.values():
-        result(process, seconds)
-    log = server.close()
-    print(f"\none host at a request in 2 s (300 wait first), seven at {RATE}/s, {seconds} s\n")
-    print("| crawl | pages of the seven | of the slow one |\n|---|---|---|")
-    for name, port in zip(crawls, server.ports, strict=True):
-        mine = [(float(at), addr) for at_port, _, at, addr in log if int(at_port) == port]
-        begin = min(at for at, _ in mine)
-        kept = [addr for at, addr in mine if at < begin + seconds]
-        slow = kept.count(hosts[0])
-        print(f"| {name} | {len(kept) - slow} | {slow} |", flush=True)
+    for order, first in (("300 requests of it first", 300), ("in turn with the others", 0)):
+        server = Nginx(len(crawls), "")
+        job = {"seconds": 600, "first": first, "waiting": 20}
+        started = [
+            start({**job, "urls": _urls(hosts, port), "settings": settings})
+            for settings, port in zip(crawls.values(), server.ports, strict=True)
+        ]
+        # Not until they end: Scrapy waits for all that its downloader has, which is minutes of the slow host.
+        server.watch(seconds)
+        for process in started:
+            process.kill()
+            process.communicate()
+        log = server.close()
+        for name, port in zip(crawls, server.ports, strict=True):
+            mine = [(float(at), addr) for at_port, _, at, addr in log if int(at_port) == port]
+            begin = min(at for at, _ in mine)
+            kept = [addr for at, addr in mine if at < begin + seconds]
+            slow = kept.count(hosts[0])
+            print(f"| {order} | {name} | {len(kept) - slow} | {slow} |", flush=True)
 
 
 def _urls(hosts: list[str], port: int) -> list[str]:

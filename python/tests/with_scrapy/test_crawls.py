@@ -198,7 +198,7 @@ class Test(Base):
     settings = {"JOBDIR": str(tmp_path), "RANDOMIZE_DOWNLOAD_DELAY": False}
     slow = run(site, spider, {**settings, "DOWNLOAD_DELAY": 600})  # It would time out.
     assert slow.stats["reason"] == "stopped"
-    assert slow.stats["throttling/returned"] == 2, "the others never left the scheduler"
+    assert 4 <= slow.stats["throttling/returned"] <= 6, "the others never left the scheduler"
     assert not [each for each in slow.items if "failed" in each], "they were not failed"
     assert json.loads((tmp_path / "throttling.json").read_text())["version"] == 1
     rest = spider.replace("if self.pages == 1", "if False")

@@ -19,10 +19,10 @@ if TYPE_CHECKING:
     from scrapy import Request
     from scrapy.crawler import Crawler
 
-_MOST_OF_A_SLOT = 2
-"""One that is next, and one to follow it at once."""
-_MOST = 512
-"""Of all slots: two of each of 256 hosts that hold."""
+_MOST_OF_A_SLOT = 4
+"""One that is next, and some to follow it at once; for each that flies two more, for such a slot is fast."""
+_MOST = 1000
+"""Of all slots: four of each of 250 hosts that hold."""
 _MOST_BLINDLY = 64
 """With a queue that knows no slots: any of them may be of one host."""
 
@@ -68,10 +68,10 @@ class Ahead:
         if nextcall is not None:
             nextcall.schedule()
 
-    def room_for(self, slot: str) -> int | None:
+    def room_for(self, slot: str, flying: int) -> int | None:
         """How many of a slot were taken and have not left; None if that is enough of it."""
         taken = self._slots.get(slot, 0)
-        if taken < _MOST_OF_A_SLOT:
+        if taken < _MOST_OF_A_SLOT + 2 * flying:
             return taken
         self._left_some = True
         return None
@@ -88,7 +88,7 @@ class Ahead:
 class _Slots(DownloaderInterface):
     """What Scrapy's queue asks of the downloader: how busy each slot is."""
 
-    def __init__(self, crawler: Crawler, room_for: Callable[[str], int | None]) -> None:
+    def __init__(self, crawler: Crawler, room_for: Callable[[str, int], int | None]) -> None:
         super().__init__(crawler)
         self._room_for = room_for
 
@@ -96,8 +96,9 @@ class _Slots(DownloaderInterface):
         """The slots of which more may be taken, with the requests that they have in the downloader."""
         found = []
         for name in possible_slots:
-            ahead = self._room_for(name)
+            slot = self.downloader.slots.get(name)
+            flying = len(slot.transferring) if slot else 0
+            ahead = self._room_for(name, flying)
             if ahead is not None:
-                slot = self.downloader.slots.get(name)
-                found.append((ahead + (len(slot.transferring) if slot else 0), name))
+                found.append((ahead + flying, name))
         return found
