@@ -287,7 +287,7 @@ def cpu() -> None:
     """CPU time a page."""
     print("\nCPU time a page, in turns, the median of three\n")
     print("| pace | Scrapy | autothrottle.scrapy | ratio |\n|---|---|---|---|")
-    for name, delay, pages in (("no limit, 16 at a time", 0, 1500), ("a delay of 10 ms", 0.01, 700)):
+    for name, delay, pages in (("no limit, 16 at a time", 0, 1000), ("a delay of 10 ms", 0.01, 500)):
         pace = {"concurrency": 16, "delay": delay, "jitter": 0}
         both = {
             "Scrapy": {"DOWNLOAD_SLOTS": {"127.0.0.1": pace}},
