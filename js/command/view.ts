@@ -122,15 +122,15 @@ function shownHost(
   const held = Math.max(0, (stats.holdUntil ?? now) - now) / 1000
   const pace = stats.rate > 0 ? 1 / stats.rate : delayMs / 1000
   const until = held > 0 ? ` ${seconds(held)}` : ''
-  const step = stats.backoffStep > 0 ? `, backoff ${stats.backoffStep}` : ''
-  const why = stats.reason === undefined ? (stats.inFlight > 0 ? 'in flight' : '') : stats.reason
+  const reason = stats.reason ?? (stats.inFlight > 0 ? 'in flight' : '')
+  const step = stats.backoffStep > 0 ? `${reason === '' ? 'after' : ', after'} ${stats.backoffStep} bad` : ''
   return {
     name,
     done,
     left,
     rate: stats.rate,
     delayMs,
-    why: `${why}${until}${step}`,
+    why: `${reason}${until}${step}`,
     eta: held + left * pace,
     current,
   }

@@ -1,0 +1,80 @@
+/** What the command shows, without a terminal: the picture, bars, lines, the plot; and time in few points. */
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { plot, seconds } from '../../js/command/plot.js'
+import { Series } from '../../js/command/series.js'
+import { frame, plainLine, type Shown, sparkline } from '../../js/command/view.js'
+
+const shown: Shown = {
+  ...{ seconds: 12, pages: 120, rate: 9.87, inFlight: 3, left: 45, refused: 2, failed: 1, eta: 130 },
+  rates: [0, 2, 4, 8, 10],
+  delays: [1000, 500, 250],
+  hosts: [
+    {
+      ...{ name: 'a.example', done: 100, left: 40, rate: 9.1, delayMs: 105.4, eta: 130 },
+      ...{ why: 'hold 4 s, backoff 1', current: 'https://a.example/items?page=2' },
+    },
+    { name: 'b.example:81', done: 20, left: 0, rate: 0, delayMs: 0, why: '', eta: 0, current: '' },
+  ],
+  more: 3,
+}
+
+test('the picture: totals, rate against delay, why each host waits, until when, what was sent last', () => {
+  assert.deepEqual(frame(shown, 120, false), [
+    '120 pages  9.87/s  3 in flight  45 left  ETA 2 min  2 refused  1 failed',
+    'rate ▁▂▄▇█ 10  delay █▅▃ 250',
+    'a.example     100 done  40 left  9.1/s  105 ms  hold 4 s, backoff 1  ETA 2 min  /items?page=2',
+    'b.example:81  20 done  0 left  0/s  0 ms  ',
+    'and 3 more hosts',
+  ])
+})
+
+test('no line is wider than the terminal, and colours are only for those who want them', () => {
+  for (const width of [20, 40, 80])
+    for (const line of frame(shown, width, false)) assert.ok(line.length < width, `${width}: ${line}`)
+  const csi = '\x1b['
+  assert.ok(!frame(shown, 80, false).join('').includes(csi))
+  assert.ok(frame(shown, 120, true)[0]!.startsWith(`${csi}1m120 pages${csi}0m`))
+  assert.ok(frame(shown, 120, true)[0]!.includes(`${csi}31m2 refused${csi}0m`))
+})
+
+test('bars end at the right, and nothing is drawn of nothing', () => {
+  assert.equal(sparkline([], 10), '')
+  assert.equal(sparkline([0, 0], 10), '▁▁ 0')
+  assert.equal(sparkline([9, 1, 2], 2), '▅█ 2')
+})
+
+test('a line for a pipe says who waits, and why', () => {
+  assert.equal(
+    plainLine(shown),
+    '120 pages  9.87/s  delay 105 ms  3 in flight  45 left (a.example: hold 4 s, backoff 1)' +
+      '  ETA 2 min  2 refused  1 failed',
+  )
+})
+
+test('a plot has a band for each line, and a scale', () => {
+  const points = [
+    [0, 1],
+    [10, 300],
+  ] as const
+  const svg = plot('a < b', [{ name: 'rate', unit: 'a second', color: '#123', points }])
+  assert.match(svg, /<title>a &lt; b<\/title>/)
+  assert.match(svg, />300<\/text>/)
+  assert.match(svg, /points="70\.0,163\.6 880\.0,50\.0"/)
+  assert.deepEqual([59, 600, 9000, Number.POSITIVE_INFINITY].map(seconds), ['59 s', '10 min', '2.5 h', '–'])
+})
+
+test('a week of points are at most 600, and the totals stay', () => {
+  const series = new Series(0)
+  let answers = 0
+  for (let second = 1; second <= 100_000; second++) {
+    series.note(second % 10 === 0)
+    answers++
+    series.sample(second * 1000, 100)
+  }
+  const { points } = series
+  assert.ok(points.length <= 600 && points.length >= 300, `${points.length}`)
+  const mean = points.reduce((sum, { rate }) => sum + rate, 0) / points.length
+  assert.ok(Math.abs(mean - answers / 100_000) < 0.01, `${mean}`)
+  assert.equal(series.recent.length, 60)
+})
