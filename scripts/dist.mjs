@@ -21,7 +21,8 @@ import { newest, root, run, step } from './lib.mjs'
 const dist = `${root}/dist`
 const ENTRIES = [
   ...['index', 'engine', 'domains', 'robots', 'simulate', 'testing'],
-  ...['undici', 'got', 'axios', 'crawlee', 'playwright', 'redis'],
+  ...['undici', 'got', 'axios', 'crawlee', 'playwright'],
+  ...['redis', 'durable-object'],
 ]
 
 /**

@@ -88,6 +88,8 @@ export class QueueFullError extends ThrottleError {
 /** The request waited as long as its `timeout` allows, or was not answered within its `requestTimeout`. */
 export class TimeoutError extends ThrottleError {
   declare readonly code: 'ERR_TIMEOUT'
+  /** Whether it was sent: then its `requestTimeout` has ended it, else its `timeout`. */
+  readonly isSent: boolean
 
   constructor(timeoutMs: number, isSent = false) {
     super(
@@ -96,6 +98,7 @@ export class TimeoutError extends ThrottleError {
         ? `the request was not answered within ${timeoutMs} ms, its requestTimeout`
         : `the request waited ${timeoutMs} ms for permission, as long as its timeout allows`,
     )
+    this.isSent = isSent
   }
 }
 

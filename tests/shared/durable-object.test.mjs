@@ -1,0 +1,178 @@
+/**
+ * Limits shared by Workers through a Durable Object, in workerd: real time, since neither its scheduler nor
+ * its storage can be played. What is asserted are counts.
+ *
+ * Needs `npm install --prefix tests/runtimes`; without it is skipped by name, under `CI=true` it fails.
+ */
+import assert from 'node:assert/strict'
+import { spawn } from 'node:child_process'
+import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { createServer } from 'node:http'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { after, before, test } from 'node:test'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { fileURLToPath } from 'node:url'
+import { freePort } from './server.mjs'
+
+const WORKERD = fileURLToPath(new URL('../runtimes/node_modules/.bin/workerd', import.meta.url))
+const skip = existsSync(WORKERD) || process.env.CI === 'true' ? false : 'workerd is not installed'
+
+const config = (port, disk) => `using Workerd = import "/workerd/workerd.capnp";
+const config :Workerd.Config = (
+  services = [
+    (name = "main", worker = .worker),
+    (name = "internet", network = (allow = ["private"])),
+    (name = "disk", disk = (path = "${disk}", writable = true)),
+  ],
+  sockets = [(name = "http", address = "127.0.0.1:${port}", http = (), service = "main")],
+);
+const worker :Workerd.Worker = (
+  compatibilityDate = "2026-01-01",
+  durableObjectNamespaces = [(className = "Limiter", uniqueKey = "limiter", enableSql = true)],
+  durableObjectStorage = (localDisk = "disk"),
+  bindings = [(name = "LIMITER", durableObjectNamespace = "Limiter")],
+  modules = [
+    (name = "worker.mjs", esModule = embed "worker.mjs"),
+    (name = "autothrottle_bg.wasm", wasm = embed "autothrottle_bg.wasm"),
+  ],
+);`
+
+class Workers {
+  #folder = mkdtempSync(join(tmpdir(), 'autothrottle-workers-'))
+  #process
+  said = ''
+
+  async build() {
+    const { build } = await import('esbuild')
+    await build({
+      entryPoints: [fileURLToPath(new URL('worker.mjs', import.meta.url))],
+      bundle: true,
+      format: 'esm',
+      target: 'es2022',
+      conditions: ['workerd', 'worker'],
+      external: ['cloudflare:workers'],
+      loader: { '.wasm': 'copy' },
+      assetNames: '[name]',
+      outdir: this.#folder,
+      outExtension: { '.js': '.mjs' },
+      logLevel: 'error',
+    })
+    mkdirSync(join(this.#folder, 'disk'))
+    return this
+  }
+
+  async start() {
+    const port = await freePort()
+    this.url = `http://127.0.0.1:${port}`
+    writeFileSync(join(this.#folder, 'config.capnp'), config(port, join(this.#folder, 'disk')))
+    this.#process = spawn(WORKERD, ['serve', 'config.capnp'], { cwd: this.#folder })
+    this.#process.stderr.on('data', (text) => {
+      this.said += text
+    })
+    for (let tries = 0; tries < 200; tries++) {
+      const isUp = await fetch(`${this.url}/up`).then(
+        (response) => response.ok,
+        () => false,
+      )
+      if (isUp) return
+      await sleep(50)
+    }
+    throw new Error(`workerd: ${this.said}`)
+  }
+
+  async kill() {
+    const ended = new Promise((resolve) => this.#process.once('exit', resolve))
+    this.#process.kill('SIGKILL')
+    await ended
+  }
+
+  async stop() {
+    await this.kill()
+    rmSync(this.#folder, { recursive: true, force: true })
+  }
+
+  get(path, query, init) {
+    return fetch(`${this.url}/${path}?${new URLSearchParams(query)}`, init)
+  }
+}
+
+/** A site that counts how many it serves at a time. */
+async function siteOf(latency, status = 200) {
+  const counts = { now: 0, most: 0, all: 0 }
+  const server = createServer((_, response) => {
+    counts.all++
+    counts.most = Math.max(counts.most, ++counts.now)
+    response.on('close', () => counts.now--)
+    setTimeout(() => response.writeHead(status).end('page'), latency)
+  })
+  await new Promise((resolve) => server.listen(0, '127.0.0.1', resolve))
+  const stop = () => {
+    server.closeAllConnections()
+    server.close()
+  }
+  return { counts, stop, url: `http://127.0.0.1:${server.address().port}/` }
+}
+
+if (skip) test('limits shared through a Durable Object', { skip }, () => {})
+else {
+  let workers
+  before(async () => {
+    workers = await new Workers().build()
+    await workers.start()
+  })
+  after(() => workers.stop())
+
+  const times = (count, call) => Promise.all(Array.from({ length: count }, call))
+
+  test('thirty Workers want a quota of ten: ten get it, twenty are told when to come back', async () => {
+    const answers = await times(30, () => workers.get('run', { scope: 'quota', maxWait: 2500 }))
+    const statuses = answers.map(({ status }) => status).sort()
+    assert.deepEqual(statuses, [...Array(10).fill(200), ...Array(20).fill(503)], workers.said)
+    const refused = answers.find(({ status }) => status === 503)
+    const { retryAfterMs } = await refused.json()
+    assert.ok(retryAfterMs > 500_000 && retryAfterMs <= 600_000, `come back in ${retryAfterMs} ms`)
+    await sleep(1100)
+  })
+
+  test('killed and started again, the object goes on: the quota is spent', async () => {
+    await workers.kill()
+    await workers.start()
+    const answers = await times(5, () => workers.get('run', { scope: 'quota', maxWait: 700 }))
+    assert.deepEqual(
+      answers.map(({ status }) => status),
+      Array(5).fill(503),
+      workers.said,
+    )
+  })
+
+  test('two slots for all Workers', async () => {
+    const site = await siteOf(60)
+    const answers = await times(20, () => workers.get('run', { scope: 'slots', target: site.url }))
+    assert.deepEqual([...new Set(answers.map(({ status }) => status))], [200], workers.said)
+    assert.equal(site.counts.most, 2)
+    site.stop()
+  })
+
+  // A client that goes is not shown: this workerd does not tell its Worker.
+  test('Workers that throw while they hold give their places back at once', async () => {
+    const died = await times(8, () => workers.get('die', { scope: 'slots' }))
+    assert.deepEqual([...new Set(died.map(({ status }) => status))], [500])
+    const answers = await times(4, () => workers.get('run', { scope: 'slots', maxWait: 1500 }))
+    assert.deepEqual([...new Set(answers.map(({ status }) => status))], [200], workers.said)
+  })
+
+  test('what one Worker is told, all are: a refusal slows them down', async () => {
+    const site = await siteOf(5, 429)
+    const query = { scope: 'bad', target: site.url, maxWait: 1000 }
+    assert.equal((await workers.get('run', query)).status, 429)
+    const answers = await times(3, () => workers.get('run', query))
+    assert.deepEqual(
+      answers.map(({ status }) => status),
+      [503, 503, 503],
+      workers.said,
+    )
+    assert.equal(site.counts.all, 1)
+    site.stop()
+  })
+}
