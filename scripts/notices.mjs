@@ -24,7 +24,8 @@ export function notices() {
     const isLinked = ({ dep_kinds }) => dep_kinds.some(({ kind }) => kind === null)
     for (const dep of nodes.get(id).deps.filter(isLinked)) reach(dep.pkg)
   }
-  for (const { id, name } of packages) if (/^autothrottle-(?:javascript|simulator)$/.test(name)) reach(id)
+  for (const { id, name } of packages)
+    if (/^autothrottle-(?:component|javascript|simulator)$/.test(name)) reach(id)
   const crates = packages
     .filter(({ id, name }) => reachable.has(id) && !name.startsWith('autothrottle'))
     .sort((a, b) => a.name.localeCompare(b.name))
@@ -37,7 +38,7 @@ export function notices() {
   })
   const about = `# Third-party notices
 
-What of others is inside \`pkg/*.wasm\` and its bindings, and inside the command (\`dist/bin.js\`). The rest of the JavaScript has no dependencies. Written by \`npm run bless\`.
+What of others is inside \`pkg/*.wasm\` and its bindings, inside the component, and inside the command (\`dist/bin.js\`). The rest of the JavaScript has no dependencies. Written by \`npm run bless\`.
 
 The Rust standard library (MIT OR Apache-2.0, https://github.com/rust-lang/rust) and its allocator dlmalloc (public domain) are linked, too.
 `

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 import pickle
-from collections.abc import Iterator
+import re
+from pathlib import Path
 
 import pytest
 from autothrottle._engine import (
@@ -23,10 +24,11 @@ PLAIN = {"defaults": {"delay": 1000, "jitter": False}}
 
 
 @pytest.fixture(params=["private", "public"], autouse=True)
-def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     if request.param == "public":
         monkeypatch.setenv("AUTOTHROTTLE_PUBLIC_WASMTIME", "1")
-    yield request.param
+    way: str = request.param
+    return way
 
 
 def test_the_way_into_wasmtime_is_the_one_that_was_asked_for(way: str) -> None:
@@ -213,9 +215,9 @@ def test_notices() -> None:
     scope = engine.scope("a")
     ticket = engine.submit(0, [scope])
     engine.poll(0)
-    assert not engine.has_notices
+    before = engine.has_notices
     engine.settle(0, ticket, status=503)
-    assert engine.has_notices
+    assert (before, engine.has_notices) == (False, True)
     notices = engine.take_notices()
     assert [notice.kind for notice in notices] == ["backoff", "delay", "answer"]
     assert notices[2].is_bad
@@ -264,6 +266,14 @@ def test_a_wrong_snapshot_changes_nothing() -> None:
     with pytest.raises(SnapshotError):
         engine.restore({"version": 9, "scopes": {}}, 0)
     assert engine.scopes == 0
+
+
+def test_the_page_about_the_component_says_what_is_true() -> None:
+    page = Path(__file__).parents[2] / "docs" / "component.md"
+    if not page.exists():
+        pytest.skip("the page is in the repository, not in the sdist")
+    (code,) = re.findall(r"```python\n(.*?)```", page.read_text(), re.DOTALL)
+    exec(compile(code, str(page), "exec"), {})
 
 
 def test_closed() -> None:

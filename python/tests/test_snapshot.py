@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
 from autothrottle._engine import Engine
 
 ROOT = Path(__file__).parents[2]
@@ -105,7 +104,7 @@ def test_the_first_half_in_one_host_and_the_second_in_the_other() -> None:
 
 def test_a_snapshot_crosses_and_comes_back_as_it_was() -> None:
     engine = Engine(OPTIONS)
-    scope = engine.scope("ü \"quoted\"\n.example")
+    scope = engine.scope('ü "quoted"\n.example')
     ticket = engine.submit(0, [scope])
     engine.poll(0)
     engine.settle(MS, ticket, status=429, headers={"retry-after": "7"})

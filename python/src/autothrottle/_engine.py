@@ -17,7 +17,7 @@ import json
 import secrets
 from collections.abc import Mapping, Sequence
 from types import TracebackType
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from ._documents import document
 from ._errors import ConfigError, SnapshotError
@@ -58,6 +58,9 @@ from ._state import (
 )
 from ._wasmtime import THROTTLING, Err, Instance
 
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
 __all__ = [
     "Decision",
     "Engine",
@@ -82,12 +85,6 @@ __all__ = [
     "parse_hints",
     "parse_robots",
 ]
-
-_METHODS = (
-    "restore snapshot scope release intern keep-alive find name submit adopt send-at-once poll settle retry cancel"
-    " prioritize peek configure crawl-delay hold pause resume reset stats scope-stats waiting in-flight"
-    " scopes warn-threshold watch has-notices take-notices"
-).split()
 
 
 class Engine:
@@ -116,7 +113,7 @@ class Engine:
         if isinstance(made, Err):
             self._instance.close()
             raise ConfigError(made.error)
-        methods = self._instance.methods(THROTTLING, "engine", made, _METHODS)
+        methods = self._instance.methods(THROTTLING, "engine", made)
         self._call: dict[str, Any] = methods
         self._submit, self._poll, self._settle = methods["submit"], methods["poll"], methods["settle"]
 
@@ -183,9 +180,10 @@ class Engine:
         priority: float = 0,
         waited: int = 0,
     ) -> int:
-        """Takes in a request that another engine sent, ``ago`` before now, and that is in flight still: it has
-        its slots, its cost is taken, and gaps count from its send. No limit refuses it. What left before the
-        snapshot of ``restore`` was taken has its slots only, for the rest is in there. Tell the oldest first.
+        """Takes in a request that another engine sent, ``ago`` before now, and that is in flight still: it
+        has its slots, its cost is taken, and gaps count from its send. No limit refuses it. What left before
+        the snapshot of ``restore`` was taken has its slots only, for the rest is in there. Tell the oldest
+        first.
 
         :raises ValueError: for unknown scopes and for numbers that are none.
         """
@@ -427,7 +425,7 @@ class Engine:
             self._submit = self._poll = self._settle = _closed
             self._instance.close()
 
-    def __enter__(self) -> Engine:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(

@@ -75,10 +75,9 @@ class Instance:
         """A resource, or ``Err``."""
         return _slow(self._store, self._public(interface, f"[constructor]{resource}"))(*arguments)
 
-    def methods(self, interface: str, resource: str, handle: Any, names: list[str]) -> dict[str, Function]:
-        """The resource's methods, by name."""
-        find = partial(self.function, interface)
-        return {name: partial(find(f"[method]{resource}.{name}"), handle) for name in names}
+    def methods(self, interface: str, resource: str, handle: Any) -> dict[str, Function]:
+        """The resource's methods by name, each found when it is first asked for."""
+        return _Methods(lambda name: partial(self.function(interface, f"[method]{resource}.{name}"), handle))
 
     def close(self) -> None:
         """Gives the memory back. Nothing may be called afterwards."""
@@ -91,6 +90,16 @@ class Instance:
         if func is None:
             raise LookupError(f"the component has no {name} in {interface}")
         return func
+
+
+class _Methods(dict[str, Function]):
+    def __init__(self, find: Callable[[str], Function]) -> None:
+        super().__init__()
+        self._find = find
+
+    def __missing__(self, name: str) -> Function:
+        function = self[name] = self._find(name)
+        return function
 
 
 _private_works: bool | None = None
@@ -208,8 +217,8 @@ def _fast(store: wasmtime.Store, func: wc.Func) -> Function:
     lowers = [_lower(type_) for _, type_ in kind.params]
     lift = None if kind.result is None else _lift(kind.result)
     count = len(lowers)
-    Arguments = ffi.wasmtime_component_val_t * count
-    Value = ffi.wasmtime_component_val_t
+    new_arguments = ffi.wasmtime_component_val_t * count
+    new_value = ffi.wasmtime_component_val_t
     reference, byref = ctypes.byref(func._func), ctypes.byref
     context, invoke, delete = (
         store._context,
@@ -218,7 +227,7 @@ def _fast(store: wasmtime.Store, func: wc.Func) -> Function:
     )
 
     def call(*values: Any) -> Any:
-        arguments, done = Arguments(), 0
+        arguments, done = new_arguments(), 0
         try:
             for lower, value in zip(lowers, values, strict=True):
                 lower(value, arguments[done])
@@ -228,7 +237,7 @@ def _fast(store: wasmtime.Store, func: wc.Func) -> Function:
                 if error:
                     raise wasmtime.WasmtimeError._from_ptr(error)
                 return None
-            out = Value()
+            out = new_value()
             error = invoke(reference, context(), arguments, done, byref(out), 1)
             if error:
                 raise wasmtime.WasmtimeError._from_ptr(error)
