@@ -1,7 +1,7 @@
 /** The tarball that users get, installed in a scratch project: it imports, types, and sends one request. */
 import assert from 'node:assert/strict'
 import { spawnSync } from 'node:child_process'
-import { writeFileSync } from 'node:fs'
+import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { after, test } from 'node:test'
 import { fileURLToPath } from 'node:url'
@@ -69,6 +69,16 @@ test('the entries for clients need none of them', () => {
     console.log(entries.map((each) => typeof each).join())`
   writeFileSync(join(scratch, 'clients.mjs'), program)
   assert.equal(run(process.execPath, ['clients.mjs']).trim(), Array(4).fill('function').join())
+})
+
+test('the command is in it, and needs nothing else', () => {
+  const { bin } = JSON.parse(readFileSync(join(scratch, 'node_modules/autothrottle/package.json'), 'utf8'))
+  const file = join(scratch, 'node_modules/autothrottle', bin.autothrottle)
+  assert.match(run(process.execPath, [file, '--version']), /^\d+\.\d+\.\d+\n$/)
+  const options = { server: { model: 'nginx', rate: 10 }, throttle: { rate: 5 }, duration: 10_000 }
+  writeFileSync(join(scratch, 'simulate.json'), JSON.stringify(options))
+  const { served } = JSON.parse(run(process.execPath, [file, 'simulate', 'simulate.json', '--json']))
+  assert.ok(served > 40, `${served}`)
 })
 
 test('its types are complete', () => {
