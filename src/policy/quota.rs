@@ -203,9 +203,19 @@ impl State {
                     let total = if at == 0 { *before } else { sends[at - 1].1 };
                     sends.insert(at, (sent, total));
                 }
-                while at < sends.len() {
-                    sends[at].1 = sends[at].1.plus(actual).minus(expected);
-                    at += 1;
+                // Restored from a snapshot of elsewhere, it may stand a little off. No send costs less than
+                // nothing.
+                if sends.get(at).is_none_or(|&(after, _)| {
+                    after != sent && at > 0 && { sent.since(sends[at - 1].0) < after.since(sent) }
+                }) {
+                    at = at.saturating_sub(1);
+                }
+                let Some(&(_, total)) = sends.get(at) else { return };
+                let own = total.minus(if at == 0 { *before } else { sends[at - 1].1 });
+                let less = expected.minus_at_most(actual).min(own);
+                let more = actual.minus_at_most(expected);
+                for (_, total) in sends.range_mut(at..) {
+                    *total = total.plus(more).minus(less);
                 }
             }
         }

@@ -91,3 +91,35 @@ fn what_a_snapshot_remembers_is_not_counted_again() {
     let stats = next.scope_stats(millis(70.0), scope).unwrap();
     assert_eq!((stats.in_flight, stats.quota_left), (2, Some(2.0)));
 }
+
+/// A snapshot's spans are a little off. What it remembers of a send is corrected all the same, and no send
+/// costs less than nothing.
+#[test]
+fn what_a_rolling_quota_remembers_is_corrected_where_it_stands() {
+    let options = r#"{ "defaults": { "jitter": false, "delay": 0, "slotDelay": 0, "concurrency": 9,
+        "quota": { "limit": 5, "window": 60000, "strict": true } } }"#;
+    let config = || Config::parse(serde_json::from_str(options).unwrap()).unwrap();
+    let millis = |ms: f64| Instant::from_millis(ms).unwrap();
+    let mut first = Engine::new(config());
+    let scope = first.scope("x");
+    for at in [1000.0, 1500.0] {
+        first.send_at_once(millis(at), Request::new(&[scope])).unwrap().expect("nothing keeps it");
+    }
+    let snapshot = first.snapshot(millis(2000.0), Some(1e12));
+    for off in [-7.0, 0.0, 7.0] {
+        let mut next = Engine::restore(config(), &snapshot, millis(70.0), Some(1e12 + 300.0));
+        let scope = next.scope("x");
+        let flights = [1300.0, 800.0, 801.0].map(|ago| {
+            let ago = Span::from_millis(ago + off);
+            next.adopt(millis(70.0), Request::new(&[scope]), ago).unwrap()
+        });
+        let left = |engine: &Engine| engine.scope_stats(millis(70.0), scope).unwrap().quota_left;
+        assert_eq!(left(&next), Some(3.0));
+        for (flight, expected) in flights.into_iter().zip([4.0, 5.0, 5.0]) {
+            next.cancel(millis(70.0), flight);
+            assert_eq!(left(&next), Some(expected), "off by {off} ms");
+        }
+        let again = next.snapshot(millis(70.0), Some(1e12));
+        assert!(autothrottle::Snapshot::parse((&again).clone().into()).is_ok());
+    }
+}
