@@ -36,7 +36,8 @@ const [RECORDS_AT, STRIDE] = [11, 7]
 
 export class SharedHost implements Host {
   askedMs = Number.NaN
-  readonly #group: Group
+  /** @internal */
+  readonly group: Group
   readonly #context: HostContext
   readonly #judge: Engine
   readonly #names = new Map<ScopeHandle, string>()
@@ -65,7 +66,7 @@ export class SharedHost implements Host {
       warn: (code: Parameters<HostListener['warn']>[0], message: string) =>
         this.#listener?.warn(code, message),
     }
-    this.#group = new Group(transport, context, context.options, link, { offline, random, id })
+    this.group = new Group(transport, context, context.options, link, { offline, random, id })
   }
 
   listen(listener: HostListener): void {
@@ -74,7 +75,7 @@ export class SharedHost implements Host {
 
   async close(): Promise<void> {
     this.#rest()
-    await this.#group.close()
+    await this.group.close()
   }
 
   get scopes(): number {
@@ -105,8 +106,8 @@ export class SharedHost implements Host {
     if (!isRight || !Number.isFinite(priority))
       throw new TypeError('cost and delay must be finite and not below 0, priority finite')
     const names = scopes.map((scope) => this.#nameOf(scope))
-    this.#group.open()
-    const ticket = this.#group.member.submit(names, { cost, priority, delay })
+    this.group.open()
+    const ticket = this.group.member.submit(names, { cost, priority, delay })
     this.#stayAlive()
     if (this.#names.size > MOST_NAMES) queueMicrotask(() => this.#forgetNames())
     return ticket
@@ -121,18 +122,18 @@ export class SharedHost implements Host {
   }
 
   poll(now: number): Ticket {
-    const ticket = this.#group.member.poll(now)
-    if (this.#alive !== undefined && this.#group.member.waiting === 0) this.#rest()
+    const ticket = this.group.member.poll(now)
+    if (this.#alive !== undefined && this.group.member.waiting === 0) this.#rest()
     return ticket
   }
 
   get wakeAt(): number {
-    return this.#group.member.wakeAt
+    return this.group.member.wakeAt
   }
 
   settle(_: number, ticket: Ticket, outcome: Outcome = {}): Settled {
     this.askedMs = Number.NaN
-    const { member } = this.#group
+    const { member } = this.group
     if (!member.isFlying(ticket)) return 'unknown'
     const { settled, askedMs, told } = this.#judge.digest(outcome)
     const names = member.namesOf(ticket)
@@ -146,15 +147,15 @@ export class SharedHost implements Host {
   }
 
   cancel(_: number, ticket: Ticket): void {
-    this.#group.member.cancel(ticket)
+    this.group.member.cancel(ticket)
   }
 
   get waiting(): number {
-    return this.#group.member.waiting
+    return this.group.member.waiting
   }
 
   get inFlight(): number {
-    return this.#group.member.inFlight
+    return this.group.member.inFlight
   }
 
   configure(now: number, scope: ScopeHandle, partial: ScopeOptions): void {
@@ -192,7 +193,7 @@ export class SharedHost implements Host {
     scopes: readonly ScopeHandle[],
     options: { cost?: number | readonly number[] } = {},
   ): Peek {
-    const writer = this.#group.writer
+    const writer = this.group.writer
     const engine = writer?.engine ?? this.#remembered(now)
     const handles = scopes.map((scope) => engine.find(this.#names.get(scope) ?? ''))
     if (!writer) return engine.peek(now, handles, options)
@@ -213,9 +214,9 @@ export class SharedHost implements Host {
   }
 
   snapshot(now: number, wallNow: number): Snapshot {
-    const writer = this.#group.writer
+    const writer = this.group.writer
     if (writer) return writer.engine.snapshot(writer.now, wallNow)
-    const { memory } = this.#group.member
+    const { memory } = this.group.member
     if (!memory) return this.#judge.snapshot(now, wallNow)
     const { snapshot } = JSON.parse(memory.text) as State
     return { ...snapshot, wallMs: wallNow - (now - memory.at) }
@@ -223,8 +224,8 @@ export class SharedHost implements Host {
 
   watch(level: 0 | 1 | 2): void {
     this.#level = level
-    this.#group.member.watch = level
-    if (this.#group.member.epoch > 0) this.#order(['watch', level])
+    this.group.member.watch = level
+    if (this.group.member.epoch > 0) this.#order(['watch', level])
   }
 
   get hasNotices(): boolean {
@@ -246,13 +247,13 @@ export class SharedHost implements Host {
   }
 
   #order(order: Parameters<Group['member']['order']>[0]): void {
-    this.#group.open()
-    this.#group.member.order(order)
+    this.group.open()
+    this.group.member.order(order)
   }
 
   /** What another process knew when it was last heard. */
   #remembered(now: number): Engine {
-    const { memory } = this.#group.member
+    const { memory } = this.group.member
     if (memory) {
       const { snapshot, settings } = JSON.parse(memory.text) as State
       const wallMs = 1e12
@@ -264,8 +265,8 @@ export class SharedHost implements Host {
   }
 
   #stats(now: number): Stats {
-    const writer = this.#group.writer
-    const { seen } = this.#group.member
+    const writer = this.group.writer
+    const { seen } = this.group.member
     if (writer) return shifted(writer.engine.stats(undefined, writer.now), now - writer.now, 0)
     if (!seen) return { ...this.#judge.stats(undefined, now), ageMs: Number.POSITIVE_INFINITY }
     const { now: then, stats } = JSON.parse(seen.text) as Seen
@@ -278,8 +279,8 @@ export class SharedHost implements Host {
   }
 
   #failed(error: Error): void {
-    for (const ticket of this.#group.member.everybody()) {
-      this.#group.member.cancel(ticket)
+    for (const ticket of this.group.member.everybody()) {
+      this.group.member.cancel(ticket)
       this.#listener?.fail(ticket, error)
     }
   }
@@ -287,7 +288,7 @@ export class SharedHost implements Host {
   /** Of an answer only its own process hears; of what changed, whoever listens. */
   #told({ now: then, notices, of, latencyMs }: Tell): void {
     const now = this.#context.clock.now()
-    const isOurs = of === undefined || of === this.#group.id
+    const isOurs = of === undefined || of === this.group.id
     for (const notice of notices) {
       const isHeard =
         notice.kind === 'answer'
@@ -307,7 +308,7 @@ export class SharedHost implements Host {
     if (this.#alive !== undefined) return
     this.#alive = this.#context.clock.setTimeout(() => {
       this.#alive = undefined
-      if (this.#group.member.waiting > 0) this.#stayAlive()
+      if (this.group.member.waiting > 0) this.#stayAlive()
     }, ALIVE_MS)
   }
 

@@ -25,6 +25,9 @@ const RETRY_DELAY = 4
 /** No grant is made farther ahead, in milliseconds: a store's clock that was set would hold it for long. */
 const FARTHEST_MS = 1000
 
+/** What no memory is known to have is kept for so many leases. */
+const LONGEST_LEASES = 20
+
 interface Request {
   readonly id: Ticket
   readonly names: readonly string[]
@@ -46,6 +49,8 @@ interface Kept<T> {
   readonly at: number
   /** The turn that said so; 0 for a hello. */
   turn: number
+  /** Whether a beat came with a memory that has it. */
+  isRemembered?: boolean
 }
 
 /** What the member needs of its process. */
@@ -77,7 +82,8 @@ export class Member {
   /** Those that were granted and have not left; the earliest first. */
   readonly #granted: Request[] = []
   #over: Kept<{ request: Request; told: readonly number[] }>[] = []
-  #orders: Kept<Order>[] = []
+  #orders: Kept<readonly [number: number, Order]>[] = []
+  #ordered = 0
   #acts: Act[] = []
   #isFlushing = false
   #last = -1
@@ -158,8 +164,9 @@ export class Member {
   }
 
   order(order: Order): void {
-    this.#orders.push({ what: order, at: this.#link.now(), turn: this.#turn + 1 })
-    this.#say(['order', order])
+    const number = ++this.#ordered
+    this.#orders.push({ what: [number, order], at: this.#link.now(), turn: this.#turn + 1 })
+    this.#say(['order', number, order])
   }
 
   isFlying(id: Ticket): boolean {
@@ -199,15 +206,16 @@ export class Member {
     this.#grants.clear()
     for (const kept of [...this.#over, ...this.#orders]) kept.turn = 0
     const waiting: Ask[] = []
-    const flying: Flight[] = this.#over.map(({ what: { request, told } }) => ({
+    const flying: Flight[] = this.#over.map(({ what: { request, told }, at }) => ({
       ...this.#flight(request, now),
       told,
+      endedAgo: now - at,
     }))
     for (const request of this.#requests.values())
       if (request.state === 'waiting') waiting.push(this.#ask(request, now))
       else flying.push(this.#flight(request, now))
     const { id: from, hash } = this.#link
-    const orders = this.#orders.map(({ what, at }) => aged(what, now - at))
+    const orders = this.#orders.map(({ what, at }) => [what[0], now - at, what[1]] as const)
     const { watch } = this
     const hello = {
       type: 'hello',
@@ -260,10 +268,14 @@ export class Member {
       if (now - this.#helloAt >= this.#leaseMs / 3) this.sayHello()
       return
     }
-    const isLate = <T>({ at, turn }: Kept<T>) =>
-      turn > turns || (state === undefined && now - at < 2 * this.#leaseMs)
-    this.#over = this.#over.filter(isLate)
-    this.#orders = this.#orders.filter(isLate)
+    // Whoever writes next may have missed this beat: so it is kept for two more.
+    const [soon, late] = [now - 2 * this.#leaseMs, now - LONGEST_LEASES * this.#leaseMs]
+    const isNeeded = <T>(kept: Kept<T>) => {
+      if (state !== undefined && kept.turn <= turns) kept.isRemembered = true
+      return kept.at > (kept.isRemembered ? soon : late)
+    }
+    this.#over = this.#over.filter(isNeeded)
+    this.#orders = this.#orders.filter(isNeeded)
     const isMissing = turns < this.#turnsBefore || this.#grants.size < this.#grantsBefore
     this.#turnsBefore = this.#turn
     this.#grantsBefore = grants
@@ -315,11 +327,6 @@ export class Member {
   #flight(request: Request, now: number): Flight {
     return { ...this.#ask(request, now), delay: 0, sentAgo: Math.max(now - request.sentAt, 0) }
   }
-}
-
-/** An order that was given some time ago: a hold has become shorter. */
-function aged(order: Order, ago: number): Order {
-  return order[0] === 'hold' ? ['hold', order[1], Math.max(order[2] - ago, 0)] : order
 }
 
 /** What a flight was told, as numbers. */

@@ -45,8 +45,9 @@ export interface Ask {
 /** A request that left `sentAgo` milliseconds ago. */
 export interface Flight extends Ask {
   readonly sentAgo: number
-  /** How it ended, if it did, and the writer may not know. */
+  /** How it ended, if it did, and when: the writer, or the next one, may not know. */
   readonly told?: readonly number[]
+  readonly endedAgo?: number
 }
 
 /** A change of a setting or a state that concerns everybody. */
@@ -64,7 +65,7 @@ export type Act =
   /** How it ended: what the engine is told, or nothing to learn. If it is to be sent again, it waits anew. */
   | readonly ['over', id: number, attempt: number, told: readonly number[]]
   | readonly ['cancel', id: number]
-  | readonly ['order', Order]
+  | readonly ['order', number: number, Order]
 
 interface FromMember {
   readonly from: string
@@ -77,8 +78,8 @@ export interface Hello extends FromMember {
   readonly waiting: readonly Ask[]
   /** The oldest first; those that are over first of all. */
   readonly flying: readonly Flight[]
-  /** What may not have been heard. */
-  readonly orders: readonly Order[]
+  /** What may not have been heard: its number, how long ago it was given, in milliseconds, and what. */
+  readonly orders: readonly (readonly [number: number, ago: number, Order])[]
   /** Of its options. */
   readonly hash: string
   readonly watch: 0 | 1 | 2

@@ -7,12 +7,11 @@
  * collected for a moment, and age decides).
  */
 
-import { Driver, type Waiter } from '../core/driver.js'
-import { CostExceedsQuotaError, QueueFullError } from '../core/errors.js'
-import type { Alarm } from '../core/wake.js'
+import { Driver } from '../core/driver.js'
 import type { Clock, EngineOptions, ScopeOptions } from '../options/options.js'
 import { Engine } from '../wasm/engine.js'
 import type { ScopeHandle, Snapshot, Ticket } from '../wasm/types.js'
+import { Held, type Member, memberOf, refusalOf } from './held.js'
 import { toldOf } from './member.js'
 import {
   type Ask,
@@ -23,7 +22,6 @@ import {
   type Hello,
   numbersIn,
   type Order,
-  type Refusal,
   type Seen,
   type State,
   type Tell,
@@ -37,6 +35,8 @@ export const COLLECT_MS = 100
 const [RECORDS_AT, STRIDE] = [11, 7]
 /** Snapshots count their age from here: no wall clock is believed. */
 const WALL_MS = 1e12
+/** Nothing that is adopted is in a memory that there is not. */
+const LONG_AGO_MS = 1e10
 /** Memory and statistics go along with beats, on average not more characters a second than this. */
 const CHARACTERS = 65_536
 
@@ -67,51 +67,6 @@ export interface Beginning {
   readonly wallNow: number
 }
 
-interface Member {
-  readonly id: string
-  hello: number
-  turns: number
-  grants: number
-  seenAt: number
-  watch: 0 | 1 | 2
-  readonly requests: Map<number, Held>
-  /** Turns that came before those that go before them. */
-  readonly early: Map<number, Turn>
-  granted: (readonly [number, number])[]
-  refused: Refusal[]
-}
-
-/** A request of a member, here. */
-class Held implements Waiter {
-  readonly signal = null
-  alarm: Alarm | undefined
-  ticket: Ticket
-  readonly scopes: readonly string[]
-  readonly member: Member
-  readonly id: number
-  attempt: number
-  isFlying = false
-  readonly #granted: (held: Held, at: number) => void
-
-  constructor(member: Member, ask: Ask, ticket: Ticket, granted: (held: Held, at: number) => void) {
-    this.member = member
-    this.id = ask.id
-    this.attempt = ask.attempt
-    this.scopes = ask.names
-    this.ticket = ticket
-    this.#granted = granted
-  }
-
-  grant(at: number): void {
-    this.isFlying = true
-    this.#granted(this, at)
-  }
-
-  /** Its member says so itself. */
-  fail(): void {}
-  abort(): void {}
-}
-
 export class Writer {
   readonly #link: WriterLink
   readonly #engine: Engine
@@ -129,6 +84,8 @@ export class Writer {
   #heard: (Hello | Turn)[] | undefined
   #collecting: unknown
   #isStopped = false
+  /** When the memory was taken that this writer goes on from. */
+  readonly #rememberedAt: number
   /** When memory may go along again. */
   #nextStateAt = 0
 
@@ -144,10 +101,16 @@ export class Writer {
     }
     this.#engine = new Engine(options)
     const { state, ageMs, snapshot, wallNow } = beginning
+    this.#rememberedAt = state ? this.#now - Math.max(ageMs, 0) : Number.NEGATIVE_INFINITY
     // Also without one: what is adopted left before the engine's own origin.
     const known = state?.snapshot ?? { version: 1 as const, scopes: {} }
     if (state === undefined && snapshot !== undefined) this.#engine.restore(snapshot, this.#now, wallNow)
-    else this.#engine.restore({ ...known, wallMs: WALL_MS }, this.#now, WALL_MS + Math.max(ageMs, 0))
+    else
+      this.#engine.restore(
+        { ...known, wallMs: WALL_MS },
+        this.#now,
+        WALL_MS + (state ? Math.max(ageMs, 0) : LONG_AGO_MS),
+      )
     this.#engine.watch(this.#level)
     // What the options say without effect, each process has found by itself.
     this.#engine.takeNotices()
@@ -257,33 +220,37 @@ export class Writer {
     }
     const flying: [Member, Flight, boolean][] = []
     const waiting: [Member, Ask][] = []
+    const given: [Member, Hello['orders'][number]][] = []
     for (const hello of newest.values()) {
       const before = this.#members.get(hello.from)
       const member = before ?? this.#welcome(hello)
       this.#reconcile(member, hello)
       for (const flight of hello.flying) flying.push([member, flight, before === undefined])
       for (const ask of hello.waiting) waiting.push([member, ask])
+      for (const order of hello.orders)
+        if (before ? order[0] > member.orders : !this.#isRemembered(order[1])) given.push([member, order])
+      member.orders = Math.max(member.orders, ...hello.orders.map(([number]) => number))
     }
+    given.sort((a, b) => b[1][1] - a[1][1])
+    const orders = given.map(([member, [, ago, order]]) => [member, aged(order, ago)] as const)
     flying.sort((a, b) => b[1].sentAgo - a[1].sentAgo)
     for (const [member, flight, isNew] of flying) this.#fly(member, flight, isNew)
     waiting.sort((a, b) => b[1].waited - a[1].waited)
     for (const [member, ask] of waiting) if (!member.requests.has(ask.id)) this.#ask(member, ask)
-    for (const hello of newest.values()) for (const order of hello.orders) this.#order(order)
+    for (const [member, order] of orders) this.#order(order, member)
     this.#notice()
     this.#driver.drain()
   }
 
-  #welcome({ from: id, hash }: Hello): Member {
-    const [hello, turns, grants, watch, seenAt] = [0, 0, 0, 0 as const, this.#now]
-    const member: Member = {
-      ...{ id, hello, turns, grants, watch, seenAt },
-      requests: new Map(),
-      early: new Map(),
-      granted: [],
-      refused: [],
-    }
-    this.#members.set(id, member)
-    if (hash !== this.#link.hash) this.#link.differs(id)
+  /** Whether what happened so long ago was well before the memory was taken, so that it is in there. */
+  #isRemembered(ago: number): boolean {
+    return ago > this.#now - this.#rememberedAt + this.#link.leaseMs / 3
+  }
+
+  #welcome(hello: Hello): Member {
+    const member = memberOf(hello, this.#now)
+    this.#members.set(member.id, member)
+    if (hello.hash !== this.#link.hash) this.#link.differs(member.id)
     return member
   }
 
@@ -311,6 +278,7 @@ export class Writer {
   /** A request that left: adopted if it is not known, and heard if it is over. */
   #fly(member: Member, flight: Flight, isNew: boolean): void {
     const told = toldOf(flight)
+    if (told && isNew && this.#isRemembered(flight.endedAgo ?? 0)) return
     const known = member.requests.get(flight.id)
     if (known === undefined && (isNew || told === undefined)) {
       const { cost, priority, waited, sentAgo } = flight
@@ -338,8 +306,10 @@ export class Writer {
       for (const act of next.acts) {
         if (act[0] === 'ask') this.#ask(member, act[1])
         else if (act[0] === 'over') this.#over(member, act[1], act[2], numbersIn(act[3]))
-        else if (act[0] === 'order') this.#order(act[1], member)
-        else this.#cancel(member, act[1])
+        else if (act[0] === 'order') {
+          member.orders = act[1]
+          this.#order(act[2], member)
+        } else this.#cancel(member, act[1])
       }
     }
     this.#notice()
@@ -467,8 +437,7 @@ export class Writer {
   }
 }
 
-function refusalOf(id: number, error: unknown): Refusal {
-  if (error instanceof QueueFullError) return [id, 'full']
-  if (error instanceof CostExceedsQuotaError) return [id, 'cost', error.scope ?? null, error.path ?? null]
-  return [id, 'wrong', (error as Error).message]
+/** An order that was given some time ago: a hold has become shorter. */
+function aged(order: Order, ago: number): Order {
+  return order[0] === 'hold' ? ['hold', order[1], Math.max(order[2] - ago, 0)] : order
 }

@@ -35,6 +35,10 @@ use crate::{
     time::{Instant, LONGEST_MS, Span},
 };
 
+/// What left so shortly before a snapshot was taken may not be in it: its way takes time. It counts twice
+/// rather than not at all.
+const ON_ITS_WAY: Span = Span::from_micros(100_000);
+
 /// Decides when requests may be sent. See the crate's documentation for the loop.
 #[derive(Clone, Debug)]
 pub struct Engine {
@@ -109,7 +113,7 @@ impl Engine {
         engine.epoch_offset = Span::from_millis(LONGEST_MS) + Span::from_millis(LONGEST_MS);
         engine.advance(now);
         let offline = snapshot.offline(wall_ms);
-        engine.remembered = Some(engine.now - offline);
+        engine.remembered = Some(engine.now - offline - ON_ITS_WAY);
         for (name, learned) in &snapshot.scopes {
             let index = engine.intern(name).0.index;
             engine.registry[index].scope.restore(engine.now, offline, learned);

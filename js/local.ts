@@ -1,0 +1,60 @@
+/**
+ * `autothrottle/local`: one limit for several processes of one machine. Workers of Node's cluster, of pm2, and
+ * programs that do not know each other share it, in Node, Deno and Bun.
+ *
+ * ```ts
+ * import { createThrottle } from 'autothrottle'
+ * import { local } from 'autothrottle/local'
+ *
+ * const throttle = createThrottle({ defaults: { rampup: true }, shared: local({ name: 'crawl' }) })
+ * ```
+ *
+ * The first of them decides for all, by a socket that only the same user may open; when it ends, another one
+ * goes on with what was learned. `docs/shared.md` says what happens when.
+ */
+import { ConfigError, type Problem } from './core/errors.js'
+import type { Shared } from './core/host.js'
+import { kindOf, unknownKeys } from './options/checks.js'
+import { SharedHost } from './shared/host.js'
+import { SocketTransport } from './shared/socket.js'
+import type { Offline, SharedOptions } from './shared/transport.js'
+
+export { SharedError } from './shared/group.js'
+export type { Offline, SharedOptions } from './shared/transport.js'
+export type { Shared }
+
+/** What `local` takes. */
+export interface LocalOptions extends SharedOptions {
+  /**
+   * The folder of the socket, made if it is not there, for this user alone. Default: `autothrottle-` and the
+   * user's number in `XDG_RUNTIME_DIR` or the system's folder for temporary files. Not used on Windows.
+   */
+  readonly folder?: string
+}
+
+const OFFLINE: readonly Offline[] = ['divide', 'wait', 'fail']
+const KEYS = ['name', 'offline', 'folder']
+
+/**
+ * Shares a throttle's limits with all processes of this user that say the same `name`.
+ *
+ * @throws {ConfigError} for options that make no sense.
+ */
+export function local(options: LocalOptions): Shared {
+  check(options)
+  return { open: (context) => new SharedHost(new SocketTransport(options), context, options) }
+}
+
+function check(options: LocalOptions): void {
+  if (typeof options !== 'object' || options === null)
+    throw new ConfigError([{ path: 'local', want: 'an object', got: kindOf(options) }])
+  const problems: Problem[] = unknownKeys(options, KEYS, 'local.')
+  const { name, offline, folder } = options as Partial<LocalOptions>
+  if (typeof name !== 'string' || name === '')
+    problems.push({ path: 'local.name', want: 'a name that is not empty', got: kindOf(name) })
+  if (offline !== undefined && !OFFLINE.includes(offline))
+    problems.push({ path: 'local.offline', want: OFFLINE.join(', '), got: String(offline) })
+  if (folder !== undefined && typeof folder !== 'string')
+    problems.push({ path: 'local.folder', want: 'a path', got: kindOf(folder) })
+  if (problems.length > 0) throw new ConfigError(problems)
+}

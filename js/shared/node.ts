@@ -1,0 +1,80 @@
+/**
+ * What sockets need of Node's modules, and where a socket may lie.
+ *
+ * The trap is a folder for everybody (`/tmp`): whoever may put a socket there may pretend to be us, so it lies
+ * in a folder of this user's, and one that is anybody else's is refused.
+ */
+import { builtin } from '../wasm/node-builtin.js'
+
+export interface Socket {
+  readonly writableLength: number
+  on(event: 'data', listener: (text: string) => void): this
+  on(event: 'error', listener: (error: { code?: string }) => void): this
+  once(event: 'connect' | 'close', listener: () => void): this
+  setEncoding(encoding: 'utf8'): this
+  write(text: string): boolean
+  end(): this
+  destroy(): this
+  unref(): this
+}
+
+export interface Server {
+  once(event: 'error', listener: (error: Error) => void): this
+  listen(options: { path: string; exclusive: boolean }, listening: () => void): this
+  close(): this
+  unref(): this
+}
+
+export interface Net {
+  connect(path: string): Socket
+  createServer(welcome: (socket: Socket) => void): Server
+}
+
+interface Stats {
+  readonly ino: number
+  readonly mode: number
+  readonly uid: number
+  readonly mtimeMs: number
+}
+
+export interface FileSystem {
+  mkdirSync(path: string, options: { mode: number; recursive: true }): unknown
+  lstatSync(path: string): Stats
+  statSync(path: string, options: { throwIfNoEntry: false }): Stats | undefined
+  readFileSync(path: string, encoding: 'utf8'): string
+  writeFileSync(path: string, text: string, options: { flag?: string; mode: number }): void
+  chmodSync(path: string, mode: number): void
+  renameSync(from: string, to: string): void
+  rmSync(path: string, options: { force: true }): void
+}
+
+/** Of a file's mode: it is a folder. */
+const DIRECTORY = 0o040000
+
+interface Process {
+  readonly platform: string
+  readonly env: Record<string, string | undefined>
+  getuid?(): number
+}
+
+/** The folder of sockets, made if it has to be; `undefined` on Windows, where a pipe lies nowhere. */
+export function folderOf(files: FileSystem, chosen: string | undefined): string | undefined {
+  const { process } = globalThis as unknown as { process: Process }
+  if (process.platform === 'win32') return undefined
+  const uid = process.getuid?.() ?? 0
+  const above = process.env.XDG_RUNTIME_DIR || (builtin('os') as { tmpdir(): string }).tmpdir()
+  const folder = chosen ?? `${above}/autothrottle-${uid}`
+  files.mkdirSync(folder, { mode: 0o700, recursive: true })
+  const { mode, uid: owner } = files.lstatSync(folder)
+  const isOurs = owner === uid && (mode & 0o077) === 0 && (mode & DIRECTORY) === DIRECTORY
+  if (!isOurs)
+    throw new TypeError(`local: want a folder of this user's that nobody else may open (0700); got ${folder}`)
+  return folder
+}
+
+/** A name that fits: what can be read of it, and a number for all of it. A socket's path is short. */
+export function socketNameOf(name: string): string {
+  let hash = 0x811c9dc5
+  for (let at = 0; at < name.length; at++) hash = Math.imul(hash ^ name.charCodeAt(at), 0x01000193)
+  return `${name.replace(/[^\w-]+/g, '-').slice(0, 24)}-${(hash >>> 0).toString(16)}`
+}

@@ -1,0 +1,271 @@
+/**
+ * Processes of one machine, by a Unix socket or a named pipe: whoever listens there writes.
+ *
+ * A process that ends closes its connections, so its death is seen at once. One that is stopped keeps them:
+ * after a lease of silence another takes its place, by putting a new socket where the old one was; whoever
+ * was there finds that out before it sends. The number of the lease lies in a file beside it.
+ *
+ * The traps: the socket of a process that was killed, which stays and refuses; two that find it at once (a
+ * lock, made with `wx`, for the moment of putting the new one there); the workers of a cluster, whose sockets
+ * belong to the primary unless they are exclusive; a path of more than a hundred bytes; and a folder that
+ * somebody else made.
+ */
+import { builtin } from '../wasm/node-builtin.js'
+import { type FileSystem, folderOf, type Net, type Server, type Socket, socketNameOf } from './node.js'
+import type { Lease, Peer, Transport } from './transport.js'
+
+/** A lock that is older was left behind, in milliseconds. */
+const LOCK_MS = 2000
+/** What a process that does not read may leave unread, in bytes: then it is cut off. */
+const MOST_UNREAD = 16 * 2 ** 20
+
+/** Where, for whom. */
+interface Place {
+  readonly name: string
+  readonly folder?: string
+}
+
+export class SocketTransport implements Transport {
+  readonly leaseMs = 1500
+  readonly #net: Net
+  readonly #files: FileSystem
+  readonly #place: Place
+  #path = ''
+  #peer: Peer | undefined
+  /** The way to the writer, and when it was last heard. */
+  #writer: Socket | undefined
+  #heardAt = 0
+  /** Where this process listens, and what lies there then. */
+  #server: Server | undefined
+  #inode: number | undefined
+  readonly #members = new Map<string, Socket>()
+
+  constructor(place: Place) {
+    const [net, files] = [builtin('net'), builtin('fs')]
+    if (!net || !files)
+      throw new TypeError('local: want a runtime with sockets: Node from 20.16 or 22.3, Deno, or Bun')
+    this.#net = net as Net
+    this.#files = files as FileSystem
+    this.#place = place
+  }
+
+  open(peer: Peer): void {
+    this.#peer = peer
+  }
+
+  async compete(epoch: number): Promise<Lease | undefined> {
+    const peer = this.#peer
+    if (!peer) return undefined
+    if (this.#path === '') this.#path = this.#makePath()
+    const before = this.#inodeAt()
+    if (!(await this.#isSilent())) return undefined
+    const server = await this.#listen()
+    const lease = this.#claim(server, before, epoch)
+    if (lease === undefined) {
+      server.close()
+      await this.#connect()
+    }
+    return lease
+  }
+
+  async renew(): Promise<boolean> {
+    return this.#isOurs()
+  }
+
+  async release(): Promise<void> {
+    const isOurs = this.#isOurs()
+    this.#stop()
+    if (isOurs && !this.#isPipe) this.#files.rmSync(this.#path, { force: true })
+  }
+
+  toWriter(text: string): void {
+    this.#writer?.write(`${text}\n`)
+  }
+
+  toMember(_: Lease, id: string, text: string): void {
+    const socket = this.#members.get(id)
+    if (!socket || !this.#isGood()) return
+    socket.write(`${text}\n`)
+    if (socket.writableLength > MOST_UNREAD) socket.destroy()
+  }
+
+  toAll(lease: Lease, text: string): void {
+    for (const id of [...this.#members.keys()]) this.toMember(lease, id, text)
+  }
+
+  async close(): Promise<void> {
+    this.#peer = undefined
+    this.#writer?.end()
+    this.#stop()
+  }
+
+  get #isPipe(): boolean {
+    return this.#path.startsWith('\\\\')
+  }
+
+  /** Where the socket is: a folder for this user alone. */
+  #makePath(): string {
+    const name = socketNameOf(this.#place.name)
+    const folder = folderOf(this.#files, this.#place.folder)
+    return folder === undefined ? `\\\\.\\pipe\\autothrottle-${name}` : `${folder}/${name}`
+  }
+
+  /** Whether nobody answers there, or whoever does has been silent for a lease. */
+  async #isSilent(): Promise<boolean> {
+    const now = () => this.#peer?.clock.now() ?? 0
+    if (this.#writer) return now() - this.#heardAt >= this.leaseMs
+    return !(await this.#connect())
+  }
+
+  /** The way to whoever listens. */
+  #connect(): Promise<boolean> {
+    return new Promise((resolve, reject) => {
+      const socket = this.#net.connect(this.#path)
+      socket.unref()
+      socket.once('connect', () => {
+        this.#writer = socket
+        this.#heardAt = this.#peer?.clock.now() ?? 0
+        socket.write(`${this.#peer?.id}\n`)
+        resolve(true)
+      })
+      socket.on('error', (error) => {
+        const isNobody = ['ENOENT', 'ECONNREFUSED', 'ECONNRESET', 'EPIPE'].includes(error.code ?? '')
+        if (isNobody) resolve(false)
+        else reject(error)
+      })
+      eachLine(socket, (line) => {
+        this.#heardAt = this.#peer?.clock.now() ?? 0
+        this.#peer?.heard(line)
+      })
+      socket.once('close', () => {
+        resolve(false)
+        if (this.#writer !== socket) return
+        this.#writer = undefined
+        this.#peer?.vacant()
+      })
+    })
+  }
+
+  /** A socket that nobody knows yet; a pipe is there at once. */
+  #listen(): Promise<Server> {
+    const server = this.#net.createServer((socket) => this.#welcome(socket))
+    const path = this.#isPipe ? this.#path : `${this.#path}.${this.#peer?.id}`
+    return new Promise((resolve, reject) => {
+      server.once('error', reject)
+      server.listen({ path, exclusive: true }, () => {
+        server.unref()
+        resolve(server)
+      })
+    })
+  }
+
+  /** Puts the socket where others look for it, if nobody else has. */
+  #claim(server: Server, before: number | undefined, epoch: number): Lease | undefined {
+    const [files, path] = [this.#files, this.#path]
+    if (this.#isPipe) {
+      this.#server = server
+      return { epoch: epoch + 1 }
+    }
+    const own = `${path}.${this.#peer?.id}`
+    if (!this.#lock()) {
+      files.rmSync(own, { force: true })
+      return undefined
+    }
+    try {
+      if (this.#inodeAt() !== before) {
+        files.rmSync(own, { force: true })
+        return undefined
+      }
+      const known = this.#epochAt()
+      const next = Math.max(known, epoch) + 1
+      files.writeFileSync(`${path}.epoch`, String(next), { mode: 0o600 })
+      files.chmodSync(own, 0o600)
+      files.renameSync(own, path)
+      this.#writer?.destroy()
+      this.#writer = undefined
+      this.#server = server
+      this.#inode = this.#inodeAt()
+      return { epoch: next, isFirst: known === 0 && before === undefined }
+    } finally {
+      files.rmSync(`${path}.lock`, { force: true })
+    }
+  }
+
+  #lock(): boolean {
+    const [files, path] = [this.#files, `${this.#path}.lock`]
+    for (let time = 0; time < 2; time++) {
+      try {
+        files.writeFileSync(path, '', { flag: 'wx', mode: 0o600 })
+        return true
+      } catch {
+        const lock = files.statSync(path, { throwIfNoEntry: false })
+        const isLeft = lock && Date.now() - lock.mtimeMs > LOCK_MS
+        if (!isLeft) return false
+        files.rmSync(path, { force: true })
+      }
+    }
+    return false
+  }
+
+  #epochAt(): number {
+    try {
+      return Number(this.#files.readFileSync(`${this.#path}.epoch`, 'utf8')) || 0
+    } catch {
+      return 0
+    }
+  }
+
+  #inodeAt(): number | undefined {
+    return this.#isPipe ? undefined : this.#files.statSync(this.#path, { throwIfNoEntry: false })?.ino
+  }
+
+  #isOurs(): boolean {
+    if (!this.#server) return false
+    return this.#isPipe || this.#inodeAt() === this.#inode
+  }
+
+  /** Asks before anything is said: a look at a file is a few microseconds. */
+  #isGood(): boolean {
+    if (this.#isOurs()) return true
+    this.#stop()
+    this.#peer?.fenced()
+    return false
+  }
+
+  /** A process that says its name first. */
+  #welcome(socket: Socket): void {
+    let id: string | undefined
+    socket.unref()
+    socket.on('error', () => {})
+    eachLine(socket, (line) => {
+      if (id === undefined) this.#members.set((id = line), socket)
+      else this.#peer?.heard(line)
+    })
+    socket.once('close', () => {
+      if (id === undefined || this.#members.get(id) !== socket) return
+      this.#members.delete(id)
+      this.#peer?.gone(id)
+    })
+  }
+
+  /** Listens no longer. */
+  #stop(): void {
+    const server = this.#server
+    this.#server = undefined
+    const sockets = [...this.#members.values()]
+    this.#members.clear()
+    server?.close()
+    for (const socket of sockets) socket.end()
+  }
+}
+
+/** Text that comes in any pieces, line by line. */
+function eachLine(socket: Socket, hear: (line: string) => void): void {
+  let rest = ''
+  socket.setEncoding('utf8')
+  socket.on('data', (text) => {
+    const lines = (rest + text).split('\n')
+    rest = lines.pop() ?? ''
+    for (const line of lines) hear(line)
+  })
+}

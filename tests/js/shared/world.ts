@@ -1,0 +1,299 @@
+/**
+ * Processes that share a limit, in virtual time: their clocks, the network between them, the store that
+ * elects, and a server that remembers what came. All that chance does comes from a seed.
+ *
+ * The trap is a test of the network that needs one: an hour of faults takes milliseconds here, and a seed that
+ * fails fails again.
+ */
+import type { Clock, EngineOptions } from 'autothrottle'
+import type { HostListener } from '../../../js/core/host.js'
+import { SharedHost } from '../../../js/shared/host.js'
+import type { Lease, Offline, Peer, Transport } from '../../../js/shared/transport.js'
+
+export const LEASE_MS = 1500
+
+/** Whole numbers and parts of one, from a seed: mulberry32. */
+export class Dice {
+  #state: number
+
+  constructor(seed: number) {
+    this.#state = seed >>> 0
+  }
+
+  /** From 0 to 1. */
+  readonly next = (): number => {
+    this.#state = (this.#state + 0x6d2b79f5) >>> 0
+    let word = Math.imul(this.#state ^ (this.#state >>> 15), this.#state | 1)
+    word ^= word + Math.imul(word ^ (word >>> 7), word | 61)
+    return ((word ^ (word >>> 14)) >>> 0) / 4_294_967_296
+  }
+
+  below(count: number): number {
+    return Math.floor(this.next() * count)
+  }
+}
+
+interface Event {
+  readonly at: number
+  readonly order: number
+  readonly owner: Process | undefined
+  readonly run: () => void
+  isCancelled: boolean
+}
+
+/** What the network and the store do to what passes. */
+export interface Faults {
+  /** Milliseconds of one way: the least, and how much more at most. */
+  way: readonly [number, number]
+  loss: number
+  doubled: number
+}
+
+export class World {
+  now = 1000
+  readonly faults: Faults = { way: [1, 0], loss: 0, doubled: 0 }
+  readonly processes: Process[] = []
+  readonly store = { epoch: 0, holder: '', until: 0, state: undefined as string | undefined, stateAt: 0 }
+  /** When a lease went to another process than the one before, and from whom. */
+  readonly takeovers: { at: number; from: string; to: string }[] = []
+  readonly dice: Dice
+  readonly #heap: Event[] = []
+  #order = 0
+
+  constructor(seed: number) {
+    this.dice = new Dice(seed)
+  }
+
+  /** Calls `run` after so long, in its process's time: not while that is stopped, never when it is dead. */
+  after(ms: number, owner: Process | undefined, run: () => void): Event {
+    const event = { at: this.now + Math.max(ms, 0), order: this.#order++, owner, run, isCancelled: false }
+    this.#push(event)
+    return event
+  }
+
+  /** Something travels: it may be late, lost, or come twice. */
+  travel(run: () => void, owner?: Process): void {
+    const [least, more] = this.faults.way
+    const { next } = this.dice
+    if (this.faults.loss > 0 && next() < this.faults.loss) return
+    const times = this.faults.doubled > 0 && next() < this.faults.doubled ? 2 : 1
+    for (let time = 0; time < times; time++) this.after(least + more * next(), owner, run)
+  }
+
+  async run(ms: number): Promise<void> {
+    const until = this.now + ms
+    for (let event = this.#heap[0]; event && event.at <= until; event = this.#heap[0]) {
+      this.#pop()
+      if (event.isCancelled || event.owner?.isDead) continue
+      const asleep = event.owner?.stoppedUntil ?? 0
+      if (asleep > event.at) {
+        this.#push({ ...event, at: asleep, order: this.#order++ })
+        continue
+      }
+      this.now = event.at
+      event.run()
+      // Whatever promises that resolves goes on before the next event.
+      for (let turn = 0; turn < 6; turn++) await undefined
+    }
+    this.now = until
+  }
+
+  #push(event: Event): void {
+    const heap = this.#heap
+    let at = heap.push(event) - 1
+    while (at > 0) {
+      const above = (at - 1) >> 1
+      if (isBefore(heap[above]!, event)) break
+      heap[at] = heap[above]!
+      at = above
+    }
+    heap[at] = event
+  }
+
+  #pop(): void {
+    const heap = this.#heap
+    const last = heap.pop()!
+    if (heap.length === 0) return
+    let at = 0
+    for (;;) {
+      let below = 2 * at + 1
+      if (below >= heap.length) break
+      if (below + 1 < heap.length && isBefore(heap[below + 1]!, heap[below]!)) below++
+      if (isBefore(last, heap[below]!)) break
+      heap[at] = heap[below]!
+      at = below
+    }
+    heap[at] = last
+  }
+}
+
+const isBefore = (one: Event, other: Event) =>
+  one.at < other.at || (one.at === other.at && one.order < other.order)
+
+/** A process: its clock has an origin of its own, and may be hours apart. */
+export class Process {
+  readonly id: string
+  readonly world: World
+  readonly clock: Clock
+  readonly host: SharedHost
+  isDead = false
+  diedAt = Number.POSITIVE_INFINITY
+  stoppedUntil = 0
+  /** Whether it is cut off from the store and all others. */
+  isCut = false
+  /** When it was last stopped or cut off, and when that ended. */
+  readonly away: { from: number; to: number }[] = []
+  peer: Peer | undefined
+
+  constructor(world: World, id: string, options: EngineOptions, offline: Offline = 'wait') {
+    this.world = world
+    this.id = id
+    world.processes.push(this)
+    const origin = world.dice.below(4) === 0 ? world.dice.below(1e7) : world.dice.below(1000)
+    this.clock = {
+      now: () => world.now + origin,
+      wallNow: () => 1.7e12 + world.now + origin * 1000,
+      setTimeout: (wake, ms) => world.after(ms, this, wake),
+      clearTimeout: (timer) => {
+        if (timer) (timer as Event).isCancelled = true
+      },
+    }
+    const context = { options, snapshot: undefined, clock: this.clock, idleClock: this.clock }
+    const { next: random } = world.dice
+    this.host = new SharedHost(new MemoryTransport(this, -origin), context, { offline, random, id })
+  }
+
+  /** As `kill -9`. */
+  kill(): void {
+    this.isDead = true
+    this.diedAt = this.world.now
+  }
+
+  /** As SIGSTOP, and SIGCONT after so long. */
+  stop(ms: number): void {
+    this.stoppedUntil = this.world.now + ms
+    this.away.push({ from: this.world.now, to: this.stoppedUntil })
+  }
+
+  cut(ms: number): void {
+    this.isCut = true
+    this.away.push({ from: this.world.now, to: this.world.now + ms })
+    this.world.after(ms, undefined, () => {
+      this.isCut = false
+    })
+  }
+
+  /** Calls `work` for each request that may leave, as a driver does. */
+  listen(work: (ticket: number) => void, more: Partial<HostListener> = {}): () => void {
+    let timer: unknown
+    const drain = () => {
+      if (timer) this.clock.clearTimeout(timer)
+      let ticket = this.host.poll(this.clock.now())
+      for (; ticket >= 0; ticket = this.host.poll(this.clock.now())) work(ticket)
+      const ms = this.host.wakeAt - this.clock.now()
+      timer = ms < 1e9 ? this.clock.setTimeout(drain, ms) : undefined
+    }
+    this.host.listen({ changed: drain, fail: () => {}, warn: () => {}, ...more })
+    return drain
+  }
+}
+
+/** The way through a store in memory, which keeps the lease and compares it before it passes anything on. */
+class MemoryTransport implements Transport {
+  readonly leaseMs = LEASE_MS
+  readonly leadMs = 50
+  readonly offsetMs: number
+  readonly #process: Process
+  readonly #world: World
+
+  constructor(process: Process, offsetMs: number) {
+    this.#process = process
+    this.#world = process.world
+    this.offsetMs = offsetMs
+  }
+
+  open(peer: Peer): void {
+    this.#process.peer = peer
+  }
+
+  compete(epoch: number): Promise<Lease | undefined> {
+    return this.#ask(() => {
+      const { store, now } = this.#world
+      if (now < store.until) return undefined
+      store.epoch = Math.max(store.epoch, epoch) + 1
+      if (store.holder !== '')
+        this.#world.takeovers.push({ at: now, from: store.holder, to: this.#process.id })
+      store.holder = this.#process.id
+      store.until = now + LEASE_MS
+      return { epoch: store.epoch, state: store.state, stateAgeMs: now - store.stateAt }
+    })
+  }
+
+  renew(lease: Lease, state: string | undefined): Promise<boolean> {
+    return this.#ask(() => {
+      if (!this.#isGood(lease)) return false
+      const { store, now } = this.#world
+      store.until = now + LEASE_MS
+      if (state !== undefined) Object.assign(store, { state, stateAt: now })
+      return true
+    })
+  }
+
+  release(lease: Lease, state: string): Promise<void> {
+    return this.#ask(() => {
+      const { store, now } = this.#world
+      if (this.#isGood(lease)) Object.assign(store, { until: now, state, stateAt: now })
+    })
+  }
+
+  toWriter(text: string): void {
+    this.#send((other) => other.id === this.#world.store.holder, text)
+  }
+
+  toMember(lease: Lease, id: string, text: string): void {
+    this.#send((other) => other.id === id, text, lease)
+  }
+
+  toAll(lease: Lease, text: string): void {
+    this.#send((other) => other !== this.#process, text, lease)
+  }
+
+  async close(): Promise<void> {
+    this.#process.peer = undefined
+  }
+
+  #isGood({ epoch }: Lease): boolean {
+    const { store, now } = this.#world
+    return store.epoch === epoch && now < store.until
+  }
+
+  /** To the store, and from there to others. */
+  #send(isFor: (other: Process) => boolean, text: string, lease?: Lease): void {
+    if (this.#process.isCut) return
+    this.#world.travel(() => {
+      if (lease && !this.#isGood(lease))
+        return this.#world.travel(() => this.#process.peer?.fenced(), this.#process)
+      for (const other of this.#world.processes)
+        if (isFor(other) && !other.isCut)
+          this.#world.travel(() => {
+            if (!other.isCut) other.peer?.heard(text)
+          }, other)
+    })
+  }
+
+  /** A question to the store: both ways take time, and either may break. */
+  #ask<T>(answer: () => T): Promise<T> {
+    const [process, world] = [this.#process, this.#world]
+    const [least, more] = world.faults.way
+    return new Promise((resolve, reject) => {
+      const broken = () => world.after(300, process, () => reject(new Error('the way is broken')))
+      const isBroken = () => process.isCut || world.dice.next() < world.faults.loss
+      if (isBroken()) return void broken()
+      world.after(least + more * world.dice.next(), undefined, () => {
+        const given = answer()
+        if (isBroken()) return void broken()
+        world.after(least + more * world.dice.next(), process, () => resolve(given))
+      })
+    })
+  }
+}
