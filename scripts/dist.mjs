@@ -22,7 +22,7 @@ const dist = `${root}/dist`
 const ENTRIES = [
   ...['index', 'engine', 'domains', 'robots', 'simulate', 'testing'],
   ...['undici', 'got', 'axios', 'crawlee', 'playwright'],
-  ...['redis', 'durable-object'],
+  ...['local', 'redis', 'durable-object'],
 ]
 
 /**

@@ -179,12 +179,18 @@ export class Group {
       } else {
         this.#isConnected()
         if (lease) this.#lead(lease, asked)
+        else if (this.member.epoch === 0) this.#ask()
       }
     } catch (error) {
       this.#isBroken(error)
     } finally {
       this.#isCompeting = false
     }
+  }
+
+  /** Whoever writes is to say so at once: a new process need not wait for the next beat. */
+  #ask(): void {
+    this.#transport.toWriter(encode({ type: 'ping', from: this.id, epoch: 0, hello: 0 }))
   }
 
   #lead(lease: Lease, asked: number): void {
@@ -215,7 +221,10 @@ export class Group {
         this.#link.told(tell)
         if (share === undefined && this.#lease) this.#say(this.#lease, tell)
       },
-      learned: () => this.#hurry(),
+      learned: () => {
+        this.#writer?.hurry()
+        this.#soon(20)
+      },
       differs: (id) => this.#link.warn('shared-options', `process ${id} shares the limit with other options`),
       offsetMs: () => (share === undefined ? this.#transport.offsetMs : undefined),
     }
@@ -262,14 +271,13 @@ export class Group {
     return beat.state
   }
 
-  /** Something was learned that should not be lost: the next beat comes soon. */
-  #hurry(): void {
+  /** Something was learned that should not be lost, or somebody is new: the next beat comes soon. */
+  #soon(ms: number): void {
     if (this.#hurrying !== undefined || !this.#writer) return
     this.#hurrying = this.#context.idleClock.setTimeout(() => {
       this.#hurrying = undefined
-      this.#writer?.hurry()
       this.#beat()
-    }, 20)
+    }, ms)
   }
 
   /** Writes no longer: another does, or will. */
@@ -303,8 +311,10 @@ export class Group {
     if (message === 'version')
       this.#link.warn('shared-version', 'a process of another version shares the limit: it is not understood')
     if (message === undefined || message === 'version' || message.from === this.id) return
-    if (isToWriter(message)) this.#writer?.hear(message)
-    else this.#onWriter(message)
+    if (isToWriter(message)) {
+      if (message.epoch === 0) this.#soon(0)
+      this.#writer?.hear(message)
+    } else this.#onWriter(message)
   }
 
   /** A writer said something: this one, or an older or newer one. */

@@ -290,11 +290,7 @@ export class SharedHost implements Host {
     const now = this.#context.clock.now()
     const isOurs = of === undefined || of === this.group.id
     for (const notice of notices) {
-      const isHeard =
-        notice.kind === 'answer'
-          ? this.#level === 2 && isOurs
-          : this.#level > 0 || notice.kind === 'stall' || notice.kind === 'no-effect'
-      if (!isHeard) continue
+      if (notice.kind === 'answer' && !(this.#level === 2 && isOurs)) continue
       const holdUntil = 'holdUntil' in notice ? notice.holdUntil : undefined
       const own = holdUntil === undefined ? notice : { ...notice, holdUntil: holdUntil - then + now }
       const isTimed = own.kind === 'answer' && typeof latencyMs === 'number'

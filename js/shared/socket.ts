@@ -238,8 +238,9 @@ export class SocketTransport implements Transport {
     socket.unref()
     socket.on('error', () => {})
     eachLine(socket, (line) => {
-      if (id === undefined) this.#members.set((id = line), socket)
-      else this.#peer?.heard(line)
+      if (id !== undefined) return this.#peer?.heard(line)
+      id = line
+      this.#members.set(id, socket)
     })
     socket.once('close', () => {
       if (id === undefined || this.#members.get(id) !== socket) return

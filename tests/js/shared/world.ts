@@ -6,7 +6,7 @@
  * fails fails again.
  */
 import type { Clock, EngineOptions } from 'autothrottle'
-import type { HostListener } from '../../../js/core/host.js'
+import type { HostListener, Shared } from '../../../js/core/host.js'
 import { SharedHost } from '../../../js/shared/host.js'
 import type { Lease, Offline, Peer, Transport } from '../../../js/shared/transport.js'
 
@@ -82,6 +82,7 @@ export class World {
 
   async run(ms: number): Promise<void> {
     const until = this.now + ms
+    await turns()
     for (let event = this.#heap[0]; event && event.at <= until; event = this.#heap[0]) {
       this.#pop()
       if (event.isCancelled || event.owner?.isDead) continue
@@ -93,7 +94,7 @@ export class World {
       this.now = event.at
       event.run()
       // Whatever promises that resolves goes on before the next event.
-      for (let turn = 0; turn < 6; turn++) await undefined
+      await turns()
     }
     this.now = until
   }
@@ -127,6 +128,10 @@ export class World {
   }
 }
 
+async function turns(): Promise<void> {
+  for (let turn = 0; turn < 6; turn++) await undefined
+}
+
 const isBefore = (one: Event, other: Event) =>
   one.at < other.at || (one.at === other.at && one.order < other.order)
 
@@ -144,6 +149,7 @@ export class Process {
   /** When it was last stopped or cut off, and when that ended. */
   readonly away: { from: number; to: number }[] = []
   peer: Peer | undefined
+  readonly #random: () => number
 
   constructor(world: World, id: string, options: EngineOptions, offline: Offline = 'wait') {
     this.world = world
@@ -159,8 +165,19 @@ export class Process {
       },
     }
     const context = { options, snapshot: undefined, clock: this.clock, idleClock: this.clock }
-    const { next: random } = world.dice
-    this.host = new SharedHost(new MemoryTransport(this, -origin), context, { offline, random, id })
+    this.#random = world.dice.next
+    this.host = new SharedHost(this.#transport(), context, { offline, random: this.#random, id })
+  }
+
+  /** The same way for a whole throttle: `createThrottle({ clock: process.clock, shared })`. */
+  shared(offline: Offline = 'wait'): Shared {
+    const { id } = this
+    const settings = { offline, random: this.#random, id }
+    return { open: (context) => new SharedHost(this.#transport(), context, settings) }
+  }
+
+  #transport(): MemoryTransport {
+    return new MemoryTransport(this, this.world.now - this.clock.now())
   }
 
   /** As `kill -9`. */

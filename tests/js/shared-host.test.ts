@@ -1,0 +1,217 @@
+/**
+ * A whole throttle that is shared, in virtual time: what users see of it.
+ */
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { createThrottle, type Throttle, type ThrottleOptions, type WarningEvent } from 'autothrottle'
+import type { Offline } from '../../js/shared/transport.js'
+import { Process, World } from './shared/world.js'
+
+const FREE = { delay: 0, slotDelay: 0, jitter: false, concurrency: 10 }
+
+/** Throttles of several processes with the same options. */
+function throttles(
+  count: number,
+  options: ThrottleOptions,
+  { seed = 1, offline = 'wait' as Offline } = {},
+): { world: World; processes: Process[]; all: Throttle[] } {
+  const world = new World(seed)
+  world.faults.way = [2, 3]
+  const processes = Array.from({ length: count }, (_, index) => new Process(world, `p${index}`, {}))
+  const all = processes.map((process) =>
+    createThrottle({ ...options, clock: process.clock, shared: process.shared(offline) }),
+  )
+  return { world, processes, all }
+}
+
+/** What became of a promise when the world has gone on for so long. */
+async function after<T>(world: World, ms: number, promise: Promise<T>): Promise<T | string> {
+  let [state, value]: [string, unknown] = ['waits', undefined]
+  promise.then(
+    (given) => ([state, value] = ['given', given]),
+    (error) => ([state, value] = ['failed', error]),
+  )
+  await world.run(ms)
+  if (state === 'failed') throw value
+  return state === 'given' ? (value as T) : state
+}
+
+test('one slot for three; who ends lets others go, and the statistics say how old they are', async () => {
+  const { world, all } = throttles(3, { defaults: { ...FREE, concurrency: 1 } })
+  const [a, b, c] = all as [Throttle, Throttle, Throttle]
+  const permit = await after(world, 300, a.acquire({ scopes: 'x' }))
+  assert.ok(typeof permit === 'object')
+  let [second, third] = [false, false]
+  b.run({ scopes: 'x' }, () => (second = true))
+  await world.run(200)
+  c.run({ scopes: 'x' }, () => (third = true))
+  await world.run(1000)
+  assert.deepEqual([second, third], [false, false])
+  assert.equal(a.stats().scopes.x?.waiting, 2)
+  assert.equal(b.stats().scopes.x?.inFlight, 1)
+  assert.equal(a.stats().ageMs, 0)
+  const { ageMs = Number.NaN } = b.stats()
+  assert.ok(ageMs > 0 && ageMs <= 600, `${ageMs}`)
+  permit.settle({ status: 200 })
+  await world.run(200)
+  assert.deepEqual([second, third], [true, true])
+})
+
+test('an answer in one process holds all; each hears of it, in its own time', async () => {
+  const { world, all, processes } = throttles(2, { defaults: FREE })
+  const [a, b] = all as [Throttle, Throttle]
+  await after(world, 300, a.acquire({ scopes: 'x' }))
+  const heard: number[] = []
+  for (const [index, throttle] of all.entries())
+    throttle.addEventListener('hold', ({ holdUntil = Number.NaN }) => {
+      heard.push(Math.round(holdUntil - processes[index]!.clock.now()))
+    })
+  const permit = await after(world, 100, b.acquire({ scopes: 'x' }))
+  assert.ok(typeof permit === 'object')
+  permit.settle({ status: 429, headers: { 'retry-after': '5' } })
+  await world.run(50)
+  assert.equal(heard.length, 2)
+  assert.ok(
+    heard.every((ms) => ms > 5900 && ms <= 6060),
+    `${heard}`,
+  )
+  assert.equal(await after(world, 5500, a.acquire({ scopes: 'x' })), 'waits')
+  const { holdUntil = Number.NaN } = b.scope('x').stats
+  assert.ok(holdUntil > b.now() && holdUntil < b.now() + 600, 'its own instant')
+})
+
+test('a retry waits where its request is, and keeps its place', async () => {
+  const { world, all } = throttles(2, { defaults: FREE, retry: { limit: 2 } })
+  const [a] = all as [Throttle, Throttle]
+  await after(world, 300, a.acquire({ scopes: 'x' }))
+  const answers = [new Response('', { status: 503, headers: { 'retry-after': '2' } }), new Response('ok')]
+  const at: number[] = []
+  const send = async () => {
+    at.push(world.now)
+    return answers.shift()!
+  }
+  const fetching = createThrottle({
+    defaults: FREE,
+    retry: { limit: 2 },
+    fetch: send as typeof fetch,
+    clock: world.processes[1]!.clock,
+    shared: world.processes[1]!.shared(),
+  })
+  const response = await after(world, 6000, fetching.fetch('https://a.example/'))
+  assert.ok(typeof response === 'object')
+  assert.equal(await response.text(), 'ok')
+  const waited = at[1]! - at[0]!
+  assert.ok(waited >= 3000 && waited < 3200, `${waited}`)
+})
+
+test('what is refused is an error of its own request', async () => {
+  const options = { maxWaiting: 1, defaults: { ...FREE, concurrency: 1, quota: 3 } }
+  const { world, all } = throttles(2, options)
+  const [a, b] = all as [Throttle, Throttle]
+  await after(world, 300, a.acquire({ scopes: 'x' }))
+  assert.throws(() => b.scope('x').configure({ delay: -1 }), { code: 'ERR_CONFIG' })
+  await assert.rejects(after(world, 100, b.acquire({ scopes: 'x' }, { cost: 4 })), {
+    code: 'ERR_COST_EXCEEDS_QUOTA',
+    scope: 'x',
+    path: 'defaults.quota',
+  })
+  const waits = b.acquire({ scopes: 'x' })
+  waits.catch(() => {})
+  await world.run(50)
+  await assert.rejects(after(world, 100, b.acquire({ scopes: 'x' })), { code: 'ERR_QUEUE_FULL' })
+  await assert.rejects(after(world, 100, b.acquire({ scopes: 'x' }, { cost: Number.NaN })), TypeError)
+  await assert.rejects(after(world, 500, b.acquire({ scopes: 'y' }, { timeout: 0 })), { code: 'ERR_TIMEOUT' })
+  b.close()
+  await assert.rejects(after(world, 100, waits), { code: 'ERR_CLOSED' })
+})
+
+test('settings, pauses and holds of any process count for all, also after the one that decides is killed', async () => {
+  const { world, all, processes } = throttles(3, { defaults: FREE })
+  const [a, b, c] = all as [Throttle, Throttle, Throttle]
+  await after(world, 300, a.acquire({ scopes: 'x' }))
+  assert.equal(a.stats().ageMs, 0)
+  b.scope('x').configure({ delay: 700 })
+  c.scope('y').pause()
+  await world.run(100)
+  processes[0]!.kill()
+  await world.run(3000)
+  const at: number[] = []
+  for (const throttle of [b, c, b, c]) throttle.run({ scopes: 'x' }, () => at.push(world.now))
+  assert.equal(await after(world, 4000, b.acquire({ scopes: 'y' })), 'waits')
+  const gaps = at.slice(1).map((each, index) => Math.round(each - at[index]!))
+  assert.ok(gaps.length === 3 && gaps.every((gap) => gap >= 699 && gap < 760), `${gaps}`)
+  b.scope('y').resume()
+  assert.equal(typeof (await after(world, 200, c.acquire({ scopes: 'y' }))), 'object')
+})
+
+test('who closes hands over at once, with what was learned', async () => {
+  const { world, all } = throttles(2, { defaults: { ...FREE, quota: { limit: 2, window: 60_000 } } })
+  const [a, b] = all as [Throttle, Throttle]
+  await after(
+    world,
+    300,
+    a.run({ scopes: 'x' }, () => 1),
+  )
+  await after(
+    world,
+    700,
+    b.run({ scopes: 'x' }, () => 1),
+  )
+  const closed = a[Symbol.asyncDispose]()
+  assert.equal(await after(world, 500, closed), undefined)
+  assert.equal(await after(world, 3000, b.acquire({ scopes: 'x' })), 'waits', 'the quota is used up')
+  assert.equal(b.stats().ageMs, 0)
+  assert.ok(b.snapshot().scopes.x, 'it is in the snapshot too')
+})
+
+test('the way is broken: divided, waiting or failing; and together again', async () => {
+  for (const offline of ['divide', 'wait', 'fail'] as const) {
+    const { world, all, processes } = throttles(2, { defaults: { ...FREE, delay: 100 } }, { offline })
+    const warnings: string[] = []
+    for (const throttle of all)
+      throttle.addEventListener('warning', ({ code }: WarningEvent) => {
+        if (code.startsWith('shared')) warnings.push(code)
+      })
+    let [sent, failed] = [0, 0]
+    const loop = async (throttle: Throttle) => {
+      for (;;)
+        try {
+          await throttle.run({ scopes: 'x' }, () => sent++)
+        } catch {
+          failed++
+          await new Promise(() => {})
+        }
+    }
+    for (const throttle of all) loop(throttle)
+    await world.run(10_000)
+    assert.ok(sent > 90 && sent <= 100, `${sent}`)
+    for (const process of processes) process.cut(30_000)
+    await world.run(10_000)
+    const before = sent
+    await world.run(10_000)
+    const alone = sent - before
+    if (offline === 'divide') assert.ok(alone > 90 && alone <= 102, `${alone} of 100 by both`)
+    else assert.equal(alone, 0)
+    assert.equal(failed, offline === 'fail' ? 2 : 0)
+    assert.deepEqual(warnings, ['shared-offline', 'shared-offline'])
+    await world.run(15_000)
+    const back = sent
+    await world.run(10_000)
+    const together = sent - back
+    if (offline !== 'fail') assert.ok(together > 90 && together <= 101, `${offline}: ${together} after it`)
+    assert.deepEqual(warnings.slice(2), ['shared-online', 'shared-online'])
+  }
+})
+
+test('what makes no sense is said when the throttle is made', () => {
+  const shared = { open: () => assert.fail('not before the options are right') }
+  assert.throws(() => createThrottle({ shared: 5 as never }), /shared: want what local\(\)/)
+  assert.throws(
+    () => createThrottle({ shared, manager: () => ({}) } as ThrottleOptions),
+    /no manager beside it/,
+  )
+  assert.throws(
+    () => createThrottle({ shared, scopes: { x: { manager: {} } } } as ThrottleOptions),
+    /no manager beside it/,
+  )
+})

@@ -1,0 +1,45 @@
+/**
+ * One of several processes of a machine that share a limit: `local-member.mjs {name, folder, url, options,
+ * atOnce}`. It asks for pages until it is told to end; `state` is answered with what it knows.
+ */
+import cluster from 'node:cluster'
+import { createThrottle } from '../../dist/node/index.js'
+import { local } from '../../dist/node/local.js'
+
+const { name, folder, url, options, atOnce = 4 } = JSON.parse(process.argv[2])
+if (cluster.isPrimary && process.argv[3]) {
+  // As one program with workers.
+  for (let worker = 0; worker < Number(process.argv[3]); worker++) cluster.fork()
+  cluster.on('message', (_, message) => process.send(message))
+  process.on('message', (message) => {
+    for (const worker of Object.values(cluster.workers)) worker.send(message)
+  })
+  cluster.on('exit', () => Object.keys(cluster.workers).length === 0 && process.exit())
+} else {
+  const throttle = createThrottle({ ...options, shared: local({ name, folder }) })
+  throttle.addEventListener('warning', ({ code }) => process.send?.({ pid: process.pid, warning: code }))
+  let isOver = false
+  process.on('message', (message) => {
+    if (message === 'state') {
+      const { ageMs } = throttle.stats()
+      process.send({ pid: process.pid, state: { isWriter: ageMs === 0, ageMs } })
+      return
+    }
+    isOver = true
+    throttle.close()
+  })
+  process.on('disconnect', () => process.exit())
+  const ask = async () => {
+    while (!isOver) {
+      try {
+        await (await throttle.fetch(`${url}?by=${process.pid}`)).text()
+      } catch (error) {
+        if (error.code === 'ERR_CLOSED') return
+        process.send?.({ pid: process.pid, error: error.code ?? error.message })
+      }
+    }
+  }
+  await Promise.all(Array.from({ length: atOnce }, ask))
+  await throttle[Symbol.asyncDispose]()
+  process.exit()
+}
