@@ -38,6 +38,7 @@ export const BUDGETS = {
   'autothrottle/crawlee': 2_000,
   'autothrottle/playwright': 2_000,
   'autothrottle/redis': 124_000,
+  'autothrottle/local': 124_000,
 }
 
 /** The most that the component may weigh in bytes, gzipped: it is no entry and no bundle has it. */

@@ -239,8 +239,9 @@ export class Group {
 
   /** Whether a grant may be made: not if it slept beyond its lease. */
   #isGood(epoch: number): boolean {
-    if (this.#lease?.epoch !== epoch) return this.#alone !== undefined
-    if (this.#now < this.#until) return true
+    const lease = this.#lease
+    if (lease?.epoch !== epoch) return this.#alone !== undefined
+    if (this.#now < this.#until && this.#transport.isHeld?.(lease) !== false) return true
     this.#stepDown()
     return false
   }

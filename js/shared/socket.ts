@@ -32,8 +32,9 @@ export class SocketTransport implements Transport {
   readonly #place: Place
   #path = ''
   #peer: Peer | undefined
-  /** The way to the writer, and when it was last heard. */
+  /** The way to the writer, what lay there, and when it was last heard. */
   #writer: Socket | undefined
+  #found: number | undefined
   #heardAt = 0
   /** Where this process listens, and what lies there then. */
   #server: Server | undefined
@@ -57,10 +58,10 @@ export class SocketTransport implements Transport {
     const peer = this.#peer
     if (!peer) return undefined
     if (this.#path === '') this.#path = this.#makePath()
-    const before = this.#inodeAt()
     if (!(await this.#isSilent())) return undefined
+    const found = this.#found
     const server = await this.#listen()
-    const lease = this.#claim(server, before, epoch)
+    const lease = this.#claim(server, found, epoch)
     if (lease === undefined) {
       server.close()
       await this.#connect()
@@ -69,6 +70,10 @@ export class SocketTransport implements Transport {
   }
 
   async renew(): Promise<boolean> {
+    return this.#isOurs()
+  }
+
+  isHeld(): boolean {
     return this.#isOurs()
   }
 
@@ -113,13 +118,17 @@ export class SocketTransport implements Transport {
   /** Whether nobody answers there, or whoever does has been silent for a lease. */
   async #isSilent(): Promise<boolean> {
     const now = () => this.#peer?.clock.now() ?? 0
-    if (this.#writer) return now() - this.#heardAt >= this.leaseMs
+    if (this.#writer && this.#inodeAt() === this.#found) return now() - this.#heardAt >= this.leaseMs
+    // Nobody was there, or somebody new is.
+    this.#writer?.destroy()
+    this.#writer = undefined
     return !(await this.#connect())
   }
 
   /** The way to whoever listens. */
   #connect(): Promise<boolean> {
     return new Promise((resolve, reject) => {
+      this.#found = this.#inodeAt()
       const socket = this.#net.connect(this.#path)
       socket.unref()
       socket.once('connect', () => {
@@ -160,7 +169,7 @@ export class SocketTransport implements Transport {
   }
 
   /** Puts the socket where others look for it, if nobody else has. */
-  #claim(server: Server, before: number | undefined, epoch: number): Lease | undefined {
+  #claim(server: Server, found: number | undefined, epoch: number): Lease | undefined {
     const [files, path] = [this.#files, this.#path]
     if (this.#isPipe) {
       this.#server = server
@@ -172,7 +181,7 @@ export class SocketTransport implements Transport {
       return undefined
     }
     try {
-      if (this.#inodeAt() !== before) {
+      if (this.#inodeAt() !== found) {
         files.rmSync(own, { force: true })
         return undefined
       }
@@ -185,7 +194,7 @@ export class SocketTransport implements Transport {
       this.#writer = undefined
       this.#server = server
       this.#inode = this.#inodeAt()
-      return { epoch: next, isFirst: known === 0 && before === undefined }
+      return { epoch: next, isFirst: known === 0 && found === undefined }
     } finally {
       files.rmSync(`${path}.lock`, { force: true })
     }

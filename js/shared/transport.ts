@@ -52,6 +52,8 @@ export interface Transport {
   renew(lease: Lease, state: string | undefined): Promise<boolean>
   /** Gives the lease back. */
   release(lease: Lease, state: string): Promise<void>
+  /** Whether the lease is still ours, where that can be said at once. Asked before each grant. */
+  isHeld?(lease: Lease): boolean
   /** To the writer, whoever that is. Rejections are for nobody: what is lost is said again. */
   toWriter(text: string): void
   /** To one, under the lease. */

@@ -43,6 +43,7 @@ import { throttle as undici } from 'autothrottle/undici'
 import { throttleAdapter, type ClientRequestOptions } from 'autothrottle/axios'
 import { throttleHooks } from 'autothrottle/crawlee'
 import { throttleHandler } from 'autothrottle/got'
+import { local } from 'autothrottle/local'
 import { redis } from 'autothrottle/redis'
 import { throttlePage, type PageLike } from 'autothrottle/playwright'
 const robots = { userAgent: 'x', rules }
@@ -56,7 +57,7 @@ throttle.addEventListener('stall', (event) => event.type satisfies string)
 export const asked: number | null = parseHints({ 'Retry-After': '1' }).delayMs
 export const engine = new Engine()
 export const code: 'ERR_WASM_BLOCKED' = new WasmBlockedError().code
-export const made = [simulate, redis, undici({}), build.version, ConfigError]
+export const made = [simulate, redis, local, undici({}), build.version, ConfigError]
 export const said: ClientRequestOptions = { priority: 1 }
 export const entries = [throttleAdapter, throttleHandler(throttle), throttleHooks(throttle, { maxWait: 1 })]
 export const page = (page: PageLike) => throttlePage(page, throttle, { resourceTypes: ['document'] })
