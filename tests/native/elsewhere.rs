@@ -120,6 +120,6 @@ fn what_a_rolling_quota_remembers_is_corrected_where_it_stands() {
             assert_eq!(left(&next), Some(expected), "off by {off} ms");
         }
         let again = next.snapshot(millis(70.0), Some(1e12));
-        assert!(autothrottle::Snapshot::parse((&again).clone().into()).is_ok());
+        assert!(autothrottle::Snapshot::parse(again.into()).is_ok());
     }
 }
