@@ -10,7 +10,7 @@ use crate::{
     policies::Memory,
     policy::{backoff, quota::Cost, server},
     time::{Instant, LONGEST_MS, Span},
-    value::{Value, join, number_text},
+    value::{Value, item_path, join, number_text, text},
 };
 
 /// The only version there is.
@@ -178,23 +178,20 @@ impl Snapshot {
             visit.problem("version", "1, the only version this release knows", &got);
         }
         self.wall_ms = visit.number("wallMs", self.wall_ms, 1e15);
-        let scopes = core::mem::take(&mut self.scopes);
-        let out = |scopes: &mut Vec<_>| {
-            let scope = |(name, learned)| (name, written(learned, Learned::fields));
-            Value::Map(scopes.drain(..).map(scope).collect())
-        };
-        let each = |value, path: &str, problems: &mut Problems| {
-            let entries = entries(value, path, problems);
-            let scope = |(name, value): (String, Value)| {
-                let learned = read(value, &join(path, &name), problems, Learned::fields);
-                (name, learned)
-            };
-            entries.into_iter().filter(|(_, value)| *value != Value::Nothing).map(scope).collect()
-        };
         if visit.is_missing("scopes") {
             visit.problem("scopes", "an object", "nothing");
         }
-        self.scopes = visit.any("scopes", scopes, out, each);
+        if visit.problems.is_none() {
+            let scope = |(name, learned)| (name, written(learned, Learned::fields));
+            visit.put("scopes", Value::Map(self.scopes.drain(..).map(scope).collect()));
+        } else if let (Some((value, path)), Some(problems)) = (visit.take("scopes"), &mut visit.problems) {
+            for (name, value) in entries(value, &path, problems) {
+                if value != Value::Nothing {
+                    let learned = read(value, &join(&path, &name), problems, Learned::fields);
+                    self.scopes.push((name, learned));
+                }
+            }
+        }
     }
 }
 
@@ -269,31 +266,30 @@ type Read<T> = fn(Value, &str, &mut Problems) -> Option<T>;
 
 // Each of these is called a dozen times: where they are inlined, reading a snapshot is half of its weight.
 impl Visit<'_> {
-    /// Gives `field` away with `out`, or reads what stands there with `each`.
-    fn any<T: Default>(
-        &mut self,
-        key: &str,
-        mut field: T,
-        out: impl FnOnce(&mut T) -> Value,
-        each: impl FnOnce(Value, &str, &mut Problems) -> T,
-    ) -> T {
-        let Some(problems) = &mut self.problems else {
-            let value = out(&mut field);
-            if value != Value::Nothing {
-                self.entries.push((key.into(), value));
-            }
-            return field;
-        };
-        let place = self.entries.iter().position(|(name, _)| name == key);
-        match place.map(|place| self.entries.remove(place).1) {
-            None | Some(Value::Nothing) => T::default(),
-            Some(value) => each(value, &join(self.path, key), problems),
+    /// On the way out: gives a value away.
+    #[inline(never)]
+    fn put(&mut self, key: &str, value: Value) {
+        if value != Value::Nothing {
+            self.entries.push((key.into(), value));
         }
+    }
+
+    /// On the way in: what stands there, if anything does, with its path.
+    #[inline(never)]
+    fn take(&mut self, key: &str) -> Option<(Value, String)> {
+        let place = self.entries.iter().position(|(name, _)| name == key)?;
+        let value = self.entries.remove(place).1;
+        (value != Value::Nothing).then(|| (value, join(self.path, key)))
     }
 
     #[inline(never)]
     fn number(&mut self, key: &str, field: Option<f64>, most: f64) -> Option<f64> {
-        self.any(key, field, |field| (*field).into(), |value, path, to| read_number(&value, path, to, most))
+        if self.problems.is_none() {
+            self.put(key, field.into());
+            return field;
+        }
+        let (value, path) = self.take(key)?;
+        read_number(&value, &path, self.problems.as_mut()?, most)
     }
 
     #[inline(never)]
@@ -313,18 +309,18 @@ impl Visit<'_> {
 
     #[inline(never)]
     fn flag(&mut self, key: &str, field: bool) -> bool {
-        self.any(
-            key,
-            field,
-            |field| field.then_some(true).into(),
-            |value, path, problems| {
-                if let Value::Bool(flag) = value {
-                    return flag;
-                }
-                problems.add(path, "true or false", value.describe());
+        if self.problems.is_none() {
+            self.put(key, field.then_some(true).into());
+            return field;
+        }
+        match (self.take(key), &mut self.problems) {
+            (Some((Value::Bool(flag), _)), _) => flag,
+            (Some((value, path)), Some(problems)) => {
+                problems.add(&path, "true or false", value.describe());
                 false
-            },
-        )
+            }
+            _ => false,
+        }
     }
 
     fn object<T: Default>(
@@ -333,29 +329,40 @@ impl Visit<'_> {
         field: Option<T>,
         fields: fn(&mut T, &mut Visit),
     ) -> Option<T> {
-        self.any(
-            key,
-            field,
-            |field| field.take().map(|field| written(field, fields)).into(),
-            |value, path, problems| Some(read(value, path, problems, fields)),
-        )
+        if self.problems.is_none() {
+            self.put(key, field.map(|field| written(field, fields)).into());
+            return None;
+        }
+        let (value, path) = self.take(key)?;
+        Some(read(value, &path, self.problems.as_mut()?, fields))
     }
 
+    /// The fields of a list on their way in, with the path of each; on the way out the list is put.
     fn list<T>(&mut self, key: &str, field: Vec<T>, out: fn(T) -> Value, each: Read<T>) -> Vec<T> {
-        let all = |field: &mut Vec<T>| {
-            let items: Vec<Value> = field.drain(..).map(out).collect();
-            if items.is_empty() { Value::Nothing } else { Value::List(items) }
-        };
-        self.any(key, field, all, |value, path, problems| match value {
-            Value::List(items) if items.len() <= MOST => {
-                let each = |(index, item)| each(item, &format!("{path}[{index}]"), problems);
-                items.into_iter().enumerate().filter_map(each).collect()
+        if self.problems.is_none() {
+            let items: Vec<Value> = field.into_iter().map(out).collect();
+            self.put(key, if items.is_empty() { Value::Nothing } else { Value::List(items) });
+            return Vec::new();
+        }
+        let items = self.items(key);
+        let Some(problems) = &mut self.problems else { return Vec::new() };
+        items.into_iter().filter_map(|(item, path)| each(item, &path, problems)).collect()
+    }
+
+    /// What stands in a list, each with its path.
+    #[inline(never)]
+    fn items(&mut self, key: &str) -> Vec<(Value, String)> {
+        match (self.take(key), &mut self.problems) {
+            (Some((Value::List(items), path)), _) if items.len() <= MOST => {
+                let place = |(index, item)| (item, item_path(&path, index));
+                items.into_iter().enumerate().map(place).collect()
             }
-            other => {
-                problems.add(path, "a list", other.describe());
+            (Some((other, path)), Some(problems)) => {
+                problems.add(&path, "a list", other.describe());
                 Vec::new()
             }
-        })
+            _ => Vec::new(),
+        }
     }
 
     fn is_missing(&self, key: &str) -> bool {
@@ -405,7 +412,7 @@ fn read_number(value: &Value, path: &str, problems: &mut Problems, most: f64) ->
     match value {
         Value::Number(number) if (0.0..=most).contains(number) => Some(*number),
         other => {
-            problems.add(path, format!("a number from 0 to {}", number_text(most)), other.describe());
+            problems.add(path, text(&["a number from 0 to ", &number_text(most)]), other.describe());
             None
         }
     }
@@ -419,8 +426,8 @@ fn read_span(value: Value, path: &str, problems: &mut Problems) -> Option<Span> 
 fn read_send(value: Value, path: &str, problems: &mut Problems) -> Option<(Span, Cost)> {
     match value {
         Value::List(pair) if pair.len() == 2 => {
-            let ago = read_number(&pair[0], &format!("{path}[0]"), problems, LONGEST_MS);
-            let units = read_number(&pair[1], &format!("{path}[1]"), problems, Cost::MOST_UNITS);
+            let ago = read_number(&pair[0], &item_path(path, 0), problems, LONGEST_MS);
+            let units = read_number(&pair[1], &item_path(path, 1), problems, Cost::MOST_UNITS);
             ago.map(Span::from_millis).zip(units.and_then(Cost::from_units))
         }
         other => {

@@ -45,7 +45,7 @@ impl Value {
     pub fn describe(&self) -> String {
         match self {
             Self::Nothing => "nothing".into(),
-            Self::Bool(flag) => flag.to_string(),
+            Self::Bool(flag) => if *flag { "true" } else { "false" }.into(),
             Self::Number(number) => number_text(*number),
             Self::Text(text) => {
                 let mut short: String = text.chars().take(40).collect();
@@ -54,7 +54,7 @@ impl Value {
                 }
                 quoted(&short)
             }
-            Self::List(items) => format!("a list of {}", items.len()),
+            Self::List(items) => text(&["a list of ", &whole_text(items.len() as u64)]),
             Self::Map(_) => "an object".into(),
             Self::Other(what) => what.clone(),
         }
@@ -119,7 +119,12 @@ pub fn join(path: &str, key: &str) -> String {
     let plain = key.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_' || c == '$')
         && key.chars().all(|c| c.is_ascii_alphanumeric() || c == '_' || c == '$');
     let key = if plain { key.to_string() } else { quoted(key) };
-    if path.is_empty() { key } else { format!("{path}.{key}") }
+    if path.is_empty() { key } else { text(&[path, ".", &key]) }
+}
+
+/// `quota[1]`.
+pub fn item_path(path: &str, index: usize) -> String {
+    text(&[path, "[", &whole_text(index as u64), "]"])
 }
 
 /// Text in quotes as JSON has it. (Rust's own escaping brings tables of Unicode along.)
@@ -129,7 +134,10 @@ pub fn quoted(text: &str) -> String {
         match c {
             '"' | '\\' => quoted.extend(['\\', c]),
             '\n' => quoted.push_str("\\n"),
-            c if c < ' ' => quoted.extend(format!("\\u{:04x}", c as u32).chars()),
+            c if c < ' ' => {
+                quoted.push_str(if c < '\u{10}' { "\\u000" } else { "\\u001" });
+                quoted.extend(char::from_digit(c as u32 % 16, 16));
+            }
             c => quoted.push(c),
         }
     }
@@ -161,10 +169,13 @@ fn digits(number: f64) -> String {
         let whole = whole as u64 + rest / 1_000_000_000;
         rest %= 1_000_000_000;
         if rest == 0 {
-            return format!("{sign}{whole}");
+            return text(&[sign, &whole_text(whole)]);
         }
-        let rest = format!("{rest:09}");
-        return format!("{sign}{whole}.{}", rest.trim_end_matches('0'));
+        // With a one in front, so that zeros behind the point stay. (A slice of text brings a panic along that
+        // formats a character: three kilobytes.)
+        let rest = whole_text(1_000_000_000 + rest);
+        let rest = rest.strip_prefix('1').unwrap_or_default();
+        return text(&[sign, &whole_text(whole), ".", rest.trim_end_matches('0')]);
     }
     let (mut first, mut exponent) = (size, 0_i32);
     while first >= 10.0 {
@@ -173,7 +184,22 @@ fn digits(number: f64) -> String {
     while first < 1.0 {
         (first, exponent) = (first * 10.0, exponent - 1);
     }
-    format!("{sign}{}e{exponent}", digits(first))
+    let minus = if exponent < 0 { "-" } else { "" };
+    text(&[sign, &digits(first), "e", minus, &whole_text(exponent.unsigned_abs().into())])
+}
+
+/// Parts as one text. (Inlined it is as large as `format!` is.)
+#[inline(never)]
+pub fn text(parts: &[&str]) -> String {
+    parts.concat()
+}
+
+/// A whole number.
+#[inline(never)]
+pub fn whole_text(number: u64) -> String {
+    let mut text = if number < 10 { String::new() } else { whole_text(number / 10) };
+    text.push(char::from(b'0' + (number % 10) as u8));
+    text
 }
 
 impl<'de> Deserialize<'de> for Value {

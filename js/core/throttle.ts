@@ -6,6 +6,7 @@
 import { CrawlDelays } from '../fetch/crawl-delay.js'
 import { Fetcher } from '../fetch/fetch.js'
 import { Robots } from '../fetch/robots.js'
+import { ROBOTS_MAX_DELAY } from '../options/generated.js'
 import type { Clock, ThrottleOptions } from '../options/options.js'
 import { splitOptions } from '../options/split.js'
 import { ScopeControl } from '../scopes/control.js'
@@ -74,7 +75,7 @@ export class Throttle extends ThrottleEventTarget {
     queueMicrotask(() => this.#desk.tellNotices())
     this.#runner = new Runner(this.#desk, settings.requestTimeout)
     this.#hasHook = settings.getScopes !== undefined
-    this.#crawlDelays = new CrawlDelays(this.#engine, this.#desk, robots?.maxDelay ?? 60_000)
+    this.#crawlDelays = new CrawlDelays(this.#engine, this.#desk, robots?.maxDelay ?? ROBOTS_MAX_DELAY)
     let asking: Robots | undefined
     if (robots && robots.obey !== false) {
       const ask = (url: string, headers: Record<string, string>) =>

@@ -12,11 +12,13 @@ import { BodyNotReplayableError, ManagerError, RetryAfterTooLongError, TimeoutEr
 import { NOTHING, type Permit, type PermitOutcome } from '../core/permit.js'
 import type { FetchOptions } from '../core/requests.js'
 import { isMillis, shown } from '../options/checks.js'
+import { REDIRECT_MAX_DELAY, RETRY_MAX_RETRY_AFTER } from '../options/generated.js'
 import type { ThrottleOptions } from '../options/options.js'
 import { askScopes, checkedBackoffs, type Nothing, scopeRequest } from '../scopes/hooks.js'
 import { hostOf, isRequest, type Scopes, urlOf } from '../scopes/names.js'
 import { discard, watched } from './body.js'
 import { failureOf, failureOfRequest } from './failures.js'
+import { joined } from './joined.js'
 import { outcomeOfResponse } from './outcome.js'
 import { follows, type Hop, placeOf, Redirects } from './redirects.js'
 import { Retry } from './retry.js'
@@ -86,7 +88,7 @@ export class Fetcher {
   }
 
   async #follow(input: RequestInfo | URL, init: RequestInit, call: Call): Promise<Response> {
-    const { redirectMaxDelay = 300_000 } = this.#settings
+    const { redirectMaxDelay = REDIRECT_MAX_DELAY } = this.#settings
     const redirects = new Redirects(input, init, call.options.delay ?? 0, redirectMaxDelay)
     for (;;) {
       const exchange = await this.#exchange(redirects.hop, call, asItIs)
@@ -160,7 +162,7 @@ export class Fetcher {
     if (verdict === 'over') return undefined
     if (verdict === 'again') throw new BodyNotReplayableError()
     if (verdict === 'too-long') {
-      const { maxRetryAfter = 300_000 } = this.#settings.retry!
+      const { maxRetryAfter = RETRY_MAX_RETRY_AFTER } = this.#settings.retry!
       throw new RetryAfterTooLongError(this.#desk.askedMs, maxRetryAfter, response!)
     }
     retry.take()
@@ -194,7 +196,7 @@ export class Fetcher {
     const timeout = call.options.requestTimeout ?? this.#settings.requestTimeout
     if (timeout === undefined) return fetch(input, init)
     const controller = new AbortController()
-    const sent = Promise.resolve(fetch(input, { ...init, signal: either(call.signal, controller) }))
+    const sent = Promise.resolve(fetch(input, { ...init, signal: joined(call.signal, controller) }))
     let isLate = false
     return new Promise((resolve, reject) => {
       const alarm = this.#desk.driver.alarm(timeout, () => {
@@ -318,15 +320,6 @@ export class Fetcher {
 }
 
 const asItIs = (exchange: Exchange) => exchange
-
-/** Aborted by the caller, also while the body is read, or by us. Runtimes before 2024 cannot join signals. */
-function either(signal: AbortSignal | null, controller: AbortController): AbortSignal {
-  if (signal === null) return controller.signal
-  if (typeof AbortSignal.any === 'function') return AbortSignal.any([signal, controller.signal])
-  if (signal.aborted) controller.abort(signal.reason)
-  else signal.addEventListener('abort', () => controller.abort(signal.reason), { once: true })
-  return controller.signal
-}
 
 /** What a `fetch` of somebody's own gave, if it can be a response. */
 function checkedResponse(response: unknown): Response {

@@ -7,10 +7,9 @@
  * its place by age, and holds no slot while it waits.
  */
 
+import { RETRY_METHODS } from '../options/generated.js'
 import type { RetryOptions } from '../options/options.js'
 import { isRequest } from '../scopes/names.js'
-
-const METHODS = ['GET', 'HEAD', 'PUT', 'DELETE', 'OPTIONS', 'TRACE']
 
 /** One request's retries. */
 export class Retry {
@@ -22,7 +21,7 @@ export class Retry {
     this.#input = input
     this.#init = init
     const method = (init.method ?? (isRequest(input) ? input.method : 'GET')).toUpperCase()
-    const methods = (options.methods ?? METHODS).map((each) => each.toUpperCase())
+    const methods = (options.methods ?? RETRY_METHODS).map((each) => each.toUpperCase())
     this.#left = methods.includes(method) ? options.limit : 0
   }
 

@@ -686,3 +686,9 @@ export const DRIVER_KEYS = [
   'debug',
   'unref',
 ] as const
+
+// Defaults of settings that the engine does not read.
+export const REDIRECT_MAX_DELAY = 300000
+export const RETRY_METHODS = ['GET', 'HEAD', 'PUT', 'DELETE', 'OPTIONS', 'TRACE']
+export const RETRY_MAX_RETRY_AFTER = 300000
+export const ROBOTS_MAX_DELAY = 60000

@@ -10,6 +10,7 @@ import { byIp } from '../scopes/by-ip.js'
 import type { MakeScopeManager, ScopeManager } from '../scopes/strategy.js'
 import { nearestName } from '../wasm/engine.js'
 import { shown } from './checks.js'
+import { ROBOTS_MAX_DELAY } from './generated.js'
 import type { BackoffOptions, Jitter, QuotaOptions, ScopeOptions, ThrottleOptions } from './options.js'
 
 /** Settings of Scrapy's, as `settings.py` has them. Spans are seconds. */
@@ -243,7 +244,7 @@ export function fromScrapySettings(settings: ScrapySettings): ThrottleOptions {
     options.robots = {
       obey: true,
       userAgent,
-      maxDelay: take('THROTTLING_ROBOTSTXT_MAX_DELAY', millis, 60_000),
+      maxDelay: take('THROTTLING_ROBOTSTXT_MAX_DELAY', millis, ROBOTS_MAX_DELAY),
     }
   }
   const limit = take('RETRY_TIMES', number, 2)

@@ -10,7 +10,7 @@ use super::{
 };
 use crate::{
     error::Problem,
-    value::{Value, quoted},
+    value::{Value, quoted, text},
 };
 
 /// Problems of the options that a driver reads. Functions come as [`Value::Other`], `a function`; objects of
@@ -68,6 +68,6 @@ fn check_named(value: Value, path: &str, section: Section, problems: &mut Proble
 /// Scopes are called by hosts: for one that is called by a URL nothing would ever wait.
 pub(super) fn check_name(name: &str, path: &str, problems: &mut Problems) {
     if let Some(host) = host_of(name) {
-        problems.add(path, format!("the host alone, {}", quoted(host)), quoted(name));
+        problems.add(path, text(&["the host alone, ", &quoted(host)]), quoted(name));
     }
 }

@@ -6,7 +6,10 @@
 //! Only what somebody typed is told: a default that another setting makes useless is nobody's mistake.
 
 use super::{Config, ScopeConfig, Typed};
-use crate::{time::Span, value::number_text};
+use crate::{
+    time::Span,
+    value::{number_text, text, whole_text},
+};
 
 /// Answers take less than this as a rule, so slots that only longer ones need have no effect.
 const SLOW: Span = Span::from_micros(3_000_000);
@@ -33,10 +36,9 @@ impl ScopeConfig {
     pub(crate) fn without_effect(&self, typed: Typed) -> Option<(&'static str, String)> {
         let slots = self.concurrency;
         if typed.concurrency && slots > self.global {
-            return Some((
-                "concurrency",
-                format!("{slots} slots; the limit of all scopes together is {}", self.global),
-            ));
+            let all = &whole_text(self.global.into());
+            let why = [&whole_text(slots.into()), " slots; the limit of all scopes together is ", all];
+            return Some(("concurrency", text(&why)));
         }
         // A manager says another delay while it runs, and rampup finds one.
         if self.is_managed || self.rampup.is_some() && !self.own.delay {
@@ -45,17 +47,20 @@ impl ScopeConfig {
         let delay = number_text(self.delay);
         let slow = Span::from_millis(self.delay * f64::from(slots - 1));
         if typed.concurrency && slow >= SLOW {
-            let why = format!(
-                "{slots} slots; with {delay} ms between sends they are all in use only while answers take \
-                 longer than {} ms",
-                number_text(slow.millis())
-            );
-            return Some(("concurrency", why));
+            let why = [
+                &whole_text(slots.into()),
+                " slots; with ",
+                &delay,
+                " ms between sends they are all in use only while answers take longer than ",
+                &number_text(slow.millis()),
+                " ms",
+            ];
+            return Some(("concurrency", text(&why)));
         }
         let slot_delay = self.slot_delay.millis();
         let least = if slots == 1 { self.delay } else { self.delay * (1.0 + self.jitter.low) };
         if typed.slot_delay && slot_delay > 0.0 && slot_delay < least {
-            return Some(("slotDelay", format!("the scope's delay of {delay} ms is longer")));
+            return Some(("slotDelay", text(&["the scope's delay of ", &delay, " ms is longer"])));
         }
         None
     }

@@ -4,7 +4,11 @@ use super::{
     reader::{Fields, Problems},
     table::{self, Section},
 };
-use crate::{policy::quota::Cost, time::Span, value::Value};
+use crate::{
+    policy::quota::Cost,
+    time::Span,
+    value::{Value, item_path},
+};
 
 /// One of `quota` as typed.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -17,7 +21,7 @@ pub(super) struct Quota {
 pub(super) fn read_quotas(value: Value, path: &str, problems: &mut Problems) -> Vec<Quota> {
     match value {
         Value::List(items) => {
-            let one = |(index, item)| read_quota(item, &format!("{path}[{index}]"), problems);
+            let one = |(index, item)| read_quota(item, &item_path(path, index), problems);
             items.into_iter().enumerate().filter_map(one).collect()
         }
         one => read_quota(one, path, problems).into_iter().collect(),

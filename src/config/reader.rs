@@ -7,7 +7,7 @@ use crate::{
     feedback::Failure,
     policy::jitter,
     time::{LONGEST_MS, Span},
-    value::{Value, number_text, quoted},
+    value::{Value, number_text, quoted, text, whole_text},
 };
 
 /// What `jitter: true` means: half the delay to both sides, as in Scrapy.
@@ -83,7 +83,7 @@ impl<'a> Fields<'a> {
         let mut fields = Self::of(value, path, section, problems);
         for (key, value) in short {
             if fields.has(&key) {
-                let want = format!("{key} here or in {}, not in both", fields.path);
+                let want = text(&[&key, " here or in ", &fields.path, ", not in both"]);
                 fields.problems.add(&key, want, value.describe());
             } else {
                 fields.outer.push(key.clone());
@@ -355,7 +355,7 @@ impl<'a> Fields<'a> {
             let nearest = table::nearest(self.rows, self.section, &key);
             let want = match nearest {
                 Some(name) if name == key => "no such setting here".into(),
-                Some(name) => format!("a known setting (did you mean {name}?)"),
+                Some(name) => text(&["a known setting (did you mean ", name, "?)"]),
                 None => "a known setting".into(),
             };
             self.problems.add(&join(&self.path, &key), want, value.describe());
@@ -390,20 +390,22 @@ impl Kind {
     pub fn wants(self) -> String {
         match self {
             Self::Number { above, max } => {
-                let above = number_text(above);
-                if max == f64::MAX {
-                    format!("a number above {above}")
-                } else {
-                    format!("a number above {above}, at most {}", number_text(max))
+                let mut wants = text(&["a number above ", &number_text(above)]);
+                if max != f64::MAX {
+                    wants.push_str(", at most ");
+                    wants.push_str(&number_text(max));
                 }
+                wants
             }
-            Self::Whole { min, max } => format!("a whole number from {min} to {max}"),
+            Self::Whole { min, max } => {
+                text(&["a whole number from ", &whole_text(min.into()), " to ", &whole_text(max.into())])
+            }
             Self::Millis { above_zero: true } => "milliseconds above 0, at most a year".into(),
             Self::Millis { above_zero: false } => "milliseconds from 0 to a year".into(),
             Self::Flag => "true or false".into(),
             Self::Fraction => "a number above 0 and below 1".into(),
             Self::Target => "a number above 0, at most 1000, or [low, high] of those".into(),
-            Self::Codes { min } => format!("a list of statuses from {min} to 599"),
+            Self::Codes { min } => text(&["a list of statuses from ", &whole_text(min.into()), " to 599"]),
             Self::Failures => "a list of \"timeout\" and \"connection\"".into(),
             Self::Amounts => "a list of numbers from 0, at least one".into(),
             Self::Jitter => {
@@ -418,7 +420,7 @@ impl Kind {
             Self::Seed => "a whole number from 0 to 9007199254740991".into(),
             Self::FlagOr(_) => "true, false or an object".into(),
             Self::Object(_) | Self::Named(_) => "an object".into(),
-            Self::Word([one, other]) => format!("{} or {}", quoted(one), quoted(other)),
+            Self::Word([one, other]) => text(&[&quoted(one), " or ", &quoted(other)]),
             Self::Word(words) => {
                 let mut wants = String::from("one of ");
                 for (index, word) in words.iter().enumerate() {

@@ -15,7 +15,7 @@ use crate::{
     feedback::Failure,
     policy::{autothrottle, backoff, jitter, quota, rampup, rate},
     time::Span,
-    value::{Value, number_text},
+    value::{Value, number_text, text},
 };
 
 /// What one scope was told.
@@ -267,7 +267,7 @@ impl ScopeConfig {
     pub(super) fn check_delay(&self, path: &str, problems: &mut Problems) {
         let longest = self.backoff.max;
         if self.delay_span() > longest {
-            let want = format!("at most backoff.maxDelay, {}", number_text(longest.millis()));
+            let want = text(&["at most backoff.maxDelay, ", &number_text(longest.millis())]);
             problems.add(path, want, number_text(self.delay));
         }
     }
@@ -282,7 +282,8 @@ impl ScopeConfig {
         if near.rate && (near.delay || near.slot_delay) {
             let other = if near.delay { "delay" } else { "slotDelay" };
             let path = fields.path_of("rate");
-            fields.problems().add(&path, format!("rate or {other} in one place, not both"), "both");
+            let want = text(&["rate or ", other, " in one place, not both"]);
+            fields.problems().add(&path, want, "both");
         }
         config.typed = self.typed.and(near);
         config.own = self.own.and(near);
@@ -395,7 +396,7 @@ fn read_backoff(fields: &mut Fields, config: &mut ScopeConfig) {
         concurrency_factor: fields.number("concurrencyFactor").unwrap_or(old.concurrency_factor),
     };
     if min > max {
-        let want = format!("at least minDelay, {}", number_text(min.millis()));
+        let want = text(&["at least minDelay, ", &number_text(min.millis())]);
         let path = fields.path_of("maxDelay");
         fields.problems().add(&path, want, number_text(max.millis()));
     }

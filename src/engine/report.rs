@@ -10,6 +10,7 @@ use crate::{
     policy::quota::Cost,
     queue::IndexedHeap,
     time::{Instant, Span},
+    value::{text, whole_text},
 };
 
 impl Engine {
@@ -28,7 +29,7 @@ impl Engine {
             effective: entry.meter.as_ref().map_or_else(Effective::default, |meter| meter.effective(now)),
             without_effect: self
                 .diagnostic(index)
-                .map(|diagnostic| format!("{}: {}", diagnostic.setting, diagnostic.why)),
+                .map(|diagnostic| text(&[diagnostic.setting, ": ", &diagnostic.why])),
             ..entry.scope.stats(now, self.epoch_offset)
         })
     }
@@ -130,8 +131,9 @@ impl Engine {
         let (setting, why) = if let Some(known) = config.without_effect(typed) {
             known
         } else if typed.concurrency && config.concurrency > 1 && never_bound(Reason::Concurrency) {
-            let (slots, used) = (config.concurrency, meter.most_in_flight());
-            ("concurrency", format!("{slots} slots; {used} were ever in use while requests waited"))
+            let [slots, used] =
+                [config.concurrency, meter.most_in_flight()].map(|many| whole_text(many.into()));
+            ("concurrency", text(&[&slots, " slots; ", &used, " were ever in use while requests waited"]))
         } else if typed.slot_delay
             && config.slot_delay > Span::ZERO
             && !is_learning

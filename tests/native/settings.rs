@@ -228,7 +228,21 @@ fn typescripts_types_are_the_table() {
     for row in table::ROWS.iter().filter(|row| row.section == Section::Driver) {
         writeln!(code, "  '{}',", row.key).unwrap();
     }
-    code.push_str("] as const\n");
+    code.push_str("] as const\n\n// Defaults of settings that the engine does not read.\n");
+    for (section, key, name) in [
+        (Section::Driver, "redirectMaxDelay", "REDIRECT_MAX_DELAY"),
+        (Section::Retry, "methods", "RETRY_METHODS"),
+        (Section::Retry, "maxRetryAfter", "RETRY_MAX_RETRY_AFTER"),
+        (Section::Robots, "maxDelay", "ROBOTS_MAX_DELAY"),
+    ] {
+        let row = table::ROWS.iter().find(|row| row.section == section && row.key == key).unwrap();
+        let default = match row.default {
+            DefaultValue::Number(number) => number.to_string(),
+            DefaultValue::Words(words) => format!("{words:?}").replace('"', "'"),
+            _ => unreachable!("{key}"),
+        };
+        writeln!(code, "export const {name} = {default}").unwrap();
+    }
     up_to_date("js/options/generated.ts", &code);
 }
 
