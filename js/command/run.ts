@@ -73,7 +73,7 @@ export class Run {
   #active = 0
   #isFed = false
   #failure: { error: unknown } | undefined
-  #wake = () => {}
+  #wakes: (() => void)[] = []
 
   constructor(settings: Settings, task: Task, throttle: Throttle, store: Store, state: Journal | undefined) {
     this.settings = settings
@@ -162,11 +162,13 @@ export class Run {
     this.stop('failed')
   }
 
-  /** One promise at a time: reactions on a long-lived one would pile up. */
+  /** A promise for each wait: reactions on a long-lived one would pile up. */
   #change(): Promise<void> {
-    return new Promise((resolve) => {
-      this.#wake = resolve
-    })
+    return new Promise((resolve) => this.#wakes.push(resolve))
+  }
+
+  #wake(): void {
+    for (const wake of this.#wakes.splice(0)) wake()
   }
 
   async #one(job: Job): Promise<void> {

@@ -288,3 +288,18 @@ test('help names every option, and the documentation every command and exit code
   const { out } = await run(['--help'])
   for (const word of ['crawl', 'get', 'simulate', 'robots', 'Exit codes']) assert.ok(out.includes(word))
 })
+
+test('a list that is longer than what is held at a time: Ctrl-C ends it, and the state goes on', async () => {
+  pages['/x'] = html('x')
+  const count = 50_300
+  writeFileSync(at('long.txt'), Array.from({ length: count }, (_, n) => `${origin}/x?${n}`).join('\n'))
+  const args = ['get', 'long.txt', ...FAST, '--ignore-robots', '--state', 'long.state', '--out', 'long']
+  const child = spawn(process.execPath, [bin, ...args], { cwd: folder, stdio: 'ignore' })
+  // Enough for the list to be read as far as there is room, and for that to be waited for.
+  while (hits.length < 100) await new Promise((resolve) => setTimeout(resolve, 5))
+  child.kill('SIGINT')
+  const code = await new Promise((resolve) => child.on('close', resolve))
+  assert.equal(code, 130)
+  const found = readFileSync(at('long.state'), 'utf8').trim().split('\n').length - 1
+  assert.ok(found > 50_000 && found < count, `${found} lines were read`)
+})
