@@ -278,10 +278,16 @@ async def test_hooks_know_better(clock: FakeClock) -> None:
     with pytest.raises(httpx.ConnectError):
         await over(clock, client.get(URL), 0)
 
-    throttle, client = client_of(clock, Server(clock), get_hints=lambda _: 1 / 0)
+    throttle, client = client_of(clock, Server(clock), get_hints=lambda _: {"delay": -1})
+    with pytest.raises(ManagerError, match=r"get_hints gave -1; want seconds from 0 to a year"):
+        await over(clock, client.get(URL), 0)
+
+    server = Server(clock, httpx.Response(503))
+    throttle, client = client_of(clock, server, get_hints=lambda _: 1 / 0, backoff=True)
     with pytest.raises(ManagerError, match="get_hints failed"):
         await over(clock, client.get(URL), 0)
-    assert throttle.stats().in_flight == 0
+    stats = throttle.scope("example.com").stats
+    assert (stats.in_flight, stats.backoff_step) == (0, 1)
 
 
 def test_threads_have_the_same(clock: FakeClock) -> None:

@@ -20,7 +20,7 @@ from urllib.parse import urldefrag, urljoin
 from ._base import Settings
 from ._clock import NANOS, Clock
 from ._desk import Desk
-from ._hooks import ScopeRequest, ask, checked_backoffs, span_of
+from ._hooks import ScopeRequest, ask, checked_backoffs, hints_of, span_of
 from ._outcome import answer_in, failure_of
 from ._permit import NOTHING, Permit, Told
 from ._requests import RequestOptions, seconds_of, wait_of
@@ -101,7 +101,8 @@ async def exchange(core: Core, call: Call[R]) -> Exchanged[R]:
                 if not isinstance(verdict, Waiting):
                     raise
             else:
-                told = await _heard(core, response, request, permit, options)
+                told = _told_by(core, response, permit, options)
+                await _ask_about(core, response, request, permit, told)
                 status = told.status or 0
                 if left == 0 or status < 400:
                     return _answered(core, call, response, permit, told)
@@ -190,28 +191,31 @@ async def _discarded(call: Call[R], response: R) -> None:
         return
 
 
-async def _heard(
-    core: Core, response: Any, request: ScopeRequest, permit: Permit, options: RequestOptions
-) -> Told:
-    """What an answer says, and what the hooks know better than its status and headers."""
+def _told_by(core: Core, response: Any, permit: Permit, options: RequestOptions) -> Told:
+    """What an answer says by itself. A hook that fails afterwards takes nothing of it back."""
     answer = answer_in(response)
     if answer is None:
         raise TypeError(f"want a response with a status; got {response!r:.60}")
     latency = (core._clock.now() - permit._sent) / NANOS
     told = Told(answer.status, answer.headers, latency=latency)
     told.adjust_delay = options.get("adjust_delay", True)
+    return told
+
+
+async def _ask_about(core: Core, response: Any, request: ScopeRequest, permit: Permit, told: Told) -> None:
+    """What the hooks know better than status and headers."""
     settings, url = core._settings, request.url
     hints = await _hook(core, "get_hints", url, settings.get_hints, response)
     delay = await _hook(core, "get_response_delay", url, settings.get_response_delay, response)
     if delay is not None:
         span_of("get_response_delay", "delay", delay)
         hints = {**(hints or {}), "delay": delay}
+    hints_of("get_hints", hints)
     told.hints = hints
     backoffs = await _hook(
         core, "get_response_backoff", url, settings.get_response_backoff, response, request
     )
     told.scopes = checked_backoffs("get_response_backoff", backoffs, permit.scopes)
-    return told
 
 
 async def _asked_about_error(core: Core, error: Exception, request: ScopeRequest, permit: Permit) -> Any:
