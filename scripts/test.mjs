@@ -1,13 +1,13 @@
 /**
  * Everything: `npm test`. Does all of its own set-up.
  *
- * Two lanes, side by side, each in the order in which it is cheapest to fail: Rust, and what is built from
- * it. Cargo's lock is no trap here: the lanes build for other targets, into other folders. What a step prints
- * comes when it ends, so that the lanes do not mix; one failure ends both.
+ * Lanes, side by side, each in the order in which it is cheapest to fail: Rust, what is built from it, and
+ * Python. Cargo's lock is no trap here: the lanes build for other targets, into other folders. What a step
+ * prints comes when it ends, so that the lanes do not mix; one failure ends all.
  */
 import { existsSync, readdirSync } from 'node:fs'
 import { build, setUp } from './build.mjs'
-import { inLane, main, root, run, step, together } from './lib.mjs'
+import { capture, inLane, main, root, run, step, together } from './lib.mjs'
 import { buildSite, fetchSite } from './site.mjs'
 
 const isCI = process.env.CI === 'true'
@@ -41,9 +41,22 @@ async function runtimes() {
   }
 }
 
-async function typescript(fetched, compiled) {
+/** Everything about the Python package, once the component and what Node drives are there. */
+async function python(isBuilt) {
+  const version = 'import sys; sys.exit(0 if sys.version_info >= (3, 10) else 1)'
+  const isThere = capture('python3', ['-c', `import venv, ensurepip; ${version}`]) !== undefined
+  if (!isThere && isCI) throw new Error('Python 3.10 or newer is missing, or its venv')
+  const check = 'python/scripts/check.py'
+  if (isThere) await step('Python: environments', () => run('python3', [check, '--prepare']))
+  await isBuilt
+  if (isThere) await step('Python', () => run('python3', [check]))
+  else console.log('  Python: skipped, there is no Python 3.10 or newer with venv')
+}
+
+async function typescript(fetched, compiled, built) {
   await step('lint', () => run('npx', ['--no-install', 'biome', 'check', '.']))
   await build()
+  built()
   await step('types', () => run('npx', ['--no-install', 'tsc', '--noEmit']))
   // Most of them wait for a server or a child now and then: a third keeps two cores busy.
   const pool = ['--test', '--test-concurrency=3']
@@ -74,9 +87,14 @@ await main(async () => {
   await setUp()
   const fetched = inLane(runtimes)
   const compiled = inLane(rust)
+  let built
+  const isBuilt = new Promise((resolve) => {
+    built = resolve
+  })
   await together(
     compiled,
     fetched,
-    inLane(() => typescript(fetched, compiled)),
+    inLane(() => typescript(fetched, compiled, built)),
+    inLane(() => python(isBuilt)),
   )
 })

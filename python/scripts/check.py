@@ -114,12 +114,15 @@ def main() -> None:
     step("ruff", python, "-m", "ruff", "check", "--quiet", ".")
     step("ruff format", python, "-m", "ruff", "format", "--check", "--quiet", ".")
     step("mypy", python, "-m", "mypy", "--no-error-summary")
+    scrapys = sorted((HERE / "tests" / "with_scrapy").glob("*.py"))
+    step("mypy, Scrapy's tests", python, "-m", "mypy", "--no-error-summary", *scrapys)
     step("pytest", python, "-m", "pytest")
     if arguments.quick:
         return
     package(python)
     # The private parts of wasmtime may change with any release: the public way must do the same.
-    step("pytest, wasmtime's public way", python, "-m", "pytest", AUTOTHROTTLE_PUBLIC_WASMTIME="1")
+    tests = ("tests/test_throttle.py", "tests/test_outcomes.py", "tests/test_httpx.py")
+    step("pytest, wasmtime's public way", python, "-m", "pytest", *tests, AUTOTHROTTLE_PUBLIC_WASMTIME="1")
     oldest = environment_of(".venv-oldest", OLDEST, TESTED)
     step("pytest, the oldest versions", oldest, "-m", "pytest")
 

@@ -20,7 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 
-from aiohttp import ClientRequest, ClientResponse
+from aiohttp import BytesPayload, ClientRequest, ClientResponse
 
 from ._exchange import Call, exchange
 from ._hooks import ScopeRequest
@@ -58,5 +58,8 @@ class ThrottleMiddleware:
 
 
 def _is_replayable(request: ClientRequest) -> bool:
-    """A stream that cannot go back to its beginning says so once it was read."""
-    return not getattr(request.body, "consumed", False)
+    """A stream that cannot go back to its beginning says so once it was read; in aiohttp 3.12.0 none does."""
+    body: object = request.body
+    if isinstance(body, (bytes, BytesPayload)):
+        return True
+    return not getattr(body, "consumed", True)
