@@ -8,6 +8,7 @@ import re
 from pathlib import Path
 
 import pytest
+
 from autothrottle._engine import (
     Engine,
     Hints,

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from autothrottle._engine import Engine
 
 ROOT = Path(__file__).parents[2]

@@ -7,6 +7,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+
 from player import play
 
 TRACES = Path(__file__).parents[2] / "tests" / "traces"
