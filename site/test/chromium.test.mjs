@@ -1,0 +1,138 @@
+/** What a driver of a browser is needed for: keys, widths, preferences, a reload without a network. */
+import assert from 'node:assert/strict'
+import { existsSync } from 'node:fs'
+import { createServer } from 'node:http'
+import { after, before, test } from 'node:test'
+import { fileURLToPath } from 'node:url'
+import { serveFolder } from '../../scripts/serve.mjs'
+
+const isCI = process.env.CI === 'true'
+const CHROME = '/usr/bin/chromium'
+const root = fileURLToPath(new URL('../..', import.meta.url)).replace(/\/$/, '')
+const isThere = existsSync(CHROME) && existsSync(`${root}/site/dist/playground.html`)
+const options = { skip: isThere || isCI ? false : 'no Chromium, or the site is not built' }
+
+let browser
+let server
+let base
+let isOffline = false
+
+before(async () => {
+  if (!isThere && !isCI) return
+  const { chromium } = await import('playwright-core')
+  const args = ['--no-sandbox', '--disable-gpu', '--disable-quic', '--disable-background-networking']
+  browser = await chromium.launch({ executablePath: CHROME, args })
+  const files = serveFolder(root)
+  server = createServer((request, response) => (isOffline ? request.destroy() : files(request, response)))
+  await new Promise((resolve) => server.listen(0, '127.0.0.1', resolve))
+  base = `http://127.0.0.1:${server.address().port}`
+})
+after(async () => {
+  await browser?.close()
+  server?.closeAllConnections()
+  server?.close()
+})
+
+/** A page that fails the test when it says something on the console. */
+async function open(path, preferences = {}) {
+  const page = await browser.newPage(preferences)
+  const said = []
+  page.on('console', (message) => ['error', 'warning'].includes(message.type()) && said.push(message.text()))
+  page.on('pageerror', ({ message }) => said.push(message))
+  await page.goto(`${base}${path}`)
+  return { page, said }
+}
+
+const PLAYGROUND = '/site/dist/playground.html'
+
+test('keys alone: a story, its clock, a request’s life', options, async () => {
+  const { page, said } = await open(`${PLAYGROUND}#draft@1500`)
+  await page.waitForFunction(() => document.querySelector('.pg-clock')?.textContent === '0:01')
+  const plot = page.getByRole('application')
+  await plot.focus()
+  await page.keyboard.press('ArrowLeft')
+  await page.keyboard.press('ArrowLeft')
+  const life = page.locator('#pg-life')
+  await life.getByText('Sent at 0:00.300').waitFor()
+  assert.match(await life.textContent(), /Waited 300 ms for the delay.*Served after 50 ms/)
+  await page.keyboard.press('Escape')
+  await life.getByText('Point at a request').waitFor()
+  await page.getByRole('button', { name: 'Quota with costs' }).focus()
+  await page.keyboard.press('Enter')
+  await page.getByRole('button', { name: 'Pause' }).focus()
+  await page.keyboard.press('Space')
+  await page.getByRole('button', { name: 'Play' }).waitFor()
+  await page.getByRole('slider', { name: 'Units' }).focus()
+  await page.keyboard.press('ArrowRight')
+  assert.match(page.url(), /#p=/)
+  assert.deepEqual(said, [])
+  await page.close()
+})
+
+test('a pointer over a mark tells the life of that request', options, async () => {
+  const { page, said } = await open(`${PLAYGROUND}#retry-after@20000`)
+  await page.waitForFunction(() => document.querySelector('.pg-clock')?.textContent === '0:20')
+  const over = page.locator('.pg-chart .u-over').first()
+  const { x, y, width, height } = await over.boundingBox()
+  await page.mouse.move(x + (width * 3.1) / 60, y + height * 0.8)
+  await page.locator('#pg-life').getByText('Refused (429 Too Many Requests)').waitFor()
+  assert.match(await page.locator('#pg-life').textContent(), /retry-after: \d/i)
+  assert.deepEqual(said, [])
+  await page.close()
+})
+
+test('on a phone nothing is wider than the screen', options, async () => {
+  for (const width of [320, 390, 768]) {
+    const { page, said } = await open(`${PLAYGROUND}#bad-host@30000`, { viewport: { width, height: 800 } })
+    await page.waitForFunction(() => document.querySelector('.pg-clock')?.textContent === '0:30')
+    assert.equal(await page.evaluate(() => document.documentElement.scrollWidth), width)
+    assert.deepEqual(said, [])
+    await page.close()
+  }
+})
+
+test('nothing shifts while the page comes up', options, async () => {
+  const { page } = await open(PLAYGROUND)
+  await page.waitForFunction(() => document.querySelectorAll('.pg canvas').length === 6)
+  await page.waitForFunction(() => document.querySelector('.pg-clock')?.textContent === '1:15')
+  const shift = await page.evaluate(
+    () =>
+      new Promise((resolve) => {
+        new PerformanceObserver((list) =>
+          resolve(list.getEntries().reduce((sum, { value }) => sum + value, 0)),
+        ).observe({ type: 'layout-shift', buffered: true })
+        setTimeout(() => resolve(0), 500)
+      }),
+  )
+  assert.ok(shift < 0.01, `layout shift ${shift}`)
+  await page.close()
+})
+
+test('once seen, the playground opens without a network', options, async () => {
+  const { page } = await open(PLAYGROUND)
+  await page.waitForFunction(() => document.querySelector('.pg-clock')?.textContent === '1:15')
+  await page.waitForFunction(async () => (await navigator.serviceWorker.ready).active.state === 'activated')
+  await page.reload()
+  await page.waitForFunction(() => document.querySelector('.pg-clock')?.textContent === '1:15')
+  await page.waitForLoadState('networkidle')
+  try {
+    isOffline = true
+    await page.goto(`${base}/site/dist/index.html`).catch(() => undefined)
+    await page.goto(`${base}${PLAYGROUND}#quota@20000`)
+    await page.waitForFunction(() => document.querySelector('.pg-clock')?.textContent === '0:20')
+  } finally {
+    isOffline = false
+    await page.close()
+  }
+})
+
+test('examples/browser: one file, and it throttles', options, async () => {
+  const { page, said } = await open('/examples/browser/index.html')
+  await page.waitForFunction(() => document.querySelectorAll('#dots i').length > 3)
+  await page.getByText(/The throttle sends \d/).waitFor()
+  assert.deepEqual(
+    said.filter((text) => !/favicon|404/.test(text)),
+    [],
+  )
+  await page.close()
+})
