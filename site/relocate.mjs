@@ -6,8 +6,7 @@
  * pages with scripts inside them, which a Content-Security-Policy without `unsafe-inline` forbids (so those
  * become files).
  */
-import { createHash } from 'node:crypto'
-import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { dirname, join, relative } from 'node:path'
 import { parseAst } from 'vite'
 import { BASE } from './base.mjs'
@@ -15,11 +14,9 @@ import { BASE } from './base.mjs'
 /** Rewrites all files below a folder. */
 export function relocate(folder) {
   const found = readdirSync(folder, { recursive: true }).map(String)
-  writeFileSync(
-    join(folder, 'base.js'),
-    "globalThis.__base = new URL('.', document.currentScript.src).pathname\n",
-  )
-  for (const path of found.filter((name) => name.endsWith('.html'))) page(folder, path)
+  const early = new Set(["globalThis.__base = new URL('.', document.currentScript.src).pathname"])
+  for (const path of found.filter((name) => name.endsWith('.html'))) page(folder, path, early)
+  writeFileSync(join(folder, 'base.js'), [...early, ''].join(';\n'))
   for (const path of readdirSync(folder, { recursive: true }).map(String)) {
     if (path.endsWith('.js')) rewrite(join(folder, path), script)
     if (path.endsWith('.css')) {
@@ -29,21 +26,35 @@ export function relocate(folder) {
   }
 }
 
-function page(folder, path) {
+/** What a page says before it is drawn (its base, light or dark) is one file for all pages. */
+function page(folder, path, early) {
   const up = path === '404.html' ? '' : relative(dirname(path), '.')
   const prefix = up === '' ? './' : `${up}/`
   rewrite(join(folder, path), (text) => {
-    const outside = text.replaceAll(/<script([^>]*)>([^<]+)<\/script>/g, (whole, attributes, code) => {
-      if (/type="(?!module|text\/javascript)/.test(attributes)) return whole
-      const name = `assets/inline-${createHash('sha256').update(code).digest('hex').slice(0, 8)}.js`
-      writeFileSync(join(folder, name), code)
-      return `<script${attributes} src="${prefix}${name}"></script>`
-    })
+    const outside = text
+      .replaceAll(/<script([^>]*)>([^<]+)<\/script>/g, (whole, attributes, code) => {
+        if (/type="/.test(attributes))
+          throw new Error(`${path}: a script inside a page: ${whole.slice(0, 80)}`)
+        early.add(code.trim())
+        return ''
+      })
+      .replace(/<link[^>]*vp-icons\.css[^>]*>/, (link) => (isEmpty(join(folder, 'vp-icons.css')) ? '' : link))
+    const preload = path === 'playground.html' ? preloads(folder) : ''
     return outside
       .replaceAll(BASE, prefix)
+      .replace('</head>', `${preload}</head>`)
       .replace('<head>', `<head>\n    <script src="${prefix}base.js"></script>`)
   })
 }
+
+/** The playground's own chunk would be asked for last, by a script that was asked for by another. */
+const preloads = (folder) =>
+  readdirSync(join(folder, 'assets/chunks'))
+    .filter((name) => /^Playground\..*\.js$/.test(name))
+    .map((name) => `<link rel="modulepreload" href="./assets/chunks/${name}">`)
+    .join('')
+
+const isEmpty = (file) => !existsSync(file) || readFileSync(file, 'utf8') === ''
 
 /** Every string of a script that names the base asks for it at run time instead. */
 function script(text) {

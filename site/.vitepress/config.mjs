@@ -104,6 +104,8 @@ export default {
   outDir: './dist',
   cacheDir: './.vitepress/cache',
   metaChunk: true,
+  // Most visitors open one page, and the playground is large.
+  router: { prefetchLinks: false },
   head: [['link', { rel: 'icon', href: `${BASE}icon.svg`, type: 'image/svg+xml' }]],
   markdown: { config: outward },
   themeConfig: {

@@ -189,6 +189,22 @@ export function usePlayer() {
     history.replaceState(history.state, '', `#${toHash(program.value)}`)
   }
 
+  /** Lets a story happen up to an instant, a few seconds of it a task. */
+  const opening = (story, until) => {
+    load(story)
+    const { value: made } = stage
+    const go = () => {
+      if (stage.value !== made || isPlaying.value) return
+      made.advance(Math.min(5000, until - made.now))
+      if (made.now < until) soon(go)
+      else {
+        look()
+        link()
+      }
+    }
+    soon(go)
+  }
+
   const fromLink = () => {
     const linked = fromHash(location.hash)
     if (linked) load(linked, { play: false })
@@ -198,7 +214,7 @@ export function usePlayer() {
     wantsCalm = matchMedia('(prefers-reduced-motion: reduce)').matches
     const linked = fromHash(location.hash)
     // Something to look at before anything moves: most of the story has happened. It goes on when asked to.
-    soon(() => load(linked ?? { ...programOf('autothrottle'), now: 75_000 }))
+    soon(() => (linked ? load(linked) : opening(programOf('autothrottle'), 75_000)))
     addEventListener('hashchange', fromLink)
   })
   onUnmounted(() => {
