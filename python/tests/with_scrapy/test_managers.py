@@ -200,6 +200,32 @@ async def test_a_delay_that_the_manager_reads() -> None:
 
 
 @virtual
+async def test_a_delay_that_is_none() -> None:
+    class Wrong(ThrottlingManager):
+        def get_response_delay(self, response: Response) -> Any:
+            return "soon"
+
+    bench = Bench({**FREE, "THROTTLING_MANAGER": Wrong})
+    fetched = bench.get("https://a.example/")
+    await settle()
+    with pytest.raises(ManagerError, match="gave 'soon'; want seconds from 0, or None"):
+        fetched.result()
+
+
+@virtual
+async def test_a_refusal_is_no_news_for_the_scopes_that_are_not_named() -> None:
+    class Blames(ThrottlingManager):
+        async def get_response_backoff(self, response: Response) -> Any:
+            return "one"
+
+    bench = Bench({**FREE, "THROTTLING_MANAGER": Blames})
+    bench.server.answer = lambda request: Response(request.url, status=503, request=request)
+    bench.get("https://a.example/", meta={"throttling_scopes": {"one", "two"}})
+    await settle()
+    assert steps(bench) == {"one": 1, "two": 0}
+
+
+@virtual
 async def test_a_manager_that_blames_one_scope_for_an_exception() -> None:
     class Blames(ThrottlingManager):
         async def get_exception_backoff(self, request: Request, exception: Exception) -> Any:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from .._engine import ScopeOutcome, parse_hints
+from ..errors import ManagerError
 from ._managers import checked_backoffs
 
 if TYPE_CHECKING:
@@ -50,7 +51,7 @@ class Reporter:
             fields = dict.items(headers) if isinstance(headers, dict) else headers.items()
             report |= {"headers": fields, "wall": self._wall()}
         if self._hooks.response_backoff or self._hooks.response_delay:
-            report["scopes"] = await self._asked(request, response, slot)
+            report |= await self._asked(request, response, slot)
         return report
 
     async def of_exception(self, request: Request, exception: Exception, slot: Slot) -> dict[str, Any]:
@@ -71,7 +72,7 @@ class Reporter:
             said = await self._hooks.ask(hook, request, request, exception)
             backoffs = checked_backoffs("get_exception_backoff", said, slot.names)
             if backoffs is not None:
-                report["scopes"] = self._of_backoffs(slot, backoffs, True)
+                report |= _of_backoffs(slot, backoffs)
         return report
 
     def is_bad_exception(self, exception: BaseException, scope: str | None = None) -> bool:
@@ -92,7 +93,8 @@ class Reporter:
         else:
             request.meta[REDIRECT_DELAY] = delay / 1e9
 
-    async def _asked(self, request: Request, response: Response, slot: Slot) -> list[ScopeOutcome]:
+    async def _asked(self, request: Request, response: Response, slot: Slot) -> dict[str, Any]:
+        """What the manager says of an answer."""
         hooks = self._hooks
         backoffs: dict[str, dict[str, Any]] | None = None
         if hooks.response_backoff:
@@ -103,26 +105,28 @@ class Reporter:
         delay = None
         if hooks.response_delay:
             delay = await hooks.ask(hooks.response_delay, request, response)
-        if delay is not None:
-            concerned = backoffs if backoffs is not None else {name: {"backoff": None} for name in slot.names}
-            backoffs = {name: {"delay": delay, **means} for name, means in concerned.items()}
-        if backoffs is None:
-            return []
-        return self._of_backoffs(slot, backoffs, response.status >= 400)
+            delay = _checked_delay(delay)
+        if backoffs is not None:
+            held = {} if delay is None else {"delay": delay}
+            return _of_backoffs(slot, {name: {**held, **means} for name, means in backoffs.items()})
+        if delay is None:
+            return {}
+        return {"scopes": [_outcome(slot, scope, {"delay": delay}) for scope in slot.names]}
 
-    def _of_backoffs(
-        self, slot: Slot, backoffs: dict[str, dict[str, Any]], is_refusal: bool
-    ) -> list[ScopeOutcome]:
-        """Scopes that were not named take a refusal for no news: it concerns others."""
-        outcomes = []
-        for scope in slot.names:
-            means = backoffs.get(scope)
-            if means is not None:
-                is_of_quota = "consumed_quota" in means or "remaining_quota" in means
-                outcomes.append(_outcome(slot, scope, means if is_of_quota else {"backoff": True, **means}))
-            elif is_refusal:
-                outcomes.append(ScopeOutcome(scope=slot.scopes[scope], ignored=True))
-        return outcomes
+
+def _of_backoffs(slot: Slot, backoffs: dict[str, dict[str, Any]]) -> dict[str, Any]:
+    """Whom an answer concerns; what it is for the others, the engine says."""
+    return {
+        "scopes": [_outcome(slot, scope, means) for scope, means in backoffs.items()],
+        "named_only": True,
+    }
+
+
+def _checked_delay(seconds: Any) -> float | None:
+    is_number = isinstance(seconds, (int, float)) and not isinstance(seconds, bool)
+    if seconds is not None and not (is_number and 0 <= seconds <= 1e9):
+        raise ManagerError("get_response_delay", f"gave {seconds!r}; want seconds from 0, or None")
+    return None if seconds is None else float(seconds)
 
 
 def _outcome(slot: Slot, scope: str, means: dict[str, Any]) -> ScopeOutcome:
