@@ -283,6 +283,49 @@ async def test_a_scope_manager_for_every_scope_and_its_failure() -> None:
     assert not bench.downloader.active
 
 
+@virtual
+async def test_what_fails_leaves_no_slot_behind_and_takes_nothing_back() -> None:
+    class Failing(ThrottlingScopeManager):
+        def on_send(self) -> None:
+            raise KeyError("x")
+
+    bench = Bench({**FREE, "THROTTLING_SCOPES": {"a.example": {"manager": Failing}}})
+    fetched = bench.get("https://a.example/")
+    await settle()
+    with pytest.raises(ManagerError, match="on_send"):
+        fetched.result()
+    assert bench.slot("a.example").stats()[0].in_flight == 0
+
+    class Hook(ThrottlingManager):
+        async def get_response_backoff(self, response: Response) -> Any:
+            raise KeyError("x")
+
+    other = Bench({**FREE, "THROTTLING_MANAGER": Hook})
+    other.server.answer = lambda request: Response(
+        request.url, status=429, headers={"Retry-After": "40"}, request=request
+    )
+    other.get("https://a.example/")
+    await settle()
+    assert other.slot("a.example").stats()[0].hold_until == other.clock.now() + 41 * 10**9
+
+
+@virtual
+async def test_who_gives_up_waiting_gives_its_place_back() -> None:
+    bench = Bench({"THROTTLING_SCOPES": {"a.example": {"delay": 5.0, "jitter": False}}})
+    bench.get("https://a.example/1")
+    await settle()
+    entered = asyncio.ensure_future(bench.downloader._enqueue_request(Request("https://a.example/2")))
+    await settle()
+    entered.cancel()
+    await settle()
+    assert entered.cancelled()
+    stats = bench.slot("a.example").stats()[0]
+    assert (stats.waiting, stats.in_flight) == (0, 0)
+    bench.get("https://a.example/3")
+    await bench.clock.advance(6)
+    assert bench.server.times == [0, 5]
+
+
 def test_helpers() -> None:
     assert add_scope(None, "a") == {"a": None}
     assert add_scope({"b", "a"}, "c", 2.0) == {"a": None, "b": None, "c": 2.0}

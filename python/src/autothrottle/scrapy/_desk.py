@@ -100,6 +100,13 @@ class Desk:
         for gate in gates:
             gate.callback(True)
 
+    def cancel(self, ticket: int) -> None:
+        """Whoever waited for it does so no longer."""
+        if self._waiting.pop(ticket, None) is None:
+            self.flying -= 1
+        self.engine.cancel(self.clock.now(), ticket)
+        self.drain()
+
     def stop(self) -> None:
         """Nothing that waits will leave: the spider closes."""
         now = self.clock.now()

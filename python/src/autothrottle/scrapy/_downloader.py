@@ -163,32 +163,33 @@ class Downloader(ScrapysDownloader):
             self._teller.waiting(self._waiting_bypassing)
             try:
                 may_leave = await maybe_deferred_to_future(gate)
+            except BaseException:
+                desk.cancel(ticket)
+                raise
             finally:
                 self._waiting_bypassing -= bypasses
             if not may_leave:
                 return self._give_back(request)
         self._ahead.leave(request)
-        for name in slot.names if self._strategies.are_there else ():
-            self._configure(slot, name, self._strategies.on_send(name))
         report: dict[str, Any] = {}
         heard: tuple[Response | None, BaseException | None] = None, None
         # Scrapy leaves the latency of the attempt before where it was.
         request.meta.pop("download_latency", None)
         try:
+            for name in slot.names if self._strategies.are_there else ():
+                self._configure(slot, name, self._strategies.on_send(name))
             try:
                 response = await self._download(slot, request)  # type: ignore[arg-type]
             except Exception as error:
                 answer = getattr(error, "response", None)
                 heard = answer, None if answer is not None else error
                 if answer is not None:
-                    report = {"status": answer.status}
-                    report = await self._reporter.of_response(request, answer, slot)
+                    await self._reporter.of_response(request, answer, slot, report)
                 else:
-                    report = await self._reporter.of_exception(request, error, slot)
+                    await self._reporter.of_exception(request, error, slot, report)
                 raise
             heard = response, None
-            report = {"status": response.status}
-            report = await self._reporter.of_response(request, response, slot)
+            await self._reporter.of_response(request, response, slot, report)
             if self._options.obeys_robots and not _robots.HAS_SIGNAL:
                 agent = _robots.user_agent(self.settings, request)
                 self._crawl_delay(request, _robots.delay_of_response(request, response, agent))

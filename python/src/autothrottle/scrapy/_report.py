@@ -35,10 +35,12 @@ class Reporter:
         timeouts = [each for each in options.exceptions[None] if "time" in each.__name__.lower()]
         self._timeouts: Exceptions = (TimeoutError, *timeouts)
 
-    async def of_response(self, request: Request, response: Response, slot: Slot) -> dict[str, Any]:
-        """The report; a manager's error is raised with nothing learned but the status."""
+    async def of_response(
+        self, request: Request, response: Response, slot: Slot, report: dict[str, Any]
+    ) -> None:
+        """Fills the report; what a manager throws leaves in it what the response says by itself."""
         latency = request.meta.get("download_latency")
-        report: dict[str, Any] = {
+        report |= {
             "status": response.status,
             "latency": None if latency is None else int(latency * 1e9),
             "adjust_delay": request.meta.get("autothrottle_dont_adjust_delay") is not True,
@@ -52,28 +54,26 @@ class Reporter:
             report |= {"headers": fields, "wall": self._wall()}
         if self._hooks.response_backoff or self._hooks.response_delay:
             report |= await self._asked(request, response, slot)
-        return report
 
-    async def of_exception(self, request: Request, exception: Exception, slot: Slot) -> dict[str, Any]:
-        """The report for a request without a response. Empty: nothing is learned."""
+    async def of_exception(
+        self, request: Request, exception: Exception, slot: Slot, report: dict[str, Any]
+    ) -> None:
+        """The same for a request without a response. Left empty: nothing is learned."""
         own = [scope for scope in slot.names if scope in self._options.exceptions]
         is_bad = self.is_bad_exception(exception)
         hook = self._hooks.exception_backoff
         if not is_bad and not own and not hook:
-            return {}
+            return
         failure = "timeout" if isinstance(exception, self._timeouts) else "connection"
-        report: dict[str, Any] = {"failure": failure, "backoff": is_bad}
-        outcomes = []
-        for scope in own:
-            bad = isinstance(exception, self._options.exceptions[scope])
-            outcomes.append(_outcome(slot, scope, {"backoff": bad}))
-        report["scopes"] = outcomes
+        report |= {"failure": failure, "backoff": is_bad}
+        report["scopes"] = [
+            _outcome(slot, scope, {"backoff": self.is_bad_exception(exception, scope)}) for scope in own
+        ]
         if hook:
             said = await self._hooks.ask(hook, request, request, exception)
             backoffs = checked_backoffs("get_exception_backoff", said, slot.names)
             if backoffs is not None:
                 report |= _of_backoffs(slot, backoffs)
-        return report
 
     def is_bad_exception(self, exception: BaseException, scope: str | None = None) -> bool:
         """Whether it makes a scope back off."""
