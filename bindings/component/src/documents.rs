@@ -1,7 +1,7 @@
 //! The two documents that cross as JSON: options and snapshots. They have versions and schemas of their own,
 //! and every host shares them: Node writes a snapshot, Python goes on with it.
 
-use autothrottle::{ConfigError, Value};
+use autothrottle::{ConfigError, Value, value::number_text};
 
 use crate::bindings::exports::autothrottle::engine::throttling::Problem;
 use crate::json;
@@ -12,7 +12,8 @@ const OTHER: &str = "$other";
 /// A document, or why it is none.
 pub fn read(text: &str) -> Result<Value, Vec<Problem>> {
     json::parse(text).map(with_others).map_err(|(line, column)| {
-        let got = format!("what is none from line {line}, column {column}");
+        let [line, column] = [line, column].map(|place| number_text(place as f64));
+        let got = ["what is none from line ", &line, ", column ", &column].concat();
         vec![Problem { path: String::new(), want: "JSON".into(), got }]
     })
 }

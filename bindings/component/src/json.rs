@@ -1,6 +1,6 @@
 //! JSON in and out.
 //!
-//! The library's way is twenty kilobytes of tables of powers of ten, an eighth of the component. Numbers here
+//! The library's way is twenty kilobytes of tables of powers of ten, a sixth of the component. Numbers here
 //! are settings and what a snapshot remembers: from 10⁻⁵ to 10¹⁵ in at most seventeen digits. Those are read
 //! and written exactly, in integers of 128 bits and in as few digits as tell them from their neighbours, as
 //! JavaScript does; what is beyond may be off by its last digit.
@@ -311,20 +311,31 @@ fn put_number(number: f64, to: &mut String) {
         to.push('-');
     }
     if size.trunc() == size && size < 1e15 {
-        return to.push_str(&(size as u64).to_string());
+        return put_decimal(size as u64, 0, to);
     }
     for places in 1..=21 {
         if let Some(digits) = decimal(size, places)
             && number_of(digits, -(places as i32)) == size
         {
-            let text = digits.to_string();
-            let text = format!("{text:0>width$}", width = places + 1);
-            let (whole, rest) = text.split_at(text.len() - places);
-            to.extend([whole, ".", rest]);
+            put_decimal(digits, places, to);
             return;
         }
     }
     to.push_str(&autothrottle::value::number_text(size));
+}
+
+/// `digits` with so many of them behind the point. (The library's formatter is four kilobytes.)
+fn put_decimal(mut digits: u64, places: usize, to: &mut String) {
+    let mut backwards = Vec::new();
+    // A digit before the point, too.
+    while digits > 0 || backwards.len() <= places + usize::from(places > 0) {
+        backwards.push(char::from(b'0' + (digits % 10) as u8));
+        digits /= 10;
+        if backwards.len() == places {
+            backwards.push('.');
+        }
+    }
+    to.extend(backwards.iter().rev());
 }
 
 /// `number` × 10^`places`, rounded, if that fits.
