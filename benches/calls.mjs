@@ -5,7 +5,7 @@
  * A call of ours decides by host, delay, quota and backoff, and hears what came back; one of p-limit's counts
  * to ten.
  */
-import { spawnSync } from 'node:child_process'
+import { spawn, spawnSync } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
@@ -91,6 +91,42 @@ function table(title, least, base, isDifference = false) {
     const calls = { 'p-limit': each(() => limit(() => fetch(url))), fetch: each(() => throttle.fetch(url)) }
     table(`fetch over a stub, ${name}`, await race(calls, CALLS), 'p-limit', true)
   }
+}
+{
+  // A process of its own, so that its work is not counted as ours.
+  const program = `import('node:http').then(({ createServer }) => {
+    const server = createServer((_, response) => response.end('ok'))
+    server.listen(0, '127.0.0.1', () => console.log(server.address().port))
+  })`
+  const server = spawn(process.execPath, ['-e', program], { stdio: ['ignore', 'pipe', 'inherit'] })
+  const port = String(await new Promise((resolve) => server.stdout.once('data', resolve))).trim()
+  const page = `http://127.0.0.1:${port}/`
+  const AT_ONCE = 64
+  const MANY = isQuick ? 2_000 : 10_000
+  const limit = pLimit(AT_ONCE)
+  const bounded = { concurrency: AT_ONCE, warnThreshold: 1e6 }
+  const throttle = createThrottle({ ...free, ...bounded })
+  const read = async (response) => (await response).text()
+  const all = (call) => () => Promise.all(Array.from({ length: MANY }, () => read(call())))
+  const calls = {
+    'p-limit': all(() => limit(() => fetch(page))),
+    'throttle.fetch': all(() => throttle.fetch(page)),
+  }
+  const seconds = Object.fromEntries(Object.keys(calls).map((name) => [name, Number.POSITIVE_INFINITY]))
+  for (const run of Object.values(calls)) await run()
+  for (let round = 0; round < ROUNDS; round++) {
+    for (const [name, run] of Object.entries(calls)) {
+      const before = performance.now()
+      await run()
+      seconds[name] = Math.min(seconds[name], (performance.now() - before) / 1000)
+    }
+  }
+  console.log(`\nend to end over loopback, ${MANY} requests, ${AT_ONCE} at a time: requests per second`)
+  for (const [name, least] of Object.entries(seconds)) {
+    const beside = (seconds['p-limit'] / least).toFixed(2)
+    console.log(`  ${name.padEnd(34)} ${(MANY / least).toFixed(0).padStart(7)}     ${beside.padStart(11)} ×`)
+  }
+  server.kill()
 }
 {
   console.log('\nbytes of JavaScript heap that a waiting call takes')

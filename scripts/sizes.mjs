@@ -26,10 +26,10 @@ export async function sizeOf(code, options = {}) {
  * counted.
  */
 export const BUDGETS = {
-  autothrottle: 127_000,
-  'autothrottle/engine': 110_000,
-  'autothrottle/undici': 125_000,
-  'autothrottle/simulate': 112_000,
+  autothrottle: 122_000,
+  'autothrottle/engine': 105_000,
+  'autothrottle/undici': 120_000,
+  'autothrottle/simulate': 108_000,
   'autothrottle/domains': 1_000,
   'autothrottle/robots': 1_000,
   'autothrottle/testing': 1_500,

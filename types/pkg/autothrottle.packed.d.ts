@@ -1,0 +1,2 @@
+declare const packed: { length: number; base64: string }
+export default packed

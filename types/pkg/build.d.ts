@@ -1,0 +1,1 @@
+export declare const build: { version: string; revision: string; modules: Record<string, string> }
