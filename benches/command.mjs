@@ -95,7 +95,6 @@ async function bench(urls, hosts) {
   const { refused } = await new Promise((resolve) => server.once('message', resolve))
   server.kill()
   const state = statSync(join(folder, 'state')).size / 1e6
-  rmSync(folder, { recursive: true, force: true })
   console.log(
     `exit code ${code}; ${summary.pages} pages, ${unique} URLs in the index, ${refused} refused by the server`,
   )
@@ -103,4 +102,5 @@ async function bench(urls, hosts) {
     `${seconds.toFixed(0)} s, ${(urls / seconds).toFixed(0)} a second; journal ${state.toFixed(1)} MB`,
   )
   console.log(`peak RSS ${peak.toFixed(0)} MB`)
+  rmSync(folder, { recursive: true, force: true })
 }

@@ -67,8 +67,9 @@ function crawl(makeCrawler, slack = 1) {
         if (code === undefined || code >= 590) failure = error
         else status = code
       },
-      // A crawler gives up by its timeouts: this one, and ten seconds more than both together, over all.
-      ...(signal ? { navigationTimeoutSecs: 0.1, requestHandlerTimeoutSecs: slack - 10 } : {}),
+      // A crawler gives up by its timeouts: one of the navigation, and one over all (both, and ten seconds
+      // more), which ends a wait. A page may take long to open, so the wait's is short and the other is not.
+      ...(signal ? timeouts(url.endsWith('never') ? slack : 60) : {}),
     })
     await crawler.run([{ url, uniqueKey: `${url} ${Math.random()}` }])
     await crawler.teardown()
@@ -76,6 +77,8 @@ function crawl(makeCrawler, slack = 1) {
     return status
   }
 }
+
+const timeouts = (slack) => ({ navigationTimeoutSecs: 0.1, requestHandlerTimeoutSecs: slack - 10 })
 
 const crawlerOptions = (retries) => ({
   maxRequestRetries: retries,
