@@ -255,6 +255,12 @@ def test_all_problems_at_once_in_the_words_that_were_typed() -> None:
     assert 'THROTTLING_SCOPES["api.example"]["backoff"]["delay_factor"]: want a number above 1' in text
 
 
+def test_a_class_that_is_not_there() -> None:
+    for name in ("THROTTLING_MANAGER", "THROTTLING_SCOPE_MANAGER", "BACKOFF_EXCEPTIONS"):
+        with pytest.raises(ConfigError, match=f"^{name}: want a class or its import path .*got .*nowhere"):
+            Bench({name: "nowhere.Class"})
+
+
 def test_a_setting_of_somebody_else_is_no_problem() -> None:
     crawler = crawler_of({"MY_DELAY": 3, "HTTPCACHE_ENABLED": True})
     assert read_options(crawler.settings).engine == {"defaults": {}, "scopes": {}}

@@ -18,7 +18,7 @@ from scrapy.extensions.throttle import AutoThrottle
 from scrapy.utils.defer import maybe_deferred_to_future
 from scrapy.utils.httpobj import urlparse_cached
 from scrapy.utils.job import job_dir
-from scrapy.utils.misc import build_from_crawler, load_object
+from scrapy.utils.misc import build_from_crawler
 
 from .._engine import Engine
 from ..errors import ConfigError
@@ -62,7 +62,7 @@ class Downloader(ScrapysDownloader):
         self._is_told = options.debug or self._strategies.are_there
         engine.watch("answers" if self._is_told else "changes")
         self._desk = Desk(engine, self.clock, self._notice)
-        self._hooks = Hooks(_manager(crawler))
+        self._hooks = Hooks(_manager(crawler, options.manager or ThrottlingManager))
         self._reporter = Reporter(options, self._hooks, self.clock.wall)
         self._handles: dict[str, tuple[int, int]] = {}
         self._bypassing: set[Request] = set()
@@ -333,10 +333,8 @@ class Downloader(ScrapysDownloader):
         self._desk.drain()
 
 
-def _manager(crawler: Crawler) -> Any:
-    typed = crawler.settings.get("THROTTLING_MANAGER") or ThrottlingManager
-    loaded = load_object(typed) if isinstance(typed, str) else typed
-    return build_from_crawler(loaded, crawler) if isinstance(loaded, type) else loaded
+def _manager(crawler: Crawler, typed: Any) -> Any:
+    return build_from_crawler(typed, crawler) if isinstance(typed, type) else typed
 
 
 def _own_delay(request: Request) -> int:

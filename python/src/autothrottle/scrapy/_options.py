@@ -75,6 +75,8 @@ class Options:
     """What is a bad answer, by scope; for all others under None."""
     managers: dict[str | None, Any] = field(default_factory=dict)
     """Scope managers' classes, by scope; for all others under None."""
+    manager: Any = None
+    """THROTTLING_MANAGER, if it was typed."""
     configs: dict[str, dict[str, Any]] = field(default_factory=dict)
     """What was typed for each scope, for its manager."""
     obeys_robots: bool = False
@@ -149,6 +151,7 @@ class _Reader:
         self._take("CONCURRENT_REQUESTS_PER_IP", self._per_address)
         options.exceptions[None] = self._take("BACKOFF_EXCEPTIONS", _exceptions) or _exceptions(_EXCEPTIONS)
         options.managers[None] = self._take("THROTTLING_SCOPE_MANAGER", _loaded)
+        options.manager = self._take("THROTTLING_MANAGER", _loaded)
         autothrottle = defaults.pop("autothrottle", None)
         follows = bool(self._take("AUTOTHROTTLE_ENABLED", _flag))
         if follows:
