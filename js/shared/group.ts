@@ -27,7 +27,8 @@ import {
 } from './messages.js'
 import { divided, slower } from './offline.js'
 import type { Lease, Offline, Peer, Transport } from './transport.js'
-import { Writer, type WriterLink } from './writer.js'
+import { Writer } from './writer.js'
+import type { WriterLink } from './writer-link.js'
 
 /** The way may be broken for so long before `offline` counts, in milliseconds. */
 const PATIENCE_MS = 5000
@@ -71,6 +72,9 @@ export class Group {
   #brokenAt: number | undefined
   #brokenBy: unknown
   #isOffline = false
+  /** Who wrote when a writer was last heard; and the one that is known to have ended. */
+  #writerId: string | undefined
+  #goneId: string | undefined
   /** Members that there were when a beat was last heard or said. */
   #size = 1
   #ticking: unknown
@@ -122,7 +126,10 @@ export class Group {
       clock: this.#context.idleClock,
       heard: (text) => this.#hear(text),
       gone: (id) => this.#writer?.drop(id),
-      vacant: () => this.#later(20),
+      vacant: () => {
+        this.#goneId = this.#writerId
+        this.#later(20)
+      },
       fenced: () => this.#stepDown(),
     }
     this.#transport.open(peer)
@@ -221,6 +228,7 @@ export class Group {
         this.#link.told(tell)
         if (share === undefined && this.#lease) this.#say(this.#lease, tell)
       },
+      again: () => this.#soon(0),
       learned: () => {
         this.#writer?.hurry()
         this.#soon(20)
@@ -231,7 +239,7 @@ export class Group {
     const now = this.#now
     const state = memory && (JSON.parse(memory.text) as State)
     const ageMs = memory ? now - memory.at : 0
-    const beginning = { state, ageMs, snapshot, wallNow: clock.wallNow() }
+    const beginning = { state, ageMs, gone: this.#goneId, snapshot, wallNow: clock.wallNow() }
     if (share === undefined)
       return new Writer(link, this.#options, clock, this.#transport.leadMs ?? 0, beginning)
     return new Writer(link, divided(this.#options, share), slower(clock, share), 0, beginning)
@@ -327,6 +335,7 @@ export class Group {
       this.#stepDown()
     }
     this.#heardAt = this.#now
+    this.#writerId = message.from
     this.#isConnected()
     if (message.type === 'resign') this.#onResign(message)
     else {
@@ -346,7 +355,8 @@ export class Group {
     }
   }
 
-  #onResign({ state }: Resign): void {
+  #onResign({ from, state }: Resign): void {
+    this.#goneId = from
     this.member.memory = { text: state, at: this.#now }
     this.#later(20)
   }

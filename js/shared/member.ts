@@ -265,7 +265,7 @@ export class Member {
     if (seen !== undefined) this.seen = { text: seen, at: now }
     const [hello, turns, grants] = members[this.#link.id] ?? [0, 0, 0]
     if (hello !== this.#hello) {
-      if (now - this.#helloAt >= this.#leaseMs / 3) this.sayHello()
+      if (now - this.#helloAt >= this.#leaseMs / 20) this.sayHello()
       return
     }
     // Whoever writes next may have missed this beat: so it is kept for two more.

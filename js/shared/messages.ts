@@ -133,6 +133,8 @@ export interface State {
   /** What was set while it ran. */
   readonly settings: readonly (readonly [scope: string, partial: ScopeOptions])[]
   readonly isPaused: boolean
+  /** The processes that there are: the next writer waits for their stories. */
+  readonly members: readonly string[]
 }
 
 /** Statistics, with the instant of the engine at which they were taken. */

@@ -10,7 +10,7 @@
 import { Driver } from '../core/driver.js'
 import type { Clock, EngineOptions, ScopeOptions } from '../options/options.js'
 import { Engine } from '../wasm/engine.js'
-import type { ScopeHandle, Snapshot, Ticket } from '../wasm/types.js'
+import type { ScopeHandle, Ticket } from '../wasm/types.js'
 import { Held, type Member, memberOf, refusalOf } from './held.js'
 import { toldOf } from './member.js'
 import {
@@ -28,8 +28,12 @@ import {
   type ToWriter,
   type Turn,
 } from './messages.js'
+import type { Beginning, WriterLink } from './writer-link.js'
 
-/** For so long a new writer listens before it grants, in milliseconds. */
+/**
+ * For so long a new writer listens before it grants, in milliseconds, where it does not know to whom; those
+ * that it knows may take a beat longer, for a story that is lost is told again then.
+ */
 export const COLLECT_MS = 100
 /** Where records of single scopes begin in what the engine is told, and how long each is. */
 const [RECORDS_AT, STRIDE] = [11, 7]
@@ -39,33 +43,6 @@ const WALL_MS = 1e12
 const LONG_AGO_MS = 1e10
 /** Memory and statistics go along with beats, on average not more characters a second than this. */
 const CHARACTERS = 65_536
-
-/** What a writer needs of its process. */
-export interface WriterLink {
-  readonly id: string
-  readonly epoch: number
-  readonly hash: string
-  readonly leaseMs: number
-  /** Whether it may still grant. If not, it is stopped by this call. */
-  isGood(): boolean
-  grant(to: string, grant: Grant): void
-  tell(tell: Tell): void
-  /** Something was learned that the next writer should know. */
-  learned(): void
-  /** A member has other options. */
-  differs(id: string): void
-  /** Milliseconds that the group's clock is ahead of this one's. */
-  offsetMs(): number | undefined
-}
-
-/** What the engine goes on from. */
-export interface Beginning {
-  readonly state: State | undefined
-  readonly ageMs: number
-  /** Without a state: what the program gave. */
-  readonly snapshot: Snapshot | undefined
-  readonly wallNow: number
-}
 
 export class Writer {
   readonly #link: WriterLink
@@ -82,6 +59,8 @@ export class Writer {
   #level: 0 | 1 | 2 = 1
   /** What is said while it only listens. */
   #heard: (Hello | Turn)[] | undefined
+  /** Whose story it waits for; `undefined` where nobody knows. */
+  readonly #missing: Set<string> | undefined
   #collecting: unknown
   #isStopped = false
   /** When the memory was taken that this writer goes on from. */
@@ -100,7 +79,8 @@ export class Writer {
       clearTimeout: (handle) => clock.clearTimeout(handle),
     }
     this.#engine = new Engine(options)
-    const { state, ageMs, snapshot, wallNow } = beginning
+    const { state, ageMs, gone, snapshot, wallNow } = beginning
+    this.#missing = state && new Set([...state.members.filter((id) => id !== gone), link.id])
     this.#rememberedAt = state ? this.#now - Math.max(ageMs, 0) : Number.NEGATIVE_INFINITY
     // Also without one: what is adopted left before the engine's own origin.
     const known = state?.snapshot ?? { version: 1 as const, scopes: {} }
@@ -126,7 +106,7 @@ export class Writer {
   /** Listens for a moment, so that age decides and what flies is known before anybody is asked. */
   collect(): void {
     this.#heard = []
-    this.#collecting = this.#clock.setTimeout(() => this.#begin(), COLLECT_MS)
+    this.#wait(COLLECT_MS + (this.#missing ? this.#link.leaseMs / 3 : 0))
   }
 
   hear(message: ToWriter): void {
@@ -134,7 +114,7 @@ export class Writer {
     const member = this.#members.get(message.from)
     if (member) member.seenAt = this.#now
     if (message.type === 'hello') {
-      if (this.#heard) this.#heard.push(message)
+      if (this.#heard) this.#collected(message)
       else this.#story([message])
     } else if (message.type === 'turn') {
       if (this.#heard) this.#heard.push(message)
@@ -175,7 +155,8 @@ export class Writer {
   /** What the next writer needs, as text. */
   state(): string {
     const snapshot = this.#engine.snapshot(this.#now, WALL_MS)
-    const state: State = { snapshot, settings: [...this.#settings], isPaused: this.#isPaused }
+    const [settings, members] = [[...this.#settings], [...this.#members.keys()]]
+    const state: State = { snapshot, settings, isPaused: this.#isPaused, members }
     return JSON.stringify(state)
   }
 
@@ -202,6 +183,26 @@ export class Writer {
     for (const { requests } of this.#members.values())
       for (const held of requests.values()) if (!held.isFlying) this.#driver.forget(held)
     this.#driver.rest()
+  }
+
+  /** Asks again, now and then: a story may have been lost. */
+  #wait(ms: number): void {
+    this.#collecting = this.#clock.setTimeout(
+      () => {
+        if (ms <= COLLECT_MS) return this.#begin()
+        this.#link.again()
+        this.#wait(ms - COLLECT_MS)
+      },
+      Math.min(ms, COLLECT_MS),
+    )
+  }
+
+  #collected(hello: Hello): void {
+    this.#heard?.push(hello)
+    this.#missing?.delete(hello.from)
+    if (this.#missing?.size !== 0) return
+    this.#clock.clearTimeout(this.#collecting)
+    this.#begin()
   }
 
   #begin(): void {

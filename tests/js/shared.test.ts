@@ -1,12 +1,15 @@
 /**
- * Processes that share a limit, under faults: what must hold of their sum, over many seeds. `SEEDS=10000`
+ * Processes that share a limit, under faults: what must hold of their sum, over many seeds. `npm run test:seeds`
  * plays more of them.
  */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { IDLE } from 'autothrottle/engine'
+import { Member } from '../../js/shared/member.js'
+import { type Beat, decode, encode, type Grant, type Hello, type ToWriter } from '../../js/shared/messages.js'
 import { play } from './shared/play.js'
 
-const SEEDS = Number(process.env.SEEDS ?? 1000)
+const SEEDS = Number(process.env.SEEDS ?? 600)
 
 test('without faults no limit is broken, and everything is sent', async () => {
   for (let seed = 0; seed < 20; seed++) {
@@ -25,4 +28,54 @@ test('messages lost, late, twice and in disorder; processes killed, stopped, cut
     takeovers += played.takeovers
   }
   assert.ok(sends > 30 * SEEDS && takeovers > SEEDS / 4, `${sends} sends, ${takeovers} takeovers`)
+})
+
+test('what an older writer grants, or what answers an older story, nobody hears', async () => {
+  const said: ToWriter[] = []
+  let now = 0
+  const link = {
+    ...{ id: 'm', hash: '', now: () => now, offsetMs: () => undefined },
+    send: (message: ToWriter) => said.push(message),
+    changed: () => {},
+  }
+  const member = new Member(link, 1500)
+  member.enter(4)
+  const id = member.submit(['x'], { cost: 1, priority: 0, delay: 0 })
+  await undefined
+  const grant = (epoch: number, hello: number, number: number, attempt = 0): Grant => {
+    return { type: 'grant', from: 'w', epoch, hello, number, ids: [[id, attempt]], refused: [] }
+  }
+  for (const old of [grant(3, 1, 1), grant(5, 1, 1), grant(4, 0, 1), grant(4, 2, 1), grant(4, 1, 1, 7)]) {
+    member.onGrant(old)
+    assert.equal(member.poll(now), IDLE, JSON.stringify(old))
+  }
+  member.onGrant(grant(4, 1, 2))
+  member.onGrant(grant(4, 1, 2))
+  assert.equal(member.poll(now), id)
+  assert.equal(member.poll(now), IDLE, 'once')
+  // Another writer: an older story's grant is not heard, and the flight is told.
+  member.enter(5)
+  const hello = said.at(-1) as Hello
+  assert.deepEqual([hello.type, hello.hello, hello.waiting.length, hello.flying.length], ['hello', 2, 0, 1])
+  // A beat that misses what was said brings the story again, and one that has it does not.
+  now = 600
+  const beat = (turns: number): Beat => {
+    return { type: 'beat', from: 'w', epoch: 5, hash: '', members: { m: [2, turns, 0] } }
+  }
+  const count = said.length
+  member.cancel(id)
+  await undefined
+  member.onBeat(beat(0))
+  assert.equal(said.length, count + 1, 'it may be on its way')
+  member.onBeat(beat(0))
+  assert.equal(said.at(-1)?.type, 'hello')
+  assert.equal(said.length, count + 2)
+})
+
+test('what is no message is not heard, and one of another version is known as such', () => {
+  for (const text of ['', 'x', '[]', 'null', '{}', '{"v":1}', '{"v":1,"type":"beat","from":1,"epoch":2}'])
+    assert.equal(decode(text), undefined, text)
+  assert.equal(decode('{"v":2,"type":"beat"}'), 'version')
+  const ping: ToWriter = { type: 'ping', from: 'a', epoch: 2, hello: 1 }
+  assert.deepEqual(decode(encode(ping)), { v: 1, ...ping })
 })

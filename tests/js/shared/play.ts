@@ -23,7 +23,8 @@ export const OPTIONS: EngineOptions = {
   },
 }
 const NAMES = ['gap', 'slots', 'quota', 'held']
-const LATENCY_MS = [30, 400] as const
+/** The least, and how much more at most: usually, and now and then, which outlasts a change of writer. */
+const LATENCY_MS = [30, 400, 3500]
 
 interface Send {
   readonly process: Process
@@ -51,6 +52,7 @@ export async function play(seed: number, { isCalm = false } = {}): Promise<Playe
   const log: string[] = []
   let toDo = 60
   let isOver = false
+  const latency = () => LATENCY_MS[0]! + dice.below(LATENCY_MS[dice.below(6) === 0 ? 2 : 1]!)
   const begin = (process: Process) => {
     const requests = new Map<number, readonly string[]>()
     const submit = () => {
@@ -76,7 +78,7 @@ export async function play(seed: number, { isCalm = false } = {}): Promise<Playe
       requests.delete(ticket)
       const send: Send = { process, scopes: names, at: world.now, endedAt: Infinity, heldMs: 0 }
       sends.push(send)
-      world.after(LATENCY_MS[0] + dice.below(LATENCY_MS[1]), process, () => {
+      world.after(latency(), process, () => {
         send.endedAt = world.now
         const isRefused = names.includes('held') && dice.below(8) === 0
         if (isRefused) send.heldMs = 1000 + dice.below(2000)

@@ -1,0 +1,28 @@
+/** Asks for permits as fast as they come, for so many milliseconds; says how many, and how long one took. */
+import { createThrottle } from 'autothrottle'
+import { local } from 'autothrottle/local'
+
+const { name, index, atOnce, ms } = JSON.parse(process.argv[2])
+const free = { delay: 0, slotDelay: 0, jitter: false, concurrency: 1000 }
+const throttle = createThrottle({ concurrency: 10_000, defaults: free, shared: local({ name }) })
+// The first of them writes.
+await new Promise((resolve) => setTimeout(resolve, index === 0 ? 0 : 300))
+const first = await throttle.acquire({ scopes: 'x' })
+first.settle()
+await new Promise((resolve) => setTimeout(resolve, 1000 - (index === 0 ? 0 : 300)))
+const took = []
+const end = performance.now() + ms
+const loop = async () => {
+  while (performance.now() < end) {
+    const at = performance.now()
+    const permit = await throttle.acquire({ scopes: 'x' })
+    took.push(performance.now() - at)
+    permit.settle({ status: 200, latency: 1 })
+  }
+}
+await Promise.all(Array.from({ length: atOnce }, loop))
+took.sort((a, b) => a - b)
+const isWriter = throttle.stats().ageMs === 0
+process.send({ count: took.length, medianMs: took[took.length >> 1], isWriter })
+// Whoever asks it would lose it.
+setInterval(() => {}, 1000)

@@ -1,0 +1,38 @@
+/**
+ * What a writer is given: the process that it writes in, and what it goes on from.
+ *
+ * The trap is a memory that looks younger than it is: its age counts from when it was heard.
+ */
+import type { Snapshot } from '../wasm/types.js'
+import type { Grant, State, Tell } from './messages.js'
+
+/** What a writer needs of its process. */
+export interface WriterLink {
+  readonly id: string
+  readonly epoch: number
+  readonly hash: string
+  readonly leaseMs: number
+  /** Whether it may still grant. If not, it is stopped by this call. */
+  isGood(): boolean
+  grant(to: string, grant: Grant): void
+  tell(tell: Tell): void
+  /** A beat is wanted. */
+  again(): void
+  /** Something was learned that the next writer should know. */
+  learned(): void
+  /** A member has other options. */
+  differs(id: string): void
+  /** Milliseconds that the group's clock is ahead of this one's. */
+  offsetMs(): number | undefined
+}
+
+/** What the engine goes on from. */
+export interface Beginning {
+  readonly state: State | undefined
+  readonly ageMs: number
+  /** A process that is known to have ended. */
+  readonly gone: string | undefined
+  /** Without a state: what the program gave. */
+  readonly snapshot: Snapshot | undefined
+  readonly wallNow: number
+}
