@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import atexit
 import json
 import os
 import shutil
@@ -173,6 +174,8 @@ http {{
 }}"""
         )
         self.nginx = subprocess.Popen(["nginx", "-p", str(self.folder), "-c", str(conf)])
+        # Also where a crawl fails: nothing is left running.
+        atexit.register(self._end)
         time.sleep(0.5)
 
     def watch(self, seconds: float) -> None:
@@ -190,12 +193,21 @@ http {{
 
     def close(self) -> list[list[str]]:
         """Ends it; gives the lines of its log."""
+        log = self.folder / "access.log"
+        self._end_processes()
+        lines = log.read_text().splitlines()
+        self._end()
+        return [line.split() for line in lines]
+
+    def _end_processes(self) -> None:
         for process in (self.nginx, self.upstream):
             process.terminate()
             process.wait()
-        log = (self.folder / "access.log").read_text().splitlines()
-        shutil.rmtree(self.folder)
-        return [line.split() for line in log]
+
+    def _end(self) -> None:
+        self._end_processes()
+        shutil.rmtree(self.folder, ignore_errors=True)
+        atexit.unregister(self._end)
 
 
 # What is measured
