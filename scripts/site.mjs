@@ -2,7 +2,7 @@
  * The site: `npm run site` builds it and serves it; `npm run site -- --build` only builds. Static files for
  * any host lie in `site/dist` afterwards.
  */
-import { existsSync, rmSync, statSync } from 'node:fs'
+import { existsSync, rmSync } from 'node:fs'
 import { createServer } from 'node:http'
 import { fileURLToPath } from 'node:url'
 import { build } from './build.mjs'
@@ -13,11 +13,10 @@ const site = `${root}/site`
 
 /** What the site is made with lies in its folder; fetched once. */
 export async function fetchSite() {
-  const stamp = `${site}/node_modules/.package-lock.json`
-  const isThere =
-    existsSync(stamp) && statSync(stamp).mtimeMs >= statSync(`${site}/package-lock.json`).mtimeMs
-  if (isThere) return
-  await step('site: packages', () => run('npm', ['ci', '--no-audit', '--no-fund'], { cwd: site }))
+  if (existsSync(`${site}/node_modules/vitepress`)) return
+  // Not `npm ci`: it refuses a lock file without the packages of other platforms, which some registries lack.
+  const args = ['install', '--no-save', '--no-audit', '--no-fund', '--prefix', 'site']
+  await step('site: packages', () => run('npm', args))
 }
 
 /** Builds `site/dist`. */
