@@ -7,6 +7,7 @@
  * has two of each class. So a variant has all entries, and its entries share their chunks.
  */
 import {
+  chmodSync,
   copyFileSync,
   existsSync,
   mkdirSync,
@@ -99,6 +100,7 @@ async function command() {
   await bundle({
     entryPoints: [`${root}/js/command/bin.ts`],
     outfile: `${dist}/bin.js`,
+    banner: { js: '#!/usr/bin/env node' },
     bundle: true,
     format: 'esm',
     platform: 'node',
@@ -108,6 +110,7 @@ async function command() {
     target: 'node20',
     logLevel: 'error',
   })
+  chmodSync(`${dist}/bin.js`, 0o755)
 }
 
 /** All entries again, for one condition; straight from the sources. */

@@ -1,4 +1,3 @@
-#!/usr/bin/env node
 /** What `npx autothrottle` runs. */
 import { setFlagsFromString } from 'node:v8'
 import { main } from './main.js'
