@@ -27,8 +27,8 @@ const SECTIONS: &[(Section, &str, &str)] = &[
     (Section::Root, "ThrottleOptions", "What a throttle is told. Settings of scopes may stand at the top."),
 ];
 
-/// What only JavaScript has: its clients follow redirects by themselves or ask the throttle for each hop.
-const NOT_PYTHONS: &[&str] = &["fetch", "redirects", "unref", "robots"];
+/// What only JavaScript has: Python's clients come hop by hop, and one limit for many processes is Node's.
+const NOT_PYTHONS: &[&str] = &["fetch", "redirects", "robots", "shared", "unref"];
 
 /// Types that the kind does not say.
 const TYPES: &[(&str, &str)] = &[
