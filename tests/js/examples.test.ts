@@ -165,7 +165,15 @@ test('retry policy: 20 to 40 s twice, then 30 s and up to 2ⁿ, ten minutes at m
 
 test('each runs by itself and ends', () => {
   const root = fileURLToPath(new URL('../..', import.meta.url))
-  for (const name of ['domains', 'endpoints', 'scraping-api', 'cost-capped', 'retry-policy', 'api-client']) {
+  for (const name of [
+    'domains',
+    'endpoints',
+    'scraping-api',
+    'cost-capped',
+    'retry-policy',
+    'api-client',
+    'shared',
+  ]) {
     const { status, stdout, stderr } = spawnSync(
       process.execPath,
       ['--import', 'tsx', `examples/${name}.ts`],
