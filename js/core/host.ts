@@ -7,17 +7,14 @@
  */
 import type { Clock, EngineOptions } from '../options/options.js'
 import type { Engine } from '../wasm/engine.js'
-import type { Snapshot, Ticket } from '../wasm/types.js'
+import type { ScopeHandle, Snapshot, Ticket } from '../wasm/types.js'
 import type { WarningEvent } from './events.js'
 
 type Asked =
   | 'find'
-  | 'intern'
-  | 'keepAlive'
   | 'scopes'
   | 'submit'
   | 'sendAtOnce'
-  | 'enter'
   | 'poll'
   | 'wakeAt'
   | 'settle'
@@ -26,10 +23,15 @@ type Asked =
   | 'waiting'
   | 'inFlight'
 type Told = 'configure' | 'hold' | 'pause' | 'resume' | 'reset' | 'crawlDelay'
-type Seen = 'peek' | 'stats' | 'snapshot' | 'watch' | 'hasNotices' | 'takeNotices' | 'warnThreshold'
+type Seen = 'peek' | 'stats' | 'snapshot' | 'watch' | 'hasNotices' | 'takeNotices'
 
 /** Who decides. */
 export interface Host extends Pick<Engine, Asked | Told | Seen> {
+  // What follows is the engine's too; declarations do not show it there.
+  intern(name: string): ScopeHandle
+  keepAlive(scope: ScopeHandle): boolean
+  enter(nowMs: number, scope: ScopeHandle, cost: number, priority: number): number
+  readonly warnThreshold: number
   /** Names who is told what happens by itself. An engine only answers. */
   listen?(listener: HostListener): void
   /** Nothing more will be asked. */

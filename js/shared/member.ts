@@ -28,7 +28,7 @@ const FARTHEST_MS = 1000
 /** What no memory is known to have is kept for so many leases. */
 const LONGEST_LEASES = 20
 
-interface Request {
+interface Pending {
   readonly id: Ticket
   readonly names: readonly string[]
   readonly cost: number | readonly number[]
@@ -78,10 +78,10 @@ export class Member {
   inFlight = 0
   readonly #link: MemberLink
   readonly #leaseMs: number
-  readonly #requests = new Map<Ticket, Request>()
+  readonly #requests = new Map<Ticket, Pending>()
   /** Those that were granted and have not left; the earliest first. */
-  readonly #granted: Request[] = []
-  #over: Kept<{ request: Request; told: readonly number[] }>[] = []
+  readonly #granted: Pending[] = []
+  #over: Kept<{ request: Pending; told: readonly number[] }>[] = []
   #orders: Kept<readonly [number: number, Order]>[] = []
   #ordered = 0
   #acts: Act[] = []
@@ -107,7 +107,7 @@ export class Member {
     return this.#epoch
   }
 
-  submit(names: readonly string[], ask: Pick<Request, 'cost' | 'priority'> & { delay: number }): Ticket {
+  submit(names: readonly string[], ask: Pick<Pending, 'cost' | 'priority'> & { delay: number }): Ticket {
     const now = this.#link.now()
     const { cost, priority, delay } = ask
     const [id, attempt, state, sentAt] = [++this.#last, 0, 'waiting' as const, Number.NaN]
@@ -290,7 +290,7 @@ export class Member {
     return IDLE
   }
 
-  #forget(request: Request): void {
+  #forget(request: Pending): void {
     this.#requests.delete(request.id)
     if (request.state === 'flying') this.inFlight--
     else this.waiting--
@@ -319,12 +319,12 @@ export class Member {
     this.#link.send({ type: 'turn', from, epoch: this.#epoch, hello: this.#hello, number, acts })
   }
 
-  #ask({ id, attempt, names, cost, priority, since, notBefore }: Request, now: number): Ask {
+  #ask({ id, attempt, names, cost, priority, since, notBefore }: Pending, now: number): Ask {
     const delay = Math.max(notBefore - now, 0)
     return { id, attempt, names, cost, priority, delay, waited: now - since }
   }
 
-  #flight(request: Request, now: number): Flight {
+  #flight(request: Pending, now: number): Flight {
     return { ...this.#ask(request, now), delay: 0, sentAgo: Math.max(now - request.sentAt, 0) }
   }
 }
