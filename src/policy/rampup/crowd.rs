@@ -1,0 +1,143 @@
+//! Some servers limit how many they serve at a time, not how many in a second.
+//!
+//! Refusals that come at an unusual number in flight *vote* for that number less one as the limit, a cap, if
+//! so many serve as much as the rate that was borne. The cap is probed once in a while, like the rate. The
+//! trap is a cap that explains every refusal: a refusal right after the last, or with one in flight,
+//! contradicts it, and the next one needs twice the votes.
+
+use crate::time::Instant;
+
+/// So many votes make a cap.
+const VOTES: i32 = 6;
+/// In flight at most, in what the rate and the usual latency put there: a queue does not grow for ever.
+const ROOM: f64 = 3.0;
+
+/// What a refusal says of the number in flight.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Fault {
+    /// It is the rate's.
+    Rate,
+    /// It is the number's, which is less now.
+    Number,
+    /// From here on the number is capped.
+    Capped,
+    /// The cap was wrong.
+    Uncapped,
+}
+
+/// What is known of the number in flight.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Crowd {
+    /// At the last send, that one included; what it usually is, and how far it strays.
+    pub now: u32,
+    mean: f64,
+    stray: f64,
+    /// The usual time from send to answer, in microseconds.
+    usual: f64,
+    votes: i32,
+    cap: Option<u32>,
+    /// When the cap last changed, and how many were sent since a refusal last changed it.
+    changed: Instant,
+    since: u32,
+    /// Whether it is the first that was tried, and how many were wrong.
+    is_new: bool,
+    wrong: u32,
+}
+
+impl Crowd {
+    pub const NEW: Self = Self {
+        now: 0,
+        mean: 0.0,
+        stray: 0.0,
+        usual: 0.0,
+        votes: 0,
+        cap: None,
+        changed: Instant::from_micros(0),
+        since: 0,
+        is_new: false,
+        wrong: 0,
+    };
+
+    pub fn is_capped(&self) -> bool {
+        self.cap.is_some()
+    }
+
+    /// How many may be in flight at this gap.
+    pub fn slots(&self, gap: f64) -> u32 {
+        self.cap.unwrap_or(u32::MAX).min(self.room(gap) as u32)
+    }
+
+    fn room(&self, gap: f64) -> f64 {
+        if self.usual > 0.0 { ROOM * self.usual / gap + 8.0 } else { f64::MAX }
+    }
+
+    /// `flying` are in flight now.
+    pub fn on_send(&mut self, flying: u32) {
+        self.now = flying;
+        self.since = self.since.saturating_add(1);
+        if self.mean == 0.0 {
+            self.mean = f64::from(flying);
+        }
+        let off = f64::from(flying) - self.mean;
+        self.stray += (off.max(-off) - self.stray) / 32.0;
+        self.mean += off / 32.0;
+    }
+
+    /// An answer took so long; the cap is probed after `dwell`.
+    pub fn on_good(&mut self, now: Instant, away: f64, gap: f64, dwell: f64) {
+        if self.usual == 0.0 {
+            self.usual = away;
+        }
+        // Latency that grows while the room is used up is a queue's; what is less is sooner believed.
+        if away < self.usual {
+            self.usual += (away - self.usual) / 16.0;
+        } else if f64::from(self.now) < 0.7 * self.room(gap) {
+            self.usual += (away - self.usual) / 64.0;
+        }
+        if let Some(cap) = self.cap
+            && now.since(self.changed).micros() as f64 > dwell
+        {
+            let more = if self.now >= cap { 1 + cap / 32 } else { 0 };
+            (self.cap, self.changed) = (Some(cap.saturating_add(more)), now);
+        }
+    }
+
+    /// What was sent at `sent` was refused; `borne` is the gap that was borne.
+    pub fn on_bad(&mut self, now: Instant, sent: Instant, borne: f64) -> Fault {
+        let fewer = self.cap.unwrap_or(self.now).saturating_sub(1);
+        // So many at a time serve as much as the rate that was borne.
+        let is_enough = fewer > 0 && self.usual / f64::from(fewer) <= 1.03 * borne;
+        if self.is_capped() {
+            if sent < self.changed {
+                return Fault::Number; // old news
+            }
+            let is_again = !self.is_new && self.since <= 8 * fewer;
+            if is_again || !is_enough {
+                (self.cap, self.votes) = (None, -(VOTES << self.wrong.min(5)));
+                self.wrong += 1;
+                return Fault::Uncapped;
+            }
+            self.set(fewer, now);
+            self.is_new = false;
+            return Fault::Number;
+        }
+        let is_unusual = f64::from(self.now) > self.mean + 1.5 * self.stray;
+        // A doubt that stands is not made worse by more of the same.
+        if is_unusual && is_enough {
+            self.votes += 1;
+        } else if self.votes > 0 {
+            self.votes -= 1;
+        }
+        if self.votes < VOTES {
+            return Fault::Rate;
+        }
+        self.votes = 0;
+        self.set(fewer, now);
+        self.is_new = true;
+        Fault::Capped
+    }
+
+    fn set(&mut self, cap: u32, now: Instant) {
+        (self.cap, self.changed, self.since) = (Some(cap), now, 0);
+    }
+}
