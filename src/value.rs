@@ -171,8 +171,8 @@ fn digits(number: f64) -> String {
         if rest == 0 {
             return text(&[sign, &whole_text(whole)]);
         }
-        // With a one in front, so that zeros behind the point stay. (A slice of text brings a panic along that
-        // formats a character: three kilobytes.)
+        // With a one in front, so that zeros behind the point stay. (A slice of text brings a panic along
+        // that formats a character: three kilobytes.)
         let rest = whole_text(1_000_000_000 + rest);
         let rest = rest.strip_prefix('1').unwrap_or_default();
         return text(&[sign, &whole_text(whole), ".", rest.trim_end_matches('0')]);

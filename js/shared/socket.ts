@@ -10,6 +10,7 @@
  * belong to the primary unless they are exclusive; a path of more than a hundred bytes; and a folder that
  * somebody else made.
  */
+import { systemClock } from '../core/clock.js'
 import { builtin } from '../wasm/node-builtin.js'
 import { type FileSystem, folderOf, type Net, type Server, type Socket, socketNameOf } from './node.js'
 import type { Lease, Peer, Transport } from './transport.js'
@@ -208,7 +209,7 @@ export class SocketTransport implements Transport {
         return true
       } catch {
         const lock = files.statSync(path, { throwIfNoEntry: false })
-        const isLeft = lock && Date.now() - lock.mtimeMs > LOCK_MS
+        const isLeft = lock && systemClock(true).wallNow() - lock.mtimeMs > LOCK_MS
         if (!isLeft) return false
         files.rmSync(path, { force: true })
       }

@@ -115,7 +115,7 @@ fn events_tell_a_requests_life_and_the_state_why_the_next_one_waits() {
     let mut live = Live::new(value(options)).unwrap();
     live.advance(100.0).unwrap();
     let state = seen(live.state(0));
-    assert_eq!(state["next"], serde_json::json!({ "at": 500.0, "reason": "rate", "scope": "server" }));
+    assert_eq!(state["next"], serde_json::json!({ "at": 500, "reason": "rate", "scope": "server" }));
     assert_eq!(state["waiting"], 50.0);
     live.advance(600.0).unwrap();
     let events = seen(live.take_events());
