@@ -251,6 +251,8 @@ export class Writer {
   #welcome(hello: Hello): Member {
     const member = memberOf(hello, this.#now)
     this.#members.set(member.id, member)
+    // The next writer is to know whose story it waits for.
+    this.#link.learned()
     if (hello.hash !== this.#link.hash) this.#link.differs(member.id)
     return member
   }
