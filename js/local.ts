@@ -1,6 +1,6 @@
 /**
- * `autothrottle/local`: one limit for several processes of one machine. Workers of Node's cluster, of pm2, and
- * programs that do not know each other share it, in Node, Deno and Bun.
+ * `autothrottle/local`: one limit for several processes of one machine. Workers of Node's cluster, of pm2,
+ * and programs that do not know each other share it, in Node, Deno and Bun.
  *
  * ```ts
  * import { createThrottle } from 'autothrottle'

@@ -2,8 +2,8 @@
  * What processes that share a limit say to each other, and how it is written.
  *
  * One process, the *writer*, runs the engine; every process, the writer too, is a *member* that asks it. A
- * message is JSON; instants never travel without the now of their clock, so that all are spans and no clock of
- * another process is believed.
+ * message is JSON; instants never travel without the now of their clock, so that all are spans and no clock
+ * of another process is believed.
  *
  * | message | from → to | says |
  * |---|---|---|
@@ -147,7 +147,7 @@ export interface Beat extends FromWriter {
   readonly type: 'beat'
   readonly members: Readonly<Record<string, Heard>>
   readonly hash: string
-  /** A {@link State} and {@link Seen}, as text: few ever read them. Not with each beat where they are large. */
+  /** A {@link State} and {@link Seen}, as text: few read them. Not with each beat where they are large. */
   readonly state?: string
   readonly seen?: string
 }

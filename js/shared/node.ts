@@ -1,8 +1,8 @@
 /**
  * What sockets need of Node's modules, and where a socket may lie.
  *
- * The trap is a folder for everybody (`/tmp`): whoever may put a socket there may pretend to be us, so it lies
- * in a folder of this user's, and one that is anybody else's is refused.
+ * The trap is a folder for everybody (`/tmp`): whoever may put a socket there may pretend to be us, so it
+ * lies in a folder of this user's, and one that is anybody else's is refused.
  */
 import { builtin } from '../wasm/node-builtin.js'
 

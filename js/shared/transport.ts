@@ -64,7 +64,7 @@ export interface Transport {
    * Milliseconds that the group's clock is ahead of this process's; `undefined` where grants leave at once.
    */
   readonly offsetMs?: number | undefined
-  /** How far ahead a grant is made, in milliseconds, so that it has arrived when it is to leave. Default 0. */
+  /** How many milliseconds ahead a grant is made, so that it has arrived when it is to leave. Default 0. */
   readonly leadMs?: number
   /** Ends. Nothing is heard afterwards. */
   close(): Promise<void>

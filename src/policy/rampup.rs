@@ -12,9 +12,9 @@
 //! 1. *One event per flight.* A refusal of what was sent before the last event is old news. An event is
 //!    judged when the first success after it tells how long it lasted.
 //! 2. *Refused*: the rate that was refused bounds the limit from above; what was served since the event
-//!    before, ÷ the time with this wall, from below: a bucket is empty at both refusals, and a window used up.
-//!    `e` is the geometric mean of both, and `m` halves. Where too little was served to measure, the lower
-//!    bound is 2`m` below the refused rate, and `m` doubles if that happens again.
+//!    before, ÷ the time with this wall, from below: a bucket is empty at both refusals, and a window used
+//!    up. `e` is the geometric mean of both, and `m` halves. Where too little was served to measure, the
+//!    lower bound is 2`m` below the refused rate, and `m` doubles if that happens again.
 //! 3. *Not refused* to x = 2: `m` doubles, and on from e(1+m), each time in a smaller part of T.
 //! 4. *T ∝ 1 ÷ m*: a wide search is short, and a settled one costs `backoffTarget` refusals a window, but no
 //!    more than one in a hundred requests. What a refusal costs besides (probes of the wall, its flight) and

@@ -6,7 +6,7 @@
  * on the instant of a grant.
  */
 
-/** Keys: lease, epoch, state. Arguments: process, known epoch, lease ms. Gives epoch, state, its age in ms. */
+/** Keys: lease, epoch, state. Arguments: process, known epoch, lease ms. Gives epoch, state, age in ms. */
 export const COMPETE = `
 local holder = redis.call('GET', KEYS[1])
 if holder and string.match(holder, ':(.*)$') ~= ARGV[1] then return {} end
@@ -50,7 +50,7 @@ export const RELEASE = `
 if redis.call('GET', KEYS[1]) == ARGV[1] then redis.call('DEL', KEYS[1]) end
 return 1`
 
-/** The store's clock in microseconds, in two parts. Keys: lease, so that a cluster asks the node that holds it. */
+/** The store's clock in microseconds, in two parts. Keys: lease, so that a cluster asks who holds it. */
 export const TIME = `
 local time = redis.call('TIME')
 return {time[1], time[2], KEYS[1]}`
