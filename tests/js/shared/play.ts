@@ -104,7 +104,8 @@ export async function play(seed: number, { isCalm = false } = {}): Promise<Playe
     world.faults.loss = dice.below(3) === 0 ? dice.next() * 0.2 : 0
     world.faults.doubled = dice.below(3) === 0 ? dice.next() * 0.3 : 0
     for (let fault = dice.below(5); fault > 0; fault--) {
-      world.after(dice.below(6000), undefined, () => {
+      // Not in the first second: the next writer knows of nobody before a beat was heard.
+      world.after(1000 + dice.below(5000), undefined, () => {
         const alive = all.filter(({ process }) => !process.isDead)
         const byLease = alive.find(({ process }) => process.id === world.store.holder)
         const { process } = (dice.below(2) === 0 && byLease) || alive[dice.below(alive.length)]!
