@@ -238,7 +238,7 @@ mod tests {
         assert!(packed.len() < itself.len() / 2);
         assert!(back(&packed, itself.len()) == itself);
         // Far matches, long ones, none.
-        let far = [&itself[..], &[7; 300_000], itself].concat();
+        let far = [&itself[..], &vec![7; 300_000], itself].concat();
         assert!(back(&pack(&far), far.len()) == far);
         assert_eq!(back(&pack(b""), 0), b"");
     }
