@@ -80,6 +80,9 @@ function crawl(makeCrawler, slack = 1) {
 
 const timeouts = (slack) => ({ navigationTimeoutSecs: 0.1, requestHandlerTimeoutSecs: slack - 10 })
 
+/** Longer than a test's clock goes on while Crawlee's own timeout runs: a request put back comes again. */
+const LONG = 100_000_000
+
 const crawlerOptions = (retries) => ({
   maxRequestRetries: retries,
   useSessionPool: false,
@@ -177,7 +180,7 @@ const CLIENTS = [
           new library.cheerio.CheerioCrawler({
             ...crawlerOptions(retries),
             ...options,
-            ...throttleHooks(throttle, options),
+            ...throttleHooks(throttle, { ...options, maxWait: LONG }),
             additionalMimeTypes: ['application/json'],
             additionalHttpErrorStatusCodes: [429],
           }),
@@ -196,7 +199,7 @@ const CLIENTS = [
           new library.crawleePlaywright.PlaywrightCrawler({
             ...crawlerOptions(retries),
             ...options,
-            ...throttleHooks(throttle, options),
+            ...throttleHooks(throttle, { ...options, maxWait: LONG }),
             launchContext: {
               launcher: library.playwright.chromium,
               launchOptions: { executablePath: CHROMIUM, args: ARGS, headless: true },
