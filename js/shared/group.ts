@@ -334,9 +334,15 @@ export class Group {
       if (message.epoch <= (this.#lease?.epoch ?? 0)) return
       this.#stepDown()
     }
-    this.#heardAt = this.#now
+    const now = this.#now
+    // Beats come oftener than that: this process slept, or the writer did. What lay unread may be old, and where
+    // grants do not say when, leave that is in it is asked for anew.
+    const { offsetMs, leaseMs } = this.#transport
+    const wasSilent = offsetMs === undefined && now - this.#heardAt > leaseMs
+    this.#heardAt = now
     this.#writerId = message.from
     this.#isConnected()
+    if (wasSilent) this.member.sayHello()
     if (message.type === 'resign') this.#onResign(message)
     else {
       this.member.enter(message.epoch)

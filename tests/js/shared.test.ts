@@ -8,6 +8,7 @@ import { IDLE } from 'autothrottle/engine'
 import { Member } from '../../js/shared/member.js'
 import { type Beat, decode, encode, type Grant, type Hello, type ToWriter } from '../../js/shared/messages.js'
 import { play } from './shared/play.js'
+import { Process, World } from './shared/world.js'
 
 const SEEDS = Number(process.env.SEEDS ?? 600)
 
@@ -70,6 +71,37 @@ test('what an older writer grants, or what answers an older story, nobody hears'
   member.onBeat(beat(0))
   assert.equal(said.at(-1)?.type, 'hello')
   assert.equal(said.length, count + 2)
+})
+
+test('leave that lay unread while its process slept is not used', async () => {
+  const world = new World(1)
+  world.hasClock = false
+  let [now, most] = [0, 0]
+  const processes = ['a', 'b'].map((id) => new Process(world, id, { defaults: { delay: 0, concurrency: 2 } }))
+  for (const process of processes) {
+    const { host, clock } = process
+    const ask = () => host.submit(clock.now(), [host.intern('slots')])
+    process.listen((ticket) => {
+      most = Math.max(most, ++now)
+      // The server goes on while its client sleeps.
+      world.after(30, undefined, () => {
+        now--
+        world.after(0, process, () => {
+          host.settle(clock.now(), ticket, { status: 200 })
+          ask()
+        })
+      })
+    })
+    for (let each = 0; each < 4; each++) world.after(0, process, ask)
+  }
+  await world.run(2000)
+  const follower = processes.find(({ id }) => id !== world.store.holder)!
+  for (let time = 0; time < 10; time++) {
+    follower.stop(4000 + 7 * time)
+    await world.run(6000)
+  }
+  assert.equal(world.takeovers.length, 0)
+  assert.equal(most, 2)
 })
 
 test('what is no message is not heard, and one of another version is known as such', () => {

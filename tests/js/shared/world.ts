@@ -52,6 +52,8 @@ export interface Faults {
 export class World {
   now = 1000
   readonly faults: Faults = { way: [1, 0], loss: 0, doubled: 0 }
+  /** Whether the store lends its clock, so that grants say when. */
+  hasClock = true
   readonly processes: Process[] = []
   readonly store = { epoch: 0, holder: '', until: 0, state: undefined as string | undefined, stateAt: 0 }
   /** When a lease went to another process than the one before, and from whom. */
@@ -177,7 +179,8 @@ export class Process {
   }
 
   #transport(): MemoryTransport {
-    return new MemoryTransport(this, this.world.now - this.clock.now())
+    const offsetMs = this.world.hasClock ? this.world.now - this.clock.now() : undefined
+    return new MemoryTransport(this, offsetMs)
   }
 
   /** As `kill -9`. */
@@ -219,11 +222,11 @@ export class Process {
 class MemoryTransport implements Transport {
   readonly leaseMs = LEASE_MS
   readonly leadMs = 50
-  readonly offsetMs: number
+  readonly offsetMs: number | undefined
   readonly #process: Process
   readonly #world: World
 
-  constructor(process: Process, offsetMs: number) {
+  constructor(process: Process, offsetMs: number | undefined) {
     this.#process = process
     this.#world = process.world
     this.offsetMs = offsetMs
