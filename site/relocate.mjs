@@ -24,7 +24,15 @@ export function relocate(folder) {
       rewrite(join(folder, path), (text) => text.replaceAll(BASE, up))
     }
   }
+  const kept = JSON.stringify(
+    ['./', ...found.filter(isKept), 'base.js'].map((path) => path.replaceAll('\\', '/')),
+  )
+  rewrite(join(folder, 'sw.js'), (text) => `globalThis.kept=${kept};\n${text}`)
 }
+
+/** What the service worker keeps for a time without a network. The reference and pictures: once seen. */
+const isKept = (path) =>
+  /\.(?:html|js|css|wasm|svg)$/.test(path) && !/(?:^|\/)(?:sw\.js|404\.html|reference[/_].*)$/.test(path)
 
 /** What a page says before it is drawn (its base, light or dark) is one file for all pages. */
 function page(folder, path, early) {
@@ -39,20 +47,33 @@ function page(folder, path, early) {
         return ''
       })
       .replace(/<link[^>]*vp-icons\.css[^>]*>/, (link) => (isEmpty(join(folder, 'vp-icons.css')) ? '' : link))
-    const preload = path === 'playground.html' ? preloads(folder) : ''
-    return outside
-      .replaceAll(BASE, prefix)
-      .replace('</head>', `${preload}</head>`)
-      .replace('<head>', `<head>\n    <script src="${prefix}base.js"></script>`)
+    const links = path === 'playground.html' ? preloads(folder).filter((link) => !outside.includes(link)) : []
+    return (
+      outside
+        .replaceAll(BASE, prefix)
+        .replace('</head>', `${links.join('')}</head>`)
+        // Pages are read before their scripts run: those shall not take the line from what draws.
+        .replaceAll(/<(?:script type="module"|link rel="(?:module)?preload")/g, '$& fetchpriority="low"')
+        .replace('<head>', `<head>\n    <script src="${prefix}base.js"></script>`)
+    )
   })
 }
 
-/** The playground's own chunk would be asked for last, by a script that was asked for by another. */
-const preloads = (folder) =>
-  readdirSync(join(folder, 'assets/chunks'))
-    .filter((name) => /^Playground\..*\.js$/.test(name))
-    .map((name) => `<link rel="modulepreload" href="./assets/chunks/${name}">`)
-    .join('')
+/** The playground's own parts would be asked for last, by scripts that were asked for by others. */
+function preloads(folder) {
+  const found = (inside, pattern, link) =>
+    readdirSync(join(folder, inside))
+      .filter((name) => pattern.test(name))
+      .map((name) => link(`./${inside}/${name}`))
+  return [
+    ...found(
+      'assets/chunks',
+      /^(?:Playground|stage)\..*\.js$/,
+      (url) => `<link rel="modulepreload" href="${url}">`,
+    ),
+    ...found('assets', /\.wasm$/, (url) => `<link rel="preload" as="fetch" crossorigin href="${url}">`),
+  ]
+}
 
 const isEmpty = (file) => !existsSync(file) || readFileSync(file, 'utf8') === ''
 

@@ -9,6 +9,7 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { BASE } from '../base.mjs'
+import { compiledBeside, partByPart } from '../vite-plugins.mjs'
 
 const root = fileURLToPath(new URL('../..', import.meta.url)).replace(/\/$/, '')
 const manifest = JSON.parse(readFileSync(`${root}/package.json`, 'utf8'))
@@ -123,13 +124,16 @@ export default {
   },
   vite: {
     publicDir: `${root}/site/public`,
+    plugins: [partByPart(`${root}/site/.vitepress/theme/later.js`), compiledBeside],
     resolve: {
       alias: [
+        // Built for Workers, the simulator takes its module as a file.
+        { find: 'autothrottle/simulate', replacement: `${root}/dist/workerd/simulate.js` },
         { find: /^autothrottle$/, replacement: `${root}/dist/index.js` },
         { find: /^autothrottle\/(.+)$/, replacement: `${root}/dist/$1.js` },
       ],
     },
-    build: { chunkSizeWarningLimit: 1000 },
+    build: { chunkSizeWarningLimit: 1000, target: 'es2022' },
     server: { fs: { allow: [root] } },
   },
 }

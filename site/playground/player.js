@@ -8,9 +8,14 @@
 import { computed, onMounted, onUnmounted, ref, shallowRef } from 'vue'
 import { currentOf, fromHash, programOf, toHash } from './program.js'
 import { soon } from './soon.js'
-import { Stage } from './stage.js'
 
 export const SPEEDS = [0.2, 0.5, 1, 2, 5, 10, 20, 50, 100]
+
+/** The simulator: it is fetched and compiled while the page is drawn. */
+let Stage
+const bringStage = async () => {
+  Stage ??= (await import('./stage.js')).Stage
+}
 
 export function usePlayer() {
   const program = shallowRef(programOf('autothrottle'))
@@ -46,7 +51,15 @@ export function usePlayer() {
     }
   }
 
+  /** Does it once the simulator is there. */
+  const bring = (work) => {
+    bringStage().then(work, (error) => {
+      message.value = error.message
+    })
+  }
+
   const load = (next, { play = false } = {}) => {
+    if (!Stage) return bring(() => load(next, { play }))
     pause()
     const wasReal = isReal.value
     leaveReal()
@@ -189,32 +202,34 @@ export function usePlayer() {
     history.replaceState(history.state, '', `#${toHash(program.value)}`)
   }
 
-  /** Lets a story happen up to an instant, a few seconds of it a task. */
-  const opening = (story, until) => {
-    load(story)
-    const { value: made } = stage
-    const go = () => {
-      if (stage.value !== made || isPlaying.value) return
-      made.advance(Math.min(5000, until - made.now))
-      if (made.now < until) soon(go)
-      else {
+  /** Lets a story happen up to an instant, some milliseconds of work a task, and shows it when it is there. */
+  const opening = (next, until) => {
+    trying(() => {
+      const made = new Stage(next)
+      stage.value = made
+      program.value = made.program
+      const go = () => {
+        if (stage.value !== made || isPlaying.value) return
+        const end = performance.now() + 4
+        while (made.now < until && performance.now() < end) made.advance(Math.min(500, until - made.now))
+        if (made.now < until) return soon(go)
         look()
         link()
       }
-    }
-    soon(go)
+      soon(go)
+    })
   }
 
   const fromLink = () => {
     const linked = fromHash(location.hash)
-    if (linked) load(linked, { play: false })
+    if (linked) load(linked)
   }
 
   onMounted(() => {
     wantsCalm = matchMedia('(prefers-reduced-motion: reduce)').matches
     const linked = fromHash(location.hash)
     // Something to look at before anything moves: most of the story has happened. It goes on when asked to.
-    soon(() => (linked ? load(linked) : opening(programOf('autothrottle'), 75_000)))
+    bring(() => soon(() => (linked ? load(linked) : opening(programOf('autothrottle'), 75_000))))
     addEventListener('hashchange', fromLink)
   })
   onUnmounted(() => {

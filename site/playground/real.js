@@ -7,23 +7,11 @@
  */
 import { createThrottle } from 'autothrottle'
 import { Recorder } from './recorder.js'
+import { base, startWorker } from './worker-of-page.js'
 
 const BIN = 250
 /** Requests that wait for each host where the load names no rate. */
 const BACKLOG = 20
-
-const base = () => globalThis.__base ?? import.meta.env.BASE_URL
-
-/** The worker, once it answers for this page. */
-export async function startWorker() {
-  if (!('serviceWorker' in navigator)) throw new Error('this browser has no service workers here')
-  await navigator.serviceWorker.register(`${base()}sw.js`, { scope: base() })
-  await navigator.serviceWorker.ready
-  if (navigator.serviceWorker.controller) return
-  await new Promise((resolve) => {
-    navigator.serviceWorker.addEventListener('controllerchange', resolve, { once: true })
-  })
-}
 
 export class RealStage {
   /** `program` with what is in force now: it begins there. */

@@ -1,19 +1,44 @@
-/** Works through what can wait, one piece a task, so that no task is long: the page answers in between. */
+/**
+ * Works through what can wait, one piece a task, so that no task is long: the page answers in between.
+ *
+ * The trap is `setTimeout`, which waits four milliseconds each time once it is nested: a message does not.
+ */
 const left = []
 let isGoing = false
+let channel
 
 export function soon(work) {
   left.push(work)
-  if (isGoing) return
+  if (!isGoing) post()
+}
+
+/** The same work in a task of its own; asked for again before it was done, it is done once. */
+export function eachInATask(work) {
+  let isAsked = false
+  return () => {
+    if (isAsked) return
+    isAsked = true
+    soon(() => {
+      isAsked = false
+      work()
+    })
+  }
+}
+
+function post() {
   isGoing = true
-  setTimeout(next)
+  if (!channel) {
+    channel = new MessageChannel()
+    channel.port1.onmessage = next
+  }
+  channel.port2.postMessage(undefined)
 }
 
 function next() {
   try {
     left.shift()?.()
   } finally {
-    isGoing = left.length > 0
-    if (isGoing) setTimeout(next)
+    isGoing = false
+    if (left.length > 0) post()
   }
 }

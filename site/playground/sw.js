@@ -1,18 +1,23 @@
 /**
  * The service worker: it plays the server for real requests of the playground, and keeps the site for a time
- * without a network.
+ * without a network: what was seen, and the guides, their search and the playground also if they were not
+ * (`relocate.mjs` writes their list into this file).
  *
  * The traps: a worker that is ended between two requests forgets its server (the page says with every request
  * what it is like, and time is counted from the epoch, so a new one goes on); a cache that outlives a release
- * (the network comes first, the cache is for when there is none).
+ * (the network comes first, the cache is for when there is none; what a new release lacks goes); pages
+ * that wait for an activation that waits for a megabyte (files are fetched when a page says so).
  */
 import { playServer } from 'autothrottle/simulate'
 
 const CACHE = 'autothrottle-site'
+/** Its text is the list of what was kept last. */
+const DONE = 'kept.json'
 const servers = new Map()
 
 addEventListener('install', (event) => event.waitUntil(skipWaiting()))
 addEventListener('activate', (event) => event.waitUntil(clients.claim()))
+addEventListener('message', (event) => event.waitUntil(keep().catch(() => undefined)))
 
 addEventListener('fetch', (event) => {
   const url = new URL(event.request.url)
@@ -20,6 +25,24 @@ addEventListener('fetch', (event) => {
   if (url.pathname.includes('/simulated/')) event.respondWith(answer(url, url.pathname))
   else if (event.request.method === 'GET') event.respondWith(fromNetwork(event.request))
 })
+
+/** Fetches what shall be there without a network, one file after the other: once for each release. */
+async function keep() {
+  const list = JSON.stringify(globalThis.kept ?? [])
+  const cache = await caches.open(CACHE)
+  const done = await cache.match(DONE)
+  if ((await done?.text()) === list) return
+  const wanted = new Set(JSON.parse(list).map((path) => new URL(path, location.href).href))
+  for (const { url } of await cache.keys()) {
+    // The name of a script says what is in it: it is there already, or nobody asks for it any more.
+    if (url.includes('/assets/') && !wanted.delete(url)) await cache.delete(url)
+  }
+  for (const url of wanted) {
+    const response = await fetch(url)
+    if (response.ok) await cache.put(url, response)
+  }
+  await cache.put(DONE, new Response(list))
+}
 
 /** A server for each key, untouched; another description is another server. */
 function serverOf(key, description) {

@@ -127,6 +127,56 @@ test('once seen, the playground opens without a network', options, async () => {
   }
 })
 
+test('a page seen, the guides and their search go on without a network', {
+  ...options,
+  timeout: 90_000,
+}, async () => {
+  const { page } = await open('/site/dist/docs/start.html')
+  const isKept = async () => (await caches.match(new URL('../kept.json', location.href))) !== undefined
+  while (!(await page.evaluate(isKept))) await page.waitForTimeout(100)
+  try {
+    isOffline = true
+    await page.goto('about:blank')
+    await page.goto(`${base}/site/dist/docs/backoff.html`)
+    // Until the page has come alive, a click says nothing.
+    await page.waitForFunction(() => {
+      document.querySelector('.DocSearch-Button').click()
+      return document.querySelector('#localsearch-input')
+    })
+    await page.getByRole('searchbox').fill('slotDelay')
+    await page.locator('#localsearch-list a[href*="settings.html"]').first().click()
+    await page.getByRole('heading', { name: 'Settings', level: 1 }).waitFor()
+  } finally {
+    isOffline = false
+    await page.close()
+  }
+})
+
+test('what a page needs before it is drawn is small, and no script is in its way', options, async () => {
+  const { gzipSync } = await import('node:zlib')
+  const { readdirSync, readFileSync } = await import('node:fs')
+  const dist = `${root}/site/dist`
+  for (const name of ['index.html', 'playground.html', 'docs/start.html']) {
+    const html = readFileSync(`${dist}/${name}`, 'utf8')
+    const tags = html.match(/<(?:link|script)[^>]*>/g)
+    for (const tag of tags.filter((each) => /type="module"|preload"/.test(each))) {
+      assert.match(tag, /fetchpriority="low"/, `${name}: ${tag}`)
+    }
+    const needed = tags.filter((tag) => /^<script src|stylesheet/.test(tag))
+    const files = needed.map((tag) => tag.match(/(?:src|href)="([^"]+)"/)[1])
+    const bytes = files.map((file) => readFileSync(new URL(file, `file://${dist}/${name}`)))
+    const size = [Buffer.from(html), ...bytes].reduce((sum, each) => sum + gzipSync(each).length, 0)
+    assert.equal(files.length, 2, `${name}: ${files}`)
+    assert.ok(size < 36_000, `${name}: ${size} bytes before it is drawn`)
+  }
+  const assets = readdirSync(`${dist}/assets`, { recursive: true }).map(String)
+  assert.deepEqual(
+    assets.filter((name) => name.endsWith('.woff2')),
+    [],
+    'the fonts are the reader’s',
+  )
+})
+
 test('examples/browser: one file, and it throttles', options, async () => {
   const { page, said } = await open('/examples/browser/index.html')
   await page.waitForFunction(() => document.querySelectorAll('#dots i').length > 3)

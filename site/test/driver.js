@@ -82,7 +82,7 @@ async function stories() {
     location.hash = `#${name}@${now}`
     const wanted = `${Math.floor(now / 60_000)}:${String(Math.floor(now / 1000) % 60).padStart(2, '0')}`
     await until(`${name} at ${wanted}`, () => clock() === wanted && button('Play'))
-    await wait(50)
+    await until(`${name} is drawn`, () => all('.pg canvas').length >= 6 && all('.pg canvas').every(isDrawn))
     seen.stories.push({
       name,
       now,
