@@ -74,6 +74,9 @@ export class Notices {
         const where = scope === '' ? '' : ` in ${scope}`
         const message = `${notice.path} has no effect${where}: ${notice.why}`
         this.#audience.tell(new WarningEvent('no-effect', message, scope === '' ? undefined : scope))
+      } else if (kind === 'rampup-bound') {
+        const message = `${notice.path} is what binds rampup in ${scope}: ${notice.why}`
+        this.#audience.tell(new WarningEvent(kind, message, scope))
       } else this.#audience.tell(new ScopeEvent(kind, notice))
     }
     if (failure) throw failure.error

@@ -77,6 +77,8 @@ pub struct Typed {
     pub jitter: bool,
     /// `quota`.
     pub quota: bool,
+    /// `rampup`.
+    pub rampup: bool,
     /// `backoff.maxDelay`.
     pub max_delay: bool,
 }
@@ -90,6 +92,7 @@ impl Typed {
             concurrency: fields.has("concurrency"),
             jitter: fields.has("jitter"),
             quota: fields.has("quota"),
+            rampup: fields.has("rampup"),
             max_delay: false,
         }
     }
@@ -102,6 +105,7 @@ impl Typed {
             "concurrency" => self.concurrency,
             "jitter" => self.jitter,
             "quota" => self.quota,
+            "rampup" => self.rampup,
             _ => false,
         }
     }
@@ -118,6 +122,7 @@ impl Typed {
             concurrency: self.concurrency && !is_rate || near.concurrency,
             jitter: self.jitter && !is_rate || near.jitter,
             quota: self.quota || near.quota,
+            rampup: self.rampup || near.rampup,
             max_delay: self.max_delay,
         }
     }

@@ -10,8 +10,11 @@ use crate::{
     policy::quota::Cost,
     queue::IndexedHeap,
     time::{Instant, Span},
-    value::{text, whole_text},
+    value::{join, text, whole_text},
 };
+
+/// A limit that keeps requests waiting for so much of a minute is what binds.
+const MOSTLY: f64 = 0.5;
 
 impl Engine {
     /// The state of one scope, for people.
@@ -118,6 +121,41 @@ impl Engine {
         if let Some(diagnostic) = self.diagnostic(scope) {
             self.report(diagnostic);
         }
+        if let Some((reason, diagnostic)) = self.binding(scope)
+            && self.registry[scope].meter.as_mut().is_some_and(|meter| meter.tell(reason))
+        {
+            self.notices.push(Notice::RampupBound(diagnostic));
+        }
+    }
+
+    /// The user's limit for which a scope that ramps waited most of the last minute, if it sent less than the
+    /// pace that was found; or where that pace is the limit.
+    fn binding(&self, scope: u32) -> Option<(Reason, Diagnostic)> {
+        let entry = &self.registry[scope];
+        let (config, meter) = (&entry.scope.config, entry.meter.as_deref()?);
+        config.rampup.as_ref()?;
+        let mut reasons = Reason::ALL.into_iter().filter(|&reason| meter.share(Some(reason)) >= MOSTLY);
+        let (reason, setting, gap) = if let Some(reason) = reasons.next() {
+            let (setting, gap) = entry.scope.typed_limit(self.now, reason)?;
+            (reason, setting, gap)
+        } else if meter.share(None) >= MOSTLY && self.in_flight + 1 >= self.config.concurrency {
+            (Reason::Global, "concurrency", entry.scope.gap()?)
+        } else {
+            return None;
+        };
+        let is_slower = f64::from(meter.sends()) * gap.millis() < 0.9 * 60_000.0;
+        if is_slower == (reason == Reason::Delay) {
+            return None;
+        }
+        let path = match setting.split_once('.') {
+            _ if reason == Reason::Global => setting.into(),
+            Some((section, name)) => join(&self.config.path_of(&entry.name, config, section), name),
+            None => self.config.path_of(&entry.name, config, setting),
+        };
+        let share = meter.share(Some(reason).filter(|&reason| reason != Reason::Global));
+        let percent = whole_text((100.0 * share) as u64);
+        let why = text(&["requests waited for it ", &percent, " % of the last minute"]);
+        Some((reason, Diagnostic { scope: entry.name.to_string(), setting, path, why }))
     }
 
     /// The scope's setting that can have no effect, or has had none for long, if there is one.

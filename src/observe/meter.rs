@@ -66,6 +66,8 @@ pub(crate) struct Meter {
     rated: Span,
     ever_bound: u32,
     most_in_flight: u32,
+    /// The user's limits that were told to bind, one bit each.
+    told: u32,
     /// A window has turned over since the last note, or somebody has now waited for long.
     is_turned: bool,
 }
@@ -96,6 +98,7 @@ impl Meter {
             rated: Span::ZERO,
             ever_bound: 0,
             most_in_flight: 0,
+            told: 0,
             is_turned: false,
         }
     }
@@ -129,7 +132,7 @@ impl Meter {
     /// The settings changed: what had no effect may have one now.
     pub fn on_configure(&mut self) {
         (self.waited, self.paced, self.rated) = (Span::ZERO, Span::ZERO, Span::ZERO);
-        (self.ever_bound, self.most_in_flight) = (0, self.activity.in_flight);
+        (self.ever_bound, self.most_in_flight, self.told) = (0, self.activity.in_flight, 0);
     }
 
     /// Whether people waited for long and this limit was never why. `is_learning` is a pace that begins
@@ -142,6 +145,26 @@ impl Meter {
     /// Whether people waited for long, and for the scope's rate in less than a tenth of the time.
     pub fn hardly_rated(&self) -> bool {
         self.waited >= LONG && self.rated.micros() < self.waited.micros() / 10
+    }
+
+    /// Requests sent in the last window that is over.
+    pub fn sends(&self) -> u32 {
+        self.last.sends
+    }
+
+    /// For which share of the last window that is over this limit kept the head of the line waiting; none
+    /// stands for limits elsewhere.
+    pub fn share(&self, reason: Option<Reason>) -> f64 {
+        let micros = self.last.bound[reason.map_or(REASONS, |reason| reason as usize)];
+        f64::from(micros) / WINDOW.micros() as f64
+    }
+
+    /// True once for each reason, until the settings change.
+    pub fn tell(&mut self, reason: Reason) -> bool {
+        let bit = 1 << reason as u32;
+        let is_new = self.told & bit == 0;
+        self.told |= bit;
+        is_new
     }
 
     /// The most that was in flight since the settings last changed.

@@ -50,6 +50,9 @@ pub enum Notice {
     },
     /// A setting has no effect.
     NoEffect(Diagnostic),
+    /// A limit of the user's is what binds a scope that ramps: without it the scope would be faster. Each
+    /// setting of a scope once, until the scope is configured.
+    RampupBound(Diagnostic),
     /// A scope has only answered badly for `stallAfter`. Once, until it answers well again.
     Stalled {
         /// Its name.
@@ -72,7 +75,7 @@ pub struct Pace {
     pub hold_until: Option<Instant>,
 }
 
-/// A setting that can have no effect beside the others, or had none while requests waited.
+/// A setting, and what it does: nothing beside the others, or more than was meant.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Diagnostic {
     /// The scope in which it was noticed; empty if it is about `defaults` and known before the first
@@ -103,19 +106,26 @@ impl From<&Notice> for Value {
                     ("inFlight", (*in_flight).into()),
                 ],
             ),
-            Notice::NoEffect(diagnostic) => Self::object(vec![
-                ("kind", "no-effect".into()),
-                ("scope", diagnostic.scope.as_str().into()),
-                ("setting", diagnostic.setting.into()),
-                ("path", diagnostic.path.as_str().into()),
-                ("why", diagnostic.why.as_str().into()),
-            ]),
+            Notice::NoEffect(diagnostic) => diagnostic.with("no-effect"),
+            Notice::RampupBound(diagnostic) => diagnostic.with("rampup-bound"),
             Notice::Stalled { scope, span } => Self::object(vec![
                 ("kind", "stall".into()),
                 ("scope", scope.as_str().into()),
                 ("forMs", span.millis().into()),
             ]),
         }
+    }
+}
+
+impl Diagnostic {
+    fn with(&self, kind: &str) -> Value {
+        Value::object(vec![
+            ("kind", kind.into()),
+            ("scope", self.scope.as_str().into()),
+            ("setting", self.setting.into()),
+            ("path", self.path.as_str().into()),
+            ("why", self.why.as_str().into()),
+        ])
     }
 }
 

@@ -190,6 +190,42 @@ impl Scope {
         if self.config.own.concurrency { ramped.min(self.config.concurrency) } else { ramped }
     }
 
+    /// The gap that a policy keeps.
+    pub fn gap(&self) -> Option<Span> {
+        self.policies.gap(&self.config)
+    }
+
+    /// Which setting of the user's is behind a reason to wait, where a policy finds the pace and would go
+    /// faster without it; and the gap that was found.
+    pub fn typed_limit(&self, now: Instant, reason: Reason) -> Option<(&'static str, Span)> {
+        let rampup = self.config.rampup_policy()?;
+        let gap = self.gap()?;
+        let own = self.config.own;
+        let setting = match reason {
+            Reason::Concurrency if self.crawl().is_none() && self.most_slots() <= self.policies.slots() => {
+                let is_own = own.concurrency && self.config.concurrency == self.most_slots();
+                if is_own { "concurrency" } else { "rampup.maxConcurrency" }
+            }
+            // The found gap has stopped at the least.
+            Reason::Delay if gap.micros() <= rampup.min.micros() + rampup.min.micros() / 16 => {
+                if own.delay && self.config.delay >= rampup.min.millis() {
+                    "delay"
+                } else {
+                    "rampup.minDelay"
+                }
+            }
+            Reason::SlotDelay => "slotDelay",
+            Reason::Rate => "rate",
+            Reason::Quota
+                if self.server.as_ref().is_none_or(|of| of.quota.next(now, Cost::ONE).is_none()) =>
+            {
+                "quota"
+            }
+            _ => return None,
+        };
+        Some((setting, gap))
+    }
+
     /// robots.txt's delay is exact, and so is the gap that was found; unless the user wants a spread.
     fn jitter(&self) -> jitter::Config {
         let is_exact = self.crawl().is_some() || self.policies.finds_pace() && !self.config.typed.jitter;

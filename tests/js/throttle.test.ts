@@ -397,6 +397,31 @@ test('slots above the limit of the whole throttle are found out', async () => {
   ])
 })
 
+test('a limit of yours that binds rampup is told once, by scope', async () => {
+  const clock = new FakeClock()
+  const throttle = createThrottle({ clock, rampup: true, scopes: { 'a.example': { concurrency: 4 } } })
+  const told: { code: string; scope: string | undefined; message: string }[] = []
+  throttle.addEventListener('warning', ({ code, scope, message }) => told.push({ code, scope, message }))
+  let isOver = false
+  const worker = async () => {
+    while (!isOver)
+      await throttle.run('https://a.example/', () => new Promise<void>((done) => clock.setTimeout(done, 250)))
+  }
+  const all = Promise.all(Array.from({ length: 10 }, worker))
+  await clock.advance(200_000)
+  isOver = true
+  await clock.advance(10_000)
+  await all
+  const message =
+    'scopes."a.example".concurrency is what binds rampup in a.example: requests waited for it 100 % of the last minute'
+  assert.equal(told.length, 1)
+  assert.deepEqual({ ...told[0]!, message: told[0]!.message.replace(/\d+ %/, '100 %') }, {
+    code: 'rampup-bound',
+    scope: 'a.example',
+    message,
+  })
+})
+
 test('peek makes no scope, and speaks the time of now()', () => {
   const { clock, throttle } = make({ scopes: { 'b.example': { quota: 5 } } })
   clock.jump(70)

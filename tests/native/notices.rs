@@ -1,6 +1,8 @@
 //! What answers change is told by the engine, once, and costs nothing where nobody listens.
 
-use autothrottle::{Config, Engine, Feedback, Hint, Instant, Notice, Request, Span, Watch};
+use std::collections::VecDeque;
+
+use autothrottle::{Config, Decision, Engine, Feedback, Hint, Instant, Notice, Request, Span, Ticket, Watch};
 
 fn engine(options: &str, watch: Watch) -> Engine {
     let mut engine = Engine::new(Config::parse(serde_json::from_str(options).unwrap()).unwrap());
@@ -102,4 +104,114 @@ fn with_rampup_a_refusal_is_told_too() {
     let mut engine = engine(options, Watch::Changes);
     exchange(&mut engine, 0, &Feedback::response(429));
     assert!(told(&mut engine).iter().any(|line| line.starts_with("backoff a")));
+}
+
+/// Keeps twenty requests waiting for a server that refuses nothing and answers after 200 ms.
+struct Crawl {
+    engine: Engine,
+    now: Instant,
+    flying: VecDeque<(Instant, Ticket)>,
+    waiting: u32,
+}
+
+impl Crawl {
+    fn new(options: &str) -> Self {
+        let engine = engine(options, Watch::Nothing);
+        Self { engine, now: at(0), flying: VecDeque::new(), waiting: 0 }
+    }
+
+    /// What was told of limits that bind, up to a time in seconds.
+    fn until(&mut self, seconds: u64, answer: impl Fn(u64) -> Feedback) -> Vec<String> {
+        let scope = self.engine.scope("a");
+        while self.now < at(1000 * seconds) {
+            while self.waiting < 20 {
+                self.engine.submit(self.now, Request::new(&[scope])).unwrap();
+                self.waiting += 1;
+            }
+            let next = match self.engine.poll(self.now) {
+                Decision::Send(ticket) => {
+                    self.flying.push_back((self.now + Span::from_millis(200.0), ticket));
+                    self.waiting -= 1;
+                    continue;
+                }
+                Decision::Wait { until, .. } => Some(until),
+                Decision::Idle { .. } => None,
+            };
+            let answered = self.flying.front().map(|&(due, _)| due);
+            self.now = next.into_iter().chain(answered).min().unwrap();
+            if answered == Some(self.now) {
+                let (_, ticket) = self.flying.pop_front().unwrap();
+                self.engine.settle(self.now, ticket, &answer(self.now.micros() / 1000));
+            }
+        }
+        let line = |notice| match notice {
+            Notice::RampupBound(found) => Some(format!("{} [{}] {}", found.path, found.scope, found.why)),
+            _ => None,
+        };
+        self.engine.take_notices().into_iter().filter_map(line).collect()
+    }
+}
+
+#[test]
+fn a_limit_of_the_users_that_binds_rampup_is_told_once() {
+    let cases = [
+        (r#"{ "scopes": { "a": { "rampup": true, "concurrency": 4 } } }"#, "scopes.a.concurrency"),
+        (r#"{ "rampup": { "maxConcurrency": 4 } }"#, "rampup.maxConcurrency"),
+        (r#"{ "defaults": { "rampup": { "minDelay": 40 } } }"#, "defaults.rampup.minDelay"),
+        (r#"{ "rampup": true, "scopes": { "a": { "delay": 40 } } }"#, "scopes.a.delay"),
+        (
+            r#"{ "scopes": { "a": { "rampup": true, "concurrency": 3, "slotDelay": 500 } } }"#,
+            "scopes.a.slotDelay",
+        ),
+        (r#"{ "rampup": true, "quota": { "limit": 100, "window": 10000 } }"#, "quota"),
+        (r#"{ "rampup": true, "concurrency": 2 }"#, "concurrency"),
+    ];
+    for (options, path) in cases {
+        let mut crawl = Crawl::new(options);
+        let told = crawl.until(300, |_| Feedback::response(200));
+        assert_eq!(told.len(), 1, "{options}: {told:?}");
+        assert!(told[0].starts_with(&format!("{path} [a] requests waited for it ")), "{told:?}");
+        assert!(crawl.until(900, |_| Feedback::response(200)).is_empty(), "once");
+    }
+}
+
+#[test]
+fn another_limit_that_binds_later_is_told_too() {
+    let mut crawl = Crawl::new(r#"{ "scopes": { "a": { "rampup": true, "concurrency": 2 } } }"#);
+    let well = |_| Feedback::response(200);
+    assert_eq!(crawl.until(300, well).len(), 1);
+    let scope = crawl.engine.scope("a");
+    let partial = serde_json::from_str(r#"{ "concurrency": 5 }"#).unwrap();
+    crawl.engine.configure(crawl.now, scope, partial).unwrap();
+    assert_eq!(
+        crawl.until(600, well),
+        ["scopes.a.concurrency [a] requests waited for it 100 % of the last minute"]
+    );
+}
+
+/// The server's limit is what binds, though slots are used up now and then and requests wait all the time.
+#[test]
+fn nothing_binds_rampup_but_the_server() {
+    for options in [
+        r#"{ "rampup": true }"#,
+        r#"{ "scopes": { "a": { "rampup": true, "concurrency": 4 } } }"#,
+        r#"{ "rampup": { "minDelay": 40 } }"#,
+        r#"{ "rampup": true, "quota": { "limit": 1000, "window": 10000 } }"#,
+    ] {
+        let mut crawl = Crawl::new(options);
+        let bucket = std::cell::Cell::new((0_u64, 5.0_f64));
+        // Ten a second, five at once.
+        let told = crawl.until(900, |ms| {
+            let (last, tokens) = bucket.get();
+            let tokens = (tokens + (ms - last) as f64 / 100.0).min(5.0);
+            let is_served = tokens >= 1.0;
+            bucket.set((ms, if is_served { tokens - 1.0 } else { tokens }));
+            Feedback::response(if is_served { 200 } else { 429 })
+        });
+        assert!(told.is_empty(), "{options}: {told:?}");
+    }
+    // Without rampup a limit that binds is what was asked for.
+    assert!(
+        Crawl::new(r#"{ "delay": 40, "concurrency": 2 }"#).until(300, |_| Feedback::response(200)).is_empty()
+    );
 }

@@ -113,13 +113,16 @@ pub fn notice(notice: at::Notice) -> wit::Notice {
             let delay_before = duration_of(delay_before_ms);
             wit::Notice::Answer(wit::Heard { pace: pace_of(pace), bad: is_bad, delay_before, in_flight })
         }
-        at::Notice::NoEffect(at::Diagnostic { scope, setting, path, why }) => {
-            wit::Notice::NoEffect(wit::Finding { scope, setting: setting.into(), path, why })
-        }
+        at::Notice::NoEffect(found) => wit::Notice::NoEffect(finding_of(found)),
+        at::Notice::RampupBound(found) => wit::Notice::RampupBound(finding_of(found)),
         at::Notice::Stalled { scope, span } => {
             wit::Notice::Stall(wit::Stall { scope, span: mark_of(span.millis()) })
         }
     }
+}
+
+fn finding_of(found: at::Diagnostic) -> wit::Finding {
+    wit::Finding { scope: found.scope, setting: found.setting.into(), path: found.path, why: found.why }
 }
 
 fn pace_of(pace: at::Pace) -> wit::Pace {

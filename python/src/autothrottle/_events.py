@@ -80,7 +80,7 @@ class WarningEvent:
     """Something that is worth knowing; each once. The logger ``autothrottle`` is told, too."""
 
     kind: EventKind
-    code: Literal["many-waiting", "no-effect", "robots-overruled", "permit-lost"]
+    code: Literal["many-waiting", "no-effect", "rampup-bound", "robots-overruled", "permit-lost"]
     """Which warning."""
     message: str
     """In words."""

@@ -97,6 +97,10 @@ class Notices:
                 message = f"{python_path(notice.path)} has no effect{where}: {notice.why}"
                 logger.warning("%s", message)
                 self._events.tell(WarningEvent("warning", "no-effect", message, scope or None))
+            elif kind == "rampup-bound":
+                message = f"{python_path(notice.path)} is what binds rampup in {scope}: {notice.why}"
+                logger.warning("%s", message)
+                self._events.tell(WarningEvent("warning", "rampup-bound", message, scope))
             else:
                 hold, asked = notice.hold_until, notice.asked
                 self._events.tell(

@@ -24,7 +24,9 @@ Outcome = Literal["unknown", "over", "again", "too-long"]
 Failure = Literal["connection", "timeout"]
 Robots = Literal["applied", "overruled", "ignored"]
 Watching = Literal["nothing", "changes", "answers"]
-NoticeKind = Literal["backoff", "recover", "delay", "hold", "answer", "no-effect", "stall"]
+NoticeKind = Literal[
+    "backoff", "recover", "delay", "hold", "answer", "no-effect", "rampup-bound", "stall"
+]
 
 
 class Decision(NamedTuple):
@@ -158,7 +160,8 @@ class Notice:
 
     kind: NoticeKind
     """``backoff``, ``recover``, ``delay``, ``hold``, ``answer``: what an answer did. ``no-effect``: a setting
-    has had none. ``stall``: a scope has only answered badly for ``stallAfter``."""
+    has had none. ``rampup-bound``: a setting is what binds a scope that ramps. ``stall``: a scope has only
+    answered badly for ``stallAfter``."""
     scope: str
     """The scope's name."""
     delay: int | None = None
@@ -176,11 +179,11 @@ class Notice:
     in_flight: int | None = None
     """``answer``: what is in flight after it."""
     setting: str | None = None
-    """``no-effect``: the setting's name."""
+    """``no-effect``, ``rampup-bound``: the setting's name."""
     path: str | None = None
-    """``no-effect``: where it is set."""
+    """The same: where it is set."""
     why: str | None = None
-    """``no-effect``: what was seen."""
+    """The same: what was seen."""
     span: int | None = None
     """``stall``: for how long."""
 
@@ -246,9 +249,9 @@ def notice_of(value: tuple[str, Any]) -> Notice:
     if kind == "answer":
         (scope, delay, step, hold_until), is_bad, before, in_flight = told
         return Notice("answer", scope, delay, step, hold_until, None, is_bad, before, in_flight)
-    if kind == "no-effect":
+    if kind in ("no-effect", "rampup-bound"):
         scope, setting, path, why = told
-        return Notice("no-effect", scope, setting=setting, path=path, why=why)
+        return Notice(kind, scope, setting=setting, path=path, why=why)
     scope, span = told
     return Notice("stall", scope, span=span)
 

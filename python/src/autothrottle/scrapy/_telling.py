@@ -38,6 +38,8 @@ class Teller:
             self.count(notice.kind)
         elif notice.kind == "no-effect":
             self._warn("%s has no effect: %s", notice.path, notice.why)
+        elif notice.kind == "rampup-bound":
+            self._warn("%s is what binds rampup in %s: %s", notice.path, notice.scope, notice.why)
         elif notice.kind == "stall":
             self.count("stall")
             seconds = notice.span / 1e9
