@@ -184,7 +184,8 @@ export interface Pace {
 
 /** What an answer changed, a setting without effect or one that binds, a scope that only answers badly. */
 export type Notice =
-  | { kind: 'no-effect' | 'rampup-bound'; scope: string; setting: string; path: string; why: string }
+  | { kind: 'no-effect'; scope: string; setting: string; path: string; why: string }
+  | { kind: 'rampup-bound'; scope: string; setting: string; path: string; why: string }
   | { kind: 'stall'; scope: string; forMs: number }
   | ({ kind: 'backoff' | 'recover' | 'delay' } & Pace)
   /** `askedMs`: what the server asked for, where `backoff.maxDelay` cut it. */
