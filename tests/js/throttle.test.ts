@@ -404,8 +404,12 @@ test('a limit of yours that binds rampup is told once, by scope', async () => {
   throttle.addEventListener('warning', ({ code, scope, message }) => told.push({ code, scope, message }))
   let isOver = false
   const worker = async () => {
-    while (!isOver)
-      await throttle.run('https://a.example/', () => new Promise<void>((done) => clock.setTimeout(done, 250)))
+    while (!isOver) {
+      await throttle.run(
+        'https://a.example/',
+        () => new Promise<{ status: number }>((done) => clock.setTimeout(() => done({ status: 200 }), 250)),
+      )
+    }
   }
   const all = Promise.all(Array.from({ length: 10 }, worker))
   await clock.advance(200_000)
@@ -415,11 +419,14 @@ test('a limit of yours that binds rampup is told once, by scope', async () => {
   const message =
     'scopes."a.example".concurrency is what binds rampup in a.example: requests waited for it 100 % of the last minute'
   assert.equal(told.length, 1)
-  assert.deepEqual({ ...told[0]!, message: told[0]!.message.replace(/\d+ %/, '100 %') }, {
-    code: 'rampup-bound',
-    scope: 'a.example',
-    message,
-  })
+  assert.deepEqual(
+    { ...told[0]!, message: told[0]!.message.replace(/\d+ %/, '100 %') },
+    {
+      code: 'rampup-bound',
+      scope: 'a.example',
+      message,
+    },
+  )
 })
 
 test('peek makes no scope, and speaks the time of now()', () => {
