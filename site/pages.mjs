@@ -1,5 +1,5 @@
 /** Gathers the pages: guides and changes from the repository, the site's own, and the reference. */
-import { cpSync, rmSync } from 'node:fs'
+import { cpSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { reference } from './reference.mjs'
 
@@ -11,5 +11,15 @@ export function gather() {
   cpSync(`${here}pages`, pages, { recursive: true })
   cpSync(`${here}../docs`, `${pages}/docs`, { recursive: true })
   cpSync(`${here}../CHANGELOG.md`, `${pages}/changelog.md`)
+  python(`${pages}/docs/python.md`)
   reference()
+}
+
+/** Python's own page stands beside its code: its title and its links are another's here. */
+function python(page) {
+  const text = readFileSync(`${here}../python/README.md`, 'utf8')
+  const moved = text
+    .replaceAll('](../docs/', '](')
+    .replaceAll(/\]\((?!https?:|#|[\w-]+\.md)/g, '](../python/')
+  writeFileSync(page, moved.replace(/^# .*/, '# Python'))
 }

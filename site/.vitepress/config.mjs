@@ -14,20 +14,35 @@ import { compiledBeside, partByPart } from '../vite-plugins.mjs'
 const root = fileURLToPath(new URL('../..', import.meta.url)).replace(/\/$/, '')
 const manifest = JSON.parse(readFileSync(`${root}/package.json`, 'utf8'))
 
-/** Guides in the order in which one reads them; new ones come after, by name. */
+/**
+ * Guides in the order in which one reads them, with a shorter name where the heading is a sentence; new ones
+ * come after, by name.
+ */
 const ORDER = {
-  Begin: ['start', 'which-setting', 'recipes', 'coming-from', 'faq'],
-  Policies: ['autothrottle', 'backoff', 'rampup', 'hints'],
-  Use: ['settings', 'errors', 'events', 'testing', 'simulate', 'clients', 'command'],
-  Elsewhere: ['runtimes', 'csp', 'distributed', 'component', 'python', 'scrapy'],
+  Begin: ['start', 'which-setting', 'recipes', 'coming-from', 'comparison', 'faq'],
+  'How it decides': ['policies', 'backoff', 'rampup', 'hints'],
+  Use: ['settings', 'events', 'errors', 'trace', 'simulate', 'testing'],
+  'With your programs': ['clients', 'command', 'shared'],
+  Elsewhere: ['runtimes', 'csp', 'python', 'scrapy', 'component'],
   Inside: ['architecture'],
+}
+const SHORT = {
+  simulate: 'Simulate a server',
+  runtimes: 'Where it runs',
+  csp: 'Content Security Policy',
+  shared: 'Many processes',
+  component: 'Any other language',
+  python: 'Python',
 }
 
 const heading = (path) =>
   readFileSync(`${root}/${path}`, 'utf8')
     .match(/^# (.+)$/m)?.[1]
     .replaceAll('`', '')
-const page = (path) => ({ text: heading(path) ?? path, link: `/${path.replace(/\.md$/, '')}` })
+const guide = (name) => ({
+  text: SHORT[name] ?? heading(`site/.pages/docs/${name}.md`) ?? name,
+  link: `/docs/${name}`,
+})
 const pages = (folder) =>
   existsSync(`${root}/${folder}`)
     ? readdirSync(`${root}/${folder}`)
@@ -37,12 +52,12 @@ const pages = (folder) =>
     : []
 
 function guides() {
-  const left = new Set(pages('docs'))
+  const left = new Set(pages('site/.pages/docs'))
   const groups = Object.entries(ORDER).map(([text, names]) => ({
     text,
-    items: names.filter((name) => left.delete(name)).map((name) => page(`docs/${name}.md`)),
+    items: names.filter((name) => left.delete(name)).map(guide),
   }))
-  if (left.size > 0) groups.push({ text: 'More', items: [...left].map((name) => page(`docs/${name}.md`)) })
+  if (left.size > 0) groups.push({ text: 'More', items: [...left].map(guide) })
   return groups.filter(({ items }) => items.length > 0)
 }
 
@@ -114,7 +129,10 @@ export default {
     search: { provider: 'local' },
     outline: [2, 3],
     nav: [
-      { text: 'Guide', link: '/docs/start', activeMatch: '/docs/' },
+      { text: 'Guide', link: '/docs/start', activeMatch: '/docs/(?!settings|clients|command)' },
+      { text: 'Settings', link: '/docs/settings' },
+      { text: 'Clients', link: '/docs/clients' },
+      { text: 'Command', link: '/docs/command' },
       { text: 'Reference', link: '/reference/', activeMatch: '/reference/' },
       { text: 'Playground', link: '/playground' },
       { text: 'Changes', link: '/changelog' },

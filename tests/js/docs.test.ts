@@ -13,7 +13,10 @@ import * as autothrottle from 'autothrottle'
 import * as testing from 'autothrottle/testing'
 import { transform } from 'esbuild'
 
-const PAGES = ['start', 'which-setting', 'errors', 'events', 'testing', 'coming-from', 'recipes']
+const PAGES = [
+  ...['start', 'which-setting', 'policies', 'trace', 'errors', 'events', 'testing', 'coming-from', 'recipes'],
+  '../site/pages/index',
+]
 
 const text = (page: string) => readFileSync(new URL(`../../docs/${page}.md`, import.meta.url), 'utf8')
 
