@@ -36,7 +36,7 @@ pub struct Config {
     /// Requests in flight, all scopes together.
     pub concurrency: u32,
     /// Whether the user said so.
-    is_concurrency_typed: bool,
+    pub(crate) is_concurrency_typed: bool,
     /// Settings of `defaults` that stand at the top.
     short: Vec<String>,
     /// Of every scope that is not named.

@@ -164,7 +164,7 @@ impl Engine {
         let (config, meter) = (&entry.scope.config, entry.meter.as_deref()?);
         // What is learned takes time: its delay is long at first.
         let is_learning = config.rampup.is_some() || config.autothrottle.is_some();
-        let never_bound = |reason| meter.never_bound(reason, is_learning);
+        let never_bound = |reason| meter.never_bound(Some(reason), is_learning);
         let typed = config.typed;
         let (setting, why) = if let Some(known) = config.without_effect(typed) {
             known
@@ -180,6 +180,17 @@ impl Engine {
             ("slotDelay", "no request ever waited for it while requests waited".into())
         } else if typed.rate && meter.hardly_rated() {
             ("rate", "requests hardly ever wait for it: other limits are slower".into())
+        } else if self.config.is_concurrency_typed
+            && !typed.concurrency
+            && !config.is_managed
+            && config.concurrency < self.config.concurrency
+            && meter.never_bound(None, is_learning)
+        {
+            // The trap is its place: at the top it counts everybody, and each scope keeps its own slots.
+            let slots = whole_text(config.concurrency.into());
+            let why = ["it counts all scopes together; each has ", &slots, " of its own (defaults.concurrency)"];
+            let (scope, setting) = (entry.name.to_string(), "concurrency");
+            return Some(Diagnostic { scope, setting, path: setting.into(), why: text(&why) });
         } else {
             return None;
         };

@@ -28,6 +28,11 @@ const PASSING: [Reason; 4] = [Reason::Paused, Reason::Hold, Reason::Backoff, Rea
 
 const REASONS: usize = Reason::ALL.len();
 
+/// Where a reason is counted; limits elsewhere come last.
+fn place(bound: Option<Reason>) -> usize {
+    bound.map_or(REASONS, |reason| reason as usize)
+}
+
 /// What happened in one window. Times are microseconds.
 #[derive(Clone, Copy, Debug, Default)]
 struct Counts {
@@ -135,11 +140,11 @@ impl Meter {
         (self.ever_bound, self.most_in_flight, self.told) = (0, self.activity.in_flight, 0);
     }
 
-    /// Whether people waited for long and this limit was never why. `is_learning` is a pace that begins
-    /// slowly.
-    pub fn never_bound(&self, reason: Reason, is_learning: bool) -> bool {
+    /// Whether people waited for long and this limit was never why; `None` stands for limits elsewhere.
+    /// `is_learning` is a pace that begins slowly.
+    pub fn never_bound(&self, bound: Option<Reason>, is_learning: bool) -> bool {
         let long = if is_learning { LONG_LEARNED } else { LONG };
-        self.paced >= long && self.ever_bound >> reason as u32 & 1 == 0
+        self.paced >= long && self.ever_bound >> place(bound) & 1 == 0
     }
 
     /// Whether people waited for long, and for the scope's rate in less than a tenth of the time.
@@ -226,7 +231,9 @@ impl Meter {
         let Activity { in_flight, is_waiting, bound } = self.activity;
         self.this.busy += u64::from(in_flight) * span;
         if is_waiting {
-            self.this.bound[bound.map_or(REASONS, |reason| reason as usize)] += span as u32;
+            self.this.bound[place(bound)] += span as u32;
+            // Also limits elsewhere, which are seen for no time at all whenever somebody leaves.
+            self.ever_bound |= 1 << place(bound);
         }
         self.wait(Span::from_micros(span));
     }
@@ -287,7 +294,7 @@ mod tests {
         assert!(meter.note(at(3630), waiting(Some(Reason::Quota))));
         assert_eq!(meter.waited, Span::from_micros(3_600_000_000));
         assert_eq!(meter.effective(at(3630)).bound_by, [(None, 1.0)]);
-        assert!(!meter.never_bound(Reason::Concurrency, false), "no limit of its own");
-        assert!(meter.hardly_rated() && !meter.never_bound(Reason::Quota, false));
+        assert!(!meter.never_bound(Some(Reason::Concurrency), false), "no limit of its own");
+        assert!(meter.hardly_rated() && !meter.never_bound(Some(Reason::Quota), false));
     }
 }

@@ -363,6 +363,23 @@ fn what_only_shows_while_requests_wait_is_told_within_ten_seconds() {
     let want = "rate [a] requests hardly ever wait for it: other limits are slower";
     assert_eq!(without_effect(&mut driver.engine), [want], "sixteen at a time are eight a second");
 
+    // What counts all scopes together gives none of them a slot more.
+    for (options, told) in [
+        (r#"{ "concurrency": 10, "delay": 0 }"#, true),
+        (r#"{ "concurrency": 10 }"#, true),
+        (r#"{ "concurrency": 10, "delay": 0, "defaults": { "concurrency": 10 } }"#, false),
+        (r#"{ "concurrency": 1, "delay": 0 }"#, false),
+        (r#"{ "concurrency": 10, "rate": 1 }"#, false),
+        (r#"{ "concurrency": 10, "rampup": true }"#, false),
+        ("{}", false),
+    ] {
+        let mut driver = Driver::new(options, 300);
+        driver.run(30);
+        let want = "concurrency [a] it counts all scopes together; each has 1 of its own (defaults.concurrency)";
+        let want = if told { vec![want.to_string()] } else { vec![] };
+        assert_eq!(without_effect(&mut driver.engine), want, "{options}");
+    }
+
     // A hold says nothing about slots, and AutoThrottle begins slowly.
     let mut driver = Driver::new(r#"{ "defaults": { "concurrency": 5, "delay": 0 } }"#, 50);
     let scope = driver.engine.scope("a");
