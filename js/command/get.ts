@@ -16,7 +16,10 @@ export async function get(files: readonly string[], values: Values): Promise<Run
   const [file] = files
   if (file === undefined || files.length > 1)
     throw new UsageError(`get: want one file, or - for standard input; got ${files.length}`)
-  if (file !== '-' && !existsSync(file)) throw new UsageError(`get: there is no file ${file}`)
+  if (file !== '-' && !existsSync(file)) {
+    const hint = URL.canParse(file) ? `; for one URL: echo ${file} | autothrottle get -` : ''
+    throw new UsageError(`get: there is no file ${file}${hint}`)
+  }
   const settings = settingsOf(values)
   return perform(settings, new List(file, settings, values.body === true))
 }

@@ -108,5 +108,5 @@ function finish(run: Run): number {
   if (stopped !== undefined && stopped in SIGNALS) return SIGNALS[stopped]!
   const wasAnswered = [...totals.statuses.keys()].some((status) => status < 500)
   if (totals.failed + totals.stalled > 0) return wasAnswered ? SOME_FAILED : NOTHING
-  return DONE
+  return totals.disallowed > 0 && totals.pages === 0 ? NOTHING : DONE
 }

@@ -15,7 +15,10 @@ export async function robots([host, ...paths]: readonly string[], values: Values
   const at = urlOf(host, true)
   const url = `${at.origin}/robots.txt`
   const throttle = createThrottle({ requestTimeout: number(values, 'timeout', 30_000), retry: { limit: 3 } })
-  const response = await throttle.fetch(url, { headers: { 'user-agent': userAgent } })
+  const response = await throttle.fetch(url, { headers: { 'user-agent': userAgent } }).catch((cause) => {
+    if (host.includes('://')) throw cause
+    throw new Error(`nothing answers at ${at.origin}; try http://${at.host}`, { cause })
+  })
   const text = (await response.text()).slice(0, MOST_BYTES)
   const isThere = response.ok
   // RFC 9309 §2.3.1: without the file everything is allowed; where the server fails, nothing is.

@@ -93,6 +93,11 @@ export class Run {
     return this.#active - this.frontier.waiting
   }
 
+  /** Pages that are still to come, as far as is known. */
+  get left(): number {
+    return Math.max(0, Math.min(this.frontier.pending, this.#task.most - this.totals.pages))
+  }
+
   /** Why it stopped before the end. */
   get stopped(): string | undefined {
     return this.#stop.signal.aborted ? String(this.#stop.signal.reason) : undefined
@@ -232,11 +237,12 @@ export class Run {
   /** A URL without an answer is an entry, too; what is wrong with our options ends the run. */
   #failed(error: unknown, host: Host, entry: Entry): undefined {
     if (this.signal.aborted || host.isGivenUp) return
-    const { code } = error as { code?: unknown }
+    const { code, cause } = error as { code?: unknown; cause?: unknown }
     if (code === 'ERR_CONFIG' || code === 'ERR_MANAGER') throw error
     entry.error = messageOf(error)
     if (typeof code === 'string') entry.code = code
-    if (code === 'ERR_DISALLOWED') this.totals.disallowed++
+    // A robots.txt that could not be had is a host that does not answer.
+    if (code === 'ERR_DISALLOWED' && cause === undefined) this.totals.disallowed++
     else if (++this.totals.failed <= PROBLEMS_SHOWN) this.say(`${entry.url}: ${entry.error}`)
     host.failed++
   }

@@ -92,7 +92,7 @@ function look(run: Run, now: number): Shown {
     .sort((a, b) => b.pending + b.waiting - a.pending - a.waiting)
   const shown = hosts
     .slice(0, HOSTS)
-    .map((host) => shownHost(host, throttle.scope(host.name).stats, throttle.now()))
+    .map((host) => shownHost(host, run.left, throttle.scope(host.name).stats, throttle.now()))
   const { recent } = series
   const last = recent.slice(-10)
   const rate = last.length > 0 ? last.reduce((sum, point) => sum + point.rate, 0) / last.length : 0
@@ -114,6 +114,7 @@ function look(run: Run, now: number): Shown {
 
 function shownHost(
   { name, done, pending, waiting, current }: Host,
+  most: number,
   stats: ScopeStats,
   now: number,
 ): ShownHost {
@@ -131,7 +132,7 @@ function shownHost(
     rate: stats.rate,
     delayMs,
     why: `${reason}${until}${step}`,
-    eta: held + left * pace,
+    eta: held + Math.min(left, most) * pace,
     current,
   }
 }

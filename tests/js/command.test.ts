@@ -303,3 +303,26 @@ test('a list that is longer than what is held at a time: Ctrl-C ends it, and the
   const found = readFileSync(at('long.state'), 'utf8').trim().split('\n').length - 1
   assert.ok(found > 50_000 && found < count, `${found} lines were read`)
 })
+
+test('nothing is there: exit 1, whatever robots.txt had to do with it', async () => {
+  const closed = createServer()
+  await new Promise<void>((resolve) => closed.listen(0, '127.0.0.1', resolve))
+  const { port } = closed.address() as AddressInfo
+  await new Promise((resolve) => closed.close(resolve))
+  const dead = await run(['crawl', `http://127.0.0.1:${port}/`, '--retries', '0', ...FAST])
+  assert.equal(dead.code, 1)
+  assert.match(dead.said, /could not be had .*ECONNREFUSED/)
+  assert.match(dead.said, /disallowed {2}0\nfailed {6}1\n/)
+  pages['/robots.txt'] = (_, response) => void response.end('User-agent: *\nDisallow: /\n')
+  const forbidden = await run(['crawl', `${origin}/`, ...FAST])
+  assert.equal(forbidden.code, 1)
+  assert.match(forbidden.said, /disallowed {2}1\nfailed {6}0\n/)
+  const host = await run(['robots', `127.0.0.1:${port}`, '--timeout', '2000'])
+  assert.equal(host.code, 1)
+  assert.match(
+    host.said,
+    new RegExp(`nothing answers at https://127.0.0.1:${port}; try http://127.0.0.1:${port}`),
+  )
+  const file = await run(['get', `${origin}/`])
+  assert.match(file.said, /there is no file http.*; for one URL: echo http.* \| autothrottle get -/)
+})
