@@ -95,8 +95,8 @@ export class TimeoutError extends ThrottleError {
     super(
       'ERR_TIMEOUT',
       isSent
-        ? `the request was not answered within ${timeoutMs} ms, its requestTimeout`
-        : `the request waited ${timeoutMs} ms for permission, as long as its timeout allows`,
+        ? `the request was not answered within ${Math.round(timeoutMs)} ms, its requestTimeout`
+        : `the request waited ${Math.round(timeoutMs)} ms for permission, as long as its timeout allows`,
     )
     this.isSent = isSent
   }

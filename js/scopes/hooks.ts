@@ -15,7 +15,7 @@
 
 import { ManagerError } from '../core/errors.js'
 import { shown } from '../options/checks.js'
-import { hostOf, isRequest, type Scopes, urlOf } from './names.js'
+import { hostOf, isRequest, namedScopes, type Scopes, urlOf } from './names.js'
 
 /** What `getScopes` is told of a request. */
 export interface ScopeRequest {
@@ -204,8 +204,13 @@ export function isAddress(hostname: string): boolean {
   return hostname.startsWith('[') || /^\d+(?:\.\d+){3}$/.test(hostname)
 }
 
-/** These scopes and one more. With a cost, or where there are costs already, a map. */
+/**
+ * These scopes and one more. With a cost, or where there are costs already, a map.
+ *
+ * @throws {TypeError} for what is none: `byEndpoint(…)` makes a function, and what that gives is meant.
+ */
 export function addScope(scopes: Scopes, name: string, cost?: number): Scopes {
+  namedScopes(scopes)
   if (typeof scopes !== 'string' && !Array.isArray(scopes)) return { ...scopes, [name]: cost ?? 1 }
   const names: readonly string[] = typeof scopes === 'string' ? [scopes] : (scopes as readonly string[])
   if (cost === undefined) return names.includes(name) ? names : [...names, name]

@@ -16,12 +16,20 @@ export function isRequest(input: string | URL | Request): input is Request {
   return typeof input === 'object' && 'url' in input
 }
 
-/** What `fetch` takes as a URL. Relative ones are read against the page they are on, if there is one. */
+/**
+ * What `fetch` takes as a URL. Relative ones are read against the page they are on, if there is one.
+ *
+ * @throws {TypeError} for what is none: a scope's bare name is the usual mistake.
+ */
 export function urlOf(input: string | URL | Request): URL {
   if (input instanceof URL) return input
-  const url = typeof input === 'string' ? input : input.url
+  const url = typeof input === 'string' ? input : input?.url
   const base = (globalThis as { location?: { href?: string } }).location?.href
-  return base === undefined || base === 'about:blank' ? new URL(url) : new URL(url, base)
+  try {
+    return base === undefined || base === 'about:blank' ? new URL(url) : new URL(url, base)
+  } catch (cause) {
+    throw new TypeError(`want a URL, a Request or { scopes: 'name' }; got ${JSON.stringify(url)}`, { cause })
+  }
 }
 
 /** The URL of a target as text, if it has one. */
@@ -92,9 +100,9 @@ export function hostInName(name: string): string | undefined {
 }
 
 function refuse(name: unknown): never {
-  throw new TypeError(
-    `scopes: want names as text; got ${typeof name === 'object' ? 'an object' : String(name)}`,
-  )
+  const kind = typeof name
+  const got = kind === 'object' ? 'an object' : kind === 'function' ? 'a function' : String(name)
+  throw new TypeError(`scopes: want names as text; got ${got}`)
 }
 
 function isList(scopes: readonly string[] | Readonly<Record<string, number>>): scopes is readonly string[] {

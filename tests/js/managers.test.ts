@@ -51,6 +51,8 @@ test('the helpers', () => {
   assert.deepEqual(addScope(['a', 'b'], 'b'), ['a', 'b'])
   assert.deepEqual(addScope(['a'], 'cost', 5), { a: 1, cost: 5 })
   assert.deepEqual(addScope({ a: 2 }, 'b'), { a: 2, b: 1 })
+  // What makes a function is taken for what that gives.
+  assert.throws(() => addScope(byEndpoint('a') as never, 'b'), /want names as text; got a function/)
 })
 
 test('a hook names the scopes, once per request, also for run and acquire, and a request may overrule it', async () => {

@@ -68,7 +68,11 @@ test('the scope is the host: lower case, ASCII, with a port that is not the sche
     assert.deepEqual(permit.scopes, [scope])
     permit.settle()
   }
-  await assert.rejects(throttle.acquire('not a url'), TypeError)
+  for (const wrong of ['jobs', undefined as never])
+    await assert.rejects(
+      throttle.acquire(wrong),
+      /^TypeError: want a URL, a Request or \{ scopes: 'name' \}; got/,
+    )
 })
 
 test('abort while waiting rejects with the reason, frees the place at once and leaves no listener', async () => {
