@@ -188,7 +188,8 @@ impl Engine {
         {
             // The trap is its place: at the top it counts everybody, and each scope keeps its own slots.
             let slots = whole_text(config.concurrency.into());
-            let why = ["it counts all scopes together; each has ", &slots, " of its own (defaults.concurrency)"];
+            let why =
+                ["it counts all scopes together; each has ", &slots, " of its own (defaults.concurrency)"];
             let (scope, setting) = (entry.name.to_string(), "concurrency");
             return Some(Diagnostic { scope, setting, path: setting.into(), why: text(&why) });
         } else {

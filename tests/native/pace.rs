@@ -375,7 +375,8 @@ fn what_only_shows_while_requests_wait_is_told_within_ten_seconds() {
     ] {
         let mut driver = Driver::new(options, 300);
         driver.run(30);
-        let want = "concurrency [a] it counts all scopes together; each has 1 of its own (defaults.concurrency)";
+        let want =
+            "concurrency [a] it counts all scopes together; each has 1 of its own (defaults.concurrency)";
         let want = if told { vec![want.to_string()] } else { vec![] };
         assert_eq!(without_effect(&mut driver.engine), want, "{options}");
     }
