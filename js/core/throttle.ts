@@ -78,8 +78,11 @@ export class Throttle extends ThrottleEventTarget {
     this.#crawlDelays = new CrawlDelays(this.#engine, this.#desk, robots?.maxDelay ?? ROBOTS_MAX_DELAY)
     let asking: Robots | undefined
     if (robots && robots.obey !== false) {
-      const ask = (url: string, headers: Record<string, string>) =>
-        this.run(url, () => (settings.fetch ?? globalThis.fetch)(url, { headers }), { priority: 1e9 })
+      const hop = settings.redirects === 'throttle' ? { redirect: 'manual' as const } : {}
+      const ask = (url: string, headers: Record<string, string>) => {
+        const send = () => (settings.fetch ?? globalThis.fetch)(url, { headers, ...hop })
+        return this.run(url, send, { priority: 1e9 })
+      }
       const tell = (host: string, bytes: Uint8Array) => void this.robots(host, bytes, robots)
       asking = new Robots(robots, this.#clock, ask, tell)
     }

@@ -7,12 +7,17 @@
  * | 4xx | no rules |
  * | 5xx, no answer | nothing may be fetched: asked again after a minute |
  *
+ * Redirects are followed where `fetch` gives them (with `redirects: 'throttle'` it does): five, to whatever
+ * host, as the RFC says. Each hop is a request of its own, so whoever looks at URLs before they are sent sees
+ * all of them.
+ *
  * The trap is a hundred first requests to a host that each fetch it: they share one promise.
  */
 
 import { DisallowedError } from '../core/errors.js'
 import type { Clock, RobotsOptions } from '../options/options.js'
 import { discard } from './body.js'
+import { placeOf } from './redirects.js'
 
 /** Reads a robots.txt and says which URLs may be fetched. */
 export type RobotsRules = (robotsUrl: string, text: string, userAgent: string) => (url: string) => boolean
@@ -21,6 +26,8 @@ const DAY = 86_400_000
 const MINUTE = 60_000
 const MOST_BYTES = 512_000
 const MOST_HOSTS = 10_000
+/** RFC 9309 §2.3.1.2. Whoever redirects more often has no rules. */
+const MOST_REDIRECTS = 5
 
 interface Known {
   until: number
@@ -77,7 +84,7 @@ export class Robots {
     const robotsUrl = `${url.origin}/robots.txt`
     let bytes: Uint8Array | undefined
     try {
-      const response = await this.#fetch(robotsUrl, { 'user-agent': userAgent })
+      const response = await this.#follow(robotsUrl, { 'user-agent': userAgent })
       if (response.status >= 500)
         throw new DisallowedError(`robots.txt of ${url.host}: status ${response.status}`)
       bytes = response.ok ? await beginning(response) : new Uint8Array()
@@ -90,6 +97,19 @@ export class Robots {
     keep(DAY)
     this.#tell(url.host, bytes)
     return rules ? rules(robotsUrl, new TextDecoder().decode(bytes), userAgent) : () => true
+  }
+
+  /** The file, wherever redirects lead; the last of too many redirects as it is. */
+  async #follow(robotsUrl: string, headers: Record<string, string>): Promise<Response> {
+    let from = robotsUrl
+    for (let hops = 0; ; hops++) {
+      const response = await this.#fetch(from, headers)
+      const place = placeOf(response)
+      const to = place !== null && URL.canParse(place, from) ? new URL(place, from) : undefined
+      if (to === undefined || !/^https?:$/.test(to.protocol) || hops === MOST_REDIRECTS) return response
+      discard(response)
+      from = to.href
+    }
   }
 }
 
