@@ -31,20 +31,19 @@ impl<'a> Fields<'a> {
         if !matters || value.is_empty() {
             return;
         }
+        // Also what is dropped below counts, so that a hundred thousand names are not compared with all.
         let bytes = self.bytes + name.len() + value.len();
         if bytes > MOST_BYTES {
             return;
         }
+        self.bytes = bytes;
         let known = self.fields.iter_mut().find(|(other, _)| other.eq_ignore_ascii_case(name));
         if let Some((_, joined)) = known {
             joined.to_mut().extend(b", ");
             joined.to_mut().extend(value);
         } else if self.fields.len() < MOST_FIELDS {
             self.fields.push((name, Cow::Borrowed(value)));
-        } else {
-            return;
         }
-        self.bytes = bytes;
     }
 
     /// The value of a field.
