@@ -12,6 +12,8 @@ mod engine;
 mod eviction;
 #[path = "native/headers.rs"]
 mod headers;
+#[path = "native/hostile.rs"]
+mod hostile;
 #[path = "native/layers.rs"]
 mod layers;
 #[path = "native/live.rs"]
@@ -46,6 +48,8 @@ mod scrapy_table;
 mod settings;
 #[path = "native/simulate.rs"]
 mod simulate;
+#[path = "native/snapshot.rs"]
+mod snapshot;
 #[path = "native/tidy.rs"]
 mod tidy;
 #[path = "native/yardsticks.rs"]

@@ -84,13 +84,14 @@ fn no_source_file_is_longer_than_450_lines() {
 /// Comments and prose are written for 110 columns; rustfmt and Biome see to the code.
 #[test]
 fn comments_and_pages_fit_in_110_columns() {
-    let pages = ["README.md", "CONTRIBUTING.md", "CHANGELOG.md"].map(String::from).into_iter().chain(
-        fs::read_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("docs"))
-            .unwrap()
-            .map(|entry| entry.unwrap().path())
-            .filter(|path| path.extension().is_some_and(|extension| extension == "md"))
-            .map(|path| format!("docs/{}", path.file_name().unwrap().display())),
-    );
+    let pages =
+        ["README.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md"].map(String::from).into_iter().chain(
+            fs::read_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("docs"))
+                .unwrap()
+                .map(|entry| entry.unwrap().path())
+                .filter(|path| path.extension().is_some_and(|extension| extension == "md"))
+                .map(|path| format!("docs/{}", path.file_name().unwrap().display())),
+        );
     for name in pages {
         let text = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(&name)).unwrap();
         for line in text.lines().filter(|line| !line.trim_start().starts_with('|')) {

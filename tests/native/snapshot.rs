@@ -1,0 +1,120 @@
+//! What a restart keeps: an engine that goes on from a snapshot is the engine that was never stopped, and a
+//! snapshot that says nonsense is refused with the path of each mistake.
+
+use autothrottle::{
+    Config, Decision, Engine, Feedback, Hint, Hints, Instant, Peek, Request, Rng, ScopeId, Snapshot, Span,
+    Ticket, Value, headers::Context,
+};
+
+const OPTIONS: &str = r#"{ "seed": 1, "concurrency": 9, "defaults": { "concurrency": 3, "jitter": false, "backoff": { "jitter": false } },
+    "scopes": {
+        "plain": { "delay": 100, "slotDelay": 400 },
+        "auto": { "delay": 10, "autothrottle": { "startDelay": 50 } },
+        "rate": { "rate": 5 },
+        "fixed": { "delay": 0, "slotDelay": 0, "quota": { "limit": 9, "window": 60000 } },
+        "rolling": { "delay": 0, "slotDelay": 0, "quota": { "limit": 9, "window": 60000, "strict": true } },
+        "slots": { "delay": 0, "slotDelay": 0, "backoff": { "maxDelay": 2000, "jitter": false } } } }"#;
+const NAMES: [&str; 7] = ["plain", "auto", "rate", "fixed", "rolling", "slots", "nobody typed me"];
+const WALL: f64 = 1e12;
+
+fn config() -> Config {
+    Config::parse(serde_json::from_str(OPTIONS).unwrap()).unwrap()
+}
+
+fn told(lines: &str, status: u16) -> Hint {
+    Hint::of(&Hints::from_lines(lines, Context { status, ..Context::default() }))
+}
+
+/// An engine that has lived for a while, nothing waiting and nothing in flight.
+fn lived(seed: u64) -> (Engine, Vec<ScopeId>, Instant) {
+    let mut rng = Rng::new(seed);
+    let mut pick = move |below: usize| (rng.draw().unit() * below as f64) as usize;
+    let mut engine = Engine::new(config());
+    let scopes: Vec<ScopeId> = NAMES.iter().map(|name| engine.scope(name)).collect();
+    let mut now = Instant::from_millis(1e6).unwrap();
+    let mut flying: Vec<Ticket> = vec![];
+    for _ in 0..150 {
+        now = now + Span::from_millis([0.0, 7.0, 300.0, 2000.0][pick(4)]);
+        let scope = scopes[pick(scopes.len())];
+        match pick(12) {
+            0..=5 => drop(engine.submit(now, Request { costs: &[1.0], ..Request::new(&[scope]) })),
+            6 => engine.hold(now, scope, Span::from_millis(pick(90_000) as f64)),
+            7 if pick(4) == 0 => engine.pause(now, scope),
+            7 => engine.resume(now, scope),
+            8 if pick(8) == 0 => drop(engine.crawl_delay(now, scope, Some(Span::from_millis(700.0)))),
+            _ if !flying.is_empty() => {
+                let ticket = flying.remove(pick(flying.len()));
+                let (status, lines) =
+                    [(200, ""), (200, "date: none"), (429, "retry-after: 20\n"), (503, "")][pick(4)];
+                let latency_ms = Some(pick(900) as f64);
+                let hint = told(lines, status);
+                engine.settle(now, ticket, &Feedback { latency_ms, hint, ..Feedback::response(status) });
+            }
+            _ => {}
+        }
+        while let Decision::Send(ticket) = engine.poll(now) {
+            flying.push(ticket);
+        }
+    }
+    for &scope in &scopes {
+        engine.resume(now, scope);
+    }
+    for _ in 0..400 {
+        for ticket in flying.drain(..) {
+            engine.settle(now, ticket, &Feedback { latency_ms: Some(5.0), ..Feedback::response(200) });
+        }
+        match engine.poll(now) {
+            Decision::Send(ticket) => flying.push(ticket),
+            Decision::Wait { until, .. } => now = until,
+            Decision::Idle { .. } => break,
+        }
+    }
+    (engine, scopes, now)
+}
+
+#[test]
+fn whoever_goes_on_from_a_snapshot_is_whoever_was_never_stopped() {
+    for seed in 0..60 {
+        let (engine, scopes, now) = lived(seed);
+        for offline in [0.0, 150.0, 3000.0, 30_000.0, 400_000.0] {
+            let text = serde_json::to_string(&Value::from(engine.snapshot(now, Some(WALL)))).unwrap();
+            let snapshot = Snapshot::parse(serde_json::from_str(&text).unwrap()).unwrap();
+            let later = now + Span::from_millis(offline);
+            let start = Instant::from_millis(50.0).unwrap();
+            let next = Engine::restore(config(), &snapshot, start, Some(WALL + offline));
+            let what = format!("seed {seed}, {offline} ms later");
+            for (&scope, name) in scopes.iter().zip(NAMES) {
+                let Some(found) = next.find(name) else { continue };
+                let here = engine.peek(later, Request::new(&[scope])).unwrap();
+                let there = next.peek(start, Request::new(&[found])).unwrap();
+                let wait = |at: Option<Instant>, from: Instant| at.map(|at| at.since(from));
+                assert_eq!(wait(here.at, later), wait(there.at, start), "{what}: {name}, {here:?} {there:?}");
+                let why = |peek: Peek| peek.because.map(|cause| cause.reason);
+                assert_eq!(why(here), why(there), "{what}: {name}");
+            }
+        }
+    }
+}
+
+/// What a server said is left of its quota counts after a restart, for as long as it said.
+#[test]
+fn what_a_server_said_is_left_survives() {
+    let millis = |ms: f64| Instant::from_millis(ms).unwrap();
+    let mut first = Engine::new(config());
+    let scope = first.scope("rolling");
+    let ticket = first.send_at_once(millis(0.0), Request::new(&[scope])).unwrap().expect("nothing keeps it");
+    let hint = told("x-ratelimit-limit: 50\nx-ratelimit-remaining: 2\nx-ratelimit-reset: 45\n", 200);
+    first.settle(millis(100.0), ticket, &Feedback { hint, ..Feedback::response(200) });
+    let snapshot = first.snapshot(millis(5100.0), Some(WALL));
+    for (offline, left_ms) in [(0.0, Some(40_000.0)), (10_000.0, Some(30_000.0)), (40_000.0, None)] {
+        let mut next = Engine::restore(config(), &snapshot, millis(70.0), Some(WALL + offline));
+        let scope = next.scope("rolling");
+        for _ in 0..2 {
+            let ticket = next.send_at_once(millis(70.0), Request::new(&[scope])).unwrap();
+            next.settle(millis(70.0), ticket.expect("two are left"), &Feedback::response(200));
+        }
+        let third = next.peek(millis(70.0), Request::new(&[scope])).unwrap();
+        let wait = third.because.map(|_| third.at.expect("it ends").since(millis(70.0)));
+        assert_eq!(wait, left_ms.map(Span::from_millis), "{offline} ms later");
+    }
+}
