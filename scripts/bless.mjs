@@ -1,6 +1,7 @@
 /**
  * Writes the golden files, `docs/settings.md`, the tables and the picture of `docs/rampup.md`, the pictures
- * of `docs/policies.md`, the bindings' types and the third-party notices anew. Review the difference as a change of behaviour.
+ * of `docs/policies.md`, the bindings' types and the third-party notices anew. Review the difference as a
+ * change of behaviour.
  */
 import { copyFileSync } from 'node:fs'
 import { build } from './build.mjs'

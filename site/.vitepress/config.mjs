@@ -124,6 +124,12 @@ export default {
   router: { prefetchLinks: false },
   head: [['link', { rel: 'icon', href: `${BASE}icon.svg`, type: 'image/svg+xml' }]],
   markdown: { config: outward },
+  // Tables of settings have a sentence in each row: they get the whole width.
+  transformPageData: ({ relativePath, frontmatter }) => {
+    if (!/^docs\/(?:settings|clients)\.md$/.test(relativePath)) return
+    const pageClass = relativePath.includes('settings') ? 'wide settings' : 'wide'
+    Object.assign(frontmatter, { aside: false, pageClass })
+  },
   themeConfig: {
     logo: '/icon.svg',
     search: { provider: 'local' },
