@@ -11,11 +11,11 @@ from concurrent.futures import ThreadPoolExecutor
 
 import requests
 
-from autothrottle.blocking import Throttle
+from autothrottle import ThreadThrottle
 from autothrottle.requests import ThrottleAdapter
 
 
-def fetch_all(urls: Iterable[str], throttle: Throttle) -> list[int]:
+def fetch_all(urls: Iterable[str], throttle: ThreadThrottle) -> list[int]:
     """Gets each URL, in as many threads as there may be requests in flight."""
     with requests.Session() as session:
         session.mount("https://", ThrottleAdapter(throttle))
@@ -25,4 +25,4 @@ def fetch_all(urls: Iterable[str], throttle: Throttle) -> list[int]:
 
 
 if __name__ == "__main__":
-    print(fetch_all(sys.argv[1:], Throttle(rate="5/s", concurrency=8, retry={"limit": 3})))
+    print(fetch_all(sys.argv[1:], ThreadThrottle(rate="5/s", concurrency=8, retry={"limit": 3})))

@@ -15,7 +15,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "src"))
 
-from autothrottle import Throttle, blocking
+from autothrottle import ThreadThrottle, Throttle
 from autothrottle.engine import Engine
 
 ROUNDS = 5
@@ -95,7 +95,7 @@ def in_line() -> Callable[[], None]:
 
 def threads() -> Callable[[], None]:
     """The same of a throttle for threads."""
-    throttle = blocking.Throttle(delay=0)
+    throttle = ThreadThrottle(delay=0)
 
     def run() -> None:
         for _ in range(CYCLES):
@@ -114,7 +114,7 @@ def main() -> None:
     measured("engine: the same, with header fields", cycles(engine, FIELDS))
     measured("Throttle: async with acquire, settle", tasks())
     measured("Throttle: the same, after waiting in line", in_line())
-    measured("blocking.Throttle: with acquire, settle", threads())
+    measured("ThreadThrottle: with acquire, settle", threads())
 
 
 if __name__ == "__main__":

@@ -9,7 +9,7 @@ from types import ModuleType
 import httpx
 import pytest
 
-from autothrottle.blocking import Throttle
+from autothrottle import ThreadThrottle
 from autothrottle.testing import FakeClock
 from servers import server
 
@@ -47,7 +47,7 @@ async def test_api_client(tmp_path: Path) -> None:
 
 
 def test_threads(clock: FakeClock) -> None:
-    throttle = Throttle(clock=clock, rate=5, concurrency=8)
+    throttle = ThreadThrottle(clock=clock, rate=5, concurrency=8)
     with server() as told:
         assert example("threads").fetch_all([told.url] * 6, throttle) == [200] * 6
     assert throttle.stats().settled == 6

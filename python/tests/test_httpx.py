@@ -14,9 +14,9 @@ from autothrottle import (
     ConfigError,
     ManagerError,
     RetryAfterTooLongError,
+    ThreadThrottle,
     Throttle,
     ThrottleTimeoutError,
-    blocking,
     request_options,
 )
 from autothrottle.httpx import AsyncThrottleTransport, ThrottleTransport
@@ -292,7 +292,7 @@ async def test_hooks_know_better(clock: FakeClock) -> None:
 
 def test_threads_have_the_same(clock: FakeClock) -> None:
     server = Server(clock, httpx.Response(429, headers={"Retry-After": "30"}), httpx.ConnectError("no"))
-    throttle = blocking.Throttle(clock=clock, delay=1, jitter=False, backoff=False, retry={"limit": 3})
+    throttle = ThreadThrottle(clock=clock, delay=1, jitter=False, backoff=False, retry={"limit": 3})
     with httpx.Client(transport=ThrottleTransport(throttle, httpx.MockTransport(server))) as client:
         assert client.get(URL).text == "ok"
         assert server.asked[1][0] == pytest.approx(30, abs=1.1)
@@ -308,7 +308,7 @@ def test_a_threads_body_gives_slots_back(clock: FakeClock) -> None:
             yield b"a"
             yield b"b"
 
-    throttle = blocking.Throttle(clock=clock, delay=0, release="body")
+    throttle = ThreadThrottle(clock=clock, delay=0, release="body")
     transport = ThrottleTransport(
         throttle, httpx.MockTransport(lambda _: httpx.Response(200, stream=Parts()))
     )

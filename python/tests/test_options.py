@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from autothrottle import ConfigError, Problem, Throttle, blocking
+from autothrottle import ConfigError, Problem, ThreadThrottle, Throttle
 from autothrottle._convert import convert_options, described, python_path
 from autothrottle._settings import DRIVER, SECTIONS
 
@@ -141,7 +141,7 @@ def test_configure_speaks_the_same() -> None:
 
 def test_threads_have_no_request_timeout() -> None:
     with pytest.raises(ConfigError, match="request_timeout: want nothing: a thread cannot be stopped"):
-        blocking.Throttle(request_timeout=5)
+        ThreadThrottle(request_timeout=5)
 
 
 def test_paths_of_the_engines_in_pythons_words() -> None:

@@ -10,8 +10,7 @@ from typing import Any
 import pytest
 import requests
 
-from autothrottle import BodyNotReplayableError, RetryAfterTooLongError, request_options
-from autothrottle.blocking import Throttle
+from autothrottle import BodyNotReplayableError, RetryAfterTooLongError, ThreadThrottle, request_options
 from autothrottle.requests import ThrottleAdapter
 from autothrottle.testing import FakeClock
 from servers import Told, server
@@ -23,8 +22,8 @@ def told() -> Iterator[Told]:
         yield running
 
 
-def session_of(clock: FakeClock, **options: Any) -> tuple[Throttle, requests.Session]:
-    throttle = Throttle(**{"clock": clock, "delay": 1, "jitter": False, "backoff": False, **options})
+def session_of(clock: FakeClock, **options: Any) -> tuple[ThreadThrottle, requests.Session]:
+    throttle = ThreadThrottle(**{"clock": clock, "delay": 1, "jitter": False, "backoff": False, **options})
     session = requests.Session()
     session.trust_env = False
     session.mount("http://", ThrottleAdapter(throttle))
@@ -117,4 +116,4 @@ def test_a_block_says_more(clock: FakeClock, told: Told) -> None:
 
 def test_it_cannot_be_pickled(clock: FakeClock) -> None:
     with pytest.raises(TypeError, match="cannot be pickled"):
-        pickle.dumps(ThrottleAdapter(Throttle(clock=clock)))
+        pickle.dumps(ThrottleAdapter(ThreadThrottle(clock=clock)))

@@ -27,7 +27,7 @@ def test_pages_fit_in_110_columns() -> None:
 
 def test_nothing_happens_at_import() -> None:
     program = """
-import sys, threading, autothrottle, autothrottle.blocking, autothrottle.testing
+import sys, threading, autothrottle, autothrottle.testing
 assert threading.active_count() == 1
 assert autothrottle._wasmtime._loaded is None
 assert not {"httpx", "aiohttp", "requests", "scrapy"} & set(sys.modules)

@@ -1,7 +1,7 @@
 """When may I send my next HTTP request? Scopes, slots, delays, backoff and AutoThrottle, decided by one
 engine.
 
-``Throttle`` is for asyncio, ``autothrottle.blocking.Throttle`` for threads; ``autothrottle.httpx``,
+``Throttle`` is for asyncio, ``ThreadThrottle`` for threads; ``autothrottle.httpx``,
 ``autothrottle.aiohttp``, ``autothrottle.requests`` and ``autothrottle.scrapy`` are for clients,
 ``autothrottle.engine`` for people with a loop of their own, ``autothrottle.testing`` for tests.
 """
@@ -16,6 +16,7 @@ from ._permit import Permit
 from ._requests import RequestOptions, request_options
 from ._scopes import add_scope, by_domain_hierarchy, by_endpoint, by_host
 from ._stats import Peek, ScopeStats, Stats
+from ._threads import ThreadThrottle
 from ._throttle import Throttle
 from .errors import (
     BodyNotReplayableError,
@@ -81,6 +82,7 @@ __all__ = [
     "StallEvent",
     "StalledError",
     "Stats",
+    "ThreadThrottle",
     "Throttle",
     "ThrottleError",
     "ThrottleOptions",

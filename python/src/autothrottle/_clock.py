@@ -39,7 +39,7 @@ class Clock(Protocol):
         """Calls back on the running loop after so many seconds. For ``Throttle`` of asyncio."""
 
     def wait(self, condition: threading.Condition, seconds: float | None) -> None:
-        """Waits for a condition, at most so many seconds. For ``autothrottle.blocking``."""
+        """Waits for a condition, at most so many seconds. For ``ThreadThrottle``."""
 
 
 class SystemClock:

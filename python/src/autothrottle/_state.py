@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, cast
 
 Reason = Literal[
     "paused",
@@ -24,9 +24,7 @@ Outcome = Literal["unknown", "over", "again", "too-long"]
 Failure = Literal["connection", "timeout"]
 Robots = Literal["applied", "overruled", "ignored"]
 Watching = Literal["nothing", "changes", "answers"]
-NoticeKind = Literal[
-    "backoff", "recover", "delay", "hold", "answer", "no-effect", "rampup-bound", "stall"
-]
+NoticeKind = Literal["backoff", "recover", "delay", "hold", "answer", "no-effect", "rampup-bound", "stall"]
 
 
 class Decision(NamedTuple):
@@ -251,7 +249,7 @@ def notice_of(value: tuple[str, Any]) -> Notice:
         return Notice("answer", scope, delay, step, hold_until, None, is_bad, before, in_flight)
     if kind in ("no-effect", "rampup-bound"):
         scope, setting, path, why = told
-        return Notice(kind, scope, setting=setting, path=path, why=why)
+        return Notice(cast("NoticeKind", kind), scope, setting=setting, path=path, why=why)
     scope, span = told
     return Notice("stall", scope, span=span)
 

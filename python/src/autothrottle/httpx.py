@@ -21,10 +21,10 @@ from typing import Any, cast
 
 import httpx
 
-from . import blocking
 from ._exchange import Call, Exchanged, exchange, run_now
 from ._hooks import ScopeRequest
 from ._requests import current_options
+from ._threads import ThreadThrottle
 from ._throttle import Throttle
 
 __all__ = ["AsyncThrottleTransport", "ThrottleTransport"]
@@ -57,9 +57,9 @@ class AsyncThrottleTransport(httpx.AsyncBaseTransport):
 
 
 class ThrottleTransport(httpx.BaseTransport):
-    """For ``httpx.Client``, with a throttle of ``autothrottle.blocking``."""
+    """For ``httpx.Client``, with a ``ThreadThrottle``."""
 
-    def __init__(self, throttle: blocking.Throttle, transport: httpx.BaseTransport | None = None) -> None:
+    def __init__(self, throttle: ThreadThrottle, transport: httpx.BaseTransport | None = None) -> None:
         self._throttle = throttle
         self._transport = httpx.HTTPTransport() if transport is None else transport
 

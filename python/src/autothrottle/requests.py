@@ -2,7 +2,7 @@
 
 .. code-block:: python
 
-    throttle = autothrottle.blocking.Throttle(rate=5, retry={"limit": 3})
+    throttle = autothrottle.ThreadThrottle(rate=5, retry={"limit": 3})
     session = requests.Session()
     session.mount("https://", ThrottleAdapter(throttle))
     session.mount("http://", ThrottleAdapter(throttle))
@@ -24,10 +24,10 @@ import requests
 from requests.adapters import HTTPAdapter
 from requests.utils import rewind_body
 
-from . import blocking
 from ._exchange import Call, Exchanged, exchange, run_now
 from ._hooks import ScopeRequest
 from ._requests import current_options
+from ._threads import ThreadThrottle
 
 __all__ = ["ThrottleAdapter"]
 
@@ -37,7 +37,7 @@ class ThrottleAdapter(HTTPAdapter):
     0.
     """
 
-    def __init__(self, throttle: blocking.Throttle, **options: Any) -> None:
+    def __init__(self, throttle: ThreadThrottle, **options: Any) -> None:
         self._throttle = throttle
         super().__init__(**options)
 

@@ -7,7 +7,7 @@
     task = asyncio.create_task(throttle.run(url, fetch, url))
     await clock.advance(1.0)
 
-With threads (``autothrottle.blocking``) whoever waits moves the clock itself: nothing has to be advanced, and
+With threads (``ThreadThrottle``) whoever waits moves the clock itself: nothing has to be advanced, and
 nothing takes time.
 """
 

@@ -1,4 +1,4 @@
-"""``autothrottle.blocking.Throttle``: threads that wait. Whoever waits moves the fake clock."""
+"""``ThreadThrottle``: threads that wait. Whoever waits moves the fake clock."""
 
 from __future__ import annotations
 
@@ -8,8 +8,7 @@ from typing import Any
 
 import pytest
 
-from autothrottle import ClosedError, ConfigError, ManagerError, ThrottleTimeoutError
-from autothrottle.blocking import Throttle
+from autothrottle import ClosedError, ConfigError, ManagerError, ThreadThrottle, ThrottleTimeoutError
 from autothrottle.testing import FakeClock
 
 URL = "https://example.com/"
@@ -23,8 +22,8 @@ class Response:
         self.headers = {name.replace("_", "-"): value for name, value in headers.items()}
 
 
-def plain(clock: FakeClock, **options: Any) -> Throttle:
-    return Throttle(**{"clock": clock, "delay": 1, "jitter": False, **options})
+def plain(clock: FakeClock, **options: Any) -> ThreadThrottle:
+    return ThreadThrottle(**{"clock": clock, "delay": 1, "jitter": False, **options})
 
 
 def test_a_thread_waits_for_its_turn(clock: FakeClock) -> None:
@@ -132,7 +131,7 @@ def test_a_hook_must_be_a_plain_function(clock: FakeClock) -> None:
 
 
 def test_what_waits_when_it_is_closed_fails() -> None:
-    throttle = Throttle(delay=0)
+    throttle = ThreadThrottle(delay=0)
     permit = throttle.acquire(URL)
     is_waiting, failed = threading.Event(), []
 

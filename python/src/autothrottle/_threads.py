@@ -1,8 +1,8 @@
-"""``Throttle`` for threads: the same behaviour, and ``acquire`` blocks.
+"""``ThreadThrottle``: ``Throttle`` for threads, with the same behaviour, and ``acquire`` blocks.
 
 .. code-block:: python
 
-    throttle = Throttle(rate=5)
+    throttle = ThreadThrottle(rate=5)
     with throttle.acquire("https://example.com/a") as permit:
         permit.settle(requests.get("https://example.com/a"))
 
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
     from .options import Seconds, ThrottleOptions
 
-__all__ = ["Throttle"]
+__all__ = ["ThreadThrottle"]
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -119,7 +119,7 @@ class _ThreadDesk(Desk):
             return
 
 
-class Throttle(BaseThrottle):
+class ThreadThrottle(BaseThrottle):
     """Decides when the requests of threads leave.
 
     Takes the options of ``autothrottle.Throttle``; hooks are plain functions, and there is no
