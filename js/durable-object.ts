@@ -262,7 +262,7 @@ class WorkerTransport implements Transport {
       while (this.#seat === seat) for (const text of await stub.hear()) this.#peer.heard(text)
     } catch {
       // The object has moved: another seat is taken.
-      if (this.#stand(seat)) this.#peer.vacant()
+      if (this.#stand(seat)) this.#peer.vacant(false)
     }
   }
 
@@ -283,7 +283,7 @@ class WorkerTransport implements Transport {
     const said = seat
       ?.then((stub) => stub.say(text))
       .catch(() => {
-        if (this.#stand(seat)) this.#peer.vacant()
+        if (this.#stand(seat)) this.#peer.vacant(false)
       })
     if (said) waitUntil(said)
   }

@@ -12,12 +12,11 @@
  * The first of them decides for all, by a socket that only the same user may open; when it ends, another one
  * goes on with what was learned. `docs/shared.md` says what happens when.
  */
-import { ConfigError, type Problem } from './core/errors.js'
 import type { Shared } from './core/host.js'
-import { kindOf, unknownKeys } from './options/checks.js'
 import { SharedHost } from './shared/host.js'
+import { checkShared } from './shared/options.js'
 import { SocketTransport } from './shared/socket.js'
-import type { Offline, SharedOptions } from './shared/transport.js'
+import type { SharedOptions } from './shared/transport.js'
 
 export { SharedError } from './shared/group.js'
 export type { Offline, SharedOptions } from './shared/transport.js'
@@ -32,29 +31,15 @@ export interface LocalOptions extends SharedOptions {
   readonly folder?: string
 }
 
-const OFFLINE: readonly Offline[] = ['divide', 'wait', 'fail']
-const KEYS = ['name', 'offline', 'folder']
-
 /**
  * Shares a throttle's limits with all processes of this user that say the same `name`.
  *
  * @throws {ConfigError} for options that make no sense.
  */
 export function local(options: LocalOptions): Shared {
-  check(options)
+  checkShared(options, ['folder'], (wrong) => {
+    const folder = options?.folder
+    if (folder !== undefined && typeof folder !== 'string') wrong('.folder', 'a path', folder)
+  })
   return { open: (context) => new SharedHost(new SocketTransport(options), context, options) }
-}
-
-function check(options: LocalOptions): void {
-  if (typeof options !== 'object' || options === null)
-    throw new ConfigError([{ path: 'local', want: 'an object', got: kindOf(options) }])
-  const problems: Problem[] = unknownKeys(options, KEYS, 'local.')
-  const { name, offline, folder } = options as Partial<LocalOptions>
-  if (typeof name !== 'string' || name === '')
-    problems.push({ path: 'local.name', want: 'a name that is not empty', got: kindOf(name) })
-  if (offline !== undefined && !OFFLINE.includes(offline))
-    problems.push({ path: 'local.offline', want: OFFLINE.join(', '), got: String(offline) })
-  if (folder !== undefined && typeof folder !== 'string')
-    problems.push({ path: 'local.folder', want: 'a path', got: kindOf(folder) })
-  if (problems.length > 0) throw new ConfigError(problems)
 }

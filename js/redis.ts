@@ -12,10 +12,9 @@
  * One process decides, the others ask it; the store elects it, fences it and carries the messages. Nothing of
  * the store is asked before the first request. `docs/shared.md` says what happens when something breaks.
  */
-import { ConfigError } from './core/errors.js'
 import type { Shared } from './core/host.js'
-import { shown, unknownKeys } from './options/checks.js'
 import { SharedHost } from './shared/host.js'
+import { checkShared } from './shared/options.js'
 import { type RedisClient, storeOf } from './shared/redis/store.js'
 import { RedisTransport } from './shared/redis/transport.js'
 import type { SharedOptions } from './shared/transport.js'
@@ -34,15 +33,10 @@ export type { Offline, SharedOptions } from './shared/transport.js'
  * @throws {ConfigError} for another client, a name that is none, or an unknown `offline`.
  */
 export function redis(client: RedisClient, options: SharedOptions): Shared {
-  const problems = unknownKeys(options, ['name', 'offline'], 'shared')
-  const wrong = (path: string, want: string, value: unknown) =>
-    problems.push({ path, want, got: shown(value) })
-  const { name, offline = 'divide' } = options
-  if (typeof name !== 'string' || name === '') wrong('shared.name', 'a name that is not empty', name)
-  if (!['divide', 'wait', 'fail'].includes(offline))
-    wrong('shared.offline', '"divide", "wait" or "fail"', offline)
   const store = storeOf(client)
-  if (!store) wrong('shared.client', 'a client of ioredis, iovalkey or node-redis', client)
-  if (problems.length > 0 || !store) throw new ConfigError(problems)
-  return { open: (context) => new SharedHost(new RedisTransport(store, name), context, { offline }) }
+  checkShared(options, [], (wrong) => {
+    if (!store) wrong('.client', 'a client of ioredis, iovalkey or node-redis', client)
+  })
+  const { name } = options
+  return { open: (context) => new SharedHost(new RedisTransport(store!, name), context, options) }
 }

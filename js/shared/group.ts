@@ -126,8 +126,8 @@ export class Group {
       clock: this.#context.idleClock,
       heard: (text) => this.#hear(text),
       gone: (id) => this.#writer?.drop(id),
-      vacant: () => {
-        this.#goneId = this.#writerId
+      vacant: (hasEnded) => {
+        if (hasEnded) this.#goneId = this.#writerId
         this.#later(20)
       },
       fenced: () => this.#stepDown(),
@@ -237,7 +237,9 @@ export class Group {
       offsetMs: () => (share === undefined ? this.#transport.offsetMs : undefined),
     }
     const now = this.#now
-    const state = memory && (JSON.parse(memory.text) as State)
+    let state = memory && (JSON.parse(memory.text) as State)
+    // Alone it has its part of the slots, and the others theirs.
+    if (state && share !== undefined) state = { ...state, members: [] }
     const ageMs = memory ? now - memory.at : 0
     const beginning = { state, ageMs, gone: this.#goneId, snapshot, wallNow: clock.wallNow() }
     if (share === undefined)
@@ -320,6 +322,7 @@ export class Group {
     if (message === 'version')
       this.#link.warn('shared-version', 'a process of another version shares the limit: it is not understood')
     if (message === undefined || message === 'version' || message.from === this.id) return
+    if (message.from === this.#goneId && message.type !== 'resign') this.#goneId = undefined
     if (isToWriter(message)) {
       if (message.epoch === 0) this.#soon(0)
       this.#writer?.hear(message)

@@ -7,7 +7,7 @@ import type { Waiter } from '../core/driver.js'
 import { CostExceedsQuotaError, QueueFullError } from '../core/errors.js'
 import type { Alarm } from '../core/wake.js'
 import type { Ticket } from '../wasm/types.js'
-import type { Ask, Hello, Refusal, Turn } from './messages.js'
+import type { Ask, Refusal, Remembered, Turn } from './messages.js'
 
 /** One process, as the writer knows it. */
 export interface Member {
@@ -26,6 +26,9 @@ export interface Member {
   refused: Refusal[]
 }
 
+/** What of a request is kept here: the engine has the rest. */
+type Known = Pick<Ask, 'id' | 'attempt' | 'names'>
+
 /** A request of a member. */
 export class Held implements Waiter {
   readonly signal = null
@@ -38,7 +41,7 @@ export class Held implements Waiter {
   isFlying = false
   readonly #granted: (held: Held, at: number) => void
 
-  constructor(member: Member, ask: Ask, ticket: Ticket, granted: (held: Held, at: number) => void) {
+  constructor(member: Member, ask: Known, ticket: Ticket, granted: (held: Held, at: number) => void) {
     this.member = member
     this.id = ask.id
     this.attempt = ask.attempt
@@ -57,14 +60,32 @@ export class Held implements Waiter {
   abort(): void {}
 }
 
-/** A member that says its first story. */
-export function memberOf({ from: id }: Hello, seenAt: number): Member {
+/** A member that has told no story yet. */
+export function memberOf(id: string, seenAt: number): Member {
   const counts = { hello: 0, turns: 0, grants: 0, orders: 0 }
   return {
     ...{ id, ...counts, seenAt, watch: 0, granted: [], refused: [] },
     requests: new Map(),
     early: new Map(),
   }
+}
+
+/** Unlike that of any other request of its member, and of its other attempts. */
+export function nameOf({ id, attempt }: { id: number; attempt: number }): string {
+  return `${id}/${attempt}`
+}
+
+/** What the next writer is told of a member. */
+export function rememberedOf({ id, hello, turns, orders, requests }: Member): Remembered {
+  const counts = new Map<string, [count: number, names: readonly string[]]>()
+  for (const { isFlying, scopes } of requests.values()) {
+    if (!isFlying) continue
+    const key = scopes.length === 1 ? scopes[0]! : JSON.stringify(scopes)
+    const same = counts.get(key)
+    if (same) same[0]++
+    else counts.set(key, [1, scopes])
+  }
+  return [id, [hello, turns, orders], [...counts.values()]]
 }
 
 /** Why the engine does not take it. */

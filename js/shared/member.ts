@@ -17,11 +17,14 @@ import {
   numbersIn,
   type Order,
   type Refusal,
+  type Said,
   type ToWriter,
 } from './messages.js'
 
 /** Where the delay of the next attempt stands in what the engine is told. */
 const RETRY_DELAY = 4
+/** Leave that is later by this part of a lease is not used: others have gone on meanwhile. */
+const LATE = 1 / 6
 /** No grant is made farther ahead, in milliseconds: a store's clock that was set would hold it for long. */
 const FARTHEST_MS = 1000
 
@@ -47,7 +50,9 @@ interface Pending {
 interface Kept<T> {
   readonly what: T
   readonly at: number
-  /** The turn that said so; 0 for a hello. */
+  /** The turn that said so first. */
+  readonly said: Said
+  /** The turn of this hello that said so; 0 if the hello did. */
   turn: number
   /** Whether a beat came with a memory that has it. */
   isRemembered?: boolean
@@ -124,7 +129,7 @@ export class Member {
     this.wakeAt = first?.sentAt ?? Number.POSITIVE_INFINITY
     if (first === undefined) return IDLE
     if (first.sentAt > now) return WAIT
-    if (now - first.sentAt > this.#leaseMs) return this.#wakeUp()
+    if (now - first.sentAt > LATE * this.#leaseMs) return this.#wakeUp()
     this.#granted.shift()
     first.state = 'flying'
     first.sentAt = now
@@ -142,7 +147,7 @@ export class Member {
     this.#over.push({
       what: { request: { ...request }, told: over },
       at: this.#link.now(),
-      turn: this.#turn + 1,
+      ...this.#next,
     })
     this.inFlight--
     const delay = told[RETRY_DELAY] ?? Number.NaN
@@ -165,7 +170,7 @@ export class Member {
 
   order(order: Order): void {
     const number = ++this.#ordered
-    this.#orders.push({ what: [number, order], at: this.#link.now(), turn: this.#turn + 1 })
+    this.#orders.push({ what: [number, order], at: this.#link.now(), ...this.#next })
     this.#say(['order', number, order])
   }
 
@@ -206,10 +211,10 @@ export class Member {
     this.#grants.clear()
     for (const kept of [...this.#over, ...this.#orders]) kept.turn = 0
     const waiting: Ask[] = []
-    const flying: Flight[] = this.#over.map(({ what: { request, told }, at }) => ({
+    const flying: Flight[] = this.#over.map(({ what: { request, told }, said }) => ({
       ...this.#flight(request, now),
       told,
-      endedAgo: now - at,
+      said,
     }))
     for (const request of this.#requests.values())
       if (request.state === 'waiting') waiting.push(this.#ask(request, now))
@@ -239,10 +244,15 @@ export class Member {
 
   onGrant({ epoch, hello, number, ids, refused, at }: Grant): void {
     if (epoch !== this.#epoch || hello !== this.#hello || this.#grants.has(number)) return
-    this.#grants.add(number)
     const now = this.#link.now()
     const offset = this.#link.offsetMs()
     const then = at === undefined || offset === undefined ? now : at - offset
+    if (now - then > LATE * this.#leaseMs) {
+      // As if it were lost.
+      this.#tellAgain(now)
+      return
+    }
+    this.#grants.add(number)
     const sentAt = Math.min(Math.max(then, now), now + FARTHEST_MS)
     for (const [id, attempt] of ids) {
       const request = this.#requests.get(id)
@@ -265,7 +275,7 @@ export class Member {
     if (seen !== undefined) this.seen = { text: seen, at: now }
     const [hello, turns, grants] = members[this.#link.id] ?? [0, 0, 0]
     if (hello !== this.#hello) {
-      if (now - this.#helloAt >= this.#leaseMs / 20) this.sayHello()
+      this.#tellAgain(now)
       return
     }
     // Whoever writes next may have missed this beat: so it is kept for two more.
@@ -282,7 +292,12 @@ export class Member {
     if (isMissing) this.sayHello()
   }
 
-  /** It slept for so long that its grants may have been taken back: they wait again. */
+  /** Not again and again while the answer is on its way. */
+  #tellAgain(now: number): void {
+    if (now - this.#helloAt >= this.#leaseMs / 20) this.sayHello()
+  }
+
+  /** It slept for so long that others have gone on, or its grants were taken back: they wait again. */
   #wakeUp(): Ticket {
     for (const request of this.#granted.splice(0)) request.state = 'waiting'
     this.wakeAt = Number.POSITIVE_INFINITY
@@ -295,6 +310,11 @@ export class Member {
     if (request.state === 'flying') this.inFlight--
     else this.waiting--
     if (request.state === 'granted') this.#granted.splice(this.#granted.indexOf(request), 1)
+  }
+
+  get #next(): Pick<Kept<unknown>, 'said' | 'turn'> {
+    const turn = this.#turn + 1
+    return { said: [this.#hello, turn], turn }
   }
 
   /** Whatever happens in one turn of the event loop is one message. */

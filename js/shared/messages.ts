@@ -45,10 +45,13 @@ export interface Ask {
 /** A request that left `sentAgo` milliseconds ago. */
 export interface Flight extends Ask {
   readonly sentAgo: number
-  /** How it ended, if it did, and when: the writer, or the next one, may not know. */
+  /** How it ended, if it did, and which turn said so first: the writer, or the next one, may not know. */
   readonly told?: readonly number[]
-  readonly endedAgo?: number
+  readonly said?: Said
 }
+
+/** A turn of a hello. */
+export type Said = readonly [hello: number, turn: number]
 
 /** A change of a setting or a state that concerns everybody. */
 export type Order =
@@ -134,8 +137,15 @@ export interface State {
   readonly settings: readonly (readonly [scope: string, partial: ScopeOptions])[]
   readonly isPaused: boolean
   /** The processes that there are: the next writer waits for their stories. */
-  readonly members: readonly string[]
+  readonly members: readonly Remembered[]
 }
+
+/** A process, how much of it was heard, and what it has in flight: how many with the same scopes. */
+export type Remembered = readonly [
+  id: string,
+  heard: readonly [...Said, orders: number],
+  flying: readonly (readonly [count: number, names: readonly string[]])[],
+]
 
 /** Statistics, with the instant of the engine at which they were taken. */
 export interface Seen {

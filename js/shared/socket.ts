@@ -151,7 +151,8 @@ export class SocketTransport implements Transport {
         resolve(false)
         if (this.#writer !== socket) return
         this.#writer = undefined
-        this.#peer?.vacant()
+        // One that was replaced lets go as well, and lives.
+        this.#peer?.vacant(this.#inodeAt() === this.#found)
       })
     })
   }

@@ -29,8 +29,11 @@ export interface Peer {
   heard(text: string): void
   /** A process is known to have ended. Nobody has to say so: it is noticed after two leases. */
   gone(id: string): void
-  /** There is no writer, as far as is known: so it is time to compete. */
-  vacant(): void
+  /**
+   * Nobody hears what is said to the writer: so it is time to compete. `hasEnded`: its process is known to be
+   * dead, so nobody waits for its story. The trap is one that is only not connected for a moment.
+   */
+  vacant(hasEnded: boolean): void
   /** The lease is another's: what was sent did not leave. */
   fenced(): void
 }

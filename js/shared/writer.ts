@@ -8,10 +8,10 @@
  */
 
 import { Driver } from '../core/driver.js'
-import type { Clock, EngineOptions, ScopeOptions } from '../options/options.js'
+import type { Clock, EngineOptions } from '../options/options.js'
 import { Engine } from '../wasm/engine.js'
 import type { ScopeHandle, Ticket } from '../wasm/types.js'
-import { Held, type Member, memberOf, refusalOf } from './held.js'
+import { Held, type Member, memberOf, nameOf, refusalOf, rememberedOf } from './held.js'
 import { toldOf } from './member.js'
 import {
   type Ask,
@@ -21,18 +21,20 @@ import {
   type Heard,
   type Hello,
   numbersIn,
-  type Order,
+  type Remembered,
+  type Said,
   type Seen,
   type State,
   type Tell,
   type ToWriter,
   type Turn,
 } from './messages.js'
+import { Orders } from './orders.js'
 import type { Beginning, WriterLink } from './writer-link.js'
 
 /**
  * For so long a new writer listens before it grants, in milliseconds, where it does not know to whom; those
- * that it knows may take a beat longer, for a story that is lost is told again then.
+ * that it knows may take so much longer, for a story that is lost is told again then.
  */
 export const COLLECT_MS = 100
 /** Where records of single scopes begin in what the engine is told, and how long each is. */
@@ -44,33 +46,35 @@ const LONG_AGO_MS = 1e10
 /** Memory and statistics go along with beats, on average not more characters a second than this. */
 const CHARACTERS = 65_536
 
+/** So many turns may overtake their hello: the others are told again. */
+const MOST_AHEAD = 1000
+
 export class Writer {
   readonly #link: WriterLink
   readonly #engine: Engine
   readonly #driver: Driver
   readonly #clock: Clock
-  readonly #leadMs: number
   readonly #members = new Map<string, Member>()
-  readonly #settings = new Map<string, ScopeOptions>()
+  readonly #orders: Orders
   /** Those whose grants or refusals are not said yet. */
   readonly #owed = new Set<Member>()
   #at = 0
-  #isPaused = false
   #level: 0 | 1 | 2 = 1
   /** What is said while it only listens. */
   #heard: (Hello | Turn)[] | undefined
+  /** Turns that came before the hello that they follow. */
+  readonly #ahead: Turn[] = []
   /** Whose story it waits for; `undefined` where nobody knows. */
   readonly #missing: Set<string> | undefined
   #collecting: unknown
   #isStopped = false
-  /** When the memory was taken that this writer goes on from. */
-  readonly #rememberedAt: number
+  /** How much of each process the memory has that this writer goes on from. */
+  readonly #remembered: ReadonlyMap<string, Remembered[1]>
   /** When memory may go along again. */
   #nextStateAt = 0
 
   constructor(link: WriterLink, options: EngineOptions, clock: Clock, leadMs: number, beginning: Beginning) {
     this.#link = link
-    this.#leadMs = leadMs
     // The engine runs ahead by the time that a grant takes to arrive.
     this.#clock = {
       now: () => clock.now() + leadMs,
@@ -80,8 +84,9 @@ export class Writer {
     }
     this.#engine = new Engine(options)
     const { state, ageMs, gone, snapshot, wallNow } = beginning
-    this.#missing = state && new Set([...state.members.filter((id) => id !== gone), link.id])
-    this.#rememberedAt = state ? this.#now - Math.max(ageMs, 0) : Number.NEGATIVE_INFINITY
+    this.#missing =
+      state && new Set([...state.members.map(([id]) => id).filter((id) => id !== gone), link.id])
+    this.#remembered = new Map(state?.members.map(([id, heard]) => [id, heard]))
     // Also without one: what is adopted left before the engine's own origin.
     const known = state?.snapshot ?? { version: 1 as const, scopes: {} }
     if (state === undefined && snapshot !== undefined) this.#engine.restore(snapshot, this.#now, wallNow)
@@ -95,8 +100,9 @@ export class Writer {
     // What the options say without effect, each process has found by itself.
     this.#engine.takeNotices()
     this.#driver = new Driver(this.#engine, this.#clock, () => this.#flush())
-    for (const [name, partial] of state?.settings ?? []) this.#configure(name, partial)
-    if (state?.isPaused) this.#order(['pause', null])
+    this.#orders = new Orders(this.#engine, () => this.#now)
+    if (state) this.#orders.restore(state)
+    for (const member of state?.members ?? []) if (member[0] !== gone) this.#presume(member, ageMs)
   }
 
   get #now(): number {
@@ -106,7 +112,7 @@ export class Writer {
   /** Listens for a moment, so that age decides and what flies is known before anybody is asked. */
   collect(): void {
     this.#heard = []
-    this.#wait(COLLECT_MS + (this.#missing ? this.#link.leaseMs / 3 : 0))
+    this.#wait(COLLECT_MS + (this.#missing ? this.#link.leaseMs / 5 : 0))
   }
 
   hear(message: ToWriter): void {
@@ -119,6 +125,9 @@ export class Writer {
     } else if (message.type === 'turn') {
       if (this.#heard) this.#heard.push(message)
       else if (member && message.hello === member.hello) this.#turn(member, message)
+      // It has overtaken its hello.
+      else if (message.hello > (member?.hello ?? 0) && this.#ahead.length < MOST_AHEAD)
+        this.#ahead.push(message)
     } else if (message.type === 'bye' && member) this.drop(member.id)
   }
 
@@ -128,7 +137,8 @@ export class Writer {
     if (member === undefined) return
     this.#members.delete(id)
     this.#owed.delete(member)
-    this.#driver.leave(member.requests.values())
+    this.#leave(member.requests.values())
+    this.#driver.drain()
   }
 
   /** Says that it is there, and forgets members that no longer say so. */
@@ -155,9 +165,8 @@ export class Writer {
   /** What the next writer needs, as text. */
   state(): string {
     const snapshot = this.#engine.snapshot(this.#now, WALL_MS)
-    const [settings, members] = [[...this.#settings], [...this.#members.keys()]]
-    const state: State = { snapshot, settings, isPaused: this.#isPaused, members }
-    return JSON.stringify(state)
+    const members = [...this.#members.values()].map(rememberedOf)
+    return JSON.stringify({ snapshot, ...this.#orders.state, members } satisfies State)
   }
 
   /** How many processes there are. */
@@ -223,33 +232,51 @@ export class Writer {
     const waiting: [Member, Ask][] = []
     const given: [Member, Hello['orders'][number]][] = []
     for (const hello of newest.values()) {
-      const before = this.#members.get(hello.from)
-      const member = before ?? this.#welcome(hello)
+      const isNew = !this.#members.get(hello.from)?.hello
+      const member = isNew ? this.#welcome(hello) : this.#members.get(hello.from)!
       this.#reconcile(member, hello)
-      for (const flight of hello.flying) flying.push([member, flight, before === undefined])
+      for (const flight of hello.flying) flying.push([member, flight, isNew])
       for (const ask of hello.waiting) waiting.push([member, ask])
-      for (const order of hello.orders)
-        if (before ? order[0] > member.orders : !this.#isRemembered(order[1])) given.push([member, order])
+      for (const order of hello.orders) if (order[0] > member.orders) given.push([member, order])
       member.orders = Math.max(member.orders, ...hello.orders.map(([number]) => number))
     }
     given.sort((a, b) => b[1][1] - a[1][1])
-    const orders = given.map(([member, [, ago, order]]) => [member, aged(order, ago)] as const)
     flying.sort((a, b) => b[1].sentAgo - a[1].sentAgo)
     for (const [member, flight, isNew] of flying) this.#fly(member, flight, isNew)
     waiting.sort((a, b) => b[1].waited - a[1].waited)
     for (const [member, ask] of waiting) if (!member.requests.has(ask.id)) this.#ask(member, ask)
-    for (const [member, order] of orders) this.#order(order, member)
+    for (const [, [, ago, order]] of given) this.#orders.apply(order, ago)
+    for (const turn of this.#ahead.splice(0)) this.hear(turn)
     this.#notice()
     this.#driver.drain()
   }
 
-  /** Whether what happened so long ago was well before the memory was taken, so that it is in there. */
-  #isRemembered(ago: number): boolean {
-    return ago > this.#now - this.#rememberedAt + this.#link.leaseMs / 3
+  /** Whether it is in the memory: a later story has it as well. */
+  #isRemembered(id: string, [hello, turn]: Said): boolean {
+    const [heard, turns] = this.#remembered.get(id) ?? [0, 0]
+    return hello < heard || (hello === heard && turn <= turns)
+  }
+
+  /** A process that the memory knows keeps its slots until it tells its story, or is forgotten. */
+  #presume([id, , flying]: Remembered, ageMs: number): void {
+    if (ageMs > 2 * this.#link.leaseMs) return
+    const member = memberOf(id, this.#now - ageMs)
+    this.#members.set(id, member)
+    let made = 0
+    for (const [count, names] of flying)
+      for (let each = 0; each < count; each++) {
+        const handles = names.map((name) => this.#engine.intern(name))
+        // No story has its number; its cost is in the memory.
+        const ask = { id: -++made, attempt: 0, names }
+        const held = this.#held(member, ask, this.#engine.adopt(this.#now, handles, ageMs + 1))
+        held.isFlying = true
+        member.requests.set(held.id, held)
+      }
   }
 
   #welcome(hello: Hello): Member {
-    const member = memberOf(hello, this.#now)
+    const member = this.#members.get(hello.from) ?? memberOf(hello.from, this.#now)
+    member.orders = this.#remembered.get(member.id)?.[2] ?? 0
     this.#members.set(member.id, member)
     // The next writer is to know whose story it waits for.
     this.#link.learned()
@@ -265,7 +292,6 @@ export class Writer {
     member.granted = []
     member.refused = []
     this.#watch(member, watch)
-    const nameOf = ({ id, attempt }: { id: number; attempt: number }) => `${id}/${attempt}`
     const waits = new Set(waiting.map(nameOf))
     const flies = new Set(flying.map(nameOf))
     const gone: Held[] = []
@@ -275,13 +301,13 @@ export class Writer {
       member.requests.delete(held.id)
       gone.push(held)
     }
-    this.#leave(gone)
+    this.#leave(gone, waits)
   }
 
   /** A request that left: adopted if it is not known, and heard if it is over. */
   #fly(member: Member, flight: Flight, isNew: boolean): void {
     const told = toldOf(flight)
-    if (told && isNew && this.#isRemembered(flight.endedAgo ?? 0)) return
+    if (told && isNew && flight.said && this.#isRemembered(member.id, flight.said)) return
     const known = member.requests.get(flight.id)
     if (known === undefined && (isNew || told === undefined)) {
       const { cost, priority, waited, sentAgo } = flight
@@ -289,7 +315,8 @@ export class Writer {
       const options = { cost, priority, waited: Math.max(waited - sentAgo, 0) }
       let ticket: Ticket
       try {
-        ticket = this.#engine.adopt(this.#now, handles, sentAgo + this.#leadMs, options)
+        // Later by the time of the way, as the memory may be: what is in doubt is counted.
+        ticket = this.#engine.adopt(this.#now, handles, sentAgo, options)
       } catch {
         return // it makes no sense, and no harm
       }
@@ -311,7 +338,8 @@ export class Writer {
         else if (act[0] === 'over') this.#over(member, act[1], act[2], numbersIn(act[3]))
         else if (act[0] === 'order') {
           member.orders = act[1]
-          this.#order(act[2], member)
+          if (act[2][0] === 'watch') this.#watch(member, act[2][1])
+          else this.#orders.apply(act[2])
         } else this.#cancel(member, act[1])
       }
     }
@@ -333,7 +361,7 @@ export class Writer {
     }
   }
 
-  #held(member: Member, ask: Ask, ticket: Ticket): Held {
+  #held(member: Member, ask: Pick<Ask, 'id' | 'attempt' | 'names'>, ticket: Ticket): Held {
     return new Held(member, ask, ticket, (held, at) => this.#granted(held, at))
   }
 
@@ -359,38 +387,16 @@ export class Writer {
     const held = member.requests.get(id)
     if (held === undefined) return
     member.requests.delete(id)
-    this.#leave([held])
+    this.#leave([held], new Set([nameOf(held)]))
   }
 
-  #leave(gone: readonly Held[]): void {
+  /** They are over. What was granted has left and costs, unless its process says that it waits. */
+  #leave(gone: Iterable<Held>, unused?: ReadonlySet<string>): void {
+    const now = this.#now
     for (const held of gone) {
       if (!held.isFlying) this.#driver.forget(held)
-      this.#engine.cancel(this.#now, held.ticket)
-    }
-  }
-
-  #order(order: Order, member?: Member): void {
-    const [what, name] = order
-    const now = this.#now
-    if (what === 'watch') {
-      if (member) this.#watch(member, order[1])
-    } else if (what === 'configure') this.#configure(order[1], order[2])
-    else if (what === 'crawl') this.#engine.crawlDelay(now, this.#handleOf(order[1]), order[2] ?? undefined)
-    else if (what === 'hold') this.#engine.hold(now, this.#handleOf(order[1]), order[2])
-    else if (what === 'reset') this.#engine.reset(now, this.#handleOf(order[1]))
-    else if (name === null) {
-      this.#isPaused = what === 'pause'
-      this.#engine[what](now)
-    } else this.#engine[what](now, this.#handleOf(order[1] as string))
-  }
-
-  #configure(name: string, partial: ScopeOptions): void {
-    this.#settings.set(name, { ...this.#settings.get(name), ...partial })
-    try {
-      // Kept: what was set while it ran is not in the options.
-      this.#engine.configure(this.#now, this.#engine.scope(name), partial)
-    } catch {
-      // Its process was told: the same settings are checked there.
+      if (held.isFlying && !unused?.has(nameOf(held))) this.#engine.settle(now, held.ticket)
+      else this.#engine.cancel(now, held.ticket)
     }
   }
 
@@ -435,12 +441,8 @@ export class Writer {
       member.refused = []
       const number = ++member.grants
       const grant: Grant = { type: 'grant', from, epoch, hello, number, ids, refused }
-      this.#link.grant(id, offset === undefined ? grant : { ...grant, at: this.#at + offset })
+      const isTimed = offset !== undefined && ids.length > 0
+      this.#link.grant(id, isTimed ? { ...grant, at: this.#at + offset } : grant)
     }
   }
-}
-
-/** An order that was given some time ago: a hold has become shorter. */
-function aged(order: Order, ago: number): Order {
-  return order[0] === 'hold' ? ['hold', order[1], Math.max(order[2] - ago, 0)] : order
 }

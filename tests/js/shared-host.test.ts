@@ -125,6 +125,36 @@ test('what is refused is an error of its own request', async () => {
   await assert.rejects(after(world, 100, waits), { code: 'ERR_CLOSED' })
 })
 
+test('who is stopped keeps its slot for two leases, whoever decides meanwhile', async () => {
+  const { world, all, processes } = throttles(3, { defaults: { ...FREE, concurrency: 1 } })
+  const [a, b] = all as [Throttle, Throttle]
+  const permit = await after(world, 300, a.acquire({ scopes: 'x' }))
+  assert.ok(typeof permit === 'object')
+  const waits = b.acquire({ scopes: 'x' })
+  await world.run(700)
+  processes[0]!.stop(2900)
+  assert.equal(await after(world, 2890, waits), 'waits')
+  assert.deepEqual(
+    world.takeovers.map(({ from, to }) => [from, to]),
+    [['p0', 'p1']],
+  )
+  await world.run(1000)
+  permit.settle({ status: 200 })
+  assert.equal(typeof (await after(world, 200, waits)), 'object')
+})
+
+test('what a process sent that is dead stays spent', async () => {
+  const quota = { ...FREE, quota: { limit: 3, window: 600_000 } }
+  const { world, all, processes } = throttles(3, { defaults: quota })
+  const [a, b, c] = all as [Throttle, Throttle, Throttle]
+  for (const throttle of [a, b]) await after(world, 300, throttle.acquire({ scopes: 'x' }))
+  processes[1]!.kill()
+  await world.run(5000)
+  assert.equal(a.stats().scopes.x?.inFlight, 1)
+  assert.equal(typeof (await after(world, 300, c.acquire({ scopes: 'x' }))), 'object')
+  assert.equal(await after(world, 3000, c.acquire({ scopes: 'x' })), 'waits')
+})
+
 test('settings, pauses and holds of any process count for all, also after the one that decides is killed', async () => {
   const { world, all, processes } = throttles(3, { defaults: FREE })
   const [a, b, c] = all as [Throttle, Throttle, Throttle]

@@ -104,6 +104,34 @@ test('leave that lay unread while its process slept is not used', async () => {
   assert.equal(most, 2)
 })
 
+test('leave that comes late, or was not used in time, is asked for anew', async () => {
+  const said: ToWriter[] = []
+  let now = 1000
+  const link = {
+    ...{ id: 'm', hash: '', now: () => now, offsetMs: () => 0 },
+    send: (message: ToWriter) => said.push(message),
+    changed: () => {},
+  }
+  const member = new Member(link, 1500)
+  member.enter(1)
+  for (let each = 0; each < 3; each++) member.submit(['x'], { cost: 1, priority: 0, delay: 0 })
+  await undefined
+  const grant = (hello: number, id: number, at: number): Grant => {
+    return { type: 'grant', from: 'w', epoch: 1, hello, number: id + 1, ids: [[id, 0]], refused: [], at }
+  }
+  now = 1200
+  member.onGrant(grant(1, 0, 940))
+  assert.equal(member.poll(now), IDLE, 'it came 260 ms late')
+  assert.deepEqual([said.at(-1)?.type, said.at(-1)?.hello], ['hello', 2])
+  member.onGrant(grant(2, 1, 1000))
+  assert.equal(member.poll(now), 1, 'it came 200 ms late')
+  member.onGrant(grant(2, 2, 1300))
+  now = 1560
+  assert.equal(member.poll(now), IDLE, 'the process slept')
+  const story = said.at(-1) as Hello
+  assert.deepEqual([story.hello, story.waiting.length, story.flying.length], [3, 2, 1])
+})
+
 test('what is no message is not heard, and one of another version is known as such', () => {
   for (const text of ['', 'x', '[]', 'null', '{}', '{"v":1}', '{"v":1,"type":"beat","from":1,"epoch":2}'])
     assert.equal(decode(text), undefined, text)

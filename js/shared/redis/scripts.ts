@@ -6,12 +6,27 @@
  * on the instant of a grant.
  */
 
-/** Keys: lease, epoch, state. Arguments: process, known epoch, lease ms. Gives epoch, state, age in ms. */
+/**
+ * Keys: lease, epoch, state. Arguments: process, known epoch, lease ms, the writer's channel. Gives epoch,
+ * state, age in ms.
+ *
+ * A store that forgot its keys does not know that somebody writes, and that one believes in its lease for as
+ * long as it lasts. So for so long nobody has it, but whoever had it. A process that knows of none asks
+ * whether anybody listens as the writer; if it got the lease all the same, it loses it to the older epoch.
+ */
 export const COMPETE = `
-local holder = redis.call('GET', KEYS[1])
-if holder and string.match(holder, ':(.*)$') ~= ARGV[1] then return {} end
+local known = tonumber(ARGV[2])
+local epoch, id = string.match(redis.call('GET', KEYS[1]) or '', '^(%d+):(.*)$')
+if epoch and id ~= ARGV[1] and tonumber(epoch) >= known then return {} end
 local stored = tonumber(redis.call('GET', KEYS[2]) or '0')
-local epoch = string.format('%.0f', math.max(stored, tonumber(ARGV[2])) + 1)
+local isLost = stored < known
+if not epoch and stored + known == 0 then isLost = redis.call('PUBLISH', ARGV[4], '') > 0 end
+if isLost then
+  redis.call('SET', KEYS[2], ARGV[2], 'PX', 604800000)
+  redis.call('SET', KEYS[1], ARGV[2] .. ':', 'PX', ARGV[3])
+  return {}
+end
+epoch = string.format('%.0f', math.max(stored, known) + 1)
 redis.call('SET', KEYS[2], epoch, 'PX', 604800000)
 redis.call('SET', KEYS[1], epoch .. ':' .. ARGV[1], 'PX', ARGV[3])
 local kept = redis.call('HMGET', KEYS[3], 'text', 'at')
@@ -19,17 +34,18 @@ local time = redis.call('TIME')
 local age = kept[2] and (time[1] * 1000 + math.floor(time[2] / 1000) - tonumber(kept[2])) or 0
 return {epoch, kept[1] or '', string.format('%.0f', math.max(age, 0))}`
 
-/**
- * Keys: lease, epoch, state. Arguments: holder, its epoch, lease ms, state or nothing. Gives 1 if it is ours.
- *
- * A store that forgot everything has no lease: then it is ours again unless a newer writer was elected.
- */
-export const RENEW = `
+/** Keys: lease, epoch, state. Arguments: holder, its epoch, lease ms. Whoever had it last has it still. */
+const CLAIM = `
 local holder = redis.call('GET', KEYS[1])
 if holder ~= ARGV[1] then
-  if holder or tonumber(redis.call('GET', KEYS[2]) or ARGV[2]) > tonumber(ARGV[2]) then return 0 end
-end
-redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[3])
+  if holder and not string.match(holder, ':$') then return 0 end
+  if tonumber(redis.call('GET', KEYS[2]) or ARGV[2]) > tonumber(ARGV[2]) then return 0 end
+  redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[3])
+end`
+
+/** As {@link CLAIM}, and the state or nothing. Gives 1 if the lease is ours. */
+export const RENEW = `${CLAIM}
+redis.call('PEXPIRE', KEYS[1], ARGV[3])
 redis.call('SET', KEYS[2], ARGV[2], 'PX', 604800000)
 if ARGV[4] ~= '' then
   local time = redis.call('TIME')
@@ -39,10 +55,9 @@ if ARGV[4] ~= '' then
 end
 return 1`
 
-/** Keys: lease. Arguments: holder, then channels with their texts. Gives 0 if the lease is another's. */
-export const SEND = `
-if redis.call('GET', KEYS[1]) ~= ARGV[1] then return 0 end
-for at = 2, #ARGV, 2 do redis.call('PUBLISH', ARGV[at], ARGV[at + 1]) end
+/** As {@link CLAIM}, then channels with their texts. Gives 0 if the lease is another's. */
+export const SEND = `${CLAIM}
+for at = 4, #ARGV, 2 do redis.call('PUBLISH', ARGV[at], ARGV[at + 1]) end
 return 1`
 
 /** Keys: lease. Arguments: holder. Gives the lease back. */

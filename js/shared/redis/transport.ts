@@ -60,7 +60,7 @@ export class RedisTransport implements Transport {
   async compete(epoch: number): Promise<Lease | undefined> {
     const subscriber = await this.#connect()
     const { id } = this.#peer
-    const answer = await this.#run(COMPETE, [id, String(epoch), String(LEASE_MS)])
+    const answer = await this.#run(COMPETE, [id, String(epoch), String(LEASE_MS), this.#channels.writer])
     const [won, state, age] = answer as string[]
     if (won === undefined) {
       this.#deafen(subscriber)
@@ -74,9 +74,7 @@ export class RedisTransport implements Transport {
   }
 
   async renew(lease: Lease, state: string | undefined): Promise<boolean> {
-    void this.#sample().catch(() => {})
-    const { epoch } = lease
-    return (await this.#run(RENEW, [this.#holder(lease), String(epoch), String(LEASE_MS), state ?? ''])) === 1
+    return (await this.#run(RENEW, [...this.#claim(lease), state ?? ''])) === 1
   }
 
   async release(lease: Lease, state: string): Promise<void> {
@@ -88,7 +86,7 @@ export class RedisTransport implements Transport {
   toWriter(text: string): void {
     this.#store.publish(this.#channels.writer, text).then(
       (heard) => {
-        if (heard === 0 && !this.#store.isCluster) this.#peer.vacant()
+        if (heard === 0 && !this.#store.isCluster) this.#peer.vacant(false)
       },
       () => {},
     )
@@ -121,7 +119,8 @@ export class RedisTransport implements Transport {
       .then(async () => {
         const said = this.#said
         this.#said = []
-        if ((await this.#run(SEND, [this.#holder(lease), ...said])) === 0) this.#peer.fenced()
+        const args = [...this.#claim(lease), ...said]
+        if ((await this.#run(SEND, args)) === 0) this.#peer.fenced()
       })
       .catch(() => {})
   }
@@ -174,6 +173,10 @@ export class RedisTransport implements Transport {
     const asked = clock.now()
     const [seconds, micros] = (await this.#run(TIME, [])) as string[]
     this.#clock.sample(asked, clock.now(), Number(seconds) * 1000 + Number(micros) / 1000)
+  }
+
+  #claim(lease: Lease): string[] {
+    return [this.#holder(lease), String(lease.epoch), String(LEASE_MS)]
   }
 
   #holder({ epoch }: Lease): string {

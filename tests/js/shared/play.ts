@@ -43,6 +43,12 @@ export interface Played {
   readonly faults: string[]
 }
 
+/** A process, and what it asked for by ticket. */
+interface Asking {
+  readonly process: Process
+  readonly requests: ReadonlyMap<number, readonly string[]>
+}
+
 /** Plays one seed. */
 export async function play(seed: number, { isCalm = false } = {}): Promise<Played> {
   const world = new World(seed)
@@ -81,7 +87,7 @@ export async function play(seed: number, { isCalm = false } = {}): Promise<Playe
       world.after(latency(), process, () => {
         send.endedAt = world.now
         const isRefused = names.includes('held') && dice.below(8) === 0
-        if (isRefused) send.heldMs = 1000 + dice.below(2000)
+        if (isRefused) send.heldMs = 1000 + dice.below(4000)
         const hints = isRefused ? { hints: { delayMs: send.heldMs } } : {}
         const outcome = { status: isRefused ? 429 : 200, latencyMs: 50, ...hints }
         const retry = !isOver && dice.below(10) === 0 ? { retryDelay: dice.below(300) } : {}
@@ -94,7 +100,7 @@ export async function play(seed: number, { isCalm = false } = {}): Promise<Playe
     for (let each = 0; each < 4; each++) world.after(dice.below(200), process, submit)
     return requests
   }
-  const start = (id: string) => {
+  const start = (id: string): Asking => {
     const process = new Process(world, id, OPTIONS)
     return { process, requests: begin(process) }
   }
@@ -109,13 +115,16 @@ export async function play(seed: number, { isCalm = false } = {}): Promise<Playe
         const alive = all.filter(({ process }) => !process.isDead)
         const byLease = alive.find(({ process }) => process.id === world.store.holder)
         const { process } = (dice.below(2) === 0 && byLease) || alive[dice.below(alive.length)]!
-        const what = dice.below(4)
+        const what = dice.below(5)
         const ms = 100 + dice.below(5000)
-        log.push(`${world.now.toFixed(0)} ${process.id} ${['kill', 'stop', 'cut', 'join'][what]} ${ms}`)
+        log.push(
+          `${world.now.toFixed(0)} ${process.id} ${['kill', 'stop', 'cut', 'join', 'forget'][what]} ${ms}`,
+        )
         if (what === 0 && alive.length > 1) process.kill()
         else if (what === 1) process.stop(ms)
         else if (what === 2) process.cut(ms)
         else if (what === 3 && all.length < 9) all.push(start(`p${all.length}`))
+        else if (what === 4) world.forget()
       })
     }
   }
@@ -123,8 +132,20 @@ export async function play(seed: number, { isCalm = false } = {}): Promise<Playe
   isOver = true
   toDo = 0
   world.faults.loss = world.faults.doubled = 0
-  await world.run(16_000)
-  const problems = problemsOf(world, sends)
+  // Whatever goes on is over at once, or after sixteen seconds.
+  let late: string[] = []
+  for (let second = 0; second < 16; second++) {
+    await world.run(1000)
+    late = unfinished(world, all)
+    if (late.length === 0) break
+  }
+  const problems = [...problemsOf(world, sends), ...late]
+  return { problems, sends: sends.length, takeovers: world.takeovers.length, faults: log }
+}
+
+/** What is forgotten, and what flies for ever. */
+function unfinished(world: World, all: readonly Asking[]): string[] {
+  const problems: string[] = []
   for (const { process, requests } of all) {
     if (process.isDead) continue
     if (requests.size > 0 || process.host.waiting > 0)
@@ -136,62 +157,111 @@ export async function play(seed: number, { isCalm = false } = {}): Promise<Playe
   if (ageMs !== 0) problems.push(`nobody writes: ${world.store.holder} is ${ageMs} ms behind`)
   else if (waiting + inFlight > 0)
     problems.push(`the writer counts ${waiting} waiting, ${inFlight} in flight`)
-  return { problems, sends: sends.length, takeovers: world.takeovers.length, faults: log }
+  return problems
 }
 
-/** What the next writer could not know: see "the stated window" in `docs/shared.md`. */
-function isUnknown(world: World, send: Send): boolean {
-  const { process, at } = send
-  return world.takeovers.some((takeover) => {
-    if (at > takeover.at + 200 || at < takeover.at - 3 * LEASE_MS) return false
-    const wasAway = process.away.some(({ from, to }) => from <= takeover.at + 200 && to >= at)
-    return takeover.from === process.id || process.diedAt <= takeover.at + 200 || wasAway
-  })
-}
+/** The longest way of a message, in milliseconds: to the store and from there. Grants are so far ahead. */
+const WAY_MS = 50
+const BEAT_MS = LEASE_MS / 3
+/** Leave that is later is not used, in milliseconds. */
+const LATE_MS = LEASE_MS / 6
+/** Whoever is back has told its story after so long: the second beat shows what it missed. */
+const TELL_MS = 2 * BEAT_MS + 3 * WAY_MS
 
-/** A process that sleeps while a grant is due sends when it wakes: no longer than a lease after that. */
-function isLate(send: Send): boolean {
-  return send.process.away.some(({ to }) => send.at >= to && send.at <= to + 60)
-}
+/**
+ * The stated windows of `docs/shared.md`, and nothing beyond. Where messages are lost, a story is told again
+ * with each beat: six of them are waited for.
+ */
+class Windows {
+  readonly #world: World
 
-/** Until when others have to count it: dead, asleep or cut off for two leases, its slots are given back. */
-function countedUntil(send: Send): number {
-  const { process } = send
-  const lost = process.away.filter(
-    ({ from, to }) => to - from > LEASE_MS && to > send.at && from < send.endedAt,
-  )
-  const awayAt = Math.min(...lost.map(({ from }) => from), Infinity)
-  return Math.min(send.endedAt, process.diedAt, awayAt)
+  constructor(world: World) {
+    this.#world = world
+  }
+
+  /** Whether `process` could tell by `at` what happened there at `since`; it needs so long if it is there. */
+  hasTold({ away, diedAt }: Process, since: number, at: number, ms = 2 * WAY_MS): boolean {
+    const { hadLoss } = this.#world
+    const story = hadLoss ? 6 * BEAT_MS : TELL_MS
+    let [from, needs] = [since, hadLoss ? story : ms]
+    for (const { from: left, to: back } of away)
+      if (left < from + story && back > from - story) [from, needs] = [Math.max(back, since), story]
+    return at >= from + needs && diedAt >= from + (hadLoss ? story : 2 * WAY_MS)
+  }
+
+  /**
+   * Whether a writer that decided at `at` may not know what happened in `process` at `when`: another wrote
+   * then, the memory is older, and the process could not tell. One that the memory lacks is not waited for.
+   * What was granted the writer before knew at once, news it had to be told.
+   */
+  isUnknown(process: Process, when: number, at: number, { isNews = false } = {}): boolean {
+    return this.#world.takeovers.some((takeover) => {
+      if (takeover.at > at || when > takeover.at + LATE_MS + WAY_MS) return false
+      const remembered = takeover.knownUntil - WAY_MS
+      if (isNews ? this.hasTold(process, when, remembered) : when < remembered) return false
+      const isNew = process.startedAt > takeover.knownUntil - BEAT_MS
+      return !this.hasTold(process, Math.max(takeover.at, when), at, isNew ? TELL_MS : 2 * WAY_MS)
+    })
+  }
+
+  /** A process that is stopped for a moment uses what it was given when it wakes. */
+  isLate({ process, at }: Send): boolean {
+    return process.away.some(({ to, isStopped }) => isStopped && at >= to && at <= to + 1)
+  }
+
+  /**
+   * Until when its slots have to be counted: dead, they are free; silent for two leases, they are given back.
+   * A writer that has not heard it itself goes by the memory.
+   */
+  countedUntil({ process, at, endedAt }: Send): number {
+    const longest = (this.#world.hadLoss ? LEASE_MS : 2 * LEASE_MS) - BEAT_MS - 2 * WAY_MS
+    const lost = process.away.flatMap(({ from, to: back }) => {
+      // It pings so often.
+      const to = back + BEAT_MS + 2 * WAY_MS
+      const writers = this.#world.takeovers.filter((one) => one.at > from - WAY_MS && one.at < to)
+      const heardAt = Math.min(from, ...writers.map(({ knownUntil }) => knownUntil))
+      return to > at && from < endedAt && to - heardAt > longest ? [Math.max(heardAt + longest, from)] : []
+    })
+    return Math.min(endedAt, process.diedAt, ...lost)
+  }
 }
 
 function problemsOf(world: World, all: readonly Send[]): string[] {
   const problems: string[] = []
-  const of = (scope: string) =>
-    all.filter((send) => send.scopes.includes(scope) && !isUnknown(world, send) && !isLate(send))
-  const gap = of('gap')
-  for (let at = 1; at < gap.length; at++) {
-    const [one, other] = [gap[at - 1]!, gap[at]!]
-    const ms = other.at - one.at
-    if (ms < 150 - 1) problems.push(`gap: ${ms} ms at ${other.at} (${one.process.id}, ${other.process.id})`)
+  const windows = new Windows(world)
+  const of = (scope: string) => all.filter((send) => send.scopes.includes(scope))
+  /** What counts for whoever decided on one of them. */
+  const known = (sends: readonly Send[], { at }: Send) =>
+    sends.filter((send) => send.at <= at && !windows.isUnknown(send.process, send.at, at))
+  const gap = of('gap').filter((send) => !windows.isLate(send))
+  for (const send of gap) {
+    const before = known(gap, send)
+    const last = before.at(-1) === send ? before.at(-2) : undefined
+    if (last && send.at - last.at < 150 - 1)
+      problems.push(`gap: ${send.at - last.at} ms at ${send.at} (${last.process.id}, ${send.process.id})`)
   }
   const slots = of('slots')
   for (const send of slots) {
-    const flying = slots.filter((other) => other.at <= send.at && countedUntil(other) > send.at)
-    if (flying.length > 3)
+    const flying = known(slots, send).filter((other) => windows.countedUntil(other) > send.at)
+    if (flying.length > 3 && flying.includes(send))
       problems.push(`slots: ${flying.length} at ${send.at} (${flying.map((each) => each.process.id)})`)
   }
   const quota = of('quota')
   for (const send of quota) {
-    const used = quota.filter(({ at }) => at > send.at - 3000 + 1 && at <= send.at)
-    if (used.length > 12) problems.push(`quota: ${used.length} before ${send.at}`)
+    const isWithin = (other: Send) => other.at - (windows.isLate(other) ? LATE_MS : 0) > send.at - 3000 + 1
+    const used = known(quota, send).filter(isWithin)
+    if (used.length > 12 && used.includes(send)) problems.push(`quota: ${used.length} before ${send.at}`)
   }
-  for (const refusal of all.filter(({ heldMs }) => heldMs > 0)) {
-    // The news has to arrive, and may have to be told again.
-    const from = refusal.endedAt + 2 * LEASE_MS
-    const until = refusal.endedAt + refusal.heldMs - 1
-    if (isUnknown(world, { ...refusal, at: refusal.endedAt })) continue
-    const early = of('held').find(({ at }) => at > from && at < until)
-    if (early) problems.push(`hold: ${early.at} by ${early.process.id}, held until ${until}`)
+  for (const { process, endedAt, heldMs } of all.filter((send) => send.heldMs > 0)) {
+    const until = endedAt + heldMs - 1
+    const early = of('held').find((send) => {
+      if (send.at <= endedAt || send.at >= until || windows.isLate(send)) return false
+      if (!windows.hasTold(process, endedAt, send.at)) return false
+      if (windows.isUnknown(process, endedAt, send.at, { isNews: true })) return false
+      // A writer that is cut off, or was asleep, has not heard it.
+      return !world.wrote(endedAt, send.at).some((writer) => !windows.hasTold(writer, endedAt, send.at))
+    })
+    if (early) problems.push(`hold: ${early.at} by ${early.process.id}, held ${endedAt} to ${until}`)
   }
   return problems
 }

@@ -49,6 +49,15 @@ export interface Faults {
   doubled: number
 }
 
+/** A lease that went to another process than the one before, or to the same one again. */
+export interface Takeover {
+  readonly at: number
+  readonly from: string
+  readonly to: string
+  /** When the memory was heard or kept that the new writer goes on from. */
+  readonly knownUntil: number
+}
+
 export class World {
   now = 1000
   readonly faults: Faults = { way: [1, 0], loss: 0, doubled: 0 }
@@ -56,9 +65,12 @@ export class World {
   hasClock = true
   readonly processes: Process[] = []
   readonly store = { epoch: 0, holder: '', until: 0, state: undefined as string | undefined, stateAt: 0 }
-  /** When a lease went to another process than the one before, and from whom. */
-  readonly takeovers: { at: number; from: string; to: string }[] = []
+  /** The store has forgotten all, and nobody but who wrote may have the lease yet. */
+  isReserved = false
+  readonly takeovers: Takeover[] = []
   readonly dice: Dice
+  /** Whether messages were lost. */
+  hadLoss = false
   readonly #heap: Event[] = []
   #order = 0
 
@@ -77,9 +89,28 @@ export class World {
   travel(run: () => void, owner?: Process): void {
     const [least, more] = this.faults.way
     const { next } = this.dice
-    if (this.faults.loss > 0 && next() < this.faults.loss) return
+    if (this.faults.loss > 0 && next() < this.faults.loss) {
+      this.hadLoss = true
+      return
+    }
     const times = this.faults.doubled > 0 && next() < this.faults.doubled ? 2 : 1
     for (let time = 0; time < times; time++) this.after(least + more * next(), owner, run)
+  }
+
+  /** As a store that is restarted and remembers nothing. Messages pass. */
+  forget(): void {
+    Object.assign(this.store, { epoch: 0, until: 0, state: undefined })
+    this.isReserved = false
+  }
+
+  /** Who held the lease between two instants. */
+  wrote(from: number, to: number): Process[] {
+    const ids = new Set(this.takeovers.filter(({ at }) => at <= to).flatMap((one) => [one.from, one.to]))
+    const over = this.takeovers.filter(({ at }) => at <= from).map((one) => one.from)
+    const last = this.takeovers.findLast(({ at }) => at <= from)?.to
+    for (const id of over) if (id !== last) ids.delete(id)
+    if (ids.size === 0) ids.add(this.takeovers[0]?.from ?? this.store.holder)
+    return this.processes.filter(({ id }) => ids.has(id))
   }
 
   async run(ms: number): Promise<void> {
@@ -146,16 +177,19 @@ export class Process {
   isDead = false
   diedAt = Number.POSITIVE_INFINITY
   stoppedUntil = 0
+  cutUntil = 0
   /** Whether it is cut off from the store and all others. */
   isCut = false
-  /** When it was last stopped or cut off, and when that ended. */
-  readonly away: { from: number; to: number }[] = []
+  /** When it was stopped or cut off, and when that ended. */
+  readonly away: { from: number; to: number; isStopped: boolean }[] = []
+  readonly startedAt: number
   peer: Peer | undefined
   readonly #random: () => number
 
   constructor(world: World, id: string, options: EngineOptions, offline: Offline = 'wait') {
     this.world = world
     this.id = id
+    this.startedAt = world.now
     world.processes.push(this)
     const origin = world.dice.below(4) === 0 ? world.dice.below(1e7) : world.dice.below(1000)
     this.clock = {
@@ -191,16 +225,23 @@ export class Process {
 
   /** As SIGSTOP, and SIGCONT after so long. */
   stop(ms: number): void {
-    this.stoppedUntil = this.world.now + ms
-    this.away.push({ from: this.world.now, to: this.stoppedUntil })
+    this.stoppedUntil = Math.max(this.stoppedUntil, this.world.now + ms)
+    this.away.push({ from: this.#leftAt, to: this.stoppedUntil, isStopped: true })
   }
 
   cut(ms: number): void {
     this.isCut = true
-    this.away.push({ from: this.world.now, to: this.world.now + ms })
+    this.cutUntil = Math.max(this.cutUntil, this.world.now + ms)
+    this.away.push({ from: this.#leftAt, to: this.cutUntil, isStopped: false })
     this.world.after(ms, undefined, () => {
-      this.isCut = false
+      this.isCut = this.world.now < this.cutUntil
     })
+  }
+
+  /** Now, or when it was last heard, if it has not been back for a ping. */
+  get #leftAt(): number {
+    const last = this.away.at(-1)
+    return last && last.to > this.world.now - LEASE_MS / 3 ? last.from : this.world.now
   }
 
   /** Calls `work` for each request that may leave, as a driver does. */
@@ -239,10 +280,19 @@ class MemoryTransport implements Transport {
   compete(epoch: number): Promise<Lease | undefined> {
     return this.#ask(() => {
       const { store, now } = this.#world
-      if (now < store.until) return undefined
+      if (now < store.until && store.epoch >= epoch) return undefined
+      const isHeard = this.#world.processes.some(({ isDead, host }) => !isDead && host.group.writer)
+      if (store.epoch < epoch || (store.epoch === 0 && epoch === 0 && isHeard)) {
+        Object.assign(store, { epoch, until: now + LEASE_MS })
+        this.#world.isReserved = true
+        return undefined
+      }
+      this.#world.isReserved = false
       store.epoch = Math.max(store.epoch, epoch) + 1
-      if (store.holder !== '')
-        this.#world.takeovers.push({ at: now, from: store.holder, to: this.#process.id })
+      const { id: to, host, clock } = this.#process
+      const heardAt = (host.group.member.memory?.at ?? 0) + now - clock.now()
+      const knownUntil = Math.max(heardAt, store.state === undefined ? 0 : store.stateAt)
+      if (store.holder !== '') this.#world.takeovers.push({ at: now, from: store.holder, to, knownUntil })
       store.holder = this.#process.id
       store.until = now + LEASE_MS
       return { epoch: store.epoch, state: store.state, stateAgeMs: now - store.stateAt }
@@ -282,9 +332,14 @@ class MemoryTransport implements Transport {
     this.#process.peer = undefined
   }
 
+  /** As the scripts of Redis: whoever had it last has it still. */
   #isGood({ epoch }: Lease): boolean {
-    const { store, now } = this.#world
-    return store.epoch === epoch && now < store.until
+    const { store, now, isReserved } = this.#world
+    if (store.epoch === epoch && now < store.until && !isReserved) return true
+    if (store.epoch > epoch || (now < store.until && !isReserved)) return false
+    Object.assign(store, { epoch, holder: this.#process.id, until: now + LEASE_MS })
+    this.#world.isReserved = false
+    return true
   }
 
   /** To the store, and from there to others. */

@@ -1,0 +1,36 @@
+/**
+ * What every kind of sharing takes, checked in one place.
+ *
+ * The trap is a name that is empty by a mistake, such as an unset variable: all such programs would share.
+ */
+import { ConfigError, type Problem } from '../core/errors.js'
+import { shown, unknownKeys } from '../options/checks.js'
+import type { SharedOptions } from './transport.js'
+
+/** Says that a setting is wrong. */
+export type Wrong = (path: string, want: string, value: unknown) => void
+
+/**
+ * Throws if the options make no sense; `more` checks what only this kind takes, by the keys in `own`.
+ *
+ * @throws {ConfigError} listing every problem.
+ */
+export function checkShared(
+  options: SharedOptions,
+  own: readonly string[],
+  more: (wrong: Wrong) => void,
+): void {
+  const problems: Problem[] = []
+  const wrong: Wrong = (path, want, value) =>
+    problems.push({ path: `shared${path}`, want, got: shown(value) })
+  if (typeof options !== 'object' || options === null) wrong('', 'an object with a name', options)
+  else {
+    problems.push(...unknownKeys(options, ['name', 'offline', ...own], 'shared'))
+    const { name, offline = 'divide' } = options
+    if (typeof name !== 'string' || name === '') wrong('.name', 'a name that is not empty', name)
+    if (!['divide', 'wait', 'fail'].includes(offline))
+      wrong('.offline', '"divide", "wait" or "fail"', offline)
+  }
+  more(wrong)
+  if (problems.length > 0) throw new ConfigError(problems)
+}
