@@ -122,9 +122,8 @@ const textEncoder = () => (cachedTextEncoder ??= new (textClass('TextEncoder'))(
 const textClass = (name) => globalThis[name] ?? globalThis.process?.getBuiltinModule?.('util')[name];
 `
 
-/** Smaller by `-Os` it is not, once it is gzipped. */
-export const WASM_OPT = [
-  '-O3',
+/** What Node 20 and the oldest browsers read. */
+export const WASM_FEATURES = [
   '--enable-bulk-memory',
   '--enable-nontrapping-float-to-int',
   '--enable-sign-ext',
@@ -132,6 +131,9 @@ export const WASM_OPT = [
   '--enable-reference-types',
   '--enable-multivalue',
 ]
+
+/** Smaller by `-Os` it is not, once it is gzipped. */
+export const WASM_OPT = ['-O3', ...WASM_FEATURES]
 
 function optimise(module) {
   const flags = [...WASM_OPT, '--strip-debug', '--strip-producers', '--strip-target-features']

@@ -13,6 +13,8 @@ import { join } from 'node:path'
 import { test } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { initSync, parse_crawl_delay, parse_hints } from '../../pkg/autothrottle.js'
+// @ts-expect-error: a script without types
+import { WASM_FEATURES } from '../../scripts/build.mjs'
 
 const root = fileURLToPath(new URL('../..', import.meta.url))
 /** Beside each other, both below the 16 kB of header fields that are read. */
@@ -30,7 +32,7 @@ function counted(): WebAssembly.Module {
   const scratch = mkdtempSync(join(tmpdir(), 'autothrottle-linear-'))
   try {
     const out = join(scratch, 'counted.wasm')
-    const args = ['--all-features', '--log-execution', join(root, 'pkg/autothrottle_bg.wasm'), '-o', out]
+    const args = [...WASM_FEATURES, '--log-execution', join(root, 'pkg/autothrottle_bg.wasm'), '-o', out]
     execFileSync(join(root, 'node_modules/.bin/wasm-opt'), args)
     return new WebAssembly.Module(readFileSync(out))
   } finally {
