@@ -1,6 +1,4 @@
-/** What a server's log says, and how long a permit takes. */
-import { fork } from 'node:child_process'
-import { fileURLToPath } from 'node:url'
+/** What a server's log says. */
 
 /**
  * Of lines of `[port, status, seconds, who]`: served ÷ allowed, what was refused, the longest silence in
@@ -25,30 +23,4 @@ export function countsOf(lines, { rate, seconds, from }) {
     silence: round(Math.max(0, ...silences)),
     fair: round(Math.min(...by.values()) / Math.max(...by.values())),
   }
-}
-
-/** A member that asks one at a time, and eight that ask 32 at a time. */
-export async function median() {
-  const file = fileURLToPath(new URL('asks.mjs', import.meta.url))
-  const run = (count, atOnce) =>
-    new Promise((resolve) => {
-      const name = `asks-${process.pid}-${count}`
-      const all = []
-      let said = 0
-      const children = Array.from({ length: count }, (_, index) => {
-        const child = fork(file, [JSON.stringify({ name, index, atOnce, ms: 3000 })])
-        child.on('message', (message) => {
-          all.push(message)
-          if (++said === count) {
-            for (const each of children) each.kill()
-            resolve(all)
-          }
-        })
-        return child
-      })
-    })
-  const [one] = (await run(2, 1)).filter(({ isWriter }) => !isWriter)
-  const many = await run(8, 32)
-  const permits = Math.round(many.reduce((sum, { count }) => sum + count, 0) / 3)
-  return `median ${one?.medianMs.toFixed(3)} ms one at a time; ${permits} permits a second by 8 × 32`
 }

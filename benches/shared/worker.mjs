@@ -2,24 +2,38 @@
 import { createThrottle } from 'autothrottle'
 import { local } from 'autothrottle/local'
 
-const { way, name, options, who, store, skew, url, loops = 4 } = JSON.parse(process.argv[2])
+const { way, name, options, who, store, skew, url, rate, loops = 4 } = JSON.parse(process.argv[2])
 const wall = Date.now
 Date.now = () => wall() + skew
-let shared
-if (way === 'local') shared = local({ name })
-if (way === 'redis') {
-  const { redis } = await import('autothrottle/redis')
-  const { CLIENTS } = await import('../../tests/shared/clients.mjs')
-  shared = redis(CLIENTS.ioredis(store), { name })
-}
-const throttle = createThrottle({ ...options, ...(shared && { shared }) })
-setInterval(() => process.send?.({ isWriter: throttle.stats().ageMs === 0 }), 200).unref()
 process.on('disconnect', () => process.exit())
+
+/** Calls work when it may. */
+async function runner() {
+  if (way === 'bottleneck') {
+    const { default: Bottleneck } = await import('bottleneck')
+    const { CLIENTS } = await import('../../tests/shared/clients.mjs')
+    const connection = new Bottleneck.IORedisConnection({ client: CLIENTS.ioredis(store) })
+    const limiter = new Bottleneck({ id: name, connection, minTime: 1000 / rate })
+    return (work) => limiter.schedule(work)
+  }
+  let shared
+  if (way === 'local') shared = local({ name })
+  if (way === 'redis') {
+    const { redis } = await import('autothrottle/redis')
+    const { CLIENTS } = await import('../../tests/shared/clients.mjs')
+    shared = redis(CLIENTS.ioredis(store), { name })
+  }
+  const throttle = createThrottle({ ...options, ...(shared && { shared }) })
+  setInterval(() => process.send?.({ isWriter: throttle.stats().ageMs === 0 }), 200).unref()
+  return (work) => throttle.run({ scopes: 'site' }, work)
+}
+
+const run = await runner()
 for (let loop = 0; loop < loops; loop++)
   (async () => {
     for (;;) {
       const ask = () => fetch(url, { headers: { 'x-who': who } })
-      const response = await throttle.run({ scopes: 'site' }, ask).catch(() => undefined)
+      const response = await run(ask).catch(() => undefined)
       await response?.arrayBuffer().catch(() => {})
     }
   })()

@@ -23,7 +23,7 @@ import {
 
 /** Where the delay of the next attempt stands in what the engine is told. */
 const RETRY_DELAY = 4
-/** Leave that is later by this part of a lease is not used: others have gone on meanwhile. */
+/** Where leave is later by this part of a lease, only one of those that are due is used. */
 const LATE = 1 / 6
 /** No grant is made farther ahead, in milliseconds: a store's clock that was set would hold it for long. */
 const FARTHEST_MS = 1000
@@ -129,12 +129,18 @@ export class Member {
     this.wakeAt = first?.sentAt ?? Number.POSITIVE_INFINITY
     if (first === undefined) return IDLE
     if (first.sentAt > now) return WAIT
-    if (now - first.sentAt > LATE * this.#leaseMs) return this.#wakeUp()
+    const late = now - first.sentAt
+    if (late > this.#leaseMs) {
+      this.#wakeUp()
+      return IDLE
+    }
     this.#granted.shift()
     first.state = 'flying'
     first.sentAt = now
     this.waiting--
     this.inFlight++
+    // All at once would be a burst; none at all would be for ever where a machine has too much to do.
+    if (late > LATE * this.#leaseMs && this.#granted.length > 0) this.#wakeUp()
     return first.id
   }
 
@@ -247,13 +253,13 @@ export class Member {
     const now = this.#link.now()
     const offset = this.#link.offsetMs()
     const then = at === undefined || offset === undefined ? now : at - offset
-    if (now - then > LATE * this.#leaseMs) {
+    if (now - then > this.#leaseMs) {
       // As if it were lost.
       this.#tellAgain(now)
       return
     }
     this.#grants.add(number)
-    const sentAt = Math.min(Math.max(then, now), now + FARTHEST_MS)
+    const sentAt = Math.min(then, now + FARTHEST_MS)
     for (const [id, attempt] of ids) {
       const request = this.#requests.get(id)
       if (request?.state !== 'waiting' || request.attempt !== attempt) continue
@@ -298,11 +304,10 @@ export class Member {
   }
 
   /** It slept for so long that others have gone on, or its grants were taken back: they wait again. */
-  #wakeUp(): Ticket {
+  #wakeUp(): void {
     for (const request of this.#granted.splice(0)) request.state = 'waiting'
     this.wakeAt = Number.POSITIVE_INFINITY
     this.sayHello()
-    return IDLE
   }
 
   #forget(request: Pending): void {
@@ -345,7 +350,8 @@ export class Member {
   }
 
   #flight(request: Pending, now: number): Flight {
-    return { ...this.#ask(request, now), delay: 0, sentAgo: Math.max(now - request.sentAt, 0) }
+    const sentAgo = request.state === 'granted' ? 0 : Math.max(now - request.sentAt, 0)
+    return { ...this.#ask(request, now), delay: 0, sentAgo }
   }
 }
 

@@ -164,7 +164,7 @@ function unfinished(world: World, all: readonly Asking[]): string[] {
 const WAY_MS = 50
 const BEAT_MS = LEASE_MS / 3
 /** Leave that is later is not used, in milliseconds. */
-const LATE_MS = LEASE_MS / 6
+const LATE_MS = LEASE_MS
 /** Whoever is back has told its story after so long: the second beat shows what it missed. */
 const TELL_MS = 2 * BEAT_MS + 3 * WAY_MS
 
@@ -174,9 +174,11 @@ const TELL_MS = 2 * BEAT_MS + 3 * WAY_MS
  */
 class Windows {
   readonly #world: World
+  readonly #sends: readonly Send[]
 
-  constructor(world: World) {
+  constructor(world: World, sends: readonly Send[]) {
     this.#world = world
+    this.#sends = sends
   }
 
   /** Whether `process` could tell by `at` what happened there at `since`; it needs so long if it is there. */
@@ -204,9 +206,13 @@ class Windows {
     })
   }
 
-  /** A process that is stopped for a moment uses what it was given when it wakes. */
-  isLate({ process, at }: Send): boolean {
-    return process.away.some(({ to, isStopped }) => isStopped && at >= to && at <= to + 1)
+  /** A process that is stopped for a moment uses one that it was given when it wakes. */
+  isLate(send: Send): boolean {
+    const { process, at } = send
+    const wake = process.away.find(({ to, isStopped }) => isStopped && at >= to && at <= to + 1)
+    return (
+      wake !== undefined && send === this.#sends.find((one) => one.process === process && one.at >= wake.to)
+    )
   }
 
   /**
@@ -228,7 +234,7 @@ class Windows {
 
 function problemsOf(world: World, all: readonly Send[]): string[] {
   const problems: string[] = []
-  const windows = new Windows(world)
+  const windows = new Windows(world, all)
   const of = (scope: string) => all.filter((send) => send.scopes.includes(scope))
   /** What counts for whoever decided on one of them. */
   const known = (sends: readonly Send[], { at }: Send) =>

@@ -1,0 +1,159 @@
+/** One case: eight processes behind nginx, others beside them, and what nginx wrote down. */
+import { spawn } from 'node:child_process'
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { createServer } from 'node:http'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { fileURLToPath } from 'node:url'
+import { freePort, RedisServer } from '../../tests/shared/server.mjs'
+import { countsOf } from './counts.mjs'
+import { slowWay } from './proxy.mjs'
+
+const COUNT = 8
+export const RATE = 10
+
+/** Debian's libfaketime, which sets the clock of one process. */
+export const FAKETIME = ['x86_64', 'aarch64']
+  .map((machine) => `/usr/lib/${machine}-linux-gnu/faketime/libfaketime.so.1`)
+  .find((path) => existsSync(path))
+
+function worker(settings) {
+  const file = fileURLToPath(new URL('worker.mjs', import.meta.url))
+  const child = spawn(process.execPath, [file, JSON.stringify(settings)], {
+    stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
+  })
+  child.on('message', (message) => {
+    if ('isWriter' in message) child.isWriter = message.isWriter
+  })
+  return child
+}
+
+async function nginx({ burst, slots }, upstream, count) {
+  const folder = mkdtempSync(join(tmpdir(), 'autothrottle-shared-'))
+  const ports = []
+  while (ports.length < count) ports.push(await freePort())
+  const zone = (index) => `limit_req_zone $server_port zone=z${index}:1m rate=${RATE}r/s;`
+  const limit = (index) => `limit_req zone=z${index}${burst > 0 ? ` burst=${burst} nodelay` : ''};`
+  const server = (port, index) => `server { listen 127.0.0.1:${port};
+    location / { ${slots ? '' : limit(index)} proxy_pass http://127.0.0.1:${upstream};
+      proxy_read_timeout 90s; proxy_http_version 1.1; proxy_set_header Connection ""; } }`
+  const file = join(folder, 'nginx.conf')
+  writeFileSync(
+    file,
+    `daemon off; pid ${folder}/pid; error_log ${folder}/error.log crit; worker_processes 1;
+events { worker_connections 1024; }
+http {
+  log_format plain '$server_port $status $msec $http_x_who';
+  access_log ${folder}/access.log plain;
+  client_body_temp_path ${folder}/a; proxy_temp_path ${folder}/b; fastcgi_temp_path ${folder}/c;
+  uwsgi_temp_path ${folder}/d; scgi_temp_path ${folder}/e;
+  limit_req_status 429;
+  ${ports.map((_, index) => zone(index)).join(' ')}
+  ${ports.map(server).join('\n')}
+}`,
+  )
+  const child = spawn('nginx', ['-p', folder, '-c', file], { stdio: 'ignore' })
+  const ended = new Promise((resolve) => child.once('exit', resolve))
+  await sleep(400)
+  const stop = async () => {
+    child.kill()
+    await ended
+    const log = readFileSync(join(folder, 'access.log'), 'utf8')
+    rmSync(folder, { recursive: true, force: true })
+    return log
+      .trim()
+      .split('\n')
+      .map((line) => line.split(' '))
+  }
+  return { ports, stop }
+}
+
+/** A store whose clock can be set, if that is wanted. */
+async function storeOf({ needs }) {
+  if (needs !== 'faketime') return { store: await new RedisServer(await freePort()).start() }
+  const folder = mkdtempSync(join(tmpdir(), 'autothrottle-clock-'))
+  const file = join(folder, 'offset')
+  const setClock = (seconds) => writeFileSync(file, `${seconds < 0 ? '' : '+'}${seconds}\n`)
+  setClock(0)
+  const env = {
+    ...{ LD_PRELOAD: FAKETIME, FAKETIME_TIMESTAMP_FILE: file },
+    ...{ FAKETIME_NO_CACHE: '1', FAKETIME_DONT_FAKE_MONOTONIC: '1' },
+  }
+  return { store: await new RedisServer(await freePort(), { env }).start(), setClock }
+}
+
+/** What happens to the eight, and when. */
+function schedule(what, seconds, all, { store, setClock }) {
+  for (const [at, fault] of what.faults ?? []) {
+    if (at >= seconds) continue
+    sleep(at * 1000).then(async () => {
+      const living = all.filter(({ exitCode, signalCode }) => exitCode === null && signalCode === null)
+      const writer = living.find(({ isWriter }) => isWriter) ?? living[0]
+      if (fault === 'kill the writer') writer.kill('SIGKILL')
+      if (fault === 'kill a member') living.find((child) => child !== writer)?.kill('SIGKILL')
+      if (fault === 'stop the writer') {
+        writer.kill('SIGSTOP')
+        await sleep(5000)
+        writer.kill('SIGCONT')
+      }
+      if (fault === 'restart the store' && store) {
+        await store.kill()
+        await store.start()
+      }
+      if (fault === 'set the clock on') setClock(60)
+      if (fault === 'set the clock back') setClock(0)
+    })
+  }
+}
+
+/** The counts of the eight as `shared`, of one process as `alone`, and of whoever is beside them. */
+export async function play(what, way, most) {
+  const seconds = Math.min(what.seconds, most)
+  let [now, mostAtOnce] = [0, 0]
+  const upstream = createServer((request, response) => {
+    const isShared = request.headers['x-who'].startsWith('shared')
+    if (isShared) mostAtOnce = Math.max(mostAtOnce, ++now)
+    const timer = setTimeout(() => response.end('page'), what.upstream ?? 200)
+    response.on('close', () => {
+      clearTimeout(timer)
+      if (isShared) now--
+    })
+  })
+  await new Promise((resolve) => upstream.listen(0, '127.0.0.1', resolve))
+  const beside = Object.entries(what.beside ?? {})
+  const server = await nginx({ burst: 0, ...what }, upstream.address().port, 2 + beside.length)
+  const isRedis = way === 'redis'
+  const { store, setClock } = isRedis ? await storeOf(what) : {}
+  const slow = what.isSlow ? await slowWay(store.port) : undefined
+  const name = `bench-${process.pid}-${Date.now()}`
+  const slots = { delay: 0, slotDelay: 0, jitter: false, concurrency: what.slots }
+  const options = { concurrency: 256, defaults: what.slots ? slots : { rampup: true } }
+  const group = (who, how, zone, port) =>
+    Array.from({ length: COUNT }, (_, index) =>
+      worker({
+        ...{ way: how, name: `${name}-${who}`, options, who: `${who}-${index}`, store: port, rate: RATE },
+        ...{ skew: (index - COUNT / 2) * (what.skew ?? 0), url: `http://127.0.0.1:${server.ports[zone]}/` },
+      }),
+    )
+  const all = group('shared', way, 0, slow?.port ?? store?.port)
+  const url = `http://127.0.0.1:${server.ports[1]}/`
+  const alone = worker({ way: 'alone', options, who: 'alone', skew: 0, url, loops: 4 * COUNT })
+  const others = beside.flatMap(([who, how], index) => group(who, how, 2 + index, store?.port))
+  schedule(what, seconds, all, { store, setClock })
+  await sleep(seconds * 1000)
+  for (const child of [...all, alone, ...others]) child.kill('SIGKILL')
+  const lines = await server.stop()
+  upstream.closeAllConnections()
+  upstream.close()
+  slow?.stop()
+  await store?.stop()
+  const from = Math.min(what.from ?? 0, seconds / 2)
+  const of = (zone) =>
+    countsOf(
+      lines.filter(([line]) => line === String(server.ports[zone])),
+      { rate: RATE, seconds, from },
+    )
+  const rest = beside.map(([who], index) => [who, of(2 + index)])
+  return { shared: { ...of(0), mostAtOnce }, alone: of(1), ...Object.fromEntries(rest) }
+}
