@@ -26,10 +26,10 @@ export async function sizeOf(code, options = {}) {
  * counted.
  */
 export const BUDGETS = {
-  autothrottle: 122_000,
-  'autothrottle/engine': 105_000,
-  'autothrottle/undici': 120_000,
-  'autothrottle/simulate': 108_000,
+  autothrottle: 112_000,
+  'autothrottle/engine': 94_500,
+  'autothrottle/undici': 110_000,
+  'autothrottle/simulate': 98_000,
   'autothrottle/domains': 1_000,
   'autothrottle/robots': 1_000,
   'autothrottle/testing': 1_500,
@@ -37,8 +37,8 @@ export const BUDGETS = {
   'autothrottle/axios': 2_500,
   'autothrottle/crawlee': 2_000,
   'autothrottle/playwright': 2_000,
-  'autothrottle/redis': 124_000,
-  'autothrottle/local': 124_000,
+  'autothrottle/redis': 106_000,
+  'autothrottle/local': 106_000,
 }
 
 /** The most that the component may weigh in bytes, gzipped: it is no entry and no bundle has it. */

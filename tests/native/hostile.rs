@@ -49,16 +49,19 @@ mod tests {
                 let mut add = |name: &str, value: &serde_json::Value| {
                     let values = value.as_array().cloned().unwrap_or_else(|| vec![value.clone()]);
                     for value in values {
-                        text += &format!("{name}: {}\n", value.as_str().unwrap_or_default());
+                        text += &[name, ": ", value.as_str().unwrap_or_default(), "\n"].concat();
                     }
                 };
                 match &case["headers"] {
                     serde_json::Value::Object(fields) => {
-                        fields.iter().for_each(|(name, value)| add(name, value))
+                        for (name, value) in fields {
+                            add(name, value);
+                        }
                     }
                     fields => {
-                        let pairs = fields.as_array().unwrap();
-                        pairs.iter().for_each(|pair| add(pair[0].as_str().unwrap(), &pair[1]));
+                        for pair in fields.as_array().unwrap() {
+                            add(pair[0].as_str().unwrap(), &pair[1]);
+                        }
                     }
                 }
                 seeds.push(text.into_bytes());
@@ -88,7 +91,9 @@ mod tests {
         let texts = std::env::var("HOSTILE_TEXTS").map_or(20_000, |count| count.parse().expect("a number"));
         let seeds = seeds();
         assert!(seeds.len() > 500, "{} seeds", seeds.len());
-        seeds.iter().for_each(|seed| read(seed));
+        for seed in &seeds {
+            read(seed);
+        }
         let mut state = 0x9E37_79B9_7F4A_7C15_u64;
         let mut below = |most: usize| {
             state ^= state << 13;

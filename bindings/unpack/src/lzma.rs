@@ -1,11 +1,11 @@
-//! LZMA as 7-Zip's `lzma.txt` specifies it, for streams without a header and of a known length, with `lc` 3,
+//! LZMA as 7-Zip's `lzma.txt` specifies it, for streams without a header and of a known length, with `lc` 2,
 //! `lp` 0 and `pb` 0: what `cargo xtask pack` writes.
 //!
 //! The trap is a panic: each carries its message and the code that formats it, more than the rest together.
 //! So what lies outside is read as 0, and damaged input gives damaged output.
 
 /// Bits of the byte before that a literal's context has.
-const LITERAL_BITS: u32 = 3;
+const LITERAL_BITS: u32 = 2;
 const STATES: usize = 12;
 
 // Where each group of probabilities starts.
@@ -248,7 +248,8 @@ mod tests {
 
         #[test]
         fn any_bytes_come_back(words in prop::collection::vec((0..40_u8, 1..30_usize), 0..300)) {
-            let bytes: Vec<u8> = words.iter().flat_map(|&(word, many)| (0..many).map(move |at| word ^ at as u8)).collect();
+            let bytes: Vec<u8> =
+                words.iter().flat_map(|&(word, many)| (0..many).map(move |at| word ^ at as u8)).collect();
             prop_assert_eq!(back(&pack(&bytes), bytes.len()), bytes);
         }
 

@@ -1,6 +1,6 @@
 /**
- * LZMA back to bytes, by a module of two kilobytes (`bindings/unpack`): no browser can, and deflated the
- * engine is a quarter larger.
+ * What was packed back to bytes, by a module of four kilobytes (`bindings/unpack`): no browser can, and
+ * deflated the engine is two fifths larger.
  *
  * The trap is to do it in JavaScript: code that runs once is never optimised, and took three times as long.
  */
@@ -19,7 +19,7 @@ export function unpack({ length, base64 }: Packed): Uint8Array<ArrayBuffer> {
   const { memory, __heap_base, unpack_at } = instance.exports as unknown as Unpacker
   const packed = decode(base64)
   const at: number = __heap_base.value
-  const missing = at + packed.length + length - memory.buffer.byteLength
+  const missing = at + packed.length + 3 * length - memory.buffer.byteLength
   if (missing > 0) memory.grow(Math.ceil(missing / 65_536))
   new Uint8Array(memory.buffer).set(packed, at)
   unpack_at(at, packed.length, length)
