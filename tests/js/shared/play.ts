@@ -174,11 +174,9 @@ const TELL_MS = 2 * BEAT_MS + 3 * WAY_MS
  */
 class Windows {
   readonly #world: World
-  readonly #sends: readonly Send[]
 
-  constructor(world: World, sends: readonly Send[]) {
+  constructor(world: World) {
     this.#world = world
-    this.#sends = sends
   }
 
   /** Whether `process` could tell by `at` what happened there at `since`; it needs so long if it is there. */
@@ -206,13 +204,9 @@ class Windows {
     })
   }
 
-  /** A process that is stopped for a moment uses one that it was given when it wakes. */
-  isLate(send: Send): boolean {
-    const { process, at } = send
-    const wake = process.away.find(({ to, isStopped }) => isStopped && at >= to && at <= to + 1)
-    return (
-      wake !== undefined && send === this.#sends.find((one) => one.process === process && one.at >= wake.to)
-    )
+  /** A process that is stopped for a moment uses what has just become due when it wakes. */
+  isLate({ process, at }: Send): boolean {
+    return process.away.some(({ to, isStopped }) => isStopped && at >= to && at <= to + 1)
   }
 
   /**
@@ -234,7 +228,7 @@ class Windows {
 
 function problemsOf(world: World, all: readonly Send[]): string[] {
   const problems: string[] = []
-  const windows = new Windows(world, all)
+  const windows = new Windows(world)
   const of = (scope: string) => all.filter((send) => send.scopes.includes(scope))
   /** What counts for whoever decided on one of them. */
   const known = (sends: readonly Send[], { at }: Send) =>
