@@ -53,7 +53,7 @@ const OPTIONS = {
   concurrency: 1,
   timeoutMS: 20_000,
   thresholds: { high: 95, low: 90, break: 85 },
-  reporters: ['clear-text', 'json'],
+  reporters: ['clear-text', 'json', 'progress-append-only'],
   clearTextReporter: { allowColor: false, logTests: false, reportTests: false },
   tempDirName: 'target/stryker/tmp',
   jsonReporter: { fileName: 'target/stryker/report.json' },

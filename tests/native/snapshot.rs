@@ -118,3 +118,54 @@ fn what_a_server_said_is_left_survives() {
         assert_eq!(wait, left_ms.map(Span::from_millis), "{offline} ms later");
     }
 }
+
+/// Every mistake has its path, and nothing is restored of a snapshot that has one.
+#[test]
+fn a_broken_snapshot_is_refused() {
+    let cases = [
+        (r#"{ "scopes": {} }"#, "version"),
+        (r#"{ "version": 2, "scopes": {} }"#, "version"),
+        (r#"{ "version": 1 }"#, "scopes"),
+        (r#"{ "version": 1, "scopes": 5 }"#, "scopes"),
+        (r#"{ "version": 1, "wallMs": "now", "scopes": {} }"#, "wallMs"),
+        (r#"{ "version": 1, "wallMs": 2e15, "scopes": {} }"#, "wallMs"),
+        (r#"{ "version": 1, "wallMs": -1, "scopes": {} }"#, "wallMs"),
+        (r#"{ "version": 1, "scopes": {}, "more": 1 }"#, "more"),
+    ];
+    let learned = [
+        (r"5", ""),
+        (r#"{ "sinceSend": -1 }"#, "sinceSend"),
+        (r#"{ "sinceSend": true }"#, "sinceSend"),
+        (r#"{ "sinceSend": 1e13 }"#, "sinceSend"),
+        (r#"{ "rests": 5 }"#, "rests"),
+        (r#"{ "rests": [1, -1] }"#, "rests[1]"),
+        (r#"{ "hold": "long" }"#, "hold"),
+        (r#"{ "isPaused": 1 }"#, "isPaused"),
+        (r#"{ "quotas": [5] }"#, "quotas[0]"),
+        (r#"{ "quotas": [{ "window": "x", "sends": [] }] }"#, "quotas[0].window"),
+        (r#"{ "quotas": [{ "window": 9, "sends": [[1, 1], [2, 1]] }] }"#, "quotas[0].sends"),
+        (r#"{ "quotas": [{ "window": 9, "sends": [[1]] }] }"#, "quotas[0].sends[0]"),
+        (r#"{ "quotas": [{ "window": 9, "sends": [[1, 1, 1]] }] }"#, "quotas[0].sends[0]"),
+        (r#"{ "backoff": 5 }"#, "backoff"),
+        (r#"{ "backoff": { "steps": 1000001 } }"#, "backoff.steps"),
+        (r#"{ "backoff": { "rested": 256 } }"#, "backoff.rested"),
+        (r#"{ "left": { "units": -1 } }"#, "left.units"),
+        (r#"{ "left": { "span": [] } }"#, "left.span"),
+        (r#"{ "nonsense": 1 }"#, "nonsense"),
+    ];
+    let of_scope = learned.map(|(json, path)| {
+        let whole = format!(r#"{{ "version": 1, "scopes": {{ "a": {json} }} }}"#);
+        (whole, format!("scopes.a{}{path}", if path.is_empty() { "" } else { "." }))
+    });
+    let whole = cases.map(|(json, path)| (json.to_owned(), path.to_owned()));
+    for (json, path) in whole.into_iter().chain(of_scope) {
+        let error = Snapshot::parse(serde_json::from_str(&json).unwrap()).expect_err(&json);
+        let paths: Vec<_> = error.problems.iter().map(|problem| &problem.path[..]).collect();
+        assert_eq!(paths, [path], "{json}");
+    }
+    // At the bounds it is taken.
+    let most = r#"{ "version": 1, "wallMs": 1e15, "scopes": { "a": {
+        "backoff": { "slots": 1000000, "steps": 1000000, "rested": 255 },
+        "quotas": [{ "window": 9, "sends": [[2, 1], [2, 1], [1, 1]] }] } } }"#;
+    assert!(Snapshot::parse(serde_json::from_str(most).unwrap()).is_ok());
+}
