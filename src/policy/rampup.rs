@@ -2,8 +2,9 @@
 //!
 //! ```text
 //! Start   the rate doubles with each half second of confirmed use, until the first refusal
-//! Search  r(x) = e · (1 + m·(x − 1)³),  x = used time / T:  from e(1−m), slowly through e, on to e(1+m)
-//! Wall    refused again before anything was served: single probes, each wait twice as long
+//! Search  r(x) = e · (1 + m·(x − 1)³),  x = used time / T:  from e(1−m), slowly through e, and with 2m in
+//!         place of m on to e(1+2m)
+//! Wall    refused again before anything was served: single probes, each wait three times as long
 //! ```
 //!
 //! A noisy bisection with a trust region: `e` is where the limit is believed to be, `m` how far that belief
@@ -15,7 +16,7 @@
 //!    before, ÷ the time with this wall, from below: a bucket is empty at both refusals, and a window used
 //!    up. `e` is the geometric mean of both, and `m` halves. Where too little was served to measure, the
 //!    lower bound is 2`m` below the refused rate, and `m` doubles if that happens again.
-//! 3. *Not refused* to x = 2: `m` doubles, and on from e(1+m), each time in a smaller part of T.
+//! 3. *Not refused* to x = 2: `m` triples, and on from e(1+m), each time in a smaller part of T.
 //! 4. *T ∝ 1 ÷ m*: a wide search is short, and a settled one costs `backoffTarget` refusals a window, but no
 //!    more than one in a hundred requests. What a refusal costs besides (probes of the wall, its flight) and
 //!    how long the wall was make T longer.
@@ -60,15 +61,16 @@ pub struct Config {
 const DWELL: f64 = 0.8;
 /// The most that a refusal can cost, in refusals.
 const DEAREST: f64 = 6.0;
-/// T in lengths of the last wall, times `m`: what a step could gain in that time is worth so much of the
-/// wall.
+/// T in lengths of the last wall, times `m`: what a step could gain in that time, in walls.
 const WORTH: f64 = 0.7;
-/// T in gaps at least; four times as many where `m` is least.
+/// T in gaps at least; six times as many where `m` is least.
 const FEW: f64 = 16.0;
 /// How fast Start doubles: after so much confirmed use.
 const DOUBLING: Span = Span::from_micros(500_000);
-/// The least and the most of 1 ÷ √(requests in a window).
-const NARROW: [f64; 2] = [0.01, 0.08];
+/// The least `m`, however many requests are in a window.
+const NARROW: f64 = 0.01;
+/// The limit is no further than this below the first rate that is refused: a bucket may have hidden it.
+const DEEPEST: f64 = 6.0;
 /// `m` after a window was counted, whose wall ends late because of the probing; and the most.
 const WIDE: [f64; 2] = [0.1, 1.0 / 3.0];
 /// So many served requests make a measurement.
@@ -187,7 +189,8 @@ impl State {
             return self.gap;
         }
         let x = self.x(config).min(2.0) - 1.0;
-        self.gap / (1.0 + self.span * x * x * x)
+        let far = if x > 0.0 { 2.0 * self.span } else { self.span };
+        self.gap / (1.0 + far * x * x * x)
     }
 
     /// Where on the curve.
@@ -197,7 +200,8 @@ impl State {
 
     /// T; never less than some requests and some round trips.
     fn period(&self, config: &Config) -> f64 {
-        let dwell = self.dwell(config) * self.narrow(config) / f64::from(self.surprises.max(0) + 1);
+        let dwell =
+            self.dwell(config) * self.narrow(config) / f64::from(2 * self.surprises.clamp(0, 1000) + 1);
         (dwell.max(WORTH * self.price) / self.span).max(FEW * self.gap).max(4.0 * self.away)
     }
 
@@ -205,13 +209,13 @@ impl State {
     fn dwell(&self, config: &Config) -> f64 {
         let is_settled = self.span <= 1.5 * self.narrow(config);
         let cost = if is_settled { self.cost.clamp(1.0, DEAREST) } else { 1.0 };
-        (DWELL * cost * config.window.micros() as f64 / config.target).max(4.0 * FEW * self.gap)
+        (DWELL * cost * config.window.micros() as f64 / config.target).max(6.0 * FEW * self.gap)
     }
 
     /// The least `m`.
     fn narrow(&self, config: &Config) -> f64 {
         let requests = config.window.micros() as f64 / self.gap;
-        (1.0 / requests.sqrt()).clamp(NARROW[0], NARROW[1])
+        (1.0 / requests.sqrt()).clamp(NARROW, WIDE[1])
     }
 
     /// A request leaves; `flying` others are on their way.
@@ -231,7 +235,7 @@ impl State {
             tally.sends = tally.sends.saturating_add(1);
         }
         self.crowd.on_send(flying.saturating_add(1));
-        self.background.on_send(self.is_far_below(config));
+        self.background.on_send(self.is_below(config));
         self
     }
 
@@ -258,7 +262,7 @@ impl State {
             Phase::Search if self.is_confirmed && self.x(config) >= 2.0 && !self.crowd.is_capped() => {
                 self.surprises = self.surprises.max(0).saturating_add(1); // 3
                 self.gap = (self.gap / (1.0 + self.span)).max(least);
-                self.span = (2.0 * self.span).min(WIDE[1]);
+                self.span = (3.0 * self.span).min(WIDE[1]);
                 self.price /= 2.0;
                 self.enter(Phase::Search, now);
                 self.clock = Span::from_micros(self.period(config) as u64);
@@ -283,14 +287,13 @@ impl State {
             self.cost += 1.0;
             return self; // 1
         }
-        let is_below = self.phase == Phase::Search && self.x(config) < 1.0;
+        let is_below = self.is_below(config);
         if let Some(tally) = &mut self.tally {
             tally.bad += u32::from(sent >= tally.from);
             tally.below += u32::from(is_below);
         }
         let is_merely_bad = !is_refusal && asked.is_none();
         if self.event.is_none() {
-            let is_far_below = self.is_far_below(config);
             if self.phase == Phase::Search {
                 match self.crowd.on_bad(now, sent, self.borne) {
                     Fault::Rate => {}
@@ -303,7 +306,7 @@ impl State {
                     Fault::Uncapped => self.gap *= 2.0,
                 }
             }
-            if is_merely_bad && !self.background.is_event(is_far_below) {
+            if is_merely_bad && !self.background.is_event(is_below) {
                 return self; // 6
             }
         }
@@ -313,7 +316,7 @@ impl State {
             event.is_merely_bad &= is_merely_bad;
             self.cost += 1.0;
             let probes = if let Phase::Wall { probes } = self.phase { probes + 1 } else { 1 };
-            let wait = (2.0 * event.fast).max(self.wall / 16.0) * f64::from(1_u32 << probes.min(20));
+            let wait = (2.0 * event.fast).max(self.wall / 16.0) * f64::from(3_u32.pow(probes.min(18)));
             self.pause = Some(now + Span::from_micros(wait as u64).min(config.max));
             self.phase = Phase::Wall { probes };
             return self;
@@ -358,12 +361,13 @@ impl State {
         } else {
             // How many times longer the gap is at the lower bound.
             let measured = ((active + self.wall) / served).max(fast) / fast;
-            let least = if is_first { 10.0 } else { 1.0 / (1.0 - 2.0 * self.span) };
+            let least = if is_first { DEEPEST } else { 1.0 / (1.0 - 2.0 * self.span) };
             let longer = if is_first && is_long { measured } else { measured.min(least) }; // 2
             self.gap = fast * longer.sqrt();
             if is_first {
                 self.background.sample(served / 2.0);
                 self.span = WIDE[1];
+                self.surprises = 1; // its limit is not what it was believed to be
             } else if is_enough {
                 self.span = (self.span / 2.0).max(self.narrow(config));
                 self.surprises = 0;
@@ -379,9 +383,9 @@ impl State {
         self.enter(Phase::Search, now);
     }
 
-    /// Whether the rate is far below one that was borne.
-    fn is_far_below(&self, config: &Config) -> bool {
-        self.phase == Phase::Search && self.event.is_none() && self.pace(config) > 1.2 * self.borne
+    /// Whether the rate is below the one at which the limit is believed to be.
+    fn is_below(&self, config: &Config) -> bool {
+        self.phase == Phase::Search && self.event.is_none() && self.x(config) < 1.0
     }
 
     fn enter(&mut self, phase: Phase, now: Instant) {

@@ -1,18 +1,19 @@
 //! Merely bad answers (503, timeouts) say nothing by themselves: some servers fail at any pace.
 //!
-//! A count that leaks at twice the *background*, the share that fails as well far below a rate that was once
-//! borne. What fails more often than that fills it, and the third is an event. The trap is a ratchet: if each
-//! failure were a refusal, two in a hundred would halve the pace within the hour.
+//! A count that leaks at twice the *background*, the share that fails as well below the rate at which the
+//! limit is believed to be. What fails more often than that fills it, and the third is an event. The trap is
+//! a ratchet: if each failure were a refusal, two in a hundred would halve the pace within the hour. And its
+//! opposite, a background that is never measured: one in fifty would be refused for ever.
 
-/// What is assumed of the background before anything is known: one in so many. Ten times as many are
-/// remembered.
+/// What is assumed of the background before anything is known: one in so many. Forty times as many
+/// are remembered.
 const CLUSTER: f64 = 50.0;
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Background {
     /// Bad answers beyond the background.
     strikes: f64,
-    /// So many failed, of so many sent far below what was borne.
+    /// So many failed, of so many sent below the limit.
     bad: f64,
     sampled: f64,
 }
@@ -25,24 +26,24 @@ impl Background {
         ((self.bad + 1.0) / (self.sampled + CLUSTER)).min(0.05)
     }
 
-    pub fn on_send(&mut self, is_far_below: bool) {
-        if is_far_below {
-            self.bad -= self.bad / (10.0 * CLUSTER);
+    pub fn on_send(&mut self, is_below: bool) {
+        if is_below {
+            self.bad -= self.bad / (40.0 * CLUSTER);
             self.sample(1.0);
         }
         self.strikes = (self.strikes - 2.0 * self.share()).max(0.0);
     }
 
     /// Whether a merely bad answer is one too many.
-    pub fn is_event(&mut self, is_far_below: bool) -> bool {
+    pub fn is_event(&mut self, is_below: bool) -> bool {
         self.strikes += 1.0;
-        self.bad += f64::from(u8::from(is_far_below));
+        self.bad += f64::from(u8::from(is_below));
         self.strikes >= 2.9
     }
 
-    /// So many more were sent far below the limit.
+    /// So many more were sent below the limit.
     pub fn sample(&mut self, sends: f64) {
-        self.sampled = (self.sampled + sends).min(10.0 * CLUSTER);
+        self.sampled = (self.sampled + sends).min(40.0 * CLUSTER);
     }
 
     pub fn on_event(&mut self) {

@@ -34,6 +34,8 @@ pub(super) struct Crowd {
     stray: f64,
     /// The usual time from send to answer, in microseconds.
     usual: f64,
+    /// The last ones' mean.
+    away: f64,
     votes: i32,
     cap: Option<u32>,
     /// When the cap last changed, and how many were sent since a refusal last changed it.
@@ -50,6 +52,7 @@ impl Crowd {
         mean: 0.0,
         stray: 0.0,
         usual: 0.0,
+        away: 0.0,
         votes: 0,
         cap: None,
         changed: Instant::from_micros(0),
@@ -86,13 +89,14 @@ impl Crowd {
     /// An answer took so long; the cap is probed after `dwell`.
     pub fn on_good(&mut self, now: Instant, away: f64, gap: f64, dwell: f64) {
         if self.usual == 0.0 {
-            self.usual = away;
+            (self.usual, self.away) = (away, away);
         }
-        // Latency that grows while the room is used up is a queue's; what is less is sooner believed.
-        if away < self.usual {
-            self.usual += (away - self.usual) / 16.0;
+        self.away += (away - self.away) / 32.0;
+        // Latency that grows is a queue's, until it has lasted for long; what is less is believed at once.
+        if self.away < self.usual {
+            self.usual = self.away;
         } else if f64::from(self.now) < 0.7 * self.room(gap) {
-            self.usual += (away - self.usual) / 64.0;
+            self.usual += (self.away - self.usual) / 1024.0;
         }
         if let Some(cap) = self.cap
             && now.since(self.changed).micros() as f64 > dwell
