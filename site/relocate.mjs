@@ -47,7 +47,8 @@ function page(folder, path, early) {
         return ''
       })
       .replace(/<link[^>]*vp-icons\.css[^>]*>/, (link) => (isEmpty(join(folder, 'vp-icons.css')) ? '' : link))
-    const links = path === 'playground.html' ? preloads(folder).filter((link) => !outside.includes(link)) : []
+    const links =
+      path === 'playground.html' ? preloads(folder).filter((link) => !outside.includes(nameOf(link))) : []
     return (
       outside
         .replaceAll(BASE, prefix)
@@ -68,12 +69,14 @@ function preloads(folder) {
   return [
     ...found(
       'assets/chunks',
-      /^(?:Playground|stage)\..*\.js$/,
+      /^(?:Playground|stage|uPlot\.\w+)\..*\.js$/,
       (url) => `<link rel="modulepreload" href="${url}">`,
     ),
     ...found('assets', /\.wasm$/, (url) => `<link rel="preload" as="fetch" crossorigin href="${url}">`),
   ]
 }
+
+const nameOf = (link) => link.match(/href="[^"]*\/([^"]+)"/)[1]
 
 const isEmpty = (file) => !existsSync(file) || readFileSync(file, 'utf8') === ''
 

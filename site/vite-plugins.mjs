@@ -5,15 +5,22 @@
  * compiled on the thread that draws.
  */
 
-const LAYOUT = '/theme-default/Layout.vue'
-const PARTS = /^\.\/components\/(VPNav|VPLocalNav|VPSidebar|VPContent|VPFooter)\.vue$/
+/** Which components of VitePress' theme have which parts; none is handed anything that changes by itself. */
+const PARTS = {
+  'Layout.vue': /\/(?:VPNav|VPLocalNav|VPSidebar|VPContent|VPFooter)\.vue$/,
+  'VPNavBar.vue': /\/VPNavBar(?:Search|Menu|Appearance|Extra|SocialLinks)\.vue$/,
+  'VPHome.vue': /\/VPHome(?:Hero|Features)\.vue$/,
+  'VPDoc.vue': /\/VPDoc(?:Aside|Footer)\.vue$/,
+  'VPSidebar.vue': /\/VPSidebarGroup\.vue$/,
+}
 
 /** The parts of VitePress' layout come alive one after the other, each in a task of its own. */
 export const partByPart = (later) => ({
   name: 'part-by-part',
   enforce: 'pre',
   async resolveId(source, importer) {
-    if (!importer?.replace(/[?].*/, '').endsWith(LAYOUT) || !PARTS.test(source)) return undefined
+    const [, name] = importer?.match(/\/theme-default\/(?:components\/)?(\w+\.vue)(?:\?|$)/) ?? []
+    if (!name || !PARTS[name]?.test(source)) return undefined
     const { id } = await this.resolve(source, importer, { skipSelf: true })
     return `\0later:${id}.js`
   },

@@ -1,8 +1,13 @@
 /**
  * uPlot, as all charts here use it: colours of the theme, one cursor for all, nothing that moves by itself.
  */
-import uPlot from 'uplot'
 import { clock, short } from './words.js'
+
+let uPlot
+/** When uPlot is there: a task of its own, before the first chart. */
+export const ready = import('uplot').then((module) => {
+  uPlot = module.default
+})
 
 const styleOf = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim()
 

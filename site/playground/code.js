@@ -4,7 +4,13 @@
  * The trap is `eval`: a page under `script-src 'self' 'wasm-unsafe-eval'` has none, and what was pasted may
  * come from anywhere. JSON5 reads what object literals are made of; it runs nothing.
  */
-import JSON5 from 'json5'
+
+let loaded
+/** JSON5; fetched once, when the page has nothing else to do. */
+export function reader() {
+  loaded ??= import('json5').then((module) => module.default)
+  return loaded
+}
 
 /** Options as code: keys without quotes where they need none, numbers in groups of three. */
 export function toCode(value, indent = '') {
@@ -29,11 +35,12 @@ export const toProgram = (throttle) =>
   `import { createThrottle } from 'autothrottle'\n\nconst throttle = createThrottle(${toCode(throttle)})\n`
 
 /** What was pasted: an object, or a call of `createThrottle` with one. */
-export function parse(text) {
+export async function parse(text) {
   const call = text.match(/createThrottle\s*\(([\s\S]*)\)\s*;?\s*$/)
   const literal = (call ? call[1] : text).trim().replace(/;$/, '').replace(/,$/, '')
   if (literal === '') return {}
-  const value = JSON5.parse(literal.replaceAll(/(\d)_(?=\d)/g, '$1'))
+  const { parse: read } = await reader()
+  const value = read(literal.replaceAll(/(\d)_(?=\d)/g, '$1'))
   if (typeof value !== 'object' || value === null || Array.isArray(value)) {
     throw new SyntaxError('an object is wanted: { delay: 500 }')
   }
