@@ -105,6 +105,16 @@ function fitBindings(name) {
   replace(`${made}\n        cachedTextDecoder.decode();`, 'cachedTextDecoder = undefined;')
   const asked = 'if (!(module instanceof WebAssembly.Module)) {\n'
   replace(`${asked}        module = new WebAssembly.Module(module);\n    }\n`, '')
+  const checked = `    if (module !== undefined) {
+        if (Object.getPrototypeOf(module) === Object.prototype) {
+            ({module} = module)
+        } else {
+            console.warn('using deprecated parameters for \`initSync()\`; pass a single object instead')
+        }
+    }
+`
+  replace(checked, '    ({module} = module)\n')
+  for (const [long, short] of shortenImports(`${root}/pkg/${name}_bg.wasm`)) replace(`${long}:`, `${short}:`)
   const start = code.indexOf('const cachedTextEncoder = new TextEncoder();')
   if (start >= 0) {
     const end = code.indexOf('let WASM_VECTOR_LEN')
@@ -112,6 +122,35 @@ function fitBindings(name) {
     code = code.replaceAll(/\bcachedTextEncoder\./g, 'textEncoder().')
   }
   writeFileSync(file, code)
+}
+
+/**
+ * Names a module's imports `i0`, `i1` and so on: their own names end in hashes, which nothing packs, and stand
+ * in the bindings once more. Gives what each was called and is called now.
+ */
+function shortenImports(file) {
+  const bytes = readFileSync(file)
+  const names = WebAssembly.Module.imports(new WebAssembly.Module(bytes)).map(({ name }) => name)
+  const pairs = names.map((name, index) => [name, `i${index}`])
+  const said = (name) => String.fromCharCode(name.length) + name
+  const IMPORTS = 2
+  const parts = [bytes.subarray(0, 8)]
+  for (let at = 8; at < bytes.length; ) {
+    const id = bytes[at++]
+    let size = 0
+    for (let shift = 0; ; shift += 7) {
+      const byte = bytes[at++]
+      size |= (byte & 127) << shift
+      if (byte < 128) break
+    }
+    let section = bytes.subarray(at, at + size).toString('latin1')
+    if (id === IMPORTS) for (const [long, short] of pairs) section = section.replace(said(long), said(short))
+    const length = [0, 7, 14, 21].map((shift) => ((section.length >> shift) & 127) | (shift < 21 ? 128 : 0))
+    parts.push(Buffer.from([id, ...length]), Buffer.from(section, 'latin1'))
+    at += size
+  }
+  writeFileSync(file, Buffer.concat(parts))
+  return pairs
 }
 
 const LAZY = `let cachedTextDecoder;

@@ -105,6 +105,8 @@ export function hintLines(headers: HeadersLike, map: HeaderMap = NO_MAP): string
   if (Symbol.iterator in headers) {
     for (const field of headers as Iterable<unknown>) {
       if (!Array.isArray(field)) throw new TypeError(`headers: want [name, value]; got ${shown(field)}`)
+      // Most fields end here, after one look.
+      if (isPlain && kinds.get(field[0]) === NOTHING) continue
       hearEach(hear, field[0], field[1])
     }
   } else {

@@ -53,8 +53,9 @@ export function numbersOf(nowMs: number, ticket: Ticket, outcome: Outcome): Numb
   if (hints !== undefined || scopes !== undefined || retryDelay !== undefined || lines !== '') {
     const named = outcome.namedOnly ? NAMED_ONLY : 0
     flags |= (hints === undefined ? 0 : HINTED) | unitsOf(headerMap) | named
-    const told = [wallNowMs, retryDelay ?? UNKNOWN, ...hintNumbers(hints)]
-    for (const own of scopes ?? []) told.push(...scopeNumbers(own))
+    const told = [wallNowMs, retryDelay ?? UNKNOWN, UNKNOWN, UNKNOWN, UNKNOWN, UNKNOWN, UNKNOWN]
+    if (hints !== undefined) tellHints(told, hints)
+    if (scopes) for (const own of scopes) told.push(...scopeNumbers(own))
     more = numbers('the outcome', told)
   }
   return { answer, latencyMs, cost, flags, lines, more }
@@ -67,17 +68,19 @@ export function costsOf(cost: number | readonly number[]): Float64Array {
 
 /** Checked, and ready to cross. */
 export function numbers(what: string, list: readonly number[]): Float64Array {
-  const wrong = list.find((number) => typeof number !== 'number')
-  if (wrong !== undefined) throw new TypeError(`${what}: want numbers; got ${shown(wrong)}`)
-  return Float64Array.from(list)
+  for (const number of list)
+    if (typeof number !== 'number' && number !== undefined)
+      throw new TypeError(`${what}: want numbers; got ${shown(number)}`)
+  return new Float64Array(list)
 }
 
-/** Hints that were not in headers: see `Outcome::hint`. */
-function hintNumbers(hints: SomeHints = {}): readonly number[] {
+/** Hints that were not in headers take the places from the third on: see `Outcome::hint`. */
+function tellHints(told: number[], hints: SomeHints): void {
   if (typeof hints !== 'object' || hints === null)
     throw new TypeError(`hints: want an object; got ${shown(hints)}`)
   const { delayMs, limit, remaining, resetMs, windowMs } = hints
-  return [delayMs, remaining, resetMs, limit, windowMs].map((hint) => hint ?? UNKNOWN)
+  let at = 2
+  for (const hint of [delayMs, remaining, resetMs, limit, windowMs]) told[at++] = hint ?? UNKNOWN
 }
 
 /** What an outcome means for one scope: see `Outcome::scopes`. */
