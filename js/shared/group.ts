@@ -338,8 +338,8 @@ export class Group {
       this.#stepDown()
     }
     const now = this.#now
-    // Beats come oftener than that: this process slept, or the writer did. What lay unread may be old, and where
-    // grants do not say when, leave that is in it is asked for anew.
+    // Beats come oftener than that: this process slept, or the writer did. What lay unread may be old, and
+    // where grants do not say when, leave that is in it is asked for anew.
     const { offsetMs, leaseMs } = this.#transport
     const wasSilent = offsetMs === undefined && now - this.#heardAt > leaseMs
     this.#heardAt = now
