@@ -15,9 +15,9 @@ const here = (path) => fileURLToPath(new URL(path, import.meta.url))
 const { values } = parseArgs({
   options: { quick: { type: 'boolean' }, only: { type: 'string' }, row: { type: 'string' } },
 })
-const ROWS = ['open', 'memory', 'backlog', 'realtime', 'fetch', 'size', 'cold', 'users']
+const ROWS = ['open', 'native', 'memory', 'backlog', 'realtime', 'fetch', 'size', 'cold', 'users']
 /** What does not depend on the version of Node. */
-const ONCE = new Set(['realtime', 'size', 'cold', 'users'])
+const ONCE = new Set(['native', 'realtime', 'size', 'cold', 'users'])
 
 if (values.row) {
   const { run } = await import(`./rows/${values.row}.mjs`)
@@ -63,6 +63,7 @@ function wrapped(text) {
 const { dependencies } = JSON.parse(readFileSync(here('package.json'), 'utf8'))
 const versions = Object.entries(dependencies).map(([name, version]) => `${name} ${version}`)
 const { build } = await import('../../dist/index.js')
+const rust = spawnSync('rustc', ['--version'], { encoding: 'utf8' }).stdout?.trim()
 const [cpu] = cpus()
 let text = `# Side by side
 
@@ -70,12 +71,15 @@ Written by \`npm run bench\`. Other work may have run beside it: read the ratios
 
 ${wrapped(
   `Machine: ${cpus().length} × ${cpu.model.trim()}, ${Math.round(totalmem() / 2 ** 30)} GiB. ` +
-    `autothrottle ${build.version ?? ''} beside ${versions.join(', ')}. "–": it cannot do that.`,
+    `autothrottle ${build.version ?? ''} (${build.revision.slice(0, 9)}) beside ${versions.join(', ')}, ` +
+    `governor 0.10; Node ${nodes.map(versionOf).join(' and ')}, ${rust}. "–": it cannot do that.`,
 )}
 `
+// Written after each row: a run that is cut keeps what it has.
 for (const row of values.only ? [values.only] : ROWS) {
+  const begin = performance.now()
   const part = await report(row)
-  console.log(part)
+  console.log(`${part}\n${row}: ${((performance.now() - begin) / 1000).toFixed(0)} s`)
   text += `\n${part}`
+  if (!values.quick && !values.only) writeFileSync(here('../RESULTS.md'), text)
 }
-if (!values.quick && !values.only) writeFileSync(here('../RESULTS.md'), text)
