@@ -148,7 +148,7 @@ export class Group {
     this.#alone?.stop()
     if (!this.#isOpen) return
     const [writer, lease] = [this.#writer, this.#lease]
-    if (writer && lease && this.#now < this.#until) {
+    if (writer && lease && this.#holds(lease)) {
       this.#say(lease, { type: 'resign', from: this.id, epoch: lease.epoch, state: writer.state() })
       writer.stop()
       await this.#transport.release(lease, writer.state()).catch(() => {})
@@ -161,8 +161,8 @@ export class Group {
     this.#ticking = idleClock.setTimeout(() => this.#tick(), this.#transport.leaseMs / 3)
     const now = this.#now
     if (this.#writer) {
-      if (now >= this.#until) this.#stepDown()
-      else this.#renew()
+      if (this.#holds(this.#lease)) this.#renew()
+      else this.#stepDown()
       return
     }
     if (this.#brokenAt !== undefined && now - this.#brokenAt >= PATIENCE_MS) this.#goOffline()
@@ -251,9 +251,14 @@ export class Group {
   #isGood(epoch: number): boolean {
     const lease = this.#lease
     if (lease?.epoch !== epoch) return this.#alone !== undefined
-    if (this.#now < this.#until && this.#transport.isHeld?.(lease) !== false) return true
+    if (this.#holds(lease)) return true
     this.#stepDown()
     return false
+  }
+
+  /** Whether the lease is ours: not after its time, unless the transport can say so at once. */
+  #holds(lease: Lease | undefined): boolean {
+    return lease !== undefined && (this.#transport.isHeld?.(lease) ?? this.#now < this.#until)
   }
 
   async #renew(): Promise<void> {

@@ -266,9 +266,12 @@ export class SharedHost implements Host {
 
   #stats(now: number): Stats {
     const writer = this.group.writer
-    const { seen } = this.group.member
+    const { seen, memory } = this.group.member
     if (writer) return shifted(writer.engine.stats(undefined, writer.now), now - writer.now, 0)
-    if (!seen) return { ...this.#judge.stats(undefined, now), ageMs: Number.POSITIVE_INFINITY }
+    if (!seen || (memory && memory.at > seen.at)) {
+      const ageMs = memory ? now - memory.at : Number.POSITIVE_INFINITY
+      return { ...this.#remembered(now).stats(undefined, now), ageMs }
+    }
     const { now: then, stats } = JSON.parse(seen.text) as Seen
     return shifted(stats, seen.at - then, now - seen.at)
   }

@@ -45,7 +45,8 @@ const WALL_MS = 1e12
 const LONG_AGO_MS = 1e10
 /** Memory and statistics go along with beats, on average not more characters a second than this. */
 const CHARACTERS = 65_536
-
+/** Statistics of more scopes do not go along: they take longer than a lease. */
+const MOST_SEEN = 5000
 /** So many turns may overtake their hello: the others are told again. */
 const MOST_AHEAD = 1000
 
@@ -89,24 +90,20 @@ export class Writer {
     this.#remembered = new Map(state?.members.map(([id, heard]) => [id, heard]))
     // Also without one: what is adopted left before the engine's own origin.
     const known = state?.snapshot ?? { version: 1 as const, scopes: {} }
-    if (state === undefined && snapshot !== undefined) this.#engine.restore(snapshot, this.#now, wallNow)
+    if (state === undefined && snapshot !== undefined) this.#engine.restore(snapshot, this.now, wallNow)
     else
       this.#engine.restore(
         { ...known, wallMs: WALL_MS },
-        this.#now,
+        this.now,
         WALL_MS + (state ? Math.max(ageMs, 0) : LONG_AGO_MS),
       )
     this.#engine.watch(this.#level)
     // What the options say without effect, each process has found by itself.
     this.#engine.takeNotices()
     this.#driver = new Driver(this.#engine, this.#clock, () => this.#flush())
-    this.#orders = new Orders(this.#engine, () => this.#now)
+    this.#orders = new Orders(this.#engine, () => this.now)
     if (state) this.#orders.restore(state)
     for (const member of state?.members ?? []) if (member[0] !== gone) this.#presume(member, ageMs)
-  }
-
-  get #now(): number {
-    return this.#clock.now()
   }
 
   /** Listens for a moment, so that age decides and what flies is known before anybody is asked. */
@@ -118,7 +115,7 @@ export class Writer {
   hear(message: ToWriter): void {
     if (this.#isStopped || message.epoch !== this.#link.epoch) return
     const member = this.#members.get(message.from)
-    if (member) member.seenAt = this.#now
+    if (member) member.seenAt = this.now
     if (message.type === 'hello') {
       if (this.#heard) this.#collected(message)
       else this.#story([message])
@@ -143,7 +140,7 @@ export class Writer {
 
   /** Says that it is there, and forgets members that no longer say so. */
   beat(): Beat {
-    const now = this.#now
+    const now = this.now
     for (const { id, seenAt } of [...this.#members.values()])
       if (id !== this.#link.id && now - seenAt > 2 * this.#link.leaseMs) this.drop(id)
     const members: Record<string, Heard> = {}
@@ -152,6 +149,8 @@ export class Writer {
     const beat: Beat = { type: 'beat', from, epoch, members, hash }
     if (now < this.#nextStateAt || this.#heard) return beat
     const state = this.state()
+    this.#nextStateAt = now + (1000 * state.length) / CHARACTERS
+    if (this.#engine.scopes > MOST_SEEN) return { ...beat, state }
     const seen = JSON.stringify({ now, stats: this.#engine.stats(undefined, now) } satisfies Seen)
     this.#nextStateAt = now + (1000 * (state.length + seen.length)) / CHARACTERS
     return { ...beat, state, seen }
@@ -164,7 +163,7 @@ export class Writer {
 
   /** What the next writer needs, as text. */
   state(): string {
-    const snapshot = this.#engine.snapshot(this.#now, WALL_MS)
+    const snapshot = this.#engine.snapshot(this.now, WALL_MS)
     const members = [...this.#members.values()].map(rememberedOf)
     return JSON.stringify({ snapshot, ...this.#orders.state, members } satisfies State)
   }
@@ -181,7 +180,7 @@ export class Writer {
 
   /** Its instant, for what it tells. */
   get now(): number {
-    return this.#now
+    return this.#clock.now()
   }
 
   /** Decides nothing more. */
@@ -260,7 +259,7 @@ export class Writer {
   /** A process that the memory knows keeps its slots until it tells its story, or is forgotten. */
   #presume([id, , flying]: Remembered, ageMs: number): void {
     if (ageMs > 2 * this.#link.leaseMs) return
-    const member = memberOf(id, this.#now - ageMs)
+    const member = memberOf(id, this.now - ageMs)
     this.#members.set(id, member)
     let made = 0
     for (const [count, names] of flying)
@@ -268,14 +267,14 @@ export class Writer {
         const handles = names.map((name) => this.#engine.intern(name))
         // No story has its number; its cost is in the memory.
         const ask = { id: -++made, attempt: 0, names }
-        const held = this.#held(member, ask, this.#engine.adopt(this.#now, handles, ageMs + 1))
+        const held = this.#held(member, ask, this.#engine.adopt(this.now, handles, ageMs + 1))
         held.isFlying = true
         member.requests.set(held.id, held)
       }
   }
 
   #welcome(hello: Hello): Member {
-    const member = this.#members.get(hello.from) ?? memberOf(hello.from, this.#now)
+    const member = this.#members.get(hello.from) ?? memberOf(hello.from, this.now)
     member.orders = this.#remembered.get(member.id)?.[2] ?? 0
     this.#members.set(member.id, member)
     // The next writer is to know whose story it waits for.
@@ -316,7 +315,7 @@ export class Writer {
       let ticket: Ticket
       try {
         // Later by the time of the way, as the memory may be: what is in doubt is counted.
-        ticket = this.#engine.adopt(this.#now, handles, sentAgo, options)
+        ticket = this.#engine.adopt(this.now, handles, sentAgo, options)
       } catch {
         return // it makes no sense, and no harm
       }
@@ -351,7 +350,7 @@ export class Writer {
     const { id, names, waited, cost, priority, delay } = ask
     try {
       const handles = names.map((name) => this.#engine.intern(name))
-      const ticket = this.#engine.submitAgain(this.#now, handles, waited, { cost, priority, delay })
+      const ticket = this.#engine.submitAgain(this.now, handles, waited, { cost, priority, delay })
       const held = this.#held(member, ask, ticket)
       member.requests.set(id, held)
       this.#driver.add(held, undefined)
@@ -372,7 +371,7 @@ export class Writer {
     const numbers = [...told]
     for (let at = RECORDS_AT; at < numbers.length; at += STRIDE)
       numbers[at] = this.#handleOf(held.scopes[numbers[at] ?? 0] ?? '')
-    const settled = this.#engine.settleTold(this.#now, held.ticket, numbers)
+    const settled = this.#engine.settleTold(this.now, held.ticket, numbers)
     if (this.#level === 2) this.#notice(member, told[1])
     if (settled !== 'again') {
       member.requests.delete(id)
@@ -392,7 +391,7 @@ export class Writer {
 
   /** They are over. What was granted has left and costs, unless its process says that it waits. */
   #leave(gone: Iterable<Held>, unused?: ReadonlySet<string>): void {
-    const now = this.#now
+    const now = this.now
     for (const held of gone) {
       if (!held.isFlying) this.#driver.forget(held)
       if (held.isFlying && !unused?.has(nameOf(held))) this.#engine.settle(now, held.ticket)
@@ -416,7 +415,7 @@ export class Writer {
     const notices = this.#engine.takeNotices()
     if (notices.length === 0) return
     const { id: from, epoch } = this.#link
-    const tell: Tell = { type: 'tell', from, epoch, now: this.#now, notices }
+    const tell: Tell = { type: 'tell', from, epoch, now: this.now, notices }
     this.#link.tell(member ? { ...tell, of: member.id, latencyMs: latencyMs ?? Number.NaN } : tell)
     if (notices.some(({ kind }) => kind === 'hold' || kind === 'backoff')) this.#link.learned()
   }
