@@ -14,7 +14,7 @@ import { BASE } from './base.mjs'
 /** Rewrites all files below a folder. */
 export function relocate(folder) {
   const found = readdirSync(folder, { recursive: true }).map(String)
-  const early = new Set(["globalThis.__base = new URL('.', document.currentScript.src).pathname"])
+  const early = new Set(["globalThis.__base = new URL('.', document.currentScript.src).pathname", LATER])
   for (const path of found.filter((name) => name.endsWith('.html'))) page(folder, path, early)
   writeFileSync(join(folder, 'base.js'), [...early, ''].join(';\n'))
   for (const path of readdirSync(folder, { recursive: true }).map(String)) {
@@ -47,8 +47,7 @@ function page(folder, path, early) {
         return ''
       })
       .replace(/<link[^>]*vp-icons\.css[^>]*>/, (link) => (isEmpty(join(folder, 'vp-icons.css')) ? '' : link))
-    const links =
-      path === 'playground.html' ? preloads(folder).filter((link) => !outside.includes(nameOf(link))) : []
+    const links = path === 'playground.html' ? preloads(folder) : []
     return (
       outside
         .replaceAll(BASE, prefix)
@@ -60,23 +59,25 @@ function page(folder, path, early) {
   })
 }
 
-/** The playground's own parts would be asked for last, by scripts that were asked for by others. */
+/**
+ * The playground's own parts would be asked for last, by scripts that were asked for by others. They are asked
+ * for once the page is drawn: what draws it comes first.
+ */
 function preloads(folder) {
   const found = (inside, pattern, link) =>
     readdirSync(join(folder, inside))
       .filter((name) => pattern.test(name))
-      .map((name) => link(`./${inside}/${name}`))
+      .map((name) => `<link data-later=${link} fetchpriority="low" href="./${inside}/${name}">`)
   return [
-    ...found(
-      'assets/chunks',
-      /^(?:Playground|stage|uPlot\.\w+)\..*\.js$/,
-      (url) => `<link rel="modulepreload" href="${url}">`,
-    ),
-    ...found('assets', /\.wasm$/, (url) => `<link rel="preload" as="fetch" crossorigin href="${url}">`),
+    ...found('assets/chunks', /^(?:stage|uPlot\.\w+)\..*\.js$/, '"modulepreload"'),
+    ...found('assets', /\.wasm$/, '"preload" as="fetch" crossorigin'),
   ]
 }
 
-const nameOf = (link) => link.match(/href="[^"]*\/([^"]+)"/)[1]
+/** Makes them links that fetch, after the first picture. */
+const LATER = `addEventListener('DOMContentLoaded', () => requestAnimationFrame(() => setTimeout(() => {
+  for (const link of document.querySelectorAll('link[data-later]')) link.rel = link.dataset.later
+})))`
 
 const isEmpty = (file) => !existsSync(file) || readFileSync(file, 'utf8') === ''
 
