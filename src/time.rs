@@ -149,6 +149,11 @@ mod tests {
     #[test]
     fn now_rounds_down_and_spans_round_up() {
         assert_eq!(Instant::from_millis(0.999_9), Some(Instant::from_micros(999)));
+        for micros in 1..2000_u32 {
+            let just_before = (f64::from(micros) / 1000.0).next_down();
+            let earlier = Instant::from_micros(u64::from(micros) - 1);
+            assert_eq!(Instant::from_millis(just_before), Some(earlier), "{just_before}");
+        }
         assert_eq!(Span::from_millis(0.000_1), Span(1));
         assert_eq!(Span::from_millis(300.0), Span(300_000));
         assert_eq!(Span::from_millis(0.1), Span(100));
