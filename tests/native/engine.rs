@@ -1,7 +1,8 @@
 //! What a trace cannot say of the engine: handles, paths, and equal ways to one state.
 
 use autothrottle::{
-    Config, Decision, Engine, Feedback, Instant, Notice, Request, Rng, ScopeId, Span, SubmitError, Ticket,
+    Config, Cost, Decision, Engine, Feedback, Instant, Notice, Request, Rng, ScopeId, Span, SubmitError,
+    Ticket,
 };
 
 fn engine(options: &str) -> Engine {
@@ -151,4 +152,35 @@ fn sending_at_once_leaves_the_state_of_submit_and_poll() {
         }
     }
     assert!(at_once > 1000, "only {at_once}");
+}
+
+/// A cost is rounded up, never down: a millionth is the least part of a unit.
+#[test]
+fn a_cost_between_two_millionths_is_the_larger() {
+    for millionths in 1..3000_u32 {
+        let exact = f64::from(millionths) / 1e6;
+        let above = exact.next_up();
+        assert_eq!(Cost::from_units(exact).unwrap().units().to_bits(), exact.to_bits(), "{exact}");
+        assert!(Cost::from_units(above).unwrap().units() >= above, "{above}");
+    }
+}
+
+/// However gentle the factor, each step back gives at least one slot.
+#[test]
+fn slots_come_back_one_by_one_where_the_factor_is_near_one() {
+    let options = r#"{ "defaults": { "delay": 0, "slotDelay": 0, "concurrency": 4, "jitter": false, "backoff": {
+        "minDelay": 1000, "maxDelay": 1000, "window": 1000, "concurrencyFactor": 0.9, "jitter": false } } }"#;
+    let mut engine = engine(options);
+    let scope = engine.scope("x");
+    let mut now = Instant::from_millis(1000.0).unwrap();
+    let mut slots = vec![];
+    for task in 0..40 {
+        now = now + Span::from_millis(5000.0);
+        engine.submit(now, Request::new(&[scope])).unwrap();
+        let Decision::Send(ticket) = engine.poll(now) else { panic!("nothing keeps it") };
+        now = now + Span::from_millis(10.0);
+        engine.settle(now, ticket, &Feedback::response(if task < 6 { 429 } else { 200 }));
+        slots.push(engine.scope_stats(now, scope).unwrap().slots);
+    }
+    assert_eq!((slots[5], slots[39]), (1, 4), "{slots:?}");
 }
