@@ -37,10 +37,11 @@ export const CASES = {
   },
   'store-clock': {
     name: "the store's clock set on by a minute, and back",
-    ...{ seconds: 60, burst: 20, ways: ['redis'], needs: 'faketime' },
-    faults: [
-      [20, 'set the clock on'],
-      [40, 'set the clock back'],
+    ...{ seconds: 60, burst: 20, ways: ['redis'] },
+    // From when, in seconds, and how far ahead it is then.
+    clock: [
+      [20, 60],
+      [40, 0],
     ],
     bar: asAlone,
   },

@@ -13,7 +13,7 @@ import { existsSync } from 'node:fs'
 import { SERVERS } from '../../tests/shared/server.mjs'
 import { CASES } from './cases.mjs'
 import { permits, takeover } from './own.mjs'
-import { FAKETIME, play } from './play.mjs'
+import { play } from './play.mjs'
 
 function option(name, fallback) {
   const at = process.argv.indexOf(name)
@@ -44,10 +44,6 @@ for (const way of ways)
   for (const [key, what] of Object.entries(CASES)) {
     if (chosen !== undefined && chosen !== key) continue
     if (what.ways && !what.ways.includes(way)) continue
-    if (what.needs === 'faketime' && !FAKETIME) {
-      console.log(`| ${way} | ${what.name} | not run: Debian's faketime is not installed | |`)
-      continue
-    }
     const { shared, ...others } = await play(what, way, most)
     const said = [`${shown(shared)}, at most ${shared.mostAtOnce} at a time`]
     for (const [who, counts] of Object.entries(others)) said.push(`${who}: ${shown(counts)}`)

@@ -1,6 +1,6 @@
 /** One case: eight processes behind nginx, others beside them, and what nginx wrote down. */
 import { spawn } from 'node:child_process'
-import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:http'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -12,11 +12,6 @@ import { slowWay } from './proxy.mjs'
 
 const COUNT = 8
 export const RATE = 10
-
-/** Debian's libfaketime, which sets the clock of one process. */
-export const FAKETIME = ['x86_64', 'aarch64']
-  .map((machine) => `/usr/lib/${machine}-linux-gnu/faketime/libfaketime.so.1`)
-  .find((path) => existsSync(path))
 
 function worker(settings) {
   const file = fileURLToPath(new URL('worker.mjs', import.meta.url))
@@ -69,22 +64,8 @@ http {
   return { ports, stop }
 }
 
-/** A store whose clock can be set, if that is wanted. */
-async function storeOf({ needs }) {
-  if (needs !== 'faketime') return { store: await new RedisServer(await freePort()).start() }
-  const folder = mkdtempSync(join(tmpdir(), 'autothrottle-clock-'))
-  const file = join(folder, 'offset')
-  const setClock = (seconds) => writeFileSync(file, `${seconds < 0 ? '' : '+'}${seconds}\n`)
-  setClock(0)
-  const env = {
-    ...{ LD_PRELOAD: FAKETIME, FAKETIME_TIMESTAMP_FILE: file },
-    ...{ FAKETIME_NO_CACHE: '1', FAKETIME_DONT_FAKE_MONOTONIC: '1' },
-  }
-  return { store: await new RedisServer(await freePort(), { env }).start(), setClock }
-}
-
 /** What happens to the eight, and when. */
-function schedule(what, seconds, all, { store, setClock }) {
+function schedule(what, seconds, all, store) {
   for (const [at, fault] of what.faults ?? []) {
     if (at >= seconds) continue
     sleep(at * 1000).then(async () => {
@@ -101,8 +82,6 @@ function schedule(what, seconds, all, { store, setClock }) {
         await store.kill()
         await store.start()
       }
-      if (fault === 'set the clock on') setClock(60)
-      if (fault === 'set the clock back') setClock(0)
     })
   }
 }
@@ -123,8 +102,7 @@ export async function play(what, way, most) {
   await new Promise((resolve) => upstream.listen(0, '127.0.0.1', resolve))
   const beside = Object.entries(what.beside ?? {})
   const server = await nginx({ burst: 0, ...what }, upstream.address().port, 2 + beside.length)
-  const isRedis = way === 'redis'
-  const { store, setClock } = isRedis ? await storeOf(what) : {}
+  const store = way === 'redis' ? await new RedisServer(await freePort()).start() : undefined
   const slow = what.isSlow ? await slowWay(store.port) : undefined
   const name = `bench-${process.pid}-${Date.now()}`
   const slots = { delay: 0, slotDelay: 0, jitter: false, concurrency: what.slots }
@@ -133,6 +111,7 @@ export async function play(what, way, most) {
     Array.from({ length: COUNT }, (_, index) =>
       worker({
         ...{ way: how, name: `${name}-${who}`, options, who: `${who}-${index}`, store: port, rate: RATE },
+        steps: (what.clock ?? []).map(([at, ahead]) => [Date.now() + at * 1000, ahead]),
         ...{ skew: (index - COUNT / 2) * (what.skew ?? 0), url: `http://127.0.0.1:${server.ports[zone]}/` },
       }),
     )
@@ -140,7 +119,7 @@ export async function play(what, way, most) {
   const url = `http://127.0.0.1:${server.ports[1]}/`
   const alone = worker({ way: 'alone', options, who: 'alone', skew: 0, url, loops: 4 * COUNT })
   const others = beside.flatMap(([who, how], index) => group(who, how, 2 + index, store?.port))
-  schedule(what, seconds, all, { store, setClock })
+  schedule(what, seconds, all, store)
   await sleep(seconds * 1000)
   for (const child of [...all, alone, ...others]) child.kill('SIGKILL')
   const lines = await server.stop()

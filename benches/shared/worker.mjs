@@ -2,17 +2,30 @@
 import { createThrottle } from 'autothrottle'
 import { local } from 'autothrottle/local'
 
-const { way, name, options, who, store, skew, url, rate, loops = 4 } = JSON.parse(process.argv[2])
+const { way, name, options, who, store, skew, url, rate, steps = [], loops = 4 } = JSON.parse(process.argv[2])
 const wall = Date.now
 Date.now = () => wall() + skew
 process.on('disconnect', () => process.exit())
+
+/** What the store says of its clock is ahead by what the last of the steps says: nothing sets a clock here. */
+function withClock(client) {
+  const ask = client.eval.bind(client)
+  client.eval = async (script, ...args) => {
+    const answer = await ask(script, ...args)
+    if (!script.includes('return {time[1], time[2]')) return answer
+    const [, ahead] = steps.findLast(([at]) => wall() >= at) ?? [0, 0]
+    return [String(Number(answer[0]) + ahead), ...answer.slice(1)]
+  }
+  return client
+}
 
 /** Calls work when it may. */
 async function runner() {
   if (way === 'bottleneck') {
     const { default: Bottleneck } = await import('bottleneck')
     const { CLIENTS } = await import('../../tests/shared/clients.mjs')
-    const connection = new Bottleneck.IORedisConnection({ client: CLIENTS.ioredis(store) })
+    const client = CLIENTS.ioredis(store)
+    const connection = new Bottleneck.IORedisConnection({ client, Redis: client.constructor })
     const limiter = new Bottleneck({ id: name, connection, minTime: 1000 / rate })
     return (work) => limiter.schedule(work)
   }
@@ -21,7 +34,7 @@ async function runner() {
   if (way === 'redis') {
     const { redis } = await import('autothrottle/redis')
     const { CLIENTS } = await import('../../tests/shared/clients.mjs')
-    shared = redis(CLIENTS.ioredis(store), { name })
+    shared = redis(withClock(CLIENTS.ioredis(store)), { name })
   }
   const throttle = createThrottle({ ...options, ...(shared && { shared }) })
   setInterval(() => process.send?.({ isWriter: throttle.stats().ageMs === 0 }), 200).unref()

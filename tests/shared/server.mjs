@@ -22,17 +22,15 @@ export class RedisServer {
   #process
   #folder = mkdtempSync(join(tmpdir(), 'autothrottle-redis-'))
 
-  constructor(port, { binary = SERVERS[0], args = [], env = {} } = {}) {
+  constructor(port, { binary = SERVERS[0], args = [] } = {}) {
     this.port = port
-    this.env = env
     this.binary = binary
     this.args = args
   }
 
   async start() {
     const quiet = ['--save', '', '--appendonly', 'no', '--bind', '127.0.0.1', '--dir', this.#folder]
-    const args = ['--port', String(this.port), ...quiet, ...this.args]
-    this.#process = spawn(this.binary, args, { env: { ...process.env, ...this.env } })
+    this.#process = spawn(this.binary, ['--port', String(this.port), ...quiet, ...this.args])
     await new Promise((resolve, reject) => {
       this.#process.stdout.on('data', (text) => /Ready to accept/.test(text) && resolve())
       this.#process.once('exit', () => reject(new Error(`${this.binary} has ended`)))
