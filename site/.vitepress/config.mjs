@@ -27,6 +27,7 @@ const ORDER = {
   Inside: ['architecture'],
 }
 const SHORT = {
+  start: 'First steps',
   simulate: 'Simulate a server',
   runtimes: 'Where it runs',
   csp: 'Content Security Policy',
@@ -123,7 +124,11 @@ export default {
   // Most visitors open one page, and the playground is large.
   router: { prefetchLinks: false },
   head: [['link', { rel: 'icon', href: `${BASE}icon.svg`, type: 'image/svg+xml' }]],
-  markdown: { config: outward },
+  // Comments in code are as readable as the rest: the usual themes grey them out.
+  markdown: {
+    config: outward,
+    theme: { light: 'github-light-high-contrast', dark: 'github-dark-high-contrast' },
+  },
   // Tables of settings have a sentence in each row: they get the whole width.
   transformPageData: ({ relativePath, frontmatter }) => {
     if (!/^docs\/(?:settings|clients)\.md$/.test(relativePath)) return
