@@ -64,8 +64,9 @@ impl Scenario {
     }
 
     /// Whether the limit is the same at all times and only the pace decides who is refused.
+    /// (A refusal that costs minutes halves the ten minutes that it is in, whoever paces.)
     pub fn is_constant(&self) -> bool {
-        !["step", "drift", "outage", "others", "failing", "ban"]
+        !["step", "drift", "outage", "others", "failing", "ban", "retryAfter"]
             .iter()
             .any(|word| self.server.contains(&format!("\"{word}\"")))
     }
