@@ -315,9 +315,9 @@ fn nothing_freezes_in_a_day() {
                 *count += 1;
             }
         }
-        let least = served.into_iter().skip(1).min().map_or(1.0, |least| f64::from(least) / 600.0);
-        let least = least / scenario.limit();
-        let best = if least < 0.5 { best_constant(&find(scenario.name), seed).min(1.0) } else { 1.0 };
+        let least = served.into_iter().skip(1).min();
+        let least = least.map_or(1.0, |least| f64::from(least) / 600.0 / scenario.limit());
+        let best = if least < 0.5 { best_constant(&find(&scenario.name), seed).min(1.0) } else { 1.0 };
         (least / best, format!("{}, seed {seed}", scenario.name))
     });
     let frozen: Vec<_> = frozen.into_iter().filter(|(least, _)| *least < 0.5).collect();
