@@ -157,11 +157,10 @@ impl Meter {
         self.last.sends
     }
 
-    /// For which share of the last window that is over this limit kept the head of the line waiting; none
+    /// For which share of the last window that is over this limit kept the head of the line waiting; `None`
     /// stands for limits elsewhere.
-    pub fn share(&self, reason: Option<Reason>) -> f64 {
-        let micros = self.last.bound[reason.map_or(REASONS, |reason| reason as usize)];
-        f64::from(micros) / WINDOW.micros() as f64
+    pub fn share(&self, bound: Option<Reason>) -> f64 {
+        f64::from(self.last.bound[place(bound)]) / WINDOW.micros() as f64
     }
 
     /// True once for each reason, until the settings change.
