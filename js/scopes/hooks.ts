@@ -210,9 +210,8 @@ export function isAddress(hostname: string): boolean {
  * @throws {TypeError} for what is none: `byEndpoint(…)` makes a function, and what that gives is meant.
  */
 export function addScope(scopes: Scopes, name: string, cost?: number): Scopes {
-  namedScopes(scopes)
-  if (typeof scopes !== 'string' && !Array.isArray(scopes)) return { ...scopes, [name]: cost ?? 1 }
-  const names: readonly string[] = typeof scopes === 'string' ? [scopes] : (scopes as readonly string[])
+  const { names, costs } = namedScopes(scopes)
+  if (costs) return { ...(scopes as Readonly<Record<string, number>>), [name]: cost ?? 1 }
   if (cost === undefined) return names.includes(name) ? names : [...names, name]
   return { ...Object.fromEntries(names.map((each) => [each, 1])), [name]: cost }
 }
