@@ -13,7 +13,7 @@
  */
 import { spawnSync } from 'node:child_process'
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
-import { capture, main, root } from './lib.mjs'
+import { main, root, takeChanged } from './lib.mjs'
 
 /** What is written down: `path: what was replaced`, each with a line of the source and the reason. */
 export function survivors() {
@@ -32,24 +32,12 @@ function keyOf({ name }) {
   return `${file}: ${mutant}`
 }
 
-/** A diff to look at, or undefined where nothing differs. */
-function diffFrom(ref) {
-  const among = ['--', 'src', 'reading']
-  const diff = ref ? capture('git', ['diff', ref, ...among]) : capture('git', ['diff', 'HEAD', ...among])
-  if (diff === undefined) throw new Error(`git knows no ${ref}`)
-  if (diff !== '' || ref) return diff || undefined
-  return capture('git', ['diff', 'HEAD~1', ...among]) || undefined
-}
-
 function run(args) {
-  const at = args.indexOf('--changed')
+  const diff = takeChanged(args, [], ['src', 'reading'])
   const folder = `${root}/target/mutants`
   mkdirSync(folder, { recursive: true })
-  if (at >= 0) {
-    const hasRef = args[at + 1] !== undefined && !args[at + 1].startsWith('-')
-    const [, ref] = args.splice(at, hasRef ? 2 : 1)
-    const diff = diffFrom(ref)
-    if (diff === undefined) return console.log('no line of the engine differs')
+  if (diff === '') return console.log('no line of the engine differs')
+  if (diff !== undefined) {
     writeFileSync(`${folder}/changed.diff`, diff)
     args.push('--in-diff', `${folder}/changed.diff`)
   }

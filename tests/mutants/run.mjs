@@ -14,7 +14,7 @@ import { spawnSync } from 'node:child_process'
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { pathToFileURL } from 'node:url'
-import { capture, main, root } from '../../scripts/lib.mjs'
+import { main, root, takeChanged } from '../../scripts/lib.mjs'
 
 const here = `${root}/tests/mutants`
 const of = (folder, names) => names.split(' ').map((name) => `js/${folder}/${name}.ts`)
@@ -62,28 +62,15 @@ const OPTIONS = {
   disableTypeChecks: false,
 }
 
-/** Files of the core that differ. */
-function changedFrom(ref) {
-  const differ = (from) => capture('git', ['diff', '--name-only', from, '--', 'js'])
-  const names = ref ? differ(ref) : differ('HEAD') || differ('HEAD~1')
-  if (names === undefined) throw new Error(`git knows no ${ref}`)
-  return names.split('\n').filter((name) => MUTATED.includes(name))
-}
-
 await main(async () => {
   if (!existsSync(`${here}/node_modules`)) {
     const install = ['install', '--no-save', '--no-audit', '--no-fund', '--prefix', here]
     spawnSync('npm', install, { stdio: 'inherit' })
   }
   const args = process.argv.slice(2)
-  const at = args.indexOf('--changed')
-  let mutate = MUTATED
-  if (at >= 0) {
-    const hasRef = args[at + 1] !== undefined && !args[at + 1].startsWith('-')
-    const [, ref] = args.splice(at, hasRef ? 2 : 1)
-    mutate = changedFrom(ref)
-    if (mutate.length === 0) return console.log('no file of the core differs')
-  }
+  const changed = takeChanged(args, ['--name-only'], ['js'])?.split('\n')
+  const mutate = MUTATED.filter((name) => changed?.includes(name) ?? true)
+  if (mutate.length === 0) return console.log('no file of the core differs')
   const { resolve } = createRequire(`${here}/package.json`)
   const plugins = [pathToFileURL(resolve('@stryker-mutator/tap-runner')).href]
   const folder = `${root}/target/stryker`
