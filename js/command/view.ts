@@ -90,9 +90,10 @@ function look(run: Run, now: number): Shown {
   const hosts = [...frontier.hosts.values()]
     .filter(({ pending, waiting, current }) => pending + waiting > 0 || current !== '')
     .sort((a, b) => b.pending + b.waiting - a.pending - a.waiting)
+  const { left } = run
   const shown = hosts
     .slice(0, HOSTS)
-    .map((host) => shownHost(host, run.left, throttle.scope(host.name).stats, throttle.now()))
+    .map((host) => shownHost(host, left, throttle.scope(host.name).stats, throttle.now()))
   const { recent } = series
   const last = recent.slice(-10)
   const rate = last.length > 0 ? last.reduce((sum, point) => sum + point.rate, 0) / last.length : 0
