@@ -9,12 +9,15 @@
  *
  * `--only NAME` runs the set-ups whose name contains it, `--seconds N` (60) makes it shorter.
  */
-import { spawn, spawnSync } from 'node:child_process'
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { spawn } from 'node:child_process'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:http'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
+import { freePort } from '../tests/shared/server.mjs'
+import { has, limitConn, limitReq, linesOf, startNginx } from './nginx-server.mjs'
 
 function option(name, fallback) {
   const at = process.argv.indexOf(name)
@@ -41,12 +44,11 @@ const CLIENTS = {
 
 const req = (rate, burst, upstream) => ({
   name: `limit_req ${rate}/s, burst ${burst}, upstream ${upstream} ms`,
-  kind: 'nginx',
+  program: 'nginx',
   rate,
   limit: rate,
   upstream,
-  zone: (name) => `limit_req_zone $server_port zone=${name}:1m rate=${rate}r/s;`,
-  use: (name) => `limit_req zone=${name}${burst > 0 ? ` burst=${burst} nodelay` : ''};`,
+  directives: limitReq(rate, burst),
 })
 const SETUPS = [
   req(10, 0, 200),
@@ -58,14 +60,13 @@ const SETUPS = [
   req(500, 0, 5),
   {
     name: 'limit_conn 2, upstream 200 ms',
-    kind: 'nginx',
+    program: 'nginx',
     slots: 2,
     limit: 10,
     upstream: 200,
-    zone: (name) => `limit_conn_zone $server_port zone=${name}:1m;`,
-    use: (name) => `limit_conn ${name} 2;`,
+    directives: limitConn(2),
   },
-  { name: 'HAProxy, 100 per 10 s, upstream 200 ms', kind: 'haproxy', rate: 10, limit: 10, upstream: 200 },
+  { name: 'HAProxy, 100 per 10 s, upstream 200 ms', program: 'haproxy', rate: 10, limit: 10, upstream: 200 },
 ]
 
 async function work({ url, seconds, throttle, queue }) {
@@ -90,41 +91,11 @@ async function work({ url, seconds, throttle, queue }) {
   setTimeout(() => process.exit(0), seconds * 1000)
 }
 
-function freePort() {
-  return new Promise((resolve) => {
-    const server = createServer().listen(0, '127.0.0.1', () => {
-      const { port } = server.address()
-      server.close(() => resolve(port))
-    })
-  })
-}
-
-function nginx(folder, setup, ports, upstream) {
-  const zones = ports.map((_, index) => setup.zone(`z${index}`)).join('\n')
-  const servers = ports.map(
-    (port, index) => `server { listen 127.0.0.1:${port};
-      location / { ${setup.use(`z${index}`)} proxy_pass http://127.0.0.1:${upstream};
-        proxy_http_version 1.1; proxy_set_header Connection ""; } }`,
-  )
-  const file = join(folder, 'nginx.conf')
-  writeFileSync(
-    file,
-    `daemon off; pid ${folder}/pid; error_log ${folder}/error.log crit; worker_processes 1;
-events { worker_connections 4096; }
-http {
-  log_format plain '$server_port $status $msec';
-  access_log ${folder}/access.log plain;
-  client_body_temp_path ${folder}/a; proxy_temp_path ${folder}/b; fastcgi_temp_path ${folder}/c;
-  uwsgi_temp_path ${folder}/d; scgi_temp_path ${folder}/e;
-  limit_req_status 429; limit_conn_status 429;
-  ${zones}
-  ${servers.join('\n')}
-}`,
-  )
-  return { child: spawn('nginx', ['-p', folder, '-c', file], { stdio: 'ignore' }), log: () => '' }
-}
-
-function haproxy(folder, _, ports, upstream) {
+/** HAProxy, which counts the requests of the last ten seconds, as `startNginx` does it. */
+async function startHaproxy(upstream, count) {
+  const folder = mkdtempSync(join(tmpdir(), 'autothrottle-haproxy-'))
+  const ports = []
+  while (ports.length < count) ports.push(await freePort())
   const fronts = ports.map(
     (port, index) => `frontend f${index}
   bind 127.0.0.1:${port}
@@ -152,25 +123,32 @@ backend b
 `,
   )
   const child = spawn('haproxy', ['-db', '-f', file], { stdio: ['ignore', 'pipe', 'ignore'] })
+  const ended = new Promise((resolve) => child.once('exit', resolve))
   let text = ''
   child.stdout.on('data', (data) => {
     text += data
   })
-  return { child, log: () => text }
+  await sleep(400)
+  const stop = async () => {
+    child.kill()
+    await ended
+    rmSync(folder, { recursive: true, force: true })
+    return linesOf(text)
+  }
+  return { ports, stop }
 }
 
-async function measure(setup) {
-  const folder = mkdtempSync(join(tmpdir(), 'autothrottle-bench-'))
-  const upstream = createServer((_, response) => setTimeout(() => response.end('page'), setup.upstream))
+async function measure({ name: setupName, program, limit, upstream: ms, directives, ...told }) {
+  const upstream = createServer((_, response) => setTimeout(() => response.end('page'), ms))
   await new Promise((resolve) => upstream.listen(0, '127.0.0.1', resolve))
   const clients = Object.entries(CLIENTS)
-    .map(([name, told]) => ({ name, options: told(setup) }))
+    .map(([name, optionsFor]) => ({ name, options: optionsFor(told) }))
     .filter(({ options }) => options !== undefined)
-  const ports = []
-  for (const _ of clients) ports.push(await freePort())
-  const { child, log } = { nginx, haproxy }[setup.kind](folder, setup, ports, upstream.address().port)
-  const ended = new Promise((resolve) => child.on('exit', resolve))
-  await new Promise((resolve) => setTimeout(resolve, 500))
+  const { port } = upstream.address()
+  const { ports, stop } =
+    program === 'nginx'
+      ? await startNginx(directives, port, clients.length)
+      : await startHaproxy(port, clients.length)
   const me = fileURLToPath(import.meta.url)
   await Promise.all(
     clients.map(({ options }, index) => {
@@ -184,13 +162,7 @@ async function measure(setup) {
     }),
   )
   const settled = SECONDS > 2 * START ? START : 0
-  child.kill('SIGTERM')
-  await ended
-  const text = setup.kind === 'nginx' ? readFileSync(join(folder, 'access.log'), 'utf8') : log()
-  const lines = text
-    .trim()
-    .split('\n')
-    .map((line) => line.split(' ').map(Number))
+  const lines = (await stop()).map((words) => words.map(Number))
   clients.forEach(({ name }, index) => {
     const mine = lines.filter(([port]) => port === ports[index])
     // From its first request on: processes take their time to start.
@@ -200,23 +172,21 @@ async function measure(setup) {
     const served = late.filter(([, status]) => status === 200).length
     const refused = late.filter(([, status]) => status === 429).length
     const all = mine.filter(([, status]) => status === 429).length
-    const utilisation = served / (setup.limit * span)
+    const utilisation = served / (limit * span)
     const share = (100 * refused) / Math.max(1, served + refused)
     const perMinute = (refused / span) * 60
     console.log(
-      `| ${setup.name} | ${name} | ${utilisation.toFixed(3)} | ${share.toFixed(2)} % | ${perMinute.toFixed(1)} | ${all} |`,
+      `| ${setupName} | ${name} | ${utilisation.toFixed(3)} | ${share.toFixed(2)} % | ${perMinute.toFixed(1)} | ${all} |`,
     )
   })
   upstream.closeAllConnections()
   upstream.close()
-  rmSync(folder, { recursive: true })
 }
 
 const job = option('--work')
 if (job !== undefined) {
   await work(JSON.parse(job))
 } else {
-  const has = (program) => spawnSync(program, ['-v']).error === undefined
   if (!has('nginx')) {
     console.error("nginx is not installed (Debian's nginx-light will do)")
     process.exit(1)
@@ -226,6 +196,6 @@ if (job !== undefined) {
   )
   console.log('|---|---|---|---|---|---|')
   for (const setup of SETUPS.filter(({ name }) => name.includes(option('--only', '')))) {
-    if (has(setup.kind)) await measure(setup)
+    if (has(setup.program)) await measure(setup)
   }
 }

@@ -1,12 +1,10 @@
 /** One case: eight processes behind nginx, others beside them, and what nginx wrote down. */
 import { spawn } from 'node:child_process'
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:http'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { freePort, RedisServer } from '../../tests/shared/server.mjs'
+import { limitReq, noLimit, startNginx } from '../nginx-server.mjs'
 import { countsOf } from './counts.mjs'
 import { slowWay } from './proxy.mjs'
 
@@ -22,46 +20,6 @@ function worker(settings) {
     if ('isWriter' in message) child.isWriter = message.isWriter
   })
   return child
-}
-
-async function nginx({ burst, slots }, upstream, count) {
-  const folder = mkdtempSync(join(tmpdir(), 'autothrottle-shared-'))
-  const ports = []
-  while (ports.length < count) ports.push(await freePort())
-  const zone = (index) => `limit_req_zone $server_port zone=z${index}:1m rate=${RATE}r/s;`
-  const limit = (index) => `limit_req zone=z${index}${burst > 0 ? ` burst=${burst} nodelay` : ''};`
-  const server = (port, index) => `server { listen 127.0.0.1:${port};
-    location / { ${slots ? '' : limit(index)} proxy_pass http://127.0.0.1:${upstream};
-      proxy_read_timeout 90s; proxy_http_version 1.1; proxy_set_header Connection ""; } }`
-  const file = join(folder, 'nginx.conf')
-  writeFileSync(
-    file,
-    `daemon off; pid ${folder}/pid; error_log ${folder}/error.log crit; worker_processes 1;
-events { worker_connections 1024; }
-http {
-  log_format plain '$server_port $status $msec $http_x_who';
-  access_log ${folder}/access.log plain;
-  client_body_temp_path ${folder}/a; proxy_temp_path ${folder}/b; fastcgi_temp_path ${folder}/c;
-  uwsgi_temp_path ${folder}/d; scgi_temp_path ${folder}/e;
-  limit_req_status 429;
-  ${ports.map((_, index) => zone(index)).join(' ')}
-  ${ports.map(server).join('\n')}
-}`,
-  )
-  const child = spawn('nginx', ['-p', folder, '-c', file], { stdio: 'ignore' })
-  const ended = new Promise((resolve) => child.once('exit', resolve))
-  await sleep(400)
-  const stop = async () => {
-    child.kill()
-    await ended
-    const log = readFileSync(join(folder, 'access.log'), 'utf8')
-    rmSync(folder, { recursive: true, force: true })
-    return log
-      .trim()
-      .split('\n')
-      .map((line) => line.split(' '))
-  }
-  return { ports, stop }
 }
 
 /** What happens to the eight, and when. */
@@ -101,7 +59,8 @@ export async function play(what, way, most) {
   })
   await new Promise((resolve) => upstream.listen(0, '127.0.0.1', resolve))
   const beside = Object.entries(what.beside ?? {})
-  const server = await nginx({ burst: 0, ...what }, upstream.address().port, 2 + beside.length)
+  const limit = what.slots ? noLimit : limitReq(RATE, what.burst)
+  const server = await startNginx(limit, upstream.address().port, 2 + beside.length)
   const store = way === 'redis' ? await new RedisServer(await freePort()).start() : undefined
   const slow = what.isSlow ? await slowWay(store.port) : undefined
   const name = `bench-${process.pid}-${Date.now()}`
