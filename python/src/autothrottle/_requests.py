@@ -87,6 +87,13 @@ def seconds_of(what: str, value: Seconds | None) -> float | None:
     return None if value is None else nanos(what, value) / 1e9
 
 
+def target_of(target: object, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> object:
+    """What a call of a wrapped function is for: as told, or the first argument."""
+    if callable(target):
+        return target(*args, **kwargs)
+    return target if target is not None or not args else args[0]
+
+
 def wait_of(priority: float, cost: float, delay: Seconds, timeout: Seconds | None) -> Wait:
     """How a request waits, checked."""
     if isinstance(priority, bool) or not isinstance(priority, (int, float)):

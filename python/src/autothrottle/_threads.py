@@ -29,10 +29,9 @@ from ._errors import ConfigError, Problem
 from ._exchange import run_now
 from ._hooks import ScopeRequest, ask, checked_scopes
 from ._permit import Permit, told_by_result
-from ._requests import wait_of
+from ._requests import target_of, wait_of
 from ._scopes import Scopes, host_of
 from ._waiting import Wait, Waiting
-from .errors import ClosedError
 
 if TYPE_CHECKING:
     from typing_extensions import Self, Unpack
@@ -197,10 +196,7 @@ class ThreadThrottle(BaseThrottle):
 
         @functools.wraps(fn)
         def throttled(*args: Any, **kwargs: Any) -> Any:
-            if callable(target):
-                wanted = target(*args, **kwargs)
-            else:
-                wanted = target if target is not None or not args else args[0]
+            wanted = target_of(target, args, kwargs)
             return self.run(wanted, functools.partial(fn, *args, **kwargs), **options)
 
         return throttled
@@ -239,12 +235,7 @@ class ThreadThrottle(BaseThrottle):
         except BaseException:
             self._desk.give_up(waiting)
             raise
-        permit, waiting.permit = waiting.permit, None
-        if permit is not None:
-            return permit
-        if type(waiting.error) is ClosedError:
-            raise ClosedError() from waiting.error.__cause__
-        raise cast("BaseException", waiting.error)
+        return waiting.take()
 
     async def _within(self, limit: float, given: Awaitable[T]) -> T:
         if inspect.iscoroutine(given):

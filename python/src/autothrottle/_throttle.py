@@ -22,10 +22,10 @@ from ._desk import Desk
 from ._hooks import ScopeRequest, ask, checked_scopes
 from ._map import map_items
 from ._permit import Permit, told_by_result
-from ._requests import seconds_of, wait_of
+from ._requests import seconds_of, target_of, wait_of
 from ._scopes import Scopes, host_of
 from ._waiting import Wait, Waiting
-from .errors import ClosedError, ThrottleTimeoutError
+from .errors import ThrottleTimeoutError
 
 if TYPE_CHECKING:
     from typing_extensions import Self, Unpack
@@ -255,10 +255,7 @@ class Throttle(BaseThrottle):
 
         @functools.wraps(fn)
         async def throttled(*args: Any, **kwargs: Any) -> Any:
-            if callable(target):
-                wanted = target(*args, **kwargs)
-            else:
-                wanted = target if target is not None or not args else args[0]
+            wanted = target_of(target, args, kwargs)
             return await self.run(wanted, functools.partial(fn, *args, **kwargs), **options)
 
         return throttled
@@ -344,12 +341,7 @@ class Throttle(BaseThrottle):
         except BaseException:
             self._desk.give_up(waiting)
             raise
-        permit, waiting.permit = waiting.permit, None
-        if permit is not None:
-            return permit
-        if type(waiting.error) is ClosedError:
-            raise ClosedError() from waiting.error.__cause__
-        raise cast("BaseException", waiting.error)
+        return waiting.take()
 
     async def _within(self, limit: float, given: Awaitable[T]) -> T:
         """What it gives, unless it takes too long; then it is cancelled, and nobody waits for that."""

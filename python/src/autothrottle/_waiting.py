@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import wraps
-from typing import TYPE_CHECKING, Concatenate, Literal, NamedTuple, ParamSpec, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Concatenate, Literal, NamedTuple, ParamSpec, TypeAlias, TypeVar, cast
+
+from .errors import ClosedError
 
 if TYPE_CHECKING:
     from ._alarms import Alarm
@@ -36,6 +38,16 @@ class Waiting:
 
     def wake(self) -> None:
         """It has a permit or an error now."""
+
+    def take(self) -> Permit:
+        """The permit, once; or raises the error."""
+        permit, self.permit = self.permit, None
+        if permit is not None:
+            return permit
+        # One error for all who wait: each raises its own, so that tracebacks do not grow.
+        if type(self.error) is ClosedError:
+            raise ClosedError() from self.error.__cause__
+        raise cast("BaseException", self.error)
 
 
 Verdict: TypeAlias = Waiting | Literal["over", "again", "too-long"]
