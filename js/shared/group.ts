@@ -101,6 +101,7 @@ export class Group {
         hash: this.#hash,
         now: () => this.#now,
         offsetMs: () => transport.offsetMs,
+        afterTurn: (done) => (transport.afterTurn ?? queueMicrotask)(done),
         send: (message) => this.#send(message),
         changed: (refused) => link.changed(refused),
       },
@@ -147,6 +148,7 @@ export class Group {
     idleClock.clearTimeout(this.#hurrying)
     this.#alone?.stop()
     if (!this.#isOpen) return
+    this.member.flush()
     const [writer, lease] = [this.#writer, this.#lease]
     if (writer && lease && this.#holds(lease)) {
       this.#say(lease, { type: 'resign', from: this.id, epoch: lease.epoch, state: writer.state() })

@@ -7,7 +7,7 @@ import type { Waiter } from '../core/driver.js'
 import { CostExceedsQuotaError, QueueFullError } from '../core/errors.js'
 import type { Alarm } from '../core/wake.js'
 import type { Ticket } from '../wasm/types.js'
-import type { Ask, Refusal, Remembered, Turn } from './messages.js'
+import type { Ask, Grant, Refusal, Remembered, Turn } from './messages.js'
 
 /** One process, as the writer knows it. */
 export interface Member {
@@ -22,7 +22,8 @@ export interface Member {
   readonly requests: Map<number, Held>
   /** Turns that came before those that go before them. */
   readonly early: Map<number, Turn>
-  granted: (readonly [number, number])[]
+  /** As {@link Grant.ids}. */
+  granted: number[]
   refused: Refusal[]
 }
 

@@ -136,11 +136,9 @@ export class SharedHost implements Host {
     const { member } = this.group
     if (!member.isFlying(ticket)) return 'unknown'
     const { settled, askedMs, told } = this.#judge.digest(outcome)
-    const names = member.namesOf(ticket)
-    const numbers = [...told]
-    for (let at = RECORDS_AT; at < numbers.length; at += STRIDE)
-      numbers[at] = names.indexOf(this.#names.get(numbers[at] ?? -1) ?? '')
-    member.settle(ticket, numbers)
+    for (let at = RECORDS_AT; at < told.length; at += STRIDE)
+      told[at] = member.namesOf(ticket).indexOf(this.#names.get(told[at] ?? -1) ?? '')
+    member.settle(ticket, told)
     this.askedMs = askedMs
     if (settled === 'again') this.#stayAlive()
     return settled

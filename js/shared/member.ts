@@ -7,19 +7,7 @@
  */
 import { IDLE, WAIT } from '../wasm/engine.js'
 import type { Ticket } from '../wasm/types.js'
-import {
-  type Act,
-  type Ask,
-  type Beat,
-  type Flight,
-  type Grant,
-  type Hello,
-  numbersIn,
-  type Order,
-  type Refusal,
-  type Said,
-  type ToWriter,
-} from './messages.js'
+import type { Act, Ask, Beat, Flight, Grant, Hello, Order, Refusal, ToWriter } from './messages.js'
 
 /** Where the delay of the next attempt stands in what the engine is told. */
 const RETRY_DELAY = 4
@@ -50,12 +38,13 @@ interface Pending {
 interface Kept<T> {
   readonly what: T
   readonly at: number
-  /** The turn that said so first. */
-  readonly said: Said
+  /** The hello and the turn that said so first. */
+  readonly hello: number
+  readonly first: number
   /** The turn of this hello that said so; 0 if the hello did. */
   turn: number
   /** Whether a beat came with a memory that has it. */
-  isRemembered?: boolean
+  isRemembered: boolean
 }
 
 /** What the member needs of its process. */
@@ -65,6 +54,8 @@ export interface MemberLink {
   now(): number
   /** Milliseconds that the group's clock is ahead. */
   offsetMs(): number | undefined
+  /** When this turn of the event loop is over. */
+  afterTurn(done: () => void): void
   /** To the writer; here, if this process writes. */
   send(message: ToWriter): void
   /** Somebody may leave, or was refused. */
@@ -119,7 +110,7 @@ export class Member {
     const request = { id, attempt, names, cost, priority, since: now, notBefore: now + delay, state, sentAt }
     this.#requests.set(id, request)
     this.waiting++
-    this.#say(['ask', this.#ask(request, now)])
+    this.#say(['ask', id, attempt, names, cost, priority, delay, 0])
     return id
   }
 
@@ -149,16 +140,14 @@ export class Member {
     const request = this.#requests.get(id)
     if (request?.state !== 'flying') return false
     this.#say(['over', id, request.attempt, told])
-    const over = told.with(RETRY_DELAY, Number.NaN)
-    this.#over.push({
-      what: { request: { ...request }, told: over },
-      at: this.#link.now(),
-      ...this.#next,
-    })
     this.inFlight--
     const delay = told[RETRY_DELAY] ?? Number.NaN
-    if (Number.isNaN(delay)) this.#requests.delete(id)
-    else {
+    if (Number.isNaN(delay)) {
+      this.#requests.delete(id)
+      this.#over.push(this.#kept({ request, told }))
+    } else {
+      const over = told.with(RETRY_DELAY, Number.NaN)
+      this.#over.push(this.#kept({ request: { ...request }, told: over }))
       request.attempt++
       request.state = 'waiting'
       request.notBefore = this.#link.now() + delay
@@ -176,7 +165,7 @@ export class Member {
 
   order(order: Order): void {
     const number = ++this.#ordered
-    this.#orders.push({ what: [number, order], at: this.#link.now(), ...this.#next })
+    this.#orders.push(this.#kept([number, order]))
     this.#say(['order', number, order])
   }
 
@@ -217,10 +206,10 @@ export class Member {
     this.#grants.clear()
     for (const kept of [...this.#over, ...this.#orders]) kept.turn = 0
     const waiting: Ask[] = []
-    const flying: Flight[] = this.#over.map(({ what: { request, told }, said }) => ({
+    const flying: Flight[] = this.#over.map(({ what: { request, told }, hello, first }) => ({
       ...this.#flight(request, now),
       told,
-      said,
+      said: [hello, first],
     }))
     for (const request of this.#requests.values())
       if (request.state === 'waiting') waiting.push(this.#ask(request, now))
@@ -260,9 +249,9 @@ export class Member {
     }
     this.#grants.add(number)
     const sentAt = Math.min(then, now + FARTHEST_MS)
-    for (const [id, attempt] of ids) {
-      const request = this.#requests.get(id)
-      if (request?.state !== 'waiting' || request.attempt !== attempt) continue
+    for (let each = 0; each < ids.length; each += 2) {
+      const request = this.#requests.get(ids[each]!)
+      if (request?.state !== 'waiting' || request.attempt !== ids[each + 1]) continue
       request.state = 'granted'
       request.sentAt = sentAt
       const place = this.#granted.findLastIndex((other) => other.sentAt <= sentAt)
@@ -317,9 +306,9 @@ export class Member {
     if (request.state === 'granted') this.#granted.splice(this.#granted.indexOf(request), 1)
   }
 
-  get #next(): Pick<Kept<unknown>, 'said' | 'turn'> {
+  #kept<T>(what: T): Kept<T> {
     const turn = this.#turn + 1
-    return { said: [this.#hello, turn], turn }
+    return { what, at: this.#link.now(), hello: this.#hello, first: turn, turn, isRemembered: false }
   }
 
   /** Whatever happens in one turn of the event loop is one message. */
@@ -327,13 +316,14 @@ export class Member {
     this.#acts.push(act)
     if (this.#isFlushing) return
     this.#isFlushing = true
-    queueMicrotask(() => {
+    this.#link.afterTurn(() => {
       this.#isFlushing = false
-      this.#flush()
+      this.flush()
     })
   }
 
-  #flush(): void {
+  /** Says what has not been said yet. */
+  flush(): void {
     const acts = this.#acts
     if (acts.length === 0) return
     this.#acts = []
@@ -353,9 +343,4 @@ export class Member {
     const sentAgo = request.state === 'granted' ? 0 : Math.max(now - request.sentAt, 0)
     return { ...this.#ask(request, now), delay: 0, sentAgo }
   }
-}
-
-/** What a flight was told, as numbers. */
-export function toldOf({ told }: Flight): number[] | undefined {
-  return told && numbersIn(told)
 }

@@ -42,6 +42,17 @@ export interface Ask {
   readonly waited: number
 }
 
+/** The same in order, for there are many. */
+export type Asked = readonly [
+  id: number,
+  attempt: number,
+  names: Ask['names'],
+  cost: Ask['cost'],
+  priority: number,
+  delay: number,
+  waited: number,
+]
+
 /** A request that left `sentAgo` milliseconds ago. */
 export interface Flight extends Ask {
   readonly sentAgo: number
@@ -64,7 +75,7 @@ export type Order =
 
 /** What a member did in one turn, in order. */
 export type Act =
-  | readonly ['ask', Ask]
+  | readonly ['ask', ...Asked]
   /** How it ended: what the engine is told, or nothing to learn. If it is to be sent again, it waits anew. */
   | readonly ['over', id: number, attempt: number, told: readonly number[]]
   | readonly ['cancel', id: number]
@@ -119,8 +130,8 @@ export interface Grant extends FromWriter {
   readonly hello: number
   /** From 1 within a hello. */
   readonly number: number
-  /** Pairs of a request and its attempt. */
-  readonly ids: readonly (readonly [id: number, attempt: number])[]
+  /** A request and its attempt, and the next request with its attempt. */
+  readonly ids: readonly number[]
   readonly refused: readonly Refusal[]
   /** When to send, in milliseconds of the group's clock; at once without one. */
   readonly at?: number

@@ -14,6 +14,7 @@ import { systemClock } from '../core/clock.js'
 import { builtin } from '../wasm/node-builtin.js'
 import { type FileSystem, folderOf, type Net, type Server, type Socket, socketNameOf } from './node.js'
 import type { Lease, Peer, Transport } from './transport.js'
+import { afterTurn } from './turn.js'
 
 /** A lock that is older was left behind, in milliseconds. */
 const LOCK_MS = 2000
@@ -27,6 +28,7 @@ interface Place {
 }
 
 export class SocketTransport implements Transport {
+  readonly afterTurn = afterTurn
   readonly leaseMs = 1500
   readonly #net: Net
   readonly #files: FileSystem

@@ -69,6 +69,8 @@ export interface Transport {
   readonly offsetMs?: number | undefined
   /** How many milliseconds ahead a grant is made, so that it has arrived when it is to leave. Default 0. */
   readonly leadMs?: number
+  /** Calls `done` when this turn of the event loop is over. Default: after its microtasks. */
+  afterTurn?(done: () => void): void
   /** Ends. Nothing is heard afterwards. */
   close(): Promise<void>
 }

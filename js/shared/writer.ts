@@ -12,7 +12,6 @@ import type { Clock, EngineOptions } from '../options/options.js'
 import { Engine } from '../wasm/engine.js'
 import type { ScopeHandle, Ticket } from '../wasm/types.js'
 import { Held, type Member, memberOf, nameOf, refusalOf, rememberedOf } from './held.js'
-import { toldOf } from './member.js'
 import {
   type Ask,
   type Beat,
@@ -305,7 +304,7 @@ export class Writer {
 
   /** A request that left: adopted if it is not known, and heard if it is over. */
   #fly(member: Member, flight: Flight, isNew: boolean): void {
-    const told = toldOf(flight)
+    const { told } = flight
     if (told && isNew && flight.said && this.#isRemembered(member.id, flight.said)) return
     const known = member.requests.get(flight.id)
     if (known === undefined && (isNew || told === undefined)) {
@@ -333,8 +332,10 @@ export class Writer {
       member.early.delete(next.number)
       member.turns = next.number
       for (const act of next.acts) {
-        if (act[0] === 'ask') this.#ask(member, act[1])
-        else if (act[0] === 'over') this.#over(member, act[1], act[2], numbersIn(act[3]))
+        if (act[0] === 'ask') {
+          const [, id, attempt, names, cost, priority, delay, waited] = act
+          this.#ask(member, { id, attempt, names, cost, priority, delay, waited })
+        } else if (act[0] === 'over') this.#over(member, act[1], act[2], act[3])
         else if (act[0] === 'order') {
           member.orders = act[1]
           if (act[2][0] === 'watch') this.#watch(member, act[2][1])
@@ -368,7 +369,7 @@ export class Writer {
   #over(member: Member, id: number, attempt: number, told: readonly number[]): void {
     const held = member.requests.get(id)
     if (!held?.isFlying || held.attempt !== attempt) return
-    const numbers = [...told]
+    const numbers = numbersIn(told)
     for (let at = RECORDS_AT; at < numbers.length; at += STRIDE)
       numbers[at] = this.#handleOf(held.scopes[numbers[at] ?? 0] ?? '')
     const settled = this.#engine.settleTold(this.now, held.ticket, numbers)
@@ -422,7 +423,7 @@ export class Writer {
 
   #granted(held: Held, at: number): void {
     this.#at = at
-    held.member.granted.push([held.id, held.attempt])
+    held.member.granted.push(held.id, held.attempt)
     this.#owed.add(held.member)
   }
 

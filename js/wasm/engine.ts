@@ -249,15 +249,16 @@ export class Engine {
   digest(outcome: Outcome): Digest {
     const { answer, latencyMs, cost, flags, lines, more = NO_MORE } = numbersOf(0, 0, outcome)
     const digest = this.#wasm.digest(answer, latencyMs, cost, flags, lines, more)
-    const [settled = 0, askedMs = UNKNOWN, how = 0, ...hint] = digest
-    const told = [answer, latencyMs, cost, how, ...hint, ...more.subarray(SCOPES_AT)]
-    return { settled: SETTLED[settled]!, askedMs, told }
+    const told = [answer, latencyMs, cost, digest[2]!]
+    const isMore = more.length > SCOPES_AT || digest.some((number, at) => at > 2 && !Number.isNaN(number))
+    if (isMore) told.push(...digest.subarray(3), ...more.subarray(SCOPES_AT))
+    return { settled: SETTLED[digest[0]!]!, askedMs: digest[1]!, told }
   }
 
   /** @internal `settle` with what the `digest` of another engine says. */
   settleTold(nowMs: number, ticket: Ticket, told: readonly number[]): Settled {
-    const [answer = UNKNOWN, latencyMs = UNKNOWN, cost = UNKNOWN, flags = 0, ...rest] = told
-    const more = Float64Array.of(UNKNOWN, ...rest)
+    const [answer, latencyMs, cost, flags] = told as [number, number, number, number]
+    const more = told.length > 4 ? Float64Array.of(UNKNOWN, ...told.slice(4)) : NO_MORE
     return SETTLED[this.#wasm.settle_with(nowMs, ticket, answer, latencyMs, cost, flags, '', more)]!
   }
 

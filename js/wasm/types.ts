@@ -117,8 +117,11 @@ export type Settled = 'unknown' | 'over' | 'again' | 'too-long'
 export interface Digest {
   readonly settled: Settled
   readonly askedMs: number
-  /** Answer, latency, cost, flags, delay of the next attempt, hints; then records of single scopes. */
-  readonly told: readonly number[]
+  /**
+   * Answer, latency, cost, flags; where any of it is known, delay of the next attempt and hints, then records
+   * of single scopes.
+   */
+  readonly told: number[]
 }
 
 /** When a request could be sent as things stand. */

@@ -80,6 +80,19 @@ test('an answer in one process holds all; each hears of it, in its own time', as
   assert.ok(holdUntil > b.now() && holdUntil < b.now() + 600, 'its own instant')
 })
 
+test('what a process hears last before it leaves, the others hear as well', async () => {
+  const { world, all } = throttles(2, { defaults: FREE })
+  world.faults.way = [2, 0]
+  const [a, b] = all as [Throttle, Throttle]
+  await after(world, 300, a.acquire({ scopes: 'x' }))
+  const permit = await after(world, 300, b.acquire({ scopes: 'x' }))
+  assert.ok(typeof permit === 'object')
+  permit.settle({ status: 429, headers: { 'retry-after': '5' } })
+  b[Symbol.asyncDispose]()
+  await world.run(100)
+  assert.equal(await after(world, 4000, a.acquire({ scopes: 'x' })), 'waits')
+})
+
 test('a retry waits where its request is, and keeps its place', async () => {
   const { world, all } = throttles(2, { defaults: FREE, retry: { limit: 2 } })
   const [a] = all as [Throttle, Throttle]

@@ -7,6 +7,7 @@ import { test } from 'node:test'
 import { IDLE } from 'autothrottle/engine'
 import { Member } from '../../js/shared/member.js'
 import { type Beat, decode, encode, type Grant, type Hello, type ToWriter } from '../../js/shared/messages.js'
+import { afterTurn } from '../../js/shared/turn.js'
 import { play } from './shared/play.js'
 import { Process, World } from './shared/world.js'
 
@@ -36,6 +37,7 @@ test('what an older writer grants, or what answers an older story, nobody hears'
   let now = 0
   const link = {
     ...{ id: 'm', hash: '', now: () => now, offsetMs: () => undefined },
+    afterTurn: queueMicrotask,
     send: (message: ToWriter) => said.push(message),
     changed: () => {},
   }
@@ -44,7 +46,7 @@ test('what an older writer grants, or what answers an older story, nobody hears'
   const id = member.submit(['x'], { cost: 1, priority: 0, delay: 0 })
   await undefined
   const grant = (epoch: number, hello: number, number: number, attempt = 0): Grant => {
-    return { type: 'grant', from: 'w', epoch, hello, number, ids: [[id, attempt]], refused: [] }
+    return { type: 'grant', from: 'w', epoch, hello, number, ids: [id, attempt], refused: [] }
   }
   for (const old of [grant(3, 1, 1), grant(5, 1, 1), grant(4, 0, 1), grant(4, 2, 1), grant(4, 1, 1, 7)]) {
     member.onGrant(old)
@@ -71,6 +73,26 @@ test('what an older writer grants, or what answers an older story, nobody hears'
   member.onBeat(beat(0))
   assert.equal(said.at(-1)?.type, 'hello')
   assert.equal(said.length, count + 2)
+})
+
+test('what many do in one turn of the event loop is one message, and one that leaves says it first', async () => {
+  const said: ToWriter[] = []
+  const link = {
+    ...{ id: 'm', hash: '', now: () => 0, offsetMs: () => undefined, afterTurn },
+    send: (message: ToWriter) => said.push(message),
+    changed: () => {},
+  }
+  const member = new Member(link, 1500)
+  member.enter(1)
+  const submit = () => member.submit(['x'], { cost: 1, priority: 0, delay: 0 })
+  // Between two of these all microtasks run.
+  for (let each = 0; each < 32; each++) setImmediate(submit)
+  for (let turn = 0; turn < 3; turn++) await new Promise((done) => setImmediate(done))
+  const turns = () => said.flatMap((message) => (message.type === 'turn' ? [message.acts.length] : []))
+  assert.deepEqual(turns(), [32])
+  submit()
+  member.flush()
+  assert.deepEqual(turns(), [32, 1])
 })
 
 test('leave that lay unread while its process slept is not used', async () => {
@@ -109,6 +131,7 @@ test('leave that is late is used one by one, and not at all when it is too old',
   let now = 1000
   const link = {
     ...{ id: 'm', hash: '', now: () => now, offsetMs: () => 0 },
+    afterTurn: queueMicrotask,
     send: (message: ToWriter) => said.push(message),
     changed: () => {},
   }
@@ -117,7 +140,7 @@ test('leave that is late is used one by one, and not at all when it is too old',
   for (let each = 0; each < 4; each++) member.submit(['x'], { cost: 1, priority: 0, delay: 0 })
   await undefined
   const grant = (hello: number, id: number, at: number): Grant => {
-    return { type: 'grant', from: 'w', epoch: 1, hello, number: id + 1, ids: [[id, 0]], refused: [], at }
+    return { type: 'grant', from: 'w', epoch: 1, hello, number: id + 1, ids: [id, 0], refused: [], at }
   }
   now = 3000
   member.onGrant(grant(1, 0, 1490))

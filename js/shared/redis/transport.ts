@@ -11,6 +11,7 @@
  * The trap is a command that waits for a connection and hangs: each answer has as long as a lease lasts.
  */
 import type { Lease, Peer, Transport } from '../transport.js'
+import { afterTurn } from '../turn.js'
 import { COMPETE, RELEASE, RENEW, SEND, TIME } from './scripts.js'
 import type { Store, Subscriber } from './store.js'
 import { StoreClock } from './store-clock.js'
@@ -20,6 +21,7 @@ const LEASE_MS = 1500
 const FIRST_SAMPLES = 16
 
 export class RedisTransport implements Transport {
+  readonly afterTurn = afterTurn
   readonly leaseMs = LEASE_MS
   readonly #store: Store
   readonly #keys: readonly [lease: string, epoch: string, state: string]

@@ -328,6 +328,10 @@ class MemoryTransport implements Transport {
     this.#send((other) => other !== this.#process, text, lease)
   }
 
+  afterTurn = (done: () => void): void => {
+    this.#world.after(0, this.#process, done)
+  }
+
   async close(): Promise<void> {
     this.#process.peer = undefined
   }
