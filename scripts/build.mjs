@@ -59,7 +59,8 @@ export async function build() {
   }
   const unpack = `${root}/pkg/unpack.js`
   if (!existsSync(unpack) || statSync(unpack).mtimeMs < inputs) await unpacker()
-  if (!existsSync(`${root}/pkg/inflate.js`)) await inflater()
+  const inflate = `${root}/pkg/inflate.js`
+  if (!existsSync(inflate) || statSync(inflate).mtimeMs < inputs) await inflater()
   provenance()
   await makeDist()
   await component()
@@ -216,21 +217,28 @@ async function unpacker() {
   writeFileSync(`${root}/pkg/unpack.js`, `export default '${base64}'\n`)
 }
 
-/** The way back where zlib cannot be asked for (Node before 20.16): fflate's inflate. */
+/**
+ * The way back where zlib cannot be asked for (Node before 20.16): fflate's inflate. It makes its tables when it
+ * is loaded, which takes longer than the rest of our code together: so it is loaded by the first call.
+ */
 async function inflater() {
   const { build } = await import('esbuild')
-  const contents = "export { inflateSync as inflate } from 'fflate'"
-  await build({
+  const contents = "export { inflateSync } from 'fflate'"
+  const { outputFiles } = await build({
     stdin: { contents, resolveDir: root },
-    outfile: `${root}/pkg/inflate.js`,
     bundle: true,
     minify: true,
-    format: 'esm',
+    write: false,
+    format: 'iife',
+    globalName: 'made',
     conditions: ['browser'],
     platform: 'browser',
     target: 'es2022',
     logLevel: 'error',
   })
+  const load = `function load() { ${outputFiles[0].text.trim()} return made.inflateSync }`
+  const code = `${load}\nexport const inflate = (data, options) => load()(data, options)\n`
+  writeFileSync(`${root}/pkg/inflate.js`, code)
   const types =
     'export declare function inflate(data: Uint8Array, options: { out: Uint8Array }): Uint8Array\n'
   writeFileSync(`${root}/pkg/inflate.d.ts`, types)

@@ -78,6 +78,25 @@ async function together() {
   })
 }
 
+/**
+ * Each entry with the main one, so that all they share is one file: a runtime that reads modules from a disk
+ * needs a millisecond and more for each, and entries are used together.
+ */
+function whole() {
+  const main = `${root}/js/index.ts`
+  const entries = ENTRIES.filter((entry) => entry !== 'index').join('|')
+  return {
+    name: 'whole',
+    setup(build) {
+      build.onResolve({ filter: /^whole$/ }, () => ({ path: main, sideEffects: true }))
+      build.onLoad({ filter: new RegExp(`/js/(?:${entries})\\.ts$`) }, ({ path }) => ({
+        contents: `${readFileSync(path, 'utf8')}\nimport 'whole'\n`,
+        loader: 'ts',
+      }))
+    },
+  }
+}
+
 /** Leaves packed modules files of their own. */
 function packed(folder) {
   return {
@@ -128,7 +147,10 @@ async function variant(name, format) {
     platform: 'neutral',
     packages: 'external',
     target: 'es2022',
-    plugins: format === 'cjs' ? [swap('node')] : [swap(name), packed('../../pkg')],
+    plugins:
+      format === 'cjs'
+        ? [swap('node'), whole()]
+        : [swap(name), packed('../../pkg'), ...(name === 'node' ? [whole()] : [])],
     logLevel: 'error',
   })
   mkdirSync(`${dist}/${name}`)

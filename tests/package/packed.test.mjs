@@ -59,6 +59,25 @@ test('nothing happens at import: no timer, no randomness, no module compiled, no
   assert.deepEqual(atCreation, ['Module', 'Instance'], 'a throttle compiles the module and nothing else')
 })
 
+test('Node reads three files up to the first permit: each takes it a millisecond and more', () => {
+  const program = `
+    import { register } from 'node:module'
+    const hooks = \`
+      import { writeSync } from 'node:fs'
+      export const load = (url, context, next) => {
+        writeSync(1, (/node_modules.autothrottle.(.*)/.exec(url)?.[1] ?? '') + ' ')
+        return next(url, context)
+      }\`
+    register('data:text/javascript,' + encodeURIComponent(hooks))
+    const { createThrottle } = await import('autothrottle')
+    const permit = await createThrottle().acquire('https://api.example')
+    permit.settle()`
+  writeFileSync(join(scratch, 'files.mjs'), program)
+  const files = run(process.execPath, ['files.mjs']).trim().split(/ +/)
+  assert.equal(files.length, 3, files.join())
+  assert.ok(files.includes('dist/node/index.js') && files.includes('pkg/autothrottle.deflated.js'))
+})
+
 test('the entries for clients need none of them', () => {
   const program = `
     import { throttleAdapter } from 'autothrottle/axios'
