@@ -6,13 +6,14 @@
  * pages with scripts inside them, which a Content-Security-Policy without `unsafe-inline` forbids (so those
  * become files).
  */
-import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { appendFileSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { dirname, join, relative } from 'node:path'
 import { parseAst } from 'vite'
 import { BASE } from './base.mjs'
 
 /** Rewrites all files below a folder. */
 export function relocate(folder) {
+  oneStyle(folder)
   const found = readdirSync(folder, { recursive: true }).map(String)
   const early = new Set(["globalThis.__base = new URL('.', document.currentScript.src).pathname", LATER])
   for (const path of found.filter((name) => name.endsWith('.html'))) page(folder, path, early)
@@ -28,6 +29,14 @@ export function relocate(folder) {
     ['./', ...found.filter(isKept), 'base.js'].map((path) => path.replaceAll('\\', '/')),
   )
   rewrite(join(folder, 'sw.js'), (text) => `globalThis.kept=${kept};\n${text}`)
+}
+
+/** Icons come in a file of their own: that is one less to wait for. */
+function oneStyle(folder) {
+  const style = readdirSync(join(folder, 'assets')).find((name) => /^style\..*\.css$/.test(name))
+  const icons = join(folder, 'vp-icons.css')
+  appendFileSync(join(folder, 'assets', style), readFileSync(icons))
+  rmSync(icons)
 }
 
 /** What the service worker keeps for a time without a network. The reference and pictures: once seen. */
@@ -46,7 +55,7 @@ function page(folder, path, early) {
         early.add(code.trim())
         return ''
       })
-      .replace(/<link[^>]*vp-icons\.css[^>]*>/, (link) => (isEmpty(join(folder, 'vp-icons.css')) ? '' : link))
+      .replace(/<link[^>]*vp-icons\.css[^>]*>/, '')
     const links = path === 'playground.html' ? preloads(folder) : []
     return (
       outside
@@ -78,8 +87,6 @@ function preloads(folder) {
 const LATER = `addEventListener('DOMContentLoaded', () => requestAnimationFrame(() => setTimeout(() => {
   for (const link of document.querySelectorAll('link[data-later]')) link.rel = link.dataset.later
 })))`
-
-const isEmpty = (file) => !existsSync(file) || readFileSync(file, 'utf8') === ''
 
 /** Every string of a script that names the base asks for it at run time instead. */
 function script(text) {
