@@ -2,24 +2,27 @@
  * What the site's bundler does beside what it always does: it makes pages answer early on a phone.
  *
  * The traps: one long task in which a whole page comes alive; a module of WebAssembly that is unpacked and
- * compiled on the thread that draws.
+ * compiled on the thread that draws; libraries that say again what a page says already.
  */
 
-/** Which components of VitePress' theme have which parts; none is handed anything that changes by itself. */
+/** Which components have which parts; none is handed anything that changes before it came alive. */
 const PARTS = {
   'Layout.vue': /\/(?:VPNav|VPLocalNav|VPSidebar|VPContent|VPFooter)\.vue$/,
   'VPNavBar.vue': /\/VPNavBar(?:Search|Menu|Appearance|Extra|SocialLinks)\.vue$/,
   'VPHome.vue': /\/VPHome(?:Hero|Features)\.vue$/,
   'VPDoc.vue': /\/VPDoc(?:Aside|Footer)\.vue$/,
   'VPSidebar.vue': /\/VPSidebarGroup\.vue$/,
+  'VPSidebarGroup.vue': /\/VPSidebarItem\.vue$/,
+  'Playground.vue': /\/(?:TransportBar|TimelineBox|ChartBox|FiguresTable|ServerPanel|PolicyPanel)\.vue$/,
 }
 
-/** The parts of VitePress' layout come alive one after the other, each in a task of its own. */
+/** The parts of a page come alive one after the other, each in a task of its own. */
 export const partByPart = (later) => ({
   name: 'part-by-part',
   enforce: 'pre',
   async resolveId(source, importer) {
-    const [, name] = importer?.match(/\/theme-default\/(?:components\/)?(\w+\.vue)(?:\?|$)/) ?? []
+    const [, name] =
+      importer?.match(/\/(?:theme-default(?:\/components)?|playground)\/(\w+\.vue)(?:\?|$)/) ?? []
     if (!name || !PARTS[name]?.test(source)) return undefined
     const { id } = await this.resolve(source, importer, { skipSelf: true })
     return `\0later:${id}.js`
@@ -44,7 +47,46 @@ export const compiledBeside = {
     if (!id.endsWith('.wasm')) return undefined
     if (ssr) return 'export default undefined'
     return `import url from ${JSON.stringify(`${id}?url`)}
-      const response = await fetch(url)
-      export default await WebAssembly.compile(await response.arrayBuffer())`
+      // A host that says another type has it compiled once it is there.
+      const fetched = fetch(url)
+      const streamed = WebAssembly.compileStreaming(fetched.then((response) => response.clone()))
+      const whole = async () => WebAssembly.compile(await (await fetched).arrayBuffer())
+      export default await streamed.catch(whole)`
+  },
+}
+
+/** What libraries do as a page comes up, and costs more than it looks. */
+const EDITS = {
+  // The language that is there already, set again, has every element of a page styled anew.
+  '/vitepress/dist/client/app/index.js': [
+    ['document.documentElement.lang = lang.value;', "setRoot('lang', lang.value)"],
+    ['document.documentElement.dir = dir.value;', "setRoot('dir', dir.value)"],
+    [
+      'export async function',
+      `function setRoot(name, value) {
+      if (document.documentElement[name] !== value) document.documentElement[name] = value
+    }
+    export async function`,
+    ],
+  ],
+  // Formats of languages, which no chart of ours asks for, take longer than all the rest of uPlot.
+  '/uplot/dist/uPlot.esm.js': [
+    ['const numFormatter = new', 'let numFormatter\nconst makeFormatter = () => new'],
+    ['numFormatter.format(', '(numFormatter ??= makeFormatter()).format('],
+    ['const localTz =', 'const localTz = () =>'],
+    ['tz == localTz', 'tz == localTz()'],
+  ],
+}
+
+/** Libraries as they are, but for these lines; a release that has others is an error. */
+export const frugal = {
+  name: 'frugal',
+  enforce: 'pre',
+  transform(code, id) {
+    const edits = Object.entries(EDITS).find(([end]) => id.split('?')[0].endsWith(end))?.[1]
+    return edits?.reduce((text, [from, to]) => {
+      if (text.split(from).length !== 2) throw new Error(`${id} has not one \`${from}\``)
+      return text.replace(from, () => to)
+    }, code)
   },
 }

@@ -9,7 +9,7 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { BASE } from '../base.mjs'
-import { compiledBeside, partByPart } from '../vite-plugins.mjs'
+import { compiledBeside, frugal, partByPart } from '../vite-plugins.mjs'
 
 const root = fileURLToPath(new URL('../..', import.meta.url)).replace(/\/$/, '')
 const manifest = JSON.parse(readFileSync(`${root}/package.json`, 'utf8'))
@@ -124,6 +124,8 @@ export default {
   // Most visitors open one page, and the playground is large.
   router: { prefetchLinks: false },
   head: [['link', { rel: 'icon', href: `${BASE}icon.svg`, type: 'image/svg+xml' }]],
+  // Nothing changes while a page comes up: with transitions off for a moment all of it is styled three times.
+  appearance: { disableTransition: false },
   // Comments in code are as readable as the rest: the usual themes grey them out.
   markdown: {
     config: outward,
@@ -153,7 +155,7 @@ export default {
   },
   vite: {
     publicDir: `${root}/site/public`,
-    plugins: [partByPart(`${root}/site/.vitepress/theme/later.js`), compiledBeside],
+    plugins: [partByPart(`${root}/site/.vitepress/theme/later.js`), compiledBeside, frugal],
     resolve: {
       alias: [
         // Built for Workers, the simulator takes its module as a file.
