@@ -16,6 +16,7 @@ let Stage
 const bringStage = async () => {
   Stage ??= (await import('./stage.js')).Stage
 }
+if (!import.meta.env.SSR) bringStage().catch(() => undefined)
 
 export function usePlayer() {
   const program = shallowRef(programOf('autothrottle'))
