@@ -10,7 +10,8 @@ const PARTS = {
   'Layout.vue': /\/(?:VPNav|VPLocalNav|VPSidebar|VPContent|VPFooter)\.vue$/,
   'VPNavBar.vue': /\/VPNavBar(?:Search|Menu|Appearance|Extra|SocialLinks)\.vue$/,
   'VPHome.vue': /\/VPHome(?:Hero|Features)\.vue$/,
-  'VPDoc.vue': /\/VPDoc(?:Aside|Footer)\.vue$/,
+  // Its outline hears of the content, which comes alive with it: so it is none of the parts.
+  'VPDoc.vue': /\/VPDocFooter\.vue$/,
   'VPSidebar.vue': /\/VPSidebarGroup\.vue$/,
   'VPSidebarGroup.vue': /\/VPSidebarItem\.vue$/,
   'Playground.vue': /\/(?:TransportBar|TimelineBox|ChartBox|FiguresTable|ServerPanel|PolicyPanel)\.vue$/,

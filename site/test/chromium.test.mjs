@@ -161,6 +161,15 @@ test('a page seen, the guides and their search go on without a network', {
   }
 })
 
+test('a guide has its outline beside it as it comes up', options, async () => {
+  const { page, said } = await open('/site/dist/docs/policies.html', {
+    viewport: { width: 1500, height: 900 },
+  })
+  await page.locator('.VPDocAsideOutline').getByText('Backoff: the server refuses').waitFor({ timeout: 5000 })
+  assert.deepEqual(said, [])
+  await page.close()
+})
+
 test('what a page needs before it is drawn is small, and no script is in its way', options, async () => {
   const { gzipSync } = await import('node:zlib')
   const { readdirSync, readFileSync } = await import('node:fs')
