@@ -75,10 +75,10 @@ export class Recorder {
       this.fly(scope, now, 0)
       counts.push(tally)
       if (counts.length > this.width) counts.shift()
-      const span = counts.length * this.bin
-      const over = (key) => counts.reduce((sum, count) => sum + count[key], 0) / span
-      line.rate.push(over('sent') * 1000)
-      line.inFlight.push(over('busy'))
+      const over = (key, bins) => counts.reduce((sum, count) => sum + count[key], 0) / (bins * this.bin)
+      // As if nothing had been sent before the beginning: one request in the first bin is no high rate.
+      line.rate.push(over('sent', this.width) * 1000)
+      line.inFlight.push(over('busy', counts.length))
       line.refused.push(this.flights.get(scope).refused)
       line.delay.push(Math.max(delayMs, backoffMs))
       line.waiting.push(waiting)

@@ -95,7 +95,7 @@ export const STORIES = [
     name: 'bad-host',
     title: 'One bad host among many',
     about:
-      'Four hosts, one throttle. From 15 to 45 seconds one of them refuses everything. It alone is left alone; the others keep their pace.',
+      'Four hosts, one throttle. From 15 to 45 seconds one of them refuses everything. Only that one is asked less and less; the others keep their pace.',
     program: {
       options: {
         server: { model: 'token-bucket', rate: 5, depth: 5, outage: { at: 15_000, length: 30_000 } },
@@ -127,12 +127,12 @@ export const STORIES = [
     name: 'quota',
     title: 'Quota with costs',
     about:
-      'A hundred units in twenty seconds; most requests cost one, every fifth costs twenty. The quota is spent early in the window, and what is left is never overdrawn.',
+      'A hundred units in twenty seconds; most requests cost one unit, every fifth costs twenty. When too little is left, requests wait for the next window: the quota is never overdrawn.',
     program: {
       options: {
         server: { model: 'token-bucket', rate: 5, depth: 5 },
         network: { latency: 100 },
-        load: { costs: [1, 1, 1, 1, 20] },
+        load: { rate: 2, costs: [1, 1, 1, 1, 20] },
       },
       policies: [with_('quota', { delay: 400 })],
       changes: [],
