@@ -95,8 +95,9 @@ pub fn up_to_date(path: &str, made: &str) {
 fn the_settings_page_is_the_table() {
     let mut page = String::from(
         "# Settings\n\n\
-         Written from `src/config/rows.rs` by `npm run bless`. Unknown keys, and values out of range, are errors: all\n\
-         of them at once, each with its path. `undefined` and `null` count as left out.\n\n\
+         Every option with its range, its default and, in italics, the reason for the default. Unknown keys, and\n\
+         values out of range, are errors: all of them at once, each with its path. `undefined` and `null` count as\n\
+         left out. `npm run bless` writes this page from `src/config/rows.rs`.\n\n\
          **Units.** Options are milliseconds under plain names (`delay`, `window`). What comes out\n\
          (results, statistics, hints, events) has the unit in its name (`delayMs`).\n\n\
          **The pace.** `delay` and `slotDelay` have defaults only where nothing else was said of the\n\
