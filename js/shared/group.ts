@@ -159,17 +159,21 @@ export class Group {
   }
 
   #tick(): void {
-    const { idleClock } = this.#context
-    this.#ticking = idleClock.setTimeout(() => this.#tick(), this.#transport.leaseMs / 3)
+    const { leaseMs } = this.#transport
     const now = this.#now
+    let next = leaseMs / 3
     if (this.#writer) {
       if (this.#holds(this.#lease)) this.#renew()
       else this.#stepDown()
-      return
+    } else {
+      if (this.#brokenAt !== undefined && now - this.#brokenAt >= PATIENCE_MS) this.#goOffline()
+      const left = this.#heardAt + leaseMs - now
+      if (left > 0) this.member.ping()
+      else this.#later(leaseMs / 10)
+      // Its lease may be over between two pings: then nobody waits for the next one.
+      next = Math.min(next, left > 0 ? left : leaseMs / 10)
     }
-    if (this.#brokenAt !== undefined && now - this.#brokenAt >= PATIENCE_MS) this.#goOffline()
-    if (now - this.#heardAt >= this.#transport.leaseMs) this.#later(this.#transport.leaseMs / 10)
-    else this.member.ping()
+    this.#ticking = this.#context.idleClock.setTimeout(() => this.#tick(), next)
   }
 
   /** Competes in a moment, so that not all do at once. */
@@ -210,9 +214,10 @@ export class Group {
     const kept = lease.state ? { text: lease.state, at: now - (lease.stateAgeMs ?? 0) } : undefined
     const younger = memory && (!kept || memory.at >= kept.at) ? memory : kept
     const isFirst = lease.isFirst === true && this.member.epoch === 0
+    // Said first: a memory of many scopes takes a while to read, and meanwhile the others tell their stories.
+    this.#say(lease, { type: 'beat', from: this.id, epoch: lease.epoch, members: {}, hash: this.#hash })
     this.#writer = this.#newWriter(lease.epoch, younger)
     if (!isFirst) this.#writer.collect()
-    this.#beat()
     this.member.enter(lease.epoch)
   }
 
@@ -232,7 +237,7 @@ export class Group {
       },
       again: () => this.#soon(0),
       learned: () => {
-        this.#writer?.hurry()
+        this.#writer?.cadence.hurry()
         this.#soon(20)
       },
       differs: (id) => this.#link.warn('shared-options', `process ${id} shares the limit with other options`),
@@ -243,7 +248,8 @@ export class Group {
     // Alone it has its part of the slots, and the others theirs.
     if (state && share !== undefined) state = { ...state, members: [] }
     const ageMs = memory ? now - memory.at : 0
-    const beginning = { state, ageMs, gone: this.#goneId, snapshot, wallNow: clock.wallNow() }
+    const [former, gone] = [this.#writerId, this.#goneId]
+    const beginning = { state, ageMs, former, gone, snapshot, wallNow: clock.wallNow() }
     if (share === undefined)
       return new Writer(link, this.#options, clock, this.#transport.leadMs ?? 0, beginning)
     return new Writer(link, divided(this.#options, share), slower(clock, share), 0, beginning)
@@ -266,8 +272,15 @@ export class Group {
   async #renew(): Promise<void> {
     const lease = this.#lease
     if (!lease) return
-    const asked = this.#now
+    // The lease first: to write down a memory of many scopes may take as long as is left of it.
+    const renewed = this.#keep(lease, undefined)
     const state = this.#beat()
+    await renewed
+    if (state !== undefined && this.#lease === lease) await this.#keep(lease, state)
+  }
+
+  async #keep(lease: Lease, state: string | undefined): Promise<void> {
+    const asked = this.#now
     try {
       const isOurs = await this.#transport.renew(lease, state)
       if (this.#lease !== lease) return

@@ -16,6 +16,9 @@ const LATE = 1 / 6
 /** No grant is made farther ahead, in milliseconds: a store's clock that was set would hold it for long. */
 const FARTHEST_MS = 1000
 
+/** A request of a story takes so long to be told and heard, in milliseconds, on a machine that has much to do. */
+const TELL_MS = 0.05
+
 /** What no memory is known to have is kept for so many leases. */
 const LONGEST_LEASES = 20
 
@@ -287,9 +290,9 @@ export class Member {
     if (isMissing) this.sayHello()
   }
 
-  /** Not again and again while the answer is on its way. */
+  /** Not again and again while the answer is on its way, which takes longer where there is much to tell. */
   #tellAgain(now: number): void {
-    if (now - this.#helloAt >= this.#leaseMs / 20) this.sayHello()
+    if (now - this.#helloAt >= this.#leaseMs / 20 + TELL_MS * this.#requests.size) this.sayHello()
   }
 
   /** It slept for so long that others have gone on, or its grants were taken back: they wait again. */

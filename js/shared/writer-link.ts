@@ -30,7 +30,8 @@ export interface WriterLink {
 export interface Beginning {
   readonly state: State | undefined
   readonly ageMs: number
-  /** A process that is known to have ended. */
+  /** Who wrote last; and a process that is known to have ended. */
+  readonly former: string | undefined
   readonly gone: string | undefined
   /** Without a state: what the program gave. */
   readonly snapshot: Snapshot | undefined

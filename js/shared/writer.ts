@@ -11,6 +11,7 @@ import { Driver } from '../core/driver.js'
 import type { Clock, EngineOptions } from '../options/options.js'
 import { Engine } from '../wasm/engine.js'
 import type { ScopeHandle, Ticket } from '../wasm/types.js'
+import { Cadence } from './cadence.js'
 import { Held, type Member, memberOf, nameOf, refusalOf, rememberedOf } from './held.js'
 import {
   type Ask,
@@ -42,8 +43,6 @@ const [RECORDS_AT, STRIDE] = [11, 7]
 const WALL_MS = 1e12
 /** Nothing that is adopted is in a memory that there is not. */
 const LONG_AGO_MS = 1e10
-/** Memory and statistics go along with beats, on average not more characters a second than this. */
-const CHARACTERS = 65_536
 /** Statistics of more scopes do not go along: they take longer than a lease. */
 const MOST_SEEN = 5000
 /** So many turns may overtake their hello: the others are told again. */
@@ -66,12 +65,14 @@ export class Writer {
   readonly #ahead: Turn[] = []
   /** Whose story it waits for; `undefined` where nobody knows. */
   readonly #missing: Set<string> | undefined
+  /** Who wrote before: it was silent for a lease, so it is waited for only as long as somebody unknown. */
+  readonly #former: string | undefined
   #collecting: unknown
   #isStopped = false
   /** How much of each process the memory has that this writer goes on from. */
   readonly #remembered: ReadonlyMap<string, Remembered[1]>
-  /** When memory may go along again. */
-  #nextStateAt = 0
+  /** Of memory and statistics. */
+  readonly cadence = new Cadence()
 
   constructor(link: WriterLink, options: EngineOptions, clock: Clock, leadMs: number, beginning: Beginning) {
     this.#link = link
@@ -83,7 +84,8 @@ export class Writer {
       clearTimeout: (handle) => clock.clearTimeout(handle),
     }
     this.#engine = new Engine(options)
-    const { state, ageMs, gone, snapshot, wallNow } = beginning
+    const { state, ageMs, former, gone, snapshot, wallNow } = beginning
+    this.#former = former
     this.#missing =
       state && new Set([...state.members.map(([id]) => id).filter((id) => id !== gone), link.id])
     this.#remembered = new Map(state?.members.map(([id, heard]) => [id, heard]))
@@ -146,18 +148,13 @@ export class Writer {
     for (const { id, hello, turns, grants } of this.#members.values()) members[id] = [hello, turns, grants]
     const { id: from, epoch, hash } = this.#link
     const beat: Beat = { type: 'beat', from, epoch, members, hash }
-    if (now < this.#nextStateAt || this.#heard) return beat
+    if (!this.cadence.isDue(now) || this.#heard) return beat
     const state = this.state()
-    this.#nextStateAt = now + (1000 * state.length) / CHARACTERS
+    this.cadence.went(now, state.length)
     if (this.#engine.scopes > MOST_SEEN) return { ...beat, state }
     const seen = JSON.stringify({ now, stats: this.#engine.stats(undefined, now) } satisfies Seen)
-    this.#nextStateAt = now + (1000 * (state.length + seen.length)) / CHARACTERS
+    this.cadence.went(now, state.length + seen.length)
     return { ...beat, state, seen }
-  }
-
-  /** Memory goes along with the next beat, whatever its size. */
-  hurry(): void {
-    this.#nextStateAt = 0
   }
 
   /** What the next writer needs, as text. */
@@ -196,7 +193,8 @@ export class Writer {
   #wait(ms: number): void {
     this.#collecting = this.#clock.setTimeout(
       () => {
-        if (ms <= COLLECT_MS) return this.#begin()
+        this.#missing?.delete(this.#former ?? '')
+        if (ms <= COLLECT_MS || this.#missing?.size === 0) return this.#begin()
         this.#link.again()
         this.#wait(ms - COLLECT_MS)
       },

@@ -9,7 +9,7 @@ import { Member } from '../../js/shared/member.js'
 import { type Beat, decode, encode, type Grant, type Hello, type ToWriter } from '../../js/shared/messages.js'
 import { afterTurn } from '../../js/shared/turn.js'
 import { play } from './shared/play.js'
-import { Process, World } from './shared/world.js'
+import { LEASE_MS, Process, World } from './shared/world.js'
 
 const SEEDS = Number(process.env.SEEDS ?? 600)
 
@@ -93,6 +93,61 @@ test('what many do in one turn of the event loop is one message, and one that le
   submit()
   member.flush()
   assert.deepEqual(turns(), [32, 1])
+})
+
+test('a long story is not told again while it is on its way', () => {
+  const said: ToWriter[] = []
+  let now = 0
+  const link = {
+    ...{ id: 'm', hash: '', now: () => now, offsetMs: () => undefined, afterTurn: () => {} },
+    send: (message: ToWriter) => said.push(message),
+    changed: () => {},
+  }
+  const told = () => said.filter(({ type }) => type === 'hello').length
+  const beat: Beat = { type: 'beat', from: 'w', epoch: 1, hash: '', members: {} }
+  for (const [count, at] of [
+    [1, 100],
+    [20_000, 1000],
+  ] as const) {
+    const member = new Member(link, 1500)
+    for (let each = 0; each < count; each++) member.submit(['x'], { cost: 1, priority: 0, delay: 0 })
+    member.enter(1)
+    const before = told()
+    now += at / 2
+    member.onBeat(beat)
+    assert.equal(told(), before, `${count} requests after ${at / 2} ms`)
+    now += at
+    member.onBeat(beat)
+    assert.equal(told(), before + 1, `${count} requests after ${1.5 * at} ms`)
+  }
+})
+
+test('a writer is killed: another grants within a lease and a fifth, and 0.2 s', async () => {
+  for (let seed = 0; seed < 30; seed++) {
+    const world = new World(seed)
+    let last = 0
+    const options = { defaults: { delay: 0, slotDelay: 0, jitter: false, concurrency: 9 } }
+    const processes = Array.from({ length: 5 }, (_, index) => new Process(world, `p${index}`, options))
+    for (const process of processes) {
+      const ask = () => process.host.submit(process.clock.now(), [process.host.intern('x')])
+      process.listen((ticket) => {
+        last = world.now
+        world.after(20, process, () => {
+          process.host.settle(process.clock.now(), ticket, { status: 200 })
+          ask()
+        })
+      })
+      world.after(world.dice.below(300), process, ask)
+    }
+    await world.run(3000 + world.dice.below(1000))
+    const killedAt = world.now
+    processes.find(({ id }) => id === world.store.holder)!.kill()
+    // What was granted before leaves first.
+    await world.run(200)
+    const before = last
+    while (last === before && world.now < killedAt + 5000) await world.run(5)
+    assert.ok(last - killedAt <= 1.2 * LEASE_MS + 200, `seed ${seed}: silence of ${last - killedAt} ms`)
+  }
 })
 
 test('leave that lay unread while its process slept is not used', async () => {
