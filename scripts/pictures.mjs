@@ -1,5 +1,5 @@
 /**
- * Draws the pictures of `docs/policies.md`: each is a simulated run, so that it shows what the engine does and
+ * Draws the pictures of `docs/policies.md` and `docs/rampup.md`: each is a simulated run, so that it shows what the engine does and
  * not what somebody thinks it does. `node scripts/pictures.mjs` writes them, after a build.
  */
 import { writeFileSync } from 'node:fs'
@@ -11,14 +11,16 @@ const [WIDTH, RIGHT] = [840, 22]
 const [BLUE, GREEN, RED, GREY, TEXT] = ['#2256c7', '#1a7f37', '#c22222', '#a9a9a9', '#444']
 const fixed = (number) => number.toFixed(1)
 
-/** A sheet with an axis of seconds below; `left` is where time begins. */
+/** A sheet with an axis of time below; `left` is where it begins. */
 function sheet({ height, left, seconds, every, title }, parts) {
   const x = (ms) => left + (ms / (seconds * 1000)) * (WIDTH - left - RIGHT)
   const ticks = []
   for (let at = 0; at <= seconds; at += every) {
     const place = fixed(x(at * 1000))
     ticks.push(`<path d="M${place},26V${height - 24}" stroke="#ececec"/>`)
-    ticks.push(`<text x="${place}" y="${height - 8}" text-anchor="middle">${at} s</text>`)
+    ticks.push(
+      `<text x="${place}" y="${height - 8}" text-anchor="middle">${every < 60 ? `${at} s` : `${at / 60} min`}</text>`,
+    )
   }
   return `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${WIDTH} ${height}" role="img" \
 font-family="sans-serif" font-size="12" fill="${TEXT}">
@@ -168,12 +170,42 @@ function hints() {
   ])
 }
 
+/** A limit that nobody tells is found, and found again when it has doubled. */
+function rampup() {
+  const bin = 2500
+  const run = [
+    ...samples({
+      seconds: 600,
+      bin,
+      server: { model: 'token-bucket', rate: 10, depth: 5 },
+      network: { latency: 100, jitter: 2 },
+      throttle: { rampup: true },
+      changes: [{ at: 300_000, server: { rate: 20 } }],
+      seed: 11,
+    }),
+  ]
+  const count = (kind, is = () => true) =>
+    run.flatMap(({ events }) => events).filter((each) => each.kind === kind && is(each))
+  const refused = count('answer', ({ status }) => status === 429)
+  const title = `Rampup: the limit doubles at 5 min; ${refused.length} of ${count('send').length} refused`
+  const rate = ({ events }) => (events.filter(({ kind }) => kind === 'send').length * 1000) / bin
+  return sheet({ height: 230, left: 120, seconds: 600, every: 60, title }, (x) => [
+    label(46, RED, 'refused'),
+    ...refused.map(({ at }) => mark(x(at), 34, RED)),
+    label(90, BLUE, 'sent a second', 'up to 22'),
+    label(126, GREY, 'limit'),
+    curve(run, ({ scope }) => scope.limit, 22, x, [64, 202], GREY),
+    curve(run, rate, 22, x, [64, 202], BLUE),
+  ])
+}
+
 /** Each picture by the name of its file. */
 export const pictures = () => ({
   'pace.svg': pace(),
   'autothrottle.svg': autothrottle(),
   'backoff.svg': backoff(),
   'retry-after.svg': hints(),
+  'rampup.svg': rampup(),
 })
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) {
