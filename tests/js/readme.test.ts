@@ -3,9 +3,9 @@ import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import { test } from 'node:test'
 
-const blocks = [
-  ...readFileSync(new URL('../../README.md', import.meta.url), 'utf8').matchAll(/```js\n(.*?)```/gs),
-]
+const read = (path: string) => readFileSync(new URL(`../../${path}`, import.meta.url), 'utf8')
+const readme = read('README.md')
+const blocks = [...readme.matchAll(/```js\n(.*?)```/gs)]
 const AsyncFunction = (async () => {}).constructor as new (
   ...source: string[]
 ) => (...args: unknown[]) => Promise<void>
@@ -35,4 +35,12 @@ test('the first fifteen lines', async () => {
 test('the example with a fake clock', async () => {
   await run(blocks[1]![1]!, { ...(await import('autothrottle')), ...(await import('autothrottle/testing')) })
   assert.equal(blocks.length, 2, 'every block is run')
+})
+
+test('what stands under the title is what package.json and the table of sizes say', () => {
+  const { license, engines, dependencies, types } = JSON.parse(read('package.json'))
+  const size = readme.match(/\| `autothrottle` \| (\d+) \|/)?.[1]
+  assert.ok(readme.includes(`${license} · Node ${engines.node.replace('>=', '≥ ')}, `))
+  assert.ok(readme.includes(' · no dependencies · types included · ') && !dependencies && types)
+  assert.ok(readme.includes(` · ${size} kB in a bundle`))
 })
