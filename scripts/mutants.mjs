@@ -1,19 +1,28 @@
 /**
  * Does a test notice when the engine is wrong? `npm run mutants` changes one thing at a time and runs the
- * tests of `.cargo/mutants.toml`. It needs `cargo install cargo-mutants --locked`.
+ * tests that reach it. `cargo mutants` says what to change (`cargo install cargo-mutants --locked`;
+ * `.cargo/mutants.toml` says where); one build holds all changes, see `tests/mutants/rust/`.
  *
  * | option | what it does |
  * |---|---|
- * | none | all mutants: hours |
+ * | none | all mutants |
+ * | `--sample N [--seed S]` | N of those that compile, drawn at random; the share comes with its 95 % interval |
  * | `--changed [REF]` | those in lines that differ from REF; default: what is not committed, else the last commit |
- * | `--file GLOB`, `--shard 0/8`, `--jobs N` … | as `cargo mutants` takes them |
+ * | `--missed` | those that the last run missed |
+ * | `--file GLOB`, `--shard 0/8`, `--re TEXT` … | as `cargo mutants` takes them |
  *
- * It fails for each survivor that tests/mutants/survivors.md does not explain. The trap is a list that outlives
- * what it explains: it names functions and their text, and `tests/package/survivors.test.mjs` looks for them.
+ * It fails for each survivor that tests/mutants/survivors.md does not explain, and below 90 %. What was found so
+ * far is in `target/mutants/results.jsonl`. The trap is a list that outlives what it explains: it names
+ * functions and their text, and `tests/package/survivors.test.mjs` looks for them.
  */
-import { spawnSync } from 'node:child_process'
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { build, buildAlone, list } from '../tests/mutants/rust/build.mjs'
+import { baseline, FEW, KILOBYTES, testsFor } from '../tests/mutants/rust/trial.mjs'
+import { clock, noticedBy, Results, shuffled, takeChoice } from '../tests/mutants/score.mjs'
 import { main, root, takeChanged } from './lib.mjs'
+
+const folder = `${root}/target/mutants`
+const LEAST = 0.9
 
 /** What is written down: `path: what was replaced`, each with a line of the source and the reason. */
 export function survivors() {
@@ -27,46 +36,76 @@ export function survivors() {
 }
 
 /** A mutant as the list has it: lines and columns move, so they are left out. */
-function keyOf({ name }) {
+function keyOf(name) {
   const [, file, mutant] = /^(.*?):\d+:\d+: (.*)$/.exec(name)
   return `${file}: ${mutant}`
 }
 
-function run(args) {
+/** All mutants that the arguments ask for. */
+function asked(args) {
   const diff = takeChanged(args, [], ['src', 'reading'])
-  const folder = `${root}/target/mutants`
-  mkdirSync(folder, { recursive: true })
-  if (diff === '') return console.log('no line of the engine differs')
+  if (diff === '') return []
   if (diff !== undefined) {
     writeFileSync(`${folder}/changed.diff`, diff)
     args.push('--in-diff', `${folder}/changed.diff`)
   }
-  // The reference model's seeds and the calls at the boundary: few, for they run for each mutant.
-  const env = { ...process.env, SEEDS: '25', BOUNDARY_CALLS: '20000', HOSTILE_TEXTS: '2000' }
-  const fixed = ['--workspace', '--output', folder, '--sharding', 'round-robin', '--colors', 'never']
-  const command = ['mutants', ...fixed, ...args]
-  const { status, error } = spawnSync('cargo', command, { cwd: root, env, stdio: 'inherit' })
-  // 2: some survived; 3: some ran out of time, which is noticed as well.
-  if (error || ![0, 2, 3].includes(status))
-    throw new Error(`cargo mutants: exit code ${status} (cargo install cargo-mutants --locked)`)
-  report(JSON.parse(readFileSync(`${folder}/mutants.out/outcomes.json`, 'utf8')))
+  return list(args)
 }
 
-function report({ outcomes }) {
-  const of = (...summaries) =>
-    outcomes.filter(({ scenario, summary }) => scenario.Mutant && summaries.includes(summary))
-  const [noticed, missed] = [of('CaughtMutant', 'Timeout').length, of('MissedMutant')]
-  const known = new Set(survivors().map(({ file, mutant }) => `${file}: ${mutant}`))
-  const keys = missed.map(({ scenario }) => [keyOf(scenario.Mutant), scenario.Mutant.name])
-  const unknown = keys.filter(([key]) => !known.has(key))
-  const viable = noticed + missed.length
-  const share = viable === 0 ? 100 : (100 * noticed) / viable
-  const explained = missed.length - unknown.length
-  console.log(
-    `${noticed} of ${viable} viable mutants noticed (${share.toFixed(1)} %), ${explained} explained`,
+async function run(args) {
+  mkdirSync(folder, { recursive: true })
+  const { sample, seed, onlyMissed } = takeChoice(args)
+  const results = new Results(`${folder}/results.jsonl`)
+  const missed = results.before()
+  const all = asked(args)
+  const mutants = onlyMissed ? all.filter(({ name }) => missed.has(name)) : all
+  if (mutants.length === 0) return console.log('no such mutant')
+  const tell = clock()
+  // All of them are built, whatever is tried: the build is the same for every sample.
+  const { binaries, placed, unviable, alone } = build(folder, all, tell)
+  tell(`built ${all.length}: ${unviable.size} do not compile, ${alone.size} have to be built alone`)
+  const tree = `${folder}/tree`
+  const tests = await baseline(tree, binaries, `${folder}/reached`)
+  tell(`${tests.length} tests take ${tests.reduce((sum, { seconds }) => sum + seconds, 0).toFixed(1)} s`)
+  const viable = mutants.filter(({ number }) => !unviable.has(number))
+  const drawn = sample === undefined ? viable : shuffled(viable, seed).slice(0, sample)
+  // What is built alone takes as long as a hundred others.
+  const order = [false, true].flatMap((is) => drawn.filter(({ number }) => alone.has(number) === is))
+  await results.tryEach(
+    order,
+    (mutant) =>
+      alone.has(mutant.number)
+        ? triedAlone(mutant, tests)
+        : noticedBy(testsFor(tests, placed.get(mutant.number)), {
+            cwd: tree,
+            env: { ...FEW, MUTANT: `${mutant.number}` },
+            kilobytes: KILOBYTES,
+          }),
+    tell,
   )
-  for (const [, name] of unknown) console.log(`  ${name}`)
-  if (unknown.length > 0) throw new Error(`${unknown.length} survived that nobody explains`)
+  report(results, drawn.length < viable.length)
 }
 
-if (import.meta.url === `file://${process.argv[1]}`) await main(async () => run(process.argv.slice(2)))
+/** Builds one mutant alone and tries it by all tests; `undefined` if it does not compile. */
+async function triedAlone(mutant, tests) {
+  const binaries = buildAlone(folder, mutant)
+  if (binaries === undefined) return undefined
+  const crate = (path) => /(\w+)-\w+$/.exec(path)[1]
+  const here = tests.map((test) => {
+    const binary = binaries.find((path) => crate(path) === crate(test.binary))
+    return { ...test, binary }
+  })
+  return noticedBy(testsFor(here), { cwd: `${folder}/tree-alone`, env: FEW, kilobytes: KILOBYTES })
+}
+
+function report(results, isSample) {
+  const { share, missed } = results.report(isSample)
+  const known = new Set(survivors().map(({ file, mutant }) => `${file}: ${mutant}`))
+  const unknown = missed.filter((name) => !known.has(keyOf(name)))
+  console.log(`${missed.length} survived; ${missed.length - unknown.length} of them are explained`)
+  for (const name of unknown) console.log(`  ${name}`)
+  if (unknown.length > 0) throw new Error(`${unknown.length} survived that nobody explains`)
+  if (share < LEAST) throw new Error(`less than ${100 * LEAST} %`)
+}
+
+if (import.meta.url === `file://${process.argv[1]}`) await main(() => run(process.argv.slice(2)))

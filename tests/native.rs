@@ -30,6 +30,10 @@ mod player;
 mod properties;
 #[path = "native/python.rs"]
 mod python;
+#[path = "native/quota.rs"]
+mod quota;
+#[path = "native/rampup.rs"]
+mod rampup;
 #[path = "native/reference.rs"]
 mod reference;
 #[path = "native/replay.rs"]

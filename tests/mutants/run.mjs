@@ -1,65 +1,101 @@
 /**
- * Does a test notice when the TypeScript core is wrong? `npm run mutants:js` lets Stryker change one thing at a
- * time and runs the test files that reach it.
+ * Does a test notice when the TypeScript core is wrong? `npm run mutants:js`: Stryker's instrumenter says what to
+ * change and puts all changes behind a number; each test file is bundled with the changed sources once, and a
+ * mutant is tried by the files that reach it, the quickest first, until one fails. (Stryker's own runner
+ * compiles at every start, and cannot draw a sample.)
  *
  * | option | what it does |
  * |---|---|
- * | none | every mutant of MUTATED: an hour |
+ * | none | every mutant of MUTATED |
+ * | `--sample N [--seed S]` | N of them, drawn at random; the share comes with its 95 % interval |
  * | `--changed [REF]` | files that differ from REF; default: what is not committed, else the last commit |
- * | `--mutate js/fetch/retry.ts:10-40` … | as Stryker takes it |
+ * | `--file js/fetch/retry.ts` | this file |
+ * | `--missed` | those that the last run missed |
  *
- * It fails below 85 %. The trap is a copy of the whole folder for each run: what tests do not need stays out.
+ * It fails below 85 %. What was found so far is in `target/mutants-js/results.jsonl`. The trap is a mutant that
+ * nothing but a running event loop notices: a promise that stays open is a failure of `node:test`.
  */
 import { spawnSync } from 'node:child_process'
-import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { cpSync, existsSync, mkdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { pathToFileURL } from 'node:url'
+import { build } from 'esbuild'
 import { main, root, takeChanged } from '../../scripts/lib.mjs'
+import { clock, noticedBy, play, Results, shuffled, takeChoice } from './score.mjs'
 
 const here = `${root}/tests/mutants`
-const of = (folder, names) => names.split(' ').map((name) => `js/${folder}/${name}.ts`)
+const folder = `${root}/target/mutants-js`
+const tree = `${folder}/tree`
+const LEAST = 0.85
+
+const of = (place, names) => names.split(' ').map((name) => `js/${place}/${name}.ts`)
 const MUTATED = [
   ...of('core', 'aborts deadlines desk driver permit requests run throttle waiting wake'),
   ...of('fetch', 'body failures fetch joined outcome redirects retry robots'),
 ]
 const TESTS = (
-  'throttle slots retry redirects robots hooks clocks events map managers hints joined snapshot wired security ' +
-  'boundary shared-host'
+  'wired retry hooks clocks robots events joined snapshot hints managers security redirects throttle shared-host ' +
+  'map slots boundary'
 ).split(' ')
 
-const OPTIONS = {
-  testRunner: 'tap',
-  tap: {
-    testFiles: TESTS.map((name) => `tests/js/${name}.test.ts`),
-    nodeArgs: ['--import', 'tsx', '--test-reporter', 'tap', '-r', '{{hookFile}}', '{{testFile}}'],
-    forceBail: true,
-  },
-  coverageAnalysis: 'perTest',
-  // Words that only people read, and what the compiler has checked before.
-  mutator: { excludedMutations: ['StringLiteral'] },
-  ignorePatterns: [
-    'target',
-    'python',
-    'site',
-    'fuzz',
-    'src',
-    'reading',
-    'bindings',
-    'dist',
-    'xtask',
-    'examples',
-  ].flatMap((name) => [`/${name}`, `/${name}/**`]),
-  ignoreStatic: true,
-  concurrency: 1,
-  timeoutMS: 20_000,
-  thresholds: { high: 95, low: 90, break: 85 },
-  reporters: ['clear-text', 'json', 'progress-append-only'],
-  clearTextReporter: { allowColor: false, logTests: false, reportTests: false },
-  tempDirName: 'target/stryker/tmp',
-  jsonReporter: { fileName: 'target/stryker/report.json' },
-  allowConsoleColors: false,
-  checkers: [],
-  disableTypeChecks: false,
+/** Words that only people read. */
+const EXCLUDED = ['StringLiteral']
+
+/** Stryker's instrumenter: sources with every mutant behind its number, and what each one changes. */
+async function instrumented(files) {
+  const { resolve } = createRequire(`${here}/package.json`)
+  const { resolve: within } = createRequire(resolve('@stryker-mutator/core'))
+  const { Instrumenter } = await import(pathToFileURL(within('@stryker-mutator/instrumenter')))
+  const quiet = { debug() {}, info() {}, warn() {}, isDebugEnabled: () => false }
+  const sources = files.map((name) => ({ name, mutate: true, content: readFileSync(`${root}/${name}`, 'utf8') }))
+  const options = { plugins: null, ignorers: [], excludedMutations: [], noHeader: false }
+  return new Instrumenter(quiet).instrument(sources, options)
+}
+
+/** What the tests need, beside the changed sources. */
+function copy() {
+  rmSync(tree, { recursive: true, force: true })
+  mkdirSync(tree, { recursive: true })
+  for (const name of ['js', 'tests/js', 'tests/vectors', 'tests/traces', 'pkg', 'package.json', 'tsconfig.json'])
+    cpSync(`${root}/${name}`, `${tree}/${name}`, { recursive: true })
+  symlinkSync(`${root}/node_modules`, `${tree}/node_modules`)
+}
+
+/** A bundle of each test file, beside it: its paths stay what they are. */
+const bundle = () =>
+  build({
+    absWorkingDir: tree,
+    entryPoints: TESTS.map((name) => `tests/js/${name}.test.ts`),
+    outdir: 'tests/js',
+    outExtension: { '.js': '.mjs' },
+    bundle: true,
+    format: 'esm',
+    platform: 'node',
+    target: 'node20',
+    external: ['undici'],
+    logLevel: 'warning',
+    banner: { js: `import { createRequire } from 'node:module'; const require = createRequire(import.meta.url)` },
+  })
+
+/** Writes down which mutants a test file reached. */
+const REACHED = `process.on('exit', () => {
+  const { mutantCoverage } = globalThis.__stryker__ ?? {}
+  require('node:fs').writeFileSync(process.env.REACHED, JSON.stringify(Object.keys(mutantCoverage?.static ?? {})))
+})`
+
+/** Runs every test file as the sources are; gives each with what it took and the mutants that it reached. */
+async function baseline() {
+  const [hook, scratch] = [`${folder}/reached.cjs`, `${folder}/reached.json`]
+  writeFileSync(hook, REACHED)
+  const tests = []
+  for (const name of TESTS) {
+    const file = `tests/js/${name}.test.mjs`
+    const command = (...more) => ['node', ...more, '--test-reporter', 'tap', file]
+    const { passed, seconds } = await play(command('-r', hook), { cwd: tree, env: { REACHED: scratch }, limits: {} })
+    if (!passed) throw new Error(`${file} fails without a mutant`)
+    tests.push({ name, command: command(), seconds, reaches: new Set(JSON.parse(readFileSync(scratch, 'utf8'))) })
+  }
+  return tests.sort((a, b) => a.seconds - b.seconds)
 }
 
 await main(async () => {
@@ -68,26 +104,35 @@ await main(async () => {
     spawnSync('npm', install, { stdio: 'inherit' })
   }
   const args = process.argv.slice(2)
+  const { sample, seed, onlyMissed } = takeChoice(args)
   const changed = takeChanged(args, ['--name-only'], ['js'])?.split('\n')
-  const mutate = MUTATED.filter((name) => changed?.includes(name) ?? true)
-  if (mutate.length === 0) return console.log('no file of the core differs')
-  const { resolve } = createRequire(`${here}/package.json`)
-  const plugins = [pathToFileURL(resolve('@stryker-mutator/tap-runner')).href]
-  const folder = `${root}/target/stryker`
-  mkdirSync(folder, { recursive: true })
-  writeFileSync(`${folder}/config.json`, JSON.stringify({ ...OPTIONS, mutate, plugins }))
-  const stryker = `${here}/node_modules/.bin/stryker`
-  const { status } = spawnSync(stryker, ['run', `${folder}/config.json`, ...args], {
-    cwd: root,
-    stdio: 'inherit',
+  const only = args[0] === '--file' ? args.splice(0, 2)[1] : undefined
+  if (args.length > 0) throw new Error(`unknown: ${args.join(' ')}`)
+  const files = MUTATED.filter((name) => (changed?.includes(name) ?? true) && name === (only ?? name))
+  if (files.length === 0) return console.log('no file of the core differs')
+  const tell = clock()
+  copy()
+  const { files: sources, mutants } = await instrumented(files)
+  const counted = mutants.filter(({ mutatorName }) => !EXCLUDED.includes(mutatorName))
+  for (const { name, content } of sources) writeFileSync(`${tree}/${name}`, content)
+  await bundle()
+  const tests = await baseline()
+  const taken = tests.reduce((sum, { seconds }) => sum + seconds, 0)
+  tell(`${counted.length} mutants; ${tests.length} test files take ${taken.toFixed(1)} s`)
+  const results = new Results(`${folder}/results.jsonl`)
+  const missed = results.before()
+  const named = counted.map(({ id, fileName, location: { start, end }, mutatorName, replacement }) => {
+    const at = `${start.line + 1}:${start.column + 1}-${end.line + 1}:${end.column + 1}`
+    return { id, name: `${fileName}:${at}: ${mutatorName}: ${replacement.replace(/\s+/g, ' ').slice(0, 80)}` }
   })
-  if (existsSync(`${folder}/report.json`)) tell(JSON.parse(readFileSync(`${folder}/report.json`, 'utf8')))
-  if (status !== 0) throw new Error(`stryker: exit code ${status}`)
+  const asked = onlyMissed ? named.filter(({ name }) => missed.has(name)) : named
+  const drawn = sample === undefined ? asked : shuffled(asked, seed).slice(0, sample)
+  const attempt = ({ id }) =>
+    noticedBy(
+      tests.filter(({ reaches }) => reaches.has(id)),
+      { cwd: tree, env: { __STRYKER_ACTIVE_MUTANT__: id } },
+    )
+  await results.tryEach(drawn, attempt, tell)
+  const { share } = results.report(drawn.length < asked.length)
+  if (share < LEAST) throw new Error(`less than ${100 * LEAST} %`)
 })
-
-function tell({ files }) {
-  const counts = {}
-  for (const { mutants } of Object.values(files))
-    for (const { status } of mutants) counts[status] = (counts[status] ?? 0) + 1
-  console.log(counts)
-}

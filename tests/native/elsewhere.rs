@@ -1,7 +1,7 @@
 //! An engine that goes on where another one was: what it is told of requests and outcomes of elsewhere.
 
 use autothrottle::{
-    Boundary, Config, Engine, Instant, Request, Span, Value,
+    Boundary, Config, Decision, Engine, Instant, Request, Span, Value,
     boundary::{Outcome, flags},
 };
 
@@ -122,4 +122,17 @@ fn what_a_rolling_quota_remembers_is_corrected_where_it_stands() {
         let again = next.snapshot(millis(70.0), Some(1e12));
         assert!(autothrottle::Snapshot::parse(again.into()).is_ok());
     }
+}
+
+/// What was sent elsewhere counts from when it was sent, not from when it is told; so does what waited before.
+#[test]
+fn what_is_adopted_counts_from_its_send() {
+    let millis = |ms: f64| Instant::from_millis(ms).unwrap();
+    let options = r#"{ "defaults": { "jitter": false, "delay": 1000, "slotDelay": 0, "concurrency": 9 } }"#;
+    let mut engine = Engine::new(Config::parse(serde_json::from_str(options).unwrap()).unwrap());
+    let scope = engine.scope("x");
+    engine.adopt(millis(5000.0), Request::new(&[scope]), Span::from_millis(700.0)).unwrap();
+    engine.submit(millis(5000.0), Request::new(&[scope])).unwrap();
+    let Decision::Wait { until, .. } = engine.poll(millis(5000.0)) else { panic!("it waits") };
+    assert_eq!(until, millis(5300.0), "a second after 4300");
 }

@@ -396,3 +396,16 @@ fn what_only_shows_while_requests_wait_is_told_within_ten_seconds() {
     driver.run(600);
     assert_eq!(without_effect(&mut driver.engine), [""; 0]);
 }
+
+/// The delay in the statistics is backoff's beside a policy that keeps a gap but learns no delay.
+#[test]
+fn backoffs_delay_is_told_beside_a_rate() {
+    let mut engine = engine(r#"{ "rate": 5, "jitter": false, "backoff": { "minDelay": 3000, "jitter": 0 } }"#);
+    let scope = engine.scope("a");
+    let at = |ms: f64| Instant::from_millis(ms).unwrap();
+    let told = |engine: &Engine, ms: f64| engine.scope_stats(at(ms), scope).unwrap().delay_ms;
+    assert_eq!(told(&engine, 0.0), 200.0);
+    let ticket = engine.send_at_once(at(0.0), Request::new(&[scope])).unwrap().expect("nothing waits");
+    engine.settle(at(50.0), ticket, &Feedback::response(429));
+    assert_eq!(told(&engine, 51.0), 3000.0);
+}

@@ -120,7 +120,7 @@ fn rank(mut values: Vec<f64>, share: f64) -> f64 {
 }
 
 /// Compares with a golden file. `UPDATE_GOLDEN=1` writes it.
-fn golden(name: &str, text: &str) {
+pub fn golden(name: &str, text: &str) {
     let path = format!("{}/tests/golden/{name}", env!("CARGO_MANIFEST_DIR"));
     if std::env::var_os("UPDATE_GOLDEN").is_some() {
         std::fs::write(&path, text).unwrap();

@@ -1,0 +1,139 @@
+/**
+ * What both mutation scripts share: drawing a sample, trying a mutant, keeping what was found, and the share.
+ *
+ * The trap is a limit in seconds on a busy machine: what is slow would count as noticed. The limits are of
+ * processor time; one of the clock is far above, for what waits for ever.
+ */
+import { spawn } from 'node:child_process'
+import { appendFileSync, existsSync, readFileSync, writeFileSync } from 'node:fs'
+
+/** What a test may take is this many times what it took, and this many seconds more. */
+const [TIMES, MORE] = [8, 2]
+/** Nothing waits for so many seconds. */
+const FOR_EVER = 300
+
+/**
+ * Runs a program; gives whether it passed, and its seconds of processor time. `limits`: `seconds` of processor
+ * time, `kilobytes` of address space.
+ */
+export function play([command, ...args], { cwd, env, limits }) {
+  const { seconds = FOR_EVER, kilobytes = 'unlimited' } = limits
+  const script = `ulimit -t ${Math.ceil(seconds)}; ulimit -v ${kilobytes}; TIMEFORMAT='%U %S'; time "$@" &>/dev/null`
+  const options = { cwd, env: { ...process.env, ...env }, stdio: ['ignore', 'ignore', 'pipe'], detached: true }
+  return new Promise((resolve, reject) => {
+    const child = spawn('bash', ['-c', script, 'bash', command, ...args], options)
+    const timer = setTimeout(() => process.kill(-child.pid, 'SIGKILL'), 1000 * FOR_EVER)
+    let said = ''
+    child.stderr.on('data', (part) => {
+      said += part
+    })
+    child.on('error', reject)
+    child.on('close', (code) => {
+      clearTimeout(timer)
+      const [user, system] = said.trim().split('\n').at(-1).split(' ').map(Number)
+      resolve({ passed: code === 0, seconds: user + system, code })
+    })
+  })
+}
+
+/** The first of these tests that fails, or nothing. Each has its `command`, what it takes, and its name. */
+export async function noticedBy(tests, { cwd, env, kilobytes }) {
+  for (const { command, seconds, name } of tests) {
+    const limits = { seconds: TIMES * seconds + MORE, kilobytes }
+    const { passed, code } = await play(command, { cwd, env, limits })
+    if (!passed) return { by: name, code }
+  }
+  return {}
+}
+
+/** Takes an option and its value out of the arguments. */
+function take(args, name) {
+  const at = args.indexOf(name)
+  return at < 0 ? undefined : args.splice(at, 2)[1]
+}
+
+function takeCount(args, name) {
+  const text = take(args, name)
+  const count = Number(text)
+  if (text !== undefined && !(Number.isInteger(count) && count > 0))
+    throw new Error(`${name}: want a whole number above 0; got ${text}`)
+  return text === undefined ? undefined : count
+}
+
+/** Takes `--sample N`, `--seed S` and `--missed` out of the arguments. */
+export function takeChoice(args) {
+  const [sample, seed] = [takeCount(args, '--sample'), takeCount(args, '--seed') ?? 1]
+  const onlyMissed = args.includes('--missed')
+  if (onlyMissed) args.splice(args.indexOf('--missed'), 1)
+  return { sample, seed, onlyMissed }
+}
+
+/** Shuffles by a seed (mulberry32), so that a sample can be drawn again. */
+export function shuffled(items, seed) {
+  let state = seed | 0
+  const unit = () => {
+    state = (state + 0x6d2b79f5) | 0
+    let mixed = Math.imul(state ^ (state >>> 15), 1 | state)
+    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed
+    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32
+  }
+  const order = [...items]
+  for (let last = order.length - 1; last > 0; last--) {
+    const other = Math.floor(unit() * (last + 1))
+    ;[order[last], order[other]] = [order[other], order[last]]
+  }
+  return order
+}
+
+/** Wilson's interval of a share, at 95 %. */
+export function interval(count, of) {
+  const [share, z] = [count / of, 1.96]
+  const middle = share + z ** 2 / (2 * of)
+  const spread = z * Math.sqrt((share * (1 - share)) / of + z ** 2 / (4 * of ** 2))
+  return [middle - spread, middle + spread].map((bound) => bound / (1 + z ** 2 / of))
+}
+
+/** What was found, a line a mutant in a file: a run can be stopped at any time. */
+export class Results {
+  constructor(path) {
+    this.path = path
+    this.found = []
+  }
+
+  /** The mutants that the run before missed, by name. */
+  before() {
+    if (!existsSync(this.path)) return new Set()
+    const lines = readFileSync(this.path, 'utf8').trim().split('\n').filter(Boolean)
+    return new Set(lines.map((line) => JSON.parse(line)).flatMap(({ name, by }) => (by ? [] : [name])))
+  }
+
+  /** Tries mutants one after the other; `attempt` gives `undefined` for one that does not compile. */
+  async tryEach(mutants, attempt, tell) {
+    writeFileSync(this.path, '')
+    for (const mutant of mutants) {
+      const result = await attempt(mutant)
+      if (result === undefined) continue
+      this.found.push({ name: mutant.name, ...result })
+      appendFileSync(this.path, `${JSON.stringify(this.found.at(-1))}\n`)
+      if (!result.by) tell(`missed: ${mutant.name}`)
+      if (this.found.length % 50 === 0) tell(`${this.found.length} of ${mutants.length}`)
+    }
+  }
+
+  /** Says the share, of a sample with its interval; gives it, and the names of those that were missed. */
+  report(isSample) {
+    const missed = this.found.filter(({ by }) => !by).map(({ name }) => name)
+    const [noticed, of] = [this.found.length - missed.length, this.found.length]
+    const percent = (share) => `${(100 * share).toFixed(1)} %`
+    const share = of === 0 ? 1 : noticed / of
+    const bounds = isSample ? ` (95 %: ${interval(noticed, of).map(percent).join(' to ')})` : ''
+    console.log(`${noticed} of ${of} viable mutants noticed: ${percent(share)}${bounds}`)
+    return { share, missed }
+  }
+}
+
+/** Says something with the time since the start. */
+export function clock() {
+  const start = performance.now()
+  return (text) => console.log(`${((performance.now() - start) / 1000).toFixed(0).padStart(5)} s  ${text}`)
+}

@@ -1,0 +1,103 @@
+//! Quotas whose settings change while they are used: what was spent stays spent, and no more than that.
+
+use autothrottle::{Config, Engine, Instant, Request, ScopeId};
+
+fn millis(ms: f64) -> Instant {
+    Instant::from_millis(ms).unwrap()
+}
+
+fn make(quota: &str) -> (Engine, ScopeId) {
+    let options = format!(
+        r#"{{ "defaults": {{ "delay": 0, "slotDelay": 0, "jitter": false, "concurrency": 50, "quota": {quota} }} }}"#
+    );
+    let mut engine = Engine::new(Config::parse(serde_json::from_str(&options).unwrap()).unwrap());
+    let scope = engine.scope("a");
+    (engine, scope)
+}
+
+fn send(engine: &mut Engine, scope: ScopeId, at: f64) {
+    engine.send_at_once(millis(at), Request::new(&[scope])).unwrap().expect("the quota has room");
+}
+
+fn change(engine: &mut Engine, scope: ScopeId, at: f64, quota: &str) {
+    let partial = format!(r#"{{ "quota": {quota} }}"#);
+    engine.configure(millis(at), scope, serde_json::from_str(&partial).unwrap()).unwrap();
+}
+
+fn left(engine: &Engine, scope: ScopeId, at: f64) -> f64 {
+    engine.scope_stats(millis(at), scope).unwrap().quota_left.unwrap()
+}
+
+const ROLLING: &str = r#"{ "limit": 10, "window": 10000, "strict": true }"#;
+const FIXED: &str = r#"{ "limit": 10, "window": 10000 }"#;
+
+/// A rolling window that becomes a fixed one begins with the oldest send that still counts: one that is as old
+/// as the window does not.
+#[test]
+fn a_rolling_quota_becomes_a_fixed_one_without_what_is_too_old() {
+    let (mut engine, scope) = make(ROLLING);
+    for at in [0.0, 3000.0, 8000.0] {
+        send(&mut engine, scope, at);
+    }
+    change(&mut engine, scope, 8000.0, r#"{ "limit": 10, "window": 5000 }"#);
+    // 3000 is exactly five seconds old; 0 is older.
+    assert_eq!(left(&engine, scope, 8000.0), 9.0);
+    assert_eq!(left(&engine, scope, 12_999.0), 9.0);
+    assert_eq!(left(&engine, scope, 13_000.0), 10.0, "its window began with the send at 8000");
+}
+
+/// A fixed window does not know when it was spent: the last send is when, for a rolling window and where the
+/// new window is over already; else it stays where it began.
+#[test]
+fn a_fixed_quota_keeps_what_was_spent() {
+    let (mut engine, scope) = make(FIXED);
+    for at in [0.0, 4000.0] {
+        send(&mut engine, scope, at);
+    }
+    change(&mut engine, scope, 5000.0, ROLLING);
+    assert_eq!(left(&engine, scope, 13_999.0), 8.0);
+    assert_eq!(left(&engine, scope, 14_000.0), 10.0, "ten seconds after the last send");
+
+    let (mut engine, scope) = make(FIXED);
+    for at in [0.0, 4000.0] {
+        send(&mut engine, scope, at);
+    }
+    change(&mut engine, scope, 5000.0, r#"{ "limit": 10, "window": 5000 }"#);
+    assert_eq!(left(&engine, scope, 8999.0), 8.0, "the window of five seconds from 0 is over");
+    assert_eq!(left(&engine, scope, 9000.0), 10.0, "five seconds after the last send");
+
+    let (mut engine, scope) = make(FIXED);
+    for at in [0.0, 4000.0] {
+        send(&mut engine, scope, at);
+    }
+    change(&mut engine, scope, 5000.0, r#"{ "limit": 10, "window": 6000 }"#);
+    assert_eq!((left(&engine, scope, 5999.0), left(&engine, scope, 6000.0)), (8.0, 10.0), "where it began");
+}
+
+/// Only the limit changes: nothing moves.
+#[test]
+fn another_limit_leaves_the_window_where_it_is() {
+    for (strict, free) in [(false, [8.0, 10.0]), (true, [8.0, 9.0])] {
+        let quota = |limit: u32| format!(r#"{{ "limit": {limit}, "window": 10000, "strict": {strict} }}"#);
+        let (mut engine, scope) = make(&quota(5));
+        for at in [0.0, 4000.0] {
+            send(&mut engine, scope, at);
+        }
+        change(&mut engine, scope, 5000.0, &quota(10));
+        assert_eq!([9999.0, 10_000.0].map(|at| left(&engine, scope, at)), free, "strict: {strict}");
+    }
+}
+
+/// At one microsecond before a fixed window ends it is full; at its end it is empty, however often it turned
+/// over meanwhile.
+#[test]
+fn a_fixed_window_turns_over_by_division() {
+    let (mut engine, scope) = make(FIXED);
+    send(&mut engine, scope, 1000.0);
+    for (at, expected) in [(10_999.999, 9.0), (11_000.0, 10.0), (57_000.0, 10.0)] {
+        assert_eq!(left(&engine, scope, at), expected, "{at}");
+    }
+    // The window that is open at 57,000 began at 51,000.
+    send(&mut engine, scope, 57_000.0);
+    assert_eq!([60_999.0, 61_000.0].map(|at| left(&engine, scope, at)), [9.0, 10.0]);
+}

@@ -1,0 +1,56 @@
+//! What rampup does against each kind of server, request by request. The aims (`simulate`) bound what comes of
+//! it; here any change of it shows: a sign, a factor, a bound that is one off.
+//!
+//! A row says how many were sent and refused, and a fingerprint of when each one left and how it ended
+//! (FNV-1a). `UPDATE_GOLDEN=1` writes the rows anew: review the counts as a change of behaviour. The trap is
+//! a fingerprint that differs between machines: the simulator has neither a clock nor a libm.
+
+use std::fmt::Write;
+
+use autothrottle::simulate::{Exchange, Trace};
+
+use crate::{
+    scenarios::{Scenario, train},
+    simulate::golden,
+};
+
+/// Requests of each scenario, or so: it is enough for the law to settle, and be surprised.
+const REQUESTS: f64 = 2500.0;
+
+fn fingerprint(exchanges: &[Exchange]) -> u64 {
+    let bytes = exchanges.iter().flat_map(|one| {
+        let [sent, status] = [one.sent.micros(), u64::from(one.status)].map(u64::to_le_bytes);
+        sent.into_iter().chain(status)
+    });
+    bytes.fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+    })
+}
+
+fn row(scenario: &Scenario, throttle: &str) -> String {
+    let minutes = scenario.minutes.min(REQUESTS / scenario.limit() / 60.0);
+    let shorter = Scenario { minutes, ..scenario.clone() };
+    let (Trace { exchanges, .. }, summary) =
+        shorter.simulation(throttle, 3, "").at_most(1_000_000).run().unwrap();
+    let Scenario { name, .. } = scenario;
+    let print = fingerprint(&exchanges);
+    format!("| {name} | {} | {} | {} | `{print:016x}` |\n", exchanges.len(), summary.refused, summary.failed)
+}
+
+#[test]
+fn each_request_leaves_when_it_left() {
+    let mut text = String::from("# What rampup does, request by request\n");
+    for (title, throttle) in [
+        ("Alone", r#"{ "defaults": { "rampup": true } }"#),
+        (
+            "With a small target, a short window and bounds",
+            r#"{ "defaults": { "rampup": { "startDelay": 2000, "minDelay": 3, "backoffTarget": 3 },
+                 "backoff": { "maxDelay": 40000 } } }"#,
+        ),
+    ] {
+        write!(text, "\n## {title}\n\n| server | sent | refused | failed | fingerprint |\n|---|---|---|---|---|\n")
+            .unwrap();
+        text.extend(train().iter().map(|scenario| row(scenario, throttle)));
+    }
+    golden("rampup.md", &text);
+}
