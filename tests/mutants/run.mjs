@@ -34,9 +34,12 @@ const MUTATED = [
   ...of('fetch', 'body failures fetch joined outcome redirects retry robots'),
 ]
 const TESTS = (
-  'wired retry hooks clocks robots events joined snapshot hints managers security redirects throttle shared-host ' +
+  'wired deadlines retry hooks clocks robots events joined snapshot hints managers security redirects throttle shared-host ' +
   'map slots boundary'
 ).split(' ')
+
+/** Few random orders and items, for they run for each mutant. */
+const FEW = { ORDERS: '10', RUNS: '15', ITEMS: '2000' }
 
 /** Words that only people read. */
 const EXCLUDED = ['StringLiteral']
@@ -47,7 +50,11 @@ async function instrumented(files) {
   const { resolve: within } = createRequire(resolve('@stryker-mutator/core'))
   const { Instrumenter } = await import(pathToFileURL(within('@stryker-mutator/instrumenter')))
   const quiet = { debug() {}, info() {}, warn() {}, isDebugEnabled: () => false }
-  const sources = files.map((name) => ({ name, mutate: true, content: readFileSync(`${root}/${name}`, 'utf8') }))
+  const sources = files.map((name) => ({
+    name,
+    mutate: true,
+    content: readFileSync(`${root}/${name}`, 'utf8'),
+  }))
   const options = { plugins: null, ignorers: [], excludedMutations: [], noHeader: false }
   return new Instrumenter(quiet).instrument(sources, options)
 }
@@ -56,7 +63,15 @@ async function instrumented(files) {
 function copy() {
   rmSync(tree, { recursive: true, force: true })
   mkdirSync(tree, { recursive: true })
-  for (const name of ['js', 'tests/js', 'tests/vectors', 'tests/traces', 'pkg', 'package.json', 'tsconfig.json'])
+  for (const name of [
+    'js',
+    'tests/js',
+    'tests/vectors',
+    'tests/traces',
+    'pkg',
+    'package.json',
+    'tsconfig.json',
+  ])
     cpSync(`${root}/${name}`, `${tree}/${name}`, { recursive: true })
   symlinkSync(`${root}/node_modules`, `${tree}/node_modules`)
 }
@@ -74,7 +89,9 @@ const bundle = () =>
     target: 'node20',
     external: ['undici'],
     logLevel: 'warning',
-    banner: { js: `import { createRequire } from 'node:module'; const require = createRequire(import.meta.url)` },
+    banner: {
+      js: `import { createRequire } from 'node:module'; const require = createRequire(import.meta.url)`,
+    },
   })
 
 /** Writes down which mutants a test file reached. */
@@ -91,9 +108,18 @@ async function baseline() {
   for (const name of TESTS) {
     const file = `tests/js/${name}.test.mjs`
     const command = (...more) => ['node', ...more, '--test-reporter', 'tap', file]
-    const { passed, seconds } = await play(command('-r', hook), { cwd: tree, env: { REACHED: scratch }, limits: {} })
+    const { passed, seconds } = await play(command('-r', hook), {
+      cwd: tree,
+      env: { ...FEW, REACHED: scratch },
+      limits: {},
+    })
     if (!passed) throw new Error(`${file} fails without a mutant`)
-    tests.push({ name, command: command(), seconds, reaches: new Set(JSON.parse(readFileSync(scratch, 'utf8'))) })
+    tests.push({
+      name,
+      command: command(),
+      seconds,
+      reaches: new Set(JSON.parse(readFileSync(scratch, 'utf8'))),
+    })
   }
   return tests.sort((a, b) => a.seconds - b.seconds)
 }
@@ -130,7 +156,7 @@ await main(async () => {
   const attempt = ({ id }) =>
     noticedBy(
       tests.filter(({ reaches }) => reaches.has(id)),
-      { cwd: tree, env: { __STRYKER_ACTIVE_MUTANT__: id } },
+      { cwd: tree, env: { ...FEW, __STRYKER_ACTIVE_MUTANT__: id } },
     )
   await results.tryEach(drawn, attempt, tell)
   const { share } = results.report(drawn.length < asked.length)

@@ -19,7 +19,12 @@ const FOR_EVER = 300
 export function play([command, ...args], { cwd, env, limits }) {
   const { seconds = FOR_EVER, kilobytes = 'unlimited' } = limits
   const script = `ulimit -t ${Math.ceil(seconds)}; ulimit -v ${kilobytes}; TIMEFORMAT='%U %S'; time "$@" &>/dev/null`
-  const options = { cwd, env: { ...process.env, ...env }, stdio: ['ignore', 'ignore', 'pipe'], detached: true }
+  const options = {
+    cwd,
+    env: { ...process.env, ...env },
+    stdio: ['ignore', 'ignore', 'pipe'],
+    detached: true,
+  }
   return new Promise((resolve, reject) => {
     const child = spawn('bash', ['-c', script, 'bash', command, ...args], options)
     const timer = setTimeout(() => process.kill(-child.pid, 'SIGKILL'), 1000 * FOR_EVER)

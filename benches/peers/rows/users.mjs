@@ -7,8 +7,17 @@ import { inChild } from '../child.mjs'
 
 export const title = 'What users feel'
 export const says =
-  'Virtual time; refused are 429s. Hidden: 60 URLs of one host that takes 5 a second. Hosts: 1,000 URLs of 50 hosts, each good for 5 a second; one needs 3 s an answer, one refuses all for 20 s; "others" is when the last of the other 48 was done. Headers: 250 calls of an API of 100 a minute that says so in X-RateLimit fields.'
-export const columns = ['hidden: s', 'refused', 'hosts: s', 'others: s', 'refused', 'headers: s', 'refused']
+  'Virtual time; refused are 429s. Hidden: 60 URLs of one host that takes 5 a second. Hosts: 1,000 URLs of 50 hosts, each good for 5 a second; one needs 3 s an answer, one refuses all for 20 s; "others" is when the last of the other 48 was done, "fairness" Jain\'s index of the pages a second of these (1: all the same). Who backs off slowly from the one that refuses asks it less often and is done with it later. Headers: 250 calls of an API of 100 a minute that says so in X-RateLimit fields.'
+export const columns = [
+  'hidden: s',
+  'refused',
+  'hosts: s',
+  'others: s',
+  'fairness',
+  'refused',
+  'headers: s',
+  'refused',
+]
 
 const CLOCK = new URL('../clock.mjs', import.meta.url).href
 
@@ -29,7 +38,8 @@ export function run() {
     for (const got of [hidden, hosts, headers]) if (typeof got === 'string') return [client, got]
     const s = (ms) => (ms / 1000).toFixed(1)
     const [one, many, api] = [hidden, hosts, headers]
-    return [client, s(one.ms), one.refused, s(many.ms), s(many.others), many.refused, s(api.ms), api.refused]
+    const hostsCells = [s(many.ms), s(many.others), many.fairness.toFixed(2), many.refused]
+    return [client, s(one.ms), one.refused, ...hostsCells, s(api.ms), api.refused]
   })
 }
 
@@ -106,8 +116,18 @@ export async function child(client, task) {
     done.set(url, elapsed())
   }
   await play(Promise.all(urls.map(page)))
-  const others = [...done].filter(([url]) => !/\/\/h[01]\./.test(url)).map(([, at]) => at)
-  return { ms: Math.max(...done.values()), others: Math.max(...others), refused }
+  const others = [...done].filter(([url]) => !/\/\/h[01]\./.test(url))
+  const last = new Map()
+  for (const [url, at] of others) last.set(new URL(url).host, Math.max(at, last.get(new URL(url).host) ?? 0))
+  const times = [...last.values()]
+  return { ms: Math.max(...done.values()), others: Math.max(...times), fairness: fairness(times), refused }
+}
+
+/** Jain's index, (Σx)² ÷ nΣx², of the rates of hosts that were done at these times. */
+function fairness(times) {
+  const rates = times.map((ms) => 1 / ms)
+  const sum = rates.reduce((all, rate) => all + rate, 0)
+  return sum ** 2 / (rates.length * rates.reduce((all, rate) => all + rate ** 2, 0))
 }
 
 /** How a program of this client gets a page, refusals and all. */

@@ -15,12 +15,17 @@ import { capture, root } from '../../../scripts/lib.mjs'
 
 const SWITCH = readFileSync(new URL('switch.rs', import.meta.url), 'utf8')
 /** What the tests need of the repository. */
-const COPIED = /^(Cargo\.|rustfmt|\.cargo\/|src\/|reading\/|bindings\/|xtask\/|benches\/engine|tests\/|docs\/|fuzz\/)/
+const COPIED =
+  /^(Cargo\.|rustfmt|\.cargo\/|src\/|reading\/|bindings\/|xtask\/|benches\/engine|tests\/|docs\/|fuzz\/)/
 
 /** All mutants that `cargo mutants` would make, each with its number. */
 export function list(args) {
   const command = ['mutants', '--list', '--json', '--workspace', ...args]
-  const { status, stdout, stderr } = spawnSync('cargo', command, { cwd: root, maxBuffer: 1e9, encoding: 'utf8' })
+  const { status, stdout, stderr } = spawnSync('cargo', command, {
+    cwd: root,
+    maxBuffer: 1e9,
+    encoding: 'utf8',
+  })
   if (status !== 0) throw new Error(`cargo install cargo-mutants --locked\n${stderr}`)
   return JSON.parse(stdout).map((mutant, index) => ({ ...mutant, number: index + 1 }))
 }
@@ -123,7 +128,10 @@ function cargo(tree, target, args) {
   const packages = ['-p', 'autothrottle', '-p', 'autothrottle-reading', '--lib', '--test', 'native']
   const command = [...args, '--quiet', '--profile', 'mutants', ...packages, '--message-format', 'json']
   const { stdout, status } = spawnSync('cargo', command, { cwd: tree, env, maxBuffer: 1e9, encoding: 'utf8' })
-  const messages = stdout.split('\n').filter((line) => line.startsWith('{')).map((line) => JSON.parse(line))
+  const messages = stdout
+    .split('\n')
+    .filter((line) => line.startsWith('{'))
+    .map((line) => JSON.parse(line))
   const errors = messages.filter(({ message }) => message?.level === 'error' && message.spans.length > 0)
   const binaries = messages.filter(({ executable }) => executable).map(({ executable }) => executable)
   return { status, errors: errors.map(({ message }) => message), binaries }
@@ -154,10 +162,7 @@ export function build(folder, mutants, tell) {
     for (const one of of) if (!one.function) alone.add(one.number)
     sources.push({ file, text, functions: found.filter(({ canChoose }) => canChoose) })
   }
-  write(
-    `${tree}/reading/src/mutant_switch.rs`,
-    `${SWITCH}const FUNCTIONS: usize = ${functions};\n`,
-  )
+  write(`${tree}/reading/src/mutant_switch.rs`, `${SWITCH}const FUNCTIONS: usize = ${functions};\n`)
   if (!files.has('reading/src/lib.rs')) {
     const lib = readFileSync(`${root}/reading/src/lib.rs`, 'utf8')
     write(`${tree}/reading/src/lib.rs`, `${lib}\n#[doc(hidden)]\npub mod mutant_switch;\n`)
@@ -203,5 +208,3 @@ export function buildAlone(folder, mutant) {
   const { status, binaries } = cargo(tree, `${folder}/build-alone`, BUILD)
   return status === 0 ? binaries : undefined
 }
-
-

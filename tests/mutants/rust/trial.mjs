@@ -11,9 +11,10 @@ const QUICK = 0.05
 export const KILOBYTES = 4_000_000
 
 /** Slow (a million hosts), about the repository (widths, golden pages) or about the simulator. */
-const SKIPPED = (
-  'simulate:: live:: tidy:: layers:: settings:: python:: scrapy_table:: a_million_hosts the_corpus scale::'
-).split(' ')
+const SKIPPED =
+  'simulate:: live:: tidy:: layers:: settings:: python:: scrapy_table:: a_million_hosts the_corpus scale::'.split(
+    ' ',
+  )
 
 /** Few random events, for they run for each mutant. */
 export const FEW = { SEEDS: '25', BOUNDARY_CALLS: '20000', HOSTILE_TEXTS: '2000', RUST_BACKTRACE: '0' }
@@ -30,7 +31,11 @@ export async function baseline(tree, binaries, scratch) {
   for (const test of tests) {
     rmSync(scratch, { force: true })
     const env = { ...FEW, MUTANT_REACHED: scratch }
-    const { passed, seconds } = await play(commandOf(test.binary, [test.name]), { cwd: tree, env, limits: {} })
+    const { passed, seconds } = await play(commandOf(test.binary, [test.name]), {
+      cwd: tree,
+      env,
+      limits: {},
+    })
     if (!passed) throw new Error(`${test.name} fails without a mutant`)
     const lines = existsSync(scratch) ? readFileSync(scratch, 'utf8').trim().split('\n') : []
     Object.assign(test, { seconds, reaches: new Set(lines.map(Number)) })
