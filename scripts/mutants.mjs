@@ -9,6 +9,7 @@
  * | `--sample N [--seed S]` | N of those that compile, drawn at random; the share comes with its 95 % interval |
  * | `--changed [REF]` | those in lines that differ from REF; default: what is not committed, else the last commit |
  * | `--missed` | those that the last run missed |
+ * | `--go-on` | what the last run noticed counts, and is not tried again |
  * | `--file GLOB`, `--shard 0/8`, `--re TEXT` … | as `cargo mutants` takes them |
  *
  * It fails for each survivor that tests/mutants/survivors.md does not explain, and below 90 %. What was found so
@@ -54,9 +55,9 @@ function asked(args) {
 
 async function run(args) {
   mkdirSync(folder, { recursive: true })
-  const { sample, seed, onlyMissed } = takeChoice(args)
+  const { sample, seed, onlyMissed, goesOn } = takeChoice(args)
   const results = new Results(`${folder}/results.jsonl`)
-  const missed = results.before()
+  const missed = new Set(results.before().flatMap(({ name, by }) => (by ? [] : [name])))
   const all = asked(args)
   const mutants = onlyMissed ? all.filter(({ name }) => missed.has(name)) : all
   if (mutants.length === 0) return console.log('no such mutant')
@@ -81,7 +82,7 @@ async function run(args) {
             env: { ...FEW, MUTANT: `${mutant.number}` },
             kilobytes: KILOBYTES,
           }),
-    tell,
+    { tell, goesOn },
   )
   report(results, drawn.length < viable.length)
 }

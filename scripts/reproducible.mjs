@@ -3,10 +3,10 @@
  * the hashes: `npm run reproducible`. Takes two full builds, about ten minutes.
  *
  * The traps: a path, a time or an order of files in what is published. npm sets the times in a tarball; the
- * rest is ours. The clones share nothing but the packages that npm installed, whose lock file they share.
+ * rest is ours. Nor do the clones share the packages of npm: its install would empty the folder behind a link.
  */
 import { createHash } from 'node:crypto'
-import { mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync } from 'node:fs'
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { capture, main, root, run, step } from './lib.mjs'
@@ -19,7 +19,9 @@ const hash = (bytes) => createHash('sha256').update(bytes).digest('hex')
 async function made(scratch, name) {
   const clone = join(scratch, name)
   await run('git', ['clone', '--quiet', root, clone])
-  symlinkSync(join(root, 'node_modules'), join(clone, 'node_modules'))
+  await run('npm', ['ci', '--no-audit', '--no-fund', '--prefer-offline', '--loglevel', 'error'], {
+    cwd: clone,
+  })
   const env = { ...process.env, CARGO_TARGET_DIR: join(clone, 'target') }
   await run('node', ['scripts/build.mjs'], { cwd: clone, env })
   const pack = ['pack', '--ignore-scripts', '--silent', '--pack-destination', scratch]

@@ -11,6 +11,7 @@
  * | `--changed [REF]` | files that differ from REF; default: what is not committed, else the last commit |
  * | `--file js/fetch/retry.ts` | this file |
  * | `--missed` | those that the last run missed |
+ * | `--go-on` | what the last run noticed counts, and is not tried again |
  *
  * It fails below 85 %. What was found so far is in `target/mutants-js/results.jsonl`. The trap is a mutant that
  * nothing but a running event loop notices: a promise that stays open is a failure of `node:test`.
@@ -130,7 +131,7 @@ await main(async () => {
     spawnSync('npm', install, { stdio: 'inherit' })
   }
   const args = process.argv.slice(2)
-  const { sample, seed, onlyMissed } = takeChoice(args)
+  const { sample, seed, onlyMissed, goesOn } = takeChoice(args)
   const changed = takeChanged(args, ['--name-only'], ['js'])?.split('\n')
   const only = args[0] === '--file' ? args.splice(0, 2)[1] : undefined
   if (args.length > 0) throw new Error(`unknown: ${args.join(' ')}`)
@@ -146,7 +147,7 @@ await main(async () => {
   const taken = tests.reduce((sum, { seconds }) => sum + seconds, 0)
   tell(`${counted.length} mutants; ${tests.length} test files take ${taken.toFixed(1)} s`)
   const results = new Results(`${folder}/results.jsonl`)
-  const missed = results.before()
+  const missed = new Set(results.before().flatMap(({ name, by }) => (by ? [] : [name])))
   const named = counted.map(({ id, fileName, location: { start, end }, mutatorName, replacement }) => {
     const at = `${start.line + 1}:${start.column + 1}-${end.line + 1}:${end.column + 1}`
     return { id, name: `${fileName}:${at}: ${mutatorName}: ${replacement.replace(/\s+/g, ' ').slice(0, 80)}` }
@@ -158,7 +159,7 @@ await main(async () => {
       tests.filter(({ reaches }) => reaches.has(id)),
       { cwd: tree, env: { ...FEW, __STRYKER_ACTIVE_MUTANT__: id } },
     )
-  await results.tryEach(drawn, attempt, tell)
+  await results.tryEach(drawn, attempt, { tell, goesOn })
   const { share } = results.report(drawn.length < asked.length)
   if (share < LEAST) throw new Error(`less than ${100 * LEAST} %`)
 })

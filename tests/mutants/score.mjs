@@ -65,12 +65,15 @@ function takeCount(args, name) {
   return text === undefined ? undefined : count
 }
 
-/** Takes `--sample N`, `--seed S` and `--missed` out of the arguments. */
+/** Takes `--sample N`, `--seed S`, `--missed` and `--go-on` out of the arguments. */
 export function takeChoice(args) {
   const [sample, seed] = [takeCount(args, '--sample'), takeCount(args, '--seed') ?? 1]
-  const onlyMissed = args.includes('--missed')
-  if (onlyMissed) args.splice(args.indexOf('--missed'), 1)
-  return { sample, seed, onlyMissed }
+  const has = (name) => {
+    const at = args.indexOf(name)
+    if (at >= 0) args.splice(at, 1)
+    return at >= 0
+  }
+  return { sample, seed, onlyMissed: has('--missed'), goesOn: has('--go-on') }
 }
 
 /** Shuffles by a seed (mulberry32), so that a sample can be drawn again. */
@@ -105,20 +108,25 @@ export class Results {
     this.found = []
   }
 
-  /** The mutants that the run before missed, by name. */
+  /** What the run before found. */
   before() {
-    if (!existsSync(this.path)) return new Set()
+    if (!existsSync(this.path)) return []
     const lines = readFileSync(this.path, 'utf8').trim().split('\n').filter(Boolean)
-    return new Set(lines.map((line) => JSON.parse(line)).flatMap(({ name, by }) => (by ? [] : [name])))
+    return lines.map((line) => JSON.parse(line))
   }
 
-  /** Tries mutants one after the other; `attempt` gives `undefined` for one that does not compile. */
-  async tryEach(mutants, attempt, tell) {
+  /**
+   * Tries mutants one after the other; `attempt` gives `undefined` for one that does not compile. With
+   * `goesOn`, what the run before noticed is not tried again.
+   */
+  async tryEach(mutants, attempt, { tell, goesOn }) {
+    const before = goesOn ? this.before().filter(({ by }) => by) : []
+    const known = new Map(before.map((result) => [result.name, result]))
     writeFileSync(this.path, '')
     for (const mutant of mutants) {
-      const result = await attempt(mutant)
+      const result = known.get(mutant.name) ?? (await attempt(mutant))
       if (result === undefined) continue
-      this.found.push({ name: mutant.name, ...result })
+      this.found.push({ ...result, name: mutant.name })
       appendFileSync(this.path, `${JSON.stringify(this.found.at(-1))}\n`)
       if (!result.by) tell(`missed: ${mutant.name}`)
       if (this.found.length % 50 === 0) tell(`${this.found.length} of ${mutants.length}`)
