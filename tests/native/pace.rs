@@ -400,7 +400,8 @@ fn what_only_shows_while_requests_wait_is_told_within_ten_seconds() {
 /// The delay in the statistics is backoff's beside a policy that keeps a gap but learns no delay.
 #[test]
 fn backoffs_delay_is_told_beside_a_rate() {
-    let mut engine = engine(r#"{ "rate": 5, "jitter": false, "backoff": { "minDelay": 3000, "jitter": 0 } }"#);
+    let mut engine =
+        engine(r#"{ "rate": 5, "jitter": false, "backoff": { "minDelay": 3000, "jitter": 0 } }"#);
     let scope = engine.scope("a");
     let at = |ms: f64| Instant::from_millis(ms).unwrap();
     let told = |engine: &Engine, ms: f64| engine.scope_stats(at(ms), scope).unwrap().delay_ms;

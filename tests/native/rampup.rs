@@ -22,9 +22,7 @@ fn fingerprint(exchanges: &[Exchange]) -> u64 {
         let [sent, status] = [one.sent.micros(), u64::from(one.status)].map(u64::to_le_bytes);
         sent.into_iter().chain(status)
     });
-    bytes.fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
-        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
-    })
+    bytes.fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
 }
 
 fn row(scenario: &Scenario, throttle: &str) -> String {
@@ -48,8 +46,11 @@ fn each_request_leaves_when_it_left() {
                  "backoff": { "maxDelay": 40000 } } }"#,
         ),
     ] {
-        write!(text, "\n## {title}\n\n| server | sent | refused | failed | fingerprint |\n|---|---|---|---|---|\n")
-            .unwrap();
+        write!(
+            text,
+            "\n## {title}\n\n| server | sent | refused | failed | fingerprint |\n|---|---|---|---|---|\n"
+        )
+        .unwrap();
         text.extend(train().iter().map(|scenario| row(scenario, throttle)));
     }
     golden("rampup.md", &text);
