@@ -87,6 +87,22 @@ export class Fetcher {
     return this.#exchange({ input, init, delay: options.delay ?? 0 }, call, this.#give)
   }
 
+  /**
+   * One hop with its attempts; gives what `end` makes of the last one, whose permit is not settled yet. If
+   * this throws or rejects, everything is settled.
+   *
+   * The trap is an `async` function that waits for its permit: it keeps room for all that it will ever need,
+   * and a hundred thousand may wait. So none begins before the permit is there.
+   */
+  #exchange<T>(hop: Hop, call: Call, end: (exchange: Exchange) => T): Promise<T> {
+    const admitted = this.#isPlain
+      ? this.#enter(call.options.scopes ?? hostOf(hop.input), hop, call)
+      : this.#admit(hop, call)
+    return admitted instanceof Promise
+      ? admitted.then((permit) => this.#attempts(permit, hop, call, end))
+      : this.#attempts(admitted, hop, call, end)
+  }
+
   async #follow(input: RequestInfo | URL, init: RequestInit, call: Call): Promise<Response> {
     const { redirectMaxDelay = REDIRECT_MAX_DELAY } = this.#settings
     const redirects = new Redirects(input, init, call.options.delay ?? 0, redirectMaxDelay)
@@ -103,15 +119,8 @@ export class Fetcher {
     }
   }
 
-  /**
-   * One hop with its attempts; gives what `end` makes of the last one, whose permit is not settled yet. If
-   * this throws, everything is settled.
-   */
-  async #exchange<T>(hop: Hop, call: Call, end: (exchange: Exchange) => T): Promise<T> {
-    const admitted = this.#isPlain
-      ? this.#enter(call.options.scopes ?? hostOf(hop.input), hop, call)
-      : this.#admit(hop, call)
-    let permit = admitted instanceof Promise ? await admitted : admitted
+  /** The attempts of a hop that has its permit. */
+  async #attempts<T>(permit: Permit, hop: Hop, call: Call, end: (exchange: Exchange) => T): Promise<T> {
     const { retry: options } = this.#settings
     const retry = options && new Retry(options, hop.input, hop.init)
     for (;;) {

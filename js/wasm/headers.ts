@@ -98,7 +98,7 @@ export function hintLines(headers: HeadersLike, map: HeaderMap = NO_MAP): string
       throw new TypeError(`headers: want text in ${known ?? name}; got ${shown(value)}`)
     const text = String(value)
     says ||= kind === LIMITS || (kind === AGE && IS_AGED.test(text))
-    lines += `${known ?? name}: ${text.replace(/[\r\n]+/g, ' ')}\n`
+    lines += `${known ?? name}: ${inOneLine(text)}\n`
   }
   if (typeof headers !== 'object' || headers === null)
     throw new TypeError(`headers: want Headers, an object or pairs; got ${shown(headers)}`)
@@ -113,6 +113,11 @@ export function hintLines(headers: HeadersLike, map: HeaderMap = NO_MAP): string
     for (const [name, value] of Object.entries(headers)) if (value !== undefined) hearEach(hear, name, value)
   }
   return says ? lines : ''
+}
+
+/** No response of `fetch` has such a value, so that most are only looked at. */
+function inOneLine(text: string): string {
+  return text.includes('\n') || text.includes('\r') ? text.replace(/[\r\n]+/g, ' ') : text
 }
 
 function hearEach(hear: (name: unknown, value: unknown) => void, name: unknown, value: unknown): void {

@@ -53,12 +53,31 @@ export function numbersOf(nowMs: number, ticket: Ticket, outcome: Outcome): Numb
   if (hints !== undefined || scopes !== undefined || retryDelay !== undefined || lines !== '') {
     const named = outcome.namedOnly ? NAMED_ONLY : 0
     flags |= (hints === undefined ? 0 : HINTED) | unitsOf(headerMap) | named
-    const told = [wallNowMs, retryDelay ?? UNKNOWN, UNKNOWN, UNKNOWN, UNKNOWN, UNKNOWN, UNKNOWN]
-    if (hints !== undefined) tellHints(told, hints)
-    if (scopes) for (const own of scopes) told.push(...scopeNumbers(own))
-    more = numbers('the outcome', told)
+    more = tellMore(wallNowMs, retryDelay ?? UNKNOWN, hints, scopes)
   }
   return { answer, latencyMs, cost, flags, lines, more }
+}
+
+/** What most outcomes tell beside their lines: filled anew for each, and copied as it crosses. */
+const plain = Float64Array.of(UNKNOWN, UNKNOWN, UNKNOWN, UNKNOWN, UNKNOWN, UNKNOWN, UNKNOWN)
+
+/** What `Outcome::with` takes beside header lines. */
+function tellMore(
+  wallNowMs: number,
+  retryDelay: number,
+  hints: SomeHints | undefined,
+  scopes: readonly ScopeOutcome[] | undefined,
+): Float64Array {
+  const arePlain = typeof wallNowMs === 'number' && typeof retryDelay === 'number'
+  if (hints === undefined && scopes === undefined && arePlain) {
+    plain[0] = wallNowMs
+    plain[1] = retryDelay
+    return plain
+  }
+  const told = [wallNowMs, retryDelay, UNKNOWN, UNKNOWN, UNKNOWN, UNKNOWN, UNKNOWN]
+  if (hints !== undefined) tellHints(told, hints)
+  if (scopes) for (const own of scopes) told.push(...scopeNumbers(own))
+  return numbers('the outcome', told)
 }
 
 /** One cost for all scopes, or one for each. */
