@@ -127,9 +127,11 @@ pub fn is(text: &[u8], word: &str) -> bool {
     text.eq_ignore_ascii_case(word.as_bytes())
 }
 
-/// Whether a word is part of a text, in any case.
+/// Whether a word of small letters is part of a text, in any case.
 pub fn holds(text: &[u8], word: &str) -> bool {
-    text.windows(word.len()).any(|part| is(part, word))
+    let first = word.as_bytes().first();
+    text.windows(word.len())
+        .any(|part| part.first().map(u8::to_ascii_lowercase).as_ref() == first && is(part, word))
 }
 
 /// A digit.

@@ -92,6 +92,9 @@ fn partition(item: &Item) -> Option<String> {
 
 /// A string of a structured field without its escapes (RFC 9651 §4.2.5).
 fn unescaped(text: &[u8]) -> String {
+    if !text.contains(&b'\\') {
+        return name(text);
+    }
     let mut is_escape = false;
     let is_shown = |&byte: &u8| {
         is_escape = byte == b'\\' && !is_escape;
