@@ -16,12 +16,12 @@ import type { Permit, PermitOutcome } from './permit.js'
 export type HeaderMaps = Readonly<Record<string, HeaderMap>>
 
 export class Converter {
-  readonly #clock: Clock
+  readonly #wallNow: () => number
   readonly #handles: Handles
   readonly #hints: HeaderMaps | undefined
 
   constructor(clock: Clock, handles: Handles, hints: HeaderMaps | undefined) {
-    this.#clock = clock
+    this.#wallNow = () => clock.wallNow()
     this.#handles = handles
     this.#hints = hints
   }
@@ -48,7 +48,7 @@ export class Converter {
       headers: headers === undefined ? undefined : checkedHeaders(headers),
       headerMap: this.#mapOf(permit.scopes),
       hints,
-      wallNowMs: headers === undefined ? undefined : this.#clock.wallNow(),
+      wallNowMs: this.#wallNow,
       backoff,
       scopes: backoffs === undefined ? undefined : this.#own(permit.scopes, backoffs),
       namedOnly: backoffs !== undefined,

@@ -53,7 +53,8 @@ export function numbersOf(nowMs: number, ticket: Ticket, outcome: Outcome): Numb
   if (hints !== undefined || scopes !== undefined || retryDelay !== undefined || lines !== '') {
     const named = outcome.namedOnly ? NAMED_ONLY : 0
     flags |= (hints === undefined ? 0 : HINTED) | unitsOf(headerMap) | named
-    more = tellMore(wallNowMs, retryDelay ?? UNKNOWN, hints, scopes)
+    const wall = typeof wallNowMs === 'function' ? wallNowMs() : wallNowMs
+    more = tellMore(wall, retryDelay ?? UNKNOWN, hints, scopes)
   }
   return { answer, latencyMs, cost, flags, lines, more }
 }

@@ -71,8 +71,11 @@ export interface Outcome {
   headerMap?: HeaderMap
   /** Hints that were not in headers; they take the place of `headers`. */
   hints?: SomeHints
-  /** Wall time now, for dates in responses without a `Date`. Default unknown: then they mean nothing. */
-  wallNowMs?: number
+  /**
+   * Wall time now, or who tells it, for dates in responses without a `Date`. Default unknown: then they mean
+   * nothing.
+   */
+  wallNowMs?: number | (() => number)
   /** Whether the answer is bad, if you know better than the status and `backoff.httpCodes`. */
   backoff?: boolean
   /** What it means for single scopes of the request, where that is another thing. */
