@@ -115,7 +115,15 @@ function fitBindings(name) {
     }
 `
   replace(checked, '    ({module} = module)\n')
-  for (const [long, short] of shortenImports(`${root}/pkg/${name}_bg.wasm`)) replace(`${long}:`, `${short}:`)
+  const { imports, exports } = shortenNames(`${root}/pkg/${name}_bg.wasm`)
+  for (const [long, short] of imports) replace(`${long}:`, `${short}:`)
+  const types = `${root}/pkg/${name}_bg.wasm.d.ts`
+  let declared = readFileSync(types, 'utf8')
+  for (const [long, short] of exports) {
+    code = code.replaceAll(new RegExp(`\\bwasm\\.${long}\\b`, 'g'), `wasm.${short}`)
+    declared = declared.replaceAll(new RegExp(`\\bconst ${long}\\b`, 'g'), `const ${short}`)
+  }
+  writeFileSync(types, declared)
   const start = code.indexOf('const cachedTextEncoder = new TextEncoder();')
   if (start >= 0) {
     const end = code.indexOf('let WASM_VECTOR_LEN')
@@ -126,15 +134,19 @@ function fitBindings(name) {
 }
 
 /**
- * Names a module's imports `i0`, `i1` and so on: their own names end in hashes, which nothing packs, and stand
- * in the bindings once more. Gives what each was called and is called now.
+ * Names a module's imports `i0`, `i1` and so on, and its exports `e0`, `e1`, but for its memory: their own names
+ * end in hashes or begin alike, and stand in the bindings once more. Gives what each was called and is called
+ * now.
  */
-function shortenImports(file) {
+function shortenNames(file) {
   const bytes = readFileSync(file)
-  const names = WebAssembly.Module.imports(new WebAssembly.Module(bytes)).map(({ name }) => name)
-  const pairs = names.map((name, index) => [name, `i${index}`])
+  const compiled = new WebAssembly.Module(bytes)
+  const short = (names, letter) => names.map(({ name }, index) => [name, letter + index])
+  const imports = short(WebAssembly.Module.imports(compiled), 'i')
+  const shown = WebAssembly.Module.exports(compiled).filter(({ kind }) => kind !== 'memory')
+  const exports = short(shown, 'e')
   const said = (name) => String.fromCharCode(name.length) + name
-  const IMPORTS = 2
+  const [IMPORTS, EXPORTS] = [2, 7]
   const parts = [bytes.subarray(0, 8)]
   for (let at = 8; at < bytes.length; ) {
     const id = bytes[at++]
@@ -145,13 +157,14 @@ function shortenImports(file) {
       if (byte < 128) break
     }
     let section = bytes.subarray(at, at + size).toString('latin1')
-    if (id === IMPORTS) for (const [long, short] of pairs) section = section.replace(said(long), said(short))
+    const pairs = id === IMPORTS ? imports : id === EXPORTS ? exports : []
+    for (const [long, name] of pairs) section = section.replace(said(long), said(name))
     const length = [0, 7, 14, 21].map((shift) => ((section.length >> shift) & 127) | (shift < 21 ? 128 : 0))
     parts.push(Buffer.from([id, ...length]), Buffer.from(section, 'latin1'))
     at += size
   }
   writeFileSync(file, Buffer.concat(parts))
-  return pairs
+  return { imports, exports }
 }
 
 const LAZY = `let cachedTextDecoder;
