@@ -7,7 +7,10 @@ import { spawn, spawnSync } from 'node:child_process'
 import { existsSync, readdirSync, statSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 
-export const root = fileURLToPath(new URL('..', import.meta.url)).replace(/\/$/, '')
+export const root = fileURLToPath(new URL('..', import.meta.url)).replace(/[\\/]$/, '')
+
+/** On Windows npm and npx are batch files, which only a shell starts; our arguments have no blanks. */
+const start = (command) => ({ cwd: root, shell: process.platform === 'win32' && /^np[mx]$/.test(command) })
 
 /** Where a lane keeps what its step has said; outside of lanes nothing is kept. */
 const lane = new AsyncLocalStorage()
@@ -18,7 +21,7 @@ export function run(command, args, options = {}) {
   const said = lane.getStore()
   const stdio = said ? ['ignore', 'pipe', 'pipe'] : 'inherit'
   return new Promise((resolve, reject) => {
-    const child = spawn(command, args, { cwd: root, stdio, ...options })
+    const child = spawn(command, args, { ...start(command), stdio, ...options })
     running.add(child)
     for (const stream of said ? [child.stdout, child.stderr] : [])
       stream?.on('data', (part) => said.push(part))
@@ -33,7 +36,7 @@ export function run(command, args, options = {}) {
 
 /** What a program prints, or `undefined` if it cannot be run. */
 export function capture(command, args) {
-  const result = spawnSync(command, args, { cwd: root, encoding: 'utf8' })
+  const result = spawnSync(command, args, { ...start(command), encoding: 'utf8' })
   return result.status === 0 ? result.stdout : undefined
 }
 

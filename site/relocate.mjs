@@ -14,20 +14,19 @@ import { BASE } from './base.mjs'
 /** Rewrites all files below a folder. */
 export function relocate(folder) {
   oneStyle(folder)
-  const found = readdirSync(folder, { recursive: true }).map(String)
+  const all = () => readdirSync(folder, { recursive: true }).map((path) => path.replaceAll('\\', '/'))
+  const found = all()
   const early = new Set(["globalThis.__base = new URL('.', document.currentScript.src).pathname", LATER])
   for (const path of found.filter((name) => name.endsWith('.html'))) page(folder, path, early)
   writeFileSync(join(folder, 'base.js'), [...early, ''].join(';\n'))
-  for (const path of readdirSync(folder, { recursive: true }).map(String)) {
+  for (const path of all()) {
     if (path.endsWith('.js')) rewrite(join(folder, path), script)
     if (path.endsWith('.css')) {
       const up = `${relative(dirname(path), '.') || '.'}/`
       rewrite(join(folder, path), (text) => text.replaceAll(BASE, up))
     }
   }
-  const kept = JSON.stringify(
-    ['./', ...found.filter(isKept), 'base.js'].map((path) => path.replaceAll('\\', '/')),
-  )
+  const kept = JSON.stringify(['./', ...found.filter(isKept), 'base.js'])
   rewrite(join(folder, 'sw.js'), (text) => `globalThis.kept=${kept};\n${text}`)
 }
 

@@ -148,8 +148,14 @@ export function fileOf(url: URL, type: string): string {
   return ['pages', host, ...segments.slice(0, 8), `${stem}-${hash}.${extension}`].join('/')
 }
 
-/** A name that every file system takes. */
+/** Names of devices, which Windows takes for no file, whatever stands behind a dot. */
+const DEVICE = /^(?:con|prn|aux|nul|com\d|lpt\d)(?:\.|$)/i
+
+/** A name that every file system takes: Windows leaves out dots at the end. */
 function plain(segment: string): string {
-  const name = segment.replaceAll(/[^\w.~-]/g, '_').slice(0, 80)
-  return /^\.*$/.test(name) ? '_' : name
+  const name = segment
+    .replaceAll(/[^\w.~-]/g, '_')
+    .slice(0, 80)
+    .replace(/\.+$/, '_')
+  return DEVICE.test(name) ? `_${name}` : name || '_'
 }

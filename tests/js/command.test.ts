@@ -8,6 +8,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, beforeEach, test } from 'node:test'
 import { gzipSync } from 'node:zlib'
+import { fileOf } from '../../js/command/store.js'
 import { bundled } from './bundle.js'
 
 const folder = mkdtempSync(join(tmpdir(), 'autothrottle-command-'))
@@ -110,6 +111,22 @@ test('crawl --out: bodies, and an index with status, headers, times; --max-size 
   assert.deepEqual([long.truncated, long.bytes], [true, 2000])
   const again = await run(['crawl', origin, ...FAST, '--out', 'kept'])
   assert.deepEqual([again.code, /is there already/.test(again.said)], [2, true])
+})
+
+test('files of bodies have names that every system takes, also Windows', () => {
+  const folders = (path: string) =>
+    fileOf(new URL(`https://a.example:8080${path}`), 'text/html')
+      .split('/')
+      .slice(1, -1)
+  assert.deepEqual(folders('/con/AUX.d/lpt1/console/page'), [
+    'a.example_8080',
+    ...['_con', '_AUX.d', '_lpt1', 'console'],
+  ])
+  assert.deepEqual(folders('/a./b:c/.../%2e%2e%2f/page'), ['a.example_8080', 'a_', 'b_c', '_', '_2e_2e_2f'])
+  assert.match(
+    fileOf(new URL('https://a.example/nul'), 'text/html'),
+    /^pages\/a\.example\/_?nul-\w{8}\.html$/,
+  )
 })
 
 test('crawl: sitemaps of robots.txt, their index, packed ones, and a URL that is one', async () => {
