@@ -126,7 +126,7 @@ else {
   const times = (count, call) => Promise.all(Array.from({ length: count }, call))
 
   test('thirty Workers want a quota of ten: ten get it, twenty are told when to come back', async () => {
-    const answers = await times(30, () => workers.get('run', { scope: 'quota', maxWait: 2500 }))
+    const answers = await times(30, () => workers.get('run', { scope: 'quota', maxWait: 5000 }))
     const statuses = answers.map(({ status }) => status).sort()
     assert.deepEqual(statuses, [...Array(10).fill(200), ...Array(20).fill(503)], workers.said)
     const refused = answers.find(({ status }) => status === 503)
@@ -158,13 +158,14 @@ else {
   test('Workers that throw while they hold give their places back at once', async () => {
     const died = await times(8, () => workers.get('die', { scope: 'slots' }))
     assert.deepEqual([...new Set(died.map(({ status }) => status))], [500])
-    const answers = await times(4, () => workers.get('run', { scope: 'slots', maxWait: 1500 }))
+    // Two leases are six seconds: without disposal the places would come back after that.
+    const answers = await times(4, () => workers.get('run', { scope: 'slots', maxWait: 4000 }))
     assert.deepEqual([...new Set(answers.map(({ status }) => status))], [200], workers.said)
   })
 
   test('what one Worker is told, all are: a refusal slows them down', async () => {
     const site = await siteOf(5, 429)
-    const query = { scope: 'bad', target: site.url, maxWait: 1000 }
+    const query = { scope: 'bad', target: site.url, maxWait: 3000 }
     assert.equal((await workers.get('run', query)).status, 429)
     const answers = await times(3, () => workers.get('run', query))
     assert.deepEqual(

@@ -14,7 +14,9 @@ if (cluster.isPrimary && process.argv[3]) {
   process.on('message', (message) => {
     for (const worker of Object.values(cluster.workers)) worker.send(message)
   })
-  cluster.on('exit', () => Object.keys(cluster.workers).length === 0 && process.exit())
+  // A worker is gone from the list before the later of both, whichever that is.
+  for (const event of ['exit', 'disconnect'])
+    cluster.on(event, () => Object.keys(cluster.workers).length === 0 && process.exit())
 } else {
   const throttle = createThrottle({ ...options, shared: local({ name, folder }) })
   throttle.addEventListener('warning', ({ code }) => process.send?.({ pid: process.pid, warning: code }))

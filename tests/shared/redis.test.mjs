@@ -129,16 +129,10 @@ else {
   test('a cluster: one quota for three', async () => {
     const ports = [await freePort(), await freePort(), await freePort()]
     const nodes = await Promise.all(
-      ports.map((port) =>
-        new RedisServer(port, {
-          args: [
-            '--cluster-enabled',
-            'yes',
-            '--cluster-port',
-            String(port - 10_000 > 1024 ? port - 10_000 : port + 10_000),
-          ],
-        }).start(),
-      ),
+      ports.map(async (port) => {
+        const args = ['--cluster-enabled', 'yes', '--cluster-port', String(await freePort())]
+        return new RedisServer(port, { args }).start()
+      }),
     )
     const list = ports.map((port) => `127.0.0.1:${port}`)
     const create = ['--cluster', 'create', ...list, '--cluster-replicas', '0', '--cluster-yes']

@@ -10,12 +10,22 @@ export const SERVERS = ['redis-server', 'valkey-server'].filter(
   (name) => spawnSync(name, ['--version']).status === 0,
 )
 
+/**
+ * A port that nobody has, for a server that is about to start. Not one of those that connections go out from:
+ * until it listens, one of them might get it.
+ */
 export async function freePort() {
-  const server = createServer()
-  await new Promise((resolve) => server.listen(0, '127.0.0.1', resolve))
-  const { port } = server.address()
-  await new Promise((resolve) => server.close(resolve))
-  return port
+  for (;;) {
+    const port = 12_000 + Math.floor(Math.random() * 20_000)
+    const server = createServer()
+    const isFree = await new Promise((resolve) => {
+      server.once('error', () => resolve(false))
+      server.listen(port, '127.0.0.1', () => resolve(true))
+    })
+    if (!isFree) continue
+    await new Promise((resolve) => server.close(resolve))
+    return port
+  }
 }
 
 export class RedisServer {
