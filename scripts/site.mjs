@@ -24,7 +24,7 @@ export async function buildSite() {
   const { gather } = await import('../site/pages.mjs')
   const { relocate } = await import('../site/relocate.mjs')
   const { worker } = await import('../site/worker.mjs')
-  await step('site: guides and reference', async () => gather())
+  await step('site: guides and reference', gather)
   rmSync(`${site}/dist`, { recursive: true, force: true })
   await step('site: service worker', worker)
   const vitepress = `${site}/node_modules/vitepress/bin/vitepress.js`

@@ -97,8 +97,8 @@ function outward(md) {
         const href = token.attrGet('href')
         if (/^(?:[a-z]+:|#|\/)/.test(href)) continue
         const path = join(dirname(env.relativePath), href.replace(/#.*/, ''))
-        const isPage = /^(?:docs|reference)\/.*\.md$/.test(path) || !path.includes('/')
-        if (isPage && existsSync(join(root, 'site/.pages', path))) continue
+        const isPage = /^(?:docs|reference)\/.*\.md$/.test(path)
+        if ((isPage || !path.includes('/')) && existsSync(join(root, 'site/.pages', path))) continue
         if (isPage) console.warn(`${env.relativePath}: there is no ${path}`)
         const url = isPage ? undefined : repository()
         if (url) token.attrSet('href', `${url}/blob/main/${path}`)

@@ -8,6 +8,7 @@
 import { computed, onMounted, onUnmounted, ref, shallowRef } from 'vue'
 import { currentOf, fromHash, programOf, toHash } from './program.js'
 import { soon } from './soon.js'
+import { OPENING } from './stories.js'
 
 export const SPEEDS = [0.2, 0.5, 1, 2, 5, 10, 20, 50, 100]
 
@@ -19,7 +20,7 @@ const bringStage = async () => {
 if (!import.meta.env.SSR) bringStage().catch(() => undefined)
 
 export function usePlayer() {
-  const program = shallowRef(programOf('autothrottle'))
+  const program = shallowRef(programOf(OPENING.story))
   const stage = shallowRef()
   const view = shallowRef()
   const isPlaying = ref(false)
@@ -229,8 +230,8 @@ export function usePlayer() {
   onMounted(() => {
     wantsCalm = matchMedia('(prefers-reduced-motion: reduce)').matches
     const linked = fromHash(location.hash)
-    // Something to look at before anything moves: most of the story has happened. It goes on when asked to.
-    bring(() => soon(() => (linked ? load(linked) : opening(programOf('autothrottle'), 75_000))))
+    // It goes on when asked to.
+    bring(() => soon(() => (linked ? load(linked) : opening(programOf(OPENING.story), OPENING.at))))
     addEventListener('hashchange', fromLink)
   })
   onUnmounted(() => {

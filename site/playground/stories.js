@@ -142,4 +142,7 @@ export const STORIES = [
   },
 ]
 
+/** What is there to look at before anything moves: most of a story has happened. */
+export const OPENING = { story: 'autothrottle', at: 75_000 }
+
 export const storyOf = (name) => STORIES.find((story) => story.name === name)

@@ -161,6 +161,18 @@ test('a page seen, the guides and their search go on without a network', {
   }
 })
 
+test('the first charts are there before a script has run, and for a link only its own', options, async () => {
+  const page = await browser.newPage({ serviceWorkers: 'block' })
+  await page.route(/\/assets\/.*\.js$/, (route) => route.abort())
+  await page.goto(`${base}${PLAYGROUND}`)
+  assert.equal(await page.locator('.pg-picture:visible').count(), 5)
+  assert.ok((await page.locator('.pg-picture path').first().boundingBox()).width > 300)
+  await page.goto('about:blank')
+  await page.goto(`${base}${PLAYGROUND}#quota@20000`)
+  assert.equal(await page.locator('.pg-picture:visible').count(), 0)
+  await page.close()
+})
+
 test('a guide has its outline beside it as it comes up', options, async () => {
   const { page, said } = await open('/site/dist/docs/policies.html', {
     viewport: { width: 1500, height: 900 },
