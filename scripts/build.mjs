@@ -11,7 +11,7 @@ import { fileURLToPath } from 'node:url'
 import { deflateRawSync } from 'node:zlib'
 import { component } from './component.mjs'
 import { makeDist } from './dist.mjs'
-import { capture, newest, root, run, step } from './lib.mjs'
+import { buildWasm, capture, newest, root, run, step } from './lib.mjs'
 
 export async function setUp() {
   if (!capture('rustc', ['--version'])) throw new Error('Rust is not installed: see https://rustup.rs')
@@ -49,8 +49,7 @@ export async function build() {
     const module = `${root}/pkg/${name}_bg.wasm`
     const packed = `${root}/pkg/${name}.packed.js`
     if (existsSync(packed) && statSync(packed).mtimeMs >= inputs) continue
-    const flags = ['--locked', '--release', '--target', 'wasm32-unknown-unknown', '--package', crate]
-    await step(`${name}: Rust`, () => run('cargo', ['build', ...flags]))
+    await step(`${name}: Rust`, () => buildWasm(['--locked', '--package', crate]))
     const compiled = `${root}/target/wasm32-unknown-unknown/release/${crate.replaceAll('-', '_')}.wasm`
     await step(`${name}: bindings`, () => run('cargo', ['xtask', 'bind', compiled, 'pkg', name]))
     fitBindings(name)
@@ -229,9 +228,7 @@ async function inline(name, module) {
 
 /** The way back from parts and LZMA: a module of four kilobytes. */
 async function unpacker() {
-  const crate = 'autothrottle-unpack'
-  const flags = ['--locked', '--release', '--target', 'wasm32-unknown-unknown', '--package', crate]
-  await step('unpacker: Rust', () => run('cargo', ['build', ...flags]))
+  await step('unpacker: Rust', () => buildWasm(['--locked', '--package', 'autothrottle-unpack']))
   const compiled = `${root}/target/wasm32-unknown-unknown/release/autothrottle_unpack.wasm`
   const module = `${root}/target/unpack.wasm`
   copyFileSync(compiled, module)

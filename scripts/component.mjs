@@ -9,7 +9,7 @@ import { copyFileSync, existsSync, mkdirSync, readFileSync, statSync } from 'nod
 import { fileURLToPath } from 'node:url'
 import { gzipSync } from 'node:zlib'
 import { setUp, WASM_OPT } from './build.mjs'
-import { newest, root, run, step } from './lib.mjs'
+import { buildWasm, newest, root, run, step } from './lib.mjs'
 
 const NAME = 'autothrottle_component'
 const MADE = `${root}/pkg/component.wasm`
@@ -20,8 +20,7 @@ export async function component() {
   const inputs = newest(['src', 'reading', 'bindings/component', 'xtask', 'Cargo.lock', 'Cargo.toml'])
   if (!existsSync(MADE) || statSync(MADE).mtimeMs < inputs) {
     const target = 'wasm32-unknown-unknown'
-    const how = ['--locked', '--release', '--target', target, '--package', 'autothrottle-component']
-    await step('component: Rust', () => run('cargo', ['build', ...how]))
+    await step('component: Rust', () => buildWasm(['--locked', '--package', 'autothrottle-component']))
     const { version } = JSON.parse(readFileSync(`${root}/package.json`, 'utf8'))
     const core = `${root}/pkg/component.core.wasm`
     const compiled = `${root}/target/${target}/release/${NAME}.wasm`

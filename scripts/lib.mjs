@@ -5,6 +5,7 @@
 import { AsyncLocalStorage } from 'node:async_hooks'
 import { spawn, spawnSync } from 'node:child_process'
 import { existsSync, readdirSync, statSync } from 'node:fs'
+import { homedir } from 'node:os'
 import { fileURLToPath } from 'node:url'
 
 export const root = fileURLToPath(new URL('..', import.meta.url)).replace(/[\\/]$/, '')
@@ -38,6 +39,19 @@ export function run(command, args, options = {}) {
 export function capture(command, args) {
   const result = spawnSync(command, args, { ...start(command), encoding: 'utf8' })
   return result.status === 0 ? result.stdout : undefined
+}
+
+/**
+ * Builds for WebAssembly. A panic's place is in the module: where the sources of crates lie on this machine is
+ * left out of it, so that it is the same from every machine.
+ */
+export function buildWasm(flags) {
+  const sources = `${process.env.CARGO_HOME ?? `${homedir()}/.cargo`}/registry/src`
+  const registries = existsSync(sources) ? readdirSync(sources) : []
+  const remapped = registries.map((name) => `--remap-path-prefix=${sources}/${name}=crates`)
+  const target = 'wasm32-unknown-unknown'
+  const config = `target.${target}.rustflags=${JSON.stringify(remapped)}`
+  return run('cargo', ['build', '--config', config, '--release', '--target', target, ...flags])
 }
 
 /** Runs one step and says how long it took. In a lane, it says so after all that the step printed. */
