@@ -34,6 +34,8 @@ mod python;
 mod quota;
 #[path = "native/rampup.rs"]
 mod rampup;
+#[path = "native/reading.rs"]
+mod reading;
 #[path = "native/reference.rs"]
 mod reference;
 #[path = "native/replay.rs"]

@@ -22,11 +22,11 @@ fn json(value: &autothrottle::Value) -> Value {
     }
 }
 
-fn described(hints: &Hints) -> Value {
+pub fn described(hints: &Hints) -> Value {
     json(&autothrottle::Value::from(hints))
 }
 
-fn lines(name: &str) -> Vec<Value> {
+pub fn lines(name: &str) -> Vec<Value> {
     let text = fs::read_to_string(format!("{}/tests/vectors/{name}", env!("CARGO_MANIFEST_DIR"))).unwrap();
     text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
@@ -51,21 +51,27 @@ fn agrees(got: &Value, want: &Value) -> bool {
     }
 }
 
+/// The header fields of a vector, with those that come several times.
+pub fn fields_of(case: &Value) -> Vec<(&str, &str)> {
+    let mut fields: Vec<(&str, &str)> = Vec::new();
+    for (name, value) in case["headers"].as_object().unwrap() {
+        match value {
+            Value::String(value) => fields.push((name, value)),
+            many => {
+                fields.extend(many.as_array().unwrap().iter().map(|v| (&name[..], v.as_str().unwrap())));
+            }
+        }
+    }
+    fields
+}
+
 #[test]
 fn all_header_vectors() {
     let cases = lines("headers.jsonl");
     assert_eq!(cases.len(), 152);
     let mut wrong = Vec::new();
     for case in &cases {
-        let mut fields: Vec<(&str, &str)> = Vec::new();
-        for (name, value) in case["headers"].as_object().unwrap() {
-            match value {
-                Value::String(value) => fields.push((name, value)),
-                many => {
-                    fields.extend(many.as_array().unwrap().iter().map(|v| (&name[..], v.as_str().unwrap())));
-                }
-            }
-        }
+        let fields = fields_of(case);
         let context = Context {
             status: case["status"].as_u64().unwrap() as u16,
             wall_ms: case["now_epoch_ms"].as_i64(),

@@ -145,3 +145,99 @@ impl Crowd {
         (self.cap, self.changed, self.since) = (Some(cap), now, 0);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const AT: fn(u64) -> Instant = |seconds| Instant::from_micros(seconds * 1_000_000);
+    /// A gap that six at a time bear at a second an answer.
+    const BORNE: f64 = 1e6 / 6.0;
+
+    /// One that usually has two in flight, whose answers take a second, and of which seven at a time were
+    /// refused as often as makes a cap.
+    fn capped() -> Crowd {
+        let mut crowd = Crowd::NEW;
+        crowd.on_good(AT(1), 1e6, BORNE, 1e9);
+        for _ in 0..100 {
+            crowd.on_send(2);
+        }
+        for vote in 1..=VOTES {
+            crowd.now = 7;
+            let expected = if vote == VOTES { Fault::Capped } else { Fault::Rate };
+            assert_eq!(crowd.on_bad(AT(2), AT(1), BORNE), expected);
+        }
+        assert_eq!(crowd.cap, Some(6));
+        crowd
+    }
+
+    #[test]
+    fn the_first_cap_is_lowered_whenever_it_is_refused() {
+        let mut crowd = capped();
+        assert_eq!(crowd.on_bad(AT(9), AT(1), BORNE), Fault::Number, "sent before the cap: old news");
+        assert_eq!(crowd.cap, Some(6));
+        assert_eq!(crowd.on_bad(AT(9), AT(3), BORNE * 2.0), Fault::Number);
+        assert_eq!(crowd.cap, Some(5));
+    }
+
+    /// Refused again after eight times as many sends as may fly, or fewer, a cap explains nothing. The next one
+    /// needs twice the votes more.
+    #[test]
+    fn a_cap_that_is_refused_again_soon_is_given_up() {
+        for (sends, expected) in [(32, Fault::Uncapped), (33, Fault::Number)] {
+            let mut crowd = capped();
+            crowd.on_bad(AT(3), AT(3), BORNE * 2.0);
+            for _ in 0..sends {
+                crowd.on_send(5);
+            }
+            assert_eq!(crowd.on_bad(AT(4), AT(4), BORNE * 2.0), expected, "{sends} sends");
+        }
+        let mut crowd = capped();
+        for wrong in 1..=7 {
+            crowd.is_new = false;
+            crowd.cap = Some(6);
+            assert_eq!(crowd.on_bad(AT(4), AT(4), BORNE), Fault::Uncapped);
+            assert_eq!((crowd.cap, crowd.wrong), (None, wrong));
+            assert_eq!(crowd.votes, -(VOTES << (wrong - 1).min(5)));
+        }
+    }
+
+    /// A cap of which so many serve less than the rate that was borne is none.
+    #[test]
+    fn a_cap_that_bears_too_little_is_given_up() {
+        let mut crowd = capped();
+        assert_eq!(crowd.on_bad(AT(3), AT(3), BORNE), Fault::Uncapped, "five bear less than six");
+        let mut crowd = capped();
+        assert_eq!(crowd.on_bad(AT(3), AT(3), 2e5 / 1.029), Fault::Number, "nearly as much");
+        let mut crowd = capped();
+        crowd.cap = Some(1);
+        assert_eq!(crowd.on_bad(AT(3), AT(3), f64::INFINITY), Fault::Uncapped, "none can serve");
+    }
+
+    /// The cap is tried one higher after the dwell, where it is used; by a thirty-second where it is large.
+    #[test]
+    fn a_cap_is_probed_where_it_is_used() {
+        let mut crowd = capped();
+        crowd.now = 6;
+        crowd.on_good(AT(12), 1e6, BORNE, 1e7);
+        assert_eq!(crowd.cap, Some(6), "ten seconds are not over");
+        crowd.on_good(AT(13), 1e6, BORNE, 1e7);
+        assert_eq!((crowd.cap, crowd.changed), (Some(7), AT(13)));
+        crowd.now = 6;
+        crowd.on_good(AT(24), 1e6, BORNE, 1e7);
+        assert_eq!((crowd.cap, crowd.changed), (Some(7), AT(24)), "it was not used");
+        (crowd.cap, crowd.now) = (Some(96), 96);
+        crowd.on_good(AT(35), 1e6, BORNE, 1e7);
+        assert_eq!(crowd.cap, Some(100));
+    }
+
+    #[test]
+    fn room_is_three_times_what_the_rate_puts_there() {
+        let mut crowd = Crowd::NEW;
+        assert_eq!(crowd.slots(1000.0), u32::MAX);
+        crowd.on_good(AT(1), 500_000.0, 1e5, 1e9);
+        assert_eq!(crowd.slots(100_000.0), 23, "3 × 5 + 8");
+        crowd.cap = Some(9);
+        assert_eq!((crowd.slots(100_000.0), crowd.slots(2e6)), (9, 8));
+    }
+}
