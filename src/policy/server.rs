@@ -94,3 +94,55 @@ impl State {
         self.left(now).is_none()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const AT: fn(u64) -> Instant = |seconds| Instant::from_micros(seconds * 1_000_000);
+    const FOR: fn(u64) -> Span = |seconds| Span::from_micros(seconds * 1_000_000);
+
+    fn units(units: u32) -> Cost {
+        Cost::from_units(f64::from(units)).unwrap()
+    }
+
+    /// Units left for so many seconds, of a window of ten.
+    fn told(left: u32, seconds: u64) -> QuotaReport {
+        QuotaReport { left: Some((units(left), FOR(seconds))), window: Some(FOR(10)), pace: None }
+    }
+
+    /// A window turns over its own length after it was first seen, even if the server says later.
+    #[test]
+    fn nobody_is_held_for_longer_than_a_window() {
+        let state = State::NEW.on_told(AT(1), AT(0), told(0, 60), 0);
+        assert_eq!((state.opened, state.until), (Some(AT(1)), Some(AT(11))));
+        assert_eq!(state.next(AT(5), Cost::ONE), Some(AT(11)));
+        assert_eq!(state.next(AT(11), Cost::ONE), None);
+        // It was seen before: the next report does not put it off.
+        let state = State::NEW.on_told(AT(1), AT(0), told(5, 60), 0).on_told(AT(4), AT(3), told(2, 60), 0);
+        assert_eq!((state.opened, state.until), (Some(AT(1)), Some(AT(11))));
+        // What the server says is sooner.
+        let state = State::NEW.on_told(AT(1), AT(0), told(0, 3), 0);
+        assert_eq!(state.until, Some(AT(4)));
+    }
+
+    /// A window is another one when the last is over, or when there is more left than was told.
+    #[test]
+    fn a_new_window_is_seen_by_the_time_or_by_what_is_left() {
+        let first = State::NEW.on_told(AT(1), AT(0), told(5, 60), 0);
+        assert_eq!(first.on_told(AT(9), AT(8), told(5, 60), 0).opened, Some(AT(1)), "as much: the same");
+        assert_eq!(first.on_told(AT(9), AT(8), told(6, 60), 0).opened, Some(AT(9)), "more");
+        assert_eq!(first.on_told(AT(11), AT(8), told(5, 60), 0).opened, Some(AT(11)), "over");
+    }
+
+    /// What was sent before the last report is old news; requests on their way are taken off what is left.
+    #[test]
+    fn reports_count_by_when_they_were_asked_for() {
+        let state = State::NEW.on_told(AT(3), AT(2), told(9, 5), 2);
+        assert_eq!((state.left(AT(3)), state.told), (Some(units(7)), units(9)));
+        assert_eq!(state.on_told(AT(4), AT(1), told(0, 5), 0), state);
+        assert_eq!(state.on_send(units(7)).next(AT(4), Cost::ONE), Some(AT(8)));
+        assert_eq!(state.on_send(units(6)).next(AT(4), Cost::ONE), None);
+        assert_eq!((state.left(AT(8)), state.is_over(AT(8)), state.is_over(AT(7))), (None, true, false));
+    }
+}

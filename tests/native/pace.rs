@@ -410,3 +410,18 @@ fn backoffs_delay_is_told_beside_a_rate() {
     engine.settle(at(50.0), ticket, &Feedback::response(429));
     assert_eq!(told(&engine, 51.0), 3000.0);
 }
+
+/// `AutoThrottle`'s delay is told as it is, also where backoff asks for more; backoff's stands beside it.
+#[test]
+fn autothrottles_delay_is_told_beside_backoff() {
+    let mut engine = engine(
+        r#"{ "autothrottle": { "startDelay": 2000 }, "jitter": false, "backoff": { "minDelay": 3000, "jitter": 0 } }"#,
+    );
+    let scope = engine.scope("a");
+    let at = |ms: f64| Instant::from_millis(ms).unwrap();
+    let ticket = engine.send_at_once(at(0.0), Request::new(&[scope])).unwrap().expect("nothing waits");
+    let feedback = Feedback { latency_ms: None, ..Feedback::response(429) };
+    engine.settle(at(50.0), ticket, &feedback);
+    let stats = engine.scope_stats(at(51.0), scope).unwrap();
+    assert_eq!((stats.delay_ms, stats.backoff_ms), (2000.0, 3000.0));
+}

@@ -46,6 +46,17 @@ fn a_rolling_quota_becomes_a_fixed_one_without_what_is_too_old() {
     assert_eq!(left(&engine, scope, 13_000.0), 10.0, "its window began with the send at 8000");
 }
 
+/// What is as old as the old window is spent no longer, though a longer one takes its place.
+#[test]
+fn a_longer_window_does_not_bring_back_what_is_over() {
+    let (mut engine, scope) = make(ROLLING);
+    for at in [0.0, 5000.0] {
+        send(&mut engine, scope, at);
+    }
+    change(&mut engine, scope, 10_000.0, r#"{ "limit": 10, "window": 20000, "strict": true }"#);
+    assert_eq!([10_000.0, 24_999.0, 25_000.0].map(|at| left(&engine, scope, at)), [9.0, 9.0, 10.0]);
+}
+
 /// A fixed window does not know when it was spent: the last send is when, for a rolling window and where the
 /// new window is over already; else it stays where it began.
 #[test]

@@ -46,6 +46,25 @@ fn what_people_write() {
     }
 }
 
+/// A crawler is called by its token: letters, digits, hyphens and underscores. A key is short.
+#[test]
+fn names_and_keys_are_of_so_many_letters() {
+    let text = |token: &str| format!("User-agent: {token}\nCrawl-delay: 3");
+    for (token, ours, want) in [
+        ("foo-bot", "foo-bot/1.0", Some(3000.0)),
+        ("foo_bot", "foo_bot/1.0 (+https://foo.example)", Some(3000.0)),
+        ("foo", "foo-bot/1.0", None),
+        ("foo", "foo_bot/1.0", None),
+        ("foo2", "foo2/1.0", Some(3000.0)),
+        ("foo", "foo2/1.0", None),
+    ] {
+        assert_eq!(crawl_delay_ms(text(token).as_bytes(), ours), want, "{token} {ours}");
+    }
+    let key = |hyphens: usize| format!("User-agent: *\nCrawl{}delay: 3", "-".repeat(hyphens));
+    assert_eq!(crawl_delay_ms(key(3).as_bytes(), "x"), Some(3000.0));
+    assert_eq!(crawl_delay_ms(key(300).as_bytes(), "x"), None);
+}
+
 /// Hostile files: an answer, whatever they hold, and a finite one.
 #[test]
 fn hostile_files() {
