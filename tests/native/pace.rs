@@ -423,5 +423,5 @@ fn autothrottles_delay_is_told_beside_backoff() {
     let feedback = Feedback { latency_ms: None, ..Feedback::response(429) };
     engine.settle(at(50.0), ticket, &feedback);
     let stats = engine.scope_stats(at(51.0), scope).unwrap();
-    assert_eq!((stats.delay_ms, stats.backoff_ms), (2000.0, 3000.0));
+    assert_eq!((stats.delay_ms, stats.backoff_ms), (2000.0, 4000.0));
 }
