@@ -90,7 +90,7 @@ else {
   after(() => store.stop())
 
   /** Three throttles want 30 of a quota of 10: exactly 10 leave, whoever asks. */
-  async function sharesQuota(make, name) {
+  async function sharesQuota(make, name, look = () => {}) {
     const clients = await Promise.all([make(), make(), make()])
     const quota = { quota: { limit: 10, window: 600_000 }, delay: 0, concurrency: 30 }
     const throttles = clients.map((client) =>
@@ -110,6 +110,7 @@ else {
     await until('ten leave', () => total() >= 10)
     await sleep(300)
     assert.equal(total(), 10)
+    look()
     for (const throttle of throttles) throttle.close()
     await settled
     await Promise.all(throttles.map((throttle) => throttle[Symbol.asyncDispose]()))
@@ -136,10 +137,31 @@ else {
     )
     const list = ports.map((port) => `127.0.0.1:${port}`)
     const create = ['--cluster', 'create', ...list, '--cluster-replicas', '0', '--cluster-yes']
-    const made = spawnSync('redis-cli', create, { encoding: 'utf8' })
-    assert.equal(made.status, 0, made.stdout)
-    for (const [name, make] of Object.entries(CLUSTERS))
-      await sharesQuota(() => make(ports[0]), `quota in a cluster ${name}`)
+    const { status, stdout } = spawnSync('redis-cli', create, { encoding: 'utf8' })
+    assert.equal(status, 0, stdout)
+    const ask = (...command) =>
+      ports.flatMap((port) => {
+        const { stdout } = spawnSync('redis-cli', ['-c', '-p', String(port), ...command], {
+          encoding: 'utf8',
+        })
+        return stdout.split('\n').filter((line) => line.trim() !== '')
+      })
+    // Where all clients know messages that go to one node, they go there; else to all nodes.
+    const all = (name) => ask('PUBSUB', 'SHARDCHANNELS').filter((it) => it === `autothrottle:{${name}}:all`)
+    const plain = (name) => ask('KEYS', `autothrottle:{${name}}:plain`)
+    const makers = Object.values(CLUSTERS)
+    const made = { ioredis: [0, 0, 0], 'node-redis': [1, 1, 1], mixed: [0, 1, 0] }
+    for (const [name, which] of Object.entries(made)) {
+      const rest = [...which]
+      await sharesQuota(
+        () => makers[rest.pop()](ports[0]),
+        name,
+        () => {
+          assert.deepEqual(plain(name), which.includes(0) ? [`autothrottle:{${name}}:plain`] : [], name)
+          assert.equal(all(name).length, which.includes(1) ? 1 : 0, name)
+        },
+      )
+    }
     await Promise.all(nodes.map((node) => node.stop()))
   })
 

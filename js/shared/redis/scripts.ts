@@ -7,6 +7,13 @@
  */
 
 /**
+ * How to publish. A fourth key is given in a cluster: sharded, which one node hears in place of all, unless a
+ * process is there that does not hear that: it says so in this key, as often as it asks for the time.
+ */
+const SAY = `
+local say = KEYS[4] and redis.call('EXISTS', KEYS[4]) == 0 and 'SPUBLISH' or 'PUBLISH'`
+
+/**
  * Keys: lease, epoch, state. Arguments: process, known epoch, lease ms, the writer's channel. Gives epoch,
  * state, age in ms.
  *
@@ -14,13 +21,13 @@
  * long as it lasts. So for so long nobody has it, but whoever had it. A process that knows of none asks
  * whether anybody listens as the writer; if it got the lease all the same, it loses it to the older epoch.
  */
-export const COMPETE = `
+export const COMPETE = `${SAY}
 local known = tonumber(ARGV[2])
 local epoch, id = string.match(redis.call('GET', KEYS[1]) or '', '^(%d+):(.*)$')
 if epoch and id ~= ARGV[1] and tonumber(epoch) >= known then return {} end
 local stored = tonumber(redis.call('GET', KEYS[2]) or '0')
 local isLost = stored < known
-if not epoch and stored + known == 0 then isLost = redis.call('PUBLISH', ARGV[4], '') > 0 end
+if not epoch and stored + known == 0 then isLost = redis.call(say, ARGV[4], '') > 0 end
 if isLost then
   redis.call('SET', KEYS[2], ARGV[2], 'PX', 604800000)
   redis.call('SET', KEYS[1], ARGV[2] .. ':', 'PX', ARGV[3])
@@ -56,16 +63,22 @@ end
 return 1`
 
 /** As {@link CLAIM}, then channels with their texts. Gives 0 if the lease is another's. */
-export const SEND = `${CLAIM}
-for at = 4, #ARGV, 2 do redis.call('PUBLISH', ARGV[at], ARGV[at + 1]) end
+export const SEND = `${CLAIM}${SAY}
+for at = 4, #ARGV, 2 do redis.call(say, ARGV[at], ARGV[at + 1]) end
 return 1`
+
+/** In a cluster. Arguments: channel, text. Gives how many heard it, as far as one node knows. */
+export const TELL = `${SAY}
+local heard = redis.call(say, ARGV[1], ARGV[2])
+return say == 'SPUBLISH' and heard or 1`
 
 /** Keys: lease. Arguments: holder. Gives the lease back. */
 export const RELEASE = `
 if redis.call('GET', KEYS[1]) == ARGV[1] then redis.call('DEL', KEYS[1]) end
 return 1`
 
-/** The store's clock in microseconds, in two parts. Keys: lease, so that a cluster asks who holds it. */
+/** The store's clock in microseconds, in two parts. Arguments: `plain` if sharded messages are not heard. */
 export const TIME = `
+if ARGV[1] == 'plain' then redis.call('SET', KEYS[4], '1', 'PX', 10000) end
 local time = redis.call('TIME')
 return {time[1], time[2], KEYS[1]}`

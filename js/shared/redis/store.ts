@@ -17,6 +17,8 @@ export interface RedisClient {
 
 /** A connection that hears channels, also after it was broken. */
 export interface Subscriber {
+  /** Whether what is published to one node of a cluster is heard, beside what goes to all. */
+  readonly isSharded: boolean
   subscribe(channel: string, hear: (text: string) => void): Promise<void>
   unsubscribe(channel: string): Promise<void>
   close(): void
@@ -50,6 +52,8 @@ interface NodeRedis {
   connect(): Promise<unknown>
   subscribe(channel: string, hear: (text: string) => void): Promise<void>
   unsubscribe(channel: string): Promise<void>
+  sSubscribe?(channel: string, hear: (text: string) => void): Promise<void>
+  sUnsubscribe?(channel: string): Promise<void>
   on(event: string, listener: () => void): unknown
   unref?(): void
   destroy?(): void
@@ -93,6 +97,8 @@ class IoRedisStore implements Store {
     // It keeps no process alive, after a reconnection neither.
     connection.on('ready', () => connection.stream?.unref?.())
     return {
+      // ioredis 6 can, but then leaves timers behind that keep its process alive after `disconnect`.
+      isSharded: false,
       async subscribe(channel, hear) {
         ears.set(channel, hear)
         await connection.subscribe(channel)
@@ -129,10 +135,25 @@ class NodeRedisStore implements Store {
     connection.on('ready', () => connection.unref?.())
     await connection.connect()
     connection.unref?.()
-    return {
-      subscribe: (channel, hear) => connection.subscribe(channel, hear),
-      unsubscribe: (channel) => connection.unsubscribe(channel),
+    const subscriber = {
+      isSharded: this.isCluster && connection.sSubscribe !== undefined,
+      async subscribe(channel: string, hear: (text: string) => void) {
+        await connection.subscribe(channel, hear)
+        if (subscriber.isSharded) subscriber.isSharded = await works(connection.sSubscribe!(channel, hear))
+      },
+      async unsubscribe(channel: string) {
+        await connection.unsubscribe(channel)
+        if (subscriber.isSharded) await connection.sUnsubscribe?.(channel)
+      },
       close: () => void (connection.destroy ? connection.destroy() : connection.disconnect?.()),
     }
+    return subscriber
   }
 }
+
+/** A server before Redis 7 does not know the command. */
+const works = (command: Promise<unknown>): Promise<boolean> =>
+  command.then(
+    () => true,
+    () => false,
+  )

@@ -12,7 +12,7 @@
  */
 import type { Lease, Peer, Transport } from '../transport.js'
 import { afterTurn } from '../turn.js'
-import { COMPETE, RELEASE, RENEW, SEND, TIME } from './scripts.js'
+import { COMPETE, RELEASE, RENEW, SEND, TELL, TIME } from './scripts.js'
 import type { Store, Subscriber } from './store.js'
 import { StoreClock } from './store-clock.js'
 
@@ -24,7 +24,7 @@ export class RedisTransport implements Transport {
   readonly afterTurn = afterTurn
   readonly leaseMs = LEASE_MS
   readonly #store: Store
-  readonly #keys: readonly [lease: string, epoch: string, state: string]
+  readonly #keys: readonly string[]
   readonly #channels: {
     readonly writer: string
     readonly all: string
@@ -34,6 +34,8 @@ export class RedisTransport implements Transport {
   #peer!: Peer
   #ready: Promise<Subscriber> | undefined
   #isWriterHeard = false
+  /** In a cluster: hears only what goes to all nodes. */
+  #isPlain = false
   #isClosed = false
   /** What the writer says in this turn: channels with their texts. */
   #said: string[] = []
@@ -42,7 +44,8 @@ export class RedisTransport implements Transport {
     this.#store = store
     // The braces keep the keys in one slot of a cluster.
     const prefix = `autothrottle:{${name}}:`
-    this.#keys = [`${prefix}lease`, `${prefix}epoch`, `${prefix}state`]
+    const keys = ['lease', 'epoch', 'state', ...(store.isCluster ? ['plain'] : [])]
+    this.#keys = keys.map((key) => prefix + key)
     const member = (id: string) => `${prefix}to:${id}`
     this.#channels = { writer: `${prefix}writer`, all: `${prefix}all`, member }
   }
@@ -86,9 +89,11 @@ export class RedisTransport implements Transport {
   }
 
   toWriter(text: string): void {
-    this.#store.publish(this.#channels.writer, text).then(
+    const { writer } = this.#channels
+    const said = this.#store.isCluster ? this.#run(TELL, [writer, text]) : this.#store.publish(writer, text)
+    said.then(
       (heard) => {
-        if (heard === 0 && !this.#store.isCluster) this.#peer.vacant(false)
+        if (heard === 0) this.#peer.vacant(false)
       },
       () => {},
     )
@@ -139,12 +144,13 @@ export class RedisTransport implements Transport {
   }
 
   async #listen(): Promise<Subscriber> {
-    for (let sample = 0; sample < FIRST_SAMPLES; sample++) await this.#sample()
     const subscriber = await this.#store.subscriber()
     try {
       const hear = (text: string) => this.#peer.heard(text)
       await subscriber.subscribe(this.#channels.all, hear)
       await subscriber.subscribe(this.#channels.member(this.#peer.id), hear)
+      this.#isPlain = this.#store.isCluster && !subscriber.isSharded
+      for (let sample = 0; sample < FIRST_SAMPLES; sample++) await this.#sample()
     } catch (error) {
       subscriber.close()
       throw error
@@ -173,7 +179,7 @@ export class RedisTransport implements Transport {
   async #sample(): Promise<void> {
     const { clock } = this.#peer
     const asked = clock.now()
-    const [seconds, micros] = (await this.#run(TIME, [])) as string[]
+    const [seconds, micros] = (await this.#run(TIME, [this.#isPlain ? 'plain' : ''])) as string[]
     this.#clock.sample(asked, clock.now(), Number(seconds) * 1000 + Number(micros) / 1000)
   }
 
