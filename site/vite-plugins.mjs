@@ -15,6 +15,7 @@ const PARTS = {
   'VPSidebar.vue': /\/VPSidebarGroup\.vue$/,
   'VPSidebarGroup.vue': /\/VPSidebarItem\.vue$/,
   'Playground.vue': /\/(?:TransportBar|TimelineBox|ChartBox|FiguresTable|ServerPanel|PolicyPanel)\.vue$/,
+  'ServerPanel.vue': /\/RangeField\.vue$/,
 }
 
 /** The parts of a page come alive one after the other, each in a task of its own. */
