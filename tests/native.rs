@@ -56,6 +56,8 @@ mod settings;
 mod simulate;
 #[path = "native/snapshot.rs"]
 mod snapshot;
+#[path = "native/soak.rs"]
+mod soak;
 #[path = "native/tidy.rs"]
 mod tidy;
 #[path = "native/yardsticks.rs"]

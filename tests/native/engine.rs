@@ -185,3 +185,33 @@ fn slots_come_back_one_by_one_where_the_factor_is_near_one() {
     }
     assert_eq!((slots[5], slots[39]), (1, 4), "{slots:?}");
 }
+
+/// Who was chosen while nobody could go gives way to whoever is more urgent and comes later, also in another
+/// combination of scopes.
+#[test]
+fn the_more_urgent_goes_first_though_it_came_while_nobody_could_go() {
+    for (first, second) in [(0.0, 5.0), (5.0, 0.0)] {
+        let mut engine = engine(
+            r#"{ "concurrency": 1, "defaults": { "delay": 0, "slotDelay": 0, "concurrency": 5, "jitter": false } }"#,
+        );
+        let [a, b, busy] = ["a", "b", "busy"].map(|name| engine.scope(name));
+        let now = Instant::default();
+        let flying = engine.send_at_once(now, Request::new(&[busy])).unwrap().expect("it is the first");
+        let of = |engine: &mut Engine, scopes: &[ScopeId], priority: f64| {
+            let ticket = engine.submit(now, Request { priority, ..Request::new(scopes) }).unwrap();
+            assert!(matches!(engine.poll(now), Decision::Idle { .. }));
+            ticket
+        };
+        let one = of(&mut engine, &[a], first);
+        let other = of(&mut engine, &[a, b], second);
+        let again = of(&mut engine, &[a], first);
+        engine.settle(now, flying, &Feedback::response(200));
+        let mut order = Vec::new();
+        while let Decision::Send(ticket) = engine.poll(now) {
+            order.push(ticket);
+            engine.settle(now, ticket, &Feedback::response(200));
+        }
+        let expected = if first > second { [one, again, other] } else { [other, one, again] };
+        assert_eq!(order, expected);
+    }
+}

@@ -1,6 +1,8 @@
 //! Quotas whose settings change while they are used: what was spent stays spent, and no more than that.
 
-use autothrottle::{Config, Engine, Instant, Request, ScopeId};
+use autothrottle::{
+    Config, Engine, Feedback, Hint, Hints, Instant, Request, ScopeId, Snapshot, headers::Context,
+};
 
 fn millis(ms: f64) -> Instant {
     Instant::from_millis(ms).unwrap()
@@ -57,6 +59,19 @@ fn a_longer_window_does_not_bring_back_what_is_over() {
     assert_eq!([10_000.0, 24_999.0, 25_000.0].map(|at| left(&engine, scope, at)), [9.0, 9.0, 10.0]);
 }
 
+/// A fixed window that is over counts for nothing, whatever takes its place.
+#[test]
+fn a_window_that_is_over_is_not_brought_back() {
+    for quota in
+        [r#"{ "limit": 10, "window": 60000, "strict": true }"#, r#"{ "limit": 10, "window": 60000 }"#]
+    {
+        let (mut engine, scope) = make(FIXED);
+        send(&mut engine, scope, 0.0);
+        change(&mut engine, scope, 12_000.0, quota);
+        assert_eq!(left(&engine, scope, 12_000.0), 10.0, "{quota}");
+    }
+}
+
 /// A fixed window does not know when it was spent: the last send is when, for a rolling window and where the
 /// new window is over already; else it stays where it began.
 #[test]
@@ -111,4 +126,32 @@ fn a_fixed_window_turns_over_by_division() {
     // The window that is open at 57,000 began at 51,000.
     send(&mut engine, scope, 57_000.0);
     assert_eq!([60_999.0, 61_000.0].map(|at| left(&engine, scope, at)), [9.0, 10.0]);
+}
+
+/// What a server said of its quota survives a restart: what is left of it, for how long, and the pace.
+#[test]
+fn what_a_server_told_is_remembered() {
+    let options = r#"{ "defaults": { "delay": 0, "slotDelay": 0, "jitter": false, "concurrency": 50,
+        "followRateLimit": true } }"#;
+    let config = || Config::parse(serde_json::from_str(options).unwrap()).unwrap();
+    let mut first = Engine::new(config());
+    let scope = first.scope("a");
+    let ticket = first.send_at_once(millis(0.0), Request::new(&[scope])).unwrap().expect("nothing waits");
+    let fields = [("ratelimit-policy", r#""p";q=10;w=40"#), ("ratelimit", r#""p";r=2;t=30"#)];
+    let hints = Hints::read(fields, Context { status: 200, wall_ms: Some(0), ..Context::default() });
+    let feedback = Feedback { hint: Hint::of(&hints), ..Feedback::response(200) };
+    first.settle(millis(10.0), ticket, &feedback);
+    assert_eq!(left(&first, scope, 10.0), 2.0);
+    let text =
+        serde_json::to_string(&autothrottle::Value::from(first.snapshot(millis(10.0), Some(1e12)))).unwrap();
+    let snapshot = Snapshot::parse(serde_json::from_str(&text).unwrap()).unwrap();
+    let mut next = Engine::restore(config(), &snapshot, millis(500.0), Some(1e12 + 5000.0));
+    let scope = next.scope("a");
+    let stats = |engine: &Engine, at: f64| engine.scope_stats(millis(at), scope).unwrap();
+    assert_eq!(stats(&next, 500.0).quota_left, Some(2.0));
+    assert_eq!(stats(&next, 500.0).delay_ms, stats(&first, 10.0).delay_ms);
+    assert!(stats(&next, 500.0).delay_ms >= 4000.0, "forty seconds for ten");
+    // Thirty seconds from 10, of which five were over.
+    assert_eq!(stats(&next, 25_499.0).quota_left, Some(2.0));
+    assert_eq!(stats(&next, 25_500.0).quota_left, None);
 }

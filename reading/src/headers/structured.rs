@@ -233,6 +233,8 @@ mod tests {
         }
         assert_eq!(dictionary(b"Limit=10, Remaining=0"), None);
         assert_eq!(list(b""), Some(vec![]));
+        let params = |many: usize| format!("a{}", ";x".repeat(many));
+        assert!(list(params(MOST).as_bytes()).is_some() && list(params(MOST + 1).as_bytes()).is_none());
         let many = "a,".repeat(MOST) + "a";
         assert_eq!((list(many.as_bytes()), list(&many.as_bytes()[2..]).unwrap().len()), (None, MOST));
     }
