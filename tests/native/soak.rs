@@ -8,7 +8,7 @@
 use std::collections::VecDeque;
 
 use autothrottle::{
-    Rng,
+    Instant, Rng,
     simulate::{Exchange, Simulation},
 };
 
@@ -96,7 +96,7 @@ impl Typed {
             let most = self.rate as usize + 1;
             assert!(self.rate == 0 || second.len() <= most, "{why}: {} in a second by {sent}", second.len());
             flying.retain(|&answered| answered > sent);
-            flying.push(one.answered.map_or(u64::MAX, |at| at.micros()));
+            flying.push(one.answered.map_or(u64::MAX, Instant::micros));
             assert!(flying.len() <= self.concurrency, "{why}: {} in flight at {sent}", flying.len());
             while recent.front().is_some_and(|&before| before + 10_000_000 <= sent) {
                 recent.pop_front();
