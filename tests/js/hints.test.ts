@@ -5,7 +5,7 @@ import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import { test } from 'node:test'
 import { createThrottle, ManagerError, type ThrottleOptions } from 'autothrottle'
-import { parseHints, parseRobots } from 'autothrottle/engine'
+import { Engine, parseHints, parseRobots } from 'autothrottle/engine'
 import { FakeClock } from 'autothrottle/testing'
 
 const vectors = new URL('../vectors/', import.meta.url)
@@ -202,4 +202,24 @@ test('wrong header maps, retries and robots are listed with everything else', ()
       return true
     },
   )
+})
+
+test('the wall time is asked for only where header fields tell of time or limits', () => {
+  const engine = new Engine({ defaults: { delay: 0, slotDelay: 0, jitter: false } })
+  const scope = engine.scope('a')
+  let asked = 0
+  const wallNowMs = () => {
+    asked++
+    return Date.UTC(2026, 0, 1)
+  }
+  const answer = (headers: Record<string, string>) => {
+    const ticket = engine.sendAtOnce(0, [scope])
+    engine.settle(0, ticket, { status: 429, headers, wallNowMs })
+    engine.reset(0, scope)
+    return engine.askedMs
+  }
+  assert.ok(Number.isNaN(answer({ server: 'nginx' })))
+  assert.equal(asked, 0)
+  assert.equal(answer({ 'retry-after': 'Thu, 01 Jan 2026 00:00:07 GMT' }), 7000)
+  assert.equal(asked, 1)
 })
