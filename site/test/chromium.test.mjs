@@ -86,6 +86,8 @@ test('on a phone nothing is wider than the screen', options, async () => {
     const { page, said } = await open(`${PLAYGROUND}#bad-host@30000`, { viewport: { width, height: 800 } })
     await page.waitForFunction(() => document.querySelector('.pg-clock')?.textContent === '0:30')
     assert.equal(await page.evaluate(() => document.documentElement.scrollWidth), width)
+    const { x, width: wide } = await page.getByRole('button', { name: 'One bad host' }).boundingBox()
+    assert.ok(x >= 0 && x + wide <= width, `the chosen story is at ${x}`)
     assert.deepEqual(said, [])
     await page.close()
   }
