@@ -2,8 +2,8 @@
 //! what must never happen.
 //!
 //! The usual run takes the scenarios that are quick, with one seed. `UPDATE_GOLDEN=1` (`npm run bless`) takes
-//! all of them, with the other policies and the best constant rate; `HELD_OUT=1` those that the law was not
-//! made with; `SOAK=1` a day of each.
+//! all of them, with the other policies and the best constant rate; `DRAWN="60 7"` sixty servers that seed 7
+//! draws; `SOAK=1` a day of each.
 
 use std::{fmt::Write, sync::Mutex, thread};
 
@@ -13,7 +13,8 @@ use autothrottle::{
 };
 
 use crate::{
-    scenarios::{Scenario, held_out, shared, train},
+    drawn::drawn,
+    scenarios::{Scenario, shared, train},
     yardsticks::{Aimd, Cubic, best_constant},
 };
 
@@ -235,20 +236,33 @@ fn limits_are_found_and_kept() {
     assert!(rank(ratio, 0.1) >= 0.85);
 }
 
-/// The servers that the law was not made with; three seeds each.
+/// Servers drawn from a seed that nobody looked at: `DRAWN="COUNT SEED"`, `npm run bench:drawn`.
 #[test]
-fn servers_that_were_not_looked_at() {
-    if std::env::var_os("HELD_OUT").is_none() {
-        return;
-    }
-    let scenarios = held_out();
-    let jobs: Vec<(&Scenario, u64)> =
-        scenarios.iter().flat_map(|each| [21, 22, 23].map(|seed| (each, seed))).collect();
-    let results = in_parallel(&jobs, |&(each, seed)| {
-        (run(each, Policy::Rampup, seed, "").1, best_constant(each, seed))
+fn servers_that_were_drawn() {
+    let wanted = std::env::var("DRAWN").unwrap_or_else(|_| "2 1".into());
+    let (count, seed) = wanted.split_once(' ').expect("DRAWN: want a count and a seed");
+    let scenarios = drawn(count.parse().unwrap(), seed.parse().unwrap());
+    let is_report = std::env::var_os("DRAWN").is_some();
+    let results = in_parallel(&scenarios, |each| {
+        let best = if is_report { best_constant(each, SEED) } else { 1.0 };
+        (run(each, Policy::Rampup, SEED, "").1, best)
     });
     let (all, best): (Vec<Summary>, Vec<f64>) = results.into_iter().unzip();
-    println!("{DIGEST}{}", digest("rampup, held out", &all.iter().collect::<Vec<_>>(), &best));
+    assert!(all.iter().all(|each| each.served > 0));
+    if is_report {
+        let mut rows: Vec<(f64, String)> = scenarios
+            .iter()
+            .zip(&all)
+            .zip(&best)
+            .map(|((each, summary), best)| {
+                (summary.utilisation / best, format!("{} {best:.3} |", line(each, summary)))
+            })
+            .collect();
+        rows.sort_by(|a, b| a.0.total_cmp(&b.0));
+        let rows: Vec<String> = rows.into_iter().map(|(_, row)| row).collect();
+        println!("{HEADER}{}\n", rows.join("\n"));
+        println!("{DIGEST}{}", digest(&format!("seed {seed}"), &all.iter().collect::<Vec<_>>(), &best));
+    }
 }
 
 /// What was found wrong once, each with a server that shows it: the least utilisation, the most refusals a
