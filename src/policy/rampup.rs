@@ -22,7 +22,7 @@
 //!    how long the wall was make T longer.
 //! 5. *Long walls*: the same count before two of them is a window, whose limit is that count ÷ time; merely
 //!    bad answers once are an outage, which says nothing of the pace.
-//! 6. *Merely bad answers*: see `background`.
+//! 6. *Merely bad answers*: see `background`. With more in flight than usual they are none of it.
 //! 7. *Rate or number at a time?* See `crowd`.
 //! 8. *Unused capacity is no evidence*: x grows only while sends follow each other as closely as allowed.
 //!
@@ -75,7 +75,7 @@ const DEEPEST: f64 = 6.0;
 const WIDE: [f64; 2] = [0.1, 1.0 / 3.0];
 /// So many served requests make a measurement.
 const ENOUGH: f64 = 10.0;
-/// Timers are late by so much as a rule, and what they lost is made up for. Lateness beyond it is not.
+/// Timers are late by so much as a rule, and what they lost is made up for; beyond twice that nobody asks.
 const TIMER: Span = Span::from_micros(2000);
 
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -225,7 +225,7 @@ impl State {
         let due = self.due.map_or(now, |due| (due + gap).min(now));
         self.due = Some(now);
         if self.event.is_none() {
-            let is_used = now.since(due) <= TIMER.max(Span::from_micros(gap.micros() / 3));
+            let is_used = now.since(due) <= (TIMER + TIMER).max(Span::from_micros(gap.micros() / 3));
             let elapsed = self.last.map_or(Span::ZERO, |last| now.since(last));
             self.clock = if is_used { self.clock + elapsed } else { self.clock - gap }; // 8
             self.due = Some(due.max(now - TIMER));
@@ -306,7 +306,7 @@ impl State {
                     Fault::Uncapped => self.gap *= 2.0,
                 }
             }
-            if is_merely_bad && !self.background.is_event(is_below) {
+            if is_merely_bad && !self.background.is_event(is_below && !self.crowd.is_unusual()) {
                 return self; // 6
             }
         }

@@ -1,9 +1,11 @@
 //! Merely bad answers (503, timeouts) say nothing by themselves: some servers fail at any pace.
 //!
 //! A count that leaks at twice the *background*, the share that fails as well below the rate at which the
-//! limit is believed to be. What fails more often than that fills it, and the third is an event. The trap is
-//! a ratchet: if each failure were a refusal, two in a hundred would halve the pace within the hour. And its
-//! opposite, a background that is never measured: one in fifty would be refused for ever.
+//! limit is believed to be. What fails more often than that fills it: the third beyond it is an event where
+//! one in fifty fails or nothing is known yet, the first where next to nothing does. The trap is a ratchet:
+//! if each failure were a refusal, two in a hundred would halve the pace within the hour. And its opposites:
+//! a background that is never measured, so that one in fifty is refused for ever; three refusals for each
+//! touch of a server that fails only because it has too much to do.
 
 /// What is assumed of the background before anything is known: one in so many. Forty times as many
 /// are remembered.
@@ -38,7 +40,7 @@ impl Background {
     pub fn is_event(&mut self, is_below: bool) -> bool {
         self.strikes += 1.0;
         self.bad += f64::from(u8::from(is_below));
-        self.strikes >= 2.9
+        self.strikes >= 0.9 + 2.0 * (self.share() * CLUSTER).min(1.0)
     }
 
     /// So many more were sent below the limit.

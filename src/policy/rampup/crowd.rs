@@ -2,8 +2,8 @@
 //!
 //! Refusals that come at an unusual number in flight *vote* for that number less one as the limit, a cap, if
 //! so many serve as much as the rate that was borne. The cap is probed once in a while, like the rate. The
-//! trap is a cap that explains every refusal: a refusal right after the last, or with one in flight,
-//! contradicts it, and the next one needs twice the votes.
+//! trap is a cap that explains every refusal: each lowers it, and one that would leave less than the rate
+//! that was borne contradicts it. Then the next one needs twice the votes.
 
 use crate::time::Instant;
 
@@ -38,11 +38,9 @@ pub(super) struct Crowd {
     away: f64,
     votes: i32,
     cap: Option<u32>,
-    /// When the cap last changed, and how many were sent since a refusal last changed it.
+    /// When the cap last changed.
     changed: Instant,
-    since: u32,
-    /// Whether it is the first that was tried, and how many were wrong.
-    is_new: bool,
+    /// How many were wrong.
     wrong: u32,
 }
 
@@ -56,8 +54,6 @@ impl Crowd {
         votes: 0,
         cap: None,
         changed: Instant::from_micros(0),
-        since: 0,
-        is_new: false,
         wrong: 0,
     };
 
@@ -74,10 +70,14 @@ impl Crowd {
         if self.usual > 0.0 { ROOM * self.usual / gap + 8.0 } else { f64::MAX }
     }
 
+    /// Whether more are in flight than usual.
+    pub fn is_unusual(&self) -> bool {
+        f64::from(self.now) > self.mean + 1.5 * self.stray
+    }
+
     /// `flying` are in flight now.
     pub fn on_send(&mut self, flying: u32) {
         self.now = flying;
-        self.since = self.since.saturating_add(1);
         if self.mean == 0.0 {
             self.mean = f64::from(flying);
         }
@@ -115,19 +115,16 @@ impl Crowd {
             if sent < self.changed {
                 return Fault::Number; // old news
             }
-            let is_again = !self.is_new && self.since <= 8 * fewer;
-            if is_again || !is_enough {
+            if !is_enough {
                 (self.cap, self.votes) = (None, -(VOTES << self.wrong.min(5)));
                 self.wrong += 1;
                 return Fault::Uncapped;
             }
-            self.set(fewer, now);
-            self.is_new = false;
+            (self.cap, self.changed) = (Some(fewer), now);
             return Fault::Number;
         }
-        let is_unusual = f64::from(self.now) > self.mean + 1.5 * self.stray;
         // A doubt that stands is not made worse by more of the same.
-        if is_unusual && is_enough {
+        if self.is_unusual() && is_enough {
             self.votes += 1;
         } else if self.votes > 0 {
             self.votes -= 1;
@@ -136,13 +133,8 @@ impl Crowd {
             return Fault::Rate;
         }
         self.votes = 0;
-        self.set(fewer, now);
-        self.is_new = true;
+        (self.cap, self.changed) = (Some(fewer), now);
         Fault::Capped
-    }
-
-    fn set(&mut self, cap: u32, now: Instant) {
-        (self.cap, self.changed, self.since) = (Some(cap), now, 0);
     }
 }
 
@@ -180,26 +172,27 @@ mod tests {
         assert_eq!(crowd.cap, Some(5));
     }
 
-    /// Refused again after eight times as many sends as may fly, or fewer, a cap explains nothing. The next one
-    /// needs twice the votes more.
+    /// The next one after a wrong one needs twice the votes more.
     #[test]
-    fn a_cap_that_is_refused_again_soon_is_given_up() {
-        for (sends, expected) in [(32, Fault::Uncapped), (33, Fault::Number)] {
-            let mut crowd = capped();
-            crowd.on_bad(AT(3), AT(3), BORNE * 2.0);
-            for _ in 0..sends {
-                crowd.on_send(5);
-            }
-            assert_eq!(crowd.on_bad(AT(4), AT(4), BORNE * 2.0), expected, "{sends} sends");
-        }
+    fn a_wrong_cap_makes_the_next_one_harder() {
         let mut crowd = capped();
         for wrong in 1..=7 {
-            crowd.is_new = false;
             crowd.cap = Some(6);
             assert_eq!(crowd.on_bad(AT(4), AT(4), BORNE), Fault::Uncapped);
             assert_eq!((crowd.cap, crowd.wrong), (None, wrong));
             assert_eq!(crowd.votes, -(VOTES << (wrong - 1).min(5)));
         }
+    }
+
+    /// Each refusal lowers it, however soon after the last, while what is left bears the rate.
+    #[test]
+    fn a_cap_goes_down_until_it_bears_too_little() {
+        let mut crowd = capped();
+        for cap in [5, 4, 3] {
+            assert_eq!(crowd.on_bad(AT(3), AT(3), BORNE * 2.0), Fault::Number);
+            assert_eq!(crowd.cap, Some(cap));
+        }
+        assert_eq!(crowd.on_bad(AT(3), AT(3), BORNE * 2.0), Fault::Uncapped, "two bear less than three");
     }
 
     /// A cap of which so many serve less than the rate that was borne is none.
