@@ -35,8 +35,8 @@ const MUTATED = [
   ...of('fetch', 'body failures fetch joined outcome redirects retry robots'),
 ]
 const TESTS = (
-  'wired deadlines retry hooks clocks robots events joined snapshot hints managers security redirects throttle shared-host ' +
-  'map slots boundary'
+  'wired deadlines retry hooks clocks robots events joined snapshot hints managers security redirects throttle ' +
+  'shared-host map slots boundary undici clients'
 ).split(' ')
 
 /** Few random orders and items, for they run for each mutant. */
@@ -69,6 +69,7 @@ function copy() {
     'tests/js',
     'tests/vectors',
     'tests/traces',
+    'docs',
     'pkg',
     'package.json',
     'tsconfig.json',
@@ -88,11 +89,8 @@ const bundle = () =>
     format: 'esm',
     platform: 'node',
     target: 'node20',
-    external: ['undici'],
+    packages: 'external',
     logLevel: 'warning',
-    banner: {
-      js: `import { createRequire } from 'node:module'; const require = createRequire(import.meta.url)`,
-    },
   })
 
 /** Writes down which mutants a test file reached. */
