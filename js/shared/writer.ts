@@ -69,6 +69,7 @@ export class Writer {
   readonly #former: string | undefined
   #collecting: unknown
   #isStopped = false
+  #isListening = false
   /** How much of each process the memory has that this writer goes on from. */
   readonly #remembered: ReadonlyMap<string, Remembered[1]>
   /** Of memory and statistics. */
@@ -213,12 +214,14 @@ export class Writer {
   #begin(): void {
     const heard = this.#heard ?? []
     this.#heard = undefined
-    this.#story(heard.filter((message) => message.type === 'hello'))
-    for (const message of heard) if (message.type === 'turn') this.hear(message)
+    const hellos = heard.filter((message) => message.type === 'hello')
+    const turns = heard.filter((message) => message.type === 'turn')
+    this.#story(hellos, turns)
   }
 
-  /** What members tell of all their requests: what flies first, the oldest before all others; then by age. */
-  #story(hellos: readonly Hello[]): void {
+  /** Members' stories: what flies, the oldest first; who waits, by age; what followed. Then all are asked. */
+  #story(hellos: readonly Hello[], turns: readonly Turn[] = []): void {
+    this.#isListening = true
     const newest = new Map<string, Hello>()
     for (const hello of hellos) {
       const known = newest.get(hello.from)?.hello ?? this.#members.get(hello.from)?.hello ?? 0
@@ -242,7 +245,8 @@ export class Writer {
     waiting.sort((a, b) => b[1].waited - a[1].waited)
     for (const [member, ask] of waiting) if (!member.requests.has(ask.id)) this.#ask(member, ask)
     for (const [, [, ago, order]] of given) this.#orders.apply(order, ago)
-    for (const turn of this.#ahead.splice(0)) this.hear(turn)
+    for (const turn of [...this.#ahead.splice(0), ...turns]) this.hear(turn)
+    this.#isListening = false
     this.#notice()
     this.#driver.drain()
   }
@@ -342,7 +346,7 @@ export class Writer {
       }
     }
     this.#notice()
-    this.#driver.changed()
+    if (!this.#isListening) this.#driver.changed()
   }
 
   #ask(member: Member, ask: Ask): void {

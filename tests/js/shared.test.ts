@@ -8,6 +8,7 @@ import { IDLE } from 'autothrottle/engine'
 import { Member } from '../../js/shared/member.js'
 import { type Beat, decode, encode, type Grant, type Hello, type ToWriter } from '../../js/shared/messages.js'
 import { afterTurn } from '../../js/shared/turn.js'
+import { Writer } from '../../js/shared/writer.js'
 import { play } from './shared/play.js'
 import { LEASE_MS, Process, World } from './shared/world.js'
 
@@ -148,6 +149,46 @@ test('a writer is killed: another grants within a lease and a fifth, and 0.2 s',
     while (last === before && world.now < killedAt + 5000) await world.run(5)
     assert.ok(last - killedAt <= 1.2 * LEASE_MS + 200, `seed ${seed}: silence of ${last - killedAt} ms`)
   }
+})
+
+test('what is told while a new writer listens counts before it grants', () => {
+  let begin = () => {}
+  const clock = { now: () => 1000, wallNow: () => 1e12, clearTimeout: () => {} }
+  const granted: string[] = []
+  const link = {
+    ...{ id: 'w', epoch: 2, hash: '', leaseMs: 1500, isGood: () => true, offsetMs: () => undefined },
+    grant: (to: string) => granted.push(to),
+    ...{ tell: () => {}, again: () => {}, learned: () => {}, differs: () => {} },
+  }
+  const timed = { ...clock, setTimeout: (wake: () => void) => (begin = wake) }
+  const beginning = {
+    state: undefined,
+    ageMs: 0,
+    former: 'v',
+    gone: undefined,
+    snapshot: undefined,
+    wallNow: 1e12,
+  }
+  const writer = new Writer(
+    link,
+    { defaults: { delay: 0, slotDelay: 0, concurrency: 9 } },
+    timed,
+    0,
+    beginning,
+  )
+  writer.collect()
+  const ask = { id: 0, attempt: 0, names: ['x'], cost: 1, priority: 0, delay: 0, waited: 5 }
+  const story = { type: 'hello', epoch: 2, hello: 1, orders: [], hash: '', watch: 0 } as const
+  writer.hear({ ...story, from: 'a', waiting: [], flying: [{ ...ask, sentAgo: 3 }] })
+  writer.hear({ ...story, from: 'b', waiting: [ask], flying: [] })
+  const [unknown, wait] = [Number.NaN, 3000]
+  const told = [429, 50, unknown, 272, unknown, wait, unknown, unknown, unknown, unknown, wait]
+  const turn = { type: 'turn', from: 'a', epoch: 2, hello: 1, number: 1 } as const
+  writer.hear({ ...turn, acts: [['over', 0, 0, told]] })
+  begin()
+  assert.deepEqual(granted, [])
+  assert.ok((writer.engine.stats(undefined, 1000).scopes.x?.holdUntil ?? 0) >= 4000)
+  writer.stop()
 })
 
 test('leave that lay unread while its process slept is not used', async () => {
