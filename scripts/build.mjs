@@ -137,9 +137,9 @@ function fitBindings(name) {
 }
 
 /**
- * Names a module's imports `i0`, `i1` and so on, and its exports `e0`, `e1`, but for its memory: their own names
- * end in hashes or begin alike, and stand in the bindings once more. Gives what each was called and is called
- * now.
+ * Names a module's imports `i0`, `i1` and so on, and its exports `e0`, `e1`, but for its memory: their own
+ * names end in hashes or begin alike, and stand in the bindings once more. Gives what each was called and is
+ * called now.
  */
 function shortenNames(file) {
   const bytes = readFileSync(file)
@@ -239,8 +239,8 @@ async function unpacker() {
 }
 
 /**
- * The way back where zlib cannot be asked for (Node before 20.16): fflate's inflate. It makes its tables when it
- * is loaded, which takes longer than the rest of our code together: so it is loaded by the first call.
+ * The way back where zlib cannot be asked for (Node before 20.16): fflate's inflate. It makes its tables when
+ * it is loaded, which takes longer than the rest of our code together: so it is loaded by the first call.
  */
 async function inflater() {
   const { build } = await import('esbuild')

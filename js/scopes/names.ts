@@ -47,8 +47,8 @@ export function urlTextOf(target: Target): string | undefined {
 const PLAIN = /^https?:\/\/((?:[a-z0-9-]+\.)*[a-z][a-z0-9-]*)(?:[/?#]|$)/
 
 /**
- * Hosts that were seen to be plain, each as it was seen first: a name that is the very same string is found in
- * a tenth of the time that one of the same letters takes. Bounded, for a crawl sees many.
+ * Hosts that were seen to be plain, each as it was seen first: a name that is the very same string is found
+ * in a tenth of the time that one of the same letters takes. Bounded, for a crawl sees many.
  */
 const plain = new Map<string, string>()
 const MOST_PLAIN = 1000

@@ -283,8 +283,9 @@ impl WasmEngine {
 }
 
 impl WasmEngine {
-    /// Randomness is drawn with the first request: some runtimes have none before. It spreads delays and keeps
-    /// no secret, so that the cheap kind will do: to load Node's Web Crypto takes as long as to compile us.
+    /// Randomness is drawn with the first request: some runtimes have none before. It spreads delays and
+    /// keeps no secret, so that the cheap kind will do: to load Node's Web Crypto takes as long as to
+    /// compile us.
     fn draw_seed(&mut self) {
         if self.0.wants_seed() {
             let half = || (random() * 4_294_967_296.0) as u64;
