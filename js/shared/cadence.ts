@@ -7,7 +7,9 @@
 
 /** Not more characters a second than this, on average. */
 const CHARACTERS = 65_536
-/** So many times oftener where there is news: whoever has it tells it in its story as well, for half a minute. */
+/**
+ * So many times oftener where there is news: whoever has it tells it in its story as well, for half a minute.
+ */
 const HURRY = 10
 
 export class Cadence {
