@@ -16,7 +16,10 @@ const LATE = 1 / 6
 /** No grant is made farther ahead, in milliseconds: a store's clock that was set would hold it for long. */
 const FARTHEST_MS = 1000
 
-/** A request of a story takes so long to be told and heard, in milliseconds, on a machine that has much to do. */
+/**
+ * A request of a story takes so long to be told and heard, in milliseconds, on a machine that has much to
+ * do.
+ */
 const TELL_MS = 0.05
 
 /** What no memory is known to have is kept for so many leases. */

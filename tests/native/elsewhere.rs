@@ -124,7 +124,8 @@ fn what_a_rolling_quota_remembers_is_corrected_where_it_stands() {
     }
 }
 
-/// What was sent elsewhere counts from when it was sent, not from when it is told; so does what waited before.
+/// What was sent elsewhere counts from when it was sent, not from when it is told; so does what waited
+/// before.
 #[test]
 fn what_is_adopted_counts_from_its_send() {
     let millis = |ms: f64| Instant::from_millis(ms).unwrap();

@@ -33,8 +33,8 @@ fn left(engine: &Engine, scope: ScopeId, at: f64) -> f64 {
 const ROLLING: &str = r#"{ "limit": 10, "window": 10000, "strict": true }"#;
 const FIXED: &str = r#"{ "limit": 10, "window": 10000 }"#;
 
-/// A rolling window that becomes a fixed one begins with the oldest send that still counts: one that is as old
-/// as the window does not.
+/// A rolling window that becomes a fixed one begins with the oldest send that still counts: one that is as
+/// old as the window does not.
 #[test]
 fn a_rolling_quota_becomes_a_fixed_one_without_what_is_too_old() {
     let (mut engine, scope) = make(ROLLING);

@@ -1,5 +1,5 @@
-//! What rampup does against each kind of server, request by request. The aims (`simulate`) bound what comes of
-//! it; here any change of it shows: a sign, a factor, a bound that is one off.
+//! What rampup does against each kind of server, request by request. The aims (`simulate`) bound what comes
+//! of it; here any change of it shows: a sign, a factor, a bound that is one off.
 //!
 //! A row says how many were sent and refused, and a fingerprint of when each one left and how it ended
 //! (FNV-1a). `UPDATE_GOLDEN=1` writes the rows anew: review the counts as a change of behaviour. The trap is
