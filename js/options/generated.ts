@@ -333,9 +333,9 @@ export interface BackoffOptions {
    */
   window?: number
   /**
-   * Spread of the delay while backing off, instead of the scope's. Default 0.1. Clients that were refused
-   * together should not come back together; more would break what a server asked for. Scrapy:
-   * BACKOFF_JITTER.
+   * Spread of the delay while backing off, instead of the scope's; no gap is shorter than the scope's can
+   * be. Default 0.1. Clients that were refused together should not come back together; more would break
+   * what a server asked for. Scrapy: BACKOFF_JITTER.
    */
   jitter?: Jitter
   /**

@@ -56,13 +56,16 @@ impl Scope {
         let base = self.base();
         let slots = base.slots.min(backoff.slots);
         let is_backing_off = backoff.pace > base.delay;
-        let (delay, jitter, reason) = if is_backing_off {
-            (backoff.pace, self.config.backoff.jitter, Reason::Backoff)
+        let (usual, spread) = (Span::from_millis(self.base_ms()), self.jitter());
+        // Backoff's jitter takes the place of the scope's, and never makes a gap that the scope's would not.
+        let (delay, jitter, reason, least) = if is_backing_off {
+            (backoff.pace, self.config.backoff.jitter, Reason::Backoff, usual.times(1.0 + spread.low))
         } else {
-            (Span::from_millis(self.base_ms()), self.jitter(), Reason::Delay)
+            (usual, spread, Reason::Delay, Span::ZERO)
         };
         let asked = crawl.and_then(|crawl| self.delay.last().map(|last| last + crawl));
         self.verdict_of(now, &InForce { slots, delay, jitter, reason, slot_delay: self.slot_delay() })
+            .max(Verdict::not_before(now, self.delay.last().map(|last| last + least), Reason::Delay))
             .max(Verdict::not_before(now, asked, Reason::CrawlDelay))
     }
 

@@ -411,6 +411,25 @@ fn backoffs_delay_is_told_beside_a_rate() {
     assert_eq!(told(&engine, 51.0), 3000.0);
 }
 
+/// Backoff's jitter takes the place of the scope's: just above the delay that was typed it would go below it.
+#[test]
+fn backoffs_jitter_never_goes_below_the_delay_that_was_typed() {
+    let mut least = u64::MAX;
+    for seed in 0..40 {
+        let mut driver = Driver::new(
+            &format!(
+                r#"{{ "seed": {seed}, "defaults": {{ "delay": 1000, "slotDelay": 0, "jitter": false,
+                "backoff": {{ "minDelay": 1001, "maxDelay": 1001, "jitter": 0.5 }} }} }}"#
+            ),
+            20,
+        );
+        driver.status = 429;
+        let sends = driver.run(60);
+        least = sends.windows(2).map(|pair| pair[1] - pair[0]).fold(least, u64::min);
+    }
+    assert_eq!(least, 1_000_000);
+}
+
 /// `AutoThrottle`'s delay is told as it is, also where backoff asks for more; backoff's stands beside it.
 #[test]
 fn autothrottles_delay_is_told_beside_backoff() {

@@ -35,13 +35,12 @@ struct Typed {
     more: &'static str,
 }
 
-/// Backoff's own jitter takes the place of the scope's, and may go below the delay: it is left out.
 const MORE: [&str; 5] = [
-    r#", "backoff": { "jitter": 0 }"#,
+    "",
     r#", "backoff": false"#,
     r#", "autothrottle": true"#,
     r#", "autothrottle": { "targetConcurrency": 4 }, "followRateLimit": true"#,
-    r#", "backoff": { "jitter": 0, "minDelay": 200, "maxDelay": 20000, "window": 5000 }"#,
+    r#", "backoff": { "minDelay": 200, "maxDelay": 20000, "window": 5000 }"#,
 ];
 
 impl Typed {

@@ -114,8 +114,9 @@ class BackoffOptions(TypedDict, total=False):
     """
 
     jitter: Jitter
-    """Spread of the delay while backing off, instead of the scope's. Default 0.1. Clients that were refused
-    together should not come back together; more would break what a server asked for. Scrapy: BACKOFF_JITTER.
+    """Spread of the delay while backing off, instead of the scope's; no gap is shorter than the scope's can
+    be. Default 0.1. Clients that were refused together should not come back together; more would break what
+    a server asked for. Scrapy: BACKOFF_JITTER.
     """
 
     concurrency_factor: float
