@@ -9,7 +9,7 @@ const PROCESSES = 100
 /** What all processes ask for in a second. */
 const ASKED = 200_000
 /** What one writer gives in a second: see `npm run test:shared -- --case permits`. */
-const GIVES = 10_000
+const GIVES = 40_000
 
 /** FNV-1a, with its bits mixed once more. */
 function hashOf(name) {

@@ -17,9 +17,10 @@ const all = [
 const runtimes = all.filter(([, command]) => existsSync(command))
 export const columns = runtimes.map(([name]) => name)
 
+// Ours is the file that all of these runtimes get: they take the condition `node` of the package's exports.
 const programs = {
   autothrottle:
-    "const { createThrottle } = await import('../../dist/index.js'); await createThrottle().run({ scopes: 'a' }, () => 1)",
+    "const { createThrottle } = await import('../../dist/node/index.js'); await createThrottle().run({ scopes: 'a' }, () => 1)",
   'p-limit': "const { default: limit } = await import('p-limit'); await limit(1)(() => 1)",
   'p-queue': "const { default: Queue } = await import('p-queue'); await new Queue().add(() => 1)",
   'p-throttle':
