@@ -8,12 +8,16 @@ fn millis(ms: f64) -> Instant {
     Instant::from_millis(ms).unwrap()
 }
 
-fn make(quota: &str) -> (Engine, ScopeId) {
+/// An engine with this quota, of which requests were sent at these milliseconds.
+fn make(quota: &str, sent: &[f64]) -> (Engine, ScopeId) {
     let options = format!(
         r#"{{ "defaults": {{ "delay": 0, "slotDelay": 0, "jitter": false, "concurrency": 50, "quota": {quota} }} }}"#
     );
     let mut engine = Engine::new(Config::parse(serde_json::from_str(&options).unwrap()).unwrap());
     let scope = engine.scope("a");
+    for &at in sent {
+        send(&mut engine, scope, at);
+    }
     (engine, scope)
 }
 
@@ -37,10 +41,7 @@ const FIXED: &str = r#"{ "limit": 10, "window": 10000 }"#;
 /// old as the window does not.
 #[test]
 fn a_rolling_quota_becomes_a_fixed_one_without_what_is_too_old() {
-    let (mut engine, scope) = make(ROLLING);
-    for at in [0.0, 3000.0, 8000.0] {
-        send(&mut engine, scope, at);
-    }
+    let (mut engine, scope) = make(ROLLING, &[0.0, 3000.0, 8000.0]);
     change(&mut engine, scope, 8000.0, r#"{ "limit": 10, "window": 5000 }"#);
     // 3000 is exactly five seconds old; 0 is older.
     assert_eq!(left(&engine, scope, 8000.0), 9.0);
@@ -51,10 +52,7 @@ fn a_rolling_quota_becomes_a_fixed_one_without_what_is_too_old() {
 /// What is as old as the old window is spent no longer, though a longer one takes its place.
 #[test]
 fn a_longer_window_does_not_bring_back_what_is_over() {
-    let (mut engine, scope) = make(ROLLING);
-    for at in [0.0, 5000.0] {
-        send(&mut engine, scope, at);
-    }
+    let (mut engine, scope) = make(ROLLING, &[0.0, 5000.0]);
     change(&mut engine, scope, 10_000.0, r#"{ "limit": 10, "window": 20000, "strict": true }"#);
     assert_eq!([10_000.0, 24_999.0, 25_000.0].map(|at| left(&engine, scope, at)), [9.0, 9.0, 10.0]);
 }
@@ -65,8 +63,7 @@ fn a_window_that_is_over_is_not_brought_back() {
     for quota in
         [r#"{ "limit": 10, "window": 60000, "strict": true }"#, r#"{ "limit": 10, "window": 60000 }"#]
     {
-        let (mut engine, scope) = make(FIXED);
-        send(&mut engine, scope, 0.0);
+        let (mut engine, scope) = make(FIXED, &[0.0]);
         change(&mut engine, scope, 12_000.0, quota);
         assert_eq!(left(&engine, scope, 12_000.0), 10.0, "{quota}");
     }
@@ -76,26 +73,17 @@ fn a_window_that_is_over_is_not_brought_back() {
 /// new window is over already; else it stays where it began.
 #[test]
 fn a_fixed_quota_keeps_what_was_spent() {
-    let (mut engine, scope) = make(FIXED);
-    for at in [0.0, 4000.0] {
-        send(&mut engine, scope, at);
-    }
+    let (mut engine, scope) = make(FIXED, &[0.0, 4000.0]);
     change(&mut engine, scope, 5000.0, ROLLING);
     assert_eq!(left(&engine, scope, 13_999.0), 8.0);
     assert_eq!(left(&engine, scope, 14_000.0), 10.0, "ten seconds after the last send");
 
-    let (mut engine, scope) = make(FIXED);
-    for at in [0.0, 4000.0] {
-        send(&mut engine, scope, at);
-    }
+    let (mut engine, scope) = make(FIXED, &[0.0, 4000.0]);
     change(&mut engine, scope, 5000.0, r#"{ "limit": 10, "window": 5000 }"#);
     assert_eq!(left(&engine, scope, 8999.0), 8.0, "the window of five seconds from 0 is over");
     assert_eq!(left(&engine, scope, 9000.0), 10.0, "five seconds after the last send");
 
-    let (mut engine, scope) = make(FIXED);
-    for at in [0.0, 4000.0] {
-        send(&mut engine, scope, at);
-    }
+    let (mut engine, scope) = make(FIXED, &[0.0, 4000.0]);
     change(&mut engine, scope, 5000.0, r#"{ "limit": 10, "window": 6000 }"#);
     assert_eq!((left(&engine, scope, 5999.0), left(&engine, scope, 6000.0)), (8.0, 10.0), "where it began");
 }
@@ -105,10 +93,7 @@ fn a_fixed_quota_keeps_what_was_spent() {
 fn another_limit_leaves_the_window_where_it_is() {
     for (strict, free) in [(false, [8.0, 10.0]), (true, [8.0, 9.0])] {
         let quota = |limit: u32| format!(r#"{{ "limit": {limit}, "window": 10000, "strict": {strict} }}"#);
-        let (mut engine, scope) = make(&quota(5));
-        for at in [0.0, 4000.0] {
-            send(&mut engine, scope, at);
-        }
+        let (mut engine, scope) = make(&quota(5), &[0.0, 4000.0]);
         change(&mut engine, scope, 5000.0, &quota(10));
         assert_eq!([9999.0, 10_000.0].map(|at| left(&engine, scope, at)), free, "strict: {strict}");
     }
@@ -118,8 +103,7 @@ fn another_limit_leaves_the_window_where_it_is() {
 /// over meanwhile.
 #[test]
 fn a_fixed_window_turns_over_by_division() {
-    let (mut engine, scope) = make(FIXED);
-    send(&mut engine, scope, 1000.0);
+    let (mut engine, scope) = make(FIXED, &[1000.0]);
     for (at, expected) in [(10_999.999, 9.0), (11_000.0, 10.0), (57_000.0, 10.0)] {
         assert_eq!(left(&engine, scope, at), expected, "{at}");
     }
