@@ -23,7 +23,7 @@ import type {
   Ticket,
 } from '../wasm/types.js'
 import { Group } from './group.js'
-import type { Refusal, Seen, State, Tell } from './messages.js'
+import { type Refusal, renumber, type Seen, type State, type Tell } from './messages.js'
 import type { Offline, Transport } from './transport.js'
 
 /** A request waits: what `enter` says of ticket 0. */
@@ -32,7 +32,6 @@ const WAITS = -16
 const MOST_NAMES = 20_000
 /** A process that waits stays alive: its timer is armed for so long, again and again. */
 const ALIVE_MS = 1000
-const [RECORDS_AT, STRIDE] = [11, 7]
 
 export class SharedHost implements Host {
   askedMs = Number.NaN
@@ -136,8 +135,7 @@ export class SharedHost implements Host {
     const { member } = this.group
     if (!member.isFlying(ticket)) return 'unknown'
     const { settled, askedMs, told } = this.#judge.digest(outcome)
-    for (let at = RECORDS_AT; at < told.length; at += STRIDE)
-      told[at] = member.namesOf(ticket).indexOf(this.#names.get(told[at] ?? -1) ?? '')
+    renumber(told, (scope) => member.namesOf(ticket).indexOf(this.#names.get(scope) ?? ''))
     member.settle(ticket, told)
     this.askedMs = askedMs
     if (settled === 'again') this.#stayAlive()

@@ -216,3 +216,11 @@ export function decode(text: string): Message | 'version' | undefined {
 export function numbersIn(told: readonly (number | null)[]): number[] {
   return told.map((number) => number ?? Number.NaN)
 }
+
+/** Where records of single scopes begin in what the engine is told, and how long each is. */
+const [RECORDS_AT, STRIDE] = [11, 7]
+
+/** Says the scopes of the records by another number: an engine's handle, or the place among the names. */
+export function renumber(told: number[], to: (scope: number) => number): void {
+  for (let at = RECORDS_AT; at < told.length; at += STRIDE) told[at] = to(told[at]!)
+}

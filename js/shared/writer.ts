@@ -22,6 +22,7 @@ import {
   type Hello,
   numbersIn,
   type Remembered,
+  renumber,
   type Said,
   type Seen,
   type State,
@@ -37,8 +38,6 @@ import type { Beginning, WriterLink } from './writer-link.js'
  * that it knows may take so much longer, for a story that is lost is told again then.
  */
 export const COLLECT_MS = 100
-/** Where records of single scopes begin in what the engine is told, and how long each is. */
-const [RECORDS_AT, STRIDE] = [11, 7]
 /** Snapshots count their age from here: no wall clock is believed. */
 const WALL_MS = 1e12
 /** Nothing that is adopted is in a memory that there is not. */
@@ -372,8 +371,7 @@ export class Writer {
     const held = member.requests.get(id)
     if (!held?.isFlying || held.attempt !== attempt) return
     const numbers = numbersIn(told)
-    for (let at = RECORDS_AT; at < numbers.length; at += STRIDE)
-      numbers[at] = this.#handleOf(held.scopes[numbers[at] ?? 0] ?? '')
+    renumber(numbers, (place) => this.#handleOf(held.scopes[place] ?? ''))
     const settled = this.#engine.settleTold(this.now, held.ticket, numbers)
     if (this.#level === 2) this.#notice(member, told[1])
     if (settled !== 'again') {
