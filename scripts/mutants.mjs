@@ -19,7 +19,7 @@
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { build, buildAlone, list } from '../tests/mutants/rust/build.mjs'
 import { baseline, FEW, KILOBYTES, testsFor } from '../tests/mutants/rust/trial.mjs'
-import { clock, noticedBy, Results, shuffled, takeChoice } from '../tests/mutants/score.mjs'
+import { clock, noticedBy, Results, sampleOf, takeChoice } from '../tests/mutants/score.mjs'
 import { main, root, takeChanged } from './lib.mjs'
 
 const folder = `${root}/target/mutants`
@@ -57,9 +57,8 @@ async function run(args) {
   mkdirSync(folder, { recursive: true })
   const { sample, seed, onlyMissed, goesOn } = takeChoice(args)
   const results = new Results(`${folder}/results.jsonl`)
-  const missed = new Set(results.before().flatMap(({ name, by }) => (by ? [] : [name])))
   const all = asked(args)
-  const mutants = onlyMissed ? all.filter(({ name }) => missed.has(name)) : all
+  const mutants = onlyMissed ? results.missedOf(all) : all
   if (mutants.length === 0) return console.log('no such mutant')
   const tell = clock()
   // All of them are built, whatever is tried: the build is the same for every sample.
@@ -69,7 +68,7 @@ async function run(args) {
   const tests = await baseline(tree, binaries, `${folder}/reached`)
   tell(`${tests.length} tests take ${tests.reduce((sum, { seconds }) => sum + seconds, 0).toFixed(1)} s`)
   const viable = mutants.filter(({ number }) => !unviable.has(number))
-  const drawn = sample === undefined ? viable : shuffled(viable, seed).slice(0, sample)
+  const drawn = sampleOf(viable, sample, seed)
   // What is built alone takes as long as a hundred others.
   const order = [false, true].flatMap((is) => drawn.filter(({ number }) => alone.has(number) === is))
   await results.tryEach(

@@ -22,7 +22,7 @@ import { createRequire } from 'node:module'
 import { pathToFileURL } from 'node:url'
 import { build } from 'esbuild'
 import { main, root, takeChanged } from '../../scripts/lib.mjs'
-import { clock, noticedBy, play, Results, shuffled, takeChoice } from './score.mjs'
+import { clock, noticedBy, play, Results, sampleOf, takeChoice } from './score.mjs'
 
 const here = `${root}/tests/mutants`
 const folder = `${root}/target/mutants-js`
@@ -145,13 +145,12 @@ await main(async () => {
   const taken = tests.reduce((sum, { seconds }) => sum + seconds, 0)
   tell(`${counted.length} mutants; ${tests.length} test files take ${taken.toFixed(1)} s`)
   const results = new Results(`${folder}/results.jsonl`)
-  const missed = new Set(results.before().flatMap(({ name, by }) => (by ? [] : [name])))
   const named = counted.map(({ id, fileName, location: { start, end }, mutatorName, replacement }) => {
     const at = `${start.line + 1}:${start.column + 1}-${end.line + 1}:${end.column + 1}`
     return { id, name: `${fileName}:${at}: ${mutatorName}: ${replacement.replace(/\s+/g, ' ').slice(0, 80)}` }
   })
-  const asked = onlyMissed ? named.filter(({ name }) => missed.has(name)) : named
-  const drawn = sample === undefined ? asked : shuffled(asked, seed).slice(0, sample)
+  const asked = onlyMissed ? results.missedOf(named) : named
+  const drawn = sampleOf(asked, sample, seed)
   const attempt = ({ id }) =>
     noticedBy(
       tests.filter(({ reaches }) => reaches.has(id)),

@@ -77,7 +77,7 @@ export function takeChoice(args) {
 }
 
 /** Shuffles by a seed (mulberry32), so that a sample can be drawn again. */
-export function shuffled(items, seed) {
+function shuffled(items, seed) {
   let state = seed | 0
   const unit = () => {
     state = (state + 0x6d2b79f5) | 0
@@ -91,6 +91,11 @@ export function shuffled(items, seed) {
     ;[order[last], order[other]] = [order[other], order[last]]
   }
   return order
+}
+
+/** All, or so many of them drawn at random. */
+export function sampleOf(items, sample, seed) {
+  return sample === undefined ? items : shuffled(items, seed).slice(0, sample)
 }
 
 /** Wilson's interval of a share, at 95 %. */
@@ -113,6 +118,12 @@ export class Results {
     if (!existsSync(this.path)) return []
     const lines = readFileSync(this.path, 'utf8').trim().split('\n').filter(Boolean)
     return lines.map((line) => JSON.parse(line))
+  }
+
+  /** Of these mutants, those that the run before missed. */
+  missedOf(mutants) {
+    const missed = new Set(this.before().flatMap(({ name, by }) => (by ? [] : [name])))
+    return mutants.filter(({ name }) => missed.has(name))
   }
 
   /**
