@@ -28,13 +28,12 @@ export const limitConn = (slots) => ({
 export const noLimit = { zone: () => '', use: () => '' }
 
 /**
- * Starts it: `count` ports, each with `limit` for itself before the server at the port `upstream`. `stop` gives
- * what it wrote down: a line a request, as port, status, instant in seconds and the field `x-who`.
+ * Starts it: `count` ports, each with `limit` for itself before the server at the port `upstream`. `stop`
+ * gives what it wrote down: a line a request, as port, status, instant in seconds and the field `x-who`.
  */
 export async function startNginx(limit, upstream, count) {
   const folder = mkdtempSync(join(tmpdir(), 'autothrottle-nginx-'))
-  const ports = []
-  while (ports.length < count) ports.push(await freePort())
+  const ports = await freePorts(count)
   const file = join(folder, 'nginx.conf')
   const server = (port, index) => `server { listen 127.0.0.1:${port};
     location / { ${limit.use(`z${index}`)} proxy_pass http://127.0.0.1:${upstream};
@@ -54,21 +53,25 @@ http {
 }`,
   )
   const child = spawn('nginx', ['-p', folder, '-c', file], { stdio: 'ignore' })
-  const ended = new Promise((resolve) => child.once('exit', resolve))
-  await sleep(400)
-  const stop = async () => {
-    child.kill()
-    await ended
-    const lines = linesOf(readFileSync(join(folder, 'access.log'), 'utf8'))
-    rmSync(folder, { recursive: true, force: true })
-    return lines
-  }
-  return { ports, stop }
+  const log = () => readFileSync(join(folder, 'access.log'), 'utf8')
+  return { ports, stop: await listening(child, folder, log) }
 }
 
-/** A log, as words. */
-export const linesOf = (log) =>
-  log
-    .trim()
-    .split('\n')
-    .map((line) => line.split(' '))
+export async function freePorts(count) {
+  const ports = []
+  while (ports.length < count) ports.push(await freePort())
+  return ports
+}
+
+/** Waits until a server listens. Gives how to stop it, which gives its log in words and removes its folder. */
+export async function listening(child, folder, log) {
+  const ended = new Promise((resolve) => child.once('exit', resolve))
+  await sleep(400)
+  return async () => {
+    child.kill()
+    await ended
+    const lines = log().trim().split('\n')
+    rmSync(folder, { recursive: true, force: true })
+    return lines.map((line) => line.split(' '))
+  }
+}

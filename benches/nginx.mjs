@@ -10,14 +10,12 @@
  * `--only NAME` runs the set-ups whose name contains it, `--seconds N` (60) makes it shorter.
  */
 import { spawn } from 'node:child_process'
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdtempSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:http'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
-import { freePort } from '../tests/shared/server.mjs'
-import { has, limitConn, limitReq, linesOf, startNginx } from './nginx-server.mjs'
+import { freePorts, has, limitConn, limitReq, listening, startNginx } from './nginx-server.mjs'
 
 function option(name, fallback) {
   const at = process.argv.indexOf(name)
@@ -94,8 +92,7 @@ async function work({ url, seconds, throttle, queue }) {
 /** HAProxy, which counts the requests of the last ten seconds, as `startNginx` does it. */
 async function startHaproxy(upstream, count) {
   const folder = mkdtempSync(join(tmpdir(), 'autothrottle-haproxy-'))
-  const ports = []
-  while (ports.length < count) ports.push(await freePort())
+  const ports = await freePorts(count)
   const fronts = ports.map(
     (port, index) => `frontend f${index}
   bind 127.0.0.1:${port}
@@ -123,19 +120,11 @@ backend b
 `,
   )
   const child = spawn('haproxy', ['-db', '-f', file], { stdio: ['ignore', 'pipe', 'ignore'] })
-  const ended = new Promise((resolve) => child.once('exit', resolve))
   let text = ''
   child.stdout.on('data', (data) => {
     text += data
   })
-  await sleep(400)
-  const stop = async () => {
-    child.kill()
-    await ended
-    rmSync(folder, { recursive: true, force: true })
-    return linesOf(text)
-  }
-  return { ports, stop }
+  return { ports, stop: await listening(child, folder, () => text) }
 }
 
 async function measure({ name: setupName, program, limit, upstream: ms, directives, ...told }) {
