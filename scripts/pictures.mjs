@@ -1,6 +1,7 @@
 /**
- * Draws the pictures of `docs/policies.md` and `docs/rampup.md`: each is a simulated run, so that it shows what the engine does and
- * not what somebody thinks it does. `node scripts/pictures.mjs` writes them, after a build.
+ * Draws the pictures of `docs/policies.md` and `docs/rampup.md`: each is a simulated run, so that it shows
+ * what the engine does and not what somebody thinks it does. `node scripts/pictures.mjs` writes them, after a
+ * build.
  */
 import { writeFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
@@ -16,11 +17,9 @@ function sheet({ height, left, seconds, every, title }, parts) {
   const x = (ms) => left + (ms / (seconds * 1000)) * (WIDTH - left - RIGHT)
   const ticks = []
   for (let at = 0; at <= seconds; at += every) {
-    const place = fixed(x(at * 1000))
+    const [place, time] = [fixed(x(at * 1000)), every < 60 ? `${at} s` : `${at / 60} min`]
     ticks.push(`<path d="M${place},26V${height - 24}" stroke="#ececec"/>`)
-    ticks.push(
-      `<text x="${place}" y="${height - 8}" text-anchor="middle">${every < 60 ? `${at} s` : `${at / 60} min`}</text>`,
-    )
+    ticks.push(`<text x="${place}" y="${height - 8}" text-anchor="middle">${time}</text>`)
   }
   return `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${WIDTH} ${height}" role="img" \
 font-family="sans-serif" font-size="12" fill="${TEXT}">

@@ -264,7 +264,8 @@ settings! {
         "Most limits are per minute; the draft's number.";
     Backoff "jitter" Kind::Jitter => Number(0.1),
         "", "BACKOFF_JITTER",
-        "Spread of the delay while backing off, instead of the scope's; no gap is shorter than the scope's can be.",
+        "Spread of the delay while backing off, instead of the scope's; no gap is shorter than the scope's can \
+         be.",
         "Clients that were refused together should not come back together; more would break what a server \
          asked for.";
     Backoff "concurrencyFactor" Kind::Fraction => Number(0.5),
