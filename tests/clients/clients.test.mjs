@@ -52,12 +52,17 @@ after(async () => {
 const retry = (limit) => (limit > 0 ? { retry: { limit, methods: ['GET', 'POST'] } } : {})
 const QUERY = '{ ok }'
 
-/** Requests through a crawler: one crawler each, since a crawler ends with its queue. */
+/**
+ * Requests through a crawler: one crawler each, since a crawler ends with its queue, and one queue each, since
+ * crawlers of one process would otherwise take each other's requests.
+ */
 function crawl(makeCrawler, slack = 1) {
   return async (url, signal) => {
     let status
     let failure
+    const id = `request-${++requests}`
     const crawler = makeCrawler({
+      requestQueue: await library.cheerio.RequestQueue.open(id),
       requestHandler: ({ response }) => {
         status = typeof response.status === 'function' ? response.status() : response.statusCode
       },
@@ -71,13 +76,14 @@ function crawl(makeCrawler, slack = 1) {
       // more), which ends a wait. A page may take long to open, so the wait's is short and the other is not.
       ...(signal ? timeouts(url.endsWith('never') ? slack : 60) : {}),
     })
-    await crawler.run([{ url, uniqueKey: `${url} ${Math.random()}` }])
+    await crawler.run([{ url, uniqueKey: id }])
     await crawler.teardown()
     if (failure) throw failure
     return status
   }
 }
 
+let requests = 0
 const timeouts = (slack) => ({ navigationTimeoutSecs: 0.1, requestHandlerTimeoutSecs: slack - 10 })
 
 /** Longer than a test's clock goes on while Crawlee's own timeout runs: a request put back comes again. */
