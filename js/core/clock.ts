@@ -19,7 +19,23 @@ export function systemClock(unref: boolean): Clock {
       return handle
     },
     clearTimeout: (handle) => clearTimeout(handle as number),
+    ...turns(unref),
     isPerRequest: globalThis.navigator?.userAgent === 'Cloudflare-Workers',
+  }
+}
+
+type Turns = { setImmediate?: (wake: () => void) => unknown }
+
+/** Turns of the event loop: Node, Bun and Deno have them, browsers do not. */
+function turns(unref: boolean): Pick<Clock, 'setImmediate'> {
+  const host = globalThis as Turns
+  if (typeof host.setImmediate !== 'function') return {}
+  return {
+    setImmediate: (wake) => {
+      const handle = host.setImmediate!(wake)
+      if (unref) unrefTimer(handle)
+      return handle
+    },
   }
 }
 

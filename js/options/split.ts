@@ -82,5 +82,6 @@ function problemsOf(check: () => void): readonly Problem[] {
 
 function isClock(clock: unknown): clock is Clock {
   const methods = ['now', 'wallNow', 'setTimeout', 'clearTimeout'] as const
-  return methods.every((method) => typeof (clock as Clock | null)?.[method] === 'function')
+  const hasAll = methods.every((method) => typeof (clock as Clock | null)?.[method] === 'function')
+  return hasAll && ['function', 'undefined'].includes(typeof (clock as Clock).setImmediate)
 }

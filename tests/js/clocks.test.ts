@@ -130,6 +130,90 @@ test('a wait of forty days is kept, and no timer is asked for more than 2³¹−
   assert.ok(clock.asked.every((ms) => ms <= 2 ** 31 - 1))
 })
 
+/** Timers that fire 0.3 ms late, and a loop that goes round in 0.05 ms. */
+class Turning extends Bent {
+  turns = 0
+
+  constructor() {
+    super((ms) => [ms + 0.3])
+  }
+
+  setImmediate(wake: () => void): void {
+    this.turns++
+    FakeClock.prototype.setTimeout.call(this, wake, 0.05)
+  }
+}
+
+async function turned(delay: number, scopes: readonly string[], count = 21) {
+  const clock = new Turning()
+  const throttle = createThrottle({ clock, concurrency: 100, defaults: { ...plain, delay } })
+  const times = new Map<string, number[]>(scopes.map((scope) => [scope, []]))
+  const one = (scope: string) =>
+    throttle.run({ scopes: scope }, () => void times.get(scope)!.push(clock.now()))
+  const done = Promise.all(Array.from({ length: count }, () => scopes.map(one)).flat())
+  await clock.advance(count * (delay + 2))
+  await done
+  return { all: [...times.values()].map(gaps), turns: clock.turns }
+}
+
+test('a gap of 10 to 100 ms is met by turns of the loop, a shorter or longer one by timers alone', async () => {
+  for (const delay of [10, 16.7, 90]) {
+    const { all, turns } = await turned(delay, ['x'])
+    // The first two show how often the scope sends.
+    const each = all[0]!.slice(2)
+    assert.ok(
+      each.every((gap) => gap > delay - 1e-9 && gap < delay + 0.06),
+      `${each}`,
+    )
+    assert.ok(turns > 0 && turns <= 20 * 21, `${turns} turns: a millisecond for each gap at most`)
+  }
+  for (const delay of [9, 100, 1000]) {
+    const { all, turns } = await turned(delay, ['x'])
+    assert.ok(all[0]!.every((gap) => gap > delay - 1e-9 && gap < delay + 1.4))
+    assert.equal(turns, 0)
+  }
+})
+
+test('many scopes in turn are woken by timers alone, however near each other they are', async () => {
+  const { all, turns } = await turned(40, ['a', 'b', 'c'])
+  assert.ok(all.flat().every((gap) => gap > 40 - 1e-9))
+  assert.equal(turns, 0)
+})
+
+test('turns end where the clock stands still, where nobody waits any more, and with an earlier wake-up', async () => {
+  const clock = new Turning()
+  let frozen = 0
+  const turn = clock.setImmediate.bind(clock)
+  clock.setImmediate = (wake) => {
+    if (frozen === 0) return turn(wake)
+    assert.ok(++frozen < 5, 'no spin')
+    queueMicrotask(wake)
+  }
+  const throttle = createThrottle({ clock, concurrency: 100, defaults: { ...plain, delay: 20 } })
+  const sent: number[] = []
+  const controller = new AbortController()
+  const run = (scopes: string, signal: AbortSignal | null = null) =>
+    throttle.run({ scopes }, () => void sent.push(clock.now()), { signal })
+  const first = Promise.all([run('x'), run('x'), run('x')])
+  const aborted = run('x', controller.signal)
+  await clock.advance(60)
+  assert.equal(sent.length, 3)
+  const before = clock.turns
+  assert.ok(before > 0)
+  controller.abort(new Error('no'))
+  await assert.rejects(aborted, /no/)
+  await first
+  await clock.advance(100)
+  assert.equal(clock.turns, before, 'nobody waits')
+  assert.equal(clock.timers, 0)
+  frozen = 1
+  const last = Promise.all([run('x'), run('x'), run('x'), run('x'), run('x')])
+  await clock.advance(200)
+  await last
+  assert.ok(frozen > 1, 'it was tried')
+  assert.ok(gaps(sent).every((gap) => gap > 20 - 1e-9))
+})
+
 test('where a timer belongs to its request, each waiter wakes itself, and nobody is told by another', async () => {
   const clock = Object.assign(new FakeClock(), { isPerRequest: true })
   const throttle = createThrottle({
