@@ -27,7 +27,8 @@ import type { EngineOptions, ThrottleOptions } from './options/options.js'
 import { splitOptions } from './options/split.js'
 import type { Target } from './scopes/names.js'
 import { LEASE_MS, type ObjectState, Room } from './shared/durable-object/room.js'
-import { SharedHost } from './shared/host.js'
+import { SharedHost, shifted } from './shared/host.js'
+import type { Seen } from './shared/messages.js'
 import type { Lease, Peer, Transport } from './shared/transport.js'
 import type { Stats } from './wasm/types.js'
 
@@ -49,10 +50,19 @@ export abstract class ThrottleObject<Env = unknown> extends DurableObject<Env> {
 
   /** @internal A Worker comes. What it holds is given back when it lets go of what it gets. */
   joinThrottle(id: string): RpcTarget {
+    return new Seat(this.#open(), id)
+  }
+
+  /** @internal Asked by `stats`. */
+  throttleStats(): Promise<Seen> {
+    return this.#open().stats()
+  }
+
+  #open(): Room {
     this.#room ??= new Room((this.ctx as ObjectState).storage, this.throttleOptions(), () => {
       this.#room = undefined
     })
-    return new Seat(this.#room, id)
+    return this.#room
   }
 }
 
@@ -93,6 +103,7 @@ export interface ObjectNamespace {
 interface Stub {
   throttleOptions(): Promise<EngineOptions>
   joinThrottle(id: string): Promise<SeatStub>
+  throttleStats(): Promise<Seen>
 }
 
 interface SeatStub {
@@ -186,9 +197,10 @@ export class ObjectThrottle {
     return this.#inTime(throttle, target, throttle.acquire(target, { timeout: this.#maxWait, ...options }))
   }
 
-  /** As of the object's last word; `ageMs` says how old that is. */
+  /** Of all Workers together: the object itself is asked. */
   async stats(): Promise<Stats> {
-    return (await this.#throttle()).stats()
+    const [throttle, { now, stats }] = await Promise.all([this.#throttle(), this.#stub().throttleStats()])
+    return shifted(stats, throttle.now() - now, 0)
   }
 
   /** The throttle itself, for everything else: events, `scope(name)`, `hold`, `pause`. */

@@ -20,7 +20,7 @@ export class Limiter extends ThrottleObject {
 }
 
 export default {
-  /** A client waits: not for longer than ten seconds. */
+  /** A client waits: not for longer than ten seconds. If it goes, nothing is sent for it. */
   async fetch(request: Request, env: Env): Promise<Response> {
     const throttle = throttleOf(env.LIMITER, { name: 'api.example' })
     try {

@@ -229,6 +229,7 @@ export class Group {
       epoch,
       hash: this.#hash,
       leaseMs: this.#transport.leaseMs,
+      isPrompt: this.#transport.isPrompt === true,
       isGood: () => this.#isGood(epoch),
       grant: (to, grant) => this.#grant(to, grant),
       tell: (tell) => {

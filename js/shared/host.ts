@@ -339,7 +339,7 @@ function errorOf(refusal: Refusal): Error {
 }
 
 /** Statistics by another clock. JSON leaves out what is `undefined`. */
-function shifted(stats: Stats, ms: number, ageMs: number): Stats {
+export function shifted(stats: Stats, ms: number, ageMs: number): Stats {
   const scopes = Object.entries(stats.scopes).map(([name, scope]) => {
     const { holdUntil, quotaLeft, reason, withoutEffect } = scope
     const until = holdUntil === undefined ? undefined : holdUntil + ms

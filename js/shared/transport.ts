@@ -69,6 +69,11 @@ export interface Transport {
   readonly offsetMs?: number | undefined
   /** How many milliseconds ahead a grant is made, so that it has arrived when it is to leave. Default 0. */
   readonly leadMs?: number
+  /**
+   * Whether each process that lives hears at once that another writes. Then one that tells it no story has
+   * ended, and its places are free as soon as the writer begins; else they are kept for two leases.
+   */
+  readonly isPrompt?: boolean
   /** Calls `done` when this turn of the event loop is over. Default: after its microtasks. */
   afterTurn?(done: () => void): void
   /** Ends. Nothing is heard afterwards. */

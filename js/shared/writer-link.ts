@@ -12,6 +12,8 @@ export interface WriterLink {
   readonly epoch: number
   readonly hash: string
   readonly leaseMs: number
+  /** As the transport's. */
+  readonly isPrompt: boolean
   /** Whether it may still grant. If not, it is stopped by this call. */
   isGood(): boolean
   grant(to: string, grant: Grant): void

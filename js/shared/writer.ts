@@ -213,6 +213,7 @@ export class Writer {
   #begin(): void {
     const heard = this.#heard ?? []
     this.#heard = undefined
+    if (this.#link.isPrompt) for (const id of this.#missing ?? []) this.drop(id)
     const hellos = heard.filter((message) => message.type === 'hello')
     const turns = heard.filter((message) => message.type === 'turn')
     this.#story(hellos, turns)

@@ -156,7 +156,8 @@ test('what is told while a new writer listens counts before it grants', () => {
   const clock = { now: () => 1000, wallNow: () => 1e12, clearTimeout: () => {} }
   const granted: string[] = []
   const link = {
-    ...{ id: 'w', epoch: 2, hash: '', leaseMs: 1500, isGood: () => true, offsetMs: () => undefined },
+    ...{ id: 'w', epoch: 2, hash: '', leaseMs: 1500, isPrompt: false, offsetMs: () => undefined },
+    isGood: () => true,
     grant: (to: string) => granted.push(to),
     ...{ tell: () => {}, again: () => {}, learned: () => {}, differs: () => {} },
   }
@@ -189,6 +190,40 @@ test('what is told while a new writer listens counts before it grants', () => {
   assert.deepEqual(granted, [])
   assert.ok((writer.engine.stats(undefined, 1000).scopes.x?.holdUntil ?? 0) >= 4000)
   writer.stop()
+})
+
+test('where all that live hear of a new writer at once, the places of the others are free at once', () => {
+  for (const isPrompt of [true, false]) {
+    const wakes: (() => void)[] = []
+    const granted: string[] = []
+    const clock = { now: () => 1000, wallNow: () => 1e12, clearTimeout: () => {} }
+    const link = {
+      ...{ id: 'w', epoch: 2, hash: '', leaseMs: 1500, isPrompt, offsetMs: () => undefined },
+      isGood: () => true,
+      grant: (to: string) => granted.push(to),
+      ...{ tell: () => {}, again: () => {}, learned: () => {}, differs: () => {} },
+    }
+    const snapshot = { version: 1 as const, wallMs: 0, scopes: {} }
+    const flying = [[1, ['x']]] as const
+    const members = ['dead', 'lives'].map((id) => [id, [1, 1, 0] as const, flying] as const)
+    const state = { snapshot, settings: [], isPaused: false, members }
+    const writer = new Writer(
+      link,
+      { defaults: { delay: 0, slotDelay: 0, concurrency: 2 } },
+      { ...clock, setTimeout: (wake: () => void) => wakes.push(wake) },
+      0,
+      { state, ageMs: 500, former: undefined, gone: undefined, snapshot: undefined, wallNow: 1e12 },
+    )
+    writer.collect()
+    const ask = { attempt: 0, names: ['x'], cost: 1, priority: 0, delay: 0, waited: 5 }
+    const story = { type: 'hello', epoch: 2, hello: 2, orders: [], hash: '', watch: 0 } as const
+    const waiting = [1, 2].map((id) => ({ ...ask, id }))
+    writer.hear({ ...story, from: 'lives', waiting, flying: [{ ...ask, id: 0, sentAgo: 600 }] })
+    for (let wake = wakes.shift(); wake && granted.length === 0; wake = wakes.shift()) wake()
+    assert.equal(writer.engine.stats(undefined, 1000).inFlight, 2)
+    assert.deepEqual(granted, isPrompt ? ['lives'] : [])
+    writer.stop()
+  }
 })
 
 test('leave that lay unread while its process slept is not used', async () => {

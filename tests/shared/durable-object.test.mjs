@@ -8,6 +8,7 @@ import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
 import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:http'
+import { connect } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, test } from 'node:test'
@@ -29,6 +30,7 @@ const config :Workerd.Config = (
 );
 const worker :Workerd.Worker = (
   compatibilityDate = "2026-01-01",
+  compatibilityFlags = ["enable_request_signal"],
   durableObjectNamespaces = [(className = "Limiter", uniqueKey = "limiter", enableSql = true)],
   durableObjectStorage = (localDisk = "disk"),
   bindings = [(name = "LIMITER", durableObjectNamespace = "Limiter")],
@@ -95,23 +97,39 @@ class Workers {
   get(path, query, init) {
     return fetch(`${this.url}/${path}?${new URLSearchParams(query)}`, init)
   }
+
+  /** A client that asks, and can go. A reset is what workerd notices: a mere end might be half a connection. */
+  client(path, query) {
+    const { hostname, port } = new URL(this.url)
+    const socket = connect(Number(port), hostname).on('error', () => {})
+    socket.unref()
+    socket.write(`GET /${path}?${new URLSearchParams(query)} HTTP/1.1\r\nhost: ${hostname}\r\n\r\n`)
+    return { go: () => socket.resetAndDestroy() }
+  }
 }
 
-/** A site that counts how many it serves at a time. */
-async function siteOf(latency, status = 200) {
-  const counts = { now: 0, most: 0, all: 0 }
-  const server = createServer((_, response) => {
+/** A site that counts how many it serves at a time. Pages of `/held` are answered when the test says so. */
+async function siteOf(t, latency, status = 200) {
+  const counts = { now: 0, most: 0, all: 0, paths: [] }
+  const held = []
+  const server = createServer((request, response) => {
     counts.all++
+    counts.paths.push(request.url)
     counts.most = Math.max(counts.most, ++counts.now)
     response.on('close', () => counts.now--)
-    setTimeout(() => response.writeHead(status).end('page'), latency)
+    const answer = () => response.writeHead(status).end('page')
+    if (request.url.startsWith('/held')) held.push(answer)
+    else setTimeout(answer, latency)
   })
   await new Promise((resolve) => server.listen(0, '127.0.0.1', resolve))
-  const stop = () => {
+  t.after(() => {
     server.closeAllConnections()
     server.close()
+  })
+  const answerHeld = () => {
+    for (const answer of held.splice(0)) answer()
   }
-  return { counts, stop, url: `http://127.0.0.1:${server.address().port}/` }
+  return { counts, answerHeld, url: `http://127.0.0.1:${server.address().port}/` }
 }
 
 if (skip) test('limits shared through a Durable Object', { skip }, () => {})
@@ -122,6 +140,17 @@ else {
     await workers.start()
   })
   after(() => workers.stop())
+
+  /** How many requests wait at the object. */
+  const waits = async () => Number(await (await workers.get('waits', {})).text())
+
+  async function until(isSo) {
+    for (let tries = 0; tries < 200; tries++) {
+      if (await isSo()) return
+      await sleep(20)
+    }
+    throw new Error(`not within four seconds: ${isSo} ${workers.said}`)
+  }
 
   const times = (count, call) => Promise.all(Array.from({ length: count }, call))
 
@@ -146,25 +175,72 @@ else {
     )
   })
 
-  test('two slots for all Workers', async () => {
-    const site = await siteOf(60)
+  test('two slots for all Workers', async (t) => {
+    const site = await siteOf(t, 60)
     const answers = await times(20, () => workers.get('run', { scope: 'slots', target: site.url }))
     assert.deepEqual([...new Set(answers.map(({ status }) => status))], [200], workers.said)
     assert.equal(site.counts.most, 2)
-    site.stop()
   })
 
-  // A client that goes is not shown: this workerd does not tell its Worker.
-  test('Workers that throw while they hold give their places back at once', async () => {
+  // The bar is a second, so whoever comes after them waits for less. Two leases are six seconds: without
+  // disposal the places would come back after that.
+  const goOn = async (site) => {
+    const query = { scope: 'slots', maxWait: 950, ...(site && { target: `${site.url}next` }) }
+    const answers = await times(4, () => workers.get('run', query))
+    assert.deepEqual([...new Set(answers.map(({ status }) => status))], [200], workers.said)
+    if (site) assert.ok(site.counts.most <= 2, `${site.counts.most} at a time`)
+  }
+
+  const ask = (site, page, more) =>
+    workers.client('run', { scope: 'slots', target: `${site.url}${page}`, ...more })
+
+  test('Workers that throw while they hold give their places back within a second', async () => {
     const died = await times(8, () => workers.get('die', { scope: 'slots' }))
     assert.deepEqual([...new Set(died.map(({ status }) => status))], [500])
-    // Two leases are six seconds: without disposal the places would come back after that.
-    const answers = await times(4, () => workers.get('run', { scope: 'slots', maxWait: 4000 }))
-    assert.deepEqual([...new Set(answers.map(({ status }) => status))], [200], workers.said)
+    await goOn()
   })
 
-  test('what one Worker is told, all are: a refusal slows them down', async () => {
-    const site = await siteOf(5, 429)
+  // With its signal the Worker is told; without it the platform ends the Worker, and disposes.
+  for (const signal of ['yes', 'no'])
+    test(`clients that go while they wait, signal ${signal}: nothing is sent, the next goes on`, async (t) => {
+      const site = await siteOf(t, 30)
+      for (const page of ['held-1', 'held-2']) ask(site, page)
+      await until(() => site.counts.now === 2)
+      const waiting = ['gone-1', 'gone-2', 'gone-3'].map((page) => ask(site, page, { signal }))
+      await until(async () => (await waits()) === 3)
+      for (const client of waiting) client.go()
+      await until(async () => (await waits()) === 0)
+      const next = goOn(site)
+      await until(async () => (await waits()) === 4)
+      site.answerHeld()
+      await next
+      assert.deepEqual(
+        site.counts.paths.filter((path) => path.startsWith('/gone')),
+        [],
+      )
+    })
+
+  test('clients that go while they hold: their places are free within a second', async (t) => {
+    const site = await siteOf(t, 30)
+    const holding = ['held-1', 'held-2'].map((page) => ask(site, page))
+    await until(() => site.counts.now === 2)
+    for (const client of holding) client.go()
+    await goOn(site)
+  })
+
+  test('killed while Workers hold: the places of the dead are free within a second', async (t) => {
+    const site = await siteOf(t, 30)
+    for (const page of ['held-1', 'held-2']) ask(site, page)
+    await until(() => site.counts.now === 2)
+    // What they hold is stored once a second.
+    await sleep(1500)
+    await workers.kill()
+    await workers.start()
+    await goOn(site)
+  })
+
+  test('what one Worker is told, all are: a refusal slows them down', async (t) => {
+    const site = await siteOf(t, 5, 429)
     const query = { scope: 'bad', target: site.url, maxWait: 3000 }
     assert.equal((await workers.get('run', query)).status, 429)
     const answers = await times(3, () => workers.get('run', query))
@@ -174,6 +250,5 @@ else {
       workers.said,
     )
     assert.equal(site.counts.all, 1)
-    site.stop()
   })
 }

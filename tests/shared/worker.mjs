@@ -21,12 +21,14 @@ export default {
     const maxWait = Number(searchParams.get('maxWait') ?? 10_000)
     const throttle = throttleOf(env.LIMITER, { name: searchParams.get('name') ?? 'one', maxWait })
     if (pathname === '/up') return new Response('up')
+    if (pathname === '/waits') return new Response(String((await throttle.stats()).waiting))
     try {
       if (pathname === '/die') {
         await throttle.acquire({ scopes: scope })
         throw new Error('it holds a permit and throws')
       }
-      const init = { throttle: { scopes: scope } }
+      const signal = searchParams.get('signal') === 'no' ? undefined : request.signal
+      const init = { signal, throttle: { scopes: scope } }
       const response = target
         ? await throttle.fetch(target, init)
         : await throttle.run({ scopes: scope }, () => new Response('ok'))

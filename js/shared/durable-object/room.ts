@@ -15,6 +15,7 @@ import { systemClock } from '../../core/clock.js'
 import type { HostContext } from '../../core/host.js'
 import type { Clock, EngineOptions } from '../../options/options.js'
 import { Group } from '../group.js'
+import type { Seen } from '../messages.js'
 import type { Lease, Peer, Transport } from '../transport.js'
 
 /** What was said to a Worker and not heard yet. */
@@ -70,6 +71,8 @@ interface Kept {
 
 class ObjectTransport implements Transport {
   readonly leaseMs = LEASE_MS
+  /** What a Worker asks of an object that has ended is rejected at once. */
+  readonly isPrompt = true
   readonly mailboxes = new Map<string, Mailbox>()
   readonly #storage: Storage
   readonly #clock: Clock
@@ -78,6 +81,11 @@ class ObjectTransport implements Transport {
   #keptAt = Number.NEGATIVE_INFINITY
   /** What it said to all last: whoever joins hears it first. */
   last: string | undefined
+  #said!: () => void
+  /** It writes: it has said so. */
+  readonly writes = new Promise<void>((resolve) => {
+    this.#said = resolve
+  })
 
   constructor(storage: Storage, clock: Clock) {
     this.#storage = storage
@@ -117,6 +125,7 @@ class ObjectTransport implements Transport {
 
   toAll(_: Lease, text: string): void {
     this.last = text
+    this.#said()
     for (const mailbox of this.mailboxes.values()) mailbox.push(text)
   }
 
@@ -183,6 +192,12 @@ export class Room {
 
   leave(id: string): void {
     this.#transport.leave(id)
+  }
+
+  async stats(): Promise<Seen> {
+    await this.#transport.writes
+    const { now, engine } = this.#group.writer!
+    return { now, stats: engine.stats(undefined, now) }
   }
 
   #watch(): void {
