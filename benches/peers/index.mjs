@@ -1,6 +1,6 @@
 /**
- * Ours beside the peers: `npm run bench`, which writes `benches/RESULTS.md`. `--quick` tries it out and
- * writes nothing; `--only ROW` runs one row.
+ * Ours beside the peers: `npm run bench`, which writes `benches/RESULTS.md`. `--only ROW` runs one row and
+ * writes that one anew; `--quick` tries it out and writes nothing.
  *
  * Contenders take turns within a row wherever they can share a process, so that a busy machine slows all
  * alike; the figures to read are the ratios. Each row runs on this Node and on Node 24.
@@ -15,6 +15,7 @@ const here = (path) => fileURLToPath(new URL(path, import.meta.url))
 const { values } = parseArgs({
   options: { quick: { type: 'boolean' }, only: { type: 'string' }, row: { type: 'string' } },
 })
+const RESULTS = here('../RESULTS.md')
 const ROWS = ['open', 'native', 'memory', 'backlog', 'realtime', 'fetch', 'size', 'cold', 'users']
 /** What does not depend on the version of Node. */
 const ONCE = new Set(['native', 'realtime', 'size', 'cold', 'users'])
@@ -81,5 +82,16 @@ for (const row of values.only ? [values.only] : ROWS) {
   const part = await report(row)
   console.log(`${part}\n${row}: ${((performance.now() - begin) / 1000).toFixed(0)} s`)
   text += `\n${part}`
-  if (!values.quick && !values.only) writeFileSync(here('../RESULTS.md'), text)
+  if (!values.quick)
+    writeFileSync(RESULTS, values.only ? replaced(readFileSync(RESULTS, 'utf8'), part) : text)
+}
+
+/** The file with this row in place of what it had; the head still says what most rows were made with. */
+function replaced(file, part) {
+  const parts = file.split(/^(?=## )/m)
+  const [heading] = part.split('\n')
+  const index = parts.findIndex((each) => each.startsWith(`${heading}\n`))
+  if (index < 0) throw new Error(`benches/RESULTS.md has no ${heading}: run all rows once`)
+  const isLast = index === parts.length - 1
+  return parts.with(index, isLast ? part : `${part}\n`).join('')
 }

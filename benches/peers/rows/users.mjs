@@ -7,7 +7,7 @@ import { inChild } from '../child.mjs'
 
 export const title = 'What users feel'
 export const says =
-  'Virtual time; refused are 429s. Hidden: 60 URLs of one host that takes 5 a second. Hosts: 1,000 URLs of 50 hosts, each good for 5 a second; one needs 3 s an answer, one refuses all for 20 s; "others" is when the last of the other 48 was done, "fairness" Jain\'s index of the pages a second of these (1: all the same). Who backs off slowly from the one that refuses asks it less often and is done with it later. Headers: 250 calls of an API of 100 a minute that says so in X-RateLimit fields.'
+  'Virtual time; refused are 429s. Hidden: 60 URLs of one host that takes 5 a second. Hosts: 1,000 URLs of 50 hosts, each good for 5 a second; one needs 3 s an answer, one refuses all for 20 s; "others" is when the last of the other 48 was done, "fairness" Jain\'s index of the pages a second of these (1: all the same). Everybody gets all pages in the end. Whoever is told knows that 5 a second, 5 at once are taken, and the peers ask again after a second. Our backoff asks the one that refuses less and less often, and comes back a step a minute, so it is done with it later; "half a second" has `backoff: { minDelay: 500, maxDelay: 500, window: 500 }` and 16 slots. Headers: 250 calls of an API of 100 a minute that says so in X-RateLimit fields.'
 export const columns = [
   'hidden: s',
   'refused',
@@ -24,6 +24,7 @@ const CLOCK = new URL('../clock.mjs', import.meta.url).href
 const CLIENTS = [
   'autothrottle, untold',
   'autothrottle, told',
+  'autothrottle, told, half a second',
   'p-limit, 8 at a time',
   'p-queue, told',
   'p-throttle, told',
@@ -133,14 +134,14 @@ function fairness(times) {
 /** How a program of this client gets a page, refusals and all. */
 async function clientOf(client, task, fetch, sleep) {
   const perMinute = task === 'headers'
-  const [name, way] = client.split(', ')
+  const [name, way, haste] = client.split(', ')
   if (name === 'autothrottle') {
     const { createThrottle } = await import('../../../dist/index.js')
-    const told = perMinute ? { rate: { limit: 100, per: 60_000, burst: 100 } } : { rate: 5 }
-    const untold = perMinute
-      ? { followRateLimit: true, delay: 0, slotDelay: 0, concurrency: 8 }
-      : { rampup: true }
-    const defaults = way === 'told' ? told : untold
+    const told = { rate: perMinute ? { limit: 100, per: 60_000, burst: 100 } : { limit: 5, burst: 5 } }
+    const untold = perMinute ? { delay: 0, slotDelay: 0, concurrency: 8 } : { rampup: true }
+    const half = { concurrency: 16, backoff: { minDelay: 500, maxDelay: 500, window: 500 } }
+    const hasty = haste && !perMinute ? half : {}
+    const defaults = way === 'told' ? { ...told, ...hasty } : untold
     const throttle = createThrottle({
       fetch,
       concurrency: 400,
