@@ -34,9 +34,10 @@ const VARIANTS = { workerd: 'esm', 'edge-light': 'esm', node: 'esm', cjs: 'cjs' 
 
 /** Makes `dist/`, if anything that it comes from has changed. */
 export async function makeDist() {
-  const stamp = `${dist}/.stamp`
+  // Not in `dist/`: it is a time, and two builds would differ in it.
+  const stamp = `${root}/target/dist.stamp`
   const inputs = ['js', 'pkg', 'scripts/dist.mjs', 'tsconfig.json', 'tsconfig.build.json', 'jsr.json']
-  const made = existsSync(stamp) ? Number(readFileSync(stamp, 'utf8')) : 0
+  const made = existsSync(`${dist}/index.js`) && existsSync(stamp) ? Number(readFileSync(stamp, 'utf8')) : 0
   const inputsAt = newest(inputs)
   if (made === inputsAt) return
   await step('types and code', async () => {
@@ -50,6 +51,7 @@ export async function makeDist() {
     typesForCommonJs()
     typesForJsr()
   })
+  mkdirSync(`${root}/target`, { recursive: true })
   writeFileSync(stamp, String(inputsAt))
 }
 
