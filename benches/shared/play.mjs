@@ -1,4 +1,9 @@
-/** One case: eight processes behind nginx, others beside them, and what nginx wrote down. */
+/**
+ * One case: eight processes behind nginx, others beside them, and what nginx wrote down.
+ *
+ * The trap is the start of a process, a second or more where many start at once: it would count as time in
+ * which nothing was sent. So all are there before any begins.
+ */
 import { spawn } from 'node:child_process'
 import { createServer } from 'node:http'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -16,8 +21,12 @@ function worker(settings) {
   const child = spawn(process.execPath, [file, JSON.stringify(settings)], {
     stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
   })
-  child.on('message', (message) => {
-    if ('isWriter' in message) child.isWriter = message.isWriter
+  child.isReady = new Promise((resolve, reject) => {
+    child.once('exit', () => reject(new Error('a process has ended before it began')))
+    child.on('message', (message) => {
+      if ('isWriter' in message) child.isWriter = message.isWriter
+      else resolve()
+    })
   })
   return child
 }
@@ -70,7 +79,7 @@ export async function play(what, way, most) {
     Array.from({ length: COUNT }, (_, index) =>
       worker({
         ...{ way: how, name: `${name}-${who}`, options, who: `${who}-${index}`, store: port, rate: RATE },
-        steps: (what.clock ?? []).map(([at, ahead]) => [Date.now() + at * 1000, ahead]),
+        steps: what.clock,
         ...{ skew: (index - COUNT / 2) * (what.skew ?? 0), url: `http://127.0.0.1:${server.ports[zone]}/` },
       }),
     )
@@ -78,9 +87,12 @@ export async function play(what, way, most) {
   const url = `http://127.0.0.1:${server.ports[1]}/`
   const alone = worker({ way: 'alone', options, who: 'alone', skew: 0, url, loops: 4 * COUNT })
   const others = beside.flatMap(([who, how], index) => group(who, how, 2 + index, store?.port))
+  const children = [...all, alone, ...others]
+  await Promise.all(children.map(({ isReady }) => isReady))
+  for (const child of children) child.send('begin')
   schedule(what, seconds, all, store)
   await sleep(seconds * 1000)
-  for (const child of [...all, alone, ...others]) child.kill('SIGKILL')
+  for (const child of children) child.kill('SIGKILL')
   const lines = await server.stop()
   upstream.closeAllConnections()
   upstream.close()

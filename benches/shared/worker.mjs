@@ -1,4 +1,7 @@
-/** One of the processes of `npm run test:shared`: asks for pages, four at a time, until it is killed. */
+/**
+ * One of the processes of `npm run test:shared`: says that it is there, waits for the word, and asks for pages,
+ * four at a time, until it is killed.
+ */
 import { createThrottle } from 'autothrottle'
 import { local } from 'autothrottle/local'
 
@@ -6,6 +9,7 @@ const { way, name, options, who, store, skew, url, rate, steps = [], loops = 4 }
 const wall = Date.now
 Date.now = () => wall() + skew
 process.on('disconnect', () => process.exit())
+let begun = Number.POSITIVE_INFINITY
 
 /** What the store says of its clock is ahead by what the last of the steps says: nothing sets a clock here. */
 function withClock(client) {
@@ -13,7 +17,7 @@ function withClock(client) {
   client.eval = async (script, ...args) => {
     const answer = await ask(script, ...args)
     if (!script.includes('return {time[1], time[2]')) return answer
-    const [, ahead] = steps.findLast(([at]) => wall() >= at) ?? [0, 0]
+    const [, ahead] = steps.findLast(([at]) => wall() >= begun + at * 1000) ?? [0, 0]
     return [String(Number(answer[0]) + ahead), ...answer.slice(1)]
   }
   return client
@@ -42,6 +46,9 @@ async function runner() {
 }
 
 const run = await runner()
+process.send({ isReady: true })
+await new Promise((resolve) => process.once('message', resolve))
+begun = wall()
 for (let loop = 0; loop < loops; loop++)
   (async () => {
     for (;;) {
