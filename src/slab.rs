@@ -6,6 +6,8 @@
 //! The other trap is a handle that somebody kept after its item was removed: the place has another item by
 //! then. So each item has a generation, and an [`Id`] means the item only while both agree.
 
+use crate::time::{double, whole};
+
 /// Items on a page. A power of two, so that an index is split by shifting.
 const PAGE: usize = 1024;
 
@@ -25,13 +27,13 @@ pub(crate) struct Id {
 impl Id {
     /// The id as a whole number below 2⁵³.
     pub fn to_number(self) -> f64 {
-        (u64::from(self.generation) << 32 | u64::from(self.index)) as f64
+        double(u64::from(self.generation) << 32 | u64::from(self.index))
     }
 
     /// The id behind a number; `None` for what never was one.
     pub fn from_number(number: f64) -> Option<Self> {
         let is_whole = number.trunc() == number && (0.0..9_007_199_254_740_992.0).contains(&number);
-        is_whole.then_some(Self { generation: (number as u64 >> 32) as u32, index: number as u64 as u32 })
+        is_whole.then(|| Self { generation: (whole(number) >> 32) as u32, index: whole(number) as u32 })
     }
 }
 
@@ -132,6 +134,14 @@ impl<T> Slab<T> {
     pub fn id(&self, index: u32) -> Id {
         match self.place(index) {
             Some(&Place::Used { generation, .. }) => Id { generation, index },
+            _ => panic!("an index that was handed out"),
+        }
+    }
+
+    /// The item at an index that was handed out, with its id.
+    pub fn item_mut(&mut self, index: u32) -> (Id, &mut T) {
+        match self.place_mut(index) {
+            Some(Place::Used { generation, item }) => (Id { generation: *generation, index }, item),
             _ => panic!("an index that was handed out"),
         }
     }

@@ -16,6 +16,17 @@ pub const LONGEST_MS: f64 = 31_536_000_000.0;
 /// From here on (the year 2248, in Workers' clock) a double of milliseconds cannot tell microseconds apart.
 const END_MS: f64 = 8_796_093_022_208.0;
 
+/// The whole part of a number from 0 to 2⁶³. Processors and WebAssembly's compilers convert signed numbers in
+/// one step, unsigned ones in ten.
+pub(crate) fn whole(number: f64) -> u64 {
+    number as i64 as u64
+}
+
+/// A whole number below 2⁶³ as the nearest double: see [`whole`].
+pub(crate) fn double(whole: u64) -> f64 {
+    whole as i64 as f64
+}
+
 /// A point in engine time: whole microseconds from the driver's own origin. (One more is kept, so that an
 /// `Option` of it takes no more memory: each scope has several.)
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -37,10 +48,10 @@ impl Instant {
         if !(0.0..END_MS).contains(&ms) {
             return None;
         }
-        let near = (ms * 1000.0) as u64;
-        let floor = if near as f64 / 1000.0 > ms {
+        let near = whole(ms * 1000.0);
+        let floor = if double(near) / 1000.0 > ms {
             near - 1
-        } else if (near + 1) as f64 / 1000.0 <= ms {
+        } else if double(near + 1) / 1000.0 <= ms {
             near + 1
         } else {
             near
@@ -77,8 +88,8 @@ impl Span {
     /// most.
     pub fn from_millis(ms: f64) -> Self {
         let ms = ms.clamp(0.0, LONGEST_MS);
-        let near = (ms * 1000.0) as u64;
-        Self(if (near as f64 / 1000.0) < ms { near + 1 } else { near })
+        let near = whole(ms * 1000.0);
+        Self(if double(near) / 1000.0 < ms { near + 1 } else { near })
     }
 
     /// Microseconds.

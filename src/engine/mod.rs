@@ -181,18 +181,23 @@ impl Engine {
             return Ok(None);
         }
         let (scopes, need) = self.checked(&request)?;
+        let now = self.now;
         for (position, &scope) in scopes.iter().enumerate() {
-            if self.registry[scope].scope.verdict(self.now, need.costs.of(position)) != Verdict::Go {
+            if self.registry[scope].scope.verdict(now, need.costs.of(position)) != Verdict::Go {
                 return Ok(None);
             }
         }
         self.registry.next_turn();
         for (position, &scope) in scopes.iter().enumerate() {
             self.registry.mark_used(scope);
-            self.registry[scope].scope.on_wait(self.now);
-            self.look(scope);
-            self.depart(scope, need.costs.of(position));
-            self.note(scope, None);
+            let entry = &mut self.registry[scope];
+            entry.scope.on_wait(now);
+            if entry.meter(now).look(now) {
+                self.find_without_effect(scope);
+            }
+            if self.depart(scope, need.costs.of(position)).note(now, None) {
+                self.find_without_effect(scope);
+            }
         }
         let lane = self.queue.lane(&scopes, &need.costs, &mut self.registry[scopes[0]].waiters);
         let ticket = self.queue.admit(lane, need, self.now, self.now);
@@ -405,9 +410,9 @@ impl Engine {
         let lane = self.queue.class(class_index).lane;
         for (position, &scope) in self.queue.lane_at(lane).scopes.clone().iter().enumerate() {
             let cost = self.queue.class(class_index).need.costs.of(position);
-            let id = self.registry.id(scope);
-            let before = self.seen(scope);
-            let settled = hear(id, &mut self.registry[scope].scope, self.now, cost);
+            let (id, entry) = self.registry.entry(scope);
+            let before = entry.take_seen(self.now, self.watch);
+            let settled = hear(id, &mut entry.scope, self.now, cost);
             if let Some(before) = before {
                 self.tell(scope, before, &settled);
             }

@@ -6,7 +6,7 @@
 use super::Engine;
 use crate::{
     decision::{Reason, ScopeId},
-    observe::{Activity, Diagnostic, Effective, Meter, Notice, ScopeStats, Seen, Settled, Stats, Watch},
+    observe::{Diagnostic, Effective, Notice, ScopeStats, Seen, Settled, Stats, Watch},
     policy::quota::Cost,
     queue::IndexedHeap,
     time::{Instant, Span},
@@ -66,15 +66,6 @@ impl Engine {
         !self.notices.is_empty()
     }
 
-    /// What was last told of a scope that is watched.
-    pub(super) fn seen(&mut self, scope: u32) -> Option<Seen> {
-        let entry = &mut self.registry[scope];
-        if self.watch == Watch::Nothing && !entry.scope.config.is_managed {
-            return None;
-        }
-        Some(entry.seen.take().map_or_else(|| entry.scope.seen(self.now), |seen| *seen))
-    }
-
     /// Tells what an answer changed in a scope, and remembers what was told.
     pub(super) fn tell(&mut self, scope: u32, before: Seen, settled: &Settled) {
         let entry = &mut self.registry[scope];
@@ -100,24 +91,13 @@ impl Engine {
 
     /// The same, for whoever knows which limit of the scope keeps the head of its queue.
     pub(super) fn note(&mut self, scope: u32, bound: Option<Reason>) {
-        let entry = &mut self.registry[scope];
-        let in_flight = entry.scope.slots.in_flight();
-        let activity = Activity { in_flight, is_waiting: entry.waiters.waiting > 0, bound };
-        let meter = entry.meter.get_or_insert_with(|| Box::new(Meter::new(self.now)));
-        if meter.note(self.now, activity) {
+        if self.registry[scope].note(self.now, bound) {
             self.find_without_effect(scope);
         }
     }
 
-    /// Lets a scope's meter see that time has passed.
-    pub(super) fn look(&mut self, scope: u32) {
-        let meter = self.registry[scope].meter.get_or_insert_with(|| Box::new(Meter::new(self.now)));
-        if meter.look(self.now) {
-            self.find_without_effect(scope);
-        }
-    }
-
-    fn find_without_effect(&mut self, scope: u32) {
+    #[cold]
+    pub(super) fn find_without_effect(&mut self, scope: u32) {
         if let Some(diagnostic) = self.diagnostic(scope) {
             self.report(diagnostic);
         }

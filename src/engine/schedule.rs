@@ -10,7 +10,8 @@ use super::Engine;
 use crate::{
     decision::{Cause, Decision, Reason, Ticket, Verdict},
     policy::quota::Cost,
-    queue::{NONE, Place, Queue, Rank, Stage},
+    queue::{Lane, NONE, Place, Queue, Rank, Stage},
+    scope::registry::Entry,
     time::{Instant, Span},
 };
 
@@ -84,8 +85,8 @@ impl Engine {
         let from = self.lift(lane);
         let scopes = self.queue.lane_at(lane).scopes.clone();
         for (position, &scope) in scopes.iter().enumerate() {
-            self.depart(scope, self.queue.head_cost(lane, position));
-            self.registry[scope].waiters.waiting -= 1;
+            let cost = self.queue.head_cost(lane, position);
+            self.depart(scope, cost).waiters.waiting -= 1;
         }
         let ticket = self.queue.send_head(lane, self.now);
         self.in_flight += 1;
@@ -100,12 +101,13 @@ impl Engine {
     }
 
     /// A request leaves one of its scopes.
-    pub(super) fn depart(&mut self, scope: u32, cost: Cost) {
+    pub(super) fn depart(&mut self, scope: u32, cost: Cost) -> &mut Entry {
         let entry = &mut self.registry[scope];
         entry.scope.on_send(self.now, cost, &mut self.rng);
         if let Some(meter) = &mut entry.meter {
             meter.on_send(self.now);
         }
+        entry
     }
 
     /// One more request of this scope waits.
@@ -205,8 +207,12 @@ impl Engine {
     /// A candidate may not be asked for long (while the gate is closed). Until then it must stay the best: it
     /// goes back to the queue when the scope closes or a better one could go, now or in time.
     pub(super) fn refresh(&mut self, scope: u32) {
-        if self.registry[scope].waiters.is_quiet() {
-            return self.note(scope, None);
+        let entry = &mut self.registry[scope];
+        if entry.waiters.is_quiet() {
+            if entry.note(self.now, None) {
+                self.find_without_effect(scope);
+            }
+            return;
         }
         let mut heads = self.heads(scope);
         if let Some(candidate) = self.registry[scope].waiters.candidate {
@@ -288,7 +294,13 @@ impl Engine {
     }
 
     pub(super) fn forget(&mut self, index: u32) {
-        if let Some(lane) = self.queue.forget(index)
+        let lane = self.queue.forget(index);
+        self.part(lane);
+    }
+
+    /// Its scope no longer knows a lane that is forgotten.
+    pub(super) fn part(&mut self, lane: Option<Lane>) {
+        if let Some(lane) = lane
             && let [scope] = lane.scopes[..]
         {
             self.registry[scope].waiters.solo[usize::from(lane.is_free)] = None;

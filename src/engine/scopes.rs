@@ -35,7 +35,14 @@ impl Engine {
     /// The handle of a scope, which is made on first use and may be forgotten when the scope is idle: use it
     /// at once, or [`Engine::keep_alive`] it before using it again.
     pub fn intern(&mut self, name: &str) -> ScopeId {
-        self.registry.intern(name, &self.config, self.now)
+        if let Some(id) = self.registry.find(name) {
+            self.registry.keep_alive(id.0.index);
+            return id;
+        }
+        // Scopes make room for a new one: no lane may outlive its scope.
+        let spare = self.queue.take_spare();
+        self.part(spare);
+        self.registry.make(name, &self.config, self.now)
     }
 
     /// The handle of a scope that the engine knows. Makes none and keeps none.

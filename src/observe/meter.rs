@@ -202,22 +202,27 @@ impl Meter {
 
     fn pass(&mut self, now: Instant) {
         if now.since(self.opened) >= WINDOW {
-            self.is_turned = true;
-            let over = now.since(self.opened).micros() / WINDOW.micros();
-            self.book(self.opened + WINDOW);
-            self.last = core::mem::take(&mut self.this);
-            self.opened = self.opened + WINDOW;
-            if over > 1 {
-                // Whole windows in which nothing changed: all alike, the last of them is enough.
-                let skipped = Span::from_micros((over - 1) * WINDOW.micros());
-                self.seen = self.opened + skipped - WINDOW;
-                self.book(self.opened + skipped);
-                self.last = core::mem::take(&mut self.this);
-                self.opened = self.opened + skipped;
-                self.wait(skipped - WINDOW);
-            }
+            self.turn_over(now);
         }
         self.book(now);
+    }
+
+    #[cold]
+    fn turn_over(&mut self, now: Instant) {
+        self.is_turned = true;
+        let over = now.since(self.opened).micros() / WINDOW.micros();
+        self.book(self.opened + WINDOW);
+        self.last = core::mem::take(&mut self.this);
+        self.opened = self.opened + WINDOW;
+        if over > 1 {
+            // Whole windows in which nothing changed: all alike, the last of them is enough.
+            let skipped = Span::from_micros((over - 1) * WINDOW.micros());
+            self.seen = self.opened + skipped - WINDOW;
+            self.book(self.opened + skipped);
+            self.last = core::mem::take(&mut self.this);
+            self.opened = self.opened + skipped;
+            self.wait(skipped - WINDOW);
+        }
     }
 
     /// Books the time up to `until`, which is in the open window.

@@ -14,7 +14,7 @@
 
 use std::collections::VecDeque;
 
-use crate::time::{Instant, Span};
+use crate::time::{Instant, Span, double, whole};
 
 /// So many sends of a rolling window are remembered one by one. Beyond it, sends that are closer together
 /// than a part of the window this small are remembered as one, at the later time: never too much, hardly
@@ -68,8 +68,8 @@ impl Cost {
         if !(0.0..=Self::MOST_UNITS).contains(&units) {
             return None;
         }
-        let near = (units * 1e6) as u64;
-        Some(Self(if (near as f64) / 1e6 < units { near + 1 } else { near }))
+        let near = whole(units * 1e6);
+        Some(Self(if double(near) / 1e6 < units { near + 1 } else { near }))
     }
 
     /// The amount in units.

@@ -53,6 +53,14 @@ pub(crate) fn priority_key(priority: f64) -> u64 {
 impl Queue {
     /// The class of this need, with one more member.
     pub(super) fn enrol(&mut self, lane: u32, need: Need) -> u32 {
+        if let Some(spare) = self.spare
+            && spare.lane == lane
+        {
+            self.spare = None;
+            let class = &mut self.classes[spare.class];
+            (class.need, class.members) = (need, 1);
+            return spare.class;
+        }
         let class = self.class_of(lane, &need).unwrap_or_else(|| {
             let early = IndexedHeap::new();
             self.classes.insert(Class { need, lane, first: NONE, last: NONE, early, members: 0 }).index

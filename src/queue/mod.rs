@@ -21,11 +21,11 @@ mod indexed_heap;
 mod lane;
 mod wait_queue;
 
-use self::{class::Class, lane::Lane};
+use self::class::Class;
 pub(crate) use self::{
     class::{Costs, Need, priority_key},
     indexed_heap::IndexedHeap,
-    lane::{Place, Rank, Scopes},
+    lane::{Lane, Place, Rank, Scopes},
     wait_queue::{LazyWaitQueue, WaitQueue},
 };
 use crate::{decision::Ticket, slab::Slab, sorted::SortedIndex, time::Instant};
@@ -56,6 +56,14 @@ pub(crate) struct Entry {
     age: u64,
 }
 
+/// A lane of one scope whose last request has ended, and the class of that one. The next request is most
+/// often like it: then nothing has to be made. One at a time, so that a million hosts keep one.
+#[derive(Clone, Copy, Debug)]
+struct Spare {
+    lane: u32,
+    class: u32,
+}
+
 /// All tickets, classes and lanes.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Queue {
@@ -63,6 +71,7 @@ pub(crate) struct Queue {
     classes: Slab<Class>,
     lanes: Slab<Lane>,
     by_key: SortedIndex,
+    spare: Option<Spare>,
     /// The last age that was given out: an instant, and a number for what happens within it.
     stamp: u64,
     pub waiting: u32,
@@ -170,22 +179,36 @@ impl Queue {
         self.tickets[index].stage = Stage::InFlight { sent };
     }
 
-    /// Forgets a ticket that does not wait, and its class and lane with the last of their tickets. Gives the
-    /// lane if it is forgotten.
+    /// Forgets a ticket that does not wait, and its class and lane with the last of their tickets. A lane of
+    /// one scope becomes the spare one; gives the one that was, and is forgotten.
     pub fn forget(&mut self, index: u32) -> Option<Lane> {
-        let class_index = self.tickets.remove(index).class;
-        let lane_index = self.classes[class_index].lane;
-        self.withdraw(class_index);
-        self.lanes[lane_index].members -= 1;
-        let lane = &self.lanes[lane_index];
+        let class = self.tickets.remove(index).class;
+        let lane_index = self.classes[class].lane;
+        let lane = &mut self.lanes[lane_index];
+        lane.members -= 1;
         if lane.members > 0 {
+            self.withdraw(class);
             return None;
         }
-        if let Some(key) = &lane.key {
-            let key = Some(&**key);
-            self.by_key.remove(&|other| self.lanes[other].key.as_deref().cmp(&key));
+        if lane.key.is_none() {
+            lane.served = 0;
+            self.classes[class].members = 0;
+            let spare = self.take_spare();
+            self.spare = Some(Spare { lane: lane_index, class });
+            return spare;
         }
-        Some(self.lanes.remove(lane_index))
+        self.withdraw(class);
+        let key = self.lanes[lane_index].key.as_deref();
+        self.by_key.remove(&|other| self.lanes[other].key.as_deref().cmp(&key));
+        self.lanes.remove(lane_index);
+        None
+    }
+
+    /// Forgets the spare lane, if there is one, and gives it.
+    pub fn take_spare(&mut self) -> Option<Lane> {
+        let Spare { lane, class } = self.spare.take()?;
+        self.classes.remove(class);
+        Some(self.lanes.remove(lane))
     }
 
     /// What is in flight: send times with the scopes of each.

@@ -13,6 +13,9 @@ use crate::{
 
 impl Scope {
     /// The request that left at `sent` ended. After `stall_after` of only bad answers the scope has stalled.
+    ///
+    /// Not inlined: a loop over scopes would load all of the feedback before it looks at any of it.
+    #[inline(never)]
     pub fn on_settle(
         &mut self,
         now: Instant,
@@ -87,6 +90,15 @@ impl Scope {
     /// A hold is only ever made longer. No wait that a server asks for is longer than `backoff.maxDelay`:
     /// gives what was asked, and what is kept of it.
     pub(super) fn on_hint(&mut self, now: Instant, sent: Instant, hint: &Hint) -> Option<Wait> {
+        if hint.hold.is_none() && hint.told.left.is_none() && hint.told.pace.is_none() {
+            return None;
+        }
+        self.on_request(now, sent, hint)
+    }
+
+    /// The server asked for something.
+    #[inline(never)]
+    fn on_request(&mut self, now: Instant, sent: Instant, hint: &Hint) -> Option<Wait> {
         let most = self.config.backoff.max;
         let mut told = hint.told;
         // A rough pace is for those who asked for it: rampup finds a better one.

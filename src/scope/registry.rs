@@ -10,8 +10,8 @@ use std::rc::Rc;
 use super::Scope;
 use crate::{
     config::Config,
-    decision::ScopeId,
-    observe::{Meter, Seen},
+    decision::{Reason, ScopeId},
+    observe::{Activity, Meter, Seen, Watch},
     queue::{LazyWaitQueue, NONE},
     slab::Slab,
     sorted::SortedIndex,
@@ -61,16 +61,35 @@ pub(crate) struct Registry {
     awake: Idle,
 }
 
+impl Entry {
+    /// The scope's meter, which is made with the first request.
+    pub fn meter(&mut self, now: Instant) -> &mut Meter {
+        self.meter.get_or_insert_with(|| Box::new(Meter::new(now)))
+    }
+
+    /// Lets the meter see what is going on now; `bound` is the limit of the scope that keeps the head of its
+    /// queue. True when it is time to look for settings without effect.
+    pub fn note(&mut self, now: Instant, bound: Option<Reason>) -> bool {
+        let in_flight = self.scope.slots.in_flight();
+        let activity = Activity { in_flight, is_waiting: self.waiters.waiting > 0, bound };
+        self.meter(now).note(now, activity)
+    }
+
+    /// What was last told of the scope, if it is watched.
+    pub fn take_seen(&mut self, now: Instant, watch: Watch) -> Option<Seen> {
+        if watch == Watch::Nothing && !self.scope.config.is_managed {
+            return None;
+        }
+        Some(self.seen.take().map_or_else(|| self.scope.seen(now), |seen| *seen))
+    }
+}
+
 /// How many idle scopes a new name looks at: two leave for one that comes, so a backlog shrinks.
 const LOOKS: usize = 2;
 
 impl Registry {
-    /// The handle of `name`, which is made if it is new.
-    pub fn intern(&mut self, name: &str, config: &Config, now: Instant) -> ScopeId {
-        if let Some(id) = self.find(name) {
-            self.keep_alive(id.0.index);
-            return id;
-        }
+    /// The handle of `name`, which is new.
+    pub fn make(&mut self, name: &str, config: &Config, now: Instant) -> ScopeId {
         self.make_room(config, now);
         let scope = Scope::new(config.scope(name).clone());
         let waiters = LazyWaitQueue::default();
@@ -231,6 +250,12 @@ impl Registry {
     /// All scopes, in the order of their names.
     pub fn iter(&self) -> impl Iterator<Item = (&Rc<str>, ScopeId)> {
         self.by_name.iter().map(|&index| (&self.entries[index].name, self.id(index)))
+    }
+
+    /// The scope at an index, with its full handle.
+    pub fn entry(&mut self, index: u32) -> (ScopeId, &mut Entry) {
+        let (id, entry) = self.entries.item_mut(index);
+        (ScopeId(id), entry)
     }
 
     /// The full handle of an index.
