@@ -1,8 +1,9 @@
 /**
- * Ten real minutes with ten thousand hosts: does memory stay flat, and does the spacing drift? Each host has a
- * request waiting all the time, is sent one every twenty seconds, and answers after a few milliseconds.
+ * Ten real minutes with ten thousand hosts: does memory stay flat, and does the spacing drift? Each host has
+ * a request waiting all the time, is sent one every twenty seconds, and answers after a few milliseconds.
  *
- * `npm run soak` (`-- --seconds 60 --hosts 1000` to try it). The trap is a busy event loop: work begins later
+ * `npm run soak` writes its figures and the curve of memory into RESULTS.md (`-- --seconds 60 --hosts 1000`
+ * to try it: that writes nothing). The trap is a busy event loop: work begins later
  * than it was permitted, so the gap after it looks too short. Each start is held against the first permission
  * and the number of gaps since; the drift is the last start against the first.
  */
@@ -10,7 +11,8 @@
 import { parseArgs } from 'node:util'
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
-import { createThrottle } from '../dist/index.js'
+import { build, createThrottle } from '../dist/index.js'
+import { writeSection } from './results.mjs'
 
 const { values } = parseArgs({
   options: { seconds: { type: 'string', default: '600' }, hosts: { type: 'string', default: '10000' } },
@@ -61,9 +63,9 @@ const curve = []
 while (performance.now() - begun < 1000 * seconds) {
   await new Promise((resolve) => setTimeout(resolve, (1000 * seconds) / 20))
   const { used, rss } = memory()
-  curve.push(used)
   const at = ((performance.now() - begun) / 1000).toFixed(0).padStart(4)
   const total = sent.reduce((sum, count) => sum + count, 0)
+  curve.push({ at: at.trim(), used, rss, total })
   console.log(`${at} s  ${used.toFixed(1)} MB used, ${rss.toFixed(0)} MB resident, ${total} sent`)
 }
 isOver = true
@@ -77,12 +79,23 @@ for (let host = 0; host < hosts; host++) {
   if (exact > 0) drift = Math.max(drift, (last[host] - first[host]) / exact - 1)
 }
 // The first measurements are of hosts that are not all there yet.
-const [early, late] = [Math.max(...curve.slice(3, 8)), Math.min(...curve.slice(-5))]
-console.log(
-  `${hosts} hosts, ${total} sent in ${seconds} s: ${tooEarly} too early, latest by ${latest.toFixed(0)} ms, ` +
-    `drift at most ${(100 * drift).toFixed(2)} %; memory ${early.toFixed(1)} MB, then ${late.toFixed(1)} MB; ` +
-    `${((user + system) / total).toFixed(0)} µs CPU a request`,
-)
+const used = curve.map((point) => point.used)
+const [early, late] = [Math.max(...used.slice(3, 8)), Math.min(...used.slice(-5))]
+const said =
+  `${hosts} hosts, ${total} sent in ${seconds} s: ${tooEarly} too early, ` +
+  `latest by ${latest.toFixed(0)} ms, drift at most ${(100 * drift).toFixed(2)} %; memory ${early.toFixed(1)} MB, then ${late.toFixed(1)} MB; ` +
+  `${((user + system) / total).toFixed(0)} µs CPU a request`
+console.log(said)
 const isFlat = late <= 1.05 * early + 1
+if (values.seconds === '600' && values.hosts === '10000')
+  writeSection(
+    'Ten real minutes with ten thousand hosts',
+    `\`npm run soak\`, autothrottle ${build.revision.slice(0, 9)}, Node ${process.version.slice(1)}:\n` +
+      `${said.replace(/; /g, ';\n').replace(/: /, ':\n')}.\n\n` +
+      `| s | MB used | MB resident | sent |\n| ---: | ---: | ---: | ---: |\n` +
+      curve
+        .map(({ at, used, rss, total }) => `| ${at} | ${used.toFixed(1)} | ${rss.toFixed(0)} | ${total} |`)
+        .join('\n'),
+  )
 if (tooEarly > 0 || !isFlat) throw new Error(isFlat ? 'sent too early' : 'memory grows')
 process.exit(0)

@@ -10,12 +10,12 @@ import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { cpus, totalmem } from 'node:os'
 import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
+import { kept, RESULTS } from '../results.mjs'
 
 const here = (path) => fileURLToPath(new URL(path, import.meta.url))
 const { values } = parseArgs({
   options: { quick: { type: 'boolean' }, only: { type: 'string' }, row: { type: 'string' } },
 })
-const RESULTS = here('../RESULTS.md')
 const ROWS = ['open', 'native', 'memory', 'backlog', 'realtime', 'fetch', 'size', 'cold', 'users']
 /** What does not depend on the version of Node. */
 const ONCE = new Set(['native', 'realtime', 'size', 'cold', 'users'])
@@ -76,6 +76,7 @@ ${wrapped(
     `governor 0.10; Node ${nodes.map(versionOf).join(' and ')}, ${rust}. "–": it cannot do that.`,
 )}
 `
+const others = kept()
 // Written after each row: a run that is cut keeps what it has.
 for (const row of values.only ? [values.only] : ROWS) {
   const begin = performance.now()
@@ -83,12 +84,12 @@ for (const row of values.only ? [values.only] : ROWS) {
   console.log(`${part}\n${row}: ${((performance.now() - begin) / 1000).toFixed(0)} s`)
   text += `\n${part}`
   if (!values.quick)
-    writeFileSync(RESULTS, values.only ? replaced(readFileSync(RESULTS, 'utf8'), part) : text)
+    writeFileSync(RESULTS, values.only ? replaced(readFileSync(RESULTS, 'utf8'), part) : text + others)
 }
 
 /** The file with this row in place of what it had; the head still says what most rows were made with. */
 function replaced(file, part) {
-  const parts = file.split(/^(?=## )/m)
+  const parts = file.split(/^(?=##? )/m)
   const [heading] = part.split('\n')
   const index = parts.findIndex((each) => each.startsWith(`${heading}\n`))
   if (index < 0) throw new Error(`benches/RESULTS.md has no ${heading}: run all rows once`)

@@ -5,4 +5,6 @@
 #[path = "../../tests/native/boundary.rs"]
 mod boundary;
 
-libfuzzer_sys::fuzz_target!(|bytes: &[u8]| boundary::play(bytes));
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
+    boundary::play(bytes);
+});

@@ -43,11 +43,6 @@ export class Driver {
     this.#wake = wakeOf(clock, this)
   }
 
-  /** Whether nobody waits: then a request may leave at once, and an answer lets nobody go. */
-  get isFree(): boolean {
-    return this.#waiting.size === 0 && !this.#isDraining
-  }
-
   /** Keeps who waits for its ticket; `begin` follows. */
   add(waiting: Waiter, timeout: number | undefined): void {
     this.#waiting.set(waiting.ticket, waiting)
