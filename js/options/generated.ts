@@ -48,9 +48,9 @@ export interface EngineOptions extends Omit<ScopeOptions, 'concurrency'> {
   maxWaiting?: number
   /**
    * Beyond so many scopes the least recently used idle ones are forgotten with what they learned, but
-   * never one that holds, is paused or has used quota. A whole number from 1 to 100000000. Default
-   * 100000. Some hundred bytes each: tens of megabytes at most, and more hosts than a crawl visits in an
-   * hour.
+   * never one that holds, is paused, has used quota or whose delay lasts. A whole number from 1 to
+   * 100000000. Default 100000. Some hundred bytes each: tens of megabytes at most, and more hosts than a
+   * crawl visits in an hour.
    */
   maxScopes?: number
   /**

@@ -43,7 +43,7 @@ settings! {
     Root "maxScopes" Kind::Whole { min: 1, max: 100_000_000 } => Number(100_000.0),
         "", "",
         "Beyond so many scopes the least recently used idle ones are forgotten with what they learned, \
-         but never one that holds, is paused or has used quota.",
+         but never one that holds, is paused, has used quota or whose delay lasts.",
         "Some hundred bytes each: tens of megabytes at most, and more hosts than a crawl visits in an \
          hour.";
     Root "warnThreshold" Kind::Whole { min: 1, max: 100_000_000 } => Number(500.0),

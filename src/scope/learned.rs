@@ -102,7 +102,6 @@ impl Scope {
         self.is_free(now)
             && self.server.as_ref().is_none_or(|server| server.is_over(now))
             && self.policies.are_fresh(&self.config)
-            && self.delay.last().is_none_or(|last| last + self.longest_delay() <= now)
     }
 
     /// Whether it may be forgotten although it learned something: nothing holds it back and nothing is owed.
@@ -113,6 +112,7 @@ impl Scope {
                 server.backoff.at(&self.config.backoff, now, self.base()).is_over()
                     && server.quota.is_over(now)
             })
+            && self.delay.last().is_none_or(|last| last + self.longest_delay() <= now)
             && self.slots.is_new(now, self.slot_delay())
             && self.policies.are_free(now)
             && self.quotas().all(|(config, state)| state.is_new(config, now))

@@ -95,3 +95,63 @@ fn scopes_of_a_request_that_is_being_put_together_stay() {
     }
     assert!(engine.scopes() <= 12, "{}", engine.scopes());
 }
+
+/// A delay, a slot that rests and a rate are owed as well, with and without other scopes that want room.
+#[test]
+fn a_scope_whose_gap_is_not_over_is_never_forgotten() {
+    for gap in [
+        r#""delay": 1000, "slotDelay": 0"#,
+        r#""delay": 0, "slotDelay": 1000"#,
+        r#""rate": 1"#,
+        r#""delay": 0, "slotDelay": 0, "backoff": { "minDelay": 1000, "jitter": 0 }"#,
+    ] {
+        for most in [2, 100_000] {
+            let options = format!(r#"{{ "maxScopes": {most}, "defaults": {{ "jitter": false, {gap} }} }}"#);
+            let mut engine = engine(&options);
+            let at = |ms: f64| Instant::from_millis(ms).unwrap();
+            let a = engine.intern("a");
+            let ticket = engine.send_at_once(at(0.0), Request::new(&[a])).unwrap().expect("nobody waits");
+            let status = if gap.contains("backoff") { 429 } else { 200 };
+            engine.settle(at(0.0), ticket, &Feedback::response(status));
+            for host in 0..200 {
+                visit(&mut engine, at(1.0 + f64::from(host)), &format!("h{host}"), 0.5);
+            }
+            let a = engine.intern("a");
+            let peek = engine.peek(at(300.0), Request::new(&[a])).unwrap();
+            assert!(peek.at.is_some_and(|free| free >= at(1000.0)), "{gap}, {most}: {peek:?}");
+        }
+    }
+}
+
+/// Nothing learned, nothing kept: also where a policy might have learned something.
+#[test]
+fn scopes_that_taught_nothing_are_forgotten() {
+    let mut engine = engine(r#"{ "defaults": { "autothrottle": { "startDelay": 10 }, "slotDelay": 0 } }"#);
+    let mut now = Instant::default();
+    for host in 0..2000 {
+        let scope = engine.intern(&format!("h{host}"));
+        let ticket = engine.submit(now, Request::new(&[scope])).unwrap();
+        assert_eq!(engine.poll(now), Decision::Send(ticket));
+        engine.cancel(now, ticket);
+        now = now + Span::from_millis(100.0);
+    }
+    assert!(engine.scopes() < 100, "{}", engine.scopes());
+}
+
+/// Whoever has a handle asks before using it; then the scope stays until the next poll.
+#[test]
+fn a_handle_is_kept_alive_until_the_next_poll() {
+    let mut engine = engine(r#"{ "maxScopes": 1, "defaults": { "delay": 0, "slotDelay": 0 } }"#);
+    let now = Instant::default();
+    let first = visit(&mut engine, now, "first", 1.0);
+    assert!(engine.keep_alive(first));
+    for other in 0..20 {
+        engine.intern(&format!("o{other}"));
+    }
+    assert!(engine.knows(first) && engine.keep_alive(first));
+    engine.poll(now);
+    for other in 0..40 {
+        visit(&mut engine, now, &format!("p{other}"), 1.0);
+    }
+    assert!(!engine.knows(first) && !engine.keep_alive(first));
+}

@@ -321,8 +321,9 @@ class ThrottleOptions(_ScopeOptionsShared, total=False):
 
     max_scopes: int
     """Beyond so many scopes the least recently used idle ones are forgotten with what they learned, but
-    never one that holds, is paused or has used quota. A whole number from 1 to 100000000. Default 100000.
-    Some hundred bytes each: tens of megabytes at most, and more hosts than a crawl visits in an hour.
+    never one that holds, is paused, has used quota or whose delay lasts. A whole number from 1 to 100000000.
+    Default 100000. Some hundred bytes each: tens of megabytes at most, and more hosts than a crawl visits in
+    an hour.
     """
 
     warn_threshold: int
