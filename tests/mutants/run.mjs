@@ -35,8 +35,8 @@ const MUTATED = [
   ...of('fetch', 'body failures fetch joined outcome redirects retry robots'),
 ]
 const TESTS = (
-  'wired deadlines retry hooks clocks robots events joined snapshot hints managers security redirects throttle ' +
-  'shared-host map slots boundary undici clients'
+  'failures hops waking desk wired deadlines retry hooks clocks robots events joined snapshot hints managers ' +
+  'security redirects throttle shared-host map slots boundary undici clients'
 ).split(' ')
 
 /** Few random orders and items, for they run for each mutant. */

@@ -1,0 +1,160 @@
+/**
+ * Whose fault a failure is, by the codes and words of all runtimes, and what results and errors say of an
+ * answer. A wrong word here blames a server for what it never saw, or lets one off that refuses.
+ */
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { createThrottle, type SettleEvent } from 'autothrottle'
+import { failureOf, failureOfRequest } from '../../js/fetch/failures.js'
+import {
+  answerIn,
+  answerInError,
+  checkedHeaders,
+  isStatus,
+  outcomeOfError,
+  outcomeOfResult,
+} from '../../js/fetch/outcome.js'
+
+const [CONNECTION, TIMEOUT, NEITHER] = [0, 1, Number.NaN]
+
+const failed = (fields: object, message = 'it broke') => Object.assign(new Error(message), fields)
+const caused = (cause: unknown, depth = 1): Error =>
+  new Error('outer', { cause: depth === 1 ? cause : caused(cause, depth - 1) })
+
+test('codes of Node, undici and Bun are the server’s doing; a code that only looks like one is not', () => {
+  const codes =
+    'ECONNREFUSED ECONNRESET ECONNABORTED EPIPE ENOTFOUND EAI_AGAIN EHOSTUNREACH ENETUNREACH ENETDOWN'
+  const secure = 'EPROTO CERT_HAS_EXPIRED ERR_TLS_CERT_ALTNAME_INVALID UND_ERR_SOCKET ConnectionRefused'
+  for (const code of `${codes} ${secure} ConnectionClosed ConnectionReset`.split(' '))
+    assert.equal(failureOf(failed({ code })), CONNECTION, code)
+  const late = 'ETIMEDOUT ESOCKETTIMEDOUT ERR_TIMEOUT UND_ERR_CONNECT_TIMEOUT UND_ERR_HEADERS_TIMEOUT'
+  for (const code of `${late} UND_ERR_BODY_TIMEOUT`.split(' '))
+    assert.equal(failureOf(failed({ code })), TIMEOUT, code)
+  const others =
+    'EACCES MY_ECONNREFUSED EPIPES XEPIPE XETIMEDOUT ETIMEDOUTS UND_ERR_INVALID_ARG ENOENT ERR_TLS_'
+  for (const code of `${others} MY_CERT_X UND_ERR_SOCKETS`.split(' '))
+    assert.equal(failureOf(failed({ code })), NEITHER, code)
+  assert.equal(failureOf(failed({ code: 111 })), NEITHER)
+})
+
+test('words of every runtime are a failure of the connection, wherever they stand in the chain', () => {
+  for (const words of [
+    'fetch failed',
+    'Failed to fetch',
+    'NetworkError when attempting to fetch resource.',
+    'Load failed',
+    'Network connection lost.',
+    'error sending request for url (http://x/)',
+    'Unable to connect. Is the computer able to access the url?',
+    'The socket connection was closed unexpectedly',
+  ]) {
+    assert.equal(failureOf(new Error(words)), CONNECTION, words)
+    assert.equal(failureOf(caused(new Error(words))), CONNECTION, words)
+  }
+  assert.equal(failureOf(new Error('the word is wrong')), NEITHER)
+  assert.equal(failureOf({ message: 7 }), NEITHER, 'a message that is no text')
+  // `TypeError: fetch failed` says why in its cause; where that says nothing, its own words count.
+  assert.equal(failureOf(new TypeError('fetch failed', { cause: failed({ code: 'ETIMEDOUT' }) })), TIMEOUT)
+  assert.equal(failureOf(new TypeError('fetch failed', { cause: new Error('?') })), CONNECTION)
+  assert.equal(failureOf(new Error('fetch failed', { cause: new Error('?') })), NEITHER)
+  assert.equal(failureOf(new TypeError('x is not a function', { cause: new Error('?') })), NEITHER)
+})
+
+test('a cause is looked for as deep as somebody nests them, and no deeper', () => {
+  const reset = failed({ code: 'ECONNRESET' })
+  for (const depth of [1, 2, 3, 4]) assert.equal(failureOf(caused(reset, depth)), CONNECTION, `${depth}`)
+  assert.equal(failureOf(caused(reset, 5)), NEITHER)
+  const ring = new Error('ring')
+  ring.cause = ring
+  assert.equal(failureOf(ring), NEITHER)
+})
+
+test('what is no error, an abort, or a timeout by its name', () => {
+  for (const nothing of [undefined, null, 'fetch failed', 7, () => {}, {}])
+    assert.equal(failureOf(nothing), NEITHER)
+  assert.equal(failureOf(new DOMException('stop', 'AbortError')), NEITHER)
+  assert.equal(failureOf(caused(failed({ name: 'AbortError', code: 'ECONNRESET' }))), NEITHER)
+  assert.equal(failureOf(new DOMException('late', 'TimeoutError')), TIMEOUT)
+  assert.equal(failureOf(caused({ name: 'TimeoutError' })), TIMEOUT)
+})
+
+test('what fetch rejects with is the connection’s, unless it was aborted by the caller or took too long', () => {
+  const aborted = (reason?: unknown) => AbortSignal.abort(reason)
+  assert.equal(failureOfRequest(new Error('whatever')), CONNECTION)
+  assert.equal(failureOfRequest(null), CONNECTION)
+  assert.equal(failureOfRequest(undefined, null), CONNECTION)
+  assert.equal(failureOfRequest(failed({ code: 'ETIMEDOUT' })), TIMEOUT)
+  assert.equal(failureOfRequest(new DOMException('stop', 'AbortError')), NEITHER)
+  const reason = new Error('not wanted')
+  assert.equal(failureOfRequest(reason, aborted(reason)), NEITHER)
+  assert.equal(failureOfRequest(reason, new AbortController().signal), CONNECTION, 'it was not aborted')
+  assert.equal(failureOfRequest(new Error('reset'), aborted(reason)), CONNECTION, 'something else failed')
+  const late = new DOMException('late', 'TimeoutError')
+  assert.equal(failureOfRequest(late, aborted(late)), TIMEOUT, '`AbortSignal.timeout`')
+})
+
+test('a status is a whole number of three digits, and an answer is what has one', () => {
+  for (const status of [100, 200, 429, 599, 999]) assert.ok(isStatus(status), `${status}`)
+  for (const status of [99, 1000, 200.5, '200', Number.NaN, null, undefined])
+    assert.ok(!isStatus(status), `${status}`)
+  assert.deepEqual(answerIn({ status: 'ok', statusCode: 204 }), { status: 204, headers: undefined })
+  assert.deepEqual(answerIn({ status: 201, statusCode: 204 }), { status: 201, headers: undefined })
+  assert.deepEqual(answerIn({ status: 200, headers: 'retry-after: 7' }), { status: 200, headers: undefined })
+  for (const nothing of [undefined, null, 7, 'x', {}, () => {}]) {
+    assert.equal(answerIn(nothing), undefined)
+    assert.equal(answerInError(nothing), undefined)
+  }
+  assert.deepEqual(answerInError({ response: { status: 503 }, status: 200 })?.status, 503)
+  assert.deepEqual(answerInError({ response: 'gone', status: 410 })?.status, 410)
+})
+
+test('a result and an error as outcomes: without headers there are none, and without an answer nothing', () => {
+  assert.deepEqual(outcomeOfResult({ status: 200 }), { status: 200 })
+  assert.deepEqual(outcomeOfResult({ status: 200, headers: {} }), { status: 200, headers: {} })
+  assert.equal(outcomeOfResult('text'), undefined)
+  const reset = failed({ code: 'ECONNRESET' })
+  assert.deepEqual(outcomeOfError(reset, undefined), { error: reset })
+  assert.equal(outcomeOfError(reset, AbortSignal.abort(reset)), undefined, 'the caller’s own reason')
+  assert.deepEqual(outcomeOfError(reset, AbortSignal.abort('other')), { error: reset })
+  assert.deepEqual(outcomeOfError(reset, new AbortController().signal), { error: reset })
+  assert.equal(outcomeOfError(new Error('a bug'), null), undefined)
+  assert.deepEqual(outcomeOfError(failed({ status: 429 }), null), { status: 429 })
+})
+
+test('header fields in any form are read, and what is none says so', () => {
+  const headers = new Headers({ a: '1' })
+  assert.equal(checkedHeaders(headers), headers)
+  const plain = { 'retry-after': '7' }
+  assert.equal(checkedHeaders(plain), plain)
+  assert.deepEqual(checkedHeaders([]), [])
+  assert.deepEqual(checkedHeaders(['a', '1', 'b', '2']), [
+    ['a', '1'],
+    ['b', '2'],
+  ])
+  const lists = [
+    ['a', ['1', '2']],
+    ['b', 3],
+    ['c', undefined],
+    ['d', null],
+  ]
+  const read = [
+    ['a', '1'],
+    ['a', '2'],
+    ['b', '3'],
+  ]
+  assert.deepEqual(checkedHeaders(lists), read)
+  assert.deepEqual(checkedHeaders(new Map(lists as [string, unknown][])), read)
+  for (const wrong of [undefined, null, 7, 'a: 1', ['a', '1', 'b'], [['a', '1'], 'b'], [[7, '1']]])
+    assert.throws(() => checkedHeaders(wrong), { name: 'TypeError', message: /^headers: want Headers/ })
+})
+
+test('whatever is thrown comes through as it is, and the slot comes back', async () => {
+  for (const thrown of [undefined, null, 'text', 7, Symbol('s')]) {
+    const throttle = createThrottle({ defaults: { delay: 0, slotDelay: 0 } })
+    const statuses: unknown[] = []
+    throttle.addEventListener('settle', ({ status }: SettleEvent) => statuses.push(status))
+    const caught = await throttle.run({ scopes: 'x' }, () => Promise.reject(thrown)).catch((error) => error)
+    assert.equal(caught, thrown)
+    assert.deepEqual([statuses, throttle.stats().inFlight], [[undefined], 0])
+  }
+})

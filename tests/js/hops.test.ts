@@ -1,0 +1,426 @@
+/**
+ * The parts that `throttle.fetch` is made of, each by itself: bodies that are watched or let go of, redirects by
+ * fetch's rules, what may be sent again, signals that are joined. Through `throttle.fetch` they are met in
+ * other tests; here are the cases that a server of our own does not make.
+ */
+import assert from 'node:assert/strict'
+import { getEventListeners } from 'node:events'
+import { PassThrough } from 'node:stream'
+import { test } from 'node:test'
+import { createThrottle, RetryAfterTooLongError, TimeoutError } from 'autothrottle'
+import { FakeClock } from 'autothrottle/testing'
+import { discard, watched, withMetadata } from '../../js/fetch/body.js'
+import { joined } from '../../js/fetch/joined.js'
+import { follows, placeOf, Redirects } from '../../js/fetch/redirects.js'
+import { isStream, Retry } from '../../js/fetch/retry.js'
+
+const page = 'https://a.example/page'
+
+/** A body of parts, and what became of it. */
+function body(parts: (Uint8Array | Error)[]) {
+  const state = { cancelled: undefined as unknown, pulled: 0 }
+  const stream = new ReadableStream<Uint8Array>(
+    {
+      pull(controller) {
+        const part = parts[state.pulled++]
+        if (part === undefined) controller.close()
+        else if (part instanceof Error) controller.error(part)
+        else controller.enqueue(part)
+      },
+      cancel(reason) {
+        state.cancelled = reason ?? 'without a reason'
+      },
+    },
+    { highWaterMark: 0 },
+  )
+  return { stream, state }
+}
+const bytes = (text: string) => new TextEncoder().encode(text)
+
+function watch(response: Response) {
+  const ends: unknown[] = []
+  return { same: watched(response, (error) => ends.push(error)), ends }
+}
+
+test('a watched response says the same, and its end is heard once, when it was read', async () => {
+  const { stream } = body([bytes('one, '), bytes(''), bytes('two')])
+  const { same, ends } = watch(
+    withMetadata(new Response(stream, { status: 203, statusText: 'So', headers: { 'x-a': 'b' } }), {
+      url: page,
+      redirected: true,
+      type: 'cors',
+    }),
+  )
+  const { status, statusText, url, redirected, type } = same
+  assert.deepEqual([status, statusText, url, redirected, type], [203, 'So', page, true, 'cors'])
+  assert.deepEqual([same.headers.get('x-a'), ends], ['b', []])
+  const copy = same.clone()
+  assert.deepEqual([copy.url, copy.redirected, copy.type, copy.clone().url], [page, true, 'cors', page])
+  assert.deepEqual([await same.text(), await copy.text()], ['one, two', 'one, two'])
+  assert.deepEqual(ends, [undefined])
+})
+
+test('a watched body can be read with a buffer of the reader’s own, to its end', async () => {
+  const { same, ends } = watch(new Response(body([bytes('abc')]).stream))
+  const reader = same.body!.getReader({ mode: 'byob' })
+  let text = ''
+  for (;;) {
+    const { done, value } = await reader.read(new Uint8Array(2))
+    if (done) break
+    text += new TextDecoder().decode(value)
+  }
+  assert.deepEqual([text, ends], ['abc', [undefined]])
+})
+
+test('a watched body that fails or is cancelled says so, and the real one hears of it', async () => {
+  const reset = new Error('reset')
+  const failing = watch(new Response(body([bytes('x'), reset]).stream))
+  await assert.rejects(failing.same.text(), reset)
+  assert.deepEqual(failing.ends, [reset])
+  const { stream, state } = body([bytes('x')])
+  const left = watch(new Response(stream))
+  await left.same.body!.cancel('enough')
+  assert.deepEqual([left.ends, state.cancelled], [[undefined], 'enough'])
+})
+
+test('what has no body, or whose body somebody reads, is over at once and stays as it is', () => {
+  const read = new Response('text')
+  const reader = read.body!.getReader()
+  const strange = { status: 200, body: { locked: false } } as unknown as Response
+  for (const response of [new Response(null, { status: 204 }), read, Response.error(), strange]) {
+    const { same, ends } = watch(response)
+    assert.deepEqual([same === response, ends], [true, [undefined]])
+  }
+  reader.releaseLock()
+})
+
+test('a stream of Node’s is watched where it is: read, failed, or destroyed', async () => {
+  const of = (stream: PassThrough) => watch({ body: stream, status: 200 } as unknown as Response)
+  const closed = (stream: PassThrough) => new Promise((resolve) => stream.once('close', resolve))
+  const read = new PassThrough()
+  const whole = of(read)
+  assert.equal(whole.same.body, read as never)
+  read.end('text').resume()
+  assert.deepEqual(whole.ends, [])
+  await closed(read)
+  assert.deepEqual(whole.ends, [undefined])
+  const broken = new PassThrough()
+  const reset = new Error('reset')
+  const failed = of(broken)
+  broken.destroy(reset)
+  await closed(broken)
+  assert.deepEqual(failed.ends, [reset])
+  const dropped = new PassThrough()
+  const letGo = of(dropped)
+  dropped.destroy()
+  await closed(dropped)
+  assert.deepEqual(letGo.ends, [undefined])
+  assert.deepEqual(of(dropped).ends, [undefined], 'it was destroyed before')
+})
+
+test('letting go: a body is cancelled once, and one that was read, is read or is strange is left alone', async () => {
+  const { stream, state } = body([bytes('x')])
+  discard(new Response(stream))
+  assert.equal(state.cancelled, 'without a reason')
+  const locked = body([bytes('x')])
+  locked.stream.getReader()
+  discard({ body: locked.stream, bodyUsed: false } as unknown as Response)
+  const used = body([bytes('x')])
+  discard({ body: used.stream, bodyUsed: true } as unknown as Response)
+  assert.deepEqual([locked.state.cancelled, used.state.cancelled], [undefined, undefined])
+  for (const strange of [
+    undefined,
+    {},
+    { body: null },
+    { body: {} },
+    { body: { cancel: () => Promise.reject(new Error('no')) } },
+    {
+      body: {
+        cancel() {
+          throw new Error('no')
+        },
+      },
+    },
+  ])
+    discard(strange as unknown as Response)
+  const node = new PassThrough()
+  discard({ body: node } as unknown as Response)
+  assert.ok(node.destroyed)
+  node.emit('error', new Error('too late to be news'))
+  await new Promise(setImmediate)
+})
+
+const moved = (status: number, location?: string, type?: ResponseType) => {
+  const response = new Response(null, { status, ...(location ? { headers: { location } } : {}) })
+  return type ? withMetadata(response, { type }) : response
+}
+
+test('who follows redirects, and where they lead', () => {
+  assert.ok(follows(page, {}))
+  assert.ok(follows(new URL(page), { redirect: 'follow' }))
+  assert.ok(follows(new Request(page), {}))
+  assert.ok(!follows(page, { redirect: 'manual' }))
+  assert.ok(!follows(new Request(page, { redirect: 'error' }), {}))
+  assert.ok(follows(new Request(page, { redirect: 'error' }), { redirect: 'follow' }))
+  for (const status of [301, 302, 303, 307, 308]) {
+    assert.equal(placeOf(moved(status, '/there')), '/there')
+    assert.equal(placeOf(moved(status)), null)
+  }
+  for (const status of [200, 201, 300, 304]) assert.equal(placeOf(moved(status, '/there')), null)
+  assert.throws(() => placeOf(moved(301, '/x', 'opaqueredirect')), /this runtime hides redirects/)
+})
+
+const fields = { authorization: 'a', cookie: 'b', host: 'c', 'proxy-authorization': 'd' }
+const ofTheBody = { 'content-type': 'text/plain', 'content-language': 'en', 'content-encoding': 'br' }
+
+test('a hop keeps method, body and fields where the standard says so', async () => {
+  const hopAfter = (status: number, to: string, init: RequestInit) => {
+    const redirects = new Redirects(page, init, 3, 1000)
+    assert.deepEqual(redirects.hop.delay, 3)
+    assert.equal(redirects.hop.init.redirect, 'manual')
+    assert.ok(redirects.follow(moved(status, to), Number.NaN))
+    const { input, init: next, delay } = redirects.hop
+    assert.equal(delay, 0)
+    assert.equal(next.redirect, 'manual')
+    return { input, ...next, headers: Object.fromEntries(next.headers as Headers) }
+  }
+  for (const [status, method, becomes, keepsBody] of [
+    [301, 'POST', 'GET', false],
+    [302, 'post', 'GET', false],
+    [303, 'POST', 'GET', false],
+    [303, 'PUT', 'GET', false],
+    [301, 'PUT', 'PUT', true],
+    [302, 'DELETE', 'DELETE', true],
+    [307, 'POST', 'POST', true],
+    [308, 'POST', 'POST', true],
+  ] as const) {
+    const headers = { ...ofTheBody, 'content-location': '/x', 'content-length': '4', accept: '*/*' }
+    const hop = hopAfter(status, '/next', { method, body: 'text', headers })
+    assert.deepEqual([hop.input, hop.method], ['https://a.example/next', becomes], `${status} ${method}`)
+    assert.equal(hop.body, keepsBody ? 'text' : undefined, `${status} ${method}`)
+    assert.deepEqual(hop.headers, keepsBody ? headers : { accept: '*/*' }, `${status} ${method}`)
+  }
+  for (const [status, method] of [
+    [303, 'GET'],
+    [303, 'HEAD'],
+    [301, 'HEAD'],
+  ] as const)
+    assert.equal(hopAfter(status, '/next', { method }).method, method)
+  assert.equal(hopAfter(301, '/next', {}).method, 'GET')
+  assert.deepEqual(hopAfter(301, '/next', { headers: fields }).headers, fields)
+  for (const to of ['https://b.example/', 'http://a.example/', 'https://a.example:8443/'])
+    assert.deepEqual(hopAfter(307, to, { headers: { ...fields, accept: 'x' } }).headers, { accept: 'x' }, to)
+  const controller = new AbortController()
+  const { signal, cache } = hopAfter(301, '/', { signal: controller.signal, cache: 'no-store' })
+  assert.deepEqual([signal === controller.signal, cache], [true, 'no-store'])
+})
+
+test('a hop of a Request: its body again, its signal, and what was not the default', async () => {
+  const controller = new AbortController()
+  const request = new Request(page, {
+    method: 'POST',
+    body: 'text',
+    signal: controller.signal,
+    credentials: 'omit',
+    headers: { 'x-a': 'b' },
+  })
+  const redirects = new Redirects(request, {}, 0, 1000)
+  const first = redirects.hop
+  assert.equal(first.input, request)
+  assert.equal(await (first.input as Request).text(), 'text')
+  assert.ok(redirects.follow(moved(307, '/next'), Number.NaN))
+  const { input, init } = redirects.hop
+  assert.deepEqual([input, init.method, init.credentials], ['https://a.example/next', 'POST', 'omit'])
+  assert.deepEqual([(init.headers as Headers).get('x-a'), 'cache' in init], ['b', false])
+  assert.equal((init as { duplex?: string }).duplex, 'half')
+  assert.equal(await new Response(init.body).text(), 'text')
+  controller.abort()
+  assert.ok(init.signal!.aborted)
+})
+
+test('where a redirect cannot go: too often, nowhere, elsewhere, or a body that is gone', () => {
+  const from = () => new Redirects(page, {}, 0, 1000)
+  assert.throws(() => from().follow(moved(301, 'http://['), Number.NaN), /a redirect to "http:\/\/\["/)
+  assert.throws(() => from().follow(moved(301, 'ftp://a.example/'), Number.NaN), /a redirect to ftp:/)
+  assert.throws(() => from().follow(moved(301, 'xhttps://a.example/'), Number.NaN), /a redirect to xhttps:/)
+  assert.ok(!from().follow(moved(200), Number.NaN))
+  assert.ok(!from().follow(moved(301, '/'), 1001), 'it waits for longer than allowed')
+  const waits = from()
+  assert.ok(waits.follow(moved(301, '/'), 1000))
+  assert.equal(waits.hop.delay, 1000)
+  const ring = from()
+  for (let count = 0; count < 20; count++) assert.ok(ring.follow(moved(302, '/'), Number.NaN))
+  assert.throws(() => ring.follow(moved(302, '/'), Number.NaN), /more than 20 redirects/)
+  const stream = () => new Redirects(page, { method: 'POST', body: body([]).stream }, 0, 1000)
+  assert.throws(
+    () => stream().follow(moved(307, '/'), Number.NaN),
+    /a stream cannot be sent again after a 307/,
+  )
+  assert.ok(stream().follow(moved(303, '/'), Number.NaN), 'a 303 drops the body')
+})
+
+test('fragments go along, and only who was redirected says so', () => {
+  const hash = (at: string, to: string) => {
+    const redirects = new Redirects(at, {}, 0, 1000)
+    redirects.follow(moved(301, to), Number.NaN)
+    return redirects.hop.input
+  }
+  assert.equal(hash(`${page}#part`, '/next'), 'https://a.example/next#part')
+  assert.equal(hash(`${page}#part`, '/next#own'), 'https://a.example/next#own')
+  const redirects = new Redirects(page, {}, 0, 1000)
+  assert.equal(redirects.mark(new Response('x')).redirected, false)
+  redirects.follow(moved(301, '/'), Number.NaN)
+  assert.equal(redirects.mark(new Response('x')).redirected, true)
+})
+
+test('what may be sent again: by its method, so often, with a body that is still there', async () => {
+  const left = (input: string | Request, init: RequestInit, options: object = {}) =>
+    new Retry({ limit: 2, ...options }, input, init).isLeft
+  assert.ok(left(page, {}))
+  assert.ok(left(page, { method: 'put' }))
+  assert.ok(!left(page, { method: 'POST' }))
+  assert.ok(left(page, { method: 'post' }, { methods: ['Post'] }))
+  assert.ok(!left(page, {}, { methods: ['POST'] }))
+  assert.ok(!left(page, {}, { limit: 0 }))
+  assert.ok(!left(new Request(page, { method: 'POST' }), {}))
+  assert.ok(left(new Request(page, { method: 'POST' }), { method: 'GET' }))
+
+  const request = new Request(page, { method: 'PUT', body: 'text' })
+  const retry = new Retry({ limit: 1 }, request, {})
+  const first = retry.input as Request
+  assert.notEqual(first, request)
+  assert.equal(await first.text(), 'text')
+  retry.take()
+  assert.deepEqual([retry.isLeft, retry.input], [false, request], 'the last one needs no copy')
+  assert.equal(await request.text(), 'text')
+  const bare = new Request(page)
+  assert.equal(new Retry({ limit: 1 }, bare, {}).input, bare)
+  assert.equal(new Retry({ limit: 1 }, page, {}).input, page)
+})
+
+test('a body that is a stream can be read once, in either form', () => {
+  const generated = (async function* () {})()
+  for (const stream of [body([]).stream, generated, new PassThrough()]) {
+    assert.ok(isStream(stream))
+    assert.ok(!new Retry({ limit: 1 }, page, { body: stream as never }).isRepeatable)
+  }
+  for (const other of [undefined, null, 'text', bytes('x'), new URLSearchParams(), new Blob([])])
+    assert.ok(!isStream(other))
+  assert.ok(new Retry({ limit: 1 }, page, { body: 'text' }).isRepeatable)
+})
+
+for (const isOld of [false, true])
+  test(`signals are joined${isOld ? ', also where AbortSignal.any is missing' : ''}`, () => {
+    const { any } = AbortSignal
+    if (isOld) (AbortSignal as { any?: unknown }).any = undefined
+    try {
+      const alone = new AbortController()
+      assert.equal(joined(null, alone), alone.signal)
+      const [caller, ours] = [new AbortController(), new AbortController()]
+      const signal = joined(caller.signal, ours)
+      assert.ok(!signal.aborted)
+      caller.abort('the caller')
+      assert.deepEqual([signal.aborted, signal.reason], [true, 'the caller'])
+      const [other, late] = [new AbortController(), new AbortController()]
+      const timed = joined(other.signal, late)
+      late.abort('too late')
+      assert.deepEqual([timed.aborted, timed.reason, other.signal.aborted], [true, 'too late', false])
+      const before = joined(AbortSignal.abort('before'), new AbortController())
+      assert.deepEqual([before.aborted, before.reason], [true, 'before'])
+      assert.ok(getEventListeners(caller.signal, 'abort').length <= 1)
+    } finally {
+      AbortSignal.any = any
+    }
+  })
+
+const free = { delay: 0, slotDelay: 0, jitter: false, backoff: false } as const
+
+test('an answer that is not given out is let go of, unless the error carries it', async () => {
+  const answer = (status: number, headers = {}) => {
+    const made = body([bytes('text')])
+    return { ...made, response: new Response(made.stream, { status, headers }) }
+  }
+  const refused = answer(429, { 'retry-after': '3600' })
+  const patient = createThrottle({
+    clock: new FakeClock(),
+    defaults: free,
+    retry: { limit: 1, maxRetryAfter: 1000 },
+    fetch: async () => refused.response,
+  })
+  const error = await patient.fetch(page).catch((error) => error)
+  assert.ok(error instanceof RetryAfterTooLongError)
+  assert.equal(refused.state.cancelled, undefined)
+  assert.equal(await error.response.text(), 'text')
+
+  const good = answer(200)
+  const broken = new Error('broken')
+  const asked = createThrottle({
+    clock: new FakeClock(),
+    defaults: free,
+    fetch: async () => good.response,
+    getResponseBackoff() {
+      throw broken
+    },
+  })
+  await assert.rejects(asked.fetch(page), (error) => (error as Error).cause === broken)
+  assert.deepEqual([good.state.cancelled, asked.stats().inFlight], ['without a reason', 0])
+
+  const other = answer(200)
+  const carrying = createThrottle({
+    clock: new FakeClock(),
+    defaults: free,
+    fetch: () => Promise.reject(Object.assign(new Error('x'), { response: other.response })),
+  })
+  await assert.rejects(carrying.fetch(page), /x/)
+  assert.equal(other.state.cancelled, undefined)
+})
+
+test('an answer that comes after requestTimeout is let go of', async () => {
+  const clock = new FakeClock()
+  const { stream, state } = body([bytes('late')])
+  let arrive = (_: Response) => {}
+  const throttle = createThrottle({
+    clock,
+    defaults: free,
+    requestTimeout: 100,
+    fetch: () => new Promise<Response>((resolve) => (arrive = resolve)),
+  })
+  const late = assert.rejects(throttle.fetch(page), TimeoutError)
+  await clock.advance(100)
+  await late
+  arrive(new Response(stream))
+  await clock.advance(0)
+  assert.equal(state.cancelled, 'without a reason')
+})
+
+test('an answer without a status of HTTP is given out as it is', async () => {
+  const odd = { headers: {} } as unknown as Response
+  const throttle = createThrottle({ clock: new FakeClock(), defaults: free, fetch: async () => odd })
+  assert.equal(await throttle.fetch(page), odd)
+  assert.deepEqual([throttle.stats().inFlight, throttle.stats().settled], [0, 1])
+})
+
+test('a robots.txt without a body has no rules, and one without an end is read as far as it counts', async () => {
+  const endless = { cancelled: false }
+  const throttle = createThrottle({
+    clock: new FakeClock(),
+    defaults: free,
+    robots: { userAgent: 'bot', rules: (_, text) => () => text.length !== 512_000 },
+    fetch: async (input) => {
+      const url = new URL(String(input))
+      if (url.pathname !== '/robots.txt') return new Response('page')
+      if (url.host === 'bare.example') return new Response(null, { status: 204 })
+      return new Response(
+        new ReadableStream({
+          pull: (controller) => controller.enqueue(new Uint8Array(100_000).fill(35)),
+          cancel() {
+            endless.cancelled = true
+          },
+        }),
+      )
+    },
+  })
+  assert.equal(await (await throttle.fetch('https://bare.example/')).text(), 'page')
+  await assert.rejects(throttle.fetch('https://endless.example/'), { name: 'DisallowedError' })
+  assert.ok(endless.cancelled)
+})

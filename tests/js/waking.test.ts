@@ -1,0 +1,315 @@
+/**
+ * How those who wait are woken: which timers are armed, who hears of what, and in
+ * which order. A fake engine or a fake clock stands where a real one would hide the difference.
+ */
+import assert from 'node:assert/strict'
+import { getEventListeners } from 'node:events'
+import { test } from 'node:test'
+import { createThrottle } from 'autothrottle'
+import { FakeClock } from 'autothrottle/testing'
+import { Aborts } from '../../js/core/aborts.js'
+import { LONGEST_TIMEOUT } from '../../js/core/clock.js'
+import { type Deadline, Deadlines } from '../../js/core/deadlines.js'
+import { Driver, type Waiter } from '../../js/core/driver.js'
+import type { Host } from '../../js/core/host.js'
+import { wakeOf } from '../../js/core/wake.js'
+import { IDLE, WAIT } from '../../js/wasm/engine.js'
+
+const slow = { delay: 1000, slotDelay: 0, jitter: false, concurrency: 100, backoff: false } as const
+
+/** A clock that counts what is armed and what is cleared. */
+class Counting extends FakeClock {
+  readonly asked: number[] = []
+  cleared = 0
+
+  override setTimeout(wake: () => void, ms: number): unknown {
+    this.asked.push(ms)
+    return super.setTimeout(wake, ms)
+  }
+
+  override clearTimeout(handle: unknown): void {
+    this.cleared++
+    super.clearTimeout(handle)
+  }
+}
+
+test('deadlines leave as a sorted list would, whatever is struck out', () => {
+  let state = 7
+  const pick = (below: number) => {
+    state = (Math.imul(state, 1103515245) + 12345) >>> 0
+    return (state >>> 8) % below
+  }
+  for (let round = 0; round < 300; round++) {
+    const [deadlines, model, rung] = [new Deadlines(), new Map<Deadline, number>(), [] as number[]]
+    for (let step = 0; step < 200; step++) {
+      const at = pick(50)
+      const kind = pick(4)
+      if (kind < 2) {
+        const deadline = deadlines.add(at, () => rung.push(at))
+        model.set(deadline, at)
+      } else if (kind === 2 && model.size > 0) {
+        const gone = [...model.keys()][pick(model.size)]!
+        deadlines.strike(gone)
+        deadlines.strike(gone)
+        model.delete(gone)
+      } else {
+        const due = deadlines.takeDue(at)
+        const least = Math.min(...model.values())
+        assert.equal(due?.at, least <= at ? least : undefined)
+        if (due === undefined) continue
+        assert.ok(due.isDone && model.delete(due))
+        due.expire()
+        assert.equal(rung.at(-1), due.at)
+      }
+      assert.equal(deadlines.next, Math.min(...model.values()))
+    }
+  }
+})
+
+test('a clock is asked for one timer, for the earliest of all, in whole milliseconds from 1', () => {
+  const clock = new Counting()
+  const heard: string[] = []
+  const sleeper = { drain: () => heard.push('drain'), grant() {}, giveBack() {} }
+  const wake = wakeOf(clock, sleeper)
+  wake.sleep(100.5, 0)
+  assert.deepEqual([clock.asked, clock.nextAt], [[101], 101])
+  wake.sleep(200, 0)
+  assert.deepEqual(clock.asked, [101], 'one that is armed for earlier stays')
+  wake.sleep(50, 0)
+  assert.deepEqual([clock.asked, clock.cleared, clock.timers], [[101, 50], 1, 1])
+  const alarm = wake.alarm(20, () => heard.push('alarm'))
+  assert.deepEqual([clock.asked, clock.timers], [[101, 50, 20], 1])
+  alarm.cancel()
+  assert.deepEqual([clock.timers, clock.nextAt], [1, 20], 'too early does no harm')
+  wake.sleep(Number.POSITIVE_INFINITY, 0)
+  assert.equal(clock.timers, 0, 'nobody waits: no timer stays')
+  wake.sleep(-5, 0)
+  wake.sleep(Number.POSITIVE_INFINITY, 0)
+  wake.sleep(1e12, 0)
+  assert.deepEqual(clock.asked.slice(3), [1, LONGEST_TIMEOUT])
+  assert.deepEqual(heard, [])
+})
+
+test('alarms ring when they are due and not before, and one that is cancelled never', async () => {
+  const clock = new Counting()
+  const rung: string[] = []
+  const sleeper = {
+    drain: () => wake.sleep(Number.POSITIVE_INFINITY, clock.now()),
+    grant() {},
+    giveBack() {},
+  }
+  const wake = wakeOf(clock, sleeper)
+  for (const ms of [30, 10, 20]) wake.alarm(ms, () => rung.push(`${ms} at ${clock.now()}`))
+  wake.alarm(15, () => rung.push('never')).cancel()
+  await clock.advance(9)
+  assert.deepEqual(rung, [])
+  await clock.advance(100)
+  assert.deepEqual(rung, ['10 at 10', '20 at 20', '30 at 30'])
+  assert.equal(clock.timers, 0)
+})
+
+test('with timers of their own, a waiter looks when it may leave, at the latest every 50 ms', async () => {
+  const clock = Object.assign(new Counting(), { isPerRequest: true })
+  const throttle = createThrottle({ clock, defaults: slow })
+  const times: number[] = []
+  const work = () => throttle.run({ scopes: 'x' }, () => void times.push(clock.now()))
+  const all = [work(), work()]
+  await clock.advance(999)
+  assert.equal(times.length, 1)
+  assert.ok(clock.asked.every((ms) => ms === 50) && clock.asked.length === 20, `${clock.asked}`)
+  await clock.advance(1)
+  await Promise.all(all)
+  assert.deepEqual([times, clock.timers], [[0, 1000], 0])
+  const soon = createThrottle({ clock, defaults: { ...slow, delay: 7.5 } })
+  const both = [soon.run({ scopes: 'x' }, () => {}), soon.run({ scopes: 'x' }, () => {})]
+  clock.asked.length = 0
+  await clock.advance(10)
+  await Promise.all(both)
+  assert.ok(clock.asked.every((ms) => ms >= 1 && ms <= 8))
+  const { asked } = clock
+  soon.run({ scopes: 'y' }, () => new Promise(() => {}), { requestTimeout: 1e12 }).catch(() => {})
+  await clock.advance(0)
+  assert.equal(asked.at(-1), LONGEST_TIMEOUT)
+})
+
+test('with timers of their own, an abort ends the waiter’s timer, and its place is free', async () => {
+  const clock = Object.assign(new Counting(), { isPerRequest: true })
+  const throttle = createThrottle({ clock, defaults: { delay: 0, slotDelay: 0, concurrency: 1 } })
+  const first = await throttle.acquire({ scopes: 'x' })
+  const leaving = new AbortController()
+  const gone = throttle.acquire({ scopes: 'x' }, { signal: leaving.signal })
+  const next = throttle.acquire({ scopes: 'x' })
+  await clock.advance(20)
+  assert.equal(clock.timers, 2)
+  first.settle()
+  leaving.abort('late')
+  await assert.rejects(gone, (reason) => reason === 'late')
+  await clock.advance(50)
+  const { sentAt } = await next
+  assert.deepEqual([clock.timers, throttle.stats().waiting], [0, 0])
+  assert.ok(sentAt <= 50)
+})
+
+/** An engine that gives what it is told to give, and writes down what it hears. */
+function scripted(tickets: number[]) {
+  const heard: string[] = []
+  const engine = {
+    wakeAt: 70,
+    poll: (now: number) => {
+      heard.push(`poll ${now}`)
+      return tickets.shift() ?? IDLE
+    },
+    cancel: (now: number, ticket: number) => void heard.push(`cancel ${ticket} ${now}`),
+  }
+  return { engine: engine as unknown as Host, heard, tickets }
+}
+
+function waiter(
+  ticket: number,
+  scopes: string[],
+  heard: string[],
+  signal: AbortSignal | null = null,
+): Waiter {
+  return {
+    ticket,
+    scopes,
+    signal,
+    alarm: undefined,
+    grant: (at) => void heard.push(`grant ${ticket} ${at}`),
+    fail: (error) => void heard.push(`fail ${ticket} ${(error as Error).message ?? error}`),
+    abort: (reason) => void heard.push(`abort ${ticket} ${reason}`),
+  }
+}
+
+test('the driver asks until nobody may leave, sleeps as long as it is told, and says that it rests', () => {
+  const { engine, heard, tickets } = scripted([])
+  const clock = new Counting()
+  const driver = new Driver(engine, clock, () => heard.push('rest'))
+  driver.changed()
+  assert.deepEqual(heard.splice(0), ['rest'], 'nobody waits, so nobody is asked for')
+  const [a, b] = [waiter(1, ['x'], heard), waiter(2, ['y'], heard)]
+  driver.add(a, undefined)
+  driver.add(b, undefined)
+  tickets.push(1, 9)
+  driver.changed()
+  assert.deepEqual(heard.splice(0), ['poll 0', 'grant 1 0', 'poll 0', 'poll 0', 'rest'])
+  driver.refuse(1, new Error('gone'))
+  assert.deepEqual(heard, [], 'it left before')
+  driver.refuse(2, new Error('refused'))
+  assert.deepEqual(heard.splice(0), ['fail 2 refused'])
+})
+
+test('the driver sleeps until the engine says, and without an end where it has nothing to wait for', () => {
+  const clock = new Counting()
+  const { engine, heard, tickets } = scripted([WAIT])
+  const driver = new Driver(engine, clock, () => {})
+  driver.drain()
+  assert.deepEqual([clock.asked, clock.nextAt], [[70], 70])
+  driver.drain()
+  assert.deepEqual([clock.timers, heard], [0, ['poll 0', 'poll 0']])
+  tickets.push(WAIT)
+  driver.drain()
+  assert.equal(clock.timers, 1)
+  driver.rest()
+  assert.equal(clock.timers, 0)
+})
+
+test('who submits while permissions are handed out is asked for in the same drain, once', () => {
+  const { engine, heard, tickets } = scripted([1])
+  const driver = new Driver(engine, new FakeClock(), () => heard.push('rest'))
+  const first = waiter(1, ['x'], heard)
+  driver.add(
+    {
+      ...first,
+      grant: (at) => {
+        first.grant(at)
+        tickets.unshift(IDLE, 2)
+        driver.add(waiter(2, ['x'], heard), undefined)
+        driver.drain()
+      },
+    },
+    undefined,
+  )
+  driver.drain()
+  assert.deepEqual(heard, ['poll 0', 'grant 1 0', 'poll 0', 'poll 0', 'grant 2 0', 'poll 0', 'rest'])
+})
+
+test('a drain that throws is over: the next one asks', () => {
+  const { engine, heard, tickets } = scripted([1])
+  const driver = new Driver(engine, new FakeClock(), () => {})
+  const broken = new Error('broken')
+  driver.add(
+    {
+      ...waiter(1, ['x'], heard),
+      grant() {
+        throw broken
+      },
+    },
+    undefined,
+  )
+  assert.throws(() => driver.drain(), broken)
+  tickets.push(2)
+  driver.add(waiter(2, ['x'], heard), undefined)
+  driver.drain()
+  assert.ok(heard.includes('grant 2 0'))
+})
+
+test('failing all of a scope leaves the others, and a timeout ends one', async () => {
+  const { engine, heard } = scripted([])
+  const clock = new FakeClock()
+  const driver = new Driver(engine, clock, () => {})
+  for (const [ticket, scopes] of [
+    [1, ['x']],
+    [2, ['y', 'x']],
+    [3, ['y']],
+  ] as const)
+    driver.add(waiter(ticket, [...scopes], heard), undefined)
+  driver.failAll(new Error('over'), 'x')
+  assert.deepEqual(heard.splice(0), ['cancel 1 0', 'cancel 2 0', 'poll 0', 'fail 1 over', 'fail 2 over'])
+  driver.failAll(new Error('all'))
+  assert.deepEqual(heard.splice(0), ['cancel 3 0', 'poll 0', 'fail 3 all'])
+  driver.add(waiter(4, ['y'], heard), 40)
+  await clock.advance(39)
+  assert.ok(!heard.join().includes('fail'))
+  await clock.advance(1)
+  assert.match(heard.join(), /cancel 4 40,fail 4 .*40 ms/)
+  heard.length = 0
+  await clock.advance(1000)
+  assert.deepEqual([heard, clock.timers], [[], 0])
+})
+
+test('one listener serves all who wait with a signal, and goes with the last of them', async () => {
+  const [aborts, controller] = [new Aborts(), new AbortController()]
+  const { signal } = controller
+  const listeners = () => getEventListeners(signal, 'abort').length
+  const heard: unknown[] = []
+  const member = (name: string) => ({ abort: (reason: unknown) => heard.push([name, reason]) })
+  const [a, b, c] = [member('a'), member('b'), member('c')]
+  aborts.remove(signal, a)
+  aborts.add(signal, a)
+  aborts.add(signal, b)
+  assert.equal(listeners(), 1)
+  aborts.remove(signal, a)
+  aborts.remove(signal, a)
+  assert.equal(listeners(), 1)
+  aborts.remove(signal, b)
+  assert.equal(listeners(), 0)
+  aborts.remove(signal, b)
+  for (const each of [a, b, c]) aborts.add(signal, each)
+  aborts.remove(signal, b)
+  controller.abort('why')
+  assert.deepEqual(heard, [
+    ['a', 'why'],
+    ['c', 'why'],
+  ])
+  assert.equal(listeners(), 0)
+  await assert.rejects(aborts.race(new Promise(() => {}), AbortSignal.abort('early')), (reason) => {
+    return reason === 'early'
+  })
+  const calm = new AbortController()
+  assert.equal(await aborts.race(Promise.resolve(3), calm.signal), 3)
+  await assert.rejects(aborts.race(Promise.reject(new Error('no')), calm.signal), /no/)
+  assert.equal(await aborts.race(Promise.resolve(4), null), 4)
+  await assert.rejects(aborts.race(Promise.reject(new Error('no')), null), /no/)
+  assert.equal(getEventListeners(calm.signal, 'abort').length, 0)
+})
