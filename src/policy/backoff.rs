@@ -293,6 +293,22 @@ mod tests {
         }
     }
 
+    /// On the way back the least delay of backoff's own is a step, and what lies below it is the scope's.
+    #[test]
+    fn the_least_delay_is_a_step_on_the_way_back() {
+        let paces = |pace: u64| {
+            let mut state = State { pace: Span::from_micros(pace), steps: 3, ..State::NEW };
+            let mut paces = vec![];
+            for round in 1..=3 {
+                state = state.back(&CONFIG, at(60.0 * f64::from(round)), BASE);
+                paces.push(seconds(state.pace));
+            }
+            paces
+        };
+        assert_eq!(paces(4_000_000), [2.0, 1.0, 0.0]);
+        assert_eq!(paces(3_999_998), [1.999_999, 0.0, 0.0]);
+    }
+
     #[test]
     fn a_limit_that_is_lifted_is_found_out() {
         let mut state = State::NEW;

@@ -138,9 +138,9 @@ pub trait Policy: Copy + Debug + PartialEq {
         None
     }
 
-    /// The same where the scope's own jitter spreads the gap: what is left to the policy then.
-    fn pause(&self, config: &Self::Config) -> Option<Instant> {
-        self.next(config)
+    /// What is left to a policy that finds the pace where the scope's own jitter spreads its gap.
+    fn pause(&self, _config: &Self::Config) -> Option<Instant> {
+        None
     }
 
     /// The most requests in flight.

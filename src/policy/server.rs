@@ -111,6 +111,17 @@ mod tests {
         QuotaReport { left: Some((units(left), FOR(seconds))), window: Some(FOR(10)), pace: None }
     }
 
+    /// A pace counts without a rest, and what came before it no longer does.
+    #[test]
+    fn a_pace_alone_is_believed() {
+        let pace = QuotaReport { pace: Some(FOR(3)), ..QuotaReport::default() };
+        let state = State::NEW.on_told(AT(6), AT(5), pace, 0);
+        assert_eq!((state.pace, state.sent, state.until), (FOR(3), AT(5), None));
+        let late = state.on_told(AT(7), AT(4), told(1, 9), 0);
+        assert_eq!(late, state);
+        assert_eq!(state.on_told(AT(8), AT(7), told(1, 9), 0).pace, FOR(3), "nobody said another one");
+    }
+
     /// A window turns over its own length after it was first seen, even if the server says later.
     #[test]
     fn nobody_is_held_for_longer_than_a_window() {

@@ -444,3 +444,22 @@ fn autothrottles_delay_is_told_beside_backoff() {
     let stats = engine.scope_stats(at(51.0), scope).unwrap();
     assert_eq!((stats.delay_ms, stats.backoff_ms), (2000.0, 4000.0));
 }
+
+/// The scope's own jitter may make a gap shorter than its delay, so backoff's may as well, and no shorter.
+#[test]
+fn backoffs_jitter_goes_as_low_as_the_scopes() {
+    let mut least = u64::MAX;
+    for seed in 0..40 {
+        let mut driver = Driver::new(
+            &format!(
+                r#"{{ "seed": {seed}, "defaults": {{ "delay": 1000, "slotDelay": 0, "jitter": 0.5,
+                "backoff": {{ "minDelay": 1001, "maxDelay": 1001, "jitter": 0.9 }} }} }}"#
+            ),
+            20,
+        );
+        driver.status = 429;
+        let sends = driver.run(60);
+        least = sends.windows(2).skip(1).map(|pair| pair[1] - pair[0]).fold(least, u64::min);
+    }
+    assert_eq!(least, 500_000);
+}

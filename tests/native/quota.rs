@@ -1,7 +1,7 @@
 //! Quotas whose settings change while they are used: what was spent stays spent, and no more than that.
 
 use autothrottle::{
-    Config, Engine, Feedback, Hint, Hints, Instant, Request, ScopeId, Snapshot, headers::Context,
+    Config, Decision, Engine, Feedback, Hint, Hints, Instant, Request, ScopeId, Snapshot, headers::Context,
 };
 
 fn millis(ms: f64) -> Instant {
@@ -138,4 +138,35 @@ fn what_a_server_told_is_remembered() {
     // Thirty seconds from 10, of which five were over.
     assert_eq!(stats(&next, 25_499.0).quota_left, Some(2.0));
     assert_eq!(stats(&next, 25_500.0).quota_left, None);
+}
+
+/// Whoever needs much and came first is not kept waiting by those who need little, in another queue, too.
+#[test]
+fn the_cheap_of_another_queue_do_not_overtake_the_expensive() {
+    let (mut engine, shared) = make(r#"{ "limit": 5, "window": 10000, "strict": true }"#, &[0.0, 0.0, 0.0]);
+    let own = engine.scope("own");
+    let submit = |engine: &mut Engine, scopes: &[ScopeId], costs: &[f64], at| {
+        engine.submit(millis(at), Request { costs, ..Request::new(scopes) }).unwrap()
+    };
+    let dear = submit(&mut engine, &[shared], &[4.0], 1.0);
+    assert!(!matches!(engine.poll(millis(1.0)), Decision::Send(_)));
+    let cheap = submit(&mut engine, &[own, shared], &[1.0, 1.0], 2.0);
+    let free = submit(&mut engine, &[own, shared], &[1.0, 0.0], 2.0);
+    assert_eq!(engine.poll(millis(2.0)), Decision::Send(free), "who consumes nothing takes nothing away");
+    assert!(!matches!(engine.poll(millis(9_999.0)), Decision::Send(_)));
+    assert_eq!(engine.poll(millis(10_000.0)), Decision::Send(dear));
+    assert_eq!(engine.poll(millis(10_000.0)), Decision::Send(cheap));
+}
+
+/// Only a server that counts in milliseconds says when its quota is whole again to the point.
+#[test]
+fn a_quota_is_told_by_its_own_fields() {
+    let is_quota = |lines: &str| {
+        let context = Context { status: 429, wall_ms: Some(1_700_000_000_000), ..Context::default() };
+        Hint::of(&Hints::from_lines(lines, context)).is_quota
+    };
+    assert!(!is_quota("retry-after: 7"));
+    assert!(!is_quota("retry-after: 1.5"));
+    assert!(!is_quota("x-ratelimit-remaining: 0\nx-ratelimit-reset: 7"));
+    assert!(is_quota("x-ratelimit-remaining: 0\nx-ratelimit-reset: 1.5"));
 }

@@ -25,7 +25,11 @@ fn all_robots_vectors() {
 /// a blank in a key where a hyphen belongs.
 #[test]
 fn what_people_write() {
-    let cases: [(&str, Option<f64>); 14] = [
+    let cases: [(&str, Option<f64>); 18] = [
+        ("User-agent: *\nUser-agent: other\nCrawl-delay: 3", Some(3000.0)),
+        ("User-agent: foobot\nUser-agent: other\nCrawl-delay: 3", Some(3000.0)),
+        ("User-agent: *\nDisallow: /x\nUser-agent: other\nCrawl-delay: 3", None),
+        ("User-agent: foobot\nDisallow: /x\nUser-agent: other\nCrawl-delay: 3", None),
         ("User-agent: foobot*\nCrawl-delay: 3", Some(3000.0)),
         ("User-agent: FooBot/2.*\nCrawl-delay: 3", Some(3000.0)),
         ("User-agent: foo*\nCrawl-delay: 3", None),

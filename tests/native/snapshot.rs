@@ -126,6 +126,8 @@ fn a_broken_snapshot_is_refused() {
         (r#"{ "scopes": {} }"#, "version"),
         (r#"{ "version": 2, "scopes": {} }"#, "version"),
         (r#"{ "version": 1 }"#, "scopes"),
+        (r#"{ "version": 1, "wallMs": 5 }"#, "scopes"),
+        (r#"{ "version": 1, "scopes": null, "wallMs": 5 }"#, "scopes"),
         (r#"{ "version": 1, "scopes": 5 }"#, "scopes"),
         (r#"{ "version": 1, "wallMs": "now", "scopes": {} }"#, "wallMs"),
         (r#"{ "version": 1, "wallMs": 2e15, "scopes": {} }"#, "wallMs"),
@@ -168,4 +170,44 @@ fn a_broken_snapshot_is_refused() {
         "backoff": { "slots": 1000000, "steps": 1000000, "rested": 255 },
         "quotas": [{ "window": 9, "sends": [[2, 1], [2, 1], [1, 1]] }] } } }"#;
     assert!(Snapshot::parse(serde_json::from_str(most).unwrap()).is_ok());
+}
+
+/// After a restart less than was told before is the same window, so it ends when the server says; more would
+/// be a new one.
+#[test]
+fn what_was_told_before_a_restart_still_says_which_window_it_is() {
+    let at = |ms: f64| Instant::from_millis(ms).unwrap();
+    let answer = |left: u32| {
+        let lines = format!("ratelimit-policy: \"p\";q=9;w=10\nratelimit: \"p\";r={left};t=60\n");
+        Feedback { hint: told(&lines, 200), ..Feedback::response(200) }
+    };
+    let mut first = Engine::new(config());
+    let scope = first.scope("rolling");
+    let ticket = first.send_at_once(at(0.0), Request::new(&[scope])).unwrap().expect("nothing keeps it");
+    first.settle(at(1.0), ticket, &answer(5));
+    let snapshot = first.snapshot(at(2.0), Some(WALL));
+    for (left, ends) in [(1, 60_000.0..62_000.0), (6, 10_000.0..12_000.0)] {
+        let mut next = Engine::restore(config(), &snapshot, at(2.0), Some(WALL));
+        let scope = next.scope("rolling");
+        let ticket = next.send_at_once(at(2.0), Request::new(&[scope])).unwrap().expect("five are left");
+        next.settle(at(3.0), ticket, &answer(left));
+        let costs = [f64::from(left) + 1.0];
+        let peek = next.peek(at(3.0), Request { costs: &costs, ..Request::new(&[scope]) }).unwrap();
+        assert!(peek.at.is_some_and(|at| ends.contains(&at.millis())), "{left} left: {peek:?}");
+    }
+}
+
+/// What the policies remember is one number each, and it counts from the first request on.
+#[test]
+fn the_found_gap_is_the_gap_of_the_next_process() {
+    let options = r#"{ "defaults": { "rampup": true, "jitter": false } }"#;
+    let config = Config::parse(serde_json::from_str(options).unwrap()).unwrap();
+    let text = r#"{ "version": 1, "scopes": { "a": { "gap": 2500 } } }"#;
+    let snapshot = Snapshot::parse(serde_json::from_str(text).unwrap()).unwrap();
+    let at = |ms: f64| Instant::from_millis(ms).unwrap();
+    let mut engine = Engine::restore(config, &snapshot, at(0.0), None);
+    let scope = engine.scope("a");
+    engine.send_at_once(at(0.0), Request::new(&[scope])).unwrap().expect("nothing waits");
+    let next = engine.peek(at(0.0), Request::new(&[scope])).unwrap().at.expect("it comes");
+    assert!((2000.0..4000.0).contains(&next.millis()), "{next:?}: it starts with a little more");
 }
