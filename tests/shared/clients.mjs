@@ -1,6 +1,6 @@
 /** The clients that are tried, each as its users make it. */
 import Redis, { Cluster } from 'ioredis'
-import Valkey from 'iovalkey'
+import Valkey, { Cluster as ValkeyCluster } from 'iovalkey'
 import { createClient, createCluster } from 'redis'
 
 const quiet = (client) => client.on('error', () => {})
@@ -16,6 +16,7 @@ export const CLIENTS = {
 
 export const CLUSTERS = {
   ioredis: (port) => quiet(new Cluster([{ host: '127.0.0.1', port }])),
+  iovalkey: (port) => quiet(new ValkeyCluster([{ host: '127.0.0.1', port }])),
   'node-redis': async (port) => {
     const cluster = quiet(createCluster({ rootNodes: [{ url: `redis://127.0.0.1:${port}` }] }))
     await cluster.connect()

@@ -149,16 +149,26 @@ else {
     // Where all clients know messages that go to one node, they go there; else to all nodes.
     const all = (name) => ask('PUBSUB', 'SHARDCHANNELS').filter((it) => it === `autothrottle:{${name}}:all`)
     const plain = (name) => ask('KEYS', `autothrottle:{${name}}:plain`)
-    const makers = Object.values(CLUSTERS)
-    const made = { ioredis: [0, 0, 0], 'node-redis': [1, 1, 1], mixed: [0, 1, 0] }
+    // iovalkey hears only what goes to all nodes.
+    const made = {
+      ioredis: Array(3).fill('ioredis'),
+      'node-redis': Array(3).fill('node-redis'),
+      iovalkey: Array(3).fill('iovalkey'),
+      sharded: ['ioredis', 'node-redis', 'ioredis'],
+      mixed: ['iovalkey', 'node-redis', 'ioredis'],
+    }
     for (const [name, which] of Object.entries(made)) {
       const rest = [...which]
       await sharesQuota(
-        () => makers[rest.pop()](ports[0]),
+        () => CLUSTERS[rest.pop()](ports[0]),
         name,
         () => {
-          assert.deepEqual(plain(name), which.includes(0) ? [`autothrottle:{${name}}:plain`] : [], name)
-          assert.equal(all(name).length, which.includes(1) ? 1 : 0, name)
+          assert.deepEqual(
+            plain(name),
+            which.includes('iovalkey') ? [`autothrottle:{${name}}:plain`] : [],
+            name,
+          )
+          assert.equal(all(name).length, which.every((each) => each === 'iovalkey') ? 0 : 1, name)
         },
       )
     }

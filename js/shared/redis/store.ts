@@ -36,9 +36,14 @@ export interface Store {
 interface IoRedis {
   eval(script: string, count: number, ...rest: string[]): Promise<unknown>
   publish(channel: string, text: string): Promise<number>
-  duplicate(): IoRedis
+  /** A cluster takes nodes and options. */
+  duplicate(nodes?: never[], options?: { shardedSubscribers: true }): IoRedis
   subscribe(channel: string): Promise<unknown>
   unsubscribe(channel: string): Promise<unknown>
+  ssubscribe?(channel: string): Promise<unknown>
+  sunsubscribe?(channel: string): Promise<unknown>
+  /** In a cluster whose version hears each channel at its own node. */
+  readonly shardedSubscribers?: unknown
   on(event: string, listener: (...args: string[]) => void): unknown
   disconnect(): void
   readonly isCluster?: boolean
@@ -90,25 +95,31 @@ class IoRedisStore implements Store {
   }
 
   async subscriber(): Promise<Subscriber> {
-    const connection = this.#client.duplicate()
+    const client = this.#client
+    const connection = this.isCluster
+      ? client.duplicate([], { shardedSubscribers: true })
+      : client.duplicate()
     const ears = new Map<string, (text: string) => void>()
+    const hear = (channel?: string, text?: string) => ears.get(channel!)?.(text!)
     connection.on('error', () => {})
-    connection.on('message', (channel, text) => ears.get(channel!)?.(text!))
+    for (const event of ['message', 'smessage']) connection.on(event, hear)
     // It keeps no process alive, after a reconnection neither.
     connection.on('ready', () => connection.stream?.unref?.())
-    return {
-      // ioredis 6 can, but then leaves timers behind that keep its process alive after `disconnect`.
-      isSharded: false,
-      async subscribe(channel, hear) {
+    const subscriber = {
+      isSharded: connection.shardedSubscribers !== undefined,
+      async subscribe(channel: string, hear: (text: string) => void) {
         ears.set(channel, hear)
         await connection.subscribe(channel)
+        if (subscriber.isSharded) subscriber.isSharded = await works(connection.ssubscribe!(channel))
       },
-      async unsubscribe(channel) {
+      async unsubscribe(channel: string) {
         ears.delete(channel)
         await connection.unsubscribe(channel)
+        if (subscriber.isSharded) await connection.sunsubscribe!(channel)
       },
       close: () => connection.disconnect(),
     }
+    return subscriber
   }
 }
 
