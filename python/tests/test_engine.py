@@ -6,6 +6,7 @@ import math
 import pickle
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -21,6 +22,7 @@ from autothrottle._engine import (
 from autothrottle._errors import ConfigError, CostExceedsQuotaError, QueueFullError, SnapshotError
 
 S = 1_000_000_000
+MS = 1_000_000
 PLAIN = {"defaults": {"delay": 1000, "jitter": False}}
 
 
@@ -285,3 +287,29 @@ def test_closed() -> None:
     with pytest.raises(ValueError, match="closed"):
         engine.poll(0)
     engine.close()
+
+
+def test_an_outcome_may_be_read_by_another_engine() -> None:
+    """Options that both have; what one reads the other is told, and does as if it had read it itself."""
+    options = {"defaults": {"delay": 100, "slotDelay": 0, "jitter": False, "backoff": {"jitter": False}}}
+    outcomes: list[dict[str, Any]] = [
+        {"status": 200, "latency": 50 * MS},
+        {"status": 503, "latency": 50 * MS, "retry": True},
+        {"status": 429, "headers": {"Retry-After": "7"}},
+        {"status": 429, "headers": {"Retry-After": "2"}, "retry": True},
+        {"failure": "timeout", "retry_delay": 300 * MS},
+        {"status": 200, "hints": Hints(remaining=1, reset=5000 * MS)},
+        {},
+    ]
+    for outcome in outcomes:
+        here, there, reader = Engine(options), Engine(options), Engine(options)
+        tickets = [engine.submit(0, [engine.scope("a")]) for engine in (here, there)]
+        assert [engine.poll(0).send for engine in (here, there)] == [[tickets[0]], [tickets[1]]]
+        settled = here.settle(60 * MS, tickets[0], **outcome)
+        digested, told = reader.digest(**outcome)
+        assert digested == settled
+        assert there.settle_told(60 * MS, tickets[1], told) == settled.outcome
+        assert there.stats(60 * MS) == here.stats(60 * MS)
+        assert there.poll(60 * MS) == here.poll(60 * MS)
+        assert there.settle_told(70 * MS, 99, told) == "unknown"
+        assert there.settle_told(70 * MS, tickets[1], []) == "unknown"

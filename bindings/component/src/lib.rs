@@ -10,7 +10,7 @@ mod json;
 mod reader;
 mod report;
 
-use std::cell::RefCell;
+use std::{cell::RefCell, iter};
 
 use autothrottle::{
     Boundary,
@@ -185,6 +185,39 @@ impl GuestEngine for Engine {
         self.end(at, ticket, Reported::new(answer, latency, 0, report), span(delay))
     }
 
+    fn digest(
+        &self,
+        answer: wit::Answer,
+        latency: Option<u64>,
+        may_retry: bool,
+        delay: Option<u64>,
+        report: Option<wit::Report>,
+    ) -> wit::Digested {
+        let flags = if may_retry { boundary::flags::MAY_RETRY } else { 0 };
+        let reported = Reported::new(answer, latency, flags, report);
+        let outcome = Outcome { retry_delay_ms: delay.map_or(f64::NAN, span), ..reported.outcome() };
+        let [settled, asked, bits, rest @ ..] = self.boundary.borrow().digest(&outcome);
+        let mut told = vec![outcome.answer, outcome.latency_ms, outcome.cost, bits];
+        if !outcome.scopes.is_empty() || rest.iter().any(|number| !number.is_nan()) {
+            told.extend(rest);
+            told.extend(outcome.scopes);
+        }
+        let settled = match settled {
+            1.0 => boundary::Settled::Over,
+            2.0 => boundary::Settled::Again,
+            _ => boundary::Settled::TooLong,
+        };
+        wit::Digested { settled: settled_of(settled, asked), told }
+    }
+
+    fn settle_told(&self, at: u64, ticket: u64, told: Vec<f64>) -> wit::Outcome {
+        let [answer, latency_ms, cost, bits, ref rest @ ..] = told[..] else { return wit::Outcome::Unknown };
+        let more: Vec<f64> = iter::once(f64::NAN).chain(rest.iter().copied()).collect();
+        let outcome = Outcome::new(answer, latency_ms, cost, bits as u32).with("", &more);
+        let mut boundary = self.boundary.borrow_mut();
+        outcome_of(boundary.settle(now(at), ticket as f64, &outcome))
+    }
+
     fn cancel(&self, at: u64, ticket: u64) {
         self.boundary.borrow_mut().cancel(now(at), ticket as f64);
     }
@@ -292,14 +325,22 @@ impl Engine {
     fn end(&self, at: u64, ticket: u64, reported: Reported, retry_delay_ms: f64) -> wit::Settled {
         let mut boundary = self.boundary.borrow_mut();
         let outcome = Outcome { retry_delay_ms, ..reported.outcome() };
-        let outcome = match boundary.settle(now(at), ticket as f64, &outcome) {
-            boundary::Settled::Unknown => wit::Outcome::Unknown,
-            boundary::Settled::Over => wit::Outcome::Over,
-            boundary::Settled::Again => wit::Outcome::Again,
-            boundary::Settled::TooLong => wit::Outcome::TooLong,
-        };
-        let asked = boundary.asked_ms();
-        wit::Settled { outcome, asked: (!asked.is_nan()).then(|| mark_of(asked)) }
+        let settled = boundary.settle(now(at), ticket as f64, &outcome);
+        settled_of(settled, boundary.asked_ms())
+    }
+}
+
+fn settled_of(settled: boundary::Settled, asked_ms: f64) -> wit::Settled {
+    let asked = (!asked_ms.is_nan()).then(|| mark_of(asked_ms));
+    wit::Settled { outcome: outcome_of(settled), asked }
+}
+
+fn outcome_of(settled: boundary::Settled) -> wit::Outcome {
+    match settled {
+        boundary::Settled::Unknown => wit::Outcome::Unknown,
+        boundary::Settled::Over => wit::Outcome::Over,
+        boundary::Settled::Again => wit::Outcome::Again,
+        boundary::Settled::TooLong => wit::Outcome::TooLong,
     }
 }
 

@@ -21,22 +21,20 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from ._documents import document
 from ._errors import ConfigError, SnapshotError
-from ._headers import HeaderMap, Headers, fields_of, units_of
+from ._headers import HeaderMap, Headers
 from ._numbers import (
     MOST,
     costs_of,
     handles,
-    hints_of,
     needs_of,
     real,
     refused,
-    scope_outcome_of,
     span,
     text,
-    units,
     whole,
 )
 from ._reading import check_driver_options, nearest_name, parse_hints, parse_robots
+from ._reports import outcome_of
 from ._state import (
     Decision,
     Failure,
@@ -254,42 +252,42 @@ class Engine:
             left. Whether it is, and not before when, is decided by the settings and the server.
         :param retry_delay: it is sent again whatever it was, not before so long from now.
         """
-        if status is not None:
-            answer: tuple[str, Any] = ("response", status if 100 <= whole("status", status) <= 599 else 0)
-        elif failure is None:
-            answer = ("ignored", None)
-        elif failure in ("connection", "timeout"):
-            answer = ("failed", failure)
-        else:
-            raise ValueError(f"failure: want 'connection' or 'timeout'; got {failure!r}")
-        fields = [] if headers is None else fields_of(headers, header_map)
-        report = None
-        if (
-            fields
-            or hints is not None
-            or backoff is not None
-            or cost is not None
-            or scopes
-            or named_only
-            or not adjust_delay
-        ):
-            report = (
-                fields,
-                units_of(header_map),
-                span("wall", wall),
-                None if hints is None else hints_of(hints),
-                None if backoff is None else bool(backoff),
-                units("cost", cost),
-                bool(adjust_delay),
-                [scope_outcome_of(own) for own in scopes],
-                bool(named_only),
-            )
-        latency = span("latency", latency)
+        answer, latency, report = outcome_of(
+            status=status,
+            failure=failure,
+            latency=latency,
+            headers=headers,
+            header_map=header_map,
+            hints=hints,
+            wall=wall,
+            backoff=backoff,
+            cost=cost,
+            adjust_delay=adjust_delay,
+            scopes=scopes,
+            named_only=named_only,
+        )
         now, ticket = whole("now", now), whole("ticket", ticket)
         if retry_delay is not None:
             delay = whole("retry_delay", retry_delay)
             return Settled(*self._call["retry"](now, ticket, answer, latency, delay, report))
         return Settled(*self._settle(now, ticket, answer, latency, bool(retry), report))
+
+    def digest(
+        self, *, retry: bool = False, retry_delay: int | None = None, **outcome: Any
+    ) -> tuple[Settled, list[float]]:
+        """What ``settle`` would answer of a request that another engine with the same options has sent, and
+        what that one is to be told by ``settle_told``. Changes nothing. Takes the outcome as ``settle`` does.
+        """
+        answer, latency, report = outcome_of(**outcome)
+        delay = span("retry_delay", retry_delay)
+        settled, told = self._call["digest"](answer, latency, bool(retry), delay, report)
+        return Settled(*settled), told
+
+    def settle_told(self, now: int, ticket: int, told: Sequence[float]) -> Outcome:
+        """``settle`` with what the ``digest`` of another engine says."""
+        numbers = [float(number) for number in told]
+        now, ticket = whole("now", now), whole("ticket", ticket)
+        return self._call["settle-told"](now, ticket, numbers)  # type: ignore[no-any-return]
 
     def cancel(self, now: int, ticket: int) -> None:
         """Takes a waiting request out; one that was allowed to leave but never did gives everything back."""

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from typing import Any, NoReturn
 
 from ._errors import CostExceedsQuotaError, QueueFullError
-from ._state import Hints, ScopeOutcome
 from ._wasmtime import Err
 
 MOST = 2**64 - 1
@@ -70,30 +69,6 @@ def needs_of(
     if cost == 1 and priority == 0 and delay == 0 and waited == 0:
         return None
     return costs_of(cost), real("priority", priority), whole("delay", delay), whole("waited", waited)
-
-
-def hints_of(hints: Hints) -> tuple[Any, ...]:
-    """Hints as the component has them."""
-    return (
-        span("hints.delay", hints.delay),
-        units("hints.remaining", hints.remaining),
-        span("hints.reset", hints.reset),
-        units("hints.limit", hints.limit),
-        span("hints.window", hints.window),
-    )
-
-
-def scope_outcome_of(own: ScopeOutcome) -> tuple[Any, ...]:
-    """What an answer means for one scope, as the component has it."""
-    return (
-        whole("scopes", own.scope),
-        bool(own.ignored),
-        None if own.backoff is None else bool(own.backoff),
-        span("scopes.delay", own.delay),
-        units("scopes.cost", own.cost),
-        units("scopes.remaining", own.remaining),
-        span("scopes.reset", own.reset),
-    )
 
 
 def refused(error: Err) -> NoReturn:
