@@ -26,8 +26,8 @@ REQUIREMENTS = HERE / "requirements"
 NEWEST = REQUIREMENTS / "newest.txt"
 OLDEST = REQUIREMENTS / "oldest.txt"
 SOURCE = HERE / "src" / "autothrottle"
-CLIENTS = "httpx,aiohttp,requests"
-TESTED = ("aiohttp", "httpx", "pytest", "requests", "scrapy", "typing_extensions", "wasmtime")
+CLIENTS = "httpx,aiohttp,redis,requests"
+TESTED = ("aiohttp", "httpx", "pytest", "redis", "requests", "scrapy", "typing_extensions", "wasmtime")
 LOCKED = "# The newest of everything that is allowed. Written by: python scripts/check.py --lock\n"
 
 

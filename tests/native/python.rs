@@ -27,13 +27,14 @@ const SECTIONS: &[(Section, &str, &str)] = &[
     (Section::Root, "ThrottleOptions", "What a throttle is told. Settings of scopes may stand at the top."),
 ];
 
-/// What only JavaScript has: Python's clients come hop by hop, and one limit for many processes is Node's.
-const NOT_PYTHONS: &[&str] = &["fetch", "redirects", "robots", "shared", "unref"];
+/// What only JavaScript has: Python's clients come hop by hop.
+const NOT_PYTHONS: &[&str] = &["fetch", "redirects", "robots", "unref"];
 
 /// Types that the kind does not say.
 const TYPES: &[(&str, &str)] = &[
     ("clock", "Clock"),
     ("snapshot", "Snapshot"),
+    ("shared", "Shared"),
     ("getScopes", "GetScopes"),
     ("getResponseBackoff", "GetResponseBackoff"),
     ("getErrorBackoff", "GetErrorBackoff"),
@@ -220,6 +221,7 @@ if TYPE_CHECKING:
     from ._clock import Clock
     from ._hooks import GetErrorBackoff, GetHints, GetResponseBackoff, GetResponseDelay, GetScopes
     from ._managers import MakeScopeManager, ScopeManager
+    from .redis import Shared
 
 Seconds: TypeAlias = float | timedelta
 """A time: seconds as a number, or a ``timedelta``."""

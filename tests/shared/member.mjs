@@ -27,7 +27,7 @@ const ask = async () => {
     }
   }
 }
-process.send({ ready: true })
+process.send?.({ ready: true })
 await Promise.all(Array.from({ length: atOnce ?? 4 }, ask))
 await throttle[Symbol.asyncDispose]()
 process.exit()

@@ -10,7 +10,7 @@ from ._clock import NANOS, Clock, SystemClock, nanos
 from ._convert import convert_options
 from ._desk import Desk
 from ._engine import parse_robots
-from ._errors import ConfigError
+from ._errors import ConfigError, Problem
 from ._events import Events
 from ._managers import ManagedScopes
 from ._requests import seconds_of
@@ -74,7 +74,11 @@ class BaseThrottle:
         self._clock: Clock = options.get("clock") or SystemClock()
         if not is_clock(self._clock):
             self._clock = SystemClock()
-        self._desk = self._Desk(made, self._clock, managed)
+        shared = options.get("shared")
+        if shared is not None and managed is not None:
+            made.problems.append(Problem("shared", "no manager beside it: it is of one process", "one"))
+        usable = shared if callable(getattr(shared, "open_host", None)) else None
+        self._desk = self._Desk(made, self._clock, managed, usable)
         snapshot = options.get("snapshot")
         if snapshot is not None:
             self._desk.engine.restore(snapshot, self._clock.now(), self._clock.wall())
@@ -220,7 +224,5 @@ def is_clock(value: object) -> bool:
 
 def refuse(options: Mapping[str, Any], key: str, want: str) -> None:
     """Refuses an option that this kind of throttle cannot keep."""
-    from ._errors import Problem
-
     if options.get(key) is not None:
         raise ConfigError([Problem(key, want, f"{options[key]!r:.60}")])

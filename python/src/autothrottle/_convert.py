@@ -118,17 +118,24 @@ def convert_options(options: Mapping[str, Any], is_clock: Callable[[object], boo
             if value is not None and not is_clock(value):
                 want = "an object with now, wall, call_later and wait"
                 made.problems.append(Problem("clock", want, described(value)))
+        elif camel == "shared":
+            if value is not None and not callable(getattr(value, "open_host", None)):
+                made.problems.append(
+                    Problem("shared", "what autothrottle.redis.shared gives", described(value))
+                )
         elif camel != "snapshot":
             made.driver_checked[camel] = "a function" if callable(value) else value
     _mark_managers(made)
     return made
 
 
-def make_engine(made: Converted) -> Engine:
-    """The engine for these options. Raises ``ConfigError`` with the problems of both layers."""
+def make_engine(made: Converted, make: Callable[[Mapping[str, Any]], Any] | None = None) -> Any:
+    """The engine for these options, or what ``make`` gives in its place: a host that processes share.
+    Raises ``ConfigError`` with the problems of both layers.
+    """
     problems = [*made.problems, *_driver_problems(made)]
     try:
-        engine = Engine(made.engine)
+        engine = Engine(made.engine) if make is None else make(made.engine)
     except ConfigError as error:
         raise ConfigError([*problems, *made.translate(error).problems]) from None
     if problems:

@@ -19,13 +19,15 @@ from __future__ import annotations
 from collections import OrderedDict, deque
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
-from typing import Any
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 from ._alarms import Alarm, Alarms
 from ._clock import NANOS, Clock, nanos
-from ._convert import Converted, convert_scope, make_engine, python_path
+from ._convert import Converted, convert_scope, make_engine
 from ._engine import Engine, Settled
 from ._events import Events, RequestEvent, SettleEvent, WarningEvent, logger
+from ._following import Following, typed_refusal
 from ._managers import ManagedScopes, Pace
 from ._notices import Notices
 from ._permit import NOTHING, Permit, Told
@@ -41,6 +43,10 @@ from .errors import (
     ThrottleTimeoutError,
 )
 
+if TYPE_CHECKING:
+    from ._shared.transport import Leaving, Scheduler
+    from .redis import Shared
+
 HELD_HANDLES = 2000
 """Scopes that are kept from being forgotten while they are idle."""
 
@@ -48,10 +54,17 @@ HELD_HANDLES = 2000
 class Desk:
     """The part of a throttle that has no idea of tasks and threads."""
 
-    def __init__(self, made: Converted, clock: Clock, managed: ManagedScopes | None) -> None:
-        self.engine: Engine = make_engine(made)
+    def __init__(
+        self, made: Converted, clock: Clock, managed: ManagedScopes | None, shared: Shared | None = None
+    ) -> None:
         self.clock = clock
-        self.lock: AbstractContextManager[Any] = nullcontext()
+        self.lock = self.new_lock()
+        self.following: Following | None = None
+        if shared is None:
+            self.engine: Engine = make_engine(made)
+        else:
+            self.following = Following(self, self.new_scheduler())
+            self.engine = make_engine(made, partial(self.following.open, shared))
         self.events = Events()
         self.closed: ClosedError | None = None
         self.in_flight = 0
@@ -62,7 +75,7 @@ class Desk:
         self._managed = managed
         self.header_maps: Mapping[str, Any] = made.driver_checked.get("hints") or {}
         is_debug = bool(made.driver.get("debug"))
-        self._notices = Notices(self.engine, clock, self.events, managed is not None, is_debug, self.fail_all)
+        self.notices = Notices(self.engine, clock, self.events, managed is not None, is_debug, self.fail_all)
         self._warn_threshold = self.engine.warn_threshold
         self._warned: set[str] = set()
         self._handles: OrderedDict[str, int] = OrderedDict()
@@ -73,6 +86,14 @@ class Desk:
         self._is_stale = False
 
     # What a task or a thread does for it.
+
+    def new_lock(self) -> AbstractContextManager[Any]:
+        """One at a time."""
+        return nullcontext()
+
+    def new_scheduler(self) -> Scheduler:
+        """When things of a group of processes happen."""
+        raise NotImplementedError
 
     def new_waiting(self, ticket: int, scopes: tuple[str, ...], target: object) -> Waiting:
         """Somebody is about to wait."""
@@ -108,12 +129,8 @@ class Desk:
                     self._tell_queued(sent, names, target, now)
                     return self._permit(sent, names, target, now)
             ticket = self.engine.submit(now, handles, cost=cost, priority=wait.priority, delay=wait.delay)
-        except CostExceedsQuotaError as error:
-            path = None if error.path is None else python_path(error.path)
-            raise CostExceedsQuotaError(error.scope, path) from None
-        except QueueFullError as error:
-            error.args = ("as many requests wait as max_waiting allows",)
-            raise
+        except (CostExceedsQuotaError, QueueFullError) as error:
+            raise typed_refusal(error) from None
         waiting = self._add(ticket, names, target, wait)
         self._tell_queued(ticket, names, target, now)
         self.submitted()
@@ -130,7 +147,7 @@ class Desk:
         now = self.clock.now()
         self.in_flight -= 1
         names, ticket = permit.scopes, permit._ticket
-        self._notices.watch()
+        self.notices.watch()
         failure: Exception | None = None
         status: int | None = None
         latency: int | None = None
@@ -153,7 +170,7 @@ class Desk:
             )
             self.events.tell(event)
         try:
-            self._notices.after_answer(status, told.error, latency, self._managed_answer)
+            self.notices.after_answer(status, told.error, latency, self._managed_answer)
         except Exception as error:
             failure = failure or error
         if waiting is not None and failure is not None:
@@ -161,7 +178,7 @@ class Desk:
         elif self.waiting:
             self.drain()
         else:
-            self._notices.at_rest(now)
+            self.notices.at_rest(now)
             self.rest()
         if failure is not None:
             raise failure
@@ -176,7 +193,7 @@ class Desk:
             if not permit.take():
                 return
             self.in_flight -= 1
-        elif not self._forget(waiting):
+        elif not self.forget(waiting):
             return
         self.engine.cancel(now, waiting.ticket)
         self.drain()
@@ -197,7 +214,7 @@ class Desk:
         now = self.clock.now()
         failed = [each for each in self.waiting.values() if scope is None or scope in each.scopes]
         for waiting in failed:
-            self._forget(waiting)
+            self.forget(waiting)
             self.engine.cancel(now, waiting.ticket)
         self.drain()
         for waiting in failed:
@@ -237,7 +254,7 @@ class Desk:
                         self.engine.cancel(now, ticket)
                         self._is_stale = True
                         continue
-                    self._forget(waiting)
+                    self.forget(waiting)
                     try:
                         waiting.permit = self._permit(ticket, waiting.scopes, waiting.target, now)
                     except Exception as error:
@@ -247,7 +264,7 @@ class Desk:
         finally:
             self._is_draining = False
         self.arm(self._next())
-        self._notices.at_rest(self.clock.now())
+        self.notices.at_rest(self.clock.now())
         self.rest()
 
     @locked
@@ -270,6 +287,10 @@ class Desk:
     def cancel(self, alarm: Alarm) -> None:
         """Strikes it out."""
         self._alarms.strike(alarm)
+
+    def leave(self) -> Leaving | None:
+        """Leaves those that share the limit; gives what is still to be said there."""
+        return None if self.following is None else self.following.leave()
 
     # Scopes.
 
@@ -350,7 +371,8 @@ class Desk:
             waiting.alarm = self.alarm(timeout, lambda: self._expire(waiting, timeout))
         return waiting
 
-    def _forget(self, waiting: Waiting) -> bool:
+    def forget(self, waiting: Waiting) -> bool:
+        """It waits no longer; whoever calls tells the engine."""
         if self.waiting.pop(waiting.ticket, None) is None:
             return False
         if waiting.alarm is not None:
@@ -358,7 +380,7 @@ class Desk:
         return True
 
     def _expire(self, waiting: Waiting, timeout: float) -> None:
-        if self._forget(waiting):
+        if self.forget(waiting):
             self.engine.cancel(self.clock.now(), waiting.ticket)
             waiting.error = ThrottleTimeoutError(timeout)
             waiting.wake()

@@ -80,7 +80,17 @@ class WarningEvent:
     """Something that is worth knowing; each once. The logger ``autothrottle`` is told, too."""
 
     kind: EventKind
-    code: Literal["many-waiting", "no-effect", "rampup-bound", "robots-overruled", "permit-lost"]
+    code: Literal[
+        "many-waiting",
+        "no-effect",
+        "rampup-bound",
+        "robots-overruled",
+        "permit-lost",
+        "shared-options",
+        "shared-version",
+        "shared-offline",
+        "shared-online",
+    ]
     """Which warning."""
     message: str
     """In words."""

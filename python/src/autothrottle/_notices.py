@@ -61,6 +61,11 @@ class Notices:
         if (self._level != "nothing" or self._is_managed) and self._engine.has_notices:
             self._pass(status, error, latency, answered)
 
+    def heard(self) -> None:
+        """What the engine of another process noticed."""
+        if self._engine.has_notices:
+            self._pass(None, None, None, None)
+
     def at_rest(self, now: int) -> None:
         """What the engine noticed by itself: settings without effect, scopes that only refuse."""
         if self._asked_at is not None and 0 <= now - self._asked_at < NANOS:
@@ -81,8 +86,9 @@ class Notices:
         for notice in notices:
             kind, scope = notice.kind, notice.scope
             if kind == "answer":
-                if self._is_debug and latency is not None:
-                    logger.debug("%s", debug_line(notice, latency))
+                took = latency if notice.latency is None else notice.latency
+                if self._is_debug and took is not None:
+                    logger.debug("%s", debug_line(notice, took))
                 if answered is not None:
                     seconds = None if latency is None else latency / NANOS
                     at = self._clock.now() / NANOS

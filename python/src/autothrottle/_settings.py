@@ -80,6 +80,7 @@ SECTIONS: Final[dict[str, dict[str, tuple[str, str]]]] = {
         "retry": ("retry", "object Retry"),
         "clock": ("clock", "driver"),
         "snapshot": ("snapshot", "driver"),
+        "shared": ("shared", "driver"),
         "request_timeout": ("requestTimeout", "time"),
         "hints": ("hints", "named HeaderMap"),
         "get_scopes": ("getScopes", "function"),
@@ -96,6 +97,7 @@ SECTIONS: Final[dict[str, dict[str, tuple[str, str]]]] = {
 DRIVER: Final = (
     "clock",
     "snapshot",
+    "shared",
     "request_timeout",
     "hints",
     "get_scopes",

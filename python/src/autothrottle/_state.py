@@ -150,6 +150,8 @@ class Stats:
     """Whether everything is paused."""
     scopes: dict[str, ScopeStats]
     """Every scope that the engine knows, by name."""
+    age: int | None = None
+    """Of a limit that processes share: how old this is. 0 in the process that decides."""
 
 
 @dataclass(frozen=True)
@@ -184,6 +186,8 @@ class Notice:
     """The same: what was seen."""
     span: int | None = None
     """``stall``: for how long."""
+    latency: int | None = None
+    """``answer`` of a limit that processes share: how long it took, where that was told."""
 
 
 @dataclass(frozen=True)

@@ -85,6 +85,9 @@ class Stats:
     """Whether everything is paused."""
     scopes: Mapping[str, ScopeStats]
     """Every scope that the engine knows, by name."""
+    age: float | None = None
+    """Of a throttle that processes share: how old this is, in seconds. 0 in the process that decides;
+    ``None`` for a throttle of one process, and while nobody has been heard."""
 
     @classmethod
     def of(cls, stats: EngineStats) -> Stats:
@@ -97,6 +100,7 @@ class Stats:
             cancelled=stats.cancelled,
             paused=stats.paused,
             scopes={name: ScopeStats.of(scope) for name, scope in stats.scopes.items()},
+            age=None if stats.age is None else seconds(stats.age),
         )
 
 

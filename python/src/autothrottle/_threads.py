@@ -7,7 +7,8 @@
         permit.settle(requests.get("https://example.com/a"))
 
 Any number of threads may share one. There is no thread behind it: one of those that wait keeps the time for
-all, and passes that on when it leaves. Listeners and managers are called by whichever thread it happens in,
+all, and passes that on when it leaves. (With ``shared`` there are some, for the store is to be heard also
+while nobody waits.) Listeners and managers are called by whichever thread it happens in,
 one at a time.
 
 The traps: a thousand threads that wake at each instant (each has a condition of its own, and only the one
@@ -20,6 +21,7 @@ import functools
 import inspect
 import threading
 from collections.abc import Awaitable, Callable
+from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, cast, overload
 
 from ._base import BaseThrottle, refuse
@@ -36,12 +38,16 @@ from ._waiting import Wait, Waiting
 if TYPE_CHECKING:
     from typing_extensions import Self, Unpack
 
+    from ._shared.transport import Scheduler
     from .options import Seconds, ThrottleOptions
 
 __all__ = ["ThreadThrottle"]
 
 P = ParamSpec("P")
 T = TypeVar("T")
+
+LEAVE_S = 5.0
+"""So long is waited for a store that is told that this process leaves, in seconds."""
 
 
 class _ThreadWaiting(Waiting):
@@ -66,10 +72,17 @@ class _ThreadDesk(Desk):
 
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
-        self.lock = threading.RLock()
-        self._idle = threading.Condition(self.lock)
+        self._idle = threading.Condition(cast("threading.RLock", self.lock))
         self._at: int | None = None
         self._keeper: _ThreadWaiting | None = None
+
+    def new_lock(self) -> AbstractContextManager[Any]:
+        return threading.RLock()
+
+    def new_scheduler(self) -> Scheduler:
+        from ._shared.schedulers import ThreadScheduler
+
+        return ThreadScheduler(self.clock, self.lock)
 
     def new_waiting(self, ticket: int, scopes: tuple[str, ...], target: object) -> Waiting:
         return _ThreadWaiting(ticket, scopes, target, self.lock)
@@ -211,6 +224,9 @@ class ThreadThrottle(BaseThrottle):
     def __exit__(self, *error: object) -> None:
         self.close()
         self.idle()
+        leaving = self._desk.leave()
+        if leaving is not None:
+            leaving.join(LEAVE_S)
 
     # For transports. Nothing here suspends.
 

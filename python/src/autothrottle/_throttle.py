@@ -30,6 +30,7 @@ from .errors import ThrottleTimeoutError
 if TYPE_CHECKING:
     from typing_extensions import Self, Unpack
 
+    from ._shared.transport import Scheduler
     from .options import Seconds, ThrottleOptions
 
 P = ParamSpec("P")
@@ -70,6 +71,11 @@ class _TaskDesk(Desk):
                 raise RuntimeError("this throttle belongs to another event loop: make one for each loop")
             self.loop = running
         return running
+
+    def new_scheduler(self) -> Scheduler:
+        from ._shared.schedulers import LoopScheduler
+
+        return LoopScheduler(self.clock)
 
     def new_waiting(self, ticket: int, scopes: tuple[str, ...], target: object) -> Waiting:
         return _TaskWaiting(ticket, scopes, target, self.bind())
@@ -299,9 +305,14 @@ class Throttle(BaseThrottle):
         await self._desk.idle()
 
     async def aclose(self) -> None:
-        """Closes, and waits until what is in flight has ended."""
+        """Closes, and waits until what is in flight has ended. Of a limit that processes share it leaves, so
+        that others go on at once: before its client is closed.
+        """
         self.close()
         await self.idle()
+        leaving = self._desk.leave()
+        if leaving is not None:
+            await leaving.wait()
 
     async def __aenter__(self) -> Self:
         return self

@@ -24,6 +24,7 @@ __all__ = [
     "Problem",
     "QueueFullError",
     "RetryAfterTooLongError",
+    "SharedError",
     "SnapshotError",
     "StalledError",
     "ThrottleError",
@@ -102,3 +103,14 @@ class ManagerError(ThrottleError):
         self.hook = hook
         """Which hook."""
         super().__init__(f"{hook} {what}")
+
+
+class SharedError(ThrottleError):
+    """The way to those that share the limit is broken, and ``offline`` is ``"fail"``. ``__cause__`` says
+    why.
+    """
+
+    code = "ERR_SHARED_OFFLINE"
+
+    def __init__(self) -> None:
+        super().__init__("the way to those that share the limit is broken")

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from ._clock import Clock
     from ._hooks import GetErrorBackoff, GetHints, GetResponseBackoff, GetResponseDelay, GetScopes
     from ._managers import MakeScopeManager, ScopeManager
+    from .redis import Shared
 
 Seconds: TypeAlias = float | timedelta
 """A time: seconds as a number, or a ``timedelta``."""
@@ -345,6 +346,11 @@ class ThrottleOptions(_ScopeOptionsShared, total=False):
     snapshot: Snapshot
     """Learned state to go on with. A bad or newer one is a ``SnapshotError``, never a half-restored
     throttle. Default none. Where to keep it is the program's own matter.
+    """
+
+    shared: Shared
+    """One limit for many processes: one of them runs the engine, the others ask it (docs/shared.md). All
+    with the same options. Default none. Most programs are one process.
     """
 
     request_timeout: Seconds

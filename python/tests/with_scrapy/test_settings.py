@@ -264,3 +264,30 @@ def test_a_class_that_is_not_there() -> None:
 def test_a_setting_of_somebody_else_is_no_problem() -> None:
     crawler = crawler_of({"MY_DELAY": 3, "HTTPCACHE_ENABLED": True})
     assert read_options(crawler.settings).engine == {"defaults": {}, "scopes": {}}
+
+
+def test_spiders_that_share_their_limits_say_a_name() -> None:
+    way = {"THROTTLING_SHARED_REDIS": "redis://localhost/0", "THROTTLING_SHARED_NAME": "crawl"}
+    options = read(way)
+    assert (options.shared_url, options.shared_name) == ("redis://localhost/0", "crawl")
+    assert options.shared_offline == "divide"
+    assert read({**way, "THROTTLING_SHARED_OFFLINE": "wait"}).shared_offline == "wait"
+    assert read({}).shared_url is None
+    for settings, path, want in (
+        ({**way, "THROTTLING_SHARED_REDIS": 6379}, "THROTTLING_SHARED_REDIS", "redis://host:6379/0"),
+        ({"THROTTLING_SHARED_REDIS": "redis://a"}, "THROTTLING_SHARED_NAME", "the same one share"),
+        ({**way, "THROTTLING_SHARED_NAME": ""}, "THROTTLING_SHARED_NAME", "not empty"),
+        ({**way, "THROTTLING_SHARED_OFFLINE": "no"}, "THROTTLING_SHARED_OFFLINE", '"wait"'),
+        ({"THROTTLING_SHARED_NAME": "crawl"}, "THROTTLING_SHARED_NAME", "THROTTLING_SHARED_REDIS"),
+        (
+            {**way, "THROTTLING_SCOPE_MANAGER": ThrottlingScopeManager},
+            "THROTTLING_SHARED_REDIS",
+            "no scope manager",
+        ),
+    ):
+        with pytest.raises(ConfigError) as caught:
+            read(settings)  # type: ignore[arg-type]
+        found = {problem.path: problem.want for problem in caught.value.problems}
+        assert want in found[path]
+    with pytest.raises(ConfigError, match="a URL of Redis"):
+        Bench({**way, "THROTTLING_SHARED_REDIS": "http://localhost/0"})

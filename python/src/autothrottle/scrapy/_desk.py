@@ -100,6 +100,19 @@ class Desk:
         for gate in gates:
             gate.callback(True)
 
+    def changed(self) -> None:
+        """Of a limit that processes share: another one gave leave, or told something."""
+        if self.engine.has_notices:
+            for notice in self.engine.take_notices():
+                self._tell(notice)
+        self.drain()
+
+    def fail(self, ticket: int, error: BaseException) -> None:
+        """It is not taken: whoever waits for it hears why."""
+        gate = self._waiting.pop(ticket, None)
+        if gate is not None:
+            gate.errback(error)
+
     def cancel(self, ticket: int) -> None:
         """Whoever waited for it does so no longer."""
         if self._waiting.pop(ticket, None) is None:

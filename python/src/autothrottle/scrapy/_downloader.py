@@ -20,8 +20,7 @@ from scrapy.utils.httpobj import urlparse_cached
 from scrapy.utils.job import job_dir
 from scrapy.utils.misc import build_from_crawler
 
-from .._engine import Engine
-from ..errors import ConfigError
+from ..errors import ConfigError, ThrottleError
 from . import _jobdir, _robots
 from ._closing import Closing, sent_back
 from ._desk import Clock, Desk, SystemClock
@@ -29,6 +28,7 @@ from ._managers import Hooks, ThrottlingManager
 from ._options import read_options
 from ._queue import Ahead
 from ._report import REDIRECT_DELAY, Reporter
+from ._shared import GroupListener, leave, make_engine
 from ._slot import Slot
 from ._strategy import ScopeAnswer, Strategies
 from ._table import HTTP_CODES
@@ -53,7 +53,7 @@ class Downloader(ScrapysDownloader):
         self._desk: Desk | None = None
         self._options = options = read_options(crawler.settings, crawler.spider)
         try:
-            engine = Engine(options.engine)
+            engine = make_engine(options, self.clock)
         except ConfigError as error:
             raise options.translate(error) from None
         super().__init__(crawler)
@@ -62,6 +62,8 @@ class Downloader(ScrapysDownloader):
         self._is_told = options.debug or self._strategies.are_there
         engine.watch("answers" if self._is_told else "changes")
         self._desk = Desk(engine, self.clock, self._notice)
+        if options.shared_url is not None:
+            engine.listen(GroupListener(self._desk, self._teller))
         self._hooks = Hooks(_manager(crawler, options.manager or ThrottlingManager))
         self._reporter = Reporter(options, self._hooks, self.clock.wall)
         self._handles: dict[str, tuple[int, int]] = {}
@@ -115,6 +117,7 @@ class Downloader(ScrapysDownloader):
         self._teller.closed(desk)
         if self._jobdir:
             _jobdir.save(desk, self._jobdir)
+        leave(desk.engine)
 
     def is_bad_status(self, status: int) -> bool:
         """Whether BACKOFF_HTTP_CODES has it."""
@@ -163,6 +166,8 @@ class Downloader(ScrapysDownloader):
             self._teller.waiting(self._waiting_bypassing)
             try:
                 may_leave = await maybe_deferred_to_future(gate)
+            except ThrottleError:
+                raise  # It was not taken in: there is nothing to give back.
             except BaseException:
                 desk.cancel(ticket)
                 raise

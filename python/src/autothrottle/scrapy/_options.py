@@ -6,16 +6,24 @@ an error that speaks of milliseconds and camelCase to somebody who typed seconds
 
 from __future__ import annotations
 
-import ast
-import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
-from scrapy.utils.misc import load_object
-
 from ..errors import ConfigError, Problem
 from ._table import KEYS, SETTINGS
+from ._values import (
+    WantError,
+    load,
+    plain,
+    read_flag,
+    read_list,
+    read_name,
+    read_offline,
+    read_seconds,
+    read_url,
+    read_whole,
+)
 
 if TYPE_CHECKING:
     from scrapy import Spider
@@ -29,7 +37,13 @@ _MORE_SETTINGS: Final = {
 }
 """The draft's other name of a setting: its directive and its text differ."""
 
-_OURS: Final = ("THROTTLING_DEFAULTS", "THROTTLING_LOOKAHEAD")
+_OURS: Final = (
+    "THROTTLING_DEFAULTS",
+    "THROTTLING_LOOKAHEAD",
+    "THROTTLING_SHARED_REDIS",
+    "THROTTLING_SHARED_NAME",
+    "THROTTLING_SHARED_OFFLINE",
+)
 """Settings that neither Scrapy nor the draft has."""
 
 _PREFIXES: Final = ("THROTTLING_", "BACKOFF_", "RAMPUP_")
@@ -85,6 +99,10 @@ class Options:
     redirect_max_delay: float = 300.0
     warn_threshold: int = 500
     lookahead: int | None = None
+    shared_url: str | None = None
+    """THROTTLING_SHARED_REDIS, if spiders share their limits."""
+    shared_name: str = ""
+    shared_offline: str = "divide"
     debug: bool = False
     by_address: bool = False
     typed: dict[str, tuple[str, Any]] = field(default_factory=dict)
@@ -118,21 +136,6 @@ def read_options(settings: BaseSettings, spider: Spider | None = None) -> Option
     return _Reader(settings).read(spider)
 
 
-def plain(value: Any) -> Any:
-    """A value from the command line as what it stands for: ``-s DOWNLOAD_DELAY=0.5``."""
-    if isinstance(value, str):
-        for read in (json.loads, ast.literal_eval):
-            try:
-                return read(value.strip())
-            except (ValueError, SyntaxError, MemoryError, RecursionError):
-                continue
-    return value
-
-
-class _WantError(Exception):
-    """What would have been right."""
-
-
 class _Reader:
     def __init__(self, settings: BaseSettings) -> None:
         self._settings = settings
@@ -150,10 +153,10 @@ class _Reader:
         self._jitter()
         self._take("CONCURRENT_REQUESTS_PER_IP", self._per_address)
         options.exceptions[None] = self._take("BACKOFF_EXCEPTIONS", _exceptions) or _exceptions(_EXCEPTIONS)
-        options.managers[None] = self._take("THROTTLING_SCOPE_MANAGER", _loaded)
-        options.manager = self._take("THROTTLING_MANAGER", _loaded)
+        options.managers[None] = self._take("THROTTLING_SCOPE_MANAGER", load)
+        options.manager = self._take("THROTTLING_MANAGER", load)
         autothrottle = defaults.pop("autothrottle", None)
-        follows = bool(self._take("AUTOTHROTTLE_ENABLED", _flag))
+        follows = bool(self._take("AUTOTHROTTLE_ENABLED", read_flag))
         if follows:
             defaults["autothrottle"] = autothrottle or True
             # AutoThrottle finds the delay; beside it hold Scrapy's own defaults, not the draft's.
@@ -188,7 +191,7 @@ class _Reader:
         value = self._settings.get(name)
         try:
             return convert(plain(value))
-        except _WantError as want:
+        except WantError as want:
             self._problems.append(Problem(name, str(want), repr(value)))
             return default
 
@@ -196,7 +199,7 @@ class _Reader:
         value = self._settings.get(name)
         try:
             converted = _convert(kind, plain(value))
-        except _WantError as want:
+        except WantError as want:
             self._problems.append(Problem(name, str(want), repr(value)))
             return
         if key == "warnThreshold":
@@ -237,7 +240,7 @@ class _Reader:
 
     def _per_address(self, value: Any) -> None:
         if isinstance(value, bool) or not isinstance(value, int) or value < 0:
-            raise _WantError("a whole number from 0")
+            raise WantError("a whole number from 0")
         if value > 0:
             self._options.by_address = True
             self._default("concurrency", value, "CONCURRENT_REQUESTS_PER_IP", value)
@@ -303,7 +306,7 @@ class _Reader:
             self._options.typed[f"{at}.{key}"] = (place, each)
             try:
                 self._entry(made, key, kind, plain(each), place, f"{at}.{key}", scope)
-            except _WantError as want:
+            except WantError as want:
                 self._problems.append(Problem(place, str(want), repr(each)))
         return made
 
@@ -311,7 +314,7 @@ class _Reader:
         self, made: dict[str, Any], key: str, kind: str, value: Any, path: str, at: str, scope: str | None
     ) -> None:
         if kind == "python":
-            self._options.managers[scope] = _loaded(value)
+            self._options.managers[scope] = load(value)
         elif kind == "exceptions":
             self._options.exceptions[scope] = _exceptions(value)
         elif kind in KEYS and isinstance(value, Mapping):
@@ -323,7 +326,7 @@ class _Reader:
             quotas = [self._dict("quota", q, path, at, scope) if isinstance(q, Mapping) else q for q in each]
             made[key] = quotas[0] if isinstance(value, Mapping) else quotas
         elif kind in KEYS:
-            made[key] = _flag(value)
+            made[key] = read_flag(value)
         else:
             made[key] = _convert(kind, value)
 
@@ -342,13 +345,33 @@ class _Reader:
 
     def _for_the_downloader(self) -> None:
         options, settings = self._options, self._settings
-        options.debug = bool(self._take("AUTOTHROTTLE_DEBUG", _flag, False))
-        options.redirect_max_delay = self._take("REDIRECT_MAX_DELAY", _seconds, 300.0)
-        options.robots_max_delay = self._take("THROTTLING_ROBOTSTXT_MAX_DELAY", _seconds, 60.0)
-        asks = self._take("THROTTLING_ROBOTSTXT_OBEY", _flag, True)
+        options.debug = bool(self._take("AUTOTHROTTLE_DEBUG", read_flag, False))
+        options.redirect_max_delay = self._take("REDIRECT_MAX_DELAY", read_seconds, 300.0)
+        options.robots_max_delay = self._take("THROTTLING_ROBOTSTXT_MAX_DELAY", read_seconds, 60.0)
+        asks = self._take("THROTTLING_ROBOTSTXT_OBEY", read_flag, True)
         options.obeys_robots = settings.getbool("ROBOTSTXT_OBEY") and bool(asks)
         options.robots_user_agent = settings.get("ROBOTSTXT_USER_AGENT")
-        options.lookahead = self._take("THROTTLING_LOOKAHEAD", _whole)
+        options.lookahead = self._take("THROTTLING_LOOKAHEAD", read_whole)
+        self._shared()
+
+    def _shared(self) -> None:
+        """Several processes under one limit."""
+        options = self._options
+        options.shared_url = self._take("THROTTLING_SHARED_REDIS", read_url)
+        options.shared_name = self._take("THROTTLING_SHARED_NAME", read_name, "")
+        options.shared_offline = self._take("THROTTLING_SHARED_OFFLINE", read_offline, "divide")
+        if options.shared_url is None:
+            for name in ("THROTTLING_SHARED_NAME", "THROTTLING_SHARED_OFFLINE"):
+                if is_typed(self._settings, name):
+                    want = "THROTTLING_SHARED_REDIS beside it"
+                    self._problems.append(Problem(name, want, repr(self._settings.get(name))))
+            return
+        if not is_typed(self._settings, "THROTTLING_SHARED_NAME"):
+            want = "a name: processes with the same one share their limits"
+            self._problems.append(Problem("THROTTLING_SHARED_NAME", want, "nothing"))
+        if any(manager is not None for manager in options.managers.values()):
+            want = "no scope manager beside it: it is of one process"
+            self._problems.append(Problem("THROTTLING_SHARED_REDIS", want, "one"))
 
 
 def _engine_path(scope: str) -> str:
@@ -361,57 +384,22 @@ def _convert(kind: str, value: Any) -> Any:
         is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
         return round(value * 1e6) / 1e3 if is_number and abs(value) < 1e12 else value
     if kind == "flag" or kind == "autothrottle":
-        return _flag(value)
+        return read_flag(value)
     if kind == "codes":
-        return [plain(each) for each in _list(value)]
+        return [plain(each) for each in read_list(value)]
     if kind in ("jitter", "target"):
         return list(value) if isinstance(value, tuple) else value
     return value
-
-
-def _list(value: Any) -> list[Any]:
-    if isinstance(value, str):
-        return [each.strip() for each in value.split(",")]
-    if not isinstance(value, (list, tuple, set, frozenset)):
-        raise _WantError("a list")
-    return list(value)
-
-
-def _flag(value: Any) -> bool:
-    if value in (True, 1, "True", "true", "1"):
-        return True
-    if value in (False, 0, "False", "false", "0"):
-        return False
-    raise _WantError("True or False")
-
-
-def _seconds(value: Any) -> float:
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value <= 31_536_000:
-        raise _WantError("seconds from 0 to a year")
-    return float(value)
-
-
-def _whole(value: Any) -> int:
-    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-        raise _WantError("a whole number from 1")
-    return value
-
-
-def _loaded(value: Any) -> Any:
-    try:
-        return load_object(value) if isinstance(value, str) else value
-    except (ImportError, NameError, ValueError, AttributeError) as error:
-        raise _WantError(f"a class or its import path ({error})") from None
 
 
 def _exceptions(value: Any) -> Exceptions:
     import scrapy.exceptions
 
     classes: list[type[BaseException]] = []
-    for each in _list(value):
-        made = _loaded(each)
+    for each in read_list(value):
+        made = load(each)
         if not (isinstance(made, type) and issubclass(made, BaseException)):
-            raise _WantError("classes of exceptions or their import paths")
+            raise WantError("classes of exceptions or their import paths")
         path = f"{made.__module__}.{made.__qualname__}"
         names = _SCRAPYS.get(each if isinstance(each, str) else path, ())
         classes += [made, *(getattr(scrapy.exceptions, name, made) for name in names)]

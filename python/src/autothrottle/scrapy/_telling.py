@@ -27,6 +27,7 @@ class Teller:
         self._threshold = warn_threshold
         self._has_warned = False
         self._overruled: set[str] = set()
+        self._told_of_group: set[str] = set()
 
     def count(self, name: str, by: int = 1) -> None:
         """Adds to a stat under ``throttling/``."""
@@ -44,6 +45,12 @@ class Teller:
             self.count("stall")
             seconds = notice.span / 1e9
             self._warn("%s has only answered badly for %.0f seconds", notice.scope, seconds)
+
+    def shared(self, code: str, message: str) -> None:
+        """Something about those that share the limit; each once."""
+        if code not in self._told_of_group:
+            self._told_of_group.add(code)
+            self._warn("%s", message)
 
     def waiting(self, bypassing: int) -> None:
         """So many requests wait that never were in the scheduler: DELAYED_REQUESTS_WARN_THRESHOLD."""

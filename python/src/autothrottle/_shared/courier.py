@@ -1,0 +1,310 @@
+"""Commands and messages of Redis, carried by a client of redis-py: a blocking one, or one of asyncio.
+
+Whatever was asked for while the client was busy goes out together, in one pipeline: a command costs no way of
+its own. Each channel that is heard has a connection, which is made anew when it breaks.
+
+The trap is a call from a thread of the courier's: answers and messages are posted to where the group lives.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import queue
+import threading
+import time
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol
+
+from .transport import Done, Leaving, Scheduler, Timer
+
+_AGAIN_S = 0.2
+"""So long after it broke a connection is made anew."""
+
+_GLANCE_S = 0.5
+"""How often a thread that hears looks whether it is to end, in seconds."""
+
+_MOST_AT_ONCE = 500
+"""Commands of one pipeline."""
+
+
+class Answer:
+    """A continuation that is called once."""
+
+    __slots__ = ("_done", "timer")
+
+    def __init__(self, done: Done) -> None:
+        self._done: Done | None = done
+        self.timer: Timer | None = None
+
+    @property
+    def is_over(self) -> bool:
+        """Whether nobody waits for it any more."""
+        return self._done is None
+
+    def __call__(self, result: Any, error: BaseException | None) -> None:
+        done, self._done = self._done, None
+        if self.timer is not None:
+            self.timer.cancel()
+        if done is not None:
+            done(result, error)
+
+
+class Ears(Protocol):
+    """A connection that hears channels, also after it was broken."""
+
+    def close(self) -> None:
+        """Hears nothing more."""
+
+
+class Courier(Protocol):
+    """Carries commands."""
+
+    def open(self) -> None:
+        """The first request is about to come."""
+
+    def send(self, command: Sequence[str], answer: Answer) -> None:
+        """A command, after those before it."""
+
+    def listen(self, channels: Sequence[str], heard: Callable[[str], None], ready: Answer) -> Ears:
+        """Hears channels; ``ready`` when it does."""
+
+    def close(self) -> Leaving:
+        """Takes in nothing more; what was taken in is still sent."""
+
+
+_Job = tuple[Sequence[str], Answer]
+
+
+def _decoded(data: Any) -> str:
+    return data.decode("utf-8", "replace") if isinstance(data, bytes) else str(data)
+
+
+def _deliver(jobs: Sequence[_Job], results: Sequence[Any]) -> None:
+    for (_, answer), result in zip(jobs, results, strict=True):
+        if isinstance(result, BaseException):
+            answer(None, result)
+        else:
+            answer(result, None)
+
+
+class ThreadCourier:
+    """With a client that blocks: one thread sends, and one for each connection hears."""
+
+    def __init__(self, client: Any, scheduler: Scheduler, *, owns_client: bool = False) -> None:
+        self._client = client
+        self._scheduler = scheduler
+        self._owns_client = owns_client
+        self._jobs: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
+        self._sender = threading.Thread(target=self._send_all, name="autothrottle-redis", daemon=True)
+
+    def open(self) -> None:
+        """See :class:`Courier`."""
+        self._sender.start()
+
+    def send(self, command: Sequence[str], answer: Answer) -> None:
+        """See :class:`Courier`."""
+        self._jobs.put((command, answer))
+
+    def listen(self, channels: Sequence[str], heard: Callable[[str], None], ready: Answer) -> Ears:
+        """See :class:`Courier`."""
+        return _ThreadEars(self._client, self._scheduler, channels, heard, ready)
+
+    def close(self) -> Leaving:
+        """See :class:`Courier`."""
+        self._jobs.put(None)
+        return _ThreadLeaving(self._sender)
+
+    def _send_all(self) -> None:
+        is_open = True
+        while is_open:
+            batch = [self._jobs.get()]
+            while len(batch) < _MOST_AT_ONCE and not self._jobs.empty():
+                batch.append(self._jobs.get())
+            is_open = None not in batch
+            # What came too late is asked anew by whoever asked for it.
+            jobs = [job for job in batch if job is not None and not job[1].is_over]
+            if jobs:
+                self._scheduler.post(_delivery(jobs, self._carry(jobs)))
+        if self._owns_client:
+            with contextlib.suppress(Exception):
+                self._client.close()
+
+    def _carry(self, jobs: Sequence[_Job]) -> Sequence[Any]:
+        try:
+            with self._client.pipeline(transaction=False) as pipeline:
+                for command, _ in jobs:
+                    pipeline.execute_command(*command)
+                results: Sequence[Any] = pipeline.execute(raise_on_error=False)
+                return results
+        except Exception as error:
+            return [error] * len(jobs)
+
+
+class _ThreadEars:
+    def __init__(
+        self,
+        client: Any,
+        scheduler: Scheduler,
+        channels: Sequence[str],
+        heard: Callable[[str], None],
+        ready: Answer,
+    ) -> None:
+        self._client = client
+        self._scheduler = scheduler
+        self._channels = channels
+        self._heard = heard
+        self._ready = ready
+        self._is_closed = False
+        threading.Thread(target=self._hear, name="autothrottle-ears", daemon=True).start()
+
+    def close(self) -> None:
+        """See :class:`Ears`."""
+        self._is_closed = True
+
+    def _hear(self) -> None:
+        while not self._is_closed:
+            try:
+                with self._client.pubsub() as pubsub:
+                    pubsub.subscribe(*self._channels)
+                    self._hear_until_closed(pubsub)
+            except Exception as error:
+                self._post(self._ready, None, error)
+                time.sleep(_AGAIN_S)
+
+    def _hear_until_closed(self, pubsub: Any) -> None:
+        missing = len(self._channels)
+        while not self._is_closed:
+            message = pubsub.get_message(timeout=_GLANCE_S)
+            if message is None:
+                continue
+            if message["type"] == "subscribe":
+                missing -= 1
+                if missing == 0:
+                    self._post(self._ready, None, None)
+            elif message["type"] == "message":
+                self._post(self._tell, _decoded(message["data"]))
+
+    def _tell(self, text: str) -> None:
+        if not self._is_closed:
+            self._heard(text)
+
+    def _post(self, call: Callable[..., object], *arguments: Any) -> None:
+        if not self._is_closed:
+            self._scheduler.post(lambda: call(*arguments))
+
+
+class _ThreadLeaving:
+    def __init__(self, sender: threading.Thread) -> None:
+        self._sender = sender
+
+    def join(self, seconds: float) -> None:
+        """See :class:`Leaving`."""
+        if self._sender.is_alive():
+            self._sender.join(seconds)
+
+    async def wait(self) -> None:
+        """See :class:`Leaving`."""
+        await asyncio.to_thread(self.join, 5.0)
+
+
+class LoopCourier:
+    """With a client of asyncio: one task sends, and one for each connection hears."""
+
+    def __init__(self, client: Any) -> None:
+        self._client = client
+        self._jobs: asyncio.Queue[_Job | None] = asyncio.Queue()
+        self._sender: asyncio.Task[None] | None = None
+
+    def open(self) -> None:
+        """See :class:`Courier`."""
+        self._sender = asyncio.get_running_loop().create_task(self._send_all(), name="autothrottle-redis")
+
+    def send(self, command: Sequence[str], answer: Answer) -> None:
+        """See :class:`Courier`."""
+        self._jobs.put_nowait((command, answer))
+
+    def listen(self, channels: Sequence[str], heard: Callable[[str], None], ready: Answer) -> Ears:
+        """See :class:`Courier`."""
+        return _LoopEars(self._client, channels, heard, ready)
+
+    def close(self) -> Leaving:
+        """See :class:`Courier`."""
+        self._jobs.put_nowait(None)
+        return _LoopLeaving(self._sender)
+
+    async def _send_all(self) -> None:
+        is_open = True
+        while is_open:
+            batch = [await self._jobs.get()]
+            while len(batch) < _MOST_AT_ONCE and not self._jobs.empty():
+                batch.append(self._jobs.get_nowait())
+            is_open = None not in batch
+            jobs = [job for job in batch if job is not None and not job[1].is_over]
+            if jobs:
+                _deliver(jobs, await self._carry(jobs))
+
+    async def _carry(self, jobs: Sequence[_Job]) -> Sequence[Any]:
+        try:
+            async with self._client.pipeline(transaction=False) as pipeline:
+                for command, _ in jobs:
+                    pipeline.execute_command(*command)
+                results: Sequence[Any] = await pipeline.execute(raise_on_error=False)
+                return results
+        except Exception as error:
+            return [error] * len(jobs)
+
+
+class _LoopEars:
+    def __init__(
+        self, client: Any, channels: Sequence[str], heard: Callable[[str], None], ready: Answer
+    ) -> None:
+        self._client = client
+        self._channels = channels
+        self._heard = heard
+        self._ready = ready
+        self._task = asyncio.get_running_loop().create_task(self._hear(), name="autothrottle-ears")
+
+    def close(self) -> None:
+        """See :class:`Ears`."""
+        self._task.cancel()
+
+    async def _hear(self) -> None:
+        while True:
+            try:
+                async with self._client.pubsub() as pubsub:
+                    await pubsub.subscribe(*self._channels)
+                    await self._hear_for_ever(pubsub)
+            except Exception as error:
+                self._ready(None, error)
+                await asyncio.sleep(_AGAIN_S)
+
+    async def _hear_for_ever(self, pubsub: Any) -> None:
+        missing = len(self._channels)
+        while True:
+            message = await pubsub.get_message(timeout=None)
+            if message is None:
+                continue
+            if message["type"] == "subscribe":
+                missing -= 1
+                if missing == 0:
+                    self._ready(None, None)
+            elif message["type"] == "message":
+                self._heard(_decoded(message["data"]))
+
+
+class _LoopLeaving:
+    def __init__(self, sender: asyncio.Task[None] | None) -> None:
+        self._sender = sender
+
+    def join(self, seconds: float) -> None:
+        """A loop cannot be waited for from within: it says the rest by itself."""
+
+    async def wait(self) -> None:
+        """See :class:`Leaving`."""
+        if self._sender is not None:
+            await asyncio.wait({self._sender}, timeout=5.0)
+
+
+def _delivery(jobs: Sequence[_Job], results: Sequence[Any]) -> Callable[[], None]:
+    return lambda: _deliver(jobs, results)

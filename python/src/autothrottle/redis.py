@@ -1,0 +1,98 @@
+"""One limit for many processes of many machines, through Redis or Valkey:
+
+.. code-block:: python
+
+    import redis
+    from autothrottle import ThreadThrottle
+    from autothrottle.redis import shared
+
+    throttle = ThreadThrottle(rampup=True, shared=shared(redis.Redis(), name="crawl"))
+
+One process decides, the others ask it; the store elects it, fences it and carries the messages. Processes in
+Node are of the same group if they say the same name and the same options (``autothrottle/redis``). Nothing of
+the store is asked before the first request. ``docs/shared.md`` says what happens when something breaks.
+
+The trap is a client that is not of its throttle's kind: a throttle for threads cannot wait for one of
+asyncio.
+"""
+
+from __future__ import annotations
+
+import inspect
+import secrets
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from ._convert import described
+from ._errors import ConfigError, Problem
+from ._shared.courier import Courier, LoopCourier, ThreadCourier
+from ._shared.host import SharedHost
+from ._shared.redis_transport import RedisTransport
+from ._shared.transport import Offline, Scheduler
+from .errors import SharedError
+
+if TYPE_CHECKING:
+    import redis
+    import redis.asyncio
+
+__all__ = ["Offline", "Shared", "SharedError", "shared"]
+
+_CLIENT = "a client of redis-py: redis.Redis, or redis.asyncio.Redis for a throttle of asyncio"
+
+
+class Shared:
+    """What ``shared=`` takes: made by :func:`shared`."""
+
+    __slots__ = ("_client", "_is_async", "_name", "_offline", "_owns_client")
+
+    def __init__(self, client: Any, name: str, offline: Offline, *, owns_client: bool = False) -> None:
+        self._client = client
+        self._is_async = inspect.iscoroutinefunction(client.execute_command)
+        self._name = name
+        self._offline = offline
+        self._owns_client = owns_client
+
+    def open_host(self, options: Mapping[str, Any], scheduler: Scheduler) -> SharedHost:
+        """Who stands in for an engine at a desk. Sends nothing yet."""
+        if self._is_async and not scheduler.is_loop:
+            want = "a client that blocks: redis.Redis"
+            raise ConfigError([Problem("shared.client", want, described(self._client))])
+        courier: Courier
+        if self._is_async:
+            courier = LoopCourier(self._client)
+        else:
+            courier = ThreadCourier(self._client, scheduler, owns_client=self._owns_client)
+        transport = RedisTransport(courier, scheduler, self._name)
+        random = secrets.SystemRandom().random
+        return SharedHost(transport, scheduler, options, offline=self._offline, random=random)
+
+    def __repr__(self) -> str:
+        return f"<shared through Redis: {self._name!r}>"
+
+
+def shared(client: redis.Redis | redis.asyncio.Redis, *, name: str, offline: Offline = "divide") -> Shared:
+    """What ``Throttle(shared=…)`` and ``ThreadThrottle(shared=…)`` take.
+
+    * ``client``: of redis-py, with any options, also behind a Sentinel; no cluster. ``Throttle`` takes a
+      ``redis.asyncio.Redis`` or a ``redis.Redis``, ``ThreadThrottle`` the latter. It stays yours: two
+      connections that hear are made from it. Redis 6 or newer, or Valkey.
+    * ``name``: of the group; processes with the same name share their limits.
+    * ``offline``: when the way to the others has been broken for five seconds, ``"divide"`` goes on alone,
+      slower by the number of processes that there were; ``"wait"`` waits for the way; ``"fail"`` fails what
+      waits with a ``SharedError``.
+
+    Raises ``ConfigError`` with every problem.
+    """
+    problems: list[Problem] = []
+    methods = ("execute_command", "pipeline", "pubsub")
+    if not all(callable(getattr(client, method, None)) for method in methods):
+        problems.append(Problem("shared.client", _CLIENT, described(client)))
+    elif hasattr(client, "get_primaries"):
+        problems.append(Problem("shared.client", f"{_CLIENT}; no cluster", described(client)))
+    if not isinstance(name, str) or not name:
+        problems.append(Problem("shared.name", "a name that is not empty", described(name)))
+    if offline not in ("divide", "wait", "fail"):
+        problems.append(Problem("shared.offline", '"divide", "wait" or "fail"', described(offline)))
+    if problems:
+        raise ConfigError(problems)
+    return Shared(client, name, offline)

@@ -1,0 +1,152 @@
+"""THROTTLING_SHARED_REDIS: spiders, and processes of other kinds, under one limit.
+
+The way through Redis is a client of redis-py that blocks, in threads of its own: so it serves any reactor,
+and Scrapy without one. The trap is a thread that calls into Scrapy: whatever comes from one is posted to
+where the spider runs.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+from typing import TYPE_CHECKING, Any
+
+from .._engine import Engine
+from ..errors import ConfigError, Problem
+from ._telling import logger
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from .._shared.transport import Offline, Timer
+    from ._desk import Clock, Desk
+    from ._options import Options
+    from ._telling import Teller
+
+LEAVE_S = 3.0
+"""So long is waited for a store that is told that this spider leaves, in seconds."""
+
+_TIMEOUT_S = 1.5
+"""An answer of the store that takes longer is none: as long as a lease."""
+
+
+class ReactorScheduler:
+    """Scrapy's timers, with whatever reactor or loop it runs."""
+
+    is_loop = False
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._post: Callable[..., object] | None = None
+
+    def now(self) -> float:
+        """See ``Scheduler``."""
+        return self._clock.now() / 1e6
+
+    def wall(self) -> float:
+        """See ``Scheduler``."""
+        return self._clock.wall() / 1e6
+
+    def call_later(self, ms: float, call: Callable[[], object]) -> Timer:
+        """See ``Scheduler``."""
+        timer = self._clock.call_later(max(ms, 0.0) / 1000, lambda: spend())
+        made = _Call(timer)
+
+        def spend() -> None:
+            made.is_spent = True
+            call()
+
+        return made
+
+    def after_turn(self, call: Callable[[], object]) -> None:
+        """See ``Scheduler``."""
+        self.call_later(0.0, call)
+
+    def post(self, call: Callable[[], object]) -> None:
+        """See ``Scheduler``."""
+        # A loop that is over hears nothing.
+        with contextlib.suppress(RuntimeError):
+            if self._post is not None:
+                self._post(call)
+
+    def open(self) -> None:
+        """See ``Scheduler``."""
+        try:
+            self._post = asyncio.get_running_loop().call_soon_threadsafe
+        except RuntimeError:
+            from twisted.internet import reactor
+
+            self._post = reactor.callFromThread
+
+    def close(self) -> None:
+        """See ``Scheduler``."""
+        self._post = None
+
+
+class _Call:
+    """A timer. Twisted's do not like to be cancelled when they are over."""
+
+    __slots__ = ("_timer", "is_spent")
+
+    def __init__(self, timer: Any) -> None:
+        self._timer = timer
+        self.is_spent = False
+
+    def cancel(self) -> None:
+        if not self.is_spent:
+            self.is_spent = True
+            self._timer.cancel()
+
+
+class GroupListener:
+    """Hears what happens by itself."""
+
+    def __init__(self, desk: Desk, teller: Teller) -> None:
+        self._desk = desk
+        self._teller = teller
+
+    def changed(self) -> None:
+        """There may be leave for somebody, or something to tell."""
+        self._desk.changed()
+
+    def refuse(self, ticket: int, error: BaseException) -> None:
+        """The process that decides does not take it."""
+        self._desk.fail(ticket, error)
+
+    def shared_warning(self, code: str, message: str) -> None:
+        """Something about the group."""
+        self._teller.shared(code, message)
+
+
+def make_engine(options: Options, clock: Clock) -> Any:
+    """The engine, or what stands in for it where spiders share a limit."""
+    if options.shared_url is None:
+        return Engine(options.engine)
+    try:
+        import redis
+    except ImportError:
+        want = "the package redis: pip install autothrottle[redis]"
+        raise ConfigError([Problem("THROTTLING_SHARED_REDIS", want, "none")]) from None
+    from ..redis import Shared
+
+    try:
+        client = redis.Redis.from_url(
+            options.shared_url, socket_timeout=_TIMEOUT_S, socket_connect_timeout=_TIMEOUT_S
+        )
+    except ValueError as error:
+        want = f"a URL of Redis: redis://host:6379/0 ({error})"
+        raise ConfigError([Problem("THROTTLING_SHARED_REDIS", want, "another text")]) from None
+    # What a process of another kind has to say as well.
+    logger.debug("%s shares these options: %s", options.shared_name, json.dumps(options.engine))
+    offline: Offline = options.shared_offline  # type: ignore[assignment]
+    shared = Shared(client, options.shared_name, offline, owns_client=True)
+    return shared.open_host(options.engine, ReactorScheduler(clock))
+
+
+def leave(engine: Any) -> None:
+    """Others go on at once. Waits for the store, for Scrapy ends its reactor next."""
+    if not isinstance(engine, Engine):
+        leaving = engine.leave()
+        if leaving is not None:
+            leaving.join(LEAVE_S)

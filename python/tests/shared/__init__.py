@@ -1,0 +1,1 @@
+"""Limits that processes share: in virtual time, against JavaScript, and real."""

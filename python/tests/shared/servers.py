@@ -1,0 +1,97 @@
+"""A redis-server of the test's own, and a site that counts what it has at a time."""
+
+from __future__ import annotations
+
+import contextlib
+import random
+import shutil
+import socket
+import subprocess
+import tempfile
+import threading
+import time
+from collections import Counter
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from urllib.parse import parse_qs, urlsplit
+
+BINARY = next((name for name in ("redis-server", "valkey-server") if shutil.which(name)), None)
+
+
+def free_port() -> int:
+    """A port that nobody has, and that no connection goes out from."""
+    while True:
+        port = random.randrange(12_000, 32_000)
+        with socket.socket() as probe, contextlib.suppress(OSError):
+            probe.bind(("127.0.0.1", port))
+            return port
+
+
+class RedisServer:
+    """Remembers nothing."""
+
+    def __init__(self) -> None:
+        assert BINARY is not None
+        self.port = free_port()
+        self._folder = tempfile.mkdtemp(prefix="autothrottle-redis-")
+        self._process: subprocess.Popen[bytes] | None = None
+        self.start()
+
+    def start(self) -> None:
+        assert BINARY is not None
+        quiet = ["--save", "", "--appendonly", "no", "--bind", "127.0.0.1", "--dir", self._folder]
+        self._process = subprocess.Popen(
+            [BINARY, "--port", str(self.port), *quiet], stdout=subprocess.DEVNULL
+        )
+        for _ in range(600):
+            with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", self.port), 1):
+                return
+            time.sleep(0.02)
+        raise RuntimeError(f"{BINARY} does not listen")
+
+    def kill(self) -> None:
+        """All that it knew is lost."""
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait()
+            self._process = None
+
+    def stop(self) -> None:
+        self.kill()
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+
+class Site:
+    """How many requests it has at a time, and how often whose."""
+
+    def __init__(self, latency: float) -> None:
+        self.now = self.most = 0
+        self.by: Counter[str] = Counter()
+        self._lock = threading.Lock()
+        site = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_GET(self) -> None:
+                with site._lock:
+                    site.now += 1
+                    site.most = max(site.most, site.now)
+                    site.by[parse_qs(urlsplit(self.path).query)["who"][0]] += 1
+                time.sleep(latency)
+                with site._lock:
+                    site.now -= 1
+                with contextlib.suppress(OSError):
+                    self.send_response(200)
+                    self.send_header("Content-Length", "2")
+                    self.end_headers()
+                    self.wfile.write(b"ok")
+
+            def log_message(self, *_: object) -> None:
+                pass
+
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self._server.daemon_threads = True
+        self.url = f"http://127.0.0.1:{self._server.server_port}/"
+        threading.Thread(target=self._server.serve_forever, daemon=True).start()
+
+    def stop(self) -> None:
+        self._server.shutdown()
+        self._server.server_close()

@@ -1,0 +1,309 @@
+"""Groups of processes in virtual time: what holds for all of them together, whatever happens.
+
+The trap is a test that cannot fail: each fault is one that happened, and what is counted is at the server.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import pytest
+
+from autothrottle.errors import ConfigError, CostExceedsQuotaError, SharedError
+
+from .world import LEASE_MS, Process, World
+
+OPTIONS: dict[str, Any] = {
+    "seed": 1,
+    "defaults": {"delay": 0, "slotDelay": 0, "jitter": False, "concurrency": 100},
+    "scopes": {
+        "gap": {"delay": 150},
+        "slots": {"concurrency": 3},
+        "quota": {"quota": 12, "window": 3000, "strict": True},
+    },
+}
+
+
+def good() -> dict[str, Any]:
+    return {"status": 200, "latency": 50_000_000}
+
+
+class Crowd:
+    """Processes that have work for a scope, and what their server saw."""
+
+    def __init__(self, world: World, count: int, *, latency: Callable[[], float], **options: Any) -> None:
+        self.world = world
+        self.latency = latency
+        self.sends: list[tuple[str, float, float, Process]] = []
+        self.open: dict[tuple[str, int], str] = {}
+        self.to_do = 0
+        self.outcome: Callable[[], dict[str, Any]] = good
+        self.processes = [Process(world, f"p{number}", {**OPTIONS, **options}) for number in range(count)]
+        for process in self.processes:
+            process.work = partial(self._sent, process)
+
+    def begin(self, name: str, to_do: int) -> None:
+        """Each process asks four times, and again when it was answered."""
+        self.to_do = to_do
+        for process in self.processes:
+            for _ in range(4):
+                self.world.after(self.world.dice.random() * 200, process, partial(self._ask, process, name))
+
+    @property
+    def unfinished(self) -> list[tuple[str, int]]:
+        """Requests of those that live that nobody answered."""
+        alive = {process.id for process in self.processes if not process.is_dead}
+        return [key for key in self.open if key[0] in alive]
+
+    def times(self, process: Process | None = None) -> list[float]:
+        """When requests left."""
+        return sorted(at for _, at, _, sender in self.sends if process in (None, sender))
+
+    def _ask(self, process: Process, name: str) -> None:
+        if self.to_do > 0:
+            self.to_do -= 1
+            self.open[process.id, process.submit(name)] = name
+
+    def _sent(self, process: Process, ticket: int) -> None:
+        name = self.open[process.id, ticket]
+        latency = self.latency()
+        self.sends.append((name, self.world.now, self.world.now + latency, process))
+
+        def answered() -> None:
+            settled = process.host.settle(process.ns, ticket, **self.outcome())
+            assert settled.outcome in ("over", "again")
+            if settled.outcome == "over":
+                del self.open[process.id, ticket]
+                self._ask(process, name)
+
+        self.world.after(latency, process, answered)
+
+    def most_at_once(self) -> int:
+        """Requests that the server had at the same time. Those of the dead are cut off with them."""
+        edges = sorted([(at, 1) for _, at, _, _ in self.sends] + [(end, -1) for _, _, end, _ in self.sends])
+        most = now = 0
+        for _, step in sorted(edges):
+            now += step
+            most = max(most, now)
+        return most
+
+
+def gaps(times: list[float]) -> list[float]:
+    return [after - before for before, after in itertools.pairwise(times)]
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_nothing_breaks_a_gap_slots_or_a_quota(seed: int) -> None:
+    for name in ("gap", "slots", "quota"):
+        world = World(seed)
+        world.faults.more = world.dice.random() * 20
+        crowd = Crowd(world, 2 + seed % 5, latency=lambda w=world: 30 + w.dice.random() * 400)  # type: ignore[misc]
+        crowd.begin(name, 40)
+        world.run(30_000)
+        assert crowd.unfinished == []
+        assert len(crowd.sends) == 40
+        times = crowd.times()
+        if name == "gap":
+            assert min(gaps(times)) >= 149
+        elif name == "slots":
+            assert crowd.most_at_once() <= 3
+        else:
+            assert all(later - first > 2999 for first, later in zip(times, times[12:], strict=False))
+        stats = world.writer.host.stats(world.writer.ns)
+        assert (stats.waiting, stats.in_flight, stats.age) == (0, 0, 0)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_another_goes_on_when_the_writer_dies(seed: int) -> None:
+    world = World(seed)
+    crowd = Crowd(world, 4, latency=lambda: 60)
+    crowd.begin("gap", 120)
+    world.run(3000)
+    before = world.writer
+    before.kill()
+    died_at = world.now
+    world.run(27_000)
+    assert world.writer is not before
+    assert crowd.unfinished == []
+    after = [at for at in crowd.times() if at > died_at + 60]
+    assert after[0] - died_at < 2 * LEASE_MS
+    # What it had sent since its last beat nobody can know; all else keeps its gap.
+    assert min(gaps([at for at in crowd.times() if at <= died_at])) >= 149
+    assert min(gaps(after)) >= 149
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_slots_of_those_that_live_are_never_given_twice(seed: int) -> None:
+    world = World(seed)
+    crowd = Crowd(world, 4, latency=lambda: 4000)
+    crowd.begin("slots", 12)
+    world.run(2500)
+    writer = world.writer
+    writer.kill()
+    world.run(40_000)
+    assert crowd.unfinished == []
+    crowd.sends = [send for send in crowd.sends if send[3] is not writer]
+    assert crowd.most_at_once() <= 3
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_nothing_is_lost_whatever_happens(seed: int) -> None:
+    world = World(seed)
+    dice = world.dice
+    crowd = Crowd(world, 2 + seed % 6, latency=lambda: 30 + dice.random() * 600)
+    world.faults.least, world.faults.more = 1 + dice.random() * 5, dice.random() * 20
+    world.faults.loss, world.faults.doubled = dice.choice([0, 0.15]), dice.choice([0, 0.3])
+    refusals = iter(range(10**9))
+    crowd.outcome = lambda: {
+        "status": 200,
+        "latency": 50_000_000,
+        **({"retry_delay": 200_000_000} if next(refusals) % 9 == 8 else {}),
+    }
+
+    def fault() -> None:
+        alive = [process for process in crowd.processes if not process.is_dead]
+        victim = world.writer if dice.random() < 0.5 and not world.writer.is_dead else dice.choice(alive)
+        what, ms = dice.randrange(3), 100 + dice.random() * 5000
+        if what == 0 and len(alive) > 1:
+            victim.kill()
+        elif what == 1:
+            victim.stop(ms)
+        else:
+            victim.cut(ms)
+
+    for _ in range(dice.randrange(1, 5)):
+        world.after(1000 + dice.random() * 5000, None, fault)
+    for name in ("gap", "slots", "quota"):
+        crowd.begin(name, 25)
+    world.run(9000)
+    crowd.to_do = 0
+    crowd.outcome = lambda: {"status": 200}
+    world.faults.loss = world.faults.doubled = 0.0
+    world.run(30_000)
+    assert crowd.unfinished == []
+    for process in crowd.processes:
+        if not process.is_dead:
+            assert (process.host.waiting, process.host.in_flight) == (0, 0)
+    stats = world.writer.host.stats(world.writer.ns)
+    assert (stats.waiting, stats.in_flight, stats.age) == (0, 0, 0)
+
+
+def pair(offline: Any = "wait", **options: Any) -> tuple[World, Process, Process]:
+    """Two processes; the first writes."""
+    world = World(1)
+    first, second = (Process(world, name, {**OPTIONS, **options}, offline) for name in ("one", "two"))
+    first.submit("gap")
+    world.run(1000)
+    second.submit("slots")
+    world.run(1000)
+    assert world.writer is first
+    return world, first, second
+
+
+def test_settings_and_holds_count_for_all() -> None:
+    world, first, second = pair()
+    second.host.configure(second.ns, second.host.intern("gap"), {"delay": 700})
+    second.host.hold(second.ns, second.host.intern("slots"), 3_000_000_000)
+    world.run(600)
+    assert first.host.scope_stats(first.ns, first.host.intern("gap")).delay == 700_000_000
+    left: list[float] = []
+    first.work = lambda _: left.append(world.now)
+    begin = world.now
+    first.submit("slots")
+    world.run(5000)
+    assert 2300 < left[0] - begin < 2500
+    # Whoever writes next knows it as well.
+    first.kill()
+    world.run(4000)
+    assert second.host.scope_stats(second.ns, second.host.intern("gap")).delay == 700_000_000
+    with pytest.raises(ConfigError, match="delay"):
+        second.host.configure(second.ns, second.host.intern("gap"), {"delay": "soon"})
+
+
+def test_a_refusal_comes_back_to_whoever_asked() -> None:
+    world, _, second = pair()
+    ticket = second.submit("quota", cost=13)
+    world.run(1000)
+    assert [(each, type(error)) for each, error in second.failed] == [(ticket, CostExceedsQuotaError)]
+    assert second.host.waiting == 0
+
+
+def test_a_member_tells_what_the_writer_knows() -> None:
+    world, first, second = pair()
+    first.submit("gap")
+    for _ in range(5):
+        second.submit("gap")
+    world.run(200)
+    theirs, ours = second.host.stats(second.ns), first.host.stats(first.ns)
+    assert ours.age == 0
+    assert theirs.age is not None
+    assert 0 <= theirs.age <= 600_000_000
+    assert set(theirs.scopes) == set(ours.scopes)
+    first.host.hold(first.ns, first.host.intern("gap"), 5_000_000_000)
+    world.run(1000)
+    peek = second.host.peek(second.ns, [second.host.intern("gap")])
+    assert peek.reason == "hold"
+    assert peek.at is not None
+    assert 3_900_000_000 < peek.at - second.ns < 4_100_000_000
+    assert set(second.host.snapshot(second.ns, 0)["scopes"]) <= set(ours.scopes)
+
+
+def test_offline_divides_waits_or_fails() -> None:
+    for offline in ("divide", "wait", "fail"):
+        world, first, second = pair(offline)
+        left: list[float] = []
+        second.work = lambda _: left.append(world.now)  # noqa: B023
+        first.kill()
+        second.cut(20_000)
+        begin = world.now
+        for _ in range(4):
+            second.submit("gap")
+        world.run(10_000)
+        assert second.warnings == ["shared-offline"], offline
+        if offline == "divide":
+            # Two there were: half the pace.
+            assert len(left) == 4
+            assert min(gaps(left)) >= 299
+        else:
+            assert left == []
+        assert [type(error) for _, error in second.failed] == ([SharedError] * 4 if offline == "fail" else [])
+        if offline == "wait":
+            world.run(15_000)
+            assert len(left) == 4
+            assert left[0] - begin > 20_000
+            assert second.warnings == ["shared-offline", "shared-online"]
+
+
+def test_other_options_are_told_and_the_writers_count() -> None:
+    world = World(1)
+    first = Process(world, "one", OPTIONS)
+    second = Process(world, "two", {**OPTIONS, "concurrency": 7})
+    first.submit("gap")
+    world.run(500)
+    second.submit("gap")
+    world.run(1000)
+    assert "shared-options" in first.warnings
+    assert "shared-options" in second.warnings
+
+
+def test_another_version_is_told() -> None:
+    _, first, _ = pair()
+    assert first.peer is not None
+    for text in ('{"v":2,"type":"beat"}', "", "{", "[]", '{"v":1,"type":"beat"}', "[" * 100_000):
+        first.peer.heard(text)
+    assert first.warnings == ["shared-version"]
+
+
+def test_a_process_that_leaves_is_followed_at_once() -> None:
+    world, first, second = pair()
+    left: list[float] = []
+    second.work = lambda _: left.append(world.now)
+    first.host.leave()
+    begin = world.now
+    second.submit("gap")
+    world.run(3000)
+    assert world.writer is second
+    assert left[0] - begin < 500

@@ -1,0 +1,234 @@
+"""Limits shared through a real Redis: real time, since a server, its lease and a killed process cannot be
+played. What is asserted are counts at the server, not times.
+
+Needs redis-py and a ``redis-server`` (or ``valkey-server``), and for processes in Node what
+``npm install --prefix tests/shared`` brings and ``dist``; without them it is skipped by name, under
+``CI=true`` it fails.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import os
+import shutil
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import redis
+import redis.asyncio
+
+from autothrottle import (
+    ClosedError,
+    ConfigError,
+    CostExceedsQuotaError,
+    QueueFullError,
+    SharedError,
+    ThreadThrottle,
+    Throttle,
+)
+from autothrottle.redis import shared
+
+from .servers import BINARY, RedisServer, Site
+
+ROOT = Path(__file__).resolve().parents[3]
+IS_CI = os.environ.get("CI") == "true"
+HAS_NODE = bool(shutil.which("node")) and (ROOT / "tests/shared/node_modules/ioredis").exists()
+KINDS = ("tasks", "threads", "node")
+
+pytestmark = pytest.mark.skipif(BINARY is None and not IS_CI, reason="no redis-server")
+FREE: Any = {"delay": 0, "slot_delay": 0, "jitter": False}
+
+
+@pytest.fixture(scope="module")
+def store() -> Iterator[RedisServer]:
+    server = RedisServer()
+    yield server
+    server.stop()
+
+
+def until(what: str, is_so: Callable[[], object]) -> None:
+    """Waits until it is so; fails after half a minute."""
+    for _ in range(600):
+        if is_so():
+            return
+        time.sleep(0.05)
+    pytest.fail(f"{what}: not within 30 s")
+
+
+def member(kind: str, port: int, name: str, url: str, at_once: int = 4) -> subprocess.Popen[bytes]:
+    """A process that asks for pages. The options are the same in both languages' words."""
+    settings = {"port": port, "name": name, "url": f"{url}?who={kind}", "atOnce": at_once}
+    if kind == "node":
+        # It says who it is by itself, behind another question mark.
+        settings |= {"client": "ioredis", "url": f"{url}?who=node&from="}
+        options: Any = {"defaults": {"delay": 0, "slotDelay": 0, "jitter": False, "concurrency": 3}}
+        program = ["node", str(ROOT / "tests/shared/member.mjs")]
+    else:
+        settings["kind"] = kind
+        options = {"defaults": {**FREE, "concurrency": 3}}
+        program = [sys.executable, "-W", "error", str(Path(__file__).with_name("member.py"))]
+    words = [*program, json.dumps({**settings, "options": options})]
+    return subprocess.Popen(words, env={**os.environ, "PYTHONPATH": str(ROOT / "python/src")})
+
+
+@pytest.mark.parametrize("first", KINDS)
+def test_three_slots_for_processes_of_all_kinds_and_the_writer_is_killed(
+    first: str, store: RedisServer
+) -> None:
+    if not HAS_NODE and not IS_CI:
+        pytest.skip("no clients in tests/shared/node_modules, or no node")
+    site = Site(0.05)
+    name = f"slots {first}"
+    client = redis.Redis(port=store.port)
+    processes: dict[str, subprocess.Popen[bytes]] = {}
+    try:
+        for kind in (first, *(each for each in KINDS if each != first)):
+            processes[kind] = member(kind, store.port, name, site.url)
+            until(f"{kind} is served", lambda kind=kind: site.by[kind] > 5)  # type: ignore[misc]
+        lease = client.get(f"autothrottle:{{{name}}}:lease")
+        processes[first].kill()
+        processes[first].wait()
+        site.by.clear()
+        others = [kind for kind in KINDS if kind != first]
+        until("the others go on", lambda: all(site.by[kind] > 20 for kind in others))
+        assert site.most == 3
+        assert client.get(f"autothrottle:{{{name}}}:lease") != lease
+        assert [processes[kind].poll() for kind in others] == [None, None]
+    finally:
+        for process in processes.values():
+            process.kill()
+            process.wait()
+        client.close()
+        site.stop()
+
+
+def test_one_quota_for_tasks_and_threads(store: RedisServer) -> None:
+    options: Any = {"defaults": {**FREE, "concurrency": 30, "quota": {"limit": 10, "window": 600}}}
+    sent: list[str] = []
+
+    async def play() -> None:
+        one = redis.asyncio.Redis(port=store.port, decode_responses=True)
+        two = redis.Redis(port=store.port)
+        async with (
+            Throttle(**options, shared=shared(one, name="quota")) as tasks,
+            Throttle(**options, shared=shared(two, name="quota")) as mixed,
+        ):
+            threads = ThreadThrottle(**options, shared=shared(two, name="quota"))
+
+            async def ask(throttle: Throttle, who: str) -> None:
+                with contextlib.suppress(ClosedError):
+                    async with throttle.acquire("https://a.example/"):
+                        sent.append(who)
+
+            def block() -> None:
+                with contextlib.suppress(ClosedError), threads.acquire("https://a.example/"):
+                    sent.append("threads")
+
+            asking = [asyncio.ensure_future(ask(tasks, "tasks")) for _ in range(10)]
+            asking += [asyncio.ensure_future(ask(mixed, "mixed")) for _ in range(10)]
+            asking += [asyncio.ensure_future(asyncio.to_thread(block)) for _ in range(4)]
+            for _ in range(600):
+                if len(sent) >= 10:
+                    break
+                await asyncio.sleep(0.05)
+            await asyncio.sleep(0.5)
+            ages = [each.stats().age for each in (tasks, mixed, threads)]
+            assert ages.count(0) == 1
+            tasks.close()
+            mixed.close()
+            await asyncio.to_thread(threads.__exit__)
+            await asyncio.gather(*asking)
+        await one.aclose()
+        two.close()
+
+    before = threading.active_count()
+    asyncio.run(play())
+    assert len(sent) == 10
+    until("its threads end", lambda: threading.active_count() <= before)
+
+
+def test_refusals_come_back_with_their_type(store: RedisServer) -> None:
+    client = redis.Redis(port=store.port)
+    options: Any = {"max_waiting": 1, "defaults": {**FREE, "quota": {"limit": 2, "window": 600}}}
+    with ThreadThrottle(**options, shared=shared(client, name="refusals")) as throttle:
+        with pytest.raises(CostExceedsQuotaError, match=r"defaults\.quota"):
+            throttle.acquire("https://a.example/", cost=3)
+        with throttle.acquire("https://a.example/", cost=2):
+            pass
+        ended: list[type[BaseException]] = []
+
+        def wait() -> None:
+            try:
+                throttle.acquire("https://a.example/")
+            except ClosedError as error:
+                ended.append(type(error))
+
+        waiting = threading.Thread(target=wait)
+        waiting.start()
+        until("one waits", lambda: throttle.stats().waiting == 1)
+        with pytest.raises(QueueFullError, match="max_waiting"):
+            throttle.acquire("https://a.example/")
+        throttle.close()
+        waiting.join()
+        assert ended == [ClosedError]
+    client.close()
+
+
+def ask_on(throttle: ThreadThrottle) -> None:
+    for _ in range(1000):
+        with throttle.acquire("https://a.example/"):
+            time.sleep(0.02)
+
+
+def test_a_store_that_is_gone_and_comes_back() -> None:
+    server = RedisServer()
+    client = redis.Redis(port=server.port)
+    codes: list[str] = []
+    try:
+        way = shared(client, name="gone", offline="fail")
+        options: Any = {"defaults": {**FREE, "concurrency": 1}}
+        with ThreadThrottle(**options, shared=way) as throttle:
+            throttle.on("warning", lambda warning: codes.append(warning.code))
+            with throttle.acquire("https://a.example/"):
+                pass
+            server.kill()
+            with pytest.raises(SharedError):
+                ask_on(throttle)
+            assert codes == ["shared-offline"]
+            server.start()
+            until("it is there again", lambda: "shared-online" in codes)
+            with throttle.acquire("https://a.example/"):
+                pass
+    finally:
+        client.close()
+        server.stop()
+
+
+def test_what_makes_no_sense_is_said_at_once() -> None:
+    client = redis.Redis()
+    with pytest.raises(ConfigError) as caught:
+        shared(object(), name="", offline="never")  # type: ignore[arg-type]
+    assert [problem.path for problem in caught.value.problems] == [
+        "shared.client",
+        "shared.name",
+        "shared.offline",
+    ]
+    with pytest.raises(ConfigError, match="no cluster"):
+        shared(redis.RedisCluster.__new__(redis.RedisCluster), name="a")  # type: ignore[arg-type]
+    with pytest.raises(ConfigError, match=r"shared\.client: want a client that blocks"):
+        ThreadThrottle(shared=shared(redis.asyncio.Redis(), name="a"))
+    with pytest.raises(ConfigError, match=r"shared: want what autothrottle\.redis\.shared gives; got \"a\""):
+        Throttle(shared="a")  # type: ignore[arg-type]
+    with pytest.raises(ConfigError, match="no manager beside it"):
+        Throttle(shared=shared(client, name="a"), manager=lambda _: None)  # type: ignore[arg-type,return-value]
+    with pytest.raises(ConfigError, match="delay"):
+        Throttle(shared=shared(client, name="a"), delay=-1)
+    client.close()
