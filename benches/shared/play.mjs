@@ -1,8 +1,9 @@
 /**
  * One case: eight processes behind nginx, others beside them, and what nginx wrote down.
  *
- * The trap is the start of a process, a second or more where many start at once: it would count as time in
- * which nothing was sent. So all are there before any begins.
+ * The trap is the start of a process, a second or more where many start at once, and of a slow way to the
+ * store: both would count as time in which nothing was sent. So all are there before any begins, and the
+ * time runs from when each group has been served once.
  */
 import { spawn } from 'node:child_process'
 import { createServer } from 'node:http'
@@ -57,8 +58,16 @@ function schedule(what, seconds, all, store) {
 export async function play(what, way, most) {
   const seconds = Math.min(what.seconds, most)
   let [now, mostAtOnce] = [0, 0]
+  const beside = Object.entries(what.beside ?? {})
+  const silent = new Set(['shared', 'alone', ...beside.map(([who]) => who)])
+  let allServed
+  const served = new Promise((resolve) => {
+    allServed = resolve
+  })
   const upstream = createServer((request, response) => {
-    const isShared = request.headers['x-who'].startsWith('shared')
+    const [who] = request.headers['x-who'].split('-')
+    const isShared = who === 'shared'
+    if (silent.delete(who) && silent.size === 0) allServed()
     if (isShared) mostAtOnce = Math.max(mostAtOnce, ++now)
     const timer = setTimeout(() => response.end('page'), what.upstream ?? 200)
     response.on('close', () => {
@@ -67,7 +76,6 @@ export async function play(what, way, most) {
     })
   })
   await new Promise((resolve) => upstream.listen(0, '127.0.0.1', resolve))
-  const beside = Object.entries(what.beside ?? {})
   const limit = what.slots ? noLimit : limitReq(RATE, what.burst)
   const server = await startNginx(limit, upstream.address().port, 2 + beside.length)
   const store = way === 'redis' ? await new RedisServer(await freePort()).start() : undefined
@@ -90,6 +98,7 @@ export async function play(what, way, most) {
   const children = [...all, alone, ...others]
   await Promise.all(children.map(({ isReady }) => isReady))
   for (const child of children) child.send('begin')
+  await served
   schedule(what, seconds, all, store)
   await sleep(seconds * 1000)
   for (const child of children) child.kill('SIGKILL')
