@@ -42,13 +42,15 @@ async function runtimes() {
 }
 
 /** Everything about the Python package, once the component and what Node drives are there. */
-async function python(isBuilt) {
+async function python(isBuilt, fetched) {
   const version = 'import sys; sys.exit(0 if sys.version_info >= (3, 10) else 1)'
   const isThere = capture('python3', ['-c', `import venv, ensurepip; ${version}`]) !== undefined
   if (!isThere && isCI) throw new Error('Python 3.10 or newer is missing, or its venv')
   const check = 'python/scripts/check.py'
   if (isThere) await step('Python: environments', () => run('python3', [check, '--prepare']))
   await isBuilt
+  // Processes in Node share limits with those in Python: their clients are fetched.
+  await fetched
   if (isThere) await step('Python', () => run('python3', [check]))
   else console.log('  Python: skipped, there is no Python 3.10 or newer with venv')
 }
@@ -95,6 +97,6 @@ await main(async () => {
     compiled,
     fetched,
     inLane(() => typescript(fetched, compiled, built)),
-    inLane(() => python(isBuilt)),
+    inLane(() => python(isBuilt, fetched)),
   )
 })

@@ -232,3 +232,42 @@ def test_what_makes_no_sense_is_said_at_once() -> None:
     with pytest.raises(ConfigError, match="delay"):
         Throttle(shared=shared(client, name="a"), delay=-1)
     client.close()
+
+
+def test_the_example_runs(store: RedisServer) -> None:
+    site = Site(0.0)
+    program = ROOT / "python/examples/shared.py"
+    words = [sys.executable, "-W", "error", str(program), f"redis://127.0.0.1:{store.port}"]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT / "python/src")}
+    try:
+        both = [
+            subprocess.Popen(
+                [*words, *[f"{site.url}?who={number}"] * 3], env=environment, stdout=subprocess.PIPE
+            )
+            for number in range(2)
+        ]
+        assert [process.communicate(timeout=60)[0] for process in both] == [b"[200, 200, 200]\n"] * 2
+    finally:
+        site.stop()
+    assert site.by == {"0": 3, "1": 3}
+
+
+def test_a_program_that_forgets_to_leave_ends_all_the_same(store: RedisServer) -> None:
+    program = f"""
+import asyncio, redis, redis.asyncio
+from autothrottle import ThreadThrottle, Throttle
+from autothrottle.redis import shared
+async def main():
+    throttle = Throttle(shared=shared(redis.asyncio.Redis(port={store.port}), name="forgets"))
+    async with throttle.acquire("https://a.example/"):
+        print("tasks")
+asyncio.run(main())
+throttle = ThreadThrottle(shared=shared(redis.Redis(port={store.port}), name="forgets too"))
+with throttle.acquire("https://a.example/"):
+    print("threads")
+"""
+    environment = {**os.environ, "PYTHONPATH": str(ROOT / "python/src")}
+    done = subprocess.run(
+        [sys.executable, "-c", program], env=environment, capture_output=True, timeout=60, check=False
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, b"tasks\nthreads\n", b"")
