@@ -236,7 +236,7 @@ def test_what_makes_no_sense_is_said_at_once() -> None:
 
 def test_the_example_runs(store: RedisServer) -> None:
     site = Site(0.0)
-    program = ROOT / "python/examples/shared.py"
+    program = ROOT / "python/examples/many_processes.py"
     words = [sys.executable, "-W", "error", str(program), f"redis://127.0.0.1:{store.port}"]
     environment = {**os.environ, "PYTHONPATH": str(ROOT / "python/src")}
     try:

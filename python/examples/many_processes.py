@@ -1,6 +1,6 @@
 """One limit for many processes: run it several times at once, also on other machines.
 
-python examples/shared.py redis://localhost:6379/0 https://example.com/ https://example.com/about
+python examples/many_processes.py redis://localhost:6379/0 https://example.com/ https://example.com/about
 """
 
 from __future__ import annotations
