@@ -261,7 +261,11 @@ function writersSession(): Session<WriterStep> {
         at: 5030,
         hear: hello('a', 4, 3, {
           waiting: [ask(10, ['one'], 250), ask(11, ['gap'], 1)],
-          flying: [flight(2, ['one'], 320, { told: toldOf({ status: 200 }), said: [2, 1] })],
+          flying: [
+            flight(2, ['one'], 320, { told: toldOf({ status: 200 }), said: [2, 1] }),
+            // The writer before has heard it: its memory has the hold.
+            flight(4, ['again'], 300, { told: toldOf(refusal), said: [1, 4] }),
+          ],
         }),
       },
       { at: 5400, hear: turn('a', 4, 1, [['order', 9, ['pause', null]]]) },

@@ -6,6 +6,7 @@ The trap is a test that cannot fail: each fault is one that happened, and what i
 from __future__ import annotations
 
 import itertools
+import json
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -191,6 +192,22 @@ def test_nothing_is_lost_whatever_happens(seed: int) -> None:
     assert (stats.waiting, stats.in_flight, stats.age) == (0, 0, 0)
 
 
+@pytest.mark.parametrize("seed", range(8))
+def test_a_writer_that_slept_grants_nothing_when_it_wakes(seed: int) -> None:
+    world = World(seed)
+    crowd = Crowd(world, 3, latency=lambda: 20)
+    crowd.begin("gap", 120)
+    world.run(2000 + 37 * seed)
+    slept = world.writer
+    slept.stop(4000 + 111 * seed)
+    world.run(25_000)
+    assert world.writer is not slept
+    assert crowd.unfinished == []
+    assert len(crowd.sends) == 120
+    # Also its own requests, which no store could have kept from leaving.
+    assert min(gaps(crowd.times())) >= 149
+
+
 def pair(offline: Any = "wait", **options: Any) -> tuple[World, Process, Process]:
     """Two processes; the first writes."""
     world = World(1)
@@ -275,6 +292,37 @@ def test_offline_divides_waits_or_fails() -> None:
             assert len(left) == 4
             assert left[0] - begin > 20_000
             assert second.warnings == ["shared-offline", "shared-online"]
+
+
+def test_slots_are_divided_offline() -> None:
+    world, first, second = pair("divide")
+    second.host.settle(second.ns, 0, status=200)
+    left: list[float] = []
+    second.work = lambda _: left.append(world.now)
+    first.kill()
+    second.cut(20_000)
+    for _ in range(3):
+        second.submit("slots")
+    world.run(10_000)
+    # Three for two: one in each of them.
+    assert len(left) == 1
+
+
+def test_what_an_older_writer_says_is_not_heard() -> None:
+    world, first, second = pair()
+    memory, epoch = second.host.group.member.memory, second.host.group.member.epoch
+    assert memory is not None
+    assert second.peer is not None
+    stale = {"v": 1, "from": "old", "epoch": epoch - 1}
+    second.peer.heard(json.dumps({**stale, "type": "resign", "state": "{}"}))
+    notice = {"kind": "hold", "scope": "gap", "delayMs": 1, "step": 0, "holdUntil": 9e9}
+    second.host.watch("changes")
+    second.host.take_notices()
+    second.peer.heard(json.dumps({**stale, "type": "tell", "now": 1, "notices": [notice]}))
+    assert second.host.group.member.memory is memory
+    assert second.host.take_notices() == []
+    world.run(1000)
+    assert world.writer is first
 
 
 def test_other_options_are_told_and_the_writers_count() -> None:
