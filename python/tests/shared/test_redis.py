@@ -188,7 +188,8 @@ def ask_on(throttle: ThreadThrottle) -> None:
             time.sleep(0.02)
 
 
-def test_a_store_that_is_gone_and_comes_back() -> None:
+@pytest.mark.parametrize("kind", ["killed", "stopped"])
+def test_a_store_that_is_gone_and_comes_back(kind: str) -> None:
     server = RedisServer()
     client = redis.Redis(port=server.port)
     codes: list[str] = []
@@ -199,11 +200,17 @@ def test_a_store_that_is_gone_and_comes_back() -> None:
             throttle.on("warning", lambda warning: codes.append(warning.code))
             with throttle.acquire("https://a.example/"):
                 pass
-            server.kill()
+            if kind == "killed":
+                server.kill()
+            else:
+                server.pause()
             with pytest.raises(SharedError):
                 ask_on(throttle)
             assert codes == ["shared-offline"]
-            server.start()
+            if kind == "killed":
+                server.start()
+            else:
+                server.resume()
             until("it is there again", lambda: "shared-online" in codes)
             with throttle.acquire("https://a.example/"):
                 pass

@@ -125,14 +125,20 @@ def make_engine(options: Options, clock: Clock) -> Any:
         return Engine(options.engine)
     try:
         import redis
+        from redis.backoff import NoBackoff
+        from redis.retry import Retry
     except ImportError:
         want = "the package redis: pip install autothrottle[redis]"
         raise ConfigError([Problem("THROTTLING_SHARED_REDIS", want, "none")]) from None
     from ..redis import Shared
 
     try:
+        # What fails is asked anew by the group: a client that waits before it tries again is in its way.
         client = redis.Redis.from_url(
-            options.shared_url, socket_timeout=_TIMEOUT_S, socket_connect_timeout=_TIMEOUT_S
+            options.shared_url,
+            socket_timeout=_TIMEOUT_S,
+            socket_connect_timeout=_TIMEOUT_S,
+            retry=Retry(NoBackoff(), 1),
         )
     except ValueError as error:
         want = f"a URL of Redis: redis://host:6379/0 ({error})"
