@@ -114,7 +114,7 @@ class OneTimer implements Wake {
     if (at === Number.POSITIVE_INFINITY) return
     const isTurned = this.#gap > TURNED[0] && this.#gap < TURNED[1] && this.#clock.setImmediate
     const early = isTurned ? TURNS_MS : 0
-    if (at - now < early) {
+    if (isTurned && at - now < early) {
       this.#turn(at, now)
       return
     }
