@@ -22,6 +22,14 @@ async function rust() {
   await step('clippy', () => run('cargo', everywhere))
   await step('native tests', () => run('cargo', ['test', '--locked']))
   if (hasHost) await step('host of the component', () => run('cargo', [...HOST, '--no-run']))
+  if (isCI) await mutants()
+}
+
+/** Whether tests notice changes in what the last commit touched: for a minute or two, and only in CI. */
+async function mutants() {
+  if (capture('cargo', ['mutants', '--version']) !== undefined)
+    await step('mutants of the engine', () => run('node', ['scripts/mutants.mjs', '--short']))
+  else console.log('  mutants of the engine: skipped, cargo-mutants is not installed')
 }
 
 /**
@@ -33,7 +41,7 @@ const hasHost = isCI || existsSync(`${root}/tests/component/target`)
 
 /** What npm has of other runtimes, of clients and of Redis' clients; they are large, so only CI fetches them by itself. */
 async function runtimes() {
-  for (const folder of ['runtimes', 'clients', 'shared']) {
+  for (const folder of ['runtimes', 'clients', 'shared', 'mutants']) {
     if (!isCI || existsSync(`${root}/tests/${folder}/node_modules`)) continue
     // Not `npm ci`: it refuses a lock file without the platform packages of Deno that some registries lack.
     const args = ['install', '--no-save', '--no-audit', '--no-fund', '--prefix', `tests/${folder}`]
@@ -66,6 +74,7 @@ async function typescript(fetched, compiled, built) {
     run('node', ['--import', 'tsx', ...pool, ...files('tests/js', '.test.ts')]),
   )
   await fetched
+  if (isCI) await step('mutants', () => run('node', ['tests/mutants/run.mjs', '--short']))
   const clients = ['--import', 'tsx', '--test', ...files('tests/clients', '.test.mjs')]
   await step('clients', () => run('node', clients))
   const shared = ['--test', ...files('tests/shared', '.test.mjs')]

@@ -1,16 +1,20 @@
 /**
  * What both mutation scripts share: drawing a sample, trying a mutant, keeping what was found, and the share.
  *
- * The trap is a limit in seconds on a busy machine: what is slow would count as noticed. The limits are of
- * processor time; one of the clock is far above, for what waits for ever.
+ * The traps: a limit in seconds on a busy machine, where what is slow would count as noticed (the limits are of
+ * processor time; one of the clock is far above, for what waits for ever); and a short run that fails by
+ * chance, for ten mutants say little: it fails only where even the upper end of the interval is too low.
  */
 import { spawn } from 'node:child_process'
 import { appendFileSync, existsSync, readFileSync, writeFileSync } from 'node:fs'
+import { capture, takeChanged } from '../../scripts/lib.mjs'
 
 /** What a test may take is this many times what it took, and this many seconds more. */
 const [TIMES, MORE] = [8, 2]
 /** Nothing waits for so many seconds. */
 const FOR_EVER = 300
+/** A short run begins no mutant after so many seconds. */
+const SHORT = 75
 
 /**
  * Runs a program; gives whether it passed, and its seconds of processor time. `limits`: `seconds` of processor
@@ -65,7 +69,7 @@ function takeCount(args, name) {
   return text === undefined ? undefined : count
 }
 
-/** Takes `--sample N`, `--seed S`, `--missed` and `--go-on` out of the arguments. */
+/** Takes `--sample N`, `--seed S`, `--missed`, `--go-on` and `--short` out of the arguments. */
 export function takeChoice(args) {
   const [sample, seed] = [takeCount(args, '--sample'), takeCount(args, '--seed') ?? 1]
   const has = (name) => {
@@ -73,7 +77,30 @@ export function takeChoice(args) {
     if (at >= 0) args.splice(at, 1)
     return at >= 0
   }
-  return { sample, seed, onlyMissed: has('--missed'), goesOn: has('--go-on') }
+  const [onlyMissed, goesOn, isShort] = [has('--missed'), has('--go-on'), has('--short')]
+  return { sample, seed: isShort ? seedOfCommit() : seed, onlyMissed, goesOn, isShort }
+}
+
+/** Each commit draws others. */
+function seedOfCommit() {
+  const commit = capture('git', ['rev-parse', 'HEAD'])
+  return commit === undefined ? 1 : Number.parseInt(commit.slice(0, 7), 16)
+}
+
+/**
+ * What a short run tries: what differs from the commit before, or all where nothing does or there is no such
+ * commit (a shallow clone). Gives `undefined` for all, and says so.
+ */
+export function changedOrAll(options, paths) {
+  let changed
+  try {
+    changed = takeChanged(['--changed'], options, paths)
+  } catch (error) {
+    console.log(`${error.message}: mutants of all files are drawn`)
+    return undefined
+  }
+  if (changed === '') console.log(`nothing that is tried differs: mutants of all files are drawn`)
+  return changed || undefined
 }
 
 /** Shuffles by a seed (mulberry32), so that a sample can be drawn again. */
@@ -128,13 +155,15 @@ export class Results {
 
   /**
    * Tries mutants one after the other; `attempt` gives `undefined` for one that does not compile. With
-   * `goesOn`, what the run before noticed is not tried again.
+   * `goesOn`, what the run before noticed is not tried again; a short run ends in time.
    */
-  async tryEach(mutants, attempt, { tell, goesOn }) {
+  async tryEach(mutants, attempt, { tell, goesOn, isShort }) {
+    const end = isShort ? performance.now() + 1000 * SHORT : Number.POSITIVE_INFINITY
     const before = goesOn ? this.before().filter(({ by }) => by) : []
     const known = new Map(before.map((result) => [result.name, result]))
     writeFileSync(this.path, '')
     for (const mutant of mutants) {
+      if (performance.now() > end) break
       const result = known.get(mutant.name) ?? (await attempt(mutant))
       if (result === undefined) continue
       this.found.push({ ...result, name: mutant.name })
@@ -144,15 +173,19 @@ export class Results {
     }
   }
 
-  /** Says the share, of a sample with its interval; gives it, and the names of those that were missed. */
+  /**
+   * Says the share, of a sample with its interval; gives it, what it may be at most, and the names of those that
+   * were missed.
+   */
   report(isSample) {
     const missed = this.found.filter(({ by }) => !by).map(({ name }) => name)
     const [noticed, of] = [this.found.length - missed.length, this.found.length]
     const percent = (share) => `${(100 * share).toFixed(1)} %`
     const share = of === 0 ? 1 : noticed / of
-    const bounds = isSample ? ` (95 %: ${interval(noticed, of).map(percent).join(' to ')})` : ''
-    console.log(`${noticed} of ${of} viable mutants noticed: ${percent(share)}${bounds}`)
-    return { share, missed }
+    const bounds = isSample && of > 0 ? interval(noticed, of) : [share, share]
+    const between = isSample ? ` (95 %: ${bounds.map(percent).join(' to ')})` : ''
+    console.log(`${noticed} of ${of} viable mutants noticed: ${percent(share)}${between}`)
+    return { share, most: bounds[1], missed }
   }
 }
 

@@ -215,3 +215,43 @@ fn the_more_urgent_goes_first_though_it_came_while_nobody_could_go() {
         assert_eq!(order, expected);
     }
 }
+
+/// With fewer slots those count that were free last, as if there never had been more.
+#[test]
+fn a_slot_that_is_taken_away_is_the_one_that_rested_longest() {
+    let mut engine = engine(
+        r#"{ "defaults": { "delay": 0, "slotDelay": 1000, "jitter": false },
+            "scopes": { "a": { "concurrency": 3 } } }"#,
+    );
+    let scope = engine.scope("a");
+    let at = |ms: f64| Instant::from_millis(ms).unwrap();
+    for ms in [0.0, 100.0, 200.0] {
+        let ticket = engine.send_at_once(at(ms), Request::new(&[scope])).unwrap().expect("a slot is free");
+        engine.settle(at(ms), ticket, &Feedback::response(200));
+    }
+    let next = |engine: &Engine| engine.peek(at(300.0), Request::new(&[scope])).unwrap().at;
+    assert_eq!(next(&engine), Some(at(1000.0)));
+    let less = |slots: u32| serde_json::from_str(&format!(r#"{{ "concurrency": {slots} }}"#)).unwrap();
+    engine.configure(at(300.0), scope, less(2)).unwrap();
+    assert_eq!(next(&engine), Some(at(1100.0)));
+    engine.configure(at(300.0), scope, less(1)).unwrap();
+    assert_eq!(next(&engine), Some(at(1200.0)));
+}
+
+/// Of scopes that are equally strict the one that is known for longest is told, whatever the order.
+#[test]
+fn of_equal_obstacles_the_first_is_named() {
+    let mut engine = engine(r#"{ "defaults": { "delay": 1000, "slotDelay": 0, "jitter": false } }"#);
+    let [a, b] = ["a", "b"].map(|name| engine.scope(name));
+    let now = Instant::default();
+    let ticket = engine.send_at_once(now, Request::new(&[a, b])).unwrap().expect("nothing waits");
+    engine.settle(now, ticket, &Feedback::response(200));
+    for scopes in [[a, b], [b, a]] {
+        let peek = engine.peek(now, Request::new(&scopes)).unwrap();
+        assert_eq!(peek.because.unwrap().scope, Some(a));
+        let ticket = engine.submit(now, Request::new(&scopes)).unwrap();
+        let Decision::Wait { because, .. } = engine.poll(now) else { panic!("it waits") };
+        assert_eq!(because.scope, Some(a));
+        engine.cancel(now, ticket);
+    }
+}

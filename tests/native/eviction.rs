@@ -155,3 +155,25 @@ fn a_handle_is_kept_alive_until_the_next_poll() {
     }
     assert!(!engine.knows(first) && !engine.keep_alive(first));
 }
+
+/// Who waits only for others to end is not idle, though one of its requests was cancelled.
+#[test]
+fn a_scope_in_which_somebody_waits_is_never_forgotten() {
+    let mut engine =
+        engine(r#"{ "maxScopes": 2, "concurrency": 1, "defaults": { "delay": 0, "slotDelay": 0 } }"#);
+    let now = Instant::default();
+    let busy = engine.scope("busy");
+    let flying = engine.send_at_once(now, Request::new(&[busy])).unwrap().expect("it is the first");
+    let waits = engine.intern("waits");
+    let [gone, stays] = [(); 2].map(|()| engine.submit(now, Request::new(&[waits])).unwrap());
+    engine.cancel(now, gone);
+    for other in 0..200 {
+        let other = engine.intern(&format!("o{other}"));
+        let ticket = engine.submit(now, Request::new(&[other])).unwrap();
+        engine.cancel(now, ticket);
+        assert!(matches!(engine.poll(now), Decision::Idle { .. }));
+    }
+    assert!(engine.knows(waits));
+    engine.settle(now, flying, &Feedback::response(200));
+    assert_eq!(engine.poll(now), Decision::Send(stays));
+}

@@ -215,3 +215,13 @@ fn nothing_binds_rampup_but_the_server() {
         Crawl::new(r#"{ "delay": 40, "concurrency": 2 }"#).until(300, |_| Feedback::response(200)).is_empty()
     );
 }
+
+/// Where robots.txt asks for one request at a time, that binds and no limit of the user's.
+#[test]
+fn a_crawl_delay_binds_in_place_of_the_slots_that_were_typed() {
+    let mut crawl = Crawl::new(r#"{ "defaults": { "rampup": { "maxConcurrency": 4 } } }"#);
+    let scope = crawl.engine.scope("a");
+    crawl.engine.crawl_delay(at(0), scope, Some(Span::from_millis(10.0)));
+    let told = crawl.until(300, |_| Feedback::response(200));
+    assert!(told.iter().all(|line| !line.contains("oncurrency")), "{told:?}");
+}

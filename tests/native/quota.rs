@@ -170,3 +170,29 @@ fn a_quota_is_told_by_its_own_fields() {
     assert!(!is_quota("x-ratelimit-remaining: 0\nx-ratelimit-reset: 7"));
     assert!(is_quota("x-ratelimit-remaining: 0\nx-ratelimit-reset: 1.5"));
 }
+
+/// A fraction of the smallest unit is rounded up: never earlier than the server said.
+#[test]
+fn fractions_are_rounded_up() {
+    let context = Context { status: 429, wall_ms: Some(1_700_000_000_000), ..Context::default() };
+    let asked = |lines: &str| Hints::from_lines(lines, context).delay_ms;
+    assert_eq!(asked("retry-after-ms: 250.5"), Some(251));
+    assert_eq!(asked("retry-after-ms: 250"), Some(250));
+    assert_eq!(asked("retry-after: 1.25"), Some(1250));
+    assert_eq!(asked("retry-after: 1700000002.5"), Some(2500));
+}
+
+/// Fields have room for so many bytes together; what goes beyond is not read.
+#[test]
+fn fields_beyond_their_room_are_not_read() {
+    let context = Context { status: 429, ..Context::default() };
+    let asked = |zeros: usize| {
+        let value = format!("{}7", "0".repeat(zeros));
+        Hints::read([("x-ratelimit-remaining", &value[..]), ("retry-after", "9")], context).delay_ms
+    };
+    assert_eq!(asked(10), Some(9000));
+    assert_eq!(asked(16_360), None, "the room is used up");
+    assert_eq!(asked(20_000), Some(9000), "what was not read takes no room");
+    let long = format!("{}9", "0".repeat(2000));
+    assert_eq!(Hints::read([("retry-after", &long[..])], context).delay_ms, Some(9000));
+}

@@ -119,6 +119,20 @@ fn what_a_server_said_is_left_survives() {
     }
 }
 
+/// The engine that goes on counts time from elsewhere; what it tells is in the caller's time.
+#[test]
+fn a_hold_that_goes_on_is_told_in_the_time_of_its_caller() {
+    let at = |ms: f64| Instant::from_millis(ms).unwrap();
+    let mut first = Engine::new(config());
+    let scope = first.scope("plain");
+    first.hold(at(10.0), scope, Span::from_millis(500.0));
+    assert_eq!(first.scope_stats(at(20.0), scope).unwrap().hold_until, Some(510.0));
+    let snapshot = first.snapshot(at(110.0), None);
+    let mut next = Engine::restore(config(), &snapshot, at(7000.0), None);
+    let scope = next.scope("plain");
+    assert_eq!(next.scope_stats(at(7000.0), scope).unwrap().hold_until, Some(7400.0));
+}
+
 /// Every mistake has its path, and nothing is restored of a snapshot that has one.
 #[test]
 fn a_broken_snapshot_is_refused() {
