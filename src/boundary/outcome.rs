@@ -156,6 +156,13 @@ impl<'a> Outcome<'a> {
     /// What the server asked for; and the wait by which a retry is judged, with whether it is in whole
     /// seconds.
     pub(super) fn heard(&self) -> (Hint, Option<(Span, bool)>) {
+        if self.lines.is_empty() && !self.has(flags::HINTED) {
+            return (Hint::default(), None);
+        }
+        self.heard_something()
+    }
+
+    fn heard_something(&self) -> (Hint, Option<(Span, bool)>) {
         let read = self.read();
         let hint = match &read {
             _ if self.has(flags::HINTED) => self.hinted(),
@@ -177,10 +184,10 @@ impl<'a> Outcome<'a> {
     }
 
     /// What one scope is told.
-    fn feedback(&self, scope: ScopeId, hint: Hint) -> Feedback {
+    fn feedback(&self, scope: ScopeId, hint: &Hint) -> Feedback {
         let adjust = !self.has(flags::KEEP_DELAY);
-        let told = |bad, cost, hint| Feedback {
-            hint,
+        let told = |bad, cost, hint: &Hint| Feedback {
+            hint: *hint,
             ..Feedback::from_numbers(self.answer, self.latency_ms, adjust, cost, bad)
         };
         let ignored = |cost, hint| Feedback {
@@ -211,7 +218,7 @@ impl<'a> Outcome<'a> {
         } else {
             self.bad()
         };
-        told(bad, cost, if hold.is_nan() && left.is_nan() { hint } else { own_hint })
+        told(bad, cost, if hold.is_nan() && left.is_nan() { hint } else { &own_hint })
     }
 }
 
@@ -236,7 +243,7 @@ impl Boundary {
         let (hint, asked) = outcome.heard();
         let verdict = self.verdict(outcome, asked);
         let now = self.now(now);
-        let of = |scope| outcome.feedback(scope, hint);
+        let of = |scope| outcome.feedback(scope, &hint);
         let is_known = match verdict {
             Verdict::Again(delay) => self.engine.retry_each(now, ticket, of, delay.millis()),
             Verdict::Over | Verdict::TooLong => self.engine.settle_each(now, ticket, of),

@@ -27,7 +27,7 @@ use crate::{
     feedback::Feedback,
     observe::{Notice, Settled, Watch},
     policy::quota::Cost,
-    queue::{IndexedHeap, NONE, Need, Queue, Rank, Stage, priority_key},
+    queue::{Costs, IndexedHeap, NONE, Need, Queue, Rank, Scopes, Stage, priority_key},
     rng::Rng,
     scope::{Scope, registry::Registry},
     snapshot::Snapshot,
@@ -181,23 +181,12 @@ impl Engine {
             return Ok(None);
         }
         let (scopes, need) = self.checked(&request)?;
-        let now = self.now;
-        for (position, &scope) in scopes.iter().enumerate() {
-            if self.registry[scope].scope.verdict(now, need.costs.of(position)) != Verdict::Go {
-                return Ok(None);
-            }
-        }
-        self.registry.next_turn();
-        for (position, &scope) in scopes.iter().enumerate() {
-            self.registry.mark_used(scope);
-            let entry = &mut self.registry[scope];
-            entry.scope.on_wait(now);
-            if entry.meter(now).look(now) {
-                self.find_without_effect(scope);
-            }
-            if self.depart(scope, need.costs.of(position)).note(now, None) {
-                self.find_without_effect(scope);
-            }
+        let are_gone = match &scopes {
+            Scopes::One(one) => self.leave_at_once(one, &need.costs),
+            Scopes::Many(many) => self.leave_at_once(many, &need.costs),
+        };
+        if !are_gone {
+            return Ok(None);
         }
         let lane = self.queue.lane(&scopes, &need.costs, &mut self.registry[scopes[0]].waiters);
         let ticket = self.queue.admit(lane, need, self.now, self.now);
@@ -205,6 +194,31 @@ impl Engine {
         self.in_flight += 1;
         self.totals.sent += 1;
         Ok(Some(ticket))
+    }
+
+    /// All scopes of a request let it go, or nothing has changed. Inlined, so that for one scope there is no
+    /// loop.
+    #[inline(always)]
+    fn leave_at_once(&mut self, scopes: &[u32], costs: &Costs) -> bool {
+        let now = self.now;
+        let costs_of = scopes.iter().enumerate().map(|(position, &scope)| (scope, costs.of(position)));
+        if !costs_of.clone().all(|(scope, cost)| self.registry[scope].scope.verdict(now, cost) == Verdict::Go)
+        {
+            return false;
+        }
+        self.registry.next_turn();
+        for (scope, cost) in costs_of {
+            self.registry.mark_used(scope);
+            let entry = &mut self.registry[scope];
+            entry.scope.on_wait(now);
+            if entry.meter(now).look(now) {
+                self.find_without_effect(scope);
+            }
+            if self.depart(scope, cost).note(now, None) {
+                self.find_without_effect(scope);
+            }
+        }
+        true
     }
 
     /// Takes in a request that another engine has sent, `sent_ago` before now, and that is in flight still:
@@ -408,7 +422,21 @@ impl Engine {
         self.in_flight -= 1;
         let class_index = self.queue.entry(index).class;
         let lane = self.queue.class(class_index).lane;
-        for (position, &scope) in self.queue.lane_at(lane).scopes.clone().iter().enumerate() {
+        match self.queue.lane_at(lane).scopes.clone() {
+            Scopes::One(one) => self.end_each(&one, class_index, hear),
+            Scopes::Many(many) => self.end_each(&many, class_index, hear),
+        }
+    }
+
+    /// Inlined, so that for one scope there is no loop.
+    #[inline(always)]
+    fn end_each(
+        &mut self,
+        scopes: &[u32],
+        class_index: u32,
+        hear: impl Fn(ScopeId, &mut Scope, Instant, Cost) -> Settled,
+    ) {
+        for (position, &scope) in scopes.iter().enumerate() {
             let cost = self.queue.class(class_index).need.costs.of(position);
             let (id, entry) = self.registry.entry(scope);
             let before = entry.take_seen(self.now, self.watch);

@@ -97,12 +97,28 @@ impl Engine {
         if !is_span(request.delay_ms) || !is_span(request.waited_ms) || !request.priority.is_finite() {
             return Err(SubmitError::NotANumber);
         }
+        let priority = priority_key(request.priority);
+        if let [id] = *request.scopes {
+            // The usual case, without the loops.
+            let Some(index) = self.known(id) else { return Err(SubmitError::UnknownScope) };
+            let cost = Self::cost(request, 0)?;
+            let share = !self.registry[index].scope.share(cost);
+            return Ok((Scopes::One([index]), Need { priority, share, costs: Costs::Each(cost) }));
+        }
         self.check_scopes(request)?;
         let (scopes, costs) = Self::scopes_and_costs(request)?;
         let shares = scopes.iter().enumerate();
         let share = shares.map(|(position, &index)| self.registry[index].scope.share(costs.of(position)));
         let share = !share.max().unwrap_or(0);
-        Ok((scopes, Need { priority: priority_key(request.priority), share, costs }))
+        Ok((scopes, Need { priority, share, costs }))
+    }
+
+    /// What a request costs in the scope that it names in this place.
+    fn cost(request: &Request, position: usize) -> Result<Cost, SubmitError> {
+        match request.costs.get(position).or(request.costs.last()) {
+            None => Ok(Cost::ONE),
+            Some(&units) => Cost::from_units(units).ok_or(SubmitError::NotANumber),
+        }
     }
 
     fn check_scopes(&self, request: &Request) -> Result<(), SubmitError> {
@@ -112,18 +128,14 @@ impl Engine {
 
     /// Sorted scopes without repetitions, and what the request costs in each.
     pub(super) fn scopes_and_costs(request: &Request) -> Result<(Scopes, Costs), SubmitError> {
-        let cost = |position: usize| match request.costs.get(position).or(request.costs.last()) {
-            None => Ok(Cost::ONE),
-            Some(&units) => Cost::from_units(units).ok_or(SubmitError::NotANumber),
-        };
         if let [scope] = request.scopes {
-            return Ok((Scopes::One([scope.0.index]), Costs::Each(cost(0)?)));
+            return Ok((Scopes::One([scope.0.index]), Costs::Each(Self::cost(request, 0)?)));
         }
         // A heap sorts as well, and is a tenth of the library's sort. Of a scope's costs the highest comes
         // first.
         let mut pairs = BinaryHeap::with_capacity(request.scopes.len());
         for (position, scope) in request.scopes.iter().enumerate() {
-            pairs.push((scope.0.index, Reverse(cost(position)?)));
+            pairs.push((scope.0.index, Reverse(Self::cost(request, position)?)));
         }
         let mut pairs: Vec<_> = pairs.into_sorted_vec();
         pairs.dedup_by_key(|pair| pair.0);

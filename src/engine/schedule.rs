@@ -294,15 +294,14 @@ impl Engine {
     }
 
     pub(super) fn forget(&mut self, index: u32) {
-        let lane = self.queue.forget(index);
-        self.part(lane);
+        if let Some(lane) = self.queue.forget(index) {
+            self.part(&lane);
+        }
     }
 
     /// Its scope no longer knows a lane that is forgotten.
-    pub(super) fn part(&mut self, lane: Option<Lane>) {
-        if let Some(lane) = lane
-            && let [scope] = lane.scopes[..]
-        {
+    pub(super) fn part(&mut self, lane: &Lane) {
+        if let [scope] = lane.scopes[..] {
             self.registry[scope].waiters.solo[usize::from(lane.is_free)] = None;
         }
     }

@@ -40,8 +40,9 @@ impl Engine {
             return id;
         }
         // Scopes make room for a new one: no lane may outlive its scope.
-        let spare = self.queue.take_spare();
-        self.part(spare);
+        if let Some(spare) = self.queue.take_spare() {
+            self.part(&spare);
+        }
         self.registry.make(name, &self.config, self.now)
     }
 

@@ -200,6 +200,7 @@ impl Meter {
         }
     }
 
+    #[inline]
     fn pass(&mut self, now: Instant) {
         if now.since(self.opened) >= WINDOW {
             self.turn_over(now);
@@ -226,20 +227,27 @@ impl Meter {
     }
 
     /// Books the time up to `until`, which is in the open window.
+    #[inline]
     fn book(&mut self, until: Instant) {
         let span = until.since(self.seen).micros();
         if span == 0 {
             return;
         }
         self.seen = until;
-        let Activity { in_flight, is_waiting, bound } = self.activity;
+        let Activity { in_flight, is_waiting, .. } = self.activity;
         self.this.busy += u64::from(in_flight) * span;
         if is_waiting {
-            self.this.bound[place(bound)] += span as u32;
-            // Also limits elsewhere, which are seen for no time at all whenever somebody leaves.
-            self.ever_bound |= 1 << place(bound);
+            self.book_wait(Span::from_micros(span));
         }
-        self.wait(Span::from_micros(span));
+    }
+
+    #[inline(never)]
+    fn book_wait(&mut self, span: Span) {
+        let bound = self.activity.bound;
+        self.this.bound[place(bound)] += span.micros() as u32;
+        // Also limits elsewhere, which are seen for no time at all whenever somebody leaves.
+        self.ever_bound |= 1 << place(bound);
+        self.wait(span);
     }
 
     /// Counts a time of waiting; the moment at which it was long is one to look for settings without effect.

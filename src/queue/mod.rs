@@ -193,9 +193,9 @@ impl Queue {
         if lane.key.is_none() {
             lane.served = 0;
             self.classes[class].members = 0;
-            let spare = self.take_spare();
+            let old = self.take_spare();
             self.spare = Some(Spare { lane: lane_index, class });
-            return spare;
+            return old;
         }
         self.withdraw(class);
         let key = self.lanes[lane_index].key.as_deref();
