@@ -6,7 +6,7 @@
 
 use super::{
     Boundary,
-    outcome::{Outcome, Settled, flags},
+    outcome::{Heard, Outcome, Settled, flags},
     scope_ids,
 };
 use crate::{Request, Span, SubmitError, Ticket, policy::retry::Verdict};
@@ -58,7 +58,7 @@ impl Boundary {
     /// none; then what that engine is told: the flags, the milliseconds until the next attempt, the five of
     /// [`Outcome::hint`], and [`Outcome::said_ms`].
     pub fn digest(&self, outcome: &Outcome) -> [f64; 10] {
-        let (hint, asked) = outcome.heard();
+        let Heard { hint, asked } = outcome.heard().unwrap_or_default();
         let (settled, delay) = match self.verdict(outcome, asked) {
             Verdict::Over => (Settled::Over, f64::NAN),
             Verdict::Again(delay) => (Settled::Again, delay.millis()),

@@ -78,6 +78,10 @@ pub struct Outcome<'a> {
 
 impl<'a> Outcome<'a> {
     /// An outcome without hints, of which no scope knows better.
+    ///
+    /// Not inlined: WebAssembly copies the many unknowns by a call into the runtime where code is compiled for
+    /// size, as bindings are.
+    #[inline(never)]
     pub const fn new(answer: f64, latency_ms: f64, cost: f64, flags: u32) -> Self {
         Self {
             answer,
@@ -153,16 +157,14 @@ impl<'a> Outcome<'a> {
         Some(Hints::from_lines(self.lines, context(self.answer, self.wall_ms, self.flags)))
     }
 
-    /// What the server asked for; and the wait by which a retry is judged, with whether it is in whole
-    /// seconds.
-    pub(super) fn heard(&self) -> (Hint, Option<(Span, bool)>) {
-        if self.lines.is_empty() && !self.has(flags::HINTED) {
-            return (Hint::default(), None);
-        }
-        self.heard_something()
+    /// What the server asked for, if there are fields or hints that could say it: most outcomes have none,
+    /// and then nothing is made and copied.
+    pub(super) fn heard(&self) -> Option<Heard> {
+        let is_told = !self.lines.is_empty() || self.has(flags::HINTED);
+        is_told.then(|| self.read_all())
     }
 
-    fn heard_something(&self) -> (Hint, Option<(Span, bool)>) {
+    fn read_all(&self) -> Heard {
         let read = self.read();
         let hint = match &read {
             _ if self.has(flags::HINTED) => self.hinted(),
@@ -175,7 +177,7 @@ impl<'a> Outcome<'a> {
             Some(hints) => hints.delay_ms.map(|ms| (Span::from_millis(ms as f64), hints.is_whole)),
             None => None,
         };
-        (hint, asked)
+        Heard { hint, asked }
     }
 
     /// No answer, or one that says no: a status from 400.
@@ -184,11 +186,11 @@ impl<'a> Outcome<'a> {
     }
 
     /// What one scope is told.
-    fn feedback(&self, scope: ScopeId, hint: &Hint) -> Feedback {
+    fn feedback(&self, scope: ScopeId, hint: Option<&Hint>) -> Feedback {
         let adjust = !self.has(flags::KEEP_DELAY);
-        let told = |bad, cost, hint: &Hint| Feedback {
-            hint: *hint,
-            ..Feedback::from_numbers(self.answer, self.latency_ms, adjust, cost, bad)
+        let told = |bad, cost, hint: Option<&Hint>| {
+            let told = Feedback::from_numbers(self.answer, self.latency_ms, adjust, cost, bad);
+            hint.map_or(told, |hint| Feedback { hint: *hint, ..told })
         };
         let ignored = |cost, hint| Feedback {
             hint,
@@ -218,8 +220,17 @@ impl<'a> Outcome<'a> {
         } else {
             self.bad()
         };
-        told(bad, cost, if hold.is_nan() && left.is_nan() { hint } else { &own_hint })
+        told(bad, cost, if hold.is_nan() && left.is_nan() { hint } else { Some(&own_hint) })
     }
+}
+
+/// What header fields and hints say.
+#[derive(Default)]
+pub(super) struct Heard {
+    /// What scopes are told.
+    pub hint: Hint,
+    /// The wait by which a retry is judged, and whether it is in whole seconds.
+    pub asked: Option<(Span, bool)>,
 }
 
 /// What became of a request that was settled.
@@ -240,10 +251,11 @@ impl Boundary {
     pub fn settle(&mut self, now: f64, ticket: f64, outcome: &Outcome) -> Settled {
         self.asked_ms = f64::NAN;
         let Some(ticket) = Ticket::from_number(ticket) else { return Settled::Unknown };
-        let (hint, asked) = outcome.heard();
+        let heard = outcome.heard();
+        let asked = heard.as_ref().and_then(|heard| heard.asked);
         let verdict = self.verdict(outcome, asked);
         let now = self.now(now);
-        let of = |scope| outcome.feedback(scope, &hint);
+        let of = |scope| outcome.feedback(scope, heard.as_ref().map(|heard| &heard.hint));
         let is_known = match verdict {
             Verdict::Again(delay) => self.engine.retry_each(now, ticket, of, delay.millis()),
             Verdict::Over | Verdict::TooLong => self.engine.settle_each(now, ticket, of),

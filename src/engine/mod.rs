@@ -27,7 +27,7 @@ use crate::{
     feedback::Feedback,
     observe::{Notice, Settled, Watch},
     policy::quota::Cost,
-    queue::{Costs, IndexedHeap, NONE, Need, Queue, Rank, Scopes, Stage, priority_key},
+    queue::{IndexedHeap, NONE, Need, Queue, Rank, Scopes, Stage, priority_key},
     rng::Rng,
     scope::{Scope, registry::Registry},
     snapshot::Snapshot,
@@ -194,31 +194,6 @@ impl Engine {
         self.in_flight += 1;
         self.totals.sent += 1;
         Ok(Some(ticket))
-    }
-
-    /// All scopes of a request let it go, or nothing has changed. Inlined, so that for one scope there is no
-    /// loop.
-    #[inline(always)]
-    fn leave_at_once(&mut self, scopes: &[u32], costs: &Costs) -> bool {
-        let now = self.now;
-        let costs_of = scopes.iter().enumerate().map(|(position, &scope)| (scope, costs.of(position)));
-        if !costs_of.clone().all(|(scope, cost)| self.registry[scope].scope.verdict(now, cost) == Verdict::Go)
-        {
-            return false;
-        }
-        self.registry.next_turn();
-        for (scope, cost) in costs_of {
-            self.registry.mark_used(scope);
-            let entry = &mut self.registry[scope];
-            entry.scope.on_wait(now);
-            if entry.meter(now).look(now) {
-                self.find_without_effect(scope);
-            }
-            if self.depart(scope, cost).note(now, None) {
-                self.find_without_effect(scope);
-            }
-        }
-        true
     }
 
     /// Takes in a request that another engine has sent, `sent_ago` before now, and that is in flight still:

@@ -10,7 +10,7 @@ use super::Engine;
 use crate::{
     decision::{Cause, Decision, Reason, Ticket, Verdict},
     policy::quota::Cost,
-    queue::{Lane, NONE, Place, Queue, Rank, Stage},
+    queue::{Costs, Lane, NONE, Place, Queue, Rank, Stage},
     scope::registry::Entry,
     time::{Instant, Span},
 };
@@ -100,7 +100,32 @@ impl Engine {
         ticket
     }
 
-    /// A request leaves one of its scopes.
+    /// All scopes of a request let it go, or nothing has changed. Inlined, so that for one scope there is no
+    /// loop.
+    #[inline(always)]
+    pub(super) fn leave_at_once(&mut self, scopes: &[u32], costs: &Costs) -> bool {
+        let now = self.now;
+        let costs_of = scopes.iter().enumerate().map(|(position, &scope)| (scope, costs.of(position)));
+        if !costs_of.clone().all(|(scope, cost)| self.registry[scope].scope.verdict(now, cost) == Verdict::Go)
+        {
+            return false;
+        }
+        self.registry.next_turn();
+        for (scope, cost) in costs_of {
+            self.registry.mark_used(scope);
+            let entry = &mut self.registry[scope];
+            entry.scope.on_wait(now);
+            if entry.meter(now).look(now) {
+                self.find_without_effect(scope);
+            }
+            if self.depart(scope, cost).note(now, None) {
+                self.find_without_effect(scope);
+            }
+        }
+        true
+    }
+
+    /// A request leaves one of its scopes; gives that one.
     pub(super) fn depart(&mut self, scope: u32, cost: Cost) -> &mut Entry {
         let entry = &mut self.registry[scope];
         entry.scope.on_send(self.now, cost, &mut self.rng);

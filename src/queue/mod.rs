@@ -193,7 +193,7 @@ impl Queue {
         if lane.key.is_none() {
             lane.served = 0;
             self.classes[class].members = 0;
-            let old = self.take_spare();
+            let old = if self.spare.is_none() { None } else { self.take_spare() };
             self.spare = Some(Spare { lane: lane_index, class });
             return old;
         }
