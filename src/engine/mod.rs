@@ -403,7 +403,8 @@ impl Engine {
         }
     }
 
-    /// Inlined, so that for one scope there is no loop.
+    /// Ends it in each of its scopes.
+    #[allow(clippy::inline_always, reason = "for one scope, the usual case, no loop is left")]
     #[inline(always)]
     fn end_each(
         &mut self,

@@ -100,8 +100,8 @@ impl Engine {
         ticket
     }
 
-    /// All scopes of a request let it go, or nothing has changed. Inlined, so that for one scope there is no
-    /// loop.
+    /// All scopes of a request let it go, or nothing has changed.
+    #[allow(clippy::inline_always, reason = "for one scope, the usual case, no loop is left")]
     #[inline(always)]
     pub(super) fn leave_at_once(&mut self, scopes: &[u32], costs: &Costs) -> bool {
         let now = self.now;
