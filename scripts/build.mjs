@@ -78,10 +78,15 @@ function provenance() {
     modules[name] = createHash('sha256').update(bytes).digest('hex')
   }
   const types = '{ version: string; revision: string; modules: Record<string, string> }'
-  writeFileSync(`${root}/pkg/build.d.ts`, `export declare const build: ${types}\n`)
-  const made = `export const build = ${JSON.stringify({ version, revision, modules })}\n`
-  const file = `${root}/pkg/build.js`
-  if (!existsSync(file) || readFileSync(file, 'utf8') !== made) writeFileSync(file, made)
+  const made = {
+    'build.d.ts': `export declare const build: ${types}\n`,
+    'build.js': `export const build = ${JSON.stringify({ version, revision, modules })}\n`,
+  }
+  // Only what is new: `dist/` is made anew when a file here is.
+  for (const [name, text] of Object.entries(made)) {
+    const file = `${root}/pkg/${name}`
+    if (!existsSync(file) || readFileSync(file, 'utf8') !== text) writeFileSync(file, text)
+  }
 }
 
 /**
