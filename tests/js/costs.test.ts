@@ -52,3 +52,31 @@ test('a request that waits takes less than 700 bytes of JavaScript, one of fetch
   const { run, acquire, fetch } = JSON.parse(String(stdout))
   assert.ok(run < 700 && acquire < 800 && fetch < 1100, `run ${run}, acquire ${acquire}, fetch ${fetch}`)
 })
+
+test('the memory of WebAssembly grows by an eighth of itself: each growth is a reason to collect garbage', () => {
+  const program = `
+    const { Instance } = WebAssembly
+    let memory
+    WebAssembly.Instance = function (...args) {
+      const made = new Instance(...args)
+      memory = made.exports.memory
+      return made
+    }
+    const { createThrottle } = await import('autothrottle')
+    const throttle = createThrottle({ warnThreshold: 1e6, maxScopes: 1e6, defaults: { delay: 1000 } })
+    let growths = 0
+    let last = 0
+    for (let index = 0; index < 60_000; index++) {
+      void throttle.acquire({ scopes: 'host-' + (index % 30_000) })
+      const size = memory.buffer.byteLength
+      if (last > 2 ** 22 && size > last) growths++
+      last = size
+    }
+    console.log(JSON.stringify({ growths, size: last }))
+    process.exit()`
+  const cwd = fileURLToPath(new URL('../..', import.meta.url))
+  const { stdout } = spawnSync(process.execPath, ['--input-type=module', '-e', program], { cwd })
+  const { growths, size } = JSON.parse(String(stdout))
+  assert.ok(size > 2 ** 24, `${size} bytes: enough to see it`)
+  assert.ok(growths < 50, `${growths} times; by the page it would be hundreds`)
+})

@@ -8,12 +8,16 @@
 #![allow(clippy::too_many_arguments, reason = "numbers cross in tens of nanoseconds, objects in a thousand")]
 #![allow(clippy::needless_pass_by_value, reason = "what JavaScript hands over is owned")]
 
+mod memory;
+
 use autothrottle::{
     Boundary,
     boundary::{self, Outcome},
 };
 use autothrottle_convert::{js, problems, value};
 use wasm_bindgen::prelude::*;
+
+use self::memory::make_room;
 
 /// Half the size of the library's allocator, and faster.
 #[cfg(target_family = "wasm")]
@@ -53,6 +57,7 @@ impl WasmEngine {
     }
 
     pub fn intern(&mut self, name: &str) -> f64 {
+        make_room();
         self.0.intern(name)
     }
 
@@ -77,6 +82,7 @@ impl WasmEngine {
     }
 
     pub fn submit(&mut self, now: f64, scope: f64, cost: f64, priority: f64, delay_ms: f64) -> f64 {
+        make_room();
         self.0.submit(now, scope, cost, priority, delay_ms)
     }
 
@@ -88,6 +94,7 @@ impl WasmEngine {
         priority: f64,
         delay_ms: f64,
     ) -> f64 {
+        make_room();
         self.0.submit_many(now, scopes, costs, priority, delay_ms)
     }
 
@@ -100,6 +107,7 @@ impl WasmEngine {
         delay_ms: f64,
         waited_ms: f64,
     ) -> f64 {
+        make_room();
         self.0.submit_again(now, scopes, costs, priority, delay_ms, waited_ms)
     }
 
