@@ -27,6 +27,7 @@ def get(url: str) -> Any:
 async def with_tasks(settings: dict[str, Any]) -> None:
     client = redis.asyncio.Redis(port=settings["port"])
     throttle = Throttle(**settings["options"], shared=shared(client, name=settings["name"]))
+    throttle.on("warning", lambda warning: print(warning.code, flush=True))
 
     async def ask() -> None:
         while True:
@@ -38,6 +39,7 @@ async def with_tasks(settings: dict[str, Any]) -> None:
 def with_threads(settings: dict[str, Any]) -> None:
     client = redis.Redis(port=settings["port"])
     throttle = ThreadThrottle(**settings["options"], shared=shared(client, name=settings["name"]))
+    throttle.on("warning", lambda warning: print(warning.code, flush=True))
 
     def ask() -> None:
         while True:

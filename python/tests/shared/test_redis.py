@@ -76,7 +76,8 @@ def member(kind: str, port: int, name: str, url: str, at_once: int = 4) -> subpr
         options = {"defaults": {**FREE, "concurrency": 3}}
         program = [sys.executable, "-W", "error", str(Path(__file__).with_name("member.py"))]
     words = [*program, json.dumps({**settings, "options": options})]
-    return subprocess.Popen(words, env={**os.environ, "PYTHONPATH": str(ROOT / "python/src")})
+    environment = {**os.environ, "PYTHONPATH": str(ROOT / "python/src")}
+    return subprocess.Popen(words, env=environment, stdout=subprocess.PIPE)
 
 
 @pytest.mark.parametrize("first", KINDS)
@@ -102,6 +103,10 @@ def test_three_slots_for_processes_of_all_kinds_and_the_writer_is_killed(
         assert site.most == 3
         assert client.get(f"autothrottle:{{{name}}}:lease") != lease
         assert [processes[kind].poll() for kind in others] == [None, None]
+        for process in processes.values():
+            process.kill()
+            # Both languages say the same of the same options: nobody is warned.
+            assert process.communicate()[0] == b""
     finally:
         for process in processes.values():
             process.kill()
@@ -153,6 +158,22 @@ def test_one_quota_for_tasks_and_threads(store: RedisServer) -> None:
     asyncio.run(play())
     assert len(sent) == 10
     until("its threads end", lambda: threading.active_count() <= before)
+
+
+def test_what_is_set_before_the_loop_runs_counts(store: RedisServer) -> None:
+    client = redis.asyncio.Redis(port=store.port)
+    throttle = Throttle(concurrency=9, shared=shared(client, name="early"))
+    throttle.scope("a.example").configure(concurrency=7)
+    throttle.scope("b.example").pause()
+
+    async def play() -> None:
+        async with throttle, throttle.acquire("https://a.example/"):
+            stats = throttle.stats().scopes
+            assert stats["a.example"].slots == 7
+            assert stats["b.example"].paused
+        await client.aclose()
+
+    asyncio.run(play())
 
 
 def test_refusals_come_back_with_their_type(store: RedisServer) -> None:

@@ -68,6 +68,7 @@ class Tape:
     """A clock that a session moves, and what was said in it."""
 
     is_loop = False
+    is_running = True
 
     def __init__(self, start: float) -> None:
         self.time = start

@@ -112,6 +112,7 @@ class Process:
     """A process: its clock has an origin of its own, and may be hours apart."""
 
     is_loop = False
+    is_running = True
 
     def __init__(
         self, world: World, name: str, options: Mapping[str, Any], offline: Offline = "wait"

@@ -64,6 +64,7 @@ class SharedHost:
         self._notices: list[Notice] = self._judge.take_notices()
         self._level = 0
         self._seen: tuple[Memory, Any] | None = None
+        self._early: list[list[Any]] = []
         link = GroupLink(self._changed, self._told, self._failed, self._warn)
         self.group = Group(
             transport, scheduler, options, link, offline=offline, random=random, id=id or _new_id(random)
@@ -138,7 +139,7 @@ class SharedHost:
         names = [self._name_of(scope) for scope in scopes]
         if not names:
             raise ValueError("the request names no scope that is known")
-        self.group.open()
+        self._open()
         told = cost if isinstance(cost, (int, float)) else costs
         return self.group.member.submit(names, told, priority, millis(delay))
 
@@ -317,8 +318,19 @@ class SharedHost:
         return self._seen[1]
 
     def _order(self, *order: Any) -> None:
-        self.group.open()
+        if not self._scheduler.is_running:
+            # Said before the loop runs, as the program is set up: the first request takes it along.
+            self._early.append(list(order))
+            return
+        self._open()
         self.group.member.order(list(order))
+
+    def _open(self) -> None:
+        """A request or an order is about to come."""
+        self.group.open()
+        early, self._early = self._early, []
+        for order in early:
+            self.group.member.order(order)
 
     def _remembered(self, now: int) -> Engine:
         """What another process knew when it was last heard."""

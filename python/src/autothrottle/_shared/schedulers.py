@@ -31,6 +31,15 @@ class LoopScheduler:
         self._clock = clock
         self._loop: asyncio.AbstractEventLoop | None = None
 
+    @property
+    def is_running(self) -> bool:
+        """See :class:`Scheduler`."""
+        try:
+            asyncio.get_running_loop()
+        except RuntimeError:
+            return False
+        return True
+
     def now(self) -> float:
         """See :class:`Scheduler`."""
         return self._clock.now() / _MS
@@ -82,6 +91,7 @@ class ThreadScheduler:
     """A thread that calls under the lock of a throttle: a lease has to be made longer while nobody waits."""
 
     is_loop = False
+    is_running = True
 
     def __init__(self, clock: Clock, lock: AbstractContextManager[Any]) -> None:
         self._clock = clock

@@ -110,6 +110,11 @@ class Slower:
         self.open = scheduler.open
         self.close = scheduler.close
 
+    @property
+    def is_running(self) -> bool:
+        """See :class:`Scheduler`."""
+        return self._scheduler.is_running
+
     def now(self) -> float:
         """Its clock."""
         return self._from + (self._scheduler.now() - self._from) / self._share

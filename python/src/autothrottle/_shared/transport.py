@@ -33,6 +33,10 @@ class Scheduler(Protocol):
     is_loop: bool
     """Whether this is a loop of asyncio."""
 
+    @property
+    def is_running(self) -> bool:
+        """Whether calls may be asked for here and now: of a loop, whether this is in it."""
+
     def now(self) -> float:
         """A clock that only goes forward."""
 

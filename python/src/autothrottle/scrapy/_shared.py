@@ -35,6 +35,7 @@ class ReactorScheduler:
     """Scrapy's timers, with whatever reactor or loop it runs."""
 
     is_loop = False
+    is_running = True
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
