@@ -20,7 +20,7 @@
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { build, buildAlone, list } from '../tests/mutants/rust/build.mjs'
 import { baseline, FEW, KILOBYTES, testsFor } from '../tests/mutants/rust/trial.mjs'
-import { clock, noticedBy, Results, sampleOf, takeChoice } from '../tests/mutants/score.mjs'
+import { changedSinceLast, clock, noticedBy, Results, sampleOf, takeChoice } from '../tests/mutants/score.mjs'
 import { main, root, takeChanged } from './lib.mjs'
 
 const folder = `${root}/target/mutants`
@@ -45,7 +45,8 @@ function keyOf(name) {
 
 /** All mutants that the arguments ask for. */
 function asked(args, isShort) {
-  const diff = takeChanged(isShort ? ['--changed'] : args, [], ['src', 'reading'])
+  const paths = ['src', 'reading']
+  const diff = isShort ? (changedSinceLast([], paths) ?? '') : takeChanged(args, [], paths)
   if (diff === '') return []
   if (diff !== undefined) {
     writeFileSync(`${folder}/changed.diff`, diff)

@@ -23,7 +23,7 @@ import { createRequire } from 'node:module'
 import { pathToFileURL } from 'node:url'
 import { build } from 'esbuild'
 import { main, root, takeChanged } from '../../scripts/lib.mjs'
-import { changedOrAll, clock, noticedBy, play, Results, sampleOf, takeChoice } from './score.mjs'
+import { changedSinceLast, clock, noticedBy, play, Results, sampleOf, takeChoice } from './score.mjs'
 
 const here = `${root}/tests/mutants`
 const folder = `${root}/target/mutants-js`
@@ -134,8 +134,11 @@ await main(async () => {
   }
   const args = process.argv.slice(2)
   const { sample, seed, onlyMissed, goesOn, isShort } = takeChoice(args)
-  const diff = isShort ? changedOrAll(['--name-only'], MUTATED) : takeChanged(args, ['--name-only'], ['js'])
+  const diff = isShort
+    ? changedSinceLast(['--name-only'], MUTATED)
+    : takeChanged(args, ['--name-only'], ['js'])
   const changed = diff?.split('\n')
+  if (isShort && changed === undefined) console.log('mutants of all files are drawn')
   const only = args[0] === '--file' ? args.splice(0, 2)[1] : undefined
   if (args.length > 0) throw new Error(`unknown: ${args.join(' ')}`)
   const files = MUTATED.filter((name) => (changed?.includes(name) ?? true) && name === (only ?? name))

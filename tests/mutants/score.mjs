@@ -88,19 +88,18 @@ function seedOfCommit() {
 }
 
 /**
- * What a short run tries: what differs from the commit before, or all where nothing does or there is no such
- * commit (a shallow clone). Gives `undefined` for all, and says so.
+ * What a short run tries: what differs from the commit before. `undefined`, and said so, where nothing does or
+ * there is no such commit (a shallow clone).
  */
-export function changedOrAll(options, paths) {
-  let changed
+export function changedSinceLast(options, paths) {
   try {
-    changed = takeChanged(['--changed'], options, paths)
+    const changed = takeChanged(['--changed'], options, paths)
+    if (changed === '') console.log('nothing of what is tried differs from the commit before')
+    return changed || undefined
   } catch (error) {
-    console.log(`${error.message}: mutants of all files are drawn`)
+    console.log(`${error.message}: nobody knows what the last commit changed`)
     return undefined
   }
-  if (changed === '') console.log(`nothing that is tried differs: mutants of all files are drawn`)
-  return changed || undefined
 }
 
 /** Shuffles by a seed (mulberry32), so that a sample can be drawn again. */

@@ -93,3 +93,21 @@ fn what_waited_is_given_back() {
     let more = measure(|| (0..20).for_each(|_| round(&mut engine))).bytes_current;
     assert!(more < 1000, "{more} bytes more after 10,000 requests");
 }
+
+/// A rolling window remembers so many sends; what comes closer together than that counts as one.
+#[test]
+fn a_rolling_quota_has_a_bound_in_memory() {
+    let options = r#"{ "defaults": { "delay": 0, "slotDelay": 0, "jitter": false,
+        "quota": { "limit": 1000000, "window": 60000, "strict": true } } }"#;
+    let mut engine = Engine::new(Config::parse(serde_json::from_str(options).unwrap()).unwrap());
+    let scope = engine.scope("a");
+    let bytes = measure(|| {
+        for ms in 0..20_000 {
+            let now = Instant::from_micros(ms * 1000);
+            let ticket = send_at_once(&mut engine, now, &[scope]);
+            engine.settle(now, ticket, &Feedback::response(200));
+        }
+    })
+    .bytes_current;
+    assert!(bytes < 200_000, "{bytes} bytes for 20,000 sends");
+}

@@ -445,6 +445,14 @@ fn autothrottles_delay_is_told_beside_backoff() {
     assert_eq!((stats.delay_ms, stats.backoff_ms), (2000.0, 4000.0));
 }
 
+/// A delay strays also where nobody typed a jitter.
+#[test]
+fn gaps_stray_unless_somebody_says_otherwise() {
+    let sends = Driver::new(r#"{ "seed": 3, "defaults": { "delay": 1000, "slotDelay": 0 } }"#, 20).run(120);
+    let gaps = || sends.windows(2).map(|pair| pair[1] - pair[0]);
+    assert!(gaps().min().unwrap() < 900_000 && gaps().max().unwrap() > 1_100_000);
+}
+
 /// The scope's own jitter may make a gap shorter than its delay, so backoff's may as well, and no shorter.
 #[test]
 fn backoffs_jitter_goes_as_low_as_the_scopes() {

@@ -85,3 +85,13 @@ fn hostile_files() {
     assert_eq!(crawl_delay_ms(far.as_bytes(), "x"), None);
     assert_eq!(crawl_delay_ms(b"\xff\xfe\nUser-agent: \xff*\nCrawl-delay: 1", "x"), None);
 }
+
+/// Every browser says `Mozilla`, so beside another product it names nobody.
+#[test]
+fn mozilla_is_nobody_beside_another_product() {
+    let text = b"User-agent: mozilla\nCrawl-delay: 3";
+    assert_eq!(crawl_delay_ms(text, "Mozilla/5.0"), Some(3000.0));
+    assert_eq!(crawl_delay_ms(text, "Mozilla/5.0 (compatible; foobot/1.0)"), None);
+    let text = b"User-agent: foobot\nCrawl-delay: 3";
+    assert_eq!(crawl_delay_ms(text, "Mozilla/5.0 (compatible; foobot/1.0)"), Some(3000.0));
+}

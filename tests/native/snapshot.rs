@@ -133,6 +133,21 @@ fn a_hold_that_goes_on_is_told_in_the_time_of_its_caller() {
     assert_eq!(next.scope_stats(at(7000.0), scope).unwrap().hold_until, Some(7400.0));
 }
 
+/// What robots.txt asked for is asked for in the next process, too.
+#[test]
+fn a_crawl_delay_goes_on() {
+    let at = |ms: f64| Instant::from_millis(ms).unwrap();
+    let mut first = Engine::new(config());
+    let scope = first.scope("nobody typed me");
+    first.crawl_delay(at(0.0), scope, Some(Span::from_millis(7000.0)));
+    let snapshot = first.snapshot(at(1.0), None);
+    let mut next = Engine::restore(config(), &snapshot, at(0.0), None);
+    let scope = next.scope("nobody typed me");
+    let ticket = next.send_at_once(at(0.0), Request::new(&[scope])).unwrap().expect("nothing waits");
+    next.settle(at(0.0), ticket, &Feedback::response(200));
+    assert_eq!(next.peek(at(0.0), Request::new(&[scope])).unwrap().at, Some(at(7000.0)));
+}
+
 /// Every mistake has its path, and nothing is restored of a snapshot that has one.
 #[test]
 fn a_broken_snapshot_is_refused() {
