@@ -13,7 +13,8 @@ from typing import Any
 
 import pytest
 
-from autothrottle.errors import ConfigError, CostExceedsQuotaError, SharedError
+from autothrottle._engine import Engine
+from autothrottle.errors import ConfigError, CostExceedsQuotaError, SharedError, SnapshotError
 
 from .world import LEASE_MS, Process, World
 
@@ -355,3 +356,77 @@ def test_a_process_that_leaves_is_followed_at_once() -> None:
     world.run(3000)
     assert world.writer is second
     assert left[0] - begin < 500
+
+
+def test_answers_are_told_to_whoever_asked_and_changes_to_all() -> None:
+    world, first, second = pair(defaults={**OPTIONS["defaults"], "backoff": {"jitter": False}})
+    for process in (first, second):
+        process.host.watch("answers")
+        process.host.take_notices()
+    world.run(100)
+    ticket = second.submit("told")
+    world.run(300)
+    second.host.settle(second.ns, ticket, status=503, latency=50_000_000)
+    world.run(300)
+    theirs, ours = first.host.take_notices(), second.host.take_notices()
+    assert {notice.kind for notice in theirs} == {"backoff", "delay"}
+    assert {notice.kind for notice in ours} == {"backoff", "delay", "answer"}
+    answer = next(notice for notice in ours if notice.kind == "answer")
+    assert (answer.scope, answer.is_bad, answer.latency) == ("told", True, 50_000_000)
+
+
+def test_a_hold_is_told_in_each_ones_own_time() -> None:
+    world, first, second = pair()
+    for process in (first, second):
+        process.host.watch("changes")
+        process.host.take_notices()
+    world.run(100)
+    ticket = second.submit("told")
+    world.run(300)
+    second.host.settle(second.ns, ticket, status=429, headers={"Retry-After": "4"})
+    world.run(300)
+    for process in (first, second):
+        hold = next(notice for notice in process.host.take_notices() if notice.kind == "hold")
+        assert hold.hold_until is not None
+        # Whole seconds: the engine adds one, for many servers cut the rest off.
+        assert 4_600_000_000 < hold.hold_until - process.ns < 4_800_000_000
+        stats = process.host.scope_stats(process.ns, process.host.intern("told"))
+        assert stats.hold_until is not None
+        assert 4_600_000_000 < stats.hold_until - process.ns < 4_800_000_000
+
+
+def test_a_snapshot_is_what_the_first_writer_goes_on_from() -> None:
+    engine = Engine(OPTIONS)
+    engine.hold(0, engine.scope("gap"), 60_000_000_000)
+    world = World(1)
+    process = Process(world, "one", OPTIONS)
+    wall = round(process.wall() * 1e6)
+    process.host.restore(engine.snapshot(0, wall - 20_000_000_000), process.ns, wall)
+    left: list[float] = []
+    process.work = lambda _: left.append(world.now)
+    process.submit("gap")
+    world.run(60_000)
+    assert 38_000 < left[0] < 42_000
+    with pytest.raises(SnapshotError):
+        process.host.restore({"version": 99}, process.ns)
+
+
+def test_names_that_nobody_holds_are_forgotten() -> None:
+    world, first, _ = pair()
+    held = first.host.scope("held")
+    for number in range(20_100):
+        first.host.intern(f"host {number}")
+    assert first.host.scopes <= 20_001
+    assert first.host.name(held) == "held"
+    assert first.host.find("held") == held
+    assert not first.host.keep_alive(first.host.intern("host 5") + 10**6)
+    first.host.release(held)
+    left: list[float] = []
+    first.work = lambda _: left.append(world.now)
+    first.submit("host 20099")
+    world.run(1000)
+    assert len(left) == 1
+    with pytest.raises(ValueError, match="no scope"):
+        first.host.submit(first.ns, [10**9])
+    with pytest.raises(ValueError, match="finite"):
+        first.host.submit(first.ns, [first.host.intern("a")], cost=float("nan"))

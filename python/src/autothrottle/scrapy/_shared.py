@@ -51,13 +51,8 @@ class ReactorScheduler:
 
     def call_later(self, ms: float, call: Callable[[], object]) -> Timer:
         """See ``Scheduler``."""
-        timer = self._clock.call_later(max(ms, 0.0) / 1000, lambda: spend())
-        made = _Call(timer)
-
-        def spend() -> None:
-            made.is_spent = True
-            call()
-
+        made = _Call(call)
+        made.timer = self._clock.call_later(max(ms, 0.0) / 1000, made)
         return made
 
     def after_turn(self, call: Callable[[], object]) -> None:
@@ -88,16 +83,20 @@ class ReactorScheduler:
 class _Call:
     """A timer. Twisted's do not like to be cancelled when they are over."""
 
-    __slots__ = ("_timer", "is_spent")
+    __slots__ = ("_call", "timer")
 
-    def __init__(self, timer: Any) -> None:
-        self._timer = timer
-        self.is_spent = False
+    def __init__(self, call: Callable[[], object]) -> None:
+        self._call = call
+        self.timer: Timer | None = None
+
+    def __call__(self) -> None:
+        self.timer = None
+        self._call()
 
     def cancel(self) -> None:
-        if not self.is_spent:
-            self.is_spent = True
-            self._timer.cancel()
+        timer, self.timer = self.timer, None
+        if timer is not None:
+            timer.cancel()
 
 
 class GroupListener:
