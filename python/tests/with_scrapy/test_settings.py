@@ -286,7 +286,7 @@ def test_spiders_that_share_their_limits_say_a_name() -> None:
         ),
     ):
         with pytest.raises(ConfigError) as caught:
-            read(settings)  # type: ignore[arg-type]
+            read(settings)
         found = {problem.path: problem.want for problem in caught.value.problems}
         assert want in found[path]
     with pytest.raises(ConfigError, match="a URL of Redis"):
