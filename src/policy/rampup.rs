@@ -14,14 +14,14 @@
 //!    judged when the first success after it tells how long it lasted.
 //! 2. *Refused*: the rate that was refused bounds the limit from above; what was served since the event
 //!    before, ÷ the time with this wall, from below: a bucket is empty at both refusals, and a window used
-//!    up. `e` is the geometric mean of both, and `m` halves. Where too little was served to measure, the
-//!    lower bound is 2`m` below the refused rate, and `m` doubles if that happens again.
+//!    up, but no more than 2`m` below. `e` is the geometric mean of both, and `m` halves; it doubles if even
+//!    less than `e` was refused and the limit is beyond that bound, or too little was served twice in a row.
 //! 3. *Not refused* to x = 2: `m` triples, and on from e(1+m), each time in a smaller part of T.
 //! 4. *T ∝ 1 ÷ m*: a wide search is short, and a settled one costs `backoffTarget` refusals a window, but no
 //!    more than one in a hundred requests. What a refusal costs besides (probes of the wall, its flight) and
 //!    how long the wall was make T longer.
 //! 5. *Long walls*: the same count before two of them is a window, whose limit is that count ÷ time; merely
-//!    bad answers once are an outage, which says nothing of the pace.
+//!    bad answers once are an outage, which says nothing of the pace, and is probed once a window.
 //! 6. *Merely bad answers*: see `background`. With more in flight than usual they are none of it.
 //! 7. *Rate or number at a time?* See `crowd`.
 //! 8. *Unused capacity is no evidence*: x grows only while sends follow each other as closely as allowed.
@@ -34,12 +34,12 @@
 
 mod background;
 mod crowd;
+mod policy;
 
 use self::{
     background::Background,
     crowd::{Crowd, Fault},
 };
-use super::{Ended, Policy, Sent};
 use crate::time::{Instant, Span};
 
 /// What one scope's rampup was told.
@@ -85,6 +85,11 @@ enum Phase {
     Wall { probes: u32 },
 }
 
+/// The time in which one refusal is the price, in microseconds.
+fn budget(config: &Config) -> f64 {
+    config.window.micros() as f64 / config.target
+}
+
 /// A refusal that is not judged yet.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Event {
@@ -96,6 +101,8 @@ struct Event {
     active: f64,
     is_first: bool,
     is_merely_bad: bool,
+    /// At a rate below `e`.
+    is_below: bool,
 }
 
 /// What was sent since the last judgement.
@@ -150,16 +157,15 @@ pub struct State {
 impl State {
     /// Before the first request.
     pub fn new(config: &Config) -> Self {
-        let start = Instant::from_micros(0);
         Self {
             phase: Phase::Start,
             gap: config.start.max(config.min).micros().max(1) as f64,
             span: WIDE[1],
             surprises: 0,
             clock: Span::ZERO,
-            entered: start,
+            entered: Instant::default(),
             is_confirmed: false,
-            fresh: start,
+            fresh: Instant::default(),
             event: None,
             tally: None,
             before: 0.0,
@@ -209,7 +215,7 @@ impl State {
     fn dwell(&self, config: &Config) -> f64 {
         let is_settled = self.span <= 1.5 * self.narrow(config);
         let cost = if is_settled { self.cost.clamp(1.0, DEAREST) } else { 1.0 };
-        (DWELL * cost * config.window.micros() as f64 / config.target).max(6.0 * FEW * self.gap)
+        (DWELL * cost * budget(config)).max(6.0 * FEW * self.gap)
     }
 
     /// The least `m`.
@@ -317,7 +323,9 @@ impl State {
             self.cost += 1.0;
             let probes = if let Phase::Wall { probes } = self.phase { probes + 1 } else { 1 };
             let wait = (2.0 * event.fast).max(self.wall / 16.0) * f64::from(3_u32.pow(probes.min(18)));
-            self.pause = Some(now + Span::from_micros(wait as u64).min(config.max));
+            // A ban may begin anew with each probe; an outage does not.
+            let most = if event.is_merely_bad { budget(config).max(2.0 * event.fast) } else { wait };
+            self.pause = Some(now + Span::from_micros(wait.min(most) as u64).min(config.max));
             self.phase = Phase::Wall { probes };
             return self;
         }
@@ -331,7 +339,7 @@ impl State {
         // What failed nowhere below `e` was refused, whatever it was called.
         self.cost = if is_merely_bad && below == 0 { f64::from(bad) } else { 1.0 };
         let is_first = self.phase == Phase::Start;
-        self.event = Some(Event { at: now, fast, served, active, is_first, is_merely_bad });
+        self.event = Some(Event { at: now, fast, served, active, is_first, is_merely_bad, is_below });
         let wait = (2.0 * fast).max(self.wall / 2.0);
         self.pause = Some(now + Span::from_micros(wait as u64).min(config.max));
         self.phase = Phase::Search;
@@ -340,7 +348,7 @@ impl State {
 
     /// What the event says, now that something is served again.
     fn judge(&mut self, config: &Config, now: Instant, event: Event) {
-        let Event { at, fast, served, active, is_first, is_merely_bad } = event;
+        let Event { at, fast, served, active, is_first, is_merely_bad, is_below } = event;
         self.wall = (now.since(at).micros() as f64 - self.away - 4.0 * fast).max(0.0);
         self.price = self.wall;
         let is_enough = served >= ENOUGH;
@@ -369,7 +377,9 @@ impl State {
                 self.span = WIDE[1];
                 self.surprises = 1; // its limit is not what it was believed to be
             } else if is_enough {
-                self.span = (self.span / 2.0).max(self.narrow(config));
+                let is_farther = is_below && !is_long && measured > least * least;
+                let factor = if is_farther { 2.0 } else { 0.5 };
+                self.span = (factor * self.span).max(self.narrow(config)).min(WIDE[1]);
                 self.surprises = 0;
             } else {
                 let factor = if self.surprises < 0 { 2.0 } else { 1.0 };
@@ -393,58 +403,5 @@ impl State {
         self.entered = now;
         self.is_confirmed = false;
         self.clock = Span::ZERO;
-    }
-}
-
-impl Policy for State {
-    type Config = Config;
-    const KEY: &'static str = "gap";
-    const FINDS_PACE: bool = true;
-
-    fn fresh(config: &Config) -> Self {
-        Self::new(config)
-    }
-
-    fn on_send(self, config: &Config, sent: &Sent) -> Self {
-        Self::on_send(self, config, sent.now, sent.flying)
-    }
-
-    fn on_end(self, config: &Config, ended: &Ended) -> Self {
-        if ended.is_bad {
-            self.on_bad(config, ended.now, ended.sent, ended.is_refusal, ended.asked)
-        } else if ended.is_good {
-            self.on_good(config, ended.now, ended.sent)
-        } else {
-            self
-        }
-    }
-
-    fn gap(&self, config: &Config) -> Option<Span> {
-        Some(Self::gap(self, config))
-    }
-
-    fn next(&self, config: &Config) -> Option<Instant> {
-        self.due.map(|due| due + Self::gap(self, config)).max(self.pause)
-    }
-
-    fn pause(&self, _: &Config) -> Option<Instant> {
-        self.pause
-    }
-
-    fn slots(&self) -> u32 {
-        match self.phase {
-            Phase::Wall { .. } => 1, // probes
-            _ => self.crowd.slots(self.gap),
-        }
-    }
-
-    fn remember(&self, config: &Config, _: Instant) -> Option<f64> {
-        (!self.is_fresh(config)).then(|| Self::gap(self, config).millis())
-    }
-
-    fn recall(self, config: &Config, _: Instant, _: Span, gap: f64) -> Self {
-        let gap = Span::from_millis(gap).micros().max(1) as f64;
-        let settled = Self { gap, phase: Phase::Search, ..self };
-        Self { span: settled.narrow(config), ..settled }
     }
 }

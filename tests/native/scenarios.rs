@@ -265,6 +265,13 @@ const TRAIN: &[Row] = &[
         r#""latency": 2000, "jitter": 20"#,
         15.0,
     ),
+    // Each touch costs a whole flight: the span has to be as wide as what each of them says.
+    (
+        "sliding 3288 per 12 s, 700 ms away",
+        r#""model": "sliding-window", "limit": 3288, "window": 12000"#,
+        r#""latency": 700, "jitter": 40"#,
+        6.0,
+    ),
     ("sliding 100 per minute", r#""model": "sliding-window", "limit": 100"#, r#""jitter": 5"#, 30.0),
     (
         "sliding 300 per second",
@@ -389,6 +396,12 @@ const TRAIN: &[Row] = &[
         "bucket 10/s, depth 5, down for 60 s",
         r#""model": "token-bucket", "rate": 10, "depth": 5, "outage": { "at": 480000, "length": 60000 }"#,
         "",
+        16.0,
+    ),
+    (
+        "queue, 6 workers of 100 ms, down for 2 min",
+        r#""model": "queue", "workers": 6, "service": 100, "spread": 0.5, "room": 40, "outage": { "at": 481000, "length": 120000 }"#,
+        r#""latency": 30"#,
         16.0,
     ),
     // Finding 1: several servers, and others.

@@ -293,6 +293,10 @@ fn what_was_found_wrong_stays_right() {
         ("nginx 20/s, burst 5, 3 % fail with 503", 0.85, 2.0),
         // An outage taken for a ban: .455, and 90 % never again.
         ("bucket 10/s, depth 5, down for 60 s", 0.88, 2.0),
+        // Probes of an outage that waited ever longer: .412.
+        ("queue, 6 workers of 100 ms, down for 2 min", 0.8, 2.0),
+        // A span that halved although the limit was farther below: 894 a minute.
+        ("sliding 3288 per 12 s, 700 ms away", 0.95, 5.0),
         // A concurrency of 16 that bound: .48.
         ("nginx 133/s, 120 ms away", 0.98, 2.0),
         // A limit cycle of timers that are late: 70 refusals a minute.
@@ -303,6 +307,23 @@ fn what_was_found_wrong_stays_right() {
         let (utilisation, per_minute) = (summary.utilisation, refused(summary).1);
         assert!(utilisation >= *least, "{name}: {utilisation}");
         assert!(per_minute <= *most, "{name}: {per_minute} a minute");
+    }
+}
+
+/// However long a server is down, it is served again within a window: a probe is a refusal, and one a window is
+/// the price. Probes that wait ever longer took up to five minutes more.
+#[test]
+fn an_outage_is_over_within_a_window() {
+    for length in [10, 20, 45, 90, 135, 180, 240] {
+        let server = format!(
+            r#""model": "token-bucket", "rate": 10, "depth": 5, "outage": {{ "at": 120000, "length": {length}000 }}"#
+        );
+        let down = Scenario { server, minutes: 8.0, ..find("bucket 10/s, depth 21") };
+        let (trace, _) = run(&down, Policy::Rampup, SEED, "");
+        let end = Instant::default() + Span::from_millis(120_000.0 + 1000.0 * f64::from(length));
+        let mut after = trace.exchanges.iter().filter(|each| each.sent >= end && each.is_served());
+        let dead = after.next().expect("it is served again").sent.since(end);
+        assert!(dead <= Span::from_millis(60_000.0), "down for {length} s, and {dead:?} more");
     }
 }
 
