@@ -397,21 +397,7 @@ impl Engine {
         self.in_flight -= 1;
         let class_index = self.queue.entry(index).class;
         let lane = self.queue.class(class_index).lane;
-        match self.queue.lane_at(lane).scopes.clone() {
-            Scopes::One(one) => self.end_each(&one, class_index, hear),
-            Scopes::Many(many) => self.end_each(&many, class_index, hear),
-        }
-    }
-
-    /// Ends it in each of its scopes.
-    #[allow(clippy::inline_always, reason = "for one scope, the usual case, no loop is left")]
-    #[inline(always)]
-    fn end_each(
-        &mut self,
-        scopes: &[u32],
-        class_index: u32,
-        hear: impl Fn(ScopeId, &mut Scope, Instant, Cost) -> Settled,
-    ) {
+        let scopes = self.queue.lane_at(lane).scopes.clone();
         for (position, &scope) in scopes.iter().enumerate() {
             let cost = self.queue.class(class_index).need.costs.of(position);
             let (id, entry) = self.registry.entry(scope);
