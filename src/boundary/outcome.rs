@@ -79,8 +79,8 @@ pub struct Outcome<'a> {
 impl<'a> Outcome<'a> {
     /// An outcome without hints, of which no scope knows better.
     ///
-    /// Not inlined: in code that is compiled for size, as bindings are, WebAssembly copies the many unknowns by
-    /// a call into the runtime.
+    /// Not inlined: in code that is compiled for size, as bindings are, WebAssembly copies the many unknowns
+    /// by a call into the runtime.
     #[inline(never)]
     pub const fn new(answer: f64, latency_ms: f64, cost: f64, flags: u32) -> Self {
         Self {
