@@ -177,3 +177,28 @@ fn a_scope_in_which_somebody_waits_is_never_forgotten() {
     engine.settle(now, flying, &Feedback::response(200));
     assert_eq!(engine.poll(now), Decision::Send(stays));
 }
+
+/// A burst is owed for longer than a gap.
+#[test]
+fn a_scope_whose_burst_is_not_over_is_never_forgotten() {
+    let mut engine = engine(
+        r#"{ "maxScopes": 2, "defaults": { "jitter": false, "concurrency": 9,
+            "rate": { "limit": 1, "per": 1000, "burst": 5 } } }"#,
+    );
+    let at = |ms: f64| Instant::from_millis(ms).unwrap();
+    let a = engine.intern("a");
+    for _ in 0..5 {
+        let ticket = engine.send_at_once(at(0.0), Request::new(&[a])).unwrap().expect("a burst of five");
+        engine.settle(at(0.0), ticket, &Feedback::response(200));
+    }
+    for host in 0..100 {
+        visit(&mut engine, at(1500.0 + f64::from(host)), &format!("h{host}"), 0.5);
+    }
+    let a = engine.intern("a");
+    let mut burst = 0;
+    while let Some(ticket) = engine.send_at_once(at(1700.0), Request::new(&[a])).unwrap() {
+        engine.settle(at(1700.0), ticket, &Feedback::response(200));
+        burst += 1;
+    }
+    assert_eq!(burst, 1, "a second and a half has passed");
+}
