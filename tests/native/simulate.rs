@@ -310,7 +310,7 @@ fn what_was_found_wrong_stays_right() {
     }
 }
 
-/// However long a server is down, it is served again within a window: a probe is a refusal, and one a window is
+/// However long a server is down, it serves again within a window: a probe is a refusal, and one a window is
 /// the price. Probes that wait ever longer took up to five minutes more.
 #[test]
 fn an_outage_is_over_within_a_window() {
