@@ -214,6 +214,27 @@ test('turns end where the clock stands still, where nobody waits any more, and w
   assert.ok(gaps(sent).every((gap) => gap > 20 - 1e-9))
 })
 
+test('the globals are heard, also those that a test replaces after the throttle was made, and gives back', async () => {
+  const throttle = createThrottle({ defaults: plain })
+  const fake = new FakeClock(1_000_000)
+  const real = { performance, setTimeout, clearTimeout }
+  const { now, setTimeout: arm, clearTimeout: disarm } = fake
+  Object.assign(globalThis, {
+    performance: { now: now.bind(fake) },
+    setTimeout: arm.bind(fake),
+    clearTimeout: disarm.bind(fake),
+  })
+  try {
+    const sent: number[] = []
+    const all = Promise.all([1, 2].map(() => throttle.run(page, () => void sent.push(fake.now()))))
+    await fake.advance(1001)
+    await all
+    assert.deepEqual(gaps(sent), [1000])
+  } finally {
+    Object.assign(globalThis, real)
+  }
+})
+
 test('where a timer belongs to its request, each waiter wakes itself, and nobody is told by another', async () => {
   const clock = Object.assign(new FakeClock(), { isPerRequest: true })
   const throttle = createThrottle({
