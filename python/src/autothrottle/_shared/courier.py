@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 import queue
 import threading
 import time
@@ -26,6 +27,8 @@ _GLANCE_S = 0.5
 
 _MOST_AT_ONCE = 500
 """Commands of one pipeline."""
+
+_logger = logging.getLogger("autothrottle")
 
 
 class Answer:
@@ -83,9 +86,17 @@ def _decoded(data: Any) -> str:
 def _deliver(jobs: Sequence[_Job], results: Sequence[Any]) -> None:
     for (_, answer), result in zip(jobs, results, strict=True):
         if isinstance(result, BaseException):
-            answer(None, result)
+            _safely(answer, None, result)
         else:
-            answer(result, None)
+            _safely(answer, result, None)
+
+
+def _safely(call: Callable[..., object], *arguments: Any) -> None:
+    """What cannot be used is said in the log: who carries it goes on."""
+    try:
+        call(*arguments)
+    except Exception:
+        _logger.exception("a call of a shared throttle failed")
 
 
 class ThreadCourier:
@@ -276,7 +287,7 @@ class _LoopEars:
                     await pubsub.subscribe(*self._channels)
                     await self._hear_for_ever(pubsub)
             except Exception as error:
-                self._ready(None, error)
+                _safely(self._ready, None, error)
                 await asyncio.sleep(_AGAIN_S)
 
     async def _hear_for_ever(self, pubsub: Any) -> None:
@@ -288,9 +299,9 @@ class _LoopEars:
             if message["type"] == "subscribe":
                 missing -= 1
                 if missing == 0:
-                    self._ready(None, None)
+                    _safely(self._ready, None, None)
             elif message["type"] == "message":
-                self._heard(_decoded(message["data"]))
+                _safely(self._heard, _decoded(message["data"]))
 
 
 class _LoopLeaving:

@@ -39,6 +39,7 @@ class RedisTransport:
         self._clock = StoreClock()
         self._peer: Peer | None = None
         self._ears: Ears | None = None
+        self._opening: Ears | None = None
         self._writer_ears: Ears | None = None
         self._is_closed = False
         self._said: list[str] = []
@@ -105,10 +106,10 @@ class RedisTransport:
     def close(self) -> Leaving:
         """See :class:`Transport`."""
         self._is_closed = True
-        for ears in (self._ears, self._writer_ears):
+        for ears in (self._ears, self._opening, self._writer_ears):
             if ears is not None:
                 ears.close()
-        self._ears = self._writer_ears = None
+        self._ears = self._opening = self._writer_ears = None
         return self._courier.close()
 
     def _ask(self, epoch: int, done: Done) -> None:
@@ -134,6 +135,7 @@ class RedisTransport:
         ears: Ears
 
         def ended(_: Any, error: BaseException | None) -> None:
+            self._opening = None
             if error is not None or self._is_closed:
                 ears.close()
             else:
@@ -149,13 +151,13 @@ class RedisTransport:
 
         answer = self._in_time(ended)
         channels = [f"{self._prefix}all", f"{self._prefix}to:{self._peer.id}"]
-        ears = self._courier.listen(
+        ears = self._opening = self._courier.listen(
             channels, self._peer.heard, self._in_time(lambda _, error: sampled(KEPT, error))
         )
 
     def _hear_as_writer(self, done: Done) -> None:
         assert self._peer is not None
-        if self._writer_ears is not None:
+        if self._is_closed or self._writer_ears is not None:
             done(None, None)
             return
         ears = self._writer_ears = self._courier.listen(

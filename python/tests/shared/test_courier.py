@@ -1,0 +1,176 @@
+"""What carries commands and messages goes on after an answer that makes no sense, and ends when it is closed.
+
+The store is played: no server, no time.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from autothrottle._shared.courier import Answer, LoopCourier
+from autothrottle._shared.redis_transport import RedisTransport
+from autothrottle._shared.transport import Peer
+
+from .world import World
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+
+def fails(*_: Any) -> None:
+    raise KeyError("members")
+
+
+class Client:
+    """A client of asyncio whose store answers 1, and says ``texts`` to who hears."""
+
+    def __init__(self, *texts: bytes) -> None:
+        self.pubsubs = 0
+        self._messages: list[dict[str, Any]] = [{"type": "subscribe"}]
+        self._messages += [{"type": "message", "data": text} for text in texts]
+        self._commands = 0
+
+    def pipeline(self, **_: Any) -> Client:
+        self._commands = 0
+        return self
+
+    def pubsub(self) -> Client:
+        self.pubsubs += 1
+        return self
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        pass
+
+    def execute_command(self, *_: str) -> None:
+        self._commands += 1
+
+    async def execute(self, **_: Any) -> list[int]:
+        return [1] * self._commands
+
+    async def subscribe(self, *_: str) -> None:
+        pass
+
+    async def get_message(self, **_: Any) -> dict[str, Any]:
+        if not self._messages:
+            await asyncio.Event().wait()
+        return self._messages.pop(0)
+
+
+def test_an_answer_that_cannot_be_used_ends_no_task(caplog: pytest.LogCaptureFixture) -> None:
+    """A state in the store that nobody can read, say: all later commands would wait for ever."""
+    answers: list[Any] = []
+
+    async def play() -> None:
+        courier = LoopCourier(Client())
+        courier.open()
+        courier.send(["ONE"], Answer(fails))
+        courier.send(["TWO"], Answer(lambda answer, _: answers.append(answer)))
+        for _ in range(5):
+            await asyncio.sleep(0)
+        courier.send(["THREE"], Answer(lambda answer, _: answers.append(answer)))
+        await courier.close().wait()
+
+    asyncio.run(play())
+    assert answers == [1, 1]
+    assert "a call of a shared throttle failed" in caplog.text
+
+
+def test_a_message_that_cannot_be_used_does_not_break_the_connection(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """Whatever is said until it is made anew would be lost."""
+    heard: list[str] = []
+
+    def hear(text: str) -> None:
+        heard.append(text)
+        if text == "bad":
+            fails()
+
+    async def play() -> None:
+        client = Client(b"bad", b"good")
+        ears = LoopCourier(client).listen(["a"], hear, Answer(lambda *_: None))
+        for _ in range(5):
+            await asyncio.sleep(0)
+        ears.close()
+        assert client.pubsubs == 1
+
+    asyncio.run(play())
+    assert heard == ["bad", "good"]
+    assert "a call of a shared throttle failed" in caplog.text
+
+
+class Ears:
+    """A connection that hears."""
+
+    is_closed = False
+
+    def close(self) -> None:
+        self.is_closed = True
+
+
+class Courier:
+    """Keeps what it is asked for; the test answers."""
+
+    def __init__(self) -> None:
+        self.sent: list[Answer] = []
+        self.ears: list[Ears] = []
+        self.ready: list[Answer] = []
+
+    def open(self) -> None:
+        pass
+
+    def send(self, command: Sequence[str], answer: Answer) -> None:
+        self.sent.append(answer)
+
+    def listen(self, channels: Sequence[str], heard: Callable[[str], None], ready: Answer) -> Ears:
+        self.ready.append(ready)
+        self.ears.append(Ears())
+        return self.ears[-1]
+
+    def close(self) -> Any:
+        return None
+
+
+class Time:
+    """Stands still."""
+
+    def __init__(self) -> None:
+        self._world = World(1)
+
+    def now(self) -> float:
+        return 0.0
+
+    def call_later(self, ms: float, call: Callable[[], object]) -> Any:
+        return self._world.after(ms, None, call)
+
+
+def competing() -> tuple[RedisTransport, Courier]:
+    courier = Courier()
+    transport = RedisTransport(courier, Time(), "a")  # type: ignore[arg-type]
+    transport.open(Peer("p", lambda _: None, lambda: None, lambda: None))
+    transport.compete(0, lambda *_: None)
+    return transport, courier
+
+
+def test_closed_before_it_hears_it_leaves_no_connection() -> None:
+    """Threads are told nothing any more then: nobody would close it later."""
+    transport, courier = competing()
+    transport.close()
+    assert [ears.is_closed for ears in courier.ears] == [True]
+
+
+def test_a_lease_that_comes_after_it_closed_makes_no_connection() -> None:
+    transport, courier = competing()
+    courier.ready[0](None, None)
+    for _ in range(16):
+        courier.sent.pop()([b"1", b"0", b""], None)
+    transport.close()
+    courier.sent.pop()([b"1", b"", b"0"], None)
+    assert [ears.is_closed for ears in courier.ears] == [True]
