@@ -1,6 +1,6 @@
 /**
- * The command on 100,000 URLs of 1,000 hosts: how long it takes and how much memory, sampled while it goes on.
- * `npm run bench:command`, or with other numbers: `node benches/command.mjs 100000 1000`.
+ * The command on 100,000 URLs of 1,000 hosts: how long it takes and how much memory, sampled while it goes
+ * on. `npm run bench:command`, or with other numbers: `node benches/command.mjs 100000 1000`.
  *
  * Honest means: a server in a process of its own, so that its memory is not ours; hosts are addresses of
  * 127.0.0.0/8, each with its own connections; the memory is what the system counts (RSS), its peak with it;

@@ -63,7 +63,9 @@ export async function freePorts(count) {
   return ports
 }
 
-/** Waits until a server listens. Gives how to stop it, which gives its log in words and removes its folder. */
+/**
+ * Waits until a server listens. Gives how to stop it, which gives its log in words and removes its folder.
+ */
 export async function listening(child, folder, log) {
   const ended = new Promise((resolve) => child.once('exit', resolve))
   await sleep(400)

@@ -1,8 +1,8 @@
 /**
- * What is known against the dependencies: `npm run audit`. Crates by `cargo deny` (advisories, licences, bans,
- * sources; `cargo install cargo-deny --locked`), packages by `npm audit`, for each lock file. Without
- * cargo-deny, licences and sources are read from `cargo metadata`; of packages the licences are
- * always read, from the lock file.
+ * What is known against the dependencies: `npm run audit`. Crates by `cargo deny` (advisories, licences,
+ * bans, sources; `cargo install cargo-deny --locked`), packages by `npm audit`, for each lock file. Without
+ * cargo-deny, licences and sources are read from `cargo metadata`; of packages the licences are always read,
+ * from the lock file.
  *
  * The trap is a check that could not be made and looks as if it had passed: it is named, and the exit code is
  * 2, where a finding's is 1.
@@ -50,7 +50,9 @@ function isAllowed(expression, allowed) {
   return expression.split(/ OR |\//).some(all)
 }
 
-/** The licences and sources of the crates of one lock file; `undefined` where they are not on this machine. */
+/**
+ * The licences and sources of the crates of one lock file; `undefined` where they are not on this machine.
+ */
 function crates(manifest) {
   const args = ['metadata', ...manifest, '--format-version', '1', '--locked', '--offline', '--all-features']
   const text = capture('cargo', args)

@@ -1,6 +1,6 @@
 /**
- * Writes the golden files, `docs/settings.md`, the tables of `docs/rampup.md`, the pictures of the guides, the
- * bindings' types and the third-party notices anew. Review the difference as a change of behaviour.
+ * Writes the golden files, `docs/settings.md`, the tables of `docs/rampup.md`, the pictures of the guides,
+ * the bindings' types and the third-party notices anew. Review the difference as a change of behaviour.
  */
 import { copyFileSync } from 'node:fs'
 import { build } from './build.mjs'

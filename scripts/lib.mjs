@@ -42,8 +42,8 @@ export function capture(command, args) {
 }
 
 /**
- * Builds for WebAssembly. A panic's place is in the module: where the sources of crates lie on this machine is
- * left out of it, so that it is the same from every machine.
+ * Builds for WebAssembly. A panic's place is in the module: where the sources of crates lie on this machine
+ * is left out of it, so that it is the same from every machine.
  */
 export function buildWasm(flags) {
   const sources = `${process.env.CARGO_HOME ?? `${homedir()}/.cargo`}/registry/src`

@@ -13,8 +13,8 @@
  * | `--short` | for CI: 75 s of those in lines that the last commit changed; to build all takes minutes |
  * | `--file GLOB`, `--shard 0/8`, `--re TEXT` … | as `cargo mutants` takes them |
  *
- * It fails for each survivor that tests/mutants/survivors.md does not explain, and below 90 %. What was found so
- * far is in `target/mutants/results.jsonl`. The trap is a list that outlives what it explains: it names
+ * It fails for each survivor that tests/mutants/survivors.md does not explain, and below 90 %. What was found
+ * so far is in `target/mutants/results.jsonl`. The trap is a list that outlives what it explains: it names
  * functions and their text, and `tests/package/survivors.test.mjs` looks for them.
  */
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'

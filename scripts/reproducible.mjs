@@ -3,7 +3,8 @@
  * the hashes: `npm run reproducible`. Takes two full builds, about ten minutes.
  *
  * The traps: a path, a time or an order of files in what is published. npm sets the times in a tarball; the
- * rest is ours. Nor do the clones share the packages of npm: its install would empty the folder behind a link.
+ * rest is ours. Nor do the clones share the packages of npm: its install would empty the folder behind a
+ * link.
  */
 import { createHash } from 'node:crypto'
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'

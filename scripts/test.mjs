@@ -39,7 +39,10 @@ async function mutants() {
 const HOST = ['test', '--quiet', '--locked', '--manifest-path', 'tests/component/Cargo.toml']
 const hasHost = isCI || existsSync(`${root}/tests/component/target`)
 
-/** What npm has of other runtimes, of clients and of Redis' clients; they are large, so only CI fetches them by itself. */
+/**
+ * What npm has of other runtimes, of clients and of Redis' clients; they are large, so only CI fetches them
+ * by itself.
+ */
 async function runtimes() {
   for (const folder of ['runtimes', 'clients', 'shared', 'mutants']) {
     if (!isCI || existsSync(`${root}/tests/${folder}/node_modules`)) continue

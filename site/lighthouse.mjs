@@ -1,7 +1,7 @@
 /**
- * Measures the built site: Lighthouse's four scores for a phone and a desktop, and when the first charts of the
- * playground are there: drawn with the page, and live. `node site/lighthouse.mjs`, after
- * `npm run site -- --build`; two minutes.
+ * Measures the built site: Lighthouse's four scores for a phone and a desktop, and when the first charts of
+ * the playground are there: drawn with the page, and live. `node site/lighthouse.mjs`, two minutes, after
+ * `npm run site -- --build`.
  */
 import { createServer } from 'node:http'
 import { fileURLToPath } from 'node:url'

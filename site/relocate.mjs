@@ -68,8 +68,8 @@ function page(folder, path, early) {
 }
 
 /**
- * The playground's own parts would be asked for last, by scripts that were asked for by others. They are asked
- * for once the page is drawn: what draws it comes first.
+ * The playground's own parts would be asked for last, by scripts that were asked for by others. They are
+ * asked for once the page is drawn: what draws it comes first.
  */
 function preloads(folder) {
   const found = (inside, pattern, link) =>

@@ -12,7 +12,9 @@ first.settle()
 await new Promise((resolve) => setTimeout(resolve, 1000 - (index === 0 ? 0 : 300)))
 const took = []
 const end = performance.now() + ms
-/** A program that never comes to its event loop hears nobody: the one that decides must not ask without end. */
+/**
+ * A program that never comes to its event loop hears nobody: the one that decides must not ask without end.
+ */
 const rest = () => new Promise((resolve) => setImmediate(resolve))
 const loop = async () => {
   while (performance.now() < end) {

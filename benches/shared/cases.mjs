@@ -1,6 +1,6 @@
 /**
- * The cases behind nginx, 10 a second. `bar` says what is asked for of the counts, beside those of one process
- * alone in the same run; `beside` are other groups of eight, each against a zone of its own.
+ * The cases behind nginx, 10 a second. `bar` says what is asked for of the counts, beside those of one
+ * process alone in the same run; `beside` are other groups of eight, each against a zone of its own.
  */
 
 /** What to do to whom, and when in seconds. */

@@ -1,8 +1,8 @@
 /**
- * How evenly hosts spread over writers: `node benches/shared/shards.mjs`. A million hosts, whose traffic falls as
- * 1 ÷ rank (Zipf) as that of sites does, are asked for by a hundred processes, each of which has a throttle for
- * each part. Hosts go to parts by a hash of their names. No host is asked for oftener than once a second, so
- * the traffic of the largest is cut there.
+ * How evenly hosts spread over writers: `node benches/shared/shards.mjs`. A million hosts, whose traffic
+ * falls as 1 ÷ rank (Zipf) as that of sites does, are asked for by a hundred processes, each of which has a
+ * throttle for each part. Hosts go to parts by a hash of their names. No host is asked for oftener than once
+ * a second, so the traffic of the largest is cut there.
  */
 const HOSTS = 1_000_000
 const PROCESSES = 100

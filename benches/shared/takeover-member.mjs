@@ -1,6 +1,6 @@
 /**
- * One of two processes of the case `takeover`. The first learns of many hosts; the other asks for one thing all
- * the time, and says when it is given, and how many hosts it has heard of.
+ * One of two processes of the case `takeover`. The first learns of many hosts; the other asks for one thing
+ * all the time, and says when it is given, and how many hosts it has heard of.
  */
 import { createThrottle } from 'autothrottle'
 import { local } from 'autothrottle/local'

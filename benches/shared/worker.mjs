@@ -1,6 +1,6 @@
 /**
- * One of the processes of `npm run test:shared`: says that it is there, waits for the word, and asks for pages,
- * four at a time, until it is killed.
+ * One of the processes of `npm run test:shared`: says that it is there, waits for the word, and asks for
+ * pages, four at a time, until it is killed.
  */
 import { createThrottle } from 'autothrottle'
 import { local } from 'autothrottle/local'
@@ -11,7 +11,9 @@ Date.now = () => wall() + skew
 process.on('disconnect', () => process.exit())
 let begun = Number.POSITIVE_INFINITY
 
-/** What the store says of its clock is ahead by what the last of the steps says: nothing sets a clock here. */
+/**
+ * What the store says of its clock is ahead by what the last of the steps says: nothing sets a clock here.
+ */
 function withClock(client) {
   const ask = client.eval.bind(client)
   client.eval = async (script, ...args) => {

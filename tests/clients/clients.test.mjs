@@ -53,8 +53,8 @@ const retry = (limit) => (limit > 0 ? { retry: { limit, methods: ['GET', 'POST']
 const QUERY = '{ ok }'
 
 /**
- * Requests through a crawler: one crawler each, since a crawler ends with its queue, and one queue each, since
- * crawlers of one process would otherwise take each other's requests.
+ * Requests through a crawler: one crawler each, since a crawler ends with its queue, and one queue each,
+ * since crawlers of one process would otherwise take each other's requests.
  */
 function crawl(makeCrawler, slack = 1) {
   return async (url, signal) => {

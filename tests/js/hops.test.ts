@@ -1,6 +1,6 @@
 /**
- * The parts that `throttle.fetch` is made of, each by itself: bodies that are watched or let go of, redirects by
- * fetch's rules, what may be sent again, signals that are joined. Through `throttle.fetch` they are met in
+ * The parts that `throttle.fetch` is made of, each by itself: bodies that are watched or let go of, redirects
+ * by fetch's rules, what may be sent again, signals that are joined. Through `throttle.fetch` they are met in
  * other tests; here are the cases that a server of our own does not make.
  */
 import assert from 'node:assert/strict'

@@ -1,4 +1,6 @@
-/** Links of the README and the guides lead to files and headings that are there, and pictures travel along. */
+/**
+ * Links of the README and the guides lead to files and headings that are there, and pictures travel along.
+ */
 import assert from 'node:assert/strict'
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'

@@ -1,6 +1,6 @@
 /**
- * Processes that share a limit, under faults: what must hold of their sum, over many seeds. `npm run test:seeds`
- * plays more of them.
+ * Processes that share a limit, under faults: what must hold of their sum, over many seeds. `npm run
+ * test:seeds` plays more of them.
  */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'

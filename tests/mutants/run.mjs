@@ -1,8 +1,8 @@
 /**
- * Does a test notice when the TypeScript core is wrong? `npm run mutants:js`: Stryker's instrumenter says what to
- * change and puts all changes behind a number; each test file is bundled with the changed sources once, and a
- * mutant is tried by the files that reach it, the quickest first, until one fails. (Stryker's own runner
- * compiles at every start, and cannot draw a sample.)
+ * Does a test notice when the TypeScript core is wrong? `npm run mutants:js`: Stryker's instrumenter says
+ * what to change and puts all changes behind a number; each test file is bundled with the changed sources
+ * once, and a mutant is tried by the files that reach it, the quickest first, until one fails. (Stryker's own
+ * runner compiles at every start, and cannot draw a sample.)
  *
  * | option | what it does |
  * |---|---|
@@ -14,8 +14,8 @@
  * | `--go-on` | what the last run noticed counts, and is not tried again |
  * | `--short` | for CI: 75 s of those in files that the last commit changed, else of all |
  *
- * It fails below 85 %. What was found so far is in `target/mutants-js/results.jsonl`. The trap is a mutant that
- * nothing but a running event loop notices: a promise that stays open is a failure of `node:test`.
+ * It fails below 85 %. What was found so far is in `target/mutants-js/results.jsonl`. The trap is a mutant
+ * that nothing but a running event loop notices: a promise that stays open is a failure of `node:test`.
  */
 import { spawnSync } from 'node:child_process'
 import { cpSync, existsSync, mkdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'

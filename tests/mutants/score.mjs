@@ -1,8 +1,8 @@
 /**
  * What both mutation scripts share: drawing a sample, trying a mutant, keeping what was found, and the share.
  *
- * The traps: a limit in seconds on a busy machine, where what is slow would count as noticed (the limits are of
- * processor time; one of the clock is far above, for what waits for ever); and a short run that fails by
+ * The traps: a limit in seconds on a busy machine, where what is slow would count as noticed (the limits are
+ * of processor time; one of the clock is far above, for what waits for ever); and a short run that fails by
  * chance, for ten mutants say little: it fails only where even the upper end of the interval is too low.
  */
 import { spawn } from 'node:child_process'
@@ -17,8 +17,8 @@ const FOR_EVER = 300
 const SHORT = 75
 
 /**
- * Runs a program; gives whether it passed, and its seconds of processor time. `limits`: `seconds` of processor
- * time, `kilobytes` of address space.
+ * Runs a program; gives whether it passed, and its seconds of processor time. `limits`: `seconds` of
+ * processor time, `kilobytes` of address space.
  */
 export function play([command, ...args], { cwd, env, limits }) {
   const { seconds = FOR_EVER, kilobytes = 'unlimited' } = limits
@@ -88,8 +88,8 @@ function seedOfCommit() {
 }
 
 /**
- * What a short run tries: what differs from the commit before. `undefined`, and said so, where nothing does or
- * there is no such commit (a shallow clone).
+ * What a short run tries: what differs from the commit before. `undefined`, and said so, where nothing does
+ * or there is no such commit (a shallow clone).
  */
 export function changedSinceLast(options, paths) {
   try {
@@ -173,8 +173,8 @@ export class Results {
   }
 
   /**
-   * Says the share, of a sample with its interval; gives it, what it may be at most, and the names of those that
-   * were missed.
+   * Says the share, of a sample with its interval; gives it, what it may be at most, and the names of those
+   * that were missed.
    */
   report(isSample) {
     const missed = this.found.filter(({ by }) => !by).map(({ name }) => name)

@@ -6,9 +6,10 @@ fn sources(folder: &str) -> Vec<(String, String)> {
     let mut found = Vec::new();
     let mut left = vec![Path::new(env!("CARGO_MANIFEST_DIR")).join(folder)];
     while let Some(path) = left.pop() {
-        if path.is_dir() {
+        let is_source = |extension| ["rs", "ts", "mjs"].iter().any(|of| extension == *of);
+        if path.is_dir() && !path.ends_with("node_modules") {
             left.extend(fs::read_dir(&path).unwrap().map(|entry| entry.unwrap().path()));
-        } else if path.extension().is_some_and(|extension| extension == "rs" || extension == "ts") {
+        } else if path.extension().is_some_and(is_source) {
             let name = path.strip_prefix(env!("CARGO_MANIFEST_DIR")).unwrap().display().to_string();
             found.push((name, fs::read_to_string(&path).unwrap()));
         }
@@ -98,8 +99,9 @@ fn comments_and_pages_fit_in_110_columns() {
             assert!(line.chars().count() <= 110, "{name}: {line}");
         }
     }
-    for (name, text) in ["src", "reading", "bindings", "js", "tests/native"].iter().flat_map(|of| sources(of))
-    {
+    let tests = ["native", "js", "clients", "mutants", "package", "shared"].map(|of| format!("tests/{of}"));
+    let folders = ["src", "reading", "bindings", "js", "scripts", "benches", "site/test"].map(String::from);
+    for (name, text) in folders.iter().chain(&tests).flat_map(|of| sources(of)) {
         for line in text.lines().filter(|line| !line.contains("| ")) {
             let is_comment = ["//", "* ", "/*"].iter().any(|mark| line.trim_start().starts_with(mark));
             let is_written = name == "js/options/generated.ts";

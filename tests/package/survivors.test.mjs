@@ -1,4 +1,7 @@
-/** What `npm run mutants` and `npm run mutants:js` leave alive is explained, and the explanations are of today's code. */
+/**
+ * What `npm run mutants` and `npm run mutants:js` leave alive is explained, and the explanations are of
+ * today's code.
+ */
 import assert from 'node:assert/strict'
 import { existsSync, readFileSync } from 'node:fs'
 import { test } from 'node:test'

@@ -98,7 +98,9 @@ class Workers {
     return fetch(`${this.url}/${path}?${new URLSearchParams(query)}`, init)
   }
 
-  /** A client that asks, and can go. A reset is what workerd notices: a mere end might be half a connection. */
+  /**
+   * A client that asks, and can go. A reset is what workerd notices: a mere end might be half a connection.
+   */
   client(path, query) {
     const { hostname, port } = new URL(this.url)
     const socket = connect(Number(port), hostname).on('error', () => {})

@@ -1,6 +1,7 @@
 /**
- * Three worker threads of one program that share one slot by `autothrottle/local`: `threads.mjs FOLDER`. The one
- * that decides is ended, and the others go on. Says how many were in flight at a time and whether all were served.
+ * Three worker threads of one program that share one slot by `autothrottle/local`: `threads.mjs FOLDER`. The
+ * one that decides is ended, and the others go on. Says how many were in flight at a time and whether all
+ * were served.
  */
 import { isMainThread, Worker, workerData } from 'node:worker_threads'
 
@@ -53,7 +54,8 @@ if (isMainThread) {
   Atomics.store(cells, 2 * COUNT, 0)
   const before = [served(1), served(2)]
   const goOn = await until(() => served(1) > before[0] + 5 && served(2) > before[1] + 5)
-  // Read before they end: a thread that ends with the slot leaves its cell at 1, and the next one has the slot.
+  // Read before they end: a thread that ends with the slot leaves its cell at 1, and the next one has the
+  // slot.
   const mostAfter = Atomics.load(cells, 2 * COUNT)
   for (const worker of others) await worker.terminate()
   console.log(JSON.stringify({ most: Math.max(mostBefore, mostAfter), areAll, goOn }))

@@ -1,6 +1,6 @@
 /**
- * Worker threads of one program share a limit by the socket, as processes do, in each runtime that has threads:
- * a port between them would be a second way with the same result.
+ * Worker threads of one program share a limit by the socket, as processes do, in each runtime that has
+ * threads: a port between them would be a second way with the same result.
  *
  * Needs `npm install --prefix tests/runtimes` for Deno and Bun; without it they are skipped by name, under
  * `CI=true` they fail.

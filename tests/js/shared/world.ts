@@ -2,8 +2,8 @@
  * Processes that share a limit, in virtual time: their clocks, the network between them, the store that
  * elects, and a server that remembers what came. All that chance does comes from a seed.
  *
- * The trap is a test of the network that needs one: an hour of faults takes milliseconds here, and a seed that
- * fails fails again.
+ * The trap is a test of the network that needs one: an hour of faults takes milliseconds here, and a seed
+ * that fails fails again.
  */
 import type { Clock, EngineOptions } from 'autothrottle'
 import type { HostListener, Shared } from '../../../js/core/host.js'

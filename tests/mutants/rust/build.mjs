@@ -141,8 +141,8 @@ const CHECK = ['check', '--tests']
 const BUILD = ['test', '--no-run']
 
 /**
- * Builds all mutants at once. Gives the binaries, which function each mutant is in, which did not compile, and
- * which have to be built alone.
+ * Builds all mutants at once. Gives the binaries, which function each mutant is in, which did not compile,
+ * and which have to be built alone.
  */
 export function build(folder, mutants, tell) {
   const tree = `${folder}/tree`

@@ -1,7 +1,7 @@
 /**
  * Which tests can notice a mutant of the engine? Each runs once as the engine is, and says which functions it
- * reached and what it took. A mutant is then tried by the tests that reach its function, the quickest first, as
- * long as they are cheap: what only a dear test would notice counts as missed.
+ * reached and what it took. A mutant is then tried by the tests that reach its function, the quickest first,
+ * as long as they are cheap: what only a dear test would notice counts as missed.
  */
 import { spawnSync } from 'node:child_process'
 import { existsSync, readFileSync, rmSync } from 'node:fs'
