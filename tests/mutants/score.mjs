@@ -11,8 +11,8 @@ import { capture, takeChanged } from '../../scripts/lib.mjs'
 
 /** What a test may take is this many times what it took, and this many seconds more. */
 const [TIMES, MORE] = [8, 2]
-/** Nothing waits for so many seconds. */
-const FOR_EVER = 300
+/** Nothing waits for so many seconds, nor for so many times the processor's that it may take. */
+const [FOR_EVER, WAITS] = [300, 10]
 /** A short run begins no mutant after so many seconds. */
 const SHORT = 75
 
@@ -31,7 +31,8 @@ export function play([command, ...args], { cwd, env, limits }) {
   }
   return new Promise((resolve, reject) => {
     const child = spawn('bash', ['-c', script, 'bash', command, ...args], options)
-    const timer = setTimeout(() => process.kill(-child.pid, 'SIGKILL'), 1000 * FOR_EVER)
+    const most = Math.min(FOR_EVER, WAITS * seconds)
+    const timer = setTimeout(() => process.kill(-child.pid, 'SIGKILL'), 1000 * most)
     let said = ''
     child.stderr.on('data', (part) => {
       said += part

@@ -12,6 +12,7 @@ import { createServer } from 'node:http'
 import { after, before, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
+import { slowWay } from '../../benches/shared/proxy.mjs'
 import { freePort, RedisServer, SERVERS, Sentinel } from './server.mjs'
 
 const isCI = process.env.CI === 'true'
@@ -249,6 +250,19 @@ else {
     await until('the other goes on', () => site.total > before + 20)
     await stopAll([second])
     site.stop()
+  })
+
+  test('on a slow way a process is there with the clock that it knows by then', async () => {
+    // A dozen round trips take longer than a lease.
+    const way = await slowWay(store.port, { least: 70, more: 10 })
+    const client = CLIENTS.ioredis(way.port)
+    const shared = redis(client, { name: 'slow', offline: 'fail' })
+    const throttle = createThrottle({ rate: 10, shared })
+    const page = () => throttle.run('https://a.example/', () => ({ status: 200 }))
+    assert.deepEqual(await page(), { status: 200 })
+    await throttle[Symbol.asyncDispose]()
+    client.disconnect()
+    way.stop()
   })
 
   test('offline: fail rejects what waits when the store is gone', async () => {

@@ -17,8 +17,11 @@ import type { Store, Subscriber } from './store.js'
 import { StoreClock } from './store-clock.js'
 
 const LEASE_MS = 1500
-/** How often the store's clock is asked at the beginning, one after another. */
-const FIRST_SAMPLES = 16
+/**
+ * How often the store's clock is asked at the beginning, one after another, and for how long: on a slow way
+ * fewer have to do, or others would find this process late.
+ */
+const [FIRST_SAMPLES, SAMPLING_MS] = [16, LEASE_MS / 3]
 
 export class RedisTransport implements Transport {
   readonly afterTurn = afterTurn
@@ -135,7 +138,7 @@ export class RedisTransport implements Transport {
   /** The connection that hears, and the store's clock; again after a failure. */
   #connect(): Promise<Subscriber> {
     if (this.#ready) return this.#ready
-    const ready = this.#inTime(this.#listen())
+    const ready = this.#listen()
     this.#ready = ready
     ready.catch(() => {
       if (this.#ready === ready) this.#ready = undefined
@@ -144,20 +147,26 @@ export class RedisTransport implements Transport {
   }
 
   async #listen(): Promise<Subscriber> {
-    const subscriber = await this.#store.subscriber()
+    const { clock, id } = this.#peer
+    const opening = this.#store.subscriber()
     try {
+      const subscriber = await this.#inTime(opening)
       const hear = (text: string) => this.#peer.heard(text)
-      await subscriber.subscribe(this.#channels.all, hear)
-      await subscriber.subscribe(this.#channels.member(this.#peer.id), hear)
+      await this.#inTime(subscriber.subscribe(this.#channels.all, hear))
+      await this.#inTime(subscriber.subscribe(this.#channels.member(id), hear))
       this.#isPlain = this.#store.isCluster && !subscriber.isSharded
-      for (let sample = 0; sample < FIRST_SAMPLES; sample++) await this.#sample()
+      const until = clock.now() + SAMPLING_MS
+      for (let sample = 0; sample < FIRST_SAMPLES && clock.now() <= until; sample++) await this.#sample()
+      if (this.#isClosed) subscriber.close()
+      else this.#resample()
+      return subscriber
     } catch (error) {
-      subscriber.close()
+      opening.then(
+        (late) => late.close(),
+        () => {},
+      )
       throw error
     }
-    if (this.#isClosed) subscriber.close()
-    else this.#resample()
-    return subscriber
   }
 
   /** It no longer writes: what is said to the writer is not for it. */

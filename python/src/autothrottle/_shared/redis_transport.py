@@ -23,6 +23,10 @@ from .transport import Done, Lease, Leaving, Peer, Scheduler
 
 LEASE_MS = 1500.0
 
+SAMPLING_MS = LEASE_MS / 3
+"""For so long the store's clock is asked at the beginning: on a slow way fewer answers have to do, or others
+would find this process late."""
+
 
 class RedisTransport:
     """One process's way through Redis."""
@@ -143,17 +147,18 @@ class RedisTransport:
                 self._resample()
             then(None, error)
 
-        def sampled(left: int, error: BaseException | None) -> None:
-            if error is not None or left == 0:
-                answer(None, error)
+        def sampled(left: int, until: float, error: BaseException | None) -> None:
+            is_enough = left == 0 or (left < KEPT and self._scheduler.now() > until)
+            if error is not None or is_enough:
+                ended(None, error)
             else:
-                self._sample(lambda _, wrong: sampled(left - 1, wrong))
+                self._sample(lambda _, wrong: sampled(left - 1, until, wrong))
 
-        answer = self._in_time(ended)
+        def listened(_: Any, error: BaseException | None) -> None:
+            sampled(KEPT, self._scheduler.now() + SAMPLING_MS, error)
+
         channels = [f"{self._prefix}all", f"{self._prefix}to:{self._peer.id}"]
-        ears = self._opening = self._courier.listen(
-            channels, self._peer.heard, self._in_time(lambda _, error: sampled(KEPT, error))
-        )
+        ears = self._opening = self._courier.listen(channels, self._peer.heard, self._in_time(listened))
 
     def _hear_as_writer(self, done: Done) -> None:
         assert self._peer is not None

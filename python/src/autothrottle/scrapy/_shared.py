@@ -30,6 +30,9 @@ LEAVE_S = 3.0
 _TIMEOUT_S = 1.5
 """An answer of the store that takes longer is none: as long as a lease."""
 
+_HEALTH_S = 5
+"""A connection that has heard nothing for so long is asked whether it still is one, in seconds."""
+
 
 class ReactorScheduler:
     """Scrapy's timers, with whatever reactor or loop it runs."""
@@ -138,6 +141,7 @@ def make_engine(options: Options, clock: Clock) -> Any:
             options.shared_url,
             socket_timeout=_TIMEOUT_S,
             socket_connect_timeout=_TIMEOUT_S,
+            health_check_interval=_HEALTH_S,
             retry=Retry(NoBackoff(), 1),
         )
     except ValueError as error:
