@@ -19,6 +19,7 @@ import {
   TimeoutError,
 } from 'autothrottle'
 import { FakeClock } from 'autothrottle/testing'
+import { Dice } from './dice.js'
 
 const page = 'https://a.example/page'
 const free = { delay: 0, slotDelay: 0, jitter: false } as const
@@ -295,18 +296,12 @@ test('one signal for many requests: one listener, and no warning of a leak', asy
   assert.deepEqual(warnings, [])
 })
 
-/** A small generator with a seed (mulberry32), so that a failing run can be had again. */
+/** What is drawn from a seed. */
 function random(seed: number) {
-  let state = seed >>> 0
-  const next = () => {
-    state = (state + 0x6d2b79f5) >>> 0
-    let mixed = Math.imul(state ^ (state >>> 15), state | 1)
-    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61)
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32
-  }
-  const chance = (of: number) => next() < of
-  const pick = <T>(list: readonly T[]): T => list[Math.floor(next() * list.length)]!
-  return { chance, pick, below: (most: number) => Math.floor(next() * most) }
+  const dice = new Dice(seed)
+  const chance = (of: number) => dice.next() < of
+  const pick = <T>(list: readonly T[]): T => list[dice.below(list.length)]!
+  return { chance, pick, below: (most: number) => dice.below(most) }
 }
 
 /** What a run is made of: an order is a seed for this, a run a seed for the times. */

@@ -14,6 +14,7 @@ import { Driver, type Waiter } from '../../js/core/driver.js'
 import type { Host } from '../../js/core/host.js'
 import { wakeOf } from '../../js/core/wake.js'
 import { IDLE, WAIT } from '../../js/wasm/engine.js'
+import { Dice } from './dice.js'
 
 const slow = { delay: 1000, slotDelay: 0, jitter: false, concurrency: 100, backoff: false } as const
 
@@ -34,21 +35,17 @@ class Counting extends FakeClock {
 }
 
 test('deadlines leave as a sorted list would, whatever is struck out', () => {
-  let state = 7
-  const pick = (below: number) => {
-    state = (Math.imul(state, 1103515245) + 12345) >>> 0
-    return (state >>> 8) % below
-  }
+  const dice = new Dice(7)
   for (let round = 0; round < 300; round++) {
     const [deadlines, model, rung] = [new Deadlines(), new Map<Deadline, number>(), [] as number[]]
     for (let step = 0; step < 200; step++) {
-      const at = pick(50)
-      const kind = pick(4)
+      const at = dice.below(50)
+      const kind = dice.below(4)
       if (kind < 2) {
         const deadline = deadlines.add(at, () => rung.push(at))
         model.set(deadline, at)
       } else if (kind === 2 && model.size > 0) {
-        const gone = [...model.keys()][pick(model.size)]!
+        const gone = [...model.keys()][dice.below(model.size)]!
         deadlines.strike(gone)
         deadlines.strike(gone)
         model.delete(gone)

@@ -3,7 +3,8 @@
  * none; and what must hold of the sum of all processes whatever happened.
  */
 import type { EngineOptions } from 'autothrottle'
-import { Dice, LEASE_MS, Process, World } from './world.js'
+import { Dice } from '../dice.js'
+import { LEASE_MS, Process, World } from './world.js'
 
 export const OPTIONS: EngineOptions = {
   concurrency: 256,

@@ -9,29 +9,9 @@ import type { Clock, EngineOptions } from 'autothrottle'
 import type { HostListener, Shared } from '../../../js/core/host.js'
 import { SharedHost } from '../../../js/shared/host.js'
 import type { Lease, Offline, Peer, Transport } from '../../../js/shared/transport.js'
+import { Dice } from '../dice.js'
 
 export const LEASE_MS = 1500
-
-/** Whole numbers and parts of one, from a seed: mulberry32. */
-export class Dice {
-  #state: number
-
-  constructor(seed: number) {
-    this.#state = seed >>> 0
-  }
-
-  /** From 0 to 1. */
-  readonly next = (): number => {
-    this.#state = (this.#state + 0x6d2b79f5) >>> 0
-    let word = Math.imul(this.#state ^ (this.#state >>> 15), this.#state | 1)
-    word ^= word + Math.imul(word ^ (word >>> 7), word | 61)
-    return ((word ^ (word >>> 14)) >>> 0) / 4_294_967_296
-  }
-
-  below(count: number): number {
-    return Math.floor(this.next() * count)
-  }
-}
 
 interface Event {
   readonly at: number
