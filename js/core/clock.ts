@@ -27,11 +27,9 @@ export function systemClock(unref: boolean): Clock {
   }
 }
 
-type Turns = { setImmediate?: (wake: () => void) => unknown }
-
 /** Turns of the event loop: Node, Bun and Deno have them, browsers do not. */
 function turns(unref: boolean): Pick<Clock, 'setImmediate'> {
-  const host = globalThis as Turns
+  const host = globalThis as Pick<Clock, 'setImmediate'>
   if (typeof host.setImmediate !== 'function') return {}
   return {
     setImmediate: (wake) => {
