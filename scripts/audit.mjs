@@ -9,7 +9,7 @@
  */
 import { spawnSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
-import { capture, main, root } from './lib.mjs'
+import { capture, main, root, start } from './lib.mjs'
 
 /** What cargo says where cargo-deny is missing, or its advisories cannot be fetched. */
 const NO_DENY = /no such command|failed to fetch advisory database|failed to acquire/
@@ -21,7 +21,11 @@ const folders = (lock) =>
     .map((path) => path.slice(0, -lock.length) || './')
 
 function check(command, args, cwd, cannot) {
-  const { status, error, stdout, stderr } = spawnSync(command, args, { cwd, encoding: 'utf8' })
+  const { status, error, stdout, stderr } = spawnSync(command, args, {
+    ...start(command),
+    cwd,
+    encoding: 'utf8',
+  })
   const said = `${stdout ?? ''}${stderr ?? ''}`
   if (status === 0) return 'clean'
   if (error || cannot.test(said)) return 'could not be checked'

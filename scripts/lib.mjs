@@ -11,7 +11,10 @@ import { fileURLToPath } from 'node:url'
 export const root = fileURLToPath(new URL('..', import.meta.url)).replace(/[\\/]$/, '')
 
 /** On Windows npm and npx are batch files, which only a shell starts; our arguments have no blanks. */
-const start = (command) => ({ cwd: root, shell: process.platform === 'win32' && /^np[mx]$/.test(command) })
+export const start = (command) => ({
+  cwd: root,
+  shell: process.platform === 'win32' && /^np[mx]$/.test(command),
+})
 
 /** Where a lane keeps what its step has said; outside of lanes nothing is kept. */
 const lane = new AsyncLocalStorage()

@@ -3,7 +3,7 @@ import { execFileSync } from 'node:child_process'
 import { mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { root } from './lib.mjs'
+import { root, start } from './lib.mjs'
 
 /**
  * `run` runs a program there and gives what it prints; `remove` removes the project.
@@ -14,7 +14,7 @@ export function packed(where = tmpdir()) {
   const scratch = mkdtempSync(join(where, 'autothrottle-'))
   const env = { ...process.env, NO_COLOR: '1' }
   const run = (command, args, cwd = scratch) =>
-    execFileSync(command, args, { cwd, encoding: 'utf8', stdio: 'pipe', env })
+    execFileSync(command, args, { ...start(command), cwd, encoding: 'utf8', stdio: 'pipe', env })
   run('npm', ['pack', '--ignore-scripts', '--silent', '--pack-destination', scratch], root)
   const tarball = join(
     scratch,
