@@ -30,10 +30,9 @@ export class Runner {
   /** `work` is never called before `run` has returned. */
   async #work<T>(permit: Permit, work: Work<T>, options: RunOptions, isAtOnce: boolean): Promise<T> {
     if (isAtOnce) await undefined
-    const timeout = options.requestTimeout ?? this.#requestTimeout
     let result: T
     try {
-      result = timeout === undefined ? await work(permit) : await this.#within(timeout, () => work(permit))
+      result = await this.within(() => work(permit), options.requestTimeout)
     } catch (error) {
       permit.settle(outcomeOfError(error, options.signal))
       throw error
@@ -42,8 +41,9 @@ export class Runner {
     return result
   }
 
-  /** What `call` gives, unless it takes too long. */
-  #within<T>(timeout: number, call: () => T | PromiseLike<T>): Promise<T> {
+  /** What `call` gives, unless it takes longer than an answer may. */
+  within<T>(call: () => T | PromiseLike<T>, timeout = this.#requestTimeout): T | PromiseLike<T> {
+    if (timeout === undefined) return call()
     return new Promise((resolve, reject) => {
       const alarm = this.#desk.driver.alarm(timeout, () => reject(new TimeoutError(timeout, true)))
       const over = () => alarm.cancel()

@@ -79,12 +79,15 @@ export class Throttle extends ThrottleEventTarget {
     let asking: Robots | undefined
     if (robots && robots.obey !== false) {
       const hop = settings.redirects === 'throttle' ? { redirect: 'manual' as const } : {}
-      const ask = (url: string, headers: Record<string, string>) => {
-        const send = () => (settings.fetch ?? globalThis.fetch)(url, { headers, ...hop })
-        return this.run(url, send, { priority: 1e9 })
-      }
-      const tell = (host: string, bytes: Uint8Array) => void this.robots(host, bytes, robots)
-      asking = new Robots(robots, this.#clock, ask, tell)
+      asking = new Robots(robots, {
+        clock: this.#clock,
+        fetch: (url, init) => {
+          const send = () => (settings.fetch ?? globalThis.fetch)(url, { ...init, ...hop })
+          return this.run(url, send, { priority: 1e9 })
+        },
+        within: (call) => this.#runner.within(call),
+        tell: (host, bytes) => void this.robots(host, bytes, robots),
+      })
     }
     this.#fetcher = new Fetcher(this.#desk, settings, asking)
   }

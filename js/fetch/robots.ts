@@ -11,7 +11,8 @@
  * host, as the RFC says. Each hop is a request of its own, so whoever looks at URLs before they are sent sees
  * all of them.
  *
- * The trap is a hundred first requests to a host that each fetch it: they share one promise.
+ * The traps: a hundred first requests to a host that each fetch it (they share one promise); and a body that
+ * stalls, for all of them wait for it: it may take as long as headers may, `requestTimeout`.
  */
 
 import { DisallowedError } from '../core/errors.js'
@@ -29,6 +30,17 @@ const MOST_HOSTS = 10_000
 /** RFC 9309 §2.3.1.2. Whoever redirects more often has no rules. */
 const MOST_REDIRECTS = 5
 
+/** What asking for robots.txt takes of a throttle. */
+interface Asking {
+  readonly clock: Clock
+  /** Sends a request that waits for its turn. */
+  fetch(url: string, init: RequestInit): Promise<Response>
+  /** What `call` gives, unless it takes too long. */
+  within<T>(call: () => Promise<T>): T | PromiseLike<T>
+  /** Reads what a host says of its pace. */
+  tell(host: string, bytes: Uint8Array): void
+}
+
 interface Known {
   until: number
   isAllowed: Promise<(url: string) => boolean>
@@ -37,21 +49,12 @@ interface Known {
 /** Asks each host once. */
 export class Robots {
   readonly #options: RobotsOptions
-  readonly #clock: Clock
-  readonly #fetch: (url: string, headers: Record<string, string>) => Promise<Response>
-  readonly #tell: (host: string, bytes: Uint8Array) => void
+  readonly #asking: Asking
   readonly #known = new Map<string, Known>()
 
-  constructor(
-    options: RobotsOptions,
-    clock: Clock,
-    fetch: (url: string, headers: Record<string, string>) => Promise<Response>,
-    tell: (host: string, bytes: Uint8Array) => void,
-  ) {
+  constructor(options: RobotsOptions, asking: Asking) {
     this.#options = options
-    this.#clock = clock
-    this.#fetch = fetch
-    this.#tell = tell
+    this.#asking = asking
   }
 
   /**
@@ -61,7 +64,7 @@ export class Robots {
    */
   async admit(url: URL): Promise<void> {
     if (!/^https?:$/.test(url.protocol) || url.pathname === '/robots.txt') return
-    const now = this.#clock.now()
+    const now = this.#asking.clock.now()
     let known = this.#known.get(url.origin)
     if (!known || known.until <= now) {
       known = { until: Number.POSITIVE_INFINITY, isAllowed: this.#ask(url) }
@@ -78,32 +81,35 @@ export class Robots {
   async #ask(url: URL): Promise<(url: string) => boolean> {
     const keep = (ms: number) => {
       const known = this.#known.get(url.origin)
-      if (known) known.until = this.#clock.now() + ms
+      if (known) known.until = this.#asking.clock.now() + ms
     }
     const { userAgent, rules } = this.#options
     const robotsUrl = `${url.origin}/robots.txt`
-    let bytes: Uint8Array | undefined
+    const controller = new AbortController()
+    let bytes: Uint8Array
     try {
-      const response = await this.#follow(robotsUrl, { 'user-agent': userAgent })
+      const headers = { 'user-agent': userAgent }
+      const response = await this.#follow(robotsUrl, { headers, signal: controller.signal })
+      if (!response.ok) discard(response)
       if (response.status >= 500)
         throw new DisallowedError(`robots.txt of ${url.host}: status ${response.status}`)
-      bytes = response.ok ? await beginning(response) : new Uint8Array()
-      if (!response.ok) discard(response)
+      bytes = response.ok ? await this.#asking.within(() => beginning(response)) : new Uint8Array()
     } catch (cause) {
       keep(MINUTE)
+      controller.abort(cause)
       if (cause instanceof DisallowedError) throw cause
       throw new DisallowedError(`robots.txt of ${url.host} could not be had`, { cause })
     }
     keep(DAY)
-    this.#tell(url.host, bytes)
+    this.#asking.tell(url.host, bytes)
     return rules ? rules(robotsUrl, new TextDecoder().decode(bytes), userAgent) : () => true
   }
 
   /** The file, wherever redirects lead; the last of too many redirects as it is. */
-  async #follow(robotsUrl: string, headers: Record<string, string>): Promise<Response> {
+  async #follow(robotsUrl: string, init: RequestInit): Promise<Response> {
     let from = robotsUrl
     for (let hops = 0; ; hops++) {
-      const response = await this.#fetch(from, headers)
+      const response = await this.#asking.fetch(from, init)
       const place = placeOf(response)
       const to = place !== null && URL.canParse(place, from) ? new URL(place, from) : undefined
       if (to === undefined || !/^https?:$/.test(to.protocol) || hops === MOST_REDIRECTS) return response
