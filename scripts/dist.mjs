@@ -28,9 +28,12 @@ const ENTRIES = [
 
 /**
  * What package.json's conditions choose; `workerd` and `edge-light` import the module instead of its bytes,
- * `node` and `cjs` inflate it by zlib.
+ * `node` reads the file beside, `zlib` (Deno, where reading needs leave, Bun, bundles for Node) and `cjs`
+ * inflate it.
  */
-const VARIANTS = { workerd: 'esm', 'edge-light': 'esm', node: 'esm', cjs: 'cjs' }
+const VARIANTS = { workerd: 'esm', 'edge-light': 'esm', node: 'esm', zlib: 'esm', cjs: 'cjs' }
+/** Variants of runtimes that read each file from a disk. */
+const ON_DISK = new Set(['node', 'zlib'])
 
 /** Makes `dist/`, if anything that it comes from has changed. */
 export async function makeDist() {
@@ -151,8 +154,8 @@ async function variant(name, format) {
     target: 'es2022',
     plugins:
       format === 'cjs'
-        ? [swap('node'), whole()]
-        : [swap(name), packed('../../pkg'), ...(name === 'node' ? [whole()] : [])],
+        ? [swap('zlib'), whole()]
+        : [swap(name), packed('../../pkg'), ...(ON_DISK.has(name) ? [whole()] : [])],
     logLevel: 'error',
   })
   mkdirSync(`${dist}/${name}`)

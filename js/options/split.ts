@@ -31,7 +31,9 @@ export function splitOptions(options: ThrottleOptions) {
   const engineOptions = withManagersMarked(engine as EngineOptions, managers)
   if (shared !== undefined && ManagedScopes.areIn(options.scopes, managedOf(options)))
     managers.push({ path: 'shared', want: 'no manager beside it: the engine may be elsewhere', got: 'one' })
-  const problems = [...problemsOf(() => checkDriverOptions(checked)), ...managers]
+  // None is nothing to ask the module for: what it checks with would be compiled before the first request.
+  const isAny = Object.keys(checked).length > 0
+  const problems = [...(isAny ? problemsOf(() => checkDriverOptions(checked)) : []), ...managers]
   if (problems.length > 0) {
     const others = problemsOf(() => new Engine(engineOptions)[Symbol.dispose]())
     throw new ConfigError([...problems, ...others])

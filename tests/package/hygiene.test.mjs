@@ -124,7 +124,7 @@ const { summary } = simulate({ server: { model: 'nginx', rate: 5 }, duration: 10
 console.log(await (await throttle.fetch('https://a.example/')).text(), summary.served > 0)
 `
 
-test('bundled by Vite, webpack and esbuild, it runs', async () => {
+test('bundled by Vite, webpack and esbuild, for pages and for Node, it runs', async () => {
   writeFileSync(join(scratch, 'main.js'), PROGRAM)
   const entry = join(scratch, 'main.js')
   const bundlers = {
@@ -138,28 +138,47 @@ test('bundled by Vite, webpack and esbuild, it runs', async () => {
         build: { lib, outDir, target: 'es2022' },
       })
     },
-    async webpack(path) {
-      const { default: webpack } = await import('webpack')
-      const output = { path, filename: 'main.mjs', module: true, chunkFormat: 'module' }
-      const options = {
-        mode: 'production',
-        target: 'web',
-        context: scratch,
-        entry,
-        output,
-        experiments: { outputModule: true },
-      }
-      const stats = await new Promise((resolve, reject) => {
-        webpack(options, (error, stats) => (error ? reject(error) : resolve(stats)))
+    async 'vite for Node'(outDir) {
+      const { build } = await import('vite')
+      await build({
+        root: scratch,
+        logLevel: 'error',
+        configFile: false,
+        ssr: { noExternal: true },
+        build: {
+          ssr: entry,
+          outDir,
+          target: 'es2022',
+          rolldownOptions: { output: { entryFileNames: 'main.mjs' } },
+        },
       })
-      const { errors } = stats.toJson({ all: false, errors: true })
-      assert.deepEqual(errors, [])
     },
-    async esbuild(outdir) {
-      const { build } = await import('esbuild')
-      const output = { outdir, outExtension: { '.js': '.mjs' }, bundle: true, minify: true, format: 'esm' }
-      await build({ entryPoints: [entry], ...output, target: 'es2022', logLevel: 'error' })
-    },
+    webpack: (path) => byWebpack(path, 'web'),
+    'webpack for Node': (path) => byWebpack(path, 'node'),
+    esbuild: (outdir) => byEsbuild(outdir, 'browser'),
+    'esbuild for Node': (outdir) => byEsbuild(outdir, 'node'),
+  }
+  async function byWebpack(path, target) {
+    const { default: webpack } = await import('webpack')
+    const output = { path, filename: 'main.mjs', module: true, chunkFormat: 'module' }
+    const options = {
+      mode: 'production',
+      target,
+      context: scratch,
+      entry,
+      output,
+      experiments: { outputModule: true },
+    }
+    const stats = await new Promise((resolve, reject) => {
+      webpack(options, (error, stats) => (error ? reject(error) : resolve(stats)))
+    })
+    const { errors } = stats.toJson({ all: false, errors: true })
+    assert.deepEqual(errors, [])
+  }
+  async function byEsbuild(outdir, platform) {
+    const { build } = await import('esbuild')
+    const output = { outdir, outExtension: { '.js': '.mjs' }, bundle: true, minify: true, format: 'esm' }
+    await build({ entryPoints: [entry], ...output, platform, target: 'es2022', logLevel: 'error' })
   }
   for (const [name, bundle] of Object.entries(bundlers)) {
     const folder = join(scratch, name)

@@ -1,7 +1,12 @@
-/** The engine's module where there is zlib: Node, Deno, Bun. */
-import deflated from '../../../pkg/autothrottle.deflated.js'
+/**
+ * The engine's module in Node: the file itself. To inflate it took as long as all the rest up to the first
+ * permit, for zlib brings Node's streams in.
+ *
+ * The trap is a bundle, which has no file beside it: bundlers take another file (condition `module`).
+ */
+import { readFileSync } from 'node:fs'
 import { compile } from './compile.js'
-import { inflate } from './inflate.js'
 
-/** The module; compiled by this call. */
-export const engineModule = (): WebAssembly.Module => compile(inflate(deflated))
+/** The module; read and compiled by this call. The path is that from `dist/node/`, where this ends up. */
+export const engineModule = (): WebAssembly.Module =>
+  compile(readFileSync(new URL('../../pkg/autothrottle_bg.wasm', import.meta.url)))

@@ -1,7 +1,7 @@
-/** The simulator's module where there is zlib: Node, Deno, Bun. */
-import deflated from '../../../pkg/simulator.deflated.js'
+/** The simulator's module in Node: the file itself, as with the engine's. */
+import { readFileSync } from 'node:fs'
 import { compile } from './compile.js'
-import { inflate } from './inflate.js'
 
-/** The module; compiled by this call. */
-export const simulatorModule = (): WebAssembly.Module => compile(inflate(deflated))
+/** The module; read and compiled by this call. The path is that from `dist/node/`, where this ends up. */
+export const simulatorModule = (): WebAssembly.Module =>
+  compile(readFileSync(new URL('../../pkg/simulator_bg.wasm', import.meta.url)))
