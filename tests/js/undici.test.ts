@@ -59,6 +59,26 @@ test('request and fetch go through the throttle; statuses, headers and latency a
   assert.ok(throttle.scope(host).stats.delayMs > 0, 'AutoThrottle follows')
 })
 
+test('102 and 103 come before the answer: it alone is heard, and trailers are not', async () => {
+  const { url } = await serve((_, response) => {
+    response.writeProcessing()
+    response.writeEarlyHints({ link: '</style.css>; rel=preload' })
+    response.writeHead(429, { trailer: 'x-late', 'transfer-encoding': 'chunked' })
+    response.addTrailers({ 'x-late': '1' })
+    response.end('slower')
+  })
+  for (const release of ['headers', 'body'] as const) {
+    const throttle = createThrottle({ ...free, release, backoff: false })
+    const heard: (number | undefined)[] = []
+    throttle.addEventListener('settle', ({ status }) => heard.push(status))
+    const { statusCode, body, trailers } = await request(url, { dispatcher: agentOf(throttle) })
+    assert.deepEqual([statusCode, await body.text()], [429, 'slower'])
+    assert.deepEqual(trailers, { 'x-late': '1' })
+    assert.deepEqual(heard, [429])
+    assert.equal(throttle.stats().inFlight, 0)
+  }
+})
+
 test('two slots: never a third request on the server', async () => {
   let [now, most] = [0, 0]
   const { url } = await serve((_, response) => {
