@@ -309,6 +309,22 @@ mod tests {
         assert_eq!(paces(3_999_998), [1.999_999, 0.0, 0.0]);
     }
 
+    /// Only what is near the delay that failed is gone about in smaller steps.
+    #[test]
+    fn far_above_the_delay_that_failed_a_step_is_a_whole_one() {
+        let mut state = State {
+            pace: Span::from_micros(64_000_000),
+            failed_delay: Span::from_micros(1_000_000),
+            steps: 9,
+            ..State::NEW
+        };
+        let paces = [1, 2, 3, 4, 5, 6].map(|minute| {
+            state = state.back(&CONFIG, at(60.0 * f64::from(minute)), BASE);
+            seconds(state.pace)
+        });
+        assert_eq!(paces, [32.0, 16.0, 8.0, 4.0, 2.0, 1.5]);
+    }
+
     #[test]
     fn a_limit_that_is_lifted_is_found_out() {
         let mut state = State::NEW;

@@ -319,6 +319,18 @@ fn dates_of_iso_8601_need_no_seconds() {
     }
 }
 
+/// A year has four digits and follows the day; a quota has a name, and something is said of it.
+#[test]
+fn what_only_looks_like_a_date_or_a_quota() {
+    for text in ["Fri, 20 Nov 026 19:45:00 GMT", "2026 Nov 20 19:45:00 GMT", "Fri, 20 Nov 20261 19:45:00 GMT"]
+    {
+        assert_eq!(read(503, &[("Retry-After", text)]).delay_ms, None, "{text}");
+    }
+    for text in ["5;r=0;t=9", r#""a";r=0;t=9, 5"#, r#""a", "b""#, "100"] {
+        assert_eq!(read(200, &[("RateLimit", text)]).quotas, [], "{text}");
+    }
+}
+
 /// Spring Cloud Gateway's `RedisRateLimiter`: a token bucket, a replenish rate per second, a price per
 /// request.
 #[test]

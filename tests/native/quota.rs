@@ -57,6 +57,21 @@ fn a_longer_window_does_not_bring_back_what_is_over() {
     assert_eq!([10_000.0, 24_999.0, 25_000.0].map(|at| left(&engine, scope, at)), [9.0, 9.0, 10.0]);
 }
 
+/// Beyond some thousands of sends a rolling window counts those together that are near each other, and only
+/// those: what left long ago is free again.
+#[test]
+fn thousands_in_a_rolling_window_come_back_as_they_went() {
+    let (mut engine, scope) = make(r#"{ "limit": 5000, "window": 10000, "strict": true }"#, &[]);
+    let first = (0..4096).map(|index| f64::from(index) * 0.1);
+    let then = (0..100).map(|index| 2000.0 + 10.0 * f64::from(index));
+    for at in first.chain(then).map(millis) {
+        let ticket = engine.send_at_once(at, Request::new(&[scope])).unwrap().expect("the quota has room");
+        engine.settle(at, ticket, &Feedback::response(200));
+    }
+    assert_eq!([2990.0, 11_999.0].map(|at| left(&engine, scope, at)), [804.0, 4900.0]);
+    assert_eq!([12_495.0, 13_000.0].map(|at| left(&engine, scope, at)), [4950.0, 5000.0]);
+}
+
 /// A fixed window that is over counts for nothing, whatever takes its place.
 #[test]
 fn a_window_that_is_over_is_not_brought_back() {

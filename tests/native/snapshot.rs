@@ -240,3 +240,19 @@ fn the_found_gap_is_the_gap_of_the_next_process() {
     let next = engine.peek(at(0.0), Request::new(&[scope])).unwrap().at.expect("it comes");
     assert!((2000.0..4000.0).contains(&next.millis()), "{next:?}: it starts with a little more");
 }
+
+/// A slot rests after its request was sent, also where that was on its way when the process ended.
+#[test]
+fn what_was_on_its_way_keeps_its_slot_for_as_long_as_it_would_have_rested() {
+    let options = r#"{ "jitter": false, "defaults": { "delay": 0, "slotDelay": 10000, "concurrency": 1 } }"#;
+    let config = || Config::parse(serde_json::from_str(options).unwrap()).unwrap();
+    let at = |ms: f64| Instant::from_millis(ms).unwrap();
+    let mut engine = Engine::new(config());
+    let scope = engine.scope("a");
+    engine.send_at_once(at(0.0), Request::new(&[scope])).unwrap().expect("nothing waits");
+    let snapshot = engine.snapshot(at(3000.0), Some(WALL));
+    let next = Engine::restore(config(), &snapshot, at(0.0), Some(WALL + 2000.0));
+    let found = next.find("a").expect("it is remembered");
+    assert_eq!(next.peek(at(0.0), Request::new(&[found])).unwrap().at, Some(at(5000.0)));
+    assert_eq!(next.peek_new(at(7.0)), Peek { at: Some(at(7.0)), because: None }, "a scope of no past");
+}
