@@ -17,7 +17,7 @@
  * so far is in `target/mutants/results.jsonl`. The trap is a list that outlives what it explains: it names
  * functions and their text, and `tests/package/survivors.test.mjs` looks for them.
  */
-import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { mkdirSync, writeFileSync } from 'node:fs'
 import { build, buildAlone, list } from '../tests/mutants/rust/build.mjs'
 import { baseline, FEW, KILOBYTES, testsFor } from '../tests/mutants/rust/trial.mjs'
 import { changedSinceLast, clock, noticedBy, Results, sampleOf, takeChoice } from '../tests/mutants/score.mjs'
@@ -25,23 +25,6 @@ import { main, root, takeChanged } from './lib.mjs'
 
 const folder = `${root}/target/mutants`
 const LEAST = 0.9
-
-/** What is written down: `path: what was replaced`, each with a line of the source and the reason. */
-export function survivors() {
-  const text = readFileSync(`${root}/tests/mutants/survivors.md`, 'utf8')
-  const rows = text.split('\n').filter((line) => /^\| `[\w/.-]+`/.test(line))
-  return rows.map((row) => {
-    const [, file, mutant, source, reason] = row.split(/(?<!\\)\|/).map((cell) => cell.trim())
-    const code = (cell) => cell.replace(/^`+ ?| ?`+$/g, '').replaceAll('\\|', '|')
-    return { file: code(file), mutant: code(mutant), source: code(source), reason }
-  })
-}
-
-/** A mutant as the list has it: lines and columns move, so they are left out. */
-function keyOf(name) {
-  const [, file, mutant] = /^(.*?):\d+:\d+: (.*)$/.exec(name)
-  return `${file}: ${mutant}`
-}
 
 /** All mutants that the arguments ask for. */
 function asked(args, isShort) {
@@ -102,11 +85,7 @@ async function triedAlone(mutant, tests) {
 
 function report(results, isSample, isShort) {
   const { share, most, missed } = results.report(isSample)
-  const known = new Set(survivors().map(({ file, mutant }) => `${file}: ${mutant}`))
-  const unknown = missed.filter((name) => !known.has(keyOf(name)))
-  console.log(`${missed.length} survived; ${missed.length - unknown.length} of them are explained`)
-  for (const name of unknown) console.log(`  ${name}`)
-  if (unknown.length > 0 && !isShort) throw new Error(`${unknown.length} survived that nobody explains`)
+  results.explain(missed, isShort)
   if ((isShort ? most : share) < LEAST) throw new Error(`less than ${100 * LEAST} %`)
 }
 

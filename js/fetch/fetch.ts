@@ -338,7 +338,7 @@ function checkedResponse(response: unknown): Response {
 
 /** Settles when a body is over. Knows nothing of the response, which must be free to be collected. */
 function settler(permit: Permit, outcome: PermitOutcome): (error?: unknown) => void {
-  return (error) => permit.settle(error === undefined || Number.isNaN(failureOf(error)) ? outcome : { error })
+  return (error) => permit.settle(Number.isNaN(failureOf(error)) ? outcome : { error })
 }
 
 /** What a `getResponseDelay` hook gave, checked. */

@@ -55,6 +55,9 @@ export function placeOf(response: Response): string | null {
   return REDIRECTS.includes(response.status) ? response.headers.get('location') : null
 }
 
+/** Whether `fetch` asks a server for it. */
+export const isHttp = ({ protocol }: URL) => protocol === 'http:' || protocol === 'https:'
+
 /** The redirects of one call of `fetch`. */
 export class Redirects {
   readonly #maxDelay: number
@@ -89,7 +92,7 @@ export class Redirects {
     if (!URL.canParse(place, from))
       throw new TypeError(`fetch failed: a redirect to ${JSON.stringify(place)}`)
     const to = new URL(place, from)
-    if (!/^https?:$/.test(to.protocol)) throw new TypeError(`fetch failed: a redirect to ${to.protocol}`)
+    if (!isHttp(to)) throw new TypeError(`fetch failed: a redirect to ${to.protocol}`)
     if (to.hash === '') to.hash = from.hash
     this.#hop = { input: to.href, init: this.#initFor(response.status, from, to), delay: askedMs || 0 }
     return true

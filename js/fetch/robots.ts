@@ -18,7 +18,7 @@
 import { DisallowedError } from '../core/errors.js'
 import type { Clock, RobotsOptions } from '../options/options.js'
 import { discard } from './body.js'
-import { placeOf } from './redirects.js'
+import { isHttp, placeOf } from './redirects.js'
 
 /** Reads a robots.txt and says which URLs may be fetched. */
 export type RobotsRules = (robotsUrl: string, text: string, userAgent: string) => (url: string) => boolean
@@ -63,7 +63,7 @@ export class Robots {
    * @throws {DisallowedError} if it does not, or could not be had.
    */
   async admit(url: URL): Promise<void> {
-    if (!/^https?:$/.test(url.protocol) || url.pathname === '/robots.txt') return
+    if (!isHttp(url) || url.pathname === '/robots.txt') return
     const now = this.#asking.clock.now()
     let known = this.#known.get(url.origin)
     if (!known || known.until <= now) {
@@ -112,7 +112,7 @@ export class Robots {
       const response = await this.#asking.fetch(from, init)
       const place = placeOf(response)
       const to = place !== null && URL.canParse(place, from) ? new URL(place, from) : undefined
-      if (to === undefined || !/^https?:$/.test(to.protocol) || hops === MOST_REDIRECTS) return response
+      if (to === undefined || !isHttp(to) || hops === MOST_REDIRECTS) return response
       discard(response)
       from = to.href
     }

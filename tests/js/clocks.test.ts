@@ -58,6 +58,35 @@ test('timers that fire twice, the second time after having been replaced', async
   assert.deepEqual(times, [0, 1000, 2000, 3000, 4000])
 })
 
+test('timers that fire though they were cleared: one is armed, not more and more', async () => {
+  const live = new Set<object>()
+  class Deaf extends FakeClock {
+    override setTimeout(wake: () => void, ms: number): unknown {
+      const timer = {}
+      live.add(timer)
+      return super.setTimeout(() => {
+        live.delete(timer)
+        wake()
+      }, ms)
+    }
+
+    override clearTimeout(): void {}
+  }
+  const clock = new Deaf()
+  const throttle = createThrottle({ clock, defaults: plain })
+  const all = Promise.all(Array.from({ length: 20 }, () => throttle.run(page, () => {})))
+  // Each of these alarms is earlier than the timer, which is armed anew and fires all the same.
+  for (let count = 0; count < 20; count++)
+    await throttle.run({ scopes: `${count}` }, () => {}, { requestTimeout: 500 - count })
+  let most = 0
+  for (let ms = 0; ms < 20_000; ms += 100) {
+    await clock.advance(100)
+    if (ms > 2000) most = Math.max(most, live.size)
+  }
+  await all
+  assert.ok(most <= 2, `${most} at a time`)
+})
+
 test('a clock that starts at 0, at 1970 in Workers’ way, or between', async () => {
   for (const start of [0, 1_795_203_840_000, 12.345]) {
     const times = await sends(new Bent((ms) => [ms], start), 3, 5000)

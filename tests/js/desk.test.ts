@@ -58,6 +58,7 @@ test('a requestTimeout of run’s: the slot comes back, and what is done in time
   assert.equal(await throttle.run({ scopes: 'x' }, () => 7), 7)
   assert.equal(clock.timers, 0)
   const hangs = throttle.run({ scopes: 'x' }, () => new Promise(() => {}))
+  hangs.catch((error: TimeoutError) => assert.ok(error.isSent))
   const longer = throttle.run({ scopes: 'y' }, () => new Promise(() => {}), { requestTimeout: 800 })
   const late = assert.rejects(hangs, TimeoutError)
   await clock.advance(499)
@@ -163,6 +164,28 @@ test('a manager that throws at a send is told to who asked, and the slot comes b
   const permit: Permit = await throttle.acquire({ scopes: 'x' })
   assert.deepEqual([throttle.stats().inFlight, sends.length], [1, 1])
   permit.settle()
+})
+
+test('a manager that throws at the send of one who waited is told to that one, and the next one leaves', async () => {
+  const clock = new FakeClock()
+  let sends = 0
+  const onSend = () => {
+    if (++sends === 2) throw new Error('broken')
+  }
+  const throttle = createThrottle({
+    clock,
+    defaults: { delay: 1000, slotDelay: 0, jitter: false },
+    scopes: { x: { manager: { onSend } } },
+  })
+  const all = Promise.allSettled([1, 2, 3].map((each) => throttle.run({ scopes: 'x' }, () => each)))
+  await clock.advance(5000)
+  const [first, second, third] = await all
+  assert.deepEqual(
+    [first, third].map((each) => each?.status),
+    ['fulfilled', 'fulfilled'],
+  )
+  assert.ok(second?.status === 'rejected' && second.reason instanceof ManagerError)
+  assert.deepEqual([throttle.stats().inFlight, throttle.stats().waiting], [0, 0])
 })
 
 test('several scopes at once: each keeps a slot, and a peek says when without asking', async () => {

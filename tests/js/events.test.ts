@@ -78,6 +78,16 @@ test("debug prints AutoThrottle's line for each response", async () => {
   assert.deepEqual(lines, ['slot: a.example | conc: 0 | delay: 1525 ms (-1475) | latency:   50 ms'])
 })
 
+test('nothing is printed that nobody asked for', async () => {
+  const { clock, throttle } = make([], { autothrottle: true })
+  const printing = mock.method(console, 'debug')
+  const first = throttle.fetch(page)
+  await clock.advance(100)
+  await first
+  printing.mock.restore()
+  assert.equal(printing.mock.callCount(), 0)
+})
+
 test('queued, send and settle carry an id that joins them, what was asked for, and its URL', async () => {
   const { clock, throttle } = make([[503], [200], [200]], { retry: { limit: 1 } })
   const told: unknown[] = []

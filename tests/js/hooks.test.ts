@@ -89,7 +89,7 @@ test('a hook that throws or talks nonsense fails its request only, with the caus
           throw new Error('oops')
         },
       },
-      /getResponseBackoff.*failed/,
+      /getResponseBackoff.*failed for a response/,
     ],
     [{ getResponseBackoff: () => 'c' }, /"c", which is no scope of the request \(a, b\)/],
     [{ getResponseBackoff: () => 7 as never }, /gave 7/],
@@ -114,7 +114,10 @@ test('a hook that throws or talks nonsense fails its request only, with the caus
     },
     reset,
   )
-  await assert.rejects(throttle.fetch(page), ManagerError)
+  await assert.rejects(
+    throttle.fetch(page),
+    (error: ManagerError) => error instanceof ManagerError && error.message.includes(page),
+  )
   assert.equal(throttle.stats().inFlight, 0)
   const permit = await make(both).throttle.acquire(page)
   assert.throws(() => permit.settle({ status: 429, scopes: ['nobody'] }), ManagerError)

@@ -72,6 +72,23 @@ test('a watched body can be read with a buffer of the reader’s own, to its end
   assert.deepEqual([text, ends], ['abc', [undefined]])
 })
 
+test('a runtime without a FinalizationRegistry watches bodies all the same', async () => {
+  const kept = globalThis.FinalizationRegistry
+  Reflect.deleteProperty(globalThis, 'FinalizationRegistry')
+  try {
+    const { same, ends } = watch(new Response('text'))
+    assert.equal(await same.text(), 'text')
+    assert.deepEqual(ends, [undefined])
+    const stream = new PassThrough()
+    const node = watch({ body: stream, status: 200 } as unknown as Response)
+    stream.end().resume()
+    await new Promise((resolve) => stream.once('close', resolve))
+    assert.deepEqual(node.ends, [undefined])
+  } finally {
+    globalThis.FinalizationRegistry = kept
+  }
+})
+
 test('a watched body that fails or is cancelled says so, and the real one hears of it', async () => {
   const reset = new Error('reset')
   const failing = watch(new Response(body([bytes('x'), reset]).stream))
@@ -104,6 +121,11 @@ test('a stream of Node’s is watched where it is: read, failed, or destroyed', 
   assert.deepEqual(whole.ends, [])
   await closed(read)
   assert.deepEqual(whole.ends, [undefined])
+  const open = new PassThrough({ autoDestroy: false })
+  const ended = of(open)
+  open.end('text').resume()
+  await new Promise((resolve) => open.once('end', resolve))
+  assert.deepEqual(ended.ends, [undefined], 'read, though it is not closed')
   const broken = new PassThrough()
   const reset = new Error('reset')
   const failed = of(broken)

@@ -202,6 +202,12 @@ test('abort and the total timeout end the wait for another attempt', async () =>
   await timely.clock.advance(1)
   await timeout
   assert.equal(calls.length, 1)
+  const late = make({ '/page': [{ 'retry-after': '3' }, { 'retry-after': '3' }] })
+  await late.clock.advance(60_000)
+  const total = assert.rejects(late.throttle.fetch(page, { throttle: { timeout: 5000 } }), TimeoutError)
+  await late.clock.advance(5000)
+  await total
+  assert.equal(late.calls.length, 2, 'the timeout counts from the call, whatever the clock says')
 })
 
 test('closing ends the wait for another attempt', async () => {

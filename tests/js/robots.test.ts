@@ -2,7 +2,13 @@
 import assert from 'node:assert/strict'
 import { getEventListeners } from 'node:events'
 import { test } from 'node:test'
-import { createThrottle, DisallowedError, type ThrottleOptions, type WarningEvent } from 'autothrottle'
+import {
+  createThrottle,
+  DisallowedError,
+  type ThrottleOptions,
+  type TimeoutError,
+  type WarningEvent,
+} from 'autothrottle'
 import { rules } from 'autothrottle/robots'
 import { FakeClock } from 'autothrottle/testing'
 
@@ -60,6 +66,63 @@ test('each host is asked once, first, through the throttle, and its delay is kep
   await clock.advance(20_000)
   await again
   assert.equal(calls.filter(([url]) => url === 'https://a.example/robots.txt').length, 2, 'kept for a day')
+})
+
+test('robots.txt itself, and what comes from no host, is asked of nobody', async () => {
+  const { clock, calls, throttle } = make({})
+  const all = Promise.all([
+    throttle.fetch('https://a.example/robots.txt'),
+    throttle.fetch('data:text/plain,here'),
+  ])
+  await clock.advance(5000)
+  assert.deepEqual(
+    (await all).map(({ status }) => status),
+    [404, 200],
+  )
+  assert.deepEqual(calls.map(([url]) => url).sort(), ['data:text/plain,here', 'https://a.example/robots.txt'])
+})
+
+test('a robots.txt whose headers or body take longer than requestTimeout is given up, and asked for again', async () => {
+  const stalls = [
+    () => new Promise<Response>(() => {}),
+    () => new Response(new ReadableStream({ pull: () => new Promise(() => {}) })),
+    () => new Response('User-agent: *\nDisallow: /1'),
+  ]
+  const signals: (AbortSignal | null | undefined)[] = []
+  const fetch = async (input: RequestInfo | URL, init?: RequestInit) => {
+    if (!String(input).endsWith('/robots.txt')) return new Response('page')
+    signals.push(init?.signal)
+    return await stalls.shift()!()
+  }
+  const { clock, throttle } = make({}, { fetch, requestTimeout: 5000 })
+  for (const asked of [1, 2]) {
+    const page = throttle.fetch('https://a.example/1')
+    const refused = assert.rejects(page, (error) => {
+      return error instanceof DisallowedError && (error.cause as TimeoutError).isSent
+    })
+    await clock.advance(4999)
+    assert.deepEqual([signals.length, signals.at(-1)?.aborted], [asked, false])
+    await clock.advance(1)
+    await refused
+    assert.equal(signals.at(-1)?.aborted, true, 'its connection is not kept')
+    assert.deepEqual([throttle.stats().waiting, throttle.stats().inFlight], [0, 0])
+    await clock.advance(60_000)
+  }
+  const page = throttle.fetch('https://a.example/1')
+  await clock.advance(5000)
+  assert.equal((await page).status, 200)
+  assert.deepEqual([signals.at(-1)?.aborted, clock.timers], [false, 0])
+})
+
+test('a robots.txt that leads to no host is one without rules', async () => {
+  for (const location of ['data:text/plain,User-agent:*', 'ftp://a.example/robots.txt', 'http://[']) {
+    const away = () => new Response('', { status: 302, headers: { location } })
+    const { clock, calls, throttle } = make({ 'a.example': away })
+    const page = throttle.fetch('https://a.example/1')
+    await clock.advance(5000)
+    assert.equal((await page).status, 200)
+    assert.equal(calls.length, 2, location)
+  }
 })
 
 test('the longest delay to believe is a minute, or what you say', async () => {

@@ -63,6 +63,30 @@ test('deadlines leave as a sorted list would, whatever is struck out', () => {
   }
 })
 
+/** Each look at a deadline is counted, for a test of time would flicker. */
+test('to strike out all of many deadlines takes a few looks each, and leaves few of them behind', () => {
+  const deadlines = new Deadlines()
+  let looks = 0
+  const all = Array.from({ length: 4000 }, (_, index) => {
+    const deadline = deadlines.add(index, () => {})
+    let isDone = false
+    return Object.defineProperty(deadline, 'isDone', {
+      get: () => {
+        looks++
+        return isDone
+      },
+      set: (value: boolean) => {
+        isDone = value
+      },
+    })
+  })
+  for (const deadline of all) deadlines.strike(deadline)
+  assert.ok(looks < 4 * all.length, `${looks} looks`)
+  looks = 0
+  assert.equal(deadlines.next, Number.POSITIVE_INFINITY)
+  assert.ok(looks <= 34, `${looks} are still there`)
+})
+
 test('a clock is asked for one timer, for the earliest of all, in whole milliseconds from 1', () => {
   const clock = new Counting()
   const heard: string[] = []
@@ -145,6 +169,13 @@ test('with timers of their own, an abort ends the waiter’s timer, and its plac
   const { sentAt } = await next
   assert.deepEqual([clock.timers, throttle.stats().waiting], [0, 0])
   assert.ok(sentAt <= 50)
+})
+
+test('with timers of their own, what is answered in time leaves no timer', async () => {
+  const clock = Object.assign(new Counting(), { isPerRequest: true })
+  const throttle = createThrottle({ clock, defaults: slow, requestTimeout: 60_000 })
+  assert.equal(await throttle.run({ scopes: 'x' }, () => 7), 7)
+  assert.equal(clock.timers, 0)
 })
 
 /** An engine that gives what it is told to give, and writes down what it hears. */

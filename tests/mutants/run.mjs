@@ -14,8 +14,9 @@
  * | `--go-on` | what the last run noticed counts, and is not tried again |
  * | `--short` | for CI: 75 s of those in files that the last commit changed, else of all |
  *
- * It fails below 85 %. What was found so far is in `target/mutants-js/results.jsonl`. The trap is a mutant
- * that nothing but a running event loop notices: a promise that stays open is a failure of `node:test`.
+ * It fails for each survivor that tests/mutants/survivors.md does not explain, and below 85 %. What was found
+ * so far is in `target/mutants-js/results.jsonl`. The trap is a mutant that nothing but a running event loop
+ * notices: a promise that stays open is a failure of `node:test`.
  */
 import { spawnSync } from 'node:child_process'
 import { cpSync, existsSync, mkdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
@@ -127,6 +128,18 @@ async function baseline(isShort) {
   return tests.sort((a, b) => a.seconds - b.seconds)
 }
 
+/** `path:line:column: replace this with that`, in the words of `cargo mutants`. */
+function nameOf({ fileName, location: { start, end }, replacement }) {
+  const lines = readFileSync(`${root}/${fileName}`, 'utf8')
+    .split('\n')
+    .slice(start.line, end.line + 1)
+  lines.push(lines.pop().slice(0, end.column))
+  lines[0] = lines[0].slice(start.column)
+  const brief = (text) => text.replace(/\s+/g, ' ').slice(0, 80)
+  const change = `replace ${brief(lines.join('\n'))} with ${brief(replacement)}`
+  return `${fileName}:${start.line + 1}:${start.column + 1}: ${change}`
+}
+
 await main(async () => {
   if (!existsSync(`${here}/node_modules`)) {
     const install = ['install', '--no-save', '--no-audit', '--no-fund', '--prefix', here]
@@ -153,10 +166,7 @@ await main(async () => {
   const taken = tests.reduce((sum, { seconds }) => sum + seconds, 0)
   tell(`${counted.length} mutants; ${tests.length} test files take ${taken.toFixed(1)} s`)
   const results = new Results(`${folder}/results.jsonl`)
-  const named = counted.map(({ id, fileName, location: { start, end }, mutatorName, replacement }) => {
-    const at = `${start.line + 1}:${start.column + 1}-${end.line + 1}:${end.column + 1}`
-    return { id, name: `${fileName}:${at}: ${mutatorName}: ${replacement.replace(/\s+/g, ' ').slice(0, 80)}` }
-  })
+  const named = counted.map((mutant) => ({ id: mutant.id, name: nameOf(mutant) }))
   const asked = onlyMissed ? results.missedOf(named) : named
   const drawn = sampleOf(asked, isShort ? asked.length : sample, seed)
   const attempt = ({ id }) =>
@@ -165,6 +175,7 @@ await main(async () => {
       { cwd: tree, env: { ...FEW, __STRYKER_ACTIVE_MUTANT__: id } },
     )
   await results.tryEach(drawn, attempt, { tell, goesOn, isShort })
-  const { share, most } = results.report(results.found.length < asked.length)
+  const { share, most, missed } = results.report(results.found.length < asked.length)
+  results.explain(missed, isShort)
   if ((isShort ? most : share) < LEAST) throw new Error(`less than ${100 * LEAST} %`)
 })

@@ -7,7 +7,7 @@
  */
 import { spawn } from 'node:child_process'
 import { appendFileSync, existsSync, readFileSync, writeFileSync } from 'node:fs'
-import { capture, takeChanged } from '../../scripts/lib.mjs'
+import { capture, root, takeChanged } from '../../scripts/lib.mjs'
 
 /** What a test may take is this many times what it took, and this many seconds more. */
 const [TIMES, MORE] = [8, 2]
@@ -133,6 +133,29 @@ export function interval(count, of) {
   return [middle - spread, middle + spread].map((bound) => bound / (1 + z ** 2 / of))
 }
 
+/** What is written down: `path`, what was replaced, a part of the source in which it is, and the reason. */
+export function survivors() {
+  const text = readFileSync(`${root}/tests/mutants/survivors.md`, 'utf8')
+  const rows = text.split('\n').filter((line) => /^\| `[\w/.-]+`/.test(line))
+  return rows.map((row) => {
+    const [, file, mutant, source, reason] = row.split(/(?<!\\)\|/).map((cell) => cell.trim())
+    const code = (cell) => cell.replace(/^`+ ?| ?`+$/g, '').replaceAll('\\|', '|')
+    return { file: code(file), mutant: code(mutant), source: code(source), reason }
+  })
+}
+
+/** Whether a row is about the mutant of this name. Lines and columns move, so they say only what is there. */
+function isAbout({ file, mutant, source }, name) {
+  const [, path, line, what] = /^(.*?):(\d+):\d+: (.*)$/.exec(name)
+  if (path !== file || what !== mutant) return false
+  if (file.endsWith('.rs')) return true // its function is in its name
+  const lines = readFileSync(`${root}/${file}`, 'utf8').split('\n')
+  return lines
+    .slice(line - 1, Number(line) + 2)
+    .join('\n')
+    .includes(source)
+}
+
 /** What was found, a line a mutant in a file: a run can be stopped at any time. */
 export class Results {
   constructor(path) {
@@ -171,6 +194,15 @@ export class Results {
       if (!result.by) tell(`missed: ${mutant.name}`)
       if (this.found.length % 50 === 0) tell(`${this.found.length} of ${mutants.length}`)
     }
+  }
+
+  /** Says which of those that were missed nobody explains; that is an error, unless the run is short. */
+  explain(missed, isShort) {
+    const rows = survivors()
+    const unknown = missed.filter((name) => !rows.some((row) => isAbout(row, name)))
+    console.log(`${missed.length} survived; ${missed.length - unknown.length} of them are explained`)
+    for (const name of unknown) console.log(`  ${name}`)
+    if (unknown.length > 0 && !isShort) throw new Error(`${unknown.length} survived that nobody explains`)
   }
 
   /**
