@@ -5,8 +5,6 @@
  */
 import type { Waiter } from '../core/driver.js'
 import { CostExceedsQuotaError, QueueFullError } from '../core/errors.js'
-import type { Alarm } from '../core/wake.js'
-import type { Ticket } from '../wasm/types.js'
 import type { Ask, Grant, Refusal, Remembered, Turn } from './messages.js'
 
 /** One process, as the writer knows it. */
@@ -27,38 +25,11 @@ export interface Member {
   refused: Refusal[]
 }
 
-/** What of a request is kept here: the engine has the rest. */
-type Known = Pick<Ask, 'id' | 'attempt' | 'names'>
-
-/** A request of a member. */
-export class Held implements Waiter {
-  readonly signal = null
-  alarm: Alarm | undefined
-  ticket: Ticket
-  readonly scopes: readonly string[]
+/** A request of a member. What of it is not here, the engine has. */
+export interface Held extends Waiter, Pick<Ask, 'id'> {
   readonly member: Member
-  readonly id: number
   attempt: number
-  isFlying = false
-  readonly #granted: (held: Held, at: number) => void
-
-  constructor(member: Member, ask: Known, ticket: Ticket, granted: (held: Held, at: number) => void) {
-    this.member = member
-    this.id = ask.id
-    this.attempt = ask.attempt
-    this.scopes = ask.names
-    this.ticket = ticket
-    this.#granted = granted
-  }
-
-  grant(at: number): void {
-    this.isFlying = true
-    this.#granted(this, at)
-  }
-
-  /** Its member says so itself. */
-  fail(): void {}
-  abort(): void {}
+  isFlying: boolean
 }
 
 /** A member that has told no story yet. */

@@ -12,7 +12,7 @@ import type { Clock, EngineOptions } from '../options/options.js'
 import { Engine } from '../wasm/engine.js'
 import type { ScopeHandle, Ticket } from '../wasm/types.js'
 import { Cadence } from './cadence.js'
-import { Held, type Member, memberOf, nameOf, refusalOf, rememberedOf } from './held.js'
+import { type Held, type Member, memberOf, nameOf, refusalOf, rememberedOf } from './held.js'
 import {
   type Ask,
   type Beat,
@@ -44,8 +44,8 @@ const WALL_MS = 1e12
 const LONG_AGO_MS = 1e10
 /** Statistics of more scopes do not go along: they take longer than a lease. */
 const MOST_SEEN = 5000
-/** So many turns may overtake their hello: the others are told again. */
-const MOST_AHEAD = 1000
+/** So many turns may come before their hello is heard: the others are told again. */
+const MOST_AHEAD = 10_000
 
 export class Writer {
   readonly #link: WriterLink
@@ -58,9 +58,9 @@ export class Writer {
   readonly #owed = new Set<Member>()
   #at = 0
   #level: 0 | 1 | 2 = 1
-  /** What is said while it only listens. */
-  #heard: (Hello | Turn)[] | undefined
-  /** Turns that came before the hello that they follow. */
+  /** What is told while it only listens. */
+  #stories: Hello[] | undefined
+  /** Turns that came before the hello that they follow was heard. */
   readonly #ahead: Turn[] = []
   /** Whose story it waits for; `undefined` where nobody knows. */
   readonly #missing: Set<string> | undefined
@@ -68,7 +68,6 @@ export class Writer {
   readonly #former: string | undefined
   #collecting: unknown
   #isStopped = false
-  #isListening = false
   /** How much of each process the memory has that this writer goes on from. */
   readonly #remembered: ReadonlyMap<string, Remembered[1]>
   /** Of memory and statistics. */
@@ -109,7 +108,7 @@ export class Writer {
 
   /** Listens for a moment, so that age decides and what flies is known before anybody is asked. */
   collect(): void {
-    this.#heard = []
+    this.#stories = []
     this.#wait(COLLECT_MS + (this.#missing ? this.#link.leaseMs / 5 : 0))
   }
 
@@ -118,15 +117,12 @@ export class Writer {
     const member = this.#members.get(message.from)
     if (member) member.seenAt = this.now
     if (message.type === 'hello') {
-      if (this.#heard) this.#collected(message)
-      else this.#story([message])
+      if (this.#stories) this.#collected(this.#stories, message)
+      else this.#hear([message])
     } else if (message.type === 'turn') {
-      if (this.#heard) this.#heard.push(message)
-      else if (member && message.hello === member.hello) this.#turn(member, message)
-      // It has overtaken its hello.
-      else if (message.hello > (member?.hello ?? 0) && this.#ahead.length < MOST_AHEAD)
-        this.#ahead.push(message)
-    } else if (message.type === 'bye' && member) this.drop(member.id)
+      this.#turn(message)
+      this.#decide()
+    } else if (message.type === 'bye') this.drop(message.from)
   }
 
   /** A process has ended: what it had comes back. */
@@ -135,7 +131,7 @@ export class Writer {
     if (member === undefined) return
     this.#members.delete(id)
     this.#owed.delete(member)
-    this.#leave(member.requests.values())
+    for (const held of member.requests.values()) this.#end(held)
     this.#driver.drain()
   }
 
@@ -148,7 +144,7 @@ export class Writer {
     for (const { id, hello, turns, grants } of this.#members.values()) members[id] = [hello, turns, grants]
     const { id: from, epoch, hash } = this.#link
     const beat: Beat = { type: 'beat', from, epoch, members, hash }
-    if (!this.cadence.isDue(now) || this.#heard) return beat
+    if (!this.cadence.isDue(now) || this.#stories) return beat
     const state = this.state()
     this.cadence.went(now, state.length)
     if (this.#engine.scopes > MOST_SEEN) return { ...beat, state }
@@ -202,26 +198,22 @@ export class Writer {
     )
   }
 
-  #collected(hello: Hello): void {
-    this.#heard?.push(hello)
+  #collected(stories: Hello[], hello: Hello): void {
+    stories.push(hello)
     this.#missing?.delete(hello.from)
-    if (this.#missing?.size !== 0) return
-    this.#clock.clearTimeout(this.#collecting)
-    this.#begin()
+    if (this.#missing?.size === 0) this.#begin()
   }
 
   #begin(): void {
-    const heard = this.#heard ?? []
-    this.#heard = undefined
+    this.#clock.clearTimeout(this.#collecting)
+    const stories = this.#stories ?? []
+    this.#stories = undefined
     if (this.#link.isPrompt) for (const id of this.#missing ?? []) this.drop(id)
-    const hellos = heard.filter((message) => message.type === 'hello')
-    const turns = heard.filter((message) => message.type === 'turn')
-    this.#story(hellos, turns)
+    this.#hear(stories)
   }
 
   /** Members' stories: what flies, the oldest first; who waits, by age; what followed. Then all are asked. */
-  #story(hellos: readonly Hello[], turns: readonly Turn[] = []): void {
-    this.#isListening = true
+  #hear(hellos: readonly Hello[]): void {
     const newest = new Map<string, Hello>()
     for (const hello of hellos) {
       const known = newest.get(hello.from)?.hello ?? this.#members.get(hello.from)?.hello ?? 0
@@ -245,10 +237,14 @@ export class Writer {
     waiting.sort((a, b) => b[1].waited - a[1].waited)
     for (const [member, ask] of waiting) if (!member.requests.has(ask.id)) this.#ask(member, ask)
     for (const [, [, ago, order]] of given) this.#orders.apply(order, ago)
-    for (const turn of [...this.#ahead.splice(0), ...turns]) this.hear(turn)
-    this.#isListening = false
+    for (const turn of this.#ahead.splice(0)) this.#turn(turn)
+    this.#decide()
+  }
+
+  /** Tells what was noticed, and asks for everybody. */
+  #decide(): void {
     this.#notice()
-    this.#driver.drain()
+    this.#driver.changed()
   }
 
   /** Whether it is in the memory: a later story has it as well. */
@@ -265,12 +261,9 @@ export class Writer {
     let made = 0
     for (const [count, names] of flying)
       for (let each = 0; each < count; each++) {
-        const handles = names.map((name) => this.#engine.intern(name))
         // No story has its number; its cost is in the memory.
         const ask = { id: -++made, attempt: 0, names }
-        const held = this.#held(member, ask, this.#engine.adopt(this.now, handles, ageMs + 1))
-        held.isFlying = true
-        member.requests.set(held.id, held)
+        this.#hold(member, ask, this.#engine.adopt(this.now, this.#handlesOf(names), ageMs + 1), true)
       }
   }
 
@@ -294,14 +287,10 @@ export class Writer {
     this.#watch(member, watch)
     const waits = new Set(waiting.map(nameOf))
     const flies = new Set(flying.map(nameOf))
-    const gone: Held[] = []
     for (const held of member.requests.values()) {
-      const story = held.isFlying ? flies : waits
-      if (story.has(nameOf(held))) continue
-      member.requests.delete(held.id)
-      gone.push(held)
+      const name = nameOf(held)
+      if (!(held.isFlying ? flies : waits).has(name)) this.#end(held, waits.has(name))
     }
-    this.#leave(gone, waits)
   }
 
   /** A request that left: adopted if it is not known, and heard if it is over. */
@@ -311,23 +300,25 @@ export class Writer {
     const known = member.requests.get(flight.id)
     if (known === undefined && (isNew || told === undefined)) {
       const { cost, priority, waited, sentAgo } = flight
-      const handles = flight.names.map((name) => this.#engine.intern(name))
       const options = { cost, priority, waited: Math.max(waited - sentAgo, 0) }
-      let ticket: Ticket
       try {
         // Later by the time of the way, as the memory may be: what is in doubt is counted.
-        ticket = this.#engine.adopt(this.now, handles, sentAgo, options)
+        const ticket = this.#engine.adopt(this.now, this.#handlesOf(flight.names), sentAgo, options)
+        this.#hold(member, flight, ticket, true)
       } catch {
         return // it makes no sense, and no harm
       }
-      const held = this.#held(member, flight, ticket)
-      held.isFlying = true
-      member.requests.set(flight.id, held)
     }
     if (told) this.#over(member, flight.id, flight.attempt, told)
   }
 
-  #turn(member: Member, turn: Turn): void {
+  /** One that its hello has not reached waits for it; so it does for the turns before it. */
+  #turn(turn: Turn): void {
+    const member = this.#members.get(turn.from)
+    if (this.#stories || turn.hello !== member?.hello) {
+      if (turn.hello >= (member?.hello ?? 0) && this.#ahead.length < MOST_AHEAD) this.#ahead.push(turn)
+      return
+    }
     if (turn.number <= member.turns) return
     member.early.set(turn.number, turn)
     for (let next = member.early.get(member.turns + 1); next; next = member.early.get(member.turns + 1)) {
@@ -345,26 +336,36 @@ export class Writer {
         } else this.#cancel(member, act[1])
       }
     }
-    this.#notice()
-    if (!this.#isListening) this.#driver.changed()
   }
 
   #ask(member: Member, ask: Ask): void {
-    const { id, names, waited, cost, priority, delay } = ask
+    const { names, waited, cost, priority, delay } = ask
+    const options = { cost, priority, delay }
     try {
-      const handles = names.map((name) => this.#engine.intern(name))
-      const ticket = this.#engine.submitAgain(this.now, handles, waited, { cost, priority, delay })
-      const held = this.#held(member, ask, ticket)
-      member.requests.set(id, held)
-      this.#driver.add(held, undefined)
+      const ticket = this.#engine.submitAgain(this.now, this.#handlesOf(names), waited, options)
+      this.#driver.add(this.#hold(member, ask, ticket, false), undefined)
     } catch (error) {
-      member.refused.push(refusalOf(id, error))
+      member.refused.push(refusalOf(ask.id, error))
       this.#owed.add(member)
     }
   }
 
-  #held(member: Member, ask: Pick<Ask, 'id' | 'attempt' | 'names'>, ticket: Ticket): Held {
-    return new Held(member, ask, ticket, (held, at) => this.#granted(held, at))
+  /** The engine has it: so it is held here. */
+  #hold(
+    member: Member,
+    { id, attempt, names: scopes }: Pick<Ask, 'id' | 'attempt' | 'names'>,
+    ticket: Ticket,
+    isFlying: boolean,
+  ): Held {
+    const held: Held = {
+      ...{ id, attempt, scopes, member, ticket, isFlying, signal: null, alarm: undefined },
+      grant: (at) => this.#granted(held, at),
+      // Its member says so itself.
+      fail() {},
+      abort() {},
+    }
+    member.requests.set(id, held)
+    return held
   }
 
   /** The engine hears how it ended; if it says so, the request waits anew. */
@@ -372,7 +373,7 @@ export class Writer {
     const held = member.requests.get(id)
     if (!held?.isFlying || held.attempt !== attempt) return
     const numbers = numbersIn(told)
-    renumber(numbers, (place) => this.#handleOf(held.scopes[place] ?? ''))
+    renumber(numbers, (place) => this.#engine.intern(held.scopes[place] ?? ''))
     const settled = this.#engine.settleTold(this.now, held.ticket, numbers)
     if (this.#level === 2) this.#notice(member, told[1])
     if (settled !== 'again') {
@@ -386,23 +387,21 @@ export class Writer {
 
   #cancel(member: Member, id: number): void {
     const held = member.requests.get(id)
-    if (held === undefined) return
-    member.requests.delete(id)
-    this.#leave([held], new Set([nameOf(held)]))
+    if (held) this.#end(held, true)
   }
 
-  /** They are over. What was granted has left and costs, unless its process says that it waits. */
-  #leave(gone: Iterable<Held>, unused?: ReadonlySet<string>): void {
-    const now = this.now
-    for (const held of gone) {
-      if (!held.isFlying) this.#driver.forget(held)
-      if (held.isFlying && !unused?.has(nameOf(held))) this.#engine.settle(now, held.ticket)
-      else this.#engine.cancel(now, held.ticket)
+  /** It is over. What was granted has left and costs, unless its process says that it was not used. */
+  #end(held: Held, isUnused = false): void {
+    held.member.requests.delete(held.id)
+    if (held.isFlying && !isUnused) this.#engine.settle(this.now, held.ticket)
+    else {
+      this.#driver.forget(held)
+      this.#engine.cancel(this.now, held.ticket)
     }
   }
 
-  #handleOf(name: string): ScopeHandle {
-    return this.#engine.intern(name)
+  #handlesOf(names: readonly string[]): ScopeHandle[] {
+    return names.map((name) => this.#engine.intern(name))
   }
 
   /** As much is told of answers as anybody hears; and what is learned, for the next writer. */
@@ -423,6 +422,7 @@ export class Writer {
   }
 
   #granted(held: Held, at: number): void {
+    held.isFlying = true
     this.#at = at
     held.member.granted.push(held.id, held.attempt)
     this.#owed.add(held.member)
