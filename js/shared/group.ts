@@ -13,19 +13,20 @@
 import { ThrottleError } from '../core/errors.js'
 import type { HostContext } from '../core/host.js'
 import type { EngineOptions } from '../options/options.js'
+import { hashOf } from './hash.js'
 import { Member } from './member.js'
 import {
   decode,
   encode,
+  type Grant,
   type Message,
   type Refusal,
-  type Resign,
   type State,
   type Tell,
   type ToMember,
   type ToWriter,
 } from './messages.js'
-import { divided, slower } from './offline.js'
+import { derived, divided } from './offline.js'
 import type { Lease, Offline, Peer, Transport } from './transport.js'
 import { Writer } from './writer.js'
 import type { WriterLink } from './writer-link.js'
@@ -42,6 +43,13 @@ export interface GroupLink {
   warn(code: 'shared-options' | 'shared-version' | 'shared-offline' | 'shared-online', message: string): void
 }
 
+export interface GroupSettings {
+  readonly offline: Offline
+  readonly random: () => number
+  /** Unlike that of any other process. */
+  readonly id: string
+}
+
 /** The way to the processes that share a limit is broken, and `offline` is `fail`. */
 export class SharedError extends ThrottleError {
   constructor(cause: unknown) {
@@ -53,11 +61,8 @@ export class Group {
   readonly member: Member
   readonly #transport: Transport
   readonly #context: HostContext
-  readonly #options: EngineOptions
   readonly #link: GroupLink
-  readonly #offline: Offline
-  readonly #random: () => number
-  readonly id: string
+  readonly #settings: GroupSettings
   readonly #hash: string
   #writer: Writer | undefined
   #lease: Lease | undefined
@@ -69,8 +74,8 @@ export class Group {
   #isClosed = false
   #isCompeting = false
   #heardAt = 0
-  #brokenAt: number | undefined
-  #brokenBy: unknown
+  /** Since when the way is broken, and why. */
+  #broken: { readonly at: number; readonly cause: unknown } | undefined
   #isOffline = false
   /** Who wrote when a writer was last heard; and the one that is known to have ended. */
   #writerId: string | undefined
@@ -80,24 +85,15 @@ export class Group {
   #ticking: unknown
   #hurrying: unknown
 
-  constructor(
-    transport: Transport,
-    context: HostContext,
-    options: EngineOptions,
-    link: GroupLink,
-    { offline, random, id }: { offline: Offline; random: () => number; id: string },
-  ) {
+  constructor(transport: Transport, context: HostContext, link: GroupLink, settings: GroupSettings) {
     this.#transport = transport
     this.#context = context
-    this.#options = options
     this.#link = link
-    this.#offline = offline
-    this.#random = random
-    this.id = id
-    this.#hash = hashOf(options)
+    this.#settings = settings
+    this.#hash = optionsHash(context.options)
     this.member = new Member(
       {
-        id,
+        id: this.id,
         hash: this.#hash,
         now: () => this.#now,
         offsetMs: () => transport.offsetMs,
@@ -107,6 +103,10 @@ export class Group {
       },
       transport.leaseMs,
     )
+  }
+
+  get id(): string {
+    return this.#settings.id
   }
 
   /** The writer, if it is this process. */
@@ -150,10 +150,11 @@ export class Group {
     if (!this.#isOpen) return
     this.member.flush()
     const [writer, lease] = [this.#writer, this.#lease]
-    if (writer && lease && this.#holds(lease)) {
-      this.#say(lease, { type: 'resign', from: this.id, epoch: lease.epoch, state: writer.state() })
+    if (writer && lease && this.#leads()) {
+      const state = writer.state()
+      this.#say(lease, { type: 'resign', from: this.id, epoch: lease.epoch, state })
       writer.stop()
-      await this.#transport.release(lease, writer.state()).catch(() => {})
+      await this.#transport.release(lease, state).catch(() => {})
     } else this.member.ping('bye')
     await this.#transport.close()
   }
@@ -162,11 +163,9 @@ export class Group {
     const { leaseMs } = this.#transport
     const now = this.#now
     let next = leaseMs / 3
-    if (this.#writer) {
-      if (this.#holds(this.#lease)) this.#renew()
-      else this.#stepDown()
-    } else {
-      if (this.#brokenAt !== undefined && now - this.#brokenAt >= PATIENCE_MS) this.#goOffline()
+    if (this.#leads()) this.#renew()
+    else {
+      if (this.#broken && now - this.#broken.at >= PATIENCE_MS) this.#goOffline(this.#broken.cause)
       const left = this.#heardAt + leaseMs - now
       if (left > 0) this.member.ping()
       else this.#later(leaseMs / 10)
@@ -178,7 +177,8 @@ export class Group {
 
   /** Competes in a moment, so that not all do at once. */
   #later(most: number): void {
-    if (!this.#isClosed) this.#context.idleClock.setTimeout(() => this.#compete(), this.#random() * most)
+    if (!this.#isClosed)
+      this.#context.idleClock.setTimeout(() => this.#compete(), this.#settings.random() * most)
   }
 
   async #compete(): Promise<void> {
@@ -208,8 +208,6 @@ export class Group {
 
   #lead(lease: Lease, asked: number): void {
     const now = this.#now
-    this.#lease = lease
-    this.#until = asked + this.#transport.leaseMs
     const { memory } = this.member
     const kept = lease.state ? { text: lease.state, at: now - (lease.stateAgeMs ?? 0) } : undefined
     const younger = memory && (!kept || memory.at >= kept.at) ? memory : kept
@@ -217,57 +215,49 @@ export class Group {
     // Said first: a memory of many scopes takes a while to read, and meanwhile the others tell their stories.
     this.#say(lease, { type: 'beat', from: this.id, epoch: lease.epoch, members: {}, hash: this.#hash })
     this.#writer = this.#newWriter(lease.epoch, younger)
+    this.#lease = lease
+    this.#until = asked + this.#transport.leaseMs
     if (!isFirst) this.#writer.collect()
     this.member.enter(lease.epoch)
   }
 
   /** `share` processes go on alone, each slower by so much. */
   #newWriter(epoch: number, memory: { text: string; at: number } | undefined, share?: number): Writer {
-    const { clock, snapshot } = this.#context
+    const { options, clock, snapshot } = this.#context
+    const isAlone = share !== undefined
     const link: WriterLink = {
       id: this.id,
       epoch,
       hash: this.#hash,
       leaseMs: this.#transport.leaseMs,
       isPrompt: this.#transport.isPrompt === true,
-      isGood: () => this.#isGood(epoch),
+      isGood: () => isAlone || this.#leads(),
       grant: (to, grant) => this.#grant(to, grant),
       tell: (tell) => {
         this.#link.told(tell)
-        if (share === undefined && this.#lease) this.#say(this.#lease, tell)
+        if (!isAlone && this.#lease) this.#say(this.#lease, tell)
       },
-      again: () => this.#soon(0),
-      learned: () => {
-        this.#writer?.cadence.hurry()
-        this.#soon(20)
-      },
+      soon: (ms) => this.#soon(ms),
       differs: (id) => this.#link.warn('shared-options', `process ${id} shares the limit with other options`),
-      offsetMs: () => (share === undefined ? this.#transport.offsetMs : undefined),
+      offsetMs: () => (isAlone ? undefined : this.#transport.offsetMs),
     }
-    const now = this.#now
-    let state = memory && (JSON.parse(memory.text) as State)
+    const ageMs = memory ? this.#now - memory.at : 0
+    const state = memory && (JSON.parse(memory.text) as State)
+    const beginning = { state, ageMs, former: this.#writerId, gone: this.#goneId, snapshot }
+    if (!isAlone) return new Writer(link, options, derived(clock, this.#transport.leadMs ?? 0, 1), beginning)
     // Alone it has its part of the slots, and the others theirs.
-    if (state && share !== undefined) state = { ...state, members: [] }
-    const ageMs = memory ? now - memory.at : 0
-    const [former, gone] = [this.#writerId, this.#goneId]
-    const beginning = { state, ageMs, former, gone, snapshot, wallNow: clock.wallNow() }
-    if (share === undefined)
-      return new Writer(link, this.#options, clock, this.#transport.leadMs ?? 0, beginning)
-    return new Writer(link, divided(this.#options, share), slower(clock, share), 0, beginning)
+    if (state) beginning.state = { ...state, members: [] }
+    return new Writer(link, divided(options, share), derived(clock, 0, share), beginning)
   }
 
-  /** Whether a grant may be made: not if it slept beyond its lease. */
-  #isGood(epoch: number): boolean {
-    const lease = this.#lease
-    if (lease?.epoch !== epoch) return this.#alone !== undefined
-    if (this.#holds(lease)) return true
+  /**
+   * Whether this process writes: no longer, if its lease is another's or over. The transport may know that at
+   * once.
+   */
+  #leads(): boolean {
+    if (this.#lease && (this.#transport.isHeld?.(this.#lease) ?? this.#now < this.#until)) return true
     this.#stepDown()
     return false
-  }
-
-  /** Whether the lease is ours: not after its time, unless the transport can say so at once. */
-  #holds(lease: Lease | undefined): boolean {
-    return lease !== undefined && (this.#transport.isHeld?.(lease) ?? this.#now < this.#until)
   }
 
   async #renew(): Promise<void> {
@@ -328,8 +318,8 @@ export class Group {
     else this.#transport.toWriter(encode(message))
   }
 
-  #grant(to: string, grant: ToMember): void {
-    if (to === this.id) this.#onMember(grant)
+  #grant(to: string, grant: Grant): void {
+    if (to === this.id) this.member.onGrant(grant)
     else if (this.#lease) this.#transport.toMember(this.#lease, to, encode(grant))
   }
 
@@ -367,14 +357,13 @@ export class Group {
     this.#writerId = message.from
     this.#isConnected()
     if (wasSilent) this.member.sayHello()
-    if (message.type === 'resign') this.#onResign(message)
-    else {
-      this.member.enter(message.epoch)
-      this.#onMember(message)
+    if (message.type === 'resign') {
+      this.#goneId = message.from
+      this.member.memory = { text: message.state, at: now }
+      this.#later(20)
+      return
     }
-  }
-
-  #onMember(message: ToMember): void {
+    this.member.enter(message.epoch)
     if (message.type === 'grant') this.member.onGrant(message)
     else if (message.type === 'tell') this.#link.told(message)
     else if (message.type === 'beat') {
@@ -385,19 +374,12 @@ export class Group {
     }
   }
 
-  #onResign({ from, state }: Resign): void {
-    this.#goneId = from
-    this.member.memory = { text: state, at: this.#now }
-    this.#later(20)
-  }
-
-  #isBroken(error: unknown): void {
-    this.#brokenAt ??= this.#now
-    this.#brokenBy = error
+  #isBroken(cause: unknown): void {
+    this.#broken = { at: this.#broken?.at ?? this.#now, cause }
   }
 
   #isConnected(): void {
-    this.#brokenAt = undefined
+    this.#broken = undefined
     if (!this.#isOffline) return
     this.#isOffline = false
     this.#link.warn('shared-online', 'the way to those that share the limit is open again')
@@ -406,15 +388,16 @@ export class Group {
     this.member.retreat()
   }
 
-  #goOffline(): void {
-    if (this.#offline === 'fail') this.#link.failed(new SharedError(this.#brokenBy))
+  #goOffline(cause: unknown): void {
+    const { offline } = this.#settings
+    if (offline === 'fail') this.#link.failed(new SharedError(cause))
     if (this.#isOffline) return
     this.#isOffline = true
     const what = { divide: `goes on alone at a pace of one ${this.#size}th`, wait: 'waits', fail: 'fails' }
-    const why = (this.#brokenBy as Error | undefined)?.message ?? String(this.#brokenBy)
+    const why = (cause as Error | undefined)?.message ?? String(cause)
     const message = `the way to those that share the limit is broken (${why}): this process `
-    this.#link.warn('shared-offline', message + what[this.#offline])
-    if (this.#offline !== 'divide') return
+    this.#link.warn('shared-offline', message + what[offline])
+    if (offline !== 'divide') return
     // Between two leases: the next writer's is larger.
     const epoch = Math.floor(this.member.epoch) + 0.5
     this.#alone = this.#newWriter(epoch, this.member.memory, this.#size)
@@ -426,14 +409,12 @@ function isToWriter(message: Message): message is ToWriter {
   return ['hello', 'turn', 'ping', 'bye'].includes(message.type)
 }
 
-/** Of what decides: FNV-1a over the options, whatever the order of their keys. */
-export function hashOf(options: EngineOptions): string {
+/** Of what decides, whatever the order of the keys. */
+export function optionsHash(options: EngineOptions): string {
   const text = JSON.stringify(options, (_, value) =>
     typeof value === 'object' && value !== null && !Array.isArray(value)
       ? Object.fromEntries(Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1)))
       : value,
   )
-  let hash = 0x811c9dc5
-  for (let at = 0; at < text.length; at++) hash = Math.imul(hash ^ text.charCodeAt(at), 0x01000193)
-  return (hash >>> 0).toString(16)
+  return hashOf(text)
 }

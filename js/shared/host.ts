@@ -22,7 +22,7 @@ import type {
   SubmitOptions,
   Ticket,
 } from '../wasm/types.js'
-import { Group } from './group.js'
+import { Group, type GroupLink } from './group.js'
 import { type Refusal, renumber, type Seen, type State, type Tell } from './messages.js'
 import type { Offline, Transport } from './transport.js'
 
@@ -33,7 +33,7 @@ const MOST_NAMES = 20_000
 /** A process that waits stays alive: its timer is armed for so long, again and again. */
 const ALIVE_MS = 1000
 
-export class SharedHost implements Host {
+export class SharedHost implements Host, GroupLink {
   askedMs = Number.NaN
   /** @internal */
   readonly group: Group
@@ -58,14 +58,7 @@ export class SharedHost implements Host {
     // Said at once if it is wrong; whoever writes first goes on from it.
     if (snapshot !== undefined) this.#judge.restore(snapshot, clock.now(), clock.wallNow())
     this.#notices = this.#judge.takeNotices()
-    const link = {
-      changed: (refused: readonly Refusal[]) => this.#changed(refused),
-      told: (tell: Tell) => this.#told(tell),
-      failed: (error: Error) => this.#failed(error),
-      warn: (code: Parameters<HostListener['warn']>[0], message: string) =>
-        this.#listener?.warn(code, message),
-    }
-    this.group = new Group(transport, context, context.options, link, { offline, random, id })
+    this.group = new Group(transport, context, this, { offline, random, id })
   }
 
   listen(listener: HostListener): void {
@@ -272,20 +265,27 @@ export class SharedHost implements Host {
     return shifted(stats, seen.at - then, now - seen.at)
   }
 
-  #changed(refused: readonly Refusal[]): void {
+  /** @internal */
+  changed(refused: readonly Refusal[]): void {
     for (const refusal of refused) this.#listener?.fail(refusal[0], errorOf(refusal))
     this.#listener?.changed()
   }
 
-  #failed(error: Error): void {
+  /** @internal */
+  failed(error: Error): void {
     for (const ticket of this.group.member.everybody()) {
       this.group.member.cancel(ticket)
       this.#listener?.fail(ticket, error)
     }
   }
 
-  /** Of an answer only its own process hears; of what changed, whoever listens. */
-  #told({ now: then, notices, of, latencyMs }: Tell): void {
+  /** @internal */
+  warn(...[code, message]: Parameters<HostListener['warn']>): void {
+    this.#listener?.warn(code, message)
+  }
+
+  /** @internal Of an answer only its own process hears; of what changed, whoever listens. */
+  told({ now: then, notices, of, latencyMs }: Tell): void {
     const now = this.#context.clock.now()
     const isOurs = of === undefined || of === this.group.id
     for (const notice of notices) {

@@ -7,7 +7,7 @@
  */
 import { IDLE, WAIT } from '../wasm/engine.js'
 import type { Ticket } from '../wasm/types.js'
-import type { Act, Ask, Beat, Flight, Grant, Hello, Order, Refusal, ToWriter } from './messages.js'
+import type { Act, Ask, Beat, Flight, FromMember, Grant, Order, Refusal, ToWriter } from './messages.js'
 
 /** Where the delay of the next attempt stands in what the engine is told. */
 const RETRY_DELAY = 4
@@ -53,6 +53,9 @@ interface Kept<T> {
   isRemembered: boolean
 }
 
+/** What is said, without who says it, to whom, and after which story. */
+type Told<T> = T extends FromMember ? Omit<T, keyof FromMember> : never
+
 /** What the member needs of its process. */
 export interface MemberLink {
   readonly id: string
@@ -76,7 +79,6 @@ export class Member {
   /** After `poll` gave {@link WAIT}: when to ask again. */
   wakeAt = Number.POSITIVE_INFINITY
   watch: 0 | 1 | 2 = 0
-  waiting = 0
   inFlight = 0
   readonly #link: MemberLink
   readonly #leaseMs: number
@@ -109,14 +111,20 @@ export class Member {
     return this.#epoch
   }
 
+  /** How many have not left. */
+  get waiting(): number {
+    return this.#requests.size - this.inFlight
+  }
+
   submit(names: readonly string[], ask: Pick<Pending, 'cost' | 'priority'> & { delay: number }): Ticket {
     const now = this.#link.now()
     const { cost, priority, delay } = ask
-    const [id, attempt, state, sentAt] = [++this.#last, 0, 'waiting' as const, Number.NaN]
-    const request = { id, attempt, names, cost, priority, since: now, notBefore: now + delay, state, sentAt }
-    this.#requests.set(id, request)
-    this.waiting++
-    this.#say(['ask', id, attempt, names, cost, priority, delay, 0])
+    const id = ++this.#last
+    this.#requests.set(id, {
+      ...{ id, names, cost, priority, since: now, notBefore: now + delay },
+      ...{ attempt: 0, state: 'waiting', sentAt: Number.NaN },
+    })
+    this.#say(['ask', id, 0, names, cost, priority, delay, 0])
     return id
   }
 
@@ -134,7 +142,6 @@ export class Member {
     this.#granted.shift()
     first.state = 'flying'
     first.sentAt = now
-    this.waiting--
     this.inFlight++
     // All at once would be a burst; none at all would be for ever where a machine has too much to do.
     if (late > LATE * this.#leaseMs && this.#granted.length > 0) this.#wakeUp()
@@ -148,16 +155,14 @@ export class Member {
     this.#say(['over', id, request.attempt, told])
     this.inFlight--
     const delay = told[RETRY_DELAY] ?? Number.NaN
-    if (Number.isNaN(delay)) {
-      this.#requests.delete(id)
-      this.#over.push(this.#kept({ request, told }))
-    } else {
-      const over = told.with(RETRY_DELAY, Number.NaN)
-      this.#over.push(this.#kept({ request: { ...request }, told: over }))
+    const isOver = Number.isNaN(delay)
+    const over = isOver ? told : told.with(RETRY_DELAY, Number.NaN)
+    this.#over.push(this.#kept({ request: { ...request }, told: over }))
+    if (isOver) this.#requests.delete(id)
+    else {
       request.attempt++
       request.state = 'waiting'
       request.notBefore = this.#link.now() + delay
-      this.waiting++
     }
     return true
   }
@@ -220,27 +225,13 @@ export class Member {
     for (const request of this.#requests.values())
       if (request.state === 'waiting') waiting.push(this.#ask(request, now))
       else flying.push(this.#flight(request, now))
-    const { id: from, hash } = this.#link
     const orders = this.#orders.map(({ what, at }) => [what[0], now - at, what[1]] as const)
-    const { watch } = this
-    const hello = {
-      type: 'hello',
-      from,
-      epoch: this.#epoch,
-      hello: this.#hello,
-      waiting,
-      flying,
-      orders,
-      hash,
-      watch,
-    }
-    this.#link.send(hello as Hello)
+    this.#tell({ type: 'hello', waiting, flying, orders, hash: this.#link.hash, watch: this.watch })
   }
 
   /** It is there. */
   ping(type: 'ping' | 'bye' = 'ping'): void {
-    if (this.#epoch > 0)
-      this.#link.send({ type, from: this.#link.id, epoch: this.#epoch, hello: this.#hello })
+    this.#tell({ type })
   }
 
   onGrant({ epoch, hello, number, ids, refused, at }: Grant): void {
@@ -308,7 +299,6 @@ export class Member {
   #forget(request: Pending): void {
     this.#requests.delete(request.id)
     if (request.state === 'flying') this.inFlight--
-    else this.waiting--
     if (request.state === 'granted') this.#granted.splice(this.#granted.indexOf(request), 1)
   }
 
@@ -334,10 +324,12 @@ export class Member {
     if (acts.length === 0) return
     this.#acts = []
     // Before there is a writer: the hello will say it.
-    if (this.#epoch === 0) return
-    const number = ++this.#turn
-    const { id: from } = this.#link
-    this.#link.send({ type: 'turn', from, epoch: this.#epoch, hello: this.#hello, number, acts })
+    if (this.#epoch > 0) this.#tell({ type: 'turn', number: ++this.#turn, acts })
+  }
+
+  #tell(said: Told<ToWriter>): void {
+    const head = { from: this.#link.id, epoch: this.#epoch, hello: this.#hello }
+    if (this.#epoch > 0) this.#link.send({ ...head, ...said } as ToWriter)
   }
 
   #ask({ id, attempt, names, cost, priority, since, notBefore }: Pending, now: number): Ask {

@@ -81,7 +81,7 @@ export type Act =
   | readonly ['cancel', id: number]
   | readonly ['order', number: number, Order]
 
-interface FromMember {
+export interface FromMember {
   readonly from: string
   readonly epoch: number
   readonly hello: number

@@ -5,6 +5,7 @@
  * lies in a folder of this user's, and one that is anybody else's is refused.
  */
 import { builtin } from '../wasm/node-builtin.js'
+import { hashOf } from './hash.js'
 
 export interface Socket {
   readonly writableLength: number
@@ -74,7 +75,5 @@ export function folderOf(files: FileSystem, chosen: string | undefined): string 
 
 /** A name that fits: what can be read of it, and a number for all of it. A socket's path is short. */
 export function socketNameOf(name: string): string {
-  let hash = 0x811c9dc5
-  for (let at = 0; at < name.length; at++) hash = Math.imul(hash ^ name.charCodeAt(at), 0x01000193)
-  return `${name.replace(/[^\w-]+/g, '-').slice(0, 24)}-${(hash >>> 0).toString(16)}`
+  return `${name.replace(/[^\w-]+/g, '-').slice(0, 24)}-${hashOf(name)}`
 }

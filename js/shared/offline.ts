@@ -6,15 +6,16 @@
  * divided: each of them has one at least, so scopes with fewer slots than there are processes have more in
  * flight than they should.
  */
+import { LONGEST_TIMEOUT } from '../core/clock.js'
 import type { Clock, EngineOptions, ScopeOptions } from '../options/options.js'
 
-/** A clock that runs slower by `share`. */
-export function slower(clock: Clock, share: number): Clock {
+/** A clock that is `ahead` by so many milliseconds, and runs slower by `share`. */
+export function derived(clock: Clock, ahead: number, share: number): Clock {
   const from = clock.now()
   return {
-    now: () => from + (clock.now() - from) / share,
+    now: () => from + (clock.now() - from) / share + ahead,
     wallNow: () => clock.wallNow(),
-    setTimeout: (wake, ms) => clock.setTimeout(wake, Math.min(ms * share, 2 ** 31 - 1)),
+    setTimeout: (wake, ms) => clock.setTimeout(wake, Math.min(ms * share, LONGEST_TIMEOUT)),
     clearTimeout: (handle) => clock.clearTimeout(handle),
   }
 }

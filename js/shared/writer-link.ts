@@ -18,10 +18,8 @@ export interface WriterLink {
   isGood(): boolean
   grant(to: string, grant: Grant): void
   tell(tell: Tell): void
-  /** A beat is wanted. */
-  again(): void
-  /** Something was learned that the next writer should know. */
-  learned(): void
+  /** A beat is wanted within so many milliseconds. */
+  soon(ms: number): void
   /** A member has other options. */
   differs(id: string): void
   /** Milliseconds that the group's clock is ahead of this one's. */
@@ -37,5 +35,4 @@ export interface Beginning {
   readonly gone: string | undefined
   /** Without a state: what the program gave. */
   readonly snapshot: Snapshot | undefined
-  readonly wallNow: number
 }

@@ -71,26 +71,22 @@ export class Writer {
   /** How much of each process the memory has that this writer goes on from. */
   readonly #remembered: ReadonlyMap<string, Remembered[1]>
   /** Of memory and statistics. */
-  readonly cadence = new Cadence()
+  readonly #cadence = new Cadence()
 
-  constructor(link: WriterLink, options: EngineOptions, clock: Clock, leadMs: number, beginning: Beginning) {
+  /** @param clock is ahead by the time that a grant takes to arrive. */
+  constructor(link: WriterLink, options: EngineOptions, clock: Clock, beginning: Beginning) {
     this.#link = link
-    // The engine runs ahead by the time that a grant takes to arrive.
-    this.#clock = {
-      now: () => clock.now() + leadMs,
-      wallNow: () => clock.wallNow(),
-      setTimeout: (wake, ms) => clock.setTimeout(wake, ms),
-      clearTimeout: (handle) => clock.clearTimeout(handle),
-    }
+    this.#clock = clock
     this.#engine = new Engine(options)
-    const { state, ageMs, former, gone, snapshot, wallNow } = beginning
+    const { state, ageMs, former, gone, snapshot } = beginning
     this.#former = former
     this.#missing =
       state && new Set([...state.members.map(([id]) => id).filter((id) => id !== gone), link.id])
     this.#remembered = new Map(state?.members.map(([id, heard]) => [id, heard]))
     // Also without one: what is adopted left before the engine's own origin.
     const known = state?.snapshot ?? { version: 1 as const, scopes: {} }
-    if (state === undefined && snapshot !== undefined) this.#engine.restore(snapshot, this.now, wallNow)
+    if (state === undefined && snapshot !== undefined)
+      this.#engine.restore(snapshot, this.now, clock.wallNow())
     else
       this.#engine.restore(
         { ...known, wallMs: WALL_MS },
@@ -100,7 +96,7 @@ export class Writer {
     this.#engine.watch(this.#level)
     // What the options say without effect, each process has found by itself.
     this.#engine.takeNotices()
-    this.#driver = new Driver(this.#engine, this.#clock, () => this.#flush())
+    this.#driver = new Driver(this.#engine, clock, () => this.#flush())
     this.#orders = new Orders(this.#engine, () => this.now)
     if (state) this.#orders.restore(state)
     for (const member of state?.members ?? []) if (member[0] !== gone) this.#presume(member, ageMs)
@@ -144,12 +140,12 @@ export class Writer {
     for (const { id, hello, turns, grants } of this.#members.values()) members[id] = [hello, turns, grants]
     const { id: from, epoch, hash } = this.#link
     const beat: Beat = { type: 'beat', from, epoch, members, hash }
-    if (!this.cadence.isDue(now) || this.#stories) return beat
+    if (!this.#cadence.isDue(now) || this.#stories) return beat
     const state = this.state()
-    this.cadence.went(now, state.length)
+    this.#cadence.went(now, state.length)
     if (this.#engine.scopes > MOST_SEEN) return { ...beat, state }
     const seen = JSON.stringify({ now, stats: this.#engine.stats(undefined, now) } satisfies Seen)
-    this.cadence.went(now, state.length + seen.length)
+    this.#cadence.went(now, state.length + seen.length)
     return { ...beat, state, seen }
   }
 
@@ -191,7 +187,7 @@ export class Writer {
       () => {
         this.#missing?.delete(this.#former ?? '')
         if (ms <= COLLECT_MS || this.#missing?.size === 0) return this.#begin()
-        this.#link.again()
+        this.#link.soon(0)
         this.#wait(ms - COLLECT_MS)
       },
       Math.min(ms, COLLECT_MS),
@@ -272,7 +268,7 @@ export class Writer {
     member.orders = this.#remembered.get(member.id)?.[2] ?? 0
     this.#members.set(member.id, member)
     // The next writer is to know whose story it waits for.
-    this.#link.learned()
+    this.#learned()
     if (hello.hash !== this.#link.hash) this.#link.differs(member.id)
     return member
   }
@@ -418,7 +414,13 @@ export class Writer {
     const { id: from, epoch } = this.#link
     const tell: Tell = { type: 'tell', from, epoch, now: this.now, notices }
     this.#link.tell(member ? { ...tell, of: member.id, latencyMs: latencyMs ?? Number.NaN } : tell)
-    if (notices.some(({ kind }) => kind === 'hold' || kind === 'backoff')) this.#link.learned()
+    if (notices.some(({ kind }) => kind === 'hold' || kind === 'backoff')) this.#learned()
+  }
+
+  /** Something that the next writer should know. */
+  #learned(): void {
+    this.#cadence.hurry()
+    this.#link.soon(20)
   }
 
   #granted(held: Held, at: number): void {

@@ -10,9 +10,10 @@ import { readFileSync, writeFileSync } from 'node:fs'
 import { test } from 'node:test'
 import type { Clock, EngineOptions } from 'autothrottle'
 import { Engine } from 'autothrottle/engine'
-import { hashOf } from '../../js/shared/group.js'
+import { optionsHash } from '../../js/shared/group.js'
 import { Member } from '../../js/shared/member.js'
 import { decode, encode, type Message, type State, type ToWriter } from '../../js/shared/messages.js'
+import { derived } from '../../js/shared/offline.js'
 import { Writer } from '../../js/shared/writer.js'
 
 const PLACE = new URL('../golden/shared.json', import.meta.url)
@@ -127,13 +128,14 @@ function playWriter(session: Session<WriterStep>): unknown[] {
         isGood: () => true,
         grant: (to: string, grant: unknown) => tape.say(to, grant),
         tell: (tell: unknown) => tape.say('all', tell),
-        again: () => tape.say('all', { type: 'again' }),
-        learned: () => {},
+        soon: (ms: number) => {
+          if (ms === 0) tape.say('all', { type: 'again' })
+        },
         differs: (id: string) => tape.say('all', { type: 'differs', id }),
         offsetMs: () => session.offsetMs,
       }
-      const beginning = { state, ageMs, former, gone, snapshot: undefined, wallNow: 0 }
-      writer = new Writer(link, session.options, tape.clock, session.leadMs, beginning)
+      const beginning = { state, ageMs, former, gone, snapshot: undefined }
+      writer = new Writer(link, session.options, derived(tape.clock, session.leadMs, 1), beginning)
       writer.collect()
     } else if ('hear' in step) writer?.hear(decode(JSON.stringify(step.hear)) as ToWriter)
     else tape.say('all', writer?.beat())
@@ -338,7 +340,7 @@ function golden() {
   const [writer, member] = [writersSession(), membersSession()]
   return JSON.parse(
     JSON.stringify({
-      hashes: HASHED.map((options) => ({ options, hash: hashOf(options) })),
+      hashes: HASHED.map((options) => ({ options, hash: optionsHash(options) })),
       digests: OUTCOMES.map((outcome) => digestOf(outcome)),
       writer: { ...writer, said: playWriter(writer) },
       member: { ...member, said: playMember(member) },

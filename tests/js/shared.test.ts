@@ -159,7 +159,7 @@ test('what is told while a new writer listens counts before it grants', () => {
     ...{ id: 'w', epoch: 2, hash: '', leaseMs: 1500, isPrompt: false, offsetMs: () => undefined },
     isGood: () => true,
     grant: (to: string) => granted.push(to),
-    ...{ tell: () => {}, again: () => {}, learned: () => {}, differs: () => {} },
+    ...{ tell: () => {}, soon: () => {}, differs: () => {} },
   }
   const timed = { ...clock, setTimeout: (wake: () => void) => (begin = wake) }
   const beginning = {
@@ -168,15 +168,8 @@ test('what is told while a new writer listens counts before it grants', () => {
     former: 'v',
     gone: undefined,
     snapshot: undefined,
-    wallNow: 1e12,
   }
-  const writer = new Writer(
-    link,
-    { defaults: { delay: 0, slotDelay: 0, concurrency: 9 } },
-    timed,
-    0,
-    beginning,
-  )
+  const writer = new Writer(link, { defaults: { delay: 0, slotDelay: 0, concurrency: 9 } }, timed, beginning)
   writer.collect()
   const ask = { id: 0, attempt: 0, names: ['x'], cost: 1, priority: 0, delay: 0, waited: 5 }
   const story = { type: 'hello', epoch: 2, hello: 1, orders: [], hash: '', watch: 0 } as const
@@ -201,7 +194,7 @@ test('where all that live hear of a new writer at once, the places of the others
       ...{ id: 'w', epoch: 2, hash: '', leaseMs: 1500, isPrompt, offsetMs: () => undefined },
       isGood: () => true,
       grant: (to: string) => granted.push(to),
-      ...{ tell: () => {}, again: () => {}, learned: () => {}, differs: () => {} },
+      ...{ tell: () => {}, soon: () => {}, differs: () => {} },
     }
     const snapshot = { version: 1 as const, wallMs: 0, scopes: {} }
     const flying = [[1, ['x']]] as const
@@ -211,8 +204,7 @@ test('where all that live hear of a new writer at once, the places of the others
       link,
       { defaults: { delay: 0, slotDelay: 0, concurrency: 2 } },
       { ...clock, setTimeout: (wake: () => void) => wakes.push(wake) },
-      0,
-      { state, ageMs: 500, former: undefined, gone: undefined, snapshot: undefined, wallNow: 1e12 },
+      { state, ageMs: 500, former: undefined, gone: undefined, snapshot: undefined },
     )
     writer.collect()
     const ask = { attempt: 0, names: ['x'], cost: 1, priority: 0, delay: 0, waited: 5 }

@@ -170,7 +170,7 @@ export class Room {
     }
     const id = `object${this.#clock.wallNow().toString(36)}`
     const random = () => 0.5
-    this.#group = new Group(this.#transport, context, options, link, { offline: 'wait', random, id })
+    this.#group = new Group(this.#transport, context, link, { offline: 'wait', random, id })
     this.#group.open()
     this.#watch()
   }
