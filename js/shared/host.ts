@@ -182,12 +182,10 @@ export class SharedHost implements Host, GroupLink {
     scopes: readonly ScopeHandle[],
     options: { cost?: number | readonly number[] } = {},
   ): Peek {
-    const writer = this.group.writer
-    const engine = writer?.engine ?? this.#remembered(now)
+    const { engine, now: then } = this.group.writer ?? { engine: this.#remembered(now), now }
     const handles = scopes.map((scope) => engine.find(this.#names.get(scope) ?? ''))
-    if (!writer) return engine.peek(now, handles, options)
-    const { at, ...why } = engine.peek(writer.now, handles, options)
-    return { at: at - writer.now + now, ...why }
+    const { at, ...why } = engine.peek(then, handles, options)
+    return { at: at - then + now, ...why }
   }
 
   stats(scope: undefined, now: number): Stats
@@ -203,9 +201,9 @@ export class SharedHost implements Host, GroupLink {
   }
 
   snapshot(now: number, wallNow: number): Snapshot {
-    const writer = this.group.writer
+    const { writer, member } = this.group
     if (writer) return writer.engine.snapshot(writer.now, wallNow)
-    const { memory } = this.group.member
+    const { memory } = member
     if (!memory) return this.#judge.snapshot(now, wallNow)
     const { snapshot } = JSON.parse(memory.text) as State
     return { ...snapshot, wallMs: wallNow - (now - memory.at) }
@@ -254,15 +252,15 @@ export class SharedHost implements Host, GroupLink {
   }
 
   #stats(now: number): Stats {
-    const writer = this.group.writer
-    const { seen, memory } = this.group.member
+    const { writer, member } = this.group
+    const { seen, memory } = member
     if (writer) return shifted(writer.engine.stats(undefined, writer.now), now - writer.now, 0)
-    if (!seen || (memory && memory.at > seen.at)) {
-      const ageMs = memory ? now - memory.at : Number.POSITIVE_INFINITY
-      return { ...this.#remembered(now).stats(undefined, now), ageMs }
+    if (seen && !(memory && memory.at > seen.at)) {
+      const { now: then, stats } = JSON.parse(seen.text) as Seen
+      return shifted(stats, seen.at - then, now - seen.at)
     }
-    const { now: then, stats } = JSON.parse(seen.text) as Seen
-    return shifted(stats, seen.at - then, now - seen.at)
+    const ageMs = memory ? now - memory.at : Number.POSITIVE_INFINITY
+    return { ...this.#remembered(now).stats(undefined, now), ageMs }
   }
 
   /** @internal */
@@ -290,10 +288,8 @@ export class SharedHost implements Host, GroupLink {
     const isOurs = of === undefined || of === this.group.id
     for (const notice of notices) {
       if (notice.kind === 'answer' && !(this.#level === 2 && isOurs)) continue
-      const holdUntil = 'holdUntil' in notice ? notice.holdUntil : undefined
-      const own = holdUntil === undefined ? notice : { ...notice, holdUntil: holdUntil - then + now }
-      const isTimed = own.kind === 'answer' && typeof latencyMs === 'number'
-      this.#notices.push(isTimed ? { ...own, latencyMs } : own)
+      const isTimed = notice.kind === 'answer' && typeof latencyMs === 'number'
+      this.#notices.push({ ...inTime(notice, now - then), ...(isTimed && { latencyMs }) })
     }
     if (this.#notices.length > 0) this.#listener?.changed()
   }
@@ -338,12 +334,13 @@ function errorOf(refusal: Refusal): Error {
   return new TypeError(refusal[2])
 }
 
-/** Statistics by another clock. JSON leaves out what is `undefined`. */
+/** Statistics by a clock that is ahead by so many milliseconds. */
 export function shifted(stats: Stats, ms: number, ageMs: number): Stats {
-  const scopes = Object.entries(stats.scopes).map(([name, scope]) => {
-    const { holdUntil, quotaLeft, reason, withoutEffect } = scope
-    const until = holdUntil === undefined ? undefined : holdUntil + ms
-    return [name, { ...scope, quotaLeft, reason, withoutEffect, holdUntil: until }]
-  })
+  const scopes = Object.entries(stats.scopes).map(([name, scope]) => [name, inTime(scope, ms)])
   return { ...stats, scopes: Object.fromEntries(scopes), ageMs }
+}
+
+/** The same with its instant by another clock. */
+function inTime<T extends object>(told: T & { holdUntil?: number | undefined }, ms: number): T {
+  return told.holdUntil === undefined ? told : { ...told, holdUntil: told.holdUntil + ms }
 }

@@ -3,7 +3,7 @@
  *
  * The trap is a name that is empty by a mistake, such as an unset variable: all such programs would share.
  */
-import { ConfigError, type Problem } from '../core/errors.js'
+import { ConfigError } from '../core/errors.js'
 import { shown, unknownKeys } from '../options/checks.js'
 import type { SharedOptions } from './transport.js'
 
@@ -20,17 +20,12 @@ export function checkShared(
   own: readonly string[],
   more: (wrong: Wrong) => void,
 ): void {
-  const problems: Problem[] = []
+  const problems = unknownKeys(options, ['name', 'offline', ...own], 'shared')
   const wrong: Wrong = (path, want, value) =>
     problems.push({ path: `shared${path}`, want, got: shown(value) })
-  if (typeof options !== 'object' || options === null) wrong('', 'an object with a name', options)
-  else {
-    problems.push(...unknownKeys(options, ['name', 'offline', ...own], 'shared'))
-    const { name, offline = 'divide' } = options
-    if (typeof name !== 'string' || name === '') wrong('.name', 'a name that is not empty', name)
-    if (!['divide', 'wait', 'fail'].includes(offline))
-      wrong('.offline', '"divide", "wait" or "fail"', offline)
-  }
+  const { name, offline = 'divide' } = options ?? {}
+  if (typeof name !== 'string' || name === '') wrong('.name', 'a name that is not empty', name)
+  if (!['divide', 'wait', 'fail'].includes(offline)) wrong('.offline', '"divide", "wait" or "fail"', offline)
   more(wrong)
   if (problems.length > 0) throw new ConfigError(problems)
 }

@@ -33,61 +33,57 @@ export interface Store {
   subscriber(): Promise<Subscriber>
 }
 
-interface IoRedis {
-  eval(script: string, count: number, ...rest: string[]): Promise<unknown>
+/** What is asked of a client or of its connection, in the words of both families. */
+interface Client {
+  eval(script: string, ...keysAndArguments: unknown[]): Promise<unknown>
   publish(channel: string, text: string): Promise<number>
-  /** A cluster takes nodes and options. */
-  duplicate(nodes?: never[], options?: { shardedSubscribers: true }): IoRedis
-  subscribe(channel: string): Promise<unknown>
+  /** A cluster of ioredis takes nodes and options. */
+  duplicate(nodes?: never[], options?: { shardedSubscribers: true }): Client
+  connect(): Promise<unknown>
+  /** With node-redis each call says who hears. */
+  subscribe(channel: string, ...hear: Ear[]): Promise<unknown>
   unsubscribe(channel: string): Promise<unknown>
   ssubscribe?(channel: string): Promise<unknown>
   sunsubscribe?(channel: string): Promise<unknown>
-  /** In a cluster whose version hears each channel at its own node. */
-  readonly shardedSubscribers?: unknown
+  sSubscribe?(channel: string, ...hear: Ear[]): Promise<unknown>
+  sUnsubscribe?(channel: string): Promise<unknown>
   on(event: string, listener: (...args: string[]) => void): unknown
-  disconnect(): void
-  readonly isCluster?: boolean
-  readonly stream?: { unref?(): void }
-}
-
-interface NodeRedis {
-  eval(script: string, options: { keys: string[]; arguments: string[] }): Promise<unknown>
-  publish(channel: string, text: string): Promise<number>
-  duplicate(): NodeRedis
-  connect(): Promise<unknown>
-  subscribe(channel: string, hear: (text: string) => void): Promise<void>
-  unsubscribe(channel: string): Promise<void>
-  sSubscribe?(channel: string, hear: (text: string) => void): Promise<void>
-  sUnsubscribe?(channel: string): Promise<void>
-  on(event: string, listener: () => void): unknown
   unref?(): void
   destroy?(): void
-  disconnect?(): unknown
+  disconnect(): unknown
+  /** In a cluster of ioredis whose version hears each channel at its own node. */
+  readonly shardedSubscribers?: unknown
+  readonly isCluster?: boolean
+  readonly stream?: { unref?(): void }
   readonly masters?: unknown
 }
 
+type Ear = (text: string, channel: string) => void
+
 /** The client behind one face; `undefined` for what is no client. */
 export function storeOf(client: unknown): Store | undefined {
-  if (typeof client !== 'object' || client === null) return undefined
-  const has = (...names: string[]) =>
-    names.every((name) => typeof (client as Record<string, unknown>)[name] === 'function')
-  if (!has('eval', 'publish', 'duplicate')) return undefined
-  if (has('evalSha')) return new NodeRedisStore(client as NodeRedis)
-  if (has('evalsha')) return new IoRedisStore(client as IoRedis)
-  return undefined
+  const has = (name: string) => typeof (client as Record<string, unknown> | null)?.[name] === 'function'
+  const isNode = has('evalSha')
+  const isOne = ['eval', 'publish', 'duplicate'].every(has) && (isNode || has('evalsha'))
+  return isOne ? new ClientStore(client as Client, isNode) : undefined
 }
 
-class IoRedisStore implements Store {
+class ClientStore implements Store {
   readonly isCluster: boolean
-  readonly #client: IoRedis
+  readonly #client: Client
+  /** Whether it speaks as node-redis does. */
+  readonly #isNode: boolean
 
-  constructor(client: IoRedis) {
+  constructor(client: Client, isNode: boolean) {
     this.#client = client
-    this.isCluster = client.isCluster === true
+    this.#isNode = isNode
+    this.isCluster = isNode ? client.masters !== undefined : client.isCluster === true
   }
 
   run(script: string, keys: readonly string[], args: readonly string[]): Promise<unknown> {
-    return this.#client.eval(script, keys.length, ...keys, ...args)
+    return this.#isNode
+      ? this.#client.eval(script, { keys: [...keys], arguments: [...args] })
+      : this.#client.eval(script, keys.length, ...keys, ...args)
   }
 
   publish(channel: string, text: string): Promise<number> {
@@ -95,76 +91,45 @@ class IoRedisStore implements Store {
   }
 
   async subscriber(): Promise<Subscriber> {
-    const client = this.#client
-    const connection = this.isCluster
-      ? client.duplicate([], { shardedSubscribers: true })
-      : client.duplicate()
+    const isNode = this.#isNode
+    const connection =
+      this.isCluster && !isNode
+        ? this.#client.duplicate([], { shardedSubscribers: true })
+        : this.#client.duplicate()
     const ears = new Map<string, (text: string) => void>()
-    const hear = (channel?: string, text?: string) => ears.get(channel!)?.(text!)
-    connection.on('error', () => {})
-    for (const event of ['message', 'smessage']) connection.on(event, hear)
+    const hear: Ear = (text, channel) => ears.get(channel)?.(text)
+    const heard = isNode ? [hear] : []
     // It keeps no process alive, after a reconnection neither.
-    connection.on('ready', () => connection.stream?.unref?.())
+    const unref = () => (isNode ? connection : connection.stream)?.unref?.()
+    connection.on('error', () => {})
+    connection.on('ready', unref)
+    for (const event of ['message', 'smessage'])
+      connection.on(event, (channel, text) => hear(text!, channel!))
+    if (isNode) {
+      await connection.connect()
+      unref()
+    }
     const subscriber = {
-      isSharded: connection.shardedSubscribers !== undefined,
+      isSharded: this.isCluster && (connection.shardedSubscribers ?? connection.sSubscribe) !== undefined,
       async subscribe(channel: string, hear: (text: string) => void) {
         ears.set(channel, hear)
-        await connection.subscribe(channel)
-        if (subscriber.isSharded) subscriber.isSharded = await works(connection.ssubscribe!(channel))
+        await connection.subscribe(channel, ...heard)
+        if (!subscriber.isSharded) return
+        const answer = isNode ? connection.sSubscribe!(channel, hear) : connection.ssubscribe!(channel)
+        // A server before Redis 7 does not know the command.
+        subscriber.isSharded = await answer.then(
+          () => true,
+          () => false,
+        )
       },
       async unsubscribe(channel: string) {
         ears.delete(channel)
         await connection.unsubscribe(channel)
-        if (subscriber.isSharded) await connection.sunsubscribe!(channel)
+        if (subscriber.isSharded)
+          await (isNode ? connection.sUnsubscribe!(channel) : connection.sunsubscribe!(channel))
       },
-      close: () => connection.disconnect(),
+      close: () => void (connection.destroy ? connection.destroy() : connection.disconnect()),
     }
     return subscriber
   }
 }
-
-class NodeRedisStore implements Store {
-  readonly isCluster: boolean
-  readonly #client: NodeRedis
-
-  constructor(client: NodeRedis) {
-    this.#client = client
-    this.isCluster = client.masters !== undefined
-  }
-
-  run(script: string, keys: readonly string[], args: readonly string[]): Promise<unknown> {
-    return this.#client.eval(script, { keys: [...keys], arguments: [...args] })
-  }
-
-  publish(channel: string, text: string): Promise<number> {
-    return this.#client.publish(channel, text)
-  }
-
-  async subscriber(): Promise<Subscriber> {
-    const connection = this.#client.duplicate()
-    connection.on('error', () => {})
-    connection.on('ready', () => connection.unref?.())
-    await connection.connect()
-    connection.unref?.()
-    const subscriber = {
-      isSharded: this.isCluster && connection.sSubscribe !== undefined,
-      async subscribe(channel: string, hear: (text: string) => void) {
-        await connection.subscribe(channel, hear)
-        if (subscriber.isSharded) subscriber.isSharded = await works(connection.sSubscribe!(channel, hear))
-      },
-      async unsubscribe(channel: string) {
-        await connection.unsubscribe(channel)
-        if (subscriber.isSharded) await connection.sUnsubscribe?.(channel)
-      },
-      close: () => void (connection.destroy ? connection.destroy() : connection.disconnect?.()),
-    }
-    return subscriber
-  }
-}
-
-/** A server before Redis 7 does not know the command. */
-const works = (command: Promise<unknown>): Promise<boolean> =>
-  command.then(
-    () => true,
-    () => false,
-  )
