@@ -13,6 +13,10 @@
 const SAY = `
 local say = KEYS[4] and redis.call('EXISTS', KEYS[4]) == 0 and 'SPUBLISH' or 'PUBLISH'`
 
+/** The store's clock in milliseconds. */
+const NOW = `local time = redis.call('TIME')
+local now = time[1] * 1000 + math.floor(time[2] / 1000)`
+
 /**
  * Keys: lease, epoch, state. Arguments: process, known epoch, lease ms, the writer's channel. Gives epoch,
  * state, age in ms.
@@ -37,8 +41,8 @@ epoch = string.format('%.0f', math.max(stored, known) + 1)
 redis.call('SET', KEYS[2], epoch, 'PX', 604800000)
 redis.call('SET', KEYS[1], epoch .. ':' .. ARGV[1], 'PX', ARGV[3])
 local kept = redis.call('HMGET', KEYS[3], 'text', 'at')
-local time = redis.call('TIME')
-local age = kept[2] and (time[1] * 1000 + math.floor(time[2] / 1000) - tonumber(kept[2])) or 0
+${NOW}
+local age = kept[2] and now - tonumber(kept[2]) or 0
 return {epoch, kept[1] or '', string.format('%.0f', math.max(age, 0))}`
 
 /** Keys: lease, epoch, state. Arguments: holder, its epoch, lease ms. Whoever had it last has it still. */
@@ -55,9 +59,8 @@ export const RENEW = `${CLAIM}
 redis.call('PEXPIRE', KEYS[1], ARGV[3])
 redis.call('SET', KEYS[2], ARGV[2], 'PX', 604800000)
 if ARGV[4] ~= '' then
-  local time = redis.call('TIME')
-  local at = string.format('%.0f', time[1] * 1000 + math.floor(time[2] / 1000))
-  redis.call('HSET', KEYS[3], 'text', ARGV[4], 'at', at)
+  ${NOW}
+  redis.call('HSET', KEYS[3], 'text', ARGV[4], 'at', string.format('%.0f', now))
   redis.call('PEXPIRE', KEYS[3], 604800000)
 end
 return 1`

@@ -28,11 +28,8 @@ export class RedisTransport implements Transport {
   readonly leaseMs = LEASE_MS
   readonly #store: Store
   readonly #keys: readonly string[]
-  readonly #channels: {
-    readonly writer: string
-    readonly all: string
-    readonly member: (id: string) => string
-  }
+  /** Of keys and channels. The braces keep the keys in one slot of a cluster. */
+  readonly #prefix: string
   readonly #clock = new StoreClock()
   #peer!: Peer
   #ready: Promise<Subscriber> | undefined
@@ -41,16 +38,14 @@ export class RedisTransport implements Transport {
   #isPlain = false
   #isClosed = false
   /** What the writer says in this turn: channels with their texts. */
-  #said: string[] = []
+  readonly #said: string[] = []
+  #flushed: Promise<unknown> = Promise.resolve()
 
   constructor(store: Store, name: string) {
     this.#store = store
-    // The braces keep the keys in one slot of a cluster.
-    const prefix = `autothrottle:{${name}}:`
+    this.#prefix = `autothrottle:{${name}}:`
     const keys = ['lease', 'epoch', 'state', ...(store.isCluster ? ['plain'] : [])]
-    this.#keys = keys.map((key) => prefix + key)
-    const member = (id: string) => `${prefix}to:${id}`
-    this.#channels = { writer: `${prefix}writer`, all: `${prefix}all`, member }
+    this.#keys = keys.map((key) => this.#prefix + key)
   }
 
   open(peer: Peer): void {
@@ -66,18 +61,19 @@ export class RedisTransport implements Transport {
   }
 
   async compete(epoch: number): Promise<Lease | undefined> {
-    const subscriber = await this.#connect()
-    const { id } = this.#peer
-    const answer = await this.#run(COMPETE, [id, String(epoch), String(LEASE_MS), this.#channels.writer])
+    this.#ready ??= this.#listen()
+    const subscriber = await this.#ready
+    const writer = `${this.#prefix}writer`
+    const answer = await this.#run(COMPETE, [this.#peer.id, String(epoch), String(LEASE_MS), writer])
     const [won, state, age] = answer as string[]
     if (won === undefined) {
-      this.#deafen(subscriber)
+      // It no longer writes: what is said to the writer is not for it.
+      if (this.#isWriterHeard) subscriber.unsubscribe(writer).catch(() => {})
+      this.#isWriterHeard = false
       return undefined
     }
-    if (!this.#isWriterHeard) {
-      await this.#inTime(subscriber.subscribe(this.#channels.writer, (text) => this.#peer.heard(text)))
-      this.#isWriterHeard = true
-    }
+    if (!this.#isWriterHeard) await this.#hear(subscriber, 'writer')
+    this.#isWriterHeard = true
     return { epoch: Number(won), ...(state && { state, stateAgeMs: Number(age) }) }
   }
 
@@ -88,11 +84,11 @@ export class RedisTransport implements Transport {
   async release(lease: Lease, state: string): Promise<void> {
     await this.#flushed
     if (state) await this.renew(lease, state)
-    await this.#run(RELEASE, [this.#holder(lease)])
+    await this.#run(RELEASE, this.#claim(lease))
   }
 
   toWriter(text: string): void {
-    const { writer } = this.#channels
+    const writer = `${this.#prefix}writer`
     const said = this.#store.isCluster ? this.#run(TELL, [writer, text]) : this.#store.publish(writer, text)
     said.then(
       (heard) => {
@@ -103,11 +99,11 @@ export class RedisTransport implements Transport {
   }
 
   toMember(lease: Lease, id: string, text: string): void {
-    this.#say(lease, this.#channels.member(id), text)
+    this.#say(lease, `to:${id}`, text)
   }
 
   toAll(lease: Lease, text: string): void {
-    this.#say(lease, this.#channels.all, text)
+    this.#say(lease, 'all', text)
   }
 
   async close(): Promise<void> {
@@ -120,40 +116,30 @@ export class RedisTransport implements Transport {
     )
   }
 
-  #flushed: Promise<unknown> = Promise.resolve()
-
   /** Whatever is said in one turn of the event loop is one script. */
   #say(lease: Lease, channel: string, text: string): void {
-    if (this.#said.push(channel, text) > 2) return
-    this.#flushed = Promise.resolve()
-      .then(async () => {
-        const said = this.#said
-        this.#said = []
-        const args = [...this.#claim(lease), ...said]
-        if ((await this.#run(SEND, args)) === 0) this.#peer.fenced()
-      })
-      .catch(() => {})
+    if (this.#said.push(this.#prefix + channel, text) > 2) return
+    this.#flushed = this.#flush(lease).catch(() => {})
+  }
+
+  async #flush(lease: Lease): Promise<void> {
+    await undefined
+    const args = [...this.#claim(lease), ...this.#said.splice(0)]
+    if ((await this.#run(SEND, args)) === 0) this.#peer.fenced()
+  }
+
+  #hear(subscriber: Subscriber, channel: string): Promise<void> {
+    return this.#inTime(subscriber.subscribe(this.#prefix + channel, (text) => this.#peer.heard(text)))
   }
 
   /** The connection that hears, and the store's clock; again after a failure. */
-  #connect(): Promise<Subscriber> {
-    if (this.#ready) return this.#ready
-    const ready = this.#listen()
-    this.#ready = ready
-    ready.catch(() => {
-      if (this.#ready === ready) this.#ready = undefined
-    })
-    return ready
-  }
-
   async #listen(): Promise<Subscriber> {
     const { clock, id } = this.#peer
     const opening = this.#store.subscriber()
     try {
       const subscriber = await this.#inTime(opening)
-      const hear = (text: string) => this.#peer.heard(text)
-      await this.#inTime(subscriber.subscribe(this.#channels.all, hear))
-      await this.#inTime(subscriber.subscribe(this.#channels.member(id), hear))
+      await this.#hear(subscriber, 'all')
+      await this.#hear(subscriber, `to:${id}`)
       this.#isPlain = this.#store.isCluster && !subscriber.isSharded
       const until = clock.now() + SAMPLING_MS
       for (let sample = 0; sample < FIRST_SAMPLES && clock.now() <= until; sample++) await this.#sample()
@@ -161,19 +147,13 @@ export class RedisTransport implements Transport {
       else this.#resample()
       return subscriber
     } catch (error) {
+      this.#ready = undefined
       opening.then(
         (late) => late.close(),
         () => {},
       )
       throw error
     }
-  }
-
-  /** It no longer writes: what is said to the writer is not for it. */
-  #deafen(subscriber: Subscriber): void {
-    if (!this.#isWriterHeard) return
-    this.#isWriterHeard = false
-    subscriber.unsubscribe(this.#channels.writer).catch(() => {})
   }
 
   /** Clocks drift, and are set: the store's is asked three times a lease. */
@@ -192,12 +172,8 @@ export class RedisTransport implements Transport {
     this.#clock.sample(asked, clock.now(), Number(seconds) * 1000 + Number(micros) / 1000)
   }
 
-  #claim(lease: Lease): string[] {
-    return [this.#holder(lease), String(lease.epoch), String(LEASE_MS)]
-  }
-
-  #holder({ epoch }: Lease): string {
-    return `${epoch}:${this.#peer.id}`
+  #claim({ epoch }: Lease): string[] {
+    return [`${epoch}:${this.#peer.id}`, String(epoch), String(LEASE_MS)]
   }
 
   #run(script: string, args: readonly string[]): Promise<unknown> {
