@@ -65,25 +65,25 @@ export class SocketTransport implements Transport {
     const found = this.#found
     const server = await this.#listen()
     const lease = this.#claim(server, found, epoch)
-    if (lease === undefined) {
-      server.close()
-      await this.#connect()
-    }
-    return lease
+    if (lease) return lease
+    server.close()
+    if (!this.#isPipe) this.#remove(this.#own)
+    await this.#connect()
+    return undefined
   }
 
   async renew(): Promise<boolean> {
-    return this.#isOurs()
+    return this.isHeld()
   }
 
   isHeld(): boolean {
-    return this.#isOurs()
+    return this.#server !== undefined && this.#inodeAt() === this.#inode
   }
 
   async release(): Promise<void> {
-    const isOurs = this.#isOurs()
+    const isOurs = this.isHeld()
     this.#stop()
-    if (isOurs && !this.#isPipe) this.#files.rmSync(this.#path, { force: true })
+    if (isOurs && !this.#isPipe) this.#remove(this.#path)
   }
 
   toWriter(text: string): void {
@@ -107,8 +107,21 @@ export class SocketTransport implements Transport {
     this.#stop()
   }
 
+  /** Where a socket of this process lies that nobody knows yet. */
+  get #own(): string {
+    return `${this.#path}.${this.#peer?.id}`
+  }
+
+  #remove(path: string): void {
+    this.#files.rmSync(path, { force: true })
+  }
+
   get #isPipe(): boolean {
     return this.#path.startsWith('\\\\')
+  }
+
+  get #now(): number {
+    return this.#peer?.clock.now() ?? 0
   }
 
   /** Where the socket is: a folder for this user alone. */
@@ -120,8 +133,7 @@ export class SocketTransport implements Transport {
 
   /** Whether nobody answers there, or whoever does has been silent for a lease. */
   async #isSilent(): Promise<boolean> {
-    const now = () => this.#peer?.clock.now() ?? 0
-    if (this.#writer && this.#inodeAt() === this.#found) return now() - this.#heardAt >= this.leaseMs
+    if (this.#writer && this.#inodeAt() === this.#found) return this.#now - this.#heardAt >= this.leaseMs
     // Nobody was there, or somebody new is.
     this.#writer?.destroy()
     this.#writer = undefined
@@ -136,7 +148,7 @@ export class SocketTransport implements Transport {
       socket.unref()
       socket.once('connect', () => {
         this.#writer = socket
-        this.#heardAt = this.#peer?.clock.now() ?? 0
+        this.#heardAt = this.#now
         socket.write(`${this.#peer?.id}\n`)
         resolve(true)
       })
@@ -146,7 +158,7 @@ export class SocketTransport implements Transport {
         else reject(error)
       })
       eachLine(socket, (line) => {
-        this.#heardAt = this.#peer?.clock.now() ?? 0
+        this.#heardAt = this.#now
         this.#peer?.heard(line)
       })
       socket.once('close', () => {
@@ -162,7 +174,7 @@ export class SocketTransport implements Transport {
   /** A socket that nobody knows yet; a pipe is there at once. */
   #listen(): Promise<Server> {
     const server = this.#net.createServer((socket) => this.#welcome(socket))
-    const path = this.#isPipe ? this.#path : `${this.#path}.${this.#peer?.id}`
+    const path = this.#isPipe ? this.#path : this.#own
     return new Promise((resolve, reject) => {
       server.once('error', reject)
       server.listen({ path, exclusive: true }, () => {
@@ -179,28 +191,21 @@ export class SocketTransport implements Transport {
       this.#server = server
       return { epoch: epoch + 1 }
     }
-    const own = `${path}.${this.#peer?.id}`
-    if (!this.#lock()) {
-      files.rmSync(own, { force: true })
-      return undefined
-    }
+    if (!this.#lock()) return undefined
     try {
-      if (this.#inodeAt() !== found) {
-        files.rmSync(own, { force: true })
-        return undefined
-      }
+      if (this.#inodeAt() !== found) return undefined
       const known = this.#epochAt()
       const next = Math.max(known, epoch) + 1
       files.writeFileSync(`${path}.epoch`, String(next), { mode: 0o600 })
-      files.chmodSync(own, 0o600)
-      files.renameSync(own, path)
+      files.chmodSync(this.#own, 0o600)
+      files.renameSync(this.#own, path)
       this.#writer?.destroy()
       this.#writer = undefined
       this.#server = server
       this.#inode = this.#inodeAt()
       return { epoch: next, isFirst: known === 0 && found === undefined }
     } finally {
-      files.rmSync(`${path}.lock`, { force: true })
+      this.#remove(`${path}.lock`)
     }
   }
 
@@ -214,7 +219,7 @@ export class SocketTransport implements Transport {
         const lock = files.statSync(path, { throwIfNoEntry: false })
         const isLeft = lock && systemClock(true).wallNow() - lock.mtimeMs > LOCK_MS
         if (!isLeft) return false
-        files.rmSync(path, { force: true })
+        this.#remove(path)
       }
     }
     return false
@@ -232,14 +237,9 @@ export class SocketTransport implements Transport {
     return this.#isPipe ? undefined : this.#files.statSync(this.#path, { throwIfNoEntry: false })?.ino
   }
 
-  #isOurs(): boolean {
-    if (!this.#server) return false
-    return this.#isPipe || this.#inodeAt() === this.#inode
-  }
-
   /** Asks before anything is said: a look at a file is a few microseconds. */
   #isGood(): boolean {
-    if (this.#isOurs()) return true
+    if (this.isHeld()) return true
     this.#stop()
     this.#peer?.fenced()
     return false
