@@ -192,18 +192,15 @@ export class Group {
       } else {
         this.#isConnected()
         if (lease) this.#lead(lease, asked)
-        else if (this.member.epoch === 0) this.#ask()
+        // Whoever writes is to say so at once: a new process need not wait for the next beat.
+        else if (this.member.epoch === 0)
+          this.#transport.toWriter(encode({ type: 'ping', from: this.id, epoch: 0, hello: 0 }))
       }
     } catch (error) {
       this.#isBroken(error)
     } finally {
       this.#isCompeting = false
     }
-  }
-
-  /** Whoever writes is to say so at once: a new process need not wait for the next beat. */
-  #ask(): void {
-    this.#transport.toWriter(encode({ type: 'ping', from: this.id, epoch: 0, hello: 0 }))
   }
 
   #lead(lease: Lease, asked: number): void {

@@ -34,11 +34,9 @@ export interface Held extends Waiter, Pick<Ask, 'id'> {
 
 /** A member that has told no story yet. */
 export function memberOf(id: string, seenAt: number): Member {
-  const counts = { hello: 0, turns: 0, grants: 0, orders: 0 }
   return {
-    ...{ id, ...counts, seenAt, watch: 0, granted: [], refused: [] },
-    requests: new Map(),
-    early: new Map(),
+    ...{ id, hello: 0, turns: 0, grants: 0, orders: 0, seenAt, watch: 0 },
+    ...{ requests: new Map(), early: new Map(), granted: [], refused: [] },
   }
 }
 

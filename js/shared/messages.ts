@@ -134,7 +134,7 @@ export interface Grant extends FromWriter {
   readonly ids: readonly number[]
   readonly refused: readonly Refusal[]
   /** When to send, in milliseconds of the group's clock; at once without one. */
-  readonly at?: number
+  readonly at?: number | undefined
 }
 
 /** What a writer knows of a member: its hello, the turns heard in order, the grants sent. */
@@ -169,8 +169,8 @@ export interface Beat extends FromWriter {
   readonly members: Readonly<Record<string, Heard>>
   readonly hash: string
   /** A {@link State} and {@link Seen}, as text: few read them. Not with each beat where they are large. */
-  readonly state?: string
-  readonly seen?: string
+  readonly state?: string | undefined
+  readonly seen?: string | undefined
 }
 
 export interface Tell extends FromWriter {
@@ -179,8 +179,8 @@ export interface Tell extends FromWriter {
   readonly now: number
   readonly notices: readonly Notice[]
   /** Of which member's request they are, if they are answers. */
-  readonly of?: string
-  readonly latencyMs?: number
+  readonly of?: string | undefined
+  readonly latencyMs?: number | undefined
 }
 
 export interface Resign extends FromWriter {

@@ -34,13 +34,15 @@ export class Orders {
     const [engine, now] = [this.#engine, this.#now()]
     if (what === 'watch') return
     if (what === 'configure') this.#configure(name, value)
-    else if (what === 'crawl') engine.crawlDelay(now, engine.intern(name), value ?? undefined)
-    else if (what === 'hold') engine.hold(now, engine.intern(name), Math.max(value - ago, 0))
-    else if (what === 'reset') engine.reset(now, engine.intern(name))
     else if (name === null) {
       this.#isPaused = what === 'pause'
       engine[what](now)
-    } else engine[what](now, engine.intern(name))
+    } else {
+      const scope = engine.intern(name)
+      if (what === 'crawl') engine.crawlDelay(now, scope, value ?? undefined)
+      else if (what === 'hold') engine.hold(now, scope, Math.max(value - ago, 0))
+      else engine[what](now, scope)
+    }
   }
 
   #configure(name: string, partial: ScopeOptions): void {

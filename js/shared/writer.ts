@@ -17,7 +17,6 @@ import {
   type Ask,
   type Beat,
   type Flight,
-  type Grant,
   type Heard,
   type Hello,
   numbersIn,
@@ -26,7 +25,6 @@ import {
   type Said,
   type Seen,
   type State,
-  type Tell,
   type ToWriter,
   type Turn,
 } from './messages.js'
@@ -58,8 +56,8 @@ export class Writer {
   readonly #owed = new Set<Member>()
   #at = 0
   #level: 0 | 1 | 2 = 1
-  /** What is told while it only listens. */
-  #stories: Hello[] | undefined
+  /** What is told while it only listens: of each the newest. */
+  #stories: Map<string, Hello> | undefined
   /** Turns that came before the hello that they follow was heard. */
   readonly #ahead: Turn[] = []
   /** Whose story it waits for; `undefined` where nobody knows. */
@@ -104,7 +102,7 @@ export class Writer {
 
   /** Listens for a moment, so that age decides and what flies is known before anybody is asked. */
   collect(): void {
-    this.#stories = []
+    this.#stories = new Map()
     this.#wait(COLLECT_MS + (this.#missing ? this.#link.leaseMs / 5 : 0))
   }
 
@@ -113,8 +111,8 @@ export class Writer {
     const member = this.#members.get(message.from)
     if (member) member.seenAt = this.now
     if (message.type === 'hello') {
-      if (this.#stories) this.#collected(this.#stories, message)
-      else this.#hear([message])
+      if (this.#stories) this.#collect(this.#stories, message)
+      else this.#take([message])
     } else if (message.type === 'turn') {
       this.#turn(message)
       this.#decide()
@@ -142,10 +140,10 @@ export class Writer {
     const beat: Beat = { type: 'beat', from, epoch, members, hash }
     if (!this.#cadence.isDue(now) || this.#stories) return beat
     const state = this.state()
-    this.#cadence.went(now, state.length)
-    if (this.#engine.scopes > MOST_SEEN) return { ...beat, state }
-    const seen = JSON.stringify({ now, stats: this.#engine.stats(undefined, now) } satisfies Seen)
-    this.#cadence.went(now, state.length + seen.length)
+    let seen: string | undefined
+    if (this.#engine.scopes <= MOST_SEEN)
+      seen = JSON.stringify({ now, stats: this.#engine.stats(undefined, now) } satisfies Seen)
+    this.#cadence.went(now, state.length + (seen?.length ?? 0))
     return { ...beat, state, seen }
   }
 
@@ -194,33 +192,30 @@ export class Writer {
     )
   }
 
-  #collected(stories: Hello[], hello: Hello): void {
-    stories.push(hello)
+  #collect(stories: Map<string, Hello>, hello: Hello): void {
+    if (hello.hello > (stories.get(hello.from)?.hello ?? 0)) stories.set(hello.from, hello)
     this.#missing?.delete(hello.from)
     if (this.#missing?.size === 0) this.#begin()
   }
 
   #begin(): void {
     this.#clock.clearTimeout(this.#collecting)
-    const stories = this.#stories ?? []
+    const stories = this.#stories?.values() ?? []
     this.#stories = undefined
     if (this.#link.isPrompt) for (const id of this.#missing ?? []) this.drop(id)
-    this.#hear(stories)
+    this.#take(stories)
   }
 
   /** Members' stories: what flies, the oldest first; who waits, by age; what followed. Then all are asked. */
-  #hear(hellos: readonly Hello[]): void {
-    const newest = new Map<string, Hello>()
-    for (const hello of hellos) {
-      const known = newest.get(hello.from)?.hello ?? this.#members.get(hello.from)?.hello ?? 0
-      if (hello.hello > known) newest.set(hello.from, hello)
-    }
+  #take(stories: Iterable<Hello>): void {
     const flying: [Member, Flight, boolean][] = []
     const waiting: [Member, Ask][] = []
     const given: [Member, Hello['orders'][number]][] = []
-    for (const hello of newest.values()) {
-      const isNew = !this.#members.get(hello.from)?.hello
-      const member = isNew ? this.#welcome(hello) : this.#members.get(hello.from)!
+    for (const hello of stories) {
+      const known = this.#members.get(hello.from)
+      if (known && known.hello >= hello.hello) continue
+      const isNew = !known?.hello
+      const member = isNew ? this.#welcome(hello) : known
       this.#reconcile(member, hello)
       for (const flight of hello.flying) flying.push([member, flight, isNew])
       for (const ask of hello.waiting) waiting.push([member, ask])
@@ -329,7 +324,10 @@ export class Writer {
           member.orders = act[1]
           if (act[2][0] === 'watch') this.#watch(member, act[2][1])
           else this.#orders.apply(act[2])
-        } else this.#cancel(member, act[1])
+        } else {
+          const held = member.requests.get(act[1])
+          if (held) this.#end(held, true)
+        }
       }
     }
   }
@@ -355,7 +353,12 @@ export class Writer {
   ): Held {
     const held: Held = {
       ...{ id, attempt, scopes, member, ticket, isFlying, signal: null, alarm: undefined },
-      grant: (at) => this.#granted(held, at),
+      grant: (at) => {
+        held.isFlying = true
+        this.#at = at
+        member.granted.push(id, held.attempt)
+        this.#owed.add(member)
+      },
       // Its member says so itself.
       fail() {},
       abort() {},
@@ -379,11 +382,6 @@ export class Writer {
     held.isFlying = false
     held.attempt++
     this.#driver.add(held, undefined)
-  }
-
-  #cancel(member: Member, id: number): void {
-    const held = member.requests.get(id)
-    if (held) this.#end(held, true)
   }
 
   /** It is over. What was granted has left and costs, unless its process says that it was not used. */
@@ -412,8 +410,7 @@ export class Writer {
     const notices = this.#engine.takeNotices()
     if (notices.length === 0) return
     const { id: from, epoch } = this.#link
-    const tell: Tell = { type: 'tell', from, epoch, now: this.now, notices }
-    this.#link.tell(member ? { ...tell, of: member.id, latencyMs: latencyMs ?? Number.NaN } : tell)
+    this.#link.tell({ type: 'tell', from, epoch, now: this.now, notices, of: member?.id, latencyMs })
     if (notices.some(({ kind }) => kind === 'hold' || kind === 'backoff')) this.#learned()
   }
 
@@ -421,13 +418,6 @@ export class Writer {
   #learned(): void {
     this.#cadence.hurry()
     this.#link.soon(20)
-  }
-
-  #granted(held: Held, at: number): void {
-    held.isFlying = true
-    this.#at = at
-    held.member.granted.push(held.id, held.attempt)
-    this.#owed.add(held.member)
   }
 
   /** Everything that could be granted was: it is said, if it may be said. */
@@ -443,9 +433,8 @@ export class Writer {
       member.granted = []
       member.refused = []
       const number = ++member.grants
-      const grant: Grant = { type: 'grant', from, epoch, hello, number, ids, refused }
-      const isTimed = offset !== undefined && ids.length > 0
-      this.#link.grant(id, isTimed ? { ...grant, at: this.#at + offset } : grant)
+      const at = offset !== undefined && ids.length > 0 ? this.#at + offset : undefined
+      this.#link.grant(id, { type: 'grant', from, epoch, hello, number, ids, refused, at })
     }
   }
 }
