@@ -7,7 +7,7 @@
 use crate::{
     config::ScopeConfig,
     decision::{Reason, Verdict},
-    policy::{Ended, Policy, Sent, autothrottle, delay, rampup, rate},
+    policy::{Ended, Numbers, Policy, Sent, autothrottle, delay, rampup, rate},
     time::{Instant, Span},
 };
 
@@ -19,19 +19,21 @@ macro_rules! policies {
             $($name: Option<Box<$state>>,)*
         }
 
-        /// What they remember: one number each.
+        /// What they remember: a few numbers each.
         #[derive(Clone, Copy, Debug, Default, PartialEq)]
         pub struct Memory {
             $(
                 #[allow(missing_docs, reason = "called as the policy is")]
-                pub $name: Option<f64>,
+                pub $name: Numbers,
             )*
         }
 
         impl Memory {
             /// Each number, with its key in a snapshot and the largest that makes sense.
             pub(crate) fn numbers(&mut self) -> impl Iterator<Item = (&'static str, f64, &mut Option<f64>)> {
-                [$((<$state>::KEY, <$state>::MOST, &mut self.$name),)*].into_iter()
+                [$((<$state>::KEYS, &mut self.$name),)*].into_iter().flat_map(|(keys, numbers)| {
+                    keys.iter().zip(numbers).map(|(&(key, most), number)| (key, most, number))
+                })
             }
         }
 
@@ -156,17 +158,17 @@ macro_rules! policies {
                 Memory {
                     $($name: match (&self.$name, $config(config)) {
                         (Some(state), Some(config)) => Policy::remember(&**state, &config, now),
-                        _ => None,
+                        _ => Numbers::default(),
                     },)*
                 }
             }
 
             /// Takes up what was remembered; `offline` has passed since.
             pub fn recall(&mut self, config: &ScopeConfig, now: Instant, offline: Span, memory: &Memory) {
-                $(if let (Some(state), Some(config), Some(number)) =
-                    (&mut self.$name, $config(config), memory.$name)
+                $(if let (Some(state), Some(config)) = (&mut self.$name, $config(config))
+                    && memory.$name != Numbers::default()
                 {
-                    **state = Policy::recall(**state, &config, now, offline, number);
+                    **state = Policy::recall(**state, &config, now, offline, memory.$name);
                 })*
             }
         }

@@ -60,6 +60,8 @@ mod simulate;
 mod snapshot;
 #[path = "native/soak.rs"]
 mod soak;
+#[path = "native/takeover.rs"]
+mod takeover;
 #[path = "native/tidy.rs"]
 mod tidy;
 #[path = "native/yardsticks.rs"]

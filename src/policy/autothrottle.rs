@@ -12,7 +12,7 @@
 //! the manual's page; in rule 4 the maximum wins over a larger minimum. Errors often come back faster than
 //! pages: rule 5 is why they never make us faster.
 
-use super::{Ended, Policy};
+use super::{Ended, Numbers, Policy};
 use crate::time::{Instant, LONGEST_MS, Span};
 
 /// What one scope's `AutoThrottle` was told. Seconds, as in Scrapy.
@@ -55,8 +55,7 @@ impl State {
 
 impl Policy for State {
     type Config = Config;
-    const KEY: &'static str = "delaySeconds";
-    const MOST: f64 = LONGEST_MS / 1000.0;
+    const KEYS: &'static [(&'static str, f64)] = &[("delaySeconds", LONGEST_MS / 1000.0)];
 
     fn fresh(config: &Config) -> Self {
         Self::new(config)
@@ -80,12 +79,12 @@ impl Policy for State {
         Some(self.delay * 1000.0)
     }
 
-    fn remember(&self, config: &Config, _: Instant) -> Option<f64> {
-        (!self.is_fresh(config)).then_some(self.delay)
+    fn remember(&self, config: &Config, _: Instant) -> Numbers {
+        [(!self.is_fresh(config)).then_some(self.delay), None, None]
     }
 
-    fn recall(self, _: &Config, _: Instant, _: Span, seconds: f64) -> Self {
-        Self { delay: seconds }
+    fn recall(self, _: &Config, _: Instant, _: Span, [seconds, ..]: Numbers) -> Self {
+        Self { delay: seconds.unwrap_or(self.delay) }
     }
 }
 

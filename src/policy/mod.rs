@@ -33,7 +33,7 @@ use core::fmt::Debug;
 
 use crate::{
     rng::Draw,
-    time::{Instant, LONGEST_MS, Span},
+    time::{Instant, Span},
 };
 
 /// A request that leaves, as policies see it.
@@ -67,6 +67,9 @@ pub struct Ended {
     pub sample: Option<(f64, u16)>,
 }
 
+/// What a policy remembers.
+pub type Numbers = [Option<f64>; 3];
+
 /// A policy that a scope may have or not: from its settings to what it asks for, and what it remembers.
 ///
 /// States are values: each transition gives the next one. What is not overridden is asked for by nobody.
@@ -78,11 +81,8 @@ pub trait Policy: Copy + Debug + PartialEq {
     /// steps beside it, and what a server says of its quota is followed.
     const FINDS_PACE: bool = false;
 
-    /// What its number is called in a snapshot.
-    const KEY: &'static str;
-
-    /// The largest such number that makes sense.
-    const MOST: f64 = LONGEST_MS;
+    /// What its numbers are called in a snapshot, and the largest of each that makes sense.
+    const KEYS: &'static [(&'static str, f64)];
 
     /// Before anything is known.
     fn fresh(config: &Self::Config) -> Self;
@@ -159,10 +159,10 @@ pub trait Policy: Copy + Debug + PartialEq {
         true
     }
 
-    /// What is worth remembering when the process ends, as one number.
-    fn remember(&self, config: &Self::Config, now: Instant) -> Option<f64>;
+    /// What is worth remembering when the process ends, as [`Policy::KEYS`] calls it.
+    fn remember(&self, config: &Self::Config, now: Instant) -> Numbers;
 
-    /// The state of a new process, from that number; `offline` has passed since.
+    /// The state of a new process, from those numbers, if there are any; `offline` has passed since.
     #[must_use]
-    fn recall(self, config: &Self::Config, now: Instant, offline: Span, number: f64) -> Self;
+    fn recall(self, config: &Self::Config, now: Instant, offline: Span, numbers: Numbers) -> Self;
 }

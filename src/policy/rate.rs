@@ -15,7 +15,7 @@
 //! is carried along. And without rule 3 timers that are always a millisecond late cost a client of 100 a
 //! second a tenth of its rate.
 
-use super::{Policy, Sent};
+use super::{Numbers, Policy, Sent};
 use crate::{
     rng::Draw,
     time::{Instant, LONGEST_MS, Span},
@@ -177,7 +177,7 @@ impl State {
 
 impl Policy for State {
     type Config = Config;
-    const KEY: &'static str = "rateAhead";
+    const KEYS: &'static [(&'static str, f64)] = &[("rateAhead", LONGEST_MS)];
 
     fn fresh(_: &Config) -> Self {
         Self::NEW
@@ -220,12 +220,12 @@ impl Policy for State {
         self.ahead(now) == Span::ZERO
     }
 
-    fn remember(&self, _: &Config, now: Instant) -> Option<f64> {
-        Some(self.ahead(now).millis()).filter(|&ahead| ahead > 0.0)
+    fn remember(&self, _: &Config, now: Instant) -> Numbers {
+        [Some(self.ahead(now).millis()).filter(|&ahead| ahead > 0.0), None, None]
     }
 
-    fn recall(self, config: &Config, now: Instant, offline: Span, ahead: f64) -> Self {
-        Self::restored(config, now, Span::from_millis(ahead) - offline)
+    fn recall(self, config: &Config, now: Instant, offline: Span, [ahead, ..]: Numbers) -> Self {
+        Self::restored(config, now, Span::from_millis(ahead.unwrap_or(0.0)) - offline)
     }
 }
 

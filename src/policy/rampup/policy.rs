@@ -1,17 +1,21 @@
 //! Rampup as a scope sees it: which events it is told, and what it asks for.
 //!
-//! The trap is a limit that is asked for twice: the gap comes through `next`, so that late timers are made up
-//! for, and `gap` only tells it.
+//! Two traps. A limit that is asked for twice: the gap comes through `next`, so that late timers are made up
+//! for, and `gap` only tells it. And a memory of the gap alone, taken for what the server bears: the one of
+//! Start is a guess, and after a refusal it is doubled until something is served. Whoever goes on from that
+//! climbs by a percent a minute. So what is remembered is `e`, how far it may be wrong, and where on the
+//! curve.
 
-use super::{Config, Phase, State};
+use super::{Config, Phase, State, WIDE};
 use crate::{
-    policy::{Ended, Policy, Sent},
-    time::{Instant, Span},
+    policy::{Ended, Numbers, Policy, Sent},
+    time::{Instant, LONGEST_MS, Span},
 };
 
 impl Policy for State {
     type Config = Config;
-    const KEY: &'static str = "gap";
+    const KEYS: &'static [(&'static str, f64)] =
+        &[("gap", LONGEST_MS), ("gapMargin", 1.0), ("gapClimb", 2.0)];
     const FINDS_PACE: bool = true;
 
     fn fresh(config: &Config) -> Self {
@@ -51,13 +55,29 @@ impl Policy for State {
         }
     }
 
-    fn remember(&self, config: &Config, _: Instant) -> Option<f64> {
-        (!self.is_fresh(config)).then(|| Self::gap(self, config).millis())
+    /// A refusal that is not judged yet is judged as if something were served now. `m` and `x` are there
+    /// once Start is over.
+    fn remember(&self, config: &Config, now: Instant) -> Numbers {
+        if self.is_fresh(config) {
+            return Numbers::default();
+        }
+        let mut judged = *self;
+        if let Some(event) = judged.event.take() {
+            judged.judge(config, now, event);
+        }
+        let is_over = judged.phase != Phase::Start;
+        let climb = is_over.then(|| judged.x(config).min(2.0));
+        [Some(Span::from_micros(judged.gap as u64).millis()), is_over.then_some(judged.span), climb]
     }
 
-    fn recall(self, config: &Config, _: Instant, _: Span, gap: f64) -> Self {
-        let gap = Span::from_millis(gap).micros().max(1) as f64;
-        let settled = Self { gap, phase: Phase::Search, ..self };
-        Self { span: settled.narrow(config), ..settled }
+    /// What was sent before the memory is old news: what it taught may be in it.
+    fn recall(self, config: &Config, now: Instant, offline: Span, [gap, margin, climb]: Numbers) -> Self {
+        let gap = Span::from_millis(gap.unwrap_or(0.0)).micros().max(1) as f64;
+        let since = now - offline;
+        let Some(margin) = margin else { return Self { gap, entered: since, ..self } };
+        let mut found = Self { gap, entered: since, fresh: since, phase: Phase::Search, ..self };
+        found.span = margin.max(found.narrow(config)).min(WIDE[1]);
+        found.clock = Span::from_micros((climb.unwrap_or(0.0) * found.period(config)) as u64);
+        found
     }
 }
