@@ -9,10 +9,13 @@ import { Member } from '../../js/shared/member.js'
 import { type Beat, decode, encode, type Grant, type Hello, type ToWriter } from '../../js/shared/messages.js'
 import { afterTurn } from '../../js/shared/turn.js'
 import { Writer } from '../../js/shared/writer.js'
+import { playLearned } from './shared/learned.js'
 import { play } from './shared/play.js'
 import { LEASE_MS, Process, World } from './shared/world.js'
 
 const SEEDS = Number(process.env.SEEDS ?? 600)
+/** A minute of requests takes longer than a play of faults. */
+const LEARNED = SEEDS / 20
 
 test('without faults no limit is broken, and everything is sent', async () => {
   for (let seed = 0; seed < 20; seed++) {
@@ -31,6 +34,18 @@ test('messages lost, late, twice and in disorder; processes killed, stopped, cut
     takeovers += played.takeovers
   }
   assert.ok(sends > 30 * SEEDS && takeovers > SEEDS / 4, `${sends} sends, ${takeovers} takeovers`)
+})
+
+test('what a group has learned outlasts its writers: once all is well it is as fast as one', async () => {
+  let takeovers = 0
+  for (let seed = 0; seed < LEARNED; seed++) {
+    const played = await playLearned(seed)
+    const { share, refused } = played
+    assert.ok(share >= 0.8, `seed ${seed}: ${share} of the limit; ${played.faults.join('; ')}`)
+    assert.ok(refused <= 60, `seed ${seed}: ${refused} refused; ${played.faults.join('; ')}`)
+    takeovers += played.takeovers
+  }
+  assert.ok(takeovers > LEARNED / 2, `${takeovers} takeovers`)
 })
 
 test('what an older writer grants, or what answers an older story, nobody hears', async () => {

@@ -77,6 +77,23 @@ export class World {
     for (let time = 0; time < times; time++) this.after(least + more * next(), owner, run)
   }
 
+  /**
+   * A machine with too much to do, for so long: each process stands still again and again. Its clock goes on,
+   * and what is due comes late and all together.
+   */
+  busy(ms: number, dice: Dice): void {
+    const until = this.now + ms
+    for (const process of this.processes) {
+      const stall = () => {
+        if (process.isDead || this.now >= until) return
+        const standing = 20 + dice.below(dice.below(4) === 0 ? 1500 : 200)
+        process.stop(Math.min(standing, until - this.now))
+        this.after(standing + dice.below(100), undefined, stall)
+      }
+      stall()
+    }
+  }
+
   /** As a store that is restarted and remembers nothing. Messages pass. */
   forget(): void {
     Object.assign(this.store, { epoch: 0, until: 0, state: undefined })
