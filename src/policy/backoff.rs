@@ -326,6 +326,12 @@ mod tests {
     }
 
     #[test]
+    fn whoever_is_back_and_stays_forgets_what_failed() {
+        let state = State { failed_delay: Span::from_micros(1_000_000), ..State::NEW };
+        assert!(!state.is_new() && state.back(&CONFIG, at(60.0), BASE).is_new());
+    }
+
+    #[test]
     fn a_limit_that_is_lifted_is_found_out() {
         let mut state = State::NEW;
         let mut now = 0.0;

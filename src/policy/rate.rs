@@ -316,6 +316,18 @@ mod tests {
     }
 
     #[test]
+    fn a_spread_is_behind_the_schedule_never_ahead_of_it() {
+        let config = rate(5, 1000.0, 1);
+        let spread = config.spread(0.5);
+        let mut rng = Rng::new(1);
+        for _ in 0..100 {
+            let sent = State::NEW.on_send(&spread, Instant::from_micros(7), rng.draw());
+            let strays = sent.next(&spread).since(sent.next(&config));
+            assert!(sent.next(&spread) >= sent.next(&config) && strays.micros() <= 100_000, "{strays:?}");
+        }
+    }
+
+    #[test]
     fn a_spread_keeps_the_mean_and_the_bound() {
         for spread in [0.4, 1.0, 2.0] {
             let config = rate(5, 1000.0, 1).spread(spread);

@@ -1,7 +1,7 @@
 //! An engine that goes on where another one was: what it is told of requests and outcomes of elsewhere.
 
 use autothrottle::{
-    Boundary, Config, Decision, Engine, Instant, Request, Span, Value,
+    Boundary, Config, Decision, Engine, Feedback, Instant, Request, Span, Value,
     boundary::{Outcome, flags},
 };
 
@@ -136,4 +136,22 @@ fn what_is_adopted_counts_from_its_send() {
     engine.submit(millis(5000.0), Request::new(&[scope])).unwrap();
     let Decision::Wait { until, .. } = engine.poll(millis(5000.0)) else { panic!("it waits") };
     assert_eq!(until, millis(5300.0), "a second after 4300");
+}
+
+/// What was sent elsewhere and is to be sent again stands where it stood there: by when it was asked for.
+#[test]
+fn what_is_adopted_keeps_its_age() {
+    let millis = |ms: f64| Instant::from_millis(ms).unwrap();
+    let options = r#"{ "defaults": { "jitter": false, "delay": 1000, "slotDelay": 0 }, "backoff": false }"#;
+    for (waited_ms, is_first) in [(2000.0, true), (0.0, false)] {
+        let mut engine = Engine::new(Config::parse(serde_json::from_str(options).unwrap()).unwrap());
+        let scope = engine.scope("x");
+        let here = engine.submit(millis(8500.0), Request::new(&[scope])).unwrap();
+        let scopes = [scope];
+        let adopted = Request { waited_ms, ..Request::new(&scopes) };
+        let there = engine.adopt(millis(10_000.0), adopted, Span::from_millis(100.0)).unwrap();
+        assert!(engine.retry_each(millis(10_000.0), there, |_| Feedback::response(503), 0.0));
+        let first = if is_first { there } else { here };
+        assert_eq!(engine.poll(millis(11_000.0)), Decision::Send(first), "waited {waited_ms} ms");
+    }
 }

@@ -255,3 +255,55 @@ fn of_equal_obstacles_the_first_is_named() {
         engine.cancel(now, ticket);
     }
 }
+
+/// Numbers of a boundary: each says what it says, and no more.
+#[test]
+fn feedback_of_plain_numbers() {
+    let known = Feedback { latency_ms: Some(5.0), cost: Cost::from_units(3.0), ..Feedback::response(200) };
+    for adjust_delay in [true, false] {
+        let read = Feedback::from_numbers(200.0, 5.0, adjust_delay, 3.0, f64::NAN);
+        assert_eq!(read, Feedback { adjust_delay, ..known });
+    }
+    let unknown = Feedback::from_numbers(f64::NAN, f64::INFINITY, true, -1.0, f64::NAN);
+    assert_eq!(unknown, Feedback::IGNORED);
+}
+
+/// Idle time is no lateness: whoever did not wait when the schedule was due takes no time from the next one.
+#[test]
+fn a_rate_makes_up_for_late_timers_only_where_somebody_waited() {
+    let at = |ms: f64| Instant::from_millis(ms).unwrap();
+    for (asked, next) in [(500.0, 2000.0), (1020.0, 2020.0)] {
+        let mut engine = engine(r#"{ "rate": { "limit": 1, "per": 1000 }, "jitter": false }"#);
+        let scope = engine.scope("a");
+        let ticket = engine.send_at_once(at(0.0), Request::new(&[scope])).unwrap().expect("the first");
+        engine.settle(at(10.0), ticket, &Feedback::response(200));
+        let ticket = engine.submit(at(asked), Request::new(&[scope])).unwrap();
+        // The timer of a second comes twenty milliseconds late.
+        assert_eq!(engine.poll(at(1020.0)), Decision::Send(ticket));
+        assert_eq!(engine.peek(at(1020.0), Request::new(&[scope])).unwrap().at, Some(at(next)), "{asked}");
+    }
+}
+
+/// Another start is felt while nothing was learned; what was learned stays.
+#[test]
+fn settings_of_rampup_change_what_it_begins_with() {
+    let at = |ms: f64| Instant::from_millis(ms).unwrap();
+    let mut engine = engine(r#"{ "defaults": { "rampup": { "startDelay": 1000 } } }"#);
+    let scope = engine.scope("a");
+    let gap = |engine: &Engine, now| engine.scope_stats(at(now), scope).unwrap().delay_ms;
+    let set = |engine: &mut Engine, now, json: &str| {
+        engine.configure(at(now), scope, serde_json::from_str(json).unwrap()).unwrap();
+    };
+    set(&mut engine, 0.0, r#"{ "rampup": { "startDelay": 3000 } }"#);
+    assert_eq!(gap(&engine, 0.0).round(), 3000.0);
+    for second in 0..60 {
+        let now = f64::from(second) * 3001.0;
+        let ticket = engine.submit(at(now), Request::new(&[scope])).unwrap();
+        assert_eq!(engine.poll(at(now)), Decision::Send(ticket));
+        engine.settle(at(now + 50.0), ticket, &Feedback::response(200));
+    }
+    let learned = gap(&engine, 181_000.0);
+    assert!(learned < 2000.0, "{learned}");
+    set(&mut engine, 181_000.0, r#"{ "rampup": { "startDelay": 5000 } }"#);
+    assert_eq!(gap(&engine, 181_000.0), learned);
+}

@@ -123,6 +123,17 @@ fn a_scope_whose_gap_is_not_over_is_never_forgotten() {
     }
 }
 
+/// Room is made for one, not for many.
+#[test]
+fn no_more_are_forgotten_than_there_has_to_be_room_for() {
+    let mut engine = engine(r#"{ "maxScopes": 10, "defaults": { "slotDelay": 0, "autothrottle": true } }"#);
+    for host in 0..30 {
+        let now = Instant::default() + Span::from_millis(60_000.0 * host as f64);
+        visit(&mut engine, now, &format!("h{host}"), 50.0);
+        assert_eq!(engine.scopes(), (host + 1).min(10), "host {host}");
+    }
+}
+
 /// Nothing learned, nothing kept: also where a policy might have learned something.
 #[test]
 fn scopes_that_taught_nothing_are_forgotten() {

@@ -391,6 +391,10 @@ fn what_only_shows_while_requests_wait_is_told_within_ten_seconds() {
         Driver::new(r#"{ "autothrottle": true, "defaults": { "concurrency": 5, "delay": 0 } }"#, 50);
     driver.run(30);
     assert_eq!(without_effect(&mut driver.engine), [""; 0]);
+    // One slot was never meant to be more.
+    let mut driver = Driver::new(r#"{ "defaults": { "concurrency": 1, "delay": 500 } }"#, 50);
+    driver.run(30);
+    assert_eq!(without_effect(&mut driver.engine), [""; 0]);
     // A slot delay of nothing was never meant to do anything.
     let mut driver = Driver::new(r#"{ "delay": 100, "slotDelay": 0 }"#, 50);
     driver.run(600);

@@ -68,7 +68,8 @@ fn thousands_in_a_rolling_window_come_back_as_they_went() {
         let ticket = engine.send_at_once(at, Request::new(&[scope])).unwrap().expect("the quota has room");
         engine.settle(at, ticket, &Feedback::response(200));
     }
-    assert_eq!([2990.0, 11_999.0].map(|at| left(&engine, scope, at)), [804.0, 4900.0]);
+    assert_eq!([2990.0, 10_100.0].map(|at| left(&engine, scope, at)), [804.0, 1805.0], "one by one");
+    assert_eq!(left(&engine, scope, 11_999.0), 4900.0);
     assert_eq!([12_495.0, 13_000.0].map(|at| left(&engine, scope, at)), [4950.0, 5000.0]);
 }
 
@@ -206,8 +207,56 @@ fn fields_beyond_their_room_are_not_read() {
         Hints::read([("x-ratelimit-remaining", &value[..]), ("retry-after", "9")], context).delay_ms
     };
     assert_eq!(asked(10), Some(9000));
-    assert_eq!(asked(16_360), None, "the room is used up");
+    assert_eq!([16_350, 16_351].map(asked), [Some(9000), None], "the room is 16 kB");
     assert_eq!(asked(20_000), Some(9000), "what was not read takes no room");
+    let names: Vec<String> = (0..300).map(|index| format!("x-ratelimit-limit-{index}")).collect();
+    let after = |count: usize| {
+        let fields = names.iter().take(count).map(|name| (&name[..], "9")).chain([("retry-after", "9")]);
+        Hints::read(fields, context).delay_ms
+    };
+    assert_eq!([255, 256].map(after), [Some(9000), None], "the 256th field is the last one");
     let long = format!("{}9", "0".repeat(2000));
     assert_eq!(Hints::read([("retry-after", &long[..])], context).delay_ms, Some(9000));
+}
+
+/// What is left is known of one quota, and of the other only when it is whole again: the first one governs.
+#[test]
+fn the_quota_that_is_known_stands_before_one_that_is_not() {
+    let context = Context { status: 200, ..Context::default() };
+    let hints = Hints::read([("ratelimit", r#""a";t=5, "b";r=3;t=60"#)], context);
+    let names: Vec<_> = hints.quotas.iter().map(|quota| quota.policy.as_deref()).collect();
+    assert_eq!(names, [Some("b"), Some("a")]);
+}
+
+/// Two quotas of one scope have windows of their own, also after a restart.
+#[test]
+fn each_quota_of_a_scope_remembers_what_was_spent_of_it() {
+    let options = r#"{ "defaults": { "delay": 0, "slotDelay": 0, "jitter": false,
+        "quota": [{ "limit": 9, "window": 1000 }, { "limit": 9, "window": 60000 }] } }"#;
+    let config = || Config::parse(serde_json::from_str(options).unwrap()).unwrap();
+    let mut first = Engine::new(config());
+    let scope = first.scope("a");
+    for at in [0.0, 5000.0, 10_000.0].map(millis) {
+        let ticket = first.send_at_once(at, Request::new(&[scope])).unwrap().expect("nothing waits");
+        first.settle(at, ticket, &Feedback::response(200));
+    }
+    let snapshot = first.snapshot(millis(10_500.0), Some(1e12));
+    let mut next = Engine::restore(config(), &snapshot, millis(0.0), Some(1e12));
+    let scope = next.scope("a");
+    assert_eq!(
+        [first.scope_stats(millis(10_500.0), scope), next.scope_stats(millis(0.0), scope)]
+            .map(|stats| { stats.unwrap().quota_left }),
+        [Some(6.0); 2]
+    );
+}
+
+/// A date may be wide, but not without end.
+#[test]
+fn a_date_has_eighty_letters_at_most() {
+    let context = Context { status: 503, wall_ms: Some(1_795_203_840_000), ..Context::default() };
+    let asked = |blanks: usize| {
+        let text = format!("Fri, 20 Nov 2026 19:45:00{}GMT", " ".repeat(blanks));
+        Hints::read([("retry-after", &text[..])], context).delay_ms
+    };
+    assert_eq!([1, 52, 53].map(asked), [Some(60_000), Some(60_000), None]);
 }

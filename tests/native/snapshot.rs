@@ -183,6 +183,7 @@ fn a_broken_snapshot_is_refused() {
         (r#"{ "left": { "units": -1 } }"#, "left.units"),
         (r#"{ "left": { "span": [] } }"#, "left.span"),
         (r#"{ "nonsense": 1 }"#, "nonsense"),
+        (r#"{ "delaySeconds": 1e13 }"#, "delaySeconds"),
     ];
     let of_scope = learned.map(|(json, path)| {
         let whole = format!(r#"{{ "version": 1, "scopes": {{ "a": {json} }} }}"#);
