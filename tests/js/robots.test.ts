@@ -114,6 +114,14 @@ test('a robots.txt whose headers or body take longer than requestTimeout is give
   assert.deepEqual([signals.at(-1)?.aborted, clock.timers], [false, 0])
 })
 
+test('with obey: false nobody is asked', async () => {
+  const { clock, calls, throttle } = make({}, { robots: { userAgent: 'foobot/1.0', obey: false } })
+  const page = throttle.fetch('https://a.example/1')
+  await clock.advance(1000)
+  assert.equal((await page).status, 200)
+  assert.deepEqual(calls, [['https://a.example/1', 0]])
+})
+
 test('a robots.txt that leads to no host is one without rules', async () => {
   for (const location of ['data:text/plain,User-agent:*', 'ftp://a.example/robots.txt', 'http://[']) {
     const away = () => new Response('', { status: 302, headers: { location } })

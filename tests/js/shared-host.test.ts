@@ -36,6 +36,18 @@ async function after<T>(world: World, ms: number, promise: Promise<T>): Promise<
   return state === 'given' ? (value as T) : state
 }
 
+test('a process that waits for nothing but its group may end: those timers keep nobody', () => {
+  const process = new Process(new World(1), 'p', {})
+  const shared = process.shared('wait')
+  let idle: { hasRef(): boolean } | undefined
+  const open: typeof shared.open = (given) => {
+    idle = given.idleClock.setTimeout(() => {}, 1) as NodeJS.Timeout
+    return shared.open({ ...given, clock: process.clock })
+  }
+  createThrottle({ shared: { ...shared, open } as typeof shared })
+  assert.equal(idle?.hasRef(), false)
+})
+
 test('one slot for three; who ends lets others go, and the statistics say how old they are', async () => {
   const { world, all } = throttles(3, { defaults: { ...FREE, concurrency: 1 } })
   const [a, b, c] = all as [Throttle, Throttle, Throttle]

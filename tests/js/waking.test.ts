@@ -178,6 +178,18 @@ test('with timers of their own, what is answered in time leaves no timer', async
   assert.equal(clock.timers, 0)
 })
 
+test('whoever leaves takes the listener along', async () => {
+  const clock = new FakeClock()
+  const throttle = createThrottle({ clock, defaults: slow })
+  const { signal } = new AbortController()
+  const all = [1, 2, 3].map(() => throttle.run({ scopes: 'x' }, () => {}, { signal }))
+  await clock.advance(0)
+  assert.equal(getEventListeners(signal, 'abort').length, 1)
+  await clock.advance(5000)
+  await Promise.all(all)
+  assert.equal(getEventListeners(signal, 'abort').length, 0)
+})
+
 /** An engine that gives what it is told to give, and writes down what it hears. */
 function scripted(tickets: number[]) {
   const heard: string[] = []
