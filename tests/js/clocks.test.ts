@@ -310,6 +310,10 @@ test('a request that ended without a word gives its place back', async () => {
   clock.isDead = false
   first.settle({ status: 200 })
   const waiting = throttle.acquire({ scopes: 'x' })
+  const gone = new AbortController()
+  const aborted = assert.rejects(throttle.acquire({ scopes: 'x' }, { signal: gone.signal }))
+  gone.abort()
+  await aborted
   await clock.advance(9000)
   assert.equal(throttle.stats().inFlight, 1, 'granted to one who is gone')
   await clock.advance(2000)

@@ -123,6 +123,28 @@ test('a hook that throws or talks nonsense fails its request only, with the caus
   assert.throws(() => permit.settle({ status: 429, scopes: ['nobody'] }), ManagerError)
 })
 
+test('a hook that has nothing to say of the delay says nothing, in either word', async () => {
+  for (const nothing of [undefined, null]) {
+    const { throttle } = make({ getResponseDelay: () => nothing })
+    assert.equal((await throttle.fetch(page)).status, 200)
+    assert.equal(throttle.scope('a.example').stats.holdUntil, undefined)
+  }
+})
+
+test('a signal beside a Request stands in its place, as in fetch', async () => {
+  const { throttle, clock } = make({ defaults: { delay: 1000, slotDelay: 0, jitter: false } })
+  await throttle.fetch(page)
+  const [inside, beside] = [new AbortController(), new AbortController()]
+  const request = new Request(page, { signal: inside.signal })
+  const left = assert.rejects(throttle.fetch(request, { signal: beside.signal }), { message: 'beside' })
+  const stays = throttle.fetch(request, { signal: null })
+  beside.abort(new Error('beside'))
+  await left
+  inside.abort(new Error('inside'))
+  await clock.advance(2000)
+  assert.equal((await stays).status, 200, 'null is no signal at all')
+})
+
 test('a permit may say which scopes back off, too', async () => {
   const { throttle } = make(both)
   const permit = await throttle.acquire(page)

@@ -178,6 +178,21 @@ test('with timers of their own, what is answered in time leaves no timer', async
   assert.equal(clock.timers, 0)
 })
 
+test('with timers of their own, one that is sent again at once does not go on looking', async () => {
+  const clock = Object.assign(new Counting(), { isPerRequest: true })
+  const statuses = [503, 200]
+  const throttle = createThrottle({
+    clock,
+    fetch: async () => new Response('', { status: statuses.shift()! }),
+    defaults: { delay: 0, slotDelay: 0, jitter: false },
+    backoff: false,
+    retry: { limit: 1 },
+  })
+  const page = throttle.fetch('https://a.example/')
+  await clock.advance(10_000)
+  assert.deepEqual([(await page).status, clock.timers], [200, 0])
+})
+
 test('whoever leaves takes the listener along', async () => {
   const clock = new FakeClock()
   const throttle = createThrottle({ clock, defaults: slow })
