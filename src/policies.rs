@@ -29,11 +29,13 @@ macro_rules! policies {
         }
 
         impl Memory {
-            /// Each number, with its key in a snapshot and the largest that makes sense.
-            pub(crate) fn numbers(&mut self) -> impl Iterator<Item = (&'static str, f64, &mut Option<f64>)> {
-                [$((<$state>::KEYS, &mut self.$name),)*].into_iter().flat_map(|(keys, numbers)| {
-                    keys.iter().zip(numbers).map(|(&(key, most), number)| (key, most, number))
-                })
+            /// Visits each number, with its key in a snapshot and the largest that makes sense.
+            pub(crate) fn each(&mut self, visit: &mut dyn FnMut(&'static str, f64, &mut Option<f64>)) {
+                for (keys, numbers) in [$((<$state>::KEYS, &mut self.$name),)*] {
+                    for (&(key, most), number) in keys.iter().zip(numbers) {
+                        visit(key, most, number);
+                    }
+                }
             }
         }
 

@@ -200,9 +200,7 @@ impl Learned {
         self.since_send = visit.span("sinceSend", self.since_send);
         let rests = core::mem::take(&mut self.rests);
         self.rests = visit.list("rests", rests, |span| span.millis().into(), read_span);
-        for (key, most, number) in self.policies.numbers() {
-            *number = visit.number(key, *number, most);
-        }
+        self.policies.each(&mut |key, most, number| *number = visit.number(key, *number, most));
         self.hold = visit.span("hold", self.hold);
         self.is_paused = visit.flag("isPaused", self.is_paused);
         let quotas = core::mem::take(&mut self.quotas);
