@@ -1,7 +1,13 @@
-/** What is known of the store's clock, from samples of which each is off by half its way at most. */
+/**
+ * What is known of the store's clock, from samples of which each is off by half its way at most; and what the
+ * transport asks the store for.
+ */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { COMPETE, RELEASE } from '../../js/shared/redis/scripts.js'
+import type { Store } from '../../js/shared/redis/store.js'
 import { StoreClock } from '../../js/shared/redis/store-clock.js'
+import { RedisTransport } from '../../js/shared/redis/transport.js'
 
 test('the quickest of the last sixteen answers counts', () => {
   const clock = new StoreClock()
@@ -41,4 +47,38 @@ test('a grant is made ahead by one and a half slow round trips, and by 5 ms at l
   const far = new StoreClock()
   for (let at = 0; at < 16; at++) far.sample(at * 100, at * 100 + 50 + (at % 4), at * 100 + 25)
   assert.equal(far.leadMs, 1.5 * 53)
+})
+
+test('a lease that is given to a process that has closed meanwhile is given back', async () => {
+  const asked: { script: string; args: readonly string[]; answer: (what: unknown) => void }[] = []
+  const store: Store = {
+    isCluster: false,
+    publish: async () => 1,
+    run: (script, _, args) => {
+      if (script !== COMPETE && script !== RELEASE) return Promise.resolve(['1', '0'])
+      return new Promise((answer) => asked.push({ script, args, answer }))
+    },
+    subscriber: async () => {
+      return { isSharded: false, subscribe: async () => {}, unsubscribe: async () => {}, close: () => {} }
+    },
+  }
+  const transport = new RedisTransport(store, 'crawl')
+  const clock = { now: () => 0, wallNow: () => 0, setTimeout: () => 0, clearTimeout: () => {} }
+  const heard = { heard: () => {}, gone: () => {}, vacant: () => {}, fenced: () => {} }
+  transport.open({ id: 'me', clock, ...heard })
+  const lease = transport.compete(0)
+  while (asked.length === 0) await undefined
+  const closed = transport.close()
+  assert.deepEqual(
+    asked.map(({ script, args }) => [script, args[0]]),
+    [
+      [COMPETE, 'me'],
+      [RELEASE, 'me'],
+    ],
+  )
+  for (const { answer } of asked) answer(['1', '', '0'])
+  await closed
+  assert.equal(await lease, undefined)
+  assert.equal(await transport.compete(0), undefined)
+  assert.equal(asked.length, 2, 'nothing more is asked')
 })

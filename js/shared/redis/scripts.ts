@@ -75,9 +75,10 @@ export const TELL = `${SAY}
 local heard = redis.call(say, ARGV[1], ARGV[2])
 return say == 'SPUBLISH' and heard or 1`
 
-/** Keys: lease. Arguments: holder. Gives the lease back. */
+/** Keys: lease. Arguments: process. Gives back the lease that it has, also one that it has not heard of. */
 export const RELEASE = `
-if redis.call('GET', KEYS[1]) == ARGV[1] then redis.call('DEL', KEYS[1]) end
+local id = string.match(redis.call('GET', KEYS[1]) or '', '^%d+:(.*)$')
+if id == ARGV[1] then redis.call('DEL', KEYS[1]) end
 return 1`
 
 /** The store's clock in microseconds, in two parts. Arguments: `plain` if sharded messages are not heard. */

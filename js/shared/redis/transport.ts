@@ -37,6 +37,8 @@ export class RedisTransport implements Transport {
   /** In a cluster: hears only what goes to all nodes. */
   #isPlain = false
   #isClosed = false
+  /** The store was asked for the lease, and nobody knows of it yet. */
+  #isCompeting = false
   /** What the writer says in this turn: channels with their texts. */
   readonly #said: string[] = []
   #flushed: Promise<unknown> = Promise.resolve()
@@ -63,9 +65,20 @@ export class RedisTransport implements Transport {
   async compete(epoch: number): Promise<Lease | undefined> {
     this.#ready ??= this.#listen()
     const subscriber = await this.#ready
+    if (this.#isClosed) return undefined
+    this.#isCompeting = true
+    try {
+      return await this.#ask(subscriber, epoch)
+    } finally {
+      this.#isCompeting = false
+    }
+  }
+
+  async #ask(subscriber: Subscriber, epoch: number): Promise<Lease | undefined> {
     const writer = `${this.#prefix}writer`
     const answer = await this.#run(COMPETE, [this.#peer.id, String(epoch), String(LEASE_MS), writer])
     const [won, state, age] = answer as string[]
+    if (this.#isClosed) return undefined
     if (won === undefined) {
       // It no longer writes: what is said to the writer is not for it.
       if (this.#isWriterHeard) subscriber.unsubscribe(writer).catch(() => {})
@@ -84,7 +97,7 @@ export class RedisTransport implements Transport {
   async release(lease: Lease, state: string): Promise<void> {
     await this.#flushed
     if (state) await this.renew(lease, state)
-    await this.#run(RELEASE, this.#claim(lease))
+    await this.#run(RELEASE, [this.#peer.id])
   }
 
   toWriter(text: string): void {
@@ -108,6 +121,8 @@ export class RedisTransport implements Transport {
 
   async close(): Promise<void> {
     this.#isClosed = true
+    // The answer may come when the client is gone; what is asked in order is done in order.
+    if (this.#isCompeting) await this.#run(RELEASE, [this.#peer.id]).catch(() => {})
     const ready = this.#ready
     this.#ready = undefined
     await ready?.then(

@@ -46,6 +46,8 @@ class RedisTransport:
         self._opening: Ears | None = None
         self._writer_ears: Ears | None = None
         self._is_closed = False
+        self._is_competing = False
+        """The store was asked for the lease and has not answered."""
         self._said: list[str] = []
         self._said_under: Lease | None = None
 
@@ -68,7 +70,7 @@ class RedisTransport:
         """See :class:`Transport`."""
 
         def hears(_: Any, error: BaseException | None) -> None:
-            if error is not None:
+            if error is not None or self._is_closed:
                 done(None, error)
             else:
                 self._ask(epoch, done)
@@ -88,7 +90,7 @@ class RedisTransport:
         self._flush()
         if state:
             self._run(RENEW, [*self._claim(lease), state], _ignore)
-        self._run(RELEASE, [self._holder(lease)], _ignore)
+        self._give_back()
 
     def to_writer(self, text: str) -> None:
         """See :class:`Transport`."""
@@ -110,6 +112,9 @@ class RedisTransport:
     def close(self) -> Leaving:
         """See :class:`Transport`."""
         self._is_closed = True
+        if self._is_competing:
+            # The answer may come when nobody hears it; what is asked in order is done in order.
+            self._give_back()
         for ears in (self._ears, self._opening, self._writer_ears):
             if ears is not None:
                 ears.close()
@@ -120,9 +125,10 @@ class RedisTransport:
         assert self._peer is not None
 
         def answered(answer: Any, error: BaseException | None) -> None:
+            self._is_competing = False
             if error is not None:
                 done(None, error)
-            elif not answer:
+            elif not answer or self._is_closed:
                 self._deafen()
                 done(None, None)
             else:
@@ -131,6 +137,7 @@ class RedisTransport:
                 self._hear_as_writer(lambda _, wrong: done(None if wrong else lease, wrong))
 
         arguments = [self._peer.id, str(epoch), str(int(LEASE_MS)), self._writer]
+        self._is_competing = True
         self._run(COMPETE, arguments, answered)
 
     def _listen(self, then: Done) -> None:
@@ -222,6 +229,10 @@ class RedisTransport:
             then(None, error)
 
         self._run(TIME, [""], answered)
+
+    def _give_back(self) -> None:
+        assert self._peer is not None
+        self._run(RELEASE, [self._peer.id], _ignore)
 
     def _claim(self, lease: Lease) -> list[str]:
         return [self._holder(lease), str(lease.epoch), str(int(LEASE_MS))]

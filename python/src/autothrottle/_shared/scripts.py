@@ -9,6 +9,9 @@ from __future__ import annotations
 _SAY = """
 local say = KEYS[4] and redis.call('EXISTS', KEYS[4]) == 0 and 'SPUBLISH' or 'PUBLISH'"""
 
+_NOW = """local time = redis.call('TIME')
+local now = time[1] * 1000 + math.floor(time[2] / 1000)"""
+
 COMPETE = (
     _SAY
     + """
@@ -27,8 +30,10 @@ epoch = string.format('%.0f', math.max(stored, known) + 1)
 redis.call('SET', KEYS[2], epoch, 'PX', 604800000)
 redis.call('SET', KEYS[1], epoch .. ':' .. ARGV[1], 'PX', ARGV[3])
 local kept = redis.call('HMGET', KEYS[3], 'text', 'at')
-local time = redis.call('TIME')
-local age = kept[2] and (time[1] * 1000 + math.floor(time[2] / 1000) - tonumber(kept[2])) or 0
+"""
+    + _NOW
+    + """
+local age = kept[2] and now - tonumber(kept[2]) or 0
 return {epoch, kept[1] or '', string.format('%.0f', math.max(age, 0))}"""
 )
 
@@ -46,9 +51,10 @@ RENEW = (
 redis.call('PEXPIRE', KEYS[1], ARGV[3])
 redis.call('SET', KEYS[2], ARGV[2], 'PX', 604800000)
 if ARGV[4] ~= '' then
-  local time = redis.call('TIME')
-  local at = string.format('%.0f', time[1] * 1000 + math.floor(time[2] / 1000))
-  redis.call('HSET', KEYS[3], 'text', ARGV[4], 'at', at)
+  """
+    + _NOW
+    + """
+  redis.call('HSET', KEYS[3], 'text', ARGV[4], 'at', string.format('%.0f', now))
   redis.call('PEXPIRE', KEYS[3], 604800000)
 end
 return 1"""
@@ -70,7 +76,8 @@ return say == 'SPUBLISH' and heard or 1"""
 )
 
 RELEASE = """
-if redis.call('GET', KEYS[1]) == ARGV[1] then redis.call('DEL', KEYS[1]) end
+local id = string.match(redis.call('GET', KEYS[1]) or '', '^%d+:(.*)$')
+if id == ARGV[1] then redis.call('DEL', KEYS[1]) end
 return 1"""
 
 TIME = """
