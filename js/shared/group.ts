@@ -232,7 +232,7 @@ export class Group {
       grant: (to, grant) => this.#grant(to, grant),
       tell: (tell) => {
         this.#link.told(tell)
-        if (!isAlone && this.#lease) this.#say(this.#lease, tell)
+        if (this.#lease) this.#say(this.#lease, tell)
       },
       soon: (ms) => this.#soon(ms),
       differs: (id) => this.#link.warn('shared-options', `process ${id} shares the limit with other options`),

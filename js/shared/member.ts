@@ -208,7 +208,6 @@ export class Member {
 
   /** The whole story. Grants that answer an older one are not heard. */
   sayHello(): void {
-    if (this.#epoch === 0) return
     const now = this.#link.now()
     this.#hello++
     this.#helloAt = now
@@ -260,8 +259,7 @@ export class Member {
   }
 
   /** The writer is there. Tells it everything again where one of both has missed something. */
-  onBeat({ epoch, members, state, seen }: Beat): void {
-    if (epoch !== this.#epoch) return
+  onBeat({ members, state, seen }: Beat): void {
     const now = this.#link.now()
     if (state !== undefined) this.memory = { text: state, at: now }
     if (seen !== undefined) this.seen = { text: seen, at: now }
@@ -323,10 +321,10 @@ export class Member {
     const acts = this.#acts
     if (acts.length === 0) return
     this.#acts = []
-    // Before there is a writer: the hello will say it.
-    if (this.#epoch > 0) this.#tell({ type: 'turn', number: ++this.#turn, acts })
+    this.#tell({ type: 'turn', number: ++this.#turn, acts })
   }
 
+  /** Before there is a writer nobody is told: the first hello will say it. */
   #tell(said: Told<ToWriter>): void {
     const head = { from: this.#link.id, epoch: this.#epoch, hello: this.#hello }
     if (this.#epoch > 0) this.#link.send({ ...head, ...said } as ToWriter)

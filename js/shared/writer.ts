@@ -81,16 +81,11 @@ export class Writer {
     this.#missing =
       state && new Set([...state.members.map(([id]) => id).filter((id) => id !== gone), link.id])
     this.#remembered = new Map(state?.members.map(([id, heard]) => [id, heard]))
-    // Also without one: what is adopted left before the engine's own origin.
-    const known = state?.snapshot ?? { version: 1 as const, scopes: {} }
-    if (state === undefined && snapshot !== undefined)
-      this.#engine.restore(snapshot, this.now, clock.wallNow())
-    else
-      this.#engine.restore(
-        { ...known, wallMs: WALL_MS },
-        this.now,
-        WALL_MS + (state ? Math.max(ageMs, 0) : LONG_AGO_MS),
-      )
+    // Also without any: what is adopted left before the engine's own origin.
+    const known = { ...(state?.snapshot ?? { version: 1, scopes: {} }), wallMs: WALL_MS }
+    const knownAt = WALL_MS + (state ? Math.max(ageMs, 0) : LONG_AGO_MS)
+    if (!state && snapshot) this.#engine.restore(snapshot, this.now, clock.wallNow())
+    else this.#engine.restore(known, this.now, knownAt)
     this.#engine.watch(this.#level)
     // What the options say without effect, each process has found by itself.
     this.#engine.takeNotices()
@@ -171,7 +166,6 @@ export class Writer {
 
   /** Decides nothing more. */
   stop(): void {
-    if (this.#isStopped) return
     this.#isStopped = true
     this.#clock.clearTimeout(this.#collecting)
     for (const { requests } of this.#members.values())
