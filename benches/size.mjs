@@ -12,13 +12,17 @@ import { join } from 'node:path'
 import { WASM_OPT } from '../scripts/build.mjs'
 import { capture, root } from '../scripts/lib.mjs'
 import { parts } from '../scripts/parts.mjs'
-import { BUDGETS, sizeOf } from '../scripts/sizes.mjs'
+import { BUDGETS, OVER_MAIN, sizeOf, sizeOverMain } from '../scripts/sizes.mjs'
 
 const kb = (bytes) => `${(bytes / 1000).toFixed(1)} kB`.padStart(10)
 console.log('entry                              minified    gzipped')
 for (const entry of Object.keys(BUDGETS)) {
   const { bytes, gzipped } = await sizeOf(`export * from '${entry}'`)
   console.log(`${entry.padEnd(32)} ${kb(bytes)} ${kb(gzipped)}`)
+}
+for (const entry of Object.keys(OVER_MAIN)) {
+  const added = kb(await sizeOverMain(entry, `${root}/dist`))
+  console.log(`${`/${entry}, over the main one`.padEnd(32)} ${''.padEnd(10)} ${added}`)
 }
 for (const [other, names] of [
   ['p-queue', 'default'],

@@ -231,16 +231,19 @@ async function inline(name, module) {
   console.log(`  ${name}: ${bytes.length} bytes, ${packed.length} packed, ${deflated.length} deflated`)
 }
 
-/** The way back from parts and LZMA: a module of four kilobytes. */
+/**
+ * The way back from parts and LZMA: a module of four kilobytes. Nothing packs it, so it is hexadecimal: there
+ * a byte is a byte, and a server that gzips finds what repeats, which in base64 is shifted by two bits.
+ */
 async function unpacker() {
   await step('unpacker: Rust', () => buildWasm(['--locked', '--package', 'autothrottle-unpack']))
   const compiled = `${root}/target/wasm32-unknown-unknown/release/autothrottle_unpack.wasm`
   const module = `${root}/target/unpack.wasm`
   copyFileSync(compiled, module)
   await step('unpacker: wasm-opt', () => optimise(module))
-  const base64 = readFileSync(module).toString('base64')
-  writeFileSync(`${root}/pkg/unpack.d.ts`, 'declare const base64: string\nexport default base64\n')
-  writeFileSync(`${root}/pkg/unpack.js`, `export default '${base64}'\n`)
+  const hex = readFileSync(module).toString('hex')
+  writeFileSync(`${root}/pkg/unpack.d.ts`, 'declare const hex: string\nexport default hex\n')
+  writeFileSync(`${root}/pkg/unpack.js`, `export default '${hex}'\n`)
 }
 
 /**

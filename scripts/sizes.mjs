@@ -2,6 +2,9 @@
 import { gzipSync } from 'node:zlib'
 import { build } from 'esbuild'
 
+/** What is not counted: peers. */
+const EXTERNAL = ['tldts', 'robots-parser', 'undici', 'node:*']
+
 /** Bytes of what `code` needs, as a browser would load it. */
 export async function sizeOf(code, options = {}) {
   const { outputFiles } = await build({
@@ -12,10 +15,9 @@ export async function sizeOf(code, options = {}) {
     format: 'esm',
     platform: options.platform ?? 'browser',
     target: 'es2022',
-    external: ['tldts', 'robots-parser', 'undici', 'node:*'],
+    external: options.external ?? EXTERNAL,
     conditions: ['browser'],
     logLevel: 'error',
-    ...(options.external ? { external: options.external } : {}),
   })
   const [{ contents }] = outputFiles
   return { bytes: contents.length, gzipped: gzipSync(contents, { level: 9 }).length }
@@ -39,6 +41,17 @@ export const BUDGETS = {
   'autothrottle/playwright': 2_000,
   'autothrottle/redis': 106_000,
   'autothrottle/local': 106_000,
+}
+
+/** Entries that share limits, and the most bytes, gzipped, that each may add to a bundle with the main one. */
+export const OVER_MAIN = { redis: 10_300, local: 9_600, 'durable-object': 9_700 }
+
+/** What such an entry adds; `dist` is that of an installed package. */
+export async function sizeOverMain(entry, dist) {
+  const options = { resolveDir: dist, external: [...EXTERNAL, 'cloudflare:workers'] }
+  const main = await sizeOf("export * from './index.js'", options)
+  const both = await sizeOf(`export * from './index.js'; export * from './${entry}.js'`, options)
+  return both.gzipped - main.gzipped
 }
 
 /** The most that the component may weigh in bytes, gzipped: it is no entry and no bundle has it. */

@@ -14,7 +14,7 @@ import { gzipSync } from 'node:zlib'
 import { bindingTypes } from '../../scripts/lib.mjs'
 import { notices } from '../../scripts/notices.mjs'
 import { packed } from '../../scripts/pack.mjs'
-import { BUDGETS, sizeOf } from '../../scripts/sizes.mjs'
+import { BUDGETS, OVER_MAIN, sizeOf, sizeOverMain } from '../../scripts/sizes.mjs'
 
 const root = fileURLToPath(new URL('../..', import.meta.url))
 const { scratch, tarball, run, remove } = packed()
@@ -42,6 +42,14 @@ for (const [entry, budget] of Object.entries(BUDGETS)) {
     const { gzipped } = await sizeOf(`export * from '${entry}'`, { resolveDir: scratch })
     t.diagnostic(`${gzipped} bytes`)
     assert.ok(gzipped <= budget, `${gzipped} bytes`)
+  })
+}
+
+for (const [entry, budget] of Object.entries(OVER_MAIN)) {
+  test(`autothrottle/${entry} adds ${budget} bytes at most to the main entry, gzipped`, async (t) => {
+    const added = await sizeOverMain(entry, join(installed, 'dist'))
+    t.diagnostic(`${added} bytes`)
+    assert.ok(added <= budget, `${added} bytes`)
   })
 }
 

@@ -1,2 +1,2 @@
-declare const base64: string
-export default base64
+declare const hex: string
+export default hex

@@ -15,7 +15,8 @@ interface Unpacker {
 
 /** What was packed. Its memory is the unpacker's, which nobody else uses. */
 export function unpack({ length, base64 }: Packed): Uint8Array<ArrayBuffer> {
-  const instance = new WebAssembly.Instance(compile(decode(unpacker)))
+  const bytes = unpacker.match(/../g)!.map((hex) => Number.parseInt(hex, 16))
+  const instance = new WebAssembly.Instance(compile(new Uint8Array(bytes)))
   const { memory, __heap_base, unpack_at } = instance.exports as unknown as Unpacker
   const packed = decode(base64)
   const at: number = __heap_base.value
