@@ -13,7 +13,7 @@
 import { ThrottleError } from '../core/errors.js'
 import type { HostContext } from '../core/host.js'
 import type { EngineOptions } from '../options/options.js'
-import { hashOf } from './hash.js'
+import { fnv1a } from './hash.js'
 import { Member } from './member.js'
 import {
   decode,
@@ -90,7 +90,7 @@ export class Group {
     this.#context = context
     this.#link = link
     this.#settings = settings
-    this.#hash = optionsHash(context.options)
+    this.#hash = hashOf(context.options)
     this.member = new Member(
       {
         id: this.id,
@@ -407,11 +407,11 @@ function isToWriter(message: Message): message is ToWriter {
 }
 
 /** Of what decides, whatever the order of the keys. */
-export function optionsHash(options: EngineOptions): string {
+export function hashOf(options: EngineOptions): string {
   const text = JSON.stringify(options, (_, value) =>
     typeof value === 'object' && value !== null && !Array.isArray(value)
       ? Object.fromEntries(Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1)))
       : value,
   )
-  return hashOf(text)
+  return fnv1a(text)
 }

@@ -5,7 +5,7 @@
  * lies in a folder of this user's, and one that is anybody else's is refused.
  */
 import { builtin } from '../wasm/node-builtin.js'
-import { hashOf } from './hash.js'
+import { fnv1a } from './hash.js'
 
 export interface Socket {
   readonly writableLength: number
@@ -75,5 +75,5 @@ export function folderOf(files: FileSystem, chosen: string | undefined): string 
 
 /** A name that fits: what can be read of it, and a number for all of it. A socket's path is short. */
 export function socketNameOf(name: string): string {
-  return `${name.replace(/[^\w-]+/g, '-').slice(0, 24)}-${hashOf(name)}`
+  return `${name.replace(/[^\w-]+/g, '-').slice(0, 24)}-${fnv1a(name)}`
 }

@@ -10,7 +10,7 @@ import { readFileSync, writeFileSync } from 'node:fs'
 import { test } from 'node:test'
 import type { Clock, EngineOptions } from 'autothrottle'
 import { Engine } from 'autothrottle/engine'
-import { optionsHash } from '../../js/shared/group.js'
+import { hashOf } from '../../js/shared/group.js'
 import { Member } from '../../js/shared/member.js'
 import { decode, encode, type Message, type State, type ToWriter } from '../../js/shared/messages.js'
 import { derived } from '../../js/shared/offline.js'
@@ -340,7 +340,7 @@ function golden() {
   const [writer, member] = [writersSession(), membersSession()]
   return JSON.parse(
     JSON.stringify({
-      hashes: HASHED.map((options) => ({ options, hash: optionsHash(options) })),
+      hashes: HASHED.map((options) => ({ options, hash: hashOf(options) })),
       digests: OUTCOMES.map((outcome) => digestOf(outcome)),
       writer: { ...writer, said: playWriter(writer) },
       member: { ...member, said: playMember(member) },
