@@ -44,7 +44,7 @@ export const BUDGETS = {
 }
 
 /** Entries that share limits, and the most bytes, gzipped, that each may add to a bundle with the main one. */
-export const OVER_MAIN = { redis: 10_300, local: 9_600, 'durable-object': 9_700 }
+export const OVER_MAIN = { redis: 10_500, local: 9_700, 'durable-object': 9_800 }
 
 /** What such an entry adds; `dist` is that of an installed package. */
 export async function sizeOverMain(entry, dist) {
