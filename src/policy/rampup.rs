@@ -22,7 +22,9 @@
 //!    how long the wall was make T longer.
 //! 5. *Long walls*: the same count before two of them is a window, whose limit is that count ÷ time; merely
 //!    bad answers once are an outage, which says nothing of the pace, and is probed once a window.
-//! 6. *Merely bad answers*: see `background`. With more in flight than usual they are none of it.
+//! 6. *Merely bad answers*: see `background`. With more in flight than usual they are none of it. Plain
+//!    refusals are treated alike where *e* is below a third of the rate that was borne, and T is a number of
+//!    requests: with a share that is refused whatever the pace, each climb would end below the last.
 //! 7. *Rate or number at a time?* See `crowd`.
 //! 8. *Unused capacity is no evidence*: x grows only while sends follow each other as closely as allowed.
 //!
@@ -312,7 +314,13 @@ impl State {
                     Fault::Uncapped => self.gap *= 2.0,
                 }
             }
-            if is_merely_bad && !self.background.is_event(is_below && !self.crowd.is_unusual()) {
+            let is_noise = is_below && !self.crowd.is_unusual();
+            let is_event = if is_merely_bad {
+                self.background.is_event(is_noise)
+            } else {
+                !self.is_far_below(config) || self.background.is_event_far_below(is_noise)
+            };
+            if !is_event {
                 return self; // 6
             }
         }
@@ -355,7 +363,8 @@ impl State {
         let is_long = is_enough && self.wall > active / 2.0;
         let is_same = (served - self.before).max(self.before - served) <= served / 16.0 + 1.0;
         self.before = served;
-        if is_enough {
+        if is_enough && !is_first {
+            // The first was served from a full bucket.
             self.borne = (active / served).max(fast).min(1.005 * self.borne);
         }
         let is_outage = is_long && is_merely_bad && !is_first && !self.was_outage;
@@ -396,6 +405,11 @@ impl State {
     /// Whether the rate is below the one at which the limit is believed to be.
     fn is_below(&self, config: &Config) -> bool {
         self.phase == Phase::Search && self.event.is_none() && self.x(config) < 1.0
+    }
+
+    /// Whether the rate is beyond one step below what was borne, and so low that T is a number of requests.
+    fn is_far_below(&self, config: &Config) -> bool {
+        WIDE[1] * self.gap > self.borne && 6.0 * FEW * self.gap > DWELL * budget(config)
     }
 
     fn enter(&mut self, phase: Phase, now: Instant) {

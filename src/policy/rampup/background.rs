@@ -6,6 +6,9 @@
 //! if each failure were a refusal, two in a hundred would halve the pace within the hour. And its opposites:
 //! a background that is never measured, so that one in fifty is refused for ever; three refusals for each
 //! touch of a server that fails only because it has too much to do.
+//!
+//! Plain refusals (429) are the pace's, until the pace is far below what was borne, and they still come:
+//! others take what there is, or one of several servers is full. Then they count in the same way.
 
 /// What is assumed of the background before anything is known: one in so many. Forty times as many
 /// are remembered.
@@ -38,9 +41,20 @@ impl Background {
 
     /// Whether a merely bad answer is one too many.
     pub fn is_event(&mut self, is_below: bool) -> bool {
+        self.is_beyond(is_below, 0.0)
+    }
+
+    /// The same of a plain refusal far below what was borne. What was seen at other paces is forgotten, and
+    /// the first counts until more than one in fifty are refused.
+    pub fn is_event_far_below(&mut self, is_below: bool) -> bool {
+        self.sampled = self.sampled.min(CLUSTER);
+        self.is_beyond(is_below, 1.0)
+    }
+
+    fn is_beyond(&mut self, is_below: bool, usual: f64) -> bool {
         self.strikes += 1.0;
         self.bad += f64::from(u8::from(is_below));
-        self.strikes >= 0.9 + 2.0 * (self.share() * CLUSTER).min(1.0)
+        self.strikes >= 0.9 + 2.0 * (self.share() * CLUSTER - usual).clamp(0.0, 1.0)
     }
 
     /// So many more were sent below the limit.
