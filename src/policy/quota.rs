@@ -92,7 +92,7 @@ impl Cost {
         Self(self.0.saturating_sub(other.0))
     }
 
-    fn plus(self, other: Self) -> Self {
+    pub(crate) fn plus(self, other: Self) -> Self {
         Self(self.0.wrapping_add(other.0))
     }
 

@@ -11,6 +11,10 @@
 //! 6. whoever calls cuts `t` to the longest wait that is allowed: one wrong header must not silence a host
 //!    for a year.
 //!
+//! 7. what was served within `t` refutes it, if it is more than two windows of that could give, for within
+//!    `t` no third one opens: a bucket whose refill is rounded up to a whole second. `is_refuted` is for
+//!    those who find a pace by themselves; nobody else knows a better one.
+//!
 //! The trap is to divide: `r / t` as a rate is eight times too fast for a client that was told the rest of a
 //! day's quota a minute before midnight. Pacing by it is another matter, for those who ask
 //! (`followRateLimit`), and then by the slower of r/t and q/w.
@@ -44,6 +48,12 @@ pub struct State {
     pub pace: Span,
     /// When the request was sent whose answer said so.
     pub sent: Instant,
+    /// The most that was ever told to be left.
+    pub most: Cost,
+    /// Since when units are counted, for one `t` at most, and how many were sent.
+    pub counted: (Instant, Cost),
+    /// Whether more was served within `t` than two windows can give.
+    pub is_refuted: bool,
 }
 
 impl State {
@@ -55,6 +65,9 @@ impl State {
         opened: None,
         pace: Span::ZERO,
         sent: Instant::from_micros(0),
+        most: Cost::ZERO,
+        counted: (Instant::from_micros(0), Cost::ZERO),
+        is_refuted: false,
     };
 
     /// The answer to a request that was sent at `sent` said something; `flying` more are on their way.
@@ -64,19 +77,33 @@ impl State {
             return self; // 3
         }
         let pace = told.pace.unwrap_or(self.pace);
-        let Some((left, span)) = told.left else { return Self { pace, sent, ..self } };
-        let is_fresh = self.is_over(now) || left > self.told;
+        let Some((left_told, span)) = told.left else { return Self { pace, sent, ..self } };
+        let is_fresh = self.is_over(now) || left_told > self.told;
         let opened = if is_fresh { Some(now) } else { self.opened };
         let turns =
             opened.zip(told.window).map(|(opened, window)| opened + window).filter(|&turns| turns > now); // 5
         let until = turns.map_or(now + span, |turns| turns.min(now + span));
-        Self { left: left.less(flying), told: left, until: Some(until), opened, pace, sent } // 1, 2
+        let most = self.most.max(left_told);
+        // A window has one more than was told after its first request. One may have been on its way.
+        let window = most.plus(Cost::ONE);
+        let is_counted = now.since(self.counted.0) <= span;
+        let counted = if is_counted { self.counted } else { (now, Cost::ZERO) };
+        let is_refuted = self.is_refuted || counted.1.less(flying) > window.plus(window).plus(Cost::ONE); // 7
+        let left = left_told.less(flying); // 1, 2
+        Self { left, told: left_told, until: Some(until), opened, pace, sent, most, counted, is_refuted }
+    }
+
+    /// A request was refused: what was sent until now was not all served.
+    #[must_use]
+    pub fn on_bad(self, now: Instant) -> Self {
+        Self { counted: (now, Cost::ZERO), ..self }
     }
 
     /// A request of this cost left.
     #[must_use]
     pub fn on_send(self, cost: Cost) -> Self {
-        Self { left: self.left.minus_at_most(cost), ..self }
+        let counted = (self.counted.0, self.counted.1.plus(cost));
+        Self { left: self.left.minus_at_most(cost), counted, ..self }
     }
 
     /// The first instant at which `cost` fits; `None` for at once.
@@ -109,6 +136,24 @@ mod tests {
     /// Units left for so many seconds, of a window of ten.
     fn told(left: u32, seconds: u64) -> QuotaReport {
         QuotaReport { left: Some((units(left), FOR(seconds))), window: Some(FOR(10)), pace: None }
+    }
+
+    /// Windows of four that last a second: more than nine served in it were never two of them.
+    #[test]
+    fn what_was_served_refutes_what_was_told() {
+        let at = |millis: u64| Instant::from_micros(millis * 1000);
+        let told = QuotaReport { left: Some((units(3), FOR(1))), ..QuotaReport::default() };
+        let serve =
+            |state: State, millis: u64| state.on_send(Cost::ONE).on_told(at(millis + 5), at(millis), told, 0);
+        let first = State::NEW.on_told(at(0), at(0), told, 0);
+        let nine = (1..=9).fold(first, |state, step| serve(state, 50 * step));
+        assert!(!nine.is_refuted, "two windows of four, and one");
+        assert!(serve(nine, 700).is_refuted);
+        assert!(!serve(nine, 1100).is_refuted, "the second is over");
+        assert!(!serve(nine.on_bad(at(690)), 700).is_refuted, "one of them was refused");
+        let late = nine.on_send(Cost::ONE).on_told(at(705), at(700), told, 1);
+        assert!(!late.is_refuted, "one of them is on its way");
+        assert!(serve(serve(nine, 700), 5000).is_refuted, "for good");
     }
 
     /// A pace counts without a rest, and what came before it no longer does.

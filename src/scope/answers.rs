@@ -29,7 +29,7 @@ impl Scope {
             self.on_actual(now, sent, expected, actual);
         }
         let settled = self.on_answer(now, sent, feedback, stall_after);
-        let wait = self.on_hint(now, sent, &feedback.hint);
+        let wait = self.on_hint(now, sent, &feedback.hint, settled.is_bad == Some(true));
         Settled { wait, ..settled }
     }
 
@@ -71,6 +71,7 @@ impl Scope {
             if !finds_pace && !self.config.is_managed {
                 server.backoff = server.backoff.on_bad(config, now, sent, base);
             }
+            server.quota = server.quota.on_bad(now);
             (server.stall, settled.stall) =
                 server.stall.on_bad(&stall::Config::new(stall_after, config.max), now);
             return settled;
@@ -88,17 +89,17 @@ impl Scope {
     }
 
     /// A hold is only ever made longer. No wait that a server asks for is longer than `backoff.maxDelay`:
-    /// gives what was asked, and what is kept of it.
-    pub(super) fn on_hint(&mut self, now: Instant, sent: Instant, hint: &Hint) -> Option<Wait> {
+    /// gives what was asked, and what is kept of it. `is_bad`: it came with a bad answer.
+    pub(super) fn on_hint(&mut self, now: Instant, sent: Instant, hint: &Hint, is_bad: bool) -> Option<Wait> {
         if hint.hold.is_none() && hint.told.left.is_none() && hint.told.pace.is_none() {
             return None;
         }
-        self.on_request(now, sent, hint)
+        self.on_request(now, sent, hint, is_bad)
     }
 
     /// The server asked for something.
     #[inline(never)]
-    fn on_request(&mut self, now: Instant, sent: Instant, hint: &Hint) -> Option<Wait> {
+    fn on_request(&mut self, now: Instant, sent: Instant, hint: &Hint, is_bad: bool) -> Option<Wait> {
         let most = self.config.backoff.max;
         let mut told = hint.told;
         // A rough pace is for those who asked for it: rampup finds a better one.
@@ -111,9 +112,18 @@ impl Scope {
             let server = self.server.get_or_insert_with(|| Box::new(ServerState::NOTHING));
             server.quota = server.quota.on_told(now, sent, told, flying);
             turns = server.quota.until.filter(|_| hint.is_quota && told.left.is_some());
+            // What was served refutes it, and rampup finds the pace: it binds nobody, and makes no hold.
+            if server.quota.is_refuted && self.policies.finds_pace() && !is_bad {
+                server.quota.until = None;
+                told.left = None;
+            }
         }
-        let spent = hint.told.left.filter(|&(left, _)| left == Cost::ZERO).map(|(_, span)| span);
-        let hold = hint.hold.filter(|&span| span > Span::ZERO);
+        let is_refuted = told.left.is_none() && hint.told.left.is_some();
+        let spent =
+            hint.told.left.filter(|&(left, _)| left == Cost::ZERO && !is_refuted).map(|(_, span)| span);
+        // Another quota's hold stays.
+        let refuted = hint.told.left.filter(|_| is_refuted).map(|(_, span)| span);
+        let hold = hint.hold.filter(|&span| span > Span::ZERO && Some(span) != refuted);
         if let Some(span) = hold {
             let until = now + span.min(most);
             self.hold(turns.map_or(until, |turns| turns.min(until)));

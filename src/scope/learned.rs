@@ -33,6 +33,7 @@ impl ServerState {
     pub fn is_over(&self, now: Instant) -> bool {
         self.backoff.is_new()
             && self.quota.is_over(now)
+            && !self.quota.is_refuted
             && self.crawl.is_none()
             && self.stall == stall::State::NEW
     }
