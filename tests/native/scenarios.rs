@@ -110,6 +110,13 @@ const TRAIN: &[Row] = &[
         "",
         15.0,
     ),
+    // `remaining: 0, reset: 1` asks for a second of silence, in which it would serve 116.
+    (
+        "bucket 116/s, depth 5, RateLimit",
+        r#""model": "token-bucket", "rate": 116, "depth": 5, "says": "rate-limit""#,
+        r#""latency": 4"#,
+        10.0,
+    ),
     ("bucket 10/s, depth 21", r#""model": "token-bucket", "rate": 10, "depth": 21"#, "", 15.0),
     ("bucket 10/s, depth 300", r#""model": "token-bucket", "rate": 10, "depth": 300"#, "", 15.0),
     (
@@ -422,6 +429,13 @@ const TRAIN: &[Row] = &[
         r#""model": "token-bucket", "rate": 30, "depth": 10, "others": { "rate": 15, "period": 240000 }"#,
         "",
         40.0,
+    ),
+    // Others refuse one in ten, whatever the pace: each climb ended below the last.
+    (
+        "gcra 3.6/s, others take 2.9/s a sixth of the time",
+        r#""model": "gcra", "rate": 3.6, "burst": 0, "others": { "rate": 2.9, "period": 85000, "share": 0.17 }"#,
+        r#""latency": 5"#,
+        60.0,
     ),
     (
         "sliding 20 per second, others take 5/s",
