@@ -36,6 +36,8 @@ mod python;
 mod quota;
 #[path = "native/rampup.rs"]
 mod rampup;
+#[path = "native/readers.rs"]
+mod readers;
 #[path = "native/reading.rs"]
 mod reading;
 #[path = "native/reference.rs"]

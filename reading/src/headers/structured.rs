@@ -146,6 +146,7 @@ fn bare<'a>(scan: &mut Scan<'a>) -> Option<Bare<'a>> {
             scan.eat(b'?');
             (scan.eat(b'0') || scan.eat(b'1')).then_some(Bare::Other)
         }
+        b'%' => display(scan),
         b'@' => {
             scan.eat(b'@');
             number(scan).map(|_| Bare::Other)
@@ -171,6 +172,24 @@ fn string<'a>(scan: &mut Scan<'a>) -> Option<Bare<'a>> {
         }
         let is_escape = scan.eat(b'\\') && (scan.eat(b'"') || scan.eat(b'\\'));
         is_escape.then_some(())?;
+    }
+}
+
+/// A display string, `%"f%c3%bc"`: text for people, which no rate limit needs to read.
+fn display<'a>(scan: &mut Scan<'a>) -> Option<Bare<'a>> {
+    (scan.eat(b'%') && scan.eat(b'"')).then_some(())?;
+    loop {
+        scan.take(|byte| (b' '..=b'~').contains(&byte) && byte != b'"' && byte != b'%');
+        if scan.eat(b'"') {
+            return Some(Bare::Other);
+        }
+        // A byte of UTF-8, in two digits.
+        scan.eat(b'%').then_some(())?;
+        for _ in 0..2 {
+            let digit = scan.peek();
+            (digit.is_ascii_digit() || (b'a'..=b'f').contains(&digit)).then_some(())?;
+            scan.eat(digit);
+        }
     }
 }
 
@@ -201,6 +220,10 @@ mod tests {
         assert_eq!(items[1].param(Param::Pk), Some(Bare::Bytes(b"YQ==")));
         assert_eq!((items[2].count(Param::Q), items[2].param(Param::Q)), (None, Some(Bare::Whole(-3))));
         assert_eq!(items[2].seconds(Param::W), Some(2000), "the last one counts");
+        let items = list(br#""a";r=1;qu=%"f%c3%bc%";r=2"#);
+        assert_eq!(items, None, "a percent is followed by two digits");
+        let items = list(br#""a";r=1;qu=%"f%c3%bc r";t=2"#).unwrap();
+        assert_eq!((items[0].count(Param::R), items[0].seconds(Param::T)), (Some(1), Some(2000)));
         let members = dictionary(b"limit=100, remaining=50;x, reset").unwrap();
         assert_eq!(
             members.iter().map(|item| item.key).collect::<Vec<_>>(),
@@ -227,6 +250,9 @@ mod tests {
             ":a",
             "\"a\" \"b\"",
             "(1 2)",
+            r#"%"open"#,
+            "%a",
+            r#"%"%C3""#,
         ];
         for text in broken {
             assert_eq!(list(text.as_bytes()), None, "{text}");
