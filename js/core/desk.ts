@@ -85,14 +85,18 @@ export class Desk {
     })
   }
 
-  /** Leave to send one request: at once where nothing stands in the way. */
+  /**
+   * Leave to send one request: at once where nothing stands in the way. Whoever hands a permit on through a
+   * promise tells the driver (`given`, which one that was waited for is already), and when it is used
+   * (`begun`).
+   */
   request(scopes: Scopes, target: Target, wait: Wait): Permit | Promise<Permit> {
     wait.signal?.throwIfAborted()
     if (this.closed) throw this.closed
     const { priority = 0, cost = 1, delay = 0 } = wait
     const isPlain = delay === 0 && typeof priority === 'number' && typeof cost === 'number'
     if (typeof scopes === 'string' && isPlain) {
-      const now = this.clock.now()
+      const now = this.driver.now()
       const known = this.handles.last(scopes)
       const entered = this.#enter(now, scopes, known.handle, cost, priority)
       const { names } = known
@@ -102,7 +106,7 @@ export class Desk {
     const { names, costs } = namedScopes(scopes)
     const handles = names.map((name) => this.handles.of(name).handle)
     const options = { priority, cost: costs ?? cost, delay }
-    const now = this.clock.now()
+    const now = this.driver.now()
     const ticket = delay === 0 ? this.#engine.sendAtOnce(now, handles, options) : WAIT
     if (ticket !== WAIT) return this.#leave(ticket, names, target, now)
     return this.#stay(this.#engine.submit(now, handles, options), names, target, wait, now)

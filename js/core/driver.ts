@@ -3,6 +3,11 @@
  *
  * The traps: a listener that submits while we are handing out permissions, and work for nobody. So only
  * `drain` asks, one drain at a time, and none while nobody waits. When to ask again is `wake.ts`.
+ *
+ * A gap is from send to send, but a permit is used a microtask after it was given, and a loop that asks for a
+ * thousand may go on in between. So time stands still for the engine from the one to the other (`now`): else
+ * the next would be given by a clock that the first has not seen, and both would leave together. And if a
+ * request begins noticeably later than its permit says, the engine is told (`begun`).
  */
 
 import type { Clock } from '../options/options.js'
@@ -10,6 +15,7 @@ import { type Ticket, WAIT } from '../wasm/engine.js'
 import { type Abortable, Aborts } from './aborts.js'
 import { TimeoutError } from './errors.js'
 import type { Host } from './host.js'
+import type { Permit } from './permit.js'
 import { type Alarm, type Wake, wakeOf } from './wake.js'
 
 /** A request that waits, as the driver sees it. */
@@ -25,6 +31,9 @@ export interface Waiter extends Abortable {
   fail(error: unknown): void
 }
 
+/** So much later than its permit was given a request may begin, in milliseconds, and nobody is told. */
+const LATE_MS = 0.5
+
 export class Driver {
   readonly engine: Host
   readonly clock: Clock
@@ -34,6 +43,9 @@ export class Driver {
   readonly #onRest: () => void
   #isDraining = false
   #isStale = false
+  /** Permits that were given and not used yet, and when the first of them was given. */
+  #given = 0
+  #givenAt = 0
 
   /** `onRest` is called when everything that could be sent was. */
   constructor(engine: Host, clock: Clock, onRest: () => void) {
@@ -41,6 +53,26 @@ export class Driver {
     this.clock = clock
     this.#onRest = onRest
     this.#wake = wakeOf(clock, this)
+  }
+
+  /** Now, as the engine is told it. */
+  now(): number {
+    return this.#given > 0 ? this.#givenAt : this.clock.now()
+  }
+
+  /** A permit was given; `begun` follows in this turn of the event loop. */
+  given(permit: Permit): void {
+    if (this.#given++ === 0) this.#givenAt = permit.sentAt
+  }
+
+  /** The request of a permit begins. Nobody is told where nobody waits for the next. */
+  begun(permit: Permit): void {
+    if (this.#given > 0) this.#given--
+    if (this.#waiting.size === 0) return
+    const now = this.clock.now()
+    if (now - permit.sentAt < LATE_MS) return
+    permit.leave(now)
+    this.engine.left?.(now, permit.ticket)
   }
 
   /** Keeps who waits for its ticket; `begin` follows. */
@@ -104,19 +136,27 @@ export class Driver {
     try {
       while (this.#isStale) {
         this.#isStale = false
-        const now = this.clock.now()
+        const isStill = this.#given > 0
+        const now = this.now()
         let ticket = this.engine.poll(now)
         while (ticket >= 0) {
           const waiting = this.#waiting.get(ticket)
           if (waiting) this.#wake.grant(waiting, now)
           ticket = this.engine.poll(now)
         }
-        this.#wake.sleep(ticket === WAIT ? this.engine.wakeAt : Number.POSITIVE_INFINITY, now)
+        const at = ticket === WAIT ? this.engine.wakeAt : Number.POSITIVE_INFINITY
+        this.#wake.sleep(at, isStill ? this.clock.now() : now)
       }
     } finally {
       this.#isDraining = false
     }
     this.#onRest()
+  }
+
+  /** A timer rang: whatever was given has begun, for all microtasks have run. */
+  wake(): void {
+    this.#given = 0
+    this.drain()
   }
 
   /** Calls `ring` after `ms`, unless it is cancelled. */

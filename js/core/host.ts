@@ -32,6 +32,8 @@ export interface Host extends Pick<Engine, Asked | Told | Seen> {
   keepAlive(scope: ScopeHandle): boolean
   enter(nowMs: number, scope: ScopeHandle, cost: number, priority: number): number
   readonly warnThreshold: number
+  /** The request left only now. Who shares a limit counts from when it was given. */
+  left?(nowMs: number, ticket: Ticket): void
   /** Names who is told what happens by itself. An engine only answers. */
   listen?(listener: HostListener): void
   /** Nothing more will be asked. */

@@ -47,7 +47,7 @@ export const NOTHING: PermitOutcome = {}
 
 /** Made by `throttle.acquire` and `throttle.run`. */
 export class Permit {
-  /** When it was given, in milliseconds of the throttle's clock. */
+  /** When it was given, or could first be used if that was later: milliseconds of the throttle's clock. */
   readonly sentAt: number
   /** The scopes that agreed. */
   readonly scopes: readonly string[]
@@ -83,6 +83,11 @@ export class Permit {
    */
   settle(outcome: PermitOutcome = NOTHING): void {
     if (this.take()) this.#desk.settle(this, outcome)
+  }
+
+  /** @internal Its request begins only now. */
+  leave(now: number): void {
+    ;(this as { sentAt: number }).sentAt = now
   }
 
   /** @internal Marks it as settled; false if it was. */

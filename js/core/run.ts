@@ -29,7 +29,11 @@ export class Runner {
 
   /** `work` is never called before `run` has returned. */
   async #work<T>(permit: Permit, work: Work<T>, options: RunOptions, isAtOnce: boolean): Promise<T> {
-    if (isAtOnce) await undefined
+    if (isAtOnce) {
+      this.#desk.driver.given(permit)
+      await undefined
+    }
+    this.#desk.driver.begun(permit)
     let result: T
     try {
       result = await this.within(() => work(permit), options.requestTimeout)

@@ -170,8 +170,11 @@ export class Throttle extends ThrottleEventTarget {
       }
       const permit = this.#request(target, options)
       return permit instanceof Promise
-        ? permit.then((given) => keep(given, this.#desk))
-        : Promise.resolve(keep(permit, this.#desk))
+        ? permit.then((given) => {
+            this.#desk.driver.begun(given)
+            return keep(given, this.#desk)
+          })
+        : Promise.resolve(this.#keepAtOnce(permit))
     } catch (error) {
       return Promise.reject(error)
     }
@@ -298,11 +301,22 @@ export class Throttle extends ThrottleEventTarget {
     await this.#left
   }
 
+  /** Nobody uses it before the microtasks run. */
+  #keepAtOnce(permit: Permit): Permit {
+    this.#desk.driver.given(permit)
+    queueMicrotask(() => this.#desk.driver.begun(permit))
+    return keep(permit, this.#desk)
+  }
+
   #request(target: Target, wait: Wait): Permit | Promise<Permit> {
     const scopes = this.#scopesOf(target)
     if (!(scopes instanceof Promise)) return this.#desk.request(scopes, target, wait)
     const known = this.#desk.driver.aborts.race(scopes, wait.signal ?? null)
-    return this.#desk.enter(known).then((scopes) => this.#desk.request(scopes, target, wait))
+    return this.#desk.enter(known).then((scopes) => {
+      const permit = this.#desk.request(scopes, target, wait)
+      if (!(permit instanceof Promise)) this.#desk.driver.given(permit)
+      return permit
+    })
   }
 
   #scopesOf(target: Target): Scopes | Promise<Scopes> {

@@ -41,7 +41,9 @@ export class Waiting implements Waiter {
   /** It leaves. */
   grant(at: number): void {
     try {
-      this.#resolve(this.#desk.permit(this.ticket, this.scopes, this.target, at))
+      const permit = this.#desk.permit(this.ticket, this.scopes, this.target, at)
+      this.#desk.driver.given(permit)
+      this.#resolve(permit)
     } catch (error) {
       this.#reject(error)
     }

@@ -20,8 +20,8 @@ import type { Waiter } from './driver.js'
 
 /** What waking up leads to. */
 export interface Sleeper {
-  /** Asks the engine. */
-  drain(): void
+  /** A timer rang: asks the engine. */
+  wake(): void
   /** The request leaves; it was granted at `at`. */
   grant(waiting: Waiter, at: number): void
   /** Nobody takes what was granted. */
@@ -147,7 +147,7 @@ class OneTimer implements Wake {
 
   #wake(timer: { at: number }): void {
     if (this.#timer === timer) this.#timer = undefined
-    this.#sleeper.drain()
+    this.#sleeper.wake()
   }
 }
 
@@ -225,7 +225,7 @@ class OwnTimers implements Wake {
     const ms = Math.min(Math.max(Math.ceil(this.#at - this.#clock.now()), 1), LOOK_MS)
     look.timer = this.#clock.setTimeout(() => {
       look.timer = undefined
-      this.#sleeper.drain()
+      this.#sleeper.wake()
       this.#look(waiting, look)
     }, ms)
   }

@@ -98,9 +98,11 @@ export class Fetcher {
     const admitted = this.#isPlain
       ? this.#enter(call.options.scopes ?? hostOf(hop.input), hop, call)
       : this.#admit(hop, call)
-    return admitted instanceof Promise
-      ? admitted.then((permit) => this.#attempts(permit, hop, call, end))
-      : this.#attempts(admitted, hop, call, end)
+    if (!(admitted instanceof Promise)) return this.#attempts(admitted, hop, call, end)
+    return admitted.then((permit) => {
+      this.#desk.driver.begun(permit)
+      return this.#attempts(permit, hop, call, end)
+    })
   }
 
   async #follow(input: RequestInfo | URL, init: RequestInit, call: Call): Promise<Response> {
@@ -130,6 +132,7 @@ export class Fetcher {
         if (again === undefined) return end(attempt as Exchange)
         discard(attempt.response)
         permit = await again.permit
+        this.#desk.driver.begun(permit)
       } catch (error) {
         this.#drop(attempt, error)
         throw error
@@ -186,7 +189,9 @@ export class Fetcher {
     const named = options.scopes ?? this.scopesOf(hop.input, hop.init)
     const scopes =
       named instanceof Promise ? await this.#desk.enter(driver.aborts.race(named, signal)) : named
-    return this.#enter(scopes, hop, call)
+    const permit = this.#enter(scopes, hop, call)
+    if (!(permit instanceof Promise)) driver.given(permit)
+    return permit
   }
 
   #enter(scopes: Scopes, { input, delay }: Hop, call: Call): Permit | Promise<Permit> {

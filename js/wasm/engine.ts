@@ -275,6 +275,14 @@ export class Engine {
     return ROBOTS_OUTCOMES[this.#wasm.crawl_delay(nowMs, scope, delayMs ?? Number.NaN)] ?? 'ignored'
   }
 
+  /**
+   * Says that the request that `poll` gave left only now: the delay of its scopes counts from here. For a
+   * loop that is busy between the two. Unknown tickets, and those that were not sent, are ignored.
+   */
+  left(nowMs: number, ticket: Ticket): void {
+    this.#wasm.left(nowMs, ticket)
+  }
+
   /** Takes a waiting request out; one that was allowed to leave but never did gives everything back. */
   cancel(nowMs: number, ticket: Ticket): void {
     this.#wasm.cancel(nowMs, ticket)

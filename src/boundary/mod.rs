@@ -178,6 +178,13 @@ impl Boundary {
         f64::from(outcome.unwrap_or(Robots::Ignored) as u8)
     }
 
+    /// The request that [`Boundary::poll`] gave left only now: see [`Engine::left`].
+    pub fn left(&mut self, now: f64, ticket: f64) {
+        if let Some(ticket) = Ticket::from_number(ticket) {
+            self.engine.left(self.now(now), ticket);
+        }
+    }
+
     /// Takes a waiting request out; one that was allowed to leave but never did gives everything back.
     pub fn cancel(&mut self, now: f64, ticket: f64) {
         if let Some(ticket) = Ticket::from_number(ticket) {

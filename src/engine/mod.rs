@@ -252,6 +252,24 @@ impl Engine {
         self.answer()
     }
 
+    /// The request that was given to be sent left only now: the delay of its scopes counts from here. An
+    /// unknown ticket, or one that was not sent, is ignored.
+    ///
+    /// The trap is a caller that is slow between the two (a busy event loop): the next request would be on
+    /// time, and the server would see both closer together than the delay.
+    pub fn left(&mut self, now: Instant, ticket: Ticket) {
+        self.advance(now);
+        if self.sent_at(ticket).is_none() {
+            return;
+        }
+        let class = self.queue.entry(ticket.0.index).class;
+        let lane = self.queue.class(class).lane;
+        for &scope in &*self.queue.lane_at(lane).scopes.clone() {
+            self.registry[scope].scope.on_left(self.now);
+            self.refresh(scope);
+        }
+    }
+
     /// The request that was sent ended. An unknown ticket, or one that was not sent, is ignored.
     pub fn settle(&mut self, now: Instant, ticket: Ticket, feedback: &Feedback) {
         self.settle_each(now, ticket, |_| *feedback);

@@ -27,6 +27,12 @@ impl State {
         Self { last: Some(now), draw }
     }
 
+    /// The last send left only now.
+    #[must_use]
+    pub fn left(self, now: Instant) -> Self {
+        Self { last: self.last.map(|last| last.max(now)), ..self }
+    }
+
     /// The last send was so long ago.
     pub fn since(now: Instant, ago: Option<Span>) -> Self {
         Self { last: ago.map(|ago| now - ago), draw: Draw::MIDDLE }

@@ -89,6 +89,12 @@ impl Scope {
         }
     }
 
+    /// A request that was let go left only now: the gap counts from here. Schedules (a rate, a found pace)
+    /// make up for what is late and stay as they are; quotas took its cost.
+    pub fn on_left(&mut self, now: Instant) {
+        self.delay = self.delay.left(now);
+    }
+
     /// A request of this cost left at `sent`, from somewhere else, and is in flight. Only if it is new does
     /// it count as a send: else that was remembered.
     pub fn adopt(&mut self, now: Instant, sent: Instant, cost: Cost, is_new: bool, rng: &mut Rng) {

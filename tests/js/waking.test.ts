@@ -90,7 +90,7 @@ test('to strike out all of many deadlines takes a few looks each, and leaves few
 test('a clock is asked for one timer, for the earliest of all, in whole milliseconds from 1', () => {
   const clock = new Counting()
   const heard: string[] = []
-  const sleeper = { drain: () => heard.push('drain'), grant() {}, giveBack() {} }
+  const sleeper = { wake: () => heard.push('drain'), grant() {}, giveBack() {} }
   const wake = wakeOf(clock, sleeper)
   wake.sleep(100.5, 0)
   assert.deepEqual([clock.asked, clock.nextAt], [[101], 101])
@@ -115,7 +115,7 @@ test('alarms ring when they are due and not before, and one that is cancelled ne
   const clock = new Counting()
   const rung: string[] = []
   const sleeper = {
-    drain: () => wake.sleep(Number.POSITIVE_INFINITY, clock.now()),
+    wake: () => wake.sleep(Number.POSITIVE_INFINITY, clock.now()),
     grant() {},
     giveBack() {},
   }
@@ -367,4 +367,49 @@ test('one listener serves all who wait with a signal, and goes with the last of 
   assert.equal(await aborts.race(Promise.resolve(4), null), 4)
   await assert.rejects(aborts.race(Promise.reject(new Error('no')), null), /no/)
   assert.equal(getEventListeners(calm.signal, 'abort').length, 0)
+})
+
+test('a gap is counted from when a function was called, however long the loop that asked for it took', async () => {
+  const clock = new FakeClock()
+  const throttle = createThrottle({ clock, defaults: { ...slow, delay: 10 } })
+  const starts: number[] = []
+  for (let index = 0; index < 4; index++) {
+    void throttle.run('https://a.example', (permit) => {
+      assert.equal(permit.sentAt, clock.now())
+      starts.push(clock.now())
+    })
+    clock.jump(7)
+  }
+  await clock.advance(60)
+  assert.deepEqual(starts, [28, 38, 48, 58])
+})
+
+test('one that is called late makes the next one later, by run, acquire and fetch', async () => {
+  const clock = new FakeClock()
+  const starts: number[] = []
+  const send = async () => {
+    starts.push(clock.now())
+    return new Response()
+  }
+  const throttle = createThrottle({ clock, fetch: send, defaults: { ...slow, delay: 10 } })
+  const late = 'https://late.example'
+  const ways = {
+    run: (url: string) => throttle.run(url, send),
+    fetch: (url: string) => throttle.fetch(url),
+    acquire: async (url: string) => {
+      await throttle.acquire(url)
+      await send()
+    },
+  }
+  for (const [name, way] of Object.entries(ways)) {
+    const url = `https://${name}.example`
+    await Promise.all([throttle.run(late, () => {}), way(url)])
+    starts.length = 0
+    // What is called before it takes four milliseconds.
+    void throttle.run(late, () => clock.jump(4))
+    for (let index = 0; index < 3; index++) void way(url)
+    await clock.advance(100)
+    const gaps = starts.slice(1).map((at, index) => at - starts[index]!)
+    assert.deepEqual(gaps, [10, 10], `${name}: ${starts}`)
+  }
 })

@@ -43,6 +43,7 @@ test('each method of the module is called once and answers', () => {
   assert.equal(seen.settle_with(2, second, 429, 1, 1, 0, 'retry-after: 3\n', more), 2)
   assert.equal(seen.asked_ms, 3000)
   seen.prioritize(2, second, 5)
+  seen.left(2, second)
   seen.cancel(2, second)
   assert.equal(seen.waiting(), 0)
   seen.reset(2, a)

@@ -220,7 +220,11 @@ impl<'a> Player<'a> {
             }
             11 => {
                 let ticket = tape.pick(&self.tickets);
-                self.boundary.prioritize(now, ticket, tape.number());
+                if action & 16 == 0 {
+                    self.boundary.prioritize(now, ticket, tape.number());
+                } else {
+                    self.boundary.left(now, ticket);
+                }
             }
             12 => self.change(tape, now),
             13 => self.configure(tape, now),
@@ -399,6 +403,7 @@ impl<'a> Player<'a> {
             assert_eq!(self.boundary.settle(now, ticket, &outcome.with(refusal, &more)), Settled::Unknown);
             self.boundary.cancel(now, ticket);
             self.boundary.prioritize(now, ticket, 5.0);
+            self.boundary.left(now, ticket);
         }
         assert!(self.boundary.peek(now, &[f64::NAN], &[]) < 0.0);
         assert_eq!(self.boundary.find("nobody ever named it"), NO_SCOPE);

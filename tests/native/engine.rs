@@ -307,3 +307,37 @@ fn settings_of_rampup_change_what_it_begins_with() {
     set(&mut engine, 181_000.0, r#"{ "rampup": { "startDelay": 5000 } }"#);
     assert_eq!(gap(&engine, 181_000.0), learned);
 }
+
+/// A busy caller sends later than it was told to. The next one waits for the whole delay, and only it.
+#[test]
+fn the_delay_counts_from_when_a_request_really_left() {
+    let mut engine = engine(
+        r#"{ "defaults": { "delay": 10, "slotDelay": 0, "jitter": false, "concurrency": 9 },
+            "scopes": { "api": { "rate": 100 } } }"#,
+    );
+    let [a, b, api] = ["a", "b", "api"].map(|name| engine.scope(name));
+    let at = |ms: f64| Instant::from_millis(ms).unwrap();
+    let [first, other, even] = [a, b, api]
+        .map(|scope| engine.send_at_once(at(0.0), Request::new(&[scope])).unwrap().expect("nothing waits"));
+    let waiting = engine.submit(at(0.0), Request::new(&[a])).unwrap();
+    let until = |engine: &mut Engine, now: f64| match engine.poll(at(now)) {
+        Decision::Wait { until, .. } => until.millis(),
+        said => panic!("{said:?}"),
+    };
+    assert_eq!(until(&mut engine, 0.0), 10.0);
+    engine.left(at(4.0), first);
+    assert_eq!(until(&mut engine, 4.0), 14.0);
+    // Earlier than what is known, not in flight, or unknown: nothing changes.
+    engine.left(at(3.0), first);
+    engine.left(at(4.0), waiting);
+    engine.settle(at(4.0), other, &Feedback::response(200));
+    engine.left(at(5.0), other);
+    assert_eq!(until(&mut engine, 12.0), 14.0);
+    let next = |engine: &Engine, scope: ScopeId| engine.peek(at(12.0), Request::new(&[scope])).unwrap().at;
+    assert_eq!(next(&engine, b), Some(at(12.0)));
+    // A rate is a schedule: it makes up for what is late.
+    let due = next(&engine, api);
+    engine.left(at(8.0), even);
+    assert_eq!(next(&engine, api), due);
+    assert_eq!(engine.poll(at(14.0)), Decision::Send(waiting));
+}

@@ -209,6 +209,10 @@ impl WasmEngine {
         self.0.crawl_delay(now, scope, ms)
     }
 
+    pub fn left(&mut self, now: f64, ticket: f64) {
+        self.0.left(now, ticket);
+    }
+
     pub fn cancel(&mut self, now: f64, ticket: f64) {
         self.0.cancel(now, ticket);
     }
