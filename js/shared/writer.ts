@@ -106,7 +106,7 @@ export class Writer {
     const member = this.#members.get(message.from)
     if (member) member.seenAt = this.now
     if (message.type === 'hello') {
-      if (this.#stories) this.#collect(this.#stories, message)
+      if (this.#stories) this.#keep(this.#stories, message)
       else this.#take([message])
     } else if (message.type === 'turn') {
       this.#turn(message)
@@ -186,7 +186,7 @@ export class Writer {
     )
   }
 
-  #collect(stories: Map<string, Hello>, hello: Hello): void {
+  #keep(stories: Map<string, Hello>, hello: Hello): void {
     if (hello.hello > (stories.get(hello.from)?.hello ?? 0)) stories.set(hello.from, hello)
     this.#missing?.delete(hello.from)
     if (this.#missing?.size === 0) this.#begin()
