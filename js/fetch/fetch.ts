@@ -44,6 +44,7 @@ export type FetchSettings = Pick<
 interface Call {
   readonly options: FetchOptions
   readonly signal: AbortSignal | null
+  /** When it came in, where a `timeout` asks for it. */
   readonly start: number
 }
 
@@ -80,7 +81,7 @@ export class Fetcher {
 
   fetch(input: RequestInfo | URL, init: RequestInit, options: FetchOptions): Promise<Response> {
     const signal = (init.signal === undefined && isRequest(input) ? input.signal : init.signal) ?? null
-    const call = { options, signal, start: this.#desk.clock.now() }
+    const call = { options, signal, start: options.timeout === undefined ? 0 : this.#desk.clock.now() }
     const { redirects } = this.#settings
     if (redirects === 'throttle' && follows(input, init))
       return this.#desk.enter(this.#follow(input, init, call))

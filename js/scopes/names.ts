@@ -46,6 +46,9 @@ export function urlTextOf(target: Target): string | undefined {
  */
 const PLAIN = /^https?:\/\/((?:[a-z0-9-]+\.)*[a-z][a-z0-9-]*)(?:[/?#]|$)/
 
+/** What stands before a path and says the host by itself: addresses and ports, too. */
+const IS_SIMPLE = /^https?:\/\/[a-z0-9.:-]+\/$/
+
 /**
  * Hosts that were seen to be plain, each as it was seen first: a name that is the very same string is found
  * in a tenth of the time that one of the same letters takes. Bounded, for a crawl sees many.
@@ -67,7 +70,12 @@ export function hostOf(url: string | URL | Request): string {
     return known
   }
   const host = PLAIN.exec(url)?.[1]
-  if (host === undefined || host.includes('xn--')) return urlOf(url).host
+  if (host === undefined || host.includes('xn--')) {
+    const { host } = urlOf(url)
+    const begin = url.slice(0, end + 1)
+    if (IS_SIMPLE.test(begin)) last = { begins: begin, host }
+    return host
+  }
   if (plain.size >= MOST_PLAIN) plain.clear()
   plain.set(host, host)
   return host

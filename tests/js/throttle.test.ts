@@ -485,6 +485,7 @@ test('the host of a URL is what URL says it is, however it is written', async ()
       'xn--bcher-kva.example',
       'bücher.example',
       '1.2.3',
+      '127.0.0.1',
       '0x7f.1',
       'a..b',
     ],
@@ -497,7 +498,8 @@ test('the host of a URL is what URL says it is, however it is written', async ()
     [''],
   )
   let plainly = 0
-  for (const url of all) {
+  // Twice, for what was read of the last one is remembered.
+  for (const url of all.flatMap((url) => [url, `${url}/again`, url])) {
     const expected = URL.canParse(url) ? new URL(url).host : undefined
     const said = await throttle.acquire(url).then(
       (permit) => {
