@@ -187,24 +187,29 @@ fn slots_come_back_one_by_one_where_the_factor_is_near_one() {
 }
 
 /// Who was chosen while nobody could go gives way to whoever is more urgent and comes later, also in another
-/// combination of scopes.
+/// combination of scopes, or at no cost.
 #[test]
 fn the_more_urgent_goes_first_though_it_came_while_nobody_could_go() {
-    for (first, second) in [(0.0, 5.0), (5.0, 0.0)] {
+    for (first, second, is_free) in [(0.0, 5.0, false), (5.0, 0.0, false), (0.0, 5.0, true), (5.0, 0.0, true)]
+    {
         let mut engine = engine(
             r#"{ "concurrency": 1, "defaults": { "delay": 0, "slotDelay": 0, "concurrency": 5, "jitter": false } }"#,
         );
         let [a, b, busy] = ["a", "b", "busy"].map(|name| engine.scope(name));
         let now = Instant::default();
         let flying = engine.send_at_once(now, Request::new(&[busy])).unwrap().expect("it is the first");
-        let of = |engine: &mut Engine, scopes: &[ScopeId], priority: f64| {
-            let ticket = engine.submit(now, Request { priority, ..Request::new(scopes) }).unwrap();
+        let of = |engine: &mut Engine, scopes: &[ScopeId], costs: &[f64], priority: f64| {
+            let ticket = engine.submit(now, Request { priority, ..request(scopes, costs) }).unwrap();
             assert!(matches!(engine.poll(now), Decision::Idle { .. }));
             ticket
         };
-        let one = of(&mut engine, &[a], first);
-        let other = of(&mut engine, &[a, b], second);
-        let again = of(&mut engine, &[a], first);
+        let one = of(&mut engine, &[a], &[], first);
+        let other = if is_free {
+            of(&mut engine, &[a], &[0.0], second)
+        } else {
+            of(&mut engine, &[a, b], &[], second)
+        };
+        let again = of(&mut engine, &[a], &[], first);
         engine.settle(now, flying, &Feedback::response(200));
         let mut order = Vec::new();
         while let Decision::Send(ticket) = engine.poll(now) {
@@ -340,4 +345,27 @@ fn the_delay_counts_from_when_a_request_really_left() {
     engine.left(at(8.0), even);
     assert_eq!(next(&engine, api), due);
     assert_eq!(engine.poll(at(14.0)), Decision::Send(waiting));
+}
+
+/// Who names no seed is given one: the same one draws the same, another one something else.
+#[test]
+fn a_seed_that_is_given_later_decides_what_is_drawn() {
+    let gaps = |seed: u64| {
+        let mut engine = engine(r#"{ "defaults": { "delay": 1000, "jitter": true } }"#);
+        engine.seed(seed);
+        let scope = engine.scope("a");
+        let mut now = Instant::default();
+        let mut gaps = Vec::new();
+        for _ in 0..5 {
+            let ticket = engine.submit(now, Request::new(&[scope])).unwrap();
+            while let Decision::Wait { until, .. } = engine.poll(now) {
+                gaps.push(until.since(now));
+                now = until;
+            }
+            engine.settle(now, ticket, &Feedback::response(200));
+        }
+        gaps
+    };
+    assert_eq!(gaps(5), gaps(5));
+    assert_ne!(gaps(5), gaps(6));
 }
