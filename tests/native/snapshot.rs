@@ -227,19 +227,30 @@ fn what_was_told_before_a_restart_still_says_which_window_it_is() {
     }
 }
 
-/// What the policies remember is one number each, and it counts from the first request on.
+/// What the policies remember counts from the first request on.
 #[test]
 fn the_found_gap_is_the_gap_of_the_next_process() {
     let options = r#"{ "defaults": { "rampup": true, "jitter": false } }"#;
     let config = Config::parse(serde_json::from_str(options).unwrap()).unwrap();
-    let text = r#"{ "version": 1, "scopes": { "a": { "gap": 2500 } } }"#;
-    let snapshot = Snapshot::parse(serde_json::from_str(text).unwrap()).unwrap();
     let at = |ms: f64| Instant::from_millis(ms).unwrap();
-    let mut engine = Engine::restore(config, &snapshot, at(0.0), None);
-    let scope = engine.scope("a");
-    engine.send_at_once(at(0.0), Request::new(&[scope])).unwrap().expect("nothing waits");
-    let next = engine.peek(at(0.0), Request::new(&[scope])).unwrap().at.expect("it comes");
-    assert!((2000.0..4000.0).contains(&next.millis()), "{next:?}: it starts with a little more");
+    for (learned, gap) in [
+        (r#""gap": 2500"#, 2500.0),
+        (r#""gap": 100, "gapMargin": 0.2"#, 125.0),
+        (r#""gap": 100, "gapMargin": 0.2, "gapClimb": 1"#, 100.0),
+        (r#""gap": 100, "gapMargin": 0.2, "gapClimb": 2"#, 100.0 / 1.4),
+        // No belief is closer than chance allows, and none is wider than a third.
+        (r#""gap": 100, "gapMargin": 0"#, 104.3),
+        (r#""gap": 100, "gapMargin": 1"#, 150.0),
+        (r#""gapMargin": 0.2, "gapClimb": 1"#, 0.0),
+    ] {
+        let text = format!(r#"{{ "version": 1, "scopes": {{ "a": {{ {learned} }} }} }}"#);
+        let snapshot = Snapshot::parse(serde_json::from_str(&text).unwrap()).unwrap();
+        let mut engine = Engine::restore(config.clone(), &snapshot, at(0.0), None);
+        let scope = engine.scope("a");
+        engine.send_at_once(at(0.0), Request::new(&[scope])).unwrap().expect("nothing waits");
+        let next = engine.peek(at(0.0), Request::new(&[scope])).unwrap().at.expect("it comes").millis();
+        assert!((next - gap).abs() < 0.1, "{learned}: {next} ms");
+    }
 }
 
 /// A slot rests after its request was sent, also where that was on its way when the process ended.
