@@ -23,6 +23,7 @@ export class WasmEngine {
     in_flight(): number;
     intern(name: string): number;
     keep_alive(scope: number): boolean;
+    left(now: number, ticket: number): void;
     name(scope: number): string | undefined;
     /**
      * Throws a list of `[path, want, got]`.
@@ -107,6 +108,7 @@ export interface InitOutput {
     readonly wasmengine_in_flight: (a: number) => number;
     readonly wasmengine_intern: (a: number, b: number, c: number) => number;
     readonly wasmengine_keep_alive: (a: number, b: number) => number;
+    readonly wasmengine_left: (a: number, b: number, c: number) => void;
     readonly wasmengine_name: (a: number, b: number) => [number, number];
     readonly wasmengine_new: (a: any) => [number, number, number];
     readonly wasmengine_pause: (a: number, b: number, c: number) => void;
