@@ -325,6 +325,14 @@ mod tests {
         assert_eq!(paces, [32.0, 16.0, 8.0, 4.0, 2.0, 1.5]);
     }
 
+    /// A sixteenth beside the delay that failed is near enough: it rests there before it tries again.
+    #[test]
+    fn beside_the_delay_that_failed_it_rests() {
+        let [pace, failed_delay] = [1_040_000, 1_000_000].map(Span::from_micros);
+        let state = State { pace, failed_delay, steps: 2, ..State::NEW }.back(&CONFIG, at(60.0), BASE);
+        assert_eq!((state.pace, state.rested), (pace, 1));
+    }
+
     #[test]
     fn whoever_is_back_and_stays_forgets_what_failed() {
         let state = State { failed_delay: Span::from_micros(1_000_000), ..State::NEW };

@@ -155,3 +155,20 @@ fn what_is_adopted_keeps_its_age() {
         assert_eq!(engine.poll(millis(11_000.0)), Decision::Send(first), "waited {waited_ms} ms");
     }
 }
+
+/// What left shortly before a snapshot may be on its way into it: it counts, twice rather than not at all.
+#[test]
+fn what_left_a_moment_before_the_snapshot_counts_all_the_same() {
+    let millis = |ms: f64| Instant::from_millis(ms).unwrap();
+    let options = r#"{ "defaults": { "jitter": false, "delay": 0, "slotDelay": 0, "concurrency": 9,
+        "quota": { "limit": 5, "window": 60000 } } }"#;
+    let config = || Config::parse(serde_json::from_str(options).unwrap()).unwrap();
+    let snapshot = Engine::new(config()).snapshot(millis(2000.0), Some(1e12));
+    let mut next = Engine::restore(config(), &snapshot, millis(70.0), Some(1e12 + 300.0));
+    let scope = next.scope("x");
+    for (ago, left) in [(450.0, 5.0), (350.0, 4.0), (100.0, 3.0)] {
+        next.adopt(millis(70.0), Request::new(&[scope]), Span::from_millis(ago)).unwrap();
+        let stats = next.scope_stats(millis(70.0), scope).unwrap();
+        assert_eq!(stats.quota_left, Some(left), "sent {ago} ms ago, 300 ms after the snapshot");
+    }
+}

@@ -369,3 +369,30 @@ fn a_seed_that_is_given_later_decides_what_is_drawn() {
     assert_eq!(gaps(5), gaps(5));
     assert_ne!(gaps(5), gaps(6));
 }
+
+/// Who may go while the more urgent must wait gives way as soon as that one may go, too.
+#[test]
+fn the_more_urgent_goes_first_though_its_quota_came_back_while_nobody_could_go() {
+    let mut engine = engine(
+        r#"{ "concurrency": 1, "defaults": { "delay": 0, "slotDelay": 0, "concurrency": 5, "jitter": false,
+            "quota": { "limit": 1, "window": 1000 } } }"#,
+    );
+    let at = |ms: f64| Instant::from_millis(ms).unwrap();
+    let [a, busy] = ["a", "busy"].map(|name| engine.scope(name));
+    let spent = engine.send_at_once(at(0.0), Request::new(&[a])).unwrap().expect("it is the first");
+    engine.settle(at(0.0), spent, &Feedback::response(200));
+    engine.pause(at(1.0), a);
+    let urgent = engine.submit(at(1.0), Request { priority: 5.0, ..Request::new(&[a]) }).unwrap();
+    let free = engine.submit(at(1.0), request(&[a], &[0.0])).unwrap();
+    assert!(!matches!(engine.poll(at(1.0)), Decision::Send(_)));
+    let flying = engine.submit(at(1.0), Request::new(&[busy])).unwrap();
+    assert_eq!(engine.poll(at(1.0)), Decision::Send(flying));
+    engine.resume(at(2.0), a);
+    for now in [2.0, 1000.0] {
+        assert!(!matches!(engine.poll(at(now)), Decision::Send(_)), "one at a time");
+    }
+    engine.settle(at(1001.0), flying, &Feedback::response(200));
+    assert_eq!(engine.poll(at(1001.0)), Decision::Send(urgent));
+    engine.settle(at(1001.0), urgent, &Feedback::response(200));
+    assert_eq!(engine.poll(at(1001.0)), Decision::Send(free));
+}
