@@ -116,17 +116,16 @@ export async function play(seed: number, { isCalm = false } = {}): Promise<Playe
         const alive = all.filter(({ process }) => !process.isDead)
         const byLease = alive.find(({ process }) => process.id === world.store.holder)
         const { process } = (dice.below(2) === 0 && byLease) || alive[dice.below(alive.length)]!
-        const what = dice.below(6)
+        const what = dice.below(5)
         const ms = 100 + dice.below(5000)
         log.push(
-          `${world.now.toFixed(0)} ${process.id} ${['kill', 'stop', 'cut', 'join', 'forget', 'busy'][what]} ${ms}`,
+          `${world.now.toFixed(0)} ${process.id} ${['kill', 'stop', 'cut', 'join', 'forget'][what]} ${ms}`,
         )
         if (what === 0 && alive.length > 1) process.kill()
         else if (what === 1) process.stop(ms)
         else if (what === 2) process.cut(ms)
         else if (what === 3 && all.length < 9) all.push(start(`p${all.length}`))
         else if (what === 4) world.forget()
-        else if (what === 5) world.busy(ms, dice)
       })
     }
   }
