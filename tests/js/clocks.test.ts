@@ -207,6 +207,15 @@ test('many scopes in turn are woken by timers alone, however near each other the
   const { all, turns } = await turned(40, ['a', 'b', 'c'])
   assert.ok(all.flat().every((gap) => gap > 40 - 1e-9))
   assert.equal(turns, 0)
+  const clock = new Turning()
+  const throttle = createThrottle({ clock, concurrency: 100, defaults: { ...plain, delay: 200 } })
+  const run = (scopes: string) => [1, 2, 3].map(() => throttle.run({ scopes }, () => {}))
+  const ones = run('a')
+  await clock.advance(50)
+  const others = run('b')
+  await clock.advance(500)
+  await Promise.all([...ones, ...others])
+  assert.equal(clock.turns, 0, 'each sends every 200 ms, both together every 50')
 })
 
 test('turns end where the clock stands still, where nobody waits any more, and with an earlier wake-up', async () => {

@@ -129,6 +129,18 @@ test('a retry waits where its request is, and keeps its place', async () => {
   assert.ok(waited >= 3000 && waited < 3200, `${waited}`)
 })
 
+test('a function that is called late, while others wait, is no trouble to a group', async () => {
+  const { world, all, processes } = throttles(2, { defaults: { ...FREE, concurrency: 2, delay: 100 } })
+  const [a] = all as [Throttle, Throttle]
+  const sentAt: number[] = []
+  const clock = processes[0]!.clock
+  const work = () => a.run({ scopes: 'x' }, (permit) => void sentAt.push(permit.sentAt - clock.now()))
+  const done = Promise.all([work(), work(), work()])
+  a.addEventListener('send', () => (world.now += 7), { once: true })
+  await after(world, 2000, done)
+  assert.deepEqual(sentAt, [0, 0, 0])
+})
+
 test('what is refused is an error of its own request', async () => {
   const options = { maxWaiting: 1, defaults: { ...FREE, concurrency: 1, quota: 3 } }
   const { world, all } = throttles(2, options)
