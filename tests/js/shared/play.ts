@@ -26,6 +26,7 @@ export const OPTIONS: EngineOptions = {
 const NAMES = ['gap', 'slots', 'quota', 'held']
 /** The least, and how much more at most: usually, and now and then, which outlasts a change of writer. */
 const LATENCY_MS = [30, 400, 3500]
+const FAULTS = ['kill', 'stop', 'cut', 'join', 'forget', 'busy']
 
 interface Send {
   readonly process: Process
@@ -116,16 +117,15 @@ export async function play(seed: number, { isCalm = false } = {}): Promise<Playe
         const alive = all.filter(({ process }) => !process.isDead)
         const byLease = alive.find(({ process }) => process.id === world.store.holder)
         const { process } = (dice.below(2) === 0 && byLease) || alive[dice.below(alive.length)]!
-        const what = dice.below(5)
+        const what = dice.below(FAULTS.length)
         const ms = 100 + dice.below(5000)
-        log.push(
-          `${world.now.toFixed(0)} ${process.id} ${['kill', 'stop', 'cut', 'join', 'forget'][what]} ${ms}`,
-        )
+        log.push(`${world.now.toFixed(0)} ${process.id} ${FAULTS[what]} ${ms}`)
         if (what === 0 && alive.length > 1) process.kill()
         else if (what === 1) process.stop(ms)
         else if (what === 2) process.cut(ms)
         else if (what === 3 && all.length < 9) all.push(start(`p${all.length}`))
         else if (what === 4) world.forget()
+        else if (what === 5) world.busy(ms, dice)
       })
     }
   }
@@ -220,7 +220,15 @@ class Windows {
       // It pings so often.
       const to = back + BEAT_MS + 2 * WAY_MS
       const writers = this.#world.takeovers.filter((one) => one.at > from - WAY_MS && one.at < to)
-      const heardAt = Math.min(from, ...writers.map(({ knownUntil }) => knownUntil))
+      // A writer that was away itself heard nobody meanwhile.
+      const deaf = this.#world
+        .wrote(from, to)
+        .flatMap((writer) => writer.away.filter((one) => one.from < to && one.to > from - LEASE_MS))
+      const heardAt = Math.min(
+        from,
+        ...writers.map(({ knownUntil }) => knownUntil),
+        ...deaf.map((one) => one.from),
+      )
       return to > at && from < endedAt && to - heardAt > longest ? [Math.max(heardAt + longest, from)] : []
     })
     return Math.min(endedAt, process.diedAt, ...lost)
