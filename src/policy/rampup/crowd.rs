@@ -207,6 +207,20 @@ mod tests {
         assert_eq!(crowd.on_bad(AT(3), AT(3), f64::INFINITY), Fault::Uncapped, "none can serve");
     }
 
+    /// Latency that falls is believed at once, so that a tarpit's room does not stay; what grows hardly is.
+    #[test]
+    fn room_follows_latency_down_at_once_and_up_slowly() {
+        let mut crowd = Crowd::NEW;
+        let mut room = |away: f64| {
+            for _ in 0..300 {
+                crowd.on_good(AT(1), away, 1e4, 1e9);
+            }
+            crowd.slots(1e4)
+        };
+        assert_eq!([room(1e6), room(1e5)], [308, 38]);
+        assert!((50..=150).contains(&room(1e6)), "a quarter of the way");
+    }
+
     /// The cap is tried one higher after the dwell, where it is used; by a thirty-second where it is large.
     #[test]
     fn a_cap_is_probed_where_it_is_used() {
