@@ -1,6 +1,7 @@
 /** robots.txt through the public face: against a fake clock and a scripted web. */
 import assert from 'node:assert/strict'
 import { getEventListeners } from 'node:events'
+import { createRequire } from 'node:module'
 import { test } from 'node:test'
 import {
   createThrottle,
@@ -9,8 +10,16 @@ import {
   type TimeoutError,
   type WarningEvent,
 } from 'autothrottle'
+import { parseRobots } from 'autothrottle/engine'
 import { rules } from 'autothrottle/robots'
 import { FakeClock } from 'autothrottle/testing'
+import { Dice } from './dice.js'
+
+/** Its types do not say what Node makes of a CommonJS module. */
+const robotsParser = createRequire(import.meta.url)('robots-parser') as (
+  url: string,
+  text: string,
+) => { getCrawlDelay(userAgent: string): number | undefined }
 
 const delayed = 'User-agent: foobot\nCrawl-delay: 3\nDisallow: /private\n'
 
@@ -228,4 +237,39 @@ test('an abort ends the wait for the page, not for the robots.txt of others', as
   assert.equal(getEventListeners(controller.signal, 'abort').length, 0)
   await clock.advance(10_000)
   assert.equal((await other).status, 200)
+})
+
+/**
+ * Random files that leave no doubt, beside robots-parser. Of several delays ours is the largest and theirs the
+ * last, so they grow; a group without a line is none to them.
+ */
+test('delays are read as robots-parser reads them', () => {
+  const dice = new Dice(20_261_122)
+  const one = <T>(list: readonly T[]) => list[dice.below(list.length)]!
+  const key = (text: string) => one([text, text.toLowerCase(), text.toUpperCase()])
+  let asked = 0
+  for (let round = 0; round < 5000; round++) {
+    let [delay, text] = [0, '']
+    const line = (name: string, value: string) => {
+      text += `${one(['', ' ', '\t'])}${key(name)}${one(['', ' '])}:${one(['', ' ', '  '])}${value}`
+      text += one(['', ' ', ' # so', '#']) + one(['\n', '\r\n', '\r', '\n\n', '\n# a word\n'])
+    }
+    for (let group = 1 + dice.below(5); group > 0; group--) {
+      for (let agent = 1 + dice.below(3); agent > 0; agent--)
+        line('User-agent', one(['*', 'foobot', 'FooBot', 'foobot/2.1', 'foo', 'otherbot', 'bot']))
+      for (let rule = 1 + dice.below(3); rule > 0; rule--) {
+        const isDelay = dice.below(3) === 0
+        if (isDelay) delay += 1 + dice.below(8)
+        line(
+          isDelay ? 'Crawl-delay' : one(['Disallow', 'Allow']),
+          isDelay ? `${delay / 4}` : one(['', '/x', '/*']),
+        )
+      }
+    }
+    const theirs = robotsParser('https://a.example/robots.txt', text).getCrawlDelay('foobot/1.0')
+    const ours = parseRobots(text, 'foobot/1.0')?.crawlDelayMs
+    assert.equal(ours, theirs === undefined ? undefined : theirs * 1000, JSON.stringify(text))
+    if (theirs !== undefined) asked++
+  }
+  assert.ok(asked > 1000 && asked < 4500, `${asked} of 5000 ask for a delay`)
 })
