@@ -240,8 +240,8 @@ test('an abort ends the wait for the page, not for the robots.txt of others', as
 })
 
 /**
- * Random files that leave no doubt, beside robots-parser. Of several delays ours is the largest and theirs the
- * last, so they grow; a group without a line is none to them.
+ * Random files that leave no doubt, beside robots-parser. Of several delays ours is the largest and theirs
+ * the last, so they grow; a group without a line is none to them.
  */
 test('delays are read as robots-parser reads them', () => {
   const dice = new Dice(20_261_122)
