@@ -92,7 +92,9 @@ await main(async () => {
   const results = []
   const hasDeny = spawnSync('cargo', ['deny', '--version']).status === 0
   for (const folder of folders('package-lock.json')) {
-    const result = check('npm', ['audit'], `${root}/${folder}`, /audit endpoint returned an error|ENOTFOUND/)
+    // `npm run -s` makes an npm that it starts silent, too: then nothing says that there was no answer.
+    const audit = ['audit', '--loglevel=error']
+    const result = check('npm', audit, `${root}/${folder}`, /audit endpoint returned an error|ENOTFOUND/)
     results.push([`npm audit, ${folder}`, result])
     results.push([`licences of packages, ${folder}`, said(packages(folder))])
   }
