@@ -102,6 +102,7 @@ impl Scope {
     fn on_request(&mut self, now: Instant, sent: Instant, hint: &Hint, is_bad: bool) -> Option<Wait> {
         let most = self.config.backoff.max;
         let mut told = hint.told;
+        let (mut left, mut refuted) = (told.left, None);
         // A rough pace is for those who asked for it: rampup finds a better one.
         let follows = self.config.follow_rate_limit || self.policies.finds_pace() && !hint.is_rough;
         told.pace = told.pace.filter(|_| follows).map(|pace| pace.min(most));
@@ -115,14 +116,11 @@ impl Scope {
             // What was served refutes it, and rampup finds the pace: it binds nobody, and makes no hold.
             if server.quota.is_refuted && self.policies.finds_pace() && !is_bad {
                 server.quota.until = None;
-                told.left = None;
+                refuted = left.take().map(|(_, span)| span);
             }
         }
-        let is_refuted = told.left.is_none() && hint.told.left.is_some();
-        let spent =
-            hint.told.left.filter(|&(left, _)| left == Cost::ZERO && !is_refuted).map(|(_, span)| span);
+        let spent = left.filter(|&(left, _)| left == Cost::ZERO).map(|(_, span)| span);
         // Another quota's hold stays.
-        let refuted = hint.told.left.filter(|_| is_refuted).map(|(_, span)| span);
         let hold = hint.hold.filter(|&span| span > Span::ZERO && Some(span) != refuted);
         if let Some(span) = hold {
             let until = now + span.min(most);
