@@ -1,9 +1,9 @@
 //! Rampup: find the rate at which a server begins to refuse, and stay just below it.
 //!
 //! ```text
-//! Start   the rate doubles with each half second of confirmed use, until the first refusal
-//! Search  r(x) = e · (1 + m·(x − 1)³),  x = used time / T:  from e(1−m), slowly through e, and with 2m in
-//!         place of m on to e(1+2m)
+//! Start   the rate doubles with each second of confirmed use, until the first refusal
+//! Search  r(x) = e · (1 + m·(x − 1)³),  x = used time / T:  from e(1−m), slowly through e, and with 2½m in
+//!         place of m on to e(1+2½m)
 //! Wall    refused again before anything was served: single probes, each wait three times as long
 //! ```
 //!
@@ -16,7 +16,7 @@
 //!    before, ÷ the time with this wall, from below: a bucket is empty at both refusals, and a window used
 //!    up, but no more than 2`m` below. `e` is the geometric mean of both, and `m` halves; it doubles if even
 //!    less than `e` was refused and the limit is beyond that bound, or too little was served twice in a row.
-//! 3. *Not refused* to x = 2: `m` triples, and on from e(1+m), each time in a smaller part of T.
+//! 3. *Not refused* to x = 2: `m` grows fourfold, and on from e(1+m), each time in a smaller part of T.
 //! 4. *T ∝ 1 ÷ m*: a wide search is short, and a settled one costs `backoffTarget` refusals a window, but no
 //!    more than one in a hundred requests. What a refusal costs besides (probes of the wall, its flight) and
 //!    how long the wall was make T longer.
@@ -30,7 +30,7 @@
 //!
 //! `m` is never below one over the square root of the requests in a window: chance alone moves a count so
 //! far, and clients that have little gain on those that have much. All in ratios of the present rate, but for
-//! the half second of Start and the lag of timers. Sources: the cube from CUBIC (RFC 9438 §4.2), one event
+//! the second of Start and the lag of timers. Sources: the cube from CUBIC (RFC 9438 §4.2), one event
 //! per flight and app-limited growth from RFC 9002 §7; rule 2 is the insight of BBR turned round. The trap is
 //! the saw-tooth: a step back that is a guess (÷ 2) wastes capacity for ever; a measured one does not.
 
@@ -60,23 +60,22 @@ pub struct Config {
 }
 
 /// T in windows ÷ backoffTarget where `m` is least: a touch comes at x = 1.5 or so.
-const DWELL: f64 = 0.8;
+const DWELL: f64 = 0.75;
 /// The most that a refusal can cost, in refusals.
 const DEAREST: f64 = 6.0;
 /// T in lengths of the last wall, times `m`: what a step could gain in that time, in walls.
 const WORTH: f64 = 0.7;
-/// T in gaps at least; six times as many where `m` is least.
+/// T in gaps at least; six times as many where `m` is least. So many served requests make a measurement.
 const FEW: f64 = 16.0;
 /// How fast Start doubles: after so much confirmed use.
-const DOUBLING: Span = Span::from_micros(500_000);
+const DOUBLING: Span = Span::from_micros(1_000_000);
 /// The least `m`, however many requests are in a window.
 const NARROW: f64 = 0.01;
 /// The limit is no further than this below the first rate that is refused: a bucket may have hidden it.
 const DEEPEST: f64 = 6.0;
-/// `m` after a window was counted, whose wall ends late because of the probing; and the most.
-const WIDE: [f64; 2] = [0.1, 1.0 / 3.0];
-/// So many served requests make a measurement.
-const ENOUGH: f64 = 10.0;
+/// The most that `m` can be; so wide it is, too, after a window was counted, whose wall ends late because of
+/// the probing.
+const WIDE: f64 = 1.0 / 3.0;
 /// Timers are late by so much as a rule, and what they lost is made up for; beyond twice that nobody asks.
 const TIMER: Span = Span::from_micros(2000);
 
@@ -142,6 +141,8 @@ pub struct State {
     /// For how long nothing was served after it, and how much of that is its price.
     wall: f64,
     price: f64,
+    /// How long the last window was that was counted.
+    full: f64,
     was_outage: bool,
     /// The gap that was borne.
     borne: f64,
@@ -162,7 +163,7 @@ impl State {
         Self {
             phase: Phase::Start,
             gap: config.start.max(config.min).micros().max(1) as f64,
-            span: WIDE[1],
+            span: WIDE,
             surprises: 0,
             clock: Span::ZERO,
             entered: Instant::default(),
@@ -174,6 +175,7 @@ impl State {
             cost: 1.0,
             wall: 0.0,
             price: 0.0,
+            full: 0.0,
             was_outage: false,
             borne: f64::INFINITY,
             away: 0.0,
@@ -197,7 +199,7 @@ impl State {
             return self.gap;
         }
         let x = self.x(config).min(2.0) - 1.0;
-        let far = if x > 0.0 { 2.0 * self.span } else { self.span };
+        let far = if x > 0.0 { 2.5 * self.span } else { self.span };
         self.gap / (1.0 + far * x * x * x)
     }
 
@@ -206,11 +208,12 @@ impl State {
         self.clock.micros() as f64 / self.period(config)
     }
 
-    /// T; never less than some requests and some round trips.
+    /// T; never less than some requests, some round trips and a window.
     fn period(&self, config: &Config) -> f64 {
         let dwell =
             self.dwell(config) * self.narrow(config) / f64::from(2 * self.surprises.clamp(0, 1000) + 1);
-        (dwell.max(WORTH * self.price) / self.span).max(FEW * self.gap).max(4.0 * self.away)
+        let least = (FEW * self.gap).max(4.0 * self.away).max(self.full);
+        (dwell.max(WORTH * self.price) / self.span).max(least)
     }
 
     /// T where `m` is least.
@@ -223,7 +226,7 @@ impl State {
     /// The least `m`.
     fn narrow(&self, config: &Config) -> f64 {
         let requests = config.window.micros() as f64 / self.gap;
-        (1.0 / requests.sqrt()).clamp(NARROW, WIDE[1])
+        (1.0 / requests.sqrt()).clamp(NARROW, WIDE)
     }
 
     /// A request leaves; `flying` others are on their way.
@@ -270,8 +273,9 @@ impl State {
             Phase::Search if self.is_confirmed && self.x(config) >= 2.0 && !self.crowd.is_capped() => {
                 self.surprises = self.surprises.max(0).saturating_add(1); // 3
                 self.gap = (self.gap / (1.0 + self.span)).max(least);
-                self.span = (3.0 * self.span).min(WIDE[1]);
+                self.span = (4.0 * self.span).min(WIDE);
                 self.price /= 2.0;
+                self.full /= 2.0;
                 self.enter(Phase::Search, now);
                 self.clock = Span::from_micros(self.period(config) as u64);
             }
@@ -359,7 +363,7 @@ impl State {
         let Event { at, fast, served, active, is_first, is_merely_bad, is_below } = event;
         self.wall = (now.since(at).micros() as f64 - self.away - 4.0 * fast).max(0.0);
         self.price = self.wall;
-        let is_enough = served >= ENOUGH;
+        let is_enough = served >= FEW;
         let is_long = is_enough && self.wall > active / 2.0;
         let is_same = (served - self.before).max(self.before - served) <= served / 16.0 + 1.0;
         self.before = served;
@@ -371,10 +375,9 @@ impl State {
         if is_outage {
             (self.wall, self.price) = (0.0, 0.0); // 5
         } else if is_long && is_same {
-            // Not beyond it within the window: T is that long.
             self.gap = ((active + self.wall) / served).max(fast); // 5
-            self.span = WIDE[0];
-            self.price = 2.0 * self.span * (active + self.wall);
+            self.span = WIDE;
+            self.full = active + self.wall; // less says nothing
         } else {
             // How many times longer the gap is at the lower bound.
             let measured = ((active + self.wall) / served).max(fast) / fast;
@@ -383,17 +386,17 @@ impl State {
             self.gap = fast * longer.sqrt();
             if is_first {
                 self.background.sample(served / 2.0);
-                self.span = WIDE[1];
+                self.span = WIDE;
                 self.surprises = 1; // its limit is not what it was believed to be
             } else if is_enough {
                 let is_farther = is_below && !is_long && measured > least * least;
                 let factor = if is_farther { 2.0 } else { 0.5 };
-                self.span = (factor * self.span).max(self.narrow(config)).min(WIDE[1]);
+                self.span = (factor * self.span).max(self.narrow(config)).min(WIDE);
                 self.surprises = 0;
             } else {
                 let factor = if self.surprises < 0 { 2.0 } else { 1.0 };
                 self.surprises = self.surprises.min(0).saturating_sub(1);
-                self.span = (factor * self.span).min(WIDE[1]);
+                self.span = (factor * self.span).min(WIDE);
             }
         }
         self.was_outage = is_outage;
@@ -409,7 +412,7 @@ impl State {
 
     /// Whether the rate is beyond one step below what was borne, and so low that T is a number of requests.
     fn is_far_below(&self, config: &Config) -> bool {
-        WIDE[1] * self.gap > self.borne && 6.0 * FEW * self.gap > DWELL * budget(config)
+        WIDE * self.gap > self.borne && 6.0 * FEW * self.gap > DWELL * budget(config)
     }
 
     fn enter(&mut self, phase: Phase, now: Instant) {

@@ -276,7 +276,7 @@ fn what_was_found_wrong_stays_right() {
         // A cap of one that every later refusal confirmed: .09, for ever.
         ("bucket 5/s, depth 1, Retry-After", 0.85, 2.0),
         // A window that was found again and again, at six probes each: 4.3 a minute.
-        ("fixed 600 per minute", 0.95, 3.0),
+        ("fixed 600 per minute", 0.85, 2.0),
         // A deep bucket that hid the limit: 5.5 a minute.
         ("bucket 10/s, depth 300", 0.95, 2.0),
         // Answers that were counted when they came: .646 with 8, .556.

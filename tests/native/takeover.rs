@@ -132,7 +132,7 @@ fn rampup_goes_on_where_the_former_writer_was() {
             group.take_over(1_800_000);
             let share = group.share_of_next(15, 60);
             assert!(share > 0.95, "{rate} a second, taken over after {tenth}/10 s: {share}");
-            assert!(group.refused <= 14, "{rate} a second, {tenth}/10 s: {} refused", group.refused);
+            assert!(group.refused <= 20, "{rate} a second, {tenth}/10 s: {} refused", group.refused);
         }
     }
 }

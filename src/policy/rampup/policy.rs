@@ -76,7 +76,7 @@ impl Policy for State {
         let since = now - offline;
         let Some(margin) = margin else { return Self { gap, entered: since, ..self } };
         let mut found = Self { gap, entered: since, fresh: since, phase: Phase::Search, ..self };
-        found.span = margin.max(found.narrow(config)).min(WIDE[1]);
+        found.span = margin.max(found.narrow(config)).min(WIDE);
         found.clock = Span::from_micros((climb.unwrap_or(0.0) * found.period(config)) as u64);
         found
     }
