@@ -7,7 +7,8 @@
  * of its own, so that a busy machine is as bad for one as for the other. What was served and refused is
  * counted in the server's own log; *settled* leaves out the first ten seconds.
  *
- * `--only NAME` runs the set-ups whose name contains it, `--seconds N` (60) makes it shorter.
+ * `--only NAME` runs the set-ups whose name contains it, `--seconds N` (60) makes it shorter. `--gaps 1,1.2,2`
+ * puts fixed delays of so many gaps of the limit in place of the told clients: what a constant rate could do.
  */
 import { spawn } from 'node:child_process'
 import { mkdtempSync, writeFileSync } from 'node:fs'
@@ -25,19 +26,33 @@ function option(name, fallback) {
 const SECONDS = Number(option('--seconds', 60))
 const START = 10
 
+const PLAIN = { slotDelay: 0, jitter: false, backoff: false }
+
+/** A delay of so many gaps of a rate. */
+const fixed = (gaps, rate) => ({
+  throttle: { concurrency: 256, defaults: { ...PLAIN, delay: (1000 * gaps) / rate, concurrency: 256 } },
+})
+
 /** What each is told of the limit: `rate` per second, or `slots` at a time. */
-const CLIENTS = {
-  rampup: () => ({ throttle: { defaults: { rampup: true } } }),
+const TOLD = {
   'p-queue, per second': ({ rate, slots }) => ({
     queue: slots === undefined ? { intervalCap: rate, interval: 1000 } : { concurrency: slots },
   }),
   'p-queue, per gap': ({ rate, slots }) =>
     slots === undefined ? { queue: { intervalCap: 1, interval: 1000 / rate } } : undefined,
-  'fixed delay': ({ rate, slots }) => {
-    const plain = { slotDelay: 0, jitter: false, backoff: false }
-    if (slots !== undefined) return { throttle: { defaults: { ...plain, delay: 0, concurrency: slots } } }
-    return { throttle: { concurrency: 256, defaults: { ...plain, delay: 1000 / rate, concurrency: 256 } } }
-  },
+  'fixed delay': ({ rate, slots }) =>
+    slots === undefined
+      ? fixed(1, rate)
+      : { throttle: { defaults: { ...PLAIN, delay: 0, concurrency: slots } } },
+}
+const gaps = option('--gaps')?.split(',').map(Number)
+const FIXED = gaps?.map((gap) => [
+  `a request each ${gap} gaps`,
+  ({ rate }) => (rate === undefined ? undefined : fixed(gap, rate)),
+])
+const CLIENTS = {
+  rampup: () => ({ throttle: { defaults: { rampup: true } } }),
+  ...(FIXED === undefined ? TOLD : Object.fromEntries(FIXED)),
 }
 
 const req = (rate, burst, upstream) => ({
