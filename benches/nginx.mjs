@@ -7,8 +7,9 @@
  * of its own, so that a busy machine is as bad for one as for the other. What was served and refused is
  * counted in the server's own log; *settled* leaves out the first ten seconds.
  *
- * `--only NAME` runs the set-ups whose name contains it, `--seconds N` (60) makes it shorter. `--gaps 1,1.2,2`
- * puts fixed delays of so many gaps of the limit in place of the told clients: what a constant rate could do.
+ * `--only NAME` runs the set-ups whose name contains it, `--seconds N` (60) makes it shorter. With
+ * `--gaps 1,1.2,2` fixed delays of so many gaps of the limit run in place of the told clients: what a
+ * constant rate could do.
  */
 import { spawn } from 'node:child_process'
 import { mkdtempSync, writeFileSync } from 'node:fs'
