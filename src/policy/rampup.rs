@@ -20,8 +20,9 @@
 //! 4. *T ∝ 1 ÷ m*: a wide search is short, and a settled one costs `backoffTarget` refusals a window, but no
 //!    more than one in a hundred requests. What a refusal costs besides (probes of the wall, its flight) and
 //!    how long the wall was make T longer.
-//! 5. *Long walls*: the same count before two of them is a window, whose limit is that count ÷ time; merely
-//!    bad answers once are an outage, which says nothing of the pace, and is probed once a window.
+//! 5. *Long walls*: the same count before two of them is a window, whose limit is that count ÷ time, and
+//!    which T is no shorter than, for less says nothing; merely bad answers once are an outage, which says
+//!    nothing of the pace, and is probed once a window.
 //! 6. *Merely bad answers*: see `background`. With more in flight than usual they are none of it. Plain
 //!    refusals are treated alike where *e* is below a third of the rate that was borne, and T is a number of
 //!    requests: with a share that is refused whatever the pace, each climb would end below the last.
@@ -371,16 +372,18 @@ impl State {
             // The first was served from a full bucket.
             self.borne = (active / served).max(fast).min(1.005 * self.borne);
         }
+        let whole = active + self.wall;
+        let measured = (whole / served).max(fast);
         let is_outage = is_long && is_merely_bad && !is_first && !self.was_outage;
         if is_outage {
             (self.wall, self.price) = (0.0, 0.0); // 5
         } else if is_long && is_same {
-            self.gap = ((active + self.wall) / served).max(fast); // 5
+            self.gap = measured; // 5
             self.span = WIDE;
-            self.full = active + self.wall; // less says nothing
+            self.full = whole; // less says nothing
         } else {
             // How many times longer the gap is at the lower bound.
-            let measured = ((active + self.wall) / served).max(fast) / fast;
+            let measured = measured / fast;
             let least = if is_first { DEEPEST } else { 1.0 / (1.0 - 2.0 * self.span) };
             let longer = if is_first && is_long { measured } else { measured.min(least) }; // 2
             self.gap = fast * longer.sqrt();
