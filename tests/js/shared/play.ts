@@ -26,7 +26,7 @@ export const OPTIONS: EngineOptions = {
 const NAMES = ['gap', 'slots', 'quota', 'held']
 /** The least, and how much more at most: usually, and now and then, which outlasts a change of writer. */
 const LATENCY_MS = [30, 400, 3500]
-const FAULTS = ['kill', 'stop', 'cut', 'join', 'forget', 'busy']
+const FAULTS = ['kill', 'stop', 'cut', 'join', 'forget', 'busy'] as const
 
 interface Send {
   readonly process: Process
@@ -117,15 +117,15 @@ export async function play(seed: number, { isCalm = false } = {}): Promise<Playe
         const alive = all.filter(({ process }) => !process.isDead)
         const byLease = alive.find(({ process }) => process.id === world.store.holder)
         const { process } = (dice.below(2) === 0 && byLease) || alive[dice.below(alive.length)]!
-        const what = dice.below(FAULTS.length)
+        const what = FAULTS[dice.below(FAULTS.length)]!
         const ms = 100 + dice.below(5000)
-        log.push(`${world.now.toFixed(0)} ${process.id} ${FAULTS[what]} ${ms}`)
-        if (what === 0 && alive.length > 1) process.kill()
-        else if (what === 1) process.stop(ms)
-        else if (what === 2) process.cut(ms)
-        else if (what === 3 && all.length < 9) all.push(start(`p${all.length}`))
-        else if (what === 4) world.forget()
-        else if (what === 5) world.busy(ms, dice)
+        log.push(`${world.now.toFixed(0)} ${process.id} ${what} ${ms}`)
+        if (what === 'kill' && alive.length > 1) process.kill()
+        else if (what === 'stop') process.stop(ms)
+        else if (what === 'cut') process.cut(ms)
+        else if (what === 'join' && all.length < 9) all.push(start(`p${all.length}`))
+        else if (what === 'forget') world.forget()
+        else if (what === 'busy') world.busy(ms, dice)
       })
     }
   }
