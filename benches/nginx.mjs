@@ -47,13 +47,13 @@ const TOLD = {
       : { throttle: { defaults: { ...PLAIN, delay: 0, concurrency: slots } } },
 }
 const gaps = option('--gaps')?.split(',').map(Number)
-const FIXED = gaps?.map((gap) => [
+const ofGap = (gap) => [
   `a request each ${gap} gaps`,
   ({ rate }) => (rate === undefined ? undefined : fixed(gap, rate)),
-])
+]
 const CLIENTS = {
   rampup: () => ({ throttle: { defaults: { rampup: true } } }),
-  ...(FIXED === undefined ? TOLD : Object.fromEntries(FIXED)),
+  ...(gaps === undefined ? TOLD : Object.fromEntries(gaps.map(ofGap))),
 }
 
 const req = (rate, burst, upstream) => ({
