@@ -84,6 +84,13 @@ macro_rules! policies {
                 })*
             }
 
+            /// The last one that left did so only now.
+            pub fn on_left(&mut self, left: Instant) {
+                $(if let Some(state) = &mut self.$name {
+                    **state = Policy::on_left(**state, left);
+                })*
+            }
+
             /// A request ended.
             pub fn on_end(&mut self, config: &ScopeConfig, ended: &Ended) {
                 $(if let (Some(state), Some(config)) = (&mut self.$name, $config(config)) {

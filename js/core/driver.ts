@@ -68,11 +68,16 @@ export class Driver {
   /** The request of a permit begins. Nobody is told where nobody waits for the next. */
   begun(permit: Permit): void {
     if (this.#given > 0) this.#given--
-    if (this.#waiting.size === 0) return
+    this.late(permit)
+  }
+
+  /** The request of a permit is on its way only now. */
+  late(permit: Permit): void {
+    if (!(this.engine.isAwaited ?? this.#waiting.size > 0)) return
     const now = this.clock.now()
     if (now - permit.sentAt < LATE_MS) return
     permit.leave(now)
-    this.engine.left?.(now, permit.ticket)
+    this.engine.left(now, permit.ticket)
   }
 
   /** Keeps who waits for its ticket; `begin` follows. */

@@ -32,8 +32,10 @@ export interface Host extends Pick<Engine, Asked | Told | Seen> {
   keepAlive(scope: ScopeHandle): boolean
   enter(nowMs: number, scope: ScopeHandle, cost: number, priority: number): number
   readonly warnThreshold: number
-  /** The request left only now. Who shares a limit counts from when it was given. */
-  left?(nowMs: number, ticket: Ticket): void
+  /** The request left only now: gaps count from here. */
+  left(nowMs: number, ticket: Ticket): void
+  /** Whether somebody waits for the time after what was given last, if that is not known here. */
+  readonly isAwaited?: boolean
   /** Names who is told what happens by itself. An engine only answers. */
   listen?(listener: HostListener): void
   /** Nothing more will be asked. */

@@ -36,7 +36,9 @@ export class Runner {
     this.#desk.driver.begun(permit)
     let result: T
     try {
-      result = await this.within(() => work(permit), options.requestTimeout)
+      const worked = this.within(() => work(permit), options.requestTimeout)
+      this.#desk.driver.late(permit)
+      result = await worked
     } catch (error) {
       permit.settle(outcomeOfError(error, options.signal))
       throw error

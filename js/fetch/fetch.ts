@@ -151,7 +151,9 @@ export class Fetcher {
     const { permit } = attempt
     let response: Response
     try {
-      response = await this.#send(retry?.input ?? hop.input, hop.init, call)
+      const sent = this.#send(retry?.input ?? hop.input, hop.init, call)
+      this.#desk.driver.late(permit)
+      response = await sent
     } catch (error) {
       if (Number.isNaN(failureOfRequest(error, call.signal))) throw error
       attempt.outcome = { error }

@@ -135,6 +135,14 @@ export class SharedHost implements Host, GroupLink {
     return settled
   }
 
+  get isAwaited(): boolean {
+    return this.group.member.isAwaited
+  }
+
+  left(now: number, ticket: Ticket): void {
+    this.group.member.left(now, ticket)
+  }
+
   cancel(_: number, ticket: Ticket): void {
     this.group.member.cancel(ticket)
   }

@@ -13,6 +13,8 @@ import type { Act, Ask, Beat, Flight, FromMember, Grant, Order, Refusal, ToWrite
 const RETRY_DELAY = 4
 /** Where leave is later by this part of a lease, only one of those that are due is used. */
 const LATE = 1 / 6
+/** So much later than it was to a request may leave, in milliseconds, and nobody is told. */
+const UNTOLD_MS = 0.5
 /** No grant is made farther ahead, in milliseconds: a store's clock that was set would hold it for long. */
 const FARTHEST_MS = 1000
 
@@ -38,6 +40,8 @@ interface Pending {
   state: 'waiting' | 'granted' | 'flying'
   /** When it is to leave, or left. */
   sentAt: number
+  /** When it was to leave, if somebody waits for the time after it. */
+  dueAt: number
 }
 
 /** What is over, or was ordered, and may not be in anybody's memory yet. */
@@ -79,6 +83,8 @@ export class Member {
   /** After `poll` gave {@link WAIT}: when to ask again. */
   wakeAt = Number.POSITIVE_INFINITY
   watch: 0 | 1 | 2 = 0
+  /** Whether somebody waits for the time after what was granted last. */
+  isAwaited = false
   inFlight = 0
   readonly #link: MemberLink
   readonly #leaseMs: number
@@ -89,6 +95,8 @@ export class Member {
   #orders: Kept<readonly [number: number, Order]>[] = []
   #ordered = 0
   #acts: Act[] = []
+  /** Those that left late in this turn. */
+  readonly #late = new Set<Pending>()
   #isFlushing = false
   #last = -1
   #epoch = 0
@@ -120,9 +128,18 @@ export class Member {
     const now = this.#link.now()
     const { cost, priority, delay } = ask
     const id = ++this.#last
+    // Written out: an object that is put together of others took ten microseconds here.
     this.#requests.set(id, {
-      ...{ id, names, cost, priority, since: now, notBefore: now + delay },
-      ...{ attempt: 0, state: 'waiting', sentAt: Number.NaN },
+      id,
+      names,
+      cost,
+      priority,
+      since: now,
+      attempt: 0,
+      notBefore: now + delay,
+      state: 'waiting',
+      sentAt: Number.NaN,
+      dueAt: Number.NaN,
     })
     this.#say(['ask', id, 0, names, cost, priority, delay, 0])
     return id
@@ -143,9 +160,20 @@ export class Member {
     first.state = 'flying'
     first.sentAt = now
     this.inFlight++
+    this.left(now, first.id)
     // All at once would be a burst; none at all would be for ever where a machine has too much to do.
     if (late > LATE * this.#leaseMs && this.#granted.length > 0) this.#wakeUp()
     return first.id
+  }
+
+  /** A request leaves only now: what the writer grants next counts from here. */
+  left(now: number, id: Ticket): void {
+    const request = this.#requests.get(id)
+    if (request?.state !== 'flying') return
+    request.sentAt = now
+    if (now - request.dueAt < UNTOLD_MS || Number.isNaN(request.dueAt)) return
+    this.#late.add(request)
+    this.#soon()
   }
 
   /** It ended. Whether it waits anew is in what the engine is told. False if it was not in flight. */
@@ -212,6 +240,7 @@ export class Member {
     this.#hello++
     this.#helloAt = now
     this.#acts = []
+    this.#late.clear()
     this.#turn = this.#turnsBefore = this.#grantsBefore = 0
     this.#grants.clear()
     for (const kept of [...this.#over, ...this.#orders]) kept.turn = 0
@@ -233,7 +262,7 @@ export class Member {
     this.#tell({ type })
   }
 
-  onGrant({ epoch, hello, number, ids, refused, at }: Grant): void {
+  onGrant({ epoch, hello, number, ids, refused, at, isAwaited }: Grant): void {
     if (epoch !== this.#epoch || hello !== this.#hello || this.#grants.has(number)) return
     const now = this.#link.now()
     const offset = this.#link.offsetMs()
@@ -245,11 +274,14 @@ export class Member {
     }
     this.#grants.add(number)
     const sentAt = Math.min(then, now + FARTHEST_MS)
+    const dueAt = isAwaited ? then : Number.NaN
+    this.isAwaited = isAwaited === true
     for (let each = 0; each < ids.length; each += 2) {
       const request = this.#requests.get(ids[each]!)
       if (request?.state !== 'waiting' || request.attempt !== ids[each + 1]) continue
       request.state = 'granted'
       request.sentAt = sentAt
+      request.dueAt = dueAt
       const place = this.#granted.findLastIndex((other) => other.sentAt <= sentAt)
       this.#granted.splice(place + 1, 0, request)
     }
@@ -308,6 +340,10 @@ export class Member {
   /** Whatever happens in one turn of the event loop is one message. */
   #say(act: Act): void {
     this.#acts.push(act)
+    this.#soon()
+  }
+
+  #soon(): void {
     if (this.#isFlushing) return
     this.#isFlushing = true
     this.#link.afterTurn(() => {
@@ -318,6 +354,9 @@ export class Member {
 
   /** Says what has not been said yet. */
   flush(): void {
+    for (const { id, attempt, sentAt, dueAt } of this.#late)
+      this.#acts.unshift(['left', id, attempt, sentAt - dueAt])
+    this.#late.clear()
     const acts = this.#acts
     if (acts.length === 0) return
     this.#acts = []

@@ -78,6 +78,8 @@ export type Act =
   | readonly ['ask', ...Asked]
   /** How it ended: what the engine is told, or nothing to learn. If it is to be sent again, it waits anew. */
   | readonly ['over', id: number, attempt: number, told: readonly number[]]
+  /** It left so many milliseconds later than it was to. */
+  | readonly ['left', id: number, attempt: number, late: number]
   | readonly ['cancel', id: number]
   | readonly ['order', number: number, Order]
 
@@ -135,6 +137,8 @@ export interface Grant extends FromWriter {
   readonly refused: readonly Refusal[]
   /** When to send, in milliseconds of the group's clock; at once without one. */
   readonly at?: number | undefined
+  /** Somebody waits for the time after these: so it is to be said if they leave late. */
+  readonly isAwaited?: boolean | undefined
 }
 
 /** What a writer knows of a member: its hello, the turns heard in order, the grants sent. */

@@ -12,7 +12,7 @@ import type { Clock, EngineOptions } from '../options/options.js'
 import { Engine } from '../wasm/engine.js'
 import type { ScopeHandle, Ticket } from '../wasm/types.js'
 import { Cadence } from './cadence.js'
-import { type Held, type Member, memberOf, nameOf, refusalOf, rememberedOf } from './held.js'
+import { Held, type Member, memberOf, nameOf, refusalOf, rememberedOf } from './held.js'
 import {
   type Ask,
   type Beat,
@@ -318,12 +318,20 @@ export class Writer {
           member.orders = act[1]
           if (act[2][0] === 'watch') this.#watch(member, act[2][1])
           else this.#orders.apply(act[2])
-        } else {
+        } else if (act[0] === 'left') this.#left(member, act[1], act[2], act[3])
+        else if (act[0] === 'cancel') {
           const held = member.requests.get(act[1])
           if (held) this.#end(held, true)
         }
       }
     }
+  }
+
+  /** It left later than it was granted: gaps count from there, though not from later than now. */
+  #left(member: Member, id: number, attempt: number, late: number): void {
+    const held = member.requests.get(id)
+    if (held?.isFlying && held.attempt === attempt)
+      this.#engine.left(Math.min(held.at + late, this.now), held.ticket)
   }
 
   #ask(member: Member, ask: Ask): void {
@@ -341,24 +349,20 @@ export class Writer {
   /** The engine has it: so it is held here. */
   #hold(
     member: Member,
-    { id, attempt, names: scopes }: Pick<Ask, 'id' | 'attempt' | 'names'>,
+    ask: Pick<Ask, 'id' | 'attempt' | 'names'>,
     ticket: Ticket,
     isFlying: boolean,
   ): Held {
-    const held: Held = {
-      ...{ id, attempt, scopes, member, ticket, isFlying, signal: null, alarm: undefined },
-      grant: (at) => {
-        held.isFlying = true
-        this.#at = at
-        member.granted.push(id, held.attempt)
-        this.#owed.add(member)
-      },
-      // Its member says so itself.
-      fail() {},
-      abort() {},
-    }
-    member.requests.set(id, held)
+    const held = new Held(member, ask, ticket, isFlying, this.#onGrant)
+    member.requests.set(ask.id, held)
     return held
+  }
+
+  /** It may leave: its member is told when all are known. */
+  readonly #onGrant = ({ member, id, attempt, at }: Held): void => {
+    this.#at = at
+    member.granted.push(id, attempt)
+    this.#owed.add(member)
   }
 
   /** The engine hears how it ended; if it says so, the request waits anew. */
@@ -420,6 +424,7 @@ export class Writer {
     if (!this.#link.isGood()) return
     const { id: from, epoch } = this.#link
     const offset = this.#link.offsetMs()
+    const isAwaited = this.#engine.wakeAt < Number.POSITIVE_INFINITY || undefined
     const owed = [...this.#owed]
     this.#owed.clear()
     for (const member of owed) {
@@ -428,7 +433,7 @@ export class Writer {
       member.refused = []
       const number = ++member.grants
       const at = offset !== undefined && ids.length > 0 ? this.#at + offset : undefined
-      this.#link.grant(id, { type: 'grant', from, epoch, hello, number, ids, refused, at })
+      this.#link.grant(id, { type: 'grant', from, epoch, hello, number, ids, refused, at, isAwaited })
     }
   }
 }

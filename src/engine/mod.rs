@@ -258,6 +258,7 @@ impl Engine {
     /// The trap is a caller that is slow between the two (a busy event loop): the next request would be on
     /// time, and the server would see both closer together than the delay.
     pub fn left(&mut self, now: Instant, ticket: Ticket) {
+        let left = now + self.epoch_offset;
         self.advance(now);
         if self.sent_at(ticket).is_none() {
             return;
@@ -265,7 +266,7 @@ impl Engine {
         let class = self.queue.entry(ticket.0.index).class;
         let lane = self.queue.class(class).lane;
         for &scope in &*self.queue.lane_at(lane).scopes.clone() {
-            self.registry[scope].scope.on_left(self.now);
+            self.registry[scope].scope.on_left(left);
             self.refresh(scope);
         }
     }

@@ -111,6 +111,12 @@ pub trait Policy: Copy + Debug + PartialEq {
         self
     }
 
+    /// The request that leaves was late: it left at `left`.
+    #[must_use]
+    fn on_left(self, _left: Instant) -> Self {
+        self
+    }
+
     /// A request ended.
     #[must_use]
     fn on_end(self, _config: &Self::Config, _ended: &Ended) -> Self {

@@ -251,6 +251,12 @@ impl State {
         self
     }
 
+    /// It left only at `left`: no more of that is made up for than of a late timer.
+    #[must_use]
+    pub fn on_left(self, left: Instant) -> Self {
+        Self { due: self.due.map(|due| due.max(left - TIMER)), ..self }
+    }
+
     /// The request that was sent at `sent` was served.
     #[must_use]
     pub fn on_good(mut self, config: &Config, now: Instant, sent: Instant) -> Self {

@@ -89,10 +89,11 @@ impl Scope {
         }
     }
 
-    /// A request that was let go left only now: the gap counts from here. Schedules (a rate, a found pace)
-    /// make up for what is late and stay as they are; quotas took its cost.
-    pub fn on_left(&mut self, now: Instant) {
-        self.delay = self.delay.left(now);
+    /// A request that was let go left only at `left`: gaps count from there. A rate's schedule makes up for
+    /// what is late and stays as it is; quotas took its cost.
+    pub fn on_left(&mut self, left: Instant) {
+        self.delay = self.delay.left(left);
+        self.policies.on_left(left);
     }
 
     /// A request of this cost left at `sent`, from somewhere else, and is in flight. Only if it is new does

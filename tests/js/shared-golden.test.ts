@@ -173,6 +173,7 @@ function playMember(session: Session<MemberStep>): unknown[] {
     grant: (grant: never) => member.onGrant(grant),
     beat: (beat: never) => member.onBeat(beat),
     ping: (type: 'ping' | 'bye') => member.ping(type),
+    left: (id: number) => member.left(tape.now, id),
     cancel: (id: number) => member.cancel(id),
     order: (order: never) => member.order(order),
     enter: (epoch: number) => member.enter(epoch),
@@ -250,6 +251,20 @@ function writersSession(): Session<WriterStep> {
         ]),
       },
       { at: 1600, hear: { v: 1, type: 'ping', from: 'a', epoch: 3, hello: 1 } },
+      // Late: the next one waits its gap from there. What is unknown, waits or means nothing changes nothing.
+      { at: 1620, hear: turn('a', 3, 5, [asks(12, ['gap']), asks(13, ['gap']), asks(14, ['gap'])]) },
+      {
+        at: 1650,
+        hear: turn('a', 3, 6, [
+          ['left', 12, 0, 25.5],
+          ['left', 12, 1, 29],
+          ['left', 13, 0, 29],
+          ['left', 99, 0, 29],
+          ['what', 12],
+        ]),
+      },
+      // Nobody leaves later than now.
+      { at: 1730, hear: turn('a', 3, 7, [['left', 13, 0, 1e12]]) },
       { at: 2400, beat: true },
       { at: 4700, beat: true },
       {
@@ -331,7 +346,19 @@ function membersSession(): Session<MemberStep> {
       { at: 3000, do: ['enter', 5] },
       { at: 3100, do: ['cancel', 2] },
       { at: 3200, do: ['beat', { ...beat({}), epoch: 5 }] },
-      { at: 3300, do: ['ping', 'bye'] },
+      // Late, and later still; on time by the time that nobody is told of; late where nobody waits.
+      { at: 3300, do: ['submit', ['gap'], 1, 0, 0] },
+      { at: 3300, do: ['submit', ['gap'], 1, 0, 0] },
+      { at: 3300, do: ['submit', ['gap'], 1, 0, 0] },
+      { at: 3310, do: ['grant', grant(1, [4, 0], 3350, { epoch: 5, hello: 6, isAwaited: true })] },
+      { at: 3352.5, do: ['poll'] },
+      { at: 3390, do: ['left', 4] },
+      { at: 3400, do: ['grant', grant(2, [5, 0], 3450, { epoch: 5, hello: 6, isAwaited: true })] },
+      { at: 3450.25, do: ['poll'] },
+      { at: 3500, do: ['grant', grant(3, [6, 0], 3550, { epoch: 5, hello: 6 })] },
+      { at: 3560, do: ['poll'] },
+      { at: 3570, do: ['left', 6] },
+      { at: 3600, do: ['ping', 'bye'] },
     ],
   }
 }

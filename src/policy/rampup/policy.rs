@@ -26,6 +26,10 @@ impl Policy for State {
         Self::on_send(self, config, sent.now, sent.flying)
     }
 
+    fn on_left(self, left: Instant) -> Self {
+        Self::on_left(self, left)
+    }
+
     fn on_end(self, config: &Config, ended: &Ended) -> Self {
         if ended.is_bad {
             self.on_bad(config, ended.now, ended.sent, ended.is_refusal, ended.asked)
