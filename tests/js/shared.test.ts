@@ -6,7 +6,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { IDLE } from 'autothrottle/engine'
 import { Member } from '../../js/shared/member.js'
-import { type Beat, decode, encode, type Grant, type Hello, type ToWriter } from '../../js/shared/messages.js'
+import { type Beat, decode, encode, type Grant, type Hello, type ToWriter, type Turn } from '../../js/shared/messages.js'
 import { afterTurn } from '../../js/shared/turn.js'
 import { Writer } from '../../js/shared/writer.js'
 import { playLearned } from './shared/learned.js'
@@ -290,6 +290,79 @@ test('leave that is late is used one by one, and not at all when it is too old',
   assert.equal(member.poll(now), IDLE, 'the others wait again')
   const story = said.at(-1) as Hello
   assert.deepEqual([story.hello, story.waiting.length, story.flying.length], [3, 3, 1])
+})
+
+test('the next one of a group waits its gap from when the last really left', async () => {
+  for (const hasClock of [true, false]) {
+    const world = new World(3)
+    world.hasClock = hasClock
+    const starts: number[] = []
+    const options = { defaults: { delay: 150, slotDelay: 0, jitter: false, concurrency: 100 } }
+    for (const id of ['a', 'b', 'c']) {
+      const { host, clock, listen } = new Process(world, id, options)
+      const ask = () => host.submit(clock.now(), [host.intern('site')])
+      const process = world.processes.at(-1)!
+      listen.call(process, (ticket) => {
+        // Its first fetch takes a while, and so does one now and then.
+        world.after(starts.length % 3 === 0 ? 40 : 0, process, () => {
+          host.left(clock.now(), ticket)
+          starts.push(world.now)
+          host.settle(clock.now(), ticket, { status: 200 })
+          ask()
+        })
+      })
+      for (let each = 0; each < 4; each++) world.after(0, process, ask)
+    }
+    await world.run(10_000)
+    const gaps = starts.slice(1).map((at, index) => at - starts[index]!)
+    assert.ok(gaps.length > 40, `${gaps.length}`)
+    // Without a clock nobody knows how long a grant was on its way: 2 ms here.
+    const least = hasClock ? 150 - 0.5 : 150 - 2.5
+    assert.ok(Math.min(...gaps) >= least, `${Math.min(...gaps)} ms, clock: ${hasClock}`)
+    // In the mean as one process: 40 ms with every third.
+    assert.ok(gaps.reduce((sum, gap) => sum + gap) / gaps.length < 150 + 40 / 3 + 6)
+  }
+})
+
+test('lateness is told first, once a turn, and only where somebody waits for the time after', async () => {
+  const said: ToWriter[] = []
+  let now = 1000
+  const link = {
+    ...{ id: 'm', hash: '', now: () => now, offsetMs: () => 0 },
+    afterTurn: queueMicrotask,
+    send: (message: ToWriter) => said.push(message),
+    changed: () => {},
+  }
+  const member = new Member(link, 1500)
+  member.enter(1)
+  for (let each = 0; each < 2; each++) member.submit(['x'], { cost: 1, priority: 0, delay: 0 })
+  await undefined
+  const grant = (number: number, isAwaited: boolean | undefined): Grant => {
+    const head = { type: 'grant', from: 'w', epoch: 1, hello: 1 } as const
+    return { ...head, number, ids: [number - 1, 0], refused: [], at: now, isAwaited }
+  }
+  const acts = () => (said.at(-1)?.type === 'turn' ? (said.at(-1) as Turn).acts : undefined)
+  member.onGrant(grant(1, true))
+  now += 2
+  assert.equal(member.poll(now), 0)
+  now += 30
+  member.left(now, 0)
+  member.settle(0, [200])
+  await undefined
+  assert.deepEqual(acts(), [
+    ['left', 0, 0, 32],
+    ['over', 0, 0, [200]],
+  ])
+  assert.equal(member.isAwaited, true)
+  const count = said.length
+  member.onGrant(grant(2, undefined))
+  now += 2
+  assert.equal(member.poll(now), 1)
+  now += 30
+  member.left(now, 1)
+  await undefined
+  assert.equal(said.length, count)
+  assert.equal(member.isAwaited, false)
 })
 
 test('what is no message is not heard, and one of another version is known as such', () => {

@@ -413,3 +413,21 @@ test('one that is called late makes the next one later, by run, acquire and fetc
     assert.deepEqual(gaps, [10, 10], `${name}: ${starts}`)
   }
 })
+
+test('what holds the loop until its request is on its way makes the next one later: a first fetch', async () => {
+  for (const way of ['run', 'fetch']) {
+    const clock = new FakeClock()
+    const starts: number[] = []
+    const send = async () => {
+      starts.push(clock.now())
+      if (starts.length === 2) clock.jump(34)
+      return new Response()
+    }
+    const throttle = createThrottle({ clock, fetch: send, defaults: { ...slow, delay: 10 } })
+    const url = 'https://a.example'
+    for (let index = 0; index < 4; index++)
+      void (way === 'run' ? throttle.run(url, send) : throttle.fetch(url))
+    await clock.advance(100)
+    assert.deepEqual(starts, [0, 10, 54, 64], way)
+  }
+})

@@ -347,6 +347,26 @@ fn the_delay_counts_from_when_a_request_really_left() {
     assert_eq!(engine.poll(at(14.0)), Decision::Send(waiting));
 }
 
+/// The next process of a group is on time, the one before it was late: a server without burst refuses, and
+/// rampup would take that for its limit. Of two milliseconds, as many as timers are late, nothing is said;
+/// and the news may come when the engine has heard of a later time.
+#[test]
+fn a_found_pace_counts_from_when_a_request_really_left() {
+    let mut engine = engine(r#"{ "defaults": { "rampup": true } }"#);
+    let scope = engine.scope("site");
+    let at = |ms: f64| Instant::from_millis(ms).unwrap();
+    let sent = engine.send_at_once(at(100.0), Request::new(&[scope])).unwrap().expect("nothing waits");
+    let due = |engine: &Engine| engine.peek(at(100.0), Request::new(&[scope])).unwrap().at.unwrap();
+    let on_time = due(&engine);
+    engine.left(at(101.5), sent);
+    assert_eq!(due(&engine), on_time);
+    engine.poll(at(500.0));
+    engine.left(at(140.0), sent);
+    assert_eq!(due(&engine), on_time + Span::from_millis(38.0));
+    engine.left(at(120.0), sent);
+    assert_eq!(due(&engine), on_time + Span::from_millis(38.0));
+}
+
 /// Who names no seed is given one: the same one draws the same, another one something else.
 #[test]
 fn a_seed_that_is_given_later_decides_what_is_drawn() {
