@@ -347,12 +347,7 @@ export class Writer {
   }
 
   /** The engine has it: so it is held here. */
-  #hold(
-    member: Member,
-    ask: Pick<Ask, 'id' | 'attempt' | 'names'>,
-    ticket: Ticket,
-    isFlying: boolean,
-  ): Held {
+  #hold(member: Member, ask: Pick<Ask, 'id' | 'attempt' | 'names'>, ticket: Ticket, isFlying: boolean): Held {
     const held = new Held(member, ask, ticket, isFlying, this.#onGrant)
     member.requests.set(ask.id, held)
     return held

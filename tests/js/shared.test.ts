@@ -6,7 +6,15 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { IDLE } from 'autothrottle/engine'
 import { Member } from '../../js/shared/member.js'
-import { type Beat, decode, encode, type Grant, type Hello, type ToWriter, type Turn } from '../../js/shared/messages.js'
+import {
+  type Beat,
+  decode,
+  encode,
+  type Grant,
+  type Hello,
+  type ToWriter,
+  type Turn,
+} from '../../js/shared/messages.js'
 import { afterTurn } from '../../js/shared/turn.js'
 import { Writer } from '../../js/shared/writer.js'
 import { playLearned } from './shared/learned.js'
