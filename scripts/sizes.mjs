@@ -44,7 +44,7 @@ export const BUDGETS = {
 }
 
 /** Entries that share limits, and the most bytes, gzipped, that each may add to the main one in a bundle. */
-export const OVER_MAIN = { redis: 10_500, local: 9_700, 'durable-object': 9_800 }
+export const OVER_MAIN = { redis: 10_800, local: 10_000, 'durable-object': 10_100 }
 
 /** What such an entry adds; `dist` is that of an installed package. */
 export async function sizeOverMain(entry, dist) {

@@ -25,11 +25,14 @@ async function asks(count, atOnce, ms = 3000) {
 export async function permits() {
   const [one] = (await asks(2, 1)).filter(({ isWriter }) => !isWriter)
   const many = await asks(8, 32)
-  const perSecond = Math.round(many.reduce((sum, { count }) => sum + count, 0) / 3)
+  const total = many.reduce((sum, { count }) => sum + count, 0)
+  const perSecond = Math.round(total / 3)
+  // Of all processes: it strays less than the rate where a machine has other work.
+  const micros = many.reduce((sum, each) => sum + each.micros, 0) / total
   const medianMs = one.medianMs
   return {
     isMet: perSecond >= 30_000 && medianMs <= 0.3,
-    said: `${perSecond} permits a second by 8 × 32; ask to grant ${medianMs.toFixed(3)} ms, the median`,
+    said: `${perSecond} permits a second by 8 × 32, ${micros.toFixed(0)} µs of processors each; ask to grant ${medianMs.toFixed(3)} ms, the median`,
   }
 }
 

@@ -7,7 +7,8 @@
  * A gap is from send to send, but a permit is used a microtask after it was given, and a loop that asks for a
  * thousand may go on in between. So time stands still for the engine from the one to the other (`now`): else
  * the next would be given by a clock that the first has not seen, and both would leave together. And if a
- * request begins noticeably later than its permit says, the engine is told (`begun`).
+ * request begins noticeably later than its permit says (`begun`), or takes a while to be on its way (`late`:
+ * the first `fetch` of a process), the engine is told.
  */
 
 import type { Clock } from '../options/options.js'
@@ -32,7 +33,7 @@ export interface Waiter extends Abortable {
 }
 
 /** So much later than its permit was given a request may begin, in milliseconds, and nobody is told. */
-const LATE_MS = 0.5
+export const LATE_MS = 0.5
 
 export class Driver {
   readonly engine: Host

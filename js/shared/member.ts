@@ -5,6 +5,7 @@
  * over, and beyond that until the writer's memory of it has been heard in a beat; and whenever something may
  * have been lost, the whole story is told again (`hello`).
  */
+import { LATE_MS } from '../core/driver.js'
 import { IDLE, WAIT } from '../wasm/engine.js'
 import type { Ticket } from '../wasm/types.js'
 import type { Act, Ask, Beat, Flight, FromMember, Grant, Order, Refusal, ToWriter } from './messages.js'
@@ -13,8 +14,6 @@ import type { Act, Ask, Beat, Flight, FromMember, Grant, Order, Refusal, ToWrite
 const RETRY_DELAY = 4
 /** Where leave is later by this part of a lease, only one of those that are due is used. */
 const LATE = 1 / 6
-/** So much later than it was to a request may leave, in milliseconds, and nobody is told. */
-const UNTOLD_MS = 0.5
 /** No grant is made farther ahead, in milliseconds: a store's clock that was set would hold it for long. */
 const FARTHEST_MS = 1000
 
@@ -171,7 +170,7 @@ export class Member {
     const request = this.#requests.get(id)
     if (request?.state !== 'flying') return
     request.sentAt = now
-    if (now - request.dueAt < UNTOLD_MS || Number.isNaN(request.dueAt)) return
+    if (now - request.dueAt < LATE_MS || Number.isNaN(request.dueAt)) return
     this.#late.add(request)
     this.#soon()
   }

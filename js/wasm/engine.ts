@@ -276,8 +276,9 @@ export class Engine {
   }
 
   /**
-   * Says that the request that `poll` gave left only now: the delay of its scopes counts from here. For a
-   * loop that is busy between the two. Unknown tickets, and those that were not sent, are ignored.
+   * Says that the request that `poll` gave left only at `nowMs`: the delay of its scopes, and what rampup
+   * found, count from there. For a loop that is busy between the two. It may be told later: an instant that
+   * is over counts as it is. Unknown tickets, and those that were not sent, are ignored.
    */
   left(nowMs: number, ticket: Ticket): void {
     this.#wasm.left(nowMs, ticket)
