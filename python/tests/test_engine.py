@@ -60,6 +60,20 @@ def test_at_once_where_nobody_waits() -> None:
     assert engine.send_at_once(0, [scope]) is None
 
 
+def test_a_delay_counts_from_when_a_request_really_left() -> None:
+    engine = Engine({"defaults": {"delay": 10, "jitter": False, "concurrency": 9, "slotDelay": 0}})
+    scope = engine.scope("a")
+    first, second = engine.submit(0, [scope]), engine.submit(0, [scope])
+    assert engine.poll(0).send == [first]
+    engine.left(4 * MS, first)
+    for nobody in (second, first + second + 1, 2**64 - 1):
+        engine.left(5 * MS, nobody)
+    assert engine.poll(10 * MS) == ([], 14 * MS, "delay", scope)
+    engine.settle(10 * MS, first, status=200)
+    engine.left(11 * MS, first)
+    assert engine.poll(14 * MS).send == [second]
+
+
 def test_all_problems_at_once_with_their_paths() -> None:
     with pytest.raises(ConfigError) as caught:
         Engine(

@@ -160,6 +160,10 @@ impl GuestEngine for Engine {
         }
     }
 
+    fn left(&self, at: u64, ticket: u64) {
+        self.boundary.borrow_mut().left(now(at), ticket as f64);
+    }
+
     fn settle(
         &self,
         at: u64,

@@ -16,7 +16,6 @@ from __future__ import annotations
 import json
 import secrets
 from collections.abc import Mapping, Sequence
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from ._documents import document
@@ -210,6 +209,12 @@ class Engine:
         send, wake, because = self._poll(whole("now", now))
         scope, reason = because or (None, None)
         return Decision(send, wake, reason, scope)
+
+    def left(self, now: int, ticket: int) -> None:
+        """Says that the request that ``poll`` gave left only now: the delays of its scopes count from here.
+        For a loop that is busy between the two. Unknown tickets, and those that were not sent, are ignored.
+        """
+        self._call["left"](whole("now", now), whole("ticket", ticket))
 
     def settle(
         self,
@@ -426,12 +431,7 @@ class Engine:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.close()
 
 

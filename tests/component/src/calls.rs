@@ -224,7 +224,11 @@ impl<F: FnMut(&str, u64) -> wasmtime::Result<Host>> Fuzzer<F> {
                     call!(self.host, call_settle, now, ticket, answer, latency, may, report.as_ref())?;
                 }
             }
-            76..=79 => {
+            76 => {
+                let ticket = self.ticket();
+                call!(self.host, call_left, now, ticket)?;
+            }
+            77..=79 => {
                 let ticket = self.ticket();
                 call!(self.host, call_cancel, now, ticket)?;
             }
