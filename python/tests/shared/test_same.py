@@ -83,8 +83,9 @@ class Tape:
         return 1.7e12 + self.time
 
     def call_later(self, ms: float, call: Callable[[], object]) -> Event:
+        # Timers of JavaScript know whole milliseconds.
         self._made += 1
-        self._events.append(Event(self.time + max(ms, 0.0), self._made, None, call))
+        self._events.append(Event(self.time + math.ceil(max(ms, 0.0)), self._made, None, call))
         return self._events[-1]
 
     def after_turn(self, call: Callable[[], object]) -> None:
@@ -183,6 +184,8 @@ def play_member(session: Any) -> list[Any]:
             member.on_beat(given[0])
         elif what == "ping":
             member.ping(given[0])
+        elif what == "left":
+            member.left(tape.time, given[0])
         elif what == "cancel":
             member.cancel(given[0])
         elif what == "order":

@@ -54,6 +54,8 @@ class Held:
     scopes: list[str]
     ticket: int
     is_flying: bool = False
+    at: float = 0.0
+    """The engine's instant at which it was granted."""
 
     @property
     def name(self) -> tuple[int, int]:
@@ -128,6 +130,7 @@ class Driver:
                     held = self._waiting.pop(ticket, None)
                     if held is not None:
                         held.is_flying = True
+                        held.at = now
                         self._granted(held, now)
         finally:
             self._is_draining = False

@@ -156,6 +156,15 @@ class SharedHost:
                 return Decision(send, None if wake is None else max(span(wake), now + 1), None, None)
             send.append(ticket)
 
+    @property
+    def is_awaited(self) -> bool:
+        """Whether somebody waits for the time after what was granted last."""
+        return self.group.member.is_awaited
+
+    def left(self, now: int, ticket: int) -> None:
+        """The request left only now: gaps count from here."""
+        self.group.member.left(now / 1e6, ticket)
+
     def settle(self, now: int, ticket: int, **outcome: Any) -> Settled:
         """How a request ended: judged here, told there."""
         member = self.group.member

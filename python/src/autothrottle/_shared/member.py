@@ -23,6 +23,9 @@ RETRY_DELAY = 4
 _LATE = 1 / 6
 """Where leave is later by this part of a lease, only one of those that are due is used."""
 
+_UNTOLD_MS = 0.5
+"""So much later than it was to a request may leave, and nobody is told."""
+
 _FARTHEST_MS = 1000.0
 """No grant is made farther ahead: a store's clock that was set would hold it for long."""
 
@@ -56,6 +59,8 @@ class Pending:
     state: Literal["waiting", "granted", "flying"] = "waiting"
     sent_at: float = math.nan
     """When it is to leave, or left."""
+    due_at: float = math.nan
+    """When it was to leave, if somebody waits for the time after it."""
 
 
 @dataclass(slots=True)
@@ -98,6 +103,8 @@ class Member:
         self.seen: Memory | None = None
         """What was last heard of its statistics."""
         self.watch = 0
+        self.is_awaited = False
+        """Whether somebody waits for the time after what was granted last."""
         self.waiting = 0
         self.in_flight = 0
         self._link = link
@@ -108,6 +115,8 @@ class Member:
         self._orders: list[_Kept[tuple[int, list[Any]]]] = []
         self._ordered = 0
         self._acts: list[list[Any]] = []
+        self._late: dict[int, Pending] = {}
+        """Those that left late in this turn."""
         self._is_flushing = False
         self._last = -1
         self._epoch: float = 0
@@ -147,10 +156,21 @@ class Member:
         first.sent_at = now
         self.waiting -= 1
         self.in_flight += 1
+        self.left(now, first.id)
         # All at once would be a burst; none at all would be for ever where a machine has too much to do.
         if late > _LATE * self._lease_ms and self._granted:
             self._wake_up()
         return first.id, None
+
+    def left(self, now: float, ticket: int) -> None:
+        """A request leaves only now: what the writer grants next counts from here."""
+        request = self._requests.get(ticket)
+        if request is None or request.state != "flying":
+            return
+        request.sent_at = now
+        if now - request.due_at >= _UNTOLD_MS:
+            self._late[ticket] = request
+            self._soon()
 
     def settle(self, ticket: int, told: Told) -> bool:
         """It ended. Whether it waits anew is in what the engine is told. False if it was not in flight."""
@@ -218,6 +238,7 @@ class Member:
         self._hello += 1
         self._hello_at = now
         self._acts = []
+        self._late.clear()
         self._turn = self._turns_before = self._grants_before = 0
         self._grants.clear()
         for over in self._over:
@@ -264,6 +285,8 @@ class Member:
             return
         self._grants.add(number)
         sent_at = min(then, now + _FARTHEST_MS)
+        self.is_awaited = grant.get("isAwaited") is True
+        due_at = then if self.is_awaited else math.nan
         ids = grant["ids"]
         for ticket, attempt in zip(ids[::2], ids[1::2], strict=True):
             request = self._requests.get(ticket)
@@ -271,6 +294,7 @@ class Member:
                 continue
             request.state = "granted"
             request.sent_at = sent_at
+            request.due_at = due_at
             insort(self._granted, request, key=lambda each: each.sent_at)
         wanted: list[Refusal] = []
         for refusal in grant["refused"]:
@@ -313,6 +337,9 @@ class Member:
     def flush(self) -> None:
         """Says what has not been said yet."""
         acts, self._acts = self._acts, []
+        for request in self._late.values():
+            acts.insert(0, ["left", request.id, request.attempt, request.sent_at - request.due_at])
+        self._late.clear()
         # Before there is a writer: the hello will say it.
         if acts and self._epoch != 0:
             self._turn += 1
@@ -346,6 +373,9 @@ class Member:
     def _say(self, act: list[Any]) -> None:
         """Whatever happens in one turn of the loop is one message."""
         self._acts.append(act)
+        self._soon()
+
+    def _soon(self) -> None:
         if not self._is_flushing:
             self._is_flushing = True
             self._link.after_turn(self._flushed)

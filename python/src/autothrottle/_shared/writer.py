@@ -332,8 +332,16 @@ class Writer:
                 self._watch(member, act[2][1])
             else:
                 self._orders.apply(act[2])
-        else:
+        elif kind == "left":
+            self._left(member, act[1], act[2], act[3])
+        elif kind == "cancel":
             self._cancel(member, act[1])
+
+    def _left(self, member: Member, ticket: int, attempt: int, late: float) -> None:
+        """It left later than it was granted: gaps count from there, though not from later than now."""
+        held = member.requests.get(ticket)
+        if held is not None and held.is_flying and held.attempt == attempt:
+            self._engine.left(min(held.at + late, self.now), held.ticket)
 
     def _ask(self, member: Member, ask: Mapping[str, Any]) -> None:
         try:
@@ -424,6 +432,8 @@ class Writer:
             }
             if offset is not None and ids:
                 grant["at"] = self._at + offset
+            if self._engine.wake_at is not None:
+                grant["isAwaited"] = True
             self._link.grant(member.id, grant)
 
 
