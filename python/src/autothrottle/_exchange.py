@@ -18,6 +18,7 @@ from typing import Any, Generic, Protocol, TypeVar, cast
 from urllib.parse import urldefrag, urljoin
 
 from ._base import Settings
+from ._begun import Begun
 from ._clock import NANOS, Clock
 from ._desk import Desk
 from ._hooks import ScopeRequest, ask, checked_backoffs, hints_of, span_of
@@ -86,7 +87,7 @@ async def exchange(core: Core, call: Call[R]) -> Exchanged[R]:
         told = NOTHING
         try:
             try:
-                sent = call.send()
+                sent = Begun(call.send(), permit.begun)
                 response = await (sent if limit is None else core._within(limit, sent))
             except Exception as error:
                 if failure_of(error) is None:

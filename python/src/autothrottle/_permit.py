@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
+from ._begun import LATE
 from ._clock import NANOS
 from ._hooks import Backoffs, SomeHints
 from ._outcome import answer_in, answer_in_error, failure_of, fields_of
@@ -58,7 +59,7 @@ class Permit:
 
     @property
     def sent_at(self) -> float:
-        """When it was given, in seconds of the throttle's clock."""
+        """When it was given, or could first be used if that was later: seconds of the throttle's clock."""
         return self._sent / NANOS
 
     @property
@@ -116,6 +117,19 @@ class Permit:
             return False
         self._is_settled = True
         return True
+
+    def begun(self) -> None:
+        """Its request is on its way only now. The engine hears it also where nobody waits for the next: the
+        first of some tasks is on its way before the second has its turn to ask.
+        """
+        desk = self._desk
+        with desk.lock:
+            if self._is_settled or (desk.following is not None and not desk.following.is_awaited):
+                return
+            now = desk.clock.now()
+            if now - self._sent >= LATE:
+                self._sent = now
+                desk.engine.left(now, self._ticket)
 
     def leave(self, error: BaseException | None) -> None:
         """The end of the block that it was taken for."""

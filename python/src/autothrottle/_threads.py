@@ -20,7 +20,7 @@ from __future__ import annotations
 import functools
 import inspect
 import threading
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, cast, overload
 
@@ -254,7 +254,7 @@ class ThreadThrottle(BaseThrottle):
         return waiting.take()
 
     async def _within(self, limit: float, given: Awaitable[T]) -> T:
-        if inspect.iscoroutine(given):
+        if isinstance(given, Coroutine):
             given.close()
         raise ConfigError([Problem("request_timeout", _NO_TIMEOUT, f"{limit:g}")])
 

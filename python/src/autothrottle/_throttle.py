@@ -17,6 +17,7 @@ from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, C
 from typing import TYPE_CHECKING, Any, Literal, ParamSpec, TypeVar, cast, overload
 
 from ._base import BaseThrottle
+from ._begun import Begun
 from ._clock import NANOS, Timer
 from ._desk import Desk
 from ._hooks import ScopeRequest, ask, checked_scopes
@@ -233,7 +234,8 @@ class Throttle(BaseThrottle):
             given = fn(*args)
             if inspect.isawaitable(given):
                 limit = self._settings.request_timeout if limit is None else limit
-                result = await (given if limit is None else self._within(limit, given))
+                begun = Begun(given, permit.begun)
+                result = await (begun if limit is None else self._within(limit, begun))
             else:
                 result = given
         except BaseException as error:
@@ -352,7 +354,10 @@ class Throttle(BaseThrottle):
         except BaseException:
             self._desk.give_up(waiting)
             raise
-        return waiting.take()
+        permit = waiting.take()
+        # Other tasks may have had their turns first.
+        permit.begun()
+        return permit
 
     async def _within(self, limit: float, given: Awaitable[T]) -> T:
         """What it gives, unless it takes too long; then it is cancelled, and nobody waits for that."""

@@ -375,42 +375,6 @@ def test_answers_are_told_to_whoever_asked_and_changes_to_all() -> None:
     assert (answer.scope, answer.is_bad, answer.latency) == ("told", True, 50_000_000)
 
 
-@pytest.mark.parametrize("is_writer", [False, True], ids=["a member", "the writer"])
-def test_who_leaves_late_makes_the_next_one_wait_its_gap_from_there(is_writer: bool) -> None:
-    world, *both = pair()
-    late, other = both if is_writer else reversed(both)
-    left: list[float] = []
-
-    def slowly(ticket: int) -> None:
-        """Its first connection: the request is on its way only then."""
-
-        def leave() -> None:
-            assert late.host.is_awaited
-            late.host.left(late.ns, ticket)
-            left.append(world.now)
-
-        world.after(40, late, leave)
-
-    late.work = slowly
-    other.work = lambda _: left.append(world.now)
-    for process, ms in ((other, 0), (late, 10), (other, 20), (other, 30)):
-        world.after(ms, process, partial(process.submit, "gap"))
-    world.run(1000)
-    assert gaps(left) == [pytest.approx(gap, abs=3) for gap in (190, 150, 150)]
-
-
-def test_a_member_whose_timer_was_late_says_so_itself() -> None:
-    world, writer, member = pair()
-    left: list[float] = []
-    for process, ms in ((writer, 0), (member, 10), (writer, 20)):
-        process.work = lambda _: left.append(world.now)
-        world.after(ms, process, partial(process.submit, "gap"))
-    # It heard when it may leave, and sleeps beyond that.
-    world.after(120, member, lambda: member.stop(110))
-    world.run(1000)
-    assert gaps(left) == [pytest.approx(gap, abs=3) for gap in (180, 150)]
-
-
 def test_a_hold_is_told_in_each_ones_own_time() -> None:
     world, first, second = pair()
     for process in (first, second):

@@ -135,6 +135,23 @@ async def test_priority_first_then_age() -> None:
 
 
 @virtual
+async def test_a_delay_counts_from_when_a_request_is_on_its_way() -> None:
+    bench = Bench({**FREE, "DOWNLOAD_DELAY": 1})
+    bench.server.latency = 0.1
+
+    async def connects(request: Request) -> Response:
+        bench.clock.at += 300_000_000
+        return await bench.server(request)
+
+    handlers: Any = bench.downloader.handlers
+    handlers.download_request_async = connects
+    for index in range(3):
+        bench.get(f"https://a.example/{index}")
+    await bench.clock.advance(9)
+    assert bench.server.times == [0.3, 1.6, 2.9]
+
+
+@virtual
 async def test_backoff_doubles_and_a_hold_is_kept() -> None:
     bench = Bench({**FREE, "CONCURRENT_REQUESTS_PER_DOMAIN": 1})
     answers(bench, 429)

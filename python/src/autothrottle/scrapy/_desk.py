@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 from scrapy.utils.asyncio import call_later
 from twisted.internet.defer import Deferred
 
+from .._begun import LATE
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
@@ -51,7 +53,7 @@ class Desk:
         self.engine = engine
         self.clock = clock
         self._tell = tell
-        self._waiting: dict[int, Deferred[bool]] = {}
+        self._waiting: dict[int, Deferred[int | None]] = {}
         self._timer: Timer | None = None
         self._wake = 0
         self.flying = 0
@@ -63,8 +65,10 @@ class Desk:
 
     def submit(
         self, scopes: Sequence[int], costs: list[float] | None, priority: float, delay: int
-    ) -> tuple[int, Deferred[bool] | None]:
-        """A ticket, and what to wait for: nothing if it may leave now. False: it may not leave any more."""
+    ) -> tuple[int, Deferred[int | None] | None]:
+        """A ticket, and what to wait for: nothing if it may leave now. That gives when it was let go, or
+        nothing if it may not leave any more.
+        """
         now = self.clock.now()
         cost: float | list[float] = 1 if costs is None else costs
         if not self._waiting and not delay:
@@ -73,10 +77,19 @@ class Desk:
                 self.flying += 1
                 return at_once, None
         ticket = self.engine.submit(now, scopes, cost=cost, priority=priority, delay=delay)
-        gate: Deferred[bool] = Deferred()
+        gate: Deferred[int | None] = Deferred()
         self._waiting[ticket] = gate
         self.drain()
         return ticket, gate if ticket in self._waiting else None
+
+    def left(self, ticket: int, at: int) -> None:
+        """A request that was let go at `at` is on its way only now."""
+        # Of a limit that processes share nobody is told where nobody waits.
+        if not getattr(self.engine, "is_awaited", True):
+            return
+        now = self.clock.now()
+        if now - at >= LATE:
+            self.engine.left(now, ticket)
 
     def settle(self, ticket: int, report: dict[str, Any]) -> Settled:
         """A request that was sent ended."""
@@ -98,7 +111,7 @@ class Desk:
         gates = [self._waiting.pop(ticket) for ticket in decision.send]
         self.flying += len(gates)
         for gate in gates:
-            gate.callback(True)
+            gate.callback(now)
 
     def changed(self) -> None:
         """Of a limit that processes share: another one gave leave, or told something."""
@@ -126,7 +139,7 @@ class Desk:
         waiting, self._waiting = self._waiting, {}
         for ticket, gate in waiting.items():
             self.engine.cancel(now, ticket)
-            gate.callback(False)
+            gate.callback(None)
         self.drain()
 
     def close(self) -> None:

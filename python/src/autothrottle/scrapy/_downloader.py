@@ -9,6 +9,7 @@ taken ahead); a slot that is left behind when something else fails; AutoThrottle
 from __future__ import annotations
 
 import time
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from scrapy import signals
@@ -20,6 +21,7 @@ from scrapy.utils.httpobj import urlparse_cached
 from scrapy.utils.job import job_dir
 from scrapy.utils.misc import build_from_crawler
 
+from .._begun import Begun
 from ..errors import ConfigError, ThrottleError
 from . import _jobdir, _robots
 from ._closing import Closing, sent_back
@@ -157,6 +159,7 @@ class Downloader(ScrapysDownloader):
         assert desk is not None
         only_ones = all(each == 1 for each in costs)
         delay = _own_delay(request)
+        sent = self.clock.now()
         ticket, gate = desk.submit(slot.handles, None if only_ones else costs, request.priority, delay)
         self._teller.count("requests")
         if gate is not None:
@@ -165,7 +168,7 @@ class Downloader(ScrapysDownloader):
             self._waiting_bypassing += bypasses
             self._teller.waiting(self._waiting_bypassing)
             try:
-                may_leave = await maybe_deferred_to_future(gate)
+                at = await maybe_deferred_to_future(gate)
             except ThrottleError:
                 raise  # It was not taken in: there is nothing to give back.
             except BaseException:
@@ -173,8 +176,10 @@ class Downloader(ScrapysDownloader):
                 raise
             finally:
                 self._waiting_bypassing -= bypasses
-            if not may_leave:
+            if at is None:
                 return self._give_back(request)
+            sent = at
+            desk.left(ticket, sent)
         self._ahead.leave(request)
         report: dict[str, Any] = {}
         heard: tuple[Response | None, BaseException | None] = None, None
@@ -184,7 +189,8 @@ class Downloader(ScrapysDownloader):
             for name in slot.names if self._strategies.are_there else ():
                 self._configure(slot, name, self._strategies.on_send(name))
             try:
-                response = await self._download(slot, request)  # type: ignore[arg-type]
+                begun = partial(desk.left, ticket, sent)
+                response = await Begun(self._download(slot, request), begun)  # type: ignore[arg-type]
             except Exception as error:
                 answer = getattr(error, "response", None)
                 heard = answer, None if answer is not None else error
