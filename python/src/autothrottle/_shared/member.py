@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Generic, Literal, NamedTuple, TypeVar
 
+from .._begun import LATE
 from .messages import Message, Refusal, Told
 
 T = TypeVar("T")
@@ -23,7 +24,7 @@ RETRY_DELAY = 4
 _LATE = 1 / 6
 """Where leave is later by this part of a lease, only one of those that are due is used."""
 
-_UNTOLD_MS = 0.5
+_UNTOLD_MS = LATE / 1e6
 """So much later than it was to a request may leave, and nobody is told."""
 
 _FARTHEST_MS = 1000.0
