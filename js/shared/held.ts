@@ -5,6 +5,7 @@
  */
 import type { Waiter } from '../core/driver.js'
 import { CostExceedsQuotaError, QueueFullError } from '../core/errors.js'
+import type { Ticket } from '../wasm/types.js'
 import type { Ask, Grant, Refusal, Remembered, Turn } from './messages.js'
 
 /** One process, as the writer knows it. */
@@ -22,23 +23,65 @@ export interface Member {
   readonly early: Map<number, Turn>
   /** As {@link Grant.ids}. */
   granted: number[]
+  /** The engine's instant at which the last of them was. */
+  grantedAt: number
   refused: Refusal[]
 }
 
-/** A request of a member. What of it is not here, the engine has. */
-export interface Held extends Waiter, Pick<Ask, 'id'> {
+/**
+ * A request of a member. What of it is not here, the engine has.
+ *
+ * A class: as an object that is put together of others, with functions of its own, it took six microseconds.
+ */
+export class Held implements Waiter {
+  readonly signal = null
+  alarm = undefined
   readonly member: Member
+  readonly id: number
   attempt: number
+  readonly scopes: readonly string[]
+  readonly ticket: Ticket
   isFlying: boolean
   /** The engine's instant at which it was granted. */
-  at: number
+  at = 0
+  readonly #owed: Set<Member>
+
+  /** @param owed where its member stands while it has to be told. */
+  constructor(
+    member: Member,
+    { id, attempt, names }: Pick<Ask, 'id' | 'attempt' | 'names'>,
+    ticket: Ticket,
+    isFlying: boolean,
+    owed: Set<Member>,
+  ) {
+    this.member = member
+    this.id = id
+    this.attempt = attempt
+    this.scopes = names
+    this.ticket = ticket
+    this.isFlying = isFlying
+    this.#owed = owed
+  }
+
+  grant(at: number): void {
+    this.isFlying = true
+    this.at = this.member.grantedAt = at
+    this.member.granted.push(this.id, this.attempt)
+    this.#owed.add(this.member)
+  }
+
+  /** Its member says so itself. */
+  fail(): void {}
+
+  /** Its member says so itself. */
+  abort(): void {}
 }
 
 /** A member that has told no story yet. */
 export function memberOf(id: string, seenAt: number): Member {
   return {
     ...{ id, hello: 0, turns: 0, grants: 0, orders: 0, seenAt, watch: 0 },
-    ...{ requests: new Map(), early: new Map(), granted: [], refused: [] },
+    ...{ requests: new Map(), early: new Map(), granted: [], grantedAt: 0, refused: [] },
   }
 }
 

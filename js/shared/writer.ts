@@ -12,7 +12,7 @@ import type { Clock, EngineOptions } from '../options/options.js'
 import { Engine } from '../wasm/engine.js'
 import type { ScopeHandle, Ticket } from '../wasm/types.js'
 import { Cadence } from './cadence.js'
-import { type Held, type Member, memberOf, nameOf, refusalOf, rememberedOf } from './held.js'
+import { Held, type Member, memberOf, nameOf, refusalOf, rememberedOf } from './held.js'
 import {
   type Ask,
   type Beat,
@@ -44,7 +44,6 @@ const LONG_AGO_MS = 1e10
 const MOST_SEEN = 5000
 /** So many turns may come before their hello is heard: the others are told again. */
 const MOST_AHEAD = 10_000
-const nothing = () => {}
 
 export class Writer {
   readonly #link: WriterLink
@@ -55,7 +54,6 @@ export class Writer {
   readonly #orders: Orders
   /** Those whose grants or refusals are not said yet. */
   readonly #owed = new Set<Member>()
-  #at = 0
   #level: 0 | 1 | 2 = 1
   /** What is told while it only listens: of each the newest. */
   #stories: Map<string, Hello> | undefined
@@ -71,20 +69,11 @@ export class Writer {
   readonly #remembered: ReadonlyMap<string, Remembered[1]>
   /** Of memory and statistics. */
   readonly #cadence = new Cadence()
-  /** What each request does that may leave. */
-  readonly #grant: (this: Held, at: number) => void
 
   /** @param clock is ahead by the time that a grant takes to arrive. */
   constructor(link: WriterLink, options: EngineOptions, clock: Clock, beginning: Beginning) {
     this.#link = link
     this.#clock = clock
-    const writer = this
-    this.#grant = function (at) {
-      this.isFlying = true
-      this.at = writer.#at = at
-      this.member.granted.push(this.id, this.attempt)
-      writer.#owed.add(this.member)
-    }
     this.#engine = new Engine(options)
     const { state, ageMs, former, gone, snapshot } = beginning
     this.#former = former
@@ -357,29 +346,9 @@ export class Writer {
   }
 
   /** The engine has it: so it is held here. */
-  #hold(
-    member: Member,
-    { id, attempt, names: scopes }: Pick<Ask, 'id' | 'attempt' | 'names'>,
-    ticket: Ticket,
-    isFlying: boolean,
-  ): Held {
-    // Written out, with the same functions for all: put together of others, it took six microseconds.
-    const held: Held = {
-      id,
-      attempt,
-      scopes,
-      member,
-      ticket,
-      isFlying,
-      at: 0,
-      signal: null,
-      alarm: undefined,
-      grant: this.#grant,
-      // Its member says so itself.
-      fail: nothing,
-      abort: nothing,
-    }
-    member.requests.set(id, held)
+  #hold(member: Member, ask: Pick<Ask, 'id' | 'attempt' | 'names'>, ticket: Ticket, isFlying: boolean): Held {
+    const held = new Held(member, ask, ticket, isFlying, this.#owed)
+    member.requests.set(ask.id, held)
     return held
   }
 
@@ -450,7 +419,7 @@ export class Writer {
       member.granted = []
       member.refused = []
       const number = ++member.grants
-      const at = offset !== undefined && ids.length > 0 ? this.#at + offset : undefined
+      const at = offset !== undefined && ids.length > 0 ? member.grantedAt + offset : undefined
       this.#link.grant(id, { type: 'grant', from, epoch, hello, number, ids, refused, at, isAwaited })
     }
   }
