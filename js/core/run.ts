@@ -36,9 +36,11 @@ export class Runner {
     this.#desk.driver.begun(permit)
     let result: T
     try {
-      const worked = this.within(() => work(permit), options.requestTimeout)
-      this.#desk.driver.late(permit)
-      result = await worked
+      result = await this.within(() => {
+        const worked = work(permit)
+        this.#desk.driver.late(permit)
+        return worked
+      }, options.requestTimeout)
     } catch (error) {
       permit.settle(outcomeOfError(error, options.signal))
       throw error

@@ -415,7 +415,7 @@ test('one that is called late makes the next one later, by run, acquire and fetc
 })
 
 test('what holds the loop until its request is on its way makes the next one later: a first fetch', async () => {
-  for (const way of ['run', 'fetch']) {
+  for (const way of ['run', 'run in time', 'fetch']) {
     const clock = new FakeClock()
     const starts: number[] = []
     const send = async () => {
@@ -426,7 +426,9 @@ test('what holds the loop until its request is on its way makes the next one lat
     const throttle = createThrottle({ clock, fetch: send, defaults: { ...slow, delay: 10 } })
     const url = 'https://a.example'
     for (let index = 0; index < 4; index++)
-      void (way === 'run' ? throttle.run(url, send) : throttle.fetch(url))
+      void (way === 'fetch'
+        ? throttle.fetch(url)
+        : throttle.run(url, send, way === 'run' ? {} : { requestTimeout: 1000 }))
     await clock.advance(100)
     assert.deepEqual(starts, [0, 10, 54, 64], way)
   }
