@@ -39,7 +39,7 @@ interface Pending {
   state: 'waiting' | 'granted' | 'flying'
   /** When it is to leave, or left. */
   sentAt: number
-  /** When it was to leave, if somebody waits for the time after it. */
+  /** When it was to leave; NaN if nobody waits for the time after it. */
   dueAt: number
 }
 
@@ -157,9 +157,8 @@ export class Member {
     }
     this.#granted.shift()
     first.state = 'flying'
-    first.sentAt = now
     this.inFlight++
-    this.left(now, first.id)
+    this.#leave(first, now)
     // All at once would be a burst; none at all would be for ever where a machine has too much to do.
     if (late > LATE * this.#leaseMs && this.#granted.length > 0) this.#wakeUp()
     return first.id
@@ -168,11 +167,15 @@ export class Member {
   /** A request leaves only now: what the writer grants next counts from here. */
   left(now: number, id: Ticket): void {
     const request = this.#requests.get(id)
-    if (request?.state !== 'flying') return
+    if (request?.state === 'flying') this.#leave(request, now)
+  }
+
+  #leave(request: Pending, now: number): void {
     request.sentAt = now
-    if (now - request.dueAt < LATE_MS || Number.isNaN(request.dueAt)) return
-    this.#late.add(request)
-    this.#soon()
+    if (now - request.dueAt >= LATE_MS) {
+      this.#late.add(request)
+      this.#soon()
+    }
   }
 
   /** It ended. Whether it waits anew is in what the engine is told. False if it was not in flight. */

@@ -37,8 +37,6 @@ class MsEngine:
 
     def __init__(self, engine: Engine) -> None:
         self.engine = engine
-        self.wake_at: float | None = None
-        """When the last poll said to ask again. ``None``: nobody waits for a time."""
 
     def handle(self, name: str) -> int:
         """A handle that may be forgotten when its scope is idle."""
@@ -81,8 +79,7 @@ class MsEngine:
     def poll(self, now: float) -> tuple[list[int], float | None]:
         """What may leave, and when to ask again."""
         decision = self.engine.poll(mark(now))
-        self.wake_at = None if decision.wake is None else millis(decision.wake)
-        return decision.send, self.wake_at
+        return decision.send, None if decision.wake is None else millis(decision.wake)
 
     def left(self, now: float, ticket: int) -> None:
         """A request that was granted left only now."""

@@ -85,7 +85,7 @@ class Driver:
         engine: MsEngine,
         scheduler: Scheduler,
         now: Callable[[], float],
-        granted: Callable[[Held, float], None],
+        granted: Callable[[Held], None],
         on_rest: Callable[[], None],
     ) -> None:
         self._engine = engine
@@ -98,6 +98,11 @@ class Driver:
         self._timer_at: float | None = None
         self._is_draining = False
         self._is_stale = False
+
+    @property
+    def is_awaited(self) -> bool:
+        """Whether somebody waits for a time."""
+        return self._timer_at is not None
 
     def add(self, held: Held) -> None:
         """Keeps who waits for its ticket."""
@@ -131,7 +136,7 @@ class Driver:
                     if held is not None:
                         held.is_flying = True
                         held.at = now
-                        self._granted(held, now)
+                        self._granted(held)
         finally:
             self._is_draining = False
         self._sleep(wake)

@@ -154,10 +154,9 @@ class Member:
             return None, None
         self._granted.pop(0)
         first.state = "flying"
-        first.sent_at = now
         self.waiting -= 1
         self.in_flight += 1
-        self.left(now, first.id)
+        self._leave(first, now)
         # All at once would be a burst; none at all would be for ever where a machine has too much to do.
         if late > _LATE * self._lease_ms and self._granted:
             self._wake_up()
@@ -166,11 +165,13 @@ class Member:
     def left(self, now: float, ticket: int) -> None:
         """A request leaves only now: what the writer grants next counts from here."""
         request = self._requests.get(ticket)
-        if request is None or request.state != "flying":
-            return
+        if request is not None and request.state == "flying":
+            self._leave(request, now)
+
+    def _leave(self, request: Pending, now: float) -> None:
         request.sent_at = now
         if now - request.due_at >= _UNTOLD_MS:
-            self._late[ticket] = request
+            self._late[request.id] = request
             self._soon()
 
     def settle(self, ticket: int, told: Told) -> bool:

@@ -408,8 +408,8 @@ class Writer:
         if any(notice["kind"] in ("hold", "backoff") for notice in notices):
             self._link.learned()
 
-    def _granted(self, held: Held, at: float) -> None:
-        self._at = at
+    def _granted(self, held: Held) -> None:
+        self._at = held.at
         held.member.granted += (held.id, held.attempt)
         self._owed[held.member.id] = held.member
 
@@ -432,7 +432,7 @@ class Writer:
             }
             if offset is not None and ids:
                 grant["at"] = self._at + offset
-            if self._engine.wake_at is not None:
+            if self._driver.is_awaited:
                 grant["isAwaited"] = True
             self._link.grant(member.id, grant)
 
