@@ -8,12 +8,29 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Awaitable, Callable, Coroutine, Generator
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
+
+if TYPE_CHECKING:
+    from ._engine import Engine
 
 T = TypeVar("T")
 
 LATE = 500_000
 """So many nanoseconds later than it was allowed a request may begin, and nobody is told."""
+
+
+def left(engine: Engine, clock: Callable[[], int], ticket: int, at: int) -> int:
+    """When a request that was let go at ``at`` really left: the engine is told if that is later. It hears it
+    also where nobody waits for the next, for the first of some tasks is on its way before the second has its
+    turn to ask; of a limit that processes share nobody is told then.
+    """
+    if not getattr(engine, "is_awaited", True):
+        return at
+    now = clock()
+    if now - at < LATE:
+        return at
+    engine.left(now, ticket)
+    return now
 
 
 class Begun(Coroutine[Any, Any, T]):

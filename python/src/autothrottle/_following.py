@@ -33,11 +33,6 @@ class Following:
         self._host.listen(self)
         return self._host
 
-    @property
-    def is_awaited(self) -> bool:
-        """Whether somebody in the group waits for the next leave."""
-        return self._host is not None and self._host.is_awaited
-
     def changed(self) -> None:
         """There may be leave for somebody, or something to tell."""
         desk = self._desk

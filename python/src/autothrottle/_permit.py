@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
-from ._begun import LATE
+from ._begun import left
 from ._clock import NANOS
 from ._hooks import Backoffs, SomeHints
 from ._outcome import answer_in, answer_in_error, failure_of, fields_of
@@ -119,17 +119,11 @@ class Permit:
         return True
 
     def begun(self) -> None:
-        """Its request is on its way only now. The engine hears it also where nobody waits for the next: the
-        first of some tasks is on its way before the second has its turn to ask.
-        """
+        """Its request is on its way only now."""
         desk = self._desk
         with desk.lock:
-            if self._is_settled or (desk.following is not None and not desk.following.is_awaited):
-                return
-            now = desk.clock.now()
-            if now - self._sent >= LATE:
-                self._sent = now
-                desk.engine.left(now, self._ticket)
+            if not self._is_settled:
+                self._sent = left(desk.engine, desk.clock.now, self._ticket, self._sent)
 
     def leave(self, error: BaseException | None) -> None:
         """The end of the block that it was taken for."""

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from scrapy.utils.asyncio import call_later
 from twisted.internet.defer import Deferred
 
-from .._begun import LATE
+from .._begun import left
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -84,12 +84,7 @@ class Desk:
 
     def left(self, ticket: int, at: int) -> None:
         """A request that was let go at `at` is on its way only now."""
-        # Of a limit that processes share nobody is told where nobody waits.
-        if not getattr(self.engine, "is_awaited", True):
-            return
-        now = self.clock.now()
-        if now - at >= LATE:
-            self.engine.left(now, ticket)
+        left(self.engine, self.clock.now, ticket, at)
 
     def settle(self, ticket: int, report: dict[str, Any]) -> Settled:
         """A request that was sent ended."""
