@@ -25,6 +25,23 @@ const SEEDS = Number(process.env.SEEDS ?? 600)
 /** A minute of requests takes longer than a play of faults. */
 const LEARNED = SEEDS / 20
 
+/** A member without a writer, and what it says. `afterTurn` is a microtask unless it is told. */
+function lonely(
+  clock: { now: number },
+  offsetMs?: number,
+  atTurnsEnd: (done: () => void) => void = queueMicrotask,
+) {
+  const said: ToWriter[] = []
+  const link = {
+    ...{ id: 'm', hash: '', now: () => clock.now, offsetMs: () => offsetMs, afterTurn: atTurnsEnd },
+    send: (message: ToWriter) => said.push(message),
+    changed: () => {},
+  }
+  const member = new Member(link, 1500)
+  const submit = () => member.submit(['x'], { cost: 1, priority: 0, delay: 0 })
+  return { said, member, submit }
+}
+
 test('without faults no limit is broken, and everything is sent', async () => {
   for (let seed = 0; seed < 20; seed++) {
     const { problems, sends } = await play(seed, { isCalm: true })
@@ -57,35 +74,28 @@ test('what a group has learned outlasts its writers: once all is well it is as f
 })
 
 test('what an older writer grants, or what answers an older story, nobody hears', async () => {
-  const said: ToWriter[] = []
-  let now = 0
-  const link = {
-    ...{ id: 'm', hash: '', now: () => now, offsetMs: () => undefined },
-    afterTurn: queueMicrotask,
-    send: (message: ToWriter) => said.push(message),
-    changed: () => {},
-  }
-  const member = new Member(link, 1500)
+  const clock = { now: 0 }
+  const { said, member, submit } = lonely(clock)
   member.enter(4)
-  const id = member.submit(['x'], { cost: 1, priority: 0, delay: 0 })
+  const id = submit()
   await undefined
   const grant = (epoch: number, hello: number, number: number, attempt = 0): Grant => {
     return { type: 'grant', from: 'w', epoch, hello, number, ids: [id, attempt], refused: [] }
   }
   for (const old of [grant(3, 1, 1), grant(5, 1, 1), grant(4, 0, 1), grant(4, 2, 1), grant(4, 1, 1, 7)]) {
     member.onGrant(old)
-    assert.equal(member.poll(now), IDLE, JSON.stringify(old))
+    assert.equal(member.poll(clock.now), IDLE, JSON.stringify(old))
   }
   member.onGrant(grant(4, 1, 2))
   member.onGrant(grant(4, 1, 2))
-  assert.equal(member.poll(now), id)
-  assert.equal(member.poll(now), IDLE, 'once')
+  assert.equal(member.poll(clock.now), id)
+  assert.equal(member.poll(clock.now), IDLE, 'once')
   // Another writer: an older story's grant is not heard, and the flight is told.
   member.enter(5)
   const hello = said.at(-1) as Hello
   assert.deepEqual([hello.type, hello.hello, hello.waiting.length, hello.flying.length], ['hello', 2, 0, 1])
   // A beat that misses what was said brings the story again, and one that has it does not.
-  now = 600
+  clock.now = 600
   const beat = (turns: number): Beat => {
     return { type: 'beat', from: 'w', epoch: 5, hash: '', members: { m: [2, turns, 0] } }
   }
@@ -100,15 +110,8 @@ test('what an older writer grants, or what answers an older story, nobody hears'
 })
 
 test('what many do in one turn of the event loop is one message, and one that leaves says it first', async () => {
-  const said: ToWriter[] = []
-  const link = {
-    ...{ id: 'm', hash: '', now: () => 0, offsetMs: () => undefined, afterTurn },
-    send: (message: ToWriter) => said.push(message),
-    changed: () => {},
-  }
-  const member = new Member(link, 1500)
+  const { said, member, submit } = lonely({ now: 0 }, undefined, afterTurn)
   member.enter(1)
-  const submit = () => member.submit(['x'], { cost: 1, priority: 0, delay: 0 })
   // Between two of these all microtasks run.
   for (let each = 0; each < 32; each++) setImmediate(submit)
   for (let turn = 0; turn < 3; turn++) await new Promise((done) => setImmediate(done))
@@ -120,27 +123,21 @@ test('what many do in one turn of the event loop is one message, and one that le
 })
 
 test('a long story is not told again while it is on its way', () => {
-  const said: ToWriter[] = []
-  let now = 0
-  const link = {
-    ...{ id: 'm', hash: '', now: () => now, offsetMs: () => undefined, afterTurn: () => {} },
-    send: (message: ToWriter) => said.push(message),
-    changed: () => {},
-  }
-  const told = () => said.filter(({ type }) => type === 'hello').length
   const beat: Beat = { type: 'beat', from: 'w', epoch: 1, hash: '', members: {} }
   for (const [count, at] of [
     [1, 100],
     [20_000, 1000],
   ] as const) {
-    const member = new Member(link, 1500)
-    for (let each = 0; each < count; each++) member.submit(['x'], { cost: 1, priority: 0, delay: 0 })
+    const clock = { now: 0 }
+    const { said, member, submit } = lonely(clock, undefined, () => {})
+    const told = () => said.filter(({ type }) => type === 'hello').length
+    for (let each = 0; each < count; each++) submit()
     member.enter(1)
     const before = told()
-    now += at / 2
+    clock.now += at / 2
     member.onBeat(beat)
     assert.equal(told(), before, `${count} requests after ${at / 2} ms`)
-    now += at
+    clock.now += at
     member.onBeat(beat)
     assert.equal(told(), before + 1, `${count} requests after ${1.5 * at} ms`)
   }
@@ -273,29 +270,22 @@ test('leave that lay unread while its process slept is not used', async () => {
 })
 
 test('leave that is late is used one by one, and not at all when it is too old', async () => {
-  const said: ToWriter[] = []
-  let now = 1000
-  const link = {
-    ...{ id: 'm', hash: '', now: () => now, offsetMs: () => 0 },
-    afterTurn: queueMicrotask,
-    send: (message: ToWriter) => said.push(message),
-    changed: () => {},
-  }
-  const member = new Member(link, 1500)
+  const clock = { now: 1000 }
+  const { said, member, submit } = lonely(clock, 0)
   member.enter(1)
-  for (let each = 0; each < 4; each++) member.submit(['x'], { cost: 1, priority: 0, delay: 0 })
+  for (let each = 0; each < 4; each++) submit()
   await undefined
   const grant = (hello: number, id: number, at: number): Grant => {
     return { type: 'grant', from: 'w', epoch: 1, hello, number: id + 1, ids: [id, 0], refused: [], at }
   }
-  now = 3000
+  clock.now = 3000
   member.onGrant(grant(1, 0, 1490))
-  assert.equal(member.poll(now), IDLE, 'it is older than a lease')
+  assert.equal(member.poll(clock.now), IDLE, 'it is older than a lease')
   assert.deepEqual([said.at(-1)?.type, said.at(-1)?.hello], ['hello', 2])
   for (const id of [0, 1, 2]) member.onGrant(grant(2, id, 3000))
-  now = 3300
-  assert.equal(member.poll(now), 0, 'the process slept')
-  assert.equal(member.poll(now), IDLE, 'the others wait again')
+  clock.now = 3300
+  assert.equal(member.poll(clock.now), 0, 'the process slept')
+  assert.equal(member.poll(clock.now), IDLE, 'the others wait again')
   const story = said.at(-1) as Hello
   assert.deepEqual([story.hello, story.waiting.length, story.flying.length], [3, 3, 1])
 })
@@ -307,10 +297,10 @@ test('the next one of a group waits its gap from when the last really left', asy
     const starts: number[] = []
     const options = { defaults: { delay: 150, slotDelay: 0, jitter: false, concurrency: 100 } }
     for (const id of ['a', 'b', 'c']) {
-      const { host, clock, listen } = new Process(world, id, options)
+      const process = new Process(world, id, options)
+      const { host, clock } = process
       const ask = () => host.submit(clock.now(), [host.intern('site')])
-      const process = world.processes.at(-1)!
-      listen.call(process, (ticket) => {
+      process.listen((ticket) => {
         // Its first fetch takes a while, and so does one now and then.
         world.after(starts.length % 3 === 0 ? 40 : 0, process, () => {
           host.left(clock.now(), ticket)
@@ -333,28 +323,21 @@ test('the next one of a group waits its gap from when the last really left', asy
 })
 
 test('lateness is told first, once a turn, and only where somebody waits for the time after', async () => {
-  const said: ToWriter[] = []
-  let now = 1000
-  const link = {
-    ...{ id: 'm', hash: '', now: () => now, offsetMs: () => 0 },
-    afterTurn: queueMicrotask,
-    send: (message: ToWriter) => said.push(message),
-    changed: () => {},
-  }
-  const member = new Member(link, 1500)
+  const clock = { now: 1000 }
+  const { said, member, submit } = lonely(clock, 0)
   member.enter(1)
-  for (let each = 0; each < 2; each++) member.submit(['x'], { cost: 1, priority: 0, delay: 0 })
+  for (let each = 0; each < 2; each++) submit()
   await undefined
   const grant = (number: number, isAwaited: boolean | undefined): Grant => {
     const head = { type: 'grant', from: 'w', epoch: 1, hello: 1 } as const
-    return { ...head, number, ids: [number - 1, 0], refused: [], at: now, isAwaited }
+    return { ...head, number, ids: [number - 1, 0], refused: [], at: clock.now, isAwaited }
   }
   const acts = () => (said.at(-1)?.type === 'turn' ? (said.at(-1) as Turn).acts : undefined)
   member.onGrant(grant(1, true))
-  now += 2
-  assert.equal(member.poll(now), 0)
-  now += 30
-  member.left(now, 0)
+  clock.now += 2
+  assert.equal(member.poll(clock.now), 0)
+  clock.now += 30
+  member.left(clock.now, 0)
   member.settle(0, [200])
   await undefined
   assert.deepEqual(acts(), [
@@ -364,10 +347,10 @@ test('lateness is told first, once a turn, and only where somebody waits for the
   assert.equal(member.isAwaited, true)
   const count = said.length
   member.onGrant(grant(2, undefined))
-  now += 2
-  assert.equal(member.poll(now), 1)
-  now += 30
-  member.left(now, 1)
+  clock.now += 2
+  assert.equal(member.poll(clock.now), 1)
+  clock.now += 30
+  member.left(clock.now, 1)
   await undefined
   assert.equal(said.length, count)
   assert.equal(member.isAwaited, false)
