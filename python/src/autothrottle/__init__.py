@@ -32,6 +32,7 @@ from .errors import (
     StalledError,
     ThrottleError,
     ThrottleTimeoutError,
+    ThrottleWarning,
 )
 from .options import (
     AutoThrottleOptions,
@@ -89,6 +90,7 @@ __all__ = [
     "ThrottleError",
     "ThrottleOptions",
     "ThrottleTimeoutError",
+    "ThrottleWarning",
     "WarningEvent",
     "add_scope",
     "by_domain_hierarchy",

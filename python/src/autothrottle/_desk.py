@@ -26,7 +26,7 @@ from ._alarms import Alarm, Alarms
 from ._clock import NANOS, Clock, nanos
 from ._convert import Converted, convert_scope, make_engine
 from ._engine import Engine, Settled
-from ._events import Events, RequestEvent, SettleEvent, WarningEvent, logger
+from ._events import Events, RequestEvent, SettleEvent
 from ._following import Following, typed_refusal
 from ._managers import ManagedScopes, Pace
 from ._notices import Notices
@@ -66,6 +66,7 @@ class Desk:
             self.following = Following(self, self.new_scheduler())
             self.engine = make_engine(made, partial(self.following.open, shared))
         self.events = Events()
+        self.events.has_lines = made.driver.get("warnings") is not False
         self.closed: ClosedError | None = None
         self.in_flight = 0
         self.entering = 0
@@ -338,8 +339,7 @@ class Desk:
         if (key or code) in self._warned:
             return
         self._warned.add(key or code)
-        logger.warning("%s", message)
-        self.events.tell(WarningEvent("warning", code, message, scope))  # type: ignore[arg-type]
+        self.events.warn(code, message, scope)
 
     def lose(self, ticket: int, scopes: tuple[str, ...]) -> None:
         """A permit that nobody can settle any more. Any thread may call this, in the middle of anything."""

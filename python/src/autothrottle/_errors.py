@@ -24,6 +24,10 @@ class ThrottleError(Exception):
     """Which error this is, for programs."""
 
 
+class ThrottleWarning(UserWarning):
+    """A line of a throttle that nobody listens to: what it does is not what was typed or promised."""
+
+
 class ProblemsError(ThrottleError, ValueError):
     """Input that makes no sense, with all of its problems at once."""
 

@@ -5,10 +5,14 @@ The trap is to pay for what nobody hears: an event is made only while somebody l
 
 from __future__ import annotations
 
+import inspect
 import logging
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias, TypeVar, get_args, overload
+
+from ._errors import ThrottleWarning
 
 logger = logging.getLogger("autothrottle")
 
@@ -77,10 +81,11 @@ class StallEvent:
 
 @dataclass(frozen=True, slots=True)
 class WarningEvent:
-    """Something that is worth knowing; each once. The logger ``autothrottle`` is told, too."""
+    """The throttle does something else than was typed or promised; each once."""
 
     kind: EventKind
     code: Literal[
+        "bypassed",
         "many-waiting",
         "no-effect",
         "rampup-bound",
@@ -99,11 +104,21 @@ class WarningEvent:
 
 
 Event: TypeAlias = RequestEvent | SettleEvent | ScopeEvent | StallEvent | WarningEvent
-Listener = TypeVar("Listener", bound=Callable[[Any], object])
+T = TypeVar("T")
+OnRequest = TypeVar("OnRequest", bound=Callable[[RequestEvent], object])
+OnSettle = TypeVar("OnSettle", bound=Callable[[SettleEvent], object])
+OnScope = TypeVar("OnScope", bound=Callable[[ScopeEvent], object])
+OnStall = TypeVar("OnStall", bound=Callable[[StallEvent], object])
+OnWarning = TypeVar("OnWarning", bound=Callable[[WarningEvent], object])
+RequestKind: TypeAlias = Literal["queued", "send"]
+ScopeKind: TypeAlias = Literal["backoff", "recover", "delay", "hold"]
 
 
 class Events:
     """Who listens to what."""
+
+    has_lines = True
+    """Whether warnings are written where nobody listens to them."""
 
     def __init__(self) -> None:
         self._listeners: dict[EventKind, list[Callable[[Any], object]]] = {kind: [] for kind in KINDS}
@@ -118,23 +133,54 @@ class Events:
         return bool(heard["backoff"] or heard["recover"] or heard["delay"] or heard["hold"])
 
     @overload
-    def on(self, kind: EventKind, listener: Listener) -> Listener: ...
+    def on(self, kind: RequestKind, listener: Callable[[RequestEvent], T]) -> Callable[[RequestEvent], T]: ...
     @overload
-    def on(self, kind: EventKind) -> Callable[[Listener], Listener]: ...
+    def on(
+        self, kind: Literal["settle"], listener: Callable[[SettleEvent], T]
+    ) -> Callable[[SettleEvent], T]: ...
+    @overload
+    def on(self, kind: ScopeKind, listener: Callable[[ScopeEvent], T]) -> Callable[[ScopeEvent], T]: ...
+    @overload
+    def on(
+        self, kind: Literal["stall"], listener: Callable[[StallEvent], T]
+    ) -> Callable[[StallEvent], T]: ...
+    @overload
+    def on(
+        self, kind: Literal["warning"], listener: Callable[[WarningEvent], T]
+    ) -> Callable[[WarningEvent], T]: ...
+    @overload
+    def on(self, kind: RequestKind) -> Callable[[OnRequest], OnRequest]: ...
+    @overload
+    def on(self, kind: Literal["settle"]) -> Callable[[OnSettle], OnSettle]: ...
+    @overload
+    def on(self, kind: ScopeKind) -> Callable[[OnScope], OnScope]: ...
+    @overload
+    def on(self, kind: Literal["stall"]) -> Callable[[OnStall], OnStall]: ...
+    @overload
+    def on(self, kind: Literal["warning"]) -> Callable[[OnWarning], OnWarning]: ...
     def on(self, kind: EventKind, listener: Any = None) -> Any:
         """Calls ``listener`` for each event of a kind; also a decorator. A listener is kept once."""
         if listener is None:
-            return lambda each: self.on(kind, each)
-        listeners = self._of(kind)
-        if listener not in listeners:
-            listeners.append(listener)
-        return listener
+            return lambda each: self._keep(kind, each)
+        return self._keep(kind, listener)
 
     def off(self, kind: EventKind, listener: Callable[[Any], object]) -> None:
         """Stops calling it."""
         listeners = self._of(kind)
         if listener in listeners:
             listeners.remove(listener)
+
+    def warn(self, code: Any, message: str, scope: str | None = None) -> None:
+        """Tells a warning: to listeners and the log, and to ``warnings`` where there is neither."""
+        if self.has_lines:
+            if logger.hasHandlers():
+                logger.warning("%s", message)
+            elif not self._listeners["warning"]:
+                try:
+                    warnings.warn(message, ThrottleWarning, stacklevel=3)
+                except ThrottleWarning:  # by `-W error`: raised here it would leave a slot behind
+                    logger.warning("%s", message)
+        self.tell(WarningEvent("warning", code, message, scope))
 
     def tell(self, event: Event) -> None:
         """Tells whoever listens. One that raises keeps nobody else from hearing."""
@@ -143,6 +189,19 @@ class Events:
                 listener(event)
             except Exception:
                 logger.exception("a listener of %r failed", event.kind)
+
+    def _keep(self, kind: EventKind, listener: Any) -> Any:
+        listeners = self._of(kind)
+        if not callable(listener):
+            raise TypeError(f"on: want a function; got {listener!r:.60}")
+        if inspect.iscoroutinefunction(listener):
+            remedy = "start a task in it: asyncio.get_running_loop().create_task(…)"
+            raise TypeError(
+                f"on: want a plain function; got an async one, which nobody would await ({remedy})"
+            )
+        if listener not in listeners:
+            listeners.append(listener)
+        return listener
 
     def _of(self, kind: EventKind) -> list[Callable[[Any], object]]:
         if kind not in self._listeners:

@@ -13,7 +13,7 @@ from typing import Any, Literal
 from ._clock import NANOS, Clock
 from ._convert import python_path
 from ._engine import Engine
-from ._events import Events, ScopeEvent, StallEvent, WarningEvent, logger
+from ._events import Events, ScopeEvent, StallEvent, logger
 from ._managers import ManagedAnswer
 from .errors import StalledError
 
@@ -101,12 +101,10 @@ class Notices:
             elif kind == "no-effect":
                 where = f" in {scope}" if scope else ""
                 message = f"{python_path(notice.path)} has no effect{where}: {notice.why}"
-                logger.warning("%s", message)
-                self._events.tell(WarningEvent("warning", "no-effect", message, scope or None))
+                self._events.warn("no-effect", message, scope or None)
             elif kind == "rampup-bound":
                 message = f"{python_path(notice.path)} is what binds rampup in {scope}: {notice.why}"
-                logger.warning("%s", message)
-                self._events.tell(WarningEvent("warning", "rampup-bound", message, scope))
+                self._events.warn("rampup-bound", message, scope)
             else:
                 hold, asked = notice.hold_until, notice.asked
                 self._events.tell(

@@ -13,6 +13,7 @@ from __future__ import annotations
 import asyncio
 import functools
 import inspect
+import sys
 from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Coroutine, Generator, Iterable
 from typing import TYPE_CHECKING, Any, Literal, ParamSpec, TypeVar, cast, overload
 
@@ -66,7 +67,7 @@ class _TaskDesk(Desk):
 
     def bind(self) -> asyncio.AbstractEventLoop:
         """The loop that this belongs to, which must be the running one."""
-        running = asyncio.get_running_loop()
+        running = _running_loop()
         if self.loop is not running:
             if self.loop is not None:
                 raise RuntimeError("this throttle belongs to another event loop: make one for each loop")
@@ -385,6 +386,22 @@ class Throttle(BaseThrottle):
         finally:
             self._desk.cancel(alarm)
             late.cancel()
+
+
+def _running_loop() -> asyncio.AbstractEventLoop:
+    """The loop of asyncio that runs; where there is none, an error that says what to use."""
+    try:
+        return asyncio.get_running_loop()
+    except RuntimeError:
+        what = "no event loop of asyncio runs here: for threads there is ThreadThrottle"
+        trio = sys.modules.get("trio")
+    try:
+        if trio is not None and trio.lowlevel.current_task():
+            remedy = "use a ThreadThrottle in trio.to_thread.run_sync"
+            what = f"this is trio, and a Throttle needs asyncio: {remedy}"
+    except RuntimeError:  # imported, but not what runs here
+        pass
+    raise RuntimeError(what)
 
 
 def _forget(task: asyncio.Future[Any]) -> None:

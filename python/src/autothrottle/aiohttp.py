@@ -22,9 +22,11 @@ from collections.abc import Awaitable, Callable
 
 from aiohttp import BytesPayload, ClientRequest, ClientResponse
 
+from ._bypass import expect
 from ._exchange import Call, exchange
 from ._hooks import ScopeRequest
 from ._requests import current_options
+from ._threads import ThreadThrottle
 from ._throttle import Throttle
 
 __all__ = ["ThrottleMiddleware"]
@@ -34,6 +36,7 @@ class ThrottleMiddleware:
     """For ``aiohttp.ClientSession(middlewares=[…])``."""
 
     def __init__(self, throttle: Throttle) -> None:
+        expect(throttle, Throttle, ThreadThrottle, "ThrottleMiddleware", "requests or httpx.Client")
         self._throttle = throttle
 
     async def __call__(

@@ -13,6 +13,7 @@ from ._errors import (
     QueueFullError,
     SnapshotError,
     ThrottleError,
+    ThrottleWarning,
 )
 
 __all__ = [
@@ -29,6 +30,7 @@ __all__ = [
     "StalledError",
     "ThrottleError",
     "ThrottleTimeoutError",
+    "ThrottleWarning",
 ]
 
 

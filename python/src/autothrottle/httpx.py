@@ -10,8 +10,18 @@ Each hop of a redirect is a request of its own, in the scope of the host that it
 more by ``extensions={"throttle": {"priority": 10}}`` or in a block of ``request_options``. The wait does
 not count against the client's timeouts, which begin when the request is sent.
 
-The trap is a response that nobody closes: with ``release="body"`` its slots come back when its body was
-read or closed, as httpx itself demands of streams.
+What belongs to connections belongs to the inner transport, for httpx does not hand it on:
+
+.. code-block:: python
+
+    inner = httpx.AsyncHTTPTransport(proxy="http://proxy.example:3128", verify=context, http2=True)
+    client = httpx.AsyncClient(transport=AsyncThrottleTransport(throttle, inner))
+
+``limits``, ``cert`` and ``retries`` alike; proxies of the environment are not read.
+
+The traps: a response that nobody closes (with ``release="body"`` its slots come back when its body was read
+or closed, as httpx itself demands of streams); a ``proxy`` of the client's, which sends past its transport
+(an error says so).
 """
 
 from __future__ import annotations
@@ -21,6 +31,8 @@ from typing import Any, cast
 
 import httpx
 
+from ._bypass import expect, watch
+from ._errors import ConfigError, Problem
 from ._exchange import Call, Exchanged, exchange, run_now
 from ._hooks import ScopeRequest
 from ._requests import current_options
@@ -34,6 +46,10 @@ class AsyncThrottleTransport(httpx.AsyncBaseTransport):
     """For ``httpx.AsyncClient``. Sends with ``transport``: by default httpx's own."""
 
     def __init__(self, throttle: Throttle, transport: httpx.AsyncBaseTransport | None = None) -> None:
+        expect(
+            throttle, Throttle, ThreadThrottle, "AsyncThrottleTransport", "ThrottleTransport and httpx.Client"
+        )
+        watch(httpx.AsyncClient, "_transport_for_url", _chosen)
         self._throttle = throttle
         self._transport = httpx.AsyncHTTPTransport() if transport is None else transport
 
@@ -60,6 +76,14 @@ class ThrottleTransport(httpx.BaseTransport):
     """For ``httpx.Client``, with a ``ThreadThrottle``."""
 
     def __init__(self, throttle: ThreadThrottle, transport: httpx.BaseTransport | None = None) -> None:
+        expect(
+            throttle,
+            ThreadThrottle,
+            Throttle,
+            "ThrottleTransport",
+            "AsyncThrottleTransport and httpx.AsyncClient",
+        )
+        watch(httpx.Client, "_transport_for_url", _chosen)
         self._throttle = throttle
         self._transport = httpx.HTTPTransport() if transport is None else transport
 
@@ -80,6 +104,22 @@ class ThrottleTransport(httpx.BaseTransport):
 
     def close(self) -> None:
         self._transport.close()
+
+
+def _chosen(client: Any, url: httpx.URL, transport: Any) -> None:
+    """Tells of a proxy beside the transport: httpx sends past the transport then."""
+    own = client._transport
+    if transport is own or not isinstance(own, (AsyncThrottleTransport, ThrottleTransport)):
+        return
+    if "Proxy" not in type(getattr(transport, "_pool", None)).__name__:
+        return
+    kind = "Async" if isinstance(own, AsyncThrottleTransport) else ""
+    remedy = f"{type(own).__name__}(throttle, httpx.{kind}HTTPTransport(proxy=…))"
+    if any(pattern.pattern == "all://" and each is transport for pattern, each in client._mounts.items()):
+        got = "a proxy beside a throttled transport: each request would leave past the throttle"
+        raise ConfigError([Problem("proxy", remedy, got)])
+    past = f"requests to {url.scheme}://{url.host} leave through a proxy that httpx mounts past the throttle"
+    own._throttle._desk.warn("bypassed", f"{past}: use {remedy}")
 
 
 def _call(request: httpx.Request, send: Any, discard: Any) -> Call[httpx.Response]:

@@ -11,8 +11,9 @@ Each hop of a redirect is a request of its own, in the scope of the host that it
 more in a block of ``request_options``. The wait does not count against ``timeout=``, which begins when the
 request is sent.
 
-The trap is a body that was read: a retry sends bytes and texts again, and files that can go back to where
-they began; a generator is a ``BodyNotReplayableError``.
+The traps: a body that was read (a retry sends bytes and texts again, and files that can go back to where
+they began; a generator is a ``BodyNotReplayableError``); a session of which only ``https://`` is mounted (a
+warning says so).
 """
 
 from __future__ import annotations
@@ -24,22 +25,32 @@ import requests
 from requests.adapters import HTTPAdapter
 from requests.utils import rewind_body
 
+from ._bypass import expect, watch
 from ._exchange import Call, Exchanged, exchange, run_now
 from ._hooks import ScopeRequest
 from ._requests import current_options
 from ._threads import ThreadThrottle
+from ._throttle import Throttle
 
 __all__ = ["ThrottleAdapter"]
 
 
 class ThrottleAdapter(HTTPAdapter):
-    """For ``session.mount``. Further arguments are those of ``HTTPAdapter``; leave its ``max_retries`` at
-    0.
+    """For ``session.mount``. Further arguments are those of ``HTTPAdapter``; leave its ``max_retries`` at 0:
+    urllib3 sends again past the throttle, ``retry`` of the throttle waits for its turn.
     """
 
     def __init__(self, throttle: ThreadThrottle, **options: Any) -> None:
+        want = "AsyncThrottleTransport of httpx or ThrottleMiddleware of aiohttp"
+        expect(throttle, ThreadThrottle, Throttle, "ThrottleAdapter", want)
+        watch(requests.Session, "get_adapter", _chosen)
         self._throttle = throttle
         super().__init__(**options)
+        if self.max_retries.total:
+            past = "max_retries of ThrottleAdapter sends again past the throttle"
+            throttle._desk.warn(
+                "bypassed", f'{past}: use ThreadThrottle(retry={{"limit": …}})', key="max_retries"
+            )
 
     def __getstate__(self) -> dict[str, Any]:
         raise TypeError("a throttle cannot be pickled: make the adapter anew in each process")
@@ -74,6 +85,18 @@ class ThrottleAdapter(HTTPAdapter):
         if exchanged.release is not None:
             _watch(exchanged)
         return exchanged.response
+
+
+def _chosen(session: requests.Session, url: str, adapter: Any) -> None:
+    """Tells of a scheme that is not mounted, where the other one is."""
+    if type(adapter) is not HTTPAdapter:
+        return
+    for prefix in ("https://", "http://"):
+        mounted = session.adapters.get(prefix)
+        if isinstance(mounted, ThrottleAdapter):
+            other = "http://" if prefix == "https://" else "https://"
+            past = f"{url} leaves past the throttle, which is mounted for {prefix} alone"
+            mounted._throttle._desk.warn("bypassed", f'{past}: session.mount("{other}", adapter), too')
 
 
 def _position(request: requests.PreparedRequest) -> object:

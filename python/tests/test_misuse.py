@@ -1,0 +1,155 @@
+"""What people type by mistake, and what they are told: nothing of it passes in silence."""
+
+from __future__ import annotations
+
+import logging
+import sys
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
+
+import httpx
+import pytest
+import requests
+
+from autothrottle import ConfigError, ThreadThrottle, Throttle, ThrottleWarning
+from autothrottle.aiohttp import ThrottleMiddleware
+from autothrottle.httpx import AsyncThrottleTransport, ThrottleTransport
+from autothrottle.requests import ThrottleAdapter
+from autothrottle.testing import FakeClock
+from helpers import URL
+
+Warned = list[tuple[str, str]]
+
+
+def warned(throttle: Throttle | ThreadThrottle) -> Warned:
+    """The warnings that it tells from now on."""
+    told: Warned = []
+    throttle.on("warning", lambda event: told.append((event.code, event.message)))
+    return told
+
+
+@pytest.mark.parametrize(
+    ("make", "throttle", "remedy"),
+    [
+        (
+            AsyncThrottleTransport,
+            ThreadThrottle,
+            "a ThreadThrottle belongs to ThrottleTransport and httpx.Client",
+        ),
+        (ThrottleTransport, Throttle, "a Throttle belongs to AsyncThrottleTransport and httpx.AsyncClient"),
+        (ThrottleMiddleware, ThreadThrottle, "a ThreadThrottle belongs to requests or httpx.Client"),
+        (ThrottleAdapter, Throttle, "a Throttle belongs to AsyncThrottleTransport of httpx or"),
+        (ThrottleAdapter, dict, "ThrottleAdapter: want a ThreadThrottle; got a dict"),
+    ],
+)
+def test_a_throttle_of_the_other_kind_is_refused(make: Any, throttle: Callable[[], Any], remedy: str) -> None:
+    with pytest.raises(TypeError, match=remedy):
+        make(throttle())
+
+
+async def test_a_proxy_beside_a_throttled_transport_is_an_error(clock: FakeClock) -> None:
+    transport = AsyncThrottleTransport(Throttle(clock=clock))
+    async with httpx.AsyncClient(transport=transport, proxy="http://127.0.0.1:1") as client:
+        with pytest.raises(
+            ConfigError, match=r"proxy: want AsyncThrottleTransport\(throttle, httpx.AsyncHTTPTr"
+        ):
+            await client.get(URL)
+
+
+def test_so_it_is_for_threads(clock: FakeClock) -> None:
+    transport = ThrottleTransport(ThreadThrottle(clock=clock))
+    with (
+        httpx.Client(transport=transport, proxy="http://127.0.0.1:1") as client,
+        pytest.raises(ConfigError, match=r"proxy: want ThrottleTransport\(throttle, httpx.HTTPTransport"),
+    ):
+        client.get(URL)
+
+
+async def test_a_mounted_proxy_is_told_once_and_a_throttled_one_is_not(clock: FakeClock) -> None:
+    throttle = Throttle(clock=clock)
+    told = warned(throttle)
+    proxied = httpx.AsyncHTTPTransport(proxy="http://127.0.0.1:1")
+    mounts = {
+        "http://": proxied,
+        "https://": AsyncThrottleTransport(throttle, httpx.MockTransport(lambda _: httpx.Response(200))),
+        "all://plain.example": httpx.MockTransport(lambda _: httpx.Response(200)),
+    }
+    async with httpx.AsyncClient(transport=AsyncThrottleTransport(throttle), mounts=mounts) as client:
+        await client.get(URL)
+        await client.get("https://plain.example/")
+        assert told == []
+        for _ in range(2):
+            with pytest.raises(httpx.ConnectError):
+                await client.get("http://example.com/")
+    ((code, message),) = told
+    assert code == "bypassed"
+    assert message.startswith("requests to http://example.com leave through a proxy")
+
+
+def test_a_scheme_that_is_not_mounted_is_told(clock: FakeClock) -> None:
+    throttle = ThreadThrottle(clock=clock)
+    told = warned(throttle)
+    with requests.Session() as session:
+        session.mount("https://", ThrottleAdapter(throttle))
+        for _ in range(2):
+            session.get_adapter("http://example.com/")
+        ((code, message),) = told
+        assert code == "bypassed"
+        assert message.endswith('mounted for https:// alone: session.mount("http://", adapter), too')
+    with requests.Session() as session:
+        session.mount("https://api.example", ThrottleAdapter(ThreadThrottle(clock=clock)))
+        session.get_adapter("http://other.example/")
+    assert len(told) == 1
+
+
+def test_retries_of_urllib3_are_told(clock: FakeClock) -> None:
+    throttle = ThreadThrottle(clock=clock)
+    told = warned(throttle)
+    ThrottleAdapter(throttle, max_retries=0)
+    assert told == []
+    ThrottleAdapter(throttle, max_retries=3)
+    ((code, message),) = told
+    assert code == "bypassed"
+    assert message.endswith('sends again past the throttle: use ThreadThrottle(retry={"limit": …})')
+
+
+def test_without_listener_and_log_a_warning_is_a_warning_of_pythons(
+    clock: FakeClock, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(logging.getLogger("autothrottle"), "propagate", False)
+    with pytest.warns(ThrottleWarning, match="max_retries of ThrottleAdapter"):
+        ThrottleAdapter(ThreadThrottle(clock=clock), max_retries=3)
+    # `-W error` of these tests: it is a line, not the end of a request.
+    ThrottleAdapter(ThreadThrottle(clock=clock), max_retries=3)
+    assert "max_retries of ThrottleAdapter" in capsys.readouterr().err
+    throttle = ThreadThrottle(clock=clock)
+    told = warned(throttle)
+    ThrottleAdapter(throttle, max_retries=3)
+    assert (len(told), capsys.readouterr().err) == (1, "")
+
+
+def test_outside_of_asyncio_the_right_throttle_is_named(
+    clock: FakeClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def begin() -> None:
+        Throttle(clock=clock).acquire(URL).__await__().send(None)
+
+    with pytest.raises(
+        RuntimeError, match="no event loop of asyncio runs here: for threads there is ThreadThr"
+    ):
+        begin()
+    monkeypatch.setitem(sys.modules, "trio", SimpleNamespace(lowlevel=SimpleNamespace(current_task=object)))
+    with pytest.raises(
+        RuntimeError, match="this is trio, and a Throttle needs asyncio: use a ThreadThrottle"
+    ):
+        begin()
+
+
+def test_an_asynchronous_listener_is_refused(clock: FakeClock) -> None:
+    async def heard(event: object) -> None: ...
+
+    with pytest.raises(TypeError, match="on: want a plain function; got an async one"):
+        Throttle(clock=clock).on("send", heard)
+    with pytest.raises(TypeError, match="on: want a function; got 'send'"):
+        Throttle(clock=clock).on("send")("send")  # type: ignore[type-var]
