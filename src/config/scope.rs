@@ -247,12 +247,17 @@ impl ScopeConfig {
 
     /// Whether a response with this status is a bad answer.
     pub fn is_bad_status(&self, status: u16) -> bool {
-        (self.is_backoff || self.is_managed) && self.http_codes.binary_search(&status).is_ok()
+        self.hears_answers() && self.http_codes.binary_search(&status).is_ok()
     }
 
     /// Whether this failure is a bad answer.
     pub fn is_bad_failure(&self, failure: Failure) -> bool {
-        (self.is_backoff || self.is_managed) && self.failures.contains(&failure)
+        self.hears_answers() && self.failures.contains(&failure)
+    }
+
+    /// Whether answers may be bad.
+    pub fn hears_answers(&self) -> bool {
+        self.is_backoff || self.is_managed
     }
 
     /// What the `AutoThrottle` policy wants to know, in Scrapy's seconds.

@@ -12,6 +12,7 @@
 //! | [`rampup`] | at which rate does a server begin to refuse? | Scrapy draft, *Rampup* |
 //! | [`server`] | how much did the server say is left, and until when? | `RateLimit` fields |
 //! | [`stall`] | has a server only answered badly for long? | — |
+//! | [`denied`] | is it the client that is refused, and not its pace? | Discord, *Invalid Request Limit* |
 //! | [`retry`] | is a request sent again, and not before when? | RFC 9110 §10.2.3; Scrapy's `RETRY_*` |
 //! | [`autothrottle`] | which delay keeps N requests in the server's hands? | Scrapy's `AutoThrottle` |
 //!
@@ -20,6 +21,7 @@
 pub mod autothrottle;
 pub mod backoff;
 pub mod delay;
+pub mod denied;
 pub mod jitter;
 pub mod quota;
 pub mod rampup;

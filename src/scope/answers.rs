@@ -7,7 +7,7 @@ use super::{Scope, learned::ServerState};
 use crate::{
     feedback::{Answer, Feedback, Hint},
     observe::{Settled, Wait},
-    policy::{Ended, quota::Cost, stall},
+    policy::{Ended, denied, quota::Cost, stall},
     time::{Instant, Span},
 };
 
@@ -34,7 +34,7 @@ impl Scope {
     }
 
     /// Steps up after a bad answer; notes the evidence of a good one. Neutral ones (a 500 that is no bad
-    /// answer) are neither.
+    /// answer, a 401) are neither.
     pub(super) fn on_answer(
         &mut self,
         now: Instant,
@@ -47,13 +47,16 @@ impl Scope {
             Answer::Failed(failure) => self.config.is_bad_failure(failure),
             Answer::Ignored => false,
         });
+        let status = if let Answer::Response { status } = feedback.answer { status } else { 0 };
+        let is_denied = !is_bad && feedback.is_bad.is_none() && denied::State::is_denial(status);
+        let is_bad = is_bad || is_denied && self.on_denied();
         let is_answer = feedback.answer != Answer::Ignored || feedback.is_bad.is_some();
         let mut settled = Settled { is_bad: is_answer.then_some(is_bad), ..Settled::default() };
-        let is_good = !is_bad && matches!(feedback.answer, Answer::Response { status } if status < 500);
+        let is_good = !is_bad && !is_denied && (1..500).contains(&status);
         let base = (is_bad || self.server.is_some()).then(|| self.base());
         let finds_pace = self.policies.finds_pace();
         if !self.policies.is_empty() {
-            let is_refusal = feedback.is_bad.is_some() || feedback.answer == Answer::Response { status: 429 };
+            let is_refusal = feedback.is_bad.is_some() || is_denied || status == 429;
             let is_sample = feedback.adjust_delay && !feedback.hint.is_cached;
             let sample = match (feedback.answer, feedback.latency_ms) {
                 (Answer::Response { status }, Some(ms)) if is_sample => Some((ms / 1000.0, status)),
@@ -81,11 +84,24 @@ impl Scope {
         {
             server.backoff = server.backoff.on_good(config, now, sent, base);
             server.stall = stall::State::NEW;
+            server.denied = denied::State::NEW;
             if server.is_over(now) {
                 self.server = None;
             }
         }
         settled
+    }
+
+    /// An answer refused the client and not its pace. Whether it is a bad one.
+    #[inline(never)]
+    fn on_denied(&mut self) -> bool {
+        if !self.config.hears_answers() {
+            return false;
+        }
+        let server = self.server.get_or_insert_with(|| Box::new(ServerState::NOTHING));
+        let (denied, is_bad) = server.denied.on_denied();
+        server.denied = denied;
+        is_bad
     }
 
     /// A hold is only ever made longer. No wait that a server asks for is longer than `backoff.maxDelay`:

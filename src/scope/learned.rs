@@ -6,7 +6,7 @@
 
 use super::{Scope, new_quotas};
 use crate::{
-    policy::{backoff, delay, quota, server, slots, stall},
+    policy::{backoff, delay, denied, quota, server, slots, stall},
     snapshot::{BackedOff, Learned, Left, Spent},
     time::{Instant, Span},
 };
@@ -20,6 +20,8 @@ pub(super) struct ServerState {
     pub crawl: Option<Span>,
     /// Since when there were only bad answers.
     pub stall: stall::State,
+    /// Answers that refused the client, since the last good one.
+    pub denied: denied::State,
 }
 
 impl ServerState {
@@ -28,6 +30,7 @@ impl ServerState {
         quota: server::State::NEW,
         crawl: None,
         stall: stall::State::NEW,
+        denied: denied::State::NEW,
     };
 
     pub fn is_over(&self, now: Instant) -> bool {
@@ -36,6 +39,7 @@ impl ServerState {
             && !self.quota.is_refuted
             && self.crawl.is_none()
             && self.stall == stall::State::NEW
+            && self.denied == denied::State::NEW
     }
 }
 
