@@ -1,114 +1,136 @@
 /**
- * Everything: `npm test`. Does all of its own set-up.
+ * The tests, in three tiers. Each does all of its own set-up.
  *
- * Lanes, side by side, each in the order in which it is cheapest to fail: Rust, what is built from it, and
- * Python. Cargo's lock is no trap here: the lanes build for other targets, into other folders. What a step
- * prints comes when it ends, so that the lanes do not mix; one failure ends all.
+ *     npm test                the core: Rust, the engine in JavaScript, the packed package in Node
+ *     npm run test:all        everything; what is missing (a runtime, a browser, Redis) is a failure
+ *     npm run test:nightly    what needs an hour: mutants, many seeds, the oldest versions
+ *
+ * Lanes run side by side, each in the order in which it is cheapest to fail. Cargo's lock does not stop them:
+ * they build for other targets, into other folders. What a step prints comes when it ends, so that the lanes
+ * do not mix; one failure ends all.
  */
-import { existsSync, readdirSync } from 'node:fs'
+import { readdirSync } from 'node:fs'
 import { build, setUp } from './build.mjs'
 import { capture, inLane, main, root, run, step, together } from './lib.mjs'
 import { buildSite, fetchSite } from './site.mjs'
 
-const isCI = process.env.CI === 'true'
+const [tier = '--core'] = process.argv.slice(2)
+const isAll = tier === '--all'
+// Tests read it: `tests/required.mjs`, and Python's.
+if (isAll) process.env.TEST_ALL = 'true'
+
 const files = (folder, end) =>
   readdirSync(`${root}/${folder}`)
     .filter((name) => name.endsWith(end))
     .map((name) => `${folder}/${name}`)
+/** Most test files wait for a server or a child now and then: a third keeps two cores busy. */
+const node = (name, paths, ...options) =>
+  step(name, () => run('node', ['--import', 'tsx', '--test', ...options, ...paths]))
 
 async function rust() {
   await step('rustfmt', () => run('cargo', ['fmt', '--all', '--check']))
   const everywhere = ['clippy', '--locked', '--workspace', '--all-targets', '--', '-D', 'warnings']
   await step('clippy', () => run('cargo', everywhere))
-  await step('native tests', () => run('cargo', ['test', '--locked']))
-  if (hasHost) await step('host of the component', () => run('cargo', [...HOST, '--no-run']))
-  if (isCI) await mutants()
+  const seeds = isAll ? {} : { SEEDS: '50', SOAK_HOURS: '2', HOSTILE_TEXTS: '5000' }
+  const env = { ...process.env, ...seeds }
+  await step('native tests', () => run('cargo', ['test', '--locked', '--quiet'], { env }))
+  if (isAll) await step('host of the component', () => run('cargo', [...HOST, '--no-run']))
 }
 
-/** Whether tests notice changes in what the last commit touched: for a minute or two, and only in CI. */
-async function mutants() {
-  if (capture('cargo', ['mutants', '--version']) !== undefined)
-    await step('mutants of the engine', () => run('node', ['scripts/mutants.mjs', '--short']))
-  else console.log('  mutants of the engine: skipped, cargo-mutants is not installed')
-}
-
-/**
- * A host of the component in Rust. Its compiler takes ten minutes to be compiled, so only CI does that by
- * itself.
- */
+/** A host of the component in Rust. */
 const HOST = ['test', '--quiet', '--locked', '--manifest-path', 'tests/component/Cargo.toml']
-const hasHost = isCI || existsSync(`${root}/tests/component/target`)
 
-/**
- * What npm has of other runtimes, of clients and of Redis' clients; they are large, so only CI fetches them
- * by itself.
- */
+async function typescript(built) {
+  await step('lint', () => run('npx', ['--no-install', 'biome', 'check', '.']))
+  await build()
+  built()
+  await step('types', () => run('npx', ['--no-install', 'tsc', '--noEmit']))
+  await node('TypeScript tests', files('tests/js', '.test.ts'), '--test-concurrency=3')
+  await node('packed package', ['tests/package/packed.test.mjs'])
+}
+
+/** What npm has of other runtimes, of clients and of Redis' clients: too large for the core. */
 async function runtimes() {
-  for (const folder of ['runtimes', 'clients', 'shared', 'mutants']) {
-    if (!isCI || existsSync(`${root}/tests/${folder}/node_modules`)) continue
+  for (const folder of ['runtimes', 'clients', 'shared']) {
     // Not `npm ci`: it refuses a lock file without the platform packages of Deno that some registries lack.
     const args = ['install', '--no-save', '--no-audit', '--no-fund', '--prefix', `tests/${folder}`]
     await step(folder, () => run('npm', args))
   }
 }
 
+/** What takes real time, real processes or other runtimes. */
+async function slow(fetched, compiled) {
+  await node('slow tests', files('tests/slow', '.test.ts'), '--test-concurrency=2')
+  await fetched
+  await node('clients', files('tests/clients', '.test.mjs'))
+  await node('shared limits', files('tests/shared', '.test.mjs'))
+  await node('package', files('tests/package', '.test.mjs'), '--test-concurrency=2')
+  await compiled
+  await step('component', () => run('cargo', HOST))
+  await fetchSite()
+  await buildSite()
+  await node('site in browsers', files('site/test', '.test.mjs'))
+}
+
 /** Everything about the Python package, once the component and what Node drives are there. */
 async function python(isBuilt, fetched) {
   const version = 'import sys; sys.exit(0 if sys.version_info >= (3, 10) else 1)'
-  const isThere = capture('python3', ['-c', `import venv, ensurepip; ${version}`]) !== undefined
-  if (!isThere && isCI) throw new Error('Python 3.10 or newer is missing, or its venv')
+  if (capture('python3', ['-c', `import venv, ensurepip; ${version}`]) === undefined)
+    throw new Error('Python 3.10 or newer is missing, or its venv')
   const check = 'python/scripts/check.py'
-  if (isThere) await step('Python: environments', () => run('python3', [check, '--prepare']))
+  await step('Python: environments', () => run('python3', [check, '--prepare']))
   await isBuilt
   // Processes in Node share limits with those in Python: their clients are fetched.
   await fetched
-  if (isThere) await step('Python', () => run('python3', [check]))
-  else console.log('  Python: skipped, there is no Python 3.10 or newer with venv')
+  await step('Python', () => run('python3', [check]))
 }
 
-async function typescript(fetched, compiled, built) {
-  await step('lint', () => run('npx', ['--no-install', 'biome', 'check', '.']))
-  await build()
-  built()
-  await step('types', () => run('npx', ['--no-install', 'tsc', '--noEmit']))
-  // Most of them wait for a server or a child now and then: a third keeps two cores busy.
-  const pool = ['--test', '--test-concurrency=3']
-  await step('TypeScript tests', () =>
-    run('node', ['--import', 'tsx', ...pool, ...files('tests/js', '.test.ts')]),
+async function core() {
+  await together(
+    inLane(rust),
+    inLane(() => typescript(() => {})),
   )
-  await fetched
-  if (isCI) await step('mutants', () => run('node', ['tests/mutants/run.mjs', '--short']))
-  const clients = ['--import', 'tsx', '--test', ...files('tests/clients', '.test.mjs')]
-  await step('clients', () => run('node', clients))
-  const shared = ['--test', ...files('tests/shared', '.test.mjs')]
-  await step('shared limits', () => run('node', shared))
-  const packed = ['--test', '--test-concurrency=2', ...files('tests/package', '.test.mjs')]
-  await step('packed package', () => run('node', packed))
-  await compiled
-  if (hasHost) await step('component', () => run('cargo', HOST))
-  await site()
+  console.log(
+    '\nThe core passed. npm run test:all is everything: browsers, runtimes, Redis, Python, the site.',
+  )
 }
 
-/** The site in real browsers: under CI, and where its packages are installed. */
-async function site() {
-  if (!isCI && !existsSync(`${root}/site/node_modules`)) return
-  await fetchSite()
-  await buildSite()
-  await step('site in browsers', () => run('node', ['--test', ...files('site/test', '.test.mjs')]))
-}
-
-await main(async () => {
-  await setUp()
+async function all() {
   const fetched = inLane(runtimes)
   const compiled = inLane(rust)
   let built
   const isBuilt = new Promise((resolve) => {
     built = resolve
   })
+  const tested = inLane(async () => {
+    await typescript(built)
+    await slow(fetched, compiled)
+  })
   await together(
     compiled,
     fetched,
-    inLane(() => typescript(fetched, compiled, built)),
+    tested,
     inLane(() => python(isBuilt, fetched)),
   )
+}
+
+/** One after another: whoever reads the morning's log wants each to the end. */
+async function nightly() {
+  await build()
+  const env = { ...process.env, SEEDS: '10000', SOAK_HOURS: '10000', HOSTILE_TEXTS: '1000000' }
+  const seeds = ['test', '--locked', '--release', '--test', 'native', '--', 'reference', 'soak', 'hostile']
+  await step('native, many seeds', () => run('cargo', seeds, { env }))
+  const shared = ['--import', 'tsx', '--test', 'tests/slow/shared.test.ts']
+  await step('shared limits, many seeds', () => run('node', shared, { env }))
+  await step('Python, oldest versions', () => run('python3', ['python/scripts/check.py', '--oldest']))
+  await step('mutants of the engine', () => run('node', ['scripts/mutants.mjs', '--sample', '250']))
+  await step('mutants of the TypeScript core', () => run('node', ['tests/mutants/run.mjs']))
+}
+
+const TIERS = { '--core': core, '--all': all, '--nightly': nightly }
+await main(async () => {
+  if (!TIERS[tier])
+    throw new Error(`npm test takes no ${tier}; there is npm run test:all, npm run test:nightly`)
+  await setUp()
+  await TIERS[tier]()
 })

@@ -5,12 +5,13 @@ import { createServer } from 'node:http'
 import { after, before, test } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { serveFolder } from '../../scripts/serve.mjs'
+import { skipUnless } from '../../tests/required.mjs'
 
-const isCI = process.env.CI === 'true'
 const CHROME = '/usr/bin/chromium'
 const root = fileURLToPath(new URL('../..', import.meta.url)).replace(/\/$/, '')
 const isThere = existsSync(CHROME) && existsSync(`${root}/site/dist/playground.html`)
-const options = { skip: isThere || isCI ? false : 'no Chromium, or the site is not built' }
+const skip = skipUnless(isThere, 'no Chromium, or the site is not built')
+const options = { skip }
 
 let browser
 let server
@@ -18,7 +19,7 @@ let base
 let isOffline = false
 
 before(async () => {
-  if (!isThere && !isCI) return
+  if (skip) return
   const { chromium } = await import('playwright-core')
   const args = ['--no-sandbox', '--disable-gpu', '--disable-quic', '--disable-background-networking']
   browser = await chromium.launch({ executablePath: CHROME, args })

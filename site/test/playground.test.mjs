@@ -12,6 +12,7 @@ import { join } from 'node:path'
 import { test } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { serveFolder } from '../../scripts/serve.mjs'
+import { skipUnless } from '../../tests/required.mjs'
 
 register('./resolve.mjs', import.meta.url)
 const { programOf } = await import('../playground/program.js')
@@ -20,7 +21,6 @@ const { STORIES } = await import('../playground/stories.js')
 const { createThrottle } = await import('../../dist/index.js')
 const { replaySimulation } = await import('../../dist/simulate.js')
 
-const isCI = process.env.CI === 'true'
 const dist = fileURLToPath(new URL('../dist', import.meta.url))
 const isBuilt = existsSync(`${dist}/playground.html`)
 const UNDER = '/any/where/'
@@ -100,8 +100,8 @@ async function drive({ command, args }, driver = 'driver.js') {
 }
 
 function skipWithout(command) {
-  if (!isBuilt) return isCI ? false : 'not built: npm run site -- --build'
-  return spawnSync(command, ['--version']).status === 0 || isCI ? false : 'not installed'
+  if (!isBuilt) return skipUnless(false, 'not built: npm run site -- --build')
+  return skipUnless(spawnSync(command, ['--version']).status === 0)
 }
 
 /** A run of the page's, played again by Node. */

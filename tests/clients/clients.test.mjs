@@ -1,8 +1,8 @@
 /**
  * The clients that are too large for the package's own dependencies: each passes the same conformance test.
  *
- * They are tried where they are installed (`npm install --prefix tests/clients`); under `CI=true` a missing
- * one is a failure. The browser is the system's Chromium.
+ * They are tried where they are installed (`npm install --prefix tests/clients`); in `npm run test:all` a
+ * missing one is a failure. The browser is the system's Chromium.
  */
 import { existsSync } from 'node:fs'
 import { after, before } from 'node:test'
@@ -10,14 +10,14 @@ import { throttleHooks } from 'autothrottle/crawlee'
 import { throttlePage } from 'autothrottle/playwright'
 import { conforms, Site } from '../js/conformance.ts'
 import { isInTable, runs } from '../js/recipes.ts'
+import { skipUnless } from '../required.mjs'
 
 const isHere = existsSync(new URL('node_modules/graphql-request', import.meta.url))
 const CHROMIUM = ['/usr/bin/chromium', '/usr/bin/chromium-browser', '/usr/bin/google-chrome'].find((path) =>
   existsSync(path),
 )
-const isCI = process.env.CI === 'true'
-const skipped = isHere || isCI ? false : 'not installed: npm install --prefix tests/clients'
-const noBrowser = skipped || (CHROMIUM !== undefined || isCI ? false : 'no Chromium')
+const skipped = skipUnless(isHere, 'not installed: npm install --prefix tests/clients')
+const noBrowser = skipped || skipUnless(CHROMIUM !== undefined, 'no Chromium')
 const ARGS = ['--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run', '--disable-sync']
 
 const site = new Site()
@@ -25,7 +25,7 @@ let library = {}
 const browsers = {}
 before(async () => {
   await site.listen()
-  if (!isHere && !isCI) return
+  if (skipped) return
   process.env.CRAWLEE_STORAGE_DIR = `${process.env.TMPDIR ?? '/tmp'}/autothrottle-crawlee-${process.pid}`
   process.env.CRAWLEE_PURGE_ON_START = '0'
   process.env.CRAWLEE_LOG_LEVEL = 'OFF'

@@ -497,10 +497,18 @@ test('the host of a URL is what URL says it is, however it is written', async ()
     (urls, part) => urls.flatMap((url) => part.map((each) => url + each)),
     [''],
   )
+  // Not `URL.canParse`: once hot, it is wrong in Node 20.20 and 22.23.
+  const hostOf = (url: string) => {
+    try {
+      return new URL(url).host
+    } catch {
+      return undefined
+    }
+  }
   let plainly = 0
   // Twice, for what was read of the last one is remembered.
   for (const url of all.flatMap((url) => [url, `${url}/again`, url])) {
-    const expected = URL.canParse(url) ? new URL(url).host : undefined
+    const expected = hostOf(url)
     const said = await throttle.acquire(url).then(
       (permit) => {
         permit.settle()

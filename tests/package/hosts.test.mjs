@@ -17,8 +17,7 @@ const runtimes = fileURLToPath(new URL('../runtimes', import.meta.url))
 const bin = (path) => join(runtimes, 'node_modules', path)
 const { scratch, remove } = packed(runtimes)
 after(remove)
-const isCI = process.env.CI === 'true'
-const skipWithout = (path) => (existsSync(bin(path)) || isCI ? false : 'not installed')
+const skipWithout = (path) => skipUnless(existsSync(bin(path)))
 
 /** A project with these files and the package. */
 function project(name, files) {
@@ -113,6 +112,7 @@ export async function GET() {
 const MIDDLEWARE = `
 import { NextResponse } from 'next/server'
 import { createThrottle } from 'autothrottle'
+import { isAll, skipUnless } from '../required.mjs'
 const throttle = createThrottle()
 export const config = { matcher: '/node' }
 export async function middleware() {
@@ -124,7 +124,7 @@ export async function middleware() {
 
 // A minute of work: only where nobody waits for it.
 test('Next.js: node, edge and middleware, built and run', {
-  skip: isCI ? false : 'CI=true runs it',
+  skip: isAll ? false : 'npm run test:all runs it',
 }, async () => {
   const folder = project('next', {
     'next.config.mjs': `export default { turbopack: { root: ${JSON.stringify(runtimes)} } }`,

@@ -127,6 +127,7 @@ for (const [condition, query] of [
 const PROGRAM = `
 import { createThrottle } from 'autothrottle'
 import { simulate } from 'autothrottle/simulate'
+import { skipUnless } from '../required.mjs'
 const throttle = createThrottle({ fetch: async () => new Response('page'), defaults: { delay: 1 } })
 const { summary } = simulate({ server: { model: 'nginx', rate: 5 }, duration: 1000 })
 console.log(await (await throttle.fetch('https://a.example/')).text(), summary.served > 0)
@@ -230,7 +231,7 @@ test('CommonJS requires it: the ES modules where Node allows that, else a copy o
 })
 
 const deno = join(root, 'tests/runtimes/node_modules/.bin/deno')
-test('JSR would take it', { skip: existsSync(deno) || process.env.CI === 'true' ? false : 'no Deno' }, () => {
+test('JSR would take it', { skip: skipUnless(existsSync(deno), 'no Deno') }, () => {
   const args = ['publish', '--dry-run', '--allow-dirty', '--allow-slow-types', '--no-check', '--quiet']
   const { status, stdout, stderr } = spawnSync(deno, args, {
     cwd: root,

@@ -2,9 +2,9 @@
  * The packed tarball in every runtime that is there: the same conformance program, unchanged; in browsers as
  * plain modules with an import map, without a bundler.
  *
- * A new runtime is a line in `RUNTIMES` and, if npm has it, one in `tests/runtimes/package.json`. Under
- * `CI=true` all of them must be there; elsewhere those that are missing are skipped by name (`npm install
- * --prefix tests/runtimes` fetches them).
+ * A new runtime is a line in `RUNTIMES` and, if npm has it, one in `tests/runtimes/package.json`. In
+ * `npm run test:all` all of them must be there; by hand, those that are missing are skipped by name (`npm
+ * install --prefix tests/runtimes` fetches them).
  */
 import assert from 'node:assert/strict'
 import { spawn, spawnSync } from 'node:child_process'
@@ -33,6 +33,7 @@ for (const name of ['conformance.mjs', 'redirects.mjs']) {
 }
 const main = `import { createThrottle } from 'autothrottle'
 import { check } from './redirects.mjs'
+import { skipUnless } from '../required.mjs'
 console.log(await check(createThrottle, 'BASE'))
 `
 
@@ -57,7 +58,7 @@ const { WANTED } = await import('../runtimes/redirects.mjs')
 
 for (const { name, command, args } of RUNTIMES) {
   const isThere = existsSync(command)
-  test(name, { skip: isThere || process.env.CI === 'true' ? false : 'not installed' }, async (t) => {
+  test(name, { skip: skipUnless(isThere) }, async (t) => {
     assert.ok(isThere, `${name} is missing: npm install --prefix tests/runtimes`)
     t.diagnostic(run(command, ['--version']).split('\n')[0])
     assert.match(run(command, [...args, 'conformance.mjs']), /^conformance: \d+ checks passed$/m)
@@ -175,7 +176,7 @@ async function inBrowser({ command, args }, page = PAGE, policy = undefined) {
 for (const browser of BROWSERS) {
   const version = spawnSync(browser.command, ['--version'], { encoding: 'utf8' })
   const isThere = version.status === 0
-  test(browser.name, { skip: isThere || process.env.CI === 'true' ? false : 'not installed' }, async (t) => {
+  test(browser.name, { skip: skipUnless(isThere) }, async (t) => {
     assert.ok(isThere, `${browser.command} is missing`)
     t.diagnostic(version.stdout.trim())
     assert.match(await inBrowser(browser), /^conformance: \d+ checks passed$/m)
@@ -263,7 +264,7 @@ const worker :Workerd.Worker = (
 
 const WORKERD = bin('.bin/workerd')
 const isWorkerdThere = existsSync(WORKERD)
-const skip = isWorkerdThere || process.env.CI === 'true' ? false : 'not installed'
+const skip = skipUnless(isWorkerdThere)
 
 test('workerd', { skip }, async (t) => {
   assert.ok(isWorkerdThere, 'workerd is missing')

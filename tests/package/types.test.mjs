@@ -46,6 +46,7 @@ import { throttleHandler } from 'autothrottle/got'
 import { local } from 'autothrottle/local'
 import { redis } from 'autothrottle/redis'
 import { throttlePage, type PageLike } from 'autothrottle/playwright'
+import { skipUnless } from '../required.mjs'
 const robots = { userAgent: 'x', rules }
 const options: ThrottleOptions = { clock: new FakeClock(), robots, getScopes: byRegistrableDomain }
 export const throttle = createThrottle(options)
@@ -95,12 +96,13 @@ for (const [name, target] of Object.entries({
 for (const [compiler, folder] of Object.entries(COMPILERS)) {
   const isThere = existsSync(folder)
   const isNative = compiler === 'this TypeScript'
-  const skip = isThere || process.env.CI === 'true' ? false : 'not installed'
   for (const [platform, { lib, types, program }] of Object.entries(PLATFORMS)) {
     // The older compilers take ten seconds for each of the large libraries: one of them is enough.
     if (!isNative && !['none', 'DOM'].includes(platform)) continue
+    const isKnown = platform !== 'Workers' || existsSync(scopes['@cloudflare'])
+    const skip = skipUnless(isThere && isKnown, 'not installed: npm install --prefix tests/runtimes')
     test(`${compiler}, types of the platform: ${platform}`, { skip }, () => {
-      assert.ok(isThere, `${compiler} is missing: npm install --prefix tests/runtimes`)
+      assert.ok(isThere && isKnown, `${compiler}, ${platform}: npm install --prefix tests/runtimes`)
       for (const [way, found] of Object.entries(WAYS)) {
         const isGone = isNative && way === 'node10'
         const isSeen = platform !== 'none' && way !== 'nodenext'

@@ -20,6 +20,7 @@ import { createServer } from 'node:http'
 import { createThrottle } from 'autothrottle'
 import { throttle } from 'autothrottle/undici'
 import undici from 'UNDICI'
+import { skipUnless } from '../required.mjs'
 const { Agent, request, fetch } = undici
 const server = createServer((request, response) => response.end('page')).listen(0, '127.0.0.1')
 await new Promise((resolve) => server.once('listening', resolve))
@@ -50,7 +51,7 @@ for (const [name, folder, node] of [
   ['undici 8', 'undici8', join(runtimes, 'node24/bin/node')],
 ]) {
   const isThere = existsSync(join(runtimes, folder)) && existsSync(node)
-  const skip = isThere || process.env.CI === 'true' ? false : 'not installed'
+  const skip = skipUnless(isThere)
   test(name, { skip }, () => {
     assert.ok(isThere, `${name} is missing: npm install --prefix tests/runtimes`)
     const file = join(scratch, `${folder}.mjs`)
@@ -70,7 +71,7 @@ for (const [name, folder, node] of [
 
 test('npm installs it beside undici 6 without a word', (t) => {
   const old = join(runtimes, 'undici6')
-  if (!existsSync(old) && process.env.CI !== 'true') return t.skip('not installed')
+  if (skipUnless(existsSync(old))) return t.skip('not installed')
   const dependencies = { autothrottle: `file:${tarball}`, undici: `file:${old}` }
   writeFileSync(
     join(scratch, 'package.json'),

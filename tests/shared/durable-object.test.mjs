@@ -2,7 +2,8 @@
  * Limits shared by Workers through a Durable Object, in workerd: real time, since neither its scheduler nor
  * its storage can be played. What is asserted are counts.
  *
- * Needs `npm install --prefix tests/runtimes`; without it is skipped by name, under `CI=true` it fails.
+ * Needs `npm install --prefix tests/runtimes`; without it, the test is skipped by name.
+ * In `npm run test:all` it fails.
  */
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
@@ -14,10 +15,11 @@ import { join } from 'node:path'
 import { after, before, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
+import { skipUnless } from '../required.mjs'
 import { freePort } from './server.mjs'
 
 const WORKERD = fileURLToPath(new URL('../runtimes/node_modules/.bin/workerd', import.meta.url))
-const skip = existsSync(WORKERD) || process.env.CI === 'true' ? false : 'workerd is not installed'
+const skip = skipUnless(existsSync(WORKERD), 'workerd is not installed')
 
 const config = (port, disk) => `using Workerd = import "/workerd/workerd.capnp";
 const config :Workerd.Config = (

@@ -3,7 +3,7 @@
  * played. What is asserted are counts at the server, not times.
  *
  * Needs `npm install --prefix tests/shared` and a `redis-server` (or `valkey-server`); without them it is
- * skipped by name, under `CI=true` it fails.
+ * skipped by name, under `npm run test:all` it fails.
  */
 import assert from 'node:assert/strict'
 import { fork, spawnSync } from 'node:child_process'
@@ -13,12 +13,12 @@ import { after, before, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { slowWay } from '../../benches/shared/proxy.mjs'
+import { isAll } from '../required.mjs'
 import { freePort, RedisServer, SERVERS, Sentinel } from './server.mjs'
 
-const isCI = process.env.CI === 'true'
 const areClientsThere = existsSync(new URL('node_modules/ioredis', import.meta.url))
 const missing = !areClientsThere ? 'no clients' : SERVERS.length === 0 ? 'no redis-server' : false
-const skip = isCI ? false : missing
+const skip = isAll ? false : missing
 
 /** A server that counts: how many at a time, how often by whom. */
 class Site {

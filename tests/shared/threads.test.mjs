@@ -3,7 +3,7 @@
  * threads: a port between them would be a second way with the same result.
  *
  * Needs `npm install --prefix tests/runtimes` for Deno and Bun; without it they are skipped by name, under
- * `CI=true` they fail.
+ * `npm run test:all` they fail.
  */
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
@@ -12,6 +12,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import { fileURLToPath } from 'node:url'
+import { skipUnless } from '../required.mjs'
 
 const bin = (name) => fileURLToPath(new URL(`../runtimes/node_modules/.bin/${name}`, import.meta.url))
 const RUNTIMES = [
@@ -38,7 +39,7 @@ function said(command, args) {
 }
 
 for (const { name, command, args } of RUNTIMES) {
-  const skip = existsSync(command) || process.env.CI === 'true' ? false : 'not installed'
+  const skip = skipUnless(existsSync(command))
   test(`${name}: three threads share one slot, also when the one that decides ends`, { skip }, async (t) => {
     const folder = mkdtempSync(join(tmpdir(), 'at-'))
     t.after(() => rmSync(folder, { recursive: true, force: true }))

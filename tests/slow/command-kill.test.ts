@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { test } from 'node:test'
-import { folder, linesOf, origin, run, survives } from './kills.js'
+import { folder, linesOf, origin, run, survives } from '../js/kills.js'
 
 survives('bodies and index', [])
 

@@ -17,9 +17,9 @@ import {
 } from '../../js/shared/messages.js'
 import { afterTurn } from '../../js/shared/turn.js'
 import { Writer } from '../../js/shared/writer.js'
-import { playLearned } from './shared/learned.js'
-import { play } from './shared/play.js'
-import { LEASE_MS, Process, World } from './shared/world.js'
+import { playLearned } from '../js/shared/learned.js'
+import { play } from '../js/shared/play.js'
+import { LEASE_MS, Process, World } from '../js/shared/world.js'
 
 const SEEDS = Number(process.env.SEEDS ?? 600)
 /** A minute of requests takes longer than a play of faults. */

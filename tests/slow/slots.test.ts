@@ -1,7 +1,7 @@
 /**
  * No slot is ever lost: whatever a hook, a body, a fetch, a caller or an outcome does, at rest nothing waits
  * and nothing is in flight. The cases that were seen, and a property over random orders of all of them:
- * `ORDERS=100 RUNS=10000 node --import tsx --test tests/js/slots.test.ts`.
+ * `ORDERS=100 RUNS=10000 node --import tsx --test tests/slow/slots.test.ts`.
  */
 import assert from 'node:assert/strict'
 import { getEventListeners } from 'node:events'
@@ -19,7 +19,7 @@ import {
   TimeoutError,
 } from 'autothrottle'
 import { FakeClock } from 'autothrottle/testing'
-import { Dice } from './dice.js'
+import { Dice } from '../js/dice.js'
 
 const page = 'https://a.example/page'
 const free = { delay: 0, slotDelay: 0, jitter: false } as const

@@ -9,7 +9,7 @@ import { join } from 'node:path'
 import { after, before, beforeEach, test } from 'node:test'
 import { gzipSync } from 'node:zlib'
 import { fileOf } from '../../js/command/store.js'
-import { bundled } from './bundle.js'
+import { bundled } from '../js/bundle.js'
 
 const folder = mkdtempSync(join(tmpdir(), 'autothrottle-command-'))
 const at = (name: string) => join(folder, name)

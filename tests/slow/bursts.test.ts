@@ -2,7 +2,7 @@
  * No burst, whatever the machine does: random limits, and a clock that stands still for five seconds (a
  * blocked event loop), jumps an hour (a machine that sleeps, whose timers then all fire late and together),
  * goes back, or strays. What was typed holds over all windows of the clock: gaps, quotas, slots.
- * `ORDERS=2000 node --import tsx --test tests/js/bursts.test.ts` tries as many.
+ * `ORDERS=2000 node --import tsx --test tests/slow/bursts.test.ts` tries as many.
  *
  * The trap is a limit that is kept on average: what was not sent while the loop was blocked is made up for.
  */
@@ -11,7 +11,7 @@ import { getEventListeners } from 'node:events'
 import { test } from 'node:test'
 import { createThrottle, type ThrottleOptions } from 'autothrottle'
 import { FakeClock } from 'autothrottle/testing'
-import { Dice } from './dice.js'
+import { Dice } from '../js/dice.js'
 
 const ORDERS = Number(process.env.ORDERS ?? 30)
 const COUNT = 80
