@@ -12,18 +12,21 @@
  * there.
  */
 
+import { isStatus } from '../fetch/outcome.js'
 import type { Clock } from '../options/options.js'
 import { Handles } from '../scopes/handles.js'
 import { namedScopes, type Scopes, type Target } from '../scopes/names.js'
 import { type Outcome, type ScopeHandle, type Settled, type Ticket, WAIT } from '../wasm/engine.js'
+import type { Abortable } from './aborts.js'
 import { Converter, type HeaderMaps } from './convert.js'
 import { Driver } from './driver.js'
-import type { ClosedError } from './errors.js'
+import { type ClosedError, TimeoutError } from './errors.js'
 import { type Ears, QueuedEvent, SendEvent, SettleEvent, WarningEvent } from './events.js'
 import type { Host } from './host.js'
 import { type Audience, Notices } from './notices.js'
 import { NOTHING, Permit, type PermitOutcome } from './permit.js'
 import { Waiting } from './waiting.js'
+import type { Alarm } from './wake.js'
 
 /** How a request waits. */
 export interface Wait {
@@ -59,7 +62,8 @@ export class Desk {
   readonly #warnThreshold: number
   readonly #idle: (() => void)[] = []
   readonly #warned = new Set<WarningEvent['code']>()
-  #entering = 0
+  readonly #entering = new Set<Abortable>()
+  #following = 0
   #askedMs = Number.NaN
 
   constructor(engine: Host, clock: Clock, audience: Audience, hints: HeaderMaps | undefined) {
@@ -141,21 +145,69 @@ export class Desk {
 
   /** A permit that nobody can settle any more: its slots come back, and somebody should know. */
   lost(ticket: Ticket, scopes: readonly string[]): void {
-    this.#engine.settle(this.clock.now(), ticket, NO_OUTCOME)
-    this.driver.changed()
+    try {
+      // Here nobody catches what a clock of somebody's own throws, and the process would end.
+      this.#engine.settle(Number(this.clock.now()), ticket, NO_OUTCOME)
+      this.driver.changed()
+    } catch {
+      this.#engine.settle(Number.NaN, ticket, NO_OUTCOME)
+    }
     const message = `a permit for ${scopes.join(', ')} was collected as garbage before it was settled`
     this.warn('permit-lost', `${message}: use \`run\`, or \`using permit = …\``, scopes[0])
   }
 
-  /** A request that waits for a hook or for robots.txt is on its way in: the throttle is not idle. */
-  async enter<T>(promise: PromiseLike<T>): Promise<T> {
-    this.#entering++
+  /**
+   * A request that waits for a hook or for robots.txt is on its way in: the throttle is not idle until `next`
+   * has handed it in. Its signal, its `timeout` and `close` end this wait as they end the one for permission.
+   */
+  enter<T, R>(promise: PromiseLike<T>, wait: Wait, next: (value: T) => R | PromiseLike<R>): Promise<R> {
+    const { signal = null, timeout } = wait
+    return new Promise((resolve, reject) => {
+      let alarm: Alarm | undefined
+      const over = (end: () => void) => {
+        if (!this.#entering.delete(entering)) return
+        alarm?.cancel()
+        if (signal) this.driver.aborts.remove(signal, entering)
+        end()
+        this.#rest()
+      }
+      const entering = { abort: (reason: unknown) => over(() => reject(reason)) }
+      promise.then(
+        (value) =>
+          over(() => {
+            try {
+              resolve(next(value))
+            } catch (error) {
+              reject(error)
+            }
+          }),
+        entering.abort,
+      )
+      signal?.throwIfAborted()
+      if (this.closed) throw this.closed
+      this.#entering.add(entering)
+      if (signal) this.driver.aborts.add(signal, entering)
+      if (timeout !== undefined)
+        alarm = this.driver.alarm(timeout, () => entering.abort(new TimeoutError(timeout)))
+    })
+  }
+
+  /** A request that follows redirects is not over between two hops: the throttle is not idle. */
+  async follow<T>(promise: PromiseLike<T>): Promise<T> {
+    this.#following++
     try {
       return await promise
     } finally {
-      this.#entering--
-      if (this.#entering === 0) queueMicrotask(() => this.#rest())
+      this.#following--
+      if (this.#following === 0) queueMicrotask(() => this.#rest())
     }
+  }
+
+  /** Rejects what waits, and takes in nothing more. */
+  close(closed: ClosedError): void {
+    this.closed = closed
+    this.driver.failAll(closed)
+    for (const entering of [...this.#entering]) entering.abort(closed)
   }
 
   /** Resolves when nothing waits and nothing is in flight. */
@@ -235,8 +287,8 @@ export class Desk {
         told === NO_OUTCOME ? this.#engine.settle(now, ticket) : this.#engine.settle(now, ticket, told)
     } catch (error) {
       failure = { error }
-      told = NO_OUTCOME
-      settled = this.#engine.settle(now, ticket, NO_OUTCOME)
+      told = error instanceof TypeError ? statusIn(outcome) : NO_OUTCOME
+      settled = this.#engine.settle(now, ticket, told)
     }
     // A redirect's wait is for its hop, a retry's for its error.
     const isAsked =
@@ -274,7 +326,8 @@ export class Desk {
   }
 
   get #isIdle(): boolean {
-    return this.#entering === 0 && this.#engine.waiting === 0 && this.#engine.inFlight === 0
+    const isEntering = this.#entering.size > 0 || this.#following > 0
+    return !isEntering && this.#engine.waiting === 0 && this.#engine.inFlight === 0
   }
 
   /** Tells what the engine noticed since the last time. */
@@ -286,4 +339,10 @@ export class Desk {
     this.tellNotices()
     if (this.#idle.length > 0 && this.#isIdle) for (const resolve of this.#idle.splice(0)) resolve()
   }
+}
+
+/** What is left of an outcome whose other parts make no sense. */
+function statusIn(outcome: PermitOutcome | null): Outcome {
+  const status = outcome?.status ?? outcome?.statusCode
+  return isStatus(status) ? { status } : NO_OUTCOME
 }

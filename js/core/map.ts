@@ -100,6 +100,9 @@ export async function* mapItems<I, T>(
         wake = resolve
       })
     }
-    await source.return?.()
+    const returned = new Promise((resolve) => resolve(source.return?.()))
+    // A source that sleeps ends when it wakes, which may be never.
+    if (isPulling) returned.catch(() => {})
+    else await returned
   }
 }

@@ -3,7 +3,7 @@
  *
  * The trap is a misspelt option that is quietly ignored: every key is known, or an error.
  */
-import { unknownKeys } from '../options/checks.js'
+import { isMillis, kindOf, unknownKeys } from '../options/checks.js'
 import type { Scopes } from '../scopes/names.js'
 import { ConfigError } from './errors.js'
 
@@ -63,15 +63,38 @@ export const FETCH_KEYS = ['priority', 'cost', 'timeout', 'requestTimeout', 'del
 
 /** @throws {ConfigError} for keys that are unknown. */
 export function checkKeys(options: object, known: readonly string[], path: string): void {
+  if (typeof options !== 'object' || options === null || Array.isArray(options))
+    throw new ConfigError([{ path: path || 'options', want: 'an object', got: kindOf(options) }])
   const problems = unknownKeys(options, known, path)
   if (problems.length > 0) throw new ConfigError(problems)
 }
 
-/** @throws {TypeError} for timeouts that are none. */
-export function checkMillis(options: { timeout?: number; requestTimeout?: number }, path: string): void {
-  for (const key of ['timeout', 'requestTimeout'] as const) {
+const isSpan = (value: unknown) => typeof value === 'number' && value >= 0
+const isCost = (value: unknown) => Number.isFinite(value) && (value as number) >= 0
+
+/** What the values of a request must be; a text from the environment is the usual mistake. */
+const VALUES: readonly [keyof RunOptions, string, (value: unknown) => boolean][] = [
+  ['timeout', 'milliseconds from 0', isSpan],
+  ['requestTimeout', 'milliseconds from 0', isSpan],
+  ['delay', 'milliseconds from 0 to a year', isMillis],
+  ['priority', 'a finite number', Number.isFinite],
+  ['cost', 'a number from 0', isCost],
+]
+
+/** @throws {TypeError} for values that are none. */
+export function checkValues(options: RunOptions, path: string): void {
+  for (const [key, want, isRight] of VALUES) {
     const value = options[key]
-    if (value !== undefined && !(value >= 0))
-      throw new TypeError(`${path}${key}: want milliseconds from 0; got ${String(value)}`)
+    if (value !== undefined && !isRight(value))
+      throw new TypeError(`${path}${key}: want ${want}; got ${kindOf(value)}`)
   }
+  checkSignal(options.signal)
+}
+
+/** @throws {TypeError} for what only looks like a signal: its request would wait for good. */
+export function checkSignal(signal: unknown): void {
+  if (signal === undefined || signal === null) return
+  const { aborted, addEventListener } = signal as Partial<AbortSignal>
+  if (typeof aborted !== 'boolean' || typeof addEventListener !== 'function')
+    throw new TypeError(`signal: want an AbortSignal; got ${kindOf(signal)}`)
 }

@@ -5,8 +5,8 @@
  */
 import { outcomeOfError, outcomeOfResult } from '../fetch/outcome.js'
 import type { Desk } from './desk.js'
-import { TimeoutError } from './errors.js'
-import type { Permit } from './permit.js'
+import { ManagerError, TimeoutError } from './errors.js'
+import type { Permit, PermitOutcome } from './permit.js'
 import type { RunOptions } from './requests.js'
 
 /** What is run. */
@@ -42,10 +42,10 @@ export class Runner {
         return worked
       }, options.requestTimeout)
     } catch (error) {
-      permit.settle(outcomeOfError(error, options.signal))
+      settle(permit, outcomeOfError(error, options.signal))
       throw error
     }
-    permit.settle(outcomeOfResult(result))
+    settle(permit, outcomeOfResult(result))
     return result
   }
 
@@ -57,5 +57,14 @@ export class Runner {
       const over = () => alarm.cancel()
       Promise.resolve().then(call).finally(over).then(resolve, reject)
     })
+  }
+}
+
+/** What the work gave is the caller's, also where its headers cannot be read. */
+function settle(permit: Permit, outcome: PermitOutcome | undefined): void {
+  try {
+    permit.settle(outcome)
+  } catch (error) {
+    if (error instanceof ManagerError) throw error
   }
 }

@@ -22,7 +22,8 @@ import { type MapOptions, mapItems } from './map.js'
 import type { Permit } from './permit.js'
 import {
   checkKeys,
-  checkMillis,
+  checkSignal,
+  checkValues,
   FETCH_KEYS,
   MAP_KEYS,
   NO_OPTIONS,
@@ -46,6 +47,7 @@ export class Throttle extends ThrottleEventTarget {
   readonly #hasHook: boolean
   readonly #runner: Runner
   readonly #crawlDelays: CrawlDelays
+  readonly #robots: Robots | undefined
   #left: Promise<void> | undefined
 
   /**
@@ -76,10 +78,9 @@ export class Throttle extends ThrottleEventTarget {
     this.#runner = new Runner(this.#desk, settings.requestTimeout)
     this.#hasHook = settings.getScopes !== undefined
     this.#crawlDelays = new CrawlDelays(this.#engine, this.#desk, robots?.maxDelay ?? ROBOTS_MAX_DELAY)
-    let asking: Robots | undefined
     if (robots && robots.obey !== false) {
       const hop = settings.redirects === 'throttle' ? { redirect: 'manual' as const } : {}
-      asking = new Robots(robots, {
+      this.#robots = new Robots(robots, {
         clock: this.#clock,
         fetch: (url, init) => {
           const send = () => (settings.fetch ?? globalThis.fetch)(url, { ...init, ...hop })
@@ -89,7 +90,7 @@ export class Throttle extends ThrottleEventTarget {
         tell: (host, bytes) => void this.robots(host, bytes, robots),
       })
     }
-    this.#fetcher = new Fetcher(this.#desk, settings, asking)
+    this.#fetcher = new Fetcher(this.#desk, settings, this.#robots)
   }
 
   /**
@@ -104,9 +105,10 @@ export class Throttle extends ThrottleEventTarget {
   readonly fetch = (input: RequestInfo | URL, init?: ThrottledRequestInit): Promise<Response> => {
     try {
       if (init?.throttle === undefined) return this.#fetcher.fetch(input, init ?? NO_INIT, NO_OPTIONS)
-      const { throttle: options, ...rest } = init
+      const { throttle, ...rest } = init
+      const options = throttle ?? NO_OPTIONS
       checkKeys(options, FETCH_KEYS, 'throttle')
-      checkMillis(options, 'throttle.')
+      checkValues(options, 'throttle.')
       return this.#fetcher.fetch(input, rest, options)
     } catch (error) {
       return Promise.reject(error)
@@ -130,7 +132,7 @@ export class Throttle extends ThrottleEventTarget {
     try {
       if (options !== NO_OPTIONS) {
         checkKeys(options, RUN_KEYS, '')
-        checkMillis(options, '')
+        checkValues(options, '')
       }
       return this.#runner.run(this.#request(target, options), fn, options)
     } catch (error) {
@@ -166,7 +168,7 @@ export class Throttle extends ThrottleEventTarget {
     try {
       if (options !== NO_OPTIONS) {
         checkKeys(options, REQUEST_KEYS, '')
-        checkMillis(options, '')
+        checkValues(options, '')
       }
       const permit = this.#request(target, options)
       return permit instanceof Promise
@@ -210,6 +212,7 @@ export class Throttle extends ThrottleEventTarget {
   ): AsyncGenerator<T | PromiseSettledResult<T>, void, undefined> {
     const { target = (item) => item as Target, ...rest } = options
     checkKeys(rest, MAP_KEYS, 'map')
+    checkSignal(rest.signal)
     const { buffer = 100 } = rest
     if (!(Number.isInteger(buffer) && buffer >= 1)) {
       throw new TypeError(`map.buffer: want a whole number from 1; got ${String(buffer)}`)
@@ -241,6 +244,7 @@ export class Throttle extends ThrottleEventTarget {
       scopes.catch(() => {})
       throw new TypeError('peek: with getScopes, want { scopes }')
     }
+    checkValues(options, '')
     const { names, costs } = namedScopes(scopes)
     const handles = names.map((name) => this.#engine.find(checkedName(name)))
     return this.#engine.peek(this.#clock.now(), handles, { cost: costs ?? options.cost ?? 1 })
@@ -290,8 +294,9 @@ export class Throttle extends ThrottleEventTarget {
   /** Rejects what waits with a `ClosedError` and takes in nothing more. What is in flight may end. */
   close(reason?: unknown): void {
     if (this.#desk.closed) return
-    this.#desk.closed = new ClosedError(reason)
-    this.#desk.driver.failAll(this.#desk.closed)
+    const closed = new ClosedError(reason)
+    this.#desk.close(closed)
+    this.#robots?.close(closed)
     this.#left = this.idle().then(() => this.#engine.close?.())
   }
 
@@ -311,9 +316,11 @@ export class Throttle extends ThrottleEventTarget {
   #request(target: Target, wait: Wait): Permit | Promise<Permit> {
     const scopes = this.#scopesOf(target)
     if (!(scopes instanceof Promise)) return this.#desk.request(scopes, target, wait)
-    const known = this.#desk.driver.aborts.race(scopes, wait.signal ?? null)
-    return this.#desk.enter(known).then((scopes) => {
-      const permit = this.#desk.request(scopes, target, wait)
+    const { timeout } = wait
+    const start = timeout === undefined ? 0 : this.#clock.now()
+    return this.#desk.enter(scopes, wait, (known) => {
+      const left = timeout === undefined ? undefined : Math.max(0, timeout - (this.#clock.now() - start))
+      const permit = this.#desk.request(known, target, { ...wait, timeout: left })
       if (!(permit instanceof Promise)) this.#desk.driver.given(permit)
       return permit
     })

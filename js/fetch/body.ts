@@ -9,6 +9,8 @@
  */
 
 interface Metadata {
+  status?: number
+  ok?: boolean
   url?: string
   redirected?: boolean
   type?: ResponseType
@@ -95,8 +97,12 @@ export function watched(response: Response, onEnd: (error?: unknown) => void): R
     },
   })
   collected()?.register(stream, { release: () => reader.cancel(), onEnd }, reader)
-  const same = new Response(stream as unknown as BodyInit, { status, statusText, headers })
-  return withMetadata(same, { url, redirected, type })
+  const metadata: Metadata = { url, redirected, type }
+  // Some servers invent statuses above 599, which no constructor takes.
+  const isKnown = status >= 200 && status <= 599
+  if (!isKnown) Object.assign(metadata, { status, ok: false })
+  const init = { status: isKnown ? status : 200, statusText, headers }
+  return withMetadata(new Response(stream as unknown as BodyInit, init), metadata)
 }
 
 function watchStream(body: NodeStream, onEnd: (error?: unknown) => void): void {

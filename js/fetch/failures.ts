@@ -28,6 +28,14 @@ const WORDS = new RegExp(
 
 /** Timeouts and connection failures by their codes and words; anything else is not the server's doing. */
 export function failureOf(error: unknown): number {
+  try {
+    return failureIn(error)
+  } catch {
+    return NOT_THE_SERVER // A getter of the error throws.
+  }
+}
+
+function failureIn(error: unknown): number {
   let cause = error as
     | { name?: unknown; code?: unknown; message?: unknown; cause?: unknown }
     | null
@@ -50,6 +58,14 @@ export function failureOf(error: unknown): number {
  */
 export function failureOfRequest(error: unknown, signal?: AbortSignal | null): number {
   if (signal?.aborted && error === signal.reason && failureOf(error) !== TIMEOUT) return NOT_THE_SERVER
-  if ((error as { name?: unknown } | null)?.name === 'AbortError') return NOT_THE_SERVER
+  if (isAbort(error)) return NOT_THE_SERVER
   return failureOf(error) === TIMEOUT ? TIMEOUT : CONNECTION
+}
+
+function isAbort(error: unknown): boolean {
+  try {
+    return (error as { name?: unknown } | null)?.name === 'AbortError'
+  } catch {
+    return false // A getter of the error throws.
+  }
 }

@@ -10,7 +10,7 @@
 import type { Desk, Wait } from '../core/desk.js'
 import { BodyNotReplayableError, ManagerError, RetryAfterTooLongError, TimeoutError } from '../core/errors.js'
 import { NOTHING, type Permit, type PermitOutcome } from '../core/permit.js'
-import type { FetchOptions } from '../core/requests.js'
+import { checkSignal, type FetchOptions } from '../core/requests.js'
 import { isMillis, shown } from '../options/checks.js'
 import { REDIRECT_MAX_DELAY, RETRY_MAX_RETRY_AFTER } from '../options/generated.js'
 import type { ThrottleOptions } from '../options/options.js'
@@ -19,7 +19,7 @@ import { hostOf, isRequest, type Scopes, urlOf } from '../scopes/names.js'
 import { discard, watched } from './body.js'
 import { failureOf, failureOfRequest } from './failures.js'
 import { joined } from './joined.js'
-import { outcomeOfResponse } from './outcome.js'
+import { outcomeOfResponse, responseOf } from './outcome.js'
 import { follows, type Hop, placeOf, Redirects } from './redirects.js'
 import { Retry } from './retry.js'
 import type { Robots } from './robots.js'
@@ -81,10 +81,11 @@ export class Fetcher {
 
   fetch(input: RequestInfo | URL, init: RequestInit, options: FetchOptions): Promise<Response> {
     const signal = (init.signal === undefined && isRequest(input) ? input.signal : init.signal) ?? null
+    checkSignal(signal)
     const call = { options, signal, start: options.timeout === undefined ? 0 : this.#desk.clock.now() }
     const { redirects } = this.#settings
     if (redirects === 'throttle' && follows(input, init))
-      return this.#desk.enter(this.#follow(input, init, call))
+      return this.#desk.follow(this.#follow(input, init, call))
     return this.#exchange({ input, init, delay: options.delay ?? 0 }, call, this.#give)
   }
 
@@ -185,16 +186,18 @@ export class Fetcher {
   }
 
   /** A permit for a hop, where somebody has to be asked for its scopes or for robots.txt. */
-  async #admit(hop: Hop, call: Call): Promise<Permit> {
-    const { options, signal } = call
-    const { driver } = this.#desk
-    if (this.#robots) await this.#desk.enter(driver.aborts.race(this.#robots.admit(urlOf(hop.input)), signal))
-    const named = options.scopes ?? this.scopesOf(hop.input, hop.init)
-    const scopes =
-      named instanceof Promise ? await this.#desk.enter(driver.aborts.race(named, signal)) : named
-    const permit = this.#enter(scopes, hop, call)
-    if (!(permit instanceof Promise)) driver.given(permit)
-    return permit
+  #admit(hop: Hop, call: Call): Promise<Permit> {
+    return this.#desk.enter(this.#admitted(hop, call), this.#waitOf(call), (scopes) => {
+      const permit = this.#enter(scopes, hop, call)
+      if (!(permit instanceof Promise)) this.#desk.driver.given(permit)
+      return permit
+    })
+  }
+
+  /** The scopes of a hop that robots.txt allows. */
+  async #admitted({ input, init }: Hop, { options }: Call): Promise<Scopes> {
+    if (this.#robots) await this.#robots.admit(urlOf(input))
+    return options.scopes ?? this.scopesOf(input, init)
   }
 
   #enter(scopes: Scopes, { input, delay }: Hop, call: Call): Permit | Promise<Permit> {
@@ -256,9 +259,7 @@ export class Fetcher {
     try {
       permit.settle(outcome)
     } finally {
-      const isCarried =
-        response !== undefined && (error as { response?: unknown } | null)?.response === response
-      if (!isCarried) discard(response)
+      if (response !== undefined && responseOf(error) !== response) discard(response)
     }
   }
 

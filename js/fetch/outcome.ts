@@ -27,16 +27,32 @@ export interface Answer {
 /** The answer that a result is, or an object beside an error; `undefined` if it says nothing. */
 export function answerIn(value: unknown): Answer | undefined {
   if (typeof value !== 'object' || value === null) return undefined
-  const { status, statusCode, headers } = value as { [key in 'status' | 'statusCode' | 'headers']?: unknown }
-  const known = isStatus(status) ? status : isStatus(statusCode) ? statusCode : undefined
-  if (known === undefined) return undefined
-  return { status: known, headers: isObject(headers) ? fieldsOf(headers) : undefined }
+  let known: number | undefined
+  try {
+    const { status, statusCode } = value as { [key in 'status' | 'statusCode']?: unknown }
+    known = isStatus(status) ? status : isStatus(statusCode) ? statusCode : undefined
+    if (known === undefined) return undefined
+    const { headers } = value as { headers?: unknown }
+    return { status: known, headers: isObject(headers) ? fieldsOf(headers) : undefined }
+  } catch {
+    // A getter throws: it is the work of the caller, and a `Response` behind a `Proxy` does it on Node 24.
+    return known === undefined ? undefined : { status: known, headers: undefined }
+  }
 }
 
 /** The answer that a client threw as an error. */
 export function answerInError(error: unknown): Answer | undefined {
   if (typeof error !== 'object' || error === null) return undefined
-  return answerIn((error as { response?: unknown }).response) ?? answerIn(error)
+  return answerIn(responseOf(error)) ?? answerIn(error)
+}
+
+/** The `response` of an error, if it has one that can be read. */
+export function responseOf(error: unknown): unknown {
+  try {
+    return (error as { response?: unknown } | null | undefined)?.response
+  } catch {
+    return undefined
+  }
 }
 
 /**

@@ -51,6 +51,7 @@ export class Robots {
   readonly #options: RobotsOptions
   readonly #asking: Asking
   readonly #known = new Map<string, Known>()
+  readonly #asked = new Set<AbortController>()
 
   constructor(options: RobotsOptions, asking: Asking) {
     this.#options = options
@@ -78,6 +79,11 @@ export class Robots {
       throw new DisallowedError(`robots.txt of ${url.host} does not allow ${url.href}`)
   }
 
+  /** The throttle is closed: nobody waits for the files that are on their way. */
+  close(reason: unknown): void {
+    for (const controller of this.#asked) controller.abort(reason)
+  }
+
   async #ask(url: URL): Promise<(url: string) => boolean> {
     const keep = (ms: number) => {
       const known = this.#known.get(url.origin)
@@ -86,6 +92,7 @@ export class Robots {
     const { userAgent, rules } = this.#options
     const robotsUrl = `${url.origin}/robots.txt`
     const controller = new AbortController()
+    this.#asked.add(controller)
     let bytes: Uint8Array
     try {
       const headers = { 'user-agent': userAgent }
@@ -99,6 +106,8 @@ export class Robots {
       controller.abort(cause)
       if (cause instanceof DisallowedError) throw cause
       throw new DisallowedError(`robots.txt of ${url.host} could not be had`, { cause })
+    } finally {
+      this.#asked.delete(controller)
     }
     keep(DAY)
     this.#asking.tell(url.host, bytes)

@@ -41,7 +41,7 @@ export type GetHints = (response: Response) => SomeHints | undefined | Promise<S
 
 /** Where time comes from. All in milliseconds. */
 export interface Clock {
-  /** Engine time: only goes forward, from any origin. */
+  /** Engine time: only goes forward, from any origin from 0 on. */
   now(): number
   /** Wall time since 1970. Serves only to read dates in headers. */
   wallNow(): number

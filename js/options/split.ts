@@ -27,13 +27,13 @@ export function splitOptions(options: ThrottleOptions) {
   if (clock !== undefined && !isClock(clock)) Object.assign(checked, { clock })
   if (shared !== undefined && typeof (shared as Shared | null)?.open !== 'function')
     Object.assign(checked, { shared })
-  const managers: Problem[] = []
-  const engineOptions = withManagersMarked(engine as EngineOptions, managers)
+  const own: Problem[] = clock !== undefined && isClock(clock) ? clockProblems(clock) : []
+  const engineOptions = withManagersMarked(engine as EngineOptions, own)
   if (shared !== undefined && ManagedScopes.areIn(options.scopes, managedOf(options)))
-    managers.push({ path: 'shared', want: 'no manager beside it: the engine may be elsewhere', got: 'one' })
+    own.push({ path: 'shared', want: 'no manager beside it: the engine may be elsewhere', got: 'one' })
   // None is nothing to ask the module for: what it checks with would be compiled before the first request.
   const isAny = Object.keys(checked).length > 0
-  const problems = [...(isAny ? problemsOf(() => checkDriverOptions(checked)) : []), ...managers]
+  const problems = [...(isAny ? problemsOf(() => checkDriverOptions(checked)) : []), ...own]
   if (problems.length > 0) {
     const others = problemsOf(() => new Engine(engineOptions)[Symbol.dispose]())
     throw new ConfigError([...problems, ...others])
@@ -80,6 +80,13 @@ function problemsOf(check: () => void): readonly Problem[] {
     if (error instanceof ConfigError) return error.problems
     throw error
   }
+}
+
+/** The engine's time begins at 0, and a double of milliseconds is exact to the microsecond below 2⁴³. */
+function clockProblems(clock: Clock): Problem[] {
+  const now: unknown = clock.now()
+  if (typeof now === 'number' && now >= 0 && now < 2 ** 43) return []
+  return [{ path: 'clock.now', want: 'milliseconds from 0, below 2 ** 43', got: kindOf(now) }]
 }
 
 function isClock(clock: unknown): clock is Clock {

@@ -2,6 +2,7 @@
  * One scope from outside: what it is doing, and how to change that while it runs.
  */
 import type { Driver } from '../core/driver.js'
+import { kindOf } from '../options/checks.js'
 import type { ScopeOptions } from '../options/options.js'
 import type { ScopeHandle, ScopeStats } from '../wasm/engine.js'
 
@@ -35,7 +36,8 @@ export class ScopeControl {
 
   /** Sends nothing for `ms` milliseconds. A hold that is longer already stays. */
   hold(ms: number): void {
-    if (!(ms >= 0)) throw new TypeError(`hold: want milliseconds from 0; got ${String(ms)}`)
+    if (typeof ms !== 'number' || !(ms >= 0))
+      throw new TypeError(`hold: want milliseconds from 0; got ${kindOf(ms)}`)
     this.#change((now, handle) => this.#driver.engine.hold(now, handle, ms))
   }
 

@@ -90,6 +90,7 @@ export function hintLines(headers: HeadersLike, map: HeaderMap = NO_MAP): string
   let says = false
   const isPlain = map === NO_MAP || Object.keys(map).length === 0
   const hear = (name: unknown, value: unknown) => {
+    if (value === undefined || value === null) return // `headers.get(…)` of a field that is not there.
     if (typeof name !== 'string') throw new TypeError(`headers: want names in text; got ${shown(name)}`)
     const known = isPlain ? undefined : renamed(name, map)
     const kind = known === undefined ? kindOfField(name) : LIMITS
@@ -110,7 +111,7 @@ export function hintLines(headers: HeadersLike, map: HeaderMap = NO_MAP): string
       hearEach(hear, field[0], field[1])
     }
   } else {
-    for (const [name, value] of Object.entries(headers)) if (value !== undefined) hearEach(hear, name, value)
+    for (const [name, value] of Object.entries(headers)) hearEach(hear, name, value)
   }
   return says ? lines : ''
 }

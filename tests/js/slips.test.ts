@@ -1,0 +1,275 @@
+/**
+ * What a caller hands over and nobody expects: getters that throw, nulls, look-alikes, texts where numbers
+ * belong, sources that never answer. The work's own result comes through, and no slot is lost.
+ */
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { setFlagsFromString } from 'node:v8'
+import { runInNewContext } from 'node:vm'
+import { ClosedError, createThrottle, type Throttle, type ThrottleOptions, TimeoutError } from 'autothrottle'
+import { FakeClock } from 'autothrottle/testing'
+
+const page = 'https://a.example/page'
+const free = { delay: 0, slotDelay: 0, jitter: false } as const
+
+function make(options: ThrottleOptions = {}, answer: () => unknown = () => new Response('ok')) {
+  const clock = new FakeClock()
+  const fetch = (async () => answer()) as typeof globalThis.fetch
+  return { clock, throttle: createThrottle({ clock, fetch, defaults: free, ...options }) }
+}
+
+const isAtRest = (throttle: Throttle) => {
+  const { waiting, inFlight } = throttle.stats()
+  assert.deepEqual({ waiting, inFlight }, { waiting: 0, inFlight: 0 })
+}
+
+const throws = () => {
+  throw new Error('a getter throws')
+}
+const withGetter = (key: string) => Object.defineProperty({}, key, { get: throws })
+const never = () => new Promise<never>(() => {})
+const backedOff = (throttle: Throttle) => throttle.stats().scopes['a.example']?.backoffStep
+
+test('a result with a getter that throws comes through, and its slot comes back', async () => {
+  for (const result of ['status', 'statusCode', 'headers'].map(withGetter)) {
+    const { throttle } = make()
+    assert.equal(await throttle.run(page, () => result), result)
+    isAtRest(throttle)
+  }
+  const { throttle } = make()
+  const proxy = new Proxy({}, { get: (_, key) => (key === 'then' ? undefined : throws()) })
+  assert.equal(await throttle.run(page, () => proxy), proxy)
+  isAtRest(throttle)
+})
+
+test('an error with a getter that throws comes through, and its slot comes back', async () => {
+  for (const key of ['status', 'statusCode', 'headers', 'name', 'message', 'code', 'cause', 'response']) {
+    const { throttle } = make()
+    const error = Object.defineProperty(new Error('mine'), key, { get: throws })
+    const same = (thrown: unknown) => thrown === error
+    await assert.rejects(
+      throttle.run(page, () => Promise.reject(error)),
+      same,
+      key,
+    )
+    isAtRest(throttle)
+    const failing = make({ retry: { limit: 1 } }, () => Promise.reject(error))
+    const fetched = failing.throttle.fetch(page).catch((error) => error)
+    await failing.clock.advance(60_000)
+    assert.ok(same(await fetched), key)
+    isAtRest(failing.throttle)
+  }
+})
+
+test('headers that cannot be read leave the status heard, and a result of run as it is', async () => {
+  const headers = new Proxy(new Headers({ 'retry-after': '5' }), {})
+  for (const odd of [headers, { 'retry-after': {} }, { 'retry-after': null }, [['retry-after', null]]]) {
+    const { throttle } = make()
+    const result = { status: 429, headers: odd }
+    assert.equal(await throttle.run(page, () => result), result)
+    assert.equal(backedOff(throttle), 1)
+    isAtRest(throttle)
+  }
+})
+
+test('a header that is null is left out', async () => {
+  for (const headers of [{ 'retry-after': null }, { 'retry-after': undefined }, { 'retry-after': [null] }]) {
+    const { throttle } = make()
+    const permit = await throttle.acquire(page)
+    permit.settle({ status: 429, headers: headers as never })
+    assert.equal(backedOff(throttle), 1)
+    isAtRest(throttle)
+  }
+})
+
+test('what only looks like a signal is refused before anything waits', async () => {
+  const lookalikes = [{ throwIfAborted() {} }, { aborted: false }, 'signal', 5, true]
+  for (const signal of lookalikes as unknown[] as AbortSignal[]) {
+    const { throttle } = make({ defaults: { ...free, concurrency: 1 } })
+    const first = await throttle.acquire(page)
+    for (const call of [
+      () => throttle.acquire(page, { signal }),
+      () => throttle.run(page, () => 1, { signal }),
+      () => throttle.fetch(page, { signal }),
+      () => throttle.map([page], () => 1, { signal }).next(),
+    ])
+      await assert.rejects(async () => call(), /signal: want an AbortSignal; got/)
+    first.settle()
+    isAtRest(throttle)
+  }
+})
+
+test('a status above 599 comes through with release body', async () => {
+  for (const status of [600, 999]) {
+    const odd = new Response('odd')
+    for (const [key, value] of Object.entries({ status, ok: false }))
+      Object.defineProperty(odd, key, { value })
+    const { throttle } = make({ release: 'body' }, () => odd)
+    const response = await throttle.fetch(page)
+    assert.deepEqual([response.status, response.ok, response.clone().status], [status, false, status])
+    assert.equal(throttle.stats().inFlight, 1)
+    assert.equal(await response.text(), 'odd')
+    isAtRest(throttle)
+  }
+})
+
+test('map ends on an abort and on break while its source gives nothing', async () => {
+  const { throttle, clock } = make()
+  let isReturned = false
+  async function* source() {
+    try {
+      yield page
+      await never()
+    } finally {
+      isReturned = true
+    }
+  }
+  for await (const result of throttle.map(source(), () => 'first')) {
+    assert.equal(result, 'first')
+    await clock.advance(10)
+    break
+  }
+  const controller = new AbortController()
+  const results = throttle.map(source(), () => 'first', { signal: controller.signal })
+  assert.equal((await results.next()).value, 'first')
+  const next = results.next()
+  await clock.advance(10)
+  controller.abort(new Error('enough'))
+  await assert.rejects(next, /enough/)
+  isAtRest(throttle)
+  assert.equal(isReturned, false, 'a source that sleeps hears of it when it wakes')
+})
+
+test('map waits for a source that can end at once', async () => {
+  const { throttle } = make()
+  let isReturned = false
+  async function* source() {
+    try {
+      for (;;) yield page
+    } finally {
+      await undefined
+      isReturned = true
+    }
+  }
+  for await (const _ of throttle.map(source(), () => 1, { buffer: 1 })) break
+  assert.equal(isReturned, true)
+})
+
+test('idle waits for a request that only just knows its scopes', async () => {
+  const robots = { userAgent: 'bot' }
+  for (const options of [{ getScopes: async () => 'h' }, { robots }] as ThrottleOptions[]) {
+    let isAnswered = false
+    const clock = new FakeClock()
+    const fetch = (async (url: string) => {
+      if (String(url).endsWith('robots.txt')) return new Response('', { status: 404 })
+      await new Promise((resolve) => clock.setTimeout(() => resolve(undefined), 50))
+      isAnswered = true
+      return new Response('ok')
+    }) as typeof globalThis.fetch
+    const throttle = createThrottle({ clock, fetch, defaults: free, ...options })
+    const fetched = throttle.fetch(page)
+    const idle = throttle.idle().then(() => assert.ok(isAnswered))
+    await clock.advance(100)
+    await Promise.all([idle, fetched])
+  }
+})
+
+test('timeout and close reach requests that wait for their scopes or for robots.txt', async () => {
+  const asks: [string, ThrottleOptions, (throttle: Throttle, options: object) => Promise<unknown>][] = [
+    ['run, getScopes', { getScopes: never }, (throttle, options) => throttle.run(page, () => 1, options)],
+    ['acquire, getScopes', { getScopes: never }, (throttle, options) => throttle.acquire(page, options)],
+    [
+      'fetch, getScopes',
+      { getScopes: never },
+      (throttle, options) => throttle.fetch(page, { throttle: options }),
+    ],
+    [
+      'fetch, robots',
+      { robots: { userAgent: 'bot' } },
+      (throttle, options) => throttle.fetch(page, { throttle: options }),
+    ],
+  ]
+  for (const [name, options, ask] of asks) {
+    const clock = new FakeClock()
+    const fetch = ((_: unknown, init?: RequestInit) =>
+      new Promise((_, reject) =>
+        init?.signal?.addEventListener('abort', () => reject(init.signal?.reason)),
+      )) as never
+    const throttle = createThrottle({ clock, fetch, defaults: free, ...options })
+    const timed = ask(throttle, { timeout: 50 }).catch((error) => error)
+    const closed = ask(throttle, {}).catch((error) => error)
+    await clock.advance(49)
+    assert.equal(await Promise.race([timed, 'waits']), 'waits', name)
+    await clock.advance(1)
+    assert.ok((await timed) instanceof TimeoutError, name)
+    throttle.close()
+    assert.ok((await closed) instanceof ClosedError, name)
+    await throttle[Symbol.asyncDispose]()
+    isAtRest(throttle)
+  }
+})
+
+test('a timeout counts the wait for scopes and the one for permission together', async () => {
+  const clock = new FakeClock()
+  const slow = () => new Promise<string>((resolve) => clock.setTimeout(() => resolve('h'), 40))
+  const throttle = createThrottle({ clock, defaults: { ...free, concurrency: 1 }, getScopes: slow })
+  const first = throttle.acquire(page)
+  await clock.advance(40)
+  const second = throttle.acquire(page, { timeout: 50 }).catch((error) => error)
+  await clock.advance(50)
+  assert.ok((await second) instanceof TimeoutError)
+  ;(await first).settle()
+})
+
+test('texts, lists, flags and dates are refused where numbers belong, by name', async () => {
+  const { throttle } = make()
+  const odd = ['5000', [5000], true, new Date(5000), Number.NaN, {}, null]
+  for (const value of odd as number[]) {
+    for (const key of ['timeout', 'requestTimeout', 'delay', 'priority', 'cost']) {
+      const want = new RegExp(`throttle\\.${key}: want `)
+      await assert.rejects(throttle.fetch(page, { throttle: { [key]: value } }), want)
+      await assert.rejects(
+        throttle.run(page, () => 1, { [key]: value }),
+        new RegExp(`^\\w+: ${key}: want `),
+      )
+      if (key !== 'requestTimeout')
+        await assert.rejects(throttle.acquire(page, { [key]: value }), new RegExp(`^\\w+: ${key}: want `))
+    }
+    assert.throws(() => throttle.scope('a.example').hold(value), /hold: want milliseconds from 0; got/)
+    assert.throws(() => throttle.peek(page, { cost: value }), /cost: want /)
+  }
+  isAtRest(throttle)
+})
+
+test('init.throttle: null is left out, and what is no object is refused', async () => {
+  const { throttle } = make()
+  assert.equal((await throttle.fetch(page, { throttle: null as never })).status, 200)
+  for (const odd of [5, 'priority', true, []])
+    await assert.rejects(throttle.fetch(page, { throttle: odd as never }), /throttle: want an object; got/)
+})
+
+test('a clock that gives no time from 0 is refused', () => {
+  for (const now of [-1, -1e15, Number.NaN, undefined, '5', 1e16]) {
+    const clock = Object.assign(new FakeClock(), { now: () => now as number })
+    assert.throws(() => createThrottle({ clock }), /clock\.now: want milliseconds from 0/)
+  }
+})
+
+test('a lost permit beside a clock that broke gives its slot back and throws nothing', async () => {
+  setFlagsFromString('--expose-gc')
+  const collect = runInNewContext('gc') as () => void
+  for (const broken of [throws, () => undefined]) {
+    let isBroken = false
+    const clock = new FakeClock()
+    const now = () => (isBroken ? broken() : 0) as number
+    const throttle = createThrottle({ clock: Object.assign(clock, { now }), defaults: free })
+    await throttle.acquire(page)
+    isBroken = true
+    for (let turn = 0; turn < 50; turn++) {
+      collect()
+      await new Promise((resolve) => setImmediate(resolve))
+    }
+    isBroken = false
+    isAtRest(throttle)
+  }
+})
