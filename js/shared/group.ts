@@ -118,6 +118,11 @@ export class Group {
     return this.#context.clock.now()
   }
 
+  /** How far ahead a grant is made now. A slow way costs slots that time, so there is a most. */
+  get #leadMs(): number {
+    return Math.min(this.#transport.leadMs ?? 0, this.#transport.leaseMs / 5)
+  }
+
   /** A request is about to come. */
   open(): void {
     if (this.#isOpen) return
@@ -241,10 +246,21 @@ export class Group {
     const ageMs = memory ? this.#now - memory.at : 0
     const state = memory && (JSON.parse(memory.text) as State)
     const beginning = { state, ageMs, former: this.#writerId, gone: this.#goneId, snapshot }
-    if (!isAlone) return new Writer(link, options, derived(clock, this.#transport.leadMs ?? 0, 1), beginning)
+    if (!isAlone)
+      return new Writer(
+        link,
+        options,
+        derived(clock, () => this.#leadMs, 1),
+        beginning,
+      )
     // Alone it has its part of the slots, and the others theirs.
     if (state) beginning.state = { ...state, members: [] }
-    return new Writer(link, divided(options, share), derived(clock, 0, share), beginning)
+    return new Writer(
+      link,
+      divided(options, share),
+      derived(clock, () => 0, share),
+      beginning,
+    )
   }
 
   /**

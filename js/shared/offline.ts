@@ -9,11 +9,18 @@
 import { LONGEST_TIMEOUT } from '../core/clock.js'
 import type { Clock, EngineOptions, ScopeOptions } from '../options/options.js'
 
-/** A clock that is `ahead` by so many milliseconds, and runs slower by `share`. */
-export function derived(clock: Clock, ahead: number, share: number): Clock {
+/**
+ * A clock that is ahead by `ahead()` milliseconds, and runs slower by `share`. It stands still where that
+ * becomes less.
+ */
+export function derived(clock: Clock, ahead: () => number, share: number): Clock {
   const from = clock.now()
+  let last = Number.NEGATIVE_INFINITY
   return {
-    now: () => from + (clock.now() - from) / share + ahead,
+    now: () => {
+      last = Math.max(last, from + (clock.now() - from) / share + ahead())
+      return last
+    },
     wallNow: () => clock.wallNow(),
     setTimeout: (wake, ms) => clock.setTimeout(wake, Math.min(ms * share, LONGEST_TIMEOUT)),
     clearTimeout: (handle) => clock.clearTimeout(handle),

@@ -135,7 +135,12 @@ function playWriter(session: Session<WriterStep>): unknown[] {
         offsetMs: () => session.offsetMs,
       }
       const beginning = { state, ageMs, former, gone, snapshot: undefined }
-      writer = new Writer(link, session.options, derived(tape.clock, session.leadMs, 1), beginning)
+      writer = new Writer(
+        link,
+        session.options,
+        derived(tape.clock, () => session.leadMs, 1),
+        beginning,
+      )
       writer.collect()
     } else if ('hear' in step) writer?.hear(decode(JSON.stringify(step.hear)) as ToWriter)
     else tape.say('all', writer?.beat())

@@ -49,6 +49,25 @@ test('a grant is made ahead by one and a half slow round trips, and by 5 ms at l
   assert.equal(far.leadMs, 1.5 * 53)
 })
 
+test('commands that waited for a connection do not put grants farther ahead', () => {
+  const clock = new StoreClock()
+  const sample = (at: number, tripMs: number) => clock.sample(at, at + tripMs, at + tripMs / 2)
+  for (let at = 0; at < 16; at++) sample(at * 500, 1)
+  // A store that was away for some seconds: what waited is answered at once when it is back.
+  for (const [at, tripMs] of [
+    [8000, 1400],
+    [8500, 900],
+    [9000, 400],
+  ] as const)
+    sample(at, tripMs)
+  assert.equal(clock.leadMs, 5)
+  // A way that has become slow is one soon.
+  for (let at = 20; at < 30; at++) sample(at * 500, 100)
+  assert.equal(clock.leadMs, 150)
+  for (let at = 30; at < 40; at++) sample(at * 500, 1)
+  assert.equal(clock.leadMs, 5)
+})
+
 test('a lease that is given to a process that has closed meanwhile is given back', async () => {
   const asked: { script: string; args: readonly string[]; answer: (what: unknown) => void }[] = []
   const store: Store = {

@@ -9,6 +9,8 @@
 const KEPT = 16
 /** The least that a grant is made ahead, in milliseconds. */
 const LEAST_LEAD_MS = 5
+/** A trip of more than so many times the median, and so many milliseconds, was through a broken way. */
+const [BROKEN, BROKEN_MS] = [4, 20]
 
 interface Sample {
   readonly offsetMs: number
@@ -19,6 +21,11 @@ export class StoreClock {
   #samples: Sample[] = []
   /** The store's clock less this process's, in milliseconds; `undefined` before it was asked. */
   offsetMs: number | undefined
+  /**
+   * How far ahead a grant is made: a message takes two ways, and its lateness should be rare, so one and a
+   * half times a slow one of the last round trips.
+   */
+  leadMs = LEAST_LEAD_MS
 
   /** Asked at `asked`, answered at `heard`, both of this process's clock; the store said `storeMs`. */
   sample(asked: number, heard: number, storeMs: number): void {
@@ -30,16 +37,15 @@ export class StoreClock {
     this.#samples.push({ offsetMs, tripMs })
     if (this.#samples.length > KEPT) this.#samples.shift()
     this.offsetMs = this.#best()?.offsetMs
+    this.leadMs = Math.max(LEAST_LEAD_MS, 1.5 * this.#slowTrip())
   }
 
-  /**
-   * How far ahead a grant is made: a message takes two ways, and its lateness should be rare, so one and a
-   * half times a slow one of the last round trips.
-   */
-  get leadMs(): number {
+  /** A command that waited for a connection says nothing about the way: it took much longer than most. */
+  #slowTrip(): number {
     const trips = this.#samples.map(({ tripMs }) => tripMs).sort((a, b) => a - b)
-    const slow = trips[Math.floor(trips.length * 0.9)] ?? 0
-    return Math.max(LEAST_LEAD_MS, 1.5 * slow)
+    const most = BROKEN * trips[(trips.length - 1) >> 1]! + BROKEN_MS
+    const usual = trips.filter((trip) => trip <= most)
+    return usual[Math.floor(usual.length * 0.9)]!
   }
 
   #best(): Sample | undefined {

@@ -21,6 +21,7 @@ from autothrottle._shared.engine import digest
 from autothrottle._shared.member import Member, MemberLink
 from autothrottle._shared.messages import TO_WRITER, decode, encode
 from autothrottle._shared.settings import hash_of, written
+from autothrottle._shared.store_clock import StoreClock
 from autothrottle._shared.writer import Writer, read_state
 from autothrottle._shared.writer_link import Beginning, WriterLink
 
@@ -141,7 +142,7 @@ def play_writer(session: Any) -> list[Any]:
                 writer.stop()
             beginning = Beginning(state, begin["ageMs"], begin.get("former"), begin.get("gone"))
             made = link(begin["epoch"])
-            writer = Writer(made, session["options"], tape, session["leadMs"], beginning)
+            writer = Writer(made, session["options"], tape, lambda: session["leadMs"], beginning)
             writer.collect()
         elif "hear" in step:
             assert writer is not None
@@ -220,3 +221,21 @@ def test_a_session_is_played_alike(kind: str) -> None:
     said = (play_writer if kind == "writer" else play_member)(session)
     assert len(session["said"]) > 10
     alike(said, session["said"], kind)
+
+
+def test_commands_that_waited_for_a_connection_do_not_put_grants_farther_ahead() -> None:
+    clock = StoreClock()
+
+    def sample(at: float, trip: float) -> None:
+        clock.sample(at, at + trip, at + trip / 2)
+
+    for at in range(16):
+        sample(at * 500, 1)
+    # A store that was away for some seconds: what waited is answered at once when it is back.
+    for at, trip in ((8000, 1400), (8500, 900), (9000, 400)):
+        sample(at, trip)
+    assert clock.lead_ms == 5
+    # A way that has become slow is one soon.
+    for at in range(20, 30):
+        sample(at * 500, 100)
+    assert clock.lead_ms == 150

@@ -43,6 +43,8 @@ export class World {
   readonly faults: Faults = { way: [1, 0], loss: 0, doubled: 0 }
   /** Whether the store lends its clock, so that grants say when. */
   hasClock = true
+  /** What a transport makes of the round trips that it saw last. */
+  leadMs = 50
   readonly processes: Process[] = []
   readonly store = { epoch: 0, holder: '', until: 0, state: undefined as string | undefined, stateAt: 0 }
   /** The store has forgotten all, and nobody but who wrote may have the lease yet. */
@@ -259,7 +261,6 @@ export class Process {
 /** The way through a store in memory, which keeps the lease and compares it before it passes anything on. */
 class MemoryTransport implements Transport {
   readonly leaseMs = LEASE_MS
-  readonly leadMs = 50
   readonly offsetMs: number | undefined
   readonly #process: Process
   readonly #world: World
@@ -268,6 +269,10 @@ class MemoryTransport implements Transport {
     this.#process = process
     this.#world = process.world
     this.offsetMs = offsetMs
+  }
+
+  get leadMs(): number {
+    return this.#world.leadMs
   }
 
   open(peer: Peer): void {

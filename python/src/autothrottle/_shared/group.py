@@ -98,6 +98,11 @@ class Group:
         """The writer, if it is this process."""
         return self._writer or self._alone
 
+    @property
+    def _lead_ms(self) -> float:
+        """How far ahead a grant is made now. A slow way costs slots that time, so there is a most."""
+        return min(self._transport.lead_ms, self._transport.lease_ms / 5)
+
     def open(self) -> None:
         """A request is about to come."""
         if self._is_open:
@@ -233,8 +238,8 @@ class Group:
         age = 0.0 if memory is None else scheduler.now() - memory.at
         beginning = Beginning(state, age, self._writer_id, self._gone_id, self.snapshot)
         if share is None:
-            return Writer(link, self._options, scheduler, transport.lead_ms, beginning)
-        return Writer(link, divided(self._options, share), Slower(scheduler, share), 0.0, beginning)
+            return Writer(link, self._options, scheduler, lambda: self._lead_ms, beginning)
+        return Writer(link, divided(self._options, share), Slower(scheduler, share), lambda: 0.0, beginning)
 
     def _is_good(self, epoch: float) -> bool:
         """Whether a grant may be made: not if it slept beyond its lease."""

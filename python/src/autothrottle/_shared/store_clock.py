@@ -12,6 +12,8 @@ from typing import NamedTuple
 KEPT = 16
 _LEAST_LEAD_MS = 5.0
 """The least that a grant is made ahead."""
+_BROKEN, _BROKEN_MS = 4, 20.0
+"""A trip of more than so many times the median, and so many milliseconds, was through a broken way."""
 
 
 class _Sample(NamedTuple):
@@ -24,20 +26,14 @@ class StoreClock:
 
     def __init__(self) -> None:
         self._samples: list[_Sample] = []
+        self.lead_ms = _LEAST_LEAD_MS
+        """How far ahead a grant is made: a message takes two ways, and its lateness should be rare, so one
+        and a half times a slow one of the last round trips."""
 
     @property
     def offset_ms(self) -> float | None:
         """The store's clock less this process's; ``None`` before it was asked."""
         return min(self._samples).offset_ms if self._samples else None
-
-    @property
-    def lead_ms(self) -> float:
-        """How far ahead a grant is made: a message takes two ways, and its lateness should be rare, so one
-        and a half times a slow one of the last round trips.
-        """
-        trips = sorted(sample.trip_ms for sample in self._samples)
-        slow = trips[len(trips) * 9 // 10] if trips else 0.0
-        return max(_LEAST_LEAD_MS, 1.5 * slow)
 
     def sample(self, asked: float, heard: float, store: float) -> None:
         """Asked and answered by this process's clock; the store said ``store``."""
@@ -47,3 +43,11 @@ class StoreClock:
         if abs(made.offset_ms - best.offset_ms) > (made.trip_ms + best.trip_ms) / 2 + 5:
             self._samples = []
         self._samples = [*self._samples, made][-KEPT:]
+        self.lead_ms = max(_LEAST_LEAD_MS, 1.5 * self._slow_trip())
+
+    def _slow_trip(self) -> float:
+        """A command that waited for a connection says nothing about the way: it took longer than most."""
+        trips = sorted(sample.trip_ms for sample in self._samples)
+        most = _BROKEN * trips[(len(trips) - 1) // 2] + _BROKEN_MS
+        usual = [trip for trip in trips if trip <= most]
+        return usual[len(usual) * 9 // 10]

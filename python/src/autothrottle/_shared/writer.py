@@ -9,7 +9,8 @@ for a moment, and age decides).
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from .._engine import Engine
@@ -46,7 +47,7 @@ class Writer:
         link: WriterLink,
         options: Mapping[str, Any],
         scheduler: Scheduler,
-        lead_ms: float,
+        lead_ms: Callable[[], float],
         beginning: Beginning,
     ) -> None:
         self.cadence = Cadence()
@@ -54,6 +55,7 @@ class Writer:
         self._scheduler = scheduler
         # The engine runs ahead by the time that a grant takes to arrive.
         self._lead_ms = lead_ms
+        self._now = -math.inf
         self._engine = MsEngine(Engine(options))
         self._members: dict[str, Member] = {}
         self._owed: dict[str, Member] = {}
@@ -89,8 +91,9 @@ class Writer:
 
     @property
     def now(self) -> float:
-        """The engine's instant, for what it tells."""
-        return self._scheduler.now() + self._lead_ms
+        """The engine's instant, for what it tells. It stands still where the lead becomes less."""
+        self._now = max(self._now, self._scheduler.now() + self._lead_ms())
+        return self._now
 
     @property
     def size(self) -> int:
