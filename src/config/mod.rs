@@ -13,7 +13,7 @@ mod rows;
 mod scope;
 pub mod table;
 
-use std::rc::Rc;
+use std::sync::Arc;
 
 pub use self::scope::{AutoThrottle, Rampup, ScopeConfig, Typed};
 use self::{
@@ -40,9 +40,9 @@ pub struct Config {
     /// Settings of `defaults` that stand at the top.
     short: Vec<String>,
     /// Of every scope that is not named.
-    pub defaults: Rc<ScopeConfig>,
+    pub defaults: Arc<ScopeConfig>,
     /// Of the named ones.
-    scopes: Vec<(String, Rc<ScopeConfig>)>,
+    scopes: Vec<(String, Arc<ScopeConfig>)>,
     by_name: SortedIndex,
     /// For jitter; `None` if the driver should draw one.
     pub seed: Option<u64>,
@@ -96,7 +96,7 @@ impl Config {
         let in_force = |mut scope: ScopeConfig| {
             scope.global = global;
             scope.resolve();
-            Rc::new(scope)
+            Arc::new(scope)
         };
         let seed = fields.number("seed").map(|seed| seed as u64);
         let max_waiting = fields.whole("maxWaiting");
@@ -131,15 +131,15 @@ impl Config {
     }
 
     /// What the scope called `name` was told.
-    pub fn scope(&self, name: &str) -> &Rc<ScopeConfig> {
+    pub fn scope(&self, name: &str) -> &Arc<ScopeConfig> {
         let found = self.by_name.get(&|other| (*self.scopes[other as usize].0).cmp(name));
         found.map_or(&self.defaults, |index| &self.scopes[index as usize].1)
     }
 
     /// Where a setting of the scope called `name` is set, if `config` is in force there: at the top, in
     /// `defaults`, or in `scopes`.
-    pub(crate) fn path_of(&self, name: &str, config: &Rc<ScopeConfig>, setting: &str) -> String {
-        let is_default = Rc::ptr_eq(config, &self.defaults);
+    pub(crate) fn path_of(&self, name: &str, config: &Arc<ScopeConfig>, setting: &str) -> String {
+        let is_default = Arc::ptr_eq(config, &self.defaults);
         if !is_default && config.own.has(setting) {
             join(&join("scopes", name), setting)
         } else if self.short.iter().any(|short| short == setting) {

@@ -4,7 +4,7 @@
 //! one of several is found by its key, and its scopes are shared with whoever goes through them while the
 //! lane changes.
 
-use std::rc::Rc;
+use std::sync::Arc;
 
 use super::{Costs, NONE, Queue, WaitQueue};
 use crate::{policy::quota::Cost, slab::Slab, sorted::SortedIndex};
@@ -37,7 +37,7 @@ pub(crate) enum Place {
 #[derive(Clone, Debug)]
 pub(crate) enum Scopes {
     One([u32; 1]),
-    Many(Rc<[u32]>),
+    Many(Arc<[u32]>),
 }
 
 impl core::ops::Deref for Scopes {
@@ -55,7 +55,7 @@ pub(crate) struct Lane {
     pub scopes: Scopes,
     /// Where it stands in `by_key`: scopes, each with a bit that says whether it costs nothing there. `None`
     /// for the lanes of one scope, which the scope's queue knows.
-    pub(super) key: Option<Rc<[u64]>>,
+    pub(super) key: Option<Arc<[u64]>>,
     /// Whether its requests cost nothing in its first scope.
     pub is_free: bool,
     pub place: Place,
@@ -79,7 +79,7 @@ impl Queue {
         let bits = |(position, &scope): (usize, &u32)| {
             u64::from(scope) << 1 | u64::from(costs.of(position) == Cost::ZERO)
         };
-        let key: Rc<[u64]> = scopes.iter().enumerate().map(bits).collect();
+        let key: Arc<[u64]> = scopes.iter().enumerate().map(bits).collect();
         let order = |lanes: &Slab<Lane>, other: u32| lanes[other].key.as_deref().cmp(&Some(&key));
         if let Some(lane) = self.by_key.get(&|other| order(&self.lanes, other)) {
             return lane;
@@ -134,7 +134,7 @@ impl Queue {
 }
 
 impl Lane {
-    fn new(scopes: Scopes, key: Option<Rc<[u64]>>, is_free: bool) -> Self {
+    fn new(scopes: Scopes, key: Option<Arc<[u64]>>, is_free: bool) -> Self {
         Self {
             scopes,
             key,

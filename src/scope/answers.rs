@@ -163,7 +163,7 @@ impl Scope {
 
 #[cfg(test)]
 mod tests {
-    use std::rc::Rc;
+    use std::sync::Arc;
 
     use super::*;
     use crate::policy::server::QuotaReport;
@@ -171,7 +171,7 @@ mod tests {
     #[test]
     fn a_wait_that_is_cut_says_what_was_asked() {
         let seconds = |seconds: f64| Span::from_millis(1000.0 * seconds);
-        let mut scope = Scope::new(Rc::default());
+        let mut scope = Scope::new(Arc::default());
         let now = Instant::from_micros(0);
         let mut wait = |hint| {
             let feedback = Feedback { hint, ..Feedback::response(200) };

@@ -17,7 +17,7 @@ mod learned;
 mod pace;
 pub(crate) mod registry;
 
-use std::rc::Rc;
+use std::sync::Arc;
 
 use self::learned::ServerState;
 use crate::{
@@ -36,7 +36,7 @@ use crate::{
 /// What the policies of one scope know.
 #[derive(Clone, Debug)]
 pub(crate) struct Scope {
-    pub config: Rc<ScopeConfig>,
+    pub config: Arc<ScopeConfig>,
     pub slots: slots::State,
     pub paused: bool,
     delay: delay::State,
@@ -47,7 +47,7 @@ pub(crate) struct Scope {
 }
 
 impl Scope {
-    pub fn new(config: Rc<ScopeConfig>) -> Self {
+    pub fn new(config: Arc<ScopeConfig>) -> Self {
         Self {
             slots: slots::State::default(),
             paused: false,
@@ -118,7 +118,7 @@ impl Scope {
     }
 
     /// Takes new settings and keeps what was learned.
-    pub fn configure(&mut self, now: Instant, config: Rc<ScopeConfig>) {
+    pub fn configure(&mut self, now: Instant, config: Arc<ScopeConfig>) {
         let old = core::mem::replace(&mut self.config, config);
         self.slots.on_configure(self.config.concurrency);
         self.policies.on_configure(&old, &self.config, self.delay.last());

@@ -5,7 +5,7 @@
 //! like new, and beyond `maxScopes` also if they learned something, but never one that holds, is paused, was
 //! configured at run time or has used quota, and never one whose handle somebody keeps.
 
-use std::rc::Rc;
+use std::sync::Arc;
 
 use super::Scope;
 use crate::{
@@ -21,7 +21,7 @@ use crate::{
 /// A scope with its name and the requests that wait for it.
 #[derive(Clone, Debug)]
 pub(crate) struct Entry {
-    pub name: Rc<str>,
+    pub name: Arc<str>,
     pub scope: Scope,
     pub waiters: LazyWaitQueue,
     /// Made with the first request; gone when nothing happened for long.
@@ -227,7 +227,7 @@ impl Registry {
     /// Whether somebody needs this very scope, or configured it at run time.
     fn is_kept(&self, index: u32, config: &Config) -> bool {
         let entry = &self[index];
-        let is_configured = !Rc::ptr_eq(&entry.scope.config, config.scope(&entry.name));
+        let is_configured = !Arc::ptr_eq(&entry.scope.config, config.scope(&entry.name));
         entry.pins > 0 || entry.turn == self.turn || is_configured
     }
 
@@ -248,7 +248,7 @@ impl Registry {
     }
 
     /// All scopes, in the order of their names.
-    pub fn iter(&self) -> impl Iterator<Item = (&Rc<str>, ScopeId)> {
+    pub fn iter(&self) -> impl Iterator<Item = (&Arc<str>, ScopeId)> {
         self.by_name.iter().map(|&index| (&self.entries[index].name, self.id(index)))
     }
 

@@ -13,6 +13,13 @@ fn request<'a>(scopes: &'a [ScopeId], costs: &'a [f64]) -> Request<'a> {
     Request { costs, ..Request::new(scopes) }
 }
 
+/// Drivers with threads (tokio's) share one behind a lock. It is a test of types.
+#[test]
+fn an_engine_may_move_between_threads() {
+    fn moves<T: Send + Sync>(_: &T) {}
+    moves(&engine("{}"));
+}
+
 #[test]
 fn a_cost_above_the_quota_names_the_scope_and_the_setting() {
     let mut engine =
