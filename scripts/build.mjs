@@ -6,7 +6,7 @@
  * skipped.
  */
 import { createHash } from 'node:crypto'
-import { copyFileSync, existsSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import { existsSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { deflateRawSync } from 'node:zlib'
 import { component } from './component.mjs'
@@ -39,7 +39,6 @@ export async function build() {
     'bindings/convert',
     'bindings/javascript',
     'bindings/simulator',
-    'bindings/unpack',
     'xtask',
     'Cargo.toml',
     'Cargo.lock',
@@ -47,17 +46,15 @@ export async function build() {
   ])
   for (const [name, crate] of MODULES) {
     const module = `${root}/pkg/${name}_bg.wasm`
-    const packed = `${root}/pkg/${name}.packed.js`
-    if (existsSync(packed) && statSync(packed).mtimeMs >= inputs) continue
+    const deflated = `${root}/pkg/${name}.deflated.js`
+    if (existsSync(deflated) && statSync(deflated).mtimeMs >= inputs) continue
     await step(`${name}: Rust`, () => buildWasm(['--locked', '--package', crate]))
     const compiled = `${root}/target/wasm32-unknown-unknown/release/${crate.replaceAll('-', '_')}.wasm`
     await step(`${name}: bindings`, () => run('cargo', ['xtask', 'bind', compiled, 'pkg', name]))
     fitBindings(name)
     await step(`${name}: wasm-opt`, () => optimise(module))
-    await step(`${name}: packed`, () => inline(name, module))
+    inline(name, module)
   }
-  const unpack = `${root}/pkg/unpack.js`
-  if (!existsSync(unpack) || statSync(unpack).mtimeMs < inputs) await unpacker()
   const inflate = `${root}/pkg/inflate.js`
   if (!existsSync(inflate) || statSync(inflate).mtimeMs < inputs) await inflater()
   provenance()
@@ -194,7 +191,7 @@ export const WASM_FEATURES = [
 ]
 
 /**
- * Smaller by `-Os` it is not, once it is packed. No pointer of Rust's wraps around, so that an offset may be
+ * Smaller by `-Os` it is not, once it is deflated. No pointer of Rust's wraps around, so that an offset may be
  * part of the instruction (`--low-memory-unused`).
  */
 export const WASM_OPT = ['-O3', '--low-memory-unused', ...WASM_FEATURES]
@@ -212,42 +209,21 @@ function optimise(module) {
 }
 
 /**
- * The module as JavaScript files: the one way of shipping bytes that every runtime and bundler knows. As
- * base64, so it is packed before: no server can compress what was shifted by two bits. For bundles and pages
- * in parts and as LZMA, a third less; deflated for runtimes that have zlib, ten times as fast.
+ * The module deflated, inside a JavaScript file: the one way of shipping bytes that every runtime and bundler
+ * knows. It is deflated before it is base64, since no server can compress base64 well.
  */
-async function inline(name, module) {
+function inline(name, module) {
   const bytes = readFileSync(module)
-  const lzma = `${root}/target/${name}.lzma`
-  await run('cargo', ['xtask', 'pack', module, lzma])
-  const forms = { packed: readFileSync(lzma), deflated: deflateRawSync(bytes, { level: 9 }) }
-  for (const [form, packed] of Object.entries(forms)) {
-    const types = 'declare const packed: { length: number; base64: string }\nexport default packed\n'
-    writeFileSync(`${root}/pkg/${name}.${form}.d.ts`, types)
-    const code = `export default { length: ${bytes.length}, base64: '${packed.toString('base64')}' }\n`
-    writeFileSync(`${root}/pkg/${name}.${form}.js`, code)
-  }
-  const { packed, deflated } = forms
-  console.log(`  ${name}: ${bytes.length} bytes, ${packed.length} packed, ${deflated.length} deflated`)
+  const deflated = deflateRawSync(bytes, { level: 9 })
+  const types = 'declare const deflated: { length: number; base64: string }\nexport default deflated\n'
+  writeFileSync(`${root}/pkg/${name}.deflated.d.ts`, types)
+  const code = `export default { length: ${bytes.length}, base64: '${deflated.toString('base64')}' }\n`
+  writeFileSync(`${root}/pkg/${name}.deflated.js`, code)
+  console.log(`  ${name}: ${bytes.length} bytes, ${deflated.length} deflated`)
 }
 
 /**
- * The way back from parts and LZMA: a module of four kilobytes. Nothing packs it, so it is hexadecimal: there
- * a byte is a byte, and a server that gzips finds what repeats, which in base64 is shifted by two bits.
- */
-async function unpacker() {
-  await step('unpacker: Rust', () => buildWasm(['--locked', '--package', 'autothrottle-unpack']))
-  const compiled = `${root}/target/wasm32-unknown-unknown/release/autothrottle_unpack.wasm`
-  const module = `${root}/target/unpack.wasm`
-  copyFileSync(compiled, module)
-  await step('unpacker: wasm-opt', () => optimise(module))
-  const hex = readFileSync(module).toString('hex')
-  writeFileSync(`${root}/pkg/unpack.d.ts`, 'declare const hex: string\nexport default hex\n')
-  writeFileSync(`${root}/pkg/unpack.js`, `export default '${hex}'\n`)
-}
-
-/**
- * The way back where zlib cannot be asked for (Node before 20.16): fflate's inflate. It makes its tables when
+ * The way back where there is no zlib (pages, Node before 20.16): fflate's inflate. It makes its tables when
  * it is loaded, which takes longer than the rest of our code together: so it is loaded by the first call.
  */
 async function inflater() {

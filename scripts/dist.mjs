@@ -28,12 +28,9 @@ const ENTRIES = [
 
 /**
  * What package.json's conditions choose; `workerd` and `edge-light` import the module instead of its bytes,
- * `node` reads the file beside, `zlib` (Deno, where reading needs leave, Bun, bundles for Node) and `cjs`
- * inflate it.
+ * `node` reads the file beside.
  */
-const VARIANTS = { workerd: 'esm', 'edge-light': 'esm', node: 'esm', zlib: 'esm', cjs: 'cjs' }
-/** Variants of runtimes that read each file from a disk. */
-const ON_DISK = new Set(['node', 'zlib'])
+const VARIANTS = { workerd: 'esm', 'edge-light': 'esm', node: 'esm', cjs: 'cjs' }
 
 /** Makes `dist/`, if anything that it comes from has changed. */
 export async function makeDist() {
@@ -60,7 +57,7 @@ export async function makeDist() {
 
 /**
  * The entries and the chunks that they share, in place of sixty modules: a runtime that reads each by
- * itself took longer for that than for all the rest up to the first permit. The packed module stays a file
+ * itself took longer for that than for all the rest up to the first permit. The deflated module stays a file
  * of its own.
  */
 async function together() {
@@ -78,7 +75,7 @@ async function together() {
     platform: 'neutral',
     packages: 'external',
     target: 'es2022',
-    plugins: [packed('../pkg')],
+    plugins: [deflated('../pkg')],
     logLevel: 'error',
   })
 }
@@ -102,12 +99,12 @@ function whole() {
   }
 }
 
-/** Leaves packed modules files of their own. */
-function packed(folder) {
+/** Leaves deflated modules files of their own. */
+function deflated(folder) {
   return {
-    name: 'packed',
+    name: 'deflated',
     setup(build) {
-      build.onResolve({ filter: /\.(?:packed|deflated)\.js$/ }, ({ path }) => ({
+      build.onResolve({ filter: /\.deflated\.js$/ }, ({ path }) => ({
         path: `${folder}/${basename(path)}`,
         external: true,
       }))
@@ -154,8 +151,8 @@ async function variant(name, format) {
     target: 'es2022',
     plugins:
       format === 'cjs'
-        ? [swap('zlib'), whole()]
-        : [swap(name), packed('../../pkg'), ...(ON_DISK.has(name) ? [whole()] : [])],
+        ? [swap(name), whole()]
+        : [swap(name), deflated('../../pkg'), ...(name === 'node' ? [whole()] : [])],
     logLevel: 'error',
   })
   mkdirSync(`${dist}/${name}`)

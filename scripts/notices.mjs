@@ -1,14 +1,14 @@
 /**
- * Writes `THIRD-PARTY-NOTICES.md`: the crates inside the WebAssembly modules, and the packages inside the
- * command, with their licences. `node scripts/notices.mjs`
+ * Writes `THIRD-PARTY-NOTICES.md`: the crates inside the WebAssembly modules, and npm's packages inside
+ * the JavaScript, with their licences. `node scripts/notices.mjs`
  */
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { capture, root } from './lib.mjs'
 
-/** What travels in `dist/bin.js`. */
-const PACKAGES = ['entities', 'parse5', 'robots-parser']
+/** What travels in `dist/bin.js`, and fflate's inflate in the entries. */
+const PACKAGES = ['entities', 'fflate', 'parse5', 'robots-parser']
 
 /** What is linked, and the page about it. */
 export function notices() {
@@ -38,7 +38,7 @@ export function notices() {
   })
   const about = `# Third-party notices
 
-What of others is inside \`pkg/*.wasm\` and its bindings, inside the component, and inside the command (\`dist/bin.js\`). The rest of the JavaScript has no dependencies. Written by \`npm run bless\`.
+What of others is inside \`pkg/*.wasm\` and its bindings, inside the component, and inside the command (\`dist/bin.js\`); fflate's inflate is in the entries. The rest of the JavaScript has no dependencies. Written by \`npm run bless\`.
 
 The Rust standard library (MIT OR Apache-2.0, https://github.com/rust-lang/rust) and its allocator dlmalloc (public domain) are linked, too.
 `

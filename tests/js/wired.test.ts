@@ -8,11 +8,8 @@ import { test } from 'node:test'
 import { build } from '../../js/wasm/load/build.js'
 import { inflate } from '../../js/wasm/load/inflate.js'
 import { load, loadFunctions } from '../../js/wasm/load/load.js'
-import { unpack } from '../../js/wasm/load/unpack.js'
 import deflated from '../../pkg/autothrottle.deflated.js'
-import packed from '../../pkg/autothrottle.packed.js'
 import deflatedSimulator from '../../pkg/simulator.deflated.js'
-import packedSimulator from '../../pkg/simulator.packed.js'
 
 test('each method of the module is called once and answers', () => {
   const WasmEngine = load()
@@ -95,9 +92,7 @@ test('each method of the module is called once and answers', () => {
 test('however the modules travel, they arrive whole', () => {
   const { autothrottle, simulator } = build.modules
   for (const [bytes, want] of [
-    [unpack(packed), autothrottle],
     [inflate(deflated), autothrottle],
-    [unpack(packedSimulator), simulator],
     [inflate(deflatedSimulator), simulator],
   ] as const)
     assert.equal(createHash('sha256').update(bytes).digest('hex'), want)

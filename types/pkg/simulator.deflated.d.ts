@@ -1,2 +1,2 @@
-declare const packed: { length: number; base64: string }
-export default packed
+declare const deflated: { length: number; base64: string }
+export default deflated

@@ -3,20 +3,14 @@
 //!
 //! - `cargo xtask bind INPUT.wasm OUT_DIR NAME`: the JavaScript bindings, by exactly the generator that
 //!   `wasm-bindgen` itself is locked to;
-//! - `cargo xtask pack INPUT OUTPUT`: a module as `bindings/unpack` takes it;
 //! - `cargo xtask component INPUT.wasm OUTPUT.wasm VERSION`: a module as a component;
 //! - `cargo xtask wit COMPONENT.wasm`: a component's WIT, read back from its bytes; also of a folder of WIT.
 
 mod component;
 
-use std::{fs, io::Write, process::ExitCode};
-
-use anyhow::anyhow;
-use autothrottle_unpack::{HEAD, split};
-use lzma_rust2::{LzmaOptions, LzmaWriter};
+use std::process::ExitCode;
 
 const USAGE: &str = "usage: cargo xtask bind INPUT.wasm OUT_DIR NAME
-       cargo xtask pack INPUT OUTPUT
        cargo xtask component INPUT.wasm OUTPUT.wasm VERSION
        cargo xtask wit COMPONENT.wasm|FOLDER";
 
@@ -25,7 +19,6 @@ fn main() -> ExitCode {
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let made = match words[..] {
         ["bind", input, out_dir, name] => bind(input, out_dir, name),
-        ["pack", input, output] => pack(input, output),
         ["component", input, output, version] => component::make(input, output, version),
         ["wit", input] => component::wit(input).map(|text| print!("{text}")),
         _ => {
@@ -51,23 +44,4 @@ fn bind(input: &str, out_dir: &str, name: &str) -> anyhow::Result<()> {
         .omit_default_module_path(true)
         .web(true)
         .and_then(|bindgen| bindgen.generate(out_dir))
-}
-
-/// For `bindings/unpack`: the length of the parts, and the parts as LZMA without a header, whose `lc`, `lp`
-/// and `pb` it knows. Bytes of WebAssembly are not aligned, so their place says nothing.
-fn pack(input: &str, output: &str) -> anyhow::Result<()> {
-    let options = LzmaOptions {
-        lc: 2,
-        lp: 0,
-        pb: 0,
-        nice_len: LzmaOptions::NICE_LEN_MAX,
-        depth_limit: 1000,
-        ..LzmaOptions::with_preset(9)
-    };
-    let module = fs::read(input)?;
-    let parts = split(&module).map_err(|reason| anyhow!("{input}: {reason}"))?;
-    let head: Vec<u8> = parts.len().to_le_bytes().into_iter().take(HEAD).collect();
-    let mut writer = LzmaWriter::new_no_header(head, &options, false)?;
-    writer.write_all(&parts)?;
-    Ok(fs::write(output, writer.finish()?)?)
 }

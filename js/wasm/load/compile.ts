@@ -7,8 +7,8 @@
 import { WasmBlockedError } from '../../core/errors.js'
 import { builtin } from '../node-builtin.js'
 
-/** A module on its way: packed, as base64, and how long it will be. */
-export interface Packed {
+/** A module on its way: deflated, as base64, and how long it will be. */
+export interface Deflated {
   readonly length: number
   readonly base64: string
 }

@@ -2,9 +2,9 @@
  * The simulator's module, from bytes that travel inside JavaScript. Node, Workers and edge functions take
  * another file.
  */
-import packed from '../../../pkg/simulator.packed.js'
+import deflated from '../../../pkg/simulator.deflated.js'
 import { compile } from './compile.js'
-import { unpack } from './unpack.js'
+import { inflate } from './inflate.js'
 
 /** The module; compiled by this call. */
-export const simulatorModule = (): WebAssembly.Module => compile(unpack(packed))
+export const simulatorModule = (): WebAssembly.Module => compile(inflate(deflated))

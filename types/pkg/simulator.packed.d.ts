@@ -1,2 +1,0 @@
-declare const packed: { length: number; base64: string }
-export default packed

@@ -1,2 +1,0 @@
-declare const hex: string
-export default hex
