@@ -167,3 +167,30 @@ def test_options_are_those_of_the_other(clock: FakeClock) -> None:
     throttle.scope("example.com").hold(5)
     with throttle.acquire(URL) as permit:
         assert permit.sent_at == 5
+
+
+def test_a_lost_permit_wakes_the_next_one() -> None:
+    throttle = ThreadThrottle(delay=0)
+    told: list[str] = []
+    throttle.on("warning", lambda event: told.append(event.code))
+    permits = [throttle.acquire(URL)]
+    is_waiting = threading.Event()
+    throttle.on("queued", lambda _: is_waiting.set())
+    thread = threading.Thread(target=lambda: throttle.acquire(URL).settle(), daemon=True)
+    thread.start()
+    assert is_waiting.wait(10)
+    permits.clear()
+    thread.join(10)
+    assert not thread.is_alive()
+    assert told == ["permit-lost"]
+
+
+def test_with_leaves_although_a_permit_was_lost() -> None:
+    def lose() -> None:
+        with ThreadThrottle(delay=0) as throttle:
+            throttle.acquire(URL)
+
+    thread = threading.Thread(target=lose, daemon=True)
+    thread.start()
+    thread.join(10)
+    assert not thread.is_alive()

@@ -16,7 +16,7 @@ a list).
 
 from __future__ import annotations
 
-from collections import OrderedDict, deque
+from collections import deque
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial
@@ -28,17 +28,18 @@ from ._convert import Converted, convert_scope, make_engine
 from ._engine import Engine, Settled
 from ._events import Events, RequestEvent, SettleEvent
 from ._following import Following, typed_refusal
-from ._managers import ManagedScopes, Pace
+from ._forked import survive
+from ._handles import Handles
+from ._managers import ManagedScopes
 from ._notices import Notices
 from ._permit import NOTHING, Permit, Told
-from ._scopes import Scopes, checked_name, named_scopes
+from ._scopes import Scopes, named_scopes
 from ._told import engine_words
 from ._waiting import Verdict, Wait, Waiting, locked
 from .errors import (
     ClosedError,
     ConfigError,
     CostExceedsQuotaError,
-    ManagerError,
     QueueFullError,
     ThrottleTimeoutError,
 )
@@ -46,9 +47,6 @@ from .errors import (
 if TYPE_CHECKING:
     from ._shared.transport import Leaving, Scheduler
     from .redis import Shared
-
-HELD_HANDLES = 2000
-"""Scopes that are kept from being forgotten while they are idle."""
 
 
 class Desk:
@@ -68,23 +66,24 @@ class Desk:
         self.events = Events()
         self.events.has_lines = made.driver.get("warnings") is not False
         self.closed: ClosedError | None = None
-        self.in_flight = 0
+        self.in_flight: set[int] = set()
+        self.is_forked = False
         self.entering = 0
         self.waiting: dict[int, Waiting] = {}
         self.asked: int | None = None
         """What the server of the request that was settled last asked for."""
-        self._managed = managed
         self.header_maps: Mapping[str, Any] = made.driver_checked.get("hints") or {}
         is_debug = bool(made.driver.get("debug"))
         self.notices = Notices(self.engine, clock, self.events, managed is not None, is_debug, self.fail_all)
         self._warn_threshold = self.engine.warn_threshold
         self._warned: set[str] = set()
-        self._handles: OrderedDict[str, int] = OrderedDict()
+        self._handles = Handles(self.engine, clock, managed)
         self._lost: deque[tuple[int, tuple[str, ...]]] = deque()
         self._alarms = Alarms()
         self._wake: int | None = None
         self._is_draining = False
         self._is_stale = False
+        survive(self)
 
     # What a task or a thread does for it.
 
@@ -110,6 +109,10 @@ class Desk:
     def rest(self) -> None:
         """Everything that could be sent was."""
 
+    def forked(self) -> None:
+        """This is the copy of a process that was forked."""
+        self.is_forked = True
+
     # In and out.
 
     @locked
@@ -117,8 +120,8 @@ class Desk:
         """Leave to send one request: at once where nothing stands in the way."""
         if self.closed is not None:
             raise ClosedError() from self.closed.__cause__
-        if self._lost:
-            self._collect()
+        if self._lost or self.is_forked:
+            self.collect()
         names, costs = named_scopes(scopes)
         handles = [self.handle(name) for name in names]
         cost = wait.cost if costs is None else costs
@@ -146,8 +149,8 @@ class Desk:
     ) -> Verdict:
         """Where every request ends. Its permit was taken. With ``wait`` it may be sent again."""
         now = self.clock.now()
-        self.in_flight -= 1
         names, ticket = permit.scopes, permit._ticket
+        self.in_flight.discard(ticket)
         self.notices.watch()
         failure: Exception | None = None
         status: int | None = None
@@ -171,7 +174,7 @@ class Desk:
             )
             self.events.tell(event)
         try:
-            self.notices.after_answer(status, told.error, latency, self._managed_answer)
+            self.notices.after_answer(status, told.error, latency, self._handles.answered)
         except Exception as error:
             failure = failure or error
         if waiting is not None and failure is not None:
@@ -193,7 +196,7 @@ class Desk:
         if permit is not None:
             if not permit.take():
                 return
-            self.in_flight -= 1
+            self.in_flight.discard(waiting.ticket)
         elif not self.forget(waiting):
             return
         self.engine.cancel(now, waiting.ticket)
@@ -203,7 +206,7 @@ class Desk:
     def give_back(self, permit: Permit) -> None:
         """It was never sent."""
         if permit.take():
-            self.in_flight -= 1
+            self.in_flight.discard(permit._ticket)
             self.engine.cancel(self.clock.now(), permit._ticket)
             self.drain()
 
@@ -233,7 +236,7 @@ class Desk:
     @property
     def is_idle(self) -> bool:
         """Whether nothing waits and nothing is in flight."""
-        return not self.waiting and self.in_flight == 0 and self.entering == 0
+        return not self.waiting and not self.in_flight and self.entering == 0
 
     # Asking.
 
@@ -297,23 +300,8 @@ class Desk:
 
     @locked
     def handle(self, name: str) -> int:
-        """The handle of a scope, made if it has to be. Those that were used last are held."""
-        handle = self._handles.get(name)
-        if handle is not None:
-            self._handles.move_to_end(name)
-            return handle
-        handle = self.engine.scope(checked_name(name))
-        self._handles[name] = handle
-        if self._managed is not None:
-            try:
-                self._apply(name, handle, self._managed.begin(name))
-            except BaseException:
-                del self._handles[name]
-                self.engine.release(handle)
-                raise
-        while len(self._handles) > HELD_HANDLES:
-            self.engine.release(self._handles.popitem(last=False)[1])
-        return handle
+        """The handle of a scope, made if it has to be."""
+        return self._handles.of(name)
 
     @locked
     def change(self, name: str, call: Callable[[int, int], Any]) -> Any:
@@ -345,13 +333,35 @@ class Desk:
         """A permit that nobody can settle any more. Any thread may call this, in the middle of anything."""
         self._lost.append((ticket, scopes))
 
+    def abandon(self) -> None:
+        """Nobody is left of those who wait and of those who were sent: a fork left them behind."""
+        now = self.clock.now()
+        waiting, sent = tuple(self.waiting), tuple(self.in_flight)
+        self.waiting.clear()
+        self.in_flight.clear()
+        self._lost.clear()
+        self._alarms = Alarms()
+        self._is_draining = False
+        for ticket in waiting:
+            self.engine.cancel(now, ticket)
+        for ticket in sent:
+            self.engine.settle(now, ticket)
+
     # Inside.
 
-    def _collect(self) -> None:
-        """Slots of permits that were collected as garbage come back, and somebody should know."""
+    def collect(self) -> None:
+        """What is told late: slots of permits that were collected as garbage come back; this is a fork."""
+        if self.is_forked:
+            if self.following is not None:
+                raise RuntimeError(
+                    "a throttle with shared=… cannot be used after a fork: make it in each process"
+                )
+            self.is_forked = False
+            what = "this throttle was made before a fork: each process has a limit of its own now"
+            self.warn("forked", f"{what}. For one limit give each process shared=…")
         while self._lost:
             ticket, scopes = self._lost.popleft()
-            self.in_flight -= 1
+            self.in_flight.discard(ticket)
             self.engine.settle(self.clock.now(), ticket)
             what = f"a permit for {', '.join(scopes)} was collected as garbage before it was settled"
             self.warn("permit-lost", f"{what}: use `with`, or `run`", scopes[0])
@@ -391,36 +401,17 @@ class Desk:
 
     def _permit(self, ticket: int, names: tuple[str, ...], target: object, now: int) -> Permit:
         """The permit of a ticket that the engine let go."""
-        if self._managed is not None:
-            try:
-                for name in names:
-                    self._apply(name, self.handle(name), self._managed.on_send(name, now / NANOS))
-            except Exception:
-                self.engine.settle(now, ticket)
-                self._is_stale = True
-                raise
-        self.in_flight += 1
+        try:
+            self._is_stale |= self._handles.sent(names, now)
+        except Exception:
+            self.engine.settle(now, ticket)
+            self._is_stale = True
+            raise
+        self.in_flight.add(ticket)
         permit = Permit(self, ticket, names, target, now)
         if self.events.send:
             self.events.tell(RequestEvent("send", ticket, target, names, now / NANOS))
         return permit
-
-    def _managed_answer(self, is_bad: bool, event: Any) -> None:
-        if self._managed is not None:
-            pace = self._managed.on_answer(is_bad, event)
-            if pace is not None:
-                self._apply(event.scope, self.handle(event.scope), pace)
-
-    def _apply(self, name: str, handle: int, pace: Pace | None) -> None:
-        """What a scope's manager says."""
-        if not pace:
-            return
-        made = convert_scope(pace)
-        try:
-            self.engine.configure(self.clock.now(), handle, made.engine)
-        except ConfigError as error:
-            raise ManagerError("manager", f"of {name}: {made.translate(error)}") from error
-        self._is_stale = True
 
     def _verdict(
         self, settled: Settled, permit: Permit, wait: Wait | None, is_repeatable: bool, now: int

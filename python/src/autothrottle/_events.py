@@ -86,6 +86,7 @@ class WarningEvent:
     kind: EventKind
     code: Literal[
         "bypassed",
+        "forked",
         "many-waiting",
         "no-effect",
         "rampup-bound",

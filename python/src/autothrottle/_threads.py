@@ -17,6 +17,8 @@ that keeps the time has a timer); a thread that is interrupted while it waits (i
 
 from __future__ import annotations
 
+import _thread
+import contextlib
 import functools
 import inspect
 import threading
@@ -67,17 +69,29 @@ class _ThreadWaiting(Waiting):
         self.condition.notify_all()
 
 
-class _ThreadDesk(Desk):
+class ThreadDesk(Desk):
     """The desk of any number of threads."""
+
+    lock: Any
 
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
-        self._idle = threading.Condition(cast("threading.RLock", self.lock))
+        self._idle = threading.Condition(self.lock)
         self._at: int | None = None
         self._keeper: _ThreadWaiting | None = None
+        self._is_collecting = False
 
     def new_lock(self) -> AbstractContextManager[Any]:
         return threading.RLock()
+
+    def forked(self) -> None:
+        """This is another process, and no other thread came along: what they waited for and held is over."""
+        self.lock = self.new_lock()
+        self._idle = threading.Condition(self.lock)
+        self._at = self._keeper = None
+        self._is_collecting = False
+        self.abandon()
+        super().forked()
 
     def new_scheduler(self) -> Scheduler:
         from ._shared.schedulers import ThreadScheduler
@@ -96,6 +110,19 @@ class _ThreadDesk(Desk):
     def rest(self) -> None:
         if self.is_idle:
             self._idle.notify_all()
+
+    def lose(self, ticket: int, scopes: tuple[str, ...]) -> None:
+        super().lose(ticket, scopes)
+        if not self._is_collecting:
+            self._is_collecting = True
+            # A thread of its own: this one may be anywhere, with the lock or in `threading` itself.
+            with contextlib.suppress(RuntimeError):  # the interpreter ends
+                _thread.start_new_thread(self._collect_now, ())
+
+    def _collect_now(self) -> None:
+        with self.lock:
+            self._is_collecting = False
+            self.collect()
 
     def wait(self, waiting: _ThreadWaiting) -> None:
         """Blocks until it has a permit or an error."""
@@ -138,9 +165,9 @@ class ThreadThrottle(BaseThrottle):
     ``request_timeout``: a thread cannot be stopped from outside, so set the client's own timeout.
     """
 
-    _Desk = _ThreadDesk
+    _Desk = ThreadDesk
     _is_plain = True
-    _desk: _ThreadDesk
+    _desk: ThreadDesk
 
     def __init__(self, **options: Unpack[ThrottleOptions]) -> None:
         refuse(options, "request_timeout", _NO_TIMEOUT)

@@ -113,7 +113,7 @@ class _TaskDesk(Desk):
     def lose(self, ticket: int, scopes: tuple[str, ...]) -> None:
         super().lose(ticket, scopes)
         if self.loop is not None and not self.loop.is_closed():
-            self.loop.call_soon_threadsafe(self._collect)
+            self.loop.call_soon_threadsafe(self.collect)
 
     async def idle(self) -> None:
         """Waits until nothing waits and nothing is in flight."""
