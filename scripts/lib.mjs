@@ -121,10 +121,3 @@ export async function main(work) {
     process.exit(1)
   }
 }
-
-/**
- * The declarations of what a build makes of Rust. They are committed as well, in `types/pkg`, so that an
- * editor knows all types in a clone in which nothing was built (`rootDirs` in tsconfig.json).
- */
-export const bindingTypes = () =>
-  readdirSync(`${root}/pkg`).filter((name) => name.endsWith('.d.ts') && !name.includes('_bg.'))

@@ -11,7 +11,6 @@ import { join } from 'node:path'
 import { after, test } from 'node:test'
 import { fileURLToPath, pathToFileURL } from 'node:url'
 import { gzipSync } from 'node:zlib'
-import { bindingTypes } from '../../scripts/lib.mjs'
 import { notices } from '../../scripts/notices.mjs'
 import { packed } from '../../scripts/pack.mjs'
 import { BUDGETS, OVER_MAIN, sizeOf, sizeOverMain } from '../../scripts/sizes.mjs'
@@ -73,16 +72,6 @@ test('it says what it was built from', async () => {
   for (const [name, hash] of Object.entries(build.modules)) {
     const bytes = readFileSync(join(installed, `pkg/${name}_bg.wasm`))
     assert.equal(createHash('sha256').update(bytes).digest('hex'), hash, name)
-  }
-})
-
-test('the types of a clone in which nothing was built are those of the build', () => {
-  const names = bindingTypes()
-  assert.ok(names.includes('autothrottle.d.ts'))
-  for (const name of names) {
-    const [made, kept] = [`${root}pkg/${name}`, `${root}types/pkg/${name}`]
-    const isSame = existsSync(kept) && readFileSync(kept, 'utf8') === readFileSync(made, 'utf8')
-    assert.ok(isSame, `npm run bless writes types/pkg/${name} anew`)
   }
 })
 

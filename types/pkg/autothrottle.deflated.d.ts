@@ -1,2 +1,0 @@
-declare const deflated: { length: number; base64: string }
-export default deflated

@@ -1,1 +1,0 @@
-export declare const build: { version: string; revision: string; modules: Record<string, string> }
