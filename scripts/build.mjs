@@ -191,7 +191,7 @@ export const WASM_FEATURES = [
 ]
 
 /**
- * Smaller by `-Os` it is not, once it is deflated. No pointer of Rust's wraps around, so that an offset may be
+ * Once it is deflated, `-Os` makes it no smaller. No pointer of Rust's wraps around, so that an offset may be
  * part of the instruction (`--low-memory-unused`).
  */
 export const WASM_OPT = ['-O3', '--low-memory-unused', ...WASM_FEATURES]
