@@ -21,12 +21,13 @@ import type { Abortable } from './aborts.js'
 import { Converter, type HeaderMaps } from './convert.js'
 import { Driver } from './driver.js'
 import { type ClosedError, TimeoutError } from './errors.js'
-import { type Ears, QueuedEvent, SendEvent, SettleEvent, WarningEvent } from './events.js'
+import { type Ears, QueuedEvent, SendEvent, SettleEvent } from './events.js'
 import type { Host } from './host.js'
 import { type Audience, Notices } from './notices.js'
 import { NOTHING, Permit, type PermitOutcome } from './permit.js'
 import { Waiting } from './waiting.js'
 import type { Alarm } from './wake.js'
+import type { Warnings } from './warnings.js'
 
 /** How a request waits. */
 export interface Wait {
@@ -56,22 +57,23 @@ export class Desk {
   readonly #engine: Host
   readonly #ears: Ears
   readonly tell: Audience['tell']
+  readonly warnings: Warnings
   readonly #isManaged: boolean
   readonly #notices: Notices
   readonly #converter: Converter
   readonly #warnThreshold: number
   readonly #idle: (() => void)[] = []
-  readonly #warned = new Set<WarningEvent['code']>()
   readonly #entering = new Set<Abortable>()
   #following = 0
   #askedMs = Number.NaN
 
   constructor(engine: Host, clock: Clock, audience: Audience, hints: HeaderMaps | undefined) {
-    const { ears, tell, managed } = audience
+    const { ears, tell, managed, warnings } = audience
     this.#engine = engine
     this.clock = clock
     this.#ears = ears
     this.tell = tell
+    this.warnings = warnings
     this.#isManaged = managed !== undefined
     this.driver = new Driver(engine, clock, () => this.#rest())
     const failAll = (error: unknown, scope: string) => this.driver.failAll(error, scope)
@@ -85,7 +87,7 @@ export class Desk {
     engine.listen?.({
       changed: () => this.driver.changed(),
       fail: (ticket, error) => this.driver.refuse(ticket, error),
-      warn: (code, message) => this.warn(code, message),
+      warn: (code, message) => warnings.once(code, message),
     })
   }
 
@@ -153,7 +155,7 @@ export class Desk {
       this.#engine.settle(Number.NaN, ticket, NO_OUTCOME)
     }
     const message = `a permit for ${scopes.join(', ')} was collected as garbage before it was settled`
-    this.warn('permit-lost', `${message}: use \`run\`, or \`using permit = …\``, scopes[0])
+    this.warnings.once('permit-lost', `${message}: use \`run\`, or \`using permit = …\``, scopes[0])
   }
 
   /**
@@ -216,13 +218,6 @@ export class Desk {
     return new Promise((resolve) => this.#idle.push(resolve))
   }
 
-  /** Tells a warning, each once. */
-  warn(code: WarningEvent['code'], message: string, scope?: string): void {
-    if (this.#warned.has(code)) return
-    this.#warned.add(code)
-    this.tell(new WarningEvent(code, message, scope))
-  }
-
   /** The engine knows its scopes by handles; one that it has forgotten is refused, and made anew. */
   #enter(now: number, name: string, handle: ScopeHandle, cost: number, priority: number): number {
     try {
@@ -266,7 +261,7 @@ export class Desk {
     this.driver.begin(waiting)
     const many = this.#engine.waiting
     if (many >= this.#warnThreshold)
-      this.warn('many-waiting', `${many} requests wait, each with its promise in memory`)
+      this.warnings.once('many-waiting', `${many} requests wait, each with its promise in memory`)
   }
 
   /**

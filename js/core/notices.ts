@@ -9,8 +9,9 @@ import type { Handles } from '../scopes/handles.js'
 import type { ManagedScopes } from '../scopes/strategy.js'
 import type { Notice, Outcome, ScopeHandle } from '../wasm/engine.js'
 import { ManagerError } from './errors.js'
-import { type Ears, ScopeEvent, StallEvent, type ThrottleEvents, WarningEvent } from './events.js'
+import { type Ears, ScopeEvent, StallEvent, type ThrottleEvents } from './events.js'
 import type { Host } from './host.js'
+import type { Warnings } from './warnings.js'
 
 /** Whom it is passed on to. */
 export interface Audience {
@@ -18,6 +19,7 @@ export interface Audience {
   readonly tell: (event: ThrottleEvents[keyof ThrottleEvents]) => void
   readonly managed: ManagedScopes | undefined
   readonly isDebug: boolean
+  readonly warnings: Warnings
 }
 
 export class Notices {
@@ -73,10 +75,10 @@ export class Notices {
       } else if (kind === 'no-effect') {
         const where = scope === '' ? '' : ` in ${scope}`
         const message = `${notice.path} has no effect${where}: ${notice.why}`
-        this.#audience.tell(new WarningEvent('no-effect', message, scope === '' ? undefined : scope))
+        this.#audience.warnings.tell(kind, message, scope === '' ? undefined : scope)
       } else if (kind === 'rampup-bound') {
         const message = `${notice.path} is what binds rampup in ${scope}: ${notice.why}`
-        this.#audience.tell(new WarningEvent(kind, message, scope))
+        this.#audience.warnings.tell(kind, message, scope)
       } else this.#audience.tell(new ScopeEvent(kind, notice))
     }
     if (failure) throw failure.error

@@ -32,7 +32,7 @@ export interface PermitOutcome {
   error?: unknown
   /** Milliseconds from send to response headers. Default: now − sent, if there was a response. */
   latency?: number
-  /** Whether the answer is bad, if you know better than the status and `backoff.httpCodes`. */
+  /** Whether the answer is bad, if you know better than the status and `backoff.statusCodes`. */
   backoff?: boolean
   /** The scopes that this makes back off, if not all or none of them; a map says more about each. */
   scopes?: Backoffs

@@ -35,6 +35,7 @@ import {
 } from './requests.js'
 import { Runner } from './run.js'
 import { keep } from './unsettled.js'
+import { Warnings } from './warnings.js'
 
 const NO_INIT: RequestInit = {}
 
@@ -57,7 +58,7 @@ export class Throttle extends ThrottleEventTarget {
   constructor(options: ThrottleOptions = {}) {
     super()
     const { engineOptions, driverOptions } = splitOptions(options)
-    const { clock, snapshot, shared, unref, robots, debug, hints, ...settings } = driverOptions
+    const { clock, snapshot, shared, unref, robots, debug, warnings, hints, ...settings } = driverOptions
     const { scopes, manager } = options
     const defaults = manager === undefined ? options.defaults : { ...options.defaults, manager }
     this.#clock = clock ?? systemClock(unref ?? false)
@@ -71,7 +72,13 @@ export class Throttle extends ThrottleEventTarget {
     }
     const managed = ManagedScopes.areIn(scopes, defaults) ? new ManagedScopes(scopes, defaults) : undefined
     const tell = (event: ThrottleEvents[keyof ThrottleEvents]) => this.tell(event)
-    const audience = { ears: this.ears, tell, managed, isDebug: debug ?? false }
+    const audience = {
+      ears: this.ears,
+      tell,
+      managed,
+      isDebug: debug ?? false,
+      warnings: new Warnings(this.ears, tell, warnings ?? true),
+    }
     this.#desk = new Desk(this.#engine, this.#clock, audience, hints)
     // Settings without effect, once somebody can listen.
     queueMicrotask(() => this.#desk.tellNotices())

@@ -4,7 +4,6 @@
  * The trap is a file that overrules its reader: a scope with a pace of its own keeps it, with one warning.
  */
 import type { Desk } from '../core/desk.js'
-import { WarningEvent } from '../core/events.js'
 import type { Host } from '../core/host.js'
 import { checkedName, hostOf } from '../scopes/names.js'
 import { parseRobots } from '../wasm/engine.js'
@@ -13,7 +12,6 @@ export class CrawlDelays {
   readonly #engine: Host
   readonly #desk: Desk
   readonly #maxDelay: number
-  readonly #overruled = new Set<string>()
 
   constructor(engine: Host, desk: Desk, maxDelay: number) {
     this.#engine = engine
@@ -32,11 +30,10 @@ export class CrawlDelays {
     const { clock, driver, handles } = this.#desk
     const outcome = this.#engine.crawlDelay(clock.now(), handles.of(name).handle, delay)
     driver.drain()
-    if (outcome !== 'overruled' || this.#overruled.has(name)) return asked
-    this.#overruled.add(name)
+    if (outcome !== 'overruled') return asked
     const wish = `robots.txt of ${name} asks for one request at a time, ${delay} ms apart`
     const message = `${wish}; the scope keeps its own settings (ignoreRobotsTxt: true silences this)`
-    this.#desk.tell(new WarningEvent('robots-overruled', message, name))
+    this.#desk.warnings.once('robots-overruled', message, name)
     return asked
   }
 }

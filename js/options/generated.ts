@@ -157,6 +157,12 @@ export interface ThrottleOptions extends EngineOptions {
    */
   debug?: boolean
   /**
+   * Whether a warning that nobody listens to (`addEventListener('warning', …)`) is one line of
+   * `console.warn`, once for each code and scope. Default true. A setting without effect, or a throttle
+   * that hears nothing, is found out before the ban.
+   */
+  warnings?: boolean
+  /**
    * Whether the one timer lets a Node, Deno or Bun process end while requests wait. Default false. What
    * was asked for is to be sent.
    */
@@ -305,7 +311,7 @@ export interface BackoffOptions {
    * requests, and a server (or the CDN before it) that cannot cope. A 500 is mostly a bug. Scrapy:
    * BACKOFF_HTTP_CODES.
    */
-  httpCodes?: readonly number[]
+  statusCodes?: readonly number[]
   /**
    * Failures that are bad answers. An abort by the caller never is. Default timeout, connection. A server
    * under load drops connections and answers late. Scrapy: BACKOFF_EXCEPTIONS.
@@ -684,6 +690,7 @@ export const DRIVER_KEYS = [
   'redirectMaxDelay',
   'release',
   'debug',
+  'warnings',
   'unref',
 ] as const
 

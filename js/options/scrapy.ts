@@ -68,7 +68,7 @@ const errors = (value: unknown): ('timeout' | 'connection')[] => {
 }
 
 const backoffReaders: Record<string, (value: unknown) => BackoffOptions> = {
-  http_codes: (value) => ({ httpCodes: codes(value) }),
+  http_codes: (value) => ({ statusCodes: codes(value) }),
   exceptions: (value) => ({ errors: errors(value) }),
   delay_factor: (value) => ({ factor: number(value) }),
   min_delay: (value) => ({ minDelay: millis(value) }),

@@ -47,7 +47,7 @@ export interface ScopeManager {
   onSend?(event: ManagedSend): void
   /** An answer that is not bad. What the caller gave up is neither. */
   onGood?(event: ManagedAnswer): void
-  /** A bad answer: a status in `backoff.httpCodes`, a failure, or what a hook says. */
+  /** A bad answer: a status in `backoff.statusCodes`, a failure, or what a hook says. */
   onBad?(event: ManagedAnswer): void
   /** Milliseconds between two sends. Default: the scope's own. */
   readonly delay?: number

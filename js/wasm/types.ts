@@ -76,7 +76,7 @@ export interface Outcome {
    * nothing.
    */
   wallNowMs?: number | (() => number)
-  /** Whether the answer is bad, if you know better than the status and `backoff.httpCodes`. */
+  /** Whether the answer is bad, if you know better than the status and `backoff.statusCodes`. */
   backoff?: boolean
   /** What it means for single scopes of the request, where that is another thing. */
   scopes?: readonly ScopeOutcome[]

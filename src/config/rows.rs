@@ -136,6 +136,11 @@ settings! {
         "Prints AutoThrottle's line for each response with `console.debug`: slot, in flight, delay and \
          its change, latency.",
         "A library is silent.";
+    Driver "warnings" Kind::Flag => Flag(true),
+        "", "",
+        "Whether a warning that nobody listens to (`addEventListener('warning', …)`) is one line of \
+         `console.warn`, once for each code and scope.",
+        "A setting without effect, or a throttle that hears nothing, is found out before the ban.";
     Driver "unref" Kind::Flag => Flag(false),
         "", "",
         "Whether the one timer lets a Node, Deno or Bun process end while requests wait.",
@@ -238,7 +243,7 @@ settings! {
         "Whether the window rolls: never more than the limit in any window-long span.",
         "Said once for all quotas of the scope.";
 
-    Backoff "httpCodes" Kind::Codes { min: 100 } => Codes(&[429, 502, 503, 504, 520, 521, 522, 523, 524]),
+    Backoff "statusCodes" Kind::Codes { min: 100 } => Codes(&[429, 502, 503, 504, 520, 521, 522, 523, 524]),
         "", "BACKOFF_HTTP_CODES",
         "Statuses that are bad answers.",
         "Too many requests, and a server (or the CDN before it) that cannot cope. A 500 is mostly a bug.";

@@ -34,7 +34,7 @@ pub struct ScopeConfig {
     /// How the delay follows bad answers.
     pub backoff: backoff::Config,
     /// Statuses that are bad answers, in order; none without backoff.
-    http_codes: Box<[u16]>,
+    status_codes: Box<[u16]>,
     /// Failures that are bad answers; none without backoff.
     failures: Vec<Failure>,
     is_backoff: bool,
@@ -178,7 +178,7 @@ impl Default for ScopeConfig {
                 jitter: jitter::Config::around(const { number(Section::Backoff, "jitter") }),
                 concurrency_factor: const { number(Section::Backoff, "concurrencyFactor") },
             },
-            http_codes: const { codes(Section::Backoff, "httpCodes") }.into(),
+            status_codes: const { codes(Section::Backoff, "statusCodes") }.into(),
             failures: Failure::ALL.iter().map(|&(failure, _)| failure).collect(),
             is_backoff: const { flag(Section::Scope, "backoff") },
             follow_rate_limit: const { flag(Section::Scope, "followRateLimit") },
@@ -247,7 +247,7 @@ impl ScopeConfig {
 
     /// Whether a response with this status is a bad answer.
     pub fn is_bad_status(&self, status: u16) -> bool {
-        self.hears_answers() && self.http_codes.binary_search(&status).is_ok()
+        self.hears_answers() && self.status_codes.binary_search(&status).is_ok()
     }
 
     /// Whether this failure is a bad answer.
@@ -391,8 +391,8 @@ fn read_backoff(fields: &mut Fields, config: &mut ScopeConfig) {
     let mut span = |key: &str, old: Span| fields.millis(key).unwrap_or(old);
     let (min, max) = (span("minDelay", old.min), span("maxDelay", old.max));
     let window = span("window", old.window);
-    if let Some(codes) = fields.codes("httpCodes") {
-        config.http_codes = codes;
+    if let Some(codes) = fields.codes("statusCodes") {
+        config.status_codes = codes;
     }
     if let Some(failures) = fields.failures("errors") {
         config.failures = failures;

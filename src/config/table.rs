@@ -259,6 +259,8 @@ pub fn nearest(rows: &'static [Row], section: Section, key: &str) -> Option<&'st
     let is_near = |other: Section| {
         other == section || section == Section::Root && matches!(other, Section::Scope | Section::Driver)
     };
+    // Scrapy's name for it, and ours until 0.1.
+    let key = if matches!(key, "httpCodes" | "http_codes") { "statusCodes" } else { key };
     nearest_of(key, rows.iter().filter(|row| is_near(row.section)).map(|row| row.key))
 }
 

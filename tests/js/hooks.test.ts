@@ -167,7 +167,7 @@ test("a scope's manager hears what happens and says how fast; backoff and rampup
       this.concurrency = 1
     },
   }
-  const options = { scopes: { 'a.example': { manager, backoff: { httpCodes: [418] } } } }
+  const options = { scopes: { 'a.example': { manager, backoff: { statusCodes: [418] } } } }
   const { clock, throttle } = make(options, () => (status ? new Response('', { status }) : reset()))
   await throttle.fetch(page)
   status = 429

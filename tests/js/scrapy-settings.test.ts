@@ -67,7 +67,7 @@ test('every setting goes where it belongs, in milliseconds', () => {
       jitter: 0.2,
       window: 10_000,
       backoff: {
-        httpCodes: [429, 503],
+        statusCodes: [429, 503],
         errors: ['timeout', 'connection'],
         factor: 3,
         minDelay: 2000,
@@ -88,7 +88,7 @@ test('every setting goes where it belongs, in milliseconds', () => {
         window: 30_000,
         ignoreRobotsTxt: true,
         backoff: {
-          httpCodes: [429, 503],
+          statusCodes: [429, 503],
           errors: ['connection'],
           factor: 1.2,
           maxDelay: 180_000,

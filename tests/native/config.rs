@@ -39,6 +39,15 @@ fn all_problems_are_listed_at_once_with_their_paths() {
 }
 
 #[test]
+fn the_former_name_of_bad_statuses_is_answered_with_the_one_of_today() {
+    let found = problems(r#"{ "backoff": { "httpCodes": [429] } }"#);
+    assert_eq!(
+        found,
+        ["backoff.httpCodes: want a known setting (did you mean statusCodes?); got a list of 1"]
+    );
+}
+
+#[test]
 fn names_are_quoted_where_they_would_not_stand_as_they_are() {
     let found = problems(r#"{ "scopes": { "a\"b\\c\n\u0001é": { "delay": "x\"y" } } }"#);
     let path = r#"scopes."a\"b\\c\n\u0001é".delay"#;

@@ -81,7 +81,7 @@ fn nothing_is_told_where_nobody_listens_and_every_answer_where_somebody_wants_it
 /// A manager decides what to do; what is bad is said by the same settings as ever.
 #[test]
 fn answers_of_a_managed_scope_are_classified_and_change_nothing() {
-    let options = r#"{ "backoff": { "httpCodes": [418], "errors": [] },
+    let options = r#"{ "backoff": { "statusCodes": [418], "errors": [] },
                        "defaults": { "delay": 10, "slotDelay": 0, "jitter": false, "rampup": true, "manager": {} } }"#;
     let mut engine = engine(options, Watch::Nothing);
     exchange(&mut engine, 0, &Feedback::response(418));

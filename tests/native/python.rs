@@ -60,6 +60,8 @@ const WORDS: &[(&str, &str)] = &[
     ("(Shopify's and Discord's are in bodies: read a clone)", "(Shopify's and Discord's are in bodies)"),
     ("`undefined`", "`None`"),
     ("`console.debug`", "the logger `autothrottle`"),
+    ("`console.warn`", "`warnings.warn`"),
+    ("`addEventListener('warning', …)`", "`throttle.on(\"warning\", …)`"),
     ("With `redirects: 'throttle'`: the longest", "The longest"),
     ("Beyond it the redirect itself is the answer.", "Beyond it the next hop fails at once."),
     ("{ rate: 5 }", "rate=5"),

@@ -99,7 +99,7 @@ fn scrapys_names_are_the_table() {
     code.push_str(
         "}\n\"\"\"Section → key in a dict of THROTTLING_SCOPES → key and kind of the option.\"\"\"\n",
     );
-    let codes = table::row(ROWS, Section::Backoff, "httpCodes").expect("there is one").default;
+    let codes = table::row(ROWS, Section::Backoff, "statusCodes").expect("there is one").default;
     let DefaultValue::Codes(codes) = codes else { panic!("want statuses") };
     writeln!(code, "\nHTTP_CODES: Final = {codes:?}\n\"\"\"BACKOFF_HTTP_CODES where nobody typed it.\"\"\"")
         .unwrap();

@@ -247,7 +247,7 @@ class Engine:
         :param hints: take the place of ``headers``.
         :param wall: wall time now, for dates in responses without a ``Date``.
         :param backoff: whether the answer is bad, for who knows better than the status and
-            ``backoff.httpCodes``.
+            ``backoff.statusCodes``.
         :param cost: what the request really cost, if that is not what was expected.
         :param adjust_delay: ``False`` keeps AutoThrottle's delay as it is.
         :param scopes: what it means for single scopes, where that is another thing.

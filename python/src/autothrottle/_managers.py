@@ -60,7 +60,7 @@ class ScopeManager:
         """An answer that is not bad. What the caller gave up is neither."""
 
     def on_bad(self, event: ManagedAnswer) -> None:
-        """A bad answer: a status in ``backoff.http_codes``, a failure, or what a hook says."""
+        """A bad answer: a status in ``backoff.status_codes``, a failure, or what a hook says."""
 
 
 MakeScopeManager: TypeAlias = Callable[[str], ScopeManager]

@@ -90,7 +90,7 @@ class Permit:
         * ``hints``: what was not in headers; they take the place of ``headers``.
         * ``latency``: seconds from send to response headers. Default: until now, if there was a response.
         * ``backoff``: whether the answer is bad, if you know better than the status and
-          ``backoff.http_codes``.
+          ``backoff.status_codes``.
         * ``scopes``: those that this makes back off, if not all or none of them.
         * ``cost``: what the request really cost, if that is not what was expected.
         * ``adjust_delay``: ``False`` keeps AutoThrottle's delay as it is.

@@ -22,7 +22,7 @@ SECTIONS: Final[dict[str, dict[str, tuple[str, str]]]] = {
         "target_concurrency": ("targetConcurrency", "plain"),
     },
     "Backoff": {
-        "http_codes": ("httpCodes", "plain"),
+        "status_codes": ("statusCodes", "plain"),
         "errors": ("errors", "plain"),
         "factor": ("factor", "plain"),
         "min_delay": ("minDelay", "time"),
@@ -91,6 +91,7 @@ SECTIONS: Final[dict[str, dict[str, tuple[str, str]]]] = {
         "redirect_max_delay": ("redirectMaxDelay", "time"),
         "release": ("release", "plain"),
         "debug": ("debug", "plain"),
+        "warnings": ("warnings", "plain"),
     },
 }
 
@@ -108,5 +109,6 @@ DRIVER: Final = (
     "redirect_max_delay",
     "release",
     "debug",
+    "warnings",
 )
 """What only the driver reads."""

@@ -83,7 +83,7 @@ class AutoThrottleOptions(TypedDict, total=False):
 class BackoffOptions(TypedDict, total=False):
     """A longer delay after bad answers, and the way back."""
 
-    http_codes: Collection[int]
+    status_codes: Collection[int]
     """Statuses that are bad answers. Default 429, 502, 503, 504, 520, 521, 522, 523, 524. Too many requests,
     and a server (or the CDN before it) that cannot cope. A 500 is mostly a bug. Scrapy: BACKOFF_HTTP_CODES.
     """
@@ -407,4 +407,10 @@ class ThrottleOptions(_ScopeOptionsShared, total=False):
     debug: bool
     """Prints AutoThrottle's line for each response with the logger ``autothrottle``: slot, in flight, delay
     and its change, latency. Default False. A library is silent. Scrapy: AUTOTHROTTLE_DEBUG.
+    """
+
+    warnings: bool
+    """Whether a warning that nobody listens to (``throttle.on("warning", …)``) is one line of
+    ``warnings.warn``, once for each code and scope. Default True. A setting without effect, or a throttle
+    that hears nothing, is found out before the ban.
     """

@@ -80,7 +80,7 @@ def test_every_setting_of_the_draft_by_its_own_name() -> None:
             "jitter": [-0.1, 0.3],
             "window": 10_000,
             "backoff": {
-                "httpCodes": [429, 503],
+                "statusCodes": [429, 503],
                 "factor": 3,
                 "minDelay": 2000,
                 "maxDelay": 200_000,
@@ -100,7 +100,7 @@ def test_every_setting_of_the_draft_by_its_own_name() -> None:
                 "window": 30_000,
                 "ignoreRobotsTxt": True,
                 "backoff": {
-                    "httpCodes": [429, 503],
+                    "statusCodes": [429, 503],
                     "factor": 1.2,
                     "maxDelay": 180_000,
                     "minDelay": 5000,
@@ -169,7 +169,7 @@ def test_from_the_command_line_all_is_text() -> None:
     assert engine["concurrency"] == 4
     assert engine["defaults"]["delay"] == 500
     assert engine["defaults"]["jitter"] is False
-    assert engine["defaults"]["backoff"] == {"httpCodes": [429, 503]}
+    assert engine["defaults"]["backoff"] == {"statusCodes": [429, 503]}
     assert engine["scopes"] == {"a": {"rampup": True, "delay": 2000}}
 
 

@@ -14,7 +14,7 @@ export const OPTIONS: EngineOptions = {
     slotDelay: 0,
     jitter: false,
     concurrency: 100,
-    backoff: { httpCodes: [], maxDelay: 10_000 },
+    backoff: { statusCodes: [], maxDelay: 10_000 },
   },
   scopes: {
     gap: { delay: 150 },

@@ -124,7 +124,7 @@ class Downloader(ScrapysDownloader):
     def is_bad_status(self, status: int) -> bool:
         """Whether BACKOFF_HTTP_CODES has it."""
         backoff = self._options.engine["defaults"].get("backoff") or {}
-        return status in backoff.get("httpCodes", HTTP_CODES)
+        return status in backoff.get("statusCodes", HTTP_CODES)
 
     def is_bad_exception(self, exception: BaseException) -> bool:
         """Whether BACKOFF_EXCEPTIONS has it."""

@@ -27,7 +27,7 @@ SETTINGS: Final[dict[str, tuple[str, str, str]]] = {
     "AUTOTHROTTLE_ENABLED": ("scope", "autothrottle", "autothrottle"),
     "THROTTLING_WINDOW": ("scope", "window", "seconds"),
     "THROTTLING_SCOPE_MANAGER": ("scope", "manager", "python"),
-    "BACKOFF_HTTP_CODES": ("backoff", "httpCodes", "codes"),
+    "BACKOFF_HTTP_CODES": ("backoff", "statusCodes", "codes"),
     "BACKOFF_EXCEPTIONS": ("backoff", "errors", "exceptions"),
     "BACKOFF_DELAY_FACTOR": ("backoff", "factor", "number"),
     "BACKOFF_MIN_DELAY": ("backoff", "minDelay", "seconds"),
@@ -79,7 +79,8 @@ KEYS: Final[dict[str, dict[str, tuple[str, str]]]] = {
         "target_concurrency": ("targetConcurrency", "number"),
     },
     "backoff": {
-        "http_codes": ("httpCodes", "codes"),
+        "status_codes": ("statusCodes", "codes"),
+        "http_codes": ("statusCodes", "codes"),
         "errors": ("errors", "exceptions"),
         "exceptions": ("errors", "exceptions"),
         "factor": ("factor", "number"),
