@@ -35,7 +35,7 @@ function linesOf({ sent, status }: SimulationTrace): Line[] {
       name: 'refused',
       unit: 'a second',
       color: '#d62728',
-      points: count(sent.filter((_, index) => [429, 503].includes(status[index]!))),
+      points: count(sent.filter((_, index) => !(status[index]! >= 200 && status[index]! < 400))),
     },
   ]
 }

@@ -486,7 +486,15 @@ export interface SimulationOptions {
 /** A server and its limit. What its model does not know is an error. */
 export interface SimulatedServer {
   /** What kind of limit it has. */
-  model: 'fixed-window' | 'sliding-window' | 'token-bucket' | 'nginx' | 'gcra' | 'concurrency' | 'queue'
+  model:
+    | 'fixed-window'
+    | 'sliding-window'
+    | 'sliding-counter'
+    | 'token-bucket'
+    | 'nginx'
+    | 'gcra'
+    | 'concurrency'
+    | 'queue'
   /** `token-bucket`, `nginx`, `gcra`: requests per second. A number above 0, at most 100000. */
   rate?: number
   /**
@@ -504,9 +512,15 @@ export interface SimulatedServer {
    * `nodelay`.
    */
   delay?: boolean
-  /** `fixed-window`, `sliding-window`: requests per window. A whole number from 1 to 1000000. */
+  /**
+   * `fixed-window`, `sliding-window`, `sliding-counter`: requests per window. A whole number from 1 to
+   * 1000000.
+   */
   limit?: number
-  /** `fixed-window`, `sliding-window`: milliseconds. Default 60000. Most limits of APIs are per minute. */
+  /**
+   * `fixed-window`, `sliding-window`, `sliding-counter`: milliseconds. Default 60000. Most limits of APIs
+   * are per minute.
+   */
   window?: number
   /** `concurrency`: requests at a time; one more is a 503. A whole number from 1 to 1000000. */
   slots?: number
@@ -534,6 +548,15 @@ export interface SimulatedServer {
    * Most servers do not ban.
    */
   ban?: number
+  /**
+   * How it says no: with this status, by never answering, or by closing the connection. Default 429; of
+   * `nginx`, `concurrency` and `queue` 503. What each of them says unless it is told otherwise.
+   */
+  refusal?: '429' | '503' | '502' | '403' | '401' | 'silence' | 'reset'
+  /** Each refusal lowers the limit for a while. Default none. Limits stay as a rule. */
+  adaptive?: SimulatedAdaptive
+  /** A second limit over a longer time. Default none. One limit is easier to follow. */
+  allowance?: SimulatedAllowance
   /**
    * The share of requests that fail at once whatever their pace. A number above 0 and below 1. Default
    * none. A server that works.
@@ -598,6 +621,25 @@ export interface SimulatedDrift {
   period: number
   /** What the limit is multiplied by at the far end. A number above 0, at most 1000. */
   factor: number
+}
+
+/** Each refusal lowers the limit for a while. */
+export interface SimulatedAdaptive {
+  /** What a refusal multiplies the limit by. A number above 0 and below 1. */
+  factor: number
+  /**
+   * The share of the whole limit that comes back a second. A number above 0 and below 1. Default 0.01. It
+   * is forgiven after some two minutes.
+   */
+  recovery?: number
+}
+
+/** A second limit over a longer time, on a grid from the start. */
+export interface SimulatedAllowance {
+  /** Requests per window. A whole number from 1 to 1000000. */
+  limit: number
+  /** Milliseconds. Default 86400000. Most quotas are per day. */
+  window?: number
 }
 
 /** For a while everything is a 503. */

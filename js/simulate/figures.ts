@@ -6,9 +6,9 @@ export interface SimulationSummary {
   readonly sent: number
   /** Served. */
   readonly served: number
-  /** 429 and 503. */
+  /** Refused by the limit, whatever it said. */
   readonly refused: number
-  /** Any other bad end. */
+  /** Any other bad end: by chance, by a gateway, or the client gave up. */
   readonly failed: number
   /** Served ÷ what the limit allows, settled. */
   readonly utilisation: number
@@ -42,7 +42,7 @@ export interface SimulationTrace {
   readonly sent: Float64Array
   /** When the client knew; NaN if that was after the end. */
   readonly answered: Float64Array
-  /** 0: the client gave up. */
+  /** 0: the client gave up, or the server closed the connection. */
   readonly status: Uint16Array
 }
 

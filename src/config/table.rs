@@ -91,6 +91,10 @@ pub enum Section {
     Step,
     /// `server.drift`.
     Drift,
+    /// `server.adaptive`.
+    Adaptive,
+    /// `server.allowance`.
+    Allowance,
     /// `server.outage`.
     Outage,
     /// `server.others`.

@@ -26,8 +26,17 @@ const RATE: Kind = Kind::Number { above: 0.0, max: 100_000.0 };
 const FACTOR: Kind = Kind::Number { above: 0.0, max: 1000.0 };
 /// Requests in one simulation: each is remembered, some hundred bytes until the end.
 const MOST: usize = 4_000_000;
-const MODELS: &[&str] =
-    &["fixed-window", "sliding-window", "token-bucket", "nginx", "gcra", "concurrency", "queue"];
+const MODELS: &[&str] = &[
+    "fixed-window",
+    "sliding-window",
+    "sliding-counter",
+    "token-bucket",
+    "nginx",
+    "gcra",
+    "concurrency",
+    "queue",
+];
+const REFUSALS: &[&str] = &["429", "503", "502", "403", "401", "silence", "reset"];
 const SAYS: &[&str] = &["nothing", "retry-after", "rate-limit"];
 
 settings! {
@@ -86,11 +95,11 @@ settings! {
         "Most set `nodelay`.";
     Server "limit" COUNT => Required,
         "", "",
-        "`fixed-window`, `sliding-window`: requests per window.",
+        "`fixed-window`, `sliding-window`, `sliding-counter`: requests per window.",
         "";
     Server "window" TIME => Number(60_000.0),
         "", "",
-        "`fixed-window`, `sliding-window`: milliseconds.",
+        "`fixed-window`, `sliding-window`, `sliding-counter`: milliseconds.",
         "Most limits of APIs are per minute.";
     Server "slots" COUNT => Required,
         "", "",
@@ -120,6 +129,18 @@ settings! {
         "", "",
         "Milliseconds for which a client that was refused is refused, anew with every request.",
         "Most servers do not ban.";
+    Server "refusal" Kind::Word(REFUSALS) => Unset,
+        "429; of `nginx`, `concurrency` and `queue` 503", "",
+        "How it says no: with this status, by never answering, or by closing the connection.",
+        "What each of them says unless it is told otherwise.";
+    Server "adaptive" Kind::Object(Section::Adaptive) => Unset,
+        "", "",
+        "Each refusal lowers the limit for a while.",
+        "Limits stay as a rule.";
+    Server "allowance" Kind::Object(Section::Allowance) => Unset,
+        "", "",
+        "A second limit over a longer time.",
+        "One limit is easier to follow.";
     Server "failing" Kind::Fraction => Unset,
         "", "",
         "The share of requests that fail at once whatever their pace.",
@@ -185,6 +206,23 @@ settings! {
         "", "",
         "What the limit is multiplied by at the far end.",
         "";
+
+    Adaptive "factor" Kind::Fraction => Required,
+        "", "",
+        "What a refusal multiplies the limit by.",
+        "";
+    Adaptive "recovery" Kind::Fraction => Number(0.01),
+        "", "",
+        "The share of the whole limit that comes back a second.",
+        "It is forgiven after some two minutes.";
+    Allowance "limit" COUNT => Required,
+        "", "",
+        "Requests per window.",
+        "";
+    Allowance "window" TIME => Number(86_400_000.0),
+        "", "",
+        "Milliseconds.",
+        "Most quotas are per day.";
 
     Outage "at" MILLIS => Required,
         "", "",

@@ -7,8 +7,9 @@ use super::{
     Load, Network,
     options::ROWS,
     server::{
-        Bucket, Change, Concurrency, Failing, Fields as HeaderFields, Fixed, Gcra, Moving, Nginx, Others,
-        Outage, PenaltyBox, Queue, Replicas, Server, Sliding, Telling, Upstream,
+        Adaptive, Allowance, Bucket, Change, Concurrency, Counter, Failing, Fields as HeaderFields, Fixed,
+        Gcra, Moving, Nginx, Others, Outage, PenaltyBox, Queue, Refusal, Refusing, Replicas, Server, Sliding,
+        Telling, Upstream,
     },
 };
 use crate::{
@@ -121,6 +122,13 @@ pub(super) fn read_server((value, path): (Value, String), problems: &mut Problem
     let jitter = fields.millis("jitter").unwrap_or(Span::ZERO);
     let step = fields.object("step");
     let drift = fields.object("drift");
+    let refusal = fields.word("refusal").map(|word| match word {
+        "silence" => Refusal::Silence,
+        "reset" => Refusal::Reset,
+        status => Refusal::Status(status.parse().unwrap_or(429)),
+    });
+    let adaptive = fields.object("adaptive");
+    let allowance = fields.object("allowance");
     let outage = fields.object("outage");
     let others = fields.object("others");
     if model.is_some() {
@@ -138,6 +146,8 @@ pub(super) fn read_server((value, path): (Value, String), problems: &mut Problem
     );
     let outage = outage.and_then(|outage| read_outage(outage, problems));
     let others = others.and_then(|others| read_others(others, problems));
+    let adaptive = adaptive.and_then(|adaptive| read_adaptive(adaptive, problems));
+    let allowance = allowance.and_then(|allowance| read_allowance(allowance, problems));
     let inside = inside?;
     let make: Make = Box::new(move || {
         let mut server = match replicas {
@@ -147,11 +157,17 @@ pub(super) fn read_server((value, path): (Value, String), problems: &mut Problem
         for &change in &changes {
             server = Box::new(Moving::new(server, change));
         }
+        if let Some((factor, recovery)) = adaptive {
+            server = Box::new(Adaptive::new(server, factor, recovery));
+        }
         if let Some((rate, period, share)) = others {
             server = Box::new(Others::new(server, rate, period, share));
         }
         if upstream > Span::ZERO {
             server = Box::new(Upstream::new(server, upstream, spread));
+        }
+        if let Some((limit, window)) = allowance {
+            server = Box::new(Allowance::new(server, limit, window));
         }
         if let Some(ban) = ban {
             server = Box::new(PenaltyBox::new(server, ban));
@@ -161,6 +177,9 @@ pub(super) fn read_server((value, path): (Value, String), problems: &mut Problem
         }
         if let Some((at, length)) = outage {
             server = Box::new(Outage::new(server, at, length));
+        }
+        if let Some(refusal) = refusal {
+            server = Box::new(Refusing::new(server, refusal));
         }
         match says {
             HeaderFields::Silent => server,
@@ -175,6 +194,22 @@ fn read_outage((value, path): (Value, String), problems: &mut Problems) -> Optio
     let (at, length) = (fields.number_required("at"), fields.number_required("length"));
     fields.finish();
     at.map(Span::from_millis).zip(length.map(Span::from_millis))
+}
+
+fn read_adaptive((value, path): (Value, String), problems: &mut Problems) -> Option<(f64, f64)> {
+    let mut fields = Fields::of_table(ROWS, value, path, Section::Adaptive, problems);
+    let factor = fields.number_required("factor");
+    let recovery = fields.number("recovery").unwrap_or(0.01);
+    fields.finish();
+    factor.map(|factor| (factor, recovery))
+}
+
+fn read_allowance((value, path): (Value, String), problems: &mut Problems) -> Option<(u32, Span)> {
+    let mut fields = Fields::of_table(ROWS, value, path, Section::Allowance, problems);
+    let limit = fields.number_required("limit");
+    let window = fields.millis("window").unwrap_or(Span::from_micros(86_400_000_000));
+    fields.finish();
+    limit.map(|limit| (limit as u32, window))
 }
 
 fn read_others((value, path): (Value, String), problems: &mut Problems) -> Option<(f64, Span, f64)> {
@@ -201,18 +236,15 @@ fn read_change(
 
 fn read_model(model: &str, fields: &mut Fields) -> Option<Make> {
     match model {
-        "fixed-window" | "sliding-window" => {
+        "fixed-window" | "sliding-window" | "sliding-counter" => {
             let limit = fields.number_required("limit");
             let window = fields.millis("window").unwrap_or(Span::from_micros(60_000_000));
-            let is_fixed = model == "fixed-window";
             let limit = limit? as u32;
-            Some(Box::new(move || -> Box<dyn Server> {
-                if is_fixed {
-                    Box::new(Fixed::new(limit, window))
-                } else {
-                    Box::new(Sliding::new(limit, window))
-                }
-            }))
+            match model {
+                "fixed-window" => Some(Box::new(move || Box::new(Fixed::new(limit, window)))),
+                "sliding-window" => Some(Box::new(move || Box::new(Sliding::new(limit, window)))),
+                _ => Some(Box::new(move || Box::new(Counter::new(limit, window)))),
+            }
         }
         "token-bucket" => {
             let rate = fields.number_required("rate");

@@ -23,15 +23,26 @@ pub struct Exchange {
     pub arrived: Option<Instant>,
     /// When the client knew.
     pub answered: Option<Instant>,
-    /// 0: the client gave up.
+    /// 0: the client gave up, or the server closed the connection.
     pub status: u16,
     /// It failed by chance: at another pace it would have failed as well.
     pub is_chance: bool,
+    /// The limit refused it.
+    pub is_refused: bool,
 }
 
 impl Exchange {
     pub(super) fn sent(client: u32, server: u32, sent: Instant) -> Self {
-        Self { client, server, sent, arrived: None, answered: None, status: 0, is_chance: false }
+        Self {
+            client,
+            server,
+            sent,
+            arrived: None,
+            answered: None,
+            status: 0,
+            is_chance: false,
+            is_refused: false,
+        }
     }
 
     /// Whether the server served it.
@@ -58,9 +69,9 @@ pub struct Summary {
     pub sent: u64,
     /// Served.
     pub served: u64,
-    /// 429 and 503.
+    /// Refused by the limit, whatever it said.
     pub refused: u64,
-    /// Any other bad end, also those who gave up.
+    /// Any other bad end: by chance, by a gateway, or the client gave up.
     pub failed: u64,
     /// Served ÷ what the limit allows, settled.
     pub utilisation: f64,
@@ -93,8 +104,7 @@ impl Summary {
             exchanges.iter().filter_map(|exchange| Some((exchange.arrived?, exchange))).collect();
         let count =
             |of: &dyn Fn(&(Instant, &Exchange)) -> bool| seen.iter().filter(|seen| of(seen)).count() as u64;
-        let is_refused = |exchange: &Exchange| [429, 503].contains(&exchange.status);
-        let refused = count(&|(_, exchange)| is_refused(exchange));
+        let refused = count(&|(_, exchange)| exchange.is_refused);
         let background = count(&|(_, exchange)| exchange.is_chance);
         let late_background = count(&|(at, exchange)| *at >= half && exchange.is_chance);
         let late_bad = count(&|(at, exchange)| *at >= half && !exchange.is_served());

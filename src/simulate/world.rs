@@ -267,6 +267,7 @@ impl<C: Client> World<C> {
         exchange.arrived = Some(now);
         exchange.status = reply.status;
         exchange.is_chance = reply.is_chance;
+        exchange.is_refused = reply.is_refused;
         let given_up = exchange.sent + self.network.timeout;
         let (at, status) = if back > given_up { (given_up, 0) } else { (back, reply.status) };
         self.known += 1;
@@ -281,6 +282,7 @@ impl<C: Client> World<C> {
         exchange.status = status;
         let (who, sent) = (exchange.client as usize, exchange.sent);
         let answer = match status {
+            0 if self.now < sent + self.network.timeout => Answer::Failed(Failure::Connection),
             0 => Answer::Failed(Failure::Timeout),
             status => Answer::Response { status },
         };

@@ -275,6 +275,16 @@ fn every_row_of_simulations_is_read() {
                 String::new(),
                 format!("server.drift.{key}"),
             ),
+            Section::Adaptive => (
+                format!(r#"{bucket}, "adaptive": {{ "factor": 0.5, "{key}": {wrong} }}"#),
+                String::new(),
+                format!("server.adaptive.{key}"),
+            ),
+            Section::Allowance => (
+                format!(r#"{bucket}, "allowance": {{ "limit": 5, "{key}": {wrong} }}"#),
+                String::new(),
+                format!("server.allowance.{key}"),
+            ),
             Section::Outage => (
                 format!(r#"{bucket}, "outage": {{ "at": 1, "length": 2, "{key}": {wrong} }}"#),
                 String::new(),
@@ -312,7 +322,7 @@ fn every_row_of_simulations_is_read() {
     assert_eq!(found(none), ["throttle: want an object; got 7"]);
     assert_eq!(
         found("{}")[0],
-        "server.model: want one of \"fixed-window\", \"sliding-window\", \"token-bucket\", \"nginx\", \"gcra\", \"concurrency\", \"queue\"; got nothing"
+        "server.model: want one of \"fixed-window\", \"sliding-window\", \"sliding-counter\", \"token-bucket\", \"nginx\", \"gcra\", \"concurrency\", \"queue\"; got nothing"
     );
 }
 

@@ -1,13 +1,26 @@
-//! Servers drawn from a seed, as many as are wanted: a held-out set that nobody has seen.
+//! Servers drawn from a seed, as many as are wanted: a held-out set that nobody has seen. `DRAWN="60 7"` judges
+//! sixty that seed 7 draws (`npm run bench:drawn`), class by class.
 //!
 //! A set that was looked at twice is no longer held out. So there is no fixed one: a seed draws a new one,
-//! and the law is judged once on each. Kinds, limits, latencies, noise, and what befalls a server (bans,
-//! failures, others, balancers, steps, outages) are drawn each by itself, from wide ranges, so they also come
-//! together.
+//! and the law is judged once on each. Kinds, limits, latencies, noise, how a server says no, and what befalls
+//! it (bans, failures, others, balancers, steps, outages) are drawn each by itself, from wide ranges, so they
+//! also come together.
 
-use std::fmt::Write;
+use std::{
+    fmt::Write,
+    hash::{DefaultHasher, Hash, Hasher},
+};
 
-use crate::scenarios::Scenario;
+use autothrottle::{
+    Instant, Span,
+    simulate::{Summary, Trace},
+};
+
+use crate::{
+    scenarios::Scenario,
+    simulate::{HEADER, Policy, SEED, in_parallel, line, rank, refused, run},
+    yardsticks::best_constant,
+};
 
 struct Draws(u64);
 
@@ -67,10 +80,11 @@ fn one(seed: u64) -> Scenario {
         r#""latency": {latency}, "jitter": {}, "timerLag": {}, "timerJitter": {}, "slow": {}, "slowBy": {}"#,
         d.between(0.1, 50.0).min(latency / 2.0),
         d.between(0.05, 3.0),
-        d.between(0.2, 5.0),
+        if d.is(0.2) { d.between(5.0, 20.0) } else { d.between(0.2, 5.0) },
         d.between(0.001, 0.01),
         d.between(50.0, 2000.0),
     );
+    let network = format!(r#"{network}, "timeout": {}"#, d.whole(5.0, 60.0) * 1000.0);
     let server = format!(r#"{server}{befallen}, "jitter": {}"#, d.between(0.1, 5.0));
     let name = server.replace(['"', '{', '}'], "").replace("model: ", "").replace(": ", " ");
     Scenario { name: format!("{name}; {latency} ms away"), server, network, minutes }
@@ -84,6 +98,7 @@ fn model(d: &mut Draws) -> (String, f64, f64) {
         ("gcra", 8.0),
         ("fixed-window", 16.0),
         ("sliding-window", 14.0),
+        ("sliding-counter", 6.0),
         ("concurrency", 8.0),
         ("queue", 6.0),
     ];
@@ -100,8 +115,10 @@ fn model(d: &mut Draws) -> (String, f64, f64) {
             (format!(r#"{model}, "rate": {rate}, "burst": {}{delay}"#, depth - 1.0), rate, 0.0)
         }
         "gcra" => (format!(r#"{model}, "rate": {rate}, "burst": {}"#, depth - 1.0), rate, 0.0),
-        "fixed-window" | "sliding-window" => {
-            let window = d.whole(1.0, 120.0);
+        "fixed-window" | "sliding-window" | "sliding-counter" => {
+            // Some are an hour long.
+            let window = if d.is(0.15) { d.whole(300.0, 3600.0) } else { d.whole(1.0, 120.0) };
+            let rate = rate.min(20_000.0 / window);
             let limit = (rate * window).round().max(2.0);
             let millis = window * 1000.0;
             (format!(r#"{model}, "limit": {limit}, "window": {millis}"#), limit / window, window)
@@ -125,6 +142,18 @@ fn model(d: &mut Draws) -> (String, f64, f64) {
 /// What befalls it: most often nothing, rarely several things at once.
 fn befalls(d: &mut Draws, rate: f64) -> String {
     let mut all = String::new();
+    let refusal = d.one(&[
+        ("", 45.0),
+        ("429", 15.0),
+        ("503", 12.0),
+        ("502", 6.0),
+        ("403", 12.0),
+        ("silence", 5.0),
+        ("reset", 5.0),
+    ]);
+    if !refusal.is_empty() {
+        write!(all, r#", "refusal": "{refusal}""#).unwrap();
+    }
     let says = d.one(&[("", 70.0), ("retry-after", 22.0), ("rate-limit", 8.0)]);
     if !says.is_empty() {
         write!(all, r#", "says": "{says}""#).unwrap();
@@ -132,8 +161,19 @@ fn befalls(d: &mut Draws, rate: f64) -> String {
     if d.is(0.04) {
         write!(all, r#", "ban": {}"#, d.whole(2.0, 120.0) * 1000.0).unwrap();
     }
-    if d.is(0.08) {
-        write!(all, r#", "failing": {}"#, d.between(0.002, 0.04)).unwrap();
+    if d.is(0.15) {
+        let status = d.one(&[("503", 6.0), ("502", 2.0), ("500", 2.0)]);
+        write!(all, r#", "failing": {}, "failingStatus": {status}"#, d.between(0.0005, 0.03)).unwrap();
+    }
+    if d.is(0.04) {
+        let (factor, recovery) = (d.between(0.3, 0.9), d.between(0.001, 0.05));
+        write!(all, r#", "adaptive": {{ "factor": {factor}, "recovery": {recovery} }}"#).unwrap();
+    }
+    if d.is(0.03) {
+        // A tenth to nine tenths of what the other limit would serve.
+        let window = d.whole(300.0, 3600.0);
+        let limit = (rate * window * d.between(0.1, 0.9)).round().max(5.0);
+        write!(all, r#", "allowance": {{ "limit": {limit}, "window": {} }}"#, window * 1000.0).unwrap();
     }
     if d.is(0.05) {
         write!(all, r#", "replicas": {}"#, d.whole(2.0, 8.0)).unwrap();
@@ -159,4 +199,126 @@ fn befalls(d: &mut Draws, rate: f64) -> String {
         write!(all, r#", "outage": {{ "at": 150000, "length": {length} }}"#).unwrap();
     }
     all
+}
+
+/// What came of one server.
+struct Judged {
+    scenario: Scenario,
+    summary: Summary,
+    /// Of the best constant rate; no more than 1.05, so that no lucky one outweighs another.
+    ratio: f64,
+    best: f64,
+    /// Refusals in the first minute.
+    first: f64,
+    /// How long 200 served requests would have to take, ÷ how long they took.
+    job: f64,
+}
+
+impl Judged {
+    fn new(scenario: &Scenario, is_report: bool) -> Self {
+        let best = if is_report { best_known(scenario) } else { 1.0 };
+        let (Trace { exchanges, .. }, summary) = run(scenario, Policy::Rampup, SEED, "");
+        let minute = Instant::default() + Span::from_millis(60_000.0);
+        let first = exchanges.iter().filter(|each| each.is_refused && each.sent < minute).count();
+        let mut served: Vec<Instant> =
+            exchanges.iter().filter(|each| each.is_served()).filter_map(|each| each.answered).collect();
+        served.sort_unstable();
+        let least = 200.0 / scenario.limit() + summary.latency_ms / 1000.0;
+        let job = served.get(199).map_or(0.0, |end| (least / end.millis() * 1000.0).min(1.05));
+        let ratio = (summary.utilisation / best.max(0.01)).min(1.05);
+        Self { scenario: scenario.clone(), summary, ratio, best, first: first as f64, job }
+    }
+
+    fn says(&self, words: &[&str]) -> bool {
+        words.iter().any(|word| self.scenario.server.contains(word))
+    }
+
+    fn is_merely_failing(&self) -> bool {
+        let fails = ["nginx", "concurrency", "queue"].map(|model| format!("\"model\": \"{model}\""));
+        let is_own = fails.iter().any(|model| self.scenario.server.contains(model));
+        self.says(&[r#""refusal": "50"#, r#""refusal": "silence"#, r#""refusal": "reset"#])
+            || is_own && !self.says(&["\"refusal\""])
+    }
+
+    fn is_late(&self) -> bool {
+        let (_, rest) = self.scenario.network.split_once("\"timerJitter\": ").unwrap();
+        rest.split(',').next().unwrap().parse::<f64>().unwrap() >= 5.0
+    }
+}
+
+/// With `DRAWN_CACHE`, a folder, it is searched once for each server: nine tenths of the time is that search.
+fn best_known(scenario: &Scenario) -> f64 {
+    let Some(folder) = std::env::var_os("DRAWN_CACHE") else { return best_constant(scenario, SEED) };
+    let mut hasher = DefaultHasher::new();
+    (&scenario.server, &scenario.network, scenario.minutes.to_bits()).hash(&mut hasher);
+    let file = std::path::Path::new(&folder).join(format!("{:016x}", hasher.finish()));
+    if let Some(known) = std::fs::read_to_string(&file).ok().and_then(|text| text.parse().ok()) {
+        return known;
+    }
+    let best = best_constant(scenario, SEED);
+    std::fs::write(&file, best.to_string()).unwrap();
+    best
+}
+
+fn class(name: &str, all: &[&Judged]) -> String {
+    if all.is_empty() {
+        return String::new();
+    }
+    let of = |figure: &dyn Fn(&Judged) -> f64| all.iter().map(|each| figure(each)).collect::<Vec<f64>>();
+    let at = |figure: &dyn Fn(&Judged) -> f64, share: f64| rank(of(figure), share);
+    let mean = of(&|each| each.ratio).iter().sum::<f64>() / all.len() as f64;
+    let (share, minute) =
+        (&|each: &Judged| refused(&each.summary).0, &|each: &Judged| refused(&each.summary).1);
+    format!(
+        "| {name} | {} | {:.3} / {:.2} / {:.2}, {mean:.3} | {:.2} % / {:.1} % | {:.2} / {:.1} | {:.0} / {:.0} | {:.2} / {:.2} |\n",
+        all.len(),
+        at(&|each| each.ratio, 0.5),
+        at(&|each| each.ratio, 0.1),
+        at(&|each| each.ratio, 0.0),
+        at(share, 0.5),
+        at(share, 0.9),
+        at(minute, 0.5),
+        at(minute, 0.9),
+        at(&|each| each.first, 0.5),
+        at(&|each| each.first, 0.9),
+        at(&|each| each.job, 0.5),
+        at(&|each| each.job, 0.1),
+    )
+}
+
+const CLASSES: &str = "| | servers | of the best constant rate: median / p10 / worst, mean | refused, median / p90 | a minute, median / p90 | in the first minute, median / p90 | 200 requests at the limit ÷ in fact, median / p10 |\n|---|---|---|---|---|---|---|\n";
+
+/// Servers drawn from a seed that nobody looked at: `DRAWN="COUNT SEED …"`, `npm run bench:drawn`.
+#[test]
+fn servers_that_were_drawn() {
+    let wanted = std::env::var("DRAWN").unwrap_or_else(|_| "2 1".into());
+    let (count, seeds) = wanted.split_once(' ').expect("DRAWN: want a count and seeds");
+    let scenarios: Vec<Scenario> =
+        seeds.split(' ').flat_map(|seed| drawn(count.parse().unwrap(), seed.parse().unwrap())).collect();
+    let is_report = std::env::var_os("DRAWN").is_some();
+    let mut all = in_parallel(&scenarios, |each| Judged::new(each, is_report));
+    assert!(all.iter().all(|each| each.summary.served > 0));
+    if !is_report {
+        return;
+    }
+    all.sort_by(|a, b| a.ratio.total_cmp(&b.ratio));
+    println!("{HEADER}");
+    for Judged { scenario, summary, best, .. } in &all {
+        println!("{} {best:.3} |", line(scenario, summary));
+    }
+    type Is = fn(&Judged) -> bool;
+    let classes: [(&str, Is); 8] = [
+        ("all", |_| true),
+        ("says 429", |each| !each.is_merely_failing() && !each.says(&["\"403\""])),
+        ("says 503, 502 or nothing", Judged::is_merely_failing),
+        ("says 403", |each| each.says(&["\"403\""])),
+        ("fails by itself", |each| each.says(&["failing"])),
+        ("late timers", Judged::is_late),
+        ("punishes (bans, adaptive)", |each| each.says(&["\"ban\"", "adaptive"])),
+        ("a second limit", |each| each.says(&["allowance"])),
+    ];
+    print!("\n{CLASSES}");
+    for (name, is) in classes {
+        print!("{}", class(name, &all.iter().filter(|each| is(each)).collect::<Vec<_>>()));
+    }
 }

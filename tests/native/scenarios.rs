@@ -443,6 +443,108 @@ const TRAIN: &[Row] = &[
         "",
         30.0,
     ),
+    // How a server says no: the pace is refused, whatever it is called.
+    (
+        "bucket 10/s, depth 20, 503",
+        r#""model": "token-bucket", "rate": 10, "depth": 20, "refusal": "503""#,
+        "",
+        15.0,
+    ),
+    (
+        "bucket 30/s, depth 50, 502",
+        r#""model": "token-bucket", "rate": 30, "depth": 50, "refusal": "502""#,
+        "",
+        15.0,
+    ),
+    (
+        "bucket 10/s, depth 20, 403",
+        r#""model": "token-bucket", "rate": 10, "depth": 20, "refusal": "403""#,
+        "",
+        15.0,
+    ),
+    (
+        "bucket 10/s, depth 20, 403, ban 60 s",
+        r#""model": "token-bucket", "rate": 10, "depth": 20, "refusal": "403", "ban": 60000"#,
+        "",
+        60.0,
+    ),
+    (
+        "bucket 15/s, depth 10, silence",
+        r#""model": "token-bucket", "rate": 15, "depth": 10, "refusal": "silence""#,
+        r#""timeout": 10000"#,
+        15.0,
+    ),
+    (
+        "bucket 5/s, depth 2, reset",
+        r#""model": "token-bucket", "rate": 5, "depth": 2, "refusal": "reset""#,
+        "",
+        15.0,
+    ),
+    // Healthy ones that fail by themselves: a ratchet to .41, .25, .85 of the limit.
+    (
+        "bucket 100/s, depth 20, 1 % fail",
+        r#""model": "token-bucket", "rate": 100, "depth": 20, "failing": 0.01"#,
+        "",
+        15.0,
+    ),
+    (
+        "bucket 300/s, depth 20, 1 % fail",
+        r#""model": "token-bucket", "rate": 300, "depth": 20, "failing": 0.01"#,
+        "",
+        6.0,
+    ),
+    (
+        "bucket 30/s, depth 20, 3 % fail with 502",
+        r#""model": "token-bucket", "rate": 30, "depth": 20, "failing": 0.03, "failingStatus": 502"#,
+        "",
+        15.0,
+    ),
+    (
+        "bucket 20/s, depth 10, 503, 2 % fail",
+        r#""model": "token-bucket", "rate": 20, "depth": 10, "refusal": "503", "failing": 0.02"#,
+        "",
+        20.0,
+    ),
+    (
+        "bucket 20/s, depth 10, 30 % are forbidden",
+        r#""model": "token-bucket", "rate": 20, "depth": 10, "failing": 0.3, "failingStatus": 403"#,
+        "",
+        15.0,
+    ),
+    // Late timers, as of Windows or of an event loop that works.
+    (
+        "bucket 90/s, timers 0 to 15 ms late",
+        r#""model": "token-bucket", "rate": 90, "depth": 20"#,
+        r#""timerLag": 0.1, "timerJitter": 15"#,
+        10.0,
+    ),
+    (
+        "bucket 700/s, timers 0 to 20 ms late",
+        r#""model": "token-bucket", "rate": 700, "depth": 50"#,
+        r#""timerLag": 0.1, "timerJitter": 20"#,
+        5.0,
+    ),
+    // Long windows, low rates, quotas, punishment.
+    ("counter 2000 per hour", r#""model": "sliding-counter", "limit": 2000, "window": 3600000"#, "", 240.0),
+    ("1 at a time, 10 s each", r#""model": "concurrency", "slots": 1, "service": 10000"#, "", 60.0),
+    (
+        "bucket 10/s, depth 10, 3600 per hour",
+        r#""model": "token-bucket", "rate": 10, "depth": 10, "allowance": { "limit": 3600, "window": 3600000 }"#,
+        "",
+        120.0,
+    ),
+    (
+        "bucket 10/s, depth 10, adaptive",
+        r#""model": "token-bucket", "rate": 10, "depth": 10, "adaptive": { "factor": 0.8, "recovery": 0.01 }"#,
+        "",
+        30.0,
+    ),
+    (
+        "bucket 10/s, depth 10, down for 5 min with Retry-After",
+        r#""model": "token-bucket", "rate": 10, "depth": 10, "says": "retry-after", "outage": { "at": 400000, "length": 300000 }"#,
+        "",
+        20.0,
+    ),
     // Limits that move.
     (
         "bucket 10/s doubles",

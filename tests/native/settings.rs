@@ -55,6 +55,18 @@ const SECTIONS: &[(Section, &str, &str, &str)] = &[
     ),
     (Section::Step, "`server.step`", "SimulatedStep", "The limit becomes another."),
     (Section::Drift, "`server.drift`", "SimulatedDrift", "The limit moves up and down, as a triangle."),
+    (
+        Section::Adaptive,
+        "`server.adaptive`",
+        "SimulatedAdaptive",
+        "Each refusal lowers the limit for a while.",
+    ),
+    (
+        Section::Allowance,
+        "`server.allowance`",
+        "SimulatedAllowance",
+        "A second limit over a longer time, on a grid from the start.",
+    ),
     (Section::Outage, "`server.outage`", "SimulatedOutage", "For a while everything is a 503."),
     (Section::Others, "`server.others`", "SimulatedOthers", "Traffic of others on the same limit."),
     (Section::Network, "`network` of a simulation", "SimulatedNetwork", "The way there and back."),
@@ -220,8 +232,11 @@ fn typescripts_types_are_the_table() {
             // What a model of server wants depends on the model.
             let optional =
                 if is_required && (section != Section::Server || row.key == "model") { "" } else { "?" };
-            writeln!(code, "{}  {}{optional}: {}", comment(&doc, "  "), row.key, typescript(row, text))
-                .unwrap();
+            let mut wanted = format!(" {}", typescript(row, text));
+            if row.key.len() + optional.len() + wanted.len() > 97 {
+                wanted = format!(" |{wanted}").replace(" | ", "\n    | "); // as Biome has it
+            }
+            writeln!(code, "{}  {}{optional}:{wanted}", comment(&doc, "  "), row.key).unwrap();
         }
         code.push_str("}\n");
     }

@@ -30,7 +30,7 @@ impl Server for Concurrency {
         self.busy.retain(|&until| until > now);
         if self.busy.len() >= self.slots {
             let wait = self.busy.iter().min().map(|&until| until.since(now));
-            return Reply { status: 503, wait, ..Reply::default() };
+            return Reply { wait, ..Reply::refused(503) };
         }
         let service = self.service.times(1.0 + self.spread * (2.0 * rng.draw().unit() - 1.0));
         self.busy.push(now + service);

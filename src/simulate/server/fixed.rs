@@ -21,6 +21,11 @@ impl Fixed {
     pub fn new(limit: u32, window: Span) -> Self {
         Self { limit, window, index: 0, used: 0 }
     }
+
+    /// Whether nothing is left of the window.
+    pub(super) fn is_used_up(&self, now: Instant) -> bool {
+        now.micros() / self.window.micros() == self.index && self.used >= self.limit
+    }
 }
 
 impl Server for Fixed {

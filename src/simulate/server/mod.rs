@@ -1,12 +1,17 @@
 //! Servers: what becomes of a request that arrives. One small file a kind of limit, each after what it
 //! models.
 //!
-//! Wrappers change any of them: [`moving`] lets its limit step or drift, [`failing`] lets some requests fail,
-//! [`outage`] all of them for a while, [`others`] brings traffic of others, [`replicas`] puts several behind
-//! a balancer, [`upstream`] lets answers take their time, [`penalty`] bans, [`telling`] writes headers.
+//! Wrappers change any of them: [`moving`] lets its limit step or drift, [`adaptive`] lets refusals lower it,
+//! [`failing`] lets some requests fail, [`outage`] all of them for a while, [`others`] brings traffic of
+//! others, [`replicas`] puts several behind a balancer, [`upstream`] lets answers take their time,
+//! [`allowance`] adds a second limit, [`penalty`] bans, [`refusing`] says no in another way, [`telling`]
+//! writes headers.
 
+mod adaptive;
+mod allowance;
 mod bucket;
 mod concurrency;
+mod counter;
 mod failing;
 mod fixed;
 mod gcra;
@@ -16,14 +21,18 @@ mod others;
 mod outage;
 mod penalty;
 mod queue;
+mod refusing;
 mod replicas;
 mod sliding;
 mod telling;
 mod upstream;
 
 pub use self::{
+    adaptive::Adaptive,
+    allowance::Allowance,
     bucket::Bucket,
     concurrency::Concurrency,
+    counter::Counter,
     failing::Failing,
     fixed::Fixed,
     gcra::Gcra,
@@ -33,6 +42,7 @@ pub use self::{
     outage::Outage,
     penalty::PenaltyBox,
     queue::Queue,
+    refusing::{Refusal, Refusing},
     replicas::Replicas,
     sliding::Sliding,
     telling::{Fields, Telling},
@@ -46,7 +56,7 @@ use crate::{
 /// What becomes of a request.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Reply {
-    /// Its status.
+    /// Its status; 0 where nothing is said.
     pub status: u16,
     /// How long the server takes to say so.
     pub service: Span,
@@ -58,6 +68,8 @@ pub struct Reply {
     pub headers: String,
     /// It failed by chance, whatever the pace.
     pub is_chance: bool,
+    /// The limit refused it, whatever the status says.
+    pub is_refused: bool,
 }
 
 /// What `RateLimit` fields may say.
@@ -74,7 +86,12 @@ pub struct Left {
 impl Reply {
     /// Served at once, or refused with 429.
     pub fn simple(is_served: bool) -> Self {
-        Self { status: if is_served { 200 } else { 429 }, ..Self::default() }
+        if is_served { Self { status: 200, ..Self::default() } } else { Self::refused(429) }
+    }
+
+    /// Refused with this status.
+    pub fn refused(status: u16) -> Self {
+        Self { status, is_refused: true, ..Self::default() }
     }
 }
 

@@ -41,8 +41,8 @@ impl Change {
 
 /// A server in another time.
 pub struct Moving {
-    inside: Box<dyn Server>,
-    change: Change,
+    pub(super) inside: Box<dyn Server>,
+    pub(super) change: Change,
     last: Instant,
     /// The time inside, in microseconds.
     time: f64,

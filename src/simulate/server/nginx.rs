@@ -1,6 +1,6 @@
 //! nginx's `limit_req`: a leaky bucket in thousandths of a request, told in whole milliseconds. What is above
-//! the rate and below `burst` is delayed (or let through with `nodelay`), what is above is refused. Source:
-//! `ngx_http_limit_req_module.c` and its manual.
+//! the rate and below `burst` is delayed (or let through with `nodelay`), what is above is refused with 503,
+//! its own default. Source: `ngx_http_limit_req_module.c` and its manual.
 
 use super::{Reply, Server};
 use crate::{
@@ -35,7 +35,7 @@ impl Server for Nginx {
         };
         if excess > self.burst * 1000.0 {
             let above = (excess - self.burst * 1000.0) / self.rate;
-            return Reply { wait: Some(Span::from_millis(above)), ..Reply::simple(false) };
+            return Reply { wait: Some(Span::from_millis(above)), ..Reply::refused(503) };
         }
         (self.excess, self.last_ms) = (excess, Some(now_ms));
         let service =

@@ -28,7 +28,9 @@ impl Outage {
 impl Server for Outage {
     fn arrive(&mut self, now: Instant, rng: &mut Rng) -> Reply {
         if (self.from..self.to).contains(&now) {
-            return Reply { status: 503, is_chance: true, ..Reply::default() };
+            // A gateway that is asked to say so gives half a minute at most.
+            let wait = Some(self.to.since(now).min(Span::from_micros(30_000_000)));
+            return Reply { status: 503, is_chance: true, wait, ..Reply::default() };
         }
         self.inside.arrive(now, rng)
     }

@@ -12,22 +12,25 @@ pub struct PenaltyBox {
     inside: Box<dyn Server>,
     ban: Span,
     until: Option<Instant>,
+    /// What it says.
+    status: u16,
 }
 
 impl PenaltyBox {
     /// Refusals of `inside` are bans.
     pub fn new(inside: Box<dyn Server>, ban: Span) -> Self {
-        Self { inside, ban, until: None }
+        Self { inside, ban, until: None, status: 429 }
     }
 }
 
 impl Server for PenaltyBox {
     fn arrive(&mut self, now: Instant, rng: &mut Rng) -> Reply {
         let is_banned = self.until.is_some_and(|until| now < until);
-        let reply = if is_banned { Reply::simple(false) } else { self.inside.arrive(now, rng) };
-        if reply.status != 429 {
+        let reply = if is_banned { Reply::refused(self.status) } else { self.inside.arrive(now, rng) };
+        if !reply.is_refused {
             return reply;
         }
+        self.status = reply.status;
         self.until = Some(now + self.ban);
         Reply { wait: Some(self.ban), ..reply }
     }

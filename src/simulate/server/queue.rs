@@ -35,7 +35,7 @@ impl Server for Queue {
         let wait = free.since(now);
         let queued = seconds(wait) * self.limit(now);
         if queued >= f64::from(self.room) {
-            return Reply { status: 503, wait: Some(wait), ..Reply::default() };
+            return Reply { wait: Some(wait), ..Reply::refused(503) };
         }
         let time = self.service.times(1.0 + self.spread * (2.0 * rng.draw().unit() - 1.0));
         self.free[index] = free.max(now) + time;
