@@ -125,6 +125,8 @@ export class WarningEvent extends Event {
     | 'permit-lost'
     | 'shared-options'
     | 'shared-version'
+    | 'shared-message'
+    | 'shared-memory'
     | 'shared-offline'
     | 'shared-online'
   /** In words. */

@@ -10,52 +10,26 @@
  * The trap is a clock: only spans of this process's own clock are compared, so a process that slept finds its
  * lease over before it does anything.
  */
-import { ThrottleError } from '../core/errors.js'
 import type { HostContext } from '../core/host.js'
-import type { EngineOptions } from '../options/options.js'
-import { fnv1a } from './hash.js'
-import { Member } from './member.js'
+import { type GroupLink, type GroupSettings, SharedError } from './group-link.js'
+import { hashOf } from './hash.js'
+import { Member, type Memory } from './member.js'
 import {
   decode,
   encode,
   type Grant,
   type Message,
-  type Refusal,
-  type State,
-  type Tell,
+  stateIn,
   type ToMember,
   type ToWriter,
 } from './messages.js'
 import { derived, divided } from './offline.js'
-import type { Lease, Offline, Peer, Transport } from './transport.js'
+import type { Lease, Peer, Transport } from './transport.js'
 import { Writer } from './writer.js'
 import type { WriterLink } from './writer-link.js'
 
 /** The way may be broken for so long before `offline` counts, in milliseconds. */
 const PATIENCE_MS = 5000
-
-/** What a group tells its host. */
-export interface GroupLink {
-  changed(refused: readonly Refusal[]): void
-  told(tell: Tell): void
-  /** Nobody can be asked: what waits is to fail. */
-  failed(error: Error): void
-  warn(code: 'shared-options' | 'shared-version' | 'shared-offline' | 'shared-online', message: string): void
-}
-
-export interface GroupSettings {
-  readonly offline: Offline
-  readonly random: () => number
-  /** Unlike that of any other process. */
-  readonly id: string
-}
-
-/** The way to the processes that share a limit is broken, and `offline` is `fail`. */
-export class SharedError extends ThrottleError {
-  constructor(cause: unknown) {
-    super('ERR_SHARED_OFFLINE', 'the way to those that share the limit is broken', { cause })
-  }
-}
 
 export class Group {
   readonly member: Member
@@ -212,19 +186,37 @@ export class Group {
     const now = this.#now
     const { memory } = this.member
     const kept = lease.state ? { text: lease.state, at: now - (lease.stateAgeMs ?? 0) } : undefined
-    const younger = memory && (!kept || memory.at >= kept.at) ? memory : kept
+    const known = [memory, kept].filter((each) => each !== undefined).sort((a, b) => b.at - a.at)
     const isFirst = lease.isFirst === true && this.member.epoch === 0
     // Said first: a memory of many scopes takes a while to read, and meanwhile the others tell their stories.
     this.#say(lease, { type: 'beat', from: this.id, epoch: lease.epoch, members: {}, hash: this.#hash })
-    this.#writer = this.#newWriter(lease.epoch, younger)
+    this.#writer = this.#beginning(lease.epoch, known)
     this.#lease = lease
     this.#until = asked + this.#transport.leaseMs
     if (!isFirst) this.#writer.collect()
     this.member.enter(lease.epoch)
   }
 
+  /** A writer that goes on from the youngest memory that can be read. */
+  #beginning(epoch: number, known: readonly Memory[], share?: number): Writer {
+    for (const memory of known) {
+      try {
+        return this.#newWriter(epoch, memory, share)
+      } catch (error) {
+        this.unreadable(error)
+      }
+    }
+    return this.#newWriter(epoch, undefined, share)
+  }
+
+  /** Says that a memory is none. */
+  unreadable(error: unknown): void {
+    const why = `what the writer remembered cannot be read (${(error as Error).message})`
+    this.#link.warn('shared-memory', `${why}: the group goes on without it`)
+  }
+
   /** `share` processes go on alone, each slower by so much. */
-  #newWriter(epoch: number, memory: { text: string; at: number } | undefined, share?: number): Writer {
+  #newWriter(epoch: number, memory: Memory | undefined, share?: number): Writer {
     const { options, clock, snapshot } = this.#context
     const isAlone = share !== undefined
     const link: WriterLink = {
@@ -244,7 +236,7 @@ export class Group {
       offsetMs: () => (isAlone ? undefined : this.#transport.offsetMs),
     }
     const ageMs = memory ? this.#now - memory.at : 0
-    const state = memory && (JSON.parse(memory.text) as State)
+    const state = memory && stateIn(memory.text)
     const beginning = { state, ageMs, former: this.#writerId, gone: this.#goneId, snapshot }
     if (!isAlone)
       return new Writer(
@@ -341,11 +333,26 @@ export class Group {
   }
 
   #hear(text: string): void {
-    if (this.#isClosed) return
+    // A store that is asked whether anybody listens says nothing.
+    if (this.#isClosed || text === '') return
     const message = decode(text)
-    if (message === 'version')
+    if (message === 'wrong')
+      this.#link.warn('shared-message', `a message is not well formed, and dropped: ${text.slice(0, 200)}`)
+    else if (message === 'version')
       this.#link.warn('shared-version', 'a process of another version shares the limit: it is not understood')
-    if (message === undefined || message === 'version' || message.from === this.id) return
+    else if (message.from !== this.id)
+      try {
+        this.#take(message)
+      } catch (error) {
+        const why = (error as Error).message
+        this.#link.warn(
+          'shared-message',
+          `a message of ${message.from} makes no sense (${why}), and is dropped`,
+        )
+      }
+  }
+
+  #take(message: Message): void {
     if (message.from === this.#goneId && message.type !== 'resign') this.#goneId = undefined
     if (isToWriter(message)) {
       if (message.epoch === 0) this.#soon(0)
@@ -413,21 +420,12 @@ export class Group {
     if (offline !== 'divide') return
     // Between two leases: the next writer's is larger.
     const epoch = Math.floor(this.member.epoch) + 0.5
-    this.#alone = this.#newWriter(epoch, this.member.memory, this.#size)
+    const { memory } = this.member
+    this.#alone = this.#beginning(epoch, memory ? [memory] : [], this.#size)
     this.member.enter(epoch)
   }
 }
 
 function isToWriter(message: Message): message is ToWriter {
   return ['hello', 'turn', 'ping', 'bye'].includes(message.type)
-}
-
-/** Of what decides, whatever the order of the keys. */
-export function hashOf(options: EngineOptions): string {
-  const text = JSON.stringify(options, (_, value) =>
-    typeof value === 'object' && value !== null && !Array.isArray(value)
-      ? Object.fromEntries(Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1)))
-      : value,
-  )
-  return fnv1a(text)
 }

@@ -22,8 +22,10 @@ import type {
   SubmitOptions,
   Ticket,
 } from '../wasm/types.js'
-import { Group, type GroupLink } from './group.js'
-import { type Refusal, renumber, type Seen, type State, type Tell } from './messages.js'
+import { Group } from './group.js'
+import type { GroupLink } from './group-link.js'
+import type { Memory } from './member.js'
+import { type Refusal, renumber, type Seen, stateIn, type Tell } from './messages.js'
 import type { Offline, Transport } from './transport.js'
 
 /** A request waits: what `enter` says of ticket 0. */
@@ -209,12 +211,12 @@ export class SharedHost implements Host, GroupLink {
   }
 
   snapshot(now: number, wallNow: number): Snapshot {
-    const { writer, member } = this.group
+    const { writer } = this.group
     if (writer) return writer.engine.snapshot(writer.now, wallNow)
-    const { memory } = member
-    if (!memory) return this.#judge.snapshot(now, wallNow)
-    const { snapshot } = JSON.parse(memory.text) as State
-    return { ...snapshot, wallMs: wallNow - (now - memory.at) }
+    const known = this.#read('memory', ({ text, at }) => {
+      return { ...stateIn(text).snapshot, wallMs: wallNow - (now - at) }
+    })
+    return known ?? this.#judge.snapshot(now, wallNow)
   }
 
   watch(level: 0 | 1 | 2): void {
@@ -248,27 +250,41 @@ export class SharedHost implements Host, GroupLink {
 
   /** What another process knew when it was last heard. */
   #remembered(now: number): Engine {
-    const { memory } = this.group.member
-    if (memory) {
-      const { snapshot, settings } = JSON.parse(memory.text) as State
+    this.#read('memory', ({ text, at }) => {
+      const { snapshot, settings } = stateIn(text)
       const wallMs = 1e12
-      this.#judge.restore({ ...snapshot, wallMs }, now, wallMs + now - memory.at)
+      this.#judge.restore({ ...snapshot, wallMs }, now, wallMs + now - at)
       for (const [name, partial] of settings) this.#judge.configure(now, this.#judge.scope(name), partial)
       this.#judge.takeNotices()
-    }
+    })
     return this.#judge
+  }
+
+  /** What was heard of the writer, as far as it can be read: what cannot is forgotten. */
+  #read<T>(what: 'memory' | 'seen', read: (heard: Memory) => T): T | undefined {
+    const { group } = this
+    const heard = group.member[what]
+    try {
+      return heard && read(heard)
+    } catch (error) {
+      group.member[what] = undefined
+      group.unreadable(error)
+      return undefined
+    }
   }
 
   #stats(now: number): Stats {
     const { writer, member } = this.group
-    const { seen, memory } = member
     if (writer) return shifted(writer.engine.stats(undefined, writer.now), now - writer.now, 0)
-    if (seen && !(memory && memory.at > seen.at)) {
-      const { now: then, stats } = JSON.parse(seen.text) as Seen
-      return shifted(stats, seen.at - then, now - seen.at)
-    }
-    const ageMs = memory ? now - memory.at : Number.POSITIVE_INFINITY
-    return { ...this.#remembered(now).stats(undefined, now), ageMs }
+    const told =
+      (member.seen?.at ?? 0) >= (member.memory?.at ?? 0) &&
+      this.#read('seen', ({ text, at }) => {
+        const { now: then, stats } = JSON.parse(text) as Seen
+        return shifted(stats, at - then, now - at)
+      })
+    if (told) return told
+    const stats = this.#remembered(now).stats(undefined, now)
+    return { ...stats, ageMs: now - (member.memory?.at ?? Number.NEGATIVE_INFINITY) }
   }
 
   /** @internal */

@@ -59,6 +59,12 @@ interface Kept<T> {
 /** What is said, without who says it, to whom, and after which story. */
 type Told<T> = T extends FromMember ? Omit<T, keyof FromMember> : never
 
+/** What was heard of the writer, and when. */
+export interface Memory {
+  readonly text: string
+  readonly at: number
+}
+
 /** What the member needs of its process. */
 export interface MemberLink {
   readonly id: string
@@ -76,9 +82,9 @@ export interface MemberLink {
 
 export class Member {
   /** What was last heard of the writer's memory, and when; for whoever writes next. */
-  memory: { readonly text: string; readonly at: number } | undefined
+  memory: Memory | undefined
   /** What was last heard of its statistics. */
-  seen: { readonly text: string; readonly at: number } | undefined
+  seen: Memory | undefined
   /** After `poll` gave {@link WAIT}: when to ask again. */
   wakeAt = Number.POSITIVE_INFINITY
   watch: 0 | 1 | 2 = 0

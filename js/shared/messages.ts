@@ -24,6 +24,7 @@
  */
 import type { ScopeOptions } from '../options/options.js'
 import type { Notice, Snapshot, Stats } from '../wasm/types.js'
+import { isMessage, isState } from './checks.js'
 
 /** Of the messages. Another one is not understood. */
 export const VERSION = 1
@@ -201,19 +202,23 @@ export function encode(message: Message): string {
   return JSON.stringify({ v: VERSION, ...message })
 }
 
-/** Read; `undefined` for what is no message, `'version'` for one of another version. */
-export function decode(text: string): Message | 'version' | undefined {
-  let message: { v?: unknown; type?: unknown; from?: unknown; epoch?: unknown }
+/** Read; `'wrong'` for what is not well formed, `'version'` for a message of another version. */
+export function decode(text: string): Message | 'version' | 'wrong' {
+  let message: { v?: unknown; type?: unknown }
   try {
     message = JSON.parse(text)
   } catch {
-    return undefined
+    return 'wrong'
   }
-  if (typeof message !== 'object' || message === null) return undefined
-  if (message.v !== VERSION) return typeof message.v === 'number' ? 'version' : undefined
-  const isOne =
-    typeof message.type === 'string' && typeof message.from === 'string' && typeof message.epoch === 'number'
-  return isOne ? (message as unknown as Message) : undefined
+  if (typeof message?.v === 'number' && message.v !== VERSION) return 'version'
+  return message?.v === VERSION && isMessage(message) ? (message as unknown as Message) : 'wrong'
+}
+
+/** A memory as it was heard. Throws if it is none. */
+export function stateIn(text: string): State {
+  const state = JSON.parse(text)
+  if (!isState(state)) throw new TypeError('it is not well formed')
+  return state as State
 }
 
 /** An outcome as it was told: JSON has no NaN. */

@@ -313,3 +313,73 @@ test('a way that was slow when a writer began costs its slots nothing once it is
   assert.ok(slow > before / 3, `${slow} of ${before}`)
   assert.ok(after > 0.95 * before, `${after} of ${before}`)
 })
+
+test('a message that is odd is dropped and told once; a memory that is none is as none', async () => {
+  const { world, processes, all } = throttles(3, { defaults: { ...FREE, delay: 100 } })
+  const warned = all.map((throttle) => {
+    const codes: string[] = []
+    throttle.addEventListener('warning', ({ code }) => codes.push(code))
+    return codes
+  })
+  for (const throttle of all)
+    await after(
+      world,
+      300,
+      throttle.run({ scopes: 'x' }, () => 1),
+    )
+  const head = { v: 1, from: 'odd', epoch: 1e6, hello: 1, hash: '', watch: 0 }
+  const odd: object[] = [
+    { ...head, type: 'beat' },
+    { ...head, type: 'hello' },
+    { ...head, type: 'hello', waiting: [null], flying: [], orders: [] },
+    { ...head, type: 'turn', number: 1, acts: [null] },
+    { ...head, type: 'turn', number: 1, acts: [['order', 1, ['explode', 'x']]] },
+    { ...head, type: 'grant', number: 1, ids: [1], refused: [] },
+    { ...head, type: 'tell', now: 1, notices: [1] },
+    { ...head, type: 'constructor' },
+    { ...head, type: 'resign' },
+  ]
+  const texts = [...odd.map((message) => JSON.stringify(message)), 'x', '[]', '{"v":1,"epoch":1e999}']
+  for (const { peer } of processes) for (const text of texts) peer?.heard(text)
+  for (const codes of warned) assert.deepEqual(codes, ['shared-message'])
+  for (const throttle of all)
+    assert.equal(
+      await after(
+        world,
+        300,
+        throttle.run({ scopes: 'x' }, () => 1),
+      ),
+      1,
+    )
+  // Garbage, what is no memory, and that of another version.
+  const scopes = { x: { delay: 1 } }
+  const others = [
+    'garbage',
+    '{}',
+    JSON.stringify({ snapshot: { version: 9, scopes }, settings: [], members: [] }),
+  ]
+  for (const text of others) {
+    const writer = all[processes.findIndex(({ id }) => id === world.store.holder)]!
+    const member = all.find((throttle) => throttle !== writer)!
+    const { epoch } = world.store
+    const beat = { ...head, type: 'beat', epoch, members: {}, state: text, seen: text }
+    for (const { peer, id } of processes) if (id !== world.store.holder) peer?.heard(JSON.stringify(beat))
+    assert.equal(member.stats().inFlight, 0)
+    assert.ok(member.snapshot())
+    world.store.state = text
+    world.store.stateAt = world.now
+    world.store.until = 0
+    world.store.epoch += 1
+    await world.run(500)
+    assert.equal(
+      await after(
+        world,
+        3000,
+        member.run({ scopes: 'x' }, () => 1),
+      ),
+      1,
+      text,
+    )
+  }
+  assert.ok(warned.flat().includes('shared-memory'), String(warned))
+})

@@ -94,6 +94,8 @@ class WarningEvent:
         "permit-lost",
         "shared-options",
         "shared-version",
+        "shared-message",
+        "shared-memory",
         "shared-offline",
         "shared-online",
     ]

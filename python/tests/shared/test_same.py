@@ -19,10 +19,10 @@ from autothrottle._engine import Engine
 from autothrottle._shared import scripts
 from autothrottle._shared.engine import digest
 from autothrottle._shared.member import Member, MemberLink
-from autothrottle._shared.messages import TO_WRITER, decode, encode
+from autothrottle._shared.messages import TO_WRITER, decode, encode, state_in
 from autothrottle._shared.settings import hash_of, written
 from autothrottle._shared.store_clock import StoreClock
-from autothrottle._shared.writer import Writer, read_state
+from autothrottle._shared.writer import Writer
 from autothrottle._shared.writer_link import Beginning, WriterLink
 
 from .world import Event
@@ -137,7 +137,7 @@ def play_writer(session: Any) -> list[Any]:
         tape.run(step["at"])
         if "begin" in step:
             begin = step["begin"]
-            state = None if writer is None else read_state(writer.state())
+            state = None if writer is None else state_in(writer.state())
             if writer is not None:
                 writer.stop()
             beginning = Beginning(state, begin["ageMs"], begin.get("former"), begin.get("gone"))

@@ -17,7 +17,9 @@ import redis
 
 from .servers import BINARY, RedisServer, Site
 
-pytestmark = pytest.mark.skipif(BINARY is None and os.environ.get("TEST_ALL") != "true", reason="no redis-server")
+pytestmark = pytest.mark.skipif(
+    BINARY is None and os.environ.get("TEST_ALL") != "true", reason="no redis-server"
+)
 SOURCE = Path(__file__).resolve().parents[2] / "src"
 PAGES = 12
 

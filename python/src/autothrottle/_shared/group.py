@@ -13,22 +13,24 @@ lease over before it believes anything that lay unread. See ``js/shared/group.ts
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
 from ..errors import SharedError
 from .member import Member, MemberLink, Memory
-from .messages import TO_WRITER, Message, Refusal, decode, encode
+from .messages import TO_WRITER, Message, Refusal, decode, encode, state_in
 from .settings import Slower, divided, hash_of
 from .transport import Lease, Leaving, Offline, Peer, Scheduler, Timer, Transport
-from .writer import Writer, read_state
+from .writer import Writer
 from .writer_link import Beginning, WriterLink
 
 _PATIENCE_MS = 5000.0
 """The way may be broken for so long before ``offline`` counts."""
 
-Code = Literal["shared-options", "shared-version", "shared-offline", "shared-online"]
+Code = Literal[
+    "shared-options", "shared-version", "shared-message", "shared-memory", "shared-offline", "shared-online"
+]
 
 
 @dataclass(frozen=True)
@@ -193,13 +195,27 @@ class Group:
         self._until = asked + self._transport.lease_ms
         memory = self.member.memory
         kept = Memory(lease.state, now - lease.state_age_ms) if lease.state else None
-        younger = memory if memory is not None and (kept is None or memory.at >= kept.at) else kept
+        known = sorted((each for each in (memory, kept) if each is not None), key=lambda each: -each.at)
         # Said first: a memory of many scopes takes a while to read, and meanwhile the others tell.
         first = {"type": "beat", "from": self.id, "epoch": lease.epoch, "members": {}, "hash": self._hash}
         self._say(lease, first)
-        self._writer = self._new_writer(lease.epoch, younger)
+        self._writer = self._beginning(lease.epoch, known)
         self._writer.collect()
         self.member.enter(lease.epoch)
+
+    def _beginning(self, epoch: float, known: Iterable[Memory], share: int | None = None) -> Writer:
+        """A writer that goes on from the youngest memory that can be read."""
+        for memory in known:
+            try:
+                return self._new_writer(epoch, memory, share)
+            except (ArithmeticError, LookupError, TypeError, ValueError) as error:
+                self.unreadable(error)
+        return self._new_writer(epoch, None, share)
+
+    def unreadable(self, error: Exception) -> None:
+        """Says that a memory is none."""
+        why = f"what the writer remembered cannot be read ({error})"
+        self._link.warn("shared-memory", f"{why}: the group goes on without it")
 
     def _new_writer(self, epoch: float, memory: Memory | None, share: int | None = None) -> Writer:
         """``share`` processes go on alone, each slower by so much."""
@@ -231,7 +247,7 @@ class Group:
             differs=differs,
             offset_ms=lambda: transport.offset_ms if share is None else None,
         )
-        state = None if memory is None else read_state(memory.text)
+        state = None if memory is None else state_in(memory.text)
         # Alone it has its part of the slots, and the others theirs.
         if state is not None and share is not None:
             state = {**state, "members": []}
@@ -325,14 +341,24 @@ class Group:
         self._transport.to_all(lease, encode(message))
 
     def _hear(self, text: str) -> None:
-        if self._is_closed:
+        # A store that is asked whether anybody listens says nothing.
+        if self._is_closed or text == "":
             return
         message = decode(text)
-        if message == "version":
+        if message == "wrong":
+            what = f"a message is not well formed, and dropped: {text[:200]}"
+            self._link.warn("shared-message", what)
+        elif message == "version":
             what = "a process of another version shares the limit: it is not understood"
             self._link.warn("shared-version", what)
-        if message is None or isinstance(message, str) or message["from"] == self.id:
-            return
+        elif isinstance(message, dict) and message["from"] != self.id:
+            try:
+                self._take(message)
+            except (ArithmeticError, LookupError, TypeError, ValueError) as error:
+                what = f"a message of {message['from']} makes no sense ({error}), and is dropped"
+                self._link.warn("shared-message", what)
+
+    def _take(self, message: Message) -> None:
         if message["from"] == self._gone_id and message["type"] != "resign":
             self._gone_id = None
         if message["type"] in TO_WRITER:
@@ -415,5 +441,6 @@ class Group:
             return
         # Between two leases: the next writer's is larger.
         epoch = math.floor(self.member.epoch) + 0.5
-        self._alone = self._new_writer(epoch, self.member.memory, size)
+        memory = self.member.memory
+        self._alone = self._beginning(epoch, [] if memory is None else [memory], size)
         self.member.enter(epoch)

@@ -11,15 +11,17 @@ import json
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 from .._engine import Decision, Engine, Notice, Peek, Robots, ScopeStats, Settled, Stats, Watching
 from ..errors import CostExceedsQuotaError, QueueFullError
 from .engine import MsEngine, digest, mark, millis, notice_read, scope_read, span, stats_read
 from .group import Code, Group, GroupLink
 from .member import Memory
-from .messages import Message, Refusal, renumber
+from .messages import Message, Refusal, renumber, state_in
 from .transport import Leaving, Offline, Scheduler, Transport
+
+T = TypeVar("T")
 
 _MOST_NAMES = 20_000
 """Names that are known by number at a time, beside those that somebody holds."""
@@ -256,6 +258,10 @@ class SharedHost:
         if seen is None or (memory is not None and memory.at > seen.at):
             age = None if memory is None else span(now / 1e6 - memory.at)
             return replace(self._remembered(now).stats(now), age=age)
+        known = self._readable(lambda: self._stats_of(seen, now))
+        return replace(self._judge.stats(now), age=None) if known is None else known
+
+    def _stats_of(self, seen: Memory, now: int) -> Stats:
         told = self._told_of(seen)
         return stats_read(told["stats"], seen.at - told["now"], now / 1e6 - seen.at)
 
@@ -270,19 +276,25 @@ class SharedHost:
                 hold = stats.hold_until
                 return replace(stats, hold_until=None if hold is None else max(hold - ahead, 0))
         elif seen is not None:
-            told = self._told_of(seen)
-            if name in told["stats"]["scopes"]:
-                return scope_read(told["stats"]["scopes"][name], seen.at - told["now"])
+            known_there = self._readable(lambda: self._scope_of(seen, name))
+            if known_there is not None:
+                return known_there
         return self._judge.scope_stats(now, self._judge.intern(name))
+
+    def _scope_of(self, seen: Memory, name: str) -> ScopeStats | None:
+        told = self._told_of(seen)
+        scope = told["stats"]["scopes"].get(name)
+        return None if scope is None else scope_read(scope, seen.at - told["now"])
 
     def snapshot(self, now: int, wall: int | None = None) -> dict[str, Any]:
         """What was learned, by all."""
         writer, memory = self.group.writer, self.group.member.memory
         if writer is not None:
             return writer.engine.engine.snapshot(mark(writer.now), wall)
-        if memory is None:
+        state = None if memory is None else self._readable(lambda: state_in(memory.text))
+        if memory is None or state is None:
             return self._judge.snapshot(now, wall)
-        snapshot: dict[str, Any] = json.loads(memory.text)["snapshot"]
+        snapshot: dict[str, Any] = state["snapshot"]
         if wall is None:
             return {key: each for key, each in snapshot.items() if key != "wallMs"}
         return {**snapshot, "wallMs": wall / 1e6 - (now / 1e6 - memory.at)}
@@ -344,15 +356,29 @@ class SharedHost:
     def _remembered(self, now: int) -> Engine:
         """What another process knew when it was last heard."""
         memory = self.group.member.memory
-        if memory is not None:
-            state = json.loads(memory.text)
+
+        def read() -> None:
+            assert memory is not None
+            state = state_in(memory.text)
             engine = MsEngine(self._judge)
             age = now / 1e6 - memory.at
             engine.restore({**state["snapshot"], "wallMs": _WALL_MS}, now / 1e6, _WALL_MS + age)
             for name, partial in state["settings"]:
                 engine.configure(now / 1e6, name, partial)
             self._judge.take_notices()
+
+        if memory is not None:
+            self._readable(read)
         return self._judge
+
+    def _readable(self, read: Callable[[], T]) -> T | None:
+        """What was heard of the writer, as far as it can be read: what cannot is forgotten."""
+        try:
+            return read()
+        except (ArithmeticError, LookupError, TypeError, ValueError) as error:
+            self.group.member.memory = self.group.member.seen = None
+            self.group.unreadable(error)
+            return None
 
     def _changed(self, refused: list[Refusal]) -> None:
         if self._listener is None:

@@ -10,8 +10,10 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal, TypeAlias
+
+from .checks import is_message, is_state
 
 VERSION = 1
 """Of the messages. Another one is not understood."""
@@ -47,23 +49,24 @@ def as_json(value: object) -> str:
         return json.dumps(_finite(value), separators=(",", ":"), allow_nan=False)
 
 
-def decode(text: str) -> Message | Literal["version"] | None:
-    """Read; ``None`` for what is no message, ``"version"`` for one of another version."""
+def decode(text: str) -> Message | Literal["version", "wrong"]:
+    """Read; ``"wrong"`` for what is not well formed, ``"version"`` for a message of another version."""
     try:
         message = json.loads(text)
     except (ValueError, RecursionError):
-        return None
-    if not isinstance(message, dict):
-        return None
-    version = message.get("v")
-    if version != VERSION:
-        return "version" if isinstance(version, (int, float)) else None
-    is_one = (
-        isinstance(message.get("type"), str)
-        and isinstance(message.get("from"), str)
-        and isinstance(message.get("epoch"), (int, float))
-    )
-    return message if is_one else None
+        return "wrong"
+    version = message.get("v") if isinstance(message, dict) else None
+    if isinstance(version, (int, float)) and version != VERSION:
+        return "version"
+    return message if version == VERSION and is_message(message) else "wrong"
+
+
+def state_in(text: str) -> Mapping[str, Any]:
+    """A memory as it was heard. Raises a ``ValueError`` if it is none."""
+    state: Mapping[str, Any] = json.loads(text)
+    if not is_state(state):
+        raise ValueError("it is not well formed")
+    return state
 
 
 def known(numbers: Sequence[float]) -> Told:

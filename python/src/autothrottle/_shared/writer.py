@@ -8,7 +8,6 @@ for a moment, and age decides).
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
@@ -438,9 +437,3 @@ class Writer:
             if self._driver.is_awaited:
                 grant["isAwaited"] = True
             self._link.grant(member.id, grant)
-
-
-def read_state(text: str) -> Mapping[str, Any]:
-    """A memory as it was heard."""
-    state: Mapping[str, Any] = json.loads(text)
-    return state

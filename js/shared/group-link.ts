@@ -1,0 +1,35 @@
+/**
+ * What a group needs of its host, and what it says when the way to the others is broken.
+ *
+ * The trap is a name that two processes have: each is taken for the other.
+ */
+import { ThrottleError } from '../core/errors.js'
+import type { WarningEvent } from '../core/events.js'
+import type { Refusal, Tell } from './messages.js'
+import type { Offline } from './transport.js'
+
+/** A warning of processes that share a limit. */
+export type SharedCode = Extract<WarningEvent['code'], `shared-${string}`>
+
+/** What a group tells its host. */
+export interface GroupLink {
+  changed(refused: readonly Refusal[]): void
+  told(tell: Tell): void
+  /** Nobody can be asked: what waits is to fail. */
+  failed(error: Error): void
+  warn(code: SharedCode, message: string): void
+}
+
+export interface GroupSettings {
+  readonly offline: Offline
+  readonly random: () => number
+  /** Unlike that of any other process. */
+  readonly id: string
+}
+
+/** The way to the processes that share a limit is broken, and `offline` is `fail`. */
+export class SharedError extends ThrottleError {
+  constructor(cause: unknown) {
+    super('ERR_SHARED_OFFLINE', 'the way to those that share the limit is broken', { cause })
+  }
+}
