@@ -114,7 +114,9 @@ def main() -> None:
         # The private parts of wasmtime may change with any release: the public way must do the same.
         tests = ("tests/test_throttle.py", "tests/test_outcomes.py", "tests/test_httpx.py")
         newest = environment_of(".venv", NEWEST, tools())
-        step("pytest, wasmtime's public way", newest, "-m", "pytest", *tests, AUTOTHROTTLE_PUBLIC_WASMTIME="1")
+        step(
+            "pytest, wasmtime's public way", newest, "-m", "pytest", *tests, AUTOTHROTTLE_PUBLIC_WASMTIME="1"
+        )
         oldest = environment_of(".venv-oldest", OLDEST, TESTED)
         step("pytest, the oldest versions", oldest, "-m", "pytest")
         return

@@ -230,6 +230,11 @@ def python_path(path: str) -> str:
     return out
 
 
+def in_seconds(text: str) -> str:
+    """A sentence of the engine's in which times are seconds."""
+    return re.sub(r"(\d+(?:\.\d+)?) ms\b", lambda match: f"{float(match[1]) / 1000:g} s", text)
+
+
 def described(value: object) -> str:
     """A value in a few words, as the engine says it."""
     if value is None:

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Any, Literal
 
 from ._clock import NANOS, Clock
-from ._convert import python_path
+from ._convert import in_seconds, python_path
 from ._engine import Engine
 from ._events import Events, ScopeEvent, StallEvent, logger
 from ._managers import ManagedAnswer
@@ -100,7 +100,7 @@ class Notices:
                 self._stalled(scope, notice.span / NANOS)
             elif kind == "no-effect":
                 where = f" in {scope}" if scope else ""
-                message = f"{python_path(notice.path)} has no effect{where}: {notice.why}"
+                message = f"{python_path(notice.path)} has no effect{where}: {in_seconds(notice.why)}"
                 self._events.warn("no-effect", message, scope or None)
             elif kind == "rampup-bound":
                 message = f"{python_path(notice.path)} is what binds rampup in {scope}: {notice.why}"

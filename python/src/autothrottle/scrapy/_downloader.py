@@ -9,6 +9,7 @@ taken ahead); a slot that is left behind when something else fails; AutoThrottle
 from __future__ import annotations
 
 import time
+from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -27,7 +28,7 @@ from . import _jobdir, _robots
 from ._closing import Closing, sent_back
 from ._desk import Clock, Desk, SystemClock
 from ._managers import Hooks, ThrottlingManager
-from ._options import read_options
+from ._options import is_typed, read_options
 from ._queue import Ahead
 from ._report import REDIRECT_DELAY, Reporter
 from ._shared import GroupListener, leave, make_engine
@@ -37,9 +38,12 @@ from ._table import HTTP_CODES
 from ._telling import Teller, logger
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from scrapy import Request, Spider
     from scrapy.crawler import Crawler
     from scrapy.http import Response
+    from scrapy.settings import BaseSettings
     from twisted.internet.defer import Deferred
 
 _OUR_SLOT = "_throttling_slot"
@@ -58,8 +62,10 @@ class Downloader(ScrapysDownloader):
             engine = make_engine(options, self.clock)
         except ConfigError as error:
             raise options.translate(error) from None
-        super().__init__(crawler)
-        self._teller = Teller(crawler, options.warn_threshold)
+        with _jitter_of_scrapys(crawler.settings, options.engine["defaults"].get("jitter")):
+            super().__init__(crawler)
+        self._teller = Teller(crawler, options)
+        self._teller.paces()
         self._strategies = Strategies(crawler, options)
         self._is_told = options.debug or self._strategies.are_there
         engine.watch("answers" if self._is_told else "changes")
@@ -342,6 +348,25 @@ class Downloader(ScrapysDownloader):
             outcome = engine.crawl_delay(now, engine.intern(name), int(seconds * 1e9))
             self._teller.robots(name, seconds, outcome)
         self._desk.drain()
+
+
+@contextmanager
+def _jitter_of_scrapys(settings: BaseSettings, jitter: Any) -> Iterator[None]:
+    """Scrapy reads jitter as a number or as a flag: a range, and what a command line gives, would stop it."""
+    most = (
+        max(map(abs, jitter)) if isinstance(jitter, list) else 0.5 if jitter is True else float(jitter or 0)
+    )
+    kept = []
+    for name, value in (("DOWNLOAD_DELAY_JITTER", most), ("RANDOMIZE_DOWNLOAD_DELAY", most > 0)):
+        attribute = settings.attributes.get(name)
+        if attribute is not None and is_typed(settings, name):
+            kept.append((attribute, attribute.value))
+            attribute.value = value
+    try:
+        yield
+    finally:
+        for attribute, value in kept:
+            attribute.value = value
 
 
 def _manager(crawler: Crawler, typed: Any) -> Any:

@@ -8,12 +8,15 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING, Any
 
+from ._words import named, paces, worded
+
 if TYPE_CHECKING:
     from scrapy import Request
     from scrapy.crawler import Crawler
     from scrapy.http import Response
 
     from ._desk import Desk
+    from ._options import Options
     from ._slot import Slot
 
 logger = logging.getLogger("autothrottle.scrapy")
@@ -22,9 +25,9 @@ _MOST_SCOPES = 32
 
 
 class Teller:
-    def __init__(self, crawler: Crawler, warn_threshold: int) -> None:
+    def __init__(self, crawler: Crawler, options: Options) -> None:
         self._crawler = crawler
-        self._threshold = warn_threshold
+        self._options = options
         self._has_warned = False
         self._overruled: set[str] = set()
         self._told_of_group: set[str] = set()
@@ -33,14 +36,23 @@ class Teller:
         """Adds to a stat under ``throttling/``."""
         self._crawler.stats.inc_value(f"throttling/{name}", by)
 
+    def paces(self) -> None:
+        """What is in force when the crawl begins."""
+        for is_slowed, line in paces(self._options):
+            logger.log(
+                logging.WARNING if is_slowed else logging.INFO, line, extra={"spider": self._crawler.spider}
+            )
+
     def notice(self, notice: Any) -> None:
         """Something that the engine tells."""
         if notice.kind in ("backoff", "recover", "hold"):
             self.count(notice.kind)
         elif notice.kind == "no-effect":
-            self._warn("%s has no effect: %s", notice.path, notice.why)
+            setting, why = named(self._options, notice.path), worded(self._options, notice.why)
+            self._warn("%s has no effect%s: %s", setting, f" in {notice.scope}" if notice.scope else "", why)
         elif notice.kind == "rampup-bound":
-            self._warn("%s is what binds rampup in %s: %s", notice.path, notice.scope, notice.why)
+            setting, why = named(self._options, notice.path), worded(self._options, notice.why)
+            self._warn("%s is what binds rampup in %s: %s", setting, notice.scope, why)
         elif notice.kind == "stall":
             self.count("stall")
             seconds = notice.span / 1e9
@@ -54,7 +66,7 @@ class Teller:
 
     def waiting(self, bypassing: int) -> None:
         """So many requests wait that never were in the scheduler: DELAYED_REQUESTS_WARN_THRESHOLD."""
-        if bypassing < self._threshold or self._has_warned:
+        if bypassing < self._options.warn_threshold or self._has_warned:
             return
         self._has_warned = True
         self._warn(
