@@ -34,7 +34,11 @@ async function rust() {
   const seeds = isAll ? {} : { SEEDS: '50', SOAK_HOURS: '2', HOSTILE_TEXTS: '5000' }
   const env = { ...process.env, ...seeds }
   await step('native tests', () => run('cargo', ['test', '--locked', '--quiet'], { env }))
-  if (isAll) await step('host of the component', () => run('cargo', [...HOST, '--no-run']))
+  if (!isAll) return
+  const tower = ['--quiet', '--locked', '--all-features', '--manifest-path', 'tower/Cargo.toml']
+  await step('tower: clippy', () => run('cargo', ['clippy', ...tower, '--all-targets', '--', '-D', 'warnings']))
+  await step('tower', () => run('cargo', ['test', ...tower]))
+  await step('host of the component', () => run('cargo', [...HOST, '--no-run']))
 }
 
 /** A host of the component in Rust. */

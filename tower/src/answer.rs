@@ -1,0 +1,66 @@
+//! What a throttle hears of an answer.
+
+use std::{error::Error as StdError, io};
+
+use autothrottle::Failure;
+use http::HeaderMap;
+
+/// What came back, as far as a throttle hears it.
+#[derive(Clone, Copy, Debug)]
+pub enum Told<'a> {
+    /// A response.
+    Response {
+        /// Its status.
+        status: u16,
+        /// Its header fields.
+        headers: Option<&'a HeaderMap>,
+    },
+    /// No response came.
+    Failed(Failure),
+    /// It says nothing of the server.
+    Nothing,
+}
+
+/// A value that says how a request ended. It is what [`Throttle::run`](crate::Throttle::run) wants back from
+/// your function.
+pub trait Answer {
+    /// What the throttle hears.
+    fn told(&self) -> Told<'_>;
+}
+
+impl<B> Answer for http::Response<B> {
+    fn told(&self) -> Told<'_> {
+        Told::Response { status: self.status().as_u16(), headers: Some(self.headers()) }
+    }
+}
+
+impl Answer for Told<'_> {
+    fn told(&self) -> Told<'_> {
+        *self
+    }
+}
+
+/// An error is a connection that failed, or a timeout where one of its sources says so.
+impl<T: Answer, E: StdError + 'static> Answer for Result<T, E> {
+    fn told(&self) -> Told<'_> {
+        match self {
+            Ok(answer) => answer.told(),
+            Err(error) => Told::Failed(failure_of(error)),
+        }
+    }
+}
+
+/// Whether an error, or what caused it, is a timeout.
+pub(crate) fn failure_of(error: &(dyn StdError + 'static)) -> Failure {
+    let mut cause = Some(error);
+    while let Some(each) = cause {
+        let is_io = each.downcast_ref::<io::Error>().is_some_and(|io| io.kind() == io::ErrorKind::TimedOut);
+        // tower's `Elapsed` is not nameable without its feature `timeout`: both say the same.
+        let is_elapsed = each.is::<tokio::time::error::Elapsed>() || each.to_string() == "request timed out";
+        if is_io || is_elapsed {
+            return Failure::Timeout;
+        }
+        cause = each.source();
+    }
+    Failure::Connection
+}

@@ -1,0 +1,43 @@
+//! Why a request gets no permit.
+
+use std::fmt;
+
+use autothrottle::SubmitError;
+
+/// Why a request gets no permit.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Error {
+    /// The URL has no host, so there is no scope to count the request in. Give the request a
+    /// [`Target`](crate::Target), or a URI with a host.
+    NoHost {
+        /// What was got.
+        uri: String,
+    },
+    /// `maxWaiting` requests wait already.
+    QueueFull,
+    /// The request costs more than the whole quota of a scope: it could never leave.
+    CostExceedsQuota {
+        /// The scope's name.
+        scope: String,
+        /// The setting: `defaults.quota`.
+        path: String,
+    },
+    /// A cost, a priority or a delay that is no finite number in its range.
+    NotANumber,
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NoHost { uri } => write!(formatter, "want a URL with a host; got {uri:?}"),
+            Self::CostExceedsQuota { scope, path } => {
+                write!(formatter, "the request costs more than {path} allows in the scope {scope:?}")
+            }
+            Self::QueueFull => SubmitError::QueueFull.fmt(formatter),
+            Self::NotANumber => SubmitError::NotANumber.fmt(formatter),
+        }
+    }
+}
+
+impl std::error::Error for Error {}

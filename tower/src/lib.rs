@@ -1,0 +1,55 @@
+//! Rate limits, backoff and `Retry-After` for clients of [tower](https://docs.rs/tower) and reqwest: a request
+//! leaves when its server is glad to serve it.
+//!
+//! ```
+//! use autothrottle_tower::Throttle;
+//! # async fn fetch() -> Result<http::Response<()>, std::io::Error> { Ok(http::Response::new(())) }
+//!
+//! # #[tokio::main(flavor = "current_thread", start_paused = true)]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let throttle = Throttle::new(serde_json::json!({ "rate": 5 }))?;           // five a second to each host
+//! for _ in 0..10 {
+//!     let response = throttle.run("https://api.example/items", fetch).await?;
+//!     assert_eq!(response?.status(), 200);
+//! }
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! * [`Throttle`] is a [`tower::Layer`] for each service that takes an [`http::Request`].
+//! * [`Retry`] is a [`tower::retry::Policy`]: it sends again what may be sent again, not before the server asked.
+//! * With the feature `reqwest` it is a middleware of `reqwest-middleware`.
+//!
+//! Options have the names and defaults of
+//! [the table of settings](https://github.com/autothrottle/autothrottle/blob/main/docs/settings.md); times are
+//! milliseconds. Nothing typed is one request a second to each host.
+//!
+//! # What it hears
+//!
+//! A throttle learns from answers: 429 and 503 make it back off, `Retry-After` and `RateLimit` fields hold it.
+//! [`Throttle::run`] and the layer hear each [`http::Response`]; [`Permit::settle`] tells it by hand. A permit
+//! that is dropped gives its slot back and teaches nothing.
+//!
+//! # How it runs
+//!
+//! One task with one timer per throttle, started in the runtime of the first request that waits, and only while
+//! requests wait. `tokio::time::pause` works. A dropped future gives its place back.
+
+mod answer;
+mod error;
+mod layer;
+mod permit;
+#[cfg(feature = "reqwest")]
+mod reqwest;
+mod retry;
+mod target;
+mod throttle;
+
+pub use answer::{Answer, Told};
+pub use autothrottle::{ConfigError, Failure, Reason, ScopeStats, Stats};
+pub use error::Error;
+pub use layer::{BoxError, Throttled};
+pub use permit::Permit;
+pub use retry::Retry;
+pub use target::Target;
+pub use throttle::Throttle;

@@ -1,0 +1,88 @@
+//! Sending again, by tower's conventions.
+
+use std::{future::Future, pin::Pin, time::Duration};
+
+use autothrottle::policy::retry::Verdict;
+use http::{Method, Request, Response};
+use tower::retry::Policy;
+
+use crate::{BoxError, Throttle, permit::hints_of};
+
+/// What may be sent again twice without harm (RFC 9110 §9.2.2).
+const METHODS: [Method; 6] =
+    [Method::GET, Method::HEAD, Method::PUT, Method::DELETE, Method::OPTIONS, Method::TRACE];
+
+/// A [`Policy`] for tower's `RetryLayer`, above the throttle: an attempt waits for its permit like any request.
+///
+/// ```
+/// # use autothrottle_tower::{BoxError, Retry, Throttle};
+/// # async fn send(_: http::Request<()>) -> Result<http::Response<()>, BoxError> { Ok(http::Response::new(())) }
+/// # fn made() -> Result<(), Box<dyn std::error::Error>> {
+/// let throttle = Throttle::new(serde_json::json!({ "rate": 5 }))?;
+/// let client = tower::ServiceBuilder::new()
+///     .retry(Retry::new(&throttle, 3))
+///     .layer(throttle)
+///     .service_fn(send);
+/// # Ok(())
+/// # }
+/// ```
+///
+/// A response is sent again if its status is in `retry.statusCodes`, never earlier than the server asked, and
+/// not where it asks for longer than `retry.maxRetryAfter`. A connection that failed is sent again. Methods
+/// other than GET, HEAD, PUT, DELETE, OPTIONS and TRACE are not.
+#[derive(Clone, Debug)]
+pub struct Retry {
+    throttle: Throttle,
+    left: u32,
+}
+
+impl Retry {
+    /// Sends again at most `limit` times.
+    pub fn new(throttle: &Throttle, limit: u32) -> Self {
+        Self { throttle: throttle.clone(), left: limit }
+    }
+
+    /// How long to wait before the request is sent again; `None` if it is over.
+    fn wait<R>(&self, answer: &Result<Response<R>, BoxError>) -> Option<Duration> {
+        let response = match answer {
+            // What the throttle refused is refused again.
+            Err(error) => return (!error.is::<crate::Error>()).then_some(Duration::ZERO),
+            Ok(response) => response,
+        };
+        let status = response.status().as_u16();
+        let hints = hints_of(status, response.headers());
+        let asked = hints.delay_ms.map(|ms| autothrottle::Span::from_millis(ms as f64));
+        let verdict = self
+            .throttle
+            .with(|engine, _| engine.config().retry.after_response(status, asked, hints.is_whole));
+        match verdict {
+            Verdict::Again(span) => Some(Duration::from_micros(span.micros())),
+            Verdict::Over | Verdict::TooLong => None,
+        }
+    }
+}
+
+impl<B: Clone, R> Policy<Request<B>, Response<R>, BoxError> for Retry {
+    type Future = Pin<Box<dyn Future<Output = ()> + Send>>;
+
+    fn retry(
+        &mut self,
+        request: &mut Request<B>,
+        answer: &mut Result<Response<R>, BoxError>,
+    ) -> Option<Self::Future> {
+        if self.left == 0 || !METHODS.contains(request.method()) {
+            return None;
+        }
+        let wait = self.wait(answer)?;
+        self.left -= 1;
+        Some(Box::pin(async move {
+            if !wait.is_zero() {
+                tokio::time::sleep(wait).await;
+            }
+        }))
+    }
+
+    fn clone_request(&mut self, request: &Request<B>) -> Option<Request<B>> {
+        Some(request.clone())
+    }
+}

@@ -1,0 +1,110 @@
+//! What a request is counted in: its scopes, what it costs there, and how urgent it is.
+
+use std::time::Duration;
+
+use http::Uri;
+
+use crate::Error;
+
+/// What a request is counted in. A URL is counted in its host:
+///
+/// ```
+/// use autothrottle_tower::Target;
+///
+/// let page: Target = "https://api.example:8080/items".try_into()?;
+/// assert_eq!(page.scopes().collect::<Vec<_>>(), [("api.example:8080", 1.0)]);
+/// let call = Target::scope("requests").and("tokens", 800.0).priority(1.0);
+/// # Ok::<(), autothrottle_tower::Error>(())
+/// ```
+///
+/// In the extensions of an [`http::Request`], it takes the place of the request's host.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Target {
+    scopes: Vec<(String, f64)>,
+    pub(crate) priority: f64,
+    pub(crate) delay: Duration,
+}
+
+impl Target {
+    /// A scope of this name, at cost 1.
+    pub fn scope(name: impl Into<String>) -> Self {
+        Self { scopes: vec![(name.into(), 1.0)], priority: 0.0, delay: Duration::ZERO }
+    }
+
+    /// One more scope, and what the request costs there, in units of its `quota` or `rate`.
+    #[must_use]
+    pub fn and(mut self, name: impl Into<String>, cost: f64) -> Self {
+        self.scopes.push((name.into(), cost));
+        self
+    }
+
+    /// Higher leaves first. Any finite number; the default is 0.
+    #[must_use]
+    pub fn priority(self, priority: f64) -> Self {
+        Self { priority, ..self }
+    }
+
+    /// The request does not leave before so long from now.
+    #[must_use]
+    pub fn delay(self, delay: Duration) -> Self {
+        Self { delay, ..self }
+    }
+
+    /// Each scope with its cost.
+    pub fn scopes(&self) -> impl Iterator<Item = (&str, f64)> {
+        self.scopes.iter().map(|(name, cost)| (name.as_str(), *cost))
+    }
+
+    /// The first scope's name, for people.
+    pub(crate) fn first(&self) -> &str {
+        self.scopes.first().map_or("", |(name, _)| name)
+    }
+
+    pub(crate) fn of_authority(authority: &str, scheme: &str) -> Self {
+        let host = authority.rsplit_once('@').map_or(authority, |(_, host)| host).to_ascii_lowercase();
+        let usual = if scheme == "https" { ":443" } else { ":80" };
+        Self::scope(host.strip_suffix(usual).unwrap_or(&host))
+    }
+}
+
+impl TryFrom<&Uri> for Target {
+    type Error = Error;
+
+    fn try_from(uri: &Uri) -> Result<Self, Error> {
+        let no_host = || Error::NoHost { uri: uri.to_string() };
+        let authority =
+            uri.authority().filter(|authority| !authority.host().is_empty()).ok_or_else(no_host)?;
+        Ok(Self::of_authority(authority.as_str(), uri.scheme_str().unwrap_or("http")))
+    }
+}
+
+impl TryFrom<&str> for Target {
+    type Error = Error;
+
+    fn try_from(url: &str) -> Result<Self, Error> {
+        let no_host = |_| Error::NoHost { uri: url.into() };
+        let uri: Uri = url.parse().map_err(no_host)?;
+        // `api.example` alone would be read as an authority: a scope is named by `Target::scope`.
+        if uri.scheme().is_none() { Err(Error::NoHost { uri: url.into() }) } else { (&uri).try_into() }
+    }
+}
+
+impl TryFrom<&String> for Target {
+    type Error = Error;
+
+    fn try_from(url: &String) -> Result<Self, Error> {
+        url.as_str().try_into()
+    }
+}
+
+impl From<&Target> for Target {
+    fn from(target: &Target) -> Self {
+        target.clone()
+    }
+}
+
+impl From<std::convert::Infallible> for Error {
+    fn from(never: std::convert::Infallible) -> Self {
+        match never {}
+    }
+}
