@@ -36,7 +36,9 @@ async function rust() {
   await step('native tests', () => run('cargo', ['test', '--locked', '--quiet'], { env }))
   if (!isAll) return
   const tower = ['--quiet', '--locked', '--all-features', '--manifest-path', 'tower/Cargo.toml']
-  await step('tower: clippy', () => run('cargo', ['clippy', ...tower, '--all-targets', '--', '-D', 'warnings']))
+  await step('tower: clippy', () =>
+    run('cargo', ['clippy', ...tower, '--all-targets', '--', '-D', 'warnings']),
+  )
   await step('tower', () => run('cargo', ['test', ...tower]))
   await step('host of the component', () => run('cargo', [...HOST, '--no-run']))
 }

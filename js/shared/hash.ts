@@ -1,3 +1,4 @@
+/** Hashes that tell texts apart: of names, and of the options of a group. */
 import type { EngineOptions } from '../options/options.js'
 
 /** FNV-1a of a text, in hexadecimal: to tell texts apart, not to keep anything secret. */
