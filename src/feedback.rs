@@ -61,6 +61,8 @@ pub struct Hint {
     pub asked: Option<Span>,
     /// Whether it said so by a quota that is used up, on an answer that was no refusal.
     pub is_quota: bool,
+    /// Whether a 403 refuses the pace: it counts as a 429.
+    pub is_limit: bool,
     /// What is left of its quota.
     pub told: QuotaReport,
     /// Whether the pace in it may be off by half.
@@ -85,6 +87,7 @@ impl Hint {
             hold: hints.hold_ms().map(span),
             asked,
             is_quota,
+            is_limit: hints.is_limit,
             told: QuotaReport { left, window, pace },
             is_rough,
             is_cached: hints.is_cached,
@@ -127,6 +130,7 @@ impl Feedback {
             hold: None,
             asked: None,
             is_quota: false,
+            is_limit: false,
             told: QuotaReport { left: None, window: None, pace: None },
             is_rough: false,
             is_cached: false,

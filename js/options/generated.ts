@@ -307,9 +307,10 @@ export interface AutoThrottleOptions {
 /** A longer delay after bad answers, and the way back. */
 export interface BackoffOptions {
   /**
-   * Statuses that are bad answers. Default 429, 502, 503, 504, 520, 521, 522, 523, 524. Too many
-   * requests, and a server (or the CDN before it) that cannot cope. A 500 is mostly a bug. Scrapy:
-   * BACKOFF_HTTP_CODES.
+   * Statuses that are bad answers. A 403 of a rate limit (it names a wait, or nothing is left) counts as
+   * a 429. Default 429, 430, 502, 503, 504, 520, 521, 522, 523, 524, 529; without 430 and 529 under
+   * Scrapy's names. Too many requests, and a server (or the CDN before it) that cannot cope. A 500 is
+   * mostly a bug. Scrapy: BACKOFF_HTTP_CODES.
    */
   statusCodes?: readonly number[]
   /**
@@ -379,9 +380,9 @@ export interface RetryOptions {
   /** Attempts after the first. A whole number from 1 to 1000000. Scrapy: RETRY_TIMES. */
   limit: number
   /**
-   * Statuses to try again. Default 408, 413, 429, 500, 502, 503, 504, 520, 521, 522, 523, 524; 413 only
-   * with `Retry-After`. Timeouts, refusals and servers (or the CDN before them) that cannot cope. Scrapy:
-   * RETRY_HTTP_CODES.
+   * Statuses to try again. A 403 of a rate limit counts as a 429. Default 408, 413, 429, 430, 500, 502,
+   * 503, 504, 520, 521, 522, 523, 524, 529; 413 only with `Retry-After`. Timeouts, refusals and servers
+   * (or the CDN before them) that cannot cope. Scrapy: RETRY_HTTP_CODES.
    */
   statusCodes?: readonly number[]
   /**

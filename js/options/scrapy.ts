@@ -180,6 +180,9 @@ const settingReaders: Record<string, Reader> = {
   AUTOTHROTTLE_TARGET_CONCURRENCY: autothrottle('targetConcurrency', number),
 }
 
+/** `BACKOFF_HTTP_CODES` of the draft; the engine's own list has more. */
+const HTTP_CODES = [429, 502, 503, 504, 520, 521, 522, 523, 524]
+
 /** Settings that only mean something beside another. */
 const PAIRED = [
   'AUTOTHROTTLE_ENABLED',
@@ -197,8 +200,8 @@ const PAIRED = [
 ]
 
 /**
- * Scrapy's setting names and seconds as {@link ThrottleOptions}. What is left out keeps this package's
- * defaults, which are those of Scrapy's draft.
+ * Scrapy's setting names and seconds as {@link ThrottleOptions}. What is left out has the defaults of
+ * Scrapy's draft.
  *
  * @throws {ConfigError} listing every name that is unknown (with the nearest one that is known) and every
  * value that makes no sense.
@@ -254,7 +257,7 @@ export function fromScrapySettings(settings: ScrapySettings): ThrottleOptions {
   }
   if (problems.length > 0) throw new ConfigError(problems)
   keepSlotDelay(options)
-  if (Object.keys(options.defaults).length === 0) delete (options as ThrottleOptions).defaults
+  options.defaults.backoff = { statusCodes: HTTP_CODES, ...(options.defaults.backoff as BackoffOptions) }
   return options
 }
 

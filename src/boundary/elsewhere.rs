@@ -58,8 +58,10 @@ impl Boundary {
     /// none; then what that engine is told: the flags, the milliseconds until the next attempt, the five of
     /// [`Outcome::hint`], and [`Outcome::said_ms`].
     pub fn digest(&self, outcome: &Outcome) -> [f64; 10] {
-        let Heard { hint, asked } = outcome.heard().unwrap_or_default();
-        let (settled, delay) = match self.verdict(outcome, asked) {
+        let heard = outcome.heard().unwrap_or_default();
+        let verdict = self.verdict(outcome, Some(&heard));
+        let Heard { hint, asked } = heard;
+        let (settled, delay) = match verdict {
             Verdict::Over => (Settled::Over, f64::NAN),
             Verdict::Again(delay) => (Settled::Again, delay.millis()),
             Verdict::TooLong => (Settled::TooLong, f64::NAN),
@@ -70,6 +72,7 @@ impl Boundary {
             (hint.is_quota, flags::IS_QUOTA),
             (hint.is_rough, flags::IS_ROUGH),
             (hint.is_cached, flags::IS_CACHED),
+            (hint.is_limit, flags::IS_LIMIT),
         ];
         let bits = said.iter().filter(|(is_said, _)| *is_said).fold(kept, |all, (_, flag)| all | flag);
         let bits = f64::from(bits | flags::HINTED | flags::DIGESTED);

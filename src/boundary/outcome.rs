@@ -45,6 +45,8 @@ pub mod flags {
     pub const IS_ROUGH: u32 = 1 << 10;
     /// A cache answered.
     pub const IS_CACHED: u32 = 1 << 11;
+    /// It is a 403 that refuses the pace.
+    pub const IS_LIMIT: u32 = 1 << 12;
 }
 
 /// How a request ended: everything at once.
@@ -139,6 +141,7 @@ impl<'a> Outcome<'a> {
                 is_quota: self.has(flags::IS_QUOTA),
                 is_rough: self.has(flags::IS_ROUGH),
                 is_cached: self.has(flags::IS_CACHED),
+                is_limit: self.has(flags::IS_LIMIT),
                 told: QuotaReport { pace: span(limit), window: span(window_ms), ..hint.told },
                 ..hint
             };
@@ -146,6 +149,7 @@ impl<'a> Outcome<'a> {
         let paces = [reset_ms / left, window_ms / limit].into_iter().filter(|pace| pace.is_finite());
         let mut hint = hint_of(hold_ms, left, reset_ms);
         hint.told.pace = span(paces.fold(f64::NAN, f64::max));
+        hint.is_limit = self.answer == 403.0 && (hint.hold.is_some() || left == 0.0);
         hint
     }
 
@@ -253,7 +257,7 @@ impl Boundary {
         let Some(ticket) = Ticket::from_number(ticket) else { return Settled::Unknown };
         let heard = outcome.heard();
         let asked = heard.as_ref().and_then(|heard| heard.asked);
-        let verdict = self.verdict(outcome, asked);
+        let verdict = self.verdict(outcome, heard.as_ref());
         let now = self.now(now);
         let of = |scope| outcome.feedback(scope, heard.as_ref().map(|heard| &heard.hint));
         let is_known = match verdict {
@@ -277,7 +281,7 @@ impl Boundary {
     }
 
     /// Whether, and not before when, the request is sent again.
-    pub(super) fn verdict(&self, outcome: &Outcome, asked: Option<(Span, bool)>) -> Verdict {
+    pub(super) fn verdict(&self, outcome: &Outcome, heard: Option<&Heard>) -> Verdict {
         if !outcome.retry_delay_ms.is_nan() {
             return Verdict::Again(Span::from_millis(outcome.retry_delay_ms));
         }
@@ -285,9 +289,15 @@ impl Boundary {
             return Verdict::Over;
         }
         let answer = Feedback::from_numbers(outcome.answer, f64::NAN, true, f64::NAN, f64::NAN).answer;
-        let (asked, is_whole) = asked.map_or((None, false), |(asked, is_whole)| (Some(asked), is_whole));
+        let retry = &self.engine.config().retry;
+        let is_limit = heard.is_some_and(|heard| heard.hint.is_limit);
         match answer {
-            Answer::Response { status } => self.engine.config().retry.after_response(status, asked, is_whole),
+            Answer::Response { .. } if is_limit && retry.repeats(429) => {
+                retry.after_response(429, heard.and_then(|heard| heard.asked))
+            }
+            Answer::Response { status } => {
+                retry.after_response(status, heard.and_then(|heard| heard.asked))
+            }
             Answer::Failed(_) => AFTER_FAILURE,
             Answer::Ignored => Verdict::Over,
         }

@@ -243,9 +243,12 @@ settings! {
         "Whether the window rolls: never more than the limit in any window-long span.",
         "Said once for all quotas of the scope.";
 
-    Backoff "statusCodes" Kind::Codes { min: 100 } => Codes(&[429, 502, 503, 504, 520, 521, 522, 523, 524]),
-        "", "BACKOFF_HTTP_CODES",
-        "Statuses that are bad answers.",
+    Backoff "statusCodes"
+        Kind::Codes { min: 100 }
+        => Codes(&[429, 430, 502, 503, 504, 520, 521, 522, 523, 524, 529]),
+        "without 430 and 529 under Scrapy's names", "BACKOFF_HTTP_CODES",
+        "Statuses that are bad answers. A 403 of a rate limit (it names a wait, or nothing is left) counts as \
+         a 429.",
         "Too many requests, and a server (or the CDN before it) that cannot cope. A 500 is mostly a bug.";
     Backoff "errors" Kind::Failures => Words(&["timeout", "connection"]),
         "", "BACKOFF_EXCEPTIONS",
@@ -315,9 +318,9 @@ settings! {
         "";
     Retry "statusCodes"
         Kind::Codes { min: 400 }
-        => Codes(&[408, 413, 429, 500, 502, 503, 504, 520, 521, 522, 523, 524]),
+        => Codes(&[408, 413, 429, 430, 500, 502, 503, 504, 520, 521, 522, 523, 524, 529]),
         "413 only with `Retry-After`", "RETRY_HTTP_CODES",
-        "Statuses to try again.",
+        "Statuses to try again. A 403 of a rate limit counts as a 429.",
         "Timeouts, refusals and servers (or the CDN before them) that cannot cope.";
     Retry "methods"
         Kind::Texts("a list of methods")

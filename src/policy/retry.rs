@@ -3,7 +3,8 @@
 //! Rules:
 //! 1. A failure (no response came) is sent again at once: the scope's pace is what it waits for.
 //! 2. A response is sent again if its status is in `statusCodes`; 413 only where the server says when (RFC
-//!    9110 §15.5.14: the condition is temporary if there is a `Retry-After`).
+//!    9110 §15.5.14: the condition is temporary if there is a `Retry-After`). A 403 of a rate limit counts as
+//!    a 429 (whoever reads the header fields knows).
 //! 3. It is never sent earlier than the server asked. One second is added where the server speaks whole
 //!    seconds, of which many cut the rest off.
 //! 4. Beyond `maxRetryAfter` it is not waited for (`fail`), waited for all the same (`wait`), or only so long
@@ -58,7 +59,7 @@ pub enum Verdict {
 impl Default for Config {
     fn default() -> Self {
         Self {
-            status_codes: [408, 413, 429, 500, 502, 503, 504, 520, 521, 522, 523, 524].into(),
+            status_codes: [408, 413, 429, 430, 500, 502, 503, 504, 520, 521, 522, 523, 524, 529].into(),
             max_retry_after: Span::from_millis(300_000.0),
             long_retry_after: Long::Fail,
         }
@@ -69,13 +70,18 @@ impl Default for Config {
 pub const AFTER_FAILURE: Verdict = Verdict::Again(Span::ZERO);
 
 impl Config {
-    /// What to do after a response. `asked` is the wait that the server named, `is_whole` whether in whole
+    /// Whether a request is sent again after this status.
+    pub fn repeats(&self, status: u16) -> bool {
+        self.status_codes.binary_search(&status).is_ok()
+    }
+
+    /// What to do after a response. `asked` is the wait that the server named, and whether it is in whole
     /// seconds.
-    pub fn after_response(&self, status: u16, asked: Option<Span>, is_whole: bool) -> Verdict {
-        if self.status_codes.binary_search(&status).is_err() || status == 413 && asked.is_none() {
+    pub fn after_response(&self, status: u16, asked: Option<(Span, bool)>) -> Verdict {
+        if !self.repeats(status) || status == 413 && asked.is_none() {
             return Verdict::Over;
         }
-        let Some(asked) = asked else { return Verdict::Again(Span::ZERO) };
+        let Some((asked, is_whole)) = asked else { return Verdict::Again(Span::ZERO) };
         let margin = if is_whole { Span::from_millis(1000.0) } else { Span::ZERO };
         let wait = (asked + margin).min(Span::from_millis(LONGEST_MS));
         match self.long_retry_after {
@@ -96,7 +102,7 @@ mod tests {
 
     fn after(status: u16, asked: Option<u64>, long_retry_after: Long) -> Verdict {
         let config = Config { long_retry_after, ..Config::default() };
-        config.after_response(status, asked.map(ms), true)
+        config.after_response(status, asked.map(|asked| (ms(asked), true)))
     }
 
     #[test]
@@ -106,7 +112,7 @@ mod tests {
         assert_eq!(fail(503, Some(2000)), Verdict::Again(ms(3000)));
         assert_eq!((fail(413, None), fail(413, Some(2000))), (Verdict::Over, Verdict::Again(ms(3000))));
         assert_eq!((fail(404, Some(2000)), fail(200, None)), (Verdict::Over, Verdict::Over));
-        let exact = Config::default().after_response(429, Some(ms(70)), false);
+        let exact = Config::default().after_response(429, Some((ms(70), false)));
         assert_eq!(exact, Verdict::Again(ms(70)));
     }
 

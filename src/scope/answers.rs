@@ -11,6 +11,10 @@ use crate::{
     time::{Instant, Span},
 };
 
+/// What a refusal is that comes as another status.
+const TOO_MANY: u16 = 429;
+const TOO_MANY_SHOPIFY: u16 = 430;
+
 impl Scope {
     /// The request that left at `sent` ended. After `stall_after` of only bad answers the scope has stalled.
     ///
@@ -43,12 +47,16 @@ impl Scope {
         stall_after: Span,
     ) -> Settled {
         let is_bad = feedback.is_bad.unwrap_or(match feedback.answer {
-            Answer::Response { status } => self.config.is_bad_status(status),
+            Answer::Response { status } => {
+                self.config.is_bad_status(status)
+                    || feedback.hint.is_limit && self.config.is_bad_status(TOO_MANY)
+            }
             Answer::Failed(failure) => self.config.is_bad_failure(failure),
             Answer::Ignored => false,
         });
         let status = if let Answer::Response { status } = feedback.answer { status } else { 0 };
-        let is_denied = !is_bad && feedback.is_bad.is_none() && denied::State::is_denial(status);
+        let is_denial = denied::State::is_denial(status);
+        let is_denied = is_denial && !is_bad && feedback.is_bad.is_none();
         let is_bad = is_bad || is_denied && self.on_denied();
         let is_answer = feedback.answer != Answer::Ignored || feedback.is_bad.is_some();
         let mut settled = Settled { is_bad: is_answer.then_some(is_bad), ..Settled::default() };
@@ -56,7 +64,8 @@ impl Scope {
         let base = (is_bad || self.server.is_some()).then(|| self.base());
         let finds_pace = self.policies.finds_pace();
         if !self.policies.is_empty() {
-            let is_refusal = feedback.is_bad.is_some() || is_denied || status == 429;
+            let is_refusal =
+                feedback.is_bad.is_some() || is_denial || matches!(status, TOO_MANY | TOO_MANY_SHOPIFY);
             let is_sample = feedback.adjust_delay && !feedback.hint.is_cached;
             let sample = match (feedback.answer, feedback.latency_ms) {
                 (Answer::Response { status }, Some(ms)) if is_sample => Some((ms / 1000.0, status)),

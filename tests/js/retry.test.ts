@@ -286,3 +286,41 @@ test('a host that only refuses has stalled: one event, and the caller decides', 
   assert.deepEqual(outcomes.sort(), [false, true], 'one got its page in between')
   assert.equal(third?.status, 'fulfilled')
 })
+
+test('a 403 that refuses the pace is sent again, when its server says; any other is not', async () => {
+  const clock = new FakeClock()
+  const sent: [string, number][] = []
+  const answers: Record<string, Record<string, string>> = {
+    '/wait': { 'retry-after': '3' },
+    '/spent': { 'x-ratelimit-remaining': '0' },
+    '/github': { 'x-ratelimit-resource': 'search', 'x-ratelimit-remaining': '14' },
+    '/forbidden': {},
+  }
+  const fetch = async (input: RequestInfo | URL) => {
+    const { pathname } = new URL(input as string)
+    sent.push([pathname, clock.now()])
+    const headers = answers[pathname]
+    delete answers[pathname]
+    return new Response(null, headers ? { status: 403, headers } : {})
+  }
+  const throttle = createThrottle({
+    clock,
+    fetch,
+    delay: 0,
+    jitter: false,
+    getScopes: (request) => new URL(request.url).pathname,
+    retry: { limit: 2 },
+    backoff: { jitter: false },
+  })
+  const all = Promise.all(Object.keys(answers).map((path) => throttle.fetch(`https://a.example${path}`)))
+  await clock.advance(100_000)
+  assert.deepEqual(
+    (await all).map(({ status }) => status),
+    [200, 200, 200, 403],
+  )
+  assert.deepEqual(sent.slice(4), [
+    ['/spent', 1000],
+    ['/wait', 4000],
+    ['/github', 60_000],
+  ])
+})

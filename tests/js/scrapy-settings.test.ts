@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import { test } from 'node:test'
-import { ConfigError, createThrottle, fromScrapySettings } from 'autothrottle'
+import { ConfigError, createThrottle, fromScrapySettings, type ScrapySettings } from 'autothrottle'
 import { FakeClock } from 'autothrottle/testing'
 
 test('every setting goes where it belongs, in milliseconds', () => {
@@ -108,14 +108,27 @@ test('every setting goes where it belongs, in milliseconds', () => {
   assert.equal(throttle.scope('other.example').stats.delayMs, 2000, "AutoThrottle's start delay")
 })
 
-test('what is left out keeps its default, and what is off is off', () => {
-  assert.deepEqual(fromScrapySettings({}), {})
-  assert.deepEqual(fromScrapySettings({ AUTOTHROTTLE_START_DELAY: 1, AUTOTHROTTLE_ENABLED: false }), {})
-  assert.deepEqual(fromScrapySettings({ ROBOTSTXT_OBEY: true, THROTTLING_ROBOTSTXT_OBEY: false }), {})
-  assert.deepEqual(fromScrapySettings({ RETRY_ENABLED: true }), { retry: { limit: 2 } })
-  assert.deepEqual(fromScrapySettings({ RETRY_ENABLED: false, RETRY_TIMES: 3 }), {})
-  assert.deepEqual(fromScrapySettings({ AUTOTHROTTLE_ENABLED: 'True' }), { autothrottle: true })
-  assert.deepEqual(fromScrapySettings({ RANDOMIZE_DOWNLOAD_DELAY: true }), { defaults: { jitter: true } })
+/** What the draft has where the engine's own defaults are others. */
+const draft = { backoff: { statusCodes: [429, 502, 503, 504, 520, 521, 522, 523, 524] } }
+
+const defaultsOf = (settings: ScrapySettings) => {
+  const { backoff: _, ...defaults } = fromScrapySettings(settings).defaults ?? {}
+  return defaults
+}
+
+test('what is left out has the default of the draft, and what is off is off', () => {
+  const defaults = draft
+  assert.deepEqual(fromScrapySettings({}), { defaults })
+  const off: ScrapySettings[] = [
+    { AUTOTHROTTLE_START_DELAY: 1, AUTOTHROTTLE_ENABLED: false },
+    { ROBOTSTXT_OBEY: true, THROTTLING_ROBOTSTXT_OBEY: false },
+    { RETRY_ENABLED: false, RETRY_TIMES: 3 },
+  ]
+  for (const settings of off) assert.deepEqual(fromScrapySettings(settings), { defaults })
+  assert.deepEqual(fromScrapySettings({ RETRY_ENABLED: true }), { defaults, retry: { limit: 2 } })
+  assert.deepEqual(fromScrapySettings({ AUTOTHROTTLE_ENABLED: 'True' }), { defaults, autothrottle: true })
+  const jitter = fromScrapySettings({ RANDOMIZE_DOWNLOAD_DELAY: true })
+  assert.deepEqual(jitter, { defaults: { ...defaults, jitter: true } })
 })
 
 test("every name of Scrapy's in the table of settings is known here", () => {
@@ -136,12 +149,12 @@ test("every name of Scrapy's in the table of settings is known here", () => {
 })
 
 test('a slot rests for a second where the delay is shorter, as in the draft', () => {
-  assert.deepEqual(fromScrapySettings({ DOWNLOAD_DELAY: 0.3 }).defaults, { delay: 300, slotDelay: 1000 })
-  assert.deepEqual(fromScrapySettings({ DOWNLOAD_DELAY: 2 }).defaults, { delay: 2000 })
-  const exact = fromScrapySettings({ DOWNLOAD_DELAY: 0, DOWNLOAD_DELAY_PER_SLOT: 0 })
-  assert.deepEqual(exact.defaults, { delay: 0, slotDelay: 0 })
+  assert.deepEqual(defaultsOf({ DOWNLOAD_DELAY: 0.3 }), { delay: 300, slotDelay: 1000 })
+  assert.deepEqual(defaultsOf({ DOWNLOAD_DELAY: 2 }), { delay: 2000 })
+  const exact = { DOWNLOAD_DELAY: 0, DOWNLOAD_DELAY_PER_SLOT: 0 }
+  assert.deepEqual(defaultsOf(exact), { delay: 0, slotDelay: 0 })
   const slots = fromScrapySettings({ DOWNLOAD_SLOTS: { a: { delay: 0.2 } } })
-  assert.deepEqual(slots, { defaults: { slotDelay: 1000 }, scopes: { a: { delay: 200 } } })
+  assert.deepEqual(slots, { defaults: { ...draft, slotDelay: 1000 }, scopes: { a: { delay: 200 } } })
 })
 
 test('a delay above the longest backoff raises that', () => {
@@ -151,7 +164,7 @@ test('a delay above the longest backoff raises that', () => {
 
 test('DOWNLOAD_TIMEOUT counts from the send', () => {
   const options = fromScrapySettings({ DOWNLOAD_TIMEOUT: 180 })
-  assert.deepEqual(options, { requestTimeout: 180_000 })
+  assert.deepEqual(options, { defaults: draft, requestTimeout: 180_000 })
   createThrottle(options)
 })
 
@@ -221,7 +234,7 @@ test('by address, redirects and managers', async () => {
   const options = fromScrapySettings({ CONCURRENT_REQUESTS_PER_IP: 4, REDIRECT_MAX_DELAY: 30 })
   assert.deepEqual(
     [options.defaults, options.redirects, options.redirectMaxDelay],
-    [{ concurrency: 4 }, 'throttle', 30_000],
+    [{ ...draft, concurrency: 4 }, 'throttle', 30_000],
   )
   assert.match(
     String(await options.getScopes?.({ url: 'http://localhost/', method: 'GET', headers: new Headers() })),
@@ -235,5 +248,5 @@ test('by address, redirects and managers', async () => {
     THROTTLING_SCOPE_MANAGER: manager,
     THROTTLING_SCOPES: { one: { manager } },
   })
-  assert.deepEqual(managed, { getScopes, defaults: { manager }, scopes: { one: { manager } } })
+  assert.deepEqual(managed, { getScopes, defaults: { ...draft, manager }, scopes: { one: { manager } } })
 })

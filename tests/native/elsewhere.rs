@@ -19,6 +19,7 @@ fn a_digest_says_to_another_engine_what_the_lines_say() {
         "x-ratelimit-limit: 100\nx-ratelimit-remaining: 40\nx-ratelimit-reset: 30\n",
         "ratelimit-policy: \"a\";q=100;w=60\nratelimit: \"a\";r=3;t=20\n",
         "age: 20\nx-ratelimit-remaining: 0\n",
+        "x-ratelimit-remaining: 0\n",
         "",
     ];
     let options =
@@ -32,7 +33,7 @@ fn a_digest_says_to_another_engine_what_the_lines_say() {
         (boundary, ticket)
     };
     for lines in lines {
-        for status in [200.0, 429.0, 503.0, 0.0, 404.0] {
+        for status in [200.0, 429.0, 503.0, 0.0, 404.0, 403.0] {
             for flags in [0, flags::MAY_RETRY, flags::KEEP_DELAY, flags::GOOD, flags::BAD | flags::MAY_RETRY]
             {
                 let outcome = Outcome { lines, wall_ms: 1.8e12, ..Outcome::new(status, 50.0, 2.0, flags) };

@@ -6,7 +6,7 @@
 
 use std::fmt::Write;
 
-use autothrottle::config::table::{self, DefaultValue, Kind, ROWS, Section, TEXTS};
+use autothrottle::config::table::{Kind, ROWS, Section, TEXTS};
 
 /// The sections that Scrapy's settings reach, by the names that the Python side gives them.
 const SECTIONS: &[(Section, &str, &str)] = &[
@@ -99,10 +99,6 @@ fn scrapys_names_are_the_table() {
     code.push_str(
         "}\n\"\"\"Section → key in a dict of THROTTLING_SCOPES → key and kind of the option.\"\"\"\n",
     );
-    let codes = table::row(ROWS, Section::Backoff, "statusCodes").expect("there is one").default;
-    let DefaultValue::Codes(codes) = codes else { panic!("want statuses") };
-    writeln!(code, "\nHTTP_CODES: Final = {codes:?}\n\"\"\"BACKOFF_HTTP_CODES where nobody typed it.\"\"\"")
-        .unwrap();
     let file = concat!(env!("CARGO_MANIFEST_DIR"), "/python/src/autothrottle/scrapy/_table.py");
     if std::env::var_os("UPDATE_GOLDEN").is_some() {
         std::fs::write(file, &code).unwrap();

@@ -84,8 +84,10 @@ class BackoffOptions(TypedDict, total=False):
     """A longer delay after bad answers, and the way back."""
 
     status_codes: Collection[int]
-    """Statuses that are bad answers. Default 429, 502, 503, 504, 520, 521, 522, 523, 524. Too many requests,
-    and a server (or the CDN before it) that cannot cope. A 500 is mostly a bug. Scrapy: BACKOFF_HTTP_CODES.
+    """Statuses that are bad answers. A 403 of a rate limit (it names a wait, or nothing is left) counts as a
+    429. Default 429, 430, 502, 503, 504, 520, 521, 522, 523, 524, 529; without 430 and 529 under Scrapy's
+    names. Too many requests, and a server (or the CDN before it) that cannot cope. A 500 is mostly a bug.
+    Scrapy: BACKOFF_HTTP_CODES.
     """
 
     errors: Collection[Literal["timeout", "connection"]]
@@ -159,9 +161,9 @@ class RetryOptions(_RetryOptionsRequired, total=False):
     """Retries of the transports. Scrapy: RETRY_ENABLED and its kin."""
 
     status_codes: Collection[int]
-    """Statuses to try again. Default 408, 413, 429, 500, 502, 503, 504, 520, 521, 522, 523, 524; 413 only
-    with ``Retry-After``. Timeouts, refusals and servers (or the CDN before them) that cannot cope. Scrapy:
-    RETRY_HTTP_CODES.
+    """Statuses to try again. A 403 of a rate limit counts as a 429. Default 408, 413, 429, 430, 500, 502,
+    503, 504, 520, 521, 522, 523, 524, 529; 413 only with ``Retry-After``. Timeouts, refusals and servers (or
+    the CDN before them) that cannot cope. Scrapy: RETRY_HTTP_CODES.
     """
 
     methods: Collection[str]

@@ -6,19 +6,32 @@
 //! 2. without one, what is used up holds until its reset, on whatever status; of several the last reset
 //!    counts;
 //! 3. on a 429 and a 503 a quota that does not say what is left is used up;
-//! 4. a wait of nothing gives way to a reset: several servers round down to `Retry-After: 0`.
+//! 4. a wait of nothing gives way to a reset: several servers round down to `Retry-After: 0`;
+//! 5. a 403 with a wait, or with nothing left, is a rate limit's refusal;
+//! 6. GitHub's secondary limit says nothing: a 429 or 403 of it without both is held for a minute. A 403 of its
+//!    other resources may be a permission that is missing.
 //!
 //! The traps: several servers send `Retry-After` on every answer, also on a 304; and only 301, 302, 303, 307
 //! and 308 are redirects that anybody follows by themselves (RFC 9110 §15.4).
 
 use super::{AppliesTo, Hints, Quota, value::Wait};
+use crate::scan::is;
 
 /// Below this a reset in whole seconds may be off by half.
 const ROUGH_MS: u64 = 10_000;
+/// What GitHub asks for where its answer does not say it (*Best practices for using the REST API*).
+const SECONDARY_MS: u64 = 60_000;
+/// Resources of GitHub's that refuse nobody by 403 but for its secondary limit.
+const OPEN_RESOURCES: [&str; 3] = ["search", "code_search", "graphql"];
 
 impl Hints {
     /// Orders the quotas and finds the delay.
-    pub(super) fn decide(&mut self, status: u16, explicit: Option<(Wait, &'static str)>) {
+    pub(super) fn decide(
+        &mut self,
+        status: u16,
+        explicit: Option<(Wait, &'static str)>,
+        github_resource: Option<&[u8]>,
+    ) {
         self.order();
         if status == 202 {
             self.poll_after_ms = explicit.map(|(wait, _)| wait.ms);
@@ -39,7 +52,11 @@ impl Hints {
         if let Some((wait, source)) = explicit.or(reset) {
             (self.delay_ms, self.source) = (Some(wait.ms), Some(source));
             self.is_whole = wait.is_whole && is_bad;
+        } else if github_resource.is_some_and(|resource| is_secondary(status, resource)) {
+            (self.delay_ms, self.source) = (Some(SECONDARY_MS), Some("x-ratelimit-resource"));
         }
+        self.is_limit =
+            status == 403 && (self.delay_ms.is_some() || self.quotas.iter().any(Quota::is_exhausted));
     }
 
     /// By insertion: there are few, and a general sort is kilobytes of code.
@@ -123,6 +140,10 @@ impl Quota {
             reset => (1 + u8::from(self.remaining.is_none()), reset.unwrap_or(u64::MAX)),
         }
     }
+}
+
+fn is_secondary(status: u16, resource: &[u8]) -> bool {
+    status == 429 || status == 403 && OPEN_RESOURCES.iter().any(|open| is(resource, open))
 }
 
 fn per_unit(ms: Option<u64>, units: Option<u64>) -> Option<f64> {

@@ -43,6 +43,8 @@ pub struct Hints {
     pub source: Option<&'static str>,
     /// Whether the delay is in whole seconds, of which many servers cut the rest off.
     pub is_whole: bool,
+    /// Whether a 403 refuses the pace: it names a wait, or nothing is left.
+    pub is_limit: bool,
     /// What the delay is for, if not for the whole scope.
     pub applies_to: Option<AppliesTo>,
     /// On a 202: when to ask again for what is being made.
@@ -144,7 +146,8 @@ impl Hints {
             let reset_is_millis = context.reset_is_millis;
             vendors::read(fields, Reading { clock, reset_is_millis, policies: &policies }, &mut hints);
         }
-        hints.decide(context.status, retry_after::read(fields, clock, context.retry_after_is_millis));
+        let explicit = retry_after::read(fields, clock, context.retry_after_is_millis);
+        hints.decide(context.status, explicit, fields.get("x-ratelimit-resource"));
         hints
     }
 }

@@ -1,7 +1,8 @@
 //! The explicit wait: `Retry-After` (RFC 9110 §10.2.3) and its relatives, in one table.
 //!
-//! The trap is a suffix: `Retry-After-short` is `NestJS`'s, and `retry-after-ms` is not one of those. The
-//! precise fields come first, and a field that makes no sense is passed over.
+//! The traps: a suffix (`Retry-After-short` is `NestJS`'s, and `retry-after-ms` is not one of those); and the
+//! first of several that say the same in other words, one of which is longer. The precise fields come first,
+//! and a field that makes no sense is passed over.
 
 use super::{
     fields::Fields,
@@ -21,17 +22,22 @@ const FIELDS: [(&str, bool, &str, bool); 7] = [
     ("x-rate-limit-retry-after", false, "x-ratelimit-retry-after", false),
 ];
 
-/// The first of these fields that makes sense, and its source. `is_millis`: plain numbers are milliseconds in
-/// all of them.
+/// The wait of the first precise field that makes sense, else the longest of the others; and its source.
+/// `is_millis`: plain numbers are milliseconds in all of them.
 pub(super) fn read(fields: &Fields, clock: Clock, is_millis: bool) -> Option<(Wait, &'static str)> {
+    let mut longest: Option<(Wait, &'static str)> = None;
     for (start, is_all, source, in_millis) in FIELDS {
         for (name, text) in fields.iter() {
             if strip(name, start).is_some_and(|rest| rest.is_empty() || !is_all)
                 && let Some(wait) = clock.latest(text, is_millis || in_millis)
+                && longest.is_none_or(|(other, _)| wait.ms > other.ms)
             {
-                return Some((wait, source));
+                longest = Some((wait, source));
             }
         }
+        if in_millis && longest.is_some() {
+            return longest;
+        }
     }
-    None
+    longest
 }

@@ -109,8 +109,30 @@ fn members(text: &[u8], has_keys: bool) -> Option<Vec<Item<'_>>> {
 
 fn member<'a>(scan: &mut Scan<'a>, has_keys: bool) -> Option<Item<'a>> {
     let key = if has_keys { key(scan)? } else { b"" };
-    let value = if !has_keys || scan.eat(b'=') { bare(scan)? } else { Bare::Other };
-    let mut item = Item { key, value, params: [None; PARAMS.len()] };
+    let has_value = !has_keys || scan.eat(b'=');
+    if has_keys && has_value && scan.eat(b'(') {
+        inner_list(scan)?;
+        return with_params(scan, Item { key, value: Bare::Other, params: [None; PARAMS.len()] });
+    }
+    let value = if has_value { bare(scan)? } else { Bare::Other };
+    with_params(scan, Item { key, value, params: [None; PARAMS.len()] })
+}
+
+/// The rest of an inner list (RFC 9651 §3.1.1), as a member of a dictionary that no rate limit knows.
+fn inner_list(scan: &mut Scan) -> Option<()> {
+    for _ in 0..=MOST {
+        scan.take(|byte| byte == b' ');
+        if scan.eat(b')') {
+            return Some(());
+        }
+        let value = bare(scan)?;
+        with_params(scan, Item { key: b"", value, params: [None; PARAMS.len()] })?;
+        (scan.peek() == b' ' || scan.peek() == b')').then_some(())?;
+    }
+    None
+}
+
+fn with_params<'a>(scan: &mut Scan<'a>, mut item: Item<'a>) -> Option<Item<'a>> {
     let mut count = 0;
     while scan.eat(b';') {
         scan.take(|byte| byte == b' ');
@@ -230,6 +252,8 @@ mod tests {
             [&b"limit"[..], b"remaining", b"reset"]
         );
         assert_eq!(members[0].value, Bare::Whole(100));
+        let members = dictionary(br#"x=( "a";q  b );q=1, y=(), limit=7"#).unwrap();
+        assert_eq!((members.len(), members[2].value), (3, Bare::Whole(7)), "inner lists are passed over");
     }
 
     #[test]
@@ -258,6 +282,9 @@ mod tests {
             assert_eq!(list(text.as_bytes()), None, "{text}");
         }
         assert_eq!(dictionary(b"Limit=10, Remaining=0"), None);
+        for open in [&b"x=("[..], b"x=(1", b"x=(1,2)", b"x=(\"a\"\"b\")", b"x=((1))", b"x=(1;)"] {
+            assert_eq!(dictionary(open), None, "{open:?}");
+        }
         assert_eq!(list(b""), Some(vec![]));
         let params = |many: usize| format!("a{}", ";x".repeat(many));
         assert!(list(params(MOST).as_bytes()).is_some() && list(params(MOST + 1).as_bytes()).is_none());

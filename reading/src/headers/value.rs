@@ -4,7 +4,7 @@
 //! A count below nothing is told apart from one that is missing: the first is used up, the second is unknown.
 
 use super::date;
-use crate::scan::{Scan, cut, is_letter};
+use crate::scan::{Scan, cut, is_letter, strip};
 
 /// From here on a number of seconds is a date: 2001, or 31 years from now.
 const EPOCH_SECONDS: u64 = 1_000_000_000;
@@ -61,9 +61,7 @@ impl Clock {
         for _ in 0..MOST_WAITS {
             let Some(text) = left else { break };
             let (mut member, mut rest) = cut(text, b',');
-            let weekday = member.trim_ascii();
-            if !weekday.is_empty()
-                && weekday.iter().copied().all(is_letter)
+            if is_weekday(member.trim_ascii())
                 && let Some(behind) = rest
             {
                 let date = cut(behind, b',');
@@ -82,6 +80,12 @@ impl Clock {
         let ms = epoch_ms.saturating_sub(self.server_ms?);
         Some(Wait { ms: u64::try_from(ms).unwrap_or(0), is_whole: is_whole && epoch_ms % 1000 == 0 })
     }
+}
+
+/// `Sun`, `Sunday`: what stands before the comma of a date.
+fn is_weekday(text: &[u8]) -> bool {
+    const DAYS: [&str; 7] = ["mon", "tue", "wed", "thu", "fri", "sat", "sun"];
+    text.iter().copied().all(is_letter) && DAYS.iter().any(|day| strip(text, day).is_some())
 }
 
 /// A whole number that may be below 0; fractions are cut off. Anything else is unknown.

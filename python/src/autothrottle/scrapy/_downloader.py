@@ -34,7 +34,6 @@ from ._report import REDIRECT_DELAY, Reporter
 from ._shared import GroupListener, leave, make_engine
 from ._slot import Slot
 from ._strategy import ScopeAnswer, Strategies
-from ._table import HTTP_CODES
 from ._telling import Teller, logger
 
 if TYPE_CHECKING:
@@ -129,8 +128,8 @@ class Downloader(ScrapysDownloader):
 
     def is_bad_status(self, status: int) -> bool:
         """Whether BACKOFF_HTTP_CODES has it."""
-        backoff = self._options.engine["defaults"].get("backoff") or {}
-        return status in backoff.get("statusCodes", HTTP_CODES)
+        backoff = self._options.engine["defaults"]["backoff"]
+        return isinstance(backoff, dict) and status in backoff["statusCodes"]
 
     def is_bad_exception(self, exception: BaseException) -> bool:
         """Whether BACKOFF_EXCEPTIONS has it."""

@@ -49,6 +49,9 @@ _OURS: Final = (
 _PREFIXES: Final = ("THROTTLING_", "BACKOFF_", "RAMPUP_")
 """Nothing else in Scrapy begins so: an unknown name is a typo."""
 
+_HTTP_CODES: Final = [429, 502, 503, 504, 520, 521, 522, 523, 524]
+"""BACKOFF_HTTP_CODES where nobody typed it: the draft's."""
+
 _SECTIONS: Final = ("root", "scope", "autothrottle", "backoff")
 """Sections whose settings are options of the engine under another name."""
 
@@ -168,6 +171,7 @@ class _Reader:
         for name, scope in self._scopes("THROTTLING_SCOPES", False).items():
             scopes[name] = {**scopes.get(name, {}), **scope}
         self._slot_delay(scopes)
+        self._backoff()
         for managed, manager in options.managers.items():
             if manager is not None:
                 place = defaults if managed is None else scopes.setdefault(managed, {})
@@ -342,6 +346,12 @@ class _Reader:
 
         if "rate" not in self._defaults and any(map(is_shorter, (self._defaults, *scopes.values()))):
             self._defaults.setdefault("slotDelay", 1000)
+
+    def _backoff(self) -> None:
+        """The draft's statuses, where the engine's own have more."""
+        backoff = self._defaults.setdefault("backoff", {})
+        if isinstance(backoff, dict):
+            backoff.setdefault("statusCodes", _HTTP_CODES)
 
     def _for_the_downloader(self) -> None:
         options, settings = self._options, self._settings

@@ -99,6 +99,3 @@ KEYS: Final[dict[str, dict[str, tuple[str, str]]]] = {
     },
 }
 """Section → key in a dict of THROTTLING_SCOPES → key and kind of the option."""
-
-HTTP_CODES: Final = [429, 502, 503, 504, 520, 521, 522, 523, 524]
-"""BACKOFF_HTTP_CODES where nobody typed it."""
