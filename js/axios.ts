@@ -20,6 +20,7 @@
 import { type ClientRequestOptions, enter, outcomeWith } from './clients/enter.js'
 import type { Throttle } from './core/throttle.js'
 import { outcomeOfError, outcomeOfResult } from './fetch/outcome.js'
+import { asUtf8, toUrl } from './scopes/places.js'
 
 export type { ClientRequestOptions }
 
@@ -118,7 +119,8 @@ async function follow(config: Config, url: string, send: (hop: Config) => Promis
     })
     const place =
       response && REDIRECTS.includes(response.status) ? response.headers.get('location') : undefined
-    if (typeof place !== 'string' || !URL.canParse(place, at)) {
+    const to = typeof place === 'string' ? toUrl(asUtf8(place), at) : undefined
+    if (to === undefined) {
       if (failure) throw failure.error
       // What axios' users read to know where they came to.
       const sent = response!.request?.res
@@ -127,7 +129,6 @@ async function follow(config: Config, url: string, send: (hop: Config) => Promis
     }
     ;(response!.data as { destroy?(): void } | null)?.destroy?.()
     if (count >= most) throw tooMany(config, failure?.error)
-    const to = new URL(place, at)
     hop = hopTo(to, response!.status, hop, new URL(at).origin !== to.origin)
     at = to.href
   }

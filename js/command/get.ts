@@ -5,6 +5,7 @@
 import { createHash } from 'node:crypto'
 import { createReadStream, existsSync } from 'node:fs'
 import { createInterface } from 'node:readline'
+import { toUrl } from '../scopes/places.js'
 import type { Job } from './journal.js'
 import { decoded } from './links.js'
 import { type Answer, perform, type Run, type Task } from './run.js'
@@ -17,7 +18,7 @@ export async function get(files: readonly string[], values: Values): Promise<Run
   if (file === undefined || files.length > 1)
     throw new UsageError(`get: want one file, or - for standard input; got ${files.length}`)
   if (file !== '-' && !existsSync(file)) {
-    const hint = URL.canParse(file) ? `; for one URL: echo ${file} | autothrottle get -` : ''
+    const hint = toUrl(file) ? `; for one URL: echo ${file} | autothrottle get -` : ''
     throw new UsageError(`get: there is no file ${file}${hint}`)
   }
   const settings = settingsOf(values)

@@ -1,5 +1,6 @@
 /** What a page leads to: links of HTML, addresses of sitemaps. */
 import { gunzipSync } from 'node:zlib'
+import { toUrl } from '../scopes/places.js'
 import { defaultTreeAdapter, parse } from './parsers.js'
 
 const SITEMAP = /^\s*(?:<\?xml[^>]*>\s*)?(?:<!--[\s\S]*?-->\s*)*<(?:\w+:)?(?:urlset|sitemapindex)[\s>]/
@@ -71,9 +72,8 @@ function* linksOf(html: string, page: URL): Generator<URL> {
 
 /** A URL that can be fetched, without its fragment. */
 export function urlIn(place: string, base: URL): URL | undefined {
-  if (!URL.canParse(place, base)) return undefined
-  const url = new URL(place, base)
-  if (url.protocol !== 'http:' && url.protocol !== 'https:') return undefined
+  const url = toUrl(place, base)
+  if (url?.protocol !== 'http:' && url?.protocol !== 'https:') return undefined
   url.hash = ''
   return url
 }

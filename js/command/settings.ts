@@ -4,6 +4,7 @@
  */
 import { readFileSync } from 'node:fs'
 import type { ThrottleOptions } from 'autothrottle'
+import { toUrl } from '../scopes/places.js'
 import type { Values } from './usage.mjs'
 
 /** Wrong usage or bad input: exit code 2. */
@@ -131,7 +132,7 @@ function headersOf(lines: readonly string[] = []): Record<string, string> {
 /** A URL that can be fetched; a host alone is one as well, where `isHostEnough`. */
 export function urlOf(typed: string, isHostEnough = false): URL {
   const text = isHostEnough && !typed.includes('://') ? `https://${typed}` : typed
-  const url = URL.canParse(text) ? new URL(text) : undefined
+  const url = toUrl(text)
   if (url?.protocol === 'http:' || url?.protocol === 'https:') {
     url.hash = ''
     return url

@@ -6,6 +6,7 @@
  */
 import { stripVTControlCharacters } from 'node:util'
 import type { ScopeStats } from 'autothrottle'
+import { toUrl } from '../scopes/places.js'
 import type { Host } from './frontier.js'
 import { rounded, seconds } from './plot.js'
 import type { Run } from './run.js'
@@ -198,5 +199,6 @@ function cut(line: string, width: number): string {
 }
 
 function pathOf(url: string): string {
-  return URL.canParse(url) ? new URL(url).pathname + new URL(url).search : url
+  const { pathname, search } = toUrl(url) ?? { pathname: url, search: '' }
+  return pathname + search
 }

@@ -7,6 +7,7 @@
  */
 
 import { isRequest, urlOf } from '../scopes/names.js'
+import { asUtf8, toUrl } from '../scopes/places.js'
 import { withMetadata } from './body.js'
 import { isStream } from './retry.js'
 
@@ -52,7 +53,8 @@ export function placeOf(response: Response): string | null {
   if (response.type === 'opaqueredirect') {
     throw new TypeError("redirects: 'throttle' cannot be had here: this runtime hides redirects")
   }
-  return REDIRECTS.includes(response.status) ? response.headers.get('location') : null
+  const place = REDIRECTS.includes(response.status) ? response.headers.get('location') : null
+  return place === null ? null : asUtf8(place)
 }
 
 /** Whether `fetch` asks a server for it. */
@@ -89,9 +91,8 @@ export class Redirects {
     if (place === null || askedMs > this.#maxDelay) return false
     if (++this.#count > MOST) throw new TypeError(`fetch failed: more than ${MOST} redirects`)
     const from = urlOf(this.#hop.input)
-    if (!URL.canParse(place, from))
-      throw new TypeError(`fetch failed: a redirect to ${JSON.stringify(place)}`)
-    const to = new URL(place, from)
+    const to = toUrl(place, from)
+    if (to === undefined) throw new TypeError(`fetch failed: a redirect to ${JSON.stringify(place)}`)
     if (!isHttp(to)) throw new TypeError(`fetch failed: a redirect to ${to.protocol}`)
     if (to.hash === '') to.hash = from.hash
     this.#hop = { input: to.href, init: this.#initFor(response.status, from, to), delay: askedMs || 0 }

@@ -17,6 +17,7 @@
 
 import { DisallowedError } from '../core/errors.js'
 import type { Clock, RobotsOptions } from '../options/options.js'
+import { toUrl } from '../scopes/places.js'
 import { discard } from './body.js'
 import { isHttp, placeOf } from './redirects.js'
 
@@ -120,7 +121,7 @@ export class Robots {
     for (let hops = 0; ; hops++) {
       const response = await this.#asking.fetch(from, init)
       const place = placeOf(response)
-      const to = place !== null && URL.canParse(place, from) ? new URL(place, from) : undefined
+      const to = place === null ? undefined : toUrl(place, from)
       if (to === undefined || !isHttp(to) || hops === MOST_REDIRECTS) return response
       discard(response)
       from = to.href

@@ -295,9 +295,7 @@ impl Boundary {
             Answer::Response { .. } if is_limit && retry.repeats(429) => {
                 retry.after_response(429, heard.and_then(|heard| heard.asked))
             }
-            Answer::Response { status } => {
-                retry.after_response(status, heard.and_then(|heard| heard.asked))
-            }
+            Answer::Response { status } => retry.after_response(status, heard.and_then(|heard| heard.asked)),
             Answer::Failed(_) => AFTER_FAILURE,
             Answer::Ignored => Verdict::Over,
         }

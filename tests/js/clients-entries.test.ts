@@ -64,6 +64,14 @@ test('axios: a 302 turns a POST into a GET, a 307 does not; each hop has its own
   assert.equal(seen[1]!.body, '{"a":1}')
 })
 
+test('axios: a Location in UTF-8 leads where fetch goes', async () => {
+  const { throttle } = make()
+  const client = axios.create({ adapter: throttleAdapter(throttle, axios) })
+  const to = encodeURIComponent(Buffer.from('/café').toString('latin1'))
+  await client.get(`${origin}/from?to=${to}`)
+  assert.deepEqual(lines(), ['GET /from', 'GET /caf%C3%A9'])
+})
+
 test('axios: credentials stay where they belong', async () => {
   const { throttle } = make()
   const client = axios.create({ adapter: throttleAdapter(throttle, axios), baseURL: origin })

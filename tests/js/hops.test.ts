@@ -13,6 +13,7 @@ import { discard, watched, withMetadata } from '../../js/fetch/body.js'
 import { joined } from '../../js/fetch/joined.js'
 import { follows, placeOf, Redirects } from '../../js/fetch/redirects.js'
 import { isStream, Retry } from '../../js/fetch/retry.js'
+import { asUtf8 } from '../../js/scopes/places.js'
 
 const page = 'https://a.example/page'
 
@@ -445,4 +446,20 @@ test('a robots.txt without a body has no rules, and one without an end is read a
   assert.equal(await (await throttle.fetch('https://bare.example/')).text(), 'page')
   await assert.rejects(throttle.fetch('https://endless.example/'), { name: 'DisallowedError' })
   assert.ok(endless.cancelled)
+})
+
+/** `URL.canParse`, once hot, said no to 4,229 of these on Node 20.20 and 3,606 on 22.23. */
+test('8,000 redirects to a host in letters of its own are followed', () => {
+  const location = Buffer.from('https://bücher.example/x').toString('latin1')
+  const response = new Response(null, { status: 302, headers: { location } })
+  for (let count = 0; count < 8000; count++) {
+    const redirects = new Redirects(page, {}, 0, 0)
+    assert.ok(redirects.follow(response, NaN))
+    assert.equal(redirects.hop.input, 'https://xn--bcher-kva.example/x')
+  }
+})
+
+test('a Location that is no UTF-8 is read as it came', () => {
+  const places = ['/caf\u00e9', '/\u00c3\u00a9', '/%C3%A9', '/\u0101\u00c3\u00a9'].map(asUtf8)
+  assert.deepEqual(places, ['/caf\u00e9', '/é', '/%C3%A9', '/\u0101\u00c3\u00a9'])
 })

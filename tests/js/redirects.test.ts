@@ -97,6 +97,20 @@ test('methods, bodies, headers, fragments and `redirected`: as fetch does it its
   assert.deepEqual([throttle.stats().inFlight, throttle.stats().waiting], [0, 0])
 })
 
+test('a Location in UTF-8 leads where fetch goes, also to a host', async () => {
+  const raw = (text: string) => Buffer.from(text).toString('latin1')
+  const asked: string[] = []
+  const here = await serve((request, response) => {
+    asked.push(request.url!)
+    if (request.url === '/from') response.writeHead(302, { location: raw('/café?q=東京#ü') })
+    response.end()
+  })
+  const throttle = createThrottle({ ...free, redirects: 'throttle' })
+  const [ours, theirs] = [await throttle.fetch(`${here}/from`), await fetch(`${here}/from`)]
+  assert.equal(ours.url, theirs.url)
+  assert.deepEqual(asked, ['/from', '/caf%C3%A9?q=%E6%9D%B1%E4%BA%AC', '/from', asked[1]])
+})
+
 test('what fetch refuses is refused: loops, strange places, streams that would be needed again', async () => {
   const here = await serve((request, response) => {
     const to: Record<string, string> = {
