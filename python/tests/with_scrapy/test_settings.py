@@ -118,8 +118,19 @@ def test_every_setting_of_the_draft_by_its_own_name() -> None:
     assert (options.warn_threshold, options.debug) == (100, True)
 
 
+def defaults_of(settings: dict[str, Any]) -> dict[str, Any]:
+    """What they make of the defaults, but for the draft's backoff."""
+    defaults = {**read(settings).engine["defaults"]}
+    assert defaults.pop("backoff") == DRAFT["backoff"]
+    return defaults
+
+
+DRAFT: dict[str, Any] = {"backoff": {"statusCodes": [429, 502, 503, 504, 520, 521, 522, 523, 524]}}
+"""What the draft has where the engine's own defaults are others."""
+
+
 def test_what_nobody_typed_keeps_the_drafts_default() -> None:
-    assert read({}).engine == {"defaults": {}, "scopes": {}}
+    assert read({}).engine == {"defaults": DRAFT, "scopes": {}}
     bench = Bench({})
     slot = bench.downloader._get_slot(_request())[1]
     assert (slot.delay, slot.concurrency) == (1.0, 1), "and not Scrapy's 0 and 8"
@@ -133,9 +144,9 @@ def _request() -> Any:
 
 def test_autothrottle_keeps_scrapys_defaults_beside_it() -> None:
     numbers = {"AUTOTHROTTLE_START_DELAY": 2, "AUTOTHROTTLE_MAX_DELAY": 30}
-    assert read(numbers).engine["defaults"] == {}, "off without AUTOTHROTTLE_ENABLED"
-    on = read({**numbers, "AUTOTHROTTLE_ENABLED": True, "AUTOTHROTTLE_TARGET_CONCURRENCY": 1.5})
-    assert on.engine["defaults"] == {
+    assert defaults_of(numbers) == {}, "off without AUTOTHROTTLE_ENABLED"
+    on = {**numbers, "AUTOTHROTTLE_ENABLED": True, "AUTOTHROTTLE_TARGET_CONCURRENCY": 1.5}
+    assert defaults_of(on) == {
         "delay": 0,
         "slotDelay": 0,
         "concurrency": 8,
@@ -150,11 +161,11 @@ def test_autothrottle_keeps_scrapys_defaults_beside_it() -> None:
 
 
 def test_a_slot_rests_for_a_second_where_the_delay_is_shorter() -> None:
-    assert read({"DOWNLOAD_DELAY": 0.3}).engine["defaults"] == {"delay": 300, "slotDelay": 1000}
-    assert read({"DOWNLOAD_DELAY": 2}).engine["defaults"] == {"delay": 2000}
-    exact = read({"DOWNLOAD_DELAY": 0, "DOWNLOAD_DELAY_PER_SLOT": 0})
-    assert exact.engine["defaults"] == {"delay": 0, "slotDelay": 0}
-    assert read({"THROTTLING_SCOPES": {"a": {"delay": 0.2}}}).engine["defaults"] == {"slotDelay": 1000}
+    assert defaults_of({"DOWNLOAD_DELAY": 0.3}) == {"delay": 300, "slotDelay": 1000}
+    assert defaults_of({"DOWNLOAD_DELAY": 2}) == {"delay": 2000}
+    exact = {"DOWNLOAD_DELAY": 0, "DOWNLOAD_DELAY_PER_SLOT": 0}
+    assert defaults_of(exact) == {"delay": 0, "slotDelay": 0}
+    assert defaults_of({"THROTTLING_SCOPES": {"a": {"delay": 0.2}}}) == {"slotDelay": 1000}
 
 
 def test_from_the_command_line_all_is_text() -> None:
@@ -193,7 +204,7 @@ def test_of_two_names_for_jitter_the_nearer_counts() -> None:
 
 def test_defaults_of_all_scopes_and_a_rate() -> None:
     settings = {"DOWNLOAD_DELAY": 1, "THROTTLING_DEFAULTS": {"rate": "100/min", "follow_rate_limit": True}}
-    assert read(settings).engine["defaults"] == {"rate": "100/min", "followRateLimit": True}
+    assert defaults_of(settings) == {"rate": "100/min", "followRateLimit": True}
     own = {"rate": {"limit": 3, "per": 2, "burst": 5}, "quota": [10, {"limit": 5, "window": 3600}]}
     assert read({"THROTTLING_SCOPES": {"a": own}}).engine["scopes"] == {
         "a": {"rate": {"limit": 3, "per": 2000, "burst": 5}, "quota": [10, {"limit": 5, "window": 3_600_000}]}
@@ -263,7 +274,7 @@ def test_a_class_that_is_not_there() -> None:
 
 def test_a_setting_of_somebody_else_is_no_problem() -> None:
     crawler = crawler_of({"MY_DELAY": 3, "HTTPCACHE_ENABLED": True})
-    assert read_options(crawler.settings).engine == {"defaults": {}, "scopes": {}}
+    assert read_options(crawler.settings).engine == {"defaults": DRAFT, "scopes": {}}
 
 
 def test_spiders_that_share_their_limits_say_a_name() -> None:
