@@ -306,8 +306,7 @@ fn servers_that_were_drawn() {
     for Judged { scenario, summary, best, .. } in &all {
         println!("{} {best:.3} |", line(scenario, summary));
     }
-    type Is = fn(&Judged) -> bool;
-    let classes: [(&str, Is); 8] = [
+    let classes: [(&str, fn(&Judged) -> bool); 8] = [
         ("all", |_| true),
         ("says 429", |each| !each.is_merely_failing() && !each.says(&["\"403\""])),
         ("says 503, 502 or nothing", Judged::is_merely_failing),
