@@ -201,6 +201,9 @@ fn befalls(d: &mut Draws, rate: f64) -> String {
     all
 }
 
+/// Whether a server is of a class.
+type Class = fn(&Judged) -> bool;
+
 /// What came of one server.
 struct Judged {
     scenario: Scenario,
@@ -306,7 +309,7 @@ fn servers_that_were_drawn() {
     for Judged { scenario, summary, best, .. } in &all {
         println!("{} {best:.3} |", line(scenario, summary));
     }
-    let classes: [(&str, fn(&Judged) -> bool); 8] = [
+    let classes: [(&str, Class); 8] = [
         ("all", |_| true),
         ("says 429", |each| !each.is_merely_failing() && !each.says(&["\"403\""])),
         ("says 503, 502 or nothing", Judged::is_merely_failing),
