@@ -4,36 +4,54 @@
  * A redirect is a link like any other: where it leads is fetched once, whoever leads there.
  */
 
+import type { ThrottleOptions } from 'autothrottle'
 import type { Job } from './journal.js'
-import { foundIn, urlIn } from './links.js'
-import { type Answer, perform, type Run, type Task } from './run.js'
+import { readingOf, urlIn } from './links.js'
+import { perform } from './perform.js'
+import type { Reader, Run, Task } from './run.js'
 import { type Filter, filterOf, settingsOf, UsageError, urlOf } from './settings.js'
 import type { Entry } from './store.js'
 import type { Values } from './usage.mjs'
 
-export async function crawl(urls: readonly string[], values: Values): Promise<Run> {
-  const settings = settingsOf(values)
+/** @param more options of the throttle, for tests: a clock, a web. */
+export async function crawl(urls: readonly string[], values: Values, more?: ThrottleOptions): Promise<Run> {
+  const settings = settingsOf(values, more)
   const filter = filterOf(values)
   const starts = urls.map((url) => urlOf(url, true))
-  const task = new Crawl(starts, filter, settings.headers, values.sitemaps === true)
-  return perform(settings, task, (run) => {
-    if (starts.length === 0 && run.frontier.hosts.size === 0)
+  const bare = new Set(starts.filter((_, index) => !urls[index]!.includes('://')).map(({ host }) => host))
+  const task = new Crawl(starts, bare, filter, settings.headers, values.sitemaps === true)
+  return perform(settings, task, () => {
+    if (task.hosts.size === 0)
       throw new UsageError('crawl: want a URL to start from, or a --state that has some')
-    for (const name of run.frontier.hosts.keys()) task.hosts.add(name)
   })
 }
+
+/** Headers that are for the hosts that were given. */
+const SECRET = new Set(['authorization', 'cookie', 'proxy-authorization'])
 
 class Crawl implements Task {
   readonly command = 'crawl'
   readonly hosts = new Set<string>()
   readonly most: number
   readonly #starts: readonly URL[]
+  /** Hosts that were given without `https://`. */
+  readonly #bare: ReadonlySet<string>
+  /** Hosts that were not given: a start led there. */
+  readonly #led = new Set<string>()
   readonly #filter: Filter
   readonly #headers: Record<string, string>
   readonly #hasSitemaps: boolean
+  #run: Run | undefined
 
-  constructor(starts: readonly URL[], filter: Filter, headers: Record<string, string>, hasSitemaps: boolean) {
+  constructor(
+    starts: readonly URL[],
+    bare: ReadonlySet<string>,
+    filter: Filter,
+    headers: Record<string, string>,
+    hasSitemaps: boolean,
+  ) {
     this.#starts = starts
+    this.#bare = bare
     this.#filter = filter
     this.#headers = headers
     this.#hasSitemaps = hasSitemaps
@@ -41,15 +59,29 @@ class Crawl implements Task {
     for (const { host } of starts) this.hosts.add(host)
   }
 
-  init(): RequestInit {
+  init({ url }: Job): RequestInit {
+    const isLed = this.#led.has(new URL(url).host)
+    const own = Object.entries(this.#headers).filter(([name]) => !isLed || !SECRET.has(name))
     return {
-      headers: { accept: 'text/html,application/xhtml+xml,*/*;q=0.8', ...this.#headers },
+      headers: { accept: 'text/html,application/xhtml+xml,*/*;q=0.8', ...Object.fromEntries(own) },
       redirect: 'manual',
     }
   }
 
+  recall({ url, isLed }: Job): void {
+    const { host } = new URL(url)
+    this.hosts.add(host)
+    if (isLed) this.#led.add(host)
+  }
+
+  hint({ url }: Job): string {
+    const { host } = new URL(url)
+    return this.#bare.has(host) ? `; try http://${host}` : ''
+  }
+
   async feed(run: Run): Promise<void> {
-    run.add(this.#starts.map(({ href }) => ({ url: href, depth: 0 })))
+    this.#run = run
+    run.add(this.#starts.map(({ href }) => ({ url: href, depth: 0, isStart: true })))
     if (!this.#hasSitemaps) return
     const origins = new Set(this.#starts.map(({ origin }) => origin))
     await Promise.all([...origins].map((origin) => this.#sitemaps(run, origin)))
@@ -77,17 +109,37 @@ class Crawl implements Task {
     )
   }
 
-  *onAnswer(job: Job, { response, body, type }: Answer, entry: Entry): Iterable<Job> {
-    const place = response.status >= 300 && response.status < 400 ? response.headers.get('location') : null
+  read(job: Job, response: Response, entry: Entry): Reader {
+    const { status, headers } = response
+    const place = status >= 300 && status < 400 ? headers.get('location') : null
+    const from = new URL(job.url)
     if (place !== null) {
-      const to = urlIn(place, new URL(job.url))
+      const to = urlIn(place, from)
       entry.location = to?.href ?? place
-      if (to) yield* this.#wanted([to], job.depth, true)
-      return
+      return { end: () => (to ? this.#redirected(job, from, to) : []) }
     }
-    if (!response.ok) return
-    const { urls, isSitemap } = foundIn(body, type, new URL(job.url))
-    yield* this.#wanted(urls, isSitemap ? job.depth : job.depth + 1, true)
+    const reading = response.ok ? readingOf(headers.get('content-type') ?? '', from) : undefined
+    return {
+      onPart: (part) => reading?.write(part),
+      end: () => {
+        const { urls, isSitemap } = reading?.end() ?? { urls: [], isSitemap: false }
+        return this.#wanted(urls, isSitemap ? job.depth : job.depth + 1, true)
+      },
+    }
+  }
+
+  /** Where a start leads is as good as given, also at another host: `site.example` to `www.site.example`. */
+  #redirected(job: Job, from: URL, to: URL): Iterable<Job> {
+    if (!job.isStart) return this.#wanted([to], job.depth, true)
+    const isLed = job.isLed === true || !this.hosts.has(to.host)
+    if (!this.hosts.has(to.host)) {
+      this.hosts.add(to.host)
+      this.#led.add(to.host)
+      const isSecret = Object.keys(this.#headers).some((name) => SECRET.has(name))
+      const without = isSecret ? ', without the headers that say who you are' : ''
+      this.#run?.say(`${from.href} leads to ${to.host}, which is crawled as well${without}`)
+    }
+    return [{ url: to.href, depth: job.depth, isStart: true, ...(isLed ? { isLed } : {}) }]
   }
 
   *#wanted(urls: Iterable<URL>, depth: number, isFiltered: boolean): Generator<Job> {

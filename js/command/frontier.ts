@@ -10,6 +10,14 @@ import { type Job, keyOf } from './journal.js'
 /** The most requests that wait in the throttle, of all hosts together. */
 const MOST_WAITING = 2000
 const WAITING_PER_HOST = 2
+/** Sends that a host's gap is taken from. */
+const GAPS = 8
+
+/** Why there is no answer. */
+export interface Failure {
+  readonly error: string
+  readonly code: string
+}
 
 /** One host: what waits here and what came of it. */
 export class Host {
@@ -22,8 +30,11 @@ export class Host {
   failed = 0
   /** What was sent last. */
   current = ''
-  /** It has answered only badly for long: what is left of it stays for another time. */
-  isGivenUp = false
+  /** Why it is left alone, with what is left of it. */
+  givenUp: Failure | undefined
+  /** From a send to its headers, in milliseconds: a mean of the last answers. */
+  latencyMs = 0
+  #sentAt: number[] = []
   isListed = false
 
   constructor(name: string) {
@@ -32,6 +43,23 @@ export class Host {
 
   get pending(): number {
     return this.#jobs.length - this.#head
+  }
+
+  /** Milliseconds between its last sends. */
+  get gapMs(): number {
+    const [first, last] = [this.#sentAt[0], this.#sentAt.at(-1)]
+    return first === undefined || last === undefined
+      ? 0
+      : (last - first) / Math.max(1, this.#sentAt.length - 1)
+  }
+
+  sent(at: number): void {
+    this.#sentAt.push(at)
+    if (this.#sentAt.length > GAPS) this.#sentAt.shift()
+  }
+
+  answered(latencyMs: number): void {
+    this.latencyMs += (latencyMs - this.latencyMs) * (this.latencyMs === 0 ? 1 : 0.2)
   }
 
   push(job: Job): void {
@@ -68,9 +96,11 @@ export class Frontier {
     return this.#pending
   }
 
-  /** It is done already: it will not be taken in. */
-  markDone(key: string): void {
+  /** It is done already: it will not be taken in. Gives whether that is news. */
+  markDone(key: string): boolean {
+    const isNew = !this.#seen.has(key)
     this.#seen.add(key)
+    return isNew
   }
 
   /** Takes it in, unless it was seen. */
@@ -80,15 +110,15 @@ export class Frontier {
     this.#seen.add(key)
     const host = this.hostOf(job)
     host.push(job)
-    if (!host.isGivenUp) this.#pending++
+    if (!host.givenUp) this.#pending++
     this.#list(host)
     return true
   }
 
   /** Leaves a host alone; what waits there is not handed out any more. */
-  giveUp(host: Host): void {
-    if (host.isGivenUp) return
-    host.isGivenUp = true
+  giveUp(host: Host, why: Failure): void {
+    if (host.givenUp) return
+    host.givenUp = why
     this.#pending -= host.pending
     this.#ready = this.#ready.filter((each) => each !== host)
   }
@@ -125,7 +155,7 @@ export class Frontier {
   }
 
   #list(host: Host): void {
-    if (host.isGivenUp || host.isListed || host.pending === 0 || host.waiting >= WAITING_PER_HOST) return
+    if (host.givenUp || host.isListed || host.pending === 0 || host.waiting >= WAITING_PER_HOST) return
     host.isListed = true
     this.#ready.push(host)
   }

@@ -1,19 +1,22 @@
 /**
  * `autothrottle get`: a list of URLs, a line each, or objects of JSON that say more; from a file or from a
- * pipe, which is read only as fast as there is room.
+ * pipe, which is read only as fast as there is room. A line that is neither comes back with its error.
  */
 import { createHash } from 'node:crypto'
 import { createReadStream, existsSync } from 'node:fs'
 import { createInterface } from 'node:readline'
+import type { ThrottleOptions } from 'autothrottle'
 import { toUrl } from '../scopes/places.js'
 import type { Job } from './journal.js'
-import { decoded } from './links.js'
-import { type Answer, perform, type Run, type Task } from './run.js'
+import { decoder } from './links.js'
+import { perform } from './perform.js'
+import type { Reader, Run, Task } from './run.js'
 import { type Settings, settingsOf, UsageError, urlOf } from './settings.js'
 import type { Entry } from './store.js'
 import type { Values } from './usage.mjs'
 
-export async function get(files: readonly string[], values: Values): Promise<Run> {
+/** @param more options of the throttle, for tests: a clock, a web. */
+export async function get(files: readonly string[], values: Values, more?: ThrottleOptions): Promise<Run> {
   const [file] = files
   if (file === undefined || files.length > 1)
     throw new UsageError(`get: want one file, or - for standard input; got ${files.length}`)
@@ -21,7 +24,7 @@ export async function get(files: readonly string[], values: Values): Promise<Run
     const hint = toUrl(file) ? `; for one URL: echo ${file} | autothrottle get -` : ''
     throw new UsageError(`get: there is no file ${file}${hint}`)
   }
-  const settings = settingsOf(values)
+  const settings = settingsOf(values, more)
   return perform(settings, new List(file, settings, values.body === true))
 }
 
@@ -59,8 +62,12 @@ class List implements Task {
     let jobs: Job[] = []
     for await (const line of lines) {
       number++
-      const job = this.#jobOf(line.trim(), number)
-      if (job) jobs.push(job)
+      try {
+        const job = this.#jobOf(line.trim())
+        if (job) jobs.push(job)
+      } catch (error) {
+        await run.reject(line.trim(), number, (error as Error).message)
+      }
       if (jobs.length < 100 && this.#file !== '-') continue
       run.add(jobs)
       jobs = []
@@ -69,34 +76,34 @@ class List implements Task {
     run.add(jobs)
   }
 
-  onAnswer({ url, request }: Job, { response, body, type }: Answer, entry: Entry): Iterable<Job> {
+  read({ url, request }: Job, response: Response, entry: Entry): Reader {
     if (response.redirected && response.url !== url) entry.finalUrl = response.url
-    if (this.#hasBody) {
-      const isText = /^text\/|[/+](?:json|xml|javascript)\b|charset=/.test(type)
-      if (isText) entry.body = decoded(body, type)
-      else entry.base64 = body.toString('base64')
-    }
+    const type = response.headers.get('content-type') ?? ''
+    const isText = /^text\/|[/+](?:json|xml|javascript)\b|charset=/.test(type)
     const { url: _, method: __, headers: ___, body: ____, ...input } = request ?? {}
-    if (Object.keys(input).length > 0) entry.input = input
-    return []
+    return {
+      isHolding: this.#hasBody,
+      end: ({ held }) => {
+        if (this.#hasBody && isText) entry.body = decoder(type).decode(held)
+        else if (this.#hasBody) entry.base64 = held.toString('base64')
+        if (Object.keys(input).length > 0) entry.input = input
+        return []
+      },
+    }
   }
 
   /** Empty lines and comments say nothing. */
-  #jobOf(line: string, number: number): Job | undefined {
+  #jobOf(line: string): Job | undefined {
     if (line === '' || line.startsWith('#')) return undefined
-    try {
-      if (!line.startsWith('{')) return { url: urlOf(line).href, depth: 0 }
-      const request = JSON.parse(line) as Record<string, unknown>
-      const { url, method, headers } = request
-      const isRight =
-        typeof url === 'string' &&
-        (method === undefined || typeof method === 'string') &&
-        (headers === undefined || (typeof headers === 'object' && headers !== null))
-      if (!isRight) throw new Error('want {"url": "…"}, and method and headers as fetch has them')
-      const key = createHash('sha256').update(line).digest('hex').slice(0, 16)
-      return { url: urlOf(url).href, depth: 0, key: `${url} ${key}`, request }
-    } catch (error) {
-      throw new UsageError(`${this.#file}, line ${number}: ${(error as Error).message}`)
-    }
+    if (!line.startsWith('{')) return { url: urlOf(line).href, depth: 0 }
+    const request = JSON.parse(line) as Record<string, unknown>
+    const { url, method, headers } = request
+    const isRight =
+      typeof url === 'string' &&
+      (method === undefined || typeof method === 'string') &&
+      (headers === undefined || (typeof headers === 'object' && headers !== null))
+    if (!isRight) throw new Error('want {"url": "…"}, and method and headers as fetch has them')
+    const key = createHash('sha256').update(line).digest('hex').slice(0, 16)
+    return { url: urlOf(url).href, depth: 0, key: `${url} ${key}`, request }
   }
 }

@@ -26,6 +26,10 @@ export interface Job {
   readonly url: string
   /** Links away from the URLs that were given. */
   readonly depth: number
+  /** It was given, or is where something led that was given. */
+  readonly isStart?: boolean
+  /** A start led here from another host: its host was not given. */
+  readonly isLed?: boolean
   /** What identifies it, where that is not its URL. */
   readonly key?: string
   /** What `get` was told of it. */
@@ -42,21 +46,30 @@ export class Journal {
   readonly #lines: LineWriter
   #savedAt = 0
 
-  /** Opens it, and tells what it knows: what is done first. */
-  constructor(file: string, command: string, onDone: (key: string) => void, onFound: (job: Job) => void) {
+  /** Opens it, and tells what it knows: what is done (and whether it failed), then what was found. */
+  constructor(
+    file: string,
+    command: string,
+    onDone: (key: string, isFailed: boolean) => void,
+    onFound: (job: Job) => void,
+  ) {
     this.#file = file
-    // Before anything is touched: the end of another file is no torn line of ours.
     const isNew = !isJournal(file, command)
-    lock(`${file}.lock`)
     const found: Job[] = []
     recoverLines(file, (line) => {
-      const { done, ...job } = parsedState(line, file)
-      if (typeof done === 'string') onDone(done)
+      const { done, failed, ...job } = parsedState(line, file)
+      if (typeof done === 'string') onDone(done, failed === true)
       else if (typeof job.url === 'string') found.push(job as unknown as Job)
     })
     this.#lines = new LineWriter(file)
     if (isNew) this.#lines.append([headerOf(command)])
     for (const job of found) onFound(job)
+  }
+
+  /** Before anything is touched: the end of another file is no torn line of ours. */
+  static claim(file: string, command: string): void {
+    isJournal(file, command)
+    lock(`${file}.lock`)
   }
 
   /** The pace that was learned. */
@@ -73,8 +86,8 @@ export class Journal {
     this.#lines.append(jobs)
   }
 
-  done(job: Job): void {
-    this.#lines.append([{ done: keyOf(job) }])
+  done(key: string, isFailed: boolean): void {
+    this.#lines.append([isFailed ? { done: key, failed: true } : { done: key }])
   }
 
   /** Keeps the pace, now and then. */

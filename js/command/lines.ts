@@ -5,7 +5,16 @@
  * A killed process loses nothing that it has written: the system has it. Only a machine that loses power may
  * lose the last moments.
  */
-import { closeSync, existsSync, ftruncateSync, openSync, readSync, writeSync } from 'node:fs'
+import {
+  closeSync,
+  existsSync,
+  ftruncateSync,
+  openSync,
+  readSync,
+  renameSync,
+  rmSync,
+  writeSync,
+} from 'node:fs'
 
 const CHUNK = 1 << 20
 
@@ -36,6 +45,17 @@ export function recoverLines(file: string, onLine: (line: string) => void): void
   }
 }
 
+/** Leaves out the lines that are not wanted: the file is put in place whole. */
+export function keepLines(file: string, isWanted: (line: string) => boolean): void {
+  rmSync(`${file}.new`, { force: true })
+  const writer = new LineWriter(`${file}.new`)
+  recoverLines(file, (line) => {
+    if (isWanted(line)) writer.write(`${line}\n`)
+  })
+  writer.close()
+  renameSync(`${file}.new`, file)
+}
+
 /** Appends whole lines. */
 export class LineWriter {
   readonly #fd: number
@@ -47,7 +67,11 @@ export class LineWriter {
   /** One write for all of them: a kill leaves the first of them, and perhaps a part of one. */
   append(values: readonly unknown[]): void {
     if (values.length === 0) return
-    const bytes = Buffer.from(values.map((value) => `${JSON.stringify(value)}\n`).join(''))
+    this.write(values.map((value) => `${JSON.stringify(value)}\n`).join(''))
+  }
+
+  write(text: string): void {
+    const bytes = Buffer.from(text)
     for (let at = 0; at < bytes.length; ) at += writeSync(this.#fd, bytes, at)
   }
 

@@ -1,13 +1,30 @@
-/** What a page leads to: links of HTML, addresses of sitemaps. */
+/**
+ * What a page leads to: links of HTML, addresses of sitemaps. Read while the page arrives, so that a page of
+ * any length costs the memory of a short one.
+ *
+ * The trap is a tree of the whole page, ten times as large as its text, for the few tags that have a link.
+ * So tags are looked at as they come; what a tag changes in the way that the text behind it is read (a script
+ * has no tags in it) is said here, since a tree would say it.
+ */
 import { gunzipSync } from 'node:zlib'
 import { toUrl } from '../scopes/places.js'
-import { defaultTreeAdapter, parse } from './parsers.js'
+import { Tokenizer, TokenizerMode } from './parsers.js'
 
 const SITEMAP = /^\s*(?:<\?xml[^>]*>\s*)?(?:<!--[\s\S]*?-->\s*)*<(?:\w+:)?(?:urlset|sitemapindex)[\s>]/
 const LOCATION = /<(?:\w+:)?loc>\s*(?:<!\[CDATA\[)?\s*([^<\]]+?)\s*(?:\]\]>)?\s*<\/(?:\w+:)?loc>/g
 const ENTITIES: Record<string, string> = { amp: '&', lt: '<', gt: '>', quot: '"', apos: "'" }
-/** The longest sitemap that the protocol allows, unpacked. */
+/** The longest sitemap that the protocol allows, unpacked; what is longer is no sitemap. */
 const MOST_BYTES = 52_428_800
+/** Tags whose content has no tags. */
+const MODES: Record<string, Mode> = {
+  ...{ title: TokenizerMode.RCDATA, textarea: TokenizerMode.RCDATA, script: TokenizerMode.SCRIPT_DATA },
+  ...{ style: TokenizerMode.RAWTEXT, xmp: TokenizerMode.RAWTEXT, iframe: TokenizerMode.RAWTEXT },
+  ...{ noembed: TokenizerMode.RAWTEXT, noframes: TokenizerMode.RAWTEXT, noscript: TokenizerMode.RAWTEXT },
+  plaintext: TokenizerMode.PLAINTEXT,
+}
+type Mode = (typeof TokenizerMode)[keyof typeof TokenizerMode]
+/** Within these a `<style/>` may be closed by itself. */
+const FOREIGN = new Set(['svg', 'math'])
 
 /** What a document says about where to go on; whether it is a sitemap, whose addresses are as near as it. */
 export interface Found {
@@ -15,18 +32,53 @@ export interface Found {
   readonly isSitemap: boolean
 }
 
-export function foundIn(body: Buffer, type: string, url: URL): Found {
-  const isPacked = body[0] === 0x1f && body[1] === 0x8b
-  if (isPacked || /[/+]xml\b/.test(type) || /\.xml$/.test(url.pathname)) {
-    const text = unpacked(body, isPacked)
-    if (SITEMAP.test(text)) return { urls: locationsOf(text, url), isSitemap: true }
-  }
-  if (!/^(?:text\/html|application\/xhtml\+xml)\b/i.test(type)) return { urls: [], isSitemap: false }
-  return { urls: linksOf(decoded(body, type), url), isSitemap: false }
+/** Reads a document piece by piece. */
+export interface Reading {
+  write(part: Uint8Array): void
+  end(): Found
 }
 
-function unpacked(body: Buffer, isPacked: boolean): string {
+/** How a document of this type at this place is read; `undefined` if it leads nowhere. */
+export function readingOf(type: string, url: URL): Reading | undefined {
+  if (/^(?:text\/html|application\/xhtml\+xml)\b/i.test(type) && !isSitemapsName(url))
+    return new Links(type, url)
+  return /[/+]xml\b/.test(type) || isSitemapsName(url) ? new Sitemap(type, url) : undefined
+}
+
+const isSitemapsName = ({ pathname }: URL) => /\.xml(?:\.gz)?$|sitemap[^/]*\.gz$/i.test(pathname)
+
+/** All of a text at once: a sitemap's first tag says whether it is one. */
+class Sitemap implements Reading {
+  readonly #type: string
+  readonly #url: URL
+  #parts: Uint8Array[] = []
+  #bytes = 0
+
+  constructor(type: string, url: URL) {
+    this.#type = type
+    this.#url = url
+  }
+
+  write(part: Uint8Array): void {
+    this.#bytes += part.length
+    if (this.#bytes <= MOST_BYTES) this.#parts.push(part)
+    else this.#parts = []
+  }
+
+  end(): Found {
+    const body = Buffer.concat(this.#parts)
+    const text = unpacked(body)
+    if (SITEMAP.test(text)) return { urls: locationsOf(text, this.#url), isSitemap: true }
+    // XHTML under a name like a sitemap's.
+    const links = new Links(this.#type, this.#url)
+    if (/html/i.test(this.#type)) links.write(body)
+    return links.end()
+  }
+}
+
+function unpacked(body: Buffer): string {
   try {
+    const isPacked = body[0] === 0x1f && body[1] === 0x8b
     return (isPacked ? gunzipSync(body, { maxOutputLength: MOST_BYTES }) : body).toString('utf8')
   } catch {
     return ''
@@ -34,12 +86,12 @@ function unpacked(body: Buffer, isPacked: boolean): string {
 }
 
 /** The text of a body in its own charset, as far as the runtime knows it. */
-export function decoded(body: Buffer, type: string): string {
+export function decoder(type: string): TextDecoder {
   const charset = /charset="?([\w-]+)/i.exec(type)?.[1] ?? 'utf-8'
   try {
-    return new TextDecoder(charset).decode(body)
+    return new TextDecoder(charset)
   } catch {
-    return body.toString('utf8')
+    return new TextDecoder()
   }
 }
 
@@ -54,19 +106,55 @@ function* locationsOf(text: string, base: URL): Generator<URL> {
 }
 
 /** Links, read against `<base>` where there is one. */
-function* linksOf(html: string, page: URL): Generator<URL> {
-  let base = page
-  const left = [...parse(html).childNodes]
-  for (let node = left.pop(); node; node = left.pop()) {
-    if (!defaultTreeAdapter.isElementNode(node)) continue
-    // Backwards, so that they come in the order of the page.
-    for (let index = node.childNodes.length - 1; index >= 0; index--) left.push(node.childNodes[index]!)
-    const href = node.attrs.find(({ name }) => name === 'href')?.value
-    if (href === undefined) continue
-    if (node.tagName === 'base') base = urlIn(href, page) ?? page
-    if (node.tagName !== 'a' && node.tagName !== 'area') continue
-    const url = urlIn(href, base)
-    if (url) yield url
+class Links implements Reading {
+  readonly #decoder: TextDecoder
+  readonly #page: URL
+  readonly #tags: Tokenizer
+  readonly #found = new Map<string, URL>()
+  #base: URL | undefined
+  #foreign = 0
+  #templates = 0
+
+  constructor(type: string, page: URL) {
+    this.#decoder = decoder(type)
+    this.#page = page
+    const nothing = () => {}
+    this.#tags = new Tokenizer(
+      {},
+      {
+        onStartTag: ({ tagName, attrs, selfClosing }) => {
+          const href = attrs.find(({ name }) => name === 'href')?.value
+          if (FOREIGN.has(tagName)) this.#foreign += selfClosing ? 0 : 1
+          else if (this.#foreign === 0) this.#tags.state = MODES[tagName] ?? TokenizerMode.DATA
+          if (tagName === 'template') this.#templates++
+          if (href !== undefined && this.#templates === 0) this.#onLink(tagName, href)
+        },
+        onEndTag: ({ tagName }) => {
+          if (FOREIGN.has(tagName)) this.#foreign = Math.max(0, this.#foreign - 1)
+          if (tagName === 'template') this.#templates = Math.max(0, this.#templates - 1)
+        },
+        ...{ onComment: nothing, onDoctype: nothing, onEof: nothing },
+        ...{ onCharacter: nothing, onNullCharacter: nothing, onWhitespaceCharacter: nothing },
+      },
+    )
+  }
+
+  write(part: Uint8Array): void {
+    this.#tags.write(this.#decoder.decode(part, { stream: true }), false)
+    // A text that goes on is let go of, too.
+    this.#tags.flushCurrentCharacterToken()
+  }
+
+  end(): Found {
+    this.#tags.write(this.#decoder.decode(), true)
+    return { urls: this.#found.values(), isSitemap: false }
+  }
+
+  #onLink(tagName: string, href: string): void {
+    if (tagName === 'base') this.#base ??= urlIn(href, this.#page)
+    if (tagName !== 'a' && tagName !== 'area') return
+    const url = urlIn(href, this.#base ?? this.#page)
+    if (url) this.#found.set(url.href, url)
   }
 }
 

@@ -2,13 +2,15 @@
 import { writeFileSync } from 'node:fs'
 import { build, ConfigError, SnapshotError } from 'autothrottle'
 import { crawl } from './crawl.js'
+import { messageOf } from './failures.js'
 import { get } from './get.js'
 import { plot, rounded } from './plot.js'
 import { robots } from './robots.js'
-import { messageOf, type Run } from './run.js'
+import type { Run } from './run.js'
 import { UsageError } from './settings.js'
 import { simulate } from './simulate.js'
-import { type Command, HELP, readArguments } from './usage.mjs'
+import { ArgumentError, type Command, HELP, nearest, readArguments } from './usage.mjs'
+import { counted } from './view.js'
 
 /** Exit codes, as `--help` says them. */
 const DONE = 0
@@ -21,9 +23,12 @@ const SIGNALS: Record<string, number> = { SIGINT: 130, SIGTERM: 143 }
 export async function main(args: readonly string[]): Promise<number> {
   const [command = '', ...rest] = args
   if (command === '--version') return print(`${build.version}\n`)
-  if (['', '--help', '-h', 'help'].includes(command))
-    return command === '' ? explain('want a command', '') : print(HELP[''])
-  if (!Object.hasOwn(HELP, command)) return explain(`there is no command ${JSON.stringify(command)}`, '')
+  if (['', '--help', '-h', 'help'].includes(command)) return print(HELP[''])
+  if (!Object.hasOwn(HELP, command)) {
+    const meant = nearest(command, Object.keys(HELP))
+    const hint = meant === undefined ? '' : `: did you mean ${meant}?`
+    return explain(`there is no command ${JSON.stringify(command)}${hint}`, '')
+  }
   const name = command as Command
   try {
     const { positionals, values } = readArguments(name, rest)
@@ -52,61 +57,69 @@ function explain(problem: string, command: keyof typeof HELP): number {
 }
 
 function isUsage(error: unknown): boolean {
-  const { code } = error as { code?: string }
-  const isOurs = [UsageError, ConfigError, SnapshotError].some((Kind) => error instanceof Kind)
-  return isOurs || code?.startsWith('ERR_PARSE_ARGS') === true
+  return [ArgumentError, UsageError, ConfigError, SnapshotError].some((Kind) => error instanceof Kind)
 }
 
 /** The summary, the picture, the code. */
 function finish(run: Run): number {
-  const { totals, settings, stopped, series } = run
-  const seconds = (Date.now() - run.startedAt) / 1000
-  if (settings.plot !== undefined) {
-    const of = (name: string, unit: string, color: string, key: 'rate' | 'refused' | 'delayMs') => ({
-      name,
-      unit,
-      color,
-      points: series.points.map((point) => [point.at, point[key]] as const),
-    })
-    const lines = [
-      of('answers', 'a second', '#1f77b4', 'rate'),
-      of('refused', 'a second', '#d62728', 'refused'),
-      of('delay of the busiest host', 'ms', '#2ca02c', 'delayMs'),
-    ]
-    writeFileSync(settings.plot, plot(`${totals.pages} pages in ${rounded(seconds)} s`, lines))
-  }
+  const { totals, settings, stopped } = run
+  const took = (Date.now() - run.startedAt) / 1000
+  if (settings.plot !== undefined) writeFileSync(settings.plot, plotOf(run, took))
   const why =
     stopped === 'enough' ? 'as many as asked for' : stopped === undefined ? 'nothing left' : 'stopped'
   const statuses = [...totals.statuses].sort(([a], [b]) => a - b)
   if (settings.isJson) {
-    const { statuses: _, ...counts } = totals
     const summary = {
-      ...counts,
+      ...totals,
       statuses: Object.fromEntries(statuses),
-      seconds,
+      seconds: took,
       why,
       left: run.frontier.pending,
     }
     process.stderr.write(`${JSON.stringify({ summary })}\n`)
-  } else if (!settings.isQuiet) {
-    const answers = statuses.map(([status, times]) => `${status} × ${times}`).join(', ')
-    const size = (totals.bytes / 1e6).toFixed(1)
-    const lines = [
-      `\n${totals.pages} pages, ${size} MB in ${seconds.toFixed(1)} s (${why})`,
-      `rate        ${rounded(totals.pages / seconds)} pages/s`,
-      `answers     ${answers || 'none'}`,
-      `refused     ${totals.refused}`,
-      `disallowed  ${totals.disallowed}`,
-      `failed      ${totals.failed}`,
-      ...(totals.stalled > 0 ? [`left alone  ${totals.stalled}: their hosts answered only badly`] : []),
-      ...(stopped !== undefined && settings.state !== undefined
-        ? [`left        ${run.frontier.pending}: the same command goes on`]
-        : []),
-    ]
-    process.stderr.write(`${lines.join('\n')}\n`)
-  }
+  } else if (!settings.isQuiet) process.stderr.write(`\n${summaryOf(run, took, why, statuses)}`)
   if (stopped !== undefined && stopped in SIGNALS) return SIGNALS[stopped]!
   const wasAnswered = [...totals.statuses.keys()].some((status) => status < 500)
   if (totals.failed + totals.stalled > 0) return wasAnswered ? SOME_FAILED : NOTHING
   return totals.disallowed > 0 && totals.pages === 0 ? NOTHING : DONE
+}
+
+/** Rows of a word and what it is about. */
+function summaryOf(
+  { totals, settings, stopped, frontier }: Run,
+  took: number,
+  why: string,
+  statuses: readonly (readonly [number, number])[],
+): string {
+  const { pages, bytes, requests, refused, disallowed, failed, stalled } = totals
+  const answers = statuses.map(([status, times]) => `${status} × ${times}`).join(', ')
+  const rows: [string, string][] = [
+    ['rate', `${rounded(pages / took)} pages/s`],
+    ['requests', `${requests}, with robots.txt and what was sent again`],
+    ['answers', answers || 'none'],
+    ['refused', String(refused)],
+    ['disallowed', String(disallowed)],
+    ['failed', String(failed)],
+  ]
+  if (stalled > 0) rows.push(['left alone', `${stalled}: the same command tries them again`])
+  if (stopped !== undefined && settings.state !== undefined)
+    rows.push(['left', `${frontier.pending}: the same command goes on`])
+  const size = `${(bytes / 1e6).toFixed(1)} MB in ${took.toFixed(1)} s`
+  const lines = rows.map(([word, figures]) => `${word.padEnd(12)}${figures}\n`)
+  return `${counted(pages, 'page')}, ${size} (${why})\n${lines.join('')}`
+}
+
+/** Rate, refusals and delay over time. */
+function plotOf({ totals, series }: Run, took: number): string {
+  const of = (name: string, unit: string, color: string, key: 'rate' | 'refused' | 'delayMs') => ({
+    name,
+    unit,
+    color,
+    points: series.points.map((point) => [point.at, point[key]] as const),
+  })
+  return plot(`${counted(totals.pages, 'page')} in ${rounded(took)} s`, [
+    of('answers', 'a second', '#1f77b4', 'rate'),
+    of('refused', 'a second', '#d62728', 'refused'),
+    of('delay of the busiest host', 'ms', '#2ca02c', 'delayMs'),
+  ])
 }

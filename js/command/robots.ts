@@ -1,8 +1,9 @@
 /** `autothrottle robots`: what a host's robots.txt asks for, and whether it allows the paths. */
 import { createThrottle } from 'autothrottle'
 import { parseRobots } from 'autothrottle/engine'
+import { fetchOf } from './network.js'
 import { rules } from './parsers.js'
-import { number, UsageError, urlOf } from './settings.js'
+import { networkOf, number, UsageError, urlOf } from './settings.js'
 import type { Values } from './usage.mjs'
 
 /** RFC 9309 §2.5: so much of it counts. */
@@ -14,7 +15,12 @@ export async function robots([host, ...paths]: readonly string[], values: Values
   const userAgent = (values['user-agent'] as string | undefined) ?? 'autothrottle'
   const at = urlOf(host, true)
   const url = `${at.origin}/robots.txt`
-  const throttle = createThrottle({ requestTimeout: number(values, 'timeout', 30_000), retry: { limit: 3 } })
+  const requestTimeout = number(values, 'timeout', 30_000, 1)
+  const throttle = createThrottle({
+    requestTimeout,
+    retry: { limit: 3 },
+    fetch: (await fetchOf(networkOf(values))) ?? fetch,
+  })
   const response = await throttle.fetch(url, { headers: { 'user-agent': userAgent } }).catch((cause) => {
     if (host.includes('://')) throw cause
     throw new Error(`nothing answers at ${at.origin}; try http://${at.host}`, { cause })

@@ -2,28 +2,35 @@
  * The loop of `crawl` and `get`: takes from the frontier as fast as hosts have room, sends, keeps, notes, and
  * goes on until nothing is left or somebody stops it.
  */
-import { createThrottle, type Throttle, type ThrottleOptions } from 'autothrottle'
-import { Frontier, type Host } from './frontier.js'
-import { type Job, Journal, keyOf } from './journal.js'
-import { rules } from './parsers.js'
+import type { Throttle } from 'autothrottle'
+import { toUrl } from '../scopes/places.js'
+import { type Body, receive } from './body.js'
+import { Sends } from './exchange.js'
+import { codeOf, isOfNetwork, messageOf } from './failures.js'
+import { type Failure, Frontier, type Host } from './frontier.js'
+import type { Job, Journal } from './journal.js'
 import { Series } from './series.js'
-import type { Settings } from './settings.js'
-import { type Entry, Store } from './store.js'
-import { startView, type View } from './view.js'
+import type { HeadersKept, Settings } from './settings.js'
+import { type Entry, isAgain, isRefused, type Store } from './store.js'
 
-/** An answer as a command sees it. */
-export interface Answer {
-  readonly response: Response
-  readonly body: Buffer
-  readonly type: string
+/** Reads an answer while its body arrives. */
+export interface Reader {
+  /** Whether the body is wanted in memory. */
+  readonly isHolding?: boolean
+  onPart?(part: Uint8Array): void
+  /** Completes the entry; gives what was found. */
+  end(body: Body): Iterable<Job>
 }
 
 /** What a command adds: how a job is sent, and what its answer leads to. */
 export interface Task {
   readonly command: 'crawl' | 'get'
   init(job: Job): RequestInit
-  /** Completes the entry; gives what was found. */
-  onAnswer(job: Job, answer: Answer, entry: Entry): Iterable<Job>
+  read(job: Job, response: Response, entry: Entry): Reader
+  /** Hears of what an earlier run had found. */
+  recall?(job: Job): void
+  /** A word about a failure of the network. */
+  hint?(job: Job): string
   /** Feeds the frontier from outside, and resolves when there is nothing more. */
   feed(run: Run): Promise<void>
   /** Answers after which it is enough. */
@@ -34,32 +41,29 @@ export interface Task {
 export interface Totals {
   pages: number
   bytes: number
+  /** Everything that was sent: URLs, robots.txt, all attempts. */
+  requests: number
+  /** Answers 429 and 503, those of attempts that were sent again as well. */
   refused: number
   failed: number
   disallowed: number
-  /** URLs that were not fetched since their host had answered only badly for long. */
+  /** URLs that were not fetched since their host is left alone. */
   stalled: number
+  /** Of URLs: the status of each one's last answer. */
   readonly statuses: Map<number, number>
 }
 
-/** Each attempt of a job, noted by the `fetch` that sends it. */
-interface Sent {
-  onSend: () => void
-  firstAt: number
-  lastAt: number
-  latencyMs: number
-  attempts: number
-}
 /** The most failures that are told one by one. */
 const PROBLEMS_SHOWN = 3
-const SENT: unique symbol = Symbol('sent')
+/** Response headers that say who somebody is. */
+const COOKIES = new Set(['set-cookie', 'set-cookie2'])
 
 export class Run {
   readonly settings: Settings
   readonly frontier = new Frontier()
   readonly throttle: Throttle
   readonly totals: Totals = {
-    ...{ pages: 0, bytes: 0, refused: 0, failed: 0, disallowed: 0, stalled: 0 },
+    ...{ pages: 0, bytes: 0, requests: 0, refused: 0, failed: 0, disallowed: 0, stalled: 0 },
     statuses: new Map(),
   }
   /** Tells a problem where it can be seen. */
@@ -136,6 +140,7 @@ export class Run {
       await this.#change()
     }
     if (!this.signal.aborted) await fed
+    await this.#leaveAlone()
     this.#journal?.keep(this.throttle, Date.now(), true)
     this.#journal?.close()
     this.#store.close()
@@ -185,179 +190,151 @@ export class Run {
       this.frontier.left(host)
       this.#pump()
     }
-    const sent: Sent = { onSend: leave, firstAt: 0, lastAt: 0, latencyMs: 0, attempts: 0 }
+    const sends = new Sends((at) => {
+      host.sent(at)
+      leave()
+    })
     const entry: Entry = { url: job.url, key: job.key }
     try {
-      const found = await this.#exchange(job, host, sent, entry)
+      const found = await this.#exchange(job, host, sends, entry)
       if (found === undefined) return
       // What was found is noted before the page that it was found on is done.
       this.add(found)
-      await this.#store.commit(entry)
-      if (!this.#store.hasIndex) this.#journal?.done(job)
+      await this.#commit(entry)
       if (this.totals.pages >= this.#task.most) this.stop('enough')
     } finally {
       leave()
     }
   }
 
+  /** The line of the index; without an index, the journal says that it is done. */
+  async #commit(entry: Entry): Promise<void> {
+    await this.#store.commit(entry)
+    if (!this.#store.hasIndex && !isAgain(entry, false))
+      this.#journal?.done(entry.key ?? entry.url, isRefused(entry))
+  }
+
   /** Sends and keeps; `undefined` where it was stopped, and is still to do. */
-  async #exchange(job: Job, host: Host, sent: Sent, entry: Entry): Promise<Job[] | undefined> {
+  async #exchange(job: Job, host: Host, sends: Sends, entry: Entry): Promise<Job[] | undefined> {
     host.current = job.url
-    const answer = await this.#answer(job, sent).catch((error) => this.#failed(error, host, entry))
-    if (this.signal.aborted) return undefined
-    if (host.isGivenUp && answer === undefined) {
-      // It stays to be done: nothing was learned about it.
-      this.totals.stalled++
-      return undefined
+    try {
+      const found = await this.#answer(job, host, sends, entry)
+      if (!this.signal.aborted) this.#count(entry, host)
+      return this.signal.aborted ? undefined : found
+    } catch (error) {
+      if (this.signal.aborted) return undefined
+      return this.#failed(error, job, host, entry, sends) ? [] : undefined
     }
-    Object.assign(entry, { depth: job.depth, ...timesOf(sent) })
-    if (answer === undefined) return []
-    const { response, body, type, isCut } = answer
-    Object.assign(entry, {
-      status: response.status,
-      bytes: body.length,
-      ...(isCut ? { truncated: true } : {}),
-      headers: Object.fromEntries(response.headers),
+  }
+
+  async #answer(job: Job, host: Host, sends: Sends, entry: Entry): Promise<Job[]> {
+    const marked = sends.mark({ ...this.#task.init(job), signal: this.signal })
+    const response = await this.throttle.fetch(job.url, marked)
+    host.answered(sends.latencyMs)
+    const { status, statusText, headers } = response
+    const details: Partial<Entry> = {}
+    const reader = this.#task.read(job, response, details as Entry)
+    const place = await this.#store.place(job.url, headers.get('content-type') ?? '')
+    const body = await receive(response, {
+      most: this.settings.maxSize,
+      file: place?.path,
+      isHeld: reader.isHolding === true || this.#store.isHolding,
+      onPart: (part) => reader.onPart?.(part),
     })
-    const found = [...this.#task.onAnswer(job, answer, entry)]
-    await this.#store.write(entry, { body, statusText: response.statusText, type })
-    if (response.ok) this.totals.pages++
-    this.totals.bytes += body.length
-    host.done++
+    const found = [...reader.end(body)]
+    Object.assign(entry, {
+      ...(job.depth === undefined ? {} : { depth: job.depth }),
+      ...sends.times(),
+      status,
+      bytes: body.bytes,
+      ...(body.isCut ? { truncated: true } : {}),
+      ...this.#headersOf(headers),
+      ...details,
+      ...(place !== undefined && body.bytes > 0 ? { file: place.file } : {}),
+    })
+    await this.#store.archive(entry, { body: body.held, statusText, headers })
     return found
   }
 
-  async #answer(job: Job, sent: Sent): Promise<Answer & { isCut: boolean }> {
-    const marked = { ...this.#task.init(job), signal: this.signal, [SENT]: sent }
-    const response = await this.throttle.fetch(job.url, marked)
-    const type = response.headers.get('content-type') ?? ''
-    return { response, type, ...(await read(response, this.settings.maxSize)) }
+  #count({ status = 0, bytes = 0 }: Entry, host: Host): void {
+    const { totals } = this
+    totals.statuses.set(status, (totals.statuses.get(status) ?? 0) + 1)
+    if (status >= 200 && status < 300) totals.pages++
+    totals.bytes += bytes
+    host.done++
   }
 
-  /** A URL without an answer is an entry, too; what is wrong with our options ends the run. */
-  #failed(error: unknown, host: Host, entry: Entry): undefined {
-    if (this.signal.aborted || host.isGivenUp) return
-    const { code, cause } = error as { code?: unknown; cause?: unknown }
+  #headersOf(headers: Headers): Partial<Entry> {
+    const { headersKept } = this.settings
+    if (headersKept === undefined) return {}
+    const isKept = (name: string) => wants(headersKept, name)
+    return { headers: Object.fromEntries([...headers].filter(([name]) => isKept(name))) }
+  }
+
+  /**
+   * A URL without an answer is an entry, too; what is wrong with our options ends the run. Gives whether it
+   * is done: with a state, what a host that is left alone still has stays to be done.
+   */
+  #failed(error: unknown, job: Job, host: Host, entry: Entry, sends: Sends): boolean {
+    const { code, isUnavailable } = error as { code?: unknown; isUnavailable?: boolean }
     if (code === 'ERR_CONFIG' || code === 'ERR_MANAGER') throw error
-    entry.error = messageOf(error)
-    if (typeof code === 'string') entry.code = code
-    // A robots.txt that could not be had is a host that does not answer.
-    if (code === 'ERR_DISALLOWED' && cause === undefined) this.totals.disallowed++
-    else if (++this.totals.failed <= PROBLEMS_SHOWN) this.say(`${entry.url}: ${entry.error}`)
+    const failure = this.#failureOf(error, job)
+    if (isUnavailable) this.giveUp(host.name, failure)
+    const isLeft = isUnavailable ? !isOfNetwork(failure.code) : host.givenUp !== undefined
+    if (isLeft && this.#journal) {
+      this.totals.stalled++
+      return false
+    }
+    Object.assign(entry, { depth: job.depth, ...sends.times(), ...failure })
     host.failed++
+    this.#tell(entry)
+    return true
   }
 
-  /** A host that has answered only badly for long keeps nobody waiting; its URLs stay for another time. */
-  giveUp(name: string, forMs: number): void {
+  #failureOf(error: unknown, job: Job): Failure {
+    const of = codeOf(error)
+    const hint = isOfNetwork(of) ? (this.#task.hint?.(job) ?? '') : ''
+    return { error: `${messageOf(error)}${hint}`, code: of === 'ERR_DISALLOWED' ? 'ERR_ROBOTS' : of }
+  }
+
+  /** Counts what has no answer, and tells the first ones; what was said of the whole host is said once. */
+  #tell({ url, error, code }: Entry): void {
+    const givenUp = this.frontier.hosts.get(toUrl(url)?.host ?? '')?.givenUp
+    if (code === 'ERR_ROBOTS' && givenUp === undefined) this.totals.disallowed++
+    else if (++this.totals.failed <= PROBLEMS_SHOWN && error !== givenUp?.error) this.say(`${url}: ${error}`)
+  }
+
+  /** A line of a list that is none: it comes back, once. */
+  async reject(text: string, line: number, error: string): Promise<void> {
+    if (!this.frontier.markDone(text)) return
+    const entry: Entry = { url: text, line, error: `line ${line}: ${error}`, code: 'ERR_LINE' }
+    this.#tell(entry)
+    await this.#commit(entry)
+  }
+
+  /** A host that has answered only badly for long, or has no robots.txt to be had, keeps nobody waiting. */
+  giveUp(name: string, why: Failure): void {
     const host = this.frontier.hosts.get(name)
-    if (host === undefined || host.isGivenUp) return
-    this.totals.stalled += host.pending
-    this.frontier.giveUp(host)
-    this.say(`${name}: only bad answers for ${Math.round(forMs / 1000)} s, left alone`)
+    if (host === undefined || host.givenUp) return
+    this.frontier.giveUp(host, why)
+    this.say(`${name} is left alone: ${why.error}`)
     this.#wake()
   }
-}
 
-/** Sets up what a run needs, runs it, and shows it meanwhile. */
-export async function perform(settings: Settings, task: Task, prepare?: (run: Run) => void): Promise<Run> {
-  const { state, throttle: options } = settings
-  const snapshot = state === undefined ? undefined : Journal.pace(state)
-  const throttle = createThrottle({
-    redirects: 'throttle',
-    ...options,
-    ...(settings.isObeying ? { robots: { userAgent: settings.userAgent, rules } } : {}),
-    ...(snapshot ? { snapshot } : {}),
-    fetch: sender(options.fetch ?? fetch),
-  } as ThrottleOptions)
-  const done = new Set<string>()
-  const store = await Store.open(settings, (key) => done.add(key))
-  const found: Job[] = []
-  const journal =
-    state === undefined
-      ? undefined
-      : new Journal(
-          state,
-          task.command,
-          (key) => done.add(key),
-          (job) => {
-            if (!done.has(keyOf(job))) found.push(job)
-          },
-        )
-  const run = new Run(settings, task, throttle, store, journal)
-  for (const key of done) run.frontier.markDone(key)
-  for (const job of found) run.frontier.add(job)
-  prepare?.(run)
-  throttle.addEventListener('settle', ({ status }) => {
-    if (status !== undefined) run.totals.statuses.set(status, (run.totals.statuses.get(status) ?? 0) + 1)
-    const isRefused = status === 429 || status === 503
-    if (isRefused) run.totals.refused++
-    run.series.note(isRefused)
-  })
-  throttle.addEventListener('stall', (event) => {
-    run.giveUp(event.scope, event.forMs)
-    event.fail()
-  })
-  const view: View = startView(run)
-  const onSignal = (signal: NodeJS.Signals) => run.stop(signal)
-  process.once('SIGINT', onSignal).once('SIGTERM', onSignal)
-  try {
-    await run.go()
-  } finally {
-    process.off('SIGINT', onSignal).off('SIGTERM', onSignal)
-    view.end()
-  }
-  return run
-}
-
-/** Notes each attempt on its way out. */
-function sender(send: typeof fetch): typeof fetch {
-  return async (input, init) => {
-    const sent = (init as { [SENT]?: Sent } | undefined)?.[SENT]
-    if (sent === undefined) return send(input, init)
-    sent.lastAt = Date.now()
-    sent.firstAt ||= sent.lastAt
-    sent.attempts++
-    sent.onSend()
-    const start = performance.now()
-    try {
-      return await send(input, init)
-    } finally {
-      sent.latencyMs = performance.now() - start
+  /** What is left at hosts that are left alone: it stays in the state; without one, each has its line. */
+  async #leaveAlone(): Promise<void> {
+    for (const host of this.frontier.hosts.values()) {
+      if (host.givenUp === undefined) continue
+      if (this.#journal || this.signal.aborted) this.totals.stalled += host.pending
+      else
+        for (let job = host.shift(); job; job = host.shift()) {
+          const entry = { url: job.url, key: job.key, depth: job.depth, ...host.givenUp }
+          this.#tell(entry)
+          await this.#commit(entry)
+        }
     }
   }
 }
 
-function timesOf({ firstAt, latencyMs, attempts }: Sent): Partial<Entry> {
-  if (attempts === 0) return {}
-  const totalMs = Date.now() - firstAt
-  return { sentAt: new Date(firstAt).toISOString(), latencyMs: Math.round(latencyMs), totalMs, attempts }
-}
-
-/** A body, up to so many bytes. */
-async function read(response: Response, most: number): Promise<{ body: Buffer; isCut: boolean }> {
-  const parts: Uint8Array[] = []
-  let length = 0
-  const reader = response.body?.getReader()
-  while (reader) {
-    const { done, value } = await reader.read()
-    if (done) break
-    parts.push(value)
-    length += value.length
-    if (length > most) {
-      await reader.cancel()
-      return { body: Buffer.concat(parts).subarray(0, most), isCut: true }
-    }
-  }
-  return { body: Buffer.concat(parts), isCut: false }
-}
-
-/** The error's words and those of its causes: `fetch failed` alone does not say that the host is down. */
-export function messageOf(error: unknown): string {
-  const words: string[] = []
-  for (let at = error; at instanceof Error && words.length < 5; at = at.cause) {
-    const { message, code } = at as NodeJS.ErrnoException
-    words.push(message || code || at.name)
-  }
-  const [first = String(error), ...causes] = words
-  return causes.length > 0 ? `${first} (${causes.join(': ')})` : first
-}
+const wants = ({ isAll, names }: HeadersKept, name: string) =>
+  names.has(name) || (isAll && !COOKIES.has(name))

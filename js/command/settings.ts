@@ -2,7 +2,7 @@
  * What was typed, as settings: every number, URL and expression checked, each error with the name of its
  * option and what was got.
  */
-import { readFileSync } from 'node:fs'
+import { existsSync, readFileSync } from 'node:fs'
 import type { ThrottleOptions } from 'autothrottle'
 import { toUrl } from '../scopes/places.js'
 import type { Values } from './usage.mjs'
@@ -16,13 +16,33 @@ export interface Settings {
   readonly headers: Record<string, string>
   readonly userAgent: string
   readonly isObeying: boolean
+  readonly network: Network
   readonly maxSize: number
+  /** Which response headers a line has. */
+  readonly headersKept: HeadersKept | undefined
+  readonly isRetryingFailed: boolean
   readonly out: string | undefined
   readonly warc: string | undefined
   readonly state: string | undefined
   readonly plot: string | undefined
   readonly isJson: boolean
   readonly isQuiet: boolean
+  /** Lines and bodies go nowhere: there is no folder, and standard output is a terminal. */
+  readonly isKeepingNothing: boolean
+}
+
+/** How hosts are reached. */
+export interface Network {
+  readonly proxy: string | undefined
+  /** Certificates that are trusted beside the usual ones. */
+  readonly ca: string | undefined
+  readonly isInsecure: boolean
+}
+
+/** Names of response headers; `all` are all but those that hold cookies. */
+export interface HeadersKept {
+  readonly isAll: boolean
+  readonly names: ReadonlySet<string>
 }
 
 /** Which links a crawl follows. */
@@ -33,59 +53,104 @@ export interface Filter {
   readonly exclude: readonly RegExp[]
 }
 
-export function settingsOf(values: Values): Settings {
+export function settingsOf(values: Values, more: ThrottleOptions = {}): Settings {
   const userAgent = text(values, 'user-agent') ?? 'autothrottle'
   const isObeying = values['ignore-robots'] !== true
+  if (values['retry-failed'] === true && values.state === undefined)
+    throw new UsageError('--retry-failed: want --state FILE as well, which says what failed')
   return {
-    throttle: throttleOptions(values),
+    throttle: { ...throttleOptions(values), ...more },
     headers: { 'user-agent': userAgent, ...headersOf(values.header as string[] | undefined) },
     userAgent,
     isObeying,
+    network: networkOf(values),
     maxSize: number(values, 'max-size', 10_000_000),
+    headersKept: headersKept(text(values, 'headers')),
+    isRetryingFailed: values['retry-failed'] === true,
     out: text(values, 'out'),
     warc: text(values, 'warc'),
     state: text(values, 'state'),
     plot: text(values, 'plot'),
     isJson: values.json === true,
     isQuiet: values.quiet === true,
+    isKeepingNothing: ['out', 'warc'].every((key) => !(key in values)) && process.stdout.isTTY === true,
   }
 }
 
 export function filterOf(values: Values): Filter {
   return {
-    maxPages: number(values, 'max-pages', 0) || Number.POSITIVE_INFINITY,
-    depth: number(values, 'depth', Number.POSITIVE_INFINITY),
+    maxPages: whole(values, 'max-pages', Number.POSITIVE_INFINITY, 1),
+    depth: whole(values, 'depth', Number.POSITIVE_INFINITY),
     include: expressions(values, 'include'),
     exclude: expressions(values, 'exclude'),
   }
+}
+
+/** How hosts are reached; the environment's words about proxies are read where the connection is made. */
+export function networkOf(values: Values): Network {
+  const proxy = text(values, 'proxy')
+  if (proxy !== undefined && !/^https?:\/\/[^/]/.test(proxy))
+    throw new UsageError(`--proxy: want a URL that starts with http:// or https://; got ${shown(proxy)}`)
+  const file = text(values, 'ca')
+  if (file !== undefined && !existsSync(file)) throw new UsageError(`--ca: there is no file ${file}`)
+  const ca = file === undefined ? undefined : readFileSync(file, 'utf8')
+  if (ca !== undefined && !ca.includes('-----BEGIN CERTIFICATE-----'))
+    throw new UsageError(`--ca: want a file of certificates in PEM; got ${file}`)
+  return { proxy, ca, isInsecure: values.insecure === true }
+}
+
+function headersKept(typed: string | undefined): HeadersKept | undefined {
+  if (typed === undefined) return undefined
+  const names = new Set(typed.toLowerCase().split(','))
+  return { isAll: names.delete('all'), names }
 }
 
 /** What is typed stands above the file; what neither says is polite. */
 function throttleOptions(values: Values): ThrottleOptions {
   const file = text(values, 'options')
   const given = file === undefined ? {} : (readJson(file, '--options') as ThrottleOptions)
-  const retries = number(values, 'retries', given.retry?.limit ?? 3)
+  const retries = whole(values, 'retries', given.retry?.limit ?? 3)
   const paced = ['delay', 'start-delay', 'concurrency', 'rate', 'rampup'].some((key) => key in values)
   const options: ThrottleOptions = {
     ...given,
-    concurrency: number(values, 'total', given.concurrency ?? 64),
-    requestTimeout: number(values, 'timeout', given.requestTimeout ?? 30_000),
+    concurrency: whole(values, 'total', given.concurrency ?? 64, 1),
+    requestTimeout: number(values, 'timeout', given.requestTimeout ?? 30_000, 1),
     ...(retries > 0 ? { retry: { ...given.retry, limit: retries } } : { retry: undefined }),
   } as ThrottleOptions
   const isSaid = file !== undefined && !paced
   return isSaid ? options : { ...options, defaults: { ...given.defaults, ...pace(values) } }
 }
 
+/** Everything that was typed is handed on: what contradicts itself is the library's to refuse. */
 function pace(values: Values): NonNullable<ThrottleOptions['defaults']> {
-  if (values.rampup === true) return { rampup: true }
+  const typed = (option: string, least?: number) =>
+    option in values ? number(values, option, 0, least) : undefined
   const rate = text(values, 'rate')
-  if (rate !== undefined) return { rate: rateOf(rate) }
-  return {
-    concurrency: number(values, 'concurrency', 4),
-    delay: number(values, 'delay', 250),
-    slotDelay: 0,
-    autothrottle: { startDelay: number(values, 'start-delay', 1000) },
+  const delay = typed('delay')
+  const startDelay = typed('start-delay')
+  const concurrency = 'concurrency' in values ? whole(values, 'concurrency', 4, 1) : undefined
+  const rateTyped = rate === undefined ? {} : { rate: rateOf(rate) }
+  if (values.rampup === true) {
+    const bounds = { startDelay, minDelay: delay, maxConcurrency: concurrency }
+    return { ...rateTyped, rampup: isEmpty(bounds) ? true : stated(bounds) }
   }
+  const follows = { autothrottle: stated({ startDelay }) }
+  if (rate !== undefined)
+    return { ...rateTyped, ...stated({ delay, concurrency }), ...(startDelay === undefined ? {} : follows) }
+  return {
+    concurrency: concurrency ?? 4,
+    delay: delay ?? 250,
+    slotDelay: 0,
+    autothrottle: { startDelay: startDelay ?? 1000 },
+  }
+}
+
+const isEmpty = (values: object) => Object.values(values).every((value) => value === undefined)
+
+/** Without what was not typed. */
+function stated<T extends object>(values: T): { [Key in keyof T]: NonNullable<T[Key]> } {
+  const entries = Object.entries(values).filter(([, value]) => value !== undefined)
+  return Object.fromEntries(entries) as { [Key in keyof T]: NonNullable<T[Key]> }
 }
 
 function rateOf(text: string): number | `${number}/min` {
@@ -94,13 +159,30 @@ function rateOf(text: string): number | `${number}/min` {
   throw new UsageError(`--rate: want requests a second, or like 100/min; got ${JSON.stringify(text)}`)
 }
 
-export function number(values: Values, option: string, otherwise: number): number {
+export function number(values: Values, option: string, otherwise: number, least = 0): number {
+  return checked(values, option, otherwise, least, `a number from ${least}`, Number.isFinite)
+}
+
+function whole(values: Values, option: string, otherwise: number, least = 0): number {
+  return checked(values, option, otherwise, least, `a whole number from ${least}`, Number.isSafeInteger)
+}
+
+function checked(
+  values: Values,
+  option: string,
+  otherwise: number,
+  least: number,
+  want: string,
+  isRight: (value: number) => boolean,
+): number {
   const typed = values[option]
   if (typed === undefined) return otherwise
   const value = Number(typed)
-  if (String(typed).trim() !== '' && Number.isFinite(value) && value >= 0) return value
-  throw new UsageError(`--${option}: want a number from 0; got ${JSON.stringify(typed)}`)
+  if (String(typed).trim() !== '' && isRight(value) && value >= least) return value
+  throw new UsageError(`--${option}: want ${want}; got ${shown(typed)}`)
 }
+
+const shown = (typed: unknown) => JSON.stringify(typed)
 
 function text(values: Values, option: string): string | undefined {
   const typed = values[option]

@@ -1,9 +1,15 @@
 /** `autothrottle simulate`: what options would do to a server, in virtual time, as figures and a picture. */
 import { writeFileSync } from 'node:fs'
-import { simulate as run, type SimulationOptions, type SimulationTrace } from 'autothrottle/simulate'
-import { type Line, plot, rounded } from './plot.js'
+import {
+  simulate as run,
+  type SimulationOptions,
+  type SimulationSummary,
+  type SimulationTrace,
+} from 'autothrottle/simulate'
+import { type Line, plot, rounded, seconds } from './plot.js'
 import { readJson, UsageError } from './settings.js'
 import type { Values } from './usage.mjs'
+import { counted, sparkline } from './view.js'
 
 export function simulate(files: readonly string[], values: Values): void {
   const [file] = files
@@ -13,10 +19,37 @@ export function simulate(files: readonly string[], values: Values): void {
   const { summary, trace } = run(options)
   if (typeof values.plot === 'string') writeFileSync(values.plot, plot(`simulate ${file}`, linesOf(trace)))
   if (values.json === true) return void process.stdout.write(`${JSON.stringify(summary)}\n`)
-  const rows = Object.entries(summary).filter(([, value]) => typeof value === 'number')
-  const width = Math.max(...rows.map(([name]) => name.length))
-  for (const [name, value] of rows)
-    process.stdout.write(`${name.padEnd(width)}  ${rounded(value as number)}\n`)
+  process.stdout.write(inWords(summary, trace))
+}
+
+/** The figures with their units, and what was sent over time. */
+function inWords(summary: SimulationSummary, trace: SimulationTrace): string {
+  const { sent, served, refused, shareRefused, failed, utilisation, refusalsPerMinute } = summary
+  const { reachedMs, regainedMs, burst, fairness, latencyMs } = summary
+  const percent = (share: number) => `${rounded(share * 100)} %`
+  const rows: [string, string][] = [
+    ['sent', counted(sent, 'request')],
+    ['served', `${served}, in ${rounded(latencyMs)} ms on average`],
+    ['refused', `${refused} (429, 503), ${percent(shareRefused)} of what was sent`],
+    ['failed', `${failed} otherwise`],
+    ['settled at', `${percent(utilisation)} of what the limit allows`],
+    ['then refused', `${rounded(refusalsPerMinute)} per minute`],
+    ['limit found', reachedMs === null ? 'never' : `after ${seconds(reachedMs / 1000)}`],
+    ...(regainedMs === null
+      ? []
+      : [['found again', `after ${seconds(regainedMs / 1000)}`] as [string, string]]),
+    ['burst', `${rounded(burst)} requests at once, on top of the limit's rate`],
+    ['fairness', `${rounded(fairness)} between clients (1 is even)`],
+  ]
+  const [{ points } = { points: [] }] = linesOf(trace)
+  const most = 60
+  const every = Math.max(1, Math.ceil(points.length / most))
+  const rates = Array.from({ length: Math.ceil(points.length / every) }, (_, at) => {
+    const part = points.slice(at * every, (at + 1) * every)
+    return part.reduce((sum, [, rate]) => sum + rate, 0) / part.length
+  })
+  rows.push(['rate', `${sparkline(rates, most)} requests/s at the end`])
+  return rows.map(([word, figures]) => `${word.padEnd(14)}${figures}\n`).join('')
 }
 
 /** Sends and refusals a second, over time. */

@@ -6,9 +6,9 @@
  */
 import { createHash } from 'node:crypto'
 import { existsSync, mkdirSync } from 'node:fs'
-import { mkdir, writeFile } from 'node:fs/promises'
+import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
-import { LineWriter, parsedLine, recoverLines } from './lines.js'
+import { keepLines, LineWriter, parsedLine, recoverLines } from './lines.js'
 import { type Settings, UsageError } from './settings.js'
 import { openWarc, type Warc } from './warc.js'
 
@@ -39,6 +39,8 @@ export interface Entry {
   /** Why there is no answer. */
   error?: string
   code?: string
+  /** Where it stood in a list, if it could not be read. */
+  line?: number
   /** What the list said of it. */
   input?: Record<string, unknown>
   body?: string
@@ -51,8 +53,21 @@ export interface Entry {
 export interface Kept {
   readonly body: Buffer
   readonly statusText: string
-  readonly type: string
+  readonly headers: Headers
 }
+
+/** What robots.txt does not allow, and a line of a list that is none: trying again changes nothing. */
+const FINAL = new Set(['ERR_ROBOTS', 'ERR_LINE'])
+
+/** Whether a run that goes on tries it again: what had no answer; with `--retry-failed`, refusals as well. */
+export function isAgain(entry: Entry, isRetryingFailed: boolean): boolean {
+  if (entry.error !== undefined && !FINAL.has(entry.code ?? '')) return true
+  return isRetryingFailed && isRefused(entry)
+}
+
+/** Whether only `--retry-failed` tries it again. */
+export const isRefused = ({ status = 0, code }: Pick<Entry, 'status' | 'code'>) =>
+  status >= 400 || code === 'ERR_ROBOTS'
 
 const EXTENSIONS: Record<string, string> = {
   'text/html': 'html',
@@ -81,18 +96,26 @@ export class Store {
     this.#warc = warc
   }
 
-  /** Opens it, and tells what its index has. */
-  static async open({ out, warc, state }: Settings, onDone: (key: string) => void): Promise<Store> {
+  /** Opens it, and tells what its index has. Lines of what is tried again are left out of it. */
+  static async open(settings: Settings, onDone: (key: string) => void): Promise<Store> {
+    const { out, warc, state, isRetryingFailed } = settings
     let kept = 0
     const file = out === undefined ? undefined : join(out, 'index.jsonl')
     if (file !== undefined && existsSync(file)) {
       if (state === undefined)
         throw new UsageError(`--out: ${file} is there already: go on with --state, or take another folder`)
+      const isDone = (line: string) => {
+        const entry = parsedLine(line, file) as unknown as Entry
+        if (entry.warc) kept = Math.max(kept, entry.warc.offset + entry.warc.length)
+        if (isAgain(entry, isRetryingFailed)) return false
+        onDone(entry.key ?? entry.url)
+        return true
+      }
+      let isWhole = true
       recoverLines(file, (line) => {
-        const { url, key, warc } = parsedLine(line, file) as unknown as Entry
-        onDone(key ?? url)
-        if (warc) kept = Math.max(kept, warc.offset + warc.length)
+        isWhole = isDone(line) && isWhole
       })
+      if (!isWhole) keepLines(file, isDone)
     }
     const opened = warc === undefined ? undefined : await openWarc(warc, kept)
     if (out !== undefined) mkdirSync(out, { recursive: true })
@@ -104,20 +127,27 @@ export class Store {
     return this.#index !== undefined
   }
 
-  /** Writes the body; what is left to do is one write. */
-  async write(entry: Entry, kept: Kept | undefined): Promise<void> {
-    if (kept !== undefined && this.#out !== undefined && kept.body.length > 0) {
-      const file = fileOf(new URL(entry.url), kept.type)
-      const folder = join(this.#out, file.slice(0, file.lastIndexOf('/')))
-      if (!this.#made.has(folder)) {
-        await mkdir(folder, { recursive: true })
-        if (this.#made.size > 10_000) this.#made.clear()
-        this.#made.add(folder)
-      }
-      await writeFile(join(this.#out, file), kept.body)
-      entry.file = file
+  /** Whether bodies are wanted in memory. */
+  get isHolding(): boolean {
+    return this.#warc !== undefined
+  }
+
+  /** Where a body goes, below the folder and in all; its folder is there then. */
+  async place(url: string, type: string): Promise<{ file: string; path: string } | undefined> {
+    if (this.#out === undefined) return undefined
+    const file = fileOf(new URL(url), type)
+    const folder = join(this.#out, file.slice(0, file.lastIndexOf('/')))
+    if (!this.#made.has(folder)) {
+      await mkdir(folder, { recursive: true })
+      if (this.#made.size > 10_000) this.#made.clear()
+      this.#made.add(folder)
     }
-    if (kept !== undefined && this.#warc) entry.warc = await this.#warc.append(entry, kept)
+    return { file, path: join(this.#out, file) }
+  }
+
+  /** Adds an answer to the archive; what is left to do is one write. */
+  async archive(entry: Entry, kept: Kept): Promise<void> {
+    if (this.#warc) entry.warc = await this.#warc.append(entry, kept)
   }
 
   /** The line that makes it done. */

@@ -5,7 +5,13 @@ export type Values = Record<string, string | boolean | string[] | undefined>
 
 export const HELP: Record<'' | Command, string>
 
-/** @throws an error with a code `ERR_PARSE_ARGS_…` for what it does not know. */
+/** Wrong usage. */
+export class ArgumentError extends Error {}
+
+/** The name that was probably meant. */
+export function nearest(typed: string, names: readonly string[]): string | undefined
+
+/** @throws {ArgumentError} for what it does not know. */
 export function readArguments(
   command: Command,
   args: string[],

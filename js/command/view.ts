@@ -24,6 +24,8 @@ export interface ShownHost {
   readonly rate: number
   readonly delayMs: number
   readonly why: string
+  /** It waits because of what the host has answered. */
+  readonly isSlowed: boolean
   /** Seconds until its queue is empty, as things stand. */
   readonly eta: number
   readonly current: string
@@ -50,8 +52,9 @@ const BARS = '▁▂▃▄▅▆▇█'
 
 export function startView(run: Run): View {
   const { isJson, isQuiet } = run.settings
-  const isTerminal = process.stderr.isTTY === true && !isJson
-  const isColored = isTerminal && !process.env.NO_COLOR && process.env.TERM !== 'dumb'
+  // A dumb terminal knows no way back up: it gets lines, as a pipe does.
+  const isTerminal = process.stderr.isTTY === true && !isJson && process.env.TERM !== 'dumb'
+  const isColored = isTerminal && !process.env.NO_COLOR
   let drawn = 0
   let toldAt = 0
   const draw = (isLast: boolean) => {
@@ -115,64 +118,94 @@ function look(run: Run, now: number): Shown {
   }
 }
 
-function shownHost(
-  { name, done, pending, waiting, current }: Host,
-  most: number,
-  stats: ScopeStats,
-  now: number,
-): ShownHost {
+function shownHost(host: Host, most: number, stats: ScopeStats, now: number): ShownHost {
+  const { name, done, pending, waiting, current } = host
   const left = pending + waiting
   const delayMs = Math.max(stats.delayMs, stats.backoffMs)
   const held = Math.max(0, (stats.holdUntil ?? now) - now) / 1000
-  const pace = stats.rate > 0 ? 1 / stats.rate : delayMs / 1000
   const until = held > 0 ? ` ${seconds(held)}` : ''
-  const reason = stats.reason ?? (stats.inFlight > 0 ? 'in flight' : '')
-  const step = stats.backoffStep > 0 ? `${reason === '' ? 'after' : ', after'} ${stats.backoffStep} bad` : ''
+  const reason = host.givenUp ? 'left alone' : (stats.reason ?? (stats.inFlight > 0 ? 'in flight' : ''))
+  const step = stats.backoffStep > 0 ? `backoff ${stats.backoffStep}` : ''
+  const gapMs = gapOf(host, stats, delayMs)
   return {
     name,
     done,
     left,
     rate: stats.rate,
     delayMs,
-    why: `${reason}${until}${step}`,
-    eta: held + Math.min(left, most) * pace,
+    why: [`${reason}${until}`, step].filter(Boolean).join(', '),
+    isSlowed: stats.backoffStep > 0 || held > 0 || host.givenUp !== undefined,
+    eta: host.givenUp ? 0 : held + (Math.min(left, most) * gapMs) / 1000,
     current,
   }
 }
 
+/** What the delay and the slots allow now; where another limit binds, the gaps between the last sends. */
+function gapOf({ latencyMs, gapMs }: Host, { slots, reason }: ScopeStats, delayMs: number): number {
+  const allowed = Math.max(delayMs, latencyMs / Math.max(1, slots))
+  const isKnown = reason === undefined || ['delay', 'backoff', 'concurrency', 'hold'].includes(reason)
+  return isKnown ? allowed : Math.max(allowed, gapMs)
+}
+
 /** The picture: pure, so that tests see it. */
 export function frame(shown: Shown, width: number, isColored: boolean): string[] {
-  const bold = (text: string) => (isColored ? `\x1b[1m${text}\x1b[0m` : text)
-  const dim = (text: string) => (isColored ? `\x1b[2m${text}\x1b[0m` : text)
-  const red = (text: string) => (isColored ? `\x1b[31m${text}\x1b[0m` : text)
-  const refused = `${shown.refused} refused`
-  const failed = `${shown.failed} failed`
-  const room = Math.max(10, Math.min(60, Math.floor((width - 40) / 2)))
-  const lines = [
-    [
-      bold(`${shown.pages} pages`),
-      `${rounded(shown.rate)}/s`,
-      `${shown.inFlight} in flight`,
-      `${shown.left} left`,
-      `ETA ${seconds(shown.eta)}`,
-      shown.refused > 0 ? red(refused) : refused,
-      shown.failed > 0 ? red(failed) : failed,
-    ].join('  '),
-    `rate ${sparkline(shown.rates, room)}  delay ${sparkline(shown.delays, room)}`,
+  const code = (digits: number) => (text: string) => (isColored ? `\x1b[${digits}m${text}\x1b[0m` : text)
+  const [bold, dim, red, yellow] = [code(1), code(2), code(31), code(33)]
+  const figures = [
+    bold(counted(shown.pages, 'page')),
+    `${rounded(shown.rate)}/s`,
+    `${shown.inFlight} in flight`,
+    `${shown.left} left`,
+    ...(shown.left > 0 ? [`ETA ${seconds(shown.eta)}`] : []),
+    ...(shown.refused > 0 ? [red(`${shown.refused} refused`)] : []),
+    ...(shown.failed > 0 ? [red(`${shown.failed} failed`)] : []),
   ]
-  const names = Math.min(30, Math.max(4, ...shown.hosts.map(({ name }) => name.length)))
-  for (const host of shown.hosts) {
-    const pace = `${rounded(host.rate)}/s  ${Math.round(host.delayMs)} ms`
-    const figures = `${host.done} done  ${host.left} left  ${pace}`
-    const eta = host.left > 0 ? `  ETA ${seconds(host.eta)}` : ''
-    const why = host.why === '' ? '' : `  ${host.why}`
-    lines.push(
-      `${host.name.slice(0, names).padEnd(names)}  ${figures}${why}${eta}  ${dim(pathOf(host.current))}`,
-    )
-  }
-  if (shown.more > 0) lines.push(dim(`and ${shown.more} more hosts`))
+  const bars = Math.max(8, Math.min(60, Math.floor((width - 36) / 2)))
+  const lines = [
+    figures.join('  '),
+    `${dim('rate')} ${sparkline(shown.rates, bars)}/s  ${dim('delay')} ${sparkline(shown.delays, bars)} ms`,
+  ]
+  if (shown.hosts.length > 0) lines.push(...table(shown.hosts, width, { dim, yellow }))
+  if (shown.more > 0) lines.push(dim(`and ${counted(shown.more, 'more host')}`))
   return lines.map((line) => cut(line, width - 1))
 }
+
+type Paint = (text: string) => string
+
+/** A row for each host; why it waits and what was sent last take the room that is left. */
+function table(hosts: readonly ShownHost[], width: number, { dim, yellow }: Record<'dim' | 'yellow', Paint>) {
+  const rows = hosts.map(({ name, done, left, rate, delayMs, eta }) => [
+    name,
+    String(done),
+    String(left),
+    `${rounded(rate)}/s`,
+    `${Math.round(delayMs)} ms`,
+    left > 0 ? seconds(eta) : '',
+  ])
+  const titles = ['host', 'done', 'left', 'rate', 'delay', 'ETA']
+  const most = width < 100 ? 22 : 30
+  const widths = titles.map((title, at) =>
+    Math.max(title.length, ...rows.map((row) => Math.min(most, row[at]!.length))),
+  )
+  const aligned = (cells: readonly string[]) =>
+    cells.map((cell, at) =>
+      at === 0 ? cut(cell, widths[0]!).padEnd(widths[0]!) : cell.padStart(widths[at]!),
+    )
+  const reasons = Math.max(3, ...hosts.map(({ why }) => why.length))
+  const last = (why: string, url: string) => `${why.padEnd(reasons)}  ${dim(url)}`
+  return [
+    dim([...aligned(titles), 'why'].join('  ')),
+    ...rows.map((row, index) => {
+      const { why, isSlowed, current } = hosts[index]!
+      const [name, ...rest] = aligned(row)
+      const shownName = isSlowed ? yellow(name!) : name
+      return [shownName, ...rest, last(why, pathOf(current))].join('  ').trimEnd()
+    }),
+  ]
+}
+
+/** `1 page`, `2 pages`. */
+export const counted = (number: number, noun: string) => `${number} ${noun}${number === 1 ? '' : 's'}`
 
 /** Values as bars, the newest at the right. */
 export function sparkline(values: readonly number[], room: number): string {
@@ -187,7 +220,7 @@ export function sparkline(values: readonly number[], room: number): string {
 export function plainLine({ pages, rate, inFlight, left, refused, failed, hosts, eta }: Shown): string {
   const [busiest] = hosts
   const why = busiest?.why ? ` (${busiest.name}: ${busiest.why})` : ''
-  const pace = `${pages} pages  ${rounded(rate)}/s  delay ${Math.round(busiest?.delayMs ?? 0)} ms`
+  const pace = `${counted(pages, 'page')}  ${rounded(rate)}/s  delay ${Math.round(busiest?.delayMs ?? 0)} ms`
   const rest = `ETA ${seconds(eta)}  ${refused} refused  ${failed} failed`
   return `${pace}  ${inFlight} in flight  ${left} left${why}  ${rest}`
 }

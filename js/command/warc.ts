@@ -3,9 +3,7 @@
  * itself, so that the file can be cut after any of them.
  */
 import { closeSync, existsSync, ftruncateSync, openSync, statSync, writeSync } from 'node:fs'
-import { createRequire } from 'node:module'
-import { join } from 'node:path'
-import { pathToFileURL } from 'node:url'
+import { installed } from './network.js'
 import { UsageError } from './settings.js'
 import type { Entry, Kept } from './store.js'
 
@@ -23,7 +21,7 @@ const UNDONE = /^(?:content-encoding|content-length|transfer-encoding)$/
 
 /** @param kept bytes that the index speaks of: what is beyond is cut off. */
 export async function openWarc(file: string, kept: number): Promise<Warc> {
-  const library = await load()
+  const library = await installed<Library>('warcio', '--warc')
   const isNew = kept === 0
   if (isNew && existsSync(file) && statSync(file).size > 0 && kept === 0)
     if (!isOwnRest(file)) throw new UsageError(`--warc: ${file} is there already, and no index speaks of it`)
@@ -37,17 +35,6 @@ export async function openWarc(file: string, kept: number): Promise<Warc> {
 /** A file that was begun and has no record yet. */
 function isOwnRest(file: string): boolean {
   return statSync(file).size < 1000
-}
-
-async function load(): Promise<Library> {
-  // Where the command was started, then where it is installed.
-  for (const from of [join(process.cwd(), 'package.json'), import.meta.url])
-    try {
-      return (await import(pathToFileURL(createRequire(from).resolve('warcio')).href)) as Library
-    } catch {
-      // The next place.
-    }
-  throw new UsageError('--warc: the package warcio is not installed: npm install warcio')
 }
 
 export class Warc {
@@ -71,9 +58,9 @@ export class Warc {
   }
 
   /** Records follow each other. */
-  append(entry: Entry, { body, statusText }: Kept): Promise<{ offset: number; length: number }> {
-    const { url, finalUrl, status, sentAt, headers = {} } = entry
-    const fields = Object.entries(headers).map(([name, value]): [string, string] => [
+  append(entry: Entry, { body, statusText, headers }: Kept): Promise<{ offset: number; length: number }> {
+    const { url, finalUrl, status, sentAt } = entry
+    const fields = [...headers].map(([name, value]): [string, string] => [
       UNDONE.test(name) ? `x-archive-orig-${name}` : name,
       value,
     ])

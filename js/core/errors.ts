@@ -172,9 +172,12 @@ export class BodyNotReplayableError extends ThrottleError {
 /** robots.txt does not allow the URL, or could not be had, which RFC 9309 wants treated alike. */
 export class DisallowedError extends ThrottleError {
   declare readonly code: 'ERR_DISALLOWED'
+  /** It could not be had: another try, a minute later, may allow the URL. */
+  readonly isUnavailable: boolean
 
-  constructor(message: string, options?: ErrorOptions) {
+  constructor(message: string, isUnavailable = false, options?: ErrorOptions) {
     super('ERR_DISALLOWED', message, options)
+    this.isUnavailable = isUnavailable
   }
 }
 

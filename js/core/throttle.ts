@@ -86,13 +86,9 @@ export class Throttle extends ThrottleEventTarget {
     this.#hasHook = settings.getScopes !== undefined
     this.#crawlDelays = new CrawlDelays(this.#engine, this.#desk, robots?.maxDelay ?? ROBOTS_MAX_DELAY)
     if (robots && robots.obey !== false) {
-      const hop = settings.redirects === 'throttle' ? { redirect: 'manual' as const } : {}
       this.#robots = new Robots(robots, {
         clock: this.#clock,
-        fetch: (url, init) => {
-          const send = () => (settings.fetch ?? globalThis.fetch)(url, { ...init, ...hop })
-          return this.run(url, send, { priority: 1e9 })
-        },
+        fetch: (url, init) => this.#fetcher.fetchRobots(url, init),
         within: (call) => this.#runner.within(call),
         tell: (host, bytes) => void this.robots(host, bytes, robots),
       })

@@ -46,6 +46,8 @@ interface Call {
   readonly signal: AbortSignal | null
   /** When it came in, where a `timeout` asks for it. */
   readonly start: number
+  /** It is for robots.txt, which is not asked about itself. */
+  readonly isForRobots?: boolean
 }
 
 /** One attempt: what is known of it so far. */
@@ -87,6 +89,14 @@ export class Fetcher {
     if (redirects === 'throttle' && follows(input, init))
       return this.#desk.follow(this.#follow(input, init, call))
     return this.#exchange({ input, init, delay: options.delay ?? 0 }, call, this.#give)
+  }
+
+  /** robots.txt is sent as any URL is, with its retries, and before all others of its host. */
+  fetchRobots(url: string, init: RequestInit): Promise<Response> {
+    const isManual = this.#settings.redirects === 'throttle'
+    const hop = { input: url, init: isManual ? { ...init, redirect: 'manual' as const } : init, delay: 0 }
+    const call = { options: { priority: 1e9 }, signal: init.signal ?? null, start: 0, isForRobots: true }
+    return this.#exchange(hop, call, this.#give)
   }
 
   /**
@@ -195,8 +205,8 @@ export class Fetcher {
   }
 
   /** The scopes of a hop that robots.txt allows. */
-  async #admitted({ input, init }: Hop, { options }: Call): Promise<Scopes> {
-    if (this.#robots) await this.#robots.admit(urlOf(input))
+  async #admitted({ input, init }: Hop, { options, isForRobots }: Call): Promise<Scopes> {
+    if (this.#robots && !isForRobots) await this.#robots.admit(urlOf(input))
     return options.scopes ?? this.scopesOf(input, init)
   }
 

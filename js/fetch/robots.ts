@@ -100,13 +100,13 @@ export class Robots {
       const response = await this.#follow(robotsUrl, { headers, signal: controller.signal })
       if (!response.ok) discard(response)
       if (response.status >= 500)
-        throw new DisallowedError(`robots.txt of ${url.host}: status ${response.status}`)
+        throw new DisallowedError(`robots.txt of ${url.host}: status ${response.status}`, true)
       bytes = response.ok ? await this.#asking.within(() => beginning(response)) : new Uint8Array()
     } catch (cause) {
       keep(MINUTE)
       controller.abort(cause)
       if (cause instanceof DisallowedError) throw cause
-      throw new DisallowedError(`robots.txt of ${url.host} could not be had`, { cause })
+      throw new DisallowedError(`robots.txt of ${url.host} could not be had`, true, { cause })
     } finally {
       this.#asked.delete(controller)
     }

@@ -12,9 +12,12 @@ const shown: Shown = {
   hosts: [
     {
       ...{ name: 'a.example', done: 100, left: 40, rate: 9.1, delayMs: 105.4, eta: 130 },
-      ...{ why: 'hold 4 s, backoff 1', current: 'https://a.example/items?page=2' },
+      ...{ why: 'hold 4 s, backoff 1', isSlowed: true, current: 'https://a.example/items?page=2' },
     },
-    { name: 'b.example:81', done: 20, left: 0, rate: 0, delayMs: 0, why: '', eta: 0, current: '' },
+    {
+      ...{ name: 'b.example:81', done: 20, left: 0, rate: 0, delayMs: 0, eta: 0 },
+      ...{ why: '', isSlowed: false, current: '' },
+    },
   ],
   more: 3,
 }
@@ -22,9 +25,10 @@ const shown: Shown = {
 test('the picture: totals, rate against delay, why each host waits, until when, what was sent last', () => {
   assert.deepEqual(frame(shown, 120, false), [
     '120 pages  9.87/s  3 in flight  45 left  ETA 2 min  2 refused  1 failed',
-    'rate ▁▂▄▇█ 10  delay █▅▃ 250',
-    'a.example     100 done  40 left  9.1/s  105 ms  hold 4 s, backoff 1  ETA 2 min  /items?page=2',
-    'b.example:81  20 done  0 left  0/s  0 ms  ',
+    'rate ▁▂▄▇█ 10/s  delay █▅▃ 250 ms',
+    'host          done  left   rate   delay    ETA  why',
+    'a.example      100    40  9.1/s  105 ms  2 min  hold 4 s, backoff 1  /items?page=2',
+    'b.example:81    20     0    0/s    0 ms',
     'and 3 more hosts',
   ])
 })

@@ -123,6 +123,33 @@ test('a robots.txt whose headers or body take longer than requestTimeout is give
   assert.deepEqual([signals.at(-1)?.aborted, clock.timers], [false, 0])
 })
 
+test('with retry, robots.txt is sent again as any URL is, and its host is not lost', async () => {
+  const answers = [
+    () => new Response('', { status: 503, headers: { 'retry-after': '1' } }),
+    () => Promise.reject(Object.assign(new TypeError('fetch failed'), { cause: { code: 'ECONNRESET' } })),
+    () => new Response('User-agent: *\nDisallow: /no'),
+  ]
+  let asked = 0
+  const fetch = async (input: RequestInfo | URL) =>
+    String(input).endsWith('/robots.txt') ? answers[asked++]!() : new Response('page')
+  const { clock, throttle } = make({}, { fetch, retry: { limit: 3 } })
+  const pages = Promise.all([1, 2, 3].map((page) => throttle.fetch(`https://a.example/${page}`)))
+  await clock.advance(30_000)
+  assert.deepEqual([(await pages).map(({ status }) => status), asked], [[200, 200, 200], 3])
+})
+
+test('a robots.txt that is not to be had says so: it is another thing than a path that is not allowed', async () => {
+  const down = make({}, { fetch: async () => new Response('', { status: 503 }), retry: { limit: 1 } })
+  const page = assert.rejects(down.throttle.fetch('https://a.example/'), { isUnavailable: true })
+  await down.clock.advance(10_000)
+  await page
+  const robots = { 'a.example': () => new Response('User-agent: *\nDisallow: /') }
+  const { clock, throttle } = make(robots, { robots: { userAgent: 'foobot', rules } })
+  const forbidden = assert.rejects(throttle.fetch('https://a.example/'), { isUnavailable: false })
+  await clock.advance(1000)
+  await forbidden
+})
+
 test('with obey: false nobody is asked', async () => {
   const { clock, calls, throttle } = make({}, { robots: { userAgent: 'foobot/1.0', obey: false } })
   const page = throttle.fetch('https://a.example/1')

@@ -30,7 +30,7 @@ test('help comes before anything is built', () => {
 test('so does the word about a slip', () => {
   const { status, stdout, stderr } = start('--max-page', '5')
   assert.equal(status, 2)
-  assert.match(stderr, /--max-page'[\s\S]*--max-pages N/)
+  assert.match(stderr, /^there is no option --max-page: did you mean --max-pages\?\n[\s\S]*--max-pages N/)
   assert.equal(stdout, '')
 })
 

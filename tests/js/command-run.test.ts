@@ -1,0 +1,260 @@
+/** Crawls and lists in this process, against a web of functions and a clock that is moved on. */
+import assert from 'node:assert/strict'
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { after, test } from 'node:test'
+import { setImmediate } from 'node:timers/promises'
+import { FakeClock } from 'autothrottle/testing'
+import { crawl } from '../../js/command/crawl.js'
+import { get } from '../../js/command/get.js'
+import type { Run } from '../../js/command/run.js'
+import { readArguments } from '../../js/command/usage.mjs'
+
+const folder = mkdtempSync(join(tmpdir(), 'autothrottle-run-'))
+after(() => rmSync(folder, { recursive: true }))
+const at = (name: string) => join(folder, name)
+let files = 0
+const fresh = (ending: string) => at(`${++files}${ending}`)
+
+type Page = (init: RequestInit) => Response | Promise<Response>
+const html = (body: string) => () => new Response(body, { headers: { 'content-type': 'text/html' } })
+const broken = (code: string) => () =>
+  Promise.reject(new TypeError('fetch failed', { cause: Object.assign(new Error(code), { code }) }))
+
+/** Runs a command to its end; gives what it did, its index, and what was asked for. */
+async function run(
+  command: 'crawl' | 'get',
+  args: readonly string[],
+  web: Record<string, Page>,
+  out = fresh(''),
+) {
+  const clock = new FakeClock()
+  const asked: string[] = []
+  const fetch = async (input: RequestInfo | URL, init: RequestInit = {}) => {
+    asked.push(String(input))
+    return (web[String(input)] ?? (() => new Response('not here', { status: 404 })))(init)
+  }
+  const { positionals, values } = readArguments(command, [...args, '--out', out, '--quiet'])
+  let isOver = false
+  const perform = command === 'crawl' ? crawl : get
+  const running = perform(positionals, values, { clock, fetch }).finally(() => {
+    isOver = true
+  })
+  running.catch(() => {})
+  // Files take real time, waits do not.
+  while (!isOver) {
+    await clock.advance(500)
+    await setImmediate()
+  }
+  const done: Run = await running
+  const index = readFileSync(join(out, 'index.jsonl'), 'utf8').trim().split('\n').filter(Boolean)
+  const lines = index.map((line) => JSON.parse(line) as Record<string, unknown>)
+  const codes = Object.fromEntries(lines.map(({ url, status, code }) => [url, status ?? code]))
+  return { done, lines, codes, asked, out, seconds: clock.now() / 1000, totals: done.totals }
+}
+
+/** A list of URLs as a file. */
+function listOf(...lines: readonly string[]): string {
+  const file = fresh('.txt')
+  writeFileSync(file, lines.join('\n'))
+  return file
+}
+
+const robotsOnce = (first: Page): Page => {
+  const answers = [first]
+  return (init) => (answers.shift() ?? (() => new Response('User-agent: *\nDisallow: /no')))(init)
+}
+
+for (const [how, first] of [
+  ['is refused', () => new Response('', { status: 503, headers: { 'retry-after': '1' } })],
+  ['drops its connection', broken('ECONNRESET')],
+] as const)
+  test(`a robots.txt that ${how} once is asked for again, and its host is not lost`, async () => {
+    const urls = Array.from({ length: 20 }, (_, page) => `https://a.example/${page}`)
+    const web = Object.fromEntries(urls.map((url) => [url, html('x')]))
+    const { totals, codes, seconds } = await run('get', [listOf(...urls, 'https://a.example/no')], {
+      ...web,
+      'https://a.example/robots.txt': robotsOnce(first),
+    })
+    assert.deepEqual([totals.pages, totals.disallowed, totals.failed], [20, 1, 0])
+    assert.equal(codes['https://a.example/no'], 'ERR_ROBOTS')
+    assert.ok(seconds < 120, `${seconds} s`)
+  })
+
+test('a robots.txt that never comes: its host is left alone, and what it has stays in the state', async () => {
+  const urls = Array.from({ length: 20 }, (_, page) => `https://a.example/${page}`)
+  const web: Record<string, Page> = Object.fromEntries(urls.map((url) => [url, html('x')]))
+  const robots = 'https://a.example/robots.txt'
+  web[robots] = () => new Response('', { status: 503 })
+  const list = listOf(...urls)
+  const state = ['--state', fresh('.state')]
+  const first = await run('get', [list, ...state], web)
+  assert.deepEqual(first.asked, [robots, robots, robots, robots])
+  assert.deepEqual([first.totals.stalled, first.totals.disallowed, first.lines.length], [20, 0, 0])
+  delete web[robots]
+  const second = await run('get', [list, ...state], web, first.out)
+  assert.deepEqual([second.totals.pages, second.lines.length], [20, 20])
+  web[robots] = () => new Response('', { status: 503 })
+  const without = await run('get', [list], web)
+  assert.deepEqual([without.lines.length, without.totals.failed], [20, 20], 'each has its line')
+  assert.ok(without.lines.every(({ code }) => code === 'ERR_ROBOTS'))
+})
+
+test('failures have codes of their own, with robots.txt and without', async () => {
+  const kinds = {
+    ENOTFOUND: 'ERR_DNS',
+    ECONNREFUSED: 'ERR_CONNECTION_REFUSED',
+    ECONNRESET: 'ERR_CONNECTION_RESET',
+    DEPTH_ZERO_SELF_SIGNED_CERT: 'ERR_TLS',
+    CERT_HAS_EXPIRED: 'ERR_TLS',
+    EHOSTUNREACH: 'ERR_UNREACHABLE',
+    UND_ERR_CONNECT_TIMEOUT: 'ERR_TIMEOUT',
+  }
+  const web: Record<string, Page> = {}
+  for (const [at, code] of Object.keys(kinds).entries())
+    for (const path of ['robots.txt', '']) web[`https://${at}.example/${path}`] = broken(code)
+  const urls = Object.keys(kinds).map((_, at) => `https://${at}.example/`)
+  for (const more of [[], ['--ignore-robots']]) {
+    const { lines, totals } = await run('get', [listOf(...urls), '--retries', '0', ...more], web)
+    const codes = urls.map((url) => lines.find((line) => line.url === url)?.code)
+    assert.deepEqual(codes, Object.values(kinds), more.join())
+    assert.deepEqual([totals.failed, totals.disallowed], [urls.length, 0])
+  }
+})
+
+test('a start that redirects to another host goes on there, without what says who we are', async () => {
+  const seen: Record<string, string | null> = {}
+  const note =
+    (name: string, page: Page): Page =>
+    (init) => {
+      seen[name] = new Headers(init.headers).get('authorization')
+      return page(init)
+    }
+  const to = (location: string) => () => new Response('', { status: 301, headers: { location } })
+  const web = {
+    'http://site.example/': note('start', to('https://site.example/')),
+    'https://site.example/': to('https://www.site.example/'),
+    'https://www.site.example/': note(
+      'www',
+      html('<a href="/a">a</a><a href="https://other.example/">o</a>'),
+    ),
+    'https://www.site.example/a': note('a', to('https://elsewhere.example/')),
+  }
+  const { codes } = await run('crawl', ['http://site.example/', '--header', 'Authorization: me'], web)
+  assert.deepEqual(codes, {
+    'http://site.example/': 301,
+    'https://site.example/': 301,
+    'https://www.site.example/': 200,
+    'https://www.site.example/a': 301,
+  })
+  assert.deepEqual(seen, { start: 'me', www: null, a: null })
+})
+
+test('--state tries again what had no answer; --retry-failed what was refused and not allowed, too', async () => {
+  const web: Record<string, Page> = {
+    'https://a.example/ok': html('x'),
+    'https://a.example/down': broken('ECONNREFUSED'),
+    'https://a.example/gone': () => new Response('', { status: 500 }),
+  }
+  web['https://a.example/robots.txt'] = () => new Response('User-agent: *\nDisallow: /no')
+  const list = listOf(...['ok', 'down', 'gone', 'no'].map((path) => `https://a.example/${path}`), 'nonsense')
+  const usual = [list, '--retries', '0', '--state', fresh('.state')]
+  const first = await run('get', usual, web)
+  assert.deepEqual(first.codes, {
+    'https://a.example/ok': 200,
+    'https://a.example/down': 'ERR_CONNECTION_REFUSED',
+    'https://a.example/gone': 500,
+    'https://a.example/no': 'ERR_ROBOTS',
+    nonsense: 'ERR_LINE',
+  })
+  for (const path of ['down', 'gone', 'no']) web[`https://a.example/${path}`] = html('x')
+  delete web['https://a.example/robots.txt']
+  const second = await run('get', usual, web, first.out)
+  const pages = (asked: string[]) => asked.filter((url) => !url.endsWith('robots.txt')).sort()
+  assert.deepEqual(pages(second.asked), ['https://a.example/down'])
+  assert.deepEqual([second.codes['https://a.example/down'], second.lines.length], [200, 5])
+  const third = await run('get', [...usual, '--retry-failed'], web, first.out)
+  assert.deepEqual(pages(third.asked), ['https://a.example/gone', 'https://a.example/no'])
+  assert.equal(third.lines.length, 5, 'nothing is in the index twice')
+})
+
+test('a line that is no URL is a line with an error, and the list goes on', async () => {
+  const list = listOf(
+    'https://a.example/1',
+    'www.example.com/x',
+    '{"url": 7}',
+    '{',
+    '',
+    '# no',
+    'https://a.example/2',
+  )
+  const web = { 'https://a.example/1': html('x'), 'https://a.example/2': html('x') }
+  const { lines, totals } = await run('get', [list], web)
+  const wrong = lines.filter(({ code }) => code === 'ERR_LINE')
+  assert.deepEqual(
+    wrong.map(({ url, line }) => [url, line]),
+    [
+      ['www.example.com/x', 2],
+      ['{"url": 7}', 3],
+      ['{', 4],
+    ],
+  )
+  assert.match(String(wrong[0]!.error), /^line 2: want a URL that starts with http/)
+  assert.deepEqual([totals.pages, totals.failed], [2, 3])
+})
+
+test('response headers only where they are asked for, and cookies only by name', async () => {
+  const headers = { 'content-type': 'text/html', etag: '"1"', age: '3', 'set-cookie': 'session=1' }
+  const web = { 'https://a.example/': () => new Response('x', { headers }) }
+  const of = async (...args: string[]) => {
+    const { lines } = await run('get', [listOf('https://a.example/'), ...args], web)
+    return Object.keys((lines[0]!.headers as object | undefined) ?? {}).sort()
+  }
+  assert.deepEqual(await of(), [])
+  assert.deepEqual(await of('--headers'), ['age', 'content-type', 'etag'])
+  assert.deepEqual(await of('--headers', 'ETag,set-cookie'), ['etag', 'set-cookie'])
+})
+
+test('a body goes to its file piece by piece; one that breaks off leaves none', async () => {
+  const piece = Buffer.alloc(100_000, 'x')
+  let given = 0
+  const long = (breaksAt: number) => () => {
+    given = 0
+    const pull = (controller: ReadableStreamDefaultController) => {
+      if (++given === breaksAt) controller.error(Object.assign(new Error('reset'), { code: 'ECONNRESET' }))
+      else if (given > 20) controller.close()
+      else controller.enqueue(piece)
+    }
+    return new Response(new ReadableStream({ pull }), { headers: { 'content-type': 'text/plain' } })
+  }
+  const list = listOf('https://a.example/long.txt')
+  const whole = await run('get', [list], { 'https://a.example/long.txt': long(0) })
+  const [{ file, bytes } = {}] = whole.lines
+  assert.deepEqual([bytes, readFileSync(join(whole.out, String(file))).length], [2_000_000, 2_000_000])
+  const cut = await run('get', [list, '--max-size', '700000'], { 'https://a.example/long.txt': long(0) })
+  assert.deepEqual([cut.lines[0]!.bytes, cut.lines[0]!.truncated, given < 12], [700_000, true, true])
+  const torn = await run('get', [list], { 'https://a.example/long.txt': long(9) })
+  assert.deepEqual(
+    [torn.codes, torn.lines[0]!.file],
+    [{ 'https://a.example/long.txt': 'ERR_CONNECTION_RESET' }, undefined],
+  )
+  assert.equal(existsSync(join(torn.out, String(file))), false)
+})
+
+test('pages are those with a 2xx; answers are of URLs, and robots.txt and retries are requests', async () => {
+  const refusals = [429, 503]
+  const web = {
+    'https://a.example/': () => new Response('x', { status: refusals.shift() ?? 200 }),
+    'https://a.example/2': () => new Response('', { status: 410 }),
+  }
+  const { totals } = await run('get', [listOf('https://a.example/', 'https://a.example/2')], web)
+  const { pages, requests, refused, statuses } = totals
+  assert.deepEqual(
+    { pages, requests, refused, statuses: Object.fromEntries(statuses) },
+    {
+      ...{ pages: 1, requests: 5, refused: 2 },
+      statuses: { 200: 1, 410: 1 },
+    },
+  )
+})
