@@ -5,6 +5,7 @@
  */
 
 import type { ThrottleOptions } from 'autothrottle'
+import { asUtf8 } from '../scopes/places.js'
 import type { Job } from './journal.js'
 import { readingOf, urlIn } from './links.js'
 import { perform } from './perform.js'
@@ -111,7 +112,8 @@ class Crawl implements Task {
 
   read(job: Job, response: Response, entry: Entry): Reader {
     const { status, headers } = response
-    const place = status >= 300 && status < 400 ? headers.get('location') : null
+    const field = status >= 300 && status < 400 ? headers.get('location') : null
+    const place = field === null ? null : asUtf8(field)
     const from = new URL(job.url)
     if (place !== null) {
       const to = urlIn(place, from)

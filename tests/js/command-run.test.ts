@@ -151,6 +151,16 @@ test('a start that redirects to another host goes on there, without what says wh
   assert.deepEqual(seen, { start: 'me', www: null, a: null })
 })
 
+test('a Location in UTF-8, whose bytes come as letters, leads to its page', async () => {
+  const location = Buffer.from('/zürich').toString('latin1')
+  const web = {
+    'https://a.example/': () => new Response('', { status: 302, headers: { location } }),
+    'https://a.example/z%C3%BCrich': html('x'),
+  }
+  const { codes } = await run('crawl', ['https://a.example/'], web)
+  assert.deepEqual(codes, { 'https://a.example/': 302, 'https://a.example/z%C3%BCrich': 200 })
+})
+
 test('--state tries again what had no answer; --retry-failed what was refused and not allowed, too', async () => {
   const web: Record<string, Page> = {
     'https://a.example/ok': html('x'),
