@@ -22,6 +22,8 @@ export interface GroupLink {
 
 export interface GroupSettings {
   readonly offline: Offline
+  /** How many processes there are, if the program says so. */
+  readonly members?: number | undefined
   readonly random: () => number
   /** Unlike that of any other process. */
   readonly id: string

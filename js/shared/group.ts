@@ -23,7 +23,7 @@ import {
   type ToMember,
   type ToWriter,
 } from './messages.js'
-import { derived, divided } from './offline.js'
+import { derived, divided, dividedState } from './offline.js'
 import type { Lease, Peer, Transport } from './transport.js'
 import { Writer } from './writer.js'
 import type { WriterLink } from './writer-link.js'
@@ -54,8 +54,8 @@ export class Group {
   /** Who wrote when a writer was last heard; and the one that is known to have ended. */
   #writerId: string | undefined
   #goneId: string | undefined
-  /** Members that there were when a beat was last heard or said. */
-  #size = 1
+  /** Members that there were when a beat was last heard or said; or that there are, as the program says. */
+  #size: number | undefined
   #ticking: unknown
   #hurrying: unknown
 
@@ -65,6 +65,7 @@ export class Group {
     this.#link = link
     this.#settings = settings
     this.#hash = hashOf(context.options)
+    this.#size = settings.members
     this.member = new Member(
       {
         id: this.id,
@@ -225,6 +226,7 @@ export class Group {
       hash: this.#hash,
       leaseMs: this.#transport.leaseMs,
       isPrompt: this.#transport.isPrompt === true,
+      isAlone,
       isGood: () => isAlone || this.#leads(),
       grant: (to, grant) => this.#grant(to, grant),
       tell: (tell) => {
@@ -238,21 +240,11 @@ export class Group {
     const ageMs = memory ? this.#now - memory.at : 0
     const state = memory && stateIn(memory.text)
     const beginning = { state, ageMs, former: this.#writerId, gone: this.#goneId, snapshot }
-    if (!isAlone)
-      return new Writer(
-        link,
-        options,
-        derived(clock, () => this.#leadMs, 1),
-        beginning,
-      )
-    // Alone it has its part of the slots, and the others theirs.
-    if (state) beginning.state = { ...state, members: [] }
-    return new Writer(
-      link,
-      divided(options, share),
-      derived(clock, () => 0, share),
-      beginning,
-    )
+    const ahead = derived(clock, () => (isAlone ? 0 : this.#leadMs), share ?? 1)
+    if (!isAlone) return new Writer(link, options, ahead, beginning)
+    if (state) beginning.state = dividedState(state, share)
+    beginning.ageMs /= share
+    return new Writer(link, divided(options, share), ahead, beginning)
   }
 
   /**
@@ -292,7 +284,7 @@ export class Group {
     const [writer, lease] = [this.#writer, this.#lease]
     if (!writer || !lease) return undefined
     const beat = writer.beat()
-    this.#size = Math.max(writer.size, 1)
+    this.#size = writer.size ?? this.#size
     this.#say(lease, beat)
     this.member.onBeat(beat)
     return beat.state
@@ -387,7 +379,8 @@ export class Group {
     if (message.type === 'grant') this.member.onGrant(message)
     else if (message.type === 'tell') this.#link.told(message)
     else if (message.type === 'beat') {
-      this.#size = Math.max(Object.keys(message.members).length, 1)
+      // One that does not know this process has not heard of all.
+      if (Object.hasOwn(message.members, this.id)) this.#size = Object.keys(message.members).length
       if (message.hash !== this.#hash)
         this.#link.warn('shared-options', 'the process that decides has other options: those count')
       this.member.onBeat(message)
@@ -409,19 +402,24 @@ export class Group {
   }
 
   #goOffline(cause: unknown): void {
-    const { offline } = this.#settings
+    const size = this.#size
+    // To go on alone at full speed is what all others would do, too.
+    const offline =
+      size === undefined && this.#settings.offline === 'divide' ? 'wait' : this.#settings.offline
     if (offline === 'fail') this.#link.failed(new SharedError(cause))
     if (this.#isOffline) return
     this.#isOffline = true
-    const what = { divide: `goes on alone at a pace of one ${this.#size}th`, wait: 'waits', fail: 'fails' }
+    const unknown = 'waits, since it never heard of the others: `members` says how many there are'
+    const wait = offline === this.#settings.offline ? 'waits' : unknown
+    const what = { divide: `goes on alone with one ${size}th of every limit`, wait, fail: 'fails' }
     const why = (cause as Error | undefined)?.message ?? String(cause)
     const message = `the way to those that share the limit is broken (${why}): this process `
     this.#link.warn('shared-offline', message + what[offline])
-    if (offline !== 'divide') return
+    if (offline !== 'divide' || size === undefined) return
     // Between two leases: the next writer's is larger.
     const epoch = Math.floor(this.member.epoch) + 0.5
     const { memory } = this.member
-    this.#alone = this.#beginning(epoch, memory ? [memory] : [], this.#size)
+    this.#alone = this.#beginning(epoch, memory ? [memory] : [], size)
     this.member.enter(epoch)
   }
 }

@@ -52,7 +52,7 @@ export class SharedHost implements Host, GroupLink {
   constructor(
     transport: Transport,
     context: HostContext,
-    { offline = 'divide', random = Math.random, id = newId(random) }: HostSettings = {},
+    { offline = 'divide', members, random = Math.random, id = newId(random) }: HostSettings = {},
   ) {
     this.#context = context
     this.#judge = new Engine(context.options)
@@ -60,7 +60,7 @@ export class SharedHost implements Host, GroupLink {
     // Said at once if it is wrong; whoever writes first goes on from it.
     if (snapshot !== undefined) this.#judge.restore(snapshot, clock.now(), clock.wallNow())
     this.#notices = this.#judge.takeNotices()
-    this.group = new Group(transport, context, this, { offline, random, id })
+    this.group = new Group(transport, context, this, { offline, members, random, id })
   }
 
   listen(listener: HostListener): void {
@@ -342,6 +342,7 @@ export class SharedHost implements Host, GroupLink {
 /** What a host takes beside its transport. */
 export interface HostSettings {
   offline?: Offline | undefined
+  members?: number | undefined
   random?: () => number
   id?: string
 }

@@ -20,12 +20,13 @@ export function checkShared(
   own: readonly string[],
   more: (wrong: Wrong) => void,
 ): void {
-  const problems = unknownKeys(options, ['name', 'offline', ...own], 'shared')
+  const problems = unknownKeys(options, ['name', 'offline', 'members', ...own], 'shared')
   const wrong: Wrong = (path, want, value) =>
     problems.push({ path: `shared${path}`, want, got: shown(value) })
-  const { name, offline = 'divide' } = options ?? {}
+  const { name, offline = 'divide', members = 1 } = options ?? {}
   if (typeof name !== 'string' || name === '') wrong('.name', 'a name that is not empty', name)
   if (!['divide', 'wait', 'fail'].includes(offline)) wrong('.offline', '"divide", "wait" or "fail"', offline)
+  if (!Number.isSafeInteger(members) || members < 1) wrong('.members', 'a whole number from 1', members)
   more(wrong)
   if (problems.length > 0) throw new ConfigError(problems)
 }

@@ -14,6 +14,8 @@ export interface WriterLink {
   readonly leaseMs: number
   /** As the transport's. */
   readonly isPrompt: boolean
+  /** Decides for its own process only, while the way is broken. */
+  readonly isAlone: boolean
   /** Whether it may still grant. If not, it is stopped by this call. */
   isGood(): boolean
   grant(to: string, grant: Grant): void

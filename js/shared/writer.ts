@@ -148,9 +148,9 @@ export class Writer {
     return JSON.stringify({ snapshot, ...this.#orders.state, members } satisfies State)
   }
 
-  /** How many processes there are. */
-  get size(): number {
-    return this.#members.size
+  /** How many processes there are, once it knows. */
+  get size(): number | undefined {
+    return this.#stories ? undefined : this.#members.size
   }
 
   /** The engine, for questions about now. */
@@ -340,7 +340,10 @@ export class Writer {
       const ticket = this.#engine.submitAgain(this.now, this.#handlesOf(names), waited, options)
       this.#driver.add(this.#hold(member, ask, ticket, false), undefined)
     } catch (error) {
-      member.refused.push(refusalOf(ask.id, error))
+      const refusal = refusalOf(ask.id, error)
+      // More than this process's part of a quota: it waits for the way.
+      if (this.#link.isAlone && refusal[1] === 'cost') return
+      member.refused.push(refusal)
       this.#owed.add(member)
     }
   }

@@ -124,7 +124,7 @@ function playWriter(session: Session<WriterStep>): unknown[] {
       const state = writer && (JSON.parse(writer.state()) as State)
       writer?.stop()
       const link = {
-        ...{ id: 'w', epoch, hash: session.hash, leaseMs: 1500, isPrompt: false },
+        ...{ id: 'w', epoch, hash: session.hash, leaseMs: 1500, isPrompt: false, isAlone: false },
         isGood: () => true,
         grant: (to: string, grant: unknown) => tape.say(to, grant),
         tell: (tell: unknown) => tape.say('all', tell),

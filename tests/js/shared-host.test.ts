@@ -4,37 +4,10 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { createThrottle, type Throttle, type ThrottleOptions, type WarningEvent } from 'autothrottle'
-import type { Offline } from '../../js/shared/transport.js'
+import { after, throttles } from './shared/throttles.js'
 import { Process, World } from './shared/world.js'
 
 const FREE = { delay: 0, slotDelay: 0, jitter: false, concurrency: 10 }
-
-/** Throttles of several processes with the same options. */
-function throttles(
-  count: number,
-  options: ThrottleOptions,
-  { seed = 1, offline = 'wait' as Offline } = {},
-): { world: World; processes: Process[]; all: Throttle[] } {
-  const world = new World(seed)
-  world.faults.way = [2, 3]
-  const processes = Array.from({ length: count }, (_, index) => new Process(world, `p${index}`, {}))
-  const all = processes.map((process) =>
-    createThrottle({ ...options, clock: process.clock, shared: process.shared(offline) }),
-  )
-  return { world, processes, all }
-}
-
-/** What became of a promise when the world has gone on for so long. */
-async function after<T>(world: World, ms: number, promise: Promise<T>): Promise<T | string> {
-  let [state, value]: [string, unknown] = ['waits', undefined]
-  promise.then(
-    (given) => ([state, value] = ['given', given]),
-    (error) => ([state, value] = ['failed', error]),
-  )
-  await world.run(ms)
-  if (state === 'failed') throw value
-  return state === 'given' ? (value as T) : state
-}
 
 test('a process that waits for nothing but its group may end: those timers keep nobody', () => {
   const process = new Process(new World(1), 'p', {})

@@ -176,7 +176,15 @@ test('what is told while a new writer listens counts before it grants', () => {
   const clock = { now: () => 1000, wallNow: () => 1e12, clearTimeout: () => {} }
   const granted: string[] = []
   const link = {
-    ...{ id: 'w', epoch: 2, hash: '', leaseMs: 1500, isPrompt: false, offsetMs: () => undefined },
+    ...{
+      id: 'w',
+      epoch: 2,
+      hash: '',
+      leaseMs: 1500,
+      isPrompt: false,
+      isAlone: false,
+      offsetMs: () => undefined,
+    },
     isGood: () => true,
     grant: (to: string) => granted.push(to),
     ...{ tell: () => {}, soon: () => {}, differs: () => {} },
@@ -211,7 +219,7 @@ test('where all that live hear of a new writer at once, the places of the others
     const granted: string[] = []
     const clock = { now: () => 1000, wallNow: () => 1e12, clearTimeout: () => {} }
     const link = {
-      ...{ id: 'w', epoch: 2, hash: '', leaseMs: 1500, isPrompt, offsetMs: () => undefined },
+      ...{ id: 'w', epoch: 2, hash: '', leaseMs: 1500, isAlone: false, isPrompt, offsetMs: () => undefined },
       isGood: () => true,
       grant: (to: string) => granted.push(to),
       ...{ tell: () => {}, soon: () => {}, differs: () => {} },

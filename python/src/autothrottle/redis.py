@@ -43,13 +43,22 @@ _CLIENT = "a client of redis-py: redis.Redis, or redis.asyncio.Redis for a throt
 class Shared:
     """What ``shared=`` takes: made by :func:`shared`."""
 
-    __slots__ = ("_client", "_is_async", "_name", "_offline", "_owns_client")
+    __slots__ = ("_client", "_is_async", "_members", "_name", "_offline", "_owns_client")
 
-    def __init__(self, client: Any, name: str, offline: Offline, *, owns_client: bool = False) -> None:
+    def __init__(
+        self,
+        client: Any,
+        name: str,
+        offline: Offline,
+        *,
+        members: int | None = None,
+        owns_client: bool = False,
+    ) -> None:
         self._client = client
         self._is_async = inspect.iscoroutinefunction(client.execute_command)
         self._name = name
         self._offline = offline
+        self._members = members
         self._owns_client = owns_client
 
     def open_host(self, options: Mapping[str, Any], scheduler: Scheduler) -> SharedHost:
@@ -64,13 +73,21 @@ class Shared:
             courier = ThreadCourier(self._client, scheduler, owns_client=self._owns_client)
         transport = RedisTransport(courier, scheduler, self._name)
         random = secrets.SystemRandom().random
-        return SharedHost(transport, scheduler, options, offline=self._offline, random=random)
+        return SharedHost(
+            transport, scheduler, options, offline=self._offline, members=self._members, random=random
+        )
 
     def __repr__(self) -> str:
         return f"<shared through Redis: {self._name!r}>"
 
 
-def shared(client: redis.Redis | redis.asyncio.Redis, *, name: str, offline: Offline = "divide") -> Shared:
+def shared(
+    client: redis.Redis | redis.asyncio.Redis,
+    *,
+    name: str,
+    offline: Offline = "divide",
+    members: int | None = None,
+) -> Shared:
     """What ``Throttle(shared=…)`` and ``ThreadThrottle(shared=…)`` take.
 
     * ``client``: of redis-py, with any options, also behind a Sentinel; no cluster. ``Throttle`` takes a
@@ -78,8 +95,10 @@ def shared(client: redis.Redis | redis.asyncio.Redis, *, name: str, offline: Off
       connections that hear are made from it. Redis 6 or newer, or Valkey.
     * ``name``: of the group; processes with the same name share their limits.
     * ``offline``: when the way to the others has been broken for five seconds, ``"divide"`` goes on alone,
-      slower by the number of processes that there were; ``"wait"`` waits for the way; ``"fail"`` fails what
-      waits with a ``SharedError``.
+      with one part of every limit, by the number of processes that there were; ``"wait"`` waits for the way;
+      ``"fail"`` fails what waits with a ``SharedError``.
+    * ``members``: how many processes there are, for one that goes on alone and never heard of the others: it
+      began while the way was broken. Without it such a process waits.
 
     Raises ``ConfigError`` with every problem.
     """
@@ -93,6 +112,8 @@ def shared(client: redis.Redis | redis.asyncio.Redis, *, name: str, offline: Off
         problems.append(Problem("shared.name", "a name that is not empty", described(name)))
     if offline not in ("divide", "wait", "fail"):
         problems.append(Problem("shared.offline", '"divide", "wait" or "fail"', described(offline)))
+    if members is not None and (type(members) is not int or members < 1):
+        problems.append(Problem("shared.members", "a whole number from 1", described(members)))
     if problems:
         raise ConfigError(problems)
-    return Shared(client, name, offline)
+    return Shared(client, name, offline, members=members)

@@ -51,3 +51,39 @@ def test_a_message_that_is_odd_is_dropped_and_told_and_a_memory_that_is_none_is_
     assert any("shared-memory" in process.warnings for process in crowd.processes)
     crowd.world.run(4000)
     assert crowd.unfinished == []
+
+
+def test_who_never_heard_of_the_others_waits_unless_it_is_told_how_many_there_are() -> None:
+    for members in (None, 8):
+        crowd = Crowd(World(5), 8, latency=lambda: 50, offline="divide", members=members)
+        for process in crowd.processes:
+            process.cut(30_000)
+        crowd.begin("gap", 1000)
+        crowd.world.run(10_000)
+        sent = len(crowd.sends)
+        crowd.world.run(15_000)
+        during = len(crowd.sends) - sent
+        assert {tuple(process.warnings) for process in crowd.processes} == {("shared-offline",)}
+        if members is None:
+            assert crowd.sends == []
+        else:
+            assert 90 < during <= 108, during
+        crowd.world.run(6000)
+        sent = len(crowd.sends)
+        crowd.world.run(15_000)
+        assert 90 < len(crowd.sends) - sent <= 101
+
+
+def test_what_is_left_of_a_quota_is_divided() -> None:
+    scopes = {"quota": {"quota": 80, "window": 60_000}}
+    crowd = Crowd(World(7), 4, latency=lambda: 50, offline="divide", scopes=scopes)
+    crowd.begin("quota", 40)
+    crowd.world.run(6000)
+    assert len(crowd.sends) == 40
+    for process in crowd.processes:
+        process.cut(60_000)
+    # For the rest of its lease the writer may use all that is left.
+    crowd.world.run(2000)
+    crowd.begin("quota", 1000)
+    crowd.world.run(40_000)
+    assert 76 <= len(crowd.sends) <= 80, len(crowd.sends)

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from autothrottle._engine import Engine
+from autothrottle._shared.transport import Offline
 from autothrottle.errors import ConfigError, CostExceedsQuotaError, SharedError, SnapshotError
 
 from .world import LEASE_MS, Process, World
@@ -36,14 +37,25 @@ def good() -> dict[str, Any]:
 class Crowd:
     """Processes that have work for a scope, and what their server saw."""
 
-    def __init__(self, world: World, count: int, *, latency: Callable[[], float], **options: Any) -> None:
+    def __init__(
+        self,
+        world: World,
+        count: int,
+        *,
+        latency: Callable[[], float],
+        offline: Offline = "wait",
+        members: int | None = None,
+        **options: Any,
+    ) -> None:
         self.world = world
         self.latency = latency
         self.sends: list[tuple[str, float, float, Process]] = []
         self.open: dict[tuple[str, int], str] = {}
         self.to_do = 0
         self.outcome: Callable[[], dict[str, Any]] = good
-        self.processes = [Process(world, f"p{number}", {**OPTIONS, **options}) for number in range(count)]
+        self.processes = [
+            Process(world, f"p{number}", {**OPTIONS, **options}, offline, members) for number in range(count)
+        ]
         for process in self.processes:
             process.work = partial(self._sent, process)
 

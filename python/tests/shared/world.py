@@ -115,7 +115,12 @@ class Process:
     is_running = True
 
     def __init__(
-        self, world: World, name: str, options: Mapping[str, Any], offline: Offline = "wait"
+        self,
+        world: World,
+        name: str,
+        options: Mapping[str, Any],
+        offline: Offline = "wait",
+        members: int | None = None,
     ) -> None:
         self.id = name
         self.world = world
@@ -128,7 +133,9 @@ class Process:
         self.work: Callable[[int], None] = lambda _: None
         self._timer: Event | None = None
         world.processes.append(self)
-        self.host = SharedHost(Way(self), self, options, offline=offline, random=world.dice.random, id=name)
+        self.host = SharedHost(
+            Way(self), self, options, offline=offline, members=members, random=world.dice.random, id=name
+        )
         self.host.listen(self)
 
     # A scheduler.

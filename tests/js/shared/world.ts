@@ -205,9 +205,9 @@ export class Process {
   }
 
   /** The same way for a whole throttle: `createThrottle({ clock: process.clock, shared })`. */
-  shared(offline: Offline = 'wait'): Shared {
+  shared(offline: Offline = 'wait', members?: number): Shared {
     const { id } = this
-    const settings = { offline, random: this.#random, id }
+    const settings = { offline, members, random: this.#random, id }
     return { open: (context) => new SharedHost(this.#transport(), context, settings) }
   }
 

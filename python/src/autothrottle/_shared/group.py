@@ -14,34 +14,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 from ..errors import SharedError
+from .group_link import GroupLink
 from .member import Member, MemberLink, Memory
-from .messages import TO_WRITER, Message, Refusal, decode, encode, state_in
-from .settings import Slower, divided, hash_of
+from .messages import TO_WRITER, Message, decode, encode, state_in
+from .settings import Slower, divided, divided_state, hash_of
 from .transport import Lease, Leaving, Offline, Peer, Scheduler, Timer, Transport
 from .writer import Writer
 from .writer_link import Beginning, WriterLink
 
 _PATIENCE_MS = 5000.0
 """The way may be broken for so long before ``offline`` counts."""
-
-Code = Literal[
-    "shared-options", "shared-version", "shared-message", "shared-memory", "shared-offline", "shared-online"
-]
-
-
-@dataclass(frozen=True)
-class GroupLink:
-    """What a group tells its host."""
-
-    changed: Callable[[list[Refusal]], None]
-    told: Callable[[Message], None]
-    failed: Callable[[Exception], None]
-    """Nobody can be asked: what waits is to fail."""
-    warn: Callable[[Code, str], None]
 
 
 class Group:
@@ -55,6 +40,7 @@ class Group:
         link: GroupLink,
         *,
         offline: Offline,
+        members: int | None = None,
         random: Callable[[], float],
         id: str,  # noqa: A002
     ) -> None:
@@ -81,7 +67,8 @@ class Group:
         self._writer_id: str | None = None
         self._gone_id: str | None = None
         """Who wrote when a writer was last heard; and the one that is known to have ended."""
-        self._size = 1
+        self._size = members
+        """Members that there were when a beat was last heard or said; or that the program says."""
         self._ticking: Timer | None = None
         self._hurrying: Timer | None = None
         member_link = MemberLink(
@@ -246,12 +233,12 @@ class Group:
             learned=learned,
             differs=differs,
             offset_ms=lambda: transport.offset_ms if share is None else None,
+            is_alone=share is not None,
         )
         state = None if memory is None else state_in(memory.text)
-        # Alone it has its part of the slots, and the others theirs.
-        if state is not None and share is not None:
-            state = {**state, "members": []}
         age = 0.0 if memory is None else scheduler.now() - memory.at
+        if share is not None:
+            state, age = None if state is None else divided_state(state, share), age / share
         beginning = Beginning(state, age, self._writer_id, self._gone_id, self.snapshot)
         if share is None:
             return Writer(link, self._options, scheduler, lambda: self._lead_ms, beginning)
@@ -299,7 +286,7 @@ class Group:
         if writer is None or lease is None:
             return None
         beat = writer.beat()
-        self._size = max(writer.size, 1)
+        self._size = writer.size or self._size
         self._say(lease, beat)
         self.member.on_beat(beat)
         return beat.get("state")
@@ -403,7 +390,9 @@ class Group:
         elif kind == "tell":
             self._link.told(message)
         elif kind == "beat":
-            self._size = max(len(message["members"]), 1)
+            # One that does not know this process has not heard of all.
+            if self.id in message["members"]:
+                self._size = len(message["members"])
             if message["hash"] != self._hash:
                 what = "the process that decides has other options: those count"
                 self._link.warn("shared-options", what)
@@ -426,18 +415,26 @@ class Group:
         self.member.retreat()
 
     def _go_offline(self) -> None:
-        if self._offline == "fail":
+        size, offline = self._size, self._offline
+        if size is None and offline == "divide":
+            # To go on alone at full speed is what all others would do, too.
+            offline = "wait"
+        if offline == "fail":
             error = SharedError()
             error.__cause__ = self._broken_by
             self._link.failed(error)
         if self._is_offline:
             return
         self._is_offline = True
-        size = self._size
-        what = {"divide": f"goes on alone at a pace of one {size}th", "wait": "waits", "fail": "fails"}
+        unknown = "waits, since it never heard of the others: `members` says how many there are"
+        what = {
+            "divide": f"goes on alone with one {size}th of every limit",
+            "wait": "waits" if offline == self._offline else unknown,
+            "fail": "fails",
+        }
         way = f"the way to those that share the limit is broken ({self._broken_by})"
-        self._link.warn("shared-offline", f"{way}: this process {what[self._offline]}")
-        if self._offline != "divide":
+        self._link.warn("shared-offline", f"{way}: this process {what[offline]}")
+        if offline != "divide" or size is None:
             return
         # Between two leases: the next writer's is larger.
         epoch = math.floor(self.member.epoch) + 0.5

@@ -16,7 +16,8 @@ from typing import Any, Protocol, TypeVar
 from .._engine import Decision, Engine, Notice, Peek, Robots, ScopeStats, Settled, Stats, Watching
 from ..errors import CostExceedsQuotaError, QueueFullError
 from .engine import MsEngine, digest, mark, millis, notice_read, scope_read, span, stats_read
-from .group import Code, Group, GroupLink
+from .group import Group
+from .group_link import Code, GroupLink
 from .member import Memory
 from .messages import Message, Refusal, renumber, state_in
 from .transport import Leaving, Offline, Scheduler, Transport
@@ -53,6 +54,7 @@ class SharedHost:
         options: Mapping[str, Any],
         *,
         offline: Offline,
+        members: int | None = None,
         random: Callable[[], float],
         id: str | None = None,  # noqa: A002
     ) -> None:
@@ -69,7 +71,14 @@ class SharedHost:
         self._early: list[list[Any]] = []
         link = GroupLink(self._changed, self._told, self._failed, self._warn)
         self.group = Group(
-            transport, scheduler, options, link, offline=offline, random=random, id=id or _new_id(random)
+            transport,
+            scheduler,
+            options,
+            link,
+            offline=offline,
+            members=members,
+            random=random,
+            id=id or _new_id(random),
         )
 
     def listen(self, listener: Listener) -> None:

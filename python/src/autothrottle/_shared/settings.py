@@ -79,25 +79,72 @@ def _number(number: float) -> str:
     return f"{sign}{mantissa}e{'+' if place > 0 else '-'}{abs(place - 1)}"
 
 
+_WINDOW_MS = 60_000.0
+"""A quota that names no window has this one."""
+
+
 def divided(options: Mapping[str, Any], share: int) -> dict[str, Any]:
-    """The options with each slot's part, for one of ``share`` processes that go on alone."""
+    """The part of one of ``share`` processes that go on alone: of slots, and of what a quota gives."""
+    out = part(options, share)
+    defaults = options.get("defaults") or {}
+    if options.get("window") is None:
+        window = (defaults.get("window") or _WINDOW_MS) / share
+        out["defaults"] = {**part(defaults, share), "window": window}
+    elif defaults:
+        out["defaults"] = part(defaults, share)
+    if options.get("scopes") is not None:
+        out["scopes"] = {name: part(scope, share) for name, scope in options["scopes"].items()}
+    return out
 
-    def part(limits: Any) -> Any:
-        slots = limits.get("concurrency") if isinstance(limits, Mapping) else None
-        if not isinstance(slots, (int, float)):
-            return limits
-        return {**limits, "concurrency": max(math.floor(slots / share), 1)}
 
-    out: dict[str, Any] = dict(part(options))
-    if out.get("defaults") is not None:
-        out["defaults"] = part(out["defaults"])
-    if out.get("scopes") is not None:
-        out["scopes"] = {name: part(scope) for name, scope in out["scopes"].items()}
+def part(limits: Mapping[str, Any], share: int) -> dict[str, Any]:
+    """The same of a scope's settings. The clock runs slower, so a window is shorter to last as long."""
+    out = dict(limits)
+    slots, quota, window = (limits.get(name) for name in ("concurrency", "quota", "window"))
+    if isinstance(slots, (int, float)):
+        out["concurrency"] = max(math.floor(slots / share), 1)
+    if quota is not None:
+        out["quota"] = (
+            [_quota(each, share) for each in quota] if isinstance(quota, list) else _quota(quota, share)
+        )
+    if window is not None:
+        out["window"] = window / share
+    return out
+
+
+def _quota(quota: Any, share: int) -> Any:
+    if not isinstance(quota, Mapping):
+        return quota / share
+    own = {} if quota.get("window") is None else {"window": quota["window"] / share}
+    return {**quota, **own, "limit": quota["limit"] / share}
+
+
+def divided_state(state: Mapping[str, Any], share: int) -> dict[str, Any]:
+    """What was known of all, for one of them: its part of what was used, and spans by its slower clock."""
+    scopes = {name: _divided_scope(scope, share) for name, scope in state["snapshot"]["scopes"].items()}
+    settings = [[name, part(partial, share)] for name, partial in state["settings"]]
+    # Alone it has its part of the slots, and the others theirs.
+    return {**state, "snapshot": {**state["snapshot"], "scopes": scopes}, "settings": settings, "members": []}
+
+
+def _divided_scope(scope: Mapping[str, Any], share: int) -> dict[str, Any]:
+    out = dict(scope)
+    if "hold" in scope:
+        out["hold"] = scope["hold"] / share
+    if "quotas" in scope:
+        out["quotas"] = [
+            {
+                **spent,
+                "window": spent["window"] / share,
+                "sends": [[ago / share, cost / share] for ago, cost in spent["sends"]],
+            }
+            for spent in scope["quotas"]
+        ]
     return out
 
 
 class Slower:
-    """A scheduler whose clock runs slower by ``share``: gaps, rates and quotas are divided by it."""
+    """A scheduler whose clock runs slower by ``share``: gaps and rates are divided by it."""
 
     def __init__(self, scheduler: Scheduler, share: int) -> None:
         self._scheduler = scheduler

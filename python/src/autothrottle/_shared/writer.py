@@ -96,8 +96,8 @@ class Writer:
 
     @property
     def size(self) -> int:
-        """How many processes there are."""
-        return len(self._members)
+        """How many processes there are; 0 before it knows."""
+        return len(self._members) if self._heard is None else 0
 
     @property
     def engine(self) -> MsEngine:
@@ -349,7 +349,11 @@ class Writer:
         try:
             ticket = self._engine.submit(self.now, ask["names"], ask)
         except (ThrottleError, ValueError) as error:
-            member.refused.append(refusal_of(ask["id"], error))
+            refusal = refusal_of(ask["id"], error)
+            # More than this process's part of a quota: it waits for the way.
+            if self._link.is_alone and refusal[1] == "cost":
+                return
+            member.refused.append(refusal)
             self._owed[member.id] = member
             return
         held = Held(member, ask["id"], ask["attempt"], list(ask["names"]), ticket)

@@ -38,6 +38,8 @@ class WriterLink:
     differs: Callable[[str], None]
     """A member has other options."""
     offset_ms: Callable[[], float | None]
+    is_alone: bool = False
+    """Decides for its own process only, while the way is broken."""
 
 
 @dataclass(frozen=True)

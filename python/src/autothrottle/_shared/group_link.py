@@ -1,0 +1,27 @@
+"""What a group needs of its host.
+
+The trap is a warning that says what and not why: each has its cause.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal
+
+from .messages import Message, Refusal
+
+Code = Literal[
+    "shared-options", "shared-version", "shared-message", "shared-memory", "shared-offline", "shared-online"
+]
+
+
+@dataclass(frozen=True)
+class GroupLink:
+    """What a group tells its host."""
+
+    changed: Callable[[list[Refusal]], None]
+    told: Callable[[Message], None]
+    failed: Callable[[Exception], None]
+    """Nobody can be asked: what waits is to fail."""
+    warn: Callable[[Code, str], None]
