@@ -10,6 +10,7 @@
  * The trap is a clock: only spans of this process's own clock are compared, so a process that slept finds its
  * lease over before it does anything.
  */
+import { ConfigError } from '../core/errors.js'
 import type { HostContext } from '../core/host.js'
 import { type GroupLink, type GroupSettings, SharedError } from './group-link.js'
 import { hashOf } from './hash.js'
@@ -33,6 +34,8 @@ const PATIENCE_MS = 5000
 
 export class Group {
   readonly member: Member
+  /** Why the way to the others can never work. */
+  denied: ConfigError | undefined
   readonly #transport: Transport
   readonly #context: HostContext
   readonly #link: GroupLink
@@ -176,8 +179,13 @@ export class Group {
         else if (this.member.epoch === 0)
           this.#transport.toWriter(encode({ type: 'ping', from: this.id, epoch: 0, hello: 0 }))
       }
+      this.denied = undefined
     } catch (error) {
-      this.#isBroken(error)
+      if (error instanceof ConfigError) {
+        // It will not heal by itself, so nothing waits for that.
+        this.denied = error
+        this.#link.failed(error)
+      } else this.#isBroken(error)
     } finally {
       this.#isCompeting = false
     }
@@ -295,7 +303,9 @@ export class Group {
     if (this.#hurrying !== undefined || !this.#writer) return
     this.#hurrying = this.#context.idleClock.setTimeout(() => {
       this.#hurrying = undefined
-      this.#beat()
+      const state = this.#beat()
+      // Whatever is said is stored as well: whoever writes next may have heard nothing.
+      if (state !== undefined && this.#lease) this.#keep(this.#lease, state)
     }, ms)
   }
 

@@ -100,6 +100,7 @@ export class SharedHost implements Host, GroupLink {
     if (!isRight || !Number.isFinite(priority))
       throw new TypeError('cost and delay must be finite and not below 0, priority finite')
     const names = scopes.map((scope) => this.#nameOf(scope))
+    if (this.group.denied) throw this.group.denied
     this.group.open()
     const ticket = this.group.member.submit(names, { cost, priority, delay })
     this.#stayAlive()

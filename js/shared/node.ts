@@ -4,6 +4,7 @@
  * The trap is a folder for everybody (`/tmp`): whoever may put a socket there may pretend to be us, so it
  * lies in a folder of this user's, and one that is anybody else's is refused.
  */
+import { ConfigError } from '../core/errors.js'
 import { builtin } from '../wasm/node-builtin.js'
 import { fnv1a } from './hash.js'
 
@@ -65,12 +66,36 @@ export function folderOf(files: FileSystem, chosen: string | undefined): string 
   const uid = process.getuid?.() ?? 0
   const above = process.env.XDG_RUNTIME_DIR || (builtin('os') as { tmpdir(): string }).tmpdir()
   const folder = chosen ?? `${above}/autothrottle-${uid}`
-  files.mkdirSync(folder, { mode: 0o700, recursive: true })
+  const want = "a folder of this user's that nobody else may open (0700)"
+  try {
+    files.mkdirSync(folder, { mode: 0o700, recursive: true })
+  } catch (error) {
+    throw new ConfigError([{ path: 'shared.folder', want, got: (error as Error).message }])
+  }
   const { mode, uid: owner } = files.lstatSync(folder)
   const isOurs = owner === uid && (mode & 0o077) === 0 && (mode & DIRECTORY) === DIRECTORY
-  if (!isOurs)
-    throw new TypeError(`local: want a folder of this user's that nobody else may open (0700); got ${folder}`)
+  const got = `${folder} (mode ${(mode & 0o777).toString(8)}, of user ${owner})`
+  if (!isOurs) throw new ConfigError([{ path: 'shared.folder', want, got }])
   return folder
+}
+
+/** The same error, or one that says that it will not heal by itself. */
+export function forGood(error: Error & { code?: string }, path: string): Error {
+  const isForGood = ['EACCES', 'EPERM', 'EROFS', 'ENOTSUP', 'ENAMETOOLONG'].includes(error.code ?? '')
+  const want = 'a folder in which this process may make sockets and files'
+  return isForGood
+    ? new ConfigError([{ path: 'shared.folder', want, got: `${path}: ${error.message}` }])
+    : error
+}
+
+/** Throws if no socket can lie there: an address takes so many bytes. */
+export function checkPath(path: string): void {
+  const { process } = globalThis as unknown as { process: Process }
+  const most = process.platform === 'linux' ? 107 : 103
+  const bytes = new TextEncoder().encode(path).length
+  if (bytes <= most || process.platform === 'win32') return
+  const want = `a folder with a path that is shorter by ${bytes - most} bytes, for a socket's is ${most} at most`
+  throw new ConfigError([{ path: 'shared.folder', want, got: path }])
 }
 
 /** A name that fits: what can be read of it, and a number for all of it. A socket's path is short. */

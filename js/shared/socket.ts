@@ -3,7 +3,8 @@
  *
  * A process that ends closes its connections, so its death is seen at once. One that is stopped keeps them:
  * after a lease of silence another takes its place, by putting a new socket where the old one was; whoever
- * was there finds that out before it sends. The number of the lease lies in a file beside it.
+ * was there finds that out before it sends. The number of the lease lies in a file beside it, and what the
+ * writer remembers in another.
  *
  * The traps: the socket of a process that was killed, which stays and refuses; two that find it at once (a
  * lock, made with `wx`, for the moment of putting the new one there); the workers of a cluster, whose sockets
@@ -12,11 +13,20 @@
  */
 import { systemClock } from '../core/clock.js'
 import { builtin } from '../wasm/node-builtin.js'
-import { type FileSystem, folderOf, type Net, type Server, type Socket, socketNameOf } from './node.js'
+import {
+  checkPath,
+  type FileSystem,
+  folderOf,
+  forGood,
+  type Net,
+  type Server,
+  type Socket,
+  socketNameOf,
+} from './node.js'
 import type { Lease, Peer, Transport } from './transport.js'
 import { afterTurn } from './turn.js'
 
-/** A lock that is older was left behind, in milliseconds. */
+/** A lock that is seen for so long was left behind, in milliseconds. */
 const LOCK_MS = 2000
 /** What a process that does not read may leave unread, in bytes: then it is cut off. */
 const MOST_UNREAD = 16 * 2 ** 20
@@ -43,6 +53,8 @@ export class SocketTransport implements Transport {
   #server: Server | undefined
   #inode: number | undefined
   readonly #members = new Map<string, Socket>()
+  /** The lock of another process, and since when this one sees it. */
+  #locked: { readonly is: string; readonly since: number } | undefined
 
   constructor(place: Place) {
     const [net, files] = [builtin('net'), builtin('fs')]
@@ -72,16 +84,18 @@ export class SocketTransport implements Transport {
     return undefined
   }
 
-  async renew(): Promise<boolean> {
-    return this.isHeld()
+  async renew(_: Lease, state: string | undefined): Promise<boolean> {
+    const isOurs = this.isHeld()
+    if (isOurs && state) this.#keep(state)
+    return isOurs
   }
 
   isHeld(): boolean {
     return this.#server !== undefined && this.#inodeAt() === this.#inode
   }
 
-  async release(): Promise<void> {
-    const isOurs = this.isHeld()
+  async release(lease: Lease, state: string): Promise<void> {
+    const isOurs = await this.renew(lease, state)
     this.#stop()
     if (isOurs && !this.#isPipe) this.#remove(this.#path)
   }
@@ -128,7 +142,9 @@ export class SocketTransport implements Transport {
   #makePath(): string {
     const name = socketNameOf(this.#place.name)
     const folder = folderOf(this.#files, this.#place.folder)
-    return folder === undefined ? `\\\\.\\pipe\\autothrottle-${name}` : `${folder}/${name}`
+    if (folder === undefined) return `\\\\.\\pipe\\autothrottle-${name}`
+    checkPath(`${folder}/${name}.${this.#peer?.id}`)
+    return `${folder}/${name}`
   }
 
   /** Whether nobody answers there, or whoever does has been silent for a lease. */
@@ -176,7 +192,7 @@ export class SocketTransport implements Transport {
     const server = this.#net.createServer((socket) => this.#welcome(socket))
     const path = this.#isPipe ? this.#path : this.#own
     return new Promise((resolve, reject) => {
-      server.once('error', reject)
+      server.once('error', (error) => reject(forGood(error, path)))
       server.listen({ path, exclusive: true }, () => {
         server.unref()
         resolve(server)
@@ -198,12 +214,13 @@ export class SocketTransport implements Transport {
       const next = Math.max(known, epoch) + 1
       files.writeFileSync(`${path}.epoch`, String(next), { mode: 0o600 })
       files.chmodSync(this.#own, 0o600)
+      // Before it is there: what lies there later may be another's.
+      this.#inode = this.#inodeAt(this.#own)
       files.renameSync(this.#own, path)
       this.#writer?.destroy()
       this.#writer = undefined
       this.#server = server
-      this.#inode = this.#inodeAt()
-      return { epoch: next, isFirst: known === 0 && found === undefined }
+      return { epoch: next, isFirst: known === 0 && found === undefined, ...this.#kept() }
     } finally {
       this.#remove(`${path}.lock`)
     }
@@ -214,15 +231,35 @@ export class SocketTransport implements Transport {
     for (let time = 0; time < 2; time++) {
       try {
         files.writeFileSync(path, '', { flag: 'wx', mode: 0o600 })
+        this.#locked = undefined
         return true
-      } catch {
+      } catch (error) {
+        if ((error as { code?: string }).code !== 'EEXIST') throw forGood(error as Error, path)
+        // Its age is what this process has seen of it: a file's time is a wall clock's.
         const lock = files.statSync(path, { throwIfNoEntry: false })
-        const isLeft = lock && systemClock(true).wallNow() - lock.mtimeMs > LOCK_MS
-        if (!isLeft) return false
+        const is = `${lock?.ino}:${lock?.mtimeMs}`
+        if (this.#locked?.is !== is) this.#locked = { is, since: this.#now }
+        if (!lock || this.#now - this.#locked.since < LOCK_MS) return false
         this.#remove(path)
       }
     }
     return false
+  }
+
+  /** What the last writer remembered, and how old that is. */
+  #kept(): Pick<Lease, 'state' | 'stateAgeMs'> {
+    const path = `${this.#path}.state`
+    const file = this.#files.statSync(path, { throwIfNoEntry: false })
+    if (!file) return {}
+    const stateAgeMs = Math.max(systemClock(true).wallNow() - file.mtimeMs, 0)
+    return { state: this.#files.readFileSync(path, 'utf8'), stateAgeMs }
+  }
+
+  /** Whole or not at all: nobody reads a half. */
+  #keep(state: string): void {
+    if (this.#isPipe) return
+    this.#files.writeFileSync(`${this.#own}.state`, state, { mode: 0o600 })
+    this.#files.renameSync(`${this.#own}.state`, `${this.#path}.state`)
   }
 
   #epochAt(): number {
@@ -233,8 +270,8 @@ export class SocketTransport implements Transport {
     }
   }
 
-  #inodeAt(): number | undefined {
-    return this.#isPipe ? undefined : this.#files.statSync(this.#path, { throwIfNoEntry: false })?.ino
+  #inodeAt(path = this.#path): number | undefined {
+    return this.#isPipe ? undefined : this.#files.statSync(path, { throwIfNoEntry: false })?.ino
   }
 
   /** Asks before anything is said: a look at a file is a few microseconds. */

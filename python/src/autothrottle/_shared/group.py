@@ -297,7 +297,10 @@ class Group:
 
             def over() -> None:
                 self._hurrying = None
-                self._beat()
+                state, lease = self._beat(), self._lease
+                # Whatever is said is stored as well: whoever writes next may have heard nothing.
+                if state is not None and lease is not None:
+                    self._keep(lease, state)
 
             self._hurrying = self._scheduler.call_later(ms, over)
 

@@ -1,0 +1,127 @@
+/**
+ * Sockets and files of one machine: folders that cannot work, locks that were left behind, and pauses between
+ * two calls. Real files, and a clock that the test moves.
+ */
+import assert from 'node:assert/strict'
+import fs from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { after, test } from 'node:test'
+import { type Clock, ConfigError, createThrottle } from 'autothrottle'
+import { local } from 'autothrottle/local'
+import { SocketTransport } from '../../js/shared/socket.js'
+
+const isWindows = process.platform === 'win32'
+const folders: string[] = []
+const folder = (): string => {
+  const made = fs.mkdtempSync(join(tmpdir(), 'at-'))
+  folders.push(made)
+  return made
+}
+after(() => {
+  for (const made of folders) fs.rmSync(made, { recursive: true, force: true })
+})
+
+/** A transport that is open, by a clock that the test moves. */
+function open(where: string, id: string) {
+  const clock = { at: 1000 }
+  const transport = new SocketTransport({ name: 'x', folder: where })
+  const idle: Clock = {
+    now: () => clock.at,
+    wallNow: () => Date.now(),
+    setTimeout: () => undefined,
+    clearTimeout: () => {},
+  }
+  const nothing = () => {}
+  transport.open({ id, clock: idle, heard: nothing, gone: nothing, vacant: nothing, fenced: nothing })
+  return { transport, clock }
+}
+
+test('a folder that cannot work is an error of each request, with the reason', {
+  skip: isWindows,
+}, async () => {
+  const [wide, file, deep] = [folder(), join(folder(), 'file'), join(folder(), 'x'.repeat(90))]
+  fs.chmodSync(wide, 0o755)
+  fs.writeFileSync(file, '')
+  const cases: [string, RegExp][] = [
+    [wide, /nobody else may open.*755/],
+    [file, /nobody else may open/],
+    [join(file, 'below'), /ENOTDIR/],
+    [deep, /shorter by \d+ bytes/],
+  ]
+  for (const [where, why] of cases) {
+    const throttle = createThrottle({ shared: local({ name: 'x', folder: where }) })
+    for (let request = 0; request < 2; request++)
+      await assert.rejects(
+        throttle.run({ scopes: 'a' }, () => 1),
+        (error) =>
+          error instanceof ConfigError && why.test(error.message) && /shared.folder/.test(error.message),
+      )
+    await throttle[Symbol.asyncDispose]()
+  }
+})
+
+test('a lock is left behind when it was seen for two seconds, whatever its time says', {
+  skip: isWindows,
+}, async () => {
+  const where = folder()
+  const { transport, clock } = open(where, 'a')
+  const first = await transport.compete(0)
+  assert.equal(first?.epoch, 1)
+  await transport.release(first!, '')
+  const lock = `${fs
+    .readdirSync(where)
+    .find((name) => name.endsWith('.epoch'))
+    ?.slice(0, -6)}.lock`
+  for (const wrong of [3600, -3600]) {
+    fs.writeFileSync(join(where, lock), '')
+    const then = Date.now() / 1000 + wrong
+    fs.utimesSync(join(where, lock), then, then)
+    assert.equal(await transport.compete(0), undefined)
+    clock.at += 1900
+    assert.equal(await transport.compete(0), undefined)
+    clock.at += 200
+    const lease = await transport.compete(0)
+    assert.ok(lease, `${wrong}`)
+    await transport.release(lease, '')
+  }
+  await transport.close()
+})
+
+test('who was stopped between two calls does not take the socket of another for its own', {
+  skip: isWindows,
+}, async () => {
+  const where = folder()
+  const { transport } = open(where, 'a')
+  const rename = fs.renameSync
+  try {
+    fs.renameSync = (from, to) => {
+      rename(from, to)
+      // Another process puts its own there.
+      fs.writeFileSync(join(where, 'other'), '')
+      rename(join(where, 'other'), to)
+    }
+    await transport.compete(0)
+  } finally {
+    fs.renameSync = rename
+  }
+  assert.equal(transport.isHeld(), false)
+  await transport.close()
+})
+
+test('what the writer remembers is there for the next one, though nobody heard it', {
+  skip: isWindows,
+}, async () => {
+  const where = folder()
+  const a = open(where, 'a')
+  const lease = await a.transport.compete(0)
+  assert.equal(lease?.state, undefined)
+  assert.equal(await a.transport.renew(lease!, 'what was learned'), true)
+  await a.transport.close()
+  const b = open(where, 'b')
+  const next = await b.transport.compete(0)
+  assert.equal(next?.state, 'what was learned')
+  assert.ok(next.stateAgeMs! >= 0 && next.stateAgeMs! < 60_000)
+  await b.transport.release(next, 'more')
+  assert.equal((await open(where, 'c').transport.compete(0))?.state, 'more')
+})
