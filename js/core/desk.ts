@@ -218,6 +218,19 @@ export class Desk {
     return new Promise((resolve) => this.#idle.push(resolve))
   }
 
+  /** From here on, a program that ends while requests wait says so. */
+  tellAtExit(): void {
+    this.driver.watchExit(() => {
+      const { waiting, inFlight } = this.#engine
+      const held = inFlight > 0 ? `; in flight and never settled: ${inFlight} (see permit.settle)` : ''
+      const scopes = this.driver.scopesWaiting.slice(0, 3).join(', ')
+      this.warnings.once(
+        'never-sent',
+        `the program ends while requests wait for ${scopes}: ${waiting}${held}`,
+      )
+    })
+  }
+
   /** The engine knows its scopes by handles; one that it has forgotten is refused, and made anew. */
   #enter(now: number, name: string, handle: ScopeHandle, cost: number, priority: number): number {
     try {

@@ -14,6 +14,7 @@
 import type { Clock } from '../options/options.js'
 import { type Ticket, WAIT } from '../wasm/engine.js'
 import { type Abortable, Aborts } from './aborts.js'
+import { type Stuck, unwatchExit, watchExit } from './at-exit.js'
 import { TimeoutError } from './errors.js'
 import type { Host } from './host.js'
 import type { Permit } from './permit.js'
@@ -42,6 +43,7 @@ export class Driver {
   readonly #waiting = new Map<Ticket, Waiter>()
   readonly #wake: Wake
   readonly #onRest: () => void
+  #stuck: Stuck | undefined
   #isDraining = false
   #isStale = false
   /** Permits that were given and not used yet, and when the first of them was given. */
@@ -81,8 +83,19 @@ export class Driver {
     this.engine.left(now, permit.ticket)
   }
 
+  /** Calls `tellStuck` if the program ends while somebody waits. */
+  watchExit(tellStuck: () => void): void {
+    this.#stuck = { tellStuck }
+  }
+
+  /** The scopes for which somebody waits. */
+  get scopesWaiting(): string[] {
+    return [...new Set([...this.#waiting.values()].flatMap(({ scopes }) => scopes))]
+  }
+
   /** Keeps who waits for its ticket; `begin` follows. */
   add(waiting: Waiter, timeout: number | undefined): void {
+    if (this.#stuck !== undefined && this.#waiting.size === 0) watchExit(this.#stuck)
     this.#waiting.set(waiting.ticket, waiting)
     if (waiting.signal) this.aborts.add(waiting.signal, waiting)
     if (timeout !== undefined) waiting.alarm = this.alarm(timeout, () => this.#expire(waiting, timeout))
@@ -198,6 +211,7 @@ export class Driver {
   /** It waits no longer; whoever calls tells the engine. */
   forget(waiting: Waiter): void {
     if (!this.#waiting.delete(waiting.ticket)) return
+    if (this.#stuck !== undefined && this.#waiting.size === 0) unwatchExit(this.#stuck)
     waiting.alarm?.cancel()
     if (waiting.signal) this.aborts.remove(waiting.signal, waiting)
     this.#wake.end(waiting)

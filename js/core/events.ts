@@ -114,7 +114,8 @@ export class WarningEvent extends Event {
   /**
    * Which warning: so many wait that memory may become a problem; a setting does nothing; a limit of yours
    * binds rampup; a scope has a pace of your own and its robots.txt asks for another; a permit was collected
-   * as garbage before it was settled; processes that share a limit have other options, or another version
+   * as garbage before it was settled; a delay looks like seconds; the program ends while requests wait;
+   * processes that share a limit have other options, or another version
    * that cannot be understood; the way to the others is broken, or open again.
    */
   readonly code:
@@ -123,6 +124,8 @@ export class WarningEvent extends Event {
     | 'rampup-bound'
     | 'robots-overruled'
     | 'permit-lost'
+    | 'units'
+    | 'never-sent'
     | 'shared-options'
     | 'shared-version'
     | 'shared-message'

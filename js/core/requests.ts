@@ -98,3 +98,23 @@ export function checkSignal(signal: unknown): void {
   if (typeof aborted !== 'boolean' || typeof addEventListener !== 'function')
     throw new TypeError(`signal: want an AbortSignal; got ${kindOf(signal)}`)
 }
+
+/** Ours, which no `fetch` knows: beside `init.throttle` they would be ignored without a word. */
+const MISPLACED = ['cost', 'delay', 'scopes', 'requestTimeout', 'adjustDelay'] as const
+
+/** @throws {TypeError} for what belongs into `init.throttle`. A priority of the platform's own is a word. */
+export function checkInit(init: object): void {
+  const { priority } = init as { priority?: unknown }
+  const misplaced = typeof priority === 'number' ? 'priority' : MISPLACED.find((key) => key in init)
+  if (misplaced === undefined) return
+  const value = kindOf(init[misplaced as keyof object])
+  throw new TypeError(`${misplaced}: type { throttle: { ${misplaced}: ${value} } }`)
+}
+
+/** What stands where a function belongs. */
+export function notWork(method: string, target: unknown, work: unknown): TypeError {
+  if (typeof target === 'function') return new TypeError(`${method}: want a URL before the function`)
+  const isPromise = typeof (work as { then?: unknown } | null | undefined)?.then === 'function'
+  const got = isPromise ? 'a Promise, which has begun already: put () => before it' : kindOf(work)
+  return new TypeError(`${method}: want a function; got ${got}`)
+}

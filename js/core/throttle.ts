@@ -9,8 +9,17 @@ import { Robots } from '../fetch/robots.js'
 import { ROBOTS_MAX_DELAY } from '../options/generated.js'
 import type { Clock, ThrottleOptions } from '../options/options.js'
 import { splitOptions } from '../options/split.js'
+import { delayInSeconds } from '../options/units.js'
 import { ScopeControl } from '../scopes/control.js'
-import { checkedName, hostInName, hostOf, namedScopes, type Scopes, type Target } from '../scopes/names.js'
+import {
+  checkedName,
+  hostInName,
+  hostOf,
+  itself,
+  namedScopes,
+  type Scopes,
+  type Target,
+} from '../scopes/names.js'
 import { ManagedScopes } from '../scopes/strategy.js'
 import { Engine, type Peek, type Snapshot, type Stats } from '../wasm/engine.js'
 import { systemClock } from './clock.js'
@@ -21,12 +30,14 @@ import type { Host } from './host.js'
 import { type MapOptions, mapItems } from './map.js'
 import type { Permit } from './permit.js'
 import {
+  checkInit,
   checkKeys,
   checkSignal,
   checkValues,
   FETCH_KEYS,
   MAP_KEYS,
   NO_OPTIONS,
+  notWork,
   REQUEST_KEYS,
   type RequestOptions,
   RUN_KEYS,
@@ -38,6 +49,26 @@ import { keep } from './unsettled.js'
 import { Warnings } from './warnings.js'
 
 const NO_INIT: RequestInit = {}
+const BY_SECOND = 'the second argument of wrap names it'
+const BY_TARGET = "map's option target names it"
+
+/** Methods that may be taken off: `const { run } = throttle`. */
+const BOUND = [
+  'run',
+  'wrap',
+  'acquire',
+  'map',
+  'robots',
+  'peek',
+  'scope',
+  'now',
+  'stats',
+  'snapshot',
+  'pause',
+  'resume',
+  'idle',
+  'close',
+] as const
 
 /** Decides when requests leave. Made by {@link createThrottle}. */
 export class Throttle extends ThrottleEventTarget {
@@ -57,6 +88,8 @@ export class Throttle extends ThrottleEventTarget {
    */
   constructor(options: ThrottleOptions = {}) {
     super()
+    for (const name of BOUND)
+      Object.defineProperty(this, name, { value: this[name].bind(this), configurable: true, writable: true })
     const { engineOptions, driverOptions } = splitOptions(options)
     const { clock, snapshot, shared, unref, robots, debug, warnings, hints, ...settings } = driverOptions
     const { scopes, manager } = options
@@ -81,7 +114,12 @@ export class Throttle extends ThrottleEventTarget {
     }
     this.#desk = new Desk(this.#engine, this.#clock, audience, hints)
     // Settings without effect, once somebody can listen.
-    queueMicrotask(() => this.#desk.tellNotices())
+    queueMicrotask(() => {
+      this.#desk.tellNotices()
+      const seconds = delayInSeconds(options)
+      if (seconds !== undefined) this.#desk.warnings.once('units', seconds)
+    })
+    if (clock === undefined && unref !== true) this.#desk.tellAtExit()
     this.#runner = new Runner(this.#desk, settings.requestTimeout)
     this.#hasHook = settings.getScopes !== undefined
     this.#crawlDelays = new CrawlDelays(this.#engine, this.#desk, robots?.maxDelay ?? ROBOTS_MAX_DELAY)
@@ -107,6 +145,7 @@ export class Throttle extends ThrottleEventTarget {
    */
   readonly fetch = (input: RequestInfo | URL, init?: ThrottledRequestInit): Promise<Response> => {
     try {
+      if (init !== undefined) checkInit(init)
       if (init?.throttle === undefined) return this.#fetcher.fetch(input, init ?? NO_INIT, NO_OPTIONS)
       const { throttle, ...rest } = init
       const options = throttle ?? NO_OPTIONS
@@ -137,6 +176,7 @@ export class Throttle extends ThrottleEventTarget {
         checkKeys(options, RUN_KEYS, '')
         checkValues(options, '')
       }
+      if (typeof fn !== 'function') throw notWork('run', target, fn)
       return this.#runner.run(this.#request(target, options), fn, options)
     } catch (error) {
       return Promise.reject(error)
@@ -156,9 +196,10 @@ export class Throttle extends ThrottleEventTarget {
    */
   wrap<This, A extends unknown[], R>(
     fn: (this: This, ...args: A) => R,
-    target: Target | ((...args: A) => Target) = (...args) => args[0] as Target,
+    target: Target | ((...args: A) => Target) = (...args) => itself(args[0], BY_SECOND),
     options: RunOptions = NO_OPTIONS,
   ): (this: This, ...args: A) => Promise<Awaited<R>> {
+    if (typeof fn !== 'function') throw notWork('wrap', undefined, fn)
     const run = (wanted: Target, call: () => R) => this.run(wanted, call, options) as Promise<Awaited<R>>
     return async function (this: This, ...args: A): Promise<Awaited<R>> {
       const wanted = typeof target === 'function' ? target(...args) : target
@@ -213,7 +254,8 @@ export class Throttle extends ThrottleEventTarget {
     fn: (item: I, permit: Permit, signal: AbortSignal) => T | PromiseLike<T>,
     options: MapOptions & { target?: (item: I) => Target } = {},
   ): AsyncGenerator<T | PromiseSettledResult<T>, void, undefined> {
-    const { target = (item) => item as Target, ...rest } = options
+    const { target = (item) => itself(item, BY_TARGET), ...rest } = options
+    if (typeof fn !== 'function') throw notWork('map', undefined, fn)
     checkKeys(rest, MAP_KEYS, 'map')
     checkSignal(rest.signal)
     const { buffer = 100 } = rest
@@ -249,15 +291,17 @@ export class Throttle extends ThrottleEventTarget {
     }
     checkValues(options, '')
     const { names, costs } = namedScopes(scopes)
-    const handles = names.map((name) => this.#engine.find(checkedName(name)))
-    return this.#engine.peek(this.#clock.now(), handles, { cost: costs ?? options.cost ?? 1 })
+    const cost = costs ?? options.cost ?? 1
+    return this.#desk.handles.look(names, (handles) =>
+      this.#engine.peek(this.#clock.now(), handles, { cost }),
+    )
   }
 
   /** One scope: what it is doing, and how to change that. */
   scope(name: string): ScopeControl {
     const host = hostInName(checkedName(name))
     if (host !== undefined) throw new TypeError(`scope: want the host alone, "${host}"; got "${name}"`)
-    return new ScopeControl(this.#desk.driver, () => this.#desk.handles.of(name).handle, name)
+    return new ScopeControl(this.#desk.driver, this.#desk.handles, name)
   }
 
   /** The throttle's clock, in milliseconds: what `peek().at`, `permit.sentAt` and `holdUntil` speak. */

@@ -205,9 +205,10 @@ export class Fetcher {
   }
 
   /** The scopes of a hop that robots.txt allows. */
-  async #admitted({ input, init }: Hop, { options, isForRobots }: Call): Promise<Scopes> {
-    if (this.#robots && !isForRobots) await this.#robots.admit(urlOf(input))
-    return options.scopes ?? this.scopesOf(input, init)
+  #admitted({ input, init }: Hop, { options, isForRobots }: Call): Promise<Scopes> {
+    const scopes = () => options.scopes ?? this.scopesOf(input, init)
+    const isAsked = this.#robots !== undefined && !isForRobots
+    return isAsked ? this.#robots.admit(urlOf(input)).then(scopes) : Promise.resolve(scopes())
   }
 
   #enter(scopes: Scopes, { input, delay }: Hop, call: Call): Permit | Promise<Permit> {

@@ -5,24 +5,26 @@ import type { Driver } from '../core/driver.js'
 import { kindOf } from '../options/checks.js'
 import type { ScopeOptions } from '../options/options.js'
 import type { ScopeHandle, ScopeStats } from '../wasm/engine.js'
+import type { Handles } from './handles.js'
 
 /** One scope of a throttle. */
 export class ScopeControl {
   /** The scope's name. */
   readonly name: string
   readonly #driver: Driver
-  readonly #handle: () => ScopeHandle
+  readonly #handles: Handles
 
   /** @internal */
-  constructor(driver: Driver, handle: () => ScopeHandle, name: string) {
+  constructor(driver: Driver, handles: Handles, name: string) {
     this.#driver = driver
-    this.#handle = handle
+    this.#handles = handles
     this.name = name
   }
 
   /** What it is doing. */
   get stats(): ScopeStats {
-    return this.#driver.engine.stats(this.#handle(), this.#driver.clock.now())
+    const { engine, clock } = this.#driver
+    return this.#handles.look([this.name], ([handle]) => engine.stats(handle!, clock.now()))
   }
 
   /**
@@ -57,7 +59,7 @@ export class ScopeControl {
   }
 
   #change(change: (now: number, handle: ScopeHandle) => void): void {
-    change(this.#driver.clock.now(), this.#handle())
+    change(this.#driver.clock.now(), this.#handles.of(this.name).handle)
     this.#driver.drain()
   }
 }

@@ -37,6 +37,23 @@ export class Handles {
     return this.#make(checkedName(name))
   }
 
+  /** Looks at scopes. Those that nobody has asked for are made for this alone. */
+  look<T>(names: readonly string[], look: (handles: readonly ScopeHandle[]) => T): T {
+    const engine = this.#engine
+    const made: ScopeHandle[] = []
+    const handles = names.map((name) => {
+      const known = engine.find(checkedName(name))
+      if (known >= 0) return known
+      made.push(engine.intern(name))
+      return made.at(-1)!
+    })
+    try {
+      return look(handles)
+    } finally {
+      for (const handle of made) engine.release?.(handle)
+    }
+  }
+
   #make(name: string): Known {
     if (this.#known.size > 1000 + 2 * this.#engine.scopes) this.#known.clear()
     const made: Known = { names: [name], handle: this.#engine.intern(name) }

@@ -139,6 +139,8 @@ export async function askScopes(getScopes: GetScopes, request: ScopeRequest): Pr
     throw new ManagerError('getScopes', `failed for ${request.url}`, { cause })
   }
   if (isScopes(scopes)) return scopes
+  if (typeof scopes === 'function')
+    throw new ManagerError('getScopes', 'gave a function: call it where you type it, getScopes: byEndpoint()')
   throw new ManagerError(
     'getScopes',
     `gave ${shown(scopes)} for ${request.url}; want a name, names, or a map of costs`,

@@ -5,6 +5,8 @@
  * microsecond, so a host that is plainly written is read without it.
  */
 
+import { kindOf } from '../options/checks.js'
+
 /** What a request is for. */
 export type Target = string | URL | Request | { readonly scopes: Scopes }
 
@@ -28,8 +30,27 @@ export function urlOf(input: string | URL | Request): URL {
   try {
     return base === undefined || base === 'about:blank' ? new URL(url) : new URL(url, base)
   } catch (cause) {
-    throw new TypeError(`want a URL, a Request or { scopes: 'name' }; got ${JSON.stringify(url)}`, { cause })
+    throw new TypeError(`${WANT_TARGET}; got ${targetSeen(input)}`, { cause })
   }
+}
+
+const WANT_TARGET = "want a URL, a Request or { scopes: 'name' }"
+
+function targetSeen(input: unknown): string {
+  if (typeof input === 'string') return JSON.stringify(input)
+  if (typeof input === 'function') return 'a function: the URL comes first'
+  const isScope = typeof input === 'object' && input !== null && 'scope' in input
+  return isScope ? '{ scope } (did you mean scopes?)' : kindOf(input)
+}
+
+/**
+ * An item or an argument that is a target by itself.
+ *
+ * @throws {TypeError} which says `how` to name another.
+ */
+export function itself(value: unknown, how: string): Target {
+  if (typeof value === 'string' || (typeof value === 'object' && value !== null)) return value as Target
+  throw new TypeError(`${WANT_TARGET}; got ${targetSeen(value)} (${how})`)
 }
 
 /** The URL of a target as text, if it has one. */

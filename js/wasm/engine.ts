@@ -82,8 +82,8 @@ export class Engine {
   }
 
   /**
-   * Gives a handle of `scope` back: when the scope looks like new, or beyond `maxScopes`, it may be
-   * forgotten.
+   * Gives a handle back: the scope is forgotten now if it looks like new, and may be later beyond
+   * `maxScopes`.
    */
   release(scope: ScopeHandle): void {
     this.#wasm.release(scope)

@@ -9,6 +9,7 @@ mod quota;
 mod rate;
 pub(crate) mod reader;
 mod retry;
+mod rivals;
 mod rows;
 mod scope;
 pub mod table;

@@ -64,7 +64,7 @@ impl<'a> Fields<'a> {
             }
             Value::Nothing => Vec::new(),
             other => {
-                problems.add(&path, OBJECT, other.describe());
+                problems.add(&path, Kind::Object(section).wants(), other.describe());
                 Vec::new()
             }
         };
@@ -193,7 +193,8 @@ impl<'a> Fields<'a> {
     pub fn require(&mut self, key: &str) {
         if let Some(row) = table::row(self.rows, self.section, key)
             && !self.problems.0.iter().any(|problem| {
-                problem.path == self.path && problem.want == OBJECT || problem.path == join(&self.path, key)
+                problem.path == self.path && problem.want.starts_with(OBJECT)
+                    || problem.path == join(&self.path, key)
             })
         {
             self.refuse::<()>(key, row, &Value::Nothing);
@@ -415,11 +416,14 @@ impl Kind {
                 "units above 0, at most 1000000000000; { limit, window, strict }; or a list of those".into()
             }
             Self::Rate => {
-                "requests a second above 0; \"100/min\" (/s, /min, /h, /day); or { limit, per, burst }".into()
+                "requests a second from 0.000001; \"100/min\" (/s, /min, /h, /day); or { limit, per, burst }"
+                    .into()
             }
             Self::Seed => "a whole number from 0 to 9007199254740991".into(),
             Self::FlagOr(_) => "true, false or an object".into(),
-            Self::Object(_) | Self::Named(_) => "an object".into(),
+            Self::Object(Section::Retry) => "an object, such as { limit: 3 }".into(),
+            Self::Object(Section::Robots) => "an object, such as { userAgent: \"name\" }".into(),
+            Self::Object(_) | Self::Named(_) => OBJECT.into(),
             Self::Word([one, other]) => text(&[&quoted(one), " or ", &quoted(other)]),
             Self::Word(words) => {
                 let mut wants = String::from("one of ");

@@ -200,6 +200,8 @@ pub(crate) use settings;
 
 pub use super::rows::{ROWS, TEXTS};
 
+use super::rivals;
+
 /// The row of `key` in `section`, among `rows`.
 pub fn row(rows: &'static [Row], section: Section, key: &str) -> Option<&'static Row> {
     rows.iter().find(|row| row.section == section && row.key == key)
@@ -257,9 +259,13 @@ const fn is_same(a: &[u8], b: &[u8]) -> bool {
     index == a.len() && index == b.len()
 }
 
-/// The known key of `section` that is nearest to `key`, if one is near enough to be meant. At the top the
-/// settings of scopes are known, too, and what only a driver takes.
+/// The known key of `section` that is meant by `key`: what is ours for another library's word, else the
+/// nearest name if one is near enough. At the top the settings of scopes are known, too, and what only a
+/// driver takes.
 pub fn nearest(rows: &'static [Row], section: Section, key: &str) -> Option<&'static str> {
+    if let Some(answer) = rivals::answer(section, key) {
+        return Some(answer);
+    }
     let is_near = |other: Section| {
         other == section || section == Section::Root && matches!(other, Section::Scope | Section::Driver)
     };
@@ -280,22 +286,26 @@ pub fn nearest_of<'a>(typed: &str, known: impl Iterator<Item = &'a str>) -> Opti
         .map(|(_, name)| name)
 }
 
-/// Levenshtein's distance without regard to case or underscores: `DOWNLOAD_delay` and `downloadDelay` are
-/// one.
+/// A name without regard to case, underscores and hyphens: `DOWNLOAD_delay` and `downloadDelay` are one.
+pub(super) fn fold(name: &str) -> impl Iterator<Item = char> {
+    name.chars().filter(|&c| c != '_' && c != '-').map(|c| c.to_ascii_lowercase())
+}
+
+/// Edits between two names: a letter more, less or another one, or two neighbours that are swapped.
 fn distance(typed: &str, known: &str) -> usize {
-    let fold = |text: &str| -> Vec<char> {
-        text.chars().filter(|&c| c != '_' && c != '-').map(|c| c.to_ascii_lowercase()).collect()
-    };
-    let (typed, known) = (fold(typed), fold(known));
+    let (typed, known): (Vec<char>, Vec<char>) = (fold(typed).collect(), fold(known).collect());
+    let mut before = Vec::new();
     let mut row: Vec<usize> = (0..=known.len()).collect();
-    for (i, a) in typed.iter().enumerate() {
-        let mut diagonal = row[0];
-        row[0] = i + 1;
-        for (j, b) in known.iter().enumerate() {
-            let replaced = diagonal + usize::from(a != b);
-            diagonal = row[j + 1];
-            row[j + 1] = replaced.min(row[j] + 1).min(diagonal + 1);
+    for (i, &a) in typed.iter().enumerate() {
+        let mut next = vec![i + 1];
+        for (j, &b) in known.iter().enumerate() {
+            let mut edits = (row[j] + usize::from(a != b)).min(row[j + 1] + 1).min(next[j] + 1);
+            if i > 0 && j > 0 && a == known[j - 1] && b == typed[i - 1] {
+                edits = edits.min(before[j - 1] + 1);
+            }
+            next.push(edits);
         }
+        before = core::mem::replace(&mut row, next);
     }
     row[known.len()]
 }

@@ -54,6 +54,7 @@ impl Engine {
         let (scopes, costs) = Self::scopes_and_costs(&request)?;
         let mut strictest = self.global_block().map_or(Verdict::Go, Verdict::Blocked);
         let mut who = None;
+        self.check_costs(&scopes, &costs)?;
         for (position, &index) in scopes.iter().enumerate() {
             let verdict = self.registry[index].scope.verdict(now, costs.of(position));
             if verdict > strictest {
@@ -83,12 +84,18 @@ impl Engine {
         if self.config.max_waiting.is_some_and(|most| self.waiting() >= most) {
             return Err(SubmitError::QueueFull);
         }
+        self.check_costs(&scopes, &need.costs)?;
+        Ok((scopes, need))
+    }
+
+    /// Whether a request of these costs could ever leave.
+    fn check_costs(&self, scopes: &[u32], costs: &Costs) -> Result<(), SubmitError> {
         for (position, &index) in scopes.iter().enumerate() {
-            if !self.registry[index].scope.can_afford(need.costs.of(position)) {
+            if !self.registry[index].scope.can_afford(costs.of(position)) {
                 return Err(SubmitError::CostExceedsQuota { scope: self.registry.id(index) });
             }
         }
-        Ok((scopes, need))
+        Ok(())
     }
 
     /// The scopes of a request and what it needs, if it makes sense.

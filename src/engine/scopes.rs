@@ -72,10 +72,11 @@ impl Engine {
         is_known
     }
 
-    /// Gives a handle of [`Engine::scope`] back: the scope may be forgotten when it is idle.
+    /// Gives a handle back: the scope may be forgotten when it is idle, and is forgotten now if it looks like
+    /// new.
     pub fn release(&mut self, scope: ScopeId) {
         if let Some(index) = self.known(scope) {
-            self.registry.unpin(index);
+            self.registry.unpin(index, &self.config, self.now);
         }
     }
 

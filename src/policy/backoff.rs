@@ -9,7 +9,7 @@
 //! ```
 //!
 //! 1. Several requests are in flight when a server starts to refuse. Their answers are one piece of news: a
-//!    bad answer to a request sent before the last step up is no new step (RFC 9002 §7.3.2 has the same
+//!    bad answer to a request sent until the last step up is no new step (RFC 9002 §7.3.2 has the same
 //!    rule). It still makes the quiet window start again.
 //! 2. A step back needs a window without a bad answer *and* a good answer to a request sent since the last
 //!    step: silence is not evidence. One window, one step, however long nobody looked.
@@ -128,7 +128,7 @@ impl State {
     #[must_use]
     pub fn on_bad(self, config: &Config, now: Instant, sent: Instant, base: Base) -> Self {
         let state = Self { quiet: now, is_good: false, ..self.at(config, now, base) };
-        if state.stepped.is_some_and(|stepped| sent < stepped) {
+        if state.stepped.is_some_and(|stepped| sent <= stepped) {
             return state; // rule 1
         }
         let failed = base.delay.max(state.pace);

@@ -75,6 +75,11 @@ impl Entry {
         self.meter(now).note(now, activity)
     }
 
+    /// Whether somebody keeps its handle, or configured it at run time.
+    fn is_kept(&self, config: &Config) -> bool {
+        self.pins > 0 || !Arc::ptr_eq(&self.scope.config, config.scope(&self.name))
+    }
+
     /// What was last told of the scope, if it is watched.
     pub fn take_seen(&mut self, now: Instant, watch: Watch) -> Option<Seen> {
         if watch == Watch::Nothing && !self.scope.config.is_managed {
@@ -126,9 +131,15 @@ impl Registry {
         self[index].pins = self[index].pins.saturating_add(1);
     }
 
-    /// One keeper less.
-    pub fn unpin(&mut self, index: u32) {
+    /// One keeper less. A scope that nothing tells from a new one goes at once.
+    pub fn unpin(&mut self, index: u32, config: &Config, now: Instant) {
         self[index].pins = self[index].pins.saturating_sub(1);
+        let entry = &self[index];
+        if entry.idle.is_some() && entry.meter.is_none() && entry.scope.is_new(now) && !entry.is_kept(config)
+        {
+            self.mark_used(index);
+            self.forget(index);
+        }
     }
 
     /// Puts a scope at the end of the idle list if nothing of it waits and nothing is in flight.
@@ -227,8 +238,7 @@ impl Registry {
     /// Whether somebody needs this very scope, or configured it at run time.
     fn is_kept(&self, index: u32, config: &Config) -> bool {
         let entry = &self[index];
-        let is_configured = !Arc::ptr_eq(&entry.scope.config, config.scope(&entry.name));
-        entry.pins > 0 || entry.turn == self.turn || is_configured
+        entry.turn == self.turn || entry.is_kept(config)
     }
 
     fn forget(&mut self, index: u32) {

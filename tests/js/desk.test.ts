@@ -34,7 +34,7 @@ test('wrong milliseconds and unknown options are told with their place, before a
   for (const value of [-1, Number.NaN, 'x'] as number[]) {
     await assert.rejects(throttle.run('https://a.example/', never, { timeout: value }), {
       name: 'TypeError',
-      message: `timeout: want milliseconds from 0; got ${value}`,
+      message: `timeout: want milliseconds from 0; got ${(value as unknown) === 'x' ? '"x"' : value}`,
     })
     await assert.rejects(throttle.acquire({ scopes: 'x' }, { timeout: value }), /^TypeError: timeout: want/)
     const init = { throttle: { requestTimeout: value } }

@@ -6,7 +6,14 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
-import { ClosedError, createThrottle, type Throttle, type ThrottleOptions, TimeoutError } from 'autothrottle'
+import {
+  ClosedError,
+  CostExceedsQuotaError,
+  createThrottle,
+  type Throttle,
+  type ThrottleOptions,
+  TimeoutError,
+} from 'autothrottle'
 import { FakeClock } from 'autothrottle/testing'
 
 const page = 'https://a.example/page'
@@ -255,6 +262,25 @@ test('a clock that gives no time from 0 is refused', () => {
   }
 })
 
+test('peek refuses a cost above the quota, also for a scope that nobody asked for yet', () => {
+  const { throttle } = make({ defaults: { ...free, quota: 5 }, scopes: { 'big.example': { quota: 9 } } })
+  assert.throws(() => throttle.peek(page, { cost: 6 }), CostExceedsQuotaError)
+  assert.equal(throttle.peek('https://big.example/', { cost: 6 }).at, 0)
+  assert.throws(() => throttle.peek('https://big.example/', { cost: 10 }), CostExceedsQuotaError)
+  assert.deepEqual(throttle.stats().scopes, {})
+})
+
+test('to look at a scope makes none', () => {
+  const { throttle } = make({ scopes: { 'b.example': { concurrency: 3 } } })
+  assert.equal(throttle.scope('b.example').stats.slots, 3)
+  for (let count = 0; count < 100; count++) assert.equal(throttle.scope(`${count}.example`).stats.waiting, 0)
+  assert.deepEqual(throttle.stats().scopes, {})
+})
+
+test('a rate that is too low says what the lowest is', () => {
+  assert.throws(() => createThrottle({ rate: 1e-9 }), /rate: want .*from 0\.000001/)
+})
+
 test('a lost permit beside a clock that broke gives its slot back and throws nothing', async () => {
   setFlagsFromString('--expose-gc')
   const collect = runInNewContext('gc') as () => void
@@ -272,4 +298,13 @@ test('a lost permit beside a clock that broke gives its slot back and throws not
     isBroken = false
     isAtRest(throttle)
   }
+})
+
+test('refusals of one flight are one step, also where no time passes', async () => {
+  const { throttle } = make(
+    { defaults: { ...free, concurrency: 8 } },
+    () => new Response('', { status: 429 }),
+  )
+  await Promise.all(Array.from({ length: 8 }, () => throttle.fetch(page)))
+  assert.equal(backedOff(throttle), 1)
 })

@@ -201,7 +201,7 @@ fn a_rate_and_a_delay_in_one_place_are_an_error() {
 
 #[test]
 fn a_rate_that_is_none_says_what_it_wants() {
-    let want = "requests a second above 0; \"100/min\" (/s, /min, /h, /day); or { limit, per, burst }";
+    let want = "requests a second from 0.000001; \"100/min\" (/s, /min, /h, /day); or { limit, per, burst }";
     for rate in [
         "0",
         "-1",
@@ -371,7 +371,7 @@ fn what_only_a_driver_reads_is_checked_by_the_same_table() {
             "robots.userAgent: want a product token; got \"\"",
             "robots.maxDelay: want milliseconds from 0 to a year; got -1",
             "robots.rules: want a function; got an object",
-            "robots.agent: want a known setting; got 1",
+            "robots.agent: want a known setting (did you mean userAgent?); got 1",
             "hints.a.resetUnit: want \"s\" or \"ms\"; got \"h\"",
             "hints.a.limit: want the name of a header field; got 5",
             "hints.a.rest: want a known setting (did you mean reset?); got 1",

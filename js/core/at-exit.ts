@@ -1,0 +1,34 @@
+/**
+ * A program that ends while requests wait says so: nothing is left in its event loop that could let them go.
+ *
+ * The trap is a permit that nobody settles. The request behind it waits for good, Node finds nothing to do
+ * and ends with code 13, or with 0 inside of `main()`, and nobody has said a word. Nothing happens at import:
+ * the listener is added when the first request waits.
+ */
+
+/** Who may be left waiting. */
+export interface Stuck {
+  /** The program ends. */
+  tellStuck(): void
+}
+
+type Process = { on?(event: 'beforeExit', listener: () => void): void }
+
+const stuck = new Set<Stuck>()
+let isListening = false
+
+/** Requests wait. Node, Bun and Deno have such an event; it comes only where nothing keeps them alive. */
+export function watchExit(one: Stuck): void {
+  stuck.add(one)
+  if (isListening) return
+  isListening = true
+  const { process } = globalThis as { process?: Process }
+  process?.on?.('beforeExit', () => {
+    for (const each of [...stuck]) each.tellStuck()
+  })
+}
+
+/** None waits any more. */
+export function unwatchExit(one: Stuck): void {
+  stuck.delete(one)
+}

@@ -1,0 +1,41 @@
+/** Programs that end while requests wait say so; those that end by themselves say nothing. */
+import assert from 'node:assert/strict'
+import { spawnSync } from 'node:child_process'
+import { test } from 'node:test'
+
+const WAITS =
+  /never-sent: the program ends while requests wait for a\.example: 1; in flight and never settled: 1/
+
+function run(body: string) {
+  const listen =
+    "throttle.addEventListener('warning', ({ code, message }) => console.log(code + ': ' + message))"
+  const script = `import { createThrottle } from 'autothrottle'; const url = 'https://a.example/'
+    const throttle = createThrottle({ delay: 0 }); ${listen}; ${body}`
+  const args = ['--import', 'tsx', '--input-type=module', '-e', script]
+  return spawnSync(process.execPath, args, { encoding: 'utf8', cwd: new URL('../..', import.meta.url) })
+}
+
+test('a permit that is never settled: the program says what waits when it ends', () => {
+  const top = run('await throttle.acquire(url); await throttle.acquire(url)')
+  assert.match(top.stdout, WAITS)
+  assert.equal(top.status, 13)
+  const inMain = run(
+    'async function main() { await throttle.acquire(url); await throttle.acquire(url) }; main()',
+  )
+  assert.match(inMain.stdout, WAITS)
+  assert.equal(inMain.stdout.trim().split('\n').length, 1)
+  assert.equal(inMain.status, 0)
+})
+
+test('a program that ends with nothing waiting, or on purpose, says nothing', () => {
+  const settled =
+    'const permit = await throttle.acquire(url); const next = throttle.acquire(url); permit.settle()'
+  for (const body of [
+    `${settled}; (await next).settle()`,
+    'await throttle.acquire(url); throttle.acquire(url); process.exit()',
+    'await throttle.acquire(url); throttle.acquire(url).catch(() => {}); throttle.close()',
+  ]) {
+    const { stdout, stderr, status } = run(body)
+    assert.deepEqual({ stdout, stderr, status }, { stdout: '', stderr: '', status: 0 })
+  }
+})
