@@ -6,6 +6,7 @@ export {
   CostExceedsQuotaError,
   DisallowedError,
   ManagerError,
+  NestedError,
   type Problem,
   QueueFullError,
   RetryAfterTooLongError,

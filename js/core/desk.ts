@@ -23,6 +23,7 @@ import { Driver } from './driver.js'
 import { type ClosedError, TimeoutError } from './errors.js'
 import { type Ears, QueuedEvent, SendEvent, SettleEvent } from './events.js'
 import type { Host } from './host.js'
+import { BLIND_MS, type Inside, Nesting } from './nesting.js'
 import { type Audience, Notices } from './notices.js'
 import { NOTHING, Permit, type PermitOutcome } from './permit.js'
 import { Waiting } from './waiting.js'
@@ -36,6 +37,8 @@ export interface Wait {
   readonly cost?: number | undefined
   readonly delay?: number | undefined
   readonly timeout?: number | undefined
+  /** The function that it is called in, where that is known. */
+  readonly inside?: Inside
 }
 
 /**
@@ -45,11 +48,14 @@ export interface Wait {
 export type Verdict = 'over' | 'too-long' | 'again' | Promise<Permit>
 
 const NO_OUTCOME: Outcome = {}
+/** So much before others is who was called in a function that runs: what has begun is to end. */
+const BEFORE_OTHERS = 1e6
 /** What `engine.enter` answers for ticket 0 if it waits. */
 const WAITS = -16
 
 export class Desk {
   readonly driver: Driver
+  readonly nesting: Nesting
   readonly clock: Clock
   readonly handles: Handles
   /** Why nothing more is taken in. */
@@ -58,6 +64,9 @@ export class Desk {
   readonly #ears: Ears
   readonly tell: Audience['tell']
   readonly warnings: Warnings
+  /** Sends the request of a permit: `fetch` of the throttle. */
+  send: (permit: Permit, input: RequestInfo | URL, init?: RequestInit) => Promise<Response> = () =>
+    Promise.reject(new TypeError('no fetch'))
   readonly #isManaged: boolean
   readonly #notices: Notices
   readonly #converter: Converter
@@ -75,7 +84,8 @@ export class Desk {
     this.tell = tell
     this.warnings = warnings
     this.#isManaged = managed !== undefined
-    this.driver = new Driver(engine, clock, () => this.#rest())
+    this.nesting = new Nesting(warnings)
+    this.driver = new Driver(engine, clock, () => this.#rest(), this.nesting)
     const failAll = (error: unknown, scope: string) => this.driver.failAll(error, scope)
     this.#notices = new Notices(engine, clock, () => this.handles, audience, failAll)
     this.handles = new Handles(
@@ -98,8 +108,15 @@ export class Desk {
    */
   request(scopes: Scopes, target: Target, wait: Wait): Permit | Promise<Permit> {
     wait.signal?.throwIfAborted()
+    const inside = wait.inside ?? this.nesting.inside
+    if (inside) {
+      // What a function calls first is the request that it was called for.
+      const own = this.nesting.unused(inside, namedScopes(scopes).names)?.pass(target)
+      if (own !== undefined) return own
+    }
     if (this.closed) throw this.closed
-    const { priority = 0, cost = 1, delay = 0 } = wait
+    const { cost = 1, delay = 0 } = wait
+    const priority = (wait.priority ?? 0) + (inside ? BEFORE_OTHERS : 0)
     const isPlain = delay === 0 && typeof priority === 'number' && typeof cost === 'number'
     if (typeof scopes === 'string' && isPlain) {
       const now = this.driver.now()
@@ -107,7 +124,7 @@ export class Desk {
       const entered = this.#enter(now, scopes, known.handle, cost, priority)
       const { names } = known
       if (entered >= 0) return this.#leave(entered, names, target, now)
-      return this.#stay(WAITS - entered, names, target, wait, now)
+      return this.#stay(WAITS - entered, names, scopes, target, wait, now)
     }
     const { names, costs } = namedScopes(scopes)
     const handles = names.map((name) => this.handles.of(name).handle)
@@ -115,7 +132,7 @@ export class Desk {
     const now = this.driver.now()
     const ticket = delay === 0 ? this.#engine.sendAtOnce(now, handles, options) : WAIT
     if (ticket !== WAIT) return this.#leave(ticket, names, target, now)
-    return this.#stay(this.#engine.submit(now, handles, options), names, target, wait, now)
+    return this.#stay(this.#engine.submit(now, handles, options), names, scopes, target, wait, now)
   }
 
   /** The permit of a ticket that the engine let go. */
@@ -248,10 +265,30 @@ export class Desk {
     return this.permit(ticket, scopes, target, now)
   }
 
-  /** It waits. */
-  #stay(ticket: Ticket, scopes: readonly string[], target: Target, wait: Wait, now: number): Promise<Permit> {
+  /** It waits, unless it turns out to be called in a function that has the permit for it. */
+  #stay(
+    ticket: Ticket,
+    names: readonly string[],
+    scopes: Scopes,
+    target: Target,
+    wait: Wait,
+    now: number,
+  ): Permit | Promise<Permit> {
+    const { nesting } = this
+    const inside = wait.inside ?? nesting.inside
+    if (inside === undefined && nesting.isTraced()) {
+      this.#engine.cancel(now, ticket)
+      return this.request(scopes, target, { ...wait, inside: true })
+    }
     return new Promise((resolve, reject) => {
-      this.#begin(this.#waiting(ticket, scopes, target, wait, resolve, reject), now)
+      const waiting = this.#waiting(ticket, names, target, wait, nesting.block(inside), resolve, reject)
+      this.#begin(waiting, now)
+      const blindly = nesting.blindly(waiting, () => this.#engine.inFlight)
+      if (blindly === undefined) return
+      this.driver.alarm(BLIND_MS, () => {
+        const error = blindly()
+        if (error) this.driver.end(waiting, error)
+      })
     })
   }
 
@@ -261,10 +298,11 @@ export class Desk {
     scopes: readonly string[],
     target: Target,
     { signal = null, timeout }: Wait,
+    inside: Permit | undefined,
     resolve: (permit: Permit) => void,
     reject: (error: unknown) => void,
   ): Waiting {
-    const waiting = new Waiting(this, ticket, scopes, target, signal, resolve, reject)
+    const waiting = new Waiting(this, ticket, scopes, target, signal, inside, resolve, reject)
     this.driver.add(waiting, timeout)
     return waiting
   }
@@ -307,7 +345,7 @@ export class Desk {
     if (settled === 'again' && !isRepeatable) this.#engine.cancel(now, ticket)
     else if (settled === 'again')
       verdict = new Promise((resolve, reject) => {
-        waiting = this.#waiting(ticket, scopes, target, wait!, resolve, reject)
+        waiting = this.#waiting(ticket, scopes, target, wait!, undefined, resolve, reject)
       })
     if (this.#ears.settle.isHeard) this.tell(new SettleEvent(permit, told.status, told.error, told.latencyMs))
     if (this.#notices.areUrgent)

@@ -17,6 +17,7 @@ import { type Abortable, Aborts } from './aborts.js'
 import { type Stuck, unwatchExit, watchExit } from './at-exit.js'
 import { TimeoutError } from './errors.js'
 import type { Host } from './host.js'
+import type { Nesting } from './nesting.js'
 import type { Permit } from './permit.js'
 import { type Alarm, type Wake, wakeOf } from './wake.js'
 
@@ -27,6 +28,8 @@ export interface Waiter extends Abortable {
   readonly signal: AbortSignal | null
   /** What ends the wait, if it has a `timeout`. */
   alarm: Alarm | undefined
+  /** The permit of the function that waits for it. */
+  readonly inside?: Permit | undefined
   /** It leaves; it was granted at `at`. */
   grant(at: number): void
   /** It never will. */
@@ -40,6 +43,7 @@ export class Driver {
   readonly engine: Host
   readonly clock: Clock
   readonly aborts = new Aborts()
+  readonly #nesting: Nesting | undefined
   readonly #waiting = new Map<Ticket, Waiter>()
   readonly #wake: Wake
   readonly #onRest: () => void
@@ -51,9 +55,10 @@ export class Driver {
   #givenAt = 0
 
   /** `onRest` is called when everything that could be sent was. */
-  constructor(engine: Host, clock: Clock, onRest: () => void) {
+  constructor(engine: Host, clock: Clock, onRest: () => void, nesting?: Nesting) {
     this.engine = engine
     this.clock = clock
+    this.#nesting = nesting
     this.#onRest = onRest
     this.#wake = wakeOf(clock, this)
   }
@@ -98,7 +103,8 @@ export class Driver {
     if (this.#stuck !== undefined && this.#waiting.size === 0) watchExit(this.#stuck)
     this.#waiting.set(waiting.ticket, waiting)
     if (waiting.signal) this.aborts.add(waiting.signal, waiting)
-    if (timeout !== undefined) waiting.alarm = this.alarm(timeout, () => this.#expire(waiting, timeout))
+    if (timeout !== undefined)
+      waiting.alarm = this.alarm(timeout, () => this.end(waiting, new TimeoutError(timeout)))
   }
 
   /** Asks for everybody, and sees to it that it is asked again for this one. */
@@ -165,6 +171,8 @@ export class Driver {
         }
         const at = ticket === WAIT ? this.engine.wakeAt : Number.POSITIVE_INFINITY
         this.#wake.sleep(at, isStill ? this.clock.now() : now)
+        // Of a limit that processes share, others may give slots back.
+        if (at === Number.POSITIVE_INFINITY && !this.engine.listen) this.#nesting?.free(this.engine.inFlight)
       }
     } finally {
       this.#isDraining = false
@@ -201,10 +209,12 @@ export class Driver {
     this.#wake.sleep(Number.POSITIVE_INFINITY, this.clock.now())
   }
 
-  #expire(waiting: Waiter, timeout: number): void {
+  /** It waits no longer, if it waits still. */
+  end(waiting: Waiter, error: unknown): void {
+    if (this.#waiting.get(waiting.ticket) !== waiting) return
     this.forget(waiting)
     this.engine.cancel(this.clock.now(), waiting.ticket)
-    waiting.fail(new TimeoutError(timeout))
+    waiting.fail(error)
     this.drain()
   }
 
@@ -213,6 +223,7 @@ export class Driver {
     if (!this.#waiting.delete(waiting.ticket)) return
     if (this.#stuck !== undefined && this.#waiting.size === 0) unwatchExit(this.#stuck)
     waiting.alarm?.cancel()
+    if (waiting.inside) this.#nesting?.unblock(waiting.inside)
     if (waiting.signal) this.aborts.remove(waiting.signal, waiting)
     this.#wake.end(waiting)
   }

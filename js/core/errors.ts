@@ -169,6 +169,22 @@ export class BodyNotReplayableError extends ThrottleError {
   }
 }
 
+/**
+ * A call inside a function of `run`, `map` or `wrap` waits for the slot that its function holds, in a runtime
+ * that cannot know it.
+ */
+export class NestedError extends ThrottleError {
+  declare readonly code: 'ERR_NESTED'
+
+  constructor(url: string) {
+    const wait = `${url} waits for a slot, and functions of run, map or wrap hold all of them`
+    super(
+      'ERR_NESTED',
+      `${wait}: inside of them call the fetch that they are given, ({ fetch }) => fetch(url)`,
+    )
+  }
+}
+
 /** robots.txt does not allow the URL, or could not be had, which RFC 9309 wants treated alike. */
 export class DisallowedError extends ThrottleError {
   declare readonly code: 'ERR_DISALLOWED'

@@ -5,6 +5,7 @@
  * *ignored* at the end of the block, whatever happened there; one that is collected as garbage is given back.
  */
 
+import { joined } from '../fetch/joined.js'
 import type { Backoffs } from '../scopes/hooks.js'
 import type { Target } from '../scopes/names.js'
 import type { Ticket } from '../wasm/engine.js'
@@ -57,6 +58,14 @@ export class Permit {
   readonly ticket: Ticket
   /** @internal Whether it is watched for being collected as garbage. */
   isKept = false
+  /** @internal Calls inside its function that wait. */
+  waits = 0
+  /** @internal Its place among the functions that run. */
+  place = -1
+  /** @internal The signal of who waited for it; `undefined` for requests that the throttle itself hears. */
+  outer: AbortSignal | null | undefined = undefined
+  /** @internal Aborts what its function does, where that has a `requestTimeout`. */
+  stop: AbortController | undefined = undefined
   readonly #desk: Desk
   #isSettled = false
 
@@ -69,9 +78,25 @@ export class Permit {
     this.sentAt = sentAt
   }
 
-  /** Whether it was settled. */
+  /** Whether it was settled, or its request was sent by `fetch`, which settles it. */
   get isSettled(): boolean {
     return this.#isSettled
+  }
+
+  /**
+   * Sends the request that the permit is for, and hears its answer, whatever is made of it. Bound, so that it
+   * can be taken out: `map(urls, async (url, { fetch }) => (await fetch(url)).text())`. Once: the second call
+   * rejects with a `TypeError`.
+   */
+  get fetch(): (input: RequestInfo | URL, init?: RequestInit) => Promise<Response> {
+    return (input, init) => this.#desk.send(this, input, init)
+  }
+
+  /** Is aborted when nobody wants the answer any more: by the caller's signal, or by `requestTimeout`. */
+  get signal(): AbortSignal {
+    if (this.stop) return joined(this.outer ?? null, this.stop)
+    this.outer ??= new AbortController().signal
+    return this.outer
   }
 
   /**
@@ -96,6 +121,15 @@ export class Permit {
     this.#isSettled = true
     if (this.isKept) release(this)
     return true
+  }
+
+  /** @internal A permit with its ticket for who sends its request; this one is settled. */
+  pass(target: Target): Permit | undefined {
+    if (this.#isSettled) return undefined
+    const { driver, clock } = this.#desk
+    driver.late(this)
+    this.take()
+    return new Permit(this.#desk, this.ticket, this.scopes, target, clock.now())
   }
 
   /** Settles as *ignored* if nothing was said. */

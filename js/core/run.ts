@@ -6,6 +6,7 @@
 import { outcomeOfError, outcomeOfResult } from '../fetch/outcome.js'
 import type { Desk } from './desk.js'
 import { ManagerError, TimeoutError } from './errors.js'
+import { FRAME } from './nesting.js'
 import type { Permit, PermitOutcome } from './permit.js'
 import type { RunOptions } from './requests.js'
 
@@ -27,33 +28,63 @@ export class Runner {
       : this.#work(permit, work, options, true)
   }
 
-  /** `work` is never called before `run` has returned. */
-  async #work<T>(permit: Permit, work: Work<T>, options: RunOptions, isAtOnce: boolean): Promise<T> {
-    if (isAtOnce) {
-      this.#desk.driver.given(permit)
-      await undefined
-    }
-    this.#desk.driver.begun(permit)
-    let result: T
-    try {
-      result = await this.within(() => {
-        const worked = work(permit)
-        this.#desk.driver.late(permit)
-        return worked
-      }, options.requestTimeout)
-    } catch (error) {
-      settle(permit, outcomeOfError(error, options.signal))
-      throw error
-    }
-    settle(permit, outcomeOfResult(result))
-    return result
+  /**
+   * `work` is never called before `run` has returned. Its frame has a name by which calls inside it are known
+   * (`nesting.ts`).
+   */
+  readonly #work = {
+    [FRAME]: async <T>(permit: Permit, work: Work<T>, options: RunOptions, isAtOnce: boolean): Promise<T> => {
+      const { driver, nesting } = this.#desk
+      if (isAtOnce) {
+        driver.given(permit)
+        await undefined
+      }
+      driver.begun(permit)
+      permit.outer = options.signal ?? null
+      const timeout = options.requestTimeout ?? this.#requestTimeout
+      let result: T
+      try {
+        result = await (timeout === undefined
+          ? this.#call(permit, work)
+          : this.#limited(permit, work, timeout))
+      } catch (error) {
+        nesting.over(permit)
+        settle(permit, outcomeOfError(error, options.signal))
+        throw error
+      }
+      nesting.over(permit)
+      settle(permit, outcomeOfResult(result))
+      return result
+    },
+  }[FRAME]!
+
+  #call<T>(permit: Permit, work: Work<T>): T | PromiseLike<T> {
+    const worked = this.#desk.nesting.call(permit, work)
+    this.#desk.driver.late(permit)
+    return worked
+  }
+
+  /** The same, with an end; what the function does is aborted with it. */
+  #limited<T>(permit: Permit, work: Work<T>, timeout: number): T | PromiseLike<T> {
+    permit.stop = new AbortController()
+    const named = { [FRAME]: async () => await this.#call(permit, work) }[FRAME]!
+    const abort = (error: unknown) => permit.stop?.abort(error)
+    return this.within(named, timeout, abort)
   }
 
   /** What `call` gives, unless it takes longer than an answer may. */
-  within<T>(call: () => T | PromiseLike<T>, timeout = this.#requestTimeout): T | PromiseLike<T> {
+  within<T>(
+    call: () => T | PromiseLike<T>,
+    timeout = this.#requestTimeout,
+    abort: (error: unknown) => void = () => {},
+  ): T | PromiseLike<T> {
     if (timeout === undefined) return call()
     return new Promise((resolve, reject) => {
-      const alarm = this.#desk.driver.alarm(timeout, () => reject(new TimeoutError(timeout, true)))
+      const alarm = this.#desk.driver.alarm(timeout, () => {
+        const error = new TimeoutError(timeout, true)
+        reject(error)
+        abort(error)
+      })
       const over = () => alarm.cancel()
       Promise.resolve().then(call).finally(over).then(resolve, reject)
     })

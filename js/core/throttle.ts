@@ -132,6 +132,7 @@ export class Throttle extends ThrottleEventTarget {
       })
     }
     this.#fetcher = new Fetcher(this.#desk, settings, this.#robots)
+    this.#desk.send = (permit, input, init) => this.#fetcher.send(permit, input, init)
   }
 
   /**
@@ -163,8 +164,15 @@ export class Throttle extends ThrottleEventTarget {
   }
 
   /**
-   * Waits, calls `fn`, and settles with what it returns or throws. Responses of any client are heard:
-   * `status` or `statusCode` and `headers`, of the result, of the error, or of `error.response`.
+   * Waits, calls `fn` with the permit, and settles with what it returns or throws. Responses of any client
+   * are heard: `status` or `statusCode` and `headers`, of the result or the error, of their `response`, or of
+   * the error's `cause`. A function that returns something else sends with the permit's own `fetch`:
+   *
+   * ```ts
+   * const page = await throttle.run(url, async ({ fetch }) => (await fetch(url)).text())
+   * ```
+   *
+   * The first call of the throttle inside `fn` for the same scopes is the request that the permit is for.
    */
   run<T>(
     target: Target,
@@ -218,9 +226,9 @@ export class Throttle extends ThrottleEventTarget {
       return permit instanceof Promise
         ? permit.then((given) => {
             this.#desk.driver.begun(given)
-            return keep(given, this.#desk)
+            return this.#handOut(given, options)
           })
-        : Promise.resolve(this.#keepAtOnce(permit))
+        : Promise.resolve(this.#keepAtOnce(permit, options))
     } catch (error) {
       return Promise.reject(error)
     }
@@ -231,27 +239,27 @@ export class Throttle extends ThrottleEventTarget {
    * items. Items are pulled only as fast as they can be sent: an endless source is welcome.
    *
    * ```ts
-   * for await (const page of throttle.map(urls, async (url) => (await fetch(url)).text())) …
+   * for await (const page of throttle.map(urls, async (url, { fetch }) => (await fetch(url)).text())) …
    * ```
    *
-   * @param fn gets the item, the permit and a signal that is aborted when the iteration ends. What it returns
-   *   or throws settles the permit, as in `run`.
+   * @param fn gets the item and the permit. Its `fetch` sends the request and hears the answer, its `signal` is
+   *   aborted when the iteration ends. What it returns or throws settles the permit, as in `run`.
    * @param options.target what an item is for. Default: the item itself, which is then a URL, a `Request` or
    *   `{ scopes }`.
    */
   map<I, T>(
     items: Iterable<I> | AsyncIterable<I>,
-    fn: (item: I, permit: Permit, signal: AbortSignal) => T | PromiseLike<T>,
+    fn: (item: I, permit: Permit) => T | PromiseLike<T>,
     options: MapOptions & { target?: (item: I) => Target; errors: 'settle' },
   ): AsyncGenerator<PromiseSettledResult<T>, void, undefined>
   map<I, T>(
     items: Iterable<I> | AsyncIterable<I>,
-    fn: (item: I, permit: Permit, signal: AbortSignal) => T | PromiseLike<T>,
+    fn: (item: I, permit: Permit) => T | PromiseLike<T>,
     options?: MapOptions & { target?: (item: I) => Target },
   ): AsyncGenerator<T, void, undefined>
   map<I, T>(
     items: Iterable<I> | AsyncIterable<I>,
-    fn: (item: I, permit: Permit, signal: AbortSignal) => T | PromiseLike<T>,
+    fn: (item: I, permit: Permit) => T | PromiseLike<T>,
     options: MapOptions & { target?: (item: I) => Target } = {},
   ): AsyncGenerator<T | PromiseSettledResult<T>, void, undefined> {
     const { target = (item) => itself(item, BY_TARGET), ...rest } = options
@@ -262,8 +270,11 @@ export class Throttle extends ThrottleEventTarget {
     if (!(Number.isInteger(buffer) && buffer >= 1)) {
       throw new TypeError(`map.buffer: want a whole number from 1; got ${String(buffer)}`)
     }
+    const inside = this.#desk.nesting.where()
     const work = async (item: I, signal: AbortSignal) =>
-      this.run(target(item), (permit) => fn(item, permit, signal), { signal })
+      this.#runner.run(this.#request(target(item), { signal, inside }), (permit) => fn(item, permit), {
+        signal,
+      })
     return mapItems(items, work, rest)
   }
 
@@ -354,9 +365,14 @@ export class Throttle extends ThrottleEventTarget {
   }
 
   /** Nobody uses it before the microtasks run. */
-  #keepAtOnce(permit: Permit): Permit {
+  #keepAtOnce(permit: Permit, options: RequestOptions): Permit {
     this.#desk.driver.given(permit)
     queueMicrotask(() => this.#desk.driver.begun(permit))
+    return this.#handOut(permit, options)
+  }
+
+  #handOut(permit: Permit, { signal = null }: RequestOptions): Permit {
+    permit.outer = signal
     return keep(permit, this.#desk)
   }
 
@@ -365,9 +381,10 @@ export class Throttle extends ThrottleEventTarget {
     if (!(scopes instanceof Promise)) return this.#desk.request(scopes, target, wait)
     const { timeout } = wait
     const start = timeout === undefined ? 0 : this.#clock.now()
+    const inside = wait.inside ?? this.#desk.nesting.where()
     return this.#desk.enter(scopes, wait, (known) => {
       const left = timeout === undefined ? undefined : Math.max(0, timeout - (this.#clock.now() - start))
-      const permit = this.#desk.request(known, target, { ...wait, timeout: left })
+      const permit = this.#desk.request(known, target, { ...wait, timeout: left, inside })
       if (!(permit instanceof Promise)) this.#desk.driver.given(permit)
       return permit
     })

@@ -15,6 +15,7 @@ export class Waiting implements Waiter {
   readonly target: Target
   readonly signal: AbortSignal | null
   alarm: Alarm | undefined
+  readonly inside: Permit | undefined
   readonly #desk: Desk
   readonly #resolve: (permit: Permit) => void
   readonly #reject: (error: unknown) => void
@@ -25,6 +26,7 @@ export class Waiting implements Waiter {
     scopes: readonly string[],
     target: Target,
     signal: AbortSignal | null,
+    inside: Permit | undefined,
     resolve: (permit: Permit) => void,
     reject: (error: unknown) => void,
   ) {
@@ -34,6 +36,7 @@ export class Waiting implements Waiter {
     this.target = target
     this.signal = signal
     this.alarm = undefined
+    this.inside = inside
     this.#resolve = resolve
     this.#reject = reject
   }

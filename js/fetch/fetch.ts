@@ -9,8 +9,9 @@
  */
 import type { Desk, Wait } from '../core/desk.js'
 import { BodyNotReplayableError, ManagerError, RetryAfterTooLongError, TimeoutError } from '../core/errors.js'
+import type { Inside } from '../core/nesting.js'
 import { NOTHING, type Permit, type PermitOutcome } from '../core/permit.js'
-import { checkSignal, type FetchOptions } from '../core/requests.js'
+import { checkSignal, type FetchOptions, NO_OPTIONS } from '../core/requests.js'
 import { isMillis, shown } from '../options/checks.js'
 import { REDIRECT_MAX_DELAY, RETRY_MAX_RETRY_AFTER } from '../options/generated.js'
 import type { ThrottleOptions } from '../options/options.js'
@@ -18,7 +19,7 @@ import { askScopes, checkedBackoffs, type Nothing, scopeRequest } from '../scope
 import { hostOf, isRequest, type Scopes, urlOf } from '../scopes/names.js'
 import { discard, watched } from './body.js'
 import { failureOf, failureOfRequest } from './failures.js'
-import { joined } from './joined.js'
+import { both, joined } from './joined.js'
 import { outcomeOfResponse, responseOf } from './outcome.js'
 import { follows, type Hop, placeOf, Redirects } from './redirects.js'
 import { Retry } from './retry.js'
@@ -48,6 +49,10 @@ interface Call {
   readonly start: number
   /** It is for robots.txt, which is not asked about itself. */
   readonly isForRobots?: boolean
+  /** The function that it was called in, where somebody has to be asked before it waits. */
+  readonly inside: Inside
+  /** The permit of its first hop, if it has one. */
+  permit: Permit | undefined
 }
 
 /** One attempt: what is known of it so far. */
@@ -81,10 +86,17 @@ export class Fetcher {
     return this.#settings.release === 'body'
   }
 
-  fetch(input: RequestInfo | URL, init: RequestInit, options: FetchOptions): Promise<Response> {
+  fetch(
+    input: RequestInfo | URL,
+    init: RequestInit,
+    options: FetchOptions,
+    permit?: Permit,
+  ): Promise<Response> {
     const signal = (init.signal === undefined && isRequest(input) ? input.signal : init.signal) ?? null
     checkSignal(signal)
-    const call = { options, signal, start: options.timeout === undefined ? 0 : this.#desk.clock.now() }
+    const start = options.timeout === undefined ? 0 : this.#desk.clock.now()
+    const inside = this.#isPlain || permit ? undefined : this.#desk.nesting.where()
+    const call: Call = { options, signal, start, inside, permit }
     const { redirects } = this.#settings
     if (redirects === 'throttle' && follows(input, init))
       return this.#desk.follow(this.#follow(input, init, call))
@@ -95,8 +107,37 @@ export class Fetcher {
   fetchRobots(url: string, init: RequestInit): Promise<Response> {
     const isManual = this.#settings.redirects === 'throttle'
     const hop = { input: url, init: isManual ? { ...init, redirect: 'manual' as const } : init, delay: 0 }
-    const call = { options: { priority: 1e9 }, signal: init.signal ?? null, start: 0, isForRobots: true }
+    const call: Call = {
+      options: { priority: 1e9 },
+      signal: init.signal ?? null,
+      start: 0,
+      inside: this.#desk.nesting.where(),
+      permit: undefined,
+      isForRobots: true,
+    }
     return this.#exchange(hop, call, this.#give)
+  }
+
+  /** Sends the request of a permit that somebody has. */
+  async send(permit: Permit, input: RequestInfo | URL, init: RequestInit = {}): Promise<Response> {
+    if ('throttle' in init)
+      throw new TypeError('permit.fetch: say it where the permit is asked for; got throttle')
+    if (this.#robots && !permit.isSettled) {
+      const url = urlOf(input)
+      if (!this.#robots.knows(url)) {
+        // The file itself needs the slot first.
+        permit.settle(NOTHING)
+        return this.fetch(input, init, NO_OPTIONS)
+      }
+      await this.#robots.admit(url)
+    }
+    const { outer, stop } = permit
+    const own = init.signal === undefined && isRequest(input) ? input.signal : init.signal
+    const wanted = outer || stop ? (own ? both(own, permit.signal) : permit.signal) : own
+    const passed = permit.pass(input)
+    if (passed === undefined)
+      throw new TypeError('permit.fetch: one permit is for one request; for another call throttle.fetch')
+    return this.fetch(input, wanted ? { ...init, signal: wanted } : init, NO_OPTIONS, passed)
   }
 
   /**
@@ -107,6 +148,11 @@ export class Fetcher {
    * and a hundred thousand may wait. So none begins before the permit is there.
    */
   #exchange<T>(hop: Hop, call: Call, end: (exchange: Exchange) => T): Promise<T> {
+    const { permit } = call
+    if (permit) {
+      call.permit = undefined
+      return this.#attempts(permit, hop, call, end)
+    }
     const admitted = this.#isPlain
       ? this.#enter(call.options.scopes ?? hostOf(hop.input), hop, call)
       : this.#admit(hop, call)
@@ -252,10 +298,10 @@ export class Fetcher {
   }
 
   /** How it waits, and how much longer. */
-  #waitOf({ options, signal, start }: Call, delay = 0): Wait {
+  #waitOf({ options, signal, start, inside }: Call, delay = 0): Wait {
     const { timeout, priority, cost } = options
     const left = timeout === undefined ? undefined : Math.max(0, timeout - (this.#desk.clock.now() - start))
-    return { signal, priority, cost, delay, timeout: left }
+    return { signal, priority, cost, delay, timeout: left, inside }
   }
 
   /** The answer goes out; its slots come back now, or when its body is over. */

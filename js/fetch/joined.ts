@@ -24,3 +24,11 @@ export function joined(signal: AbortSignal | null, controller: AbortController):
   forgotten.register(controller.signal, () => signal.removeEventListener('abort', abort))
   return controller.signal
 }
+
+/** A signal that is aborted by either of two. */
+export function both(one: AbortSignal, other: AbortSignal): AbortSignal {
+  if (typeof AbortSignal.any === 'function') return AbortSignal.any([one, other])
+  const controller = new AbortController()
+  joined(one, controller)
+  return joined(other, controller)
+}

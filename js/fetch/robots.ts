@@ -59,6 +59,13 @@ export class Robots {
     this.#asking = asking
   }
 
+  /** Whether a URL can be judged without asking its host. */
+  knows(url: URL): boolean {
+    const until = this.#known.get(url.origin)?.until ?? 0
+    const isKnown = until > this.#asking.clock.now() && until < Number.POSITIVE_INFINITY
+    return isKnown || !isHttp(url) || url.pathname === '/robots.txt'
+  }
+
   /**
    * Resolves when the host's robots.txt is known and allows the URL.
    *

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
-import { createThrottle, type ThrottleOptions } from 'autothrottle'
+import { createThrottle, type Permit, type ThrottleOptions } from 'autothrottle'
 import { FakeClock } from 'autothrottle/testing'
 
 function make(
@@ -98,7 +98,7 @@ test('an abort ends it with the reason, and what is in flight hears of it', asyn
   const { clock, throttle } = make()
   const controller = new AbortController()
   let heard: unknown
-  const work = (_: number, __: unknown, signal: AbortSignal) =>
+  const work = (_: number, { signal }: Permit) =>
     new Promise<never>((_, reject) => {
       signal.addEventListener('abort', () => {
         heard = signal.reason

@@ -1,0 +1,216 @@
+/** Calls inside functions of `run`, `map` and `wrap`, and the fetch of a permit. */
+import assert from 'node:assert/strict'
+import { mock, test } from 'node:test'
+import { createThrottle, NestedError, type Permit, type ThrottleOptions } from 'autothrottle'
+import { FakeClock } from 'autothrottle/testing'
+
+const page = 'https://a.example/'
+const PLAIN = { delay: 0, slotDelay: 0, jitter: false }
+
+/** A throttle whose requests take 10 ms, and when they were sent. */
+function make(options: ThrottleOptions = {}, answer: () => Response = () => new Response('x')) {
+  const clock = new FakeClock()
+  const sent: [number, string][] = []
+  const fetch = async (input: unknown) => {
+    sent.push([clock.now(), new URL(String((input as Request).url ?? input)).host])
+    await sleep(10)
+    return answer()
+  }
+  const sleep = (ms: number) => new Promise<void>((resolve) => void clock.setTimeout(resolve, ms))
+  const warned: string[] = []
+  const pace = options.defaults ? {} : PLAIN
+  const throttle = createThrottle({ clock, fetch, ...pace, ...options } as never)
+  throttle.addEventListener('warning', ({ code }) => warned.push(code))
+  return { clock, throttle, sent, sleep, warned }
+}
+
+const times = (sent: [number, string][]) => sent.map(([at]) => at)
+
+test('S1: throttle.fetch inside map, run and wrap ends; the first is the request of the permit', async () => {
+  for (const how of ['at once', 'after an await'] as const) {
+    const { clock, throttle, sent, sleep } = make({ concurrency: 1, delay: 100 })
+    const work = async (url: string) => {
+      if (how === 'after an await') await sleep(1)
+      return (await throttle.fetch(url)).text()
+    }
+    const urls = [1, 2, 3].map((n) => `${page}${n}`)
+    const texts: string[] = []
+    const mapped = (async () => {
+      for await (const text of throttle.map(urls, work)) texts.push(text)
+    })()
+    await clock.advance(1000)
+    await mapped
+    const all = Promise.all([throttle.run(page, () => work(page)), throttle.wrap(work)(page)])
+    await clock.advance(1000)
+    await all
+    assert.deepEqual(texts, ['x', 'x', 'x'])
+    // A gap is from send to send: who leaves a millisecond late puts off the next one.
+    const expected = how === 'at once' ? [0, 100, 200, 1000, 1100] : [1, 102, 203, 1001, 1102]
+    assert.deepEqual(times(sent), expected, how)
+  }
+})
+
+test('each further call inside waits for the pace, before those that have not begun', async () => {
+  const { clock, throttle, sent } = make({ concurrency: 1, delay: 100 })
+  const twice = async (url: string) => {
+    await throttle.fetch(`${url}?1`)
+    await throttle.fetch(`${url}?2`)
+  }
+  const all = Promise.all([1, 2].map((n) => throttle.run(page + n, () => twice(page + n))))
+  await clock.advance(1000)
+  await all
+  assert.deepEqual(times(sent), [0, 100, 200, 300])
+  const both = throttle.run(page, () => Promise.all([throttle.fetch(page), throttle.fetch(page)]))
+  await clock.advance(1000)
+  await both
+  assert.deepEqual(times(sent).slice(4), [1000, 1100])
+})
+
+test('run, acquire and map nest as fetch does, three deep', async () => {
+  const { clock, throttle, sent } = make({ concurrency: 1 })
+  const deep = throttle.run(page, async () => {
+    using permit = await throttle.run(page, () => throttle.acquire(page))
+    const text = await (await permit.fetch(page)).text()
+    const more: string[] = []
+    for await (const each of throttle.map([page, page], async (url) => (await throttle.fetch(url)).text()))
+      more.push(each)
+    return [text, ...more]
+  })
+  await clock.advance(1000)
+  assert.deepEqual(await deep, ['x', 'x', 'x'])
+  assert.equal(sent.length, 3)
+  assert.equal(throttle.stats().inFlight, 0)
+})
+
+test('functions of one scope that call another: nobody waits for ever, and it is told', async () => {
+  const { clock, throttle, sent, warned } = make({ concurrency: 4, scopes: { jobs: { concurrency: 4 } } })
+  const jobs = Array.from({ length: 20 }, (_, n) =>
+    throttle.run({ scopes: 'jobs' }, async () => (await throttle.fetch(`https://b.example/${n}`)).status),
+  )
+  await clock.advance(5000)
+  assert.deepEqual(await Promise.all(jobs), Array(20).fill(200))
+  assert.equal(sent.length, 20)
+  assert.deepEqual(warned, ['nested'])
+})
+
+test('two scopes that wait for each other end', async () => {
+  const { clock, throttle } = make({
+    scopes: { 'a.example': { concurrency: 1 }, 'b.example': { concurrency: 1 } },
+  })
+  const other = 'https://b.example/'
+  const cross = Promise.all([
+    throttle.run(page, async () => (await throttle.fetch(other)).status),
+    throttle.run(other, async () => (await throttle.fetch(page)).status),
+  ])
+  await clock.advance(1000)
+  assert.deepEqual(await cross, [200, 200])
+})
+
+test('who is outside waits for its turn', async () => {
+  const { clock, throttle, sent, sleep } = make({ concurrency: 1 })
+  const slow = throttle.run(page, () => sleep(500))
+  await clock.advance(1)
+  const outside = throttle.fetch(page)
+  await clock.advance(1000)
+  await Promise.all([slow, outside])
+  assert.deepEqual(times(sent), [500])
+})
+
+test('where a runtime knows nothing, the call is rejected with what to type', async () => {
+  const { prepareStackTrace } = Error
+  Error.prepareStackTrace = () => 'fetch@https://a.example/app.js:1:1'
+  try {
+    const { clock, throttle, sleep } = make({ concurrency: 1 })
+    const blind = throttle.run(page, async () => {
+      await sleep(1)
+      await throttle.fetch(page)
+    })
+    const failed = assert.rejects(blind, (error) => {
+      assert(error instanceof NestedError && error.code === 'ERR_NESTED')
+      return /inside of them call the fetch that they are given/.test(error.message)
+    })
+    await clock.advance(20_000)
+    await failed
+    assert.equal(throttle.stats().inFlight, 0)
+  } finally {
+    Error.prepareStackTrace = prepareStackTrace as never
+  }
+})
+
+test('the fetch of a permit sends its request, once, and is heard whatever is returned', async () => {
+  const limited = () => new Response('busy', { status: 429, headers: { 'retry-after': '600' } })
+  const { clock, throttle, sent } = make({ concurrency: 2 }, limited)
+  const texts: Promise<string>[] = []
+  for (let n = 0; n < 9; n++)
+    texts.push(throttle.run(page + n, async ({ fetch }) => (await fetch(page)).text()))
+  await clock.advance(60_000)
+  assert.deepEqual(times(sent), [0])
+  assert(throttle.scope('a.example').stats.holdUntil! > 60_000)
+  throttle.close()
+  await Promise.allSettled(texts)
+
+  const next = make()
+  const twice = next.throttle.run(page, async ({ fetch }) => {
+    await fetch(page)
+    await fetch(page)
+  })
+  const failed = assert.rejects(twice, /permit\.fetch: one permit is for one request/)
+  await next.clock.advance(100)
+  await failed
+  const permit = await next.throttle.acquire(page)
+  permit.settle()
+  await assert.rejects(permit.fetch(page), TypeError)
+})
+
+test('the signal of a permit: of the caller, of the iteration, of requestTimeout', async () => {
+  const { clock, throttle, sleep } = make({ defaults: { concurrency: 9, delay: 0, slotDelay: 0 } })
+  const signals: AbortSignal[] = []
+  const keep = async ({ signal }: Permit) => {
+    signals.push(signal)
+    await sleep(1000)
+  }
+  const late = assert.rejects(throttle.run(page, keep, { requestTimeout: 50 }), { code: 'ERR_TIMEOUT' })
+  const { signal } = new AbortController()
+  const others = [throttle.run(page, keep), throttle.run(page, keep, { signal })]
+  for await (const _ of throttle.map([page], (_, permit) => void signals.push(permit.signal))) break
+  await clock.advance(2000)
+  await Promise.all([late, ...others])
+  assert.deepEqual(signals.map(({ reason }) => reason?.name).sort(), [
+    'AbortError',
+    'TimeoutError',
+    undefined,
+    undefined,
+  ])
+  assert(signals.includes(signal))
+})
+
+test('with robots, the fetch of a permit asks first', async () => {
+  const asked: string[] = []
+  const fetch = async (input: unknown) => {
+    asked.push(new URL(String(input)).pathname)
+    return new Response('User-agent: *\nDisallow: /secret')
+  }
+  const throttle = createThrottle({
+    fetch,
+    delay: 0,
+    slotDelay: 0,
+    concurrency: 1,
+    robots: { userAgent: 'bot' },
+  })
+  await throttle.run(page, async ({ fetch }) => (await fetch(`${page}one`)).text())
+  await throttle.run(page, async () => (await throttle.fetch(`${page}two`)).text())
+  assert.deepEqual(asked, ['/robots.txt', '/one', '/two'])
+})
+
+test('no timer and no listener is left, and a line is printed where nobody listens', async () => {
+  const printing = mock.method(console, 'warn', () => {})
+  const throttle = createThrottle({
+    concurrency: 1,
+    fetch: async () => new Response(),
+    delay: 0,
+    slotDelay: 0,
+  })
+  await throttle.run({ scopes: 'jobs' }, () => throttle.fetch(page))
+  printing.mock.restore()
+  assert.match(String(printing.mock.calls[0]?.arguments[0]), /their slots are given back.*\(nested\)$/)
+})
