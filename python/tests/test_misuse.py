@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import sys
 from collections.abc import Callable
@@ -12,7 +13,8 @@ import httpx
 import pytest
 import requests
 
-from autothrottle import ConfigError, ThreadThrottle, Throttle, ThrottleWarning
+from autothrottle import ConfigError, Permit, ThreadThrottle, Throttle, ThrottleWarning
+from autothrottle._waiting import Wait
 from autothrottle.aiohttp import ThrottleMiddleware
 from autothrottle.httpx import AsyncThrottleTransport, ThrottleTransport
 from autothrottle.requests import ThrottleAdapter
@@ -153,3 +155,47 @@ def test_an_asynchronous_listener_is_refused(clock: FakeClock) -> None:
         Throttle(clock=clock).on("send", heard)
     with pytest.raises(TypeError, match="on: want a function; got 'send'"):
         Throttle(clock=clock).on("send")("send")  # type: ignore[type-var]
+
+
+def test_a_permit_that_is_not_awaited_is_told(clock: FakeClock) -> None:
+    throttle = Throttle(clock=clock)
+    with pytest.warns(RuntimeWarning, match=r"throttle\.acquire\(…\) was never awaited"):
+        throttle.acquire(URL)  # type: ignore[unused-awaitable, unused-ignore]
+
+
+async def test_wrap_on_a_method_says_how(clock: FakeClock) -> None:
+    throttle = Throttle(clock=clock, delay=0)
+
+    class Client:
+        @throttle.wrap
+        async def wrong(self, url: str) -> str:
+            return url
+
+        @throttle.wrap(target=lambda _, url: url)
+        async def right(self, url: str) -> str:
+            return url
+
+    with pytest.raises(TypeError, match=r"want @throttle\.wrap\(target=lambda self, url: url\)"):
+        await Client().wrong(URL)
+    assert await Client().right(URL) == URL
+    assert await Client.right.__wrapped__(Client(), URL) == URL
+
+
+def test_after_its_loop_a_throttle_can_be_settled_and_closed() -> None:
+    throttle = Throttle(delay=0, concurrency=1)
+
+    async def leave_behind() -> Permit:
+        permit = await throttle.acquire(URL)
+        waiting = throttle._enter(URL, None, Wait())
+        waiting.send(None)
+        throttle.scope("example.com").hold(1)
+        left.append(waiting)
+        return permit
+
+    left: list[Any] = []
+    permit = asyncio.run(leave_behind())
+    permit.settle(status=200)
+    throttle.close()
+    with pytest.raises(GeneratorExit):
+        left[0].throw(GeneratorExit)
+    assert throttle.stats().waiting == 0

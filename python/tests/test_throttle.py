@@ -298,13 +298,14 @@ async def test_idle_waits_for_all(clock: FakeClock) -> None:
 
 async def test_as_many_wait_as_max_waiting(clock: FakeClock) -> None:
     throttle = plain(clock, max_waiting=1)
-    async with throttle.acquire(URL):
-        waiting = asyncio.ensure_future(throttle.acquire(URL))
-        await settled()
-        with pytest.raises(QueueFullError):
-            await throttle.acquire(URL)
-        waiting.cancel()
-        await settled()
+    permit = await throttle.acquire(URL)
+    waiting = asyncio.ensure_future(throttle.acquire(URL))
+    await settled()
+    with pytest.raises(QueueFullError):
+        await throttle.acquire(URL)
+    waiting.cancel()
+    await settled()
+    permit.settle()
 
 
 def test_a_throttle_belongs_to_its_loop(clock: FakeClock) -> None:

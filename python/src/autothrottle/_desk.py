@@ -31,10 +31,12 @@ from ._following import Following, typed_refusal
 from ._forked import survive
 from ._handles import Handles
 from ._managers import ManagedScopes
+from ._nesting import BEFORE_OTHERS, Nested, own_of, permits_around
 from ._notices import Notices
 from ._permit import NOTHING, Permit, Told
 from ._scopes import Scopes, named_scopes
 from ._told import engine_words
+from ._unheard import Unheard
 from ._waiting import Verdict, Wait, Waiting, locked
 from .errors import (
     ClosedError,
@@ -47,6 +49,8 @@ from .errors import (
 if TYPE_CHECKING:
     from ._shared.transport import Leaving, Scheduler
     from .redis import Shared
+
+_UNEVEN = "cost: want a mapping of scope to cost, for the scopes of this request have different ones"
 
 
 class Desk:
@@ -77,11 +81,14 @@ class Desk:
         self.notices = Notices(self.engine, clock, self.events, managed is not None, is_debug, self.fail_all)
         self._warn_threshold = self.engine.warn_threshold
         self._warned: set[str] = set()
+        self._unheard = Unheard(self.warn)
+        self._nested = Nested()
+        self._uneven: set[int] = set()
         self._handles = Handles(self.engine, clock, managed)
-        self._lost: deque[tuple[int, tuple[str, ...]]] = deque()
-        self._alarms = Alarms()
+        self.lost: deque[tuple[int, tuple[str, ...]]] = deque()
+        self.alarms = Alarms()
         self._wake: int | None = None
-        self._is_draining = False
+        self.is_draining = False
         self._is_stale = False
         survive(self)
 
@@ -120,22 +127,35 @@ class Desk:
         """Leave to send one request: at once where nothing stands in the way."""
         if self.closed is not None:
             raise ClosedError() from self.closed.__cause__
-        if self._lost or self.is_forked:
+        if self.lost or self.is_forked:
             self.collect()
         names, costs = named_scopes(scopes)
+        outer = permits_around(self)
+        if outer:
+            own = own_of(outer, names, costs, wait)
+            if own is not None:
+                return own.give(target)
+            wait = wait._replace(priority=wait.priority + BEFORE_OTHERS)
         handles = [self.handle(name) for name in names]
         cost = wait.cost if costs is None else costs
+        is_uneven = costs is not None and len(set(costs)) > 1
         now = self.clock.now()
         try:
-            if not self.waiting and wait.delay == 0 and not self._is_draining:
+            if not self.waiting and wait.delay == 0 and not self.is_draining:
                 sent = self.engine.send_at_once(now, handles, cost=cost, priority=wait.priority)
                 if sent is not None:
+                    if is_uneven:
+                        self._uneven.add(sent)
                     self._tell_queued(sent, names, target, now)
                     return self._permit(sent, names, target, now)
             ticket = self.engine.submit(now, handles, cost=cost, priority=wait.priority, delay=wait.delay)
         except (CostExceedsQuotaError, QueueFullError) as error:
             raise typed_refusal(error) from None
+        if is_uneven:
+            self._uneven.add(ticket)
         waiting = self._add(ticket, names, target, wait)
+        if outer:
+            self._nested.begin(waiting, outer)
         self._tell_queued(ticket, names, target, now)
         self.submitted()
         if len(self.waiting) >= self._warn_threshold:
@@ -155,10 +175,13 @@ class Desk:
         failure: Exception | None = None
         status: int | None = None
         latency: int | None = None
+        self._unheard.ended(permit, told)
         try:
             if told is NOTHING:
                 settled = self.engine.settle(now, ticket)
             else:
+                if ticket in self._uneven and isinstance(told.cost, (int, float)):
+                    raise TypeError(_UNEVEN)
                 what = engine_words(self, permit, told, now)
                 status, latency = what.get("status"), what.get("latency")
                 is_wanted = wait is not None and self.closed is None
@@ -166,6 +189,7 @@ class Desk:
         except Exception as error:
             failure = error
             settled = self.engine.settle(now, ticket)
+        self._uneven.discard(ticket)
         verdict, waiting = self._verdict(settled, permit, wait, is_repeatable, now)
         self.asked = settled.asked
         if self.events.settle:
@@ -244,9 +268,9 @@ class Desk:
     def drain(self) -> None:
         """Asks until there is nothing more to send, then sleeps until there may be."""
         self._is_stale = True
-        if self._is_draining:
+        if self.is_draining:
             return
-        self._is_draining = True
+        self.is_draining = True
         try:
             while self._is_stale:
                 self._is_stale = False
@@ -266,7 +290,9 @@ class Desk:
                     waiting.wake()
                 self._wake = decision.wake
         finally:
-            self._is_draining = False
+            self.is_draining = False
+        if self._wake is None and self.waiting and self.following is None:
+            self._nested.free(self)
         self.arm(self._next())
         self.notices.at_rest(self.clock.now())
         self.rest()
@@ -275,22 +301,22 @@ class Desk:
     def tick(self) -> None:
         """The instant has come: those who give up do, and the rest is asked for."""
         now = self.clock.now()
-        while (call := self._alarms.take_due(now)) is not None:
+        while (call := self.alarms.take_due(now)) is not None:
             call()
         self.drain()
 
     @locked
     def alarm(self, seconds: float, call: Callable[[], None]) -> Alarm:
         """Calls after so many seconds, unless it is cancelled."""
-        alarm = self._alarms.add(self.clock.now() + nanos("timeout", seconds), call)
-        if not self._is_draining:
+        alarm = self.alarms.add(self.clock.now() + nanos("timeout", seconds), call)
+        if not self.is_draining:
             self.arm(self._next())
         return alarm
 
     @locked
     def cancel(self, alarm: Alarm) -> None:
         """Strikes it out."""
-        self._alarms.strike(alarm)
+        self.alarms.strike(alarm)
 
     def leave(self) -> Leaving | None:
         """Leaves those that share the limit; gives what is still to be said there."""
@@ -331,21 +357,7 @@ class Desk:
 
     def lose(self, ticket: int, scopes: tuple[str, ...]) -> None:
         """A permit that nobody can settle any more. Any thread may call this, in the middle of anything."""
-        self._lost.append((ticket, scopes))
-
-    def abandon(self) -> None:
-        """Nobody is left of those who wait and of those who were sent: a fork left them behind."""
-        now = self.clock.now()
-        waiting, sent = tuple(self.waiting), tuple(self.in_flight)
-        self.waiting.clear()
-        self.in_flight.clear()
-        self._lost.clear()
-        self._alarms = Alarms()
-        self._is_draining = False
-        for ticket in waiting:
-            self.engine.cancel(now, ticket)
-        for ticket in sent:
-            self.engine.settle(now, ticket)
+        self.lost.append((ticket, scopes))
 
     # Inside.
 
@@ -359,8 +371,8 @@ class Desk:
             self.is_forked = False
             what = "this throttle was made before a fork: each process has a limit of its own now"
             self.warn("forked", f"{what}. For one limit give each process shared=…")
-        while self._lost:
-            ticket, scopes = self._lost.popleft()
+        while self.lost:
+            ticket, scopes = self.lost.popleft()
             self.in_flight.discard(ticket)
             self.engine.settle(self.clock.now(), ticket)
             what = f"a permit for {', '.join(scopes)} was collected as garbage before it was settled"
@@ -368,7 +380,7 @@ class Desk:
         self.drain()
 
     def _next(self) -> int | None:
-        at = self._alarms.next()
+        at = self.alarms.next()
         if at is None or self._wake is None:
             return self._wake if at is None else at
         return min(at, self._wake)
@@ -387,6 +399,8 @@ class Desk:
             return False
         if waiting.alarm is not None:
             self.cancel(waiting.alarm)
+        if waiting.outer:
+            self._nested.end(waiting)
         return True
 
     def _expire(self, waiting: Waiting, timeout: float) -> None:

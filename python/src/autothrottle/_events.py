@@ -88,6 +88,7 @@ class WarningEvent:
         "bypassed",
         "forked",
         "many-waiting",
+        "nested",
         "no-effect",
         "rampup-bound",
         "robots-overruled",
@@ -98,6 +99,7 @@ class WarningEvent:
         "shared-memory",
         "shared-offline",
         "shared-online",
+        "unheard",
     ]
     """Which warning."""
     message: str

@@ -12,6 +12,8 @@ import os
 from typing import TYPE_CHECKING, Any
 from weakref import WeakSet
 
+from ._alarms import Alarms
+
 if TYPE_CHECKING:
     from ._desk import Desk
 
@@ -46,3 +48,18 @@ def _in_child() -> None:
     _locked.clear()
     for desk in tuple(_desks):
         desk.forked()
+
+
+def abandon(desk: Desk) -> None:
+    """Ends what waits and what was sent: a fork left those behind who did."""
+    now = desk.clock.now()
+    waiting, sent = tuple(desk.waiting), tuple(desk.in_flight)
+    desk.waiting.clear()
+    desk.in_flight.clear()
+    desk.lost.clear()
+    desk.alarms = Alarms()
+    desk.is_draining = False
+    for ticket in waiting:
+        desk.engine.cancel(now, ticket)
+    for ticket in sent:
+        desk.engine.settle(now, ticket)

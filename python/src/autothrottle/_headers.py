@@ -53,7 +53,7 @@ def fields_of(headers: Headers, header_map: HeaderMap | None = None) -> list[tup
         name = _text(raw)
         known = renamed.get(name.lower()) if renamed else None
         kind = _LIMITS if known else _kind_of(name)
-        if kind == _NOTHING:
+        if kind == _NOTHING or value is None:
             continue
         for each in [value] if isinstance(value, (str, bytes, int, float)) else value:
             text = _text(each)

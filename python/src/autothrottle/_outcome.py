@@ -54,23 +54,45 @@ def is_status(status: object) -> bool:
 
 
 def answer_in(value: object) -> Answer | None:
-    """The answer that a result is; ``None`` if it says nothing."""
-    if value is None or isinstance(value, (str, bytes, int, float, Mapping, list, tuple)):
+    """The answer that a result is, or has as ``response``; ``None`` if it says nothing."""
+    if value is None or isinstance(value, (str, bytes, int, float, list, tuple)):
         return None
+    if isinstance(value, Mapping):
+        return _plain_answer(_field(value, "response")) if "response" in value else None
     for name in ("status_code", "status"):
-        status = getattr(value, name, None)
+        status = _field(value, name)
         if is_status(status):
-            return Answer(cast("int", status), fields_of(getattr(value, "headers", None)))
-    return None
+            return Answer(cast("int", status), fields_of(_field(value, "headers")))
+    response = _field(value, "response")
+    return None if response is None else _plain_answer(response)
 
 
 def answer_in_error(error: BaseException) -> Answer | None:
-    """The answer that a client raised as an error."""
+    """The answer that a client raised as an error, or that is why another was raised."""
+    cause: BaseException | None = error
+    for _ in range(5):
+        if cause is None:
+            return None
+        answer = answer_in(_field(cause, "response")) or answer_in(cause)
+        if answer is not None:
+            return answer
+        cause = cause.__cause__
+    return None
+
+
+def _plain_answer(response: object) -> Answer | None:
+    """The answer of what stands as ``response``: no deeper, for it may lead back."""
+    status = _field(response, "status_code")
+    status = status if is_status(status) else _field(response, "status")
+    return Answer(cast("int", status), fields_of(_field(response, "headers"))) if is_status(status) else None
+
+
+def _field(value: object, name: str) -> Any:
+    """An attribute or a key; nothing where it fails, as a property may. httpx: an error without a request."""
     try:
-        response = getattr(error, "response", None)
-    except RuntimeError:  # httpx: an error without a request
-        response = None
-    return answer_in(response) or answer_in(error)
+        return value[name] if isinstance(value, Mapping) else getattr(value, name, None)
+    except Exception:
+        return None
 
 
 def fields_of(headers: object) -> Any:
@@ -79,10 +101,13 @@ def fields_of(headers: object) -> Any:
         return None
     if isinstance(headers, Mapping):
         return headers
-    items = getattr(headers, "items", None)
-    if callable(items):
-        return list(items())
-    return list(headers) if isinstance(headers, Iterable) else None
+    try:
+        items = getattr(headers, "items", None)
+        if callable(items):
+            return list(items())
+        return list(headers) if isinstance(headers, Iterable) else None
+    except Exception:
+        return None
 
 
 def failure_of(error: BaseException) -> Failure | None:

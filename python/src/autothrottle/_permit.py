@@ -6,6 +6,7 @@ block, whatever happened there; one that is collected as garbage is given back.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
@@ -13,7 +14,9 @@ from typing import TYPE_CHECKING, Any
 from ._begun import left
 from ._clock import NANOS
 from ._hooks import Backoffs, SomeHints
+from ._nesting import enter, leave
 from ._outcome import answer_in, answer_in_error, failure_of, fields_of
+from ._waiting import Verdict, Wait
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -32,10 +35,15 @@ class Told:
     latency: float | timedelta | None = None
     backoff: bool | None = None
     scopes: Backoffs | None = None
-    cost: float | None = None
+    cost: float | Mapping[str, float] | None = None
     adjust_delay: bool = True
     is_blamed: bool = True
     """Whether somebody says that the error is the server's."""
+
+    @property
+    def is_refusal(self) -> bool:
+        """Whether another attempt may end better."""
+        return self.error is not None or self.status == 429 or (self.status or 0) >= 500
 
 
 NOTHING = Told()
@@ -43,15 +51,19 @@ NOTHING = Told()
 
 
 class Permit:
-    """Made by ``throttle.acquire``."""
+    """Made by ``throttle.acquire``, and given to functions of ``run``, ``map`` and ``wrap`` with a parameter
+    ``permit``.
+    """
 
-    __slots__ = ("_desk", "_is_settled", "_sent", "_ticket", "scopes", "target")
+    __slots__ = ("_desk", "_is_settled", "_sent", "_ticket", "again", "scopes", "target", "verdict")
 
     def __init__(self, desk: Desk, ticket: int, scopes: tuple[str, ...], target: object, sent: int) -> None:
         self._desk = desk
         self._ticket = ticket
         self._sent = sent
         self._is_settled = False
+        self.again: Wait | None = None  # How it waits for another attempt, if there may be one.
+        self.verdict: Verdict | None = None  # What became of it.
         self.scopes = scopes
         """The scopes that agreed."""
         self.target = target
@@ -78,7 +90,7 @@ class Permit:
         latency: float | timedelta | None = None,
         backoff: bool | None = None,
         scopes: Backoffs | None = None,
-        cost: float | None = None,
+        cost: float | Mapping[str, float] | None = None,
         adjust_delay: bool = True,
     ) -> None:
         """Gives the slots back and tells what happened. Only the first call counts.
@@ -92,24 +104,36 @@ class Permit:
         * ``backoff``: whether the answer is bad, if you know better than the status and
           ``backoff.status_codes``.
         * ``scopes``: those that this makes back off, if not all or none of them.
-        * ``cost``: what the request really cost, if that is not what was expected.
+        * ``cost``: what the request really cost, if that is not what was expected: a number, or a mapping of
+          scope to cost.
         * ``adjust_delay``: ``False`` keeps AutoThrottle's delay as it is.
 
         Raises ``TypeError``, ``ValueError`` or ``ManagerError`` for what makes no sense; the slots come back
         all the same.
         """
-        if not self.take():
+        if self._is_settled:
             return
         if response is not None and status is None:
             answer = answer_in(response)
             if answer is None:
-                self._desk.end(self, NOTHING)
+                self.end(NOTHING)
                 raise TypeError(f"settle: want a response with a status; got {response!r:.60}")
             status, headers = answer.status, answer.headers if headers is None else headers
         elif headers is not None:
             headers = fields_of(headers)
-        told = Told(status, headers, error, hints, latency, backoff, scopes, cost, adjust_delay)
-        self._desk.end(self, told)
+        self.end(Told(status, headers, error, hints, latency, backoff, scopes, cost, adjust_delay))
+
+    def end(self, told: Told) -> None:
+        """Tells how it ended, once."""
+        if self.take():
+            self.verdict = self._desk.end(self, told, self.again)
+
+    def give(self, target: object) -> Permit:
+        """The same permit for who sends its request; this one is settled."""
+        self._is_settled = True
+        given = Permit(self._desk, self._ticket, self.scopes, target, self._sent)
+        given.begun()
+        return given
 
     def take(self) -> bool:
         """Marks it as settled; ``False`` if it was."""
@@ -127,13 +151,14 @@ class Permit:
 
     def leave(self, error: BaseException | None) -> None:
         """The end of the block that it was taken for."""
-        if self.take():
-            self._desk.end(self, NOTHING if error is None else told_by_error(error))
+        self.end(NOTHING if error is None else told_by_error(error))
 
     def __enter__(self) -> Self:
+        enter(self)
         return self
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        leave(self)
         self.leave(error)
 
     def __del__(self) -> None:

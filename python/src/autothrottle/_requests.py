@@ -87,11 +87,17 @@ def seconds_of(what: str, value: Seconds | None) -> float | None:
     return None if value is None else nanos(what, value) / 1e9
 
 
-def target_of(target: object, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> object:
+def target_of(target: object, fn: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> object:
     """What a call of a wrapped function is for: as told, or the first argument."""
     if callable(target):
         return target(*args, **kwargs)
-    return target if target is not None or not args else args[0]
+    if target is not None or not args:
+        return target
+    names = getattr(getattr(fn, "__code__", None), "co_varnames", ())
+    if names[:1] in (("self",), ("cls",)) and not hasattr(args[0], "url"):
+        remedy = "want @throttle.wrap(target=lambda self, url: url)"
+        raise TypeError(f"wrap: the first argument of a method is no URL: {remedy}; got {args[0]!r:.60}")
+    return args[0]
 
 
 def wait_of(priority: float, cost: float, delay: Seconds, timeout: Seconds | None) -> Wait:

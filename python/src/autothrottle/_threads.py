@@ -24,16 +24,18 @@ import inspect
 import threading
 from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, cast, overload
+from typing import TYPE_CHECKING, Any, ParamSpec, Protocol, TypeVar, cast, overload
 
 from ._base import BaseThrottle, refuse
 from ._clock import NANOS
 from ._desk import Desk
 from ._errors import ConfigError, Problem
 from ._exchange import run_now
+from ._forked import abandon
 from ._hooks import ScopeRequest, ask, checked_scopes
-from ._permit import Permit, told_by_result
+from ._permit import Permit
 from ._requests import target_of, wait_of
+from ._run import RunRetry, given, run
 from ._scopes import Scopes, host_of
 from ._waiting import Wait, Waiting
 
@@ -90,7 +92,7 @@ class ThreadDesk(Desk):
         self._idle = threading.Condition(self.lock)
         self._at = self._keeper = None
         self._is_collecting = False
-        self.abandon()
+        abandon(self)
         super().forked()
 
     def new_scheduler(self) -> Scheduler:
@@ -158,6 +160,20 @@ class ThreadDesk(Desk):
             return
 
 
+class Wrapped(Protocol[P, T]):
+    """What ``wrap`` makes of a function."""
+
+    __name__: str
+    __wrapped__: Callable[P, T]
+    """The function itself, for ``run``."""
+
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> T: ...
+    @overload
+    def __get__(self, instance: None, owner: Any, /) -> Self: ...
+    @overload
+    def __get__(self, instance: object, owner: Any, /) -> Callable[..., T]: ...
+
+
 class ThreadThrottle(BaseThrottle):
     """Decides when the requests of threads leave.
 
@@ -200,30 +216,27 @@ class ThreadThrottle(BaseThrottle):
         cost: float = 1,
         delay: Seconds = 0,
         timeout: Seconds | None = None,
+        retry: bool | RunRetry | None = None,
     ) -> T:
-        """Waits, calls ``fn(*args)``, and settles with what it returns or raises."""
-        permit = self.acquire(
-            target, scopes=scopes, priority=priority, cost=cost, delay=delay, timeout=timeout
-        )
-        try:
-            result = fn(*args)
-        except BaseException as error:
-            permit.leave(error)
-            raise
+        """Waits, calls ``fn(*args)``, and settles with what it returns or raises.
+
+        What is heard, ``permit`` and ``retry`` are as in ``autothrottle.Throttle.run``.
+        """
+        wait = wait_of(priority, cost, delay, timeout)
+        result: T = run_now(run(self, target, given(fn, args), scopes, wait, retry))
+        return result
+
+    async def _call(self, call: Callable[[Permit], Any], permit: Permit, limit: float | None) -> Any:
+        result = call(permit)
         if inspect.iscoroutine(result):
             result.close()
-            permit.leave(None)
             raise TypeError("run: want a plain function; for coroutines there is autothrottle.Throttle")
-        if permit.take():
-            self._desk.end(permit, told_by_result(result))
         return result
 
     @overload
-    def wrap(self, fn: Callable[P, T], /) -> Callable[P, T]: ...
+    def wrap(self, fn: Callable[P, T], /) -> Wrapped[P, T]: ...
     @overload
-    def wrap(
-        self, *, target: object = None, **options: Any
-    ) -> Callable[[Callable[P, T]], Callable[P, T]]: ...
+    def wrap(self, *, target: object = None, **options: Any) -> Callable[[Callable[P, T]], Wrapped[P, T]]: ...
     def wrap(self, fn: Any = None, /, **options: Any) -> Any:  # type: ignore[misc]
         """The same function, throttled: each call blocks, and settles with what it returns or raises.
 
@@ -236,7 +249,7 @@ class ThreadThrottle(BaseThrottle):
 
         @functools.wraps(fn)
         def throttled(*args: Any, **kwargs: Any) -> Any:
-            wanted = target_of(target, args, kwargs)
+            wanted = target_of(target, fn, args, kwargs)
             return self.run(wanted, functools.partial(fn, *args, **kwargs), **options)
 
         return throttled

@@ -14,8 +14,9 @@ import asyncio
 import functools
 import inspect
 import sys
+import warnings
 from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Coroutine, Generator, Iterable
-from typing import TYPE_CHECKING, Any, Literal, ParamSpec, TypeVar, cast, overload
+from typing import TYPE_CHECKING, Any, Literal, ParamSpec, Protocol, TypeVar, cast, overload
 
 from ._base import BaseThrottle
 from ._begun import Begun
@@ -23,8 +24,10 @@ from ._clock import NANOS, Timer
 from ._desk import Desk
 from ._hooks import ScopeRequest, ask, checked_scopes
 from ._map import map_items
-from ._permit import Permit, told_by_result
+from ._nesting import enter, leave
+from ._permit import Permit
 from ._requests import seconds_of, target_of, wait_of
+from ._run import RunRetry, given, run
 from ._scopes import Scopes, host_of
 from ._waiting import Wait, Waiting
 from .errors import ThrottleTimeoutError
@@ -52,7 +55,7 @@ class _TaskWaiting(Waiting):
         self.future: asyncio.Future[None] = loop.create_future()
 
     def wake(self) -> None:
-        if not self.future.done():
+        if not self.future.done() and not self.future.get_loop().is_closed():
             self.future.set_result(None)
 
 
@@ -93,7 +96,7 @@ class _TaskDesk(Desk):
         self.drain()
 
     def arm(self, at: int | None) -> None:
-        if at == self._timer_at:
+        if at == self._timer_at or (self.loop is not None and self.loop.is_closed()):
             return
         if self._timer is not None:
             self._timer.cancel()
@@ -126,20 +129,43 @@ class _TaskDesk(Desk):
 class Acquisition(Awaitable[Permit]):
     """``await`` it for a permit, or ``async with`` it for one that is settled at the end of the block."""
 
-    __slots__ = ("_enter", "_permit")
+    __slots__ = ("_enter", "_is_awaited", "_permit")
 
     def __init__(self, enter: Callable[[], Coroutine[Any, Any, Permit]]) -> None:
         self._enter = enter
+        self._is_awaited = False
 
     def __await__(self) -> Generator[Any, Any, Permit]:
+        self._is_awaited = True
         return self._enter().__await__()
 
     async def __aenter__(self) -> Permit:
-        self._permit = await self._enter()
+        self._permit = await self
+        enter(self._permit)
         return self._permit
 
     async def __aexit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        leave(self._permit)
         self._permit.leave(error)
+
+    def __del__(self) -> None:
+        if not self._is_awaited:
+            what = "throttle.acquire(…) was never awaited: nothing waits for its turn"
+            warnings.warn(f"{what}; use `async with throttle.acquire(url):`", RuntimeWarning, stacklevel=2)
+
+
+class Wrapped(Protocol[P, T]):
+    """What ``wrap`` makes of a function."""
+
+    __name__: str
+    __wrapped__: Callable[P, Awaitable[T]]
+    """The function itself, for ``run`` and ``map``."""
+
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> Coroutine[Any, Any, T]: ...
+    @overload
+    def __get__(self, instance: None, owner: Any, /) -> Self: ...
+    @overload
+    def __get__(self, instance: object, owner: Any, /) -> Callable[..., Coroutine[Any, Any, T]]: ...
 
 
 class Throttle(BaseThrottle):
@@ -197,6 +223,7 @@ class Throttle(BaseThrottle):
         delay: Seconds = ...,
         timeout: Seconds | None = ...,
         request_timeout: Seconds | None = ...,
+        retry: bool | RunRetry | None = ...,
     ) -> T: ...
     @overload
     async def run(
@@ -210,6 +237,7 @@ class Throttle(BaseThrottle):
         delay: Seconds = ...,
         timeout: Seconds | None = ...,
         request_timeout: Seconds | None = ...,
+        retry: bool | RunRetry | None = ...,
     ) -> T: ...
     async def run(
         self,
@@ -222,36 +250,37 @@ class Throttle(BaseThrottle):
         delay: Seconds = 0,
         timeout: Seconds | None = None,
         request_timeout: Seconds | None = None,
+        retry: bool | RunRetry | None = None,
     ) -> Any:
         """Waits, calls ``fn(*args)``, and settles with what it returns or raises.
 
-        Responses of any client are heard: a ``status_code`` or ``status`` with ``headers``, of the result,
-        of the error, or of ``error.response``. ``request_timeout``: seconds from the send until ``fn`` is
-        done, then it is cancelled and backoff hears of a timeout.
+        Responses of any client are heard: a ``status_code`` or ``status`` with ``headers``, of the result, of
+        its ``response``, of the error, or of what the error comes from. What ``fn`` sends through a transport
+        of this throttle is the request that it was called for. A ``fn`` with a parameter ``permit`` is given
+        its permit: ``permit.settle(response)`` tells of an answer that ``fn`` does not return.
+
+        * ``retry``: ``True`` as the throttle's ``retry`` says, or ``{"limit": 3}``; ``fn`` is called again.
+        * ``request_timeout``: seconds from the send until ``fn`` is done, then it is cancelled and backoff
+          hears of a timeout.
         """
         limit = seconds_of("request_timeout", request_timeout)
-        permit = await self._enter(target, scopes, wait_of(priority, cost, delay, timeout))
-        try:
-            given = fn(*args)
-            if inspect.isawaitable(given):
-                limit = self._settings.request_timeout if limit is None else limit
-                begun = Begun(given, permit.begun)
-                result = await (begun if limit is None else self._within(limit, begun))
-            else:
-                result = given
-        except BaseException as error:
-            permit.leave(error)
-            raise
-        if permit.take():
-            self._desk.end(permit, told_by_result(result))
-        return result
+        limit = self._settings.request_timeout if limit is None else limit
+        wait = wait_of(priority, cost, delay, timeout)
+        return await run(self, target, given(fn, args), scopes, wait, retry, limit)
+
+    async def _call(self, call: Callable[[Permit], Any], permit: Permit, limit: float | None) -> Any:
+        result = call(permit)
+        if not inspect.isawaitable(result):
+            return result
+        begun = Begun(result, permit.begun)
+        return await (begun if limit is None else self._within(limit, begun))
 
     @overload
-    def wrap(self, fn: Callable[P, Awaitable[T]], /) -> Callable[P, Coroutine[Any, Any, T]]: ...
+    def wrap(self, fn: Callable[P, Awaitable[T]], /) -> Wrapped[P, T]: ...
     @overload
     def wrap(
         self, *, target: object = None, **options: Any
-    ) -> Callable[[Callable[P, Awaitable[T]]], Callable[P, Coroutine[Any, Any, T]]]: ...
+    ) -> Callable[[Callable[P, Awaitable[T]]], Wrapped[P, T]]: ...
     def wrap(self, fn: Any = None, /, **options: Any) -> Any:  # type: ignore[misc]
         """The same function, throttled: each call waits, and settles with what it returns or raises.
 
@@ -264,7 +293,7 @@ class Throttle(BaseThrottle):
 
         @functools.wraps(fn)
         async def throttled(*args: Any, **kwargs: Any) -> Any:
-            wanted = target_of(target, args, kwargs)
+            wanted = target_of(target, fn, args, kwargs)
             return await self.run(wanted, functools.partial(fn, *args, **kwargs), **options)
 
         return throttled
@@ -272,7 +301,7 @@ class Throttle(BaseThrottle):
     def map(
         self,
         items: Iterable[I] | AsyncIterable[I],
-        fn: Callable[[I], Awaitable[T]],
+        fn: Callable[[I], Awaitable[T]] | Callable[[I, Permit], Awaitable[T]],
         *,
         target: Callable[[I], object] | None = None,
         scopes: Callable[[I], Scopes] | Scopes | None = None,

@@ -6,6 +6,7 @@ nothing.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -51,19 +52,38 @@ def engine_words(desk: Desk, permit: Permit, told: Told, now: int) -> dict[str, 
         what["hints"] = hints_of("settle", told.hints)
     if told.backoff is not None:
         what["backoff"] = told.backoff
-    if told.cost is not None:
+    costs: dict[str, float] = {}
+    if isinstance(told.cost, Mapping):
+        costs = checked_costs(told.cost, permit.scopes)
+    elif told.cost is not None:
         what["cost"] = told.cost
     if not told.adjust_delay:
         what["adjust_delay"] = False
     backoffs = checked_backoffs("settle", told.scopes, permit.scopes)
     if backoffs is not None:
         is_refusal = error is not None or (status or 0) >= 400
-        what["scopes"] = _own(desk, permit.scopes, backoffs, is_refusal)
+        what["scopes"] = _own(desk, permit.scopes, backoffs, is_refusal, costs)
+    elif costs:
+        what["scopes"] = [ScopeOutcome(scope=desk.handle(name), cost=cost) for name, cost in costs.items()]
     return what
 
 
+def checked_costs(costs: Mapping[str, float], names: Sequence[str]) -> dict[str, float]:
+    """Costs by scope; raises for scopes that are not the request's."""
+    for name, cost in costs.items():
+        if name not in names:
+            raise ValueError(f"settle: want costs of {', '.join(names)}; got one of {name!r}")
+        if isinstance(cost, bool) or not isinstance(cost, (int, float)) or not 0 <= cost < math.inf:
+            raise ValueError(f"settle: want a cost from 0 of {name}; got {cost!r}")
+    return dict(costs)
+
+
 def _own(
-    desk: Desk, names: Sequence[str], backoffs: Mapping[str, Any], is_refusal: bool
+    desk: Desk,
+    names: Sequence[str],
+    backoffs: Mapping[str, Any],
+    is_refusal: bool,
+    costs: Mapping[str, float],
 ) -> list[ScopeOutcome]:
     """What an outcome means for each scope, if it names those that back off: others ignore a refusal."""
     own: list[ScopeOutcome] = []
@@ -77,13 +97,13 @@ def _own(
                     scope=desk.handle(name),
                     backoff=means.get("backoff", None if is_of_quota else True),
                     delay=None if delay is None else nanos("delay", delay),
-                    cost=means.get("cost"),
+                    cost=means.get("cost", costs.get(name)),
                     remaining=means.get("remaining"),
                     reset=None if reset is None else nanos("reset", reset),
                 )
             )
-        elif is_refusal:
-            own.append(ScopeOutcome(scope=desk.handle(name), ignored=True))
+        elif is_refusal or name in costs:
+            own.append(ScopeOutcome(scope=desk.handle(name), ignored=is_refusal, cost=costs.get(name)))
     return own
 
 

@@ -26,7 +26,7 @@ class Wait(NamedTuple):
 class Waiting:
     """A request that waits. Whoever waits for it hears by ``wake``."""
 
-    __slots__ = ("alarm", "error", "permit", "scopes", "target", "ticket")
+    __slots__ = ("alarm", "error", "outer", "permit", "scopes", "target", "ticket")
 
     def __init__(self, ticket: int, scopes: tuple[str, ...], target: object) -> None:
         self.ticket = ticket
@@ -34,6 +34,7 @@ class Waiting:
         self.target = target
         self.alarm: Alarm | None = None
         self.permit: Permit | None = None
+        self.outer: list[Permit] = []
         self.error: BaseException | None = None
 
     def wake(self) -> None:

@@ -1,0 +1,98 @@
+"""Requests that are made inside of a function of ``run``, ``map`` or ``wrap``, or in the block of a permit.
+
+The first one for the scopes of the permit is the request that the permit is for: it takes the permit, and its
+answer is heard. Each further one waits for its turn, before those that have not begun.
+
+The traps: a function that holds the slot which a request inside of it waits for (where nothing else is in
+flight, the slots of such functions come back); a permit that a context keeps after its block.
+
+Source: context variables go along with a task and into the tasks that it makes. A thread begins without.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from ._desk import Desk
+    from ._permit import Permit
+    from ._waiting import Wait, Waiting
+
+BEFORE_OTHERS = 1e6
+"""So much before others is what a function that runs asks for: what has begun is to end."""
+
+_around: ContextVar[tuple[Permit, ...]] = ContextVar("autothrottle_around", default=())
+
+
+@contextmanager
+def around(permit: Permit) -> Iterator[None]:
+    """What is requested in here is requested for this permit."""
+    enter(permit)
+    try:
+        yield
+    finally:
+        leave(permit)
+
+
+def enter(permit: Permit) -> None:
+    """The block of a permit begins."""
+    _around.set((*_around.get(), permit))
+
+
+def leave(permit: Permit) -> None:
+    """The block of a permit ends."""
+    _around.set(tuple(each for each in _around.get() if each is not permit))
+
+
+def permits_around(desk: Desk) -> list[Permit]:
+    """Those of this throttle that hold slots around what runs now."""
+    return [each for each in _around.get() if each._desk is desk and not each.is_settled]
+
+
+def own_of(
+    outer: list[Permit], names: tuple[str, ...], costs: list[float] | None, wait: Wait
+) -> Permit | None:
+    """The permit that a request inside is for. One with a cost or delay of its own is another request."""
+    if costs is None and wait.cost == 1 and wait.delay == 0:
+        for permit in reversed(outer):
+            if set(permit.scopes) == set(names):
+                return permit
+    return None
+
+
+class Nested:
+    """The functions of one throttle in which requests wait."""
+
+    def __init__(self) -> None:
+        self._waits: dict[Permit, int] = {}
+
+    def begin(self, waiting: Waiting, outer: list[Permit]) -> None:
+        """A request inside of these waits."""
+        waiting.outer = outer
+        for permit in outer:
+            self._waits[permit] = self._waits.get(permit, 0) + 1
+
+    def end(self, waiting: Waiting) -> None:
+        """It waits no longer."""
+        for permit in waiting.outer:
+            self._waits[permit] -= 1
+            if self._waits[permit] == 0:
+                del self._waits[permit]
+
+    def free(self, desk: Desk) -> None:
+        """Time alone lets nothing leave. If all in flight are functions that wait for requests inside of
+        them, no other gives a slot back: theirs are.
+        """
+        held = [permit for permit in self._waits if not permit.is_settled]
+        if not held or len(held) != len(desk.in_flight):
+            return
+        scopes = ", ".join(sorted({name for permit in held for name in permit.scopes}))
+        what = (
+            f"functions of run, map or wrap hold all slots that requests inside of them wait for ({scopes})"
+        )
+        desk.warn("nested", f"{what}: their slots are given back; raise `concurrency`")
+        for permit in held:
+            permit.leave(None)

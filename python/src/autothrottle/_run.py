@@ -1,0 +1,127 @@
+"""``run``: a function with leave to send, and again where that was asked for. Once for tasks and for threads.
+
+The trap is a function that tells its permit and fails afterwards: what it told counts, and also decides
+whether it is called again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any, Protocol, TypedDict
+
+from ._base import Settings
+from ._clock import NANOS
+from ._errors import ConfigError, Problem
+from ._exchange import Core
+from ._nesting import around
+from ._permit import Permit, Told, told_by_error, told_by_result
+from ._scopes import Scopes
+from ._waiting import Wait, Waiting
+from .errors import RetryAfterTooLongError
+
+
+class RunRetry(TypedDict):
+    """How often a function is called again. After what, and when, the throttle's ``retry`` says."""
+
+    limit: int
+    """Calls after the first one."""
+
+
+class Runner(Core, Protocol):
+    """A throttle, and how it calls a function."""
+
+    async def _call(self, call: Callable[[Permit], Any], permit: Permit, limit: float | None) -> Any: ...
+
+
+async def run(
+    core: Runner,
+    target: object,
+    call: Callable[[Permit], Any],
+    scopes: Scopes | None,
+    wait: Wait,
+    retry: bool | RunRetry | None,
+    limit: float | None = None,
+) -> Any:
+    """Calls with leave to send, and settles with what that gives or raises."""
+    left = retries_of(retry, core._settings)
+    start = core._clock.now()
+    permit = await core._enter(target, scopes, wait)
+    while True:
+        if left > 0:
+            permit.again = _wait_again(wait, core._clock.now() - start)
+        try:
+            with around(permit):
+                result = await core._call(call, permit, limit)
+        except BaseException as error:
+            told = told_by_error(error)
+            _tell_of_retry(core, permit, told, retry)
+            permit.end(told)
+            verdict = permit.verdict
+            if not isinstance(verdict, Waiting):
+                raise
+            if not isinstance(error, Exception):
+                core._desk.give_up(verdict)
+                raise
+        else:
+            told = told_by_result(result)
+            _tell_of_retry(core, permit, told, retry)
+            permit.end(told)
+            verdict = permit.verdict
+            if verdict == "too-long" and left > 0:
+                asked = (core._desk.asked or 0) / NANOS
+                raise RetryAfterTooLongError(asked, core._settings.max_retry_after, result)
+            if not isinstance(verdict, Waiting):
+                return result
+        left -= 1
+        permit = await core._wait(verdict)
+
+
+def retries_of(retry: object, settings: Settings) -> int:
+    """How often a function is called again, checked."""
+    if retry is None or retry is False:
+        return 0
+    if retry is True:
+        if settings.retries == 0:
+            got = "True, but the throttle has no retry"
+            raise ConfigError([Problem("retry", 'retry={"limit": 3}, here or for the throttle', got)])
+        return settings.retries
+    limit = retry.get("limit") if isinstance(retry, Mapping) and set(retry) == {"limit"} else None
+    if isinstance(limit, bool) or not isinstance(limit, int) or not 0 <= limit <= 100:
+        want = (
+            'True, or {"limit": 3} (a whole number up to 100; the rest is said by the retry of the throttle)'
+        )
+        raise ConfigError([Problem("retry", want, f"{retry!r:.60}")])
+    return limit
+
+
+def given(fn: Callable[..., Any], args: tuple[Any, ...]) -> Callable[[Permit], Any]:
+    """A call of a function with these arguments; with its permit, if it has a parameter of that name."""
+    if not takes_permit(fn):
+        return lambda _: fn(*args)
+    return lambda permit: fn(*args, permit=permit)
+
+
+def takes_permit(fn: Any) -> bool:
+    """Whether a function has a parameter ``permit`` that is not given yet."""
+    while isinstance(fn, partial):
+        if "permit" in fn.keywords:
+            return False
+        fn = fn.func
+    code = getattr(fn, "__code__", None)
+    if code is None:
+        return False
+    names = code.co_varnames[code.co_posonlyargcount : code.co_argcount + code.co_kwonlyargcount]
+    return "permit" in names
+
+
+def _wait_again(wait: Wait, spent: int) -> Wait:
+    timeout = None if wait.timeout is None else max(0.0, wait.timeout - spent / NANOS)
+    return wait._replace(delay=0, timeout=timeout)
+
+
+def _tell_of_retry(core: Runner, permit: Permit, told: Told, retry: object) -> None:
+    """The throttle's own ``retry`` reaches what transports send, and not this."""
+    if retry is None and core._settings.retries and not permit.is_settled and told.is_refusal:
+        what = "retry of the throttle is for requests of transports"
+        core._desk.warn("no-effect", f"{what}: run, wrap and map take retry=True", key="retry")

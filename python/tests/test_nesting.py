@@ -1,0 +1,172 @@
+"""Requests inside of functions that have leave to send: no slot waits for itself, and answers are heard."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from typing import Any
+
+import httpx
+import pytest
+
+from autothrottle import Permit, ThreadThrottle, Throttle
+from autothrottle.httpx import AsyncThrottleTransport, ThrottleTransport
+from autothrottle.testing import FakeClock
+from helpers import URL, Response, plain
+
+OTHER = "https://other.example/"
+
+
+def client_of(clock: FakeClock, throttle: Throttle, *statuses: int) -> tuple[httpx.AsyncClient, list[float]]:
+    """A client of this throttle, and when its server was asked."""
+    asked: list[float] = []
+    left = list(statuses)
+
+    def answer(_: httpx.Request) -> httpx.Response:
+        asked.append(clock.seconds)
+        return httpx.Response(left.pop(0) if left else 200, text="ok")
+
+    return httpx.AsyncClient(transport=AsyncThrottleTransport(throttle, httpx.MockTransport(answer))), asked
+
+
+async def driven(clock: FakeClock, work: Any, seconds: float = 60) -> Any:
+    task = asyncio.ensure_future(work)
+    await clock.advance(seconds)
+    assert task.done(), "it hangs"
+    return await task
+
+
+async def test_a_throttled_client_in_run_takes_the_permit(clock: FakeClock) -> None:
+    throttle = plain(clock, concurrency=1)
+    client, asked = client_of(clock, throttle, 429)
+    sent: list[int] = []
+    throttle.on("settle", lambda event: sent.append(event.status or 0))
+
+    async def text(url: str) -> str:
+        return (await client.get(url)).text
+
+    assert await driven(clock, throttle.run(URL, text, URL)) == "ok"
+    assert (asked, sent) == ([0], [429]), "heard, although a text was returned"
+    assert throttle.scope("example.com").stats.backoff_step == 1
+
+
+async def test_each_further_request_waits_for_the_pace(clock: FakeClock) -> None:
+    throttle = plain(clock, concurrency=1)
+    client, asked = client_of(clock, throttle)
+
+    async def three(url: str) -> int:
+        await client.get(url)
+        await asyncio.gather(client.get(url), client.get(url))
+        return 3
+
+    pages = throttle.map([URL, f"{URL}2"], three)
+
+    async def all_of() -> list[int]:
+        return [page async for page in pages]
+
+    assert await driven(clock, all_of()) == [3, 3]
+    assert asked == [0, 1, 2, 3, 4, 5]
+    assert throttle.stats().in_flight == 0
+
+
+async def test_so_it_is_in_the_block_of_a_permit_and_in_wrap(clock: FakeClock) -> None:
+    throttle = plain(clock, concurrency=1)
+    client, asked = client_of(clock, throttle)
+
+    async def block() -> None:
+        async with throttle.acquire(URL):
+            await client.get(URL)
+            await client.get(URL)
+        with await throttle.acquire(URL):
+            await client.get(URL)
+
+    @throttle.wrap
+    async def get(url: str) -> httpx.Response:
+        return await client.get(url)
+
+    await driven(clock, block())
+    await driven(clock, get(URL))
+    await driven(clock, client.get(URL))
+    assert asked == [0, 1, 2, 60, 120]
+    assert throttle.stats().in_flight == 0
+
+
+async def test_slots_that_functions_hold_for_one_another_come_back(clock: FakeClock) -> None:
+    throttle = plain(clock, concurrency=1)
+    client, asked = client_of(clock, throttle)
+    told: list[tuple[str, str]] = []
+    throttle.on("warning", lambda event: told.append((event.code, event.message)))
+
+    async def elsewhere(_: str) -> int:
+        return (await client.get(OTHER)).status_code
+
+    assert await driven(clock, throttle.run(URL, elsewhere, URL)) == 200
+    assert len(asked) == 1
+    ((code, message),) = told
+    assert code == "nested"
+    assert message.endswith("wait for (example.com): their slots are given back; raise `concurrency`")
+    assert throttle.stats().in_flight == 0
+
+
+async def test_with_slots_left_another_scope_waits_for_its_own_pace_alone(clock: FakeClock) -> None:
+    throttle = plain(clock, scopes={"other.example": {"delay": 5}})
+    client, asked = client_of(clock, throttle)
+    throttle.on("warning", lambda event: pytest.fail(event.message))
+
+    async def elsewhere(permit: Permit) -> Response:
+        await client.get(OTHER)
+        await client.get(OTHER)
+        assert not permit.is_settled
+        return Response()
+
+    await driven(clock, throttle.run(URL, elsewhere))
+    assert asked == [0, 5]
+
+
+async def test_another_cost_is_another_request(clock: FakeClock) -> None:
+    throttle = plain(clock, delay=0, scopes={"example.com": {"quota": 10, "concurrency": 2}})
+
+    async def costly() -> None:
+        async with throttle.acquire(URL, cost=4) as permit:
+            permit.settle(status=200)
+
+    await driven(clock, throttle.run(URL, costly), 1)
+    assert throttle.scope("example.com").stats.quota_left == 5
+
+
+async def test_tasks_beside_the_function_are_not_inside(clock: FakeClock) -> None:
+    throttle = plain(clock, concurrency=1)
+    client, asked = client_of(clock, throttle)
+    gate = asyncio.Event()
+
+    async def waits() -> None:
+        await gate.wait()
+
+    running = asyncio.ensure_future(throttle.run(URL, waits))
+    other = asyncio.ensure_future(client.get(URL))
+    await clock.advance(10)
+    assert (asked, other.done()) == ([], False)
+    gate.set()
+    await clock.advance(10)
+    await asyncio.gather(running, other)
+
+
+def test_threads_nest_alike(clock: FakeClock) -> None:
+    throttle = ThreadThrottle(clock=clock, delay=1, jitter=False, concurrency=1)
+    inner = ThrottleTransport(throttle, httpx.MockTransport(lambda _: httpx.Response(429)))
+    done: list[float] = []
+
+    def nested() -> None:
+        with httpx.Client(transport=inner) as client:
+            assert throttle.run(URL, lambda: client.get(URL).text) == ""
+            with throttle.acquire(URL):
+                client.get(URL)
+                client.get(URL)
+            done.append(clock.seconds)
+
+    thread = threading.Thread(target=nested, daemon=True)
+    thread.start()
+    thread.join(20)
+    assert done
+    assert throttle.scope("example.com").stats.backoff_step > 0
+    assert throttle.stats().in_flight == 0

@@ -1,0 +1,218 @@
+"""``run``, ``wrap`` and ``map``: what they hear, retries of their own, the permit, real costs per scope."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from autothrottle import ConfigError, Permit, RetryAfterTooLongError, ScopeOptions, ThreadThrottle, Throttle
+from autothrottle.testing import FakeClock
+from helpers import URL, Response, plain
+
+
+class RefusedError(Exception):
+    def __init__(self, status: int) -> None:
+        super().__init__(status)
+        self.response = Response(status)
+
+
+def server(*statuses: int) -> tuple[Callable[[], Response], list[int]]:
+    """Answers in turn, then 200; and what it answered."""
+    left, said = list(statuses), []
+
+    def answer() -> Response:
+        said.append(left.pop(0) if left else 200)
+        return Response(said[-1])
+
+    return answer, said
+
+
+async def driven(clock: FakeClock, work: Any, seconds: float = 600) -> Any:
+    task = asyncio.ensure_future(work)
+    await clock.advance(seconds)
+    assert task.done(), "it hangs"
+    return await task
+
+
+async def test_run_calls_again(clock: FakeClock) -> None:
+    throttle = plain(clock, retry={"limit": 1}, backoff=False)
+    answer, said = server(503, 429)
+    assert (await driven(clock, throttle.run(URL, answer, retry={"limit": 3}))).status_code == 200
+    assert said == [503, 429, 200]
+    answer, said = server(503, 503, 503)
+    assert (await driven(clock, throttle.run(URL, answer, retry=True))).status_code == 503
+    assert said == [503, 503]
+    answer, said = server(404)
+    assert (await driven(clock, throttle.run(URL, answer, retry=True))).status_code == 404
+    assert throttle.stats().in_flight == throttle.stats().waiting == 0
+
+
+async def test_errors_and_what_the_permit_was_told_are_tried_again(clock: FakeClock) -> None:
+    throttle = plain(clock, backoff=False)
+    calls: list[float] = []
+
+    @throttle.wrap(retry={"limit": 2})
+    async def refused(url: str) -> str:
+        calls.append(clock.seconds)
+        if len(calls) == 1:
+            raise ConnectionResetError
+        if len(calls) == 2:
+            raise RefusedError(503)
+        return url
+
+    assert await driven(clock, refused(URL)) == URL
+    assert calls == [0, 1, 2]
+
+    async def text(url: str, permit: Permit) -> str:
+        calls.append(clock.seconds)
+        permit.settle(Response(429 if len(calls) < 6 else 200))
+        return "text"
+
+    calls.clear()
+    pages = throttle.map([URL] * 4, text, retry={"limit": 5})
+
+    async def all_of() -> list[str]:
+        return [page async for page in pages]
+
+    assert await driven(clock, all_of()) == ["text"] * 4
+    assert len(calls) == 4 + 5
+    assert throttle.stats().in_flight == throttle.stats().waiting == 0
+
+
+async def test_a_bug_is_not_tried_again(clock: FakeClock) -> None:
+    throttle = plain(clock)
+    calls: list[int] = []
+
+    def bug() -> None:
+        calls.append(1)
+        raise KeyError
+
+    with pytest.raises(KeyError):
+        await driven(clock, throttle.run(URL, bug, retry={"limit": 3}))
+    assert calls == [1]
+
+
+async def test_a_cancelled_function_gives_its_next_attempt_back(clock: FakeClock) -> None:
+    throttle = plain(clock)
+
+    async def told_and_hangs(permit: Permit) -> None:
+        permit.settle(status=503)
+        await asyncio.Event().wait()
+
+    task = asyncio.ensure_future(throttle.run(URL, told_and_hangs, retry={"limit": 3}))
+    await clock.advance(0)
+    task.cancel()
+    await clock.advance(10)
+    assert task.cancelled()
+    assert throttle.stats().in_flight == throttle.stats().waiting == 0
+
+
+async def test_too_long_a_wait_is_an_error(clock: FakeClock) -> None:
+    throttle = plain(clock, retry={"limit": 1, "max_retry_after": 10})
+    late = Response(429, {"Retry-After": "100"})
+    with pytest.raises(RetryAfterTooLongError) as raised:
+        await driven(clock, throttle.run(URL, lambda: late, retry=True))
+    assert raised.value.response is late
+
+
+async def test_threads_call_again_too(clock: FakeClock) -> None:
+    throttle = ThreadThrottle(clock=clock, delay=1, jitter=False, backoff=False)
+    answer, said = server(503, 429)
+    assert throttle.run(URL, answer, retry={"limit": 2}).status_code == 200
+    assert said == [503, 429, 200]
+    assert throttle.wrap(retry={"limit": 1})(lambda url: url)(URL) == URL
+
+
+@pytest.mark.parametrize(
+    ("retry", "message"),
+    [
+        (3, r'retry: want True, or \{"limit": 3\} .*; got 3'),
+        ({"limit": 3, "methods": ["GET"]}, "the rest is said by the retry of the throttle"),
+        (True, "got True, but the throttle has no retry"),
+    ],
+)
+async def test_a_retry_that_makes_no_sense(clock: FakeClock, retry: Any, message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        await plain(clock).run(URL, Response, retry=retry)
+
+
+async def test_the_throttles_retry_says_that_it_does_not_reach_run(clock: FakeClock) -> None:
+    throttle = plain(clock, retry={"limit": 2})
+    told: list[str] = []
+    throttle.on("warning", lambda event: told.append(event.message))
+    await driven(clock, throttle.run(URL, Response))
+    assert told == []
+    for _ in range(2):
+        await driven(clock, throttle.run(URL, lambda: Response(503)))
+    assert told == ["retry of the throttle is for requests of transports: run, wrap and map take retry=True"]
+
+
+async def test_what_is_heard(clock: FakeClock) -> None:
+    heard: list[int | None] = []
+    throttle = plain(clock, delay=0)
+    throttle.on("settle", lambda event: heard.append(event.status))
+
+    class Broken:
+        @property
+        def status_code(self) -> int:
+            raise RuntimeError("closed")
+
+    results = (Response(201), {"response": Response(202)}, SimpleNamespace(response=Response(203)), Broken())
+    for result in results:
+        await driven(clock, throttle.run(URL, lambda result=result: result), 1)
+
+    def wrapped() -> None:
+        try:
+            raise RefusedError(429)
+        except RefusedError as refused:
+            raise LookupError("no page") from refused
+
+    with pytest.raises(LookupError):
+        await driven(clock, throttle.run(URL, wrapped), 1)
+    assert heard == [201, 202, 203, None, 429]
+    assert throttle.stats().in_flight == 0
+
+
+async def test_fields_without_a_value_keep_nothing_from_being_heard(clock: FakeClock) -> None:
+    throttle = plain(clock)
+    headers: Any = {"Retry-After": "30", "RateLimit": None}
+    await driven(clock, throttle.run(URL, lambda: Response(429, headers)), 1)
+    assert throttle.scope("example.com").stats.hold_until == 31
+
+
+async def test_a_deaf_function_is_told_once_a_scope(clock: FakeClock) -> None:
+    throttle = plain(clock, delay=0)
+    told: list[tuple[str, str | None]] = []
+    throttle.on("warning", lambda event: told.append((event.code, event.scope)))
+    for count in range(60):
+        result = Response() if count == 15 else "a text"
+        await driven(clock, throttle.run(URL, lambda result=result: result), 1)
+        assert told == ([] if count < 35 else [("unheard", "example.com")])
+    for _ in range(30):
+        await driven(clock, throttle.run(None, lambda: "no URL", scopes="jobs"), 1)
+    assert len(told) == 1
+
+
+async def test_real_costs_by_scope(clock: FakeClock) -> None:
+    quotas: dict[str, ScopeOptions] = {"rpm": {"quota": 10}, "tpm": {"quota": 1000}}
+    throttle = Throttle(clock=clock, scopes=quotas)
+
+    def left() -> list[float | None]:
+        return [throttle.scope(name).stats.quota_left for name in quotas]
+
+    permit = await throttle.acquire(scopes={"rpm": 1, "tpm": 500})
+    assert left() == [9, 500]
+    permit.settle(status=200, cost={"tpm": 300})
+    assert left() == [9, 700]
+    permit = await throttle.acquire(scopes={"rpm": 1, "tpm": 500})
+    with pytest.raises(TypeError, match="want a mapping of scope to cost"):
+        permit.settle(status=200, cost=300)
+    assert throttle.stats().in_flight == 0
+    permit = await throttle.acquire(scopes=["rpm", "tpm"])
+    with pytest.raises(ValueError, match="want costs of rpm, tpm; got one of 'tokens'"):
+        permit.settle(status=200, cost={"tokens": 3})
+    assert throttle.stats().in_flight == 0
