@@ -14,6 +14,8 @@ import type { Act, Ask, Beat, Flight, FromMember, Grant, Order, Refusal, ToWrite
 const RETRY_DELAY = 4
 /** Where leave is later by this part of a lease, only one of those that are due is used. */
 const LATE = 1 / 6
+/** So late it is said also where nobody waits for the time after it, in milliseconds. */
+const QUITE_LATE_MS = 20
 /** No grant is made farther ahead, in milliseconds: a store's clock that was set would hold it for long. */
 const FARTHEST_MS = 1000
 
@@ -39,8 +41,10 @@ interface Pending {
   state: 'waiting' | 'granted' | 'flying'
   /** When it is to leave, or left. */
   sentAt: number
-  /** When it was to leave; NaN if nobody waits for the time after it. */
+  /** When it was to leave. */
   dueAt: number
+  /** Whether somebody waits for the time after it. */
+  isAwaited: boolean
 }
 
 /** What is over, or was ordered, and may not be in anybody's memory yet. */
@@ -145,6 +149,7 @@ export class Member {
       state: 'waiting',
       sentAt: Number.NaN,
       dueAt: Number.NaN,
+      isAwaited: false,
     })
     this.#say(['ask', id, 0, names, cost, priority, delay, 0])
     return id
@@ -178,7 +183,9 @@ export class Member {
 
   #leave(request: Pending, now: number): void {
     request.sentAt = now
-    if (now - request.dueAt >= LATE_MS) {
+    const late = now - request.dueAt
+    // Where nobody waits for the time after it, quotas still have to know of one that is noticeably late.
+    if (late >= (request.isAwaited ? LATE_MS : QUITE_LATE_MS)) {
       this.#late.add(request)
       this.#soon()
     }
@@ -282,14 +289,14 @@ export class Member {
     }
     this.#grants.add(number)
     const sentAt = Math.min(then, now + FARTHEST_MS)
-    const dueAt = isAwaited ? then : Number.NaN
     this.isAwaited = isAwaited === true
     for (let each = 0; each < ids.length; each += 2) {
       const request = this.#requests.get(ids[each]!)
       if (request?.state !== 'waiting' || request.attempt !== ids[each + 1]) continue
       request.state = 'granted'
       request.sentAt = sentAt
-      request.dueAt = dueAt
+      request.dueAt = then
+      request.isAwaited = this.isAwaited
       const place = this.#granted.findLastIndex((other) => other.sentAt <= sentAt)
       this.#granted.splice(place + 1, 0, request)
     }

@@ -252,23 +252,23 @@ impl Engine {
         self.answer()
     }
 
-    /// The request that was given to be sent left only at `now`: gaps of its scopes count from there, also
-    /// where the engine has heard of a later time. An unknown ticket, or one that was not sent, is ignored.
+    /// The request that was given to be sent left only at `now`: gaps and rolling windows of its scopes count
+    /// from there, also where the engine has heard of a later time. An unknown ticket, or one that was not sent, is ignored.
     ///
     /// The trap is a caller that is slow between the two (a busy event loop): the next request would be on
     /// time, and the server would see both closer together than the delay.
     pub fn left(&mut self, now: Instant, ticket: Ticket) {
         let left = now + self.epoch_offset;
         self.advance(now);
-        if self.sent_at(ticket).is_none() {
-            return;
-        }
+        let Some(sent) = self.sent_at(ticket) else { return };
         let class = self.queue.entry(ticket.0.index).class;
         let lane = self.queue.class(class).lane;
-        for &scope in &*self.queue.lane_at(lane).scopes.clone() {
-            self.registry[scope].scope.on_left(left);
+        for (position, &scope) in self.queue.lane_at(lane).scopes.clone().iter().enumerate() {
+            let cost = self.queue.class(class).need.costs.of(position);
+            self.registry[scope].scope.on_left(self.now, sent, left, cost);
             self.refresh(scope);
         }
+        self.queue.adopt(ticket.0.index, sent.max(left));
     }
 
     /// The request that was sent ended. An unknown ticket, or one that was not sent, is ignored.

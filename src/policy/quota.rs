@@ -186,6 +186,28 @@ impl State {
         }
     }
 
+    /// The request of this cost that was given leave at `sent` left only at `left`: a rolling window counts it
+    /// from there. A fixed one has it where it was given.
+    pub fn on_left(&mut self, config: &Config, now: Instant, sent: Instant, left: Instant, cost: Cost) {
+        let Self::Rolling { sends, before } = self else { return };
+        if left <= sent || cost == Cost::ZERO {
+            return;
+        }
+        let mut at = sends.partition_point(|&(at, _)| at < sent);
+        let mut rest = cost;
+        // Several may have been given leave at the same instant.
+        while rest > Cost::ZERO && sends.get(at).is_some_and(|&(at, _)| at == sent) {
+            let own = sends[at].1.minus(if at == 0 { *before } else { sends[at - 1].1 });
+            let taken = own.min(rest);
+            rest = rest.minus(taken);
+            for (_, total) in sends.range_mut(at..) {
+                *total = total.minus(taken);
+            }
+            at += 1;
+        }
+        self.on_actual(config, now, left, Cost::ZERO, cost);
+    }
+
     /// The request that left at `sent` for `expected` turned out to cost `actual` (rule 2).
     pub fn on_actual(&mut self, config: &Config, now: Instant, sent: Instant, expected: Cost, actual: Cost) {
         self.turn(config, now);

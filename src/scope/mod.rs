@@ -89,11 +89,15 @@ impl Scope {
         }
     }
 
-    /// A request that was let go left only at `left`: gaps count from there. A rate's schedule makes up for
-    /// what is late and stays as it is; quotas took its cost.
-    pub fn on_left(&mut self, left: Instant) {
+    /// A request of this cost that was let go at `sent` left only at `left`: gaps and rolling windows count
+    /// from there. A rate's schedule makes up for what is late and stays as it is; a fixed window took its
+    /// cost.
+    pub fn on_left(&mut self, now: Instant, sent: Instant, left: Instant, cost: Cost) {
         self.delay = self.delay.left(left);
         self.policies.on_left(left);
+        for (config, state) in self.config.quotas.iter().zip(&mut self.quotas) {
+            state.on_left(config, now, sent, left, cost);
+        }
     }
 
     /// A request of this cost left at `sent`, from somewhere else, and is in flight. Only if it is new does

@@ -260,3 +260,38 @@ fn a_date_has_eighty_letters_at_most() {
     };
     assert_eq!([1, 52, 53].map(asked), [Some(60_000), Some(60_000), None]);
 }
+
+/// What left late counts from then: else a busy caller fits one more window into the same span. Those that
+/// were given leave at once are told apart, and a cost that turns out to be another counts once.
+#[test]
+fn a_rolling_window_counts_what_left_late_from_when_it_left() {
+    for several in [1, 3] {
+        let (mut engine, scope) = make(ROLLING, &[]);
+        let sent: Vec<_> = (0..several)
+            .map(|_| engine.send_at_once(millis(0.0), Request::new(&[scope])).unwrap().unwrap())
+            .collect();
+        for (place, &ticket) in sent.iter().enumerate() {
+            engine.left(millis(4000.0 + place as f64), ticket);
+        }
+        let all = f64::from(several);
+        assert_eq!(left(&engine, scope, 4010.0), 10.0 - all, "counted once");
+        assert_eq!(left(&engine, scope, 13_999.0), 10.0 - all);
+        assert_eq!(left(&engine, scope, 14_000.0), 10.0 - all + 1.0);
+        // Earlier than what is known: nothing changes.
+        engine.left(millis(3000.0), sent[0]);
+        assert_eq!(left(&engine, scope, 13_999.0), 10.0 - all);
+        let cost = Feedback { cost: autothrottle::Cost::from_units(4.0), ..Feedback::response(200) };
+        engine.settle(millis(13_000.0), sent[0], &cost);
+        assert_eq!(left(&engine, scope, 13_999.0), 10.0 - all - 3.0);
+        assert_eq!(left(&engine, scope, 14_100.0), 10.0);
+    }
+}
+
+/// A fixed window keeps what was given leave in it.
+#[test]
+fn a_fixed_window_counts_what_left_late_from_its_leave() {
+    let (mut engine, scope) = make(FIXED, &[]);
+    let ticket = engine.send_at_once(millis(0.0), Request::new(&[scope])).unwrap().unwrap();
+    engine.left(millis(4000.0), ticket);
+    assert_eq!([9999.0, 10_000.0].map(|at| left(&engine, scope, at)), [9.0, 10.0]);
+}

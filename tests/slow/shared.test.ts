@@ -330,7 +330,7 @@ test('the next one of a group waits its gap from when the last really left', asy
   }
 })
 
-test('lateness is told first, once a turn, and only where somebody waits for the time after', async () => {
+test('lateness is told first, once a turn; a little of it only where somebody waits for the time after', async () => {
   const clock = { now: 1000 }
   const { said, member, submit } = lonely(clock, 0)
   member.enter(1)
@@ -357,11 +357,16 @@ test('lateness is told first, once a turn, and only where somebody waits for the
   member.onGrant(grant(2, undefined))
   clock.now += 2
   assert.equal(member.poll(clock.now), 1)
-  clock.now += 30
+  clock.now += 10
   member.left(clock.now, 1)
   await undefined
   assert.equal(said.length, count)
   assert.equal(member.isAwaited, false)
+  // So late that a quota has to know.
+  clock.now += 20
+  member.left(clock.now, 1)
+  await undefined
+  assert.deepEqual(acts(), [['left', 1, 0, 32]])
 })
 
 test('what is not well formed is not heard, and one of another version is known as such', () => {

@@ -257,7 +257,7 @@ function problemsOf(world: World, all: readonly Send[]): string[] {
   }
   const quota = of('quota')
   for (const send of quota) {
-    const isWithin = (other: Send) => other.at - (windows.isLate(other) ? LATE_MS : 0) > send.at - 3000 + 1
+    const isWithin = (other: Send) => other.at > send.at - 3000 + 1
     const used = known(quota, send).filter(isWithin)
     if (used.length > 12 && used.includes(send)) problems.push(`quota: ${used.length} before ${send.at}`)
   }

@@ -27,6 +27,9 @@ _LATE = 1 / 6
 _UNTOLD_MS = LATE / 1e6
 """So much later than it was to a request may leave, and nobody is told."""
 
+_QUITE_LATE_MS = 20.0
+"""So late it is said also where nobody waits for the time after it."""
+
 _FARTHEST_MS = 1000.0
 """No grant is made farther ahead: a store's clock that was set would hold it for long."""
 
@@ -61,7 +64,9 @@ class Pending:
     sent_at: float = math.nan
     """When it is to leave, or left."""
     due_at: float = math.nan
-    """When it was to leave, if somebody waits for the time after it."""
+    """When it was to leave."""
+    is_awaited: bool = False
+    """Whether somebody waits for the time after it."""
 
 
 @dataclass(slots=True)
@@ -170,7 +175,8 @@ class Member:
 
     def _leave(self, request: Pending, now: float) -> None:
         request.sent_at = now
-        if now - request.due_at >= _UNTOLD_MS:
+        # Where nobody waits for the time after it, quotas still have to know of one that is noticeably late.
+        if now - request.due_at >= (_UNTOLD_MS if request.is_awaited else _QUITE_LATE_MS):
             self._late[request.id] = request
             self._soon()
 
@@ -288,7 +294,6 @@ class Member:
         self._grants.add(number)
         sent_at = min(then, now + _FARTHEST_MS)
         self.is_awaited = grant.get("isAwaited") is True
-        due_at = then if self.is_awaited else math.nan
         ids = grant["ids"]
         for ticket, attempt in zip(ids[::2], ids[1::2], strict=True):
             request = self._requests.get(ticket)
@@ -296,7 +301,8 @@ class Member:
                 continue
             request.state = "granted"
             request.sent_at = sent_at
-            request.due_at = due_at
+            request.due_at = then
+            request.is_awaited = self.is_awaited
             insort(self._granted, request, key=lambda each: each.sent_at)
         wanted: list[Refusal] = []
         for refusal in grant["refused"]:
