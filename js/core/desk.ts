@@ -15,7 +15,7 @@
 import { isStatus } from '../fetch/outcome.js'
 import type { Clock } from '../options/options.js'
 import { Handles } from '../scopes/handles.js'
-import { namedScopes, type Scopes, type Target } from '../scopes/names.js'
+import { namedScopes, type Scopes, type Target, urlTextOf } from '../scopes/names.js'
 import { type Outcome, type ScopeHandle, type Settled, type Ticket, WAIT } from '../wasm/engine.js'
 import type { Abortable } from './aborts.js'
 import { Converter, type HeaderMaps } from './convert.js'
@@ -48,6 +48,10 @@ export interface Wait {
 export type Verdict = 'over' | 'too-long' | 'again' | Promise<Permit>
 
 const NO_OUTCOME: Outcome = {}
+/** So many requests of a scope of which nobody says what became are told. */
+const UNHEARD = 20
+/** Scopes whose silent requests are counted. */
+const MOST_UNHEARD = 10_000
 /** So much before others is who was called in a function that runs: what has begun is to end. */
 const BEFORE_OTHERS = 1e6
 /** What `engine.enter` answers for ticket 0 if it waits. */
@@ -72,6 +76,7 @@ export class Desk {
   readonly #converter: Converter
   readonly #warnThreshold: number
   readonly #idle: (() => void)[] = []
+  readonly #unheard = new Map<string, number>()
   readonly #entering = new Set<Abortable>()
   #following = 0
   #askedMs = Number.NaN
@@ -347,6 +352,7 @@ export class Desk {
       verdict = new Promise((resolve, reject) => {
         waiting = this.#waiting(ticket, scopes, target, wait!, undefined, resolve, reject)
       })
+    if (permit.outer !== undefined) this.#listen(permit, told)
     if (this.#ears.settle.isHeard) this.tell(new SettleEvent(permit, told.status, told.error, told.latencyMs))
     if (this.#notices.areUrgent)
       try {
@@ -359,6 +365,26 @@ export class Desk {
     else this.driver.changed()
     if (failure) throw failure.error
     return verdict
+  }
+
+  /** A scope whose requests leave, and nobody says what came back: a 429 would not be noticed. */
+  #listen({ scopes, target, outer }: Permit, told: Outcome): void {
+    const { status, error, backoff, hints, scopes: own } = told
+    if ((status ?? error ?? backoff ?? hints ?? own) !== undefined) {
+      if (this.#unheard.size > 0) for (const scope of scopes) this.#unheard.delete(scope)
+      return
+    }
+    if (urlTextOf(target) === undefined || outer?.aborted) return
+    if (this.#unheard.size > MOST_UNHEARD) this.#unheard.clear()
+    for (const scope of scopes) {
+      const count = (this.#unheard.get(scope) ?? 0) + 1
+      this.#unheard.set(scope, count)
+      if (count !== UNHEARD) continue
+      const what = `nobody says what became of the last ${UNHEARD} requests of ${scope}, so a 429 is not noticed`
+      const how =
+        'send with the fetch of the permit, ({ fetch }) => …, return the response, or settle({ status })'
+      this.warnings.once('unheard', `${what}: ${how}`, scope)
+    }
   }
 
   #tellManagers(ticket: Ticket, names: readonly string[], now: number): void {

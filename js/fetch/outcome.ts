@@ -2,7 +2,7 @@
  * What results and errors say about a response, whichever client made them. The one place that knows their
  * shapes:
  *
- * | client | a result has | an error has |
+ * | client | a result (or its `response`) has | an error (or its `cause`) has |
  * |---|---|---|
  * | fetch, ky, node-fetch | `status`, `headers` | ky: `response` |
  * | axios, Octokit | `status`, `headers` | `response.status`, `response.headers` |
@@ -40,16 +40,24 @@ export function answerIn(value: unknown): Answer | undefined {
   }
 }
 
-/** The answer that a client threw as an error. */
+/** The answer that a client threw as an error, or that is the error's `cause`. */
 export function answerInError(error: unknown): Answer | undefined {
-  if (typeof error !== 'object' || error === null) return undefined
-  return answerIn(responseOf(error)) ?? answerIn(error)
+  for (let depth = 0; depth < 5 && typeof error === 'object' && error !== null; depth++) {
+    const answer = answerIn(responseOf(error)) ?? answerIn(error)
+    if (answer !== undefined) return answer
+    error = read(error, 'cause')
+  }
+  return undefined
 }
 
 /** The `response` of an error, if it has one that can be read. */
 export function responseOf(error: unknown): unknown {
+  return read(error, 'response')
+}
+
+function read(value: unknown, key: 'response' | 'cause'): unknown {
   try {
-    return (error as { response?: unknown } | null | undefined)?.response
+    return (value as { [name in typeof key]?: unknown } | null | undefined)?.[key]
   } catch {
     return undefined
   }
@@ -76,9 +84,12 @@ export function outcomeOfResponse(
   return outcome as PermitOutcome
 }
 
-/** What a function's result says: the permit's outcome. */
+/** What a function's result says, or the `response` in it: the permit's outcome. */
 export function outcomeOfResult(result: unknown): PermitOutcome | undefined {
-  const answer = answerIn(result)
+  return outcomeOf(answerIn(result) ?? answerIn(responseOf(result)))
+}
+
+function outcomeOf(answer: Answer | undefined): PermitOutcome | undefined {
   if (answer === undefined) return undefined
   const { status, headers } = answer
   return headers === undefined ? { status } : { status, headers }
@@ -89,7 +100,7 @@ export function outcomeOfError(
   error: unknown,
   signal: AbortSignal | null | undefined,
 ): PermitOutcome | undefined {
-  const answer = outcomeOfResult(answerInError(error))
+  const answer = outcomeOf(answerInError(error))
   if (answer !== undefined) return answer
   const isAborted = signal?.aborted === true && error === signal.reason
   return isAborted || Number.isNaN(failureOf(error)) ? undefined : { error }
