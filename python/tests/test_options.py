@@ -161,3 +161,42 @@ def test_values_are_described_as_the_engine_does() -> None:
         '"' + "x" * 40 + '…"',
         "a function",
     ]
+
+
+def notes(caplog: pytest.LogCaptureFixture, **options: Any) -> list[str]:
+    """What is logged while a throttle is made."""
+    caplog.clear()
+    Throttle(**options)
+    return [record.getMessage() for record in caplog.records]
+
+
+def test_milliseconds_are_told(caplog: pytest.LogCaptureFixture) -> None:
+    (told,) = notes(caplog, delay=500)
+    assert told.startswith(
+        "delay=500 is 0:08:20 between two sends: times are seconds here, so 500 ms are 0.5 ("
+    )
+    assert told.endswith("(timedelta(seconds=500) silences this)")
+    (told,) = notes(caplog, scopes={"api.example": {"slot_delay": 90}})
+    assert told.startswith('scopes["api.example"].slot_delay=90 is 0:01:30 between two sends')
+    assert notes(caplog, delay=timedelta(seconds=500), autothrottle={"max_delay": 600}) == []
+    assert notes(caplog, delay=60, backoff={"max_delay": 3600}, redirect_max_delay=900) == []
+
+
+def test_names_that_no_url_has_are_told(caplog: pytest.LogCaptureFixture) -> None:
+    upper, other = notes(
+        caplog, scopes={"API.example": {}, "bücher.example": {}, "api.example": {}, "Jobs": {}}
+    )
+    assert (
+        upper
+        == 'scopes["API.example"] is the scope of no URL: hosts are in small letters, want "api.example"'
+    )
+    assert other.endswith('want "xn--bcher-kva.example"')
+    assert notes(caplog, scopes={"API.example": {}}, get_scopes=lambda _: "API.example") == []
+    throttle = Throttle()
+    throttle.robots("API.example", "User-agent: *\nCrawl-delay: 7", user_agent="bot")
+    assert throttle.scope("api.example").stats.delay == 7
+
+
+def test_a_number_of_retries_says_how(caplog: pytest.LogCaptureFixture) -> None:
+    with pytest.raises(ConfigError, match=r'^retry: want \{"limit": 3\}; got 3$'):
+        Throttle(retry=3)  # type: ignore[arg-type]

@@ -14,7 +14,7 @@ from ._errors import ConfigError, Problem
 from ._events import Events
 from ._managers import ManagedScopes
 from ._requests import seconds_of
-from ._scopes import Scopes, checked_name, host_of, named_scopes
+from ._scopes import Scopes, checked_name, host_of, host_of_name, named_scopes
 from ._stats import Peek, ScopeStats, Stats
 
 if TYPE_CHECKING:
@@ -88,7 +88,10 @@ class BaseThrottle:
         """Calls a listener for each event of a kind; also a decorator: ``@throttle.on("backoff")``."""
         self.off = self._events.off
         """Stops calling it."""
-        self._overruled: set[str] = set()
+        for key, note in made.notes:
+            if key.startswith("scopes ") and self._settings.get_scopes is not None:
+                continue
+            self._desk.warn("no-effect" if key.startswith("scopes ") else "seconds", note, key=key)
 
     def scope(self, name: str) -> ScopeControl:
         """One scope: what it is doing, and how to change that."""
@@ -148,7 +151,7 @@ class BaseThrottle:
         """
         asked = parse_robots(text, user_agent)
         most = nanos("max_delay", max_delay)
-        name = host_of(host) if "://" in host else host
+        name = host_of(host) if "://" in host else host_of_name(host) or host
         delay = None if asked is None else min(asked, most)
         if self._crawl_delay(name, delay) == "overruled" and delay is not None:
             wish = f"robots.txt of {name} asks for one request at a time, {delay / NANOS:g} s apart"

@@ -18,8 +18,10 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any
 
+from ._clock import YEAR
 from ._engine import Engine, check_driver_options, nearest_name
 from ._errors import ConfigError, Problem
+from ._scopes import host_of_name
 from ._settings import DRIVER, SECTIONS
 
 _SNAKE = {camel: snake for keys in SECTIONS.values() for snake, (camel, _) in keys.items()}
@@ -40,6 +42,8 @@ class Converted:
     """The same in the engine's case, for its checks."""
     problems: list[Problem] = field(default_factory=list)
     """Keys that nobody knows."""
+    notes: list[tuple[str, str]] = field(default_factory=list)
+    """What is taken, and is probably not what was meant: where, and in words."""
     _typed: dict[str, tuple[str, str, object]] = field(default_factory=dict)
 
     def translate(self, error: ConfigError) -> ConfigError:
@@ -80,10 +84,16 @@ class Converted:
         if value is None or isinstance(value, bool):
             return value
         if kind == "time":
+            self._note_of_delay(value, typed)
             return _millis(value)
+        if section == "Retry" and isinstance(value, (int, float)):
+            self.problems.append(Problem(typed, f'{{"limit": {value}}}', described(value)))
+            return None
         if kind == "object" and isinstance(value, Mapping):
             return self.object(section, value, path, typed)
         if kind == "named" and isinstance(value, Mapping):
+            if typed == "scopes":
+                self._note_of_names(value)
             return {
                 name: self.value(
                     f"object {section}", each, _engine_join(path, name), f"{typed}[{_quoted(name)}]"
@@ -101,6 +111,23 @@ class Converted:
         if isinstance(value, (tuple, set, frozenset, range)):
             return list(value)
         return value
+
+    def _note_of_delay(self, value: Any, typed: str) -> None:
+        """Milliseconds, by somebody who comes from npm: hardly a pace is slower than a request a minute."""
+        is_delay = typed.rpartition(".")[2] in ("delay", "slot_delay")
+        if is_delay and isinstance(value, (int, float)) and 60 < value <= YEAR:
+            what = (
+                f"{typed}={value:g} is {timedelta(seconds=value)} between two sends: times are seconds here"
+            )
+            silence = f"timedelta(seconds={value:g}) silences this"
+            self.notes.append((typed, f"{what}, so {value:g} ms are {value / 1000:g} ({silence})"))
+
+    def _note_of_names(self, scopes: Mapping[Any, Any]) -> None:
+        for name in scopes:
+            host = host_of_name(name)
+            if host is not None:
+                what = f"scopes[{_quoted(name)}] is the scope of no URL: hosts are in small letters"
+                self.notes.append((f"scopes {name}", f"{what}, want {_quoted(host)}"))
 
 
 def convert_options(options: Mapping[str, Any], is_clock: Callable[[object], bool]) -> Converted:

@@ -342,6 +342,8 @@ class Desk:
         made = convert_scope(partial)
         if made.problems:
             raise ConfigError(made.problems)
+        for key, note in made.notes:
+            self.warn("seconds", note, name, f"{key} of {name}")
         try:
             self.engine.configure(self.clock.now(), self.handle(name), made.engine)
         except ConfigError as error:

@@ -93,6 +93,7 @@ class WarningEvent:
         "rampup-bound",
         "robots-overruled",
         "permit-lost",
+        "seconds",
         "shared-options",
         "shared-version",
         "shared-message",

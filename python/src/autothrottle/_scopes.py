@@ -17,6 +17,7 @@ Scopes: TypeAlias = str | Sequence[str] | Mapping[str, float]
 
 _PLAIN = re.compile(r"https?://((?:[a-z0-9-]+\.)*[a-z][a-z0-9-]*)(?:[/?#]|\Z)")
 _IN_NAME = re.compile(r"://(?:[^/?#]*@)?([^/?#]*)")
+_HOST = re.compile(r"[\w-]+(?:\.[\w-]+)+")
 _PORTS = {"http": 80, "ws": 80, "https": 443, "wss": 443, "ftp": 21}
 
 
@@ -81,6 +82,17 @@ def checked_name(name: object) -> str:
     if host is not None:
         raise ValueError(f'scope: want the host alone, "{host[1]}"; got "{name}"')
     return name
+
+
+def host_of_name(name: object) -> str | None:
+    """The scope that a URL with this host has, where that is another: ``API.example``, ``bücher.example``."""
+    if not isinstance(name, str) or _HOST.fullmatch(name) is None:
+        return None
+    try:
+        host = host_of(f"http://{name}/")
+    except ValueError:  # nor is it a host
+        return None
+    return None if host == name else host
 
 
 def by_host(request: Any) -> str:

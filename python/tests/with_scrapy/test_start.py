@@ -103,6 +103,12 @@ def test_so_is_one_in_download_slots(caplog: Any) -> None:
     assert 'DOWNLOAD_SLOTS["a.example"]["delay"] = 0.4' in told[1][1]
 
 
+def test_a_scope_that_no_url_has_is_told(caplog: Any) -> None:
+    told = lines({"THROTTLING_SCOPES": {"API.example": {"delay": 2}, "users": {"delay": 2}}}, caplog)
+    want = "the scope API.example is that of no URL: hosts are in small letters, want api.example"
+    assert [line for level, line in told if level == "WARNING"] == [want]
+
+
 @virtual
 async def test_what_has_no_effect_is_told_in_scrapys_names(caplog: Any) -> None:
     bench = Bench({"CONCURRENT_REQUESTS_PER_DOMAIN": 16})

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from .._convert import in_seconds
 from .._engine import Engine
+from .._scopes import host_of_name
 from ._table import SETTINGS
 
 if TYPE_CHECKING:
@@ -38,9 +39,13 @@ def worded(options: Options, text: str) -> str:
 
 
 def paces(options: Options) -> Iterator[tuple[bool, str]]:
-    """A line for each scope that was set up, and for all others; whether a default slows it down."""
+    """A line for each scope that was set up, and for all others; whether it is a warning."""
     engine = Engine({key: value for key, value in options.engine.items() if key != "seed"})
     scopes = options.engine["scopes"]
+    for name in scopes if options.manager is None else ():
+        host = host_of_name(name)
+        if host is not None:
+            yield True, f"the scope {name} is that of no URL: hosts are in small letters, want {host}"
     yield _pace(options, engine, "", {})
     for name in list(scopes)[:_MOST_SCOPES]:
         yield _pace(options, engine, name, scopes[name])
