@@ -94,7 +94,7 @@ function summaryOf(
   const { pages, bytes, requests, refused, disallowed, failed, stalled } = totals
   const answers = statuses.map(([status, times]) => `${status} × ${times}`).join(', ')
   const rows: [string, string][] = [
-    ['rate', `${rounded(pages / took)} pages/s`],
+    ['rate', `${rounded(pages / took)} pages per second`],
     ['requests', `${requests}, with robots.txt and what was sent again`],
     ['answers', answers || 'none'],
     ['refused', String(refused)],

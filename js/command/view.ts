@@ -107,7 +107,7 @@ function look(run: Run, now: number): Shown {
     pages: totals.pages,
     rate,
     inFlight: run.inFlight,
-    left: frontier.pending,
+    left,
     refused: totals.refused,
     failed: totals.failed,
     eta: shown.reduce((longest, { eta }) => Math.max(longest, eta), 0),
@@ -125,7 +125,7 @@ function shownHost(host: Host, most: number, stats: ScopeStats, now: number): Sh
   const held = Math.max(0, (stats.holdUntil ?? now) - now) / 1000
   const until = held > 0 ? ` ${seconds(held)}` : ''
   const reason = host.givenUp ? 'left alone' : (stats.reason ?? (stats.inFlight > 0 ? 'in flight' : ''))
-  const step = stats.backoffStep > 0 ? `backoff ${stats.backoffStep}` : ''
+  const step = stats.backoffStep > 0 ? `step ${stats.backoffStep}` : ''
   const gapMs = gapOf(host, stats, delayMs)
   return {
     name,
@@ -141,7 +141,7 @@ function shownHost(host: Host, most: number, stats: ScopeStats, now: number): Sh
 }
 
 /** What the delay and the slots allow now; where another limit binds, the gaps between the last sends. */
-function gapOf({ latencyMs, gapMs }: Host, { slots, reason }: ScopeStats, delayMs: number): number {
+export function gapOf({ latencyMs, gapMs }: Host, { slots, reason }: ScopeStats, delayMs: number): number {
   const allowed = Math.max(delayMs, latencyMs / Math.max(1, slots))
   const isKnown = reason === undefined || ['delay', 'backoff', 'concurrency', 'hold'].includes(reason)
   return isKnown ? allowed : Math.max(allowed, gapMs)

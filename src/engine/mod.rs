@@ -11,6 +11,8 @@
 //! The limit of the whole throttle is no scope but a gate in front of everything: while it is closed nothing
 //! is asked and nothing moves.
 
+use std::cell::Cell;
+
 mod report;
 mod request;
 mod schedule;
@@ -24,7 +26,7 @@ use crate::{
     config::Config,
     decision::{Cause, Decision, Reason, ScopeId, Ticket, Verdict},
     error::SubmitError,
-    feedback::Feedback,
+    feedback::{Answer, Feedback},
     observe::{Notice, Settled, Watch},
     policy::quota::Cost,
     queue::{IndexedHeap, NONE, Need, Queue, Rank, Scopes, Stage, priority_key},
@@ -405,9 +407,14 @@ impl Engine {
         let Some(sent) = self.sent_at(ticket) else { return false };
         self.totals.settled += 1;
         let stall_after = self.config.stall_after;
+        let is_repeat = self.queue.entry(ticket.0.index).has_failed;
+        let failed = Cell::new(is_repeat);
         self.end(ticket.0.index, |id, scope, now, cost| {
-            scope.on_settle(now, sent, cost, &of(id), stall_after)
+            let feedback = of(id);
+            failed.set(failed.get() || matches!(feedback.answer, Answer::Failed(_)));
+            scope.on_settle(now, sent, cost, &feedback, is_repeat, stall_after)
         });
+        self.queue.entry(ticket.0.index).has_failed = failed.get();
         true
     }
 

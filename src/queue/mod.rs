@@ -53,6 +53,8 @@ pub(crate) enum Stage {
 pub(crate) struct Entry {
     pub stage: Stage,
     pub class: u32,
+    /// It was sent before, and no response came.
+    pub has_failed: bool,
     age: u64,
 }
 
@@ -84,7 +86,7 @@ impl Queue {
         let class = self.enrol(lane, need);
         self.lanes[lane].members += 1;
         let stage = Stage::Parked { position: NONE };
-        Ticket(self.tickets.insert(Entry { stage, class, age }))
+        Ticket(self.tickets.insert(Entry { stage, class, has_failed: false, age }))
     }
 
     /// The age of what happens now: later than all before. Who waited elsewhere before has its place among

@@ -17,6 +17,7 @@ const TOO_MANY_SHOPIFY: u16 = 430;
 
 impl Scope {
     /// The request that left at `sent` ended. After `stall_after` of only bad answers the scope has stalled.
+    /// `is_repeat`: it was sent before, and no response came.
     ///
     /// Not inlined: a loop over scopes would load all of the feedback before it looks at any of it.
     #[inline(never)]
@@ -26,13 +27,14 @@ impl Scope {
         sent: Instant,
         expected: Cost,
         feedback: &Feedback,
+        is_repeat: bool,
         stall_after: Span,
     ) -> Settled {
         self.slots.on_settle(now, sent, self.slot_delay());
         if let Some(actual) = feedback.cost {
             self.on_actual(now, sent, expected, actual);
         }
-        let settled = self.on_answer(now, sent, feedback, stall_after);
+        let settled = self.on_answer(now, sent, feedback, is_repeat, stall_after);
         let wait = self.on_hint(now, sent, &feedback.hint, settled.is_bad == Some(true));
         Settled { wait, ..settled }
     }
@@ -44,6 +46,7 @@ impl Scope {
         now: Instant,
         sent: Instant,
         feedback: &Feedback,
+        is_repeat: bool,
         stall_after: Span,
     ) -> Settled {
         let is_bad = feedback.is_bad.unwrap_or(match feedback.answer {
@@ -81,6 +84,9 @@ impl Scope {
         if is_bad {
             let server = self.server.get_or_insert_with(|| Box::new(ServerState::NOTHING));
             if !finds_pace && !self.config.is_managed {
+                // One URL that always breaks off says nothing of its host's pace: its attempts are one flight.
+                let is_old = is_repeat && matches!(feedback.answer, Answer::Failed(_));
+                let sent = if is_old { Instant::from_micros(0) } else { sent };
                 server.backoff = server.backoff.on_bad(config, now, sent, base);
             }
             server.quota = server.quota.on_bad(now);
@@ -184,7 +190,7 @@ mod tests {
         let now = Instant::from_micros(0);
         let mut wait = |hint| {
             let feedback = Feedback { hint, ..Feedback::response(200) };
-            scope.on_settle(now, now, Cost::ONE, &feedback, seconds(900.0)).wait
+            scope.on_settle(now, now, Cost::ONE, &feedback, false, seconds(900.0)).wait
         };
         let told = |left| QuotaReport { left: Some((left, seconds(1e6))), ..QuotaReport::default() };
         assert_eq!(wait(Hint::default()), None);

@@ -161,6 +161,16 @@ test('a Location in UTF-8, whose bytes come as letters, leads to its page', asyn
   assert.deepEqual(codes, { 'https://a.example/': 302, 'https://a.example/z%C3%BCrich': 200 })
 })
 
+test('one page that drops its connection costs one step of backoff, not four', async () => {
+  const urls = Array.from({ length: 60 }, (_, page) => `https://a.example/${page}`)
+  const web: Record<string, Page> = Object.fromEntries(urls.map((url) => [url, html('x')]))
+  const usual = await run('get', [listOf(...urls)], web)
+  web['https://a.example/20'] = broken('ECONNRESET')
+  const dropped = await run('get', [listOf(...urls)], web)
+  assert.deepEqual([dropped.totals.pages, dropped.lines.find(({ error }) => error)?.attempts], [59, 4])
+  assert.ok(dropped.seconds < usual.seconds + 60, `${dropped.seconds} s after ${usual.seconds} s`)
+})
+
 test('--state tries again what had no answer; --retry-failed what was refused and not allowed, too', async () => {
   const web: Record<string, Page> = {
     'https://a.example/ok': html('x'),

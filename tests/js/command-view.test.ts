@@ -1,9 +1,11 @@
 /** What the command shows, without a terminal: the picture, bars, lines, the plot; and time in few points. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import type { Reason, ScopeStats } from 'autothrottle'
+import { Host } from '../../js/command/frontier.js'
 import { plot, seconds } from '../../js/command/plot.js'
 import { Series } from '../../js/command/series.js'
-import { frame, plainLine, type Shown, sparkline } from '../../js/command/view.js'
+import { frame, gapOf, plainLine, type Shown, sparkline } from '../../js/command/view.js'
 
 const shown: Shown = {
   ...{ seconds: 12, pages: 120, rate: 9.87, inFlight: 3, left: 45, refused: 2, failed: 1, eta: 130 },
@@ -12,7 +14,7 @@ const shown: Shown = {
   hosts: [
     {
       ...{ name: 'a.example', done: 100, left: 40, rate: 9.1, delayMs: 105.4, eta: 130 },
-      ...{ why: 'hold 4 s, backoff 1', isSlowed: true, current: 'https://a.example/items?page=2' },
+      ...{ why: 'hold 4 s, step 1', isSlowed: true, current: 'https://a.example/items?page=2' },
     },
     {
       ...{ name: 'b.example:81', done: 20, left: 0, rate: 0, delayMs: 0, eta: 0 },
@@ -27,7 +29,7 @@ test('the picture: totals, rate against delay, why each host waits, until when, 
     '120 pages  9.87/s  3 in flight  45 left  ETA 2 min  2 refused  1 failed',
     'rate ▁▂▄▇█ 10/s  delay █▅▃ 250 ms',
     'host          done  left   rate   delay    ETA  why',
-    'a.example      100    40  9.1/s  105 ms  2 min  hold 4 s, backoff 1  /items?page=2',
+    'a.example      100    40  9.1/s  105 ms  2 min  hold 4 s, step 1  /items?page=2',
     'b.example:81    20     0    0/s    0 ms',
     'and 3 more hosts',
   ])
@@ -48,10 +50,16 @@ test('bars end at the right, and nothing is drawn of nothing', () => {
   assert.equal(sparkline([9, 1, 2], 2), '▅█ 2')
 })
 
+test('one page is a page, and a host that is slowed stands out', () => {
+  const [first, , , row] = frame({ ...shown, pages: 1 }, 120, true)
+  assert.ok(first!.includes('1 page\x1b'), first)
+  assert.ok(row!.startsWith('\x1b[33ma.example   \x1b[0m  '), row)
+})
+
 test('a line for a pipe says who waits, and why', () => {
   assert.equal(
     plainLine(shown),
-    '120 pages  9.87/s  delay 105 ms  3 in flight  45 left (a.example: hold 4 s, backoff 1)' +
+    '120 pages  9.87/s  delay 105 ms  3 in flight  45 left (a.example: hold 4 s, step 1)' +
       '  ETA 2 min  2 refused  1 failed',
   )
 })
@@ -81,4 +89,16 @@ test('a week of points are at most 600, and the totals stay', () => {
   const mean = points.reduce((sum, { rate }) => sum + rate, 0) / points.length
   assert.ok(Math.abs(mean - answers / 100_000) < 0.01, `${mean}`)
   assert.equal(series.recent.length, 60)
+})
+
+test('the time left is told by the pace in force, not by the mean since the start', () => {
+  const host = new Host('a.example')
+  for (let at = 0; at < 20; at++) host.sent(at * 8000)
+  host.answered(300)
+  const of = (delayMs: number, slots: number, reason: Reason) =>
+    gapOf(host, { delayMs, slots, reason } as ScopeStats, delayMs)
+  assert.equal(of(250, 4, 'delay'), 250, 'the delay is over: eight seconds no longer count')
+  assert.equal(of(0, 4, 'concurrency'), 75)
+  assert.equal(of(8000, 4, 'backoff'), 8000)
+  assert.equal(of(250, 4, 'quota'), 8000, 'another limit binds: as the last requests were sent')
 })
