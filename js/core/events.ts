@@ -133,6 +133,7 @@ export class WarningEvent extends Event {
     | 'shared-version'
     | 'shared-message'
     | 'shared-memory'
+    | 'shared-deaf'
     | 'shared-offline'
     | 'shared-online'
   /** In words. */

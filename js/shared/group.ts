@@ -115,6 +115,10 @@ export class Group {
         this.#later(20)
       },
       fenced: () => this.#stepDown(),
+      deaf: () => {
+        const what = 'the connection that hears the group is open and carries nothing: it is made anew'
+        this.#link.warn('shared-deaf', what)
+      },
     }
     this.#transport.open(peer)
     this.#heardAt = this.#now

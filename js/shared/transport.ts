@@ -36,6 +36,8 @@ export interface Peer {
   vacant(hasEnded: boolean): void
   /** The lease is another's: what was sent did not leave. */
   fenced(): void
+  /** The way hears nothing, though there is something to hear: it is made anew. */
+  deaf(): void
 }
 
 export interface Transport {

@@ -4,7 +4,7 @@
  */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { COMPETE, RELEASE } from '../../js/shared/redis/scripts.js'
+import { COMPETE, RELEASE, RENEW } from '../../js/shared/redis/scripts.js'
 import type { Store } from '../../js/shared/redis/store.js'
 import { StoreClock } from '../../js/shared/redis/store-clock.js'
 import { RedisTransport } from '../../js/shared/redis/transport.js'
@@ -83,7 +83,7 @@ test('a lease that is given to a process that has closed meanwhile is given back
   }
   const transport = new RedisTransport(store, 'crawl')
   const clock = { now: () => 0, wallNow: () => 0, setTimeout: () => 0, clearTimeout: () => {} }
-  const heard = { heard: () => {}, gone: () => {}, vacant: () => {}, fenced: () => {} }
+  const heard = { heard: () => {}, gone: () => {}, vacant: () => {}, fenced: () => {}, deaf: () => {} }
   transport.open({ id: 'me', clock, ...heard })
   const lease = transport.compete(0)
   while (asked.length === 0) await undefined
@@ -100,4 +100,57 @@ test('a lease that is given to a process that has closed meanwhile is given back
   assert.equal(await lease, undefined)
   assert.equal(await transport.compete(0), undefined)
   assert.equal(asked.length, 2, 'nothing more is asked')
+})
+
+/** A store that answers each question, and connections of which the test says what they carry. */
+function silent(won: readonly string[]) {
+  const clock = { at: 5000 }
+  const ears: ((text: string) => void)[][] = []
+  const store: Store = {
+    isCluster: false,
+    publish: async () => 1,
+    run: async (script) => (script === COMPETE ? won : script === RENEW ? 1 : ['1', '0']),
+    subscriber: async () => {
+      const own: ((text: string) => void)[] = []
+      ears.push(own)
+      const subscribe = async (_: string, hear: (text: string) => void) => void own.push(hear)
+      return { isSharded: false, subscribe, unsubscribe: async () => {}, close: () => {} }
+    },
+  }
+  const idle = { now: () => clock.at, wallNow: () => 0, setTimeout: () => 0, clearTimeout: () => {} }
+  let deaf = 0
+  const nothing = () => {}
+  const told = { heard: nothing, gone: nothing, vacant: nothing, fenced: nothing, deaf: () => deaf++ }
+  const transport = new RedisTransport(store, 'x')
+  transport.open({ id: 'p', clock: idle, ...told })
+  return { clock, ears, transport, deaf: () => deaf }
+}
+
+test('a member whose connection carries nothing makes it anew, and one that hears does not', async () => {
+  for (const isHeard of [false, true]) {
+    const { clock, ears, transport, deaf } = silent([])
+    for (let asked = 0; asked < 8; asked++) {
+      if (isHeard) ears[0]?.[0]?.('')
+      await transport.compete(0)
+      clock.at += 500
+    }
+    assert.deepEqual([ears.length, deaf()], isHeard ? [1, 0] : [2, 1])
+  }
+})
+
+test('a writer that does not hear itself for two leases gives up', async () => {
+  for (const isHeard of [false, true]) {
+    const { clock, ears, transport, deaf } = silent(['1', '', '0'])
+    const lease = await transport.compete(0)
+    const renewed: boolean[] = []
+    for (let beat = 0; beat < 7; beat++) {
+      if (isHeard) ears[0]?.[0]?.('')
+      renewed.push(await transport.renew(lease!, undefined))
+      clock.at += 500
+    }
+    assert.deepEqual(renewed, [...Array(6).fill(true), isHeard])
+    assert.equal(deaf(), isHeard ? 0 : 1)
+    await transport.compete(0)
+    assert.equal(ears.length, isHeard ? 1 : 2)
+  }
 })

@@ -33,7 +33,15 @@ function open(where: string, id: string) {
     clearTimeout: () => {},
   }
   const nothing = () => {}
-  transport.open({ id, clock: idle, heard: nothing, gone: nothing, vacant: nothing, fenced: nothing })
+  transport.open({
+    id,
+    clock: idle,
+    heard: nothing,
+    gone: nothing,
+    vacant: nothing,
+    fenced: nothing,
+    deaf: nothing,
+  })
   return { transport, clock }
 }
 

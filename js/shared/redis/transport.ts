@@ -37,6 +37,10 @@ export class RedisTransport implements Transport {
   /** In a cluster: hears only what goes to all nodes. */
   #isPlain = false
   #isClosed = false
+  #isSampling = false
+  /** When a message was heard last, and since when the store answers and none is. */
+  #heardAt = 0
+  #deafSince: number | undefined
   /** The store was asked for the lease, and nobody knows of it yet. */
   #isCompeting = false
   /** What the writer says in this turn: channels with their texts. */
@@ -83,6 +87,7 @@ export class RedisTransport implements Transport {
       // It no longer writes: what is said to the writer is not for it.
       if (this.#isWriterHeard) subscriber.unsubscribe(writer).catch(() => {})
       this.#isWriterHeard = false
+      this.#isDeaf()
       return undefined
     }
     if (!this.#isWriterHeard) await this.#hear(subscriber, 'writer')
@@ -91,7 +96,11 @@ export class RedisTransport implements Transport {
   }
 
   async renew(lease: Lease, state: string | undefined): Promise<boolean> {
-    return (await this.#run(RENEW, [...this.#claim(lease), state ?? ''])) === 1
+    const isOurs = (await this.#run(RENEW, [...this.#claim(lease), state ?? ''])) === 1
+    if (!isOurs || !this.#isDeaf()) return isOurs
+    // Whoever hears nobody should not write.
+    this.#run(RELEASE, [this.#peer.id]).catch(() => {})
+    return false
   }
 
   async release(lease: Lease, state: string): Promise<void> {
@@ -144,7 +153,31 @@ export class RedisTransport implements Transport {
   }
 
   #hear(subscriber: Subscriber, channel: string): Promise<void> {
-    return this.#inTime(subscriber.subscribe(this.#prefix + channel, (text) => this.#peer.heard(text)))
+    const hear = (text: string) => {
+      this.#heardAt = this.#peer.clock.now()
+      this.#deafSince = undefined
+      this.#peer.heard(text)
+    }
+    return this.#inTime(subscriber.subscribe(this.#prefix + channel, hear))
+  }
+
+  /**
+   * Whether the connection that hears is open and carries nothing, as after a firewall forgot it. Somebody
+   * writes, and beats come three times a lease, this process's own as well. Asked when the store answers; for
+   * a lease from the first such answer a client may still be connecting. Then the connection is made anew.
+   */
+  #isDeaf(): boolean {
+    const now = this.#peer.clock.now()
+    if (now - this.#heardAt < LEASE_MS) return false
+    this.#deafSince ??= now
+    if (now - this.#deafSince < LEASE_MS) return false
+    const ready = this.#ready
+    this.#ready = undefined
+    this.#isWriterHeard = false
+    this.#deafSince = undefined
+    ready?.then((subscriber) => subscriber.close()).catch(() => {})
+    this.#peer.deaf()
+    return true
   }
 
   /** The connection that hears, and the store's clock; again after a failure. */
@@ -158,8 +191,10 @@ export class RedisTransport implements Transport {
       this.#isPlain = this.#store.isCluster && !subscriber.isSharded
       const until = clock.now() + SAMPLING_MS
       for (let sample = 0; sample < FIRST_SAMPLES && clock.now() <= until; sample++) await this.#sample()
+      this.#heardAt = clock.now()
       if (this.#isClosed) subscriber.close()
-      else this.#resample()
+      else if (!this.#isSampling) this.#resample()
+      this.#isSampling = true
       return subscriber
     } catch (error) {
       this.#ready = undefined

@@ -98,6 +98,7 @@ class WarningEvent:
         "shared-version",
         "shared-message",
         "shared-memory",
+        "shared-deaf",
         "shared-offline",
         "shared-online",
         "unheard",

@@ -8,8 +8,15 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import pytest
+
+from autothrottle._shared.courier import Answer
+from autothrottle._shared.redis_transport import RedisTransport
+from autothrottle._shared.scripts import COMPETE, RENEW
+from autothrottle._shared.transport import Peer
+
 from .test_group import Crowd
-from .world import World
+from .world import Process, World
 
 
 def test_a_message_that_is_odd_is_dropped_and_told_and_a_memory_that_is_none_is_as_none() -> None:
@@ -87,3 +94,55 @@ def test_what_is_left_of_a_quota_is_divided() -> None:
     crowd.begin("quota", 1000)
     crowd.world.run(40_000)
     assert 76 <= len(crowd.sends) <= 80, len(crowd.sends)
+
+
+class _Silent:
+    """A courier whose store answers, and whose connections carry nothing."""
+
+    def __init__(self, world: World, won: list[Any]) -> None:
+        self.world = world
+        self.won = won
+        self.open_ears: list[Any] = []
+        self.closed = 0
+
+    def open(self) -> None:
+        pass
+
+    def send(self, command: Any, answer: Answer) -> None:
+        script = command[1]
+        answer(self.won if script == COMPETE else 1 if script == RENEW else [b"1", b"0"], None)
+
+    def listen(self, channels: Any, heard: Any, ready: Answer) -> Any:
+        self.open_ears.append(heard)
+        self.world.after(0, None, lambda: ready(None, None))
+        return self
+
+    def close(self) -> Any:
+        self.closed += 1
+
+
+@pytest.mark.parametrize("is_heard", [False, True])
+@pytest.mark.parametrize("is_writer", [False, True])
+def test_a_connection_that_carries_nothing_is_made_anew(is_writer: bool, is_heard: bool) -> None:
+    world = World(1)
+    process = Process(world, "p", {})
+    courier = _Silent(world, [b"1", b"", b"0"] if is_writer else [])
+    transport = RedisTransport(courier, process, "x")
+    deaf: list[float] = []
+    transport.open(Peer("p", lambda _: None, lambda: None, lambda: None, lambda: deaf.append(world.now)))
+    leases: list[Any] = []
+    transport.compete(0, lambda lease, _: leases.append(lease))
+    renewed: list[bool] = []
+    world.run(1)
+    for _ in range(7):
+        if is_heard:
+            courier.open_ears[0]("")
+        if is_writer:
+            transport.renew(leases[0], None, lambda is_ours, _: renewed.append(is_ours))
+        else:
+            transport.compete(0, lambda lease, _: leases.append(lease))
+        world.run(500)
+    assert len(deaf) == (0 if is_heard else 1)
+    assert courier.closed == (0 if is_heard else 1 + is_writer)
+    if is_writer:
+        assert renewed == [True] * 6 + [is_heard]

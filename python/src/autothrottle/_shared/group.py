@@ -98,7 +98,7 @@ class Group:
             return
         self._is_open = True
         self._scheduler.open()
-        peer = Peer(self.id, self._hear, lambda: self._later(20), self._step_down)
+        peer = Peer(self.id, self._hear, lambda: self._later(20), self._step_down, self._deaf)
         self._transport.open(peer)
         self._heard_at = self._scheduler.now()
         self._tick()
@@ -400,6 +400,10 @@ class Group:
                 what = "the process that decides has other options: those count"
                 self._link.warn("shared-options", what)
             self.member.on_beat(message)
+
+    def _deaf(self) -> None:
+        what = "the connection that hears the group is open and carries nothing: it is made anew"
+        self._link.warn("shared-deaf", what)
 
     def _is_broken(self, error: BaseException) -> None:
         if self._broken_at is None:

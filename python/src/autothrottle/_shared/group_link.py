@@ -12,7 +12,13 @@ from typing import Literal
 from .messages import Message, Refusal
 
 Code = Literal[
-    "shared-options", "shared-version", "shared-message", "shared-memory", "shared-offline", "shared-online"
+    "shared-options",
+    "shared-version",
+    "shared-message",
+    "shared-memory",
+    "shared-deaf",
+    "shared-offline",
+    "shared-online",
 ]
 
 

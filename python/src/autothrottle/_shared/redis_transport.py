@@ -45,7 +45,10 @@ class RedisTransport:
         self._ears: Ears | None = None
         self._opening: Ears | None = None
         self._writer_ears: Ears | None = None
-        self._is_closed = False
+        self._is_closed = self._is_sampling = False
+        self._heard_at = 0.0
+        self._deaf_since: float | None = None
+        """When a message was heard last, and since when the store answers and none is."""
         self._is_competing = False
         """The store was asked for the lease and has not answered."""
         self._said: list[str] = []
@@ -83,7 +86,16 @@ class RedisTransport:
     def renew(self, lease: Lease, state: str | None, done: Done) -> None:
         """See :class:`Transport`."""
         claim = [*self._claim(lease), state or ""]
-        self._run(RENEW, claim, lambda answer, error: done(answer == 1, error))
+
+        def answered(answer: Any, error: BaseException | None) -> None:
+            is_ours = answer == 1
+            if is_ours and self._is_deaf():
+                # Whoever hears nobody should not write.
+                self._give_back()
+                is_ours = False
+            done(is_ours, error)
+
+        self._run(RENEW, claim, answered)
 
     def release(self, lease: Lease, state: str) -> None:
         """See :class:`Transport`."""
@@ -130,6 +142,8 @@ class RedisTransport:
                 done(None, error)
             elif not answer or self._is_closed:
                 self._deafen()
+                if not self._is_closed:
+                    self._is_deaf()
                 done(None, None)
             else:
                 won, state, age = (_text(each) for each in answer)
@@ -151,7 +165,10 @@ class RedisTransport:
                 ears.close()
             else:
                 self._ears = ears
-                self._resample()
+                self._heard_at = self._scheduler.now()
+                if not self._is_sampling:
+                    self._is_sampling = True
+                    self._resample()
             then(None, error)
 
         def sampled(left: int, until: float, error: BaseException | None) -> None:
@@ -165,7 +182,35 @@ class RedisTransport:
             sampled(KEPT, self._scheduler.now() + SAMPLING_MS, error)
 
         channels = [f"{self._prefix}all", f"{self._prefix}to:{self._peer.id}"]
-        ears = self._opening = self._courier.listen(channels, self._peer.heard, self._in_time(listened))
+        ears = self._opening = self._courier.listen(channels, self._hear, self._in_time(listened))
+
+    def _hear(self, text: str) -> None:
+        self._heard_at, self._deaf_since = self._scheduler.now(), None
+        if self._peer is not None:
+            self._peer.heard(text)
+
+    def _is_deaf(self) -> bool:
+        """Whether the connection that hears is open and carries nothing, as after a firewall forgot it.
+
+        Somebody writes, and beats come three times a lease, this process's own as well. Asked when the store
+        answers; for a lease from the first such answer a client may still be connecting. Then the connection
+        is made anew.
+        """
+        now = self._scheduler.now()
+        if now - self._heard_at < LEASE_MS:
+            return False
+        if self._deaf_since is None:
+            self._deaf_since = now
+        if now - self._deaf_since < LEASE_MS:
+            return False
+        self._deaf_since = None
+        self._deafen()
+        if self._ears is not None:
+            self._ears.close()
+            self._ears = None
+        if self._peer is not None:
+            self._peer.deaf()
+        return True
 
     def _hear_as_writer(self, done: Done) -> None:
         assert self._peer is not None

@@ -93,6 +93,8 @@ class Peer:
     """Nobody hears what is said to the writer: so it is time to compete."""
     fenced: Callable[[], None]
     """The lease is another's: what was sent did not leave."""
+    deaf: Callable[[], None] = lambda: None
+    """The way hears nothing, though there is something to hear: it is made anew."""
 
 
 class Transport(Protocol):
