@@ -18,8 +18,7 @@ import { checkShared } from './shared/options.js'
 import { SocketTransport } from './shared/socket.js'
 import type { SharedOptions } from './shared/transport.js'
 
-export { SharedError } from './shared/group-link.js'
-export type { Offline, SharedOptions } from './shared/transport.js'
+export { type Offline, SharedError, type SharedOptions } from './shared/transport.js'
 export type { Shared }
 
 /** What `local` takes. */

@@ -20,9 +20,8 @@ import { RedisTransport } from './shared/redis/transport.js'
 import type { SharedOptions } from './shared/transport.js'
 
 export type { Shared } from './core/host.js'
-export { SharedError } from './shared/group-link.js'
 export type { RedisClient } from './shared/redis/store.js'
-export type { Offline, SharedOptions } from './shared/transport.js'
+export { type Offline, SharedError, type SharedOptions } from './shared/transport.js'
 
 /**
  * What `createThrottle({ shared })` takes.

@@ -53,6 +53,7 @@ export async function build() {
     await step(`${name}: bindings`, () => run('cargo', ['xtask', 'bind', compiled, 'pkg', name]))
     fitBindings(name)
     await step(`${name}: wasm-opt`, () => optimise(module))
+    sign(module)
     inline(name, module)
   }
   const inflate = `${root}/pkg/inflate.js`
@@ -206,6 +207,14 @@ function optimise(module) {
     '--strip-target-features',
   ]
   return run('npx', ['--no-install', 'wasm-opt', ...flags, module, '-o', module])
+}
+
+/** Writes the release into a section of its own: `initialize` refuses the module of another one. */
+function sign(module) {
+  const { version } = JSON.parse(readFileSync(`${root}/package.json`, 'utf8'))
+  const named = Buffer.from(`\x0cautothrottle${version}`)
+  const bytes = Buffer.concat([readFileSync(module), Buffer.from([0, named.length]), named])
+  writeFileSync(module, bytes)
 }
 
 /**

@@ -1,10 +1,13 @@
 /**
- * TypeScript → `dist/`: plain modules with relative imports, which a page can load without a bundler, and
- * three variants of them for those who cannot use these.
+ * TypeScript → `dist/`: plain modules with relative imports, which a page can load without a bundler; the
+ * same code in CommonJS; declarations.
+ *
+ * All ES modules share one copy of the code. What differs between runtimes is who brings the WebAssembly, so
+ * an entry that needs it is two lines: `import './module.js'`, which gives it, and the code.
  *
  * The traps: a Worker that carries the module twice, as bytes it cannot compile and as the module it can;
  * Jest and older Nodes, which cannot `require` ES modules; a program that gets the package both ways and then
- * has two of each class. So a variant has all entries, and its entries share their chunks.
+ * has two of each class.
  */
 import {
   chmodSync,
@@ -14,23 +17,28 @@ import {
   readdirSync,
   readFileSync,
   rmSync,
+  statSync,
   writeFileSync,
 } from 'node:fs'
 import { basename, dirname, join, relative, resolve } from 'node:path'
 import { newest, root, run, step } from './lib.mjs'
 
 const dist = `${root}/dist`
-const ENTRIES = [
-  ...['index', 'engine', 'domains', 'robots', 'simulate', 'testing'],
-  ...['undici', 'got', 'axios', 'crawlee', 'playwright'],
-  ...['local', 'redis', 'durable-object'],
+/** Entries that bring a module of WebAssembly, and which. */
+const BRINGING = { index: 'engine', engine: 'engine', simulate: 'simulator', undici: 'engine' }
+/** No Worker has undici. */
+const { undici: _, ...EDGE } = BRINGING
+/** Entries that are the same everywhere. */
+const PLAIN = [
+  ...['slim', 'domains', 'robots', 'testing', 'local', 'redis'],
+  ...['got', 'axios', 'crawlee', 'playwright'],
 ]
-
-/**
- * What package.json's conditions choose; `workerd` and `edge-light` import the module instead of its bytes,
- * `node` reads the file beside.
- */
-const VARIANTS = { workerd: 'esm', 'edge-light': 'esm', node: 'esm', cjs: 'cjs' }
+/** Where modules come from, by folder: docs/architecture.md has the reason of each. */
+const FOLDERS = {
+  '': { suffix: '', bringing: BRINGING },
+  'node/': { suffix: '.node', bringing: BRINGING },
+  'edge/': { suffix: '.edge', bringing: { ...EDGE, 'durable-object': 'engine' } },
+}
 
 /** Makes `dist/`, if anything that it comes from has changed. */
 export async function makeDist() {
@@ -45,71 +53,113 @@ export async function makeDist() {
     mkdirSync(dist)
     await run('npx', ['--no-install', 'tsc', '-p', 'tsconfig.build.json'])
     declarePlatform()
-    await together()
-    await command()
-    await Promise.all(Object.entries(VARIANTS).map(([name, format]) => variant(name, format)))
-    typesForCommonJs()
+    for (const path of readdirSync(dist, { recursive: true }))
+      if (path.endsWith('.js')) rmSync(join(dist, path))
+    await Promise.all([esModules(), commonJs(), command()])
+    declarations()
     typesForJsr()
   })
   mkdirSync(`${root}/target`, { recursive: true })
   writeFileSync(stamp, String(inputsAt))
 }
 
+/** What all bundles of entries have in common. */
+const COMMON = {
+  bundle: true,
+  splitting: true,
+  chunkNames: 'shared-[hash]',
+  format: 'esm',
+  platform: 'neutral',
+  packages: 'external',
+  target: 'es2022',
+  logLevel: 'error',
+}
+
 /**
- * The entries and the chunks that they share, in place of sixty modules: a runtime that reads each by
- * itself took longer for that than for all the rest up to the first permit. The deflated module stays a file
- * of its own.
+ * Each entry imports the main one too, so that all they share is one file: a runtime that reads modules from a
+ * disk needs a millisecond and more for each, and entries are used together. A bundler drops that import.
  */
-async function together() {
+const whole = {
+  name: 'whole',
+  setup(build) {
+    build.onResolve({ filter: /^whole$/ }, () => ({ path: `${root}/js/index.ts`, sideEffects: true }))
+    const entries = [...Object.keys(BRINGING), ...PLAIN].filter((entry) => entry !== 'index').join('|')
+    const filter = new RegExp(`[\\\\/]js[\\\\/](?:${entries}|durable-object)\\.ts$`)
+    build.onLoad({ filter }, ({ path }) => ({
+      contents: `${readFileSync(path, 'utf8')}\nimport 'whole'\n`,
+      loader: 'ts',
+    }))
+  },
+}
+
+/** Entries of all folders over the chunks that they share. */
+async function esModules() {
+  // Not at the top: a fresh clone gets its packages from the step before.
   const { build: bundle } = await import('esbuild')
-  for (const path of readdirSync(dist, { recursive: true }))
-    if (/\.js(?:\.map)?$/.test(path)) rmSync(join(dist, path))
-  await bundle({
-    entryPoints: ENTRIES.map((entry) => `${root}/js/${entry}.ts`),
-    outdir: dist,
-    chunkNames: 'shared-[hash]',
-    bundle: true,
-    splitting: true,
-    sourcemap: 'linked',
-    format: 'esm',
-    platform: 'neutral',
-    packages: 'external',
-    target: 'es2022',
-    plugins: [deflated('../pkg')],
-    logLevel: 'error',
-  })
-}
-
-/**
- * Each entry with the main one, so that all they share is one file: a runtime that reads modules from a disk
- * needs a millisecond and more for each, and entries are used together.
- */
-function whole() {
-  const main = `${root}/js/index.ts`
-  const entries = ENTRIES.filter((entry) => entry !== 'index').join('|')
-  return {
-    name: 'whole',
-    setup(build) {
-      build.onResolve({ filter: /^whole$/ }, () => ({ path: main, sideEffects: true }))
-      build.onLoad({ filter: new RegExp(`/js/(?:${entries})\\.ts$`) }, ({ path }) => ({
-        contents: `${readFileSync(path, 'utf8')}\nimport 'whole'\n`,
-        loader: 'ts',
-      }))
-    },
+  const made = {}
+  for (const [folder, { suffix, bringing }] of Object.entries(FOLDERS)) {
+    for (const [entry, module] of Object.entries(bringing)) {
+      made[`${folder}${entry}`] = `
+        import './${module}-module.js'
+        import 'whole'
+        export * from './js/${entry}.ts'`
+      made[`${folder}${module}-module`] = `
+        import 'whole'
+        import { give } from './js/wasm/load/given.ts'
+        import { ${module}Module } from './js/wasm/load/${module}-module${suffix}.ts'
+        give('${module}', ${module}Module)`
+    }
   }
-}
-
-/** Leaves deflated modules files of their own. */
-function deflated(folder) {
-  return {
-    name: 'deflated',
+  const entryPoints = PLAIN.map((entry) => ({ in: `${root}/js/${entry}.ts`, out: entry }))
+  for (const name of Object.keys(made)) entryPoints.push({ in: `made:${name}`, out: name })
+  const plugin = {
+    name: 'entries',
     setup(build) {
-      build.onResolve({ filter: /\.deflated\.js$/ }, ({ path }) => ({
-        path: `${folder}/${basename(path)}`,
+      build.onResolve({ filter: /^made:/ }, ({ path }) => ({ path: path.slice(5), namespace: 'made' }))
+      build.onLoad({ filter: /./, namespace: 'made' }, ({ path }) => ({
+        contents: made[path],
+        loader: 'ts',
+        resolveDir: root,
+      }))
+      // From an entry it is the file beside; from the code there is none.
+      build.onResolve({ filter: /-module\.js$/ }, ({ path, namespace, resolveDir }) =>
+        namespace === 'made'
+          ? { path, external: true, sideEffects: true }
+          : { path: resolve(resolveDir, path.replace(/\.js$/, '.none.ts')) },
+      )
+      build.onResolve({ filter: /\.wasm\?module$/ }, ({ path }) => ({
+        path: `../../pkg/${basename(path)}`,
         external: true,
       }))
     },
   }
+  await bundle({ ...COMMON, entryPoints, outdir: dist, plugins: [plugin, whole] })
+}
+
+/** All entries but for Workers', in CommonJS: the module is the file beside. */
+async function commonJs() {
+  const { build: bundle, transform } = await import('esbuild')
+  const entries = [...Object.keys(BRINGING), ...PLAIN]
+  const plugin = {
+    name: 'file beside',
+    setup(build) {
+      build.onResolve({ filter: /-module\.js$/ }, ({ path, resolveDir }) => ({
+        path: resolve(resolveDir, path.replace(/\.js$/, '.cjs.ts')),
+      }))
+    },
+  }
+  const { outputFiles } = await bundle({
+    ...COMMON,
+    entryPoints: entries.map((entry) => `${root}/js/${entry}.ts`),
+    outdir: `${dist}/cjs`,
+    external: ['node:fs'],
+    write: false,
+    plugins: [plugin, whole],
+  })
+  mkdirSync(`${dist}/cjs`, { recursive: true })
+  for (const { path, text } of outputFiles)
+    writeFileSync(path, (await transform(text, { format: 'cjs', target: 'es2022' })).code)
+  writeFileSync(`${dist}/cjs/package.json`, '{ "type": "commonjs" }\n')
 }
 
 /**
@@ -134,55 +184,6 @@ async function command() {
   chmodSync(`${dist}/bin.js`, 0o755)
 }
 
-/** All entries again, for one condition; straight from the sources. */
-async function variant(name, format) {
-  // Not at the top: a fresh clone gets its packages from the step before.
-  const { build: bundle, transform } = await import('esbuild')
-  const { outputFiles } = await bundle({
-    entryPoints: ENTRIES.map((entry) => `${root}/js/${entry}.ts`),
-    outdir: `${dist}/${name}`,
-    chunkNames: 'shared-[hash]',
-    bundle: true,
-    splitting: true,
-    write: false,
-    format: 'esm',
-    platform: 'neutral',
-    packages: 'external',
-    target: 'es2022',
-    plugins:
-      format === 'cjs'
-        ? [swap(name), whole()]
-        : [swap(name), deflated('../../pkg'), ...(name === 'node' ? [whole()] : [])],
-    logLevel: 'error',
-  })
-  mkdirSync(`${dist}/${name}`)
-  for (const { path, text } of outputFiles) {
-    const { code } =
-      format === 'cjs' ? await transform(text, { format: 'cjs', target: 'es2022' }) : { code: text }
-    writeFileSync(path, code)
-  }
-}
-
-/**
- * Takes `NAME.VARIANT.ts` in place of `NAME.ts` where there is one; leaves modules of WebAssembly to the
- * user's bundler.
- */
-function swap(variant) {
-  return {
-    name: 'variant',
-    setup(build) {
-      build.onResolve({ filter: /-module\.js$/ }, ({ path, resolveDir }) => {
-        const other = resolve(resolveDir, path.replace(/\.js$/, `.${variant}.ts`))
-        return existsSync(other) ? { path: other } : undefined
-      })
-      build.onResolve({ filter: /\.wasm(\?module)?$/ }, ({ path }) => ({
-        path: `../../pkg/${basename(path)}`,
-        external: true,
-      }))
-    },
-  }
-}
-
 /**
  * Declarations take the platform's types from `core/platform.ts`, and say which library declares
  * `Symbol.dispose`: a compiler may know neither.
@@ -190,8 +191,8 @@ function swap(variant) {
 function declarePlatform() {
   const platform = readFileSync(`${root}/js/core/platform.ts`, 'utf8')
   const names = [...platform.matchAll(/^export (?:type|declare const) (\w+)/gm)].map(([, name]) => name)
-  for (const path of declarations()) {
-    if (path === 'core/platform.d.ts') continue
+  for (const path of readdirSync(dist, { recursive: true })) {
+    if (!path.endsWith('.d.ts') || path === 'core/platform.d.ts') continue
     const text = readFileSync(join(dist, path), 'utf8')
     const code = text.replaceAll(/\/\*[\s\S]*?\*\/|\/\/.*/g, '')
     const used = [...new Set(names)].filter((name) => new RegExp(`\\b${name}\\b`).test(code))
@@ -205,27 +206,38 @@ function declarePlatform() {
   }
 }
 
-/** The declarations again, in a folder that says it is CommonJS. */
-function typesForCommonJs() {
-  for (const path of declarations()) {
-    const copy = join(dist, 'cjs', path)
-    mkdirSync(dirname(copy), { recursive: true })
-    copyFileSync(join(dist, path), copy)
-  }
-  writeFileSync(`${dist}/cjs/package.json`, '{ "type": "commonjs" }\n')
-}
-
+/**
+ * Declarations are there once, in the folder that says it is CommonJS, for ES modules may import what is
+ * CommonJS and not the other way round; those of an ES entry are one line. What no entry reaches goes.
+ */
 function declarations() {
-  return readdirSync(dist, { recursive: true }).filter(
-    (path) => path.endsWith('.d.ts') && !path.startsWith('cjs'),
-  )
+  const reached = new Set()
+  const reach = (path) => {
+    if (reached.has(path)) return
+    reached.add(path)
+    const text = readFileSync(join(dist, path), 'utf8')
+    for (const [, other] of text.matchAll(/\bfrom '(\.[^']+)\.js'|\bimport\('(\.[^']+)\.js'\)/g))
+      reach(join(dirname(path), `${other}.d.ts`))
+  }
+  const entries = [...Object.keys(BRINGING), ...PLAIN, 'durable-object']
+  for (const entry of entries) reach(`${entry}.d.ts`)
+  for (const path of reached) {
+    mkdirSync(dirname(join(dist, 'cjs', path)), { recursive: true })
+    copyFileSync(join(dist, path), join(dist, 'cjs', path))
+  }
+  for (const name of readdirSync(dist)) {
+    const isFolder = statSync(join(dist, name)).isDirectory()
+    if (isFolder && !['cjs', 'edge', 'node'].includes(name)) rmSync(join(dist, name), { recursive: true })
+  }
+  for (const entry of entries)
+    writeFileSync(join(dist, `${entry}.d.ts`), `export * from './cjs/${entry}.js'\n`)
 }
 
 /** Tells JSR where the types of its entries are; others do not look. */
 function typesForJsr() {
   const { exports } = JSON.parse(readFileSync(`${root}/jsr.json`, 'utf8'))
   for (const path of Object.values(exports)) {
-    const types = path.replace(/.*\//, './').replace(/\.js$/, '.d.ts')
+    const types = path.replace(/.*\//, './cjs/').replace(/\.js$/, '.d.ts')
     const file = `${root}/${path}`
     writeFileSync(file, `/* @ts-self-types="${types}" */ ${readFileSync(file, 'utf8')}`)
   }

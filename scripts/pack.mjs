@@ -25,5 +25,10 @@ export function packed(where = tmpdir()) {
   const installed = join(scratch, 'node_modules/autothrottle')
   mkdirSync(installed, { recursive: true })
   run('tar', ['-xzf', tarball, '-C', installed, '--strip-components=1'])
-  return { scratch, tarball, run, remove: () => rmSync(scratch, { recursive: true, force: true }) }
+  return {
+    scratch,
+    tarball,
+    run,
+    remove: () => rmSync(scratch, { recursive: true, force: true, maxRetries: 5 }),
+  }
 }

@@ -17,6 +17,8 @@ export async function sizeOf(code, options = {}) {
     target: 'es2022',
     external: options.external ?? EXTERNAL,
     conditions: ['browser'],
+    // Its paths lead to the sources.
+    tsconfigRaw: '{}',
     logLevel: 'error',
   })
   const [{ contents }] = outputFiles
@@ -28,31 +30,42 @@ export async function sizeOf(code, options = {}) {
  * counted.
  */
 export const BUDGETS = {
-  autothrottle: 150_000,
-  'autothrottle/engine': 131_500,
-  'autothrottle/undici': 148_000,
-  'autothrottle/simulate': 136_500,
-  'autothrottle/domains': 1_000,
-  'autothrottle/robots': 1_000,
-  'autothrottle/testing': 1_500,
-  'autothrottle/got': 2_000,
-  'autothrottle/axios': 2_500,
-  'autothrottle/crawlee': 2_000,
-  'autothrottle/playwright': 2_000,
-  'autothrottle/redis': 144_500,
-  'autothrottle/local': 144_000,
+  autothrottle: 155_000,
+  'autothrottle/slim': 28_000,
+  'autothrottle/engine': 138_000,
+  'autothrottle/undici': 154_000,
+  'autothrottle/simulate': 147_000,
 }
 
-/** Entries that share limits, and the most bytes, gzipped, that each may add to the main one in a bundle. */
-export const OVER_MAIN = { redis: 10_800, local: 10_000, 'durable-object': 10_100 }
+/** The other entries, and the most bytes, gzipped, that each may add to the main one in a bundle. */
+export const OVER_MAIN = {
+  redis: 13_000,
+  local: 12_500,
+  'durable-object': 12_000,
+  axios: 1_700,
+  crawlee: 1_500,
+  got: 1_000,
+  playwright: 1_700,
+  testing: 1_000,
+  domains: 300,
+  robots: 300,
+}
 
-/** What such an entry adds; `dist` is that of an installed package. */
+/**
+ * What such an entry adds; `dist` is that of an installed package. It stands before the main one, for gzip
+ * looks back 32 kB, and the module would be between.
+ */
 export async function sizeOverMain(entry, dist) {
-  const options = { resolveDir: dist, external: [...EXTERNAL, 'cloudflare:workers'] }
-  const main = await sizeOf("export * from './index.js'", options)
-  const both = await sizeOf(`export * from './index.js'; export * from './${entry}.js'`, options)
+  const options = { resolveDir: dist, external: [...EXTERNAL, 'cloudflare:workers', '*.wasm?module'] }
+  const folder = entry === 'durable-object' ? './edge' : '.'
+  const index = `export * from '${folder}/index.js'`
+  const main = await sizeOf(index, options)
+  const both = await sizeOf(`export * from '${folder}/${entry}.js'; ${index}`, options)
   return both.gzipped - main.gzipped
 }
 
+/** The most that the module of `autothrottle/slim` may weigh in bytes, by brotli as a server sends it. */
+export const SLIM_MODULE_BUDGET = 103_000
+
 /** The most that the component may weigh in bytes, gzipped: it is no entry and no bundle has it. */
-export const COMPONENT_BUDGET = 135_000
+export const COMPONENT_BUDGET = 141_000

@@ -116,6 +116,15 @@ export class WasmBlockedError extends ThrottleError {
   }
 }
 
+/** `autothrottle/slim` has no module: `initialize` was not awaited, or could not bring it in. */
+export class NotInitializedError extends ThrottleError {
+  declare readonly code: 'ERR_NOT_INITIALIZED'
+
+  constructor(message = 'await initialize(…) before the first throttle', options?: ErrorOptions) {
+    super('ERR_NOT_INITIALIZED', `autothrottle/slim: ${message}`, options)
+  }
+}
+
 /** The request costs more than the whole quota of a scope: it could never be sent. */
 export class CostExceedsQuotaError extends ThrottleError {
   declare readonly code: 'ERR_COST_EXCEEDS_QUOTA'

@@ -3,7 +3,6 @@
  *
  * The trap is a name that two processes have: each is taken for the other.
  */
-import { ThrottleError } from '../core/errors.js'
 import type { WarningEvent } from '../core/events.js'
 import type { Refusal, Tell } from './messages.js'
 import type { Offline } from './transport.js'
@@ -27,11 +26,4 @@ export interface GroupSettings {
   readonly random: () => number
   /** Unlike that of any other process. */
   readonly id: string
-}
-
-/** The way to the processes that share a limit is broken, and `offline` is `fail`. */
-export class SharedError extends ThrottleError {
-  constructor(cause: unknown) {
-    super('ERR_SHARED_OFFLINE', 'the way to those that share the limit is broken', { cause })
-  }
 }

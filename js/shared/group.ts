@@ -12,7 +12,7 @@
  */
 import { ConfigError } from '../core/errors.js'
 import type { HostContext } from '../core/host.js'
-import { type GroupLink, type GroupSettings, SharedError } from './group-link.js'
+import type { GroupLink, GroupSettings } from './group-link.js'
 import { hashOf } from './hash.js'
 import { Member, type Memory } from './member.js'
 import {
@@ -25,7 +25,7 @@ import {
   type ToWriter,
 } from './messages.js'
 import { derived, divided, dividedState } from './offline.js'
-import type { Lease, Peer, Transport } from './transport.js'
+import { type Lease, type Peer, SharedError, type Transport } from './transport.js'
 import { Writer } from './writer.js'
 import type { WriterLink } from './writer-link.js'
 

@@ -5,6 +5,7 @@
  * two processes hold a lease at once, as far as it can tell, and what a process sends under a lease that is
  * over it should not deliver.
  */
+import { ThrottleError } from '../core/errors.js'
 import type { Clock } from '../options/options.js'
 
 /** Leave to write. */
@@ -100,4 +101,11 @@ export interface SharedOptions {
    * the way was broken. Without it such a process waits.
    */
   readonly members?: number
+}
+
+/** The way to the processes that share a limit is broken, and `offline` is `fail`. */
+export class SharedError extends ThrottleError {
+  constructor(cause: unknown) {
+    super('ERR_SHARED_OFFLINE', 'the way to those that share the limit is broken', { cause })
+  }
 }

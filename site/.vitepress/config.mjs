@@ -159,7 +159,7 @@ export default {
     resolve: {
       alias: [
         // Built for Workers, the simulator takes its module as a file.
-        { find: 'autothrottle/simulate', replacement: `${root}/dist/workerd/simulate.js` },
+        { find: 'autothrottle/simulate', replacement: `${root}/dist/edge/simulate.js` },
         { find: /^autothrottle$/, replacement: `${root}/dist/index.js` },
         { find: /^autothrottle\/(.+)$/, replacement: `${root}/dist/$1.js` },
       ],

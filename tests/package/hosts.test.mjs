@@ -12,6 +12,7 @@ import { dirname, join } from 'node:path'
 import { after, test } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { packed } from '../../scripts/pack.mjs'
+import { isAll, skipUnless } from '../required.mjs'
 
 const runtimes = fileURLToPath(new URL('../runtimes', import.meta.url))
 const bin = (path) => join(runtimes, 'node_modules', path)
@@ -112,7 +113,6 @@ export async function GET() {
 const MIDDLEWARE = `
 import { NextResponse } from 'next/server'
 import { createThrottle } from 'autothrottle'
-import { isAll, skipUnless } from '../required.mjs'
 const throttle = createThrottle()
 export const config = { matcher: '/node' }
 export async function middleware() {

@@ -14,6 +14,7 @@ import { gzipSync } from 'node:zlib'
 import { notices } from '../../scripts/notices.mjs'
 import { packed } from '../../scripts/pack.mjs'
 import { BUDGETS, OVER_MAIN, sizeOf, sizeOverMain } from '../../scripts/sizes.mjs'
+import { skipUnless } from '../required.mjs'
 
 const root = fileURLToPath(new URL('../..', import.meta.url))
 const { scratch, tarball, run, remove } = packed()
@@ -21,7 +22,7 @@ after(remove)
 const installed = join(scratch, 'node_modules/autothrottle')
 
 /** Entries that are files for other tools, and one that only Workers load, as an ES module. */
-const NO_CODE = ['./package.json', './component', './component.wit', './durable-object']
+const NO_CODE = ['./package.json', './component', './component.wit', './durable-object', './slim.wasm']
 
 test('publint has nothing to say', async () => {
   const { publint } = await import('publint')
@@ -52,15 +53,42 @@ for (const [entry, budget] of Object.entries(OVER_MAIN)) {
   })
 }
 
-test('every source map is there and names its sources', () => {
-  const maps = readdirSync(join(installed, 'dist'), { recursive: true }).filter((name) =>
-    name.endsWith('.js.map'),
+test('it is small to install: files, bytes as they lie there, bytes on the way', (t) => {
+  const [{ files, unpackedSize, size }] = JSON.parse(
+    run('npm', ['pack', '--dry-run', '--ignore-scripts', '--json'], root),
   )
-  assert.ok(maps.length > 5)
-  for (const name of maps) {
-    const { sources, sourcesContent } = JSON.parse(readFileSync(join(installed, 'dist', name), 'utf8'))
-    assert.equal(sourcesContent?.length, sources.length, name)
-  }
+  t.diagnostic(`${files.length} files, ${unpackedSize} bytes, ${size} packed`)
+  assert.ok(files.length <= 150, `${files.length} files`)
+  assert.ok(unpackedSize <= 3_500_000, `${unpackedSize} bytes`)
+  assert.ok(size <= 1_100_000, `${size} bytes packed`)
+  const hashes = files
+    .filter(({ size }) => size > 200)
+    .map(({ path }) => [
+      createHash('sha256')
+        .update(readFileSync(join(root, path)))
+        .digest('hex'),
+      path,
+    ])
+  const twice = hashes.filter(([hash], at) => hashes.findIndex(([other]) => other === hash) !== at)
+  assert.deepEqual(twice, [], 'no file is there twice')
+})
+
+test('what is inside stays inside: chunks, folders and the command are no entries', () => {
+  const chunk = readdirSync(join(installed, 'dist')).find((name) => name.startsWith('shared-'))
+  const inside = [
+    chunk.slice(0, -3),
+    'index',
+    'bin',
+    'engine-module',
+    'cjs/index',
+    'node/index',
+    'edge/index',
+  ]
+  const program = `const open = []
+    for (const name of ${JSON.stringify(inside)})
+      await import('autothrottle/' + name).then(() => open.push(name), () => {})
+    console.log(open.join())`
+  assert.equal(run(process.execPath, ['--input-type=module', '-e', program]).trim(), '')
 })
 
 test('it says what it was built from', async () => {
@@ -83,10 +111,7 @@ test('the third-party notices are those of what is linked', () => {
   )
 })
 
-for (const [condition, query] of [
-  ['workerd', ''],
-  ['edge-light', '?module'],
-]) {
+for (const condition of ['workerd', 'edge-light']) {
   test(`${condition} carries the module once, not its bytes beside it`, async (t) => {
     const { build } = await import('esbuild')
     const imported = []
@@ -105,7 +130,7 @@ for (const [condition, query] of [
     }
     const output = { bundle: true, minify: true, format: 'esm', write: false, target: 'es2022' }
     const { outputFiles } = await build({ stdin, ...output, conditions: [condition], plugins: [wasm] })
-    assert.deepEqual(imported, [join(installed, `pkg/autothrottle_bg.wasm${query}`)])
+    assert.deepEqual(imported, [join(installed, 'pkg/autothrottle_bg.wasm?module')])
     const script = gzipSync(outputFiles[0].contents, { level: 9 }).length
     const module = gzipSync(readFileSync(join(installed, 'pkg/autothrottle_bg.wasm')), { level: 9 }).length
     t.diagnostic(`${script} bytes of JavaScript and ${module} of WebAssembly, gzipped`)
@@ -116,7 +141,6 @@ for (const [condition, query] of [
 const PROGRAM = `
 import { createThrottle } from 'autothrottle'
 import { simulate } from 'autothrottle/simulate'
-import { skipUnless } from '../required.mjs'
 const throttle = createThrottle({ fetch: async () => new Response('page'), defaults: { delay: 1 } })
 const { summary } = simulate({ server: { model: 'nginx', rate: 5 }, duration: 1000 })
 console.log(await (await throttle.fetch('https://a.example/')).text(), summary.served > 0)

@@ -14,6 +14,7 @@ import { join } from 'node:path'
 import { after, test } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { packed } from '../../scripts/pack.mjs'
+import { skipUnless } from '../required.mjs'
 
 const root = fileURLToPath(new URL('../..', import.meta.url))
 const bin = (path) => join(root, 'tests/runtimes/node_modules', path)
@@ -33,7 +34,6 @@ for (const name of ['conformance.mjs', 'redirects.mjs']) {
 }
 const main = `import { createThrottle } from 'autothrottle'
 import { check } from './redirects.mjs'
-import { skipUnless } from '../required.mjs'
 console.log(await check(createThrottle, 'BASE'))
 `
 
@@ -231,7 +231,7 @@ const worker :Workerd.Worker = (
   bindings = [(name = "LIMITER", durableObjectNamespace = "Limiter")],
   modules = [
     (name = "worker.mjs", esModule = embed "worker.mjs"),
-    (name = "autothrottle_bg.wasm", wasm = embed "autothrottle_bg.wasm"),
+    (name = "autothrottle_bg.wasm?module", wasm = embed "autothrottle_bg.wasm"),
   ],
 );`,
   )

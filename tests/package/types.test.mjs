@@ -13,6 +13,7 @@ import { join } from 'node:path'
 import { after, test } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { packed } from '../../scripts/pack.mjs'
+import { skipUnless } from '../required.mjs'
 
 const root = fileURLToPath(new URL('../..', import.meta.url))
 const { scratch, remove } = packed()
@@ -46,7 +47,6 @@ import { throttleHandler } from 'autothrottle/got'
 import { local } from 'autothrottle/local'
 import { redis } from 'autothrottle/redis'
 import { throttlePage, type PageLike } from 'autothrottle/playwright'
-import { skipUnless } from '../required.mjs'
 const robots = { userAgent: 'x', rules }
 const options: ThrottleOptions = { clock: new FakeClock(), robots, getScopes: byRegistrableDomain }
 export const throttle = createThrottle(options)

@@ -9,6 +9,7 @@ import { join } from 'node:path'
 import { after, test } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { packed } from '../../scripts/pack.mjs'
+import { skipUnless } from '../required.mjs'
 
 const root = fileURLToPath(new URL('../..', import.meta.url))
 const runtimes = join(root, 'tests/runtimes/node_modules')
@@ -20,7 +21,6 @@ import { createServer } from 'node:http'
 import { createThrottle } from 'autothrottle'
 import { throttle } from 'autothrottle/undici'
 import undici from 'UNDICI'
-import { skipUnless } from '../required.mjs'
 const { Agent, request, fetch } = undici
 const server = createServer((request, response) => response.end('page')).listen(0, '127.0.0.1')
 await new Promise((resolve) => server.once('listening', resolve))

@@ -3,8 +3,8 @@
  * atOnce}`. It asks for pages until it is told to end; `state` is answered with what it knows.
  */
 import cluster from 'node:cluster'
+import { local } from '../../dist/local.js'
 import { createThrottle } from '../../dist/node/index.js'
-import { local } from '../../dist/node/local.js'
 
 const { name, folder, url, options, atOnce = 4 } = JSON.parse(process.argv[2])
 if (cluster.isPrimary && process.argv[3]) {

@@ -11,8 +11,8 @@ import { join } from 'node:path'
 import { after, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
+import { local } from '../../dist/local.js'
 import { createThrottle } from '../../dist/node/index.js'
-import { local } from '../../dist/node/local.js'
 
 const isPosix = process.platform !== 'win32'
 const root = mkdtempSync(join(tmpdir(), 'at-'))

@@ -3,7 +3,7 @@
  * asks for pages until it is told to end, and says when it is ready.
  */
 import { createThrottle } from '../../dist/node/index.js'
-import { redis } from '../../dist/node/redis.js'
+import { redis } from '../../dist/redis.js'
 import { CLIENTS } from './clients.mjs'
 
 const { client, port, name, url, options, offline, atOnce } = JSON.parse(process.argv[2])

@@ -82,7 +82,7 @@ async function stopAll(children) {
 if (skip) test('limits shared through Redis', { skip }, () => {})
 else {
   const { createThrottle } = await import('../../dist/node/index.js')
-  const { redis, SharedError } = await import('../../dist/node/redis.js')
+  const { redis, SharedError } = await import('../../dist/redis.js')
   const { CLIENTS, CLUSTERS, quit } = await import('./clients.mjs')
   let store
   before(async () => {

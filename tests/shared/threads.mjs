@@ -13,7 +13,7 @@ const sleep = (ms) => new Promise((resolve) => setTimeout(resolve, ms))
 
 async function ask({ index, folder }) {
   const { createThrottle } = await import('../../dist/node/index.js')
-  const { local } = await import('../../dist/node/local.js')
+  const { local } = await import('../../dist/local.js')
   const one = { defaults: { concurrency: 1, delay: 0, slotDelay: 0, jitter: false } }
   const throttle = createThrottle({ ...one, shared: local({ name: 'threads', folder }) })
   for (;;) {

@@ -1,5 +1,5 @@
 /** A Worker and its object, as a program would have them; what the tests ask of it stands in the path. */
-import { ThrottleObject, throttleOf, WaitTooLongError } from '../../dist/workerd/durable-object.js'
+import { ThrottleObject, throttleOf, WaitTooLongError } from '../../dist/edge/durable-object.js'
 
 const free = { delay: 0, slotDelay: 0, jitter: false, concurrency: 100 }
 

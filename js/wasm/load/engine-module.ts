@@ -3,8 +3,7 @@
  * another file.
  */
 import deflated from '../../../pkg/autothrottle.deflated.js'
-import { compile } from './compile.js'
 import { inflate } from './inflate.js'
 
-/** The module; compiled by this call. */
-export const engineModule = (): WebAssembly.Module => compile(inflate(deflated))
+/** Its bytes, inflated by this call. */
+export const engineModule = () => inflate(deflated)

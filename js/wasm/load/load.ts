@@ -13,11 +13,12 @@ import {
   WasmEngine,
 } from '../../../pkg/autothrottle.js'
 import { engineModule } from './engine-module.js'
+import { moduleOf } from './given.js'
 
 let isLoaded = false
 
 function prepare(): void {
-  if (!isLoaded) initSync({ module: engineModule() })
+  if (!isLoaded) initSync({ module: moduleOf('engine', engineModule) })
   isLoaded = true
 }
 

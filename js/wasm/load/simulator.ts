@@ -2,6 +2,7 @@
  * Brings the simulator in, on first use and synchronously. A module of its own: throttles do not carry it.
  */
 import { initSync, LiveSimulation, Played, simulate } from '../../../pkg/simulator.js'
+import { moduleOf } from './given.js'
 import { simulatorModule } from './simulator-module.js'
 
 let isLoaded = false
@@ -12,7 +13,7 @@ let isLoaded = false
  * @throws {WasmBlockedError} where compiling is forbidden.
  */
 export function loadSimulator() {
-  if (!isLoaded) initSync({ module: simulatorModule() })
+  if (!isLoaded) initSync({ module: moduleOf('simulator', simulatorModule) })
   isLoaded = true
   return { simulate, LiveSimulation, Played }
 }

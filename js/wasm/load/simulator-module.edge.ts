@@ -1,4 +1,7 @@
-/** The simulator's module in edge functions of Next.js and Vercel: imported. They cannot compile bytes. */
+/**
+ * The simulator's module in Cloudflare's Workers and in edge functions of Next.js and Vercel: imported, and
+ * compiled at deployment. They cannot compile bytes.
+ */
 // @ts-expect-error: what a bundler makes of a .wasm file is nothing that TypeScript knows.
 import compiled from '../../../pkg/simulator_bg.wasm?module'
 

@@ -1,4 +1,7 @@
-/** The engine's module in edge functions of Next.js and Vercel: imported. They cannot compile bytes. */
+/**
+ * The engine's module in Cloudflare's Workers and in edge functions of Next.js and Vercel: imported, and
+ * compiled at deployment. They cannot compile bytes.
+ */
 // @ts-expect-error: what a bundler makes of a .wasm file is nothing that TypeScript knows.
 import compiled from '../../../pkg/autothrottle_bg.wasm?module'
 

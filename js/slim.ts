@@ -1,0 +1,15 @@
+/**
+ * `autothrottle/slim`: the main entry without the module in it, for pages. The module is an asset of yours:
+ * served compressed, cached, and compiled while it streams.
+ *
+ * ```ts
+ * import { createThrottle, initialize } from 'autothrottle/slim'
+ * import url from 'autothrottle/slim.wasm?url' // as Vite says it
+ *
+ * await initialize(fetch(url))
+ * const throttle = createThrottle({ defaults: { rampup: true } })
+ * ```
+ */
+export { NotInitializedError } from './core/errors.js'
+export * from './index.js'
+export { initialize, type ModuleSource } from './wasm/load/initialize.js'

@@ -1,0 +1,7 @@
+/** The engine's module where an entry brings it: nothing is here. */
+import { NotInitializedError } from '../../core/errors.js'
+
+/** @throws {NotInitializedError} always. */
+export function engineModule(): never {
+  throw new NotInitializedError()
+}
