@@ -23,9 +23,9 @@ const files = (folder, end) =>
   readdirSync(`${root}/${folder}`)
     .filter((name) => name.endsWith(end))
     .map((name) => `${folder}/${name}`)
-/** Most test files wait for a server or a child now and then: a third keeps two cores busy. */
-const node = (name, paths, ...options) =>
-  step(name, () => run('node', ['--import', 'tsx', '--test', ...options, ...paths]))
+const node = (name, paths, ...options) => step(name, () => run('node', ['--test', ...options, ...paths]))
+/** Files in TypeScript, or that import some. */
+const tsx = (name, paths, ...options) => node(name, paths, '--import', 'tsx', ...options)
 
 async function rust() {
   await step('rustfmt', () => run('cargo', ['fmt', '--all', '--check']))
@@ -51,7 +51,8 @@ async function typescript(built) {
   await build()
   built()
   await step('types', () => run('npx', ['--no-install', 'tsc', '--noEmit']))
-  await node('TypeScript tests', files('tests/js', '.test.ts'), '--test-concurrency=3')
+  // Most files wait for a server or a child now and then: a third keeps two cores busy.
+  await tsx('TypeScript tests', files('tests/js', '.test.ts'), '--test-concurrency=3')
   await node('packed package', ['tests/package/packed.test.mjs'])
 }
 
@@ -66,9 +67,9 @@ async function runtimes() {
 
 /** What takes real time, real processes or other runtimes. */
 async function slow(fetched, compiled) {
-  await node('slow tests', files('tests/slow', '.test.ts'), '--test-concurrency=2')
+  await tsx('slow tests', files('tests/slow', '.test.ts'), '--test-concurrency=2')
   await fetched
-  await node('clients', files('tests/clients', '.test.mjs'))
+  await tsx('clients', files('tests/clients', '.test.mjs'))
   await node('shared limits', files('tests/shared', '.test.mjs'))
   await node('package', files('tests/package', '.test.mjs'), '--test-concurrency=2')
   await compiled
