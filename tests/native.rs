@@ -4,6 +4,8 @@
 mod boundary;
 #[path = "native/config.rs"]
 mod config;
+#[path = "native/corpus.rs"]
+mod corpus;
 #[path = "native/drawn.rs"]
 mod drawn;
 #[path = "native/elsewhere.rs"]

@@ -420,18 +420,13 @@ impl<'a> Player<'a> {
 
 #[cfg(test)]
 mod tests {
-    use std::{fs, path::Path};
-
     use super::*;
+    use crate::corpus::corpus;
 
     #[test]
     fn the_corpus_breaks_no_promise() {
-        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz/corpus/boundary");
-        let mut files: Vec<_> = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
-        files.sort();
-        assert!(files.len() > 100, "{} files", files.len());
-        for file in files {
-            play(&fs::read(file).unwrap());
+        for input in corpus("boundary") {
+            play(&input);
         }
     }
 
