@@ -9,7 +9,9 @@ import { shown } from '../options/checks.js'
 import type { Clock, HeaderMap } from '../options/options.js'
 import type { Handles } from '../scopes/handles.js'
 import { type Backoffs, backoffMap, checkedBackoffs } from '../scopes/hooks.js'
+import { namedScopes } from '../scopes/names.js'
 import type { Outcome, ScopeOutcome } from '../wasm/engine.js'
+import { ConfigError } from './errors.js'
 import type { Permit, PermitOutcome } from './permit.js'
 
 /** How to read headers, by scope name. */
@@ -33,7 +35,8 @@ export class Converter {
   outcome(permit: Permit, outcome: PermitOutcome, retry: boolean, now: number): Outcome {
     if (typeof outcome !== 'object' || outcome === null)
       throw new TypeError(`settle: want an outcome; got ${shown(outcome)}`)
-    const { hints, backoff, cost, adjustDelay } = outcome
+    const { hints, backoff, adjustDelay } = outcome
+    const cost = checkedCost(outcome.cost, permit)
     let { status = outcome.statusCode, headers, error } = outcome
     if (status === undefined && error !== undefined) {
       const answer = answerInError(error)
@@ -50,22 +53,32 @@ export class Converter {
       hints,
       wallNowMs: this.#wallNow,
       backoff,
-      scopes: backoffs === undefined ? undefined : this.#own(permit.scopes, backoffs),
+      scopes: this.#own(permit.scopes, backoffs, cost),
       namedOnly: backoffs !== undefined,
       retry,
       latencyMs: outcome.latency ?? (status === undefined ? undefined : now - permit.sentAt),
-      cost,
+      cost: typeof cost === 'number' ? cost : undefined,
       adjustDelay,
     }
     return told as Outcome
   }
 
   /** What an outcome means for the scopes that it names. */
-  #own(names: readonly string[], backoffs: Backoffs): readonly ScopeOutcome[] {
-    const map = backoffMap(backoffs)
-    return names
-      .filter((name) => Object.hasOwn(map, name))
-      .map((name) => ({ ...map[name], scope: this.#handles.of(name).handle }))
+  #own(
+    names: readonly string[],
+    backoffs: Backoffs | undefined,
+    cost: PermitOutcome['cost'],
+  ): readonly ScopeOutcome[] | undefined {
+    const costs = typeof cost === 'object' ? cost : undefined
+    if (backoffs === undefined && costs === undefined) return undefined
+    const map = backoffs === undefined ? {} : backoffMap(backoffs)
+    const own: ScopeOutcome[] = []
+    for (const name of names) {
+      const cost = costs && Object.hasOwn(costs, name) ? { cost: costs[name]! } : undefined
+      if (cost || Object.hasOwn(map, name))
+        own.push({ ...map[name], ...cost, scope: this.#handles.of(name).handle })
+    }
+    return own
   }
 
   /** How the headers of these scopes are read. */
@@ -74,4 +87,30 @@ export class Converter {
     const name = hints && names.find((name) => Object.hasOwn(hints, name))
     return name === undefined ? undefined : hints?.[name]
   }
+}
+
+/**
+ * What a request really cost.
+ *
+ * @throws {ConfigError} for one number where the scopes were to cost different ones, and for scopes that are
+ * not the request's.
+ */
+function checkedCost(cost: PermitOutcome['cost'], { scopes, target }: Permit): PermitOutcome['cost'] {
+  if (cost === undefined) return undefined
+  const fail = (path: string, want: string, got: unknown): never => {
+    throw new ConfigError([{ path, want, got: shown(got) }])
+  }
+  if (typeof cost === 'object' && cost !== null) {
+    for (const [name, value] of Object.entries(cost)) {
+      if (!scopes.includes(name)) fail(`cost.${name}`, `a scope of the request (${scopes.join(', ')})`, value)
+      if (!(Number.isFinite(value) && value >= 0)) fail(`cost.${name}`, 'a number from 0', value)
+    }
+    return cost
+  }
+  const { costs } = typeof target === 'object' && 'scopes' in target ? namedScopes(target.scopes) : {}
+  if (costs?.some((each) => each !== costs[0])) {
+    const one = scopes[costs.indexOf(Math.max(...costs))]
+    fail('cost', `a map, as the scopes were to cost different amounts: { ${shown(one)}: ${cost} }`, cost)
+  }
+  return cost
 }

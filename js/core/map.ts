@@ -5,6 +5,8 @@
  * no more items are held than `buffer`, so an endless source is welcome and memory stays flat.
  */
 
+import type { RunOptions } from './requests.js'
+
 /** How {@link mapItems} works. */
 export interface MapOptions {
   /** Results in the order of the items, or as they come. Default true. */
@@ -21,6 +23,8 @@ export interface MapOptions {
   errors?: 'throw' | 'skip' | 'settle'
   /** Ends the iteration with `signal.reason`. */
   signal?: AbortSignal | null
+  /** Whether the function is called again after a failure, as in `run`. */
+  retry?: RunOptions['retry']
 }
 
 /** Runs `work` for each item; when the caller stops, so does everything. */

@@ -6,6 +6,7 @@
  */
 
 import { joined } from '../fetch/joined.js'
+import type { RetryOptions } from '../options/options.js'
 import type { Backoffs } from '../scopes/hooks.js'
 import type { Target } from '../scopes/names.js'
 import type { Ticket } from '../wasm/engine.js'
@@ -37,8 +38,11 @@ export interface PermitOutcome {
   backoff?: boolean
   /** The scopes that this makes back off, if not all or none of them; a map says more about each. */
   scopes?: Backoffs
-  /** What the request really cost, if that is not what was expected. */
-  cost?: number
+  /**
+   * What the request really cost, if that is not what was expected: a number, or a map of scope to cost
+   * where its scopes had costs of their own.
+   */
+  cost?: number | Readonly<Record<string, number>>
   /** False keeps AutoThrottle's delay as it is. Scrapy's `autothrottle_dont_adjust_delay` is the opposite. */
   adjustDelay?: boolean
 }
@@ -66,6 +70,8 @@ export class Permit {
   outer: AbortSignal | null | undefined = undefined
   /** @internal Aborts what its function does, where that has a `requestTimeout`. */
   stop: AbortController | undefined = undefined
+  /** @internal How often its function is called again. */
+  retry: RetryOptions | undefined = undefined
   readonly #desk: Desk
   #isSettled = false
 
@@ -103,6 +109,7 @@ export class Permit {
    * Gives the slots back and tells what happened. Only the first call counts.
    *
    * @throws {TypeError} if status or headers make no sense; the slots come back all the same.
+   * @throws {ConfigError} if `cost` makes no sense beside the costs that were expected; likewise.
    * @throws {ManagerError} if `scopes` makes no sense, or a scope's manager throws; the slots come back all
    *   the same.
    */
@@ -129,7 +136,9 @@ export class Permit {
     const { driver, clock } = this.#desk
     driver.late(this)
     this.take()
-    return new Permit(this.#desk, this.ticket, this.scopes, target, clock.now())
+    const passed = new Permit(this.#desk, this.ticket, this.scopes, target, clock.now())
+    passed.retry = this.retry
+    return passed
   }
 
   /** Settles as *ignored* if nothing was said. */

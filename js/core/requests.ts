@@ -4,6 +4,7 @@
  * The trap is a misspelt option that is quietly ignored: every key is known, or an error.
  */
 import { isMillis, kindOf, unknownKeys } from '../options/checks.js'
+import type { RetryOptions } from '../options/options.js'
 import type { Scopes } from '../scopes/names.js'
 import { ConfigError } from './errors.js'
 
@@ -35,10 +36,16 @@ export interface RunOptions extends RequestOptions {
    * the throttle's.
    */
   requestTimeout?: number
+  /**
+   * Whether `fn` is called again after a failure or a status of `retry.statusCodes`: as often as the
+   * throttle's own `retry` says (`true`), or `{ limit }` times. Default false: the throttle's `retry` is for
+   * `fetch`.
+   */
+  retry?: boolean | { limit: number }
 }
 
 /** What `init.throttle` of `throttle.fetch` may say. */
-export interface FetchOptions extends Omit<RunOptions, 'signal'> {
+export interface FetchOptions extends Omit<RunOptions, 'signal' | 'retry'> {
   /**
    * Milliseconds from send to response headers, then it fails with a `TimeoutError`. Default: the throttle's.
    */
@@ -57,8 +64,8 @@ export interface ThrottledRequestInit extends RequestInit {
 /** Of a request that says nothing. */
 export const NO_OPTIONS: RunOptions & FetchOptions = {}
 export const REQUEST_KEYS = ['signal', 'priority', 'cost', 'timeout', 'delay']
-export const RUN_KEYS = [...REQUEST_KEYS, 'requestTimeout']
-export const MAP_KEYS = ['ordered', 'buffer', 'errors', 'signal']
+export const RUN_KEYS = [...REQUEST_KEYS, 'requestTimeout', 'retry']
+export const MAP_KEYS = ['ordered', 'buffer', 'errors', 'signal', 'retry']
 export const FETCH_KEYS = ['priority', 'cost', 'timeout', 'requestTimeout', 'delay', 'scopes', 'adjustDelay']
 
 /** @throws {ConfigError} for keys that are unknown. */
@@ -117,4 +124,22 @@ export function notWork(method: string, target: unknown, work: unknown): TypeErr
   const isPromise = typeof (work as { then?: unknown } | null | undefined)?.then === 'function'
   const got = isPromise ? 'a Promise, which has begun already: put () => before it' : kindOf(work)
   return new TypeError(`${method}: want a function; got ${got}`)
+}
+
+/**
+ * How often a function is called again, by its own `retry` and the throttle's.
+ *
+ * @throws {ConfigError} for what makes no sense.
+ */
+export function retryOf(own: RunOptions['retry'], root: RetryOptions | undefined): RetryOptions | undefined {
+  const fail = (path: string, want: string, got: unknown): never => {
+    throw new ConfigError([{ path, want, got: kindOf(got) }])
+  }
+  if (own === undefined || own === false) return undefined
+  if (own === true) return root ?? fail('retry', 'retry of the throttle, which true means, or { limit }', own)
+  if (typeof own !== 'object' || own === null) return fail('retry', 'true or { limit: 3 }', own)
+  checkKeys(own, ['limit'], 'retry')
+  const { limit } = own
+  if (!Number.isInteger(limit) || limit < 0) return fail('retry.limit', 'a whole number from 0', limit)
+  return { ...root, limit }
 }

@@ -4,11 +4,12 @@
  * The trap is a function that never ends: with `requestTimeout` its slots come back all the same.
  */
 import { outcomeOfError, outcomeOfResult } from '../fetch/outcome.js'
+import type { RetryOptions, ThrottleOptions } from '../options/options.js'
 import type { Desk } from './desk.js'
 import { ManagerError, TimeoutError } from './errors.js'
 import { FRAME } from './nesting.js'
 import type { Permit, PermitOutcome } from './permit.js'
-import type { RunOptions } from './requests.js'
+import { type RunOptions, retryOf } from './requests.js'
 
 /** What is run. */
 export type Work<T> = (permit: Permit) => T | PromiseLike<T>
@@ -16,10 +17,17 @@ export type Work<T> = (permit: Permit) => T | PromiseLike<T>
 export class Runner {
   readonly #desk: Desk
   readonly #requestTimeout: number | undefined
+  readonly #retry: RetryOptions | undefined
 
-  constructor(desk: Desk, requestTimeout: number | undefined) {
+  constructor(desk: Desk, { requestTimeout, retry }: Pick<ThrottleOptions, 'requestTimeout' | 'retry'>) {
     this.#desk = desk
     this.#requestTimeout = requestTimeout
+    this.#retry = retry
+  }
+
+  /** @throws {ConfigError} for a `retry` of a call that makes no sense. */
+  check(retry: RunOptions['retry']): void {
+    retryOf(retry, this.#retry)
   }
 
   run<T>(permit: Permit | Promise<Permit>, work: Work<T>, options: RunOptions): Promise<T> {
@@ -39,24 +47,51 @@ export class Runner {
         driver.given(permit)
         await undefined
       }
-      driver.begun(permit)
-      permit.outer = options.signal ?? null
       const timeout = options.requestTimeout ?? this.#requestTimeout
-      let result: T
-      try {
-        result = await (timeout === undefined
-          ? this.#call(permit, work)
-          : this.#limited(permit, work, timeout))
-      } catch (error) {
-        nesting.over(permit)
-        settle(permit, outcomeOfError(error, options.signal))
-        throw error
+      const retry = options.retry ? retryOf(options.retry, this.#retry) : permit.retry
+      for (let left = retry?.limit ?? 0; ; left--) {
+        driver.begun(permit)
+        permit.outer = options.signal ?? null
+        permit.retry = retry
+        let again: Promise<Permit> | undefined
+        try {
+          const worked =
+            timeout === undefined ? this.#call(permit, work) : this.#limited(permit, work, timeout)
+          const result = await worked
+          nesting.over(permit)
+          again = this.#end(permit, outcomeOfResult(result), options, left)
+          if (again === undefined) return result
+        } catch (error) {
+          nesting.over(permit)
+          again = this.#end(permit, outcomeOfError(error, options.signal), options, left)
+          if (again === undefined) throw error
+        }
+        permit = await again
       }
-      nesting.over(permit)
-      settle(permit, outcomeOfResult(result))
-      return result
     },
   }[FRAME]!
+
+  /** Settles, and gives what the next call of the function waits for, if there is one. */
+  #end(
+    permit: Permit,
+    outcome: PermitOutcome | undefined,
+    options: RunOptions,
+    left: number,
+  ): Promise<Permit> | undefined {
+    const isBad = outcome !== undefined && (outcome.error !== undefined || (outcome.status ?? 0) >= 400)
+    if (isBad && left > 0 && !permit.isSettled) {
+      const verdict = legibly(() => this.#desk.retry(permit, outcome, options, true))
+      return typeof verdict === 'object' ? verdict : undefined
+    }
+    if (isBad && this.#retry !== undefined && options.retry === undefined && !permit.isSettled) this.#warn()
+    legibly(() => permit.settle(outcome))
+    return undefined
+  }
+
+  #warn(): void {
+    const what = 'retry has no effect on functions of run, wrap and map'
+    this.#desk.warnings.once('no-effect', `${what}: { retry: true } of their own calls them again`)
+  }
 
   #call<T>(permit: Permit, work: Work<T>): T | PromiseLike<T> {
     const worked = this.#desk.nesting.call(permit, work)
@@ -92,10 +127,11 @@ export class Runner {
 }
 
 /** What the work gave is the caller's, also where its headers cannot be read. */
-function settle(permit: Permit, outcome: PermitOutcome | undefined): void {
+function legibly<T>(call: () => T): T | undefined {
   try {
-    permit.settle(outcome)
+    return call()
   } catch (error) {
     if (error instanceof ManagerError) throw error
+    return undefined
   }
 }

@@ -120,7 +120,7 @@ export class Throttle extends ThrottleEventTarget {
       if (seconds !== undefined) this.#desk.warnings.once('units', seconds)
     })
     if (clock === undefined && unref !== true) this.#desk.tellAtExit()
-    this.#runner = new Runner(this.#desk, settings.requestTimeout)
+    this.#runner = new Runner(this.#desk, settings)
     this.#hasHook = settings.getScopes !== undefined
     this.#crawlDelays = new CrawlDelays(this.#engine, this.#desk, robots?.maxDelay ?? ROBOTS_MAX_DELAY)
     if (robots && robots.obey !== false) {
@@ -183,6 +183,7 @@ export class Throttle extends ThrottleEventTarget {
       if (options !== NO_OPTIONS) {
         checkKeys(options, RUN_KEYS, '')
         checkValues(options, '')
+        this.#runner.check(options.retry)
       }
       if (typeof fn !== 'function') throw notWork('run', target, fn)
       return this.#runner.run(this.#request(target, options), fn, options)
@@ -271,10 +272,15 @@ export class Throttle extends ThrottleEventTarget {
       throw new TypeError(`map.buffer: want a whole number from 1; got ${String(buffer)}`)
     }
     const inside = this.#desk.nesting.where()
+    const { retry } = rest
+    this.#runner.check(retry)
+    const own = (signal: AbortSignal) => (retry === undefined ? { signal } : { signal, retry })
     const work = async (item: I, signal: AbortSignal) =>
-      this.#runner.run(this.#request(target(item), { signal, inside }), (permit) => fn(item, permit), {
-        signal,
-      })
+      this.#runner.run(
+        this.#request(target(item), { signal, inside }),
+        (permit) => fn(item, permit),
+        own(signal),
+      )
     return mapItems(items, work, rest)
   }
 

@@ -181,8 +181,8 @@ export class Fetcher {
 
   /** The attempts of a hop that has its permit. */
   async #attempts<T>(permit: Permit, hop: Hop, call: Call, end: (exchange: Exchange) => T): Promise<T> {
-    const { retry: options } = this.#settings
-    const retry = options && new Retry(options, hop.input, hop.init)
+    const options = permit.retry ?? this.#settings.retry
+    const retry = options && new Retry(options, hop.input, hop.init, permit.retry !== undefined)
     for (;;) {
       const attempt: Attempt = { permit, outcome: NOTHING, response: undefined }
       try {
@@ -234,7 +234,7 @@ export class Fetcher {
     if (verdict === 'over') return undefined
     if (verdict === 'again') throw new BodyNotReplayableError()
     if (verdict === 'too-long') {
-      const { maxRetryAfter = RETRY_MAX_RETRY_AFTER } = this.#settings.retry!
+      const { maxRetryAfter = RETRY_MAX_RETRY_AFTER } = this.#settings.retry ?? {}
       throw new RetryAfterTooLongError(this.#desk.askedMs, maxRetryAfter, response!)
     }
     retry.take()

@@ -17,12 +17,13 @@ export class Retry {
   readonly #init: RequestInit
   #left: number
 
-  constructor(options: RetryOptions, input: RequestInfo | URL, init: RequestInit) {
+  /** `isAny`: whatever its method, since somebody said so for this very request. */
+  constructor(options: RetryOptions, input: RequestInfo | URL, init: RequestInit, isAny = false) {
     this.#input = input
     this.#init = init
     const method = (init.method ?? (isRequest(input) ? input.method : 'GET')).toUpperCase()
     const methods = (options.methods ?? RETRY_METHODS).map((each) => each.toUpperCase())
-    this.#left = methods.includes(method) ? options.limit : 0
+    this.#left = isAny || methods.includes(method) ? options.limit : 0
   }
 
   /** What to send: a body that may be needed again is copied. */

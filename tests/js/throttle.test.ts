@@ -317,7 +317,7 @@ test('priorities, several scopes and costs reach the engine', async () => {
   const order: string[] = []
   const first = await throttle.acquire({ scopes: { api: 4, users: 1 } })
   assert.equal(throttle.scope('api').stats.quotaLeft, 6)
-  first.settle({ status: 200, cost: 1.5 })
+  first.settle({ status: 200, cost: { api: 1.5 } })
   assert.equal(throttle.scope('api').stats.quotaLeft, 8.5)
   const take = (name: string, priority: number) =>
     throttle.run({ scopes: ['users'] }, () => order.push(name), { priority })
@@ -351,7 +351,10 @@ test('a setting without effect is found out, once, and the figures say what bind
   const warnings: WarningEvent[] = []
   throttle.addEventListener('warning', (event) => warnings.push(event))
   const request = () =>
-    throttle.run('https://a.example/', () => new Promise<void>((done) => clock.setTimeout(done, 250)))
+    throttle.run('https://a.example/', async () => {
+      await new Promise<void>((done) => clock.setTimeout(done, 250))
+      return new Response()
+    })
   await Promise.resolve()
   const message =
     'defaults.concurrency has no effect: 16 slots; with 1000 ms between sends they are all in use only while answers take longer than 15000 ms'
@@ -376,7 +379,10 @@ test('a setting whose uselessness only shows while requests wait is told within 
   const messages: string[] = []
   throttle.addEventListener('warning', ({ message }) => messages.push(message))
   const request = () =>
-    throttle.run('https://a.example/', () => new Promise<void>((done) => clock.setTimeout(done, 250)))
+    throttle.run('https://a.example/', async () => {
+      await new Promise<void>((done) => clock.setTimeout(done, 250))
+      return new Response()
+    })
   const all = Promise.all(Array.from({ length: 40 }, request))
   await clock.advance(11_000)
   assert.deepEqual(messages, [
