@@ -5,7 +5,7 @@
 import { type FileHandle, open, rm, writeFile } from 'node:fs/promises'
 
 /** Pieces are gathered up to so many bytes before they are written. */
-const GATHERED = 1 << 18
+const GATHERED = 1 << 16
 
 /** Where a body goes. */
 export interface Ways {
@@ -69,16 +69,15 @@ class Target {
     this.#gathered += part.length
     if (this.#gathered < GATHERED) return
     this.#handle ??= await open(this.#file, 'w')
-    await this.#handle.writeFile(this.#taken())
+    await this.#flush(this.#handle)
   }
 
   async end(): Promise<void> {
-    const rest = this.#taken()
     if (this.#handle === undefined) {
-      if (rest.length > 0) await writeFile(this.#file, rest)
+      if (this.#gathered > 0) await writeFile(this.#file, this.#parts)
       return
     }
-    await this.#handle.writeFile(rest)
+    await this.#flush(this.#handle)
     await this.#handle.close()
   }
 
@@ -87,10 +86,9 @@ class Target {
     await rm(this.#file, { force: true })
   }
 
-  #taken(): Buffer {
-    const all = Buffer.concat(this.#parts)
+  async #flush(handle: FileHandle): Promise<void> {
+    for (const part of this.#parts) await handle.writeFile(part)
     this.#parts = []
     this.#gathered = 0
-    return all
   }
 }

@@ -39,9 +39,14 @@ export function codeOf(error: unknown): string {
 /** Whether no server was reached, or none that speaks as was expected. */
 export const isOfNetwork = (code: string | undefined) => code !== undefined && NETWORK.has(code)
 
+/** What OpenSSL says: numbers, the library, the function, the reason, and where in its sources. */
+const OPENSSL = /^[\dA-F]+:error:[\dA-F]+:[^:]*:[^:]*:([^:]+):[\s\S]*$/
+
 /** The error's words and those of its causes: `fetch failed` alone does not say that the host is down. */
 export function messageOf(error: unknown): string {
-  const words = [...chainOf(error)].map(({ message, code, name }) => message || code || name)
+  const words = [...chainOf(error)].map(({ message, code, name }) =>
+    (message || code || name).trim().replace(OPENSSL, 'TLS: $1'),
+  )
   const [first = String(error), ...causes] = words
   return causes.length > 0 ? `${first} (${causes.join(': ')})` : first
 }

@@ -22,7 +22,7 @@ interface Undici {
 const HERE = 'localhost,127.0.0.1,[::1]'
 
 /** A package that is installed beside this one: where the command was started, else where it is. */
-export async function installed<T>(name: string, option: string): Promise<T> {
+export async function installed<T>(name: string, option: string, hint = ''): Promise<T> {
   const places = [join(process.cwd(), 'package.json'), import.meta.url].flatMap((from) => {
     try {
       return [createRequire(from).resolve(name)]
@@ -31,7 +31,8 @@ export async function installed<T>(name: string, option: string): Promise<T> {
     }
   })
   const [place] = places
-  if (place === undefined) throw new UsageError(`${option}: needs the package ${name}: npm install ${name}`)
+  if (place === undefined)
+    throw new UsageError(`${option}: needs the package ${name}: npm install ${name}${hint}`)
   return (await import(pathToFileURL(place).href)) as T
 }
 
@@ -47,9 +48,10 @@ export async function fetchOf(
   const isOff = proxy === undefined && noProxy === '*'
   const [http, https] = isOff ? ['', ''] : [proxy ?? word('HTTP_PROXY'), proxy ?? word('HTTPS_PROXY')]
   if (http === '' && https === '' && ca === undefined) return undefined
-  const variable = `${https === '' ? 'HTTP_PROXY' : 'HTTPS_PROXY'} (NO_PROXY=* goes without)`
-  const option = proxy !== undefined ? '--proxy' : ca !== undefined ? '--ca' : variable
-  const { EnvHttpProxyAgent, fetch } = await installed<Undici>('undici', option)
+  const typed = proxy !== undefined ? '--proxy' : ca !== undefined ? '--ca' : undefined
+  const option = typed ?? (https === '' ? 'HTTP_PROXY' : 'HTTPS_PROXY')
+  const hint = typed === undefined ? ' (or go without the proxy: NO_PROXY=*)' : ''
+  const { EnvHttpProxyAgent, fetch } = await installed<Undici>('undici', option, hint)
   const tls = ca === undefined ? {} : { ca: [...rootCertificates, ca] }
   const dispatcher = new EnvHttpProxyAgent({
     httpProxy: http,

@@ -3,6 +3,7 @@ import assert from 'node:assert/strict'
 import { createServer, type Server } from 'node:http'
 import { type AddressInfo, connect } from 'node:net'
 import { after, before, test } from 'node:test'
+import { codeOf, messageOf } from '../../js/command/failures.js'
 import { fetchOf } from '../../js/command/network.js'
 import { networkOf, settingsOf } from '../../js/command/settings.js'
 
@@ -99,4 +100,12 @@ test('the pace is what was typed, all of it', () => {
   assert.deepEqual(of({ rampup: true, delay: '10', concurrency: '8', 'start-delay': '5' }), {
     rampup: { startDelay: 5, minDelay: 10, maxConcurrency: 8 },
   })
+})
+
+test('what OpenSSL says is told without its numbers and places', () => {
+  const said =
+    '804C49F8:error:0A00010B:SSL routines:ssl3_get_record:wrong version number:../s3_record.c:350:\n'
+  const cause = Object.assign(new Error(said), { code: 'EPROTO' })
+  const error = new TypeError('fetch failed', { cause })
+  assert.deepEqual([messageOf(error), codeOf(error)], ['fetch failed (TLS: wrong version number)', 'ERR_TLS'])
 })
