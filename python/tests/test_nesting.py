@@ -134,6 +134,32 @@ async def test_another_cost_is_another_request(clock: FakeClock) -> None:
     assert throttle.scope("example.com").stats.quota_left == 5
 
 
+async def test_run_calls_again_for_what_a_request_inside_was_answered(clock: FakeClock) -> None:
+    throttle = plain(clock, concurrency=1, backoff=False)
+    client, asked = client_of(clock, throttle, 503, 200, 503)
+
+    async def twice(url: str) -> int:
+        first = await client.get(url)
+        await client.get(url)
+        return first.status_code
+
+    assert await driven(clock, throttle.run(URL, twice, URL, retry={"limit": 2})) == 200
+    assert len(asked) == 6, "503 200 │ 503 200 │ 200 200"
+    assert throttle.stats().in_flight == throttle.stats().waiting == 0
+
+
+async def test_it_waits_as_long_as_the_server_asked(clock: FakeClock) -> None:
+    throttle = plain(clock, backoff=False)
+    called: list[float] = []
+
+    def told(permit: Permit) -> None:
+        called.append(clock.seconds)
+        permit.settle(status=429 if len(called) == 1 else 200, headers={"Retry-After": "20"})
+
+    await driven(clock, throttle.run(URL, told, retry={"limit": 1}))
+    assert called == [0, 21]
+
+
 async def test_tasks_beside_the_function_are_not_inside(clock: FakeClock) -> None:
     throttle = plain(clock, concurrency=1)
     client, asked = client_of(clock, throttle)

@@ -116,8 +116,7 @@ async def exchange(core: Core, call: Call[R]) -> Exchanged[R]:
                     asked = (desk.asked or 0) / NANOS
                     raise RetryAfterTooLongError(asked, settings.max_retry_after, response)
         except BaseException as error:
-            if permit.take():
-                desk.end(permit, told)
+            permit.tell(told)
             if response is not None and getattr(error, "response", None) is not response:
                 await _discarded(call, response)
             raise
@@ -138,13 +137,11 @@ def _answered(core: Core, call: Call[R], response: R, permit: Permit, told: Told
     if place is None and core._settings.is_held_by_body:
 
         def release(error: BaseException | None) -> None:
-            if permit.take():
-                failed = error is not None and failure_of(error) is not None
-                core._desk.end(permit, Told(error=error) if failed else told)
+            failed = error is not None and failure_of(error) is not None
+            permit.tell(Told(error=error) if failed else told)
 
         return Exchanged(response, release)
-    permit.take()
-    core._desk.end(permit, told)
+    permit.tell(told)
     asked = core._desk.asked
     if place is not None:
         _next_hop.set((place, asked) if asked else None)

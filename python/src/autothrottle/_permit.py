@@ -55,7 +55,18 @@ class Permit:
     ``permit``.
     """
 
-    __slots__ = ("_desk", "_is_settled", "_sent", "_ticket", "again", "scopes", "target", "verdict")
+    __slots__ = (
+        "_desk",
+        "_is_settled",
+        "_sent",
+        "_ticket",
+        "again",
+        "asked",
+        "heir",
+        "scopes",
+        "target",
+        "verdict",
+    )
 
     def __init__(self, desk: Desk, ticket: int, scopes: tuple[str, ...], target: object, sent: int) -> None:
         self._desk = desk
@@ -64,6 +75,8 @@ class Permit:
         self._is_settled = False
         self.again: Wait | None = None  # How it waits for another attempt, if there may be one.
         self.verdict: Verdict | None = None  # What became of it.
+        self.asked: int | None = None  # What its server asked for, if its function was still running then.
+        self.heir: Permit | None = None  # Who sends its request. (Itself would be a cycle, and never lost.)
         self.scopes = scopes
         """The scopes that agreed."""
         self.target = target
@@ -116,22 +129,30 @@ class Permit:
         if response is not None and status is None:
             answer = answer_in(response)
             if answer is None:
-                self.end(NOTHING)
+                self.tell(NOTHING)
                 raise TypeError(f"settle: want a response with a status; got {response!r:.60}")
             status, headers = answer.status, answer.headers if headers is None else headers
         elif headers is not None:
             headers = fields_of(headers)
-        self.end(Told(status, headers, error, hints, latency, backoff, scopes, cost, adjust_delay))
+        self.tell(Told(status, headers, error, hints, latency, backoff, scopes, cost, adjust_delay))
 
     def end(self, told: Told) -> None:
         """Tells how it ended, once."""
         if self.take():
             self.verdict = self._desk.end(self, told, self.again)
 
+    def tell(self, told: Told) -> None:
+        """The same while its function runs: another attempt would hold slots that the function waits for."""
+        if self.take():
+            self.verdict = self._desk.end(self, told, self.again, False)
+            self.asked = self._desk.asked
+
     def give(self, target: object) -> Permit:
         """The same permit for who sends its request; this one is settled."""
         self._is_settled = True
         given = Permit(self._desk, self._ticket, self.scopes, target, self._sent)
+        given.again = self.again
+        self.heir = given
         given.begun()
         return given
 

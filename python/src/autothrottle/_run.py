@@ -57,24 +57,31 @@ async def run(
             told = told_by_error(error)
             _tell_of_retry(core, permit, told, retry)
             permit.end(told)
+            permit = permit.heir or permit
             verdict = permit.verdict
-            if not isinstance(verdict, Waiting):
-                raise
-            if not isinstance(error, Exception):
+            if not isinstance(error, Exception) and isinstance(verdict, Waiting):
                 core._desk.give_up(verdict)
+            if not isinstance(error, Exception) or verdict in (None, "over", "too-long"):
                 raise
         else:
             told = told_by_result(result)
             _tell_of_retry(core, permit, told, retry)
             permit.end(told)
+            permit = permit.heir or permit
             verdict = permit.verdict
             if verdict == "too-long" and left > 0:
-                asked = (core._desk.asked or 0) / NANOS
-                raise RetryAfterTooLongError(asked, core._settings.max_retry_after, result)
-            if not isinstance(verdict, Waiting):
+                asked = permit.asked or core._desk.asked or 0
+                raise RetryAfterTooLongError(asked / NANOS, core._settings.max_retry_after, result)
+            if verdict in (None, "over", "too-long"):
                 return result
         left -= 1
-        permit = await core._wait(verdict)
+        if isinstance(verdict, Waiting):
+            permit = await core._wait(verdict)
+        else:
+            # Told while the function ran: begins anew, not before the server asked for.
+            delay = 0 if permit.asked is None else permit.asked + NANOS
+            anew = _wait_again(wait, core._clock.now() - start)._replace(delay=delay)
+            permit = await core._enter(target, scopes, anew)
 
 
 def retries_of(retry: object, settings: Settings) -> int:
