@@ -10,6 +10,7 @@ export {
   type Problem,
   QueueFullError,
   RetryAfterTooLongError,
+  ScopeDownError,
   SnapshotError,
   StalledError,
   ThrottleError,

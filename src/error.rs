@@ -3,7 +3,7 @@
 
 use core::fmt;
 
-use crate::decision::ScopeId;
+use crate::{decision::ScopeId, time::Span};
 
 /// One thing that is wrong with the options.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -74,6 +74,14 @@ pub enum SubmitError {
     },
     /// A cost, priority or delay that is not a finite number in its range.
     NotANumber,
+    /// A scope is down (`downAfter`), and a request that looks whether it is back is on its way, or may not
+    /// leave yet.
+    ScopeDown {
+        /// The first such scope, by handle.
+        scope: ScopeId,
+        /// For how long no answer has come.
+        span: Span,
+    },
 }
 
 impl fmt::Display for SubmitError {
@@ -82,6 +90,7 @@ impl fmt::Display for SubmitError {
             Self::UnknownScope => "the request names no scope that the engine knows",
             Self::QueueFull => "as many requests wait as maxWaiting allows",
             Self::CostExceedsQuota { .. } => "the request costs more than the whole quota of a scope",
+            Self::ScopeDown { .. } => "no answer has come from a scope for downAfter",
             Self::NotANumber => "cost and delay must be finite and not below 0, priority finite",
         })
     }

@@ -6,6 +6,8 @@ mod boundary;
 mod config;
 #[path = "native/corpus.rs"]
 mod corpus;
+#[path = "native/down.rs"]
+mod down;
 #[path = "native/drawn.rs"]
 mod drawn;
 #[path = "native/elsewhere.rs"]

@@ -123,7 +123,7 @@ export class Desk {
     const { cost = 1, delay = 0 } = wait
     const priority = (wait.priority ?? 0) + (inside ? BEFORE_OTHERS : 0)
     const isPlain = delay === 0 && typeof priority === 'number' && typeof cost === 'number'
-    if (typeof scopes === 'string' && isPlain) {
+    if (typeof scopes === 'string' && isPlain && wait.timeout === undefined) {
       const now = this.driver.now()
       const known = this.handles.last(scopes)
       const entered = this.#enter(now, scopes, known.handle, cost, priority)
@@ -137,6 +137,7 @@ export class Desk {
     const now = this.driver.now()
     const ticket = delay === 0 ? this.#engine.sendAtOnce(now, handles, options) : WAIT
     if (ticket !== WAIT) return this.#leave(ticket, names, target, now)
+    if (wait.timeout !== undefined) this.#refuseHopeless(wait.timeout, handles, options.cost, now)
     return this.#stay(this.#engine.submit(now, handles, options), names, scopes, target, wait, now)
   }
 
@@ -262,6 +263,17 @@ export class Desk {
       if (made === handle) throw error
       return this.#engine.enter(now, made, cost, priority)
     }
+  }
+
+  /** A wait that a hold makes longer than its `timeout` is known to be in vain. */
+  #refuseHopeless(
+    timeout: number,
+    handles: readonly ScopeHandle[],
+    cost: number | readonly number[],
+    now: number,
+  ): void {
+    const { at, reason } = this.#engine.peek(now, handles, { cost })
+    if (reason === 'hold' && at - now > timeout) throw new TimeoutError(timeout, false, at - now)
   }
 
   /** It may leave at once. */

@@ -91,12 +91,16 @@ export class TimeoutError extends ThrottleError {
   /** Whether it was sent: then its `requestTimeout` has ended it, else its `timeout`. */
   readonly isSent: boolean
 
-  constructor(timeoutMs: number, isSent = false) {
+  /** `heldMs`: a hold keeps it for so long, which is known before it waits. */
+  constructor(timeoutMs: number, isSent = false, heldMs?: number) {
+    const [timeout, held] = [Math.round(timeoutMs), Math.round(heldMs ?? 0)]
     super(
       'ERR_TIMEOUT',
       isSent
-        ? `the request was not answered within ${Math.round(timeoutMs)} ms, its requestTimeout`
-        : `the request waited ${Math.round(timeoutMs)} ms for permission, as long as its timeout allows`,
+        ? `the request was not answered within ${timeout} ms, its requestTimeout`
+        : heldMs === undefined
+          ? `the request waited ${timeout} ms for permission, as long as its timeout allows`
+          : `the request would be held for ${held} ms, longer than its timeout (${timeout} ms) allows`,
     )
     this.isSent = isSent
   }
@@ -215,6 +219,24 @@ export class StalledError extends ThrottleError {
   constructor(scope: string, forMs: number) {
     super('ERR_STALLED', `${scope} has answered only badly for ${Math.round(forMs / 1000)} s`)
     this.scope = scope
+  }
+}
+
+/**
+ * No answer has come from a scope for `downAfter`, only failed connections and timeouts. One request at a time
+ * still leaves, to see whether the server is back.
+ */
+export class ScopeDownError extends ThrottleError {
+  declare readonly code: 'ERR_SCOPE_DOWN'
+  /** The scope. */
+  readonly scope: string
+  /** For how long no answer came, in milliseconds. */
+  readonly forMs: number
+
+  constructor(scope: string, forMs: number) {
+    super('ERR_SCOPE_DOWN', `${scope} is down: no answer has come for ${Math.round(forMs / 1000)} s`)
+    this.scope = scope
+    this.forMs = forMs
   }
 }
 

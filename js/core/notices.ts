@@ -8,7 +8,7 @@ import type { Clock, ScopeOptions } from '../options/options.js'
 import type { Handles } from '../scopes/handles.js'
 import type { ManagedScopes } from '../scopes/strategy.js'
 import type { Notice, Outcome, ScopeHandle } from '../wasm/engine.js'
-import { ManagerError } from './errors.js'
+import { ManagerError, ScopeDownError } from './errors.js'
 import { type Ears, ScopeEvent, StallEvent, type ThrottleEvents } from './events.js'
 import type { Host } from './host.js'
 import type { Warnings } from './warnings.js'
@@ -71,7 +71,10 @@ export class Notices {
         }
       } else if (kind === 'stall') {
         const fail = (error: unknown) => this.#failAll(error, scope)
+        if (!this.#audience.ears.stall.isHeard) this.#warnOfStall(scope, notice.forMs)
         this.#audience.tell(new StallEvent(scope, notice.forMs, fail))
+      } else if (kind === 'down') {
+        this.#failAll(new ScopeDownError(scope, notice.forMs), scope)
       } else if (kind === 'no-effect') {
         const where = scope === '' ? '' : ` in ${scope}`
         const message = `${notice.path} has no effect${where}: ${notice.why}`
@@ -82,6 +85,11 @@ export class Notices {
       } else this.#audience.tell(new ScopeEvent(kind, notice))
     }
     if (failure) throw failure.error
+  }
+
+  #warnOfStall(scope: string, forMs: number): void {
+    const message = `${scope} has answered only badly for ${Math.round(forMs / 1000)} s`
+    this.#audience.warnings.tell('stall', message, scope)
   }
 
   /** A scope that is made asks its manager how fast it goes. */

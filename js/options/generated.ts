@@ -31,8 +31,9 @@ export interface EngineOptions extends Omit<ScopeOptions, 'concurrency'> {
    */
   scopes?: Record<string, ScopeOptions>
   /**
-   * Milliseconds of nothing but bad answers after which a scope has stalled: one `stall` event. Default
-   * 900000. A quarter of an hour is longer than most deployments and most bans that end by themselves.
+   * Milliseconds of nothing but bad answers after which a scope has stalled: one `stall` event, or a
+   * `warning` where nobody listens to that. Default 120000. In two minutes somebody who waits for a
+   * program looks what it is doing.
    */
   stallAfter?: number
   /**
@@ -226,6 +227,13 @@ export interface ScopeOptions {
    * use.
    */
   followRateLimit?: boolean
+  /**
+   * Milliseconds of nothing but failed connections and timeouts after which a scope is down: what waits
+   * is rejected with a `ScopeDownError`, and one request at a time is let through to see whether the
+   * server is back. Default false. Whether to wait for a server that is away is the program's own matter:
+   * a crawl does, a page does not.
+   */
+  downAfter?: number | false
   /**
    * Let robots.txt have no say in the pace of this scope, and do not warn about it. Default false.
    * Whoever asks for robots.txt means to keep to it. Scrapy: ignore_robots_txt.

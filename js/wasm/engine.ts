@@ -16,6 +16,7 @@ import {
   ConfigError,
   CostExceedsQuotaError,
   QueueFullError,
+  ScopeDownError,
   SnapshotError,
   withProblems,
 } from '../core/errors.js'
@@ -401,6 +402,7 @@ export class Engine {
   #refused(code: number): never {
     if (code === -2) throw new QueueFullError()
     if (code === -3) throw new CostExceedsQuotaError(this.#wasm.refused_scope, this.#wasm.refused_path)
+    if (code === -5) throw new ScopeDownError(this.#wasm.refused_scope ?? '', this.#wasm.refused_ms)
     if (code === -4) throw new TypeError('cost and delay must be finite and not below 0, priority finite')
     throw new TypeError('the request names no scope that this engine knows')
   }

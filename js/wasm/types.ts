@@ -193,6 +193,7 @@ export type Notice =
   | { kind: 'no-effect'; scope: string; setting: string; path: string; why: string }
   | { kind: 'rampup-bound'; scope: string; setting: string; path: string; why: string }
   | { kind: 'stall'; scope: string; forMs: number }
+  | { kind: 'down'; scope: string; forMs: number }
   | ({ kind: 'backoff' | 'recover' | 'delay' } & Pace)
   /** `askedMs`: what the server asked for, where `backoff.maxDelay` cut it. */
   | ({ kind: 'hold'; askedMs?: number } & Pace)

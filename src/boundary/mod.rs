@@ -37,6 +37,7 @@ pub struct Boundary {
     because: Option<Cause>,
     asked_ms: f64,
     refused: Option<ScopeId>,
+    refused_ms: f64,
 }
 
 impl Boundary {
@@ -316,7 +317,7 @@ impl Boundary {
         self.engine.scope_stats(self.now(now), ScopeId::from_number(scope)?)
     }
 
-    /// After a cost that exceeds a quota: the scope's name.
+    /// After a cost that exceeds a quota, and of a scope that is down: the scope's name.
     pub fn refused_scope(&self) -> Option<&str> {
         self.engine.name(self.refused?)
     }
@@ -326,10 +327,15 @@ impl Boundary {
         self.engine.config_path(self.refused?, "quota")
     }
 
+    /// Of a scope that is down: for how long no answer has come.
+    pub fn refused_ms(&self) -> f64 {
+        self.refused_ms
+    }
+
     fn of(engine: Engine) -> Self {
         let is_seeded = engine.config().seed.is_some();
         let (wake_at, asked_ms) = (f64::INFINITY, f64::NAN);
-        Self { engine, is_seeded, wake_at, because: None, asked_ms, refused: None }
+        Self { engine, is_seeded, wake_at, because: None, asked_ms, refused: None, refused_ms: f64::NAN }
     }
 
     fn take_in(&mut self, now: f64, scopes: &[ScopeId], costs: &[f64], priority: f64, delay_ms: f64) -> f64 {
@@ -352,6 +358,10 @@ impl Boundary {
     fn refuse(&mut self, error: SubmitError) -> f64 {
         self.refused = match error {
             SubmitError::CostExceedsQuota { scope } => Some(scope),
+            SubmitError::ScopeDown { scope, span } => {
+                self.refused_ms = span.millis();
+                Some(scope)
+            }
             _ => None,
         };
         match error {
@@ -359,6 +369,7 @@ impl Boundary {
             SubmitError::QueueFull => -2.0,
             SubmitError::CostExceedsQuota { .. } => -3.0,
             SubmitError::NotANumber => -4.0,
+            SubmitError::ScopeDown { .. } => -5.0,
         }
     }
 

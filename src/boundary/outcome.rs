@@ -257,7 +257,10 @@ impl Boundary {
         let Some(ticket) = Ticket::from_number(ticket) else { return Settled::Unknown };
         let heard = outcome.heard();
         let asked = heard.as_ref().and_then(|heard| heard.asked);
-        let verdict = self.verdict(outcome, heard.as_ref());
+        let mut verdict = self.verdict(outcome, heard.as_ref());
+        if verdict == AFTER_FAILURE && self.engine.is_down(ticket) {
+            verdict = Verdict::Over;
+        }
         let now = self.now(now);
         let of = |scope| outcome.feedback(scope, heard.as_ref().map(|heard| &heard.hint));
         let is_known = match verdict {

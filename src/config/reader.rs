@@ -207,6 +207,15 @@ impl<'a> Fields<'a> {
         self.number(key).map(Span::from_millis)
     }
 
+    /// Takes a span above 0, or false for none.
+    pub fn millis_or_false(&mut self, key: &str) -> Option<Option<Span>> {
+        match self.take(key)? {
+            (Value::Bool(false), _) => Some(None),
+            (Value::Number(ms), _) if ms > 0.0 && ms <= LONGEST_MS => Some(Some(Span::from_millis(ms))),
+            (other, row) => self.refuse(key, row, &other),
+        }
+    }
+
     /// Takes one of the row's words.
     pub fn word(&mut self, key: &str) -> Option<&'static str> {
         let (value, row) = self.take(key)?;
@@ -402,6 +411,7 @@ impl Kind {
                 text(&["a whole number from ", &whole_text(min.into()), " to ", &whole_text(max.into())])
             }
             Self::Millis { above_zero: true } => "milliseconds above 0, at most a year".into(),
+            Self::MillisOrFalse => "milliseconds above 0, at most a year; or false".into(),
             Self::Millis { above_zero: false } => "milliseconds from 0 to a year".into(),
             Self::Flag => "true or false".into(),
             Self::Fraction => "a number above 0 and below 1".into(),

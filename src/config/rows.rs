@@ -28,10 +28,11 @@ settings! {
         "", "THROTTLING_SCOPES, DOWNLOAD_SLOTS",
         "Settings of single scopes, by name. A scope's name is by default the host of the URL.",
         "No host is known before the first request.";
-    Root "stallAfter" TIME => Number(900_000.0),
+    Root "stallAfter" TIME => Number(120_000.0),
         "", "",
-        "Milliseconds of nothing but bad answers after which a scope has stalled: one `stall` event.",
-        "A quarter of an hour is longer than most deployments and most bans that end by themselves.";
+        "Milliseconds of nothing but bad answers after which a scope has stalled: one `stall` event, or a \
+         `warning` where nobody listens to that.",
+        "In two minutes somebody who waits for a program looks what it is doing.";
     Root "seed" Kind::Seed => Unset,
         "drawn from the system on first use", "",
         "Makes jitter repeat exactly.",
@@ -191,6 +192,12 @@ settings! {
         "Pace by what `RateLimit` headers say: the slower of reset / remaining and window / limit. \
          Without it they only say when to stop.",
         "Clients that share a limit would be paced by each other's use.";
+    Scope "downAfter" Kind::MillisOrFalse => Flag(false),
+        "", "",
+        "Milliseconds of nothing but failed connections and timeouts after which a scope is down: what \
+         waits is rejected with a `ScopeDownError`, and one request at a time is let through to see whether \
+         the server is back.",
+        "Whether to wait for a server that is away is the program's own matter: a crawl does, a page does not.";
     Scope "ignoreRobotsTxt" Kind::Flag => Flag(false),
         "", "ignore_robots_txt",
         "Let robots.txt have no say in the pace of this scope, and do not warn about it.",

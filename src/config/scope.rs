@@ -40,6 +40,8 @@ pub struct ScopeConfig {
     is_backoff: bool,
     /// Whether the pace follows what the server says is left.
     pub follow_rate_limit: bool,
+    /// After so long without an answer the scope is down.
+    pub down_after: Option<Span>,
     /// Whether robots.txt has no say.
     pub ignore_robots_txt: bool,
     /// How the scope finds its server's limit.
@@ -182,6 +184,7 @@ impl Default for ScopeConfig {
             failures: Failure::ALL.iter().map(|&(failure, _)| failure).collect(),
             is_backoff: const { flag(Section::Scope, "backoff") },
             follow_rate_limit: const { flag(Section::Scope, "followRateLimit") },
+            down_after: const { if flag(Section::Scope, "downAfter") { Some(Span::ZERO) } else { None } },
             ignore_robots_txt: const { flag(Section::Scope, "ignoreRobotsTxt") },
             rampup: None,
             rate: None,
@@ -306,6 +309,7 @@ impl ScopeConfig {
         read_backoff(&mut fields, &mut config);
         read_rampup(&mut fields, &mut config);
         config.follow_rate_limit = fields.flag("followRateLimit").unwrap_or(self.follow_rate_limit);
+        config.down_after = fields.millis_or_false("downAfter").unwrap_or(self.down_after);
         config.ignore_robots_txt = fields.flag("ignoreRobotsTxt").unwrap_or(self.ignore_robots_txt);
         config.window = fields.number("window").map_or(self.window, Span::from_millis);
         config.strict = fields.flag("strict").unwrap_or(self.strict);

@@ -127,6 +127,8 @@ pub enum Kind {
         /// Whether 0 makes no sense.
         above_zero: bool,
     },
+    /// Milliseconds above 0, at most a year; or false.
+    MillisOrFalse,
     /// True or false.
     Flag,
     /// A number above 0 and below 1.

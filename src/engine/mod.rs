@@ -435,6 +435,9 @@ impl Engine {
             if let Some(span) = settled.stall {
                 self.notices.push(Notice::Stalled { scope: self.registry[scope].name.to_string(), span });
             }
+            if let Some(span) = settled.down {
+                self.notices.push(Notice::Down { scope: self.registry[scope].name.to_string(), span });
+            }
             self.registry.mark_idle(scope);
             self.refresh(scope);
         }

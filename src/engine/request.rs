@@ -7,7 +7,7 @@ use std::{cmp::Reverse, collections::BinaryHeap};
 
 use super::Engine;
 use crate::{
-    decision::{Cause, ScopeId, Verdict},
+    decision::{Cause, ScopeId, Ticket, Verdict},
     error::SubmitError,
     policy::quota::Cost,
     queue::{Costs, Need, Scopes, priority_key},
@@ -85,7 +85,29 @@ impl Engine {
             return Err(SubmitError::QueueFull);
         }
         self.check_costs(&scopes, &need.costs)?;
+        for (position, &index) in scopes.iter().enumerate() {
+            self.check_down(index, need.costs.of(position))?;
+        }
         Ok((scopes, need))
+    }
+
+    /// Whether a request has a scope that is down: it looked whether that is back.
+    pub fn is_down(&self, ticket: Ticket) -> bool {
+        self.queue.get(ticket).is_some_and(|entry| {
+            let scopes = &self.queue.lane_at(self.queue.class(entry.class).lane).scopes;
+            scopes.iter().any(|&scope| self.registry[scope].scope.down(self.now).is_some())
+        })
+    }
+
+    /// Of a scope that is down only one request at a time is let through, and only at once.
+    fn check_down(&self, index: u32, cost: Cost) -> Result<(), SubmitError> {
+        let entry = &self.registry[index];
+        let Some(span) = entry.scope.down(self.now) else { return Ok(()) };
+        let is_alone = entry.waiters.waiting == 0 && entry.scope.slots.in_flight() == 0;
+        if is_alone && entry.scope.verdict(self.now, cost) == Verdict::Go {
+            return Ok(());
+        }
+        Err(SubmitError::ScopeDown { scope: self.registry.id(index), span })
     }
 
     /// Whether a request of these costs could ever leave.

@@ -60,6 +60,13 @@ pub enum Notice {
         /// For how long.
         span: Span,
     },
+    /// A scope is down: no answer has come for `downAfter`. What waits for it is to be told so.
+    Down {
+        /// Its name.
+        scope: String,
+        /// For how long.
+        span: Span,
+    },
 }
 
 /// How fast a scope may go at one instant.
@@ -108,13 +115,14 @@ impl From<&Notice> for Value {
             ),
             Notice::NoEffect(diagnostic) => diagnostic.with("no-effect"),
             Notice::RampupBound(diagnostic) => diagnostic.with("rampup-bound"),
-            Notice::Stalled { scope, span } => Self::object(vec![
-                ("kind", "stall".into()),
-                ("scope", scope.as_str().into()),
-                ("forMs", span.millis().into()),
-            ]),
+            Notice::Stalled { scope, span } => of_span("stall", scope, *span),
+            Notice::Down { scope, span } => of_span("down", scope, *span),
         }
     }
+}
+
+fn of_span(kind: &str, scope: &str, span: Span) -> Value {
+    Value::object(vec![("kind", kind.into()), ("scope", scope.into()), ("forMs", span.millis().into())])
 }
 
 impl Diagnostic {
@@ -148,6 +156,8 @@ impl Pace {
 pub(crate) struct Settled {
     /// How long there were only bad answers, if that is now to be told.
     pub stall: Option<Span>,
+    /// How long no answer came, if that is now to be told.
+    pub down: Option<Span>,
     /// What the server asked to wait.
     pub wait: Option<Wait>,
     /// Whether it was a bad answer; `None` if it was no answer.

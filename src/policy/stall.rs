@@ -45,6 +45,16 @@ impl State {
     /// No run.
     pub const NEW: Self = Self { run: None, bad: 0, is_told: false };
 
+    /// Whether the run that goes on has been told.
+    pub fn has_stalled(&self, config: &Config, now: Instant) -> bool {
+        self.is_told && self.run.is_some_and(|(_, last)| now.since(last) < config.silence)
+    }
+
+    /// How long the run has lasted.
+    pub fn span(&self) -> Span {
+        self.run.map_or(Span::ZERO, |(since, last)| last.since(since))
+    }
+
     /// A bad answer came. With it, how long the run has lasted, if that is now to be told.
     #[must_use]
     pub fn on_bad(self, config: &Config, now: Instant) -> (Self, Option<Span>) {

@@ -36,7 +36,35 @@ impl Scope {
         }
         let settled = self.on_answer(now, sent, feedback, is_repeat, stall_after);
         let wait = self.on_hint(now, sent, &feedback.hint, settled.is_bad == Some(true));
-        Settled { wait, ..settled }
+        let down = self.down_config().and_then(|config| self.on_connection(now, feedback.answer, &config));
+        Settled { wait, down, ..settled }
+    }
+
+    /// A scope is down after a run of requests without any answer: what a stall is to bad answers.
+    fn down_config(&self) -> Option<stall::Config> {
+        Some(stall::Config::new(self.config.down_after?, self.config.backoff.max))
+    }
+
+    fn on_connection(&mut self, now: Instant, answer: Answer, config: &stall::Config) -> Option<Span> {
+        match (answer, &mut self.server) {
+            (Answer::Failed(_), server) => {
+                let server = server.get_or_insert_with(|| Box::new(ServerState::NOTHING));
+                let (down, span) = server.down.on_bad(config, now);
+                server.down = down;
+                span
+            }
+            (Answer::Response { .. }, Some(server)) => {
+                server.down = stall::State::NEW;
+                None
+            }
+            _ => None,
+        }
+    }
+
+    /// For how long nothing came back, if the scope is down.
+    pub fn down(&self, now: Instant) -> Option<Span> {
+        let down = self.server.as_ref()?.down;
+        down.has_stalled(&self.down_config()?, now).then(|| down.span())
     }
 
     /// Steps up after a bad answer; notes the evidence of a good one. Neutral ones (a 500 that is no bad

@@ -20,6 +20,8 @@ pub(super) struct ServerState {
     pub crawl: Option<Span>,
     /// Since when there were only bad answers.
     pub stall: stall::State,
+    /// Since when no answer came at all.
+    pub down: stall::State,
     /// Answers that refused the client, since the last good one.
     pub denied: denied::State,
 }
@@ -30,6 +32,7 @@ impl ServerState {
         quota: server::State::NEW,
         crawl: None,
         stall: stall::State::NEW,
+        down: stall::State::NEW,
         denied: denied::State::NEW,
     };
 
@@ -39,6 +42,7 @@ impl ServerState {
             && !self.quota.is_refuted
             && self.crawl.is_none()
             && self.stall == stall::State::NEW
+            && self.down == stall::State::NEW
             && self.denied == denied::State::NEW
     }
 }

@@ -115,6 +115,7 @@ fn type_of(row: &Row) -> String {
         Kind::Number { .. } | Kind::Fraction => "float".into(),
         Kind::Whole { .. } | Kind::Seed => "int".into(),
         Kind::Millis { .. } => "Seconds".into(),
+        Kind::MillisOrFalse => "Seconds | Literal[False]".into(),
         Kind::Flag => "bool".into(),
         Kind::Target => "float | tuple[float, float]".into(),
         Kind::Codes { .. } => "Collection[int]".into(),
@@ -282,7 +283,7 @@ fn pythons_conversion_knows_the_table() {
         writeln!(code, "    \"{section:?}\": {{").unwrap();
         for (row, _) in rows_of(section) {
             let kind = match row.kind {
-                Kind::Millis { .. } => "time".into(),
+                Kind::Millis { .. } | Kind::MillisOrFalse => "time".into(),
                 Kind::Object(of) | Kind::FlagOr(of) => format!("object {of:?}"),
                 Kind::Named(of) => format!("named {of:?}"),
                 Kind::Quota => "list Quota".into(),

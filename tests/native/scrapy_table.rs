@@ -29,7 +29,7 @@ fn name(section: Section) -> &'static str {
 /// What a value is turned into on its way.
 fn kind(kind: Kind) -> &'static str {
     match kind {
-        Kind::Millis { .. } => "seconds",
+        Kind::Millis { .. } | Kind::MillisOrFalse => "seconds",
         Kind::Flag => "flag",
         Kind::Jitter => "jitter",
         Kind::Codes { .. } => "codes",

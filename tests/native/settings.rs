@@ -154,6 +154,7 @@ fn typescript(row: &Row, text: &Text) -> String {
         Kind::Number { .. } | Kind::Whole { .. } | Kind::Millis { .. } | Kind::Fraction | Kind::Seed => {
             "number".into()
         }
+        Kind::MillisOrFalse => "number | false".into(),
         Kind::Flag => "boolean".into(),
         Kind::Target => "number | readonly [low: number, high: number]".into(),
         Kind::Codes { .. } | Kind::Amounts => "readonly number[]".into(),

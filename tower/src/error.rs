@@ -23,6 +23,11 @@ pub enum Error {
         /// The setting: `defaults.quota`.
         path: String,
     },
+    /// No answer has come from a scope for `downAfter`, and another request looks whether it is back.
+    ScopeDown {
+        /// The scope's name.
+        scope: String,
+    },
     /// A cost, a priority or a delay that is no finite number in its range.
     NotANumber,
 }
@@ -34,6 +39,7 @@ impl fmt::Display for Error {
             Self::CostExceedsQuota { scope, path } => {
                 write!(formatter, "the request costs more than {path} allows in the scope {scope:?}")
             }
+            Self::ScopeDown { scope } => write!(formatter, "no answer has come from {scope:?} for downAfter"),
             Self::QueueFull => SubmitError::QueueFull.fmt(formatter),
             Self::NotANumber => SubmitError::NotANumber.fmt(formatter),
         }

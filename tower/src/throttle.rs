@@ -154,6 +154,9 @@ impl Throttle {
                     scope: engine.name(scope).unwrap_or_default().into(),
                     path: engine.config_path(scope, "quota").unwrap_or_default(),
                 },
+                SubmitError::ScopeDown { scope, .. } => {
+                    Error::ScopeDown { scope: engine.name(scope).unwrap_or_default().into() }
+                }
                 SubmitError::NotANumber | SubmitError::UnknownScope => Error::NotANumber,
             };
             match engine.send_at_once(now, request) {
@@ -318,6 +321,7 @@ fn tell(notice: &Notice) {
         Notice::Stalled { scope, span } => {
             tracing::warn!(scope, for_ms = span.millis(), "the server only answers badly");
         }
+        Notice::Down { scope, span } => tracing::warn!(scope, for_ms = span.millis(), "no answer comes"),
         Notice::Backoff(pace) => tracing::debug!(scope = pace.scope, delay_ms = pace.delay_ms, "backs off"),
         Notice::Recover(pace) => tracing::debug!(scope = pace.scope, delay_ms = pace.delay_ms, "recovers"),
         other => tracing::trace!(?other),

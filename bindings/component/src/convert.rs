@@ -115,6 +115,9 @@ pub fn notice(notice: at::Notice) -> wit::Notice {
         }
         at::Notice::NoEffect(found) => wit::Notice::NoEffect(finding_of(found)),
         at::Notice::RampupBound(found) => wit::Notice::RampupBound(finding_of(found)),
+        at::Notice::Down { scope, span } => {
+            wit::Notice::Down(wit::Stall { scope, span: mark_of(span.millis()) })
+        }
         at::Notice::Stalled { scope, span } => {
             wit::Notice::Stall(wit::Stall { scope, span: mark_of(span.millis()) })
         }

@@ -390,6 +390,10 @@ fn refused(boundary: &Boundary, code: f64) -> wit::SubmitError {
             path: boundary.refused_path().unwrap_or_default(),
         }),
         -4.0 => wit::SubmitError::NotANumber,
+        -5.0 => wit::SubmitError::ScopeDown(wit::Stall {
+            scope: boundary.refused_scope().unwrap_or_default().into(),
+            span: mark_of(boundary.refused_ms()),
+        }),
         _ => wit::SubmitError::UnknownScope,
     }
 }

@@ -289,6 +289,11 @@ impl WasmEngine {
     }
 
     #[wasm_bindgen(getter)]
+    pub fn refused_ms(&self) -> f64 {
+        self.0.refused_ms()
+    }
+
+    #[wasm_bindgen(getter)]
     pub fn refused_path(&self) -> Option<String> {
         self.0.refused_path()
     }

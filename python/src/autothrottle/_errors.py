@@ -84,3 +84,22 @@ class CostExceedsQuotaError(ThrottleError, ValueError):
 
     def __reduce__(self) -> tuple[type[CostExceedsQuotaError], tuple[str | None, str | None]]:
         return type(self), (self.scope, self.path)
+
+
+class ScopeDownError(ThrottleError, ConnectionError):
+    """No answer has come from a scope for ``down_after``, only failed connections and timeouts.
+
+    One request at a time still leaves, to see whether the server is back.
+    """
+
+    code = "ERR_SCOPE_DOWN"
+
+    def __init__(self, scope: str, seconds: float) -> None:
+        self.scope = scope
+        """The scope."""
+        self.seconds = seconds
+        """For how long no answer came."""
+        super().__init__(f"{scope} is down: no answer has come for {round(seconds)} s")
+
+    def __reduce__(self) -> tuple[type[ScopeDownError], tuple[str, float]]:
+        return type(self), (self.scope, self.seconds)

@@ -94,6 +94,7 @@ class WarningEvent:
         "robots-overruled",
         "permit-lost",
         "seconds",
+        "stall",
         "shared-options",
         "shared-version",
         "shared-message",
@@ -132,6 +133,11 @@ class Events:
         self.queued = self._listeners["queued"]
         self.send = self._listeners["send"]
         self.settle = self._listeners["settle"]
+
+    @property
+    def is_stall_heard(self) -> bool:
+        """Whether stalls are heard."""
+        return bool(self._listeners["stall"])
 
     @property
     def are_scopes_heard(self) -> bool:

@@ -15,7 +15,7 @@ from ._convert import in_seconds, python_path
 from ._engine import Engine
 from ._events import Events, ScopeEvent, StallEvent, logger
 from ._managers import ManagedAnswer
-from .errors import StalledError
+from .errors import ScopeDownError, StalledError
 
 
 class Notices:
@@ -98,6 +98,8 @@ class Notices:
                         failure = failure or raised
             elif kind == "stall":
                 self._stalled(scope, notice.span / NANOS)
+            elif kind == "down":
+                self._fail_all(ScopeDownError(scope, notice.span / NANOS), scope)
             elif kind == "no-effect":
                 where = f" in {scope}" if scope else ""
                 message = f"{python_path(notice.path)} has no effect{where}: {in_seconds(notice.why)}"
@@ -124,6 +126,9 @@ class Notices:
         def fail(error: BaseException | None = None) -> None:
             self._fail_all(StalledError(scope, seconds) if error is None else error, scope)
 
+        if not self._events.is_stall_heard:
+            message = f"{scope} has answered only badly for {round(seconds)} s"
+            self._events.warn("stall", message, scope)
         self._events.tell(StallEvent("stall", scope, seconds, fail))
 
 

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
-from ._errors import CostExceedsQuotaError, QueueFullError
+from ._errors import CostExceedsQuotaError, QueueFullError, ScopeDownError
 from ._wasmtime import Err
 
 MOST = 2**64 - 1
@@ -78,6 +78,9 @@ def refused(error: Err) -> NoReturn:
         raise QueueFullError
     if case == "cost-exceeds-quota":
         raise CostExceedsQuotaError(*place)
+    if case == "scope-down":
+        scope, span = place
+        raise ScopeDownError(scope, span / 1e9)
     if case == "not-a-number":
         raise ValueError("cost and delay must be finite and not below 0, priority finite")
     raise ValueError("the request names no scope that this engine knows")

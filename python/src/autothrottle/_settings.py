@@ -62,6 +62,7 @@ SECTIONS: Final[dict[str, dict[str, tuple[str, str]]]] = {
         "backoff": ("backoff", "object Backoff"),
         "rampup": ("rampup", "object Rampup"),
         "follow_rate_limit": ("followRateLimit", "plain"),
+        "down_after": ("downAfter", "time"),
         "ignore_robots_txt": ("ignoreRobotsTxt", "plain"),
         "quota": ("quota", "list Quota"),
         "window": ("window", "time"),

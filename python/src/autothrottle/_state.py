@@ -24,7 +24,7 @@ Outcome = Literal["unknown", "over", "again", "too-long"]
 Failure = Literal["connection", "timeout"]
 Robots = Literal["applied", "overruled", "ignored"]
 Watching = Literal["nothing", "changes", "answers"]
-NoticeKind = Literal["backoff", "recover", "delay", "hold", "answer", "no-effect", "rampup-bound", "stall"]
+NoticeKind = Literal["backoff", "recover", "delay", "hold", "answer", "no-effect", "rampup-bound", "stall", "down"]
 
 
 class Decision(NamedTuple):
@@ -255,7 +255,7 @@ def notice_of(value: tuple[str, Any]) -> Notice:
         scope, setting, path, why = told
         return Notice(cast("NoticeKind", kind), scope, setting=setting, path=path, why=why)
     scope, span = told
-    return Notice("stall", scope, span=span)
+    return Notice(cast("NoticeKind", kind), scope, span=span)
 
 
 def scope_stats_of(value: tuple[Any, ...]) -> ScopeStats:

@@ -255,6 +255,12 @@ class _ScopeOptionsShared(TypedDict, total=False):
     """Pace by what ``RateLimit`` headers say: the slower of reset / remaining and window / limit. Without it
     they only say when to stop. Default False. Clients that share a limit would be paced by each other's use.
     """
+    down_after: Seconds | Literal[False]
+    """Seconds of nothing but failed connections and timeouts after which a scope is down: what waits is
+    rejected with a ``ScopeDownError``, and one request at a time is let through to see whether the server is
+    back. Default False. Whether to wait for a server that is away is the program's own matter: a crawl does,
+    a page does not.
+    """
     ignore_robots_txt: bool
     """Let robots.txt have no say in the pace of this scope, and do not warn about it. Default False. Whoever
     asks for robots.txt means to keep to it. Scrapy: ignore_robots_txt.
@@ -307,8 +313,9 @@ class ThrottleOptions(_ScopeOptionsShared, total=False):
     """
 
     stall_after: Seconds
-    """Seconds of nothing but bad answers after which a scope has stalled: one ``stall`` event. Default 900.
-    A quarter of an hour is longer than most deployments and most bans that end by themselves.
+    """Seconds of nothing but bad answers after which a scope has stalled: one ``stall`` event, or a
+    ``warning`` where nobody listens to that. Default 120. In two minutes somebody who waits for a program
+    looks what it is doing.
     """
 
     seed: int

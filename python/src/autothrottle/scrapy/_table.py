@@ -57,6 +57,7 @@ KEYS: Final[dict[str, dict[str, tuple[str, str]]]] = {
         "backoff": ("backoff", "backoff"),
         "rampup": ("rampup", "rampup"),
         "follow_rate_limit": ("followRateLimit", "flag"),
+        "down_after": ("downAfter", "seconds"),
         "ignore_robots_txt": ("ignoreRobotsTxt", "flag"),
         "quota": ("quota", "quotas"),
         "window": ("window", "seconds"),
