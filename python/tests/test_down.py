@@ -8,7 +8,44 @@ from typing import Any
 
 from autothrottle import ScopeDownError
 from autothrottle.testing import FakeClock
+from helpers import URL, Response, plain
 
-from .helpers import plain
 
-URL = "https://example.com/"
+async def test_requests_to_a_dead_host_are_over_soon(clock: FakeClock) -> None:
+    throttle = plain(clock, delay=1, down_after=60)
+    sent: list[float] = []
+    errors: list[BaseException] = []
+
+    def refuse() -> Response:
+        sent.append(throttle.now())
+        raise ConnectionRefusedError
+
+    async def one() -> None:
+        try:
+            await throttle.run(URL, refuse)
+        except (ConnectionError, ScopeDownError) as error:
+            errors.append(error)
+
+    tasks = [asyncio.create_task(one()) for _ in range(50)]
+    await clock.advance(120)
+    await asyncio.gather(*tasks)
+    down = [error for error in errors if isinstance(error, ScopeDownError)]
+    assert len(errors) == 50
+    assert len(sent) < 12
+    assert len(down) == 50 - len(sent)
+    assert str(down[0]).startswith("example.com is down: no answer has come for ")
+    again = pickle.loads(pickle.dumps(down[0]))
+    assert (again.scope, again.seconds) == (down[0].scope, down[0].seconds)
+    late: Any = asyncio.create_task(one())
+    await asyncio.gather(late)
+    assert isinstance(errors[-1], ScopeDownError)
+
+
+async def test_a_stall_that_nobody_listens_to_is_a_warning(clock: FakeClock) -> None:
+    throttle = plain(clock, backoff={"max_delay": 1})
+    warnings: list[Any] = []
+    throttle.on("warning", warnings.append)
+    tasks = [asyncio.create_task(throttle.run(URL, lambda: Response(503))) for _ in range(150)]
+    await clock.advance(300)
+    await asyncio.gather(*tasks)
+    assert [event.code for event in warnings if event.code == "stall"] == ["stall"]
