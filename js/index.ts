@@ -22,6 +22,7 @@ export type {
   ScopeEvent,
   SendEvent,
   SettleEvent,
+  SharedEvent,
   StallEvent,
   ThrottleEvents,
   WarningEvent,

@@ -21,7 +21,7 @@ import type { Abortable } from './aborts.js'
 import { Converter, type HeaderMaps } from './convert.js'
 import { Driver } from './driver.js'
 import { type ClosedError, TimeoutError } from './errors.js'
-import { type Ears, QueuedEvent, SendEvent, SettleEvent } from './events.js'
+import { type Ears, QueuedEvent, SendEvent, SettleEvent, SharedEvent } from './events.js'
 import type { Host } from './host.js'
 import { BLIND_MS, type Inside, Nesting } from './nesting.js'
 import { type Audience, Notices } from './notices.js'
@@ -103,6 +103,9 @@ export class Desk {
       changed: () => this.driver.changed(),
       fail: (ticket, error) => this.driver.refuse(ticket, error),
       warn: (code, message) => warnings.once(code, message),
+      shared: (stats) => {
+        if (ears.shared.isHeard) tell(new SharedEvent(stats))
+      },
     })
   }
 

@@ -8,6 +8,7 @@
 import { type Target, urlTextOf } from '../scopes/names.js'
 import type { Pace } from '../wasm/engine.js'
 import { builtin } from '../wasm/node-builtin.js'
+import type { SharedStats } from '../wasm/types.js'
 import { StalledError } from './errors.js'
 
 /** A request as its events see it. */
@@ -171,6 +172,16 @@ export class StallEvent extends Event {
   }
 }
 
+/** Another process decides for the group, others are in it, or the way to them broke or is open again. */
+export class SharedEvent extends Event {
+  readonly shared: SharedStats
+
+  constructor(shared: SharedStats) {
+    super('shared')
+    this.shared = shared
+  }
+}
+
 /** Events of a throttle by name. */
 export interface ThrottleEvents {
   /** A request was taken in: it waits, or leaves at once. */
@@ -191,6 +202,8 @@ export interface ThrottleEvents {
   stall: StallEvent
   /** Something that is worth knowing; each once. */
   warning: WarningEvent
+  /** Of a throttle that processes share: another writer, other members, or another state of the way. */
+  shared: SharedEvent
 }
 
 type Callback = ((event: never) => void) | { handleEvent(event: never): void }
@@ -267,6 +280,7 @@ export class Ears {
   readonly hold: Ear
   readonly stall: Ear
   readonly warning: Ear
+  readonly shared: Ear
 
   constructor() {
     const diagnostics = builtin('diagnostics_channel') as Diagnostics | undefined
@@ -280,6 +294,7 @@ export class Ears {
     this.hold = ear('hold')
     this.stall = ear('stall')
     this.warning = ear('warning')
+    this.shared = ear('shared')
   }
 
   /** Whether changes of scopes are heard. */

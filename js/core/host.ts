@@ -7,7 +7,7 @@
  */
 import type { Clock, EngineOptions } from '../options/options.js'
 import type { Engine } from '../wasm/engine.js'
-import type { ScopeHandle, Snapshot, Ticket } from '../wasm/types.js'
+import type { ScopeHandle, SharedStats, Snapshot, Ticket } from '../wasm/types.js'
 import type { WarningEvent } from './events.js'
 
 type Asked =
@@ -51,6 +51,8 @@ export interface HostListener {
   fail(ticket: Ticket, error: unknown): void
   /** Something noteworthy that is no error. */
   warn(code: WarningEvent['code'], message: string): void
+  /** The group changed: who decides, who is there, or the way. */
+  shared(stats: SharedStats): void
 }
 
 /** What a shared host is made with. */

@@ -4,6 +4,7 @@
  * The trap is a name that two processes have: each is taken for the other.
  */
 import type { WarningEvent } from '../core/events.js'
+import type { SharedStats } from '../wasm/types.js'
 import type { Refusal, Tell } from './messages.js'
 import type { Offline } from './transport.js'
 
@@ -17,6 +18,8 @@ export interface GroupLink {
   /** Nobody can be asked: what waits is to fail. */
   failed(error: Error): void
   warn(code: SharedCode, message: string): void
+  /** Another writer, other members, or another state of the way. */
+  moved(stats: SharedStats): void
 }
 
 export interface GroupSettings {

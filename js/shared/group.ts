@@ -12,6 +12,7 @@
  */
 import { ConfigError } from '../core/errors.js'
 import type { HostContext } from '../core/host.js'
+import type { SharedStats } from '../wasm/types.js'
 import type { GroupLink, GroupSettings } from './group-link.js'
 import { hashOf } from './hash.js'
 import { Member, type Memory } from './member.js'
@@ -25,6 +26,7 @@ import {
   type ToWriter,
 } from './messages.js'
 import { derived, divided, dividedState } from './offline.js'
+import { Told } from './told.js'
 import { type Lease, type Peer, SharedError, type Transport } from './transport.js'
 import { Writer } from './writer.js'
 import type { WriterLink } from './writer-link.js'
@@ -34,6 +36,7 @@ const PATIENCE_MS = 5000
 
 export class Group {
   readonly member: Member
+  readonly told: Told
   /** Why the way to the others can never work. */
   denied: ConfigError | undefined
   readonly #transport: Transport
@@ -66,6 +69,7 @@ export class Group {
     this.#transport = transport
     this.#context = context
     this.#link = link
+    this.told = new Told(link)
     this.#settings = settings
     this.#hash = hashOf(context.options)
     this.#size = settings.members
@@ -92,6 +96,22 @@ export class Group {
     return this.#writer ?? this.#alone
   }
 
+  /** The group as it is known here. */
+  get stats(): SharedStats {
+    const [now, { epoch }] = [this.#now, this.member]
+    const isWriter = this.#writer !== undefined
+    return {
+      writer: isWriter ? this.id : this.#writerId,
+      isWriter,
+      epoch: Math.floor(epoch),
+      members: this.#size,
+      leadMs: this.#leadMs,
+      roundTripMs: this.#transport.roundTripMs,
+      lastHeardAt: isWriter ? now : this.#writerId === undefined ? undefined : this.#heardAt,
+      offlineSince: this.#isOffline ? this.#broken?.at : undefined,
+    }
+  }
+
   get #now(): number {
     return this.#context.clock.now()
   }
@@ -115,10 +135,7 @@ export class Group {
         this.#later(20)
       },
       fenced: () => this.#stepDown(),
-      deaf: () => {
-        const what = 'the connection that hears the group is open and carries nothing: it is made anew'
-        this.#link.warn('shared-deaf', what)
-      },
+      deaf: () => this.told.deaf(),
     }
     this.#transport.open(peer)
     this.#heardAt = this.#now
@@ -208,6 +225,7 @@ export class Group {
     this.#until = asked + this.#transport.leaseMs
     if (!isFirst) this.#writer.collect()
     this.member.enter(lease.epoch)
+    this.told.moved(this.stats)
   }
 
   /** A writer that goes on from the youngest memory that can be read. */
@@ -216,16 +234,10 @@ export class Group {
       try {
         return this.#newWriter(epoch, memory, share)
       } catch (error) {
-        this.unreadable(error)
+        this.told.unreadable(error)
       }
     }
     return this.#newWriter(epoch, undefined, share)
-  }
-
-  /** Says that a memory is none. */
-  unreadable(error: unknown): void {
-    const why = `what the writer remembered cannot be read (${(error as Error).message})`
-    this.#link.warn('shared-memory', `${why}: the group goes on without it`)
   }
 
   /** `share` processes go on alone, each slower by so much. */
@@ -299,6 +311,7 @@ export class Group {
     this.#size = writer.size ?? this.#size
     this.#say(lease, beat)
     this.member.onBeat(beat)
+    this.told.moved(this.stats)
     return beat.state
   }
 
@@ -342,19 +355,13 @@ export class Group {
     // A store that is asked whether anybody listens says nothing.
     if (this.#isClosed || text === '') return
     const message = decode(text)
-    if (message === 'wrong')
-      this.#link.warn('shared-message', `a message is not well formed, and dropped: ${text.slice(0, 200)}`)
-    else if (message === 'version')
-      this.#link.warn('shared-version', 'a process of another version shares the limit: it is not understood')
+    if (message === 'wrong') this.told.wrong(text)
+    else if (message === 'version') this.told.version()
     else if (message.from !== this.id)
       try {
         this.#take(message)
       } catch (error) {
-        const why = (error as Error).message
-        this.#link.warn(
-          'shared-message',
-          `a message of ${message.from} makes no sense (${why}), and is dropped`,
-        )
+        this.told.senseless(message.from, error)
       }
   }
 
@@ -398,6 +405,7 @@ export class Group {
       if (message.hash !== this.#hash)
         this.#link.warn('shared-options', 'the process that decides has other options: those count')
       this.member.onBeat(message)
+      this.told.moved(this.stats)
     }
   }
 
@@ -409,9 +417,10 @@ export class Group {
     this.#broken = undefined
     if (!this.#isOffline) return
     this.#isOffline = false
-    this.#link.warn('shared-online', 'the way to those that share the limit is open again')
+    this.told.online()
     this.#alone?.stop()
     this.#alone = undefined
+    this.told.moved(this.stats)
     this.member.retreat()
   }
 
@@ -423,12 +432,8 @@ export class Group {
     if (offline === 'fail') this.#link.failed(new SharedError(cause))
     if (this.#isOffline) return
     this.#isOffline = true
-    const unknown = 'waits, since it never heard of the others: `members` says how many there are'
-    const wait = offline === this.#settings.offline ? 'waits' : unknown
-    const what = { divide: `goes on alone with one ${size}th of every limit`, wait, fail: 'fails' }
-    const why = (cause as Error | undefined)?.message ?? String(cause)
-    const message = `the way to those that share the limit is broken (${why}): this process `
-    this.#link.warn('shared-offline', message + what[offline])
+    this.told.offline(this.#settings.offline, offline, size, cause)
+    this.told.moved(this.stats)
     if (offline !== 'divide' || size === undefined) return
     // Between two leases: the next writer's is larger.
     const epoch = Math.floor(this.member.epoch) + 0.5

@@ -17,6 +17,7 @@ import type {
   ScopeHandle,
   ScopeStats,
   Settled,
+  SharedStats,
   Snapshot,
   Stats,
   SubmitOptions,
@@ -204,7 +205,7 @@ export class SharedHost implements Host, GroupLink {
   stats(): Stats
   stats(scope?: ScopeHandle, now: number = this.#context.clock.now()): Stats | ScopeStats {
     const all = this.#stats(now)
-    if (scope === undefined) return all
+    if (scope === undefined) return { ...all, shared: this.group.stats }
     const name = this.#nameOf(scope)
     return Object.hasOwn(all.scopes, name)
       ? all.scopes[name]!
@@ -269,7 +270,7 @@ export class SharedHost implements Host, GroupLink {
       return heard && read(heard)
     } catch (error) {
       group.member[what] = undefined
-      group.unreadable(error)
+      group.told.unreadable(error)
       return undefined
     }
   }
@@ -305,6 +306,11 @@ export class SharedHost implements Host, GroupLink {
   /** @internal */
   warn(...[code, message]: Parameters<HostListener['warn']>): void {
     this.#listener?.warn(code, message)
+  }
+
+  /** @internal */
+  moved(stats: SharedStats): void {
+    this.#listener?.shared(stats)
   }
 
   /** @internal Of an answer only its own process hears; of what changed, whoever listens. */

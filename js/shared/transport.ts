@@ -72,6 +72,8 @@ export interface Transport {
   readonly offsetMs?: number | undefined
   /** How many milliseconds ahead a grant is made, so that it has arrived when it is to leave. Default 0. */
   readonly leadMs?: number
+  /** What a question to the store takes, in milliseconds. */
+  readonly roundTripMs?: number | undefined
   /**
    * Whether each process that lives hears at once that another writes. Then one that tells it no story has
    * ended, and its places are free as soon as the writer begins; else they are kept for two leases.

@@ -223,6 +223,28 @@ export interface Stats {
    * `undefined` for a throttle of one process.
    */
   ageMs?: number
+  /** The group of a throttle that processes share; `undefined` for a throttle of one process. */
+  shared?: SharedStats
+}
+
+/** A group of processes that share a limit, as this process sees it. */
+export interface SharedStats {
+  /** The process that decides, by a name unlike that of any other; `undefined` before it was heard. */
+  writer: string | undefined
+  /** Whether it is this process. */
+  isWriter: boolean
+  /** How many writers there were: it grows with each. 0 before the first was heard. */
+  epoch: number
+  /** How many processes there were when a beat was last heard or said; `undefined` before that. */
+  members: number | undefined
+  /** How far ahead grants of this process would be made, in milliseconds: a slow way costs slots that time. */
+  leadMs: number
+  /** What a question to the store takes, in milliseconds; `undefined` by a socket. */
+  roundTripMs: number | undefined
+  /** When the writer was last heard, in milliseconds of the throttle's clock; now in the writer itself. */
+  lastHeardAt: number | undefined
+  /** Since when the way to the others is broken, where that counts as offline; by the same clock. */
+  offlineSince: number | undefined
 }
 
 /**

@@ -105,3 +105,35 @@ test('what costs more than a part of a quota waits for the way, and is no error'
   await world.run(20_000)
   assert.ok(sent.length > 10, `${sent.length}`)
 })
+
+test('stats().shared says who decides, and an event each change', async () => {
+  const { world, processes, all } = throttles(2, { defaults: { ...FREE, delay: 50 } }, { offline: 'divide' })
+  const moves: string[][] = all.map((throttle) => {
+    const seen: string[] = []
+    throttle.addEventListener('shared', ({ shared }) => {
+      const { writer, members, offlineSince } = shared
+      seen.push(`${writer} ${members} ${offlineSince === undefined ? 'on' : 'off'}line`)
+    })
+    return seen
+  })
+  assert.equal(all[0]!.stats().shared?.epoch, 0)
+  load(world, all)
+  await world.run(3000)
+  const writer = processes.findIndex(({ id }) => id === world.store.holder)
+  const member = 1 - writer
+  const { shared } = all[member]!.stats()
+  const told = { writer: `p${writer}`, isWriter: false, epoch: 1, members: 2, leadMs: 50 }
+  const { lastHeardAt = Number.NaN } = shared!
+  assert.deepEqual(shared, { ...told, roundTripMs: undefined, lastHeardAt, offlineSince: undefined })
+  const agoMs = processes[member]!.clock.now() - lastHeardAt
+  assert.ok(agoMs >= 0 && agoMs <= 600, `${agoMs}`)
+  assert.equal(all[writer]!.stats().shared?.isWriter, true)
+  assert.equal(moves[member]!.at(-1), `p${writer} 2 online`)
+  for (const process of processes) process.cut(20_000)
+  await world.run(10_000)
+  for (const throttle of all) assert.ok((throttle.stats().shared?.offlineSince ?? 0) > 0)
+  for (const seen of moves) assert.match(seen.at(-1)!, / 2 offline$/)
+  await world.run(20_000)
+  for (const seen of moves) assert.match(seen.at(-1)!, / 2 online$/)
+  for (const seen of moves) assert.ok(seen.length < 12, String(seen))
+})

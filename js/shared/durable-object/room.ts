@@ -166,6 +166,7 @@ export class Room {
       changed: () => {},
       told: () => {},
       failed: () => {},
+      moved: () => {},
       warn: (code: string, message: string) => console.warn(`autothrottle: ${code}: ${message}`),
     }
     const id = `object${this.#clock.wallNow().toString(36)}`

@@ -26,6 +26,8 @@ export class StoreClock {
    * half times a slow one of the last round trips.
    */
   leadMs = LEAST_LEAD_MS
+  /** The median of the last round trips. */
+  tripMs: number | undefined
 
   /** Asked at `asked`, answered at `heard`, both of this process's clock; the store said `storeMs`. */
   sample(asked: number, heard: number, storeMs: number): void {
@@ -43,7 +45,8 @@ export class StoreClock {
   /** A command that waited for a connection says nothing about the way: it took much longer than most. */
   #slowTrip(): number {
     const trips = this.#samples.map(({ tripMs }) => tripMs).sort((a, b) => a - b)
-    const most = BROKEN * trips[(trips.length - 1) >> 1]! + BROKEN_MS
+    this.tripMs = trips[(trips.length - 1) >> 1]!
+    const most = BROKEN * this.tripMs + BROKEN_MS
     const usual = trips.filter((trip) => trip <= most)
     return usual[Math.floor(usual.length * 0.9)]!
   }

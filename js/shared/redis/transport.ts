@@ -66,6 +66,10 @@ export class RedisTransport implements Transport {
     return this.#clock.leadMs
   }
 
+  get roundTripMs(): number | undefined {
+    return this.#clock.tripMs
+  }
+
   async compete(epoch: number): Promise<Lease | undefined> {
     this.#ready ??= this.#listen()
     const subscriber = await this.#ready

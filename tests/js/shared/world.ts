@@ -253,7 +253,7 @@ export class Process {
       const ms = this.host.wakeAt - this.clock.now()
       timer = ms < 1e9 ? this.clock.setTimeout(drain, ms) : undefined
     }
-    this.host.listen({ changed: drain, fail: () => {}, warn: () => {}, ...more })
+    this.host.listen({ changed: drain, fail: () => {}, warn: () => {}, shared: () => {}, ...more })
     return drain
   }
 }
