@@ -15,8 +15,8 @@
  */
 import type { PermitOutcome } from '../core/permit.js'
 import { shown } from '../options/checks.js'
+import { failureOf } from '../wasm/failures.js'
 import type { HeadersLike } from '../wasm/headers.js'
-import { failureOf } from './failures.js'
 
 /** A response as far as it concerns us. */
 export interface Answer {

@@ -4,8 +4,9 @@
  * The trap is a string: it would cross as a number without a word. So each is checked before it means
  * anything.
  */
-import { failureOfRequest } from '../fetch/failures.js'
+
 import { shown } from '../options/checks.js'
+import { failureOfRequest } from './failures.js'
 import { hintLines, type SomeHints, unitsOf } from './headers.js'
 import type { Outcome, ScopeOutcome, Ticket } from './types.js'
 

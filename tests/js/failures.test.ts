@@ -5,7 +5,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { createThrottle, type SettleEvent } from 'autothrottle'
-import { failureOf, failureOfRequest } from '../../js/fetch/failures.js'
 import {
   answerIn,
   answerInError,
@@ -14,6 +13,7 @@ import {
   outcomeOfError,
   outcomeOfResult,
 } from '../../js/fetch/outcome.js'
+import { failureOf, failureOfRequest } from '../../js/wasm/failures.js'
 
 const [CONNECTION, TIMEOUT, NEITHER] = [0, 1, Number.NaN]
 

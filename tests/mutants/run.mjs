@@ -34,7 +34,8 @@ const LEAST = 0.85
 const of = (place, names) => names.split(' ').map((name) => `js/${place}/${name}.ts`)
 const MUTATED = [
   ...of('core', 'aborts deadlines desk driver permit requests run throttle waiting wake'),
-  ...of('fetch', 'body failures fetch joined outcome redirects retry robots'),
+  ...of('fetch', 'body fetch joined outcome redirects retry robots'),
+  ...of('wasm', 'failures'),
 ]
 const TESTS = (
   'failures hops waking desk wired deadlines retry hooks clocks robots events joined snapshot hints managers ' +

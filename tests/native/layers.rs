@@ -136,3 +136,96 @@ fn a_circle_is_seen() {
     graph.get_mut("c").unwrap().insert("a".into());
     assert_eq!(circle(&graph).unwrap(), ["a", "b", "c", "a"]);
 }
+
+/// What each file imports while it runs, by the text of its statements: types are no imports then.
+fn hosts(folder: &str, extension: &str, imports: fn(&str, &str) -> BTreeSet<String>) -> Graph {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join(folder);
+    let files =
+        sources(&root).into_iter().filter(|path| path.extension().is_some_and(|end| end == extension));
+    let named = files.map(|path| {
+        let name = path.strip_prefix(&root).unwrap().with_extension("").to_str().unwrap().replace('\\', "/");
+        let needed = imports(&name, &fs::read_to_string(&path).unwrap());
+        (name, needed)
+    });
+    named.collect()
+}
+
+/// `name` without its last part, and `target` from there.
+fn beside(name: &str, target: &str) -> String {
+    let mut place: Vec<&str> = name.split('/').collect();
+    place.pop();
+    for part in target.split('/') {
+        match part {
+            "." => {}
+            ".." => drop(place.pop()),
+            part => place.push(part),
+        }
+    }
+    place.join("/")
+}
+
+fn of_typescript(name: &str, code: &str) -> BTreeSet<String> {
+    let mut found = BTreeSet::new();
+    let mut is_value = false;
+    for line in code.lines() {
+        if line.starts_with("import ") || line.starts_with("export ") {
+            is_value = !line["import ".len()..].starts_with("type ");
+        }
+        let Some((_, target)) = line.split_once("from '").or(line.split_once("import '")) else { continue };
+        let target = target.split('\'').next().unwrap_or_default();
+        if let Some(file) = target.strip_suffix(".js").filter(|file| is_value && file.starts_with('.')) {
+            found.insert(beside(name, file));
+        }
+    }
+    found
+}
+
+/// Only what stands at the start of a line: the rest is for checkers of types, or runs later.
+fn of_python(name: &str, code: &str) -> BTreeSet<String> {
+    let mut found = BTreeSet::new();
+    for line in code.lines() {
+        let Some((target, names)) = line.strip_prefix("from .").and_then(|rest| rest.split_once(" import "))
+        else {
+            continue;
+        };
+        let up = target.len() - target.trim_start_matches('.').len();
+        let path = "../".repeat(up) + &target[up..].replace('.', "/");
+        if path.is_empty() || path.ends_with('/') {
+            found.extend(names.split(", ").map(|part| beside(name, &format!("{path}{part}"))));
+        } else {
+            found.insert(beside(name, &path));
+        }
+    }
+    found
+}
+
+#[test]
+fn no_circle_of_files_in_typescript_and_python() {
+    let graph = hosts("js", "ts", of_typescript);
+    assert!(graph["core/throttle"].contains("core/desk"), "imports are seen");
+    assert_eq!(circle(&graph).map(|way| way.join(" → ")), None);
+    let graph = hosts("python/src/autothrottle", "py", of_python);
+    assert!(graph["_throttle"].contains("_desk"), "imports are seen: {:?}", graph["_throttle"]);
+    assert_eq!(circle(&graph).map(|way| way.join(" → ")), None);
+}
+
+/// What may import what, by value. The engine as a class needs errors and checks, which need nothing.
+#[test]
+fn in_typescript_nothing_imports_upwards() {
+    let room = |file: &str| file.split_once('/').map_or("entry", |(room, _)| room).to_string();
+    let leaves = ["core/errors", "options/checks"];
+    let graph = hosts("js", "ts", of_typescript);
+    for (file, needed) in &graph {
+        for other in needed {
+            let is_upwards = match (room(file).as_str(), room(other).as_str()) {
+                _ if leaves.contains(&file.as_str()) => true,
+                ("wasm", "wasm" | "pkg") => false,
+                ("wasm", _) => !leaves.contains(&other.as_str()),
+                (from, "entry") => from != "entry" && from != "command",
+                (from, to @ ("clients" | "shared" | "simulate" | "command")) => from != "entry" && from != to,
+                _ => false,
+            };
+            assert!(!is_upwards, "{file} imports {other}");
+        }
+    }
+}
