@@ -58,7 +58,8 @@ class Notices:
         answered: Callable[[bool, ManagedAnswer], None],
     ) -> None:
         """What an answer brought that has to be heard before others leave."""
-        if (self._level != "nothing" or self._is_managed) and self._engine.has_notices:
+        is_urgent = self._level != "nothing" or self._is_managed or error is not None
+        if is_urgent and self._engine.has_notices:
             self._pass(status, error, latency, answered)
 
     def heard(self) -> None:
