@@ -65,7 +65,7 @@ def test_two_slots_for_two_spiders() -> None:
 
 def test_a_store_that_is_not_there_keeps_no_spider_from_ending() -> None:
     site = Site(0.01)
-    process = spider(1, f"{site.url}?who=alone", {})
+    process = spider(1, f"{site.url}?who=alone", {"THROTTLING_SHARED_MEMBERS": 1})
     try:
         out, error = process.communicate(timeout=90)
         assert process.returncode == 0

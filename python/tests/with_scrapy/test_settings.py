@@ -283,6 +283,10 @@ def test_spiders_that_share_their_limits_say_a_name() -> None:
     assert (options.shared_url, options.shared_name) == ("redis://localhost/0", "crawl")
     assert options.shared_offline == "divide"
     assert read({**way, "THROTTLING_SHARED_OFFLINE": "wait"}).shared_offline == "wait"
+    assert (options.shared_members, read({**way, "THROTTLING_SHARED_MEMBERS": "3"}).shared_members) == (
+        None,
+        3,
+    )
     assert read({}).shared_url is None
     for settings, path, want in (
         ({**way, "THROTTLING_SHARED_REDIS": 6379}, "THROTTLING_SHARED_REDIS", "redis://host:6379/0"),

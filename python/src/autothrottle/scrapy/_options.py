@@ -43,6 +43,7 @@ _OURS: Final = (
     "THROTTLING_SHARED_REDIS",
     "THROTTLING_SHARED_NAME",
     "THROTTLING_SHARED_OFFLINE",
+    "THROTTLING_SHARED_MEMBERS",
 )
 """Settings that neither Scrapy nor the draft has."""
 
@@ -106,6 +107,7 @@ class Options:
     """THROTTLING_SHARED_REDIS, if spiders share their limits."""
     shared_name: str = ""
     shared_offline: str = "divide"
+    shared_members: int | None = None
     debug: bool = False
     by_address: bool = False
     typed: dict[str, tuple[str, Any]] = field(default_factory=dict)
@@ -370,8 +372,9 @@ class _Reader:
         options.shared_url = self._take("THROTTLING_SHARED_REDIS", read_url)
         options.shared_name = self._take("THROTTLING_SHARED_NAME", read_name, "")
         options.shared_offline = self._take("THROTTLING_SHARED_OFFLINE", read_offline, "divide")
+        options.shared_members = self._take("THROTTLING_SHARED_MEMBERS", read_whole)
         if options.shared_url is None:
-            for name in ("THROTTLING_SHARED_NAME", "THROTTLING_SHARED_OFFLINE"):
+            for name in ("THROTTLING_SHARED_NAME", "THROTTLING_SHARED_OFFLINE", "THROTTLING_SHARED_MEMBERS"):
                 if is_typed(self._settings, name):
                     want = "THROTTLING_SHARED_REDIS beside it"
                     self._problems.append(Problem(name, want, repr(self._settings.get(name))))

@@ -150,7 +150,7 @@ def make_engine(options: Options, clock: Clock) -> Any:
     # What a process of another kind has to say as well.
     logger.debug("%s shares these options: %s", options.shared_name, json.dumps(options.engine))
     offline: Offline = options.shared_offline  # type: ignore[assignment]
-    shared = Shared(client, options.shared_name, offline, owns_client=True)
+    shared = Shared(client, options.shared_name, offline, members=options.shared_members, owns_client=True)
     return shared.open_host(options.engine, ReactorScheduler(clock))
 
 

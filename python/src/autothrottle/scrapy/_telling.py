@@ -62,7 +62,7 @@ class Teller:
         """Something about those that share the limit; each once."""
         if code not in self._told_of_group:
             self._told_of_group.add(code)
-            self._warn("%s", message)
+            self._warn("%s", message.replace("`members`", "THROTTLING_SHARED_MEMBERS"))
 
     def waiting(self, bypassing: int) -> None:
         """So many requests wait that never were in the scheduler: DELAYED_REQUESTS_WARN_THRESHOLD."""
