@@ -152,6 +152,8 @@ export class WaitTooLongError extends ThrottleError {
 
 /** Options of objects by id, as this isolate has heard them: a deploy makes another isolate. */
 const known = new Map<string, Promise<EngineOptions>>()
+/** An object for each host or key may be millions of them: what is forgotten is asked again. */
+const MOST_KNOWN = 1000
 
 /** The throttle of an object, for one request of a Worker: make it where the request is handled. */
 export function throttleOf(namespace: ObjectNamespace, options: ThrottleOfOptions): ObjectThrottle {
@@ -217,6 +219,7 @@ export class ObjectThrottle {
     let decides = known.get(this.#id)
     if (!decides) {
       decides = this.#stub().throttleOptions()
+      if (known.size >= MOST_KNOWN) known.clear()
       known.set(this.#id, decides)
       decides.catch(() => known.delete(this.#id))
     }

@@ -362,6 +362,8 @@ export class Throttle extends ThrottleEventTarget {
     this.#desk.close(closed)
     this.#robots?.close(closed)
     this.#left = this.idle().then(() => this.#engine.close?.())
+    // Whoever waits for it hears of an error; a program that does not goes on.
+    this.#left.catch(() => {})
   }
 
   /** Closes, and waits until what is in flight has ended. */

@@ -65,6 +65,7 @@ export class Writer {
   readonly #former: string | undefined
   #collecting: unknown
   #isStopped = false
+  #beatAt: number
   /** How much of each process the memory has that this writer goes on from. */
   readonly #remembered: ReadonlyMap<string, Remembered[1]>
   /** Of memory and statistics. */
@@ -75,6 +76,7 @@ export class Writer {
     this.#link = link
     this.#clock = clock
     this.#engine = new Engine(options)
+    this.#beatAt = this.now
     const { state, ageMs, former, gone, snapshot } = beginning
     this.#former = former
     this.#missing =
@@ -126,8 +128,13 @@ export class Writer {
   /** Says that it is there, and forgets members that no longer say so. */
   beat(): Beat {
     const now = this.now
-    for (const { id, seenAt } of [...this.#members.values()])
-      if (id !== this.#link.id && now - seenAt > 2 * this.#link.leaseMs) this.drop(id)
+    // It slept: nobody could be heard meanwhile, so their silence is counted anew.
+    const slept = now - this.#beatAt > this.#link.leaseMs
+    this.#beatAt = now
+    for (const member of [...this.#members.values()]) {
+      if (slept) member.seenAt = now
+      if (member.id !== this.#link.id && now - member.seenAt > 2 * this.#link.leaseMs) this.drop(member.id)
+    }
     const members: Record<string, Heard> = {}
     for (const { id, hello, turns, grants } of this.#members.values()) members[id] = [hello, turns, grants]
     const { id: from, epoch, hash } = this.#link

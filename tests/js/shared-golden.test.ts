@@ -271,6 +271,7 @@ function writersSession(): Session<WriterStep> {
       // Nobody leaves later than now.
       { at: 1730, hear: turn('a', 3, 7, [['left', 13, 0, 1e12]]) },
       { at: 2400, beat: true },
+      { at: 3600, beat: true },
       { at: 4700, beat: true },
       {
         at: 4800,

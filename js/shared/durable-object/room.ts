@@ -109,7 +109,7 @@ class ObjectTransport implements Transport {
   }
 
   async renew(_: Lease, state: string | undefined): Promise<boolean> {
-    if (state !== undefined && this.#clock.now() - this.#keptAt >= KEEP_MS) void this.#keep(state)
+    if (state !== undefined && this.#clock.now() - this.#keptAt >= KEEP_MS) this.#keep(state).catch(() => {})
     return true
   }
 

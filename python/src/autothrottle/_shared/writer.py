@@ -55,6 +55,7 @@ class Writer:
         # The engine runs ahead by the time that a grant takes to arrive.
         self._lead_ms = lead_ms
         self._now = -math.inf
+        self._beat_at = self.now
         self._engine = MsEngine(Engine(options))
         self._members: dict[str, Member] = {}
         self._owed: dict[str, Member] = {}
@@ -144,7 +145,11 @@ class Writer:
     def beat(self) -> Message:
         """Says that it is there, and forgets members that no longer say so."""
         now, link = self.now, self._link
+        # It slept: nobody could be heard meanwhile, so their silence is counted anew.
+        slept, self._beat_at = now - self._beat_at > link.lease_ms, now
         for member in list(self._members.values()):
+            if slept:
+                member.seen_at = now
             if member.id != link.id and now - member.seen_at > 2 * link.lease_ms:
                 self.drop(member.id)
         members = {each.id: [each.hello, each.turns, each.grants] for each in self._members.values()}
