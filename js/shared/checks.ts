@@ -1,8 +1,8 @@
 /**
  * Whether a message is well formed: each field that anybody reads has its type and a sensible number.
  *
- * The trap is a message that is believed: one odd field, of a newer version or of a program with a fault, ended
- * every process that heard it.
+ * The trap is a message that is believed: one odd field, of a newer version or of a program with a fault,
+ * ended every process that heard it.
  */
 type Check = (value: unknown) => boolean
 

@@ -94,7 +94,7 @@ export function checkPath(path: string): void {
   const most = process.platform === 'linux' ? 107 : 103
   const bytes = new TextEncoder().encode(path).length
   if (bytes <= most || process.platform === 'win32') return
-  const want = `a folder with a path that is shorter by ${bytes - most} bytes, for a socket's is ${most} at most`
+  const want = `a path that is shorter by ${bytes - most} bytes, for a socket's has ${most} at most`
   throw new ConfigError([{ path: 'shared.folder', want, got: path }])
 }
 

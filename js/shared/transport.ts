@@ -93,9 +93,9 @@ export interface SharedOptions {
   /** Of the group: processes with the same name share their limits. */
   readonly name: string
   /**
-   * When the way to the others has been broken for five seconds: `divide` goes on alone with one part of every
-   * limit, by the number of processes that there were; `wait` waits for the way; `fail` rejects what waits
-   * with a `SharedError`. Default `divide`.
+   * When the way to the others has been broken for five seconds: `divide` goes on alone with one part of
+   * every limit, by the number of processes that there were; `wait` waits for the way; `fail` rejects what
+   * waits with a `SharedError`. Default `divide`.
    */
   readonly offline?: Offline
   /**
