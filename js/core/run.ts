@@ -42,7 +42,7 @@ export class Runner {
    */
   readonly #work = {
     [FRAME]: async <T>(permit: Permit, work: Work<T>, options: RunOptions, isAtOnce: boolean): Promise<T> => {
-      const { driver, nesting } = this.#desk
+      const { driver } = this.#desk
       if (isAtOnce) {
         driver.given(permit)
         await undefined
@@ -58,11 +58,9 @@ export class Runner {
           const worked =
             timeout === undefined ? this.#call(permit, work) : this.#limited(permit, work, timeout)
           const result = await worked
-          nesting.over(permit)
           again = this.#end(permit, outcomeOfResult(result), options, left)
           if (again === undefined) return result
         } catch (error) {
-          nesting.over(permit)
           again = this.#end(permit, outcomeOfError(error, options.signal), options, left)
           if (again === undefined) throw error
         }
@@ -78,13 +76,21 @@ export class Runner {
     options: RunOptions,
     left: number,
   ): Promise<Permit> | undefined {
-    const isBad = outcome !== undefined && (outcome.error !== undefined || (outcome.status ?? 0) >= 400)
-    if (isBad && left > 0 && !permit.isSettled) {
-      const verdict = legibly(() => this.#desk.retry(permit, outcome, options, true))
-      return typeof verdict === 'object' ? verdict : undefined
+    this.#desk.nesting.over(permit)
+    try {
+      const isBad = outcome !== undefined && (outcome.error !== undefined || outcome.status! >= 400)
+      if (isBad && !permit.isSettled) {
+        if (left > 0) {
+          const verdict = this.#desk.retry(permit, outcome, options, true)
+          return typeof verdict === 'object' ? verdict : undefined
+        }
+        if (this.#retry !== undefined && options.retry === undefined) this.#warn()
+      }
+      permit.settle(outcome)
+    } catch (error) {
+      // What the work gave is the caller's, also where its headers cannot be read.
+      if (error instanceof ManagerError) throw error
     }
-    if (isBad && this.#retry !== undefined && options.retry === undefined && !permit.isSettled) this.#warn()
-    legibly(() => permit.settle(outcome))
     return undefined
   }
 
@@ -123,15 +129,5 @@ export class Runner {
       const over = () => alarm.cancel()
       Promise.resolve().then(call).finally(over).then(resolve, reject)
     })
-  }
-}
-
-/** What the work gave is the caller's, also where its headers cannot be read. */
-function legibly<T>(call: () => T): T | undefined {
-  try {
-    return call()
-  } catch (error) {
-    if (error instanceof ManagerError) throw error
-    return undefined
   }
 }
