@@ -19,7 +19,7 @@ const manifest = JSON.parse(readFileSync(`${root}/package.json`, 'utf8'))
  * come after, by name.
  */
 const ORDER = {
-  Begin: ['start', 'which-setting', 'recipes', 'coming-from', 'comparison', 'faq'],
+  Begin: ['start', 'which-setting', 'recipes', 'features', 'coming-from', 'comparison', 'weight', 'faq'],
   'How it decides': ['policies', 'backoff', 'rampup', 'hints'],
   Use: ['settings', 'events', 'errors', 'trace', 'simulate', 'testing'],
   'With your programs': ['clients', 'command', 'shared'],

@@ -42,8 +42,9 @@ for (const path of pages) {
   })
 }
 
-test('what the guides show is in the package', () => {
+test('the guides are in the package', () => {
   const { files } = JSON.parse(read('package.json')) as { files: string[] }
-  for (const kind of ['docs/*.md', 'docs/images']) assert.ok(files.includes(kind), kind)
+  // Pictures stay in the repository: they are three times the size of the text.
+  assert.ok(files.includes('docs/*.md'))
   assert.ok(linksOf('README.md').length > 20)
 })
