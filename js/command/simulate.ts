@@ -30,7 +30,7 @@ function inWords(summary: SimulationSummary, trace: SimulationTrace): string {
   const rows: [string, string][] = [
     ['sent', counted(sent, 'request')],
     ['served', `${served}, in ${rounded(latencyMs)} ms on average`],
-    ['refused', `${refused} (429, 503), ${percent(shareRefused)} of what was sent`],
+    ['refused', `${refused}, ${percent(shareRefused)} of what was sent`],
     ['failed', `${failed} otherwise`],
     ['settled at', `${percent(utilisation)} of what the limit allows`],
     ['then refused', `${rounded(refusalsPerMinute)} per minute`],
@@ -41,14 +41,15 @@ function inWords(summary: SimulationSummary, trace: SimulationTrace): string {
     ['burst', `${rounded(burst)} requests at once, on top of the limit's rate`],
     ['fairness', `${rounded(fairness)} between clients (1 is even)`],
   ]
-  const [{ points } = { points: [] }] = linesOf(trace)
+  // The last span may have hardly begun.
+  const points = linesOf(trace)[0]?.points.slice(0, -1) ?? []
   const most = 60
   const every = Math.max(1, Math.ceil(points.length / most))
   const rates = Array.from({ length: Math.ceil(points.length / every) }, (_, at) => {
     const part = points.slice(at * every, (at + 1) * every)
     return part.reduce((sum, [, rate]) => sum + rate, 0) / part.length
   })
-  rows.push(['rate', `${sparkline(rates, most)} requests/s at the end`])
+  rows.push(['rate', `${sparkline(rates, most)} requests per second at the end`])
   return rows.map(([word, figures]) => `${word.padEnd(14)}${figures}\n`).join('')
 }
 

@@ -1,16 +1,19 @@
 /** The command as a program: what it fetches, keeps, prints, and the code that it ends with. */
 import assert from 'node:assert/strict'
-import { spawn } from 'node:child_process'
+import { spawn, spawnSync } from 'node:child_process'
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
+import { createServer as createSecureServer } from 'node:https'
 import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, beforeEach, test } from 'node:test'
+import { fileURLToPath } from 'node:url'
 import { gzipSync } from 'node:zlib'
 import { fileOf } from '../../js/command/store.js'
 import { bundled } from '../js/bundle.js'
 
+const root = fileURLToPath(new URL('../..', import.meta.url))
 const folder = mkdtempSync(join(tmpdir(), 'autothrottle-command-'))
 const at = (name: string) => join(folder, name)
 let hits: IncomingMessage[] = []
@@ -42,8 +45,8 @@ after(() => {
   rmSync(folder, { recursive: true, force: true })
 })
 
-async function run(args: readonly string[], input = '') {
-  const child = spawn(process.execPath, [bin, ...args], { cwd: folder })
+async function run(args: readonly string[], input = '', cwd = folder) {
+  const child = spawn(process.execPath, [bin, ...args], { cwd })
   let [out, said] = ['', '']
   child.stdout.on('data', (part) => {
     out += part
@@ -360,4 +363,54 @@ test('nothing is there: exit 1, whatever robots.txt had to do with it', async ()
   )
   const file = await run(['get', `${origin}/`])
   assert.match(file.said, /there is no file http.*; for one URL: echo http.* \| autothrottle get -/)
+})
+
+test('--ca trusts a certificate of one’s own, --insecure any; without them it is ERR_TLS', async (t) => {
+  const made = spawnSync('openssl', [
+    ...['req', '-x509', '-newkey', 'rsa:2048', '-nodes', '-days', '2', '-subj', '/CN=localhost'],
+    ...['-addext', 'subjectAltName=IP:127.0.0.1', '-keyout', at('key.pem'), '-out', at('cert.pem')],
+  ])
+  if (made.status !== 0) return t.skip('openssl is not there')
+  const tls = { key: readFileSync(at('key.pem')), cert: readFileSync(at('cert.pem')) }
+  const secure = createSecureServer(tls, (_, response) => void response.end('x'))
+  await new Promise<void>((resolve) => secure.listen(0, '127.0.0.1', resolve))
+  t.after(() => secure.close())
+  const url = `https://127.0.0.1:${(secure.address() as AddressInfo).port}/`
+  const of = async (...args: string[]) => {
+    // undici is installed where this repository is.
+    const { json } = await run(
+      ['crawl', url, '--options', at('fast.json'), '--ignore-robots', '--retries', '0', ...args],
+      '',
+      root,
+    )
+    return json().map(({ status, code }) => status ?? code)
+  }
+  assert.deepEqual([await of(), await of('--insecure')], [['ERR_TLS'], [200]])
+  assert.deepEqual(await of('--ca', at('cert.pem')), [200])
+})
+
+test('without undici a proxy is an error that says what to install; nothing is sent past it', async () => {
+  const { code, said } = await run(['crawl', origin, '--proxy', 'http://127.0.0.1:9'])
+  assert.deepEqual([code, hits.length], [2, 0])
+  assert.match(said, /^--proxy: needs the package undici: npm install undici\n/)
+})
+
+test('a list into a pipe with --state: what had no answer comes again, the rest does not', async () => {
+  pages['/a'] = html('a')
+  let isDown = true
+  pages['/b'] = (request, response) => void (isDown ? request.socket.destroy() : response.end('b'))
+  pages['/c'] = (_, response) => void response.writeHead(isDown ? 500 : 200).end('c')
+  writeFileSync(at('three.txt'), ['a', 'b', 'c'].map((path) => `${origin}/${path}`).join('\n'))
+  const args = ['get', 'three.txt', ...FAST, '--ignore-robots', '--retries', '0', '--state', 'three.state']
+  const of = async (...more: string[]) =>
+    Object.fromEntries(
+      (await run([...args, ...more]))
+        .json()
+        .map(({ url, status, code }) => [String(url).at(-1), status ?? code]),
+    )
+  assert.deepEqual(await of(), { a: 200, b: 'ERR_CONNECTION_RESET', c: 500 })
+  isDown = false
+  assert.deepEqual(await of(), { b: 200 })
+  assert.deepEqual(await of('--retry-failed'), { c: 200 })
+  assert.deepEqual(await of('--retry-failed'), {})
 })
