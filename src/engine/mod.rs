@@ -11,8 +11,6 @@
 //! The limit of the whole throttle is no scope but a gate in front of everything: while it is closed nothing
 //! is asked and nothing moves.
 
-use std::cell::Cell;
-
 mod report;
 mod request;
 mod schedule;
@@ -408,7 +406,7 @@ impl Engine {
         self.totals.settled += 1;
         let stall_after = self.config.stall_after;
         let is_repeat = self.queue.entry(ticket.0.index).has_failed;
-        let failed = Cell::new(is_repeat);
+        let failed = std::cell::Cell::new(is_repeat);
         self.end(ticket.0.index, |id, scope, now, cost| {
             let feedback = of(id);
             failed.set(failed.get() || matches!(feedback.answer, Answer::Failed(_)));
