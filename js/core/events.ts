@@ -97,7 +97,7 @@ export class ScopeEvent extends Event {
   readonly step: number
   /** Until when it is held, in milliseconds of the throttle's clock. */
   readonly holdUntil: number | undefined
-  /** Of a `hold` that was cut to `backoff.maxDelay`: what the server asked for, in milliseconds. */
+  /** Of a `hold` that was cut to `backoff.maxHold`: what the server asked for, in milliseconds. */
   readonly askedMs: number | undefined
 
   constructor(type: 'backoff' | 'recover' | 'delay' | 'hold', now: Pace & { askedMs?: number }) {
@@ -115,8 +115,8 @@ export class WarningEvent extends Event {
   /**
    * Which warning: so many wait that memory may become a problem; a setting does nothing; a limit of yours
    * binds rampup; functions hold all slots that calls inside them wait for; the answers of a scope are not
-   * heard; a scope has a pace of your own and its robots.txt asks for another; a permit was collected as
-   * garbage before it was settled; a scope only answers badly; a delay looks like seconds; the program ends
+   * heard; a server asked for a longer wait than `backoff.maxHold`; a scope has a pace of your own and its
+   * robots.txt asks for another; a permit was collected as garbage before it was settled; a scope only answers badly; a delay looks like seconds; the program ends
    * while requests wait; processes that share a limit have other options, or another version
    * that cannot be understood; the way to the others is broken, or open again.
    */
@@ -126,6 +126,7 @@ export class WarningEvent extends Event {
     | 'rampup-bound'
     | 'nested'
     | 'unheard'
+    | 'hold-cut'
     | 'robots-overruled'
     | 'permit-lost'
     | 'units'

@@ -82,6 +82,9 @@ export class Notices {
       } else if (kind === 'rampup-bound') {
         const message = `${notice.path} is what binds rampup in ${scope}: ${notice.why}`
         this.#audience.warnings.tell(kind, message, scope)
+      } else if (kind === 'hold-cut') {
+        const message = `${notice.path} cuts a wait of ${scope}: ${notice.why}`
+        this.#audience.warnings.tell(kind, message, scope)
       } else this.#audience.tell(new ScopeEvent(kind, notice))
     }
     if (failure) throw failure.error

@@ -142,8 +142,8 @@ export interface ThrottleOptions extends EngineOptions {
   redirects?: 'native' | 'throttle'
   /**
    * With `redirects: 'throttle'`: the longest `Retry-After` of a redirect to wait for, in milliseconds.
-   * Beyond it the redirect itself is the answer. Default 300000. As long as `backoff.maxDelay`. Scrapy:
-   * REDIRECT_MAX_DELAY.
+   * Beyond it the redirect itself is the answer. Default 300000. As long as `backoff.maxDelay` and
+   * `retry.maxRetryAfter`. Scrapy: REDIRECT_MAX_DELAY.
    */
   redirectMaxDelay?: number
   /**
@@ -337,11 +337,17 @@ export interface BackoffOptions {
    */
   minDelay?: number
   /**
-   * The longest delay in milliseconds, and the longest wait that a server may ask for. Default 300000; a
-   * longer `delay` or gap of `rate`. A program that waits for longer looks as if it hangs; the draft's
-   * number. Scrapy: BACKOFF_MAX_DELAY.
+   * The longest delay in milliseconds. Default 300000; a longer `delay` or gap of `rate`. A program that
+   * waits for longer looks as if it hangs; the draft's number. Scrapy: BACKOFF_MAX_DELAY.
    */
   maxDelay?: number
+  /**
+   * The longest wait in milliseconds that a server may ask for (`Retry-After`, a reset with nothing
+   * left). A longer one is cut, with the warning `hold-cut`. Default 86400000; `BACKOFF_MAX_DELAY` under
+   * Scrapy's names. What a server asks for is kept; but one wrong field must not silence a host for a
+   * year.
+   */
+  maxHold?: number
   /**
    * Milliseconds without a bad answer (and with a good one) before a step back. Default 60000. Most
    * limits are per minute; the draft's number. Scrapy: BACKOFF_WINDOW.
@@ -399,14 +405,15 @@ export interface RetryOptions {
    */
   methods?: readonly string[]
   /**
-   * The longest `Retry-After` to wait for, in milliseconds. Default 300000. As long as
-   * `backoff.maxDelay`: a program that waits for longer looks as if it hangs.
+   * The longest `Retry-After` to wait for, in milliseconds. Default 300000. A program that waits for
+   * longer looks as if it hangs.
    */
   maxRetryAfter?: number
   /**
    * What to do beyond it: fail with a `RetryAfterTooLongError`, wait all the same, or cap the wait at
-   * `maxRetryAfter`, which is earlier than the server asked. Default fail. The only one that neither
-   * hangs nor comes too early.
+   * `maxRetryAfter`, which is earlier than the server asked. The scope is held for as long as
+   * `backoff.maxHold` allows, so cap that, too. Default fail. The only one that neither hangs nor comes
+   * too early.
    */
   longRetryAfter?: 'fail' | 'wait' | 'cap'
 }

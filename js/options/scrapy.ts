@@ -72,7 +72,7 @@ const backoffReaders: Record<string, (value: unknown) => BackoffOptions> = {
   exceptions: (value) => ({ errors: errors(value) }),
   delay_factor: (value) => ({ factor: number(value) }),
   min_delay: (value) => ({ minDelay: millis(value) }),
-  max_delay: (value) => ({ maxDelay: millis(value) }),
+  max_delay: (value) => ({ maxDelay: millis(value), maxHold: millis(value) }),
   window: (value) => ({ window: millis(value) }),
   jitter: (value) => ({ jitter: jitter(value) }),
   concurrency_factor: (value) => ({ concurrencyFactor: number(value) }),
@@ -180,7 +180,8 @@ const settingReaders: Record<string, Reader> = {
   AUTOTHROTTLE_TARGET_CONCURRENCY: autothrottle('targetConcurrency', number),
 }
 
-/** `BACKOFF_HTTP_CODES` of the draft; the engine's own list has more. */
+/** `BACKOFF_MAX_DELAY` and `BACKOFF_HTTP_CODES` of the draft; the engine keeps longer holds and has more. */
+const MAX_DELAY = 300_000
 const HTTP_CODES = [429, 502, 503, 504, 520, 521, 522, 523, 524]
 
 /** Settings that only mean something beside another. */
@@ -257,7 +258,11 @@ export function fromScrapySettings(settings: ScrapySettings): ThrottleOptions {
   }
   if (problems.length > 0) throw new ConfigError(problems)
   keepSlotDelay(options)
-  options.defaults.backoff = { statusCodes: HTTP_CODES, ...(options.defaults.backoff as BackoffOptions) }
+  options.defaults.backoff = {
+    statusCodes: HTTP_CODES,
+    maxHold: MAX_DELAY,
+    ...(options.defaults.backoff as BackoffOptions),
+  }
   return options
 }
 

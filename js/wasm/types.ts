@@ -192,10 +192,11 @@ export interface Pace {
 export type Notice =
   | { kind: 'no-effect'; scope: string; setting: string; path: string; why: string }
   | { kind: 'rampup-bound'; scope: string; setting: string; path: string; why: string }
+  | { kind: 'hold-cut'; scope: string; setting: string; path: string; why: string }
   | { kind: 'stall'; scope: string; forMs: number }
   | { kind: 'down'; scope: string; forMs: number }
   | ({ kind: 'backoff' | 'recover' | 'delay' } & Pace)
-  /** `askedMs`: what the server asked for, where `backoff.maxDelay` cut it. */
+  /** `askedMs`: what the server asked for, where `backoff.maxHold` cut it. */
   | ({ kind: 'hold'; askedMs?: number } & Pace)
   | ({ kind: 'answer'; isBad: boolean; delayBeforeMs: number; inFlight: number; latencyMs?: number } & Pace)
 

@@ -203,3 +203,19 @@ async def test_a_manager_that_fails_fails_its_request(clock: FakeClock) -> None:
     with pytest.raises(ManagerError, match=r"manager of example\.com failed"):
         await throttle.acquire(URL)
     assert throttle.stats().in_flight == 0
+
+
+async def test_a_wait_beyond_a_day_is_cut_with_a_warning(clock: FakeClock) -> None:
+    throttle, warnings = plain(clock, delay=0), []
+    throttle.on("warning", lambda event: warnings.append((event.code, event.message)))
+    await throttle.run(URL, lambda: Response(429, {"Retry-After": "3600"}))
+    assert throttle.scope("example.com").stats.hold_until == pytest.approx(3601)
+    assert not warnings
+    throttle.scope("example.com").reset()
+    await throttle.run(URL, lambda: Response(429, {"Retry-After": "100000"}))
+    await clock.advance(90_000)
+    await throttle.run(URL, Response)
+    message = (
+        "backoff.max_hold cuts a wait of example.com: the server asked for 100000 s, and 86400 s are kept"
+    )
+    assert warnings == [("hold-cut", message)]

@@ -126,7 +126,7 @@ settings! {
         "", "REDIRECT_MAX_DELAY",
         "With `redirects: 'throttle'`: the longest `Retry-After` of a redirect to wait for, in \
          milliseconds. Beyond it the redirect itself is the answer.",
-        "As long as `backoff.maxDelay`.";
+        "As long as `backoff.maxDelay` and `retry.maxRetryAfter`.";
     Driver "release" Kind::Word(&["headers", "body"]) => Word("headers"),
         "", "",
         "When a request gives its slots back: when the headers are there, or when the body was read, \
@@ -271,8 +271,13 @@ settings! {
         "Less is not felt by a server that is overloaded; the draft's number.";
     Backoff "maxDelay" TIME => Number(300_000.0),
         "a longer `delay` or gap of `rate`", "BACKOFF_MAX_DELAY",
-        "The longest delay in milliseconds, and the longest wait that a server may ask for.",
+        "The longest delay in milliseconds.",
         "A program that waits for longer looks as if it hangs; the draft's number.";
+    Backoff "maxHold" TIME => Number(86_400_000.0),
+        "`BACKOFF_MAX_DELAY` under Scrapy's names", "",
+        "The longest wait in milliseconds that a server may ask for (`Retry-After`, a reset with nothing left). \
+         A longer one is cut, with the warning `hold-cut`.",
+        "What a server asks for is kept; but one wrong field must not silence a host for a year.";
     Backoff "window" TIME => Number(60_000.0),
         "", "BACKOFF_WINDOW",
         "Milliseconds without a bad answer (and with a good one) before a step back.",
@@ -338,11 +343,12 @@ settings! {
     Retry "maxRetryAfter" MILLIS => Number(300_000.0),
         "", "",
         "The longest `Retry-After` to wait for, in milliseconds.",
-        "As long as `backoff.maxDelay`: a program that waits for longer looks as if it hangs.";
+        "A program that waits for longer looks as if it hangs.";
     Retry "longRetryAfter" Kind::Word(&["fail", "wait", "cap"]) => Word("fail"),
         "", "",
         "What to do beyond it: fail with a `RetryAfterTooLongError`, wait all the same, or cap the wait \
-         at `maxRetryAfter`, which is earlier than the server asked.",
+         at `maxRetryAfter`, which is earlier than the server asked. The scope is held for as long as \
+         `backoff.maxHold` allows, so cap that, too.",
         "The only one that neither hangs nor comes too early.";
 
     Robots "obey" Kind::Flag => Flag(true),

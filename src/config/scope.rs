@@ -33,6 +33,8 @@ pub struct ScopeConfig {
     pub autothrottle: Option<AutoThrottle>,
     /// How the delay follows bad answers.
     pub backoff: backoff::Config,
+    /// The longest wait that a server may ask for.
+    pub max_hold: Span,
     /// Statuses that are bad answers, in order; none without backoff.
     status_codes: Box<[u16]>,
     /// Failures that are bad answers; none without backoff.
@@ -180,6 +182,7 @@ impl Default for ScopeConfig {
                 jitter: jitter::Config::around(const { number(Section::Backoff, "jitter") }),
                 concurrency_factor: const { number(Section::Backoff, "concurrencyFactor") },
             },
+            max_hold: span(const { number(Section::Backoff, "maxHold") }),
             status_codes: const { codes(Section::Backoff, "statusCodes") }.into(),
             failures: Failure::ALL.iter().map(|&(failure, _)| failure).collect(),
             is_backoff: const { flag(Section::Scope, "backoff") },
@@ -392,6 +395,7 @@ fn read_backoff(fields: &mut Fields, config: &mut ScopeConfig) {
     config.is_backoff = true;
     let old = config.backoff;
     config.typed.max_delay |= fields.has("maxDelay");
+    config.max_hold = fields.millis("maxHold").unwrap_or(config.max_hold);
     let mut span = |key: &str, old: Span| fields.millis(key).unwrap_or(old);
     let (min, max) = (span("minDelay", old.min), span("maxDelay", old.max));
     let window = span("window", old.window);

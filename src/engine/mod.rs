@@ -430,12 +430,7 @@ impl Engine {
             if let Some(before) = before {
                 self.tell(scope, before, &settled);
             }
-            if let Some(span) = settled.stall {
-                self.notices.push(Notice::Stalled { scope: self.registry[scope].name.to_string(), span });
-            }
-            if let Some(span) = settled.down {
-                self.notices.push(Notice::Down { scope: self.registry[scope].name.to_string(), span });
-            }
+            self.tell_always(scope, &settled);
             self.registry.mark_idle(scope);
             self.refresh(scope);
         }

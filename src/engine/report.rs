@@ -70,7 +70,7 @@ impl Engine {
     pub(super) fn tell(&mut self, scope: u32, before: Seen, settled: &Settled) {
         let entry = &mut self.registry[scope];
         let after = entry.scope.seen(self.now);
-        let most = entry.scope.config.backoff.max;
+        let most = entry.scope.config.max_hold;
         if self.watch >= Watch::Changes {
             self.notices.extend(before.changes(after, &entry.name, most, self.epoch_offset, settled));
         }
@@ -80,6 +80,29 @@ impl Engine {
             self.notices.extend(told);
         }
         entry.seen = Some(Box::new(after));
+    }
+
+    /// Tells what people should know although nobody watches.
+    pub(super) fn tell_always(&mut self, scope: u32, settled: &Settled) {
+        let name = || self.registry[scope].name.to_string();
+        self.notices.extend(settled.stall.map(|span| Notice::Stalled { scope: name(), span }));
+        self.notices.extend(settled.down.map(|span| Notice::Down { scope: name(), span }));
+        if let Some(wait) = settled.wait {
+            self.tell_if_cut(scope, wait.asked);
+        }
+    }
+
+    /// Tells once of a scope whose server asked for a longer wait than is kept.
+    fn tell_if_cut(&mut self, scope: u32, asked: Span) {
+        let entry = &mut self.registry[scope];
+        let most = entry.scope.config.max_hold;
+        if asked <= most || core::mem::replace(&mut entry.is_cut_told, true) {
+            return;
+        }
+        let [asked, kept] = [asked, most].map(|span| whole_text(span.micros() / 1_000_000));
+        let why = text(&["the server asked for ", &asked, " s, and ", &kept, " s are kept"]);
+        let (scope, setting) = (entry.name.to_string(), "backoff.maxHold");
+        self.notices.push(Notice::HoldCut(Diagnostic { scope, setting, path: setting.into(), why }));
     }
 
     /// Lets a scope's meter see what is going on now.

@@ -34,7 +34,7 @@ pub enum Notice {
     Hold {
         /// The scope, with the hold that is kept.
         pace: Pace,
-        /// What the server asked for, as it said it, if `backoff.maxDelay` cut it.
+        /// What the server asked for, as it said it, if `backoff.maxHold` cut it.
         asked: Option<Span>,
     },
     /// An answer came. Always told of scopes that have a `manager`.
@@ -53,6 +53,8 @@ pub enum Notice {
     /// A limit of the user's is what binds a scope that ramps: without it the scope would be faster. Each
     /// setting of a scope once, until the scope is configured.
     RampupBound(Diagnostic),
+    /// A server asked for a longer wait than `backoff.maxHold`. Each scope once.
+    HoldCut(Diagnostic),
     /// A scope has only answered badly for `stallAfter`. Once, until it answers well again.
     Stalled {
         /// Its name.
@@ -115,6 +117,7 @@ impl From<&Notice> for Value {
             ),
             Notice::NoEffect(diagnostic) => diagnostic.with("no-effect"),
             Notice::RampupBound(diagnostic) => diagnostic.with("rampup-bound"),
+            Notice::HoldCut(diagnostic) => diagnostic.with("hold-cut"),
             Notice::Stalled { scope, span } => of_span("stall", scope, *span),
             Notice::Down { scope, span } => of_span("down", scope, *span),
         }
@@ -171,7 +174,7 @@ pub(crate) struct Settled {
 pub(crate) struct Wait {
     /// For how long, as the server said it.
     pub asked: Span,
-    /// Until when it is kept: no longer than `backoff.maxDelay`.
+    /// Until when it is kept: no longer than `backoff.maxHold`.
     pub until: Instant,
 }
 

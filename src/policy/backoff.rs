@@ -41,7 +41,7 @@ pub struct Config {
     pub factor: f64,
     /// The delay after the first bad answer at least; `BACKOFF_MIN_DELAY`.
     pub min: Span,
-    /// The longest delay, and the longest hold that a server may ask for; `BACKOFF_MAX_DELAY`.
+    /// The longest delay; `BACKOFF_MAX_DELAY`.
     pub max: Span,
     /// Quiet time before a step back; `BACKOFF_WINDOW`.
     pub window: Span,
@@ -113,6 +113,14 @@ impl State {
     /// When the next step back will be taken if nothing happens until then.
     pub fn recovers(&self, config: &Config) -> Option<Instant> {
         (self.is_good && !self.is_new()).then(|| self.quiet + config.window)
+    }
+
+    /// Takes new settings: no delay is longer than the longest.
+    #[must_use]
+    pub fn on_configure(self, new: &Config) -> Self {
+        let [pace, good, failed_delay] =
+            [self.pace, self.good, self.failed_delay].map(|delay| delay.min(new.max));
+        Self { pace, good, failed_delay, ..self }
     }
 
     /// The state at `now`: a step back may have come due.

@@ -55,6 +55,12 @@ impl State {
         self.run.map_or(Span::ZERO, |(since, last)| last.since(since))
     }
 
+    /// The server asked to be left alone until then: that is no silence.
+    #[must_use]
+    pub fn on_hold(self, until: Instant) -> Self {
+        Self { run: self.run.map(|(since, last)| (since, last.max(until))), ..self }
+    }
+
     /// A bad answer came. With it, how long the run has lasted, if that is now to be told.
     #[must_use]
     pub fn on_bad(self, config: &Config, now: Instant) -> (Self, Option<Span>) {

@@ -147,7 +147,7 @@ impl Scope {
         is_bad
     }
 
-    /// A hold is only ever made longer. No wait that a server asks for is longer than `backoff.maxDelay`:
+    /// A hold is only ever made longer. No wait that a server asks for is longer than `backoff.maxHold`:
     /// gives what was asked, and what is kept of it. `is_bad`: it came with a bad answer.
     pub(super) fn on_hint(&mut self, now: Instant, sent: Instant, hint: &Hint, is_bad: bool) -> Option<Wait> {
         if hint.hold.is_none() && hint.told.left.is_none() && hint.told.pace.is_none() {
@@ -159,12 +159,12 @@ impl Scope {
     /// The server asked for something.
     #[inline(never)]
     fn on_request(&mut self, now: Instant, sent: Instant, hint: &Hint, is_bad: bool) -> Option<Wait> {
-        let most = self.config.backoff.max;
+        let most = self.config.max_hold;
         let mut told = hint.told;
         let (mut left, mut refuted) = (told.left, None);
         // A rough pace is for those who asked for it: rampup finds a better one.
         let follows = self.config.follow_rate_limit || self.policies.finds_pace() && !hint.is_rough;
-        told.pace = told.pace.filter(|_| follows).map(|pace| pace.min(most));
+        told.pace = told.pace.filter(|_| follows).map(|pace| pace.min(self.config.backoff.max));
         told.left = told.left.map(|(left, span)| (left, span.min(most)));
         let mut turns = None;
         if told.left.is_some() || told.pace.is_some() {
@@ -184,6 +184,9 @@ impl Scope {
         if let Some(span) = hold {
             let until = now + span.min(most);
             self.hold(turns.map_or(until, |turns| turns.min(until)));
+            if let (true, Some(server), Some(until)) = (is_bad, &mut self.server, self.hold) {
+                server.stall = server.stall.on_hold(until);
+            }
         }
         // As the server said it: the second that is added to whole seconds is ours.
         let asked = hold.map(|hold| hint.asked.unwrap_or(hold)).max(spent)?;
@@ -223,14 +226,15 @@ mod tests {
         let told = |left| QuotaReport { left: Some((left, seconds(1e6))), ..QuotaReport::default() };
         assert_eq!(wait(Hint::default()), None);
         assert_eq!(wait(Hint { told: told(Cost::ONE), ..Hint::default() }), None, "something is left");
-        let cut = Some(Wait { asked: seconds(1e6), until: now + seconds(300.0) });
+        let cut = Some(Wait { asked: seconds(1e6), until: now + seconds(86_400.0) });
         assert_eq!(wait(Hint { told: told(Cost::ZERO), ..Hint::default() }), cut);
-        let held = Hint { hold: Some(seconds(3601.0)), asked: Some(seconds(3600.0)), ..Hint::default() };
-        assert_eq!(wait(held), Some(Wait { asked: seconds(3600.0), until: now + seconds(300.0) }));
+        let held =
+            Hint { hold: Some(seconds(100_001.0)), asked: Some(seconds(100_000.0)), ..Hint::default() };
+        assert_eq!(wait(held), Some(Wait { asked: seconds(100_000.0), until: now + seconds(86_400.0) }));
         let short = Hint { hold: Some(seconds(5.0)), ..Hint::default() };
         assert_eq!(
             wait(short),
-            Some(Wait { asked: seconds(5.0), until: now + seconds(300.0) }),
+            Some(Wait { asked: seconds(5.0), until: now + seconds(86_400.0) }),
             "it is held already"
         );
     }

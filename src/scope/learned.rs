@@ -92,7 +92,7 @@ impl Scope {
             crawl: learned.crawl,
             backoff: learned.backoff.map_or(backoff::State::NEW, |backoff| backoff.state(now, offline)),
             quota: learned.left.map_or(server::State::NEW, |mut left| {
-                left.span = left.span.min(self.config.backoff.max);
+                left.span = left.span.min(self.config.max_hold);
                 left.state(now, offline)
             }),
             ..ServerState::NOTHING

@@ -25,7 +25,7 @@ use crate::{
     decision::Verdict,
     policies::Policies,
     policy::{
-        Sent, delay,
+        Sent, backoff, delay,
         quota::{self, Cost},
         slots,
     },
@@ -126,6 +126,11 @@ impl Scope {
         let old = core::mem::replace(&mut self.config, config);
         self.slots.on_configure(self.config.concurrency);
         self.policies.on_configure(&old, &self.config, self.delay.last());
+        if let Some(server) = &mut self.server {
+            let backoff = &self.config.backoff;
+            let hears = self.config.hears_answers();
+            server.backoff = if hears { server.backoff.on_configure(backoff) } else { backoff::State::NEW };
+        }
         if old.quotas != self.config.quotas {
             let new = self.config.quotas.iter();
             self.quotas = new.map(|config| self.carried(&old.quotas, config, now)).collect();

@@ -35,6 +35,8 @@ pub(crate) struct Entry {
     /// Neighbours in one of the lists of idle scopes; `None` when the scope is in neither.
     idle: Option<[u32; 2]>,
     is_asleep: bool,
+    /// Whether it was told that a wait was cut.
+    pub is_cut_told: bool,
 }
 
 /// The ends of a list of idle scopes.
@@ -104,6 +106,7 @@ impl Registry {
             scope,
             waiters,
             meter,
+            is_cut_told: false,
             seen,
             pins: 0,
             turn,

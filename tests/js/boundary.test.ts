@@ -80,7 +80,7 @@ test('what became of a request is said, and what the server asked to wait', () =
 test('a retry is never earlier than the server asked, whoever said it', () => {
   const when = (outcome: Outcome) => {
     const { engine, ticket } = sent({
-      defaults: { ...PLAIN.defaults, backoff: { maxDelay: 1000, minDelay: 1, jitter: false } },
+      defaults: { ...PLAIN.defaults, backoff: { maxDelay: 1000, maxHold: 1000, minDelay: 1, jitter: false } },
     })
     assert.equal(engine.settle(0, ticket, { ...outcome, retry: true }), 'again')
     for (let now = 0; ; now = engine.wakeAt) if (engine.poll(now) === ticket) return now
@@ -93,7 +93,8 @@ test('a retry is never earlier than the server asked, whoever said it', () => {
 })
 
 test('notices: what answers changed, as objects', () => {
-  const { engine, ticket } = sent({ ...PLAIN, defaults: { ...PLAIN.defaults, delay: 10 } })
+  const backoff = { maxHold: 300_000 }
+  const { engine, ticket } = sent({ ...PLAIN, defaults: { ...PLAIN.defaults, delay: 10, backoff } })
   engine.watch(2)
   assert.equal(engine.hasNotices, false)
   engine.settle(10, ticket, { status: 429, headers: { 'retry-after': '3600' } })
@@ -104,6 +105,13 @@ test('notices: what answers changed, as objects', () => {
     { kind: 'delay', ...pace },
     { kind: 'hold', ...pace, askedMs: 3_600_000 },
     { kind: 'answer', ...pace, isBad: true, delayBeforeMs: 10, inFlight: 0 },
+    {
+      kind: 'hold-cut',
+      scope: 'a',
+      setting: 'backoff.maxHold',
+      path: 'backoff.maxHold',
+      why: 'the server asked for 3600 s, and 300 s are kept',
+    },
   ])
   assert.deepEqual(engine.takeNotices(), [])
 })

@@ -72,6 +72,7 @@ test('every setting goes where it belongs, in milliseconds', () => {
         factor: 3,
         minDelay: 2000,
         maxDelay: 200_000,
+        maxHold: 200_000,
         window: 30_000,
         jitter: 0.1,
         concurrencyFactor: 0.25,
@@ -92,6 +93,7 @@ test('every setting goes where it belongs, in milliseconds', () => {
           errors: ['connection'],
           factor: 1.2,
           maxDelay: 180_000,
+          maxHold: 180_000,
           minDelay: 5000,
           jitter: [0.01, 0.33],
           concurrencyFactor: 0.8,
@@ -109,7 +111,7 @@ test('every setting goes where it belongs, in milliseconds', () => {
 })
 
 /** What the draft has where the engine's own defaults are others. */
-const draft = { backoff: { statusCodes: [429, 502, 503, 504, 520, 521, 522, 523, 524] } }
+const draft = { backoff: { statusCodes: [429, 502, 503, 504, 520, 521, 522, 523, 524], maxHold: 300_000 } }
 
 const defaultsOf = (settings: ScrapySettings) => {
   const { backoff: _, ...defaults } = fromScrapySettings(settings).defaults ?? {}

@@ -63,8 +63,23 @@ fn what_answers_change_is_told_once() {
 #[test]
 fn a_hold_that_was_cut_says_what_was_asked() {
     let mut engine = engine(PLAIN, Watch::Changes);
-    exchange(&mut engine, 0, &refusal(3_600_000.0));
-    assert_eq!(told(&mut engine)[2], "hold a Some(300050.0) of Some(3600000.0)");
+    exchange(&mut engine, 0, &refusal(100_000_000.0));
+    assert_eq!(told(&mut engine)[2], "hold a Some(86400050.0) of Some(100000000.0)");
+}
+
+/// Each scope once, also where nobody listens.
+#[test]
+fn a_wait_that_is_cut_is_warned_of() {
+    let options = r#"{ "defaults": { "delay": 0 }, "scopes": { "a": { "backoff": { "maxHold": 5000 } } } }"#;
+    let mut engine = engine(options, Watch::Nothing);
+    exchange(&mut engine, 0, &refusal(5000.0));
+    assert!(!engine.has_notices(), "it is kept");
+    for sent in [10_000, 20_000] {
+        exchange(&mut engine, sent, &refusal(60_000.0));
+    }
+    let [Notice::HoldCut(cut)] = &engine.take_notices()[..] else { panic!("one") };
+    assert_eq!((&*cut.scope, &*cut.path), ("a", "backoff.maxHold"));
+    assert_eq!(cut.why, "the server asked for 60 s, and 5 s are kept");
 }
 
 #[test]

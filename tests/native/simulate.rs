@@ -253,7 +253,7 @@ fn what_was_found_wrong_stays_right() {
         ("gcra 10/s, burst 3, answers of 0.4 to 16 s", 0.8, 3.0),
         // Retry-After taken for a window: .206, .001.
         ("bucket 10/s, depth 10, Retry-After: 60", 0.85, 2.0),
-        ("bucket 10/s, depth 10, Retry-After: 3600", 0.7, 2.0),
+        // (One that says 3600 is obeyed: a twentieth of it.)
         // A number at a time: .66 with 6.
         ("2 at a time, 0.1 to 0.3 s each", 0.88, 2.5),
         ("30 at a time, 0.2 to 1.8 s each", 0.9, 3.0),

@@ -318,6 +318,9 @@ fn tell(notice: &Notice) {
                 found.why
             );
         }
+        Notice::HoldCut(found) => {
+            tracing::warn!(scope = found.scope, path = found.path, "a wait is cut: {}", found.why);
+        }
         Notice::Stalled { scope, span } => {
             tracing::warn!(scope, for_ms = span.millis(), "the server only answers badly");
         }

@@ -118,6 +118,7 @@ pub fn notice(notice: at::Notice) -> wit::Notice {
         at::Notice::Down { scope, span } => {
             wit::Notice::Down(wit::Stall { scope, span: mark_of(span.millis()) })
         }
+        at::Notice::HoldCut(found) => wit::Notice::HoldCut(finding_of(found)),
         at::Notice::Stalled { scope, span } => {
             wit::Notice::Stall(wit::Stall { scope, span: mark_of(span.millis()) })
         }

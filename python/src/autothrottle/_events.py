@@ -63,7 +63,7 @@ class ScopeEvent:
     hold_until: float | None
     """Until when it is held, in seconds of the throttle's clock."""
     asked: float | None = None
-    """Of a hold that was cut to ``backoff.max_delay``: what the server asked for, in seconds."""
+    """Of a hold that was cut to ``backoff.max_hold``: what the server asked for, in seconds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +91,7 @@ class WarningEvent:
         "nested",
         "no-effect",
         "rampup-bound",
+        "hold-cut",
         "robots-overruled",
         "permit-lost",
         "seconds",

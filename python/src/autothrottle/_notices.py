@@ -108,6 +108,9 @@ class Notices:
             elif kind == "rampup-bound":
                 message = f"{python_path(notice.path)} is what binds rampup in {scope}: {notice.why}"
                 self._events.warn("rampup-bound", message, scope)
+            elif kind == "hold-cut":
+                message = f"{python_path(notice.path)} cuts a wait of {scope}: {notice.why}"
+                self._events.warn("hold-cut", message, scope)
             else:
                 hold, asked = notice.hold_until, notice.asked
                 self._events.tell(

@@ -27,6 +27,7 @@ SECTIONS: Final[dict[str, dict[str, tuple[str, str]]]] = {
         "factor": ("factor", "plain"),
         "min_delay": ("minDelay", "time"),
         "max_delay": ("maxDelay", "time"),
+        "max_hold": ("maxHold", "time"),
         "window": ("window", "time"),
         "jitter": ("jitter", "plain"),
         "concurrency_factor": ("concurrencyFactor", "plain"),

@@ -24,7 +24,9 @@ Outcome = Literal["unknown", "over", "again", "too-long"]
 Failure = Literal["connection", "timeout"]
 Robots = Literal["applied", "overruled", "ignored"]
 Watching = Literal["nothing", "changes", "answers"]
-NoticeKind = Literal["backoff", "recover", "delay", "hold", "answer", "no-effect", "rampup-bound", "stall", "down"]
+NoticeKind = Literal[
+    "backoff", "recover", "delay", "hold", "answer", "no-effect", "rampup-bound", "hold-cut", "stall", "down"
+]
 
 
 class Decision(NamedTuple):
@@ -160,8 +162,8 @@ class Notice:
 
     kind: NoticeKind
     """``backoff``, ``recover``, ``delay``, ``hold``, ``answer``: what an answer did. ``no-effect``: a setting
-    has had none. ``rampup-bound``: a setting is what binds a scope that ramps. ``stall``: a scope has only
-    answered badly for ``stallAfter``."""
+    has had none. ``rampup-bound``: a setting is what binds a scope that ramps. ``hold-cut``: a server asked
+    for a longer wait than ``backoff.max_hold``. ``stall``: a scope has only answered badly for long."""
     scope: str
     """The scope's name."""
     delay: int | None = None
@@ -171,7 +173,7 @@ class Notice:
     hold_until: int | None = None
     """Until when nothing is sent because of a hold."""
     asked: int | None = None
-    """``hold``: what the server asked for, where ``backoff.maxDelay`` cut it."""
+    """``hold``: what the server asked for, where ``backoff.maxHold`` cut it."""
     is_bad: bool | None = None
     """``answer``: whether it was bad."""
     delay_before: int | None = None
@@ -179,7 +181,7 @@ class Notice:
     in_flight: int | None = None
     """``answer``: what is in flight after it."""
     setting: str | None = None
-    """``no-effect``, ``rampup-bound``: the setting's name."""
+    """``no-effect``, ``rampup-bound``, ``hold-cut``: the setting's name."""
     path: str | None = None
     """The same: where it is set."""
     why: str | None = None
@@ -251,7 +253,7 @@ def notice_of(value: tuple[str, Any]) -> Notice:
     if kind == "answer":
         (scope, delay, step, hold_until), is_bad, before, in_flight = told
         return Notice("answer", scope, delay, step, hold_until, None, is_bad, before, in_flight)
-    if kind in ("no-effect", "rampup-bound"):
+    if kind in ("no-effect", "rampup-bound", "hold-cut"):
         scope, setting, path, why = told
         return Notice(cast("NoticeKind", kind), scope, setting=setting, path=path, why=why)
     scope, span = told

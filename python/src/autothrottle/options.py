@@ -106,9 +106,14 @@ class BackoffOptions(TypedDict, total=False):
     """
 
     max_delay: Seconds
-    """The longest delay in seconds, and the longest wait that a server may ask for. Default 300; a longer
-    ``delay`` or gap of ``rate``. A program that waits for longer looks as if it hangs; the draft's number.
-    Scrapy: BACKOFF_MAX_DELAY.
+    """The longest delay in seconds. Default 300; a longer ``delay`` or gap of ``rate``. A program that waits
+    for longer looks as if it hangs; the draft's number. Scrapy: BACKOFF_MAX_DELAY.
+    """
+
+    max_hold: Seconds
+    """The longest wait in seconds that a server may ask for (``Retry-After``, a reset with nothing left). A
+    longer one is cut, with the warning ``hold-cut``. Default 86400; ``BACKOFF_MAX_DELAY`` under Scrapy's
+    names. What a server asks for is kept; but one wrong field must not silence a host for a year.
     """
 
     window: Seconds
@@ -172,14 +177,15 @@ class RetryOptions(_RetryOptionsRequired, total=False):
     """
 
     max_retry_after: Seconds
-    """The longest ``Retry-After`` to wait for, in seconds. Default 300. As long as ``backoff.max_delay``: a
-    program that waits for longer looks as if it hangs.
+    """The longest ``Retry-After`` to wait for, in seconds. Default 300. A program that waits for longer
+    looks as if it hangs.
     """
 
     long_retry_after: Literal["fail", "wait", "cap"]
     """What to do beyond it: fail with a ``RetryAfterTooLongError``, wait all the same, or cap the wait at
-    ``max_retry_after``, which is earlier than the server asked. Default fail. The only one that neither
-    hangs nor comes too early.
+    ``max_retry_after``, which is earlier than the server asked. The scope is held for as long as
+    ``backoff.max_hold`` allows, so cap that, too. Default fail. The only one that neither hangs nor comes
+    too early.
     """
 
 
@@ -404,7 +410,8 @@ class ThrottleOptions(_ScopeOptionsShared, total=False):
 
     redirect_max_delay: Seconds
     """The longest ``Retry-After`` of a redirect to wait for, in seconds. Beyond it the next hop fails at
-    once. Default 300. As long as ``backoff.max_delay``. Scrapy: REDIRECT_MAX_DELAY.
+    once. Default 300. As long as ``backoff.max_delay`` and ``retry.max_retry_after``. Scrapy:
+    REDIRECT_MAX_DELAY.
     """
 
     release: Literal["headers", "body"]

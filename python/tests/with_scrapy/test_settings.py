@@ -84,6 +84,7 @@ def test_every_setting_of_the_draft_by_its_own_name() -> None:
                 "factor": 3,
                 "minDelay": 2000,
                 "maxDelay": 200_000,
+                "maxHold": 200_000,
                 "window": 30_000,
                 "jitter": 0.1,
                 "concurrencyFactor": 0.25,
@@ -103,6 +104,7 @@ def test_every_setting_of_the_draft_by_its_own_name() -> None:
                     "statusCodes": [429, 503],
                     "factor": 1.2,
                     "maxDelay": 180_000,
+                    "maxHold": 180_000,
                     "minDelay": 5000,
                     "jitter": [0.01, 0.33],
                     "concurrencyFactor": 0.8,
@@ -125,7 +127,9 @@ def defaults_of(settings: dict[str, Any]) -> dict[str, Any]:
     return defaults
 
 
-DRAFT: dict[str, Any] = {"backoff": {"statusCodes": [429, 502, 503, 504, 520, 521, 522, 523, 524]}}
+DRAFT: dict[str, Any] = {
+    "backoff": {"statusCodes": [429, 502, 503, 504, 520, 521, 522, 523, 524], "maxHold": 300_000}
+}
 """What the draft has where the engine's own defaults are others."""
 
 
@@ -180,7 +184,7 @@ def test_from_the_command_line_all_is_text() -> None:
     assert engine["concurrency"] == 4
     assert engine["defaults"]["delay"] == 500
     assert engine["defaults"]["jitter"] is False
-    assert engine["defaults"]["backoff"] == {"statusCodes": [429, 503]}
+    assert engine["defaults"]["backoff"] == {"statusCodes": [429, 503], "maxHold": 300_000}
     assert engine["scopes"] == {"a": {"rampup": True, "delay": 2000}}
 
 

@@ -8,7 +8,7 @@
 //! 3. on a 429 and a 503 a quota that does not say what is left is used up;
 //! 4. a wait of nothing gives way to a reset: several servers round down to `Retry-After: 0`;
 //! 5. a 403 with a wait, or with nothing left, is a rate limit's refusal;
-//! 6. GitHub's secondary limit says nothing: a 429 or 403 of it without both is held for a minute. A 403 of its
+//! 6. GitHub's secondary limit may say nothing: a 429 or 403 of it is held for a minute then. A 403 of its
 //!    other resources may be a permission that is missing.
 //!
 //! The traps: several servers send `Retry-After` on every answer, also on a 304; and only 301, 302, 303, 307

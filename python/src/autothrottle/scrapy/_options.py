@@ -50,6 +50,8 @@ _OURS: Final = (
 _PREFIXES: Final = ("THROTTLING_", "BACKOFF_", "RAMPUP_")
 """Nothing else in Scrapy begins so: an unknown name is a typo."""
 
+_MAX_DELAY: Final = 300_000
+"""BACKOFF_MAX_DELAY where nobody typed it, in milliseconds."""
 _HTTP_CODES: Final = [429, 502, 503, 504, 520, 521, 522, 523, 524]
 """BACKOFF_HTTP_CODES where nobody typed it: the draft's."""
 
@@ -173,7 +175,7 @@ class _Reader:
         for name, scope in self._scopes("THROTTLING_SCOPES", False).items():
             scopes[name] = {**scopes.get(name, {}), **scope}
         self._slot_delay(scopes)
-        self._backoff()
+        self._backoff(scopes)
         for managed, manager in options.managers.items():
             if manager is not None:
                 place = defaults if managed is None else scopes.setdefault(managed, {})
@@ -349,11 +351,16 @@ class _Reader:
         if "rate" not in self._defaults and any(map(is_shorter, (self._defaults, *scopes.values()))):
             self._defaults.setdefault("slotDelay", 1000)
 
-    def _backoff(self) -> None:
-        """The draft's statuses, where the engine's own have more."""
+    def _backoff(self, scopes: Mapping[str, dict[str, Any]]) -> None:
+        """The draft's statuses and its one bound, where the engine has more statuses and longer holds."""
         backoff = self._defaults.setdefault("backoff", {})
         if isinstance(backoff, dict):
             backoff.setdefault("statusCodes", _HTTP_CODES)
+            backoff.setdefault("maxHold", backoff.get("maxDelay", _MAX_DELAY))
+        for scope in scopes.values():
+            own = scope.get("backoff")
+            if isinstance(own, dict) and "maxDelay" in own:
+                own.setdefault("maxHold", own["maxDelay"])
 
     def _for_the_downloader(self) -> None:
         options, settings = self._options, self._settings

@@ -88,6 +88,7 @@ KEYS: Final[dict[str, dict[str, tuple[str, str]]]] = {
         "delay_factor": ("factor", "number"),
         "min_delay": ("minDelay", "seconds"),
         "max_delay": ("maxDelay", "seconds"),
+        "max_hold": ("maxHold", "seconds"),
         "window": ("window", "seconds"),
         "jitter": ("jitter", "jitter"),
         "concurrency_factor": ("concurrencyFactor", "number"),

@@ -53,6 +53,8 @@ class Teller:
         elif notice.kind == "rampup-bound":
             setting, why = named(self._options, notice.path), worded(self._options, notice.why)
             self._warn("%s is what binds rampup in %s: %s", setting, notice.scope, why)
+        elif notice.kind == "hold-cut":
+            self._warn("BACKOFF_MAX_DELAY cuts a wait of %s: %s", notice.scope, notice.why)
         elif notice.kind == "stall":
             self.count("stall")
             seconds = notice.span / 1e9
