@@ -133,8 +133,14 @@ test('two slots for four processes; whoever decides or only asks may be killed o
     members.flatMap(({ said }) => said.filter(({ error, warning }) => error ?? warning)),
     [],
   )
-  const left = readdirSync(join(root, 'kill')).filter((name) => !/\.epoch$|^kill-[0-9a-f]+$/.test(name))
-  assert.deepEqual(left, [], 'nothing is left but the number of the lease, and what was killed')
+  const left = readdirSync(join(root, 'kill')).filter(
+    (name) => !/\.(?:epoch|state)$|^kill-[0-9a-f]+$/.test(name),
+  )
+  assert.deepEqual(
+    left,
+    [],
+    'nothing is left but the number of the lease, what was learned, and what was killed',
+  )
 })
 
 test("the workers of Node's cluster share one limit", async (t) => {
@@ -172,7 +178,7 @@ test('the socket is for the same user alone', { skip: !isPosix }, async () => {
   assert.equal(throttle.stats().ageMs, 0)
   permit.settle()
   await throttle[Symbol.asyncDispose]()
-  assert.deepEqual(readdirSync(folder), [`${socket}.epoch`])
+  assert.deepEqual(readdirSync(folder).sort(), [`${socket}.epoch`, `${socket}.state`])
   const open = join(root, 'open')
   mkdirSync(open)
   chmodSync(open, 0o755)
