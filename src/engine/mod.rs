@@ -253,7 +253,8 @@ impl Engine {
     }
 
     /// The request that was given to be sent left only at `now`: gaps and rolling windows of its scopes count
-    /// from there, also where the engine has heard of a later time. An unknown ticket, or one that was not sent, is ignored.
+    /// from there, also where the engine has heard of a later time. An unknown ticket, or one that was not
+    /// sent, is ignored.
     ///
     /// The trap is a caller that is slow between the two (a busy event loop): the next request would be on
     /// time, and the server would see both closer together than the delay.
