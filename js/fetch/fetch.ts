@@ -15,8 +15,8 @@ import { checkSignal, type FetchOptions, NO_OPTIONS } from '../core/requests.js'
 import { isMillis, shown } from '../options/checks.js'
 import { REDIRECT_MAX_DELAY, RETRY_MAX_RETRY_AFTER } from '../options/generated.js'
 import type { ThrottleOptions } from '../options/options.js'
-import { askScopes, checkedBackoffs, type Nothing, scopeRequest } from '../scopes/hooks.js'
-import { hostOf, isRequest, type Scopes, urlOf } from '../scopes/names.js'
+import { addScope, askScopes, checkedBackoffs, type Nothing, scopeRequest } from '../scopes/hooks.js'
+import { hostOf, isRequest, namedScopes, type Scopes, urlOf } from '../scopes/names.js'
 import { failureOf, failureOfRequest } from '../wasm/failures.js'
 import { discard, watched } from './body.js'
 import { both, joined } from './joined.js'
@@ -250,11 +250,13 @@ export class Fetcher {
     })
   }
 
-  /** The scopes of a hop that robots.txt allows. */
-  #admitted({ input, init }: Hop, { options, isForRobots }: Call): Promise<Scopes> {
+  /** The scopes of a hop that robots.txt allows: its host is one of them, for that has the `Crawl-delay`. */
+  async #admitted({ input, init }: Hop, { options, isForRobots }: Call): Promise<Scopes> {
     const scopes = () => options.scopes ?? this.scopesOf(input, init)
-    const isAsked = this.#robots !== undefined && !isForRobots
-    return isAsked ? this.#robots.admit(urlOf(input)).then(scopes) : Promise.resolve(scopes())
+    if (this.#robots === undefined || isForRobots) return scopes()
+    await this.#robots.admit(urlOf(input))
+    const [named, host] = [await scopes(), hostOf(input)]
+    return namedScopes(named).names.includes(host) ? named : addScope(named, host)
   }
 
   #enter(scopes: Scopes, { input, delay }: Hop, call: Call): Permit | Promise<Permit> {

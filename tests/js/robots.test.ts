@@ -300,3 +300,57 @@ test('delays are read as robots-parser reads them', () => {
   }
   assert.ok(asked > 1000 && asked < 4500, `${asked} of 5000 ask for a delay`)
 })
+
+test('rules find the group of a whole User-Agent, and keep to the rows of RFC 9309', () => {
+  const url = 'https://a.example/robots.txt'
+  const allows = (text: string, userAgent: string, path: string) =>
+    rules(url, text, userAgent)(`https://a.example${path}`)
+  const foobot = 'User-agent: foobot\nDisallow: /private\n\nUser-agent: *\nDisallow: /all'
+  for (const agent of [
+    'foobot',
+    'FooBot/2.1',
+    'Mozilla/5.0 (compatible; foobot/2.1; +https://a.example/bot)',
+  ]) {
+    assert.deepEqual([allows(foobot, agent, '/private'), allows(foobot, agent, '/all')], [false, true], agent)
+  }
+  for (const agent of ['foo', 'Mozilla/5.0 (compatible; barbot/1.0)', 'ours', 'other'])
+    assert.deepEqual([allows(foobot, agent, '/private'), allows(foobot, agent, '/all')], [true, false], agent)
+  for (const name of ['foobot*', 'foobot/3', 'FOOBOT # comment'])
+    assert.equal(allows(`user-agent : ${name}\nDisallow: /x`, 'foobot/2.1', '/x'), false, name)
+  // §5.1: a group of its own that has no rules.
+  const empty = 'User-agent: *\nDisallow: *.gif$\nDisallow: /example/\n\nUser-agent: quxbot\n\nEOF'
+  assert.deepEqual(
+    [allows(empty, 'quxbot', '/example/'), allows(empty, 'foobot', '/example/')],
+    [true, false],
+  )
+  // §2.2.2: the same letter, with and without percent-encoding.
+  const rows = ['/foo/bar?baz=quz', '/foo/bar?baz=https%3A%2F%2Ffoo.bar', '/foo/bar/\u30C4', '/c/%62%61%7A']
+  for (const row of [...rows, '/c/baz'])
+    for (const path of [row, encodeURI(decodeURI(row)).replace(/%25/g, '%')])
+      assert.equal(allows(`User-agent: *\nDisallow: ${row}`, 'foobot', path), false, `${row} ${path}`)
+  assert.equal(allows('User-agent: *\nDisallow: /c/baz', 'foobot', '/c/%62%61%7A'), false)
+  assert.equal(allows('User-agent: *\nDisallow: /c/%62%61%7A', 'foobot', '/c/baz'), false)
+  assert.equal(allows('User-agent: *\nDisallow: /a%2Fb', 'foobot', '/a/b'), true, 'a slash is another one')
+})
+
+test('a Crawl-delay binds requests whose scopes do not name their host, too', async () => {
+  const clock = new FakeClock()
+  const sent: [string, number][] = []
+  const fetch = async (input: RequestInfo | URL) => {
+    const { pathname } = new URL(input as string)
+    sent.push([pathname, clock.now()])
+    return new Response(pathname === '/robots.txt' ? 'User-agent: *\nCrawl-delay: 5' : 'page')
+  }
+  for (const how of [{ getScopes: () => 'group' }, { throttle: { scopes: 'group' } }, {}]) {
+    sent.length = 0
+    const { throttle: own, ...options } = { throttle: {}, ...how }
+    const throttle = createThrottle({ clock, fetch, delay: 0, robots: { userAgent: 'foobot' }, ...options })
+    const start = clock.now()
+    const urls = ['/1', '/2', '/3'].map((path) => `https://a.example${path}`)
+    const all = Promise.all(urls.map((url) => throttle.fetch(url, { throttle: own })))
+    await clock.advance(60_000)
+    await all
+    const times = sent.slice(1).map(([, at]) => at - start)
+    assert.ok(times[1]! - times[0]! >= 5000 && times[2]! - times[1]! >= 5000, String(times))
+  }
+})
