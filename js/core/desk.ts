@@ -393,8 +393,9 @@ export class Desk {
     if (this.#unheard.size > MOST_UNHEARD) this.#unheard.clear()
     for (const scope of scopes) {
       const count = (this.#unheard.get(scope) ?? 0) + 1
+      if (count > UNHEARD) continue
       this.#unheard.set(scope, count)
-      if (count !== UNHEARD) continue
+      if (count < UNHEARD) continue
       const what = `nobody says what became of the last ${UNHEARD} requests of ${scope}, so a 429 is not noticed`
       const how =
         'send with the fetch of the permit, ({ fetch }) => …, return the response, or settle({ status })'

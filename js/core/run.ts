@@ -41,31 +41,35 @@ export class Runner {
    * (`nesting.ts`).
    */
   readonly #work = {
-    [FRAME]: async <T>(permit: Permit, work: Work<T>, options: RunOptions, isAtOnce: boolean): Promise<T> => {
+    [FRAME]: async <T>(
+      permit: Permit,
+      work: Work<T>,
+      options: RunOptions,
+      isAtOnce: boolean,
+      left?: number,
+    ): Promise<T> => {
       const { driver } = this.#desk
       if (isAtOnce) {
         driver.given(permit)
         await undefined
       }
+      driver.begun(permit)
+      permit.outer = options.signal ?? null
+      if (options.retry) permit.retry = retryOf(options.retry, this.#retry)
       const timeout = options.requestTimeout ?? this.#requestTimeout
-      const retry = options.retry ? retryOf(options.retry, this.#retry) : permit.retry
-      for (let left = retry?.limit ?? 0; ; left--) {
-        driver.begun(permit)
-        permit.outer = options.signal ?? null
-        permit.retry = retry
-        let again: Promise<Permit> | undefined
-        try {
-          const worked =
-            timeout === undefined ? this.#call(permit, work) : this.#limited(permit, work, timeout)
-          const result = await worked
-          again = this.#end(permit, outcomeOfResult(result), options, left)
-          if (again === undefined) return result
-        } catch (error) {
-          again = this.#end(permit, outcomeOfError(error, options.signal), options, left)
-          if (again === undefined) throw error
-        }
-        permit = await again
+      let result: T
+      let again: Promise<Permit> | undefined
+      try {
+        result = await (timeout === undefined
+          ? this.#call(permit, work)
+          : this.#limited(permit, work, timeout))
+        again = this.#end(permit, outcomeOfResult(result), options, left)
+      } catch (error) {
+        again = this.#end(permit, outcomeOfError(error, options.signal), options, left)
+        if (again === undefined) throw error
       }
+      if (again === undefined) return result!
+      return this.#work(await again, work, options, false, (left ?? permit.retry?.limit ?? 0) - 1)
     },
   }[FRAME]!
 
@@ -74,7 +78,7 @@ export class Runner {
     permit: Permit,
     outcome: PermitOutcome | undefined,
     options: RunOptions,
-    left: number,
+    left = permit.retry?.limit ?? 0,
   ): Promise<Permit> | undefined {
     this.#desk.nesting.over(permit)
     try {
