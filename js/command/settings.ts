@@ -112,6 +112,8 @@ function throttleOptions(values: Values): ThrottleOptions {
   const retries = whole(values, 'retries', given.retry?.limit ?? 3)
   const paced = ['delay', 'start-delay', 'concurrency', 'rate', 'rampup'].some((key) => key in values)
   const options: ThrottleOptions = {
+    // Who stalls is left alone: longer than most deployments, and most bans that end by themselves.
+    stallAfter: 900_000,
     ...given,
     concurrency: whole(values, 'total', given.concurrency ?? 64, 1),
     requestTimeout: number(values, 'timeout', given.requestTimeout ?? 30_000, 1),
