@@ -86,6 +86,7 @@ export function outcomeOfResponse(
 
 /** What a function's result says, or the `response` in it: the permit's outcome. */
 export function outcomeOfResult(result: unknown): PermitOutcome | undefined {
+  if (typeof result !== 'object' || result === null) return undefined
   return outcomeOf(answerIn(result) ?? answerIn(responseOf(result)))
 }
 
