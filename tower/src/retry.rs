@@ -51,10 +51,13 @@ impl Retry {
         };
         let status = response.status().as_u16();
         let hints = hints_of(status, response.headers());
-        let asked = hints.delay_ms.map(|ms| autothrottle::Span::from_millis(ms as f64));
-        let verdict = self
-            .throttle
-            .with(|engine, _| engine.config().retry.after_response(status, asked, hints.is_whole));
+        let asked = hints.delay_ms.map(|ms| (autothrottle::Span::from_millis(ms as f64), hints.is_whole));
+        let verdict = self.throttle.with(|engine, _| {
+            let retry = &engine.config().retry;
+            // A 403 that refuses the pace counts as a 429.
+            let is_limit = hints.is_limit && retry.repeats(429);
+            retry.after_response(if is_limit { 429 } else { status }, asked)
+        });
         match verdict {
             Verdict::Again(span) => Some(Duration::from_micros(span.micros())),
             Verdict::Over | Verdict::TooLong => None,
