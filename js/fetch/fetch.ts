@@ -243,18 +243,32 @@ export class Fetcher {
 
   /** A permit for a hop, where somebody has to be asked for its scopes or for robots.txt. */
   #admit(hop: Hop, call: Call): Promise<Permit> {
-    return this.#desk.enter(this.#admitted(hop, call), this.#waitOf(call), (scopes) => {
+    let admitted: Promise<Scopes>
+    try {
+      admitted = Promise.resolve(this.#admitted(hop, call))
+    } catch (error) {
+      return Promise.reject(error)
+    }
+    return this.#desk.enter(admitted, this.#waitOf(call), (scopes) => {
       const permit = this.#enter(scopes, hop, call)
       if (!(permit instanceof Promise)) this.#desk.driver.given(permit)
       return permit
     })
   }
 
-  /** The scopes of a hop that robots.txt allows: its host is one of them, for that has the `Crawl-delay`. */
-  async #admitted({ input, init }: Hop, { options, isForRobots }: Call): Promise<Scopes> {
+  /** The scopes of a hop, if robots.txt allows it. */
+  #admitted({ input, init }: Hop, { options, isForRobots }: Call): Scopes | Promise<Scopes> {
     const scopes = () => options.scopes ?? this.scopesOf(input, init)
-    if (this.#robots === undefined || isForRobots) return scopes()
-    await this.#robots.admit(urlOf(input))
+    return this.#robots && !isForRobots ? this.#allowed(this.#robots, input, scopes) : scopes()
+  }
+
+  /** Its host is one of them, for that has the `Crawl-delay`. */
+  async #allowed(
+    robots: Robots,
+    input: Hop['input'],
+    scopes: () => Scopes | Promise<Scopes>,
+  ): Promise<Scopes> {
+    await robots.admit(urlOf(input))
     const [named, host] = [await scopes(), hostOf(input)]
     return namedScopes(named).names.includes(host) ? named : addScope(named, host)
   }

@@ -207,12 +207,13 @@ impl<'a> Fields<'a> {
         self.number(key).map(Span::from_millis)
     }
 
-    /// Takes a span above 0, or false for none.
-    pub fn millis_or_false(&mut self, key: &str) -> Option<Option<Span>> {
-        match self.take(key)? {
-            (Value::Bool(false), _) => Some(None),
-            (Value::Number(ms), _) if ms > 0.0 && ms <= LONGEST_MS => Some(Some(Span::from_millis(ms))),
-            (other, row) => self.refuse(key, row, &other),
+    /// Takes a span above 0, or false for none; what held so far where the key is not there.
+    pub fn millis_or_false(&mut self, key: &str, so_far: Option<Span>) -> Option<Span> {
+        match self.take(key) {
+            None => so_far,
+            Some((Value::Bool(false), _)) => None,
+            Some((Value::Number(ms), _)) if ms > 0.0 && ms <= LONGEST_MS => Some(Span::from_millis(ms)),
+            Some((other, row)) => self.refuse(key, row, &other),
         }
     }
 

@@ -312,7 +312,7 @@ impl ScopeConfig {
         read_backoff(&mut fields, &mut config);
         read_rampup(&mut fields, &mut config);
         config.follow_rate_limit = fields.flag("followRateLimit").unwrap_or(self.follow_rate_limit);
-        config.down_after = fields.millis_or_false("downAfter").unwrap_or(self.down_after);
+        config.down_after = fields.millis_or_false("downAfter", self.down_after);
         config.ignore_robots_txt = fields.flag("ignoreRobotsTxt").unwrap_or(self.ignore_robots_txt);
         config.window = fields.number("window").map_or(self.window, Span::from_millis);
         config.strict = fields.flag("strict").unwrap_or(self.strict);

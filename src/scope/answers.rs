@@ -37,7 +37,7 @@ impl Scope {
         let settled = self.on_answer(now, sent, feedback, is_repeat, stall_after);
         let wait = self.on_hint(now, sent, &feedback.hint, settled.is_bad == Some(true));
         let down = self.down_config().and_then(|config| self.on_connection(now, feedback.answer, &config));
-        Settled { wait, down, ..settled }
+        Settled { down, wait, ..settled }
     }
 
     /// A scope is down after a run of requests without any answer: what a stall is to bad answers.

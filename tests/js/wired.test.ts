@@ -58,6 +58,7 @@ test('each method of the module is called once and answers', () => {
   assert.equal(seen.send_at_once(22, a, 1, 0), -1)
   assert.equal(seen.send_at_once(22, a, 6, 0), -4)
   assert.deepEqual([seen.refused_scope, seen.refused_path], ['a', 'defaults.quota'])
+  assert.ok(Number.isNaN(seen.refused_ms))
   seen.pause(22, b)
   seen.resume(22, b)
   seen.pause_all(false)
