@@ -1,5 +1,5 @@
 /**
- * Writes the golden files, `docs/settings.md`, the tables of `docs/rampup.md`, the pictures of the guides
+ * Writes the golden files, `docs/settings.md`, the tables of `benches/rampup.md`, the pictures of the guides
  * and the third-party notices anew. Review the difference as a change of behaviour.
  */
 import { build } from './build.mjs'

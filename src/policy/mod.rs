@@ -60,6 +60,8 @@ pub struct Ended {
     pub is_bad: bool,
     /// Whether it was a good one.
     pub is_good: bool,
+    /// Whether it refused the client and not its pace, as far as the status tells.
+    pub is_denied: bool,
     /// Whether a bad answer refused the pace, and did not merely fail.
     pub is_refusal: bool,
     /// How long the server asked to wait.

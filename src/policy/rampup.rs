@@ -4,44 +4,40 @@
 //! Start   the rate doubles with each second of confirmed use, until the first refusal
 //! Search  r(x) = e · (1 + m·(x − 1)³),  x = used time / T:  from e(1−m), slowly through e, and with 2½m in
 //!         place of m on to e(1+2½m)
-//! Wall    refused again before anything was served: single probes, each wait three times as long
+//! Wall    refused again before anything was served: single probes, ever farther apart
 //! ```
 //!
-//! A noisy bisection with a trust region: `e` is where the limit is believed to be, `m` how far that belief
-//! may be wrong.
+//! A belief: `e` is where the limit is, `m` how far that may be wrong. Each refusal measures both.
 //!
 //! 1. *One event per flight.* A refusal of what was sent before the last event is old news. An event is
 //!    judged when the first success after it tells how long it lasted.
 //! 2. *Refused*: the rate that was refused bounds the limit from above; what was served since the event
 //!    before, ÷ the time with this wall, from below: a bucket is empty at both refusals, and a window used
-//!    up, but no more than 2`m` below. `e` is the geometric mean of both, and `m` halves; it doubles if even
-//!    less than `e` was refused and the limit is beyond that bound, or too little was served twice in a row.
+//!    up. `e` is the geometric mean of both, and `m` halves; it doubles where the limit is beyond 2`m`.
 //! 3. *Not refused* to x = 2: `m` grows fourfold, and on from e(1+m), each time in a smaller part of T.
 //! 4. *T ∝ 1 ÷ m*: a wide search is short, and a settled one costs `backoffTarget` refusals a window, but no
-//!    more than one in a hundred requests. What a refusal costs besides (probes of the wall, its flight) and
-//!    how long the wall was make T longer.
-//! 5. *Long walls*: the same count before two of them is a window, whose limit is that count ÷ time, and
-//!    which T is no shorter than, for less says nothing; merely bad answers once are an outage, which says
-//!    nothing of the pace, and is probed once a window.
-//! 6. *Merely bad answers*: see `background`. With more in flight than usual they are none of it. Plain
-//!    refusals are treated alike where *e* is below a third of the rate that was borne, and T is a number of
-//!    requests: with a share that is refused whatever the pace, each climb would end below the last.
+//!    more than one in a hundred requests. What a refusal costs and how long the wall was make T longer.
+//! 5. *Walls* are probed. One of merely bad answers is an outage, once, and says nothing of the pace. One
+//!    that says when it ends (`Retry-After`) is asked then.
+//! 6. *Merely bad answers*: see `failing`. Where the pace is clearly below what was *borne* (served ÷ time)
+//!    they are the server's own, and one too many widens the search. Plain refusals are treated alike where
+//!    *e* is below a third of that, and T is a number of requests: others take a share whatever the pace.
 //! 7. *Rate or number at a time?* See `crowd`.
-//! 8. *Unused capacity is no evidence*: x grows only while sends follow each other as closely as allowed.
+//! 8. *Unused capacity is no evidence*: x grows only while sends follow each other as closely as allowed. A
+//!    request that waited and whose timer was late used it; twice what timers usually are late is made up.
 //!
 //! `m` is never below one over the square root of the requests in a window: chance alone moves a count so
-//! far, and clients that have little gain on those that have much. All in ratios of the present rate, but for
-//! the second of Start and the lag of timers. Sources: the cube from CUBIC (RFC 9438 §4.2), one event
-//! per flight and app-limited growth from RFC 9002 §7; rule 2 is the insight of BBR turned round. The trap is
-//! the saw-tooth: a step back that is a guess (÷ 2) wastes capacity for ever; a measured one does not.
+//! far, and clients that have little gain on those that have much. Sources: the cube from CUBIC (RFC 9438
+//! §4.2), one event per flight and app-limited growth from RFC 9002 §7, the test from Page (1954). The trap
+//! is the saw-tooth: a step back that is a guess (÷ 2) wastes capacity for ever; a measured one does not.
 
-mod background;
 mod crowd;
+mod failing;
 mod policy;
 
 use self::{
-    background::Background,
     crowd::{Crowd, Fault},
+    failing::Failing,
 };
 use crate::time::{Instant, Span};
 
@@ -62,35 +58,22 @@ pub struct Config {
 
 /// T in windows ÷ backoffTarget where `m` is least: a touch comes at x = 1.5 or so.
 const DWELL: f64 = 0.75;
-/// The most that a refusal can cost, in refusals.
-const DEAREST: f64 = 6.0;
 /// T in lengths of the last wall, times `m`: what a step could gain in that time, in walls.
 const WORTH: f64 = 0.7;
 /// T in gaps at least; six times as many where `m` is least. So many served requests make a measurement.
 const FEW: f64 = 16.0;
+/// The most that a refusal can cost, in refusals.
+const DEAREST: f64 = 6.0;
 /// How fast Start doubles: after so much confirmed use.
-const DOUBLING: Span = Span::from_micros(1_000_000);
+const DOUBLING: f64 = 1e6;
 /// The least `m`, however many requests are in a window.
 const NARROW: f64 = 0.01;
 /// The limit is no further than this below the first rate that is refused: a bucket may have hidden it.
 const DEEPEST: f64 = 6.0;
-/// The most that `m` can be; so wide it is, too, after a window was counted, whose wall ends late because of
-/// the probing.
+/// The most that `m` can be.
 const WIDE: f64 = 1.0 / 3.0;
-/// Timers are late by so much as a rule, and what they lost is made up for; beyond twice that nobody asks.
-const TIMER: Span = Span::from_micros(2000);
-
-#[derive(Clone, Copy, Debug, PartialEq)]
-enum Phase {
-    Start,
-    Search,
-    Wall { probes: u32 },
-}
-
-/// The time in which one refusal is the price, in microseconds.
-fn budget(config: &Config) -> f64 {
-    config.window.micros() as f64 / config.target
-}
+/// What is later than this was no timer: a quarter of a tenth of a second, beyond that of Windows.
+const LATEST: f64 = 25_000.0;
 
 /// A refusal that is not judged yet.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -101,34 +84,35 @@ struct Event {
     /// Served since the one before, and in what time.
     served: f64,
     active: f64,
-    is_first: bool,
     is_merely_bad: bool,
     /// At a rate below `e`.
     is_below: bool,
+    /// Refused again since: single probes.
+    is_wall: bool,
 }
 
 /// What was sent since the last judgement.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Tally {
     from: Instant,
-    sends: u32,
-    bad: u32,
-    /// Bad ones at a rate below `e`.
-    below: u32,
+    sends: f64,
+    bad: f64,
 }
 
 /// Where one scope stands.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct State {
-    phase: Phase,
+    is_start: bool,
     /// In Start the gap; else that of `e`, in microseconds.
     gap: f64,
     /// `m`.
     span: f64,
-    /// How often in a row nothing was refused, or below zero how often too little was served to measure.
-    surprises: i32,
+    /// How often in a row nothing was refused.
+    quiet: f64,
+    /// Too little was served to measure, the last time.
+    was_few: bool,
     /// Used time in this phase.
-    clock: Span,
+    clock: f64,
     /// When the phase or its gap last changed: what was sent since is evidence.
     entered: Instant,
     is_confirmed: bool,
@@ -136,54 +120,61 @@ pub struct State {
     fresh: Instant,
     event: Option<Event>,
     tally: Option<Tally>,
-    /// Served before the last event, and what that was refused in all.
-    before: f64,
+    /// What the last event was refused in all.
     cost: f64,
-    /// For how long nothing was served after it, and how much of that is its price.
+    /// For how long nothing was served after the last event.
     wall: f64,
-    price: f64,
-    /// How long the last window was that was counted.
-    full: f64,
     was_outage: bool,
     /// The gap that was borne.
     borne: f64,
     /// The last time from send to answer.
     away: f64,
     crowd: Crowd,
-    background: Background,
+    failing: Failing,
     /// The nominal time of the last send; late timers are made up for by it.
     due: Option<Instant>,
     last: Option<Instant>,
+    /// Since when somebody waits, and how late timers usually are.
+    waiting: Instant,
+    lag: f64,
     /// Nothing before this.
     pause: Option<Instant>,
+}
+
+fn micros(span: Span) -> f64 {
+    span.micros() as f64
+}
+
+fn span(micros: f64) -> Span {
+    Span::from_micros(micros as u64)
 }
 
 impl State {
     /// Before the first request.
     pub fn new(config: &Config) -> Self {
         Self {
-            phase: Phase::Start,
-            gap: config.start.max(config.min).micros().max(1) as f64,
+            is_start: true,
+            gap: micros(config.start.max(config.min)).max(1.0),
             span: WIDE,
-            surprises: 0,
-            clock: Span::ZERO,
+            quiet: 0.0,
+            was_few: false,
+            clock: 0.0,
             entered: Instant::default(),
             is_confirmed: false,
             fresh: Instant::default(),
             event: None,
             tally: None,
-            before: 0.0,
             cost: 1.0,
             wall: 0.0,
-            price: 0.0,
-            full: 0.0,
             was_outage: false,
             borne: f64::INFINITY,
             away: 0.0,
             crowd: Crowd::NEW,
-            background: Background::NEW,
+            failing: Failing::NEW,
             due: None,
             last: None,
+            waiting: Instant::default(),
+            lag: 1000.0,
             pause: None,
         }
     }
@@ -196,7 +187,7 @@ impl State {
 
     /// The gap of the curve, in microseconds.
     fn pace(&self, config: &Config) -> f64 {
-        if self.phase != Phase::Search {
+        if self.is_start {
             return self.gap;
         }
         let x = self.x(config).min(2.0) - 1.0;
@@ -206,61 +197,72 @@ impl State {
 
     /// Where on the curve.
     fn x(&self, config: &Config) -> f64 {
-        self.clock.micros() as f64 / self.period(config)
+        self.clock / self.period(config)
     }
 
-    /// T; never less than some requests, some round trips and a window.
+    /// T; never less than some requests and some round trips.
     fn period(&self, config: &Config) -> f64 {
-        let dwell =
-            self.dwell(config) * self.narrow(config) / f64::from(2 * self.surprises.clamp(0, 1000) + 1);
-        let least = (FEW * self.gap).max(4.0 * self.away).max(self.full);
-        (dwell.max(WORTH * self.price) / self.span).max(least)
+        let dwell = self.dwell(config) * self.narrow(config) / (2.0 * self.quiet + 1.0);
+        let least = (FEW * self.gap).max(4.0 * self.away);
+        (dwell.max(WORTH * self.wall) / self.span).max(least)
     }
 
     /// T where `m` is least.
     fn dwell(&self, config: &Config) -> f64 {
         let is_settled = self.span <= 1.5 * self.narrow(config);
         let cost = if is_settled { self.cost.clamp(1.0, DEAREST) } else { 1.0 };
-        (DWELL * cost * budget(config)).max(6.0 * FEW * self.gap)
+        (DWELL * cost * micros(config.window) / config.target).max(6.0 * FEW * self.gap)
     }
 
-    /// The least `m`.
+    /// The least `m`: one over the square root of the requests in a window, or in T if they are more.
     fn narrow(&self, config: &Config) -> f64 {
-        let requests = config.window.micros() as f64 / self.gap;
+        let requests = (micros(config.window) / self.gap).max(6.0 * FEW);
         (1.0 / requests.sqrt()).clamp(NARROW, WIDE)
+    }
+
+    /// So much of a late timer is made up for: no more than twice what they are usually late.
+    fn slack(&self) -> f64 {
+        (2.0 * self.lag).min(LATEST)
     }
 
     /// A request leaves; `flying` others are on their way.
     #[must_use]
     pub fn on_send(mut self, config: &Config, now: Instant, flying: u32) -> Self {
-        let gap = self.gap(config);
-        let due = self.due.map_or(now, |due| (due + gap).min(now));
+        let gap = micros(self.gap(config));
+        let due = self.due.map_or(now, |due| (due + span(gap)).min(now));
+        let late = micros(now.since(due));
         self.due = Some(now);
         if self.event.is_none() {
-            let is_used = now.since(due) <= (TIMER + TIMER).max(Span::from_micros(gap.micros() / 3));
-            let elapsed = self.last.map_or(Span::ZERO, |last| now.since(last));
-            self.clock = if is_used { self.clock + elapsed } else { self.clock - gap }; // 8
-            self.due = Some(due.max(now - TIMER));
+            let elapsed = self.last.map_or(0.0, |last| micros(now.since(last)));
+            let has_waited = self.waiting <= due && flying + 1 < self.crowd.slots(self.gap);
+            if has_waited && late < LATEST && elapsed > 0.0 {
+                self.lag += (late - self.lag) / 32.0;
+            }
+            let slack = self.slack();
+            let usual = if has_waited { 2.0 * slack } else { 0.0 };
+            let is_used = late <= usual.max(4000.0).max(gap / 3.0); // 8
+            self.clock = if is_used { self.clock + elapsed } else { (self.clock - gap).max(0.0) };
+            self.due = Some(due.max(now - span(slack)));
         }
         self.last = Some(now);
         if let Some(tally) = &mut self.tally {
-            tally.sends = tally.sends.saturating_add(1);
+            tally.sends += 1.0;
         }
         self.crowd.on_send(flying.saturating_add(1));
-        self.background.on_send(self.is_below(config));
+        self.failing.on_send(self.is_low(config));
         self
     }
 
     /// It left only at `left`: no more of that is made up for than of a late timer.
     #[must_use]
     pub fn on_left(self, left: Instant) -> Self {
-        Self { due: self.due.map(|due| due.max(left - TIMER)), ..self }
+        Self { due: self.due.map(|due| due.max(left - span(self.slack()))), ..self }
     }
 
     /// The request that was sent at `sent` was served.
     #[must_use]
     pub fn on_good(mut self, config: &Config, now: Instant, sent: Instant) -> Self {
-        self.away = now.since(sent).micros() as f64;
+        self.away = micros(now.since(sent));
         self.crowd.on_good(now, self.away, self.gap, self.dwell(config));
         self.is_confirmed |= sent >= self.entered;
         if sent < self.fresh {
@@ -270,29 +272,29 @@ impl State {
             self.judge(config, now, event);
             return self;
         }
-        self.tally = self.tally.or(Some(Tally { from: now, sends: 0, bad: 0, below: 0 }));
-        let least = config.min.micros().max(1) as f64;
-        match self.phase {
-            Phase::Start if self.is_confirmed && self.clock >= DOUBLING => {
+        if self.tally.is_none() {
+            self.tally = Some(Tally { from: now, sends: 0.0, bad: 0.0 });
+        }
+        let least = micros(config.min).max(1.0);
+        if self.is_start {
+            if self.is_confirmed && self.clock >= DOUBLING {
                 self.gap = (self.gap / 2.0).max(least);
-                self.enter(Phase::Start, now);
+                self.enter(now);
             }
-            Phase::Search if self.is_confirmed && self.x(config) >= 2.0 && !self.crowd.is_capped() => {
-                self.surprises = self.surprises.max(0).saturating_add(1); // 3
-                self.gap = (self.gap / (1.0 + self.span)).max(least);
-                self.span = (4.0 * self.span).min(WIDE);
-                self.price /= 2.0;
-                self.full /= 2.0;
-                self.enter(Phase::Search, now);
-                self.clock = Span::from_micros(self.period(config) as u64);
-            }
-            _ => {}
+        } else if self.is_confirmed && self.x(config) >= 2.0 && !self.crowd.is_capped() {
+            self.quiet += 1.0;
+            self.gap = (self.gap / (1.0 + self.span)).max(least);
+            self.span = (4.0 * self.span).min(WIDE);
+            self.wall /= 2.0;
+            self.enter(now);
+            self.clock = self.period(config);
         }
         self
     }
 
     /// The request that was sent at `sent` was refused; `asked` is how long the server wants to be left
-    /// alone. `is_refusal`: it said so plainly (429), and is not merely failing.
+    /// alone. `is_refusal`: it said so plainly (429), and is not merely failing; `is_denied`: by its status
+    /// it refused the client.
     #[must_use]
     pub fn on_bad(
         mut self,
@@ -301,133 +303,134 @@ impl State {
         sent: Instant,
         is_refusal: bool,
         asked: Option<Span>,
+        is_denied: bool,
     ) -> Self {
         if sent < self.fresh {
             self.cost += 1.0;
             return self; // 1
         }
-        let is_below = self.is_below(config);
         if let Some(tally) = &mut self.tally {
-            tally.bad += u32::from(sent >= tally.from);
-            tally.below += u32::from(is_below);
+            tally.bad += f64::from(u8::from(sent >= tally.from));
         }
         let is_merely_bad = !is_refusal && asked.is_none();
-        if self.event.is_none() {
-            if self.phase == Phase::Search {
-                match self.crowd.on_bad(now, sent, self.borne) {
-                    Fault::Rate => {}
-                    Fault::Number => return self,
-                    Fault::Capped => {
-                        // From here on the cap paces.
-                        self.gap = (self.gap / 2.0).max(config.min.micros().max(1) as f64);
-                        return self;
-                    }
-                    Fault::Uncapped => self.gap *= 2.0,
-                }
-            }
-            let is_noise = is_below && !self.crowd.is_unusual();
-            let is_event = if is_merely_bad {
-                self.background.is_event(is_noise)
-            } else {
-                !self.is_far_below(config) || self.background.is_event_far_below(is_noise)
-            };
-            if !is_event {
-                return self; // 6
-            }
-        }
-        self.background.on_event();
-        self.fresh = now;
         if let Some(event) = &mut self.event {
             event.is_merely_bad &= is_merely_bad;
+            event.is_wall = true;
+            // A ban may begin anew with each probe; an outage does not, and one that says when it ends is
+            // asked then.
+            let lasted = micros(now.since(event.at));
+            let mut wait = (2.0 * event.fast)
+                .max(if asked.is_some() { lasted / 4.0 } else { 2.0 * lasted })
+                .max(self.wall / 8.0);
+            if event.is_merely_bad {
+                wait = wait.min((micros(config.window) / config.target).max(2.0 * event.fast));
+            }
+            self.fresh = now;
             self.cost += 1.0;
-            let probes = if let Phase::Wall { probes } = self.phase { probes + 1 } else { 1 };
-            let wait = (2.0 * event.fast).max(self.wall / 16.0) * f64::from(3_u32.pow(probes.min(18)));
-            // A ban may begin anew with each probe; an outage does not.
-            let most = if event.is_merely_bad { budget(config).max(2.0 * event.fast) } else { wait };
-            self.pause = Some(now + Span::from_micros(wait.min(most) as u64).min(config.max));
-            self.phase = Phase::Wall { probes };
+            self.pause = Some(now + span(wait).min(config.max));
             return self;
         }
-        let fast = self.pace(config).max(config.min.micros() as f64).min(config.max.micros() as f64);
-        let Tally { from, sends, bad, below } =
-            self.tally.unwrap_or(Tally { from: sent, sends: 0, bad: 0, below: 0 });
+        if !self.is_start {
+            match self.crowd.on_bad(now, sent, self.borne) {
+                Fault::Rate => {}
+                Fault::Number => return self,
+                Fault::Capped => {
+                    // From here on the cap paces.
+                    self.gap = (self.gap / 2.0).max(micros(config.min).max(1.0));
+                    return self;
+                }
+                Fault::Uncapped => self.gap *= 2.0,
+            }
+        }
+        let fast = self.pace(config).max(micros(config.min)).min(micros(config.max));
+        let is_low = self.is_low(config) && sent >= self.entered && !self.crowd.is_unusual();
+        let weight = if is_denied { 0.5 } else { 1.0 };
+        if (is_merely_bad || self.is_far_below(config))
+            && !self.failing.is_event(is_low, micros(config.window) / fast, weight)
+        {
+            return self; // 6
+        }
+        self.fresh = now;
+        let Tally { from, sends, bad } = self.tally.unwrap_or(Tally { from: sent, sends: 0.0, bad: 0.0 });
         // By the time of sending: what was sent after the refused one is taken off.
-        let later = (now.since(sent).micros() as f64 / fast).min(f64::from(self.crowd.now));
-        let served = (f64::from(sends) - later - f64::from(bad)).max(0.0);
-        let active = sent.since(from).micros() as f64;
-        // What failed nowhere below `e` was refused, whatever it was called.
-        self.cost = if is_merely_bad && below == 0 { f64::from(bad) } else { 1.0 };
-        let is_first = self.phase == Phase::Start;
-        self.event = Some(Event { at: now, fast, served, active, is_first, is_merely_bad, is_below });
-        let wait = (2.0 * fast).max(self.wall / 2.0);
-        self.pause = Some(now + Span::from_micros(wait as u64).min(config.max));
-        self.phase = Phase::Search;
+        let later = (micros(now.since(sent)) / fast).min(f64::from(self.crowd.now));
+        let share = micros(now.since(sent)) / micros(now.since(from)).max(1.0);
+        let later = if self.is_start { later } else { later.max(sends * share) };
+        // What fails whatever the pace was borne.
+        let lost = if is_merely_bad { self.failing.strikes } else { bad };
+        self.failing.strikes = 0.0;
+        let served = (sends - later - lost).max(0.0);
+        let active = micros(sent.since(from));
+        self.cost = if is_merely_bad { bad.max(1.0) } else { 1.0 };
+        let is_below = !self.is_start && self.x(config) < 1.0 && sent >= self.entered;
+        self.event = Some(Event { at: now, fast, served, active, is_merely_bad, is_below, is_wall: false });
+        self.pause = Some(now + span((2.0 * fast).max(self.wall / 2.0)).min(config.max));
         self
     }
 
     /// What the event says, now that something is served again.
     fn judge(&mut self, config: &Config, now: Instant, event: Event) {
-        let Event { at, fast, served, active, is_first, is_merely_bad, is_below } = event;
-        self.wall = (now.since(at).micros() as f64 - self.away - 4.0 * fast).max(0.0);
-        self.price = self.wall;
+        let Event { at, fast, served, active, is_merely_bad, is_below, .. } = event;
+        let believed = self.gap;
+        let is_first = self.is_start;
+        self.is_start = false;
+        self.wall = (micros(now.since(at)) - self.away - 4.0 * fast).max(0.0);
         let is_enough = served >= FEW;
         let is_long = is_enough && self.wall > active / 2.0;
-        let is_same = (served - self.before).max(self.before - served) <= served / 16.0 + 1.0;
-        self.before = served;
-        if is_enough && !is_first {
-            // The first was served from a full bucket.
-            self.borne = (active / served).max(fast).min(1.005 * self.borne);
-        }
         let whole = active + self.wall;
         let measured = (whole / served).max(fast);
+        if is_enough && !is_first {
+            // The first was served from a full bucket.
+            self.borne = measured.min(1.005 * self.borne);
+        }
         let is_outage = is_long && is_merely_bad && !is_first && !self.was_outage;
+        self.quiet = 0.0;
         if is_outage {
-            (self.wall, self.price) = (0.0, 0.0); // 5
-        } else if is_long && is_same {
-            self.gap = measured; // 5
-            self.span = WIDE;
-            self.full = whole; // less says nothing
+            self.wall = 0.0;
         } else {
-            // How many times longer the gap is at the lower bound.
             let measured = measured / fast;
-            let least = if is_first { DEEPEST } else { 1.0 / (1.0 - 2.0 * self.span) };
-            let longer = if is_first && is_long { measured } else { measured.min(least) }; // 2
+            let deepest = if is_first { DEEPEST } else { 1.0 / (1.0 - 2.0 * self.span) };
+            let longer = if is_first && is_long { measured } else { measured.min(deepest) };
             self.gap = fast * longer.sqrt();
             if is_first {
-                self.background.sample(served / 2.0);
                 self.span = WIDE;
-                self.surprises = 1; // its limit is not what it was believed to be
+                self.quiet = 1.0; // its limit is not what it was believed to be
             } else if is_enough {
-                let is_farther = is_below && !is_long && measured > least * least;
+                let is_farther = is_below && !is_long && measured > deepest * deepest;
+                let is_surprise = is_merely_bad && is_below && fast > 1.03 * self.borne; // 6
                 let factor = if is_farther { 2.0 } else { 0.5 };
+                let factor = if is_surprise { 4.0 } else { factor };
                 self.span = (factor * self.span).max(self.narrow(config)).min(WIDE);
-                self.surprises = 0;
             } else {
-                let factor = if self.surprises < 0 { 2.0 } else { 1.0 };
-                self.surprises = self.surprises.min(0).saturating_sub(1);
-                self.span = (factor * self.span).min(WIDE);
+                self.span = (if self.was_few { 2.0 } else { 1.0 } * self.span).min(WIDE);
             }
         }
+        if is_merely_bad && self.gap > 1.1 * believed {
+            self.failing.forget();
+        }
+        self.was_few = !is_enough;
         self.was_outage = is_outage;
-        self.gap = self.gap.min(config.max.micros() as f64);
-        self.tally = Some(Tally { from: now, sends: 0, bad: 0, below: 0 });
-        self.enter(Phase::Search, now);
+        self.gap = self.gap.min(micros(config.max));
+        self.tally = Some(Tally { from: now, sends: 0.0, bad: 0.0 });
+        self.enter(now);
     }
 
-    /// Whether the rate is below the one at which the limit is believed to be.
-    fn is_below(&self, config: &Config) -> bool {
-        self.phase == Phase::Search && self.event.is_none() && self.x(config) < 1.0
+    /// Whether the pace is clearly below the limit, as it is believed to be and as it was borne.
+    fn is_low(&self, config: &Config) -> bool {
+        !self.is_start
+            && self.event.is_none()
+            && self.pace(config) > 1.1 * self.gap
+            && (self.borne == f64::INFINITY || self.pace(config) > 1.1 * self.borne)
     }
 
     /// Whether the rate is beyond one step below what was borne, and so low that T is a number of requests.
     fn is_far_below(&self, config: &Config) -> bool {
-        WIDE * self.gap > self.borne && 6.0 * FEW * self.gap > DWELL * budget(config)
+        WIDE * self.gap > self.borne && 6.0 * FEW * self.gap > DWELL * micros(config.window) / config.target
     }
 
-    fn enter(&mut self, phase: Phase, now: Instant) {
-        self.phase = phase;
+    fn enter(&mut self, now: Instant) {
         self.entered = now;
         self.is_confirmed = false;
-        self.clock = Span::ZERO;
+        self.clock = 0.0;
     }
 }

@@ -104,7 +104,7 @@ impl Scope {
             };
             let asked = feedback.hint.asked;
             settled.is_refusal_to_rampup = finds_pace && is_bad && (is_refusal || asked.is_some());
-            let ended = Ended { now, sent, is_bad, is_good, is_refusal, asked, sample };
+            let ended = Ended { now, sent, is_bad, is_good, is_denied, is_refusal, asked, sample };
             self.policies.on_end(&self.config, &ended);
         }
         let Some(base) = base else { return settled }; // nothing to recover from

@@ -6,7 +6,7 @@
 //! climbs by a percent a minute. So what is remembered is `e`, how far it may be wrong, and where on the
 //! curve.
 
-use super::{Config, Phase, State, WIDE};
+use super::{Config, State, WIDE, micros, span};
 use crate::{
     policy::{Ended, Numbers, Policy, Sent},
     time::{Instant, LONGEST_MS, Span},
@@ -26,13 +26,18 @@ impl Policy for State {
         Self::on_send(self, config, sent.now, sent.flying)
     }
 
+    fn on_wait(self, now: Instant) -> Self {
+        Self { waiting: now, ..self }
+    }
+
     fn on_left(self, left: Instant) -> Self {
         Self::on_left(self, left)
     }
 
     fn on_end(self, config: &Config, ended: &Ended) -> Self {
-        if ended.is_bad {
-            self.on_bad(config, ended.now, ended.sent, ended.is_refusal, ended.asked)
+        if ended.is_bad || ended.is_denied {
+            let is_refusal = ended.is_refusal && !ended.is_denied;
+            self.on_bad(config, ended.now, ended.sent, is_refusal, ended.asked, ended.is_denied)
         } else if ended.is_good {
             self.on_good(config, ended.now, ended.sent)
         } else {
@@ -53,10 +58,7 @@ impl Policy for State {
     }
 
     fn slots(&self) -> u32 {
-        match self.phase {
-            Phase::Wall { .. } => 1, // probes
-            _ => self.crowd.slots(self.gap),
-        }
+        if self.event.is_some_and(|event| event.is_wall) { 1 } else { self.crowd.slots(self.gap) }
     }
 
     /// A refusal that is not judged yet is judged as if something were served now. `m` and `x` are there
@@ -69,19 +71,19 @@ impl Policy for State {
         if let Some(event) = judged.event.take() {
             judged.judge(config, now, event);
         }
-        let is_over = judged.phase != Phase::Start;
+        let is_over = !judged.is_start;
         let climb = is_over.then(|| judged.x(config).min(2.0));
-        [Some(Span::from_micros(judged.gap as u64).millis()), is_over.then_some(judged.span), climb]
+        [Some(span(judged.gap).millis()), is_over.then_some(judged.span), climb]
     }
 
     /// What was sent before the memory is old news: what it taught may be in it.
     fn recall(self, config: &Config, now: Instant, offline: Span, [gap, margin, climb]: Numbers) -> Self {
-        let gap = Span::from_millis(gap.unwrap_or(0.0)).micros().max(1) as f64;
+        let gap = micros(Span::from_millis(gap.unwrap_or(0.0))).max(1.0);
         let since = now - offline;
         let Some(margin) = margin else { return Self { gap, entered: since, ..self } };
-        let mut found = Self { gap, entered: since, fresh: since, phase: Phase::Search, ..self };
+        let mut found = Self { gap, entered: since, fresh: since, is_start: false, ..self };
         found.span = margin.max(found.narrow(config)).min(WIDE);
-        found.clock = Span::from_micros((climb.unwrap_or(0.0) * found.period(config)) as u64);
+        found.clock = climb.unwrap_or(0.0) * found.period(config);
         found
     }
 }

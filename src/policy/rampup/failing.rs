@@ -1,0 +1,116 @@
+//! Merely failing answers (503, timeouts, 403) say nothing by themselves: some servers fail at any pace.
+//!
+//! Page's test: a count that leaks at twice the *background*, the share that fails well below what was borne.
+//! It is an event where chance alone would bring it less than once in three windows. The trap is a ratchet:
+//! if each failure were a refusal, one in a hundred would throttle a healthy server to nothing. And its
+//! opposite: a background that is measured above the limit explains every refusal. So only failures at a pace
+//! that is clearly lower than one that was borne are background: a dose, and a response that does not follow.
+
+/// What is assumed before anything is known counts as so many requests.
+const GUESS: f64 = 10.0;
+/// So many sends tell a background; forty times as many are remembered.
+const CLUSTER: f64 = 50.0;
+/// Each further failure is so many times rarer by chance: e^λ, where 1 + 2λ = e^λ.
+const RARER: f64 = 3.51;
+/// No larger share is the server's own. A leak of twice that still hears of two thirds that are denied.
+const MOST: f64 = 0.17;
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Failing {
+    /// Failures beyond the background.
+    pub strikes: f64,
+    /// So many failed, of so many sent clearly below the limit.
+    failed: f64,
+    sent: f64,
+}
+
+impl Failing {
+    pub const NEW: Self = Self { strikes: 0.0, failed: 0.0, sent: 0.0 };
+
+    /// The share that fails whatever the pace. A tenth of a failure is assumed.
+    fn share(&self) -> f64 {
+        ((self.failed + 0.1) / (self.sent + GUESS)).min(MOST)
+    }
+
+    /// `is_low`: clearly below the limit.
+    pub fn on_send(&mut self, is_low: bool) {
+        if is_low {
+            self.failed -= self.failed / (40.0 * CLUSTER);
+            self.sent = (self.sent + 1.0).min(40.0 * CLUSTER);
+        }
+        self.strikes = (self.strikes - 2.0 * self.share()).max(0.0);
+    }
+
+    /// Whether one more failed than chance explains, of `requests` in a window. `weight`: how much of a
+    /// failure it is.
+    pub fn is_event(&mut self, is_low: bool, requests: f64, weight: f64) -> bool {
+        self.strikes += weight;
+        self.failed += if is_low { weight } else { 0.0 };
+        let mut expected = if self.sent > CLUSTER { self.share() * requests } else { 0.0 };
+        let mut chance: f64 = 0.0;
+        while expected > 0.3 {
+            expected /= RARER;
+            chance += 1.0;
+        }
+        self.strikes >= chance.max(0.9 + 2.0 * (self.share() * CLUSTER).min(1.0))
+    }
+
+    /// The limit is lower than was believed, so it was measured above it.
+    pub fn forget(&mut self) {
+        let kept = self.sent.min(CLUSTER);
+        self.failed *= 0.5 * kept / self.sent.max(1.0);
+        self.sent = kept;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// So many of a thousand sends at which an event came, where one in `every` fails.
+    fn events(failing: &mut Failing, every: u32, is_low: bool, weight: f64) -> u32 {
+        let mut events = 0;
+        for index in 1..=1000 {
+            failing.on_send(is_low);
+            if index % every == 0 && failing.is_event(is_low, 6000.0, weight) {
+                failing.strikes = 0.0;
+                events += 1;
+            }
+        }
+        events
+    }
+
+    #[test]
+    fn what_fails_at_any_pace_is_no_event() {
+        let mut failing = Failing::NEW;
+        events(&mut failing, 50, true, 1.0);
+        assert_eq!(events(&mut failing, 50, true, 1.0), 0, "two in a hundred, and always were");
+        assert!(events(&mut failing, 5, false, 1.0) > 10, "one in five, at a higher pace");
+    }
+
+    #[test]
+    fn next_to_nothing_fails_below_the_limit_so_each_failure_above_it_counts() {
+        let mut failing = Failing::NEW;
+        for _ in 0..2000 {
+            failing.on_send(true);
+        }
+        assert!(failing.is_event(false, 60.0, 1.0));
+    }
+
+    #[test]
+    fn a_flood_of_denials_is_heard_however_many_were_usual() {
+        let mut failing = Failing::NEW;
+        events(&mut failing, 3, true, 0.5);
+        assert_eq!(events(&mut failing, 3, true, 0.5), 0, "a third is forbidden");
+        assert!(events(&mut failing, 1, false, 0.5) > 1, "now all of it");
+    }
+
+    #[test]
+    fn what_was_measured_above_the_limit_is_forgotten() {
+        let mut failing = Failing::NEW;
+        events(&mut failing, 10, true, 1.0);
+        let before = failing.share();
+        failing.forget();
+        assert!(failing.share() < before && failing.sent == CLUSTER);
+    }
+}
