@@ -207,7 +207,7 @@ impl<'a> Fields<'a> {
         self.number(key).map(Span::from_millis)
     }
 
-    /// Takes a span above 0, or false for none; what held so far where the key is not there.
+    /// Takes a span above 0, or false for none; without the key it is what held so far.
     pub fn millis_or_false(&mut self, key: &str, so_far: Option<Span>) -> Option<Span> {
         match self.take(key) {
             None => so_far,

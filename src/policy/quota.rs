@@ -186,7 +186,7 @@ impl State {
         }
     }
 
-    /// The request of this cost that was given leave at `sent` left only at `left`: a rolling window counts it
+    /// A request of this cost was permitted at `sent` and left only at `left`: a rolling window counts it
     /// from there. A fixed one has it where it was given.
     pub fn on_left(&mut self, config: &Config, now: Instant, sent: Instant, left: Instant, cost: Cost) {
         let Self::Rolling { sends, before } = self else { return };

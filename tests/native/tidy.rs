@@ -81,14 +81,14 @@ fn every_file_opens_with_its_idea() {
 
 /// The exceptions are files that are still to be cut: one that was cut leaves the list.
 #[test]
-fn no_source_file_is_longer_than_450_lines() {
+fn no_source_file_is_longer_than_600_lines() {
     let too_long: [&str; 0] = [];
     for (name, text) in ["src", "reading", "bindings", "xtask", "js"].into_iter().flat_map(sources) {
         let lines = text.lines().count();
         if too_long.contains(&name.as_str()) {
-            assert!(lines > 450, "{name} has {lines} lines: it is no exception any more");
+            assert!(lines > 600, "{name} has {lines} lines: it is no exception any more");
         } else {
-            assert!(lines <= 450 || name == "js/options/generated.ts", "{name} has {lines} lines");
+            assert!(lines <= 600 || name == "js/options/generated.ts", "{name} has {lines} lines");
         }
     }
 }
