@@ -112,7 +112,7 @@ impl Scope {
         if is_bad {
             let server = self.server.get_or_insert_with(|| Box::new(ServerState::NOTHING));
             if !finds_pace && !self.config.is_managed {
-                // One URL that always breaks off says nothing of its host's pace: its attempts are one flight.
+                // One URL that always breaks off says nothing of its host: its attempts are one flight.
                 let is_old = is_repeat && matches!(feedback.answer, Answer::Failed(_));
                 let sent = if is_old { Instant::from_micros(0) } else { sent };
                 server.backoff = server.backoff.on_bad(config, now, sent, base);
