@@ -26,7 +26,9 @@ const ENCODED = /%(?:2[de]|3\d|4[1-9a-f]|5[0-9af]|6[1-9a-f]|7[0-9ae])/gi
 
 const plain = (text: string) => text.replace(ENCODED, (each) => decodeURIComponent(each))
 
-/** The product tokens of a User-Agent, as the engine reads them for `Crawl-delay` (`reading/src/robots.rs`). */
+/**
+ * The product tokens of a User-Agent, as the engine reads them for `Crawl-delay` (`reading/src/robots.rs`).
+ */
 function productsOf(userAgent: string): Set<string> {
   const words = userAgent.toLowerCase().match(/[^ ;(),]+/g) ?? []
   const products = words.flatMap((word) => {
@@ -37,7 +39,8 @@ function productsOf(userAgent: string): Set<string> {
 }
 
 /**
- * Which URLs a robots.txt allows: what the file does not mention is allowed. `userAgent` is a product token or
+ * Which URLs a robots.txt allows: what the file does not mention is allowed. `userAgent` is a product
+ * token or
  * a whole User-Agent.
  *
  * What the library reads otherwise than RFC 9309 is made plain before: groups that name one of our products

@@ -76,7 +76,8 @@ const COMMON = {
 }
 
 /**
- * Each entry imports the main one too, so that all they share is one file: a runtime that reads modules from a
+ * Each entry imports the main one too, so that all they share is one file: a runtime that reads modules
+ * from a
  * disk needs a millisecond and more for each, and entries are used together. A bundler drops that import.
  */
 const whole = {

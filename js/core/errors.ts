@@ -223,7 +223,8 @@ export class StalledError extends ThrottleError {
 }
 
 /**
- * No answer has come from a scope for `downAfter`, only failed connections and timeouts. One request at a time
+ * No answer has come from a scope for `downAfter`, only failed connections and timeouts. One request at a
+ * time
  * still leaves, to see whether the server is back.
  */
 export class ScopeDownError extends ThrottleError {

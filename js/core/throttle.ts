@@ -243,7 +243,8 @@ export class Throttle extends ThrottleEventTarget {
    * for await (const page of throttle.map(urls, async (url, { fetch }) => (await fetch(url)).text())) …
    * ```
    *
-   * @param fn gets the item and the permit. Its `fetch` sends the request and hears the answer, its `signal` is
+   * @param fn gets the item and the permit. Its `fetch` sends the request and hears the answer, its
+   * `signal` is
    *   aborted when the iteration ends. What it returns or throws settles the permit, as in `run`.
    * @param options.target what an item is for. Default: the item itself, which is then a URL, a `Request` or
    *   `{ scopes }`.

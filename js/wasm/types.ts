@@ -238,7 +238,9 @@ export interface SharedStats {
   epoch: number
   /** How many processes there were when a beat was last heard or said; `undefined` before that. */
   members: number | undefined
-  /** How far ahead grants of this process would be made, in milliseconds: a slow way costs slots that time. */
+  /**
+   * How far ahead grants of this process would be made, in milliseconds: a slow way costs slots that time.
+   */
   leadMs: number
   /** What a question to the store takes, in milliseconds; `undefined` by a socket. */
   roundTripMs: number | undefined

@@ -1,4 +1,7 @@
-/** What a throttle hears of answers that a function keeps to itself, and what it says where it hears nothing. */
+/**
+ * What a throttle hears of answers that a function keeps to itself, and what it says where it hears
+ * nothing.
+ */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { createThrottle, type Permit, type Target } from 'autothrottle'

@@ -1,4 +1,5 @@
-//! `downAfter`: a scope from which no answer comes refuses what waits, and lets one request at a time through.
+//! `downAfter`: a scope from which no answer comes refuses what waits, and lets one request at a time
+//! through.
 
 use autothrottle::{
     Answer, Config, Decision, Engine, Failure, Feedback, Instant, Notice, Request, ScopeId, SubmitError,

@@ -1,8 +1,10 @@
-//! Servers drawn from a seed, as many as are wanted: a held-out set that nobody has seen. `DRAWN="60 7"` judges
+//! Servers drawn from a seed, as many as are wanted: a held-out set that nobody has seen. `DRAWN="60 7"`
+//! judges
 //! sixty that seed 7 draws (`npm run bench:drawn`), class by class.
 //!
 //! A set that was looked at twice is no longer held out. So there is no fixed one: a seed draws a new one,
-//! and the law is judged once on each. Kinds, limits, latencies, noise, how a server says no, and what befalls
+//! and the law is judged once on each. Kinds, limits, latencies, noise, how a server says no, and what
+//! befalls
 //! it (bans, failures, others, balancers, steps, outages) are drawn each by itself, from wide ranges, so they
 //! also come together.
 
