@@ -116,9 +116,10 @@ export class WarningEvent extends Event {
    * Which warning: so many wait that memory may become a problem; a setting does nothing; a limit of yours
    * binds rampup; functions hold all slots that calls inside them wait for; the answers of a scope are not
    * heard; a server asked for a longer wait than `backoff.maxHold`; a scope has a pace of your own and its
-   * robots.txt asks for another; a permit was collected as garbage before it was settled; a scope only answers badly; a delay looks like seconds; the program ends
-   * while requests wait; processes that share a limit have other options, or another version
-   * that cannot be understood; the way to the others is broken, or open again.
+   * robots.txt asks for another; a permit was collected as garbage before it was settled; a scope only
+   * answers badly; a delay looks like seconds; the program ends while requests wait; processes that share
+   * a limit have other options, or another version that cannot be understood; the way to the others is
+   * broken, or open again.
    */
   readonly code:
     | 'many-waiting'
