@@ -48,7 +48,7 @@ export const OVER_MAIN = {
   playwright: 1_700,
   testing: 1_000,
   domains: 300,
-  robots: 300,
+  robots: 500,
 }
 
 /**
