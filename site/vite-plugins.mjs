@@ -46,9 +46,10 @@ export const compiledBeside = {
   name: 'compiled-beside',
   enforce: 'pre',
   load(id, { ssr } = {}) {
-    if (!id.endsWith('.wasm')) return undefined
+    // `?module` is how the package imports one for Workers, whose condition the site's bundle has.
+    if (!/\.wasm(?:\?module)?$/.test(id)) return undefined
     if (ssr) return 'export default undefined'
-    return `import url from ${JSON.stringify(`${id}?url`)}
+    return `import url from ${JSON.stringify(`${id.replace('?module', '')}?url`)}
       // A host that says another type has it compiled once it is there.
       const fetched = fetch(url)
       const streamed = WebAssembly.compileStreaming(fetched.then((response) => response.clone()))

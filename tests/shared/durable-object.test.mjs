@@ -38,7 +38,7 @@ const worker :Workerd.Worker = (
   bindings = [(name = "LIMITER", durableObjectNamespace = "Limiter")],
   modules = [
     (name = "worker.mjs", esModule = embed "worker.mjs"),
-    (name = "autothrottle_bg.wasm", wasm = embed "autothrottle_bg.wasm"),
+    (name = "autothrottle_bg.wasm?module", wasm = embed "autothrottle_bg.wasm"),
   ],
 );`
 
