@@ -279,6 +279,7 @@ fn refusal(error: &SubmitError) -> String {
             format!("the request costs more than the whole quota of {scope} ({path})")
         }
         SubmitError::NotANumber => "cost and delay must be finite and not below 0, priority finite".into(),
+        SubmitError::ScopeDown(_) => "no answer has come from a scope for downAfter".into(),
     }
 }
 
