@@ -8,8 +8,8 @@ use std::{
 };
 
 use autothrottle::{
-    Config, ConfigError, Decision, Engine, Instant as EngineInstant, Notice, Problem, Request, ScopeId,
-    ScopeStats, Stats, SubmitError, Ticket, Value, Watch,
+    Config, ConfigError, Decision, Diagnostic, Engine, Instant as EngineInstant, Notice, Problem, Request,
+    ScopeId, ScopeStats, Stats, SubmitError, Ticket, Value, Watch,
 };
 use serde::{Deserialize, de::Deserializer};
 use tokio::{
@@ -300,27 +300,9 @@ fn value_of<'de>(options: impl Deserializer<'de>) -> Result<Value, ConfigError> 
 /// What people should know goes to `tracing`.
 fn tell(notice: &Notice) {
     match notice {
-        Notice::NoEffect(found) => {
-            tracing::warn!(
-                scope = found.scope,
-                path = found.path,
-                "{} has no effect: {}",
-                found.setting,
-                found.why
-            );
-        }
-        Notice::RampupBound(found) => {
-            tracing::warn!(
-                scope = found.scope,
-                path = found.path,
-                "{} binds rampup: {}",
-                found.setting,
-                found.why
-            );
-        }
-        Notice::HoldCut(found) => {
-            tracing::warn!(scope = found.scope, path = found.path, "a wait is cut: {}", found.why);
-        }
+        Notice::NoEffect(found) => warn(found, "it has no effect"),
+        Notice::RampupBound(found) => warn(found, "it binds rampup"),
+        Notice::HoldCut(found) => warn(found, "it cuts a wait"),
         Notice::Stalled { scope, span } => {
             tracing::warn!(scope, for_ms = span.millis(), "the server only answers badly");
         }
@@ -329,4 +311,9 @@ fn tell(notice: &Notice) {
         Notice::Recover(pace) => tracing::debug!(scope = pace.scope, delay_ms = pace.delay_ms, "recovers"),
         other => tracing::trace!(?other),
     }
+}
+
+/// A setting, and what it does.
+fn warn(found: &Diagnostic, what: &str) {
+    tracing::warn!(scope = found.scope, path = found.path, "{}: {what}: {}", found.setting, found.why);
 }
