@@ -1,0 +1,41 @@
+//! **One limit for many processes**: who decides, who asks, and what they say to each other, as one state
+//! machine without I/O, clock or chance of its own.
+//!
+//! Each process of a group has one [`Shared`]. It is always a *member*, which keeps the process's requests.
+//! While it holds the *lease* it is the *leader* too, which runs the engine for everybody. Calls and
+//! [`Input`]s go in, [`Effect`]s come out, and there is one [wake-up](Shared::wake_at). A *host* carries the
+//! bytes, holds the one timer, and knows nothing of epochs, sessions and grants.
+//!
+//! # The loop of a host
+//!
+//! After each call that takes `&mut self`, and after the wake-up (`handle(now, Input::Timeout)`):
+//!
+//! 1. at the end of the turn, take effects with [`Shared::poll_effect`] until there is none, and do them;
+//! 2. [`poll`](Shared::poll) until it gives no ticket: each that it gives is to be sent now;
+//! 3. set the timer to [`Shared::wake_at`].
+//!
+//! A *turn* is one round of the host's event loop: what happens in it is one message. Drain effects once at
+//! its end, not after each call, where many calls come together.
+//!
+//! # What a host promises
+//!
+//! * Nothing is opened before the first effect. Before the first one is carried out, the host opens its
+//!   transport.
+//! * Each effect with an [`Op`] is answered **once**, at the latest after a lease
+//!   ([`Input::Failed`] with [`Cause::Timeout`]). The answer of an older one is ignored.
+//! * Frames may be lost, doubled, late and out of order. They are never cut or altered on purpose; what is,
+//!   is dropped and counted.
+//! * What the leader says [to all](Effect::ToAll) and [to the leader](Effect::ToLeader) comes back to it: so
+//!   it knows whether it is heard, and whether it hears.
+//! * At most one process holds the lease of an epoch; epochs grow, and one that is won is above `above`.
+
+mod api;
+mod frame;
+mod machine;
+
+pub use api::{
+    Ask, Cause, Effect, Epoch, Input, MemberId, Offline, Op, Order, Refusal, Role, Settings, Settlement,
+    Status, Ticket, Warning,
+};
+pub use frame::{MOST_BYTES, VERSION};
+pub use machine::Shared;
