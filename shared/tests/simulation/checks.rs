@@ -1,0 +1,194 @@
+//! What must hold of the sum of all processes, as the server saw it. The table of `docs/shared.md` says what
+//! is not promised; nothing else is excused.
+
+use autothrottle_shared::{Offline, Role};
+
+use crate::{
+    play::{BEFORE, FIXED, Fault, GAP, SLOTS, STRICT, Settings},
+    world::{LEASE, MS, Micros, SECOND, Send, World},
+};
+
+pub fn problems(settings: &Settings, world: &World, measured: Micros) -> Vec<String> {
+    let mut all = Vec::new();
+    // Two leaders at once, while the old master answers: E does not hold.
+    let is_split = settings.has(Fault::Failover) || settings.has(Fault::StoreForgets);
+    if !is_split {
+        gaps(settings, world, &mut all);
+        slots(settings, world, &mut all);
+        strict(world, &mut all);
+    }
+    fixed(settings, world, &mut all);
+    ends(settings, world, &mut all);
+    pace(settings, world, measured, &mut all);
+    cold(settings, world, &mut all);
+    all
+}
+
+fn of<'a>(world: &'a World, kinds: &'a [usize]) -> Vec<&'a Send> {
+    let mut sends: Vec<&Send> = world.sends.iter().filter(|send| kinds.contains(&send.kind)).collect();
+    sends.sort_by_key(|send| send.at);
+    sends
+}
+
+/// The longest way of a frame: to the store and from there.
+fn way(settings: &Settings) -> Micros {
+    2 * (settings.way.least + settings.way.more)
+}
+
+/// Whether its process stood still, or nobody could hear it, shortly before.
+fn is_late(world: &World, send: &Send, span: Micros) -> bool {
+    world.processes[send.process].away.iter().any(|&(from, to)| send.at >= from && send.at <= to + span)
+}
+
+/// What a process that died had sent itself since the newest snapshot.
+fn is_lost(world: &World, send: &Send) -> bool {
+    let died = world.processes[send.process].died_at;
+    died != Micros::MAX && send.at + SECOND > died
+}
+
+fn divides(settings: &Settings) -> bool {
+    matches!(settings.offline, None | Some(Offline::Divide))
+}
+
+fn gaps(settings: &Settings, world: &World, problems: &mut Vec<String>) {
+    if divides(settings) || settings.way.loss > 0.0 {
+        return;
+    }
+    let sends: Vec<&Send> = of(world, &[0])
+        .into_iter()
+        .filter(|send| !is_late(world, send, 2 * LEASE) && !is_lost(world, send))
+        .collect();
+    let slack = MS + way(settings);
+    for pair in sends.windows(2) {
+        let gap = pair[1].at - pair[0].at;
+        if gap + slack < GAP {
+            problems.push(format!(
+                "gap: {:.1} ms at {:.1} (p{}, p{})",
+                gap as f64 / 1e3,
+                pair[1].at as f64 / 1e3,
+                pair[0].process,
+                pair[1].process
+            ));
+        }
+    }
+}
+
+/// Until when its slots have to be counted: dead, they are free; silent for two leases, they are given back.
+fn counted_until(world: &World, send: &Send) -> Micros {
+    let process = &world.processes[send.process];
+    let mut until = send.ended.unwrap_or(Micros::MAX).min(process.died_at);
+    for &(from, to) in &process.away {
+        // Silences that follow each other are one.
+        let to = process
+            .away
+            .iter()
+            .filter(|&&(other, _)| other <= to + SECOND)
+            .map(|&(_, to)| to)
+            .max()
+            .unwrap_or(to);
+        if to - from > 2 * LEASE - SECOND && from < until && to > send.at {
+            until = until.min((from + 2 * LEASE - SECOND).max(send.at));
+        }
+    }
+    until
+}
+
+fn slots(settings: &Settings, world: &World, problems: &mut Vec<String>) {
+    let most = if divides(settings) { 2 * SLOTS } else { SLOTS };
+    let sends = of(world, &[1, 5]);
+    for (place, send) in sends.iter().enumerate() {
+        let flying: Vec<usize> = sends[..=place]
+            .iter()
+            .filter(|other| other.at <= send.at && counted_until(world, other) > send.at)
+            .map(|other| other.process)
+            .collect();
+        if flying.len() > most && counted_until(world, send) > send.at {
+            problems.push(format!("slots: {} at {:.1} {flying:?}", flying.len(), send.at as f64 / 1e3));
+        }
+    }
+}
+
+fn strict(world: &World, problems: &mut Vec<String>) {
+    let sends = of(world, &[2]);
+    let (limit, window) = STRICT;
+    // The drift of two clocks within a window.
+    let span = window - window / 500;
+    for (place, send) in sends.iter().enumerate() {
+        let within = sends[..=place].iter().filter(|other| other.at + span > send.at).count();
+        if within > limit {
+            problems.push(format!("strict: {within} before {:.1}", send.at as f64 / 1e3));
+        }
+    }
+}
+
+fn fixed(settings: &Settings, world: &World, problems: &mut Vec<String>) {
+    let sends = of(world, &[3]);
+    let (limit, window) = FIXED;
+    // Any span may see the end of one window and the beginning of the next; so it is twice the bound.
+    let deaths = world.processes.iter().filter(|process| process.is_dead).count();
+    let parts = if divides(settings) { 2 } else { 1 };
+    let most = 2 * limit * parts + 10 * deaths;
+    for (place, send) in sends.iter().enumerate() {
+        let within = sends[..=place].iter().filter(|other| other.at + window > send.at).count();
+        if within > most {
+            problems.push(format!("fixed: {within} before {:.1}", send.at as f64 / 1e3));
+        }
+    }
+}
+
+/// What was forgotten, and what flies for ever.
+fn ends(settings: &Settings, world: &World, problems: &mut Vec<String>) {
+    for of in world.living() {
+        let process = &world.processes[of];
+        if !process.requests.is_empty() || process.machine.waiting() > 0 {
+            let (ours, theirs) = (process.requests.len(), process.machine.waiting());
+            problems.push(format!("p{of}: {ours} of its requests were forgotten ({theirs} wait)"));
+        }
+        if process.machine.in_flight() > 0 {
+            problems.push(format!("p{of}: {} in flight for ever", process.machine.in_flight()));
+        }
+        for (what, count) in &process.failed {
+            if settings.offline != Some(Offline::Fail) || *what != "refused offline" {
+                problems.push(format!("p{of}: {count} failed: {what}"));
+            }
+        }
+    }
+    let leaders = world.leaders();
+    if leaders.len() != 1 {
+        problems.push(format!("{leaders:?} lead at the end"));
+    }
+    for of in world.living() {
+        let status = world.status(of);
+        if status.role == Role::Alone {
+            problems.push(format!("p{of} is alone at the end"));
+        }
+        if status.debt > 0 {
+            problems.push(format!("p{of} owes {} at the end", status.debt));
+        }
+    }
+}
+
+/// As fast as before, within ten seconds after the last fault.
+fn pace(settings: &Settings, world: &World, measured: Micros, problems: &mut Vec<String>) {
+    if settings.is_cold || settings.has(Fault::Flips) {
+        return;
+    }
+    let span = BEFORE.1 - BEFORE.0;
+    for (word, kinds) in [("gap", &[0][..]), ("slots", &[1, 5])] {
+        let within = |from: Micros| {
+            of(world, kinds).iter().filter(|send| send.at >= from && send.at < from + span).count()
+        };
+        let (before, after) = (within(BEFORE.0), within(measured));
+        let least = 0.95 * before as f64 - 2.0;
+        if (after as f64) < least {
+            problems.push(format!("pace: {word} {after} after, {before} before"));
+        }
+    }
+}
+
+/// Who never heard of anybody sends nothing.
+fn cold(settings: &Settings, world: &World, problems: &mut Vec<String>) {
+    if settings.is_cold && world.sends.iter().any(|send| send.at < 7 * SECOND) {
+        problems.push("cold: sent without ever having heard of the others".into());
+    }
+}

@@ -1,0 +1,71 @@
+//! Groups in virtual time: processes, their ways, the store, and a server that remembers what came.
+//!
+//! `SEED=n` plays one seed and prints what happened; `SEEDS=n` plays so many (default 60), from `FROM`.
+
+#![allow(clippy::too_many_lines, clippy::needless_pass_by_value, reason = "one place for each event")]
+
+mod checks;
+mod play;
+mod process;
+mod store;
+mod world;
+
+use std::collections::BTreeMap;
+
+use play::{Fault, Settings, play};
+
+fn number(name: &str) -> Option<u64> {
+    std::env::var(name).ok()?.parse().ok()
+}
+
+#[test]
+fn a_group_that_nothing_disturbs_serves_the_limit_and_no_more() {
+    for (seed, processes) in [(1, 1), (2, 2), (3, 8)] {
+        for is_socket in [false, true] {
+            let played = play(&Settings { is_socket, ..Settings::calm(seed, processes) });
+            assert_eq!(played.problems, Vec::<String>::new(), "{processes} processes, socket: {is_socket}");
+            let gaps = played.world.sends.iter().filter(|send| send.kind == 0).count();
+            assert!(gaps > 150, "{gaps}");
+        }
+    }
+}
+
+#[test]
+fn kills_lose_nothing() {
+    for seed in 0..20 {
+        let mut settings = Settings::calm(seed, 3 + seed % 5);
+        settings.is_socket = seed % 2 == 0;
+        settings.faults =
+            vec![(10_100_000 + seed * 33_000, Fault::KillLeader, 0), (13_000_000, Fault::Kill, 0)];
+        let played = play(&settings);
+        assert_eq!(played.problems, Vec::<String>::new(), "{settings:?}");
+    }
+}
+
+#[test]
+fn whatever_happens_the_sum_of_all_processes_keeps_the_limits() {
+    if let Some(seed) = number("SEED") {
+        let settings = Settings { is_traced: true, ..Settings::drawn(seed) };
+        let played = play(&settings);
+        for line in &played.world.log {
+            println!("{line}");
+        }
+        println!("{settings:#?}");
+        assert_eq!(played.problems, Vec::<String>::new());
+        return;
+    }
+    let from = number("FROM").unwrap_or(0);
+    let (mut failed, mut seen) = (Vec::new(), BTreeMap::<&str, u64>::new());
+    for seed in from..from + number("SEEDS").unwrap_or(60) {
+        let played = play(&Settings::drawn(seed));
+        for (what, count) in played.world.seen {
+            *seen.entry(what).or_default() += count;
+        }
+        if let Some(problem) = played.problems.first() {
+            println!("seed {seed}: {} problems, {problem}", played.problems.len());
+            failed.push(seed);
+        }
+    }
+    println!("{seen:?}");
+    assert_eq!(failed, Vec::<u64>::new(), "play them with SEED=n");
+}
