@@ -2,7 +2,13 @@
 //!
 //! `SEED=n` plays one seed and prints what happened; `SEEDS=n` plays so many (default 60), from `FROM`.
 
-#![allow(clippy::too_many_lines, clippy::needless_pass_by_value, reason = "one place for each event")]
+#![allow(
+    clippy::too_many_lines,
+    clippy::needless_pass_by_value,
+    clippy::collapsible_match,
+    clippy::single_match_else,
+    reason = "one place for each event"
+)]
 
 mod checks;
 mod play;

@@ -58,7 +58,7 @@ pub struct Way {
     pub is_hollow: bool,
     /// As a stream: nothing overtakes.
     pub in_order: bool,
-    last: Micros,
+    pub last: Micros,
 }
 
 impl Way {
