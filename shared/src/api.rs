@@ -29,6 +29,9 @@ pub struct Settings {
     pub patience: Span,
     /// How many processes there are, for one that starts alone and never heard of the others.
     pub members: Option<u32>,
+    /// Each process that lives hears at once that another one leads (a socket): one that tells no story then
+    /// has ended. Where it is false its places are kept for two leases.
+    pub prompt: bool,
     /// What was learned before this process began (`Shared::snapshot` of another time), and the wall time
     /// now. Only the very first leader of a group goes on from it.
     pub snapshot: Option<(Value, f64)>,

@@ -30,8 +30,19 @@
 //! * At most one process holds the lease of an epoch; epochs grow, and one that is won is above `above`.
 
 mod api;
+mod aside;
+mod clock;
+mod codec;
+mod collect;
 mod frame;
+mod group;
+mod leader;
 mod machine;
+mod member;
+mod offline;
+mod peer;
+mod says;
+mod shown;
 
 pub use api::{
     Ask, Cause, Effect, Epoch, Input, MemberId, Offline, Op, Order, Refusal, Role, Settings, Settlement,

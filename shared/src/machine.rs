@@ -1,135 +1,350 @@
-//! One process of a group.
+//! One process of a group, as its host sees it.
+
+use std::collections::VecDeque;
 
 use autothrottle::{
-    ConfigError, Instant, Robots, Span, Value,
+    Boundary, Config, ConfigError, Instant, LONGEST_MS, Rng, Robots, Span, Value,
     boundary::{Outcome, Settled},
 };
 
-use crate::api::{Ask, Effect, Input, MemberId, Order, Refusal, Settings, Settlement, Status, Ticket};
+use crate::{
+    api::{Ask, Effect, Input, MemberId, Offline, Op, Order, Refusal, Settings, Settlement, Ticket},
+    codec::{Number, canonical, hash},
+    collect::Collecting,
+    frame::{self, LONGEST_NAME, MOST_NAMES},
+    leader::Leader,
+    member::Member,
+};
 
 /// One process of a group: member always, leader while it holds the lease.
 ///
 /// Nothing in here panics, whatever comes in. Same calls, same effects: a run can be replayed.
 #[derive(Debug)]
-pub struct Shared {}
+pub struct Shared {
+    pub(crate) id: MemberId,
+    pub(crate) settings: Settings,
+    /// Of the engine's options: their bytes, and their hash.
+    pub(crate) options: (Vec<u8>, u64),
+    pub(crate) config: Config,
+    /// Has the same options and sends nothing: for what needs an answer at once.
+    pub(crate) judge: Boundary,
+    /// Which snapshot the judge knows.
+    pub(crate) judged: Option<(u64, u32)>,
+    pub(crate) member: Member,
+    pub(crate) state: State,
+    pub(crate) alone: Option<Box<Leader>>,
+    pub(crate) out: VecDeque<Effect>,
+    /// Something happened since effects were taken.
+    pub(crate) is_dirty: bool,
+    /// The latest instant that it was told.
+    pub(crate) now: Instant,
+    pub(crate) ops: Op,
+    pub(crate) rng: Rng,
+    pub(crate) way: Way,
+}
+
+/// What this process is.
+#[derive(Debug)]
+pub(crate) enum State {
+    New,
+    Member,
+    Collecting(Lease, Box<Collecting>),
+    Leading(Lease, Box<Leader>),
+    Closed,
+}
+
+/// Leave to decide.
+#[derive(Debug)]
+pub(crate) struct Lease {
+    pub epoch: u64,
+    pub until: Instant,
+    pub beat_at: Instant,
+    /// Questions to make it last: when they were asked, and which snapshot went along with which facts.
+    pub renewals: VecDeque<Renewal>,
+    /// Snapshots so far; when the last one was taken, and when the next one may be.
+    pub snapshots: u32,
+    pub taken_at: Instant,
+    pub next_at: Instant,
+    /// When what it says to all, and to the leader, last came back.
+    pub looped: [Instant; 2],
+}
+
+#[derive(Debug)]
+pub(crate) struct Renewal {
+    pub op: Op,
+    pub asked: Instant,
+    pub snapshot: Option<(u32, std::collections::BTreeMap<MemberId, u64>)>,
+}
+
+/// The way to the others, as far as this process knows.
+#[derive(Debug)]
+pub(crate) struct Way {
+    /// The leader that was last heard, and when it, and its answer to this process, were.
+    pub leader: Option<MemberId>,
+    pub heard_at: Instant,
+    pub replied_at: Instant,
+    /// It is known to have ended.
+    pub gone: Option<MemberId>,
+    pub tick_at: Option<Instant>,
+    pub compete_at: Option<Instant>,
+    pub competing: Option<(Op, Instant)>,
+    pub was_refused: bool,
+    pub reconnected_at: Option<Instant>,
+    /// This process hears nothing, so it does not compete before.
+    pub deaf_until: Option<Instant>,
+    pub cause: String,
+    pub denied: Option<String>,
+    pub offline_since: Option<Instant>,
+    pub bad: u64,
+    pub warned_at: [Option<Instant>; 2],
+    /// The options about which people were told.
+    pub told_options: u64,
+    pub counted_options: u64,
+    pub moved: Option<(Option<MemberId>, Option<u32>, bool)>,
+}
 
 impl Shared {
     /// A process that has asked for nothing yet. `options` are those of the engine, as they were typed;
     /// `seed` decides what it draws.
     pub fn new(id: MemberId, options: Value, settings: Settings, seed: u64) -> Result<Self, ConfigError> {
-        todo!()
+        let bytes = canonical(&options);
+        let config = Config::parse(options.clone())?;
+        let mut judge = Boundary::new(options)?;
+        let start = Instant::default();
+        if let Some((snapshot, wall_ms)) = &settings.snapshot {
+            judge.restore(snapshot.clone(), 0.0, *wall_ms)?;
+        }
+        judge.seed(seed);
+        Ok(Self {
+            id,
+            settings,
+            options: (bytes.clone(), hash(&bytes)),
+            config,
+            judge,
+            judged: None,
+            member: Member::default(),
+            state: State::New,
+            alone: None,
+            out: VecDeque::new(),
+            is_dirty: false,
+            now: start,
+            ops: 0,
+            rng: Rng::new(seed),
+            way: Way {
+                leader: None,
+                heard_at: start,
+                replied_at: start,
+                gone: None,
+                tick_at: None,
+                compete_at: None,
+                competing: None,
+                was_refused: false,
+                reconnected_at: None,
+                deaf_until: None,
+                cause: String::new(),
+                denied: None,
+                offline_since: None,
+                bad: 0,
+                warned_at: [None; 2],
+                told_options: 0,
+                counted_options: hash(&bytes),
+                moved: None,
+            },
+        })
     }
 
     /// Takes a request in. It waits, also if it could leave at once: [`poll`](Self::poll) says when.
     pub fn submit(&mut self, now: Instant, ask: &Ask<'_>) -> Result<Ticket, Refusal> {
-        todo!()
+        self.at(now);
+        let numbers = |numbers: &[f64]| numbers.iter().map(|&number| Number(number)).collect();
+        let what = frame::Request {
+            names: ask.names.iter().map(|&name| name.into()).collect(),
+            costs: numbers(ask.costs),
+            priority: Number(ask.priority),
+        };
+        if !what.is_sound() || !(0.0..=LONGEST_MS).contains(&ask.delay_ms) {
+            return Err(Refusal::Wrong(wrong(ask)));
+        }
+        if matches!(self.state, State::Closed) {
+            return Err(Refusal::Wrong("the process has left the group".into()));
+        }
+        if let Some(why) = &self.way.denied {
+            return Err(Refusal::Denied(why.clone()));
+        }
+        if self.way.offline_since.is_some() && self.settings.offline == Some(Offline::Fail) {
+            return Err(Refusal::Offline(self.way.cause.clone()));
+        }
+        self.begin();
+        Ok(self.member.submit(self.now, what, Span::from_millis(ask.delay_ms)))
     }
 
     /// A request of this process to send now. Ask again until there is none; what is next is in
     /// [`wake_at`](Self::wake_at).
     pub fn poll(&mut self, now: Instant) -> Option<Ticket> {
-        todo!()
+        self.at(now);
+        let ticket = self.member.poll(self.now);
+        self.is_dirty |= self.member.has_news();
+        ticket
     }
 
     /// Whether somebody waits for the time after what `poll` gave last: then the host says when it really
     /// [left](Self::left).
     pub fn is_awaited(&self) -> bool {
-        todo!()
+        self.member.is_awaited
     }
 
     /// A request that `poll` gave leaves only now.
     pub fn left(&mut self, now: Instant, ticket: Ticket) {
-        todo!()
+        self.at(now);
+        self.member.leaves(self.now, ticket);
+        self.is_dirty |= self.member.has_news();
     }
 
     /// How a request that `poll` gave ended. `outcome.scopes` name scopes by their place among the request's
     /// names. If it waits again, it does so under the same ticket. [`Settled::Unknown`] if it is not in
     /// flight.
     pub fn settle(&mut self, now: Instant, ticket: Ticket, outcome: &Outcome<'_>) -> Settlement {
-        todo!()
+        self.at(now);
+        if self.member.flying(ticket).is_none() {
+            return Settlement { settled: Settled::Unknown, asked_ms: f64::NAN };
+        }
+        self.is_dirty = true;
+        let [settled, asked_ms, flags, delay, rest @ ..] = self.judge.digest(outcome);
+        let mut told = vec![outcome.answer, outcome.latency_ms, outcome.cost, flags];
+        if !delay.is_nan() || !outcome.scopes.is_empty() || rest.iter().any(|number| !number.is_nan()) {
+            told.push(f64::NAN);
+            told.extend(rest);
+            told.extend(outcome.scopes);
+        }
+        let told = told.into_iter().map(|number| Number(finite(number))).collect();
+        let again = (!delay.is_nan()).then(|| Span::from_millis(delay));
+        self.member.settle(self.now, ticket, told, again);
+        let settled = match settled {
+            0.0 => Settled::Unknown,
+            1.0 => Settled::Over,
+            2.0 => Settled::Again,
+            _ => Settled::TooLong,
+        };
+        Settlement { settled, asked_ms }
     }
 
     /// The caller gave up: the request is forgotten, whether it waits or is in flight.
     pub fn cancel(&mut self, now: Instant, ticket: Ticket) {
-        todo!()
+        self.at(now);
+        self.member.cancel(ticket);
+        self.is_dirty = true;
     }
 
     /// Gives an order to the whole group. Settings that are wrong change nothing.
     pub fn order(&mut self, now: Instant, order: Order) -> Result<(), ConfigError> {
-        todo!()
+        self.at(now);
+        if let Order::Configure(name, partial) = &order {
+            let scope = self.judge.scope(name);
+            self.judge.configure(self.now.millis(), scope, partial.clone())?;
+        }
+        self.begin();
+        self.member.order(self.now, order);
+        Ok(())
     }
 
     /// What the robots.txt of a scope asks for. Only [`Robots::Applied`] is an order to the group.
     pub fn crawl_delay(&mut self, now: Instant, name: &str, delay: Option<Span>) -> Robots {
-        todo!()
+        self.at(now);
+        let scope = self.judge.intern(name);
+        let ms = delay.map_or(f64::NAN, Span::millis);
+        let outcome = self.judge.crawl_delay(self.now.millis(), scope, ms);
+        let known = [Robots::Applied, Robots::Overruled, Robots::Ignored];
+        let outcome = known.into_iter().find(|known| f64::from(*known as u8) == outcome);
+        let outcome = outcome.unwrap_or(Robots::Ignored);
+        if outcome == Robots::Applied {
+            self.begin();
+            self.member.order(self.now, Order::Crawl(name.into(), delay));
+        }
+        outcome
     }
 
     /// How much this process wants to hear of answers: 0 nothing, 1 what they changed, 2 every answer.
     pub fn watch(&mut self, now: Instant, level: u8) {
-        todo!()
+        self.at(now);
+        self.member.watches(level.min(2));
+        self.is_dirty = true;
     }
 
     /// Something happened outside.
     pub fn handle(&mut self, now: Instant, input: Input<'_>) {
-        todo!()
+        self.at(now);
+        self.is_dirty = true;
+        if !matches!(self.state, State::New) {
+            self.hear(input);
+        }
     }
 
     /// What is to be done next. Take them at the end of a turn until there is none: what was asked and
     /// granted in the turn is put into frames here.
     pub fn poll_effect(&mut self, now: Instant) -> Option<Effect> {
-        todo!()
+        self.at(now);
+        if self.out.is_empty() && core::mem::take(&mut self.is_dirty) {
+            self.flush();
+        }
+        self.out.pop_front()
     }
 
     /// When to come back with [`Input::Timeout`] and [`poll`](Self::poll). `None` before anything was asked,
     /// and after the end.
     pub fn wake_at(&self) -> Option<Instant> {
-        todo!()
+        if self.is_dirty || !self.out.is_empty() {
+            return Some(self.now);
+        }
+        let leader = match &self.state {
+            State::New | State::Closed => return None,
+            State::Member => None,
+            State::Collecting(lease, collecting) => Some(collecting.wake_at().min(lease.beat_at)),
+            State::Leading(lease, leader) => {
+                let beat = lease.beat_at.min(lease.until);
+                Some(leader.wake_at().map_or(beat, |wake| wake.min(beat)))
+            }
+        };
+        let alone = self.alone.as_ref().and_then(|alone| alone.wake_at());
+        let all = [self.way.tick_at, self.way.compete_at, leader, alone, self.member.wake_at()];
+        all.into_iter().flatten().min()
     }
 
     /// Leaves the group: hands the lease over, or says goodbye. Take the effects afterwards; a last
     /// `Release` needs its answer no more.
     pub fn close(&mut self, now: Instant) {
-        todo!()
+        self.at(now);
+        self.leave();
+        self.is_dirty = false;
     }
 
     /// Requests of this process that have not left.
     pub fn waiting(&self) -> u32 {
-        todo!()
+        self.member.waiting()
     }
 
     /// Requests of this process in flight.
     pub fn in_flight(&self) -> u32 {
-        todo!()
+        self.member.in_flight
     }
 
-    /// The group as this process knows it.
-    pub fn status(&self, now: Instant) -> Status {
-        todo!()
+    /// A clock that goes back stands still.
+    pub(crate) fn at(&mut self, now: Instant) {
+        self.now = self.now.max(now);
     }
+}
 
-    /// When a request could be sent as far as is known here: milliseconds of this process's clock, infinity
-    /// if that depends on an event. And why not now: the place in `Reason::ALL`, or -1, and the scope.
-    pub fn peek(&mut self, now: Instant, names: &[&str], costs: &[f64]) -> (f64, f64, Option<String>) {
-        todo!()
+/// What makes no sense in a request.
+fn wrong(ask: &Ask<'_>) -> String {
+    if ask.names.is_empty() || ask.names.len() > MOST_NAMES {
+        return "a request has 1 to 64 scopes".into();
     }
+    if ask.names.iter().any(|name| name.len() > LONGEST_NAME) {
+        return "the name of a scope has at most 2048 bytes".into();
+    }
+    "cost and delay must be finite and not below 0, priority finite".into()
+}
 
-    /// The state of everything as far as is known here, as of `Boundary::stats`; `ageMs` says how old it is.
-    pub fn stats(&mut self, now: Instant) -> Value {
-        todo!()
-    }
-
-    /// The state of one scope, as of `Boundary::scope_stats`: that of a new one, where it is not known.
-    pub fn scope_stats(&mut self, now: Instant, name: &str) -> Value {
-        todo!()
-    }
-
-    /// What was learned, as of `Boundary::snapshot`.
-    pub fn snapshot(&mut self, now: Instant, wall_ms: f64) -> Value {
-        todo!()
-    }
-
-    /// `warnThreshold` of this process's options.
-    pub fn warn_threshold(&self) -> u32 {
-        todo!()
-    }
+/// What no number can say is not known.
+fn finite(number: f64) -> f64 {
+    if number.is_finite() { number } else { f64::NAN }
 }

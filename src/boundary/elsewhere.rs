@@ -51,6 +51,21 @@ impl Boundary {
         self.ticket_or_refusal(ticket)
     }
 
+    /// The same where it is known whether the snapshot that this engine goes on from has it.
+    pub fn adopt_known(
+        &mut self,
+        now: f64,
+        scopes: &[f64],
+        (costs, priority, waited_ms): (&[f64], f64, f64),
+        sent_ago: Span,
+        is_counted: bool,
+    ) -> f64 {
+        let scopes = scope_ids(scopes);
+        let request = Request { costs, priority, waited_ms, ..Request::new(&scopes) };
+        let ticket = self.engine.adopt_known(self.now(now), request, sent_ago, is_counted);
+        self.ticket_or_refusal(ticket)
+    }
+
     /// What [`Boundary::settle`] would answer for a request that is in flight in another engine with the same
     /// settings, and its outcome in numbers for that engine. Changes nothing.
     ///

@@ -205,9 +205,24 @@ impl Engine {
     /// in no snapshot. Tell the oldest first; where an older one comes late, the later time counts.
     pub fn adopt(&mut self, now: Instant, request: Request, sent_ago: Span) -> Result<Ticket, SubmitError> {
         self.advance(now);
-        let (scopes, need) = self.understood(&request)?;
         let sent = self.now - sent_ago;
-        let is_new = self.remembered.is_none_or(|remembered| sent > remembered);
+        self.adopt_sent(request, sent, self.remembered.is_none_or(|remembered| sent > remembered))
+    }
+
+    /// The same where it is known whether the snapshot has it, and no time has to tell.
+    pub fn adopt_known(
+        &mut self,
+        now: Instant,
+        request: Request,
+        sent_ago: Span,
+        is_counted: bool,
+    ) -> Result<Ticket, SubmitError> {
+        self.advance(now);
+        self.adopt_sent(request, self.now - sent_ago, !is_counted)
+    }
+
+    fn adopt_sent(&mut self, request: Request, sent: Instant, is_new: bool) -> Result<Ticket, SubmitError> {
+        let (scopes, need) = self.understood(&request)?;
         let lane = self.queue.lane(&scopes, &need.costs, &mut self.registry[scopes[0]].waiters);
         for (position, &scope) in scopes.iter().enumerate() {
             self.registry.mark_used(scope);

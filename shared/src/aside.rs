@@ -1,0 +1,157 @@
+//! Strict quotas: nothing is granted of one but what a stored snapshot has set aside.
+//!
+//! A leader that dies takes what it granted since its last snapshot into its grave. So each snapshot sets a
+//! *chunk* of every strict quota in use aside, and only when it is stored may that chunk be granted; a
+//! request beyond it waits for the next one. A new leader counts the whole chunk as spent. The trap is a
+//! snapshot that takes the place of another one whose chunk is being granted: its own is never smaller than
+//! what may still be granted of any before it.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use autothrottle::{Config, Value};
+
+use crate::{api::MemberId, codec::Number};
+
+/// A chunk is one part of so many of a limit, at least.
+const PARTS: f64 = 20.0;
+/// After so many snapshots without a request nothing is set aside any more.
+const IDLE: u8 = 10;
+/// Scopes whose limit is remembered, at most.
+const MOST_LIMITS: usize = 10_000;
+
+#[derive(Debug, Default)]
+struct Chunk {
+    limit: f64,
+    /// May still be granted.
+    left: f64,
+    /// Granted or wanted since the last snapshot.
+    used: f64,
+    /// Granted ever.
+    total: f64,
+    idle: u8,
+}
+
+#[derive(Debug, Default)]
+pub struct Aside {
+    scopes: BTreeMap<String, Chunk>,
+    /// The limit of strict quotas by scope, as they were looked up.
+    limits: BTreeMap<String, Option<f64>>,
+    /// Snapshots that are not known to be stored: by scope the chunk, and what was granted ever then.
+    taken: VecDeque<(u32, BTreeMap<String, (f64, f64)>)>,
+    /// The last snapshot.
+    last: u32,
+    /// Requests that wait until a snapshot is stored: which one.
+    kept: VecDeque<(u32, MemberId, u64, u32)>,
+}
+
+/// What was set while it ran, by scope.
+pub type Settings = BTreeMap<String, Vec<(String, Value)>>;
+
+impl Aside {
+    /// Whether a request of these costs may leave at once; then they are taken.
+    pub fn takes<'a>(
+        &mut self,
+        config: &Config,
+        settings: &Settings,
+        costs: impl Iterator<Item = (&'a str, f64)> + Clone,
+    ) -> bool {
+        let mut is_there = true;
+        for (name, cost) in costs.clone() {
+            let Some(limit) = self.limit(config, settings, name) else { continue };
+            let chunk = self.scopes.entry(name.into()).or_default();
+            chunk.limit = limit;
+            chunk.used += cost;
+            is_there &= chunk.left >= cost;
+        }
+        if is_there {
+            for (name, cost) in costs {
+                if let Some(chunk) = self.scopes.get_mut(name) {
+                    chunk.left -= cost;
+                    chunk.total += cost;
+                }
+            }
+        }
+        is_there
+    }
+
+    /// It waits for the next snapshot.
+    pub fn keep(&mut self, from: MemberId, id: u64, attempt: u32) {
+        self.kept.push_back((self.last + 1, from, id, attempt));
+    }
+
+    /// Whether somebody waits for a snapshot that was not taken yet.
+    pub fn is_wanted(&self) -> bool {
+        self.kept.back().is_some_and(|kept| kept.0 > self.last)
+    }
+
+    /// A snapshot is taken: what it sets aside.
+    pub fn take(&mut self, number: u32) -> Vec<(String, Number)> {
+        self.last = number;
+        let mut chunks = BTreeMap::new();
+        for (name, chunk) in &mut self.scopes {
+            chunk.idle = if chunk.used > 0.0 { 0 } else { chunk.idle.saturating_add(1) };
+            if chunk.idle > IDLE {
+                chunk.left = 0.0;
+                continue;
+            }
+            let pending = self.taken.iter().filter_map(|(_, chunks)| chunks.get(name)).map(|pair| pair.0);
+            let most = pending.fold(chunk.left, f64::max);
+            let units = (chunk.limit / PARTS).max(chunk.used.min(chunk.limit)).max(1.0).max(most);
+            chunk.used = 0.0;
+            chunks.insert(name.clone(), (units, chunk.total));
+        }
+        self.scopes.retain(|_, chunk| chunk.idle <= IDLE);
+        let aside = chunks.iter().map(|(name, &(units, _))| (name.clone(), Number(units))).collect();
+        self.taken.push_back((number, chunks));
+        aside
+    }
+
+    /// A snapshot is stored: who may leave now.
+    pub fn stored(&mut self, number: u32) -> Vec<(MemberId, u64, u32)> {
+        while self.taken.front().is_some_and(|(taken, _)| *taken <= number) {
+            let Some((taken, chunks)) = self.taken.pop_front() else { break };
+            if taken < number {
+                continue;
+            }
+            for (name, (units, total)) in chunks {
+                if let Some(chunk) = self.scopes.get_mut(&name) {
+                    chunk.left = units - (chunk.total - total);
+                }
+            }
+        }
+        let mut free = Vec::new();
+        while let Some(&(wanted, from, id, attempt)) = self.kept.front()
+            && wanted <= number
+        {
+            self.kept.pop_front();
+            free.push((from, id, attempt));
+        }
+        free
+    }
+
+    /// The settings of a scope are others.
+    pub fn forget(&mut self, name: &str) {
+        self.limits.remove(name);
+    }
+
+    fn limit(&mut self, config: &Config, settings: &Settings, name: &str) -> Option<f64> {
+        if let Some(known) = self.limits.get(name) {
+            return *known;
+        }
+        let limit = strict_limit(config, settings.get(name), name);
+        if self.limits.len() >= MOST_LIMITS {
+            self.limits.clear();
+        }
+        self.limits.insert(name.into(), limit);
+        limit
+    }
+}
+
+/// The smallest strict quota of a scope, in units.
+pub fn strict_limit(config: &Config, set: Option<&Vec<(String, Value)>>, name: &str) -> Option<f64> {
+    let known = config.scope(name);
+    let changed = set.and_then(|entries| known.changed(Value::Map(entries.clone())).ok());
+    let quotas = changed.as_ref().map_or(&known.quotas, |changed| &changed.quotas);
+    let strict = quotas.iter().filter(|quota| quota.strict);
+    strict.map(|quota| quota.limit.units()).reduce(f64::min)
+}

@@ -1,0 +1,148 @@
+//! A new leader that listens before it decides: so that age decides, and what flies is known.
+//!
+//! It goes on from the newest snapshot that anybody has: the stored one, its own, or that of a member.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use autothrottle::{Instant, Span};
+
+use crate::{
+    api::{Epoch, MemberId},
+    frame::{Act, Memory, Open, memory},
+    leader::Story,
+    member::Kept,
+};
+
+/// For so long it listens where it does not know to whom; those that it knows may take a fifth of a lease
+/// longer, for a story that is lost is told again then.
+pub const COLLECT: Span = Span::from_micros(100_000);
+/// Batches that follow a story, at most.
+const MOST_BATCHES: usize = 4096;
+
+#[derive(Debug)]
+pub struct Collecting {
+    pub epoch: Epoch,
+    /// It is over at the latest then.
+    pub until: Instant,
+    /// When all are asked again.
+    pub ask_at: Instant,
+    pub stories: BTreeMap<MemberId, Story>,
+    pub batches: Vec<(MemberId, u32, u32, Vec<Act>)>,
+    /// Whose story it waits for, if that is known.
+    pub missing: Option<BTreeSet<MemberId>>,
+    /// Snapshots that it may go on from.
+    known: Vec<Kept>,
+    /// It asked for a newer one.
+    wants: Option<(Epoch, u32)>,
+    /// Who led before: it was silent for a lease, so it is waited for only as long as somebody unknown.
+    former: Option<MemberId>,
+    started: Instant,
+    lease: Span,
+}
+
+impl Collecting {
+    /// `gone` has ended, and `own` is this process.
+    pub fn new(
+        now: Instant,
+        (epoch, lease): (Epoch, Span),
+        known: Vec<Kept>,
+        (own, former, gone): (MemberId, Option<MemberId>, Option<MemberId>),
+    ) -> Self {
+        let mut collecting = Self {
+            epoch,
+            until: now + COLLECT,
+            ask_at: now + COLLECT,
+            stories: BTreeMap::new(),
+            batches: Vec::new(),
+            missing: None,
+            known,
+            wants: None,
+            former,
+            started: now,
+            lease,
+        };
+        collecting.known.sort_by_key(|kept| core::cmp::Reverse(kept.number));
+        if let Some(memory) = collecting.known.first().and_then(|kept| memory(&kept.bytes)) {
+            let there = memory.members.iter().filter(|known| known.alive && Some(known.id) != gone);
+            collecting.missing = Some(there.map(|known| known.id).chain([own]).collect());
+            collecting.until = now + COLLECT + Span::from_micros(lease.micros() / 5);
+        }
+        collecting
+    }
+
+    /// A story came in; true if the snapshot of its member is wanted.
+    pub fn hear(&mut self, now: Instant, from: MemberId, session: u32, open: Open) -> bool {
+        let seen = open.seen;
+        if self.stories.get(&from).is_none_or(|story| story.session < session) {
+            self.stories.insert(from, Story { from, session, open, at: now });
+        }
+        if let Some(missing) = &mut self.missing {
+            missing.remove(&from);
+        }
+        let newest =
+            self.known.first().map_or((0, 0), |kept| kept.number).max(self.wants.unwrap_or_default());
+        let is_newer = seen > newest && seen.0 < self.epoch;
+        if is_newer {
+            self.wants = Some(seen);
+            self.until = self.until.max(self.started + Span::from_micros(self.lease.micros() / 3));
+        }
+        is_newer
+    }
+
+    pub fn batch(&mut self, from: MemberId, session: u32, number: u32, acts: Vec<Act>) {
+        if self.batches.len() < MOST_BATCHES {
+            self.batches.push((from, session, number, acts));
+        }
+    }
+
+    /// A member gives its snapshot.
+    pub fn lent(&mut self, kept: Kept) {
+        if self.wants.is_some_and(|wants| kept.number >= wants) {
+            self.wants = None;
+        }
+        self.known.push(kept);
+        self.known.sort_by_key(|kept| core::cmp::Reverse(kept.number));
+    }
+
+    /// A process has ended: nobody waits for its story.
+    pub fn lose(&mut self, id: MemberId) {
+        self.stories.remove(&id);
+        if let Some(missing) = &mut self.missing {
+            missing.remove(&id);
+        }
+    }
+
+    /// Whether it is over. `None`: all are to be asked again.
+    pub fn is_over(&mut self, now: Instant) -> Option<bool> {
+        if now >= self.started + COLLECT
+            && let (Some(missing), Some(former)) = (&mut self.missing, self.former)
+        {
+            missing.remove(&former);
+        }
+        let is_complete = self.wants.is_none() && self.missing.as_ref().is_some_and(BTreeSet::is_empty);
+        if is_complete || now >= self.until {
+            return Some(true);
+        }
+        if now < self.ask_at {
+            return Some(false);
+        }
+        self.ask_at = now + COLLECT;
+        None
+    }
+
+    pub fn wake_at(&self) -> Instant {
+        self.ask_at.min(self.until)
+    }
+
+    /// The newest snapshot that can be read, with its age; and how many cannot.
+    pub fn memory(&self, now: Instant) -> (Option<(Memory, Span)>, u32) {
+        let mut wrong = 0;
+        for kept in &self.known {
+            match memory(&kept.bytes) {
+                Some(memory) => return (Some((memory, now.since(kept.at))), wrong),
+                None => wrong += 1,
+            }
+        }
+        (None, wrong)
+    }
+}

@@ -1,0 +1,755 @@
+//! The one process that decides: the very engine, asked by members.
+//!
+//! The traps: a slot that is given away twice when the leader changes (what flies is adopted before anybody
+//! is asked); what is counted twice then (each flight names its grant, and the snapshot says up to which
+//! grant it counts); and whoever is quick after that (all are collected for a moment, and age decides).
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use autothrottle::{
+    Boundary, Config, ConfigError, Instant, Span, Value,
+    boundary::{IDLE, Outcome, Settled, WAIT},
+};
+
+use crate::{
+    api::{Epoch, MemberId, Order, Refusal},
+    aside::Aside,
+    clock::EngineClock,
+    codec::{Number, hash, plain},
+    frame::{Act, Ask, Fact, Flight, GrantId, Head, Memory, Open, Request, Said},
+    offline,
+    peer::{Held, Peer},
+};
+
+/// Snapshots count their age from here: no wall clock is believed.
+pub const WALL_MS: f64 = 1e12;
+/// Nothing that is adopted is in a snapshot that there is not.
+const LONG_AGO_MS: f64 = 1e10;
+/// Members of a group, at most.
+pub const MOST_MEMBERS: usize = 4096;
+/// Batches of a member that came before others, at most.
+const MOST_EARLY: usize = 64;
+/// Members that left and are remembered, at most.
+const MOST_FORMER: usize = 1024;
+
+/// A story, as it was heard.
+#[derive(Debug)]
+pub struct Story {
+    pub from: MemberId,
+    pub session: u32,
+    pub open: Open,
+    pub at: Instant,
+}
+
+/// What a leader goes on from.
+#[derive(Debug, Default)]
+pub struct Beginning {
+    pub memory: Option<Memory>,
+    pub age: Span,
+    /// Members that are known to have ended.
+    pub gone: Option<MemberId>,
+    /// This process has one of so many parts of every limit.
+    pub share: Option<(u32, u32)>,
+    /// Where nobody decided before: what was learned at another time, and the wall time now.
+    pub learned: Option<(Value, f64)>,
+}
+
+#[derive(Debug)]
+pub struct Leader {
+    pub id: MemberId,
+    pub epoch: Epoch,
+    pub lease: Span,
+    pub engine: Boundary,
+    pub config: Config,
+    pub clock: EngineClock,
+    /// Of the options that count: their bytes, and their hash.
+    pub options: (Vec<u8>, u64),
+    /// Other options that a member has.
+    pub offered: Option<(Vec<u8>, u64)>,
+    pub peers: BTreeMap<MemberId, Peer>,
+    pub former: BTreeMap<MemberId, (GrantId, u64)>,
+    pub settings: BTreeMap<String, Vec<(String, Value)>>,
+    pub is_paused: bool,
+    /// Those that are owed a reply.
+    pub owed: BTreeSet<MemberId>,
+    pub aside: Aside,
+    /// Something was learned that should not be lost, or somebody is new.
+    pub has_news: bool,
+    /// What is said to all.
+    pub tells: Vec<Said>,
+    /// By its place among all, where this process has only a part of every limit.
+    pub share: Option<(u32, u32)>,
+    /// What has a quota waits for the way.
+    pub skips_quotas: bool,
+    by_ticket: BTreeMap<u64, (MemberId, u64)>,
+    ahead: BTreeMap<(MemberId, u32, u32), Vec<Act>>,
+    level: u8,
+    /// The engine's instant at which it will have something.
+    wake: Option<Instant>,
+    /// What was adopted and is in no snapshot, by scope: units.
+    adopted: BTreeMap<String, f64>,
+}
+
+impl Leader {
+    pub fn new(
+        now: Instant,
+        (id, epoch, lease): (MemberId, Epoch, Span),
+        own_options: &[u8],
+        beginning: Beginning,
+    ) -> Result<Self, ConfigError> {
+        let Beginning { memory, age, gone, share, learned } = beginning;
+        let bytes = memory.as_ref().map_or(own_options, |memory| &memory.options);
+        let options = (bytes.to_vec(), hash(bytes));
+        let value = plain(bytes).unwrap_or(Value::Nothing);
+        let config = Config::parse(value.clone())?;
+        let value = match share {
+            Some((of, _)) => offline::divided(value, of),
+            None => value,
+        };
+        let mut engine = Boundary::new(value)?;
+        let mut clock = EngineClock::new(now, share.map_or(1, |(of, _)| of));
+        let engine_now = clock.now(now).millis();
+        engine.seed(id.0.iter().fold(epoch, |seed, &byte| seed.wrapping_mul(257) + u64::from(byte)));
+        match (&memory, learned) {
+            (None, Some((snapshot, wall_ms))) => engine.restore(snapshot, engine_now, wall_ms)?,
+            (memory, _) => {
+                let snapshot = memory.as_ref().map_or_else(
+                    || Value::object(vec![("version", 1.0.into()), ("scopes", Value::Map(vec![]))]),
+                    |memory| memory.snapshot.0.clone(),
+                );
+                let snapshot = match share {
+                    Some((of, _)) => offline::divided_snapshot(snapshot, of),
+                    None => snapshot,
+                };
+                let age = if memory.is_some() { age.millis() / share_of(share) } else { LONG_AGO_MS };
+                engine.restore(with_wall(snapshot), engine_now, WALL_MS + age)?;
+            }
+        }
+        engine.watch(1);
+        // What the options say without effect, each process has found by itself.
+        engine.take_notices();
+        let mut leader = Self {
+            id,
+            epoch,
+            lease,
+            engine,
+            config,
+            clock,
+            options,
+            offered: None,
+            peers: BTreeMap::new(),
+            former: BTreeMap::new(),
+            settings: BTreeMap::new(),
+            is_paused: false,
+            owed: BTreeSet::new(),
+            aside: Aside::default(),
+            has_news: false,
+            tells: Vec::new(),
+            share,
+            skips_quotas: false,
+            by_ticket: BTreeMap::new(),
+            ahead: BTreeMap::new(),
+            level: 1,
+            wake: None,
+            adopted: BTreeMap::new(),
+        };
+        if let Some(memory) = memory {
+            leader.remember(now, age, memory, gone);
+        }
+        Ok(leader)
+    }
+
+    fn remember(&mut self, now: Instant, age: Span, memory: Memory, gone: Option<MemberId>) {
+        for (name, partial) in memory.settings {
+            self.apply(now, &Order::Configure(name, partial.0), Span::ZERO);
+        }
+        if memory.paused {
+            self.apply(now, &Order::Pause(None), Span::ZERO);
+        }
+        for known in memory.members {
+            let is_there = known.alive && Some(known.id) != gone && self.share.is_none();
+            if !is_there || age.micros() > 2 * self.lease.micros() {
+                self.former.insert(known.id, (known.counted, known.applied));
+                continue;
+            }
+            // It keeps its slots until it tells its story, or is forgotten. Its cost is in the snapshot.
+            let mut peer = Peer::new(now - age, known.counted, known.applied);
+            peer.durable = known.applied;
+            self.peers.insert(known.id, peer);
+            let mut made = u64::MAX;
+            for (count, names) in known.flying {
+                let what = Request { names, costs: Vec::new(), priority: Number(0.0) };
+                let what = std::sync::Arc::new(what);
+                for _ in 0..count.min(100_000) {
+                    let ask = Ask { id: made, attempt: 0, what: what.clone(), delay: age, waited: age };
+                    made -= 1;
+                    self.adopt(now, known.id, ask, age, true);
+                }
+            }
+        }
+    }
+
+    /// The engine's instant.
+    pub fn now(&mut self, now: Instant) -> f64 {
+        self.clock.now(now).millis()
+    }
+
+    /// A member says something.
+    pub fn hear(&mut self, now: Instant, from: MemberId, head: &Head, said: Said) {
+        if let Some(peer) = self.peers.get_mut(&from) {
+            peer.heard_at = now;
+            peer.unheard.clear();
+            peer.clock.heard(now, head);
+        }
+        match said {
+            Said::Open(open) => {
+                let story = Story { from, session: head.session, open: *open, at: now };
+                self.take(now, vec![story]);
+                if let Some(peer) = self.peers.get_mut(&from) {
+                    peer.clock.heard(now, head);
+                }
+            }
+            Said::Batch { number, acts } => self.batch(now, from, head.session, number, acts),
+            Said::Bye => self.lose(now, from),
+            _ => {}
+        }
+    }
+
+    /// Stories: what flies, the oldest first; who waits, by age; what followed. Then all are asked.
+    pub fn take(&mut self, now: Instant, stories: Vec<Story>) {
+        let (mut flying, mut waiting, mut given) = (Vec::new(), Vec::new(), Vec::new());
+        for Story { from, session, open, at } in stories {
+            let is_full = self.peers.len() >= MOST_MEMBERS && !self.peers.contains_key(&from);
+            if is_full || self.peers.get(&from).is_some_and(|peer| peer.session >= session) {
+                continue;
+            }
+            let later = now.since(at);
+            let applied = self.welcome(now, from, session, &open);
+            for mut flight in open.flying {
+                flight.ago = flight.ago + later;
+                flying.push((from, flight, None));
+            }
+            for fact in open.log {
+                if fact.seq() <= applied {
+                    continue;
+                }
+                match fact {
+                    Fact::Done(_, flight, told) => {
+                        let flight = Flight { ago: flight.ago + later, ..flight };
+                        flying.push((from, flight, Some(told)));
+                    }
+                    Fact::Order(_, ago, order) => given.push((ago + later, order)),
+                }
+            }
+            for mut ask in open.waiting {
+                ask.waited = ask.waited + later;
+                ask.delay = ask.delay - later;
+                waiting.push((from, ask));
+            }
+        }
+        given.sort_by_key(|(ago, _)| core::cmp::Reverse(*ago));
+        flying.sort_by_key(|(_, flight, _)| core::cmp::Reverse(flight.ago));
+        let taken: BTreeSet<MemberId> = flying.iter().map(|(from, ..)| *from).collect();
+        for (from, flight, told) in flying {
+            self.fly(now, from, flight, told.as_deref());
+        }
+        for from in taken {
+            self.counted(from);
+        }
+        waiting.sort_by_key(|(_, ask)| core::cmp::Reverse(ask.waited));
+        for (from, ask) in waiting {
+            if !self.peers.get(&from).is_some_and(|peer| peer.requests.contains_key(&ask.id)) {
+                self.ask(now, from, ask);
+            }
+        }
+        for (ago, order) in given {
+            self.apply(now, &order, ago);
+        }
+        for ((from, session, number), acts) in core::mem::take(&mut self.ahead) {
+            self.batch(now, from, session, number, acts);
+        }
+    }
+
+    /// All that it sent so far is counted.
+    fn counted(&mut self, from: MemberId) {
+        let epoch = self.epoch;
+        if let Some(peer) = self.peers.get_mut(&from) {
+            peer.counted = GrantId { epoch, session: peer.session, number: peer.replies };
+        }
+    }
+
+    /// A newer story: what it does not know is over, and what it says waits was not granted. Up to which fact
+    /// it was heard before.
+    fn welcome(&mut self, now: Instant, from: MemberId, session: u32, open: &Open) -> u64 {
+        let hash = hash(&open.options);
+        if hash != self.options.1 {
+            self.offered = Some((open.options.clone(), hash));
+        }
+        let (counted, applied) = self.former.remove(&from).unwrap_or_default();
+        if self.peers.get(&from).is_none_or(|peer| peer.session == 0) {
+            self.has_news = true;
+        }
+        let peer = self.peers.entry(from).or_insert_with(|| Peer::new(now, counted, applied));
+        peer.begin(session, hash);
+        peer.heard_at = now;
+        peer.watch = open.watch;
+        let applied = peer.applied;
+        peer.applied = open.log.last().map_or(applied, |fact| fact.seq().max(applied));
+        let name = |ask: &Ask| (ask.id, ask.attempt);
+        let waits: BTreeSet<_> = open.waiting.iter().map(name).collect();
+        let mut flies: BTreeSet<_> = open.flying.iter().map(|flight| name(&flight.ask)).collect();
+        for fact in &open.log {
+            if let Fact::Done(_, flight, _) = fact {
+                flies.insert(name(&flight.ask));
+            }
+        }
+        let mut over = Vec::new();
+        for (&id, held) in &peer.requests {
+            let name = (id, held.attempt);
+            let is_known = if held.is_flying { flies.contains(&name) } else { waits.contains(&name) };
+            if !is_known {
+                over.push((id, waits.contains(&name)));
+            }
+        }
+        for (id, is_unused) in over {
+            self.end(now, from, id, is_unused);
+        }
+        self.watches();
+        applied
+    }
+
+    /// A request that left: adopted if it is not known, and heard if it is over.
+    fn fly(&mut self, now: Instant, from: MemberId, flight: Flight, told: Option<&[Number]>) {
+        let Some(peer) = self.peers.get(&from) else { return };
+        let (id, attempt) = (flight.ask.id, flight.ask.attempt);
+        let is_counted = flight.by <= peer.counted;
+        match peer.requests.get(&id) {
+            Some(held) => {
+                let (ticket, at) = (held.ticket, held.at);
+                let sent = self.clock.now(now) - flight.ago;
+                if held.is_flying && at.is_some_and(|at| sent > at) {
+                    self.engine.left(sent.millis(), ticket as f64);
+                }
+            }
+            None => {
+                let ago = flight.ago;
+                let mut ask = flight.ask;
+                ask.waited = ask.waited - ago;
+                self.adopt(now, from, ask, ago, is_counted);
+            }
+        }
+        if let Some(told) = told {
+            self.over(now, from, id, attempt, told);
+        }
+    }
+
+    fn adopt(&mut self, now: Instant, from: MemberId, ask: Ask, ago: Span, is_counted: bool) {
+        let engine_now = self.clock.now(now);
+        let share = share_of(self.share) as u64;
+        let ago = Span::from_micros(ago.micros() / share);
+        let (scopes, costs) = self.scopes(&ask.what);
+        let rest = (&*costs, ask.what.priority.0, ask.waited.millis());
+        let ticket = self.engine.adopt_known(engine_now.millis(), &scopes, rest, ago, is_counted);
+        // What makes no sense does no harm.
+        if ticket < 0.0 {
+            return;
+        }
+        if !is_counted {
+            for (place, name) in ask.what.names.iter().enumerate() {
+                *self.adopted.entry(name.clone()).or_default() += cost_of(&ask.what, place);
+            }
+        }
+        let at = (!is_counted).then(|| engine_now - ago);
+        self.hold(from, ask, ticket as u64, true, at);
+    }
+
+    pub fn batch(&mut self, now: Instant, from: MemberId, session: u32, number: u32, acts: Vec<Act>) {
+        let known = self.peers.get(&from).map_or(0, |peer| peer.session);
+        if session > known {
+            let range = (from, 0, 0)..=(from, u32::MAX, u32::MAX);
+            if self.ahead.range(range).count() < MOST_EARLY && self.ahead.len() < MOST_EARLY * 64 {
+                self.ahead.insert((from, session, number), acts);
+            }
+            return;
+        }
+        let Some(peer) = self.peers.get_mut(&from) else { return };
+        if session < known || number <= peer.batches || peer.early.len() >= MOST_EARLY {
+            return;
+        }
+        peer.early.insert(number, acts);
+        while let Some(peer) = self.peers.get_mut(&from)
+            && let Some(acts) = peer.early.remove(&(peer.batches + 1))
+        {
+            peer.batches += 1;
+            for act in acts {
+                self.act(now, from, act);
+            }
+        }
+    }
+
+    fn act(&mut self, now: Instant, from: MemberId, act: Act) {
+        match act {
+            Act::Ask(ask) => self.ask(now, from, ask),
+            Act::Done { seq, id, attempt, told } => {
+                if self.applies(from, seq) {
+                    self.over(now, from, id, attempt, &told);
+                }
+            }
+            Act::Order(seq, order) => {
+                if self.applies(from, seq) {
+                    self.apply(now, &order, Span::ZERO);
+                }
+            }
+            Act::Left { id, attempt, late } => {
+                let late = Span::from_micros(late.micros() / share_of(self.share) as u64);
+                let most = self.clock.now(now);
+                if let Some(held) = self.held(from, id, attempt)
+                    && let Some(at) = held.at
+                {
+                    let (ticket, left) = (held.ticket, (at + late).min(most));
+                    held.at = Some(left);
+                    self.engine.left(left.millis(), ticket as f64);
+                }
+            }
+            Act::Cancel(id) => self.end(now, from, id, true),
+            Act::Returned { id, attempt, waited } => {
+                let Some(held) = self.held(from, id, attempt) else { return };
+                let what = held.what.clone();
+                self.end(now, from, id, true);
+                self.ask(now, from, Ask { id, attempt, what, delay: Span::ZERO, waited });
+                if let Some(peer) = self.peers.get_mut(&from) {
+                    peer.returns = true;
+                }
+            }
+            Act::Watch(level) => {
+                if let Some(peer) = self.peers.get_mut(&from) {
+                    peer.watch = level;
+                }
+                self.watches();
+            }
+        }
+    }
+
+    /// Whether a fact is news.
+    fn applies(&mut self, from: MemberId, seq: u64) -> bool {
+        let Some(peer) = self.peers.get_mut(&from) else { return false };
+        let is_new = seq > peer.applied;
+        peer.applied = peer.applied.max(seq);
+        is_new
+    }
+
+    /// One that flies.
+    fn held(&mut self, from: MemberId, id: u64, attempt: u32) -> Option<&mut Held> {
+        let held = self.peers.get_mut(&from)?.requests.get_mut(&id)?;
+        (held.is_flying && held.attempt == attempt).then_some(held)
+    }
+
+    fn ask(&mut self, now: Instant, from: MemberId, ask: Ask) {
+        if self.share.is_some_and(|share| offline::waits(&self.config, &ask.what.names, share))
+            || self.skips_quotas && offline::has_quota(&self.config, &ask.what.names)
+        {
+            return;
+        }
+        let engine_now = self.now(now);
+        let share = share_of(self.share);
+        let (scopes, costs) = self.scopes(&ask.what);
+        let (delay, waited) = (ask.delay.millis() / share, ask.waited.millis());
+        let priority = ask.what.priority.0;
+        let ticket = self.engine.submit_again(engine_now, &scopes, &costs, priority, delay, waited);
+        if ticket >= 0.0 {
+            return self.hold(from, ask, ticket as u64, false, None);
+        }
+        let scope = || self.engine.refused_scope().unwrap_or_default().to_string();
+        let why = match ticket {
+            -2.0 => Refusal::Full,
+            // More than this process's part of a quota: it waits for the way.
+            -3.0 if self.share.is_some() => return,
+            -3.0 => Refusal::Cost { scope: scope(), path: self.engine.refused_path().unwrap_or_default() },
+            -5.0 => Refusal::Down { scope: scope(), span: Span::from_millis(self.engine.refused_ms()) },
+            _ => Refusal::Wrong("the request makes no sense".into()),
+        };
+        if let Some(peer) = self.peers.get_mut(&from) {
+            peer.refused.push((ask.id, why));
+            self.owed.insert(from);
+        }
+    }
+
+    fn hold(&mut self, from: MemberId, ask: Ask, ticket: u64, is_flying: bool, at: Option<Instant>) {
+        let held = Held { attempt: ask.attempt, ticket, what: ask.what, is_flying, at };
+        self.by_ticket.insert(ticket, (from, ask.id));
+        if let Some(peer) = self.peers.get_mut(&from)
+            && let Some(old) = peer.requests.insert(ask.id, held)
+        {
+            // A number that came twice: of a process that restored itself from a copy.
+            self.by_ticket.remove(&old.ticket);
+        }
+    }
+
+    /// The engine hears how it ended; if it says so, the request waits anew.
+    fn over(&mut self, now: Instant, from: MemberId, id: u64, attempt: u32, told: &[Number]) {
+        let engine_now = self.now(now);
+        let Some(held) = self.held(from, id, attempt) else { return };
+        let (ticket, what) = (held.ticket, held.what.clone());
+        let mut numbers: Vec<f64> = told.iter().map(|number| number.0).collect();
+        let latency = numbers.get(1).copied().unwrap_or(f64::NAN);
+        for record in numbers.iter_mut().skip(11).step_by(7) {
+            let name = what.names.get(*record as usize).map_or("", String::as_str);
+            *record = self.engine.intern(name);
+        }
+        let &[answer, latency_ms, cost, flags, ref rest @ ..] = &numbers[..] else { return };
+        let more: Vec<f64> = core::iter::once(f64::NAN).chain(rest.iter().copied()).collect();
+        let outcome = Outcome::new(answer, latency_ms, cost, flags as u32).with("", &more);
+        let settled = self.engine.settle(engine_now, ticket as f64, &outcome);
+        if self.level == 2 {
+            self.notice(now, Some((from, latency)));
+        }
+        let Some(peer) = self.peers.get_mut(&from) else { return };
+        if settled == Settled::Again {
+            if let Some(held) = peer.requests.get_mut(&id) {
+                (held.is_flying, held.at, held.attempt) = (false, None, attempt + 1);
+            }
+        } else {
+            peer.requests.remove(&id);
+            self.by_ticket.remove(&ticket);
+        }
+    }
+
+    /// It is over. What was granted has left and costs, unless its process says that it was not used.
+    pub fn end(&mut self, now: Instant, from: MemberId, id: u64, is_unused: bool) {
+        let engine_now = self.now(now);
+        let Some(peer) = self.peers.get_mut(&from) else { return };
+        let Some(held) = peer.requests.remove(&id) else { return };
+        let valid = peer.valid;
+        let ticket = held.ticket as f64;
+        self.by_ticket.remove(&held.ticket);
+        if held.is_flying && !is_unused {
+            // Nobody will say when it left: at the latest that it may have.
+            if let Some(at) = held.at {
+                self.engine.left((at + valid).millis().min(engine_now), ticket);
+            }
+            self.engine.settle(engine_now, ticket, &Outcome::new(f64::NAN, f64::NAN, f64::NAN, 0));
+        } else {
+            self.engine.cancel(engine_now, ticket);
+        }
+    }
+
+    /// A process has ended, or was silent for long: what it had comes back.
+    pub fn lose(&mut self, now: Instant, id: MemberId) {
+        let Some(peer) = self.peers.get(&id) else { return };
+        let known = (peer.counted, peer.applied);
+        for request in peer.requests.keys().copied().collect::<Vec<_>>() {
+            self.end(now, id, request, false);
+        }
+        self.peers.remove(&id);
+        self.owed.remove(&id);
+        self.former.insert(id, known);
+        if self.former.len() > MOST_FORMER {
+            self.former.pop_first();
+        }
+        self.has_news = true;
+        self.watches();
+    }
+
+    /// Nobody hears it: nobody is granted for it until it says everything again. What it has in flight stays.
+    pub fn set_aside(&mut self, now: Instant, id: MemberId) {
+        let Some(peer) = self.peers.get_mut(&id) else { return };
+        peer.session = 0;
+        let unheard = core::mem::take(&mut peer.unheard);
+        let waits = |(_, held): &(&u64, &Held)| !held.is_flying;
+        let mut back: Vec<u64> = peer.requests.iter().filter(waits).map(|(&id, _)| id).collect();
+        for (id, attempt) in unheard.into_iter().chain(core::mem::take(&mut peer.granted)) {
+            if peer.requests.get(&id).is_some_and(|held| held.is_flying && held.attempt == attempt) {
+                back.push(id);
+            }
+        }
+        for request in back {
+            self.end(now, id, request, true);
+        }
+    }
+
+    /// What was set aside of strict quotas, and not used by those that are known: nobody knows whether it
+    /// was. It counts as spent now.
+    pub fn spend(&mut self, now: Instant, aside: &[(String, Number)]) {
+        let engine_now = self.now(now);
+        for (name, units) in aside {
+            let rest = units.0 - self.adopted.get(name).copied().unwrap_or(0.0);
+            if rest <= 0.0 {
+                continue;
+            }
+            let scope = [self.engine.intern(name)];
+            let cost = [rest];
+            let ticket = self.engine.adopt_known(engine_now, &scope, (&cost, 0.0, 0.0), Span::ZERO, false);
+            self.engine.settle(engine_now, ticket, &Outcome::new(f64::NAN, f64::NAN, f64::NAN, 0));
+        }
+        self.adopted.clear();
+    }
+
+    fn scopes(&mut self, what: &Request) -> (Vec<f64>, Vec<f64>) {
+        let scopes = what.names.iter().map(|name| self.engine.intern(name)).collect();
+        (scopes, what.costs.iter().map(|cost| cost.0).collect())
+    }
+
+    /// An order that was given so long ago.
+    fn apply(&mut self, now: Instant, order: &Order, ago: Span) {
+        let engine_now = self.now(now);
+        let share = share_of(self.share);
+        self.has_news = true;
+        match order {
+            Order::Configure(name, partial) => {
+                if let Value::Map(entries) = partial {
+                    let known = self.settings.entry(name.clone()).or_default();
+                    known.retain(|(key, _)| entries.iter().all(|(other, _)| other != key));
+                    known.extend(entries.iter().cloned());
+                }
+                let partial = match self.share {
+                    Some((of, _)) => offline::part(partial.clone(), of),
+                    None => partial.clone(),
+                };
+                self.aside.forget(name);
+                // Kept: what was set while it ran is not in the options. Where it is wrong, its process was
+                // told: the same settings are checked there.
+                let scope = self.engine.scope(name);
+                let _ = self.engine.configure(engine_now, scope, partial);
+            }
+            Order::Crawl(name, delay) => {
+                let scope = self.engine.intern(name);
+                let delay = delay.map_or(f64::NAN, |delay| delay.millis() / share);
+                self.engine.crawl_delay(engine_now, scope, delay);
+            }
+            Order::Hold(name, span) => {
+                let scope = self.engine.intern(name);
+                self.engine.hold(engine_now, scope, (*span - ago).millis() / share);
+            }
+            Order::Pause(None) | Order::Resume(None) => {
+                self.is_paused = matches!(order, Order::Pause(_));
+                self.engine.pause_all(self.is_paused);
+            }
+            Order::Pause(Some(name)) => {
+                let scope = self.engine.intern(name);
+                self.engine.pause(engine_now, scope);
+            }
+            Order::Resume(Some(name)) => {
+                let scope = self.engine.intern(name);
+                self.engine.resume(engine_now, scope);
+            }
+            Order::Reset(name) => {
+                let scope = self.engine.intern(name);
+                self.engine.reset(engine_now, scope);
+            }
+        }
+    }
+
+    /// As much is told of answers as anybody hears; and what is learned, for the next leader.
+    fn watches(&mut self) {
+        self.level = self.peers.values().map(|peer| peer.watch).max().unwrap_or(0).max(1);
+        self.engine.watch(u32::from(self.level));
+    }
+
+    /// Everybody who may leave now.
+    pub fn decide(&mut self, now: Instant) {
+        self.notice(now, None);
+        self.lead();
+        let engine_now = self.clock.now(now);
+        loop {
+            let ticket = self.engine.poll(engine_now.millis());
+            if ticket == WAIT {
+                self.wake = Instant::from_millis(self.engine.wake_at());
+                return;
+            }
+            if ticket == IDLE {
+                self.wake = None;
+                return;
+            }
+            let Some(&(from, id)) = self.by_ticket.get(&(ticket as u64)) else {
+                self.engine.cancel(engine_now.millis(), ticket);
+                continue;
+            };
+            self.grant(from, id, engine_now);
+        }
+    }
+
+    fn grant(&mut self, from: MemberId, id: u64, at: Instant) {
+        let Some(peer) = self.peers.get_mut(&from) else { return };
+        let Some(held) = peer.requests.get_mut(&id) else { return };
+        (held.is_flying, held.at) = (true, Some(at));
+        let attempt = held.attempt;
+        let costs =
+            held.what.names.iter().enumerate().map(|(place, name)| (&**name, cost_of(&held.what, place)));
+        if self.share.is_some() || self.aside.takes(&self.config, &self.settings, costs) {
+            peer.granted.push((id, attempt));
+            self.owed.insert(from);
+        } else {
+            self.aside.keep(from, id, attempt);
+        }
+    }
+
+    /// What waited for a snapshot that is stored now may leave; it counts from now.
+    pub fn release(&mut self, now: Instant, number: u32) {
+        let engine_now = self.clock.now(now);
+        for (from, id, attempt) in self.aside.stored(number) {
+            let Some(held) = self.held(from, id, attempt) else { continue };
+            held.at = Some(engine_now);
+            let ticket = held.ticket as f64;
+            self.engine.left(engine_now.millis(), ticket);
+            if let Some(peer) = self.peers.get_mut(&from) {
+                peer.granted.push((id, attempt));
+                self.owed.insert(from);
+            }
+        }
+    }
+
+    /// How far ahead grants are made: so far that nine of ten arrive in time everywhere, at most a fifth of
+    /// the lease.
+    fn lead(&mut self) {
+        let most = self.lease.micros() / 5;
+        let slowest = self.peers.values().filter_map(|peer| peer.clock.there_and_back()).max();
+        let lead = slowest.map_or(0, |span| span.micros() * 3 / 4);
+        self.clock.lead = Span::from_micros(lead.min(most));
+    }
+
+    /// When it will have something to grant, by this process's clock.
+    pub fn wake_at(&self) -> Option<Instant> {
+        self.wake.map(|wake| self.clock.when(wake))
+    }
+
+    /// Somebody waits for the time after what is granted now.
+    pub fn is_awaited(&self) -> bool {
+        self.wake.is_some()
+    }
+
+    fn notice(&mut self, now: Instant, of: Option<(MemberId, f64)>) {
+        if !self.engine.has_notices() {
+            return;
+        }
+        let notices = self.engine.take_notices();
+        if let Value::List(notices) = &notices {
+            let is = |notice: &Value, kinds: &[&str]| match notice {
+                Value::Map(entries) => entries.iter().any(|(key, value)| {
+                    key == "kind" && matches!(value, Value::Text(kind) if kinds.contains(&&**kind))
+                }),
+                _ => false,
+            };
+            self.has_news |= notices.iter().any(|notice| is(notice, &["hold", "backoff"]));
+        }
+        let now = Number(self.now(now));
+        let (of, latency) = of.map_or((None, f64::NAN), |(of, latency)| (Some(of), latency));
+        let notices = crate::codec::Plain(notices);
+        self.tells.push(Said::Tell { now, notices, of, latency: Number(latency) });
+    }
+}
+
+/// What a request costs in the scope that it names in this place.
+pub fn cost_of(what: &Request, place: usize) -> f64 {
+    what.costs.get(place).or(what.costs.last()).map_or(1.0, |cost| cost.0)
+}
+
+fn share_of(share: Option<(u32, u32)>) -> f64 {
+    share.map_or(1.0, |(of, _)| f64::from(of.max(1)))
+}
+
+fn with_wall(snapshot: Value) -> Value {
+    let Value::Map(mut entries) = snapshot else { return snapshot };
+    entries.retain(|(key, _)| key != "wallMs");
+    entries.push(("wallMs".into(), WALL_MS.into()));
+    Value::Map(entries)
+}

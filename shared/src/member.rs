@@ -1,0 +1,410 @@
+//! The requests of one process, and what the leader has to be told of them.
+//!
+//! The trap is another process that remembers for us: it may be gone. So everything is kept here until it is
+//! over, and how it ended until that is in a stored snapshot; and where something may have been lost, a new
+//! session says everything again.
+
+use std::{
+    collections::{BTreeMap, BTreeSet, VecDeque},
+    sync::Arc,
+};
+
+use autothrottle::{Instant, Span};
+
+use crate::{
+    api::{Epoch, Order, Refusal, Ticket},
+    clock::PeerClock,
+    codec::Number,
+    frame::{self, Act, Ask, Fact, Flight, GrantId, Head, Open, Reply, Said},
+};
+
+/// So late it is said where somebody waits for the time after it, and where nobody does.
+const LATE: [Span; 2] = [Span::from_micros(20_000), Span::from_micros(500)];
+/// A request of an `Open` takes so long to be told and heard, on a machine that has much to do.
+const TELL: Span = Span::from_micros(50);
+/// Facts that no stored snapshot has, at most: beyond it the oldest are given up.
+const MOST_FACTS: usize = 100_000;
+
+#[derive(Clone, Debug)]
+struct Pending {
+    what: Arc<frame::Request>,
+    since: Instant,
+    not_before: Instant,
+    attempt: u32,
+    stage: Stage,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Stage {
+    Waiting,
+    /// It may leave between these instants.
+    Granted {
+        at: Instant,
+        until: Instant,
+        by: GrantId,
+        awaited: bool,
+    },
+    /// When it was to leave, and left.
+    Flying {
+        due: Instant,
+        sent: Instant,
+        by: GrantId,
+        awaited: bool,
+        alone: bool,
+    },
+}
+
+/// A snapshot of a leader, as it was heard.
+#[derive(Clone, Debug)]
+pub struct Kept {
+    pub bytes: Arc<[u8]>,
+    pub number: (Epoch, u32),
+    pub at: Instant,
+}
+
+#[derive(Debug, Default)]
+pub struct Member {
+    /// Of the leader that is asked; 0 before there is one.
+    pub epoch: Epoch,
+    pub session: u32,
+    pub watch: u8,
+    pub memory: Option<Kept>,
+    /// Statistics as they were last heard, and when.
+    pub seen: Option<(Arc<[u8]>, Instant)>,
+    pub clock: PeerClock,
+    /// Of this process, and of all.
+    pub rank: Option<(u32, u32)>,
+    pub returned: u64,
+    pub in_flight: u32,
+    /// Somebody waits for the time after what was polled last.
+    pub is_awaited: bool,
+    /// Nobody decides but this process, for itself.
+    pub is_alone: bool,
+    /// What left alone, and the leader does not know yet.
+    pub debt: u32,
+    tickets: u64,
+    batches: u32,
+    seq: u64,
+    requests: BTreeMap<Ticket, Pending>,
+    /// Those that were granted, by the instant from which they may leave.
+    ready: BTreeSet<(Instant, Ticket)>,
+    /// With the instant at which a request left, or an order was given.
+    log: VecDeque<(Instant, Fact)>,
+    acts: Vec<Act>,
+    late: BTreeSet<Ticket>,
+    wants_open: bool,
+    opened: Option<Instant>,
+    /// Replies heard in this session: all up to here, and some beyond.
+    replies: u32,
+    beyond: BTreeSet<u32>,
+    /// What was said, and what the leader had said, when it last replied.
+    before: (u32, u32),
+}
+
+impl Member {
+    /// How many have not left.
+    pub fn waiting(&self) -> u32 {
+        self.requests.len() as u32 - self.in_flight
+    }
+
+    pub fn submit(&mut self, now: Instant, what: frame::Request, delay: Span) -> Ticket {
+        let id = self.tickets;
+        self.tickets += 1;
+        let what = Arc::new(what);
+        let not_before = now + delay;
+        let pending = Pending { what, since: now, not_before, attempt: 0, stage: Stage::Waiting };
+        self.acts.push(Act::Ask(ask(id, &pending, now)));
+        self.requests.insert(id, pending);
+        id
+    }
+
+    /// The next that may leave now.
+    pub fn poll(&mut self, now: Instant) -> Option<Ticket> {
+        while let Some(&(at, id)) = self.ready.first()
+            && at <= now
+        {
+            self.ready.pop_first();
+            let Some(pending) = self.requests.get_mut(&id) else { continue };
+            let Stage::Granted { at: due, until, by, awaited } = pending.stage else { continue };
+            if now > until {
+                pending.stage = Stage::Waiting;
+                let (attempt, waited) = (pending.attempt, now.since(pending.since));
+                self.acts.push(Act::Returned { id, attempt, waited });
+                self.returned += 1;
+                continue;
+            }
+            pending.stage = Stage::Flying { due, sent: now, by, awaited, alone: self.is_alone };
+            self.in_flight += 1;
+            self.debt += u32::from(self.is_alone);
+            self.is_awaited = awaited;
+            self.leaves(now, id);
+            return Some(id);
+        }
+        None
+    }
+
+    /// When [`Member::poll`] will have something.
+    pub fn wake_at(&self) -> Option<Instant> {
+        self.ready.first().map(|&(at, _)| at)
+    }
+
+    /// A request leaves only now: what the leader grants next counts from here.
+    pub fn leaves(&mut self, now: Instant, id: Ticket) {
+        let Some(pending) = self.requests.get_mut(&id) else { return };
+        if let Stage::Flying { due, sent, awaited, .. } = &mut pending.stage {
+            *sent = now;
+            if now.since(*due) >= LATE[usize::from(*awaited)] {
+                self.late.insert(id);
+            }
+        }
+    }
+
+    /// The names of one that is in flight.
+    pub fn flying(&self, id: Ticket) -> Option<&[String]> {
+        let pending = self.requests.get(&id)?;
+        matches!(pending.stage, Stage::Flying { .. }).then_some(&*pending.what.names)
+    }
+
+    /// One that is in flight ended; `again` is the delay of its next attempt.
+    pub fn settle(&mut self, now: Instant, id: Ticket, told: Vec<Number>, again: Option<Span>) {
+        let Some(pending) = self.requests.get_mut(&id) else { return };
+        let Some((sent, flight)) = flight(id, pending, now) else { return };
+        self.seq += 1;
+        let attempt = pending.attempt;
+        self.acts.push(Act::Done { seq: self.seq, id, attempt, told: told.clone() });
+        self.in_flight -= 1;
+        match again {
+            Some(delay) => {
+                pending.attempt += 1;
+                pending.stage = Stage::Waiting;
+                pending.not_before = now + delay;
+            }
+            None => {
+                self.requests.remove(&id);
+            }
+        }
+        self.keep(sent, Fact::Done(self.seq, flight, told));
+    }
+
+    pub fn cancel(&mut self, id: Ticket) {
+        if self.forget(id) {
+            self.acts.push(Act::Cancel(id));
+        }
+    }
+
+    pub fn order(&mut self, now: Instant, order: Order) {
+        self.seq += 1;
+        self.acts.push(Act::Order(self.seq, order.clone()));
+        self.keep(now, Fact::Order(self.seq, Span::ZERO, order));
+    }
+
+    pub fn watches(&mut self, level: u8) {
+        self.watch = level;
+        self.acts.push(Act::Watch(level));
+    }
+
+    /// All that have not left.
+    pub fn everybody(&self) -> Vec<Ticket> {
+        let waits = |pending: &Pending| !matches!(pending.stage, Stage::Flying { .. });
+        self.requests.iter().filter(|(_, pending)| waits(pending)).map(|(&id, _)| id).collect()
+    }
+
+    /// Another leader. Everything is said again; what was granted and has not left may leave still.
+    pub fn enter(&mut self, epoch: Epoch) {
+        self.epoch = epoch;
+        self.wants_open = true;
+        self.rank = self.rank.filter(|_| !self.is_alone);
+    }
+
+    /// Everything is to be said again.
+    pub fn open(&mut self) {
+        self.wants_open = true;
+    }
+
+    /// The same, but not again and again while the answer is on its way: that takes longer where there is
+    /// much to tell.
+    fn open_again(&mut self, now: Instant, lease: Span) {
+        let way = self.clock.there_and_back().map_or(0, |span| 2 * span.micros());
+        let soon = (lease.micros() / 20).max(way) + TELL.micros() * self.requests.len() as u64;
+        let soon = Span::from_micros(soon);
+        if self.opened.is_none_or(|opened| now.since(opened) >= soon) {
+            self.wants_open = true;
+        }
+    }
+
+    /// Whether there is something to say.
+    pub fn has_news(&self) -> bool {
+        self.epoch > 0 && (self.wants_open || !self.acts.is_empty() || !self.late.is_empty())
+    }
+
+    /// What the leader is told now.
+    pub fn flush(&mut self, now: Instant, options: &[u8]) -> Option<Said> {
+        if !self.has_news() {
+            return None;
+        }
+        if core::mem::take(&mut self.wants_open) {
+            return Some(Said::Open(Box::new(self.story(now, options))));
+        }
+        let mut acts = Vec::with_capacity(self.acts.len() + self.late.len());
+        for id in core::mem::take(&mut self.late) {
+            let Some(pending) = self.requests.get(&id) else { continue };
+            if let Stage::Flying { due, sent, .. } = pending.stage {
+                acts.push(Act::Left { id, attempt: pending.attempt, late: sent.since(due) });
+            }
+        }
+        acts.append(&mut self.acts);
+        self.batches += 1;
+        Some(Said::Batch { number: self.batches, acts })
+    }
+
+    fn story(&mut self, now: Instant, options: &[u8]) -> Open {
+        self.session += 1;
+        self.opened = Some(now);
+        (self.batches, self.replies, self.before) = (0, 0, (0, 0));
+        self.beyond.clear();
+        self.acts.clear();
+        self.late.clear();
+        let mut open = Open {
+            seen: self.memory.as_ref().map_or((0, 0), |memory| memory.number),
+            waiting: Vec::new(),
+            flying: Vec::new(),
+            log: self.log.iter().map(|(at, fact)| aged(fact, now.since(*at))).collect(),
+            options: options.to_vec(),
+            watch: self.watch,
+        };
+        for (&id, pending) in &self.requests {
+            match flight(id, pending, now) {
+                Some((_, flight)) => open.flying.push(flight),
+                None => open.waiting.push(ask(id, pending, now)),
+            }
+        }
+        open
+    }
+
+    /// The leader answers. `gone` are requests that it refuses.
+    pub fn on_reply(
+        &mut self,
+        now: Instant,
+        lease: Span,
+        head: &Head,
+        reply: Reply,
+        is_local: bool,
+        gone: &mut Vec<(Ticket, Refusal)>,
+    ) {
+        if head.epoch != self.epoch || self.wants_open {
+            return;
+        }
+        if head.session != self.session {
+            return self.open_again(now, lease);
+        }
+        if !self.is_alone {
+            self.rank = Some(reply.rank);
+            self.debt = 0;
+        }
+        while let Some((_, fact)) = self.log.front()
+            && fact.seq() <= reply.durable
+        {
+            self.log.pop_front();
+        }
+        if reply.number > self.replies && self.beyond.insert(reply.number) {
+            while self.beyond.remove(&(self.replies + 1)) {
+                self.replies += 1;
+            }
+            let by = GrantId { epoch: head.epoch, session: head.session, number: reply.number };
+            self.granted(now, lease, head, &reply, by, is_local);
+            for (id, why) in reply.refused {
+                if self.requests.get(&id).is_some_and(|pending| pending.stage == Stage::Waiting) {
+                    self.forget(id);
+                    gone.push((id, why));
+                }
+            }
+        }
+        let is_missing = reply.batches < self.before.0 || self.replies < self.before.1;
+        if reply.number == 0 {
+            self.before = (self.batches, reply.replies);
+        }
+        if is_missing {
+            self.open_again(now, lease);
+        }
+    }
+
+    fn granted(
+        &mut self,
+        now: Instant,
+        lease: Span,
+        head: &Head,
+        reply: &Reply,
+        by: GrantId,
+        is_local: bool,
+    ) {
+        let at = if is_local { Some(Instant::from_micros(reply.at)) } else { self.clock.ours(reply.at) };
+        let at = at.unwrap_or(now).min(now + lease);
+        for &(id, attempt) in &reply.grants {
+            let Some(pending) = self.requests.get_mut(&id) else { continue };
+            if pending.stage != Stage::Waiting || pending.attempt != attempt {
+                continue;
+            }
+            // No older than the frame that it answers, so a clock that is misjudged does no harm.
+            let age = head.echo.filter(|_| !is_local).map_or(Span::ZERO, |(stamp, kept)| {
+                Span::from_micros(now.micros().saturating_sub(stamp).saturating_sub(kept))
+            });
+            let ahead = Span::from_micros(reply.at.saturating_sub(head.stamp));
+            let until = if age > reply.valid + ahead { now - Span::from_micros(1) } else { at + reply.valid };
+            // What is too old is given back when it is polled.
+            let at = at.min(until);
+            pending.stage = Stage::Granted { at, until, by, awaited: reply.awaited };
+            self.ready.insert((at, id));
+        }
+    }
+
+    /// Takes a request out. False if there is none.
+    fn forget(&mut self, id: Ticket) -> bool {
+        let Some(pending) = self.requests.remove(&id) else { return false };
+        match pending.stage {
+            Stage::Waiting => {}
+            Stage::Granted { at, .. } => {
+                self.ready.remove(&(at, id));
+            }
+            Stage::Flying { .. } => self.in_flight -= 1,
+        }
+        true
+    }
+
+    fn keep(&mut self, at: Instant, fact: Fact) {
+        self.log.push_back((at, fact));
+        if self.log.len() > MOST_FACTS {
+            self.log.pop_front();
+        }
+    }
+}
+
+/// A fact with its age.
+fn aged(fact: &Fact, age: Span) -> Fact {
+    match fact {
+        Fact::Done(seq, flight, told) => {
+            Fact::Done(*seq, Flight { ago: age, ..flight.clone() }, told.clone())
+        }
+        Fact::Order(seq, _, order) => Fact::Order(*seq, age, order.clone()),
+    }
+}
+
+fn ask(id: Ticket, pending: &Pending, now: Instant) -> Ask {
+    Ask {
+        id,
+        attempt: pending.attempt,
+        what: pending.what.clone(),
+        delay: pending.not_before.since(now),
+        waited: now.since(pending.since),
+    }
+}
+
+/// What left, or is about to: a permission of another leader's is used all the same.
+fn flight(id: Ticket, pending: &Pending, now: Instant) -> Option<(Instant, Flight)> {
+    let (sent, by, alone) = match pending.stage {
+        Stage::Waiting => return None,
+        Stage::Granted { by, .. } => (now, by, false),
+        Stage::Flying { sent, by, alone, .. } => (sent, by, alone),
+    };
+    let ask = Ask { delay: Span::ZERO, ..ask(id, pending, now) };
+    Some((sent, Flight { ask, ago: now.since(sent), by, alone }))
+}

@@ -1,0 +1,205 @@
+//! What a leader says: who may leave, that it is there, and what the next leader needs.
+
+use std::collections::BTreeMap;
+
+use autothrottle::{Instant, Span, Value};
+
+use crate::{
+    api::MemberId,
+    codec::{Number, Plain},
+    frame::{self, Beat, GrantId, Head, Known, Memory, Reply},
+    leader::{Leader, WALL_MS},
+    offline::map,
+    peer::VALID,
+};
+
+/// Statistics of more scopes do not go along: they take longer than a lease.
+const MOST_SEEN: f64 = 5000.0;
+
+impl Leader {
+    /// What is owed to members, with the head of each.
+    pub fn replies(&mut self, now: Instant) -> Vec<(MemberId, Head, Reply)> {
+        let owed = core::mem::take(&mut self.owed);
+        owed.into_iter().filter_map(|id| self.reply(now, id, false)).collect()
+    }
+
+    /// The answer to a ping, or all that is owed to one member.
+    pub fn reply(&mut self, now: Instant, id: MemberId, is_ping: bool) -> Option<(MemberId, Head, Reply)> {
+        let at = self.clock.peek(now).micros();
+        let (epoch, lease, awaited) = (self.epoch, self.lease, self.is_awaited());
+        let rank = self.peers.range(..id).count() as u32;
+        let members = self.peers.len() as u32;
+        let peer = self.peers.get_mut(&id)?;
+        if is_ping {
+            peer.adapt(lease);
+        }
+        let (grants, refused) = if is_ping {
+            (Vec::new(), Vec::new())
+        } else {
+            (core::mem::take(&mut peer.granted), core::mem::take(&mut peer.refused))
+        };
+        let mut number = 0;
+        if !grants.is_empty() || !refused.is_empty() {
+            peer.replies += 1;
+            number = peer.replies;
+            peer.counted = GrantId { epoch, session: peer.session, number };
+            peer.unheard.extend(&grants);
+        }
+        let head = Head { epoch, session: peer.session, stamp: now.micros(), echo: peer.clock.echo(now) };
+        let reply = Reply {
+            number,
+            replies: peer.replies,
+            batches: peer.batches,
+            durable: peer.durable,
+            rank: (rank, members),
+            grants,
+            at,
+            valid: peer.valid,
+            awaited,
+            refused,
+            wants: false,
+        };
+        Some((id, head, reply))
+    }
+
+    /// Forgets members that were silent for long, and grants nothing to those that were silent for a lease.
+    pub fn listen(&mut self, now: Instant) {
+        let lease = self.lease;
+        for (id, heard_at) in self.peers.iter().map(|(&id, peer)| (id, peer.heard_at)).collect::<Vec<_>>() {
+            let silent = now.since(heard_at);
+            if id == self.id {
+                continue;
+            }
+            if silent.micros() > 2 * lease.micros() {
+                self.lose(now, id);
+            } else if silent > lease {
+                self.set_aside(now, id);
+            }
+        }
+    }
+
+    /// This process stood still for so long: nobody could be heard meanwhile.
+    pub fn slept(&mut self, span: Span, is_long: bool) {
+        for peer in self.peers.values_mut() {
+            peer.heard_at = peer.heard_at + span;
+            if is_long {
+                peer.clock.forget();
+            }
+        }
+    }
+
+    pub fn beat(&mut self, own: u64) -> Beat {
+        let options = self.options.1;
+        let agree = self.peers.values().filter(|peer| peer.options.unwrap_or(own) == options).count();
+        Beat { options, members: self.peers.len() as u32, agree: agree as u32, ..Beat::default() }
+    }
+
+    /// Other options, if every member has those.
+    pub fn agreed(&self) -> Option<Vec<u8>> {
+        let (bytes, hash) = self.offered.as_ref()?;
+        let is_agreed = !self.peers.is_empty() && self.peers.values().all(|peer| peer.options == Some(*hash));
+        is_agreed.then(|| bytes.clone())
+    }
+
+    /// What the next leader needs, and for each member the last fact that it knows.
+    pub fn memory(&mut self, now: Instant, number: u32) -> (Vec<u8>, BTreeMap<MemberId, u64>) {
+        let engine_now = self.now(now);
+        let snapshot = self.engine.snapshot(engine_now, WALL_MS);
+        let alive = self.peers.iter().map(|(&id, peer)| Known {
+            id,
+            counted: peer.counted,
+            applied: peer.applied,
+            flying: peer.flying(),
+            alive: true,
+        });
+        let former = self.former.iter().map(|(&id, &(counted, applied))| Known {
+            id,
+            counted,
+            applied,
+            flying: Vec::new(),
+            alive: false,
+        });
+        let memory = Memory {
+            epoch: self.epoch,
+            number,
+            snapshot: Plain(late(snapshot)),
+            settings: (self.settings.iter())
+                .map(|(name, entries)| (name.clone(), Plain(Value::Map(entries.clone()))))
+                .collect(),
+            paused: self.is_paused,
+            options: self.options.0.clone(),
+            members: alive.chain(former).collect(),
+            aside: self.aside.take(number),
+        };
+        let applied = self.peers.iter().map(|(&id, peer)| (id, peer.applied)).collect();
+        (frame::write(&memory), applied)
+    }
+
+    /// A snapshot with these facts is stored.
+    pub fn is_stored(&mut self, now: Instant, number: u32, applied: BTreeMap<MemberId, u64>) {
+        for (id, seq) in applied {
+            if let Some(peer) = self.peers.get_mut(&id) {
+                peer.durable = peer.durable.max(seq);
+            }
+        }
+        self.release(now, number);
+    }
+
+    /// Statistics for all, where there are not too many: `[now in milliseconds, stats]`.
+    pub fn statistics(&mut self, now: Instant) -> Option<Vec<u8>> {
+        if self.engine.scopes() > MOST_SEEN {
+            return None;
+        }
+        let engine_now = self.now(now);
+        Some(frame::write(&(Number(engine_now), Plain(self.engine.stats(engine_now)))))
+    }
+}
+
+/// Strict quotas as if each request had left as late as it may: whether it did is not known everywhere.
+fn late(snapshot: Value) -> Value {
+    let later = |ago: f64| (ago - VALID.millis()).max(0.0);
+    map(snapshot, |key, value| match key {
+        "scopes" => each(value, |scope| {
+            map(scope, |key, value| match (key, value) {
+                ("quotas", Value::List(quotas)) => {
+                    Value::List(quotas.into_iter().map(|quota| late_quota(quota, later)).collect())
+                }
+                (_, value) => value,
+            })
+        }),
+        _ => value,
+    })
+}
+
+fn late_quota(quota: Value, later: impl Fn(f64) -> f64) -> Value {
+    let is_strict = match &quota {
+        Value::Map(entries) => {
+            entries.iter().any(|(key, value)| key == "strict" && *value == Value::Bool(true))
+        }
+        _ => false,
+    };
+    if !is_strict {
+        return quota;
+    }
+    map(quota, |key, value| match (key, value) {
+        ("sends", Value::List(sends)) => Value::List(
+            sends
+                .into_iter()
+                .map(|send| match send {
+                    Value::List(pair) => match &pair[..] {
+                        [Value::Number(ago), cost] => {
+                            Value::List(vec![Value::Number(later(*ago)), cost.clone()])
+                        }
+                        _ => Value::List(pair),
+                    },
+                    other => other,
+                })
+                .collect(),
+        ),
+        (_, value) => value,
+    })
+}
+
+fn each(value: Value, with: impl Fn(Value) -> Value) -> Value {
+    map(value, |_, value| with(value))
+}
