@@ -26,11 +26,10 @@ import { Throttle } from './core/throttle.js'
 import type { EngineOptions, ThrottleOptions } from './options/options.js'
 import { splitOptions } from './options/split.js'
 import type { Target } from './scopes/names.js'
-import { LEASE_MS, type ObjectState, Room } from './shared/durable-object/room.js'
-import { SharedHost, shifted } from './shared/host.js'
-import type { Seen } from './shared/messages.js'
-import type { Lease, Peer, Transport } from './shared/transport.js'
-import type { Stats } from './wasm/types.js'
+import { LEASE_MS, type ObjectState, Room, type Seen } from './shared/durable-object/room.js'
+import { SharedHost } from './shared/host.js'
+import type { Peer, Transport } from './shared/transport.js'
+import type { ScopeStats, Stats } from './wasm/types.js'
 
 /** The object: extend it, name its class in `durable_objects.bindings`, and say its options. */
 export abstract class ThrottleObject<Env = unknown> extends DurableObject<Env> {
@@ -81,11 +80,11 @@ class Seat extends RpcTarget {
     room.join(id)
   }
 
-  say(text: string): void {
-    this.#room.say(text)
+  say(frame: Uint8Array): void {
+    this.#room.say(frame)
   }
 
-  hear(): Promise<string[]> {
+  hear(): Promise<Uint8Array[]> {
     return this.#room.hear(this.#id)
   }
 
@@ -107,9 +106,9 @@ interface Stub {
 }
 
 interface SeatStub {
-  say(text: string): Promise<void>
+  say(frame: Uint8Array): Promise<void>
   /** What was said since, as soon as there is anything. */
-  hear(): Promise<string[]>
+  hear(): Promise<Uint8Array[]>
   [Symbol.dispose](): void
 }
 
@@ -202,7 +201,7 @@ export class ObjectThrottle {
   /** Of all Workers together: the object itself is asked. */
   async stats(): Promise<Stats> {
     const [throttle, { now, stats }] = await Promise.all([this.#throttle(), this.#stub().throttleStats()])
-    return shifted(stats, throttle.now() - now, 0)
+    return shifted(stats, throttle.now() - now)
   }
 
   /** The throttle itself, for everything else: events, `scope(name)`, `hold`, `pause`. */
@@ -244,7 +243,7 @@ export class ObjectThrottle {
   }
 }
 
-/** The Worker's side: it never writes. */
+/** The Worker's side: it never leads. */
 class WorkerTransport implements Transport {
   readonly leaseMs = LEASE_MS
   readonly #stub: () => Stub
@@ -257,6 +256,7 @@ class WorkerTransport implements Transport {
 
   open(peer: Peer): void {
     this.#peer = peer
+    peer.opened()
   }
 
   /** Takes a seat, or another one if the object has moved. */
@@ -274,7 +274,7 @@ class WorkerTransport implements Transport {
 
   async #listen(seat: Promise<SeatStub>, stub: SeatStub): Promise<void> {
     try {
-      while (this.#seat === seat) for (const text of await stub.hear()) this.#peer.heard(text)
+      while (this.#seat === seat) for (const frame of await stub.hear()) this.#peer.received(frame)
     } catch {
       // The object has moved: another seat is taken.
       if (this.#stand(seat)) this.#peer.vacant(false)
@@ -293,23 +293,33 @@ class WorkerTransport implements Transport {
 
   async release(): Promise<void> {}
 
-  toWriter(text: string): void {
+  toLeader(frame: Uint8Array): void {
     const seat = this.#seat
     const said = seat
-      ?.then((stub) => stub.say(text))
+      ?.then((stub) => stub.say(frame))
       .catch(() => {
         if (this.#stand(seat)) this.#peer.vacant(false)
       })
     if (said) waitUntil(said)
   }
 
-  toMember(_: Lease): void {}
+  toMember(): void {}
 
-  toAll(_: Lease): void {}
+  toAll(): void {}
+
+  reconnect(): void {}
 
   async close(): Promise<void> {
     const seat = await this.#seat?.catch(() => undefined)
     this.#seat = undefined
     seat?.[Symbol.dispose]()
   }
+}
+
+/** Statistics of the object, by a clock that is ahead by so many milliseconds. */
+function shifted(stats: Stats, ms: number): Stats {
+  const own = (scope: ScopeStats): ScopeStats =>
+    scope.holdUntil === undefined ? scope : { ...scope, holdUntil: scope.holdUntil + ms }
+  const scopes = Object.entries(stats.scopes).map(([name, scope]) => [name, own(scope)])
+  return { ...stats, scopes: Object.fromEntries(scopes), ageMs: 0 }
 }

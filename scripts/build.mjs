@@ -25,10 +25,11 @@ export async function setUp() {
   }
 }
 
-/** The modules of the package: the engine, and the simulator with the engine inside. */
+/** The modules of the package: the engine, and with the engine inside the simulator and shared limits. */
 const MODULES = [
   ['autothrottle', 'autothrottle-javascript'],
   ['simulator', 'autothrottle-simulator'],
+  ['shared', 'autothrottle-shared-javascript'],
 ]
 
 export async function build() {
@@ -38,7 +39,9 @@ export async function build() {
     'reading',
     'bindings/convert',
     'bindings/javascript',
+    'bindings/shared',
     'bindings/simulator',
+    'shared/src',
     'xtask',
     'Cargo.toml',
     'Cargo.lock',
@@ -68,7 +71,16 @@ function provenance() {
   const { version } = JSON.parse(readFileSync(`${root}/package.json`, 'utf8'))
   const commit = capture('git', ['rev-parse', 'HEAD'])?.trim()
   const isChanged =
-    capture('git', ['status', '--porcelain', 'src', 'reading', 'bindings', 'Cargo.lock', 'Cargo.toml']) !== ''
+    capture('git', [
+      'status',
+      '--porcelain',
+      'src',
+      'reading',
+      'shared/src',
+      'bindings',
+      'Cargo.lock',
+      'Cargo.toml',
+    ]) !== ''
   const revision = commit ? commit + (isChanged ? '+' : '') : 'unknown'
   const modules = {}
   for (const [name] of MODULES) {

@@ -24,20 +24,20 @@ import { basename, dirname, join, relative, resolve } from 'node:path'
 import { newest, root, run, step } from './lib.mjs'
 
 const dist = `${root}/dist`
-/** Entries that bring a module of WebAssembly, and which. */
-const BRINGING = { index: 'engine', engine: 'engine', simulate: 'simulator', undici: 'engine' }
-/** No Worker has undici. */
-const { undici: _, ...EDGE } = BRINGING
+/** Entries that bring modules of WebAssembly, and which. */
+const BRINGING = {
+  ...{ index: ['engine'], engine: ['engine'], undici: ['engine'] },
+  ...{ simulate: ['simulator'], local: ['shared'], redis: ['shared'] },
+}
+/** No Worker has undici, or sockets of its machine. */
+const { undici: _, local: __, ...EDGE } = BRINGING
 /** Entries that are the same everywhere. */
-const PLAIN = [
-  ...['slim', 'domains', 'robots', 'testing', 'local', 'redis'],
-  ...['got', 'axios', 'crawlee', 'playwright'],
-]
+const PLAIN = [...['slim', 'domains', 'robots', 'testing'], ...['got', 'axios', 'crawlee', 'playwright']]
 /** Where modules come from, by folder: docs/architecture.md has the reason of each. */
 const FOLDERS = {
   '': { suffix: '', bringing: BRINGING },
   'node/': { suffix: '.node', bringing: BRINGING },
-  'edge/': { suffix: '.edge', bringing: { ...EDGE, 'durable-object': 'engine' } },
+  'edge/': { suffix: '.edge', bringing: { ...EDGE, 'durable-object': ['engine', 'shared'] } },
 }
 
 /** Makes `dist/`, if anything that it comes from has changed. */
@@ -99,12 +99,13 @@ async function esModules() {
   const { build: bundle } = await import('esbuild')
   const made = {}
   for (const [folder, { suffix, bringing }] of Object.entries(FOLDERS)) {
-    for (const [entry, module] of Object.entries(bringing)) {
+    for (const [entry, modules] of Object.entries(bringing)) {
       made[`${folder}${entry}`] = `
-        import './${module}-module.js'
+        ${modules.map((module) => `import './${module}-module.js'`).join('\n')}
         import 'whole'
         export * from './js/${entry}.ts'`
-      made[`${folder}${module}-module`] = `
+      for (const module of modules)
+        made[`${folder}${module}-module`] = `
         import 'whole'
         import { give } from './js/wasm/load/given.ts'
         import { ${module}Module } from './js/wasm/load/${module}-module${suffix}.ts'

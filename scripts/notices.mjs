@@ -25,7 +25,7 @@ export function notices() {
     for (const dep of nodes.get(id).deps.filter(isLinked)) reach(dep.pkg)
   }
   for (const { id, name } of packages)
-    if (/^autothrottle-(?:component|javascript|simulator)$/.test(name)) reach(id)
+    if (/^autothrottle-(?:component|javascript|shared-javascript|simulator)$/.test(name)) reach(id)
   const crates = packages
     .filter(({ id, name }) => reachable.has(id) && !name.startsWith('autothrottle'))
     .sort((a, b) => a.name.localeCompare(b.name))

@@ -138,6 +138,7 @@ export class WarningEvent extends Event {
     | 'shared-message'
     | 'shared-memory'
     | 'shared-deaf'
+    | 'shared-crowded'
     | 'shared-offline'
     | 'shared-online'
   /** In words. */

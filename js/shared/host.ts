@@ -1,18 +1,26 @@
 /**
- * A shared host: it answers what an engine answers, and asks the group.
+ * A shared host: it answers what an engine answers, by the machine of a group (`shared/` in Rust).
  *
- * What needs an answer at once is answered here, by an engine that has the same options and sends nothing:
- * whether a setting makes sense, what an outcome means, when a request could be sent as far as is known. The
- * trap is to believe it beyond that: what it says of others is as old as the last beat.
+ * The machine decides everything. Here names have numbers, as the desk knows them, and refusals are errors.
+ * The trap is to answer for others: what the machine says of them is as old as what it heard last.
  */
-import { CostExceedsQuotaError, QueueFullError } from '../core/errors.js'
+import {
+  ConfigError,
+  CostExceedsQuotaError,
+  QueueFullError,
+  ScopeDownError,
+  withProblems,
+} from '../core/errors.js'
 import type { Host, HostContext, HostListener } from '../core/host.js'
 import type { ScopeOptions } from '../options/options.js'
-import { Engine } from '../wasm/engine.js'
+import { Engine, IDLE } from '../wasm/engine.js'
+import { loadShared } from '../wasm/load/shared.js'
+import { costsOf, NO_MORE, numbersOf, RECORDS_AT, STRIDE } from '../wasm/numbers.js'
 import type {
   Notice,
   Outcome,
   Peek,
+  Reason,
   RobotsOutcome,
   ScopeHandle,
   ScopeStats,
@@ -23,54 +31,85 @@ import type {
   SubmitOptions,
   Ticket,
 } from '../wasm/types.js'
-import { Group } from './group.js'
-import type { GroupLink } from './group-link.js'
-import type { Memory } from './member.js'
-import { type Refusal, renumber, type Seen, stateIn, type Tell } from './messages.js'
-import type { Offline, Transport } from './transport.js'
+import { Courier, type Refusal } from './courier.js'
+import { type Offline, SharedError, type Transport } from './transport.js'
 
 /** A request waits: what `enter` says of ticket 0. */
 const WAITS = -16
 /** Names that are known by number at a time. */
 const MOST_NAMES = 20_000
-/** A process that waits stays alive: its timer is armed for so long, again and again. */
-const ALIVE_MS = 1000
+const OFFLINE: readonly Offline[] = ['divide', 'wait', 'fail']
+const SETTLED: readonly Settled[] = ['unknown', 'over', 'again', 'too-long']
+const ROBOTS: readonly RobotsOutcome[] = ['applied', 'overruled', 'ignored']
 
-export class SharedHost implements Host, GroupLink {
+/** What a host takes beside its transport. */
+export interface HostSettings {
+  offline?: Offline | undefined
+  members?: number | undefined
+  random?: () => number
+  /** 32 hexadecimal digits, unlike those of any other process. */
+  id?: string
+}
+
+export class SharedHost implements Host {
   askedMs = Number.NaN
-  /** @internal */
-  readonly group: Group
+  readonly id: string
   readonly #context: HostContext
-  readonly #judge: Engine
+  readonly #machine
+  readonly #courier: Courier
+  readonly #reasons: readonly string[]
   readonly #names = new Map<ScopeHandle, string>()
   readonly #handles = new Map<string, ScopeHandle>()
+  /** The scopes of requests that are not over. */
+  readonly #scopes = new Map<Ticket, readonly ScopeHandle[]>()
   #made = 0
   #listener: HostListener | undefined
-  #notices: Notice[] = []
-  #level: 0 | 1 | 2 = 0
-  #alive: unknown
+  readonly #notices: Notice[] = []
 
   constructor(
     transport: Transport,
     context: HostContext,
-    { offline = 'divide', members, random = Math.random, id = newId(random) }: HostSettings = {},
+    { offline, members = Number.NaN, random = Math.random, id = newId(random) }: HostSettings = {},
   ) {
+    const { options, snapshot, clock } = context
+    this.id = id
     this.#context = context
-    this.#judge = new Engine(context.options)
-    const { snapshot, clock } = context
-    // Said at once if it is wrong; whoever writes first goes on from it.
-    if (snapshot !== undefined) this.#judge.restore(snapshot, clock.now(), clock.wallNow())
-    this.#notices = this.#judge.takeNotices()
-    this.group = new Group(transport, context, this, { offline, members, random, id })
+    // Said at once if it is wrong, as what it is.
+    if (snapshot !== undefined) new Engine(options).restore(snapshot, clock.now(), clock.wallNow())
+    const WasmShared = loadShared()
+    this.#reasons = WasmShared.reasons()
+    const away = offline === undefined ? -1 : OFFLINE.indexOf(offline)
+    const seed = Math.floor(random() * 2 ** 53)
+    this.#machine = withProblems(ConfigError, () => {
+      const { leaseMs } = transport
+      return new WasmShared(id, options, leaseMs, away, members, snapshot, clock.wallNow(), seed)
+    })
+    this.#courier = new Courier(this.#machine, transport, context, id, {
+      changed: () => this.#listener?.changed(),
+      failed: (ticket, refusal) => {
+        this.#scopes.delete(ticket)
+        this.#listener?.fail(ticket, this.#errorOf(refusal))
+      },
+      noticed: (notice) => this.#notices.push(notice),
+      warned: (code, message) => this.#listener?.warn(code, message),
+      moved: () => this.#listener?.shared(this.shared),
+    })
+    this.#courier.carry()
   }
 
   listen(listener: HostListener): void {
     this.#listener = listener
   }
 
+  /** Leads, or asks who does, though nothing is to be sent. */
+  open(): void {
+    this.#machine.open(this.#now)
+    this.#courier.soon()
+  }
+
   async close(): Promise<void> {
-    this.#rest()
-    await this.group.close()
+    this.#machine.close(this.#now)
+    await this.#courier.close()
   }
 
   get scopes(): number {
@@ -94,17 +133,13 @@ export class SharedHost implements Host, GroupLink {
     return this.#names.has(scope)
   }
 
-  submit(_: number, scopes: readonly ScopeHandle[], options: SubmitOptions = {}): Ticket {
+  submit(now: number, scopes: readonly ScopeHandle[], options: SubmitOptions = {}): Ticket {
     const { cost = 1, priority = 0, delay = 0 } = options
-    const costs = typeof cost === 'number' ? [cost] : cost
-    const isRight = [...costs, delay].every((number) => Number.isFinite(number) && number >= 0)
-    if (!isRight || !Number.isFinite(priority))
-      throw new TypeError('cost and delay must be finite and not below 0, priority finite')
     const names = scopes.map((scope) => this.#nameOf(scope))
-    if (this.group.denied) throw this.group.denied
-    this.group.open()
-    const ticket = this.group.member.submit(names, { cost, priority, delay })
-    this.#stayAlive()
+    const ticket = this.#machine.submit(now, names, costsOf(cost), priority, delay)
+    if (ticket < 0) throw this.#errorOf(this.#machine.take_refusal() as Refusal)
+    this.#scopes.set(ticket, scopes)
+    this.#courier.soon()
     if (this.#names.size > MOST_NAMES) queueMicrotask(() => this.#forgetNames())
     return ticket
   }
@@ -117,114 +152,114 @@ export class SharedHost implements Host, GroupLink {
     return WAITS - this.submit(now, [scope], { cost, priority })
   }
 
+  /** When to ask again this host knows by itself. */
   poll(now: number): Ticket {
-    const ticket = this.group.member.poll(now)
-    if (this.#alive !== undefined && this.group.member.waiting === 0) this.#rest()
-    return ticket
+    const ticket = this.#machine.poll(now)
+    return ticket < 0 ? IDLE : ticket
   }
 
-  get wakeAt(): number {
-    return this.group.member.wakeAt
-  }
+  readonly wakeAt = Number.POSITIVE_INFINITY
 
-  settle(_: number, ticket: Ticket, outcome: Outcome = {}): Settled {
+  settle(now: number, ticket: Ticket, outcome: Outcome = {}): Settled {
     this.askedMs = Number.NaN
-    const { member } = this.group
-    if (!member.isFlying(ticket)) return 'unknown'
-    const { settled, askedMs, told } = this.#judge.digest(outcome)
-    renumber(told, (scope) => member.namesOf(ticket).indexOf(this.#names.get(scope) ?? ''))
-    member.settle(ticket, told)
-    this.askedMs = askedMs
-    if (settled === 'again') this.#stayAlive()
+    const numbers = numbersOf(now, ticket, outcome)
+    const { answer, latencyMs, cost, flags, lines, more = NO_MORE } = numbers
+    const scopes = this.#scopes.get(ticket) ?? []
+    for (let at = RECORDS_AT; at < more.length; at += STRIDE) more[at] = scopes.indexOf(more[at]!)
+    const settled = SETTLED[this.#machine.settle(now, ticket, answer, latencyMs, cost, flags, lines, more)]!
+    this.askedMs = this.#machine.asked_ms
+    if (settled !== 'again') this.#scopes.delete(ticket)
+    this.#courier.soon()
     return settled
   }
 
   get isAwaited(): boolean {
-    return this.group.member.isAwaited
+    return this.#machine.is_awaited
   }
 
   left(now: number, ticket: Ticket): void {
-    this.group.member.left(now, ticket)
+    this.#machine.left(now, ticket)
+    this.#courier.soon()
   }
 
-  cancel(_: number, ticket: Ticket): void {
-    this.group.member.cancel(ticket)
+  cancel(now: number, ticket: Ticket): void {
+    this.#scopes.delete(ticket)
+    this.#machine.cancel(now, ticket)
+    this.#courier.soon()
   }
 
   get waiting(): number {
-    return this.group.member.waiting
+    return this.#machine.waiting
   }
 
   get inFlight(): number {
-    return this.group.member.inFlight
+    return this.#machine.in_flight
   }
 
   configure(now: number, scope: ScopeHandle, partial: ScopeOptions): void {
-    const name = this.#nameOf(scope)
-    this.#judge.configure(now, this.#judge.scope(name), partial)
-    this.#order(['configure', name, partial])
+    withProblems(ConfigError, () => this.#machine.configure(now, this.#nameOf(scope), partial))
+    this.#courier.soon()
   }
 
   crawlDelay(now: number, scope: ScopeHandle, delayMs: number | undefined): RobotsOutcome {
-    const name = this.#nameOf(scope)
-    const outcome = this.#judge.crawlDelay(now, this.#judge.intern(name), delayMs)
-    if (outcome === 'applied') this.#order(['crawl', name, delayMs ?? null])
-    return outcome
+    this.#courier.soon()
+    return ROBOTS[this.#machine.crawl_delay(now, this.#nameOf(scope), delayMs ?? Number.NaN)]!
   }
 
-  hold(_: number, scope: ScopeHandle, ms: number): void {
-    this.#order(['hold', this.#nameOf(scope), ms])
+  hold(now: number, scope: ScopeHandle, ms: number): void {
+    this.#machine.hold(now, this.#nameOf(scope), ms)
+    this.#courier.soon()
   }
 
-  pause(_: number, scope?: ScopeHandle): void {
-    this.#order(['pause', scope === undefined ? null : this.#nameOf(scope)])
+  pause(now: number, scope?: ScopeHandle): void {
+    this.#machine.pause(now, scope === undefined ? undefined : this.#nameOf(scope))
+    this.#courier.soon()
   }
 
-  resume(_: number, scope?: ScopeHandle): void {
-    this.#order(['resume', scope === undefined ? null : this.#nameOf(scope)])
+  resume(now: number, scope?: ScopeHandle): void {
+    this.#machine.resume(now, scope === undefined ? undefined : this.#nameOf(scope))
+    this.#courier.soon()
   }
 
-  reset(_: number, scope: ScopeHandle): void {
-    this.#order(['reset', this.#nameOf(scope)])
+  reset(now: number, scope: ScopeHandle): void {
+    this.#machine.reset(now, this.#nameOf(scope))
+    this.#courier.soon()
   }
 
-  /** As of the last beat, where another process decides. */
+  /** As of what was heard last, where another process decides. */
   peek(
     now: number,
     scopes: readonly ScopeHandle[],
     options: { cost?: number | readonly number[] } = {},
   ): Peek {
-    const { engine, now: then } = this.group.writer ?? { engine: this.#remembered(now), now }
-    const handles = scopes.map((scope) => engine.find(this.#names.get(scope) ?? ''))
-    const { at, ...why } = engine.peek(then, handles, options)
-    return { at: at - then + now, ...why }
+    const names = scopes.map((scope) => this.#names.get(scope) ?? '')
+    const at = this.#machine.peek(now, names, costsOf(options.cost ?? 1))
+    const reason = this.#reasons[this.#machine.reason] as Reason | undefined
+    return { at, reason, scope: this.#machine.reason_scope }
   }
 
   stats(scope: undefined, now: number): Stats
   stats(scope: ScopeHandle, now?: number): ScopeStats
   stats(): Stats
-  stats(scope?: ScopeHandle, now: number = this.#context.clock.now()): Stats | ScopeStats {
-    const all = this.#stats(now)
-    if (scope === undefined) return { ...all, shared: this.group.stats }
-    const name = this.#nameOf(scope)
-    return Object.hasOwn(all.scopes, name)
-      ? all.scopes[name]!
-      : this.#judge.stats(this.#judge.intern(name), now)
+  stats(scope?: ScopeHandle, now: number = this.#now): Stats | ScopeStats {
+    if (scope !== undefined) return this.#machine.scope_stats(now, this.#nameOf(scope)) as ScopeStats
+    return { ...(this.#machine.stats(now) as Stats), shared: this.shared }
+  }
+
+  /** The group as it is known here. */
+  get shared(): SharedStats {
+    const nothing = { writer: undefined, members: undefined, roundTripMs: undefined }
+    const never = { lastHeardAt: undefined, offlineSince: undefined }
+    return { ...nothing, ...never, ...(this.#machine.status(this.#now) as SharedStats) }
   }
 
   snapshot(now: number, wallNow: number): Snapshot {
-    const { writer } = this.group
-    if (writer) return writer.engine.snapshot(writer.now, wallNow)
-    const known = this.#read('memory', ({ text, at }) => {
-      return { ...stateIn(text).snapshot, wallMs: wallNow - (now - at) }
-    })
-    return known ?? this.#judge.snapshot(now, wallNow)
+    return this.#machine.snapshot(now, wallNow) as Snapshot
   }
 
   watch(level: 0 | 1 | 2): void {
-    this.#level = level
-    this.group.member.watch = level
-    if (this.group.member.epoch > 0) this.#order(['watch', level])
+    this.#machine.watch(this.#now, level)
+    this.#courier.soon()
   }
 
   get hasNotices(): boolean {
@@ -236,7 +271,11 @@ export class SharedHost implements Host, GroupLink {
   }
 
   get warnThreshold(): number {
-    return this.#judge.warnThreshold
+    return this.#machine.warn_threshold
+  }
+
+  get #now(): number {
+    return this.#context.clock.now()
   }
 
   #nameOf(scope: ScopeHandle): string {
@@ -245,134 +284,26 @@ export class SharedHost implements Host, GroupLink {
     return name
   }
 
-  #order(order: Parameters<Group['member']['order']>[0]): void {
-    this.group.open()
-    this.group.member.order(order)
-  }
-
-  /** What another process knew when it was last heard. */
-  #remembered(now: number): Engine {
-    this.#read('memory', ({ text, at }) => {
-      const { snapshot, settings } = stateIn(text)
-      const wallMs = 1e12
-      this.#judge.restore({ ...snapshot, wallMs }, now, wallMs + now - at)
-      for (const [name, partial] of settings) this.#judge.configure(now, this.#judge.scope(name), partial)
-      this.#judge.takeNotices()
-    })
-    return this.#judge
-  }
-
-  /** What was heard of the writer, as far as it can be read: what cannot is forgotten. */
-  #read<T>(what: 'memory' | 'seen', read: (heard: Memory) => T): T | undefined {
-    const { group } = this
-    const heard = group.member[what]
-    try {
-      return heard && read(heard)
-    } catch (error) {
-      group.member[what] = undefined
-      group.told.unreadable(error)
-      return undefined
-    }
-  }
-
-  #stats(now: number): Stats {
-    const { writer, member } = this.group
-    if (writer) return shifted(writer.engine.stats(undefined, writer.now), now - writer.now, 0)
-    const told =
-      (member.seen?.at ?? 0) >= (member.memory?.at ?? 0) &&
-      this.#read('seen', ({ text, at }) => {
-        const { now: then, stats } = JSON.parse(text) as Seen
-        return shifted(stats, at - then, now - at)
-      })
-    if (told) return told
-    const stats = this.#remembered(now).stats(undefined, now)
-    return { ...stats, ageMs: now - (member.memory?.at ?? Number.NEGATIVE_INFINITY) }
-  }
-
-  /** @internal */
-  changed(refused: readonly Refusal[]): void {
-    for (const refusal of refused) this.#listener?.fail(refusal[0], errorOf(refusal))
-    this.#listener?.changed()
-  }
-
-  /** @internal */
-  failed(error: Error): void {
-    for (const ticket of this.group.member.everybody()) {
-      this.group.member.cancel(ticket)
-      this.#listener?.fail(ticket, error)
-    }
-  }
-
-  /** @internal */
-  warn(...[code, message]: Parameters<HostListener['warn']>): void {
-    this.#listener?.warn(code, message)
-  }
-
-  /** @internal */
-  moved(stats: SharedStats): void {
-    this.#listener?.shared(stats)
-  }
-
-  /** @internal Of an answer only its own process hears; of what changed, whoever listens. */
-  told({ now: then, notices, of, latencyMs }: Tell): void {
-    const now = this.#context.clock.now()
-    const isOurs = of === undefined || of === this.group.id
-    for (const notice of notices) {
-      if (notice.kind === 'answer' && !(this.#level === 2 && isOurs)) continue
-      const isTimed = notice.kind === 'answer' && typeof latencyMs === 'number'
-      this.#notices.push({ ...inTime(notice, now - then), ...(isTimed && { latencyMs }) })
-    }
-    if (this.#notices.length > 0) this.#listener?.changed()
-  }
-
-  /** While a request waits for another process, nothing else may keep this one alive. */
-  #stayAlive(): void {
-    if (this.#alive !== undefined) return
-    this.#alive = this.#context.clock.setTimeout(() => {
-      this.#alive = undefined
-      if (this.group.member.waiting > 0) this.#stayAlive()
-    }, ALIVE_MS)
-  }
-
-  #rest(): void {
-    this.#context.clock.clearTimeout(this.#alive)
-    this.#alive = undefined
-  }
-
   #forgetNames(): void {
     if (this.#names.size <= MOST_NAMES) return
     this.#names.clear()
     this.#handles.clear()
   }
+
+  #errorOf([what, first, second]: Refusal): Error {
+    const { denied, broken } = this.#courier
+    if (what === 'full') return new QueueFullError()
+    if (what === 'cost') return new CostExceedsQuotaError(first as string, second as string)
+    if (what === 'down') return new ScopeDownError(first as string, second as number)
+    if (what === 'offline') return new SharedError(broken ?? new Error(first as string))
+    const never = { path: 'shared', want: 'a way to the others that can work', got: first as string }
+    if (what === 'denied') return denied ?? new ConfigError([never])
+    return new TypeError(first as string)
+  }
 }
 
-/** What a host takes beside its transport. */
-export interface HostSettings {
-  offline?: Offline | undefined
-  members?: number | undefined
-  random?: () => number
-  id?: string
-}
-
-/** A name unlike that of any other process. */
+/** 32 hexadecimal digits, unlike those of any other process. */
 function newId(random: () => number): string {
-  return Array.from({ length: 3 }, () => random().toString(36).slice(2, 8)).join('')
-}
-
-function errorOf(refusal: Refusal): Error {
-  if (refusal[1] === 'full') return new QueueFullError()
-  if (refusal[1] === 'cost')
-    return new CostExceedsQuotaError(refusal[2] ?? undefined, refusal[3] ?? undefined)
-  return new TypeError(refusal[2])
-}
-
-/** Statistics by a clock that is ahead by so many milliseconds. */
-export function shifted(stats: Stats, ms: number, ageMs: number): Stats {
-  const scopes = Object.entries(stats.scopes).map(([name, scope]) => [name, inTime(scope, ms)])
-  return { ...stats, scopes: Object.fromEntries(scopes), ageMs }
-}
-
-/** The same with its instant by another clock. */
-function inTime<T extends object>(told: T & { holdUntil?: number | undefined }, ms: number): T {
-  return told.holdUntil === undefined ? told : { ...told, holdUntil: told.holdUntil + ms }
+  const byte = () => Math.floor(random() * 256).toString(16)
+  return Array.from({ length: 16 }, () => byte().padStart(2, '0')).join('')
 }

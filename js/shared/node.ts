@@ -6,15 +6,13 @@
  */
 import { ConfigError } from '../core/errors.js'
 import { builtin } from '../wasm/node-builtin.js'
-import { fnv1a } from './hash.js'
 
 export interface Socket {
   readonly writableLength: number
-  on(event: 'data', listener: (text: string) => void): this
+  on(event: 'data', listener: (bytes: Uint8Array) => void): this
   on(event: 'error', listener: (error: { code?: string }) => void): this
   once(event: 'connect' | 'close', listener: () => void): this
-  setEncoding(encoding: 'utf8'): this
-  write(text: string): boolean
+  write(bytes: Uint8Array): boolean
   end(): this
   destroy(): this
   unref(): this
@@ -43,8 +41,9 @@ export interface FileSystem {
   mkdirSync(path: string, options: { mode: number; recursive: true }): unknown
   lstatSync(path: string): Stats
   statSync(path: string, options: { throwIfNoEntry: false }): Stats | undefined
+  readFileSync(path: string): Uint8Array
   readFileSync(path: string, encoding: 'utf8'): string
-  writeFileSync(path: string, text: string, options: { flag?: string; mode: number }): void
+  writeFileSync(path: string, text: string | Uint8Array, options: { flag?: string; mode: number }): void
   chmodSync(path: string, mode: number): void
   renameSync(from: string, to: string): void
   rmSync(path: string, options: { force: true }): void
@@ -101,4 +100,11 @@ export function checkPath(path: string): void {
 /** A name that fits: what can be read of it, and a number for all of it. A socket's path is short. */
 export function socketNameOf(name: string): string {
   return `${name.replace(/[^\w-]+/g, '-').slice(0, 24)}-${fnv1a(name)}`
+}
+
+/** FNV-1a of a text, in hexadecimal: to tell texts apart, not to keep anything secret. */
+function fnv1a(text: string): string {
+  let hash = 0x811c9dc5
+  for (let at = 0; at < text.length; at++) hash = Math.imul(hash ^ text.charCodeAt(at), 0x01000193)
+  return (hash >>> 0).toString(16)
 }

@@ -1,10 +1,11 @@
 /**
- * Processes of one machine, by a Unix socket or a named pipe: whoever listens there writes.
+ * Processes of one machine, by a Unix socket or a named pipe: whoever listens there leads.
  *
  * A process that ends closes its connections, so its death is seen at once. One that is stopped keeps them:
  * after a lease of silence another takes its place, by putting a new socket where the old one was; whoever
  * was there finds that out before it sends. The number of the lease lies in a file beside it, and what the
- * writer remembers in another.
+ * leader remembers in another. A frame goes behind its length, in four bytes; the first one of a member is
+ * its name.
  *
  * The traps: the socket of a process that was killed, which stays and refuses; two that find it at once (a
  * lock, made with `wx`, for the moment of putting the new one there); the workers of a cluster, whose sockets
@@ -23,11 +24,12 @@ import {
   type Socket,
   socketNameOf,
 } from './node.js'
-import type { Lease, Peer, Transport } from './transport.js'
-import { afterTurn } from './turn.js'
+import { afterTurn, type Lease, type Peer, type Transport } from './transport.js'
 
 /** A lock that is seen for so long was left behind, in milliseconds. */
 const LOCK_MS = 2000
+/** No frame is longer, in bytes: whoever sends one is cut off. */
+const MOST_BYTES = 2 ** 20
 /** What a process that does not read may leave unread, in bytes: then it is cut off. */
 const MOST_UNREAD = 16 * 2 ** 20
 
@@ -45,8 +47,8 @@ export class SocketTransport implements Transport {
   readonly #place: Place
   #path = ''
   #peer: Peer | undefined
-  /** The way to the writer, what lay there, and when it was last heard. */
-  #writer: Socket | undefined
+  /** The way to the leader, what lay there, and when it was last heard. */
+  #leader: Socket | undefined
   #found: number | undefined
   #heardAt = 0
   /** Where this process listens, and what lies there then. */
@@ -67,16 +69,17 @@ export class SocketTransport implements Transport {
 
   open(peer: Peer): void {
     this.#peer = peer
+    peer.opened()
   }
 
-  async compete(epoch: number): Promise<Lease | undefined> {
+  async compete(above: number): Promise<Lease | undefined> {
     const peer = this.#peer
     if (!peer) return undefined
     if (this.#path === '') this.#path = this.#makePath()
     if (!(await this.#isSilent())) return undefined
     const found = this.#found
     const server = await this.#listen()
-    const lease = this.#claim(server, found, epoch)
+    const lease = this.#claim(server, found, above)
     if (lease) return lease
     server.close()
     if (!this.#isPipe) this.#remove(this.#own)
@@ -84,9 +87,9 @@ export class SocketTransport implements Transport {
     return undefined
   }
 
-  async renew(_: Lease, state: string | undefined): Promise<boolean> {
+  async renew(_: number, store: Uint8Array | undefined): Promise<boolean> {
     const isOurs = this.isHeld()
-    if (isOurs && state) this.#keep(state)
+    if (isOurs && store) this.#keep(store)
     return isOurs
   }
 
@@ -94,31 +97,43 @@ export class SocketTransport implements Transport {
     return this.#server !== undefined && this.#inodeAt() === this.#inode
   }
 
-  async release(lease: Lease, state: string): Promise<void> {
-    const isOurs = await this.renew(lease, state)
+  async release(epoch: number, store: Uint8Array | undefined): Promise<void> {
+    const isOurs = await this.renew(epoch, store)
     this.#stop()
     if (isOurs && !this.#isPipe) this.#remove(this.#path)
   }
 
-  toWriter(text: string): void {
-    this.#writer?.write(`${text}\n`)
+  toLeader(frame: Uint8Array): void {
+    if (this.#server) this.#toOurselves(frame)
+    else if (this.#leader) write(this.#leader, frame)
   }
 
-  toMember(_: Lease, id: string, text: string): void {
+  toMember(epoch: number, id: string, frame: Uint8Array): void {
+    if (!this.#isGood(epoch)) return
     const socket = this.#members.get(id)
-    if (!socket || !this.#isGood()) return
-    socket.write(`${text}\n`)
-    if (socket.writableLength > MOST_UNREAD) socket.destroy()
+    if (socket) write(socket, frame)
+    else queueMicrotask(() => this.#peer?.unheard(id, epoch))
   }
 
-  toAll(lease: Lease, text: string): void {
-    for (const id of [...this.#members.keys()]) this.toMember(lease, id, text)
+  toAll(epoch: number, frame: Uint8Array): void {
+    if (!this.#isGood(epoch)) return
+    for (const socket of [...this.#members.values()]) write(socket, frame)
+    this.#toOurselves(frame)
+  }
+
+  /** There is no connection that could carry nothing: a stream breaks, or is whole. */
+  reconnect(): void {
+    this.#leader?.destroy()
   }
 
   async close(): Promise<void> {
     this.#peer = undefined
-    this.#writer?.end()
+    this.#leader?.end()
     this.#stop()
+  }
+
+  #toOurselves(frame: Uint8Array): void {
+    afterTurn(() => this.#peer?.received(frame))
   }
 
   /** Where a socket of this process lies that nobody knows yet. */
@@ -149,10 +164,10 @@ export class SocketTransport implements Transport {
 
   /** Whether nobody answers there, or whoever does has been silent for a lease. */
   async #isSilent(): Promise<boolean> {
-    if (this.#writer && this.#inodeAt() === this.#found) return this.#now - this.#heardAt >= this.leaseMs
+    if (this.#leader && this.#inodeAt() === this.#found) return this.#now - this.#heardAt >= this.leaseMs
     // Nobody was there, or somebody new is.
-    this.#writer?.destroy()
-    this.#writer = undefined
+    this.#leader?.destroy()
+    this.#leader = undefined
     return !(await this.#connect())
   }
 
@@ -163,9 +178,9 @@ export class SocketTransport implements Transport {
       const socket = this.#net.connect(this.#path)
       socket.unref()
       socket.once('connect', () => {
-        this.#writer = socket
+        this.#leader = socket
         this.#heardAt = this.#now
-        socket.write(`${this.#peer?.id}\n`)
+        if (this.#peer) write(socket, bytesOf(this.#peer.id))
         resolve(true)
       })
       socket.on('error', (error) => {
@@ -173,14 +188,14 @@ export class SocketTransport implements Transport {
         if (isNobody) resolve(false)
         else reject(error)
       })
-      eachLine(socket, (line) => {
+      eachFrame(socket, (frame) => {
         this.#heardAt = this.#now
-        this.#peer?.heard(line)
+        this.#peer?.received(frame)
       })
       socket.once('close', () => {
         resolve(false)
-        if (this.#writer !== socket) return
-        this.#writer = undefined
+        if (this.#leader !== socket) return
+        this.#leader = undefined
         // One that was replaced lets go as well, and lives.
         this.#peer?.vacant(this.#inodeAt() === this.#found)
       })
@@ -201,24 +216,24 @@ export class SocketTransport implements Transport {
   }
 
   /** Puts the socket where others look for it, if nobody else has. */
-  #claim(server: Server, found: number | undefined, epoch: number): Lease | undefined {
+  #claim(server: Server, found: number | undefined, above: number): Lease | undefined {
     const [files, path] = [this.#files, this.#path]
     if (this.#isPipe) {
       this.#server = server
-      return { epoch: epoch + 1 }
+      return { epoch: above + 1 }
     }
     if (!this.#lock()) return undefined
     try {
       if (this.#inodeAt() !== found) return undefined
       const known = this.#epochAt()
-      const next = Math.max(known, epoch) + 1
+      const next = Math.max(known, above) + 1
       files.writeFileSync(`${path}.epoch`, String(next), { mode: 0o600 })
       files.chmodSync(this.#own, 0o600)
       // Before it is there: what lies there later may be another's.
       this.#inode = this.#inodeAt(this.#own)
       files.renameSync(this.#own, path)
-      this.#writer?.destroy()
-      this.#writer = undefined
+      this.#leader?.destroy()
+      this.#leader = undefined
       this.#server = server
       return { epoch: next, isFirst: known === 0 && found === undefined, ...this.#kept() }
     } finally {
@@ -246,19 +261,19 @@ export class SocketTransport implements Transport {
     return false
   }
 
-  /** What the last writer remembered, and how old that is. */
-  #kept(): Pick<Lease, 'state' | 'stateAgeMs'> {
+  /** What the last leader remembered, and how old that is. */
+  #kept(): Pick<Lease, 'stored' | 'ageMs'> {
     const path = `${this.#path}.state`
     const file = this.#files.statSync(path, { throwIfNoEntry: false })
     if (!file) return {}
-    const stateAgeMs = Math.max(systemClock(true).wallNow() - file.mtimeMs, 0)
-    return { state: this.#files.readFileSync(path, 'utf8'), stateAgeMs }
+    const ageMs = Math.max(systemClock(true).wallNow() - file.mtimeMs, 0)
+    return { stored: this.#files.readFileSync(path), ageMs }
   }
 
   /** Whole or not at all: nobody reads a half. */
-  #keep(state: string): void {
+  #keep(store: Uint8Array): void {
     if (this.#isPipe) return
-    this.#files.writeFileSync(`${this.#own}.state`, state, { mode: 0o600 })
+    this.#files.writeFileSync(`${this.#own}.state`, store, { mode: 0o600 })
     this.#files.renameSync(`${this.#own}.state`, `${this.#path}.state`)
   }
 
@@ -275,10 +290,10 @@ export class SocketTransport implements Transport {
   }
 
   /** Asks before anything is said: a look at a file is a few microseconds. */
-  #isGood(): boolean {
+  #isGood(epoch: number): boolean {
     if (this.isHeld()) return true
     this.#stop()
-    this.#peer?.fenced()
+    queueMicrotask(() => this.#peer?.fenced(epoch))
     return false
   }
 
@@ -287,9 +302,9 @@ export class SocketTransport implements Transport {
     let id: string | undefined
     socket.unref()
     socket.on('error', () => {})
-    eachLine(socket, (line) => {
-      if (id !== undefined) return this.#peer?.heard(line)
-      id = line
+    eachFrame(socket, (frame) => {
+      if (id !== undefined) return this.#peer?.received(frame)
+      id = textOf(frame)
       this.#members.set(id, socket)
     })
     socket.once('close', () => {
@@ -310,13 +325,56 @@ export class SocketTransport implements Transport {
   }
 }
 
-/** Text that comes in any pieces, line by line. */
-function eachLine(socket: Socket, hear: (line: string) => void): void {
-  let rest = ''
-  socket.setEncoding('utf8')
-  socket.on('data', (text) => {
-    const lines = (rest + text).split('\n')
-    rest = lines.pop() ?? ''
-    for (const line of lines) hear(line)
+/** A frame behind its length. Whoever does not read is cut off. */
+function write(socket: Socket, frame: Uint8Array): void {
+  const bytes = new Uint8Array(4 + frame.length)
+  new DataView(bytes.buffer).setUint32(0, frame.length)
+  bytes.set(frame, 4)
+  socket.write(bytes)
+  if (socket.writableLength > MOST_UNREAD) socket.destroy()
+}
+
+/** Bytes that come in any pieces, frame by frame. */
+function eachFrame(socket: Socket, hear: (frame: Uint8Array) => void): void {
+  const pieces: Uint8Array[] = []
+  let [held, wanted] = [0, 4]
+  socket.on('data', (piece) => {
+    pieces.push(piece)
+    held += piece.length
+    // A long frame comes in many pieces: they are put together once.
+    if (held < wanted) return
+    const bytes = joined(pieces.splice(0), held)
+    let at = 0
+    for (;;) {
+      wanted = 4
+      if (bytes.length - at < wanted) break
+      const length = new DataView(bytes.buffer, at).getUint32(0)
+      if (length > MOST_BYTES) return void socket.destroy()
+      wanted += length
+      if (bytes.length - at < wanted) break
+      hear(bytes.subarray(at + 4, at + wanted))
+      at += wanted
+    }
+    held = bytes.length - at
+    if (held > 0) pieces.push(bytes.subarray(at))
   })
+}
+
+function joined(pieces: readonly Uint8Array[], length: number): Uint8Array<ArrayBuffer> {
+  const all = new Uint8Array(length)
+  let at = 0
+  for (const piece of pieces) {
+    all.set(piece, at)
+    at += piece.length
+  }
+  return all
+}
+
+/** The name of a process as bytes, and back. */
+function bytesOf(id: string): Uint8Array {
+  return Uint8Array.from(id.match(/../g) ?? [], (digits) => Number.parseInt(digits, 16))
+}
+
+function textOf(bytes: Uint8Array): string {
+  return Array.from(bytes, (byte) => byte.toString(16).padStart(2, '0')).join('')
 }

@@ -1,44 +1,47 @@
 /**
- * The way between processes, and who writes: what a store, a socket or a platform has to give.
+ * The way between processes, and who leads: what a store, a socket or a platform has to give.
  *
- * A transport moves text and elects. It may lose, double, delay and reorder what it moves; it must never let
- * two processes hold a lease at once, as far as it can tell, and what a process sends under a lease that is
- * over it should not deliver.
+ * A transport moves bytes and elects. It may lose, double, delay and reorder what it moves; it never alters
+ * it. It gives each epoch to one process, larger than all before and than `above`; and what a process says
+ * under an epoch that is over it does not deliver, as far as it can tell. What a leader says to all and to
+ * the leader comes back to it: so it knows whether it hears.
  */
 import { ThrottleError } from '../core/errors.js'
 import type { Clock } from '../options/options.js'
 
-/** Leave to write. */
+/** Leave to lead. */
 export interface Lease {
-  /** Larger than that of every lease before, and than `known`. */
+  /** Larger than that of every lease before, and than `above`. */
   readonly epoch: number
-  /** What was kept of the last writer, if the transport keeps anything. */
-  readonly state?: string | undefined
+  /** What was kept of the last leader, if the transport keeps anything. */
+  readonly stored?: Uint8Array | undefined
   /** How old that is, in milliseconds. */
-  readonly stateAgeMs?: number | undefined
-  /** Whether nobody wrote before: then there is nothing to wait for. Default false. */
+  readonly ageMs?: number | undefined
+  /** Whether nobody led before: then there is nothing to wait for. Default false. */
   readonly isFirst?: boolean
 }
 
 /** This process, as a transport sees it. */
 export interface Peer {
-  /** Unlike that of any other process. */
+  /** 32 hexadecimal digits, unlike those of any other process. */
   readonly id: string
   /** For timers: they keep no process alive. */
   readonly clock: Clock
-  /** Text came in. */
-  heard(text: string): void
-  /** A process is known to have ended. Nobody has to say so: it is noticed after two leases. */
+  /** The way hears: said by `open`, and after each `reconnect`. */
+  opened(): void
+  /** A frame came in. */
+  received(frame: Uint8Array): void
+  /** A process is known to have ended. Nobody has to say so: its silence is noticed. */
   gone(id: string): void
+  /** Nobody listens to what was said to this member under this epoch. */
+  unheard(id: string, epoch: number): void
   /**
-   * Nobody hears what is said to the writer: so it is time to compete. `hasEnded`: its process is known to be
-   * dead, so nobody waits for its story. The trap is one that is only not connected for a moment.
+   * Nobody hears what is said to the leader: so it is time to compete. `hasEnded`: its process is known to be
+   * dead. The trap is one that is only not connected for a moment.
    */
   vacant(hasEnded: boolean): void
-  /** The lease is another's: what was sent did not leave. */
-  fenced(): void
-  /** The way hears nothing, though there is something to hear: it is made anew. */
-  deaf(): void
+  /** The lease is another's: what was sent under this epoch did not leave. */
+  fenced(epoch: number): void
 }
 
 export interface Transport {
@@ -47,38 +50,25 @@ export interface Transport {
   /** Begins. Called once, before everything else, and not before the first request. */
   open(peer: Peer): void
   /**
-   * Tries to become the writer: with an epoch above `epoch`. `undefined`: another process is. Rejects: the
-   * way is broken.
+   * Tries to become the leader, with an epoch above `above`. `undefined`: another process is. Rejects: the
+   * way is broken; with a `ConfigError`, for good.
    */
-  compete(epoch: number): Promise<Lease | undefined>
+  compete(above: number): Promise<Lease | undefined>
   /**
-   * Makes the lease last for `leaseMs` from now; `state` is what the next writer is to be given, if there is
-   * something new. False: it is another's. Rejects: the way is broken.
+   * Makes the lease last for `leaseMs` from now; `store` is what the next leader is to be given, if there is
+   * something new. False: it is another's. Rejects as `compete` does.
    */
-  renew(lease: Lease, state: string | undefined): Promise<boolean>
+  renew(epoch: number, store: Uint8Array | undefined): Promise<boolean>
   /** Gives the lease back. */
-  release(lease: Lease, state: string): Promise<void>
-  /** Whether the lease is still ours, where that can be said at once. Asked before each grant. */
-  isHeld?(lease: Lease): boolean
-  /** To the writer, whoever that is. Rejections are for nobody: what is lost is said again. */
-  toWriter(text: string): void
-  /** To one, under the lease. */
-  toMember(lease: Lease, id: string, text: string): void
-  /** To all, under the lease. This process need not hear it. */
-  toAll(lease: Lease, text: string): void
-  /**
-   * Milliseconds that the group's clock is ahead of this process's; `undefined` where grants leave at once.
-   */
-  readonly offsetMs?: number | undefined
-  /** How many milliseconds ahead a grant is made, so that it has arrived when it is to leave. Default 0. */
-  readonly leadMs?: number
-  /** What a question to the store takes, in milliseconds. */
-  readonly roundTripMs?: number | undefined
-  /**
-   * Whether each process that lives hears at once that another writes. Then one that tells it no story has
-   * ended, and its places are free as soon as the writer begins; else they are kept for two leases.
-   */
-  readonly isPrompt?: boolean
+  release(epoch: number, store: Uint8Array | undefined): Promise<void>
+  /** To the leader, whoever that is. Nobody hears of what is lost: it is said again. */
+  toLeader(frame: Uint8Array): void
+  /** To one, under the epoch. */
+  toMember(epoch: number, id: string, frame: Uint8Array): void
+  /** To all, under the epoch, this process too. */
+  toAll(epoch: number, frame: Uint8Array): void
+  /** The connection that hears carries nothing: it is made anew. */
+  reconnect(): void
   /** Calls `done` when this turn of the event loop is over. Default: after its microtasks. */
   afterTurn?(done: () => void): void
   /** Ends. Nothing is heard afterwards. */
@@ -88,7 +78,7 @@ export interface Transport {
 /** What a process does when the way to the others is broken for long. */
 export type Offline = 'divide' | 'wait' | 'fail'
 
-/** What every kind of sharing takes. */
+/** What all kinds of sharing take. */
 export interface SharedOptions {
   /** Of the group: processes with the same name share their limits. */
   readonly name: string
@@ -110,4 +100,14 @@ export class SharedError extends ThrottleError {
   constructor(cause: unknown) {
     super('ERR_SHARED_OFFLINE', 'the way to those that share the limit is broken', { cause })
   }
+}
+
+/**
+ * Calls `done` when this turn of the event loop is over: what came in it is known by then, so it is said in
+ * one message. The trap is a microtask, which is sooner than that: Node runs those between any two
+ * immediates, so 32 requests that were made in one turn would be 32 messages.
+ */
+export function afterTurn(done: () => void): void {
+  const { setImmediate = queueMicrotask } = globalThis as { setImmediate?: (done: () => void) => unknown }
+  setImmediate(done)
 }

@@ -23,6 +23,11 @@ const BAD = 8
 const HINTED = 16
 const NAMED_ONLY = 128
 
+/** Where the records of single scopes begin in {@link Numbers.more}, and how long each is. */
+export const [RECORDS_AT, STRIDE] = [7, 7]
+
+export const NO_MORE = Float64Array.of()
+
 /** An outcome as the boundary takes it; `more` only if there is more to tell. */
 interface Numbers {
   readonly answer: number

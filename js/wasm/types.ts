@@ -230,24 +230,32 @@ export interface Stats {
 
 /** A group of processes that share a limit, as this process sees it. */
 export interface SharedStats {
-  /** The process that decides, by a name unlike that of any other; `undefined` before it was heard. */
+  /** The process that decides, by its 32 hexadecimal digits; `undefined` before it was heard. */
   writer: string | undefined
   /** Whether it is this process. */
   isWriter: boolean
-  /** How many writers there were: it grows with each. 0 before the first was heard. */
+  /** A number that grows with each process that comes to decide. 0 before the first was heard. */
   epoch: number
   /** How many processes there were when a beat was last heard or said; `undefined` before that. */
   members: number | undefined
   /**
-   * How far ahead grants of this process would be made, in milliseconds: a slow way costs slots that time.
+   * How far ahead grants are made, in milliseconds, at most a fifth of a lease: it costs slots that time.
    */
   leadMs: number
-  /** What a question to the store takes, in milliseconds; `undefined` by a socket. */
+  /**
+   * From here to the process that decides and back, in milliseconds; there, to the slowest of the others.
+   * `undefined` before it was measured.
+   */
   roundTripMs: number | undefined
   /** When the writer was last heard, in milliseconds of the throttle's clock; now in the writer itself. */
   lastHeardAt: number | undefined
   /** Since when the way to the others is broken, where that counts as offline; by the same clock. */
   offlineSince: number | undefined
+  /**
+   * What was sent alone counts for all when the way is open again: for how long that keeps a scope from
+   * sending, in milliseconds, at most a window of its quota. 0 where nothing is owed.
+   */
+  debtMs: number
 }
 
 /**

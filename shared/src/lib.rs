@@ -43,6 +43,7 @@ mod offline;
 mod peer;
 mod says;
 mod shown;
+mod words;
 
 pub use api::{
     Ask, Cause, Effect, Epoch, Input, MemberId, Offline, Op, Order, Refusal, Role, Settings, Settlement,

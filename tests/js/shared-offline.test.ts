@@ -122,13 +122,15 @@ test('stats().shared says who decides, and an event each change', async () => {
   const writer = processes.findIndex(({ id }) => id === world.store.holder)
   const member = 1 - writer
   const { shared } = all[member]!.stats()
-  const told = { writer: `p${writer}`, isWriter: false, epoch: 1, members: 2, leadMs: 50 }
-  const { lastHeardAt = Number.NaN } = shared!
-  assert.deepEqual(shared, { ...told, roundTripMs: undefined, lastHeardAt, offlineSince: undefined })
+  const told = { writer: processes[writer]!.id, isWriter: false, epoch: 1, members: 2, debtMs: 0 }
+  const { lastHeardAt = Number.NaN, leadMs, roundTripMs = Number.NaN } = shared!
+  assert.deepEqual(shared, { ...told, leadMs, roundTripMs, lastHeardAt, offlineSince: undefined })
+  assert.ok(roundTripMs >= 4 && roundTripMs < 30, `${roundTripMs}`)
+  assert.ok(leadMs >= 1 && leadMs < 60, `${leadMs}`)
   const agoMs = processes[member]!.clock.now() - lastHeardAt
   assert.ok(agoMs >= 0 && agoMs <= 600, `${agoMs}`)
   assert.equal(all[writer]!.stats().shared?.isWriter, true)
-  assert.equal(moves[member]!.at(-1), `p${writer} 2 online`)
+  assert.equal(moves[member]!.at(-1), `${processes[writer]!.id} 2 online`)
   for (const process of processes) process.cut(20_000)
   await world.run(10_000)
   for (const throttle of all) assert.ok((throttle.stats().shared?.offlineSince ?? 0) > 0)

@@ -33,14 +33,14 @@ function open(where: string, id: string) {
     clearTimeout: () => {},
   }
   const nothing = () => {}
+  const heard = { opened: nothing, received: nothing, unheard: nothing }
   transport.open({
-    id,
+    id: id.repeat(32),
     clock: idle,
-    heard: nothing,
+    ...heard,
     gone: nothing,
     vacant: nothing,
     fenced: nothing,
-    deaf: nothing,
   })
   return { transport, clock }
 }
@@ -76,7 +76,7 @@ test('a lock is left behind when it was seen for two seconds, whatever its time 
   const { transport, clock } = open(where, 'a')
   const first = await transport.compete(0)
   assert.equal(first?.epoch, 1)
-  await transport.release(first!, '')
+  await transport.release(first!.epoch, undefined)
   const lock = `${fs
     .readdirSync(where)
     .find((name) => name.endsWith('.epoch'))
@@ -91,7 +91,7 @@ test('a lock is left behind when it was seen for two seconds, whatever its time 
     clock.at += 200
     const lease = await transport.compete(0)
     assert.ok(lease, `${wrong}`)
-    await transport.release(lease, '')
+    await transport.release(lease.epoch, undefined)
   }
   await transport.close()
 })
@@ -123,13 +123,52 @@ test('what the writer remembers is there for the next one, though nobody heard i
   const where = folder()
   const a = open(where, 'a')
   const lease = await a.transport.compete(0)
-  assert.equal(lease?.state, undefined)
-  assert.equal(await a.transport.renew(lease!, 'what was learned'), true)
+  assert.equal(lease?.stored, undefined)
+  assert.equal(await a.transport.renew(lease!.epoch, Uint8Array.of(7, 0, 255)), true)
   await a.transport.close()
   const b = open(where, 'b')
   const next = await b.transport.compete(0)
-  assert.equal(next?.state, 'what was learned')
-  assert.ok(next.stateAgeMs! >= 0 && next.stateAgeMs! < 60_000)
-  await b.transport.release(next, 'more')
-  assert.equal((await open(where, 'c').transport.compete(0))?.state, 'more')
+  assert.deepEqual([...(next?.stored ?? [])], [7, 0, 255])
+  assert.ok(next!.ageMs! >= 0 && next!.ageMs! < 60_000)
+  await b.transport.release(next!.epoch, Uint8Array.of(8))
+  assert.deepEqual([...((await open(where, 'c').transport.compete(0))?.stored ?? [])], [8])
+})
+
+test('frames cross whole, in any pieces and both ways, and what a leader says comes back to it', {
+  skip: isWindows,
+}, async () => {
+  const where = folder()
+  const heard: [string, string, number][] = []
+  const start = (digit: string) => {
+    const { transport } = open(where, digit)
+    const nothing = () => {}
+    const received = (frame: Uint8Array) => heard.push([digit, String(frame[0]), frame.length])
+    const clock = { now: () => 0, wallNow: () => 0, setTimeout: nothing, clearTimeout: nothing }
+    const peer = { opened: nothing, received, unheard: nothing, gone: nothing, vacant: nothing }
+    transport.open({ id: digit.repeat(32), clock, ...peer, fenced: nothing })
+    return transport
+  }
+  const [a, b] = [start('a'), start('b')]
+  const lease = await a.compete(0)
+  assert.equal(await b.compete(0), undefined)
+  const long = new Uint8Array(300_000).fill(2)
+  b.toLeader(Uint8Array.of(1))
+  b.toLeader(long)
+  a.toLeader(Uint8Array.of(3))
+  const until = async (count: number) => {
+    while (heard.length < count) await new Promise((done) => setImmediate(done))
+  }
+  await until(3)
+  a.toAll(lease!.epoch, Uint8Array.of(4))
+  a.toMember(lease!.epoch, 'b'.repeat(32), long)
+  await until(6)
+  assert.deepEqual(heard.sort(), [
+    ['a', '1', 1],
+    ['a', '2', 300_000],
+    ['a', '3', 1],
+    ['a', '4', 1],
+    ['b', '2', 300_000],
+    ['b', '4', 1],
+  ])
+  await Promise.all([a.close(), b.close()])
 })

@@ -1,11 +1,11 @@
 /**
- * The object's side: it always writes, since the platform runs one object of a name at a time.
+ * The object's side: it always leads, since the platform runs one object of a name at a time.
  *
- * 1. A Worker joins and gets a seat. What it says by the seat is heard by the writer; what the writer says
+ * 1. A Worker joins and gets a seat. What it says by the seat is heard by the leader; what the leader says
  *    waits in a mailbox until the Worker asks.
  * 2. A Worker that ends, throws or is cancelled lets go of its seat, and the platform disposes of it: its
  *    places are free at once. Nothing waits for a lease.
- * 3. What was learned is stored once a second at most, without holding back what is sent meanwhile
+ * 3. What was learned is stored twice a second at most, without holding back what is sent meanwhile
  *    (`allowUnconfirmed`): the next object, after a deploy or an eviction, goes on from there.
  *
  * The trap is an object that never sleeps: ten seconds after the last Worker has left, no timer is armed.
@@ -14,31 +14,31 @@
 import { systemClock } from '../../core/clock.js'
 import type { HostContext } from '../../core/host.js'
 import type { Clock, EngineOptions } from '../../options/options.js'
-import { Group } from '../group.js'
-import type { Seen } from '../messages.js'
-import type { Lease, Peer, Transport } from '../transport.js'
+import type { Stats } from '../../wasm/types.js'
+import { SharedHost } from '../host.js'
+import { afterTurn, type Lease, type Peer, type Transport } from '../transport.js'
 
 /** What was said to a Worker and not heard yet. */
 class Mailbox {
-  #texts: string[] = []
-  #asked: ((texts: string[]) => void) | undefined
+  #frames: Uint8Array[] = []
+  #asked: ((frames: Uint8Array[]) => void) | undefined
 
-  push(text: string): void {
-    this.#texts.push(text)
+  push(frame: Uint8Array): void {
+    this.#frames.push(frame)
     this.#asked?.(this.#take())
     this.#asked = undefined
   }
 
   /** What there is, or will be. */
-  hear(): Promise<string[]> {
-    if (this.#texts.length > 0) return Promise.resolve(this.#take())
+  hear(): Promise<Uint8Array[]> {
+    if (this.#frames.length > 0) return Promise.resolve(this.#take())
     return new Promise((resolve) => {
       this.#asked = resolve
     })
   }
 
-  #take(): string[] {
-    return this.#texts.splice(0)
+  #take(): Uint8Array[] {
+    return this.#frames.splice(0)
   }
 }
 
@@ -55,13 +55,18 @@ export interface ObjectState {
 
 /** Says nothing by itself for so long before a Worker asks whether it is there, in milliseconds. */
 export const LEASE_MS = 3000
-const KEEP_MS = 900
 const LINGER_MS = 10_000
-/** A value of Cloudflare's storage takes 128 KiB, and a character three bytes at most. */
-const PART = 40_000
+/** A value of Cloudflare's storage takes 128 KiB. */
+const PART = 120_000
 /** A put takes so many values. */
 const MOST_PARTS = 100
 const [KEPT, PARTS] = ['autothrottle:kept', 'autothrottle:state:']
+
+/** Statistics, with the instant at which they were taken. */
+export interface Seen {
+  readonly now: number
+  readonly stats: Stats
+}
 
 interface Kept {
   readonly epoch: number
@@ -71,19 +76,16 @@ interface Kept {
 
 class ObjectTransport implements Transport {
   readonly leaseMs = LEASE_MS
-  /** What a Worker asks of an object that has ended is rejected at once. */
-  readonly isPrompt = true
   readonly mailboxes = new Map<string, Mailbox>()
   readonly #storage: Storage
   readonly #clock: Clock
   peer!: Peer
   #epoch = 0
-  #keptAt = Number.NEGATIVE_INFINITY
   /** What it said to all last: whoever joins hears it first. */
-  last: string | undefined
+  last: Uint8Array | undefined
   #said!: () => void
-  /** It writes: it has said so. */
-  readonly writes = new Promise<void>((resolve) => {
+  /** It leads: it has said so. */
+  readonly leads = new Promise<void>((resolve) => {
     this.#said = resolve
   })
 
@@ -94,40 +96,48 @@ class ObjectTransport implements Transport {
 
   open(peer: Peer): void {
     this.peer = peer
+    peer.opened()
   }
 
-  async compete(known: number): Promise<Lease> {
+  async compete(above: number): Promise<Lease> {
     const kept = (await this.#storage.get(KEPT)) as Kept | undefined
     const names = Array.from({ length: kept?.parts ?? 0 }, (_, part) => PARTS + part)
     const parts = names.length > 0 ? await this.#storage.get(names) : new Map<string, unknown>()
-    const state = names.map((name) => parts.get(name) ?? '').join('')
-    this.#epoch = Math.max(kept?.epoch ?? 0, known) + 1
+    const stored = joined(names.map((name) => parts.get(name)))
+    this.#epoch = Math.max(kept?.epoch ?? 0, above) + 1
     // Before anything is granted: an epoch is never used twice.
     await this.#storage.put({ [KEPT]: { epoch: this.#epoch, at: kept?.at ?? 0, parts: names.length } })
-    const stateAgeMs = Math.max(this.#clock.wallNow() - (kept?.at ?? 0), 0)
-    return { epoch: this.#epoch, isFirst: kept === undefined, ...(state && { state, stateAgeMs }) }
+    const ageMs = Math.max(this.#clock.wallNow() - (kept?.at ?? 0), 0)
+    return { epoch: this.#epoch, isFirst: kept === undefined, stored, ageMs }
   }
 
-  async renew(_: Lease, state: string | undefined): Promise<boolean> {
-    if (state !== undefined && this.#clock.now() - this.#keptAt >= KEEP_MS) this.#keep(state).catch(() => {})
+  async renew(_: number, store: Uint8Array | undefined): Promise<boolean> {
+    if (store) await this.#keep(store)
     return true
   }
 
-  async release(_: Lease, state: string): Promise<void> {
-    if (state) await this.#keep(state)
+  async release(_: number, store: Uint8Array | undefined): Promise<void> {
+    if (store) await this.#keep(store)
   }
 
-  toWriter(): void {}
-
-  toMember(_: Lease, id: string, text: string): void {
-    this.mailboxes.get(id)?.push(text)
+  toLeader(frame: Uint8Array): void {
+    afterTurn(() => this.peer.received(frame))
   }
 
-  toAll(_: Lease, text: string): void {
-    this.last = text
+  toMember(epoch: number, id: string, frame: Uint8Array): void {
+    const mailbox = this.mailboxes.get(id)
+    if (mailbox) mailbox.push(frame)
+    else queueMicrotask(() => this.peer.unheard(id, epoch))
+  }
+
+  toAll(_: number, frame: Uint8Array): void {
+    this.last = frame
     this.#said()
-    for (const mailbox of this.mailboxes.values()) mailbox.push(text)
+    for (const mailbox of this.mailboxes.values()) mailbox.push(frame)
+    this.toLeader(frame)
   }
+
+  reconnect(): void {}
 
   async close(): Promise<void> {}
 
@@ -135,22 +145,21 @@ class ObjectTransport implements Transport {
     if (this.mailboxes.delete(id)) this.peer?.gone(id)
   }
 
-  async #keep(state: string): Promise<void> {
-    this.#keptAt = this.#clock.now()
-    const parts = Math.ceil(state.length / PART)
+  async #keep(bytes: Uint8Array): Promise<void> {
+    const parts = Math.ceil(bytes.length / PART)
     // What is larger is learned anew.
     if (parts > MOST_PARTS) return
     const kept: Kept = { epoch: this.#epoch, at: this.#clock.wallNow(), parts }
     const entries: Record<string, unknown> = { [KEPT]: kept }
     for (let part = 0; part < parts; part++)
-      entries[PARTS + part] = state.slice(part * PART, (part + 1) * PART)
+      entries[PARTS + part] = bytes.slice(part * PART, (part + 1) * PART)
     await this.#storage.put(entries, { allowUnconfirmed: true })
   }
 }
 
 export class Room {
   readonly #transport: ObjectTransport
-  readonly #group: Group
+  readonly #host: SharedHost
   readonly #clock: Clock
   readonly #isOver: () => void
   #emptySince = 0
@@ -162,17 +171,11 @@ export class Room {
     this.#clock = { ...systemClock(false), isPerRequest: false }
     this.#transport = new ObjectTransport(storage, this.#clock)
     const context: HostContext = { options, snapshot: undefined, clock: this.#clock, idleClock: this.#clock }
-    const link = {
-      changed: () => {},
-      told: () => {},
-      failed: () => {},
-      moved: () => {},
-      warn: (code: string, message: string) => console.warn(`autothrottle: ${code}: ${message}`),
-    }
-    const id = `object${this.#clock.wallNow().toString(36)}`
-    const random = () => 0.5
-    this.#group = new Group(this.#transport, context, link, { offline: 'wait', random, id })
-    this.#group.open()
+    this.#host = new SharedHost(this.#transport, context, { offline: 'wait' })
+    const nothing = () => {}
+    const warn = (code: string, message: string) => console.warn(`autothrottle: ${message} (${code})`)
+    this.#host.listen({ changed: nothing, fail: nothing, shared: nothing, warn })
+    this.#host.open()
     this.#watch()
   }
 
@@ -183,22 +186,23 @@ export class Room {
     if (last !== undefined) mailbox.push(last)
   }
 
-  hear(id: string): Promise<string[]> {
+  hear(id: string): Promise<Uint8Array[]> {
     return this.#transport.mailboxes.get(id)?.hear() ?? Promise.reject(new Error('the seat was left'))
   }
 
-  say(text: string): void {
-    this.#transport.peer.heard(text)
+  say(frame: Uint8Array): void {
+    this.#transport.peer.received(frame)
   }
 
   leave(id: string): void {
     this.#transport.leave(id)
   }
 
+  /** With the instant of the object's clock. */
   async stats(): Promise<Seen> {
-    await this.#transport.writes
-    const { now, engine } = this.#group.writer!
-    return { now, stats: engine.stats(undefined, now) }
+    await this.#transport.leads
+    const now = this.#clock.now()
+    return { now, stats: this.#host.stats(undefined, now) }
   }
 
   #watch(): void {
@@ -207,7 +211,19 @@ export class Room {
       if (this.#transport.mailboxes.size > 0) this.#emptySince = now
       if (now - this.#emptySince < LINGER_MS) return this.#watch()
       this.#isOver()
-      await this.#group.close()
+      await this.#host.close()
     }, LINGER_MS / 2)
   }
+}
+
+/** Parts in one; nothing if one is missing. */
+function joined(parts: readonly unknown[]): Uint8Array | undefined {
+  if (parts.length === 0 || !parts.every((part) => part instanceof Uint8Array)) return undefined
+  const all = new Uint8Array(parts.reduce((sum, part) => sum + part.length, 0))
+  let at = 0
+  for (const part of parts) {
+    all.set(part, at)
+    at += part.length
+  }
+  return all
 }

@@ -1,29 +1,32 @@
 /**
- * What has to happen in the store at once. Redis runs a script alone and fences by it: what a writer says is
+ * What has to happen in the store at once. Redis runs a script alone and fences by it: what a leader says is
  * published by the script that looks at the lease.
  *
- * The trap is a clock of a process. Only the store's `TIME` is read, and only to age a snapshot and to agree
- * on the instant of a grant.
+ * The trap is a clock of a process. Only the store's `TIME` is read, and only to age a snapshot.
  */
 
 /**
  * How to publish. A fourth key is given in a cluster: sharded, which one node hears in place of all, unless a
- * process is there that does not hear that: it says so in this key, as often as it asks for the time.
+ * process is there that does not hear that: it says so in this key, whenever it renews or asks the leader.
  */
 const SAY = `
 local say = KEYS[4] and redis.call('EXISTS', KEYS[4]) == 0 and 'SPUBLISH' or 'PUBLISH'`
+
+/** In a cluster: this process does not hear what is sharded. */
+const PLAIN = (place: number) => `
+if ARGV[${place}] == 'plain' then redis.call('SET', KEYS[4], '1', 'PX', 10000) end`
 
 /** The store's clock in milliseconds. */
 const NOW = `local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)`
 
 /**
- * Keys: lease, epoch, state. Arguments: process, known epoch, lease ms, the writer's channel. Gives epoch,
- * state, age in ms.
+ * Keys: lease, epoch, snapshot. Arguments: process, known epoch, lease ms, the leader's channel. Gives epoch,
+ * snapshot, age in ms.
  *
- * A store that forgot its keys does not know that somebody writes, and that one believes in its lease for as
+ * A store that forgot its keys does not know that somebody leads, and that one believes in its lease for as
  * long as it lasts. So for so long nobody has it, but whoever had it. A process that knows of none asks
- * whether anybody listens as the writer; if it got the lease all the same, it loses it to the older epoch.
+ * whether anybody listens as the leader; if it got the lease all the same, it loses it to the older epoch.
  */
 export const COMPETE = `${SAY}
 local known = tonumber(ARGV[2])
@@ -40,12 +43,12 @@ end
 epoch = string.format('%.0f', math.max(stored, known) + 1)
 redis.call('SET', KEYS[2], epoch, 'PX', 604800000)
 redis.call('SET', KEYS[1], epoch .. ':' .. ARGV[1], 'PX', ARGV[3])
-local kept = redis.call('HMGET', KEYS[3], 'text', 'at')
+local kept = redis.call('HMGET', KEYS[3], 'bytes', 'at')
 ${NOW}
 local age = kept[2] and now - tonumber(kept[2]) or 0
 return {epoch, kept[1] or '', string.format('%.0f', math.max(age, 0))}`
 
-/** Keys: lease, epoch, state. Arguments: holder, its epoch, lease ms. Whoever had it last has it still. */
+/** Keys: lease, epoch, snapshot. Arguments: holder, its epoch, lease ms. Whoever had it last has it still. */
 const CLAIM = `
 local holder = redis.call('GET', KEYS[1])
 if holder ~= ARGV[1] then
@@ -54,24 +57,31 @@ if holder ~= ARGV[1] then
   redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[3])
 end`
 
-/** As {@link CLAIM}, and the state or nothing. Gives 1 if the lease is ours. */
-export const RENEW = `${CLAIM}
+/** As {@link CLAIM}, then the snapshot or nothing, and `plain` or nothing. Gives 1 if the lease is ours. */
+export const RENEW = `${PLAIN(5)}${CLAIM}
 redis.call('PEXPIRE', KEYS[1], ARGV[3])
 redis.call('SET', KEYS[2], ARGV[2], 'PX', 604800000)
 if ARGV[4] ~= '' then
   ${NOW}
-  redis.call('HSET', KEYS[3], 'text', ARGV[4], 'at', string.format('%.0f', now))
+  redis.call('HSET', KEYS[3], 'bytes', ARGV[4], 'at', string.format('%.0f', now))
   redis.call('PEXPIRE', KEYS[3], 604800000)
 end
 return 1`
 
-/** As {@link CLAIM}, then channels with their texts. Gives 0 if the lease is another's. */
+/**
+ * As {@link CLAIM}, then channels with their frames. Gives 0 if the lease is another's, else the places of
+ * those that nobody heard: one node knows that, a cluster does not.
+ */
 export const SEND = `${CLAIM}${SAY}
-for at = 4, #ARGV, 2 do redis.call(say, ARGV[at], ARGV[at + 1]) end
-return 1`
+local unheard = {}
+for at = 4, #ARGV, 2 do
+  local heard = redis.call(say, ARGV[at], ARGV[at + 1])
+  if heard == 0 and not KEYS[4] then unheard[#unheard + 1] = (at - 4) / 2 end
+end
+return unheard`
 
-/** In a cluster. Arguments: channel, text. Gives how many heard it, as far as one node knows. */
-export const TELL = `${SAY}
+/** In a cluster. Arguments: channel, frame, `plain`. Gives how many heard it, as far as one node knows. */
+export const TELL = `${PLAIN(3)}${SAY}
 local heard = redis.call(say, ARGV[1], ARGV[2])
 return say == 'SPUBLISH' and heard or 1`
 
@@ -80,9 +90,3 @@ export const RELEASE = `
 local id = string.match(redis.call('GET', KEYS[1]) or '', '^%d+:(.*)$')
 if id == ARGV[1] then redis.call('DEL', KEYS[1]) end
 return 1`
-
-/** The store's clock in microseconds, in two parts. Arguments: `plain` if sharded messages are not heard. */
-export const TIME = `
-if ARGV[1] == 'plain' then redis.call('SET', KEYS[4], '1', 'PX', 10000) end
-local time = redis.call('TIME')
-return {time[1], time[2], KEYS[1]}`

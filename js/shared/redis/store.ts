@@ -15,20 +15,23 @@ export interface RedisClient {
   duplicate: Method
 }
 
+/** Of a script: text, or bytes of a `Buffer`, which is what clients write as it is. */
+export type Argument = string | Uint8Array
+
 /** A connection that hears channels, also after it was broken. */
 export interface Subscriber {
   /** Whether what is published to one node of a cluster is heard, beside what goes to all. */
   readonly isSharded: boolean
-  subscribe(channel: string, hear: (text: string) => void): Promise<void>
+  subscribe(channel: string, hear: (frame: Uint8Array) => void): Promise<void>
   unsubscribe(channel: string): Promise<void>
   close(): void
 }
 
 export interface Store {
   /** Runs a script. All keys are in one slot. */
-  run(script: string, keys: readonly string[], args: readonly string[]): Promise<unknown>
+  run(script: string, keys: readonly string[], args: readonly Argument[]): Promise<unknown>
   /** How many heard it: in a cluster only those at one node. */
-  publish(channel: string, text: string): Promise<number>
+  publish(channel: string, frame: Uint8Array): Promise<number>
   readonly isCluster: boolean
   subscriber(): Promise<Subscriber>
 }
@@ -36,18 +39,18 @@ export interface Store {
 /** What is asked of a client or of its connection, in the words of both families. */
 interface Client {
   eval(script: string, ...keysAndArguments: unknown[]): Promise<unknown>
-  publish(channel: string, text: string): Promise<number>
+  publish(channel: string, frame: Uint8Array): Promise<number>
   /** A cluster of ioredis takes nodes and options. */
   duplicate(nodes?: never[], options?: { shardedSubscribers: true }): Client
   connect(): Promise<unknown>
   /** With node-redis each call says who hears. */
-  subscribe(channel: string, ...hear: Ear[]): Promise<unknown>
+  subscribe(channel: string, ...hear: [] | [Ear, isBinary: true]): Promise<unknown>
   unsubscribe(channel: string): Promise<unknown>
   ssubscribe?(channel: string): Promise<unknown>
   sunsubscribe?(channel: string): Promise<unknown>
-  sSubscribe?(channel: string, ...hear: Ear[]): Promise<unknown>
+  sSubscribe?(channel: string, ...hear: [Ear, isBinary: true]): Promise<unknown>
   sUnsubscribe?(channel: string): Promise<unknown>
-  on(event: string, listener: (...args: string[]) => void): unknown
+  on(event: string, listener: (...args: Uint8Array[]) => void): unknown
   unref?(): void
   destroy?(): void
   disconnect(): unknown
@@ -58,7 +61,7 @@ interface Client {
   readonly masters?: unknown
 }
 
-type Ear = (text: string, channel: string) => void
+type Ear = (frame: Uint8Array, channel: Uint8Array) => void
 
 /** The client behind one face; `undefined` for what is no client. */
 export function storeOf(client: unknown): Store | undefined {
@@ -80,14 +83,14 @@ class ClientStore implements Store {
     this.isCluster = isNode ? client.masters !== undefined : client.isCluster === true
   }
 
-  run(script: string, keys: readonly string[], args: readonly string[]): Promise<unknown> {
+  run(script: string, keys: readonly string[], args: readonly Argument[]): Promise<unknown> {
     return this.#isNode
       ? this.#client.eval(script, { keys: [...keys], arguments: [...args] })
       : this.#client.eval(script, keys.length, ...keys, ...args)
   }
 
-  publish(channel: string, text: string): Promise<number> {
-    return this.#client.publish(channel, text)
+  publish(channel: string, frame: Uint8Array): Promise<number> {
+    return this.#client.publish(channel, frame)
   }
 
   async subscriber(): Promise<Subscriber> {
@@ -96,26 +99,26 @@ class ClientStore implements Store {
       this.isCluster && !isNode
         ? this.#client.duplicate([], { shardedSubscribers: true })
         : this.#client.duplicate()
-    const ears = new Map<string, (text: string) => void>()
-    const hear: Ear = (text, channel) => ears.get(channel)?.(text)
-    const heard = isNode ? [hear] : []
+    const ears = new Map<string, (frame: Uint8Array) => void>()
+    const hear: Ear = (frame, channel) => ears.get(String(channel))?.(frame)
+    const heard: [] | [Ear, true] = isNode ? [hear, true] : []
     // It keeps no process alive, after a reconnection neither.
     const unref = () => (isNode ? connection : connection.stream)?.unref?.()
     connection.on('error', () => {})
     connection.on('ready', unref)
-    for (const event of ['message', 'smessage'])
-      connection.on(event, (channel, text) => hear(text!, channel!))
+    for (const event of ['messageBuffer', 'smessageBuffer'])
+      connection.on(event, (channel, frame) => hear(frame!, channel!))
     if (isNode) {
       await connection.connect()
       unref()
     }
     const subscriber = {
       isSharded: this.isCluster && (connection.shardedSubscribers ?? connection.sSubscribe) !== undefined,
-      async subscribe(channel: string, hear: (text: string) => void) {
+      async subscribe(channel: string, hear: (frame: Uint8Array) => void) {
         ears.set(channel, hear)
         await connection.subscribe(channel, ...heard)
         if (!subscriber.isSharded) return
-        const answer = isNode ? connection.sSubscribe!(channel, hear) : connection.ssubscribe!(channel)
+        const answer = isNode ? connection.sSubscribe!(channel, hear, true) : connection.ssubscribe!(channel)
         // A server before Redis 7 does not know the command.
         subscriber.isSharded = await answer.then(
           () => true,

@@ -6,10 +6,12 @@ import { compile } from './compile.js'
 
 type Source = () => WebAssembly.Module | Uint8Array<ArrayBuffer>
 
-const given: { engine?: Source; simulator?: Source } = {}
+type Name = 'engine' | 'simulator' | 'shared'
+
+const given: { [name in Name]?: Source } = {}
 
 /** Says where a module comes from, for all that is made from now on. */
-export function give(name: 'engine' | 'simulator', source: Source): void {
+export function give(name: Name, source: Source): void {
   given[name] = source
 }
 
@@ -18,7 +20,7 @@ export function give(name: 'engine' | 'simulator', source: Source): void {
  *
  * @throws {WasmBlockedError} where compiling is forbidden.
  */
-export function moduleOf(name: 'engine' | 'simulator', here: Source): WebAssembly.Module {
+export function moduleOf(name: Name, here: Source): WebAssembly.Module {
   const made = (given[name] ?? here)()
   return ArrayBuffer.isView(made) ? compile(made as Uint8Array<ArrayBuffer>) : made
 }

@@ -13,7 +13,7 @@ export function throttles(
 ): { world: World; processes: Process[]; all: Throttle[] } {
   const world = new World(seed)
   world.faults.way = [2, 3]
-  const processes = Array.from({ length: count }, (_, index) => new Process(world, `p${index}`, {}))
+  const processes = Array.from({ length: count }, (_, index) => new Process(world, index, {}))
   const all = processes.map((process) =>
     createThrottle({ ...options, clock: process.clock, shared: process.shared(offline, members) }),
   )

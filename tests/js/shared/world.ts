@@ -1,9 +1,6 @@
 /**
- * Processes that share a limit, in virtual time: their clocks, the network between them, the store that
- * elects, and a server that remembers what came. All that chance does comes from a seed.
- *
- * The trap is a test of the network that needs one: an hour of faults takes milliseconds here, and a seed
- * that fails fails again.
+ * Processes that share a limit, in virtual time: their clocks, the network between them, and the store that
+ * elects. What the machine does under faults `shared/tests/` plays; here it is the host around it.
  */
 import type { Clock, EngineOptions } from 'autothrottle'
 import type { HostListener, Shared } from '../../../js/core/host.js'
@@ -34,25 +31,20 @@ export interface Takeover {
   readonly at: number
   readonly from: string
   readonly to: string
-  /** When the memory was heard or kept that the new writer goes on from. */
-  readonly knownUntil: number
 }
 
 export class World {
   now = 1000
   readonly faults: Faults = { way: [1, 0], loss: 0, doubled: 0 }
-  /** Whether the store lends its clock, so that grants say when. */
-  hasClock = true
-  /** What a transport makes of the round trips that it saw last. */
-  leadMs = 50
   readonly processes: Process[] = []
-  readonly store = { epoch: 0, holder: '', until: 0, state: undefined as string | undefined, stateAt: 0 }
+  readonly store = {
+    ...{ epoch: 0, holder: '', until: 0, storedAt: 0 },
+    stored: undefined as Uint8Array | undefined,
+  }
   /** The store has forgotten all, and nobody but who wrote may have the lease yet. */
   isReserved = false
   readonly takeovers: Takeover[] = []
   readonly dice: Dice
-  /** Whether messages were lost. */
-  hadLoss = false
   readonly #heap: Event[] = []
   #order = 0
 
@@ -71,45 +63,15 @@ export class World {
   travel(run: () => void, owner?: Process): void {
     const [least, more] = this.faults.way
     const { next } = this.dice
-    if (this.faults.loss > 0 && next() < this.faults.loss) {
-      this.hadLoss = true
-      return
-    }
+    if (this.faults.loss > 0 && next() < this.faults.loss) return
     const times = this.faults.doubled > 0 && next() < this.faults.doubled ? 2 : 1
     for (let time = 0; time < times; time++) this.after(least + more * next(), owner, run)
   }
 
-  /**
-   * A machine with too much to do, for so long: each process stands still again and again. Its clock goes on,
-   * and what is due comes late and all together.
-   */
-  busy(ms: number, dice: Dice): void {
-    const until = this.now + ms
-    for (const process of this.processes) {
-      const stall = () => {
-        if (process.isDead || this.now >= until) return
-        const standing = 20 + dice.below(dice.below(4) === 0 ? 1500 : 200)
-        process.stop(Math.min(standing, until - this.now))
-        this.after(standing + dice.below(100), undefined, stall)
-      }
-      stall()
-    }
-  }
-
   /** As a store that is restarted and remembers nothing. Messages pass. */
   forget(): void {
-    Object.assign(this.store, { epoch: 0, until: 0, state: undefined })
+    Object.assign(this.store, { epoch: 0, until: 0, stored: undefined })
     this.isReserved = false
-  }
-
-  /** Who held the lease between two instants. */
-  wrote(from: number, to: number): Process[] {
-    const ids = new Set(this.takeovers.filter(({ at }) => at <= to).flatMap((one) => [one.from, one.to]))
-    const over = this.takeovers.filter(({ at }) => at <= from).map((one) => one.from)
-    const last = this.takeovers.findLast(({ at }) => at <= from)?.to
-    for (const id of over) if (id !== last) ids.delete(id)
-    if (ids.size === 0) ids.add(this.takeovers[0]?.from ?? this.store.holder)
-    return this.processes.filter(({ id }) => ids.has(id))
   }
 
   async run(ms: number): Promise<void> {
@@ -174,21 +136,16 @@ export class Process {
   readonly clock: Clock
   readonly host: SharedHost
   isDead = false
-  diedAt = Number.POSITIVE_INFINITY
   stoppedUntil = 0
   cutUntil = 0
   /** Whether it is cut off from the store and all others. */
   isCut = false
-  /** When it was stopped or cut off, and when that ended. */
-  readonly away: { from: number; to: number; isStopped: boolean }[] = []
-  readonly startedAt: number
   peer: Peer | undefined
   readonly #random: () => number
 
-  constructor(world: World, id: string, options: EngineOptions, offline: Offline = 'wait') {
+  constructor(world: World, place: number, options: EngineOptions, offline: Offline = 'wait') {
     this.world = world
-    this.id = id
-    this.startedAt = world.now
+    this.id = place.toString(16).padStart(32, '0')
     world.processes.push(this)
     const origin = world.dice.below(4) === 0 ? world.dice.below(1e7) : world.dice.below(1000)
     this.clock = {
@@ -201,7 +158,7 @@ export class Process {
     }
     const context = { options, snapshot: undefined, clock: this.clock, idleClock: this.clock }
     this.#random = world.dice.next
-    this.host = new SharedHost(this.#transport(), context, { offline, random: this.#random, id })
+    this.host = new SharedHost(this.#transport(), context, { offline, random: this.#random, id: this.id })
   }
 
   /** The same way for a whole throttle: `createThrottle({ clock: process.clock, shared })`. */
@@ -212,35 +169,25 @@ export class Process {
   }
 
   #transport(): MemoryTransport {
-    const offsetMs = this.world.hasClock ? this.world.now - this.clock.now() : undefined
-    return new MemoryTransport(this, offsetMs)
+    return new MemoryTransport(this)
   }
 
   /** As `kill -9`. */
   kill(): void {
     this.isDead = true
-    this.diedAt = this.world.now
   }
 
   /** As SIGSTOP, and SIGCONT after so long. */
   stop(ms: number): void {
     this.stoppedUntil = Math.max(this.stoppedUntil, this.world.now + ms)
-    this.away.push({ from: this.#leftAt, to: this.stoppedUntil, isStopped: true })
   }
 
   cut(ms: number): void {
     this.isCut = true
     this.cutUntil = Math.max(this.cutUntil, this.world.now + ms)
-    this.away.push({ from: this.#leftAt, to: this.cutUntil, isStopped: false })
     this.world.after(ms, undefined, () => {
       this.isCut = this.world.now < this.cutUntil
     })
-  }
-
-  /** Now, or when it was last heard, if it has not been back for a ping. */
-  get #leftAt(): number {
-    const last = this.away.at(-1)
-    return last && last.to > this.world.now - LEASE_MS / 3 ? last.from : this.world.now
   }
 
   /** Calls `work` for each request that may leave, as a driver does. */
@@ -261,74 +208,71 @@ export class Process {
 /** The way through a store in memory, which keeps the lease and compares it before it passes anything on. */
 class MemoryTransport implements Transport {
   readonly leaseMs = LEASE_MS
-  readonly offsetMs: number | undefined
   readonly #process: Process
   readonly #world: World
 
-  constructor(process: Process, offsetMs: number | undefined) {
+  constructor(process: Process) {
     this.#process = process
     this.#world = process.world
-    this.offsetMs = offsetMs
-  }
-
-  get leadMs(): number {
-    return this.#world.leadMs
   }
 
   open(peer: Peer): void {
     this.#process.peer = peer
+    peer.opened()
   }
 
-  compete(epoch: number): Promise<Lease | undefined> {
+  compete(above: number): Promise<Lease | undefined> {
     return this.#ask(() => {
       const { store, now } = this.#world
-      if (now < store.until && store.epoch >= epoch) return undefined
-      const isHeard = this.#world.processes.some(({ isDead, host }) => !isDead && host.group.writer)
-      if (store.epoch < epoch || (store.epoch === 0 && epoch === 0 && isHeard)) {
-        Object.assign(store, { epoch, until: now + LEASE_MS })
+      if (now < store.until && store.epoch >= above) return undefined
+      const isHeard = this.#world.processes.some(({ isDead, host }) => !isDead && host.shared.isWriter)
+      if (store.epoch < above || (store.epoch === 0 && above === 0 && isHeard)) {
+        Object.assign(store, { epoch: above, until: now + LEASE_MS })
         this.#world.isReserved = true
         return undefined
       }
       this.#world.isReserved = false
-      store.epoch = Math.max(store.epoch, epoch) + 1
-      const { id: to, host, clock } = this.#process
-      const heardAt = (host.group.member.memory?.at ?? 0) + now - clock.now()
-      const knownUntil = Math.max(heardAt, store.state === undefined ? 0 : store.stateAt)
-      if (store.holder !== '') this.#world.takeovers.push({ at: now, from: store.holder, to, knownUntil })
-      store.holder = this.#process.id
+      store.epoch = Math.max(store.epoch, above) + 1
+      const { id: to } = this.#process
+      if (store.holder !== '') this.#world.takeovers.push({ at: now, from: store.holder, to })
+      store.holder = to
       store.until = now + LEASE_MS
-      return { epoch: store.epoch, state: store.state, stateAgeMs: now - store.stateAt }
+      return { epoch: store.epoch, stored: store.stored, ageMs: now - store.storedAt }
     })
   }
 
-  renew(lease: Lease, state: string | undefined): Promise<boolean> {
+  renew(epoch: number, stored: Uint8Array | undefined): Promise<boolean> {
     return this.#ask(() => {
-      if (!this.#isGood(lease)) return false
+      if (!this.#isGood(epoch)) return false
       const { store, now } = this.#world
       store.until = now + LEASE_MS
-      if (state !== undefined) Object.assign(store, { state, stateAt: now })
+      if (stored) Object.assign(store, { stored, storedAt: now })
       return true
     })
   }
 
-  release(lease: Lease, state: string): Promise<void> {
+  release(epoch: number, stored: Uint8Array | undefined): Promise<void> {
     return this.#ask(() => {
       const { store, now } = this.#world
-      if (this.#isGood(lease)) Object.assign(store, { until: now, state, stateAt: now })
+      if (!this.#isGood(epoch)) return
+      store.until = now
+      if (stored) Object.assign(store, { stored, storedAt: now })
     })
   }
 
-  toWriter(text: string): void {
-    this.#send((other) => other.id === this.#world.store.holder, text)
+  toLeader(frame: Uint8Array): void {
+    this.#send((other) => other.id === this.#world.store.holder, frame)
   }
 
-  toMember(lease: Lease, id: string, text: string): void {
-    this.#send((other) => other.id === id, text, lease)
+  toMember(epoch: number, id: string, frame: Uint8Array): void {
+    this.#send((other) => other.id === id, frame, epoch)
   }
 
-  toAll(lease: Lease, text: string): void {
-    this.#send((other) => other !== this.#process, text, lease)
+  toAll(epoch: number, frame: Uint8Array): void {
+    this.#send(() => true, frame, epoch)
   }
+
+  reconnect(): void {}
 
   afterTurn = (done: () => void): void => {
     this.#world.after(0, this.#process, done)
@@ -339,7 +283,7 @@ class MemoryTransport implements Transport {
   }
 
   /** As the scripts of Redis: whoever had it last has it still. */
-  #isGood({ epoch }: Lease): boolean {
+  #isGood(epoch: number): boolean {
     const { store, now, isReserved } = this.#world
     if (store.epoch === epoch && now < store.until && !isReserved) return true
     if (store.epoch > epoch || (now < store.until && !isReserved)) return false
@@ -349,15 +293,15 @@ class MemoryTransport implements Transport {
   }
 
   /** To the store, and from there to others. */
-  #send(isFor: (other: Process) => boolean, text: string, lease?: Lease): void {
+  #send(isFor: (other: Process) => boolean, frame: Uint8Array, epoch?: number): void {
     if (this.#process.isCut) return
     this.#world.travel(() => {
-      if (lease && !this.#isGood(lease))
-        return this.#world.travel(() => this.#process.peer?.fenced(), this.#process)
+      if (epoch !== undefined && !this.#isGood(epoch))
+        return this.#world.travel(() => this.#process.peer?.fenced(epoch), this.#process)
       for (const other of this.#world.processes)
         if (isFor(other) && !other.isCut)
           this.#world.travel(() => {
-            if (!other.isCut) other.peer?.heard(text)
+            if (!other.isCut) other.peer?.received(frame)
           }, other)
     })
   }

@@ -1,0 +1,370 @@
+//! The boundary to JavaScript of shared limits: converts and forwards, nothing else.
+//!
+//! Instants and spans are milliseconds, epochs and questions whole numbers, processes 32 hexadecimal digits.
+//! An effect is a list: what is to be done by its place in [`effect`], then what belongs to it.
+
+#![allow(missing_docs, reason = "TypeScript documents what it makes of them")]
+#![allow(clippy::too_many_arguments, reason = "numbers cross in tens of nanoseconds, objects in a thousand")]
+#![allow(clippy::needless_pass_by_value, reason = "what JavaScript hands over is owned")]
+
+use autothrottle::{Boundary, Instant, Robots, Span, Value, boundary::Outcome};
+use autothrottle_convert::{js, problems, value};
+use autothrottle_shared::{
+    Ask, Cause, Effect, Input, MemberId, Offline, Order, Refusal, Settings, Shared,
+};
+use js_sys::{Array, Uint8Array};
+use wasm_bindgen::prelude::*;
+
+/// As the engine's module has it.
+#[cfg(target_family = "wasm")]
+#[global_allocator]
+static ALLOCATOR: talc::wasm::WasmDynamicTalc = talc::wasm::new_wasm_dynamic_allocator();
+
+/// The machine as JavaScript sees it. See [`Shared`] for each method.
+#[wasm_bindgen]
+pub struct WasmShared {
+    machine: Shared,
+    now: Instant,
+    asked_ms: f64,
+    refused: Option<Refusal>,
+    reason: f64,
+    reason_scope: Option<String>,
+}
+
+#[wasm_bindgen]
+impl WasmShared {
+    /// `offline`: 0 to divide, 1 to wait, 2 to fail; -1 for what fits the quotas. Throws a list of
+    /// `[path, want, got]`.
+    #[wasm_bindgen(constructor)]
+    pub fn new(
+        id: &str,
+        options: JsValue,
+        lease_ms: f64,
+        offline: i32,
+        members: f64,
+        snapshot: JsValue,
+        wall_ms: f64,
+        seed: f64,
+    ) -> Result<WasmShared, JsValue> {
+        let snapshot = value(&snapshot);
+        let settings = Settings {
+            lease: Span::from_millis(lease_ms),
+            offline: usize::try_from(offline).ok().and_then(|place| OFFLINE.get(place).copied()),
+            patience: Span::from_millis(PATIENCE_MS),
+            members: (members >= 1.0).then_some(members as u32),
+            snapshot: (snapshot != Value::Nothing).then_some((snapshot, wall_ms)),
+        };
+        let machine = Shared::new(member(id), value(&options), settings, seed as u64).map_err(problems)?;
+        let (refused, reason_scope) = (None, None);
+        let now = Instant::from_micros(0);
+        Ok(Self { machine, now, asked_ms: f64::NAN, refused, reason: -1.0, reason_scope })
+    }
+
+    pub fn open(&mut self, now: f64) {
+        let now = self.at(now);
+        self.machine.open(now);
+    }
+
+    /// A ticket, or -1 for a [refusal](Self::take_refusal).
+    pub fn submit(
+        &mut self,
+        now: f64,
+        names: Vec<String>,
+        costs: &[f64],
+        priority: f64,
+        delay_ms: f64,
+    ) -> f64 {
+        let now = self.at(now);
+        let names: Vec<&str> = names.iter().map(String::as_str).collect();
+        let ask = Ask { names: &names, costs, priority, delay_ms };
+        match self.machine.submit(now, &ask) {
+            Ok(ticket) => ticket as f64,
+            Err(refusal) => {
+                self.refused = Some(refusal);
+                -1.0
+            }
+        }
+    }
+
+    /// After -1 of `submit`.
+    pub fn take_refusal(&mut self) -> JsValue {
+        self.refused.take().map_or(JsValue::UNDEFINED, |refusal| js(&Value::from(&refusal)))
+    }
+
+    /// A ticket, or -1.
+    pub fn poll(&mut self, now: f64) -> f64 {
+        let now = self.at(now);
+        self.machine.poll(now).map_or(-1.0, |ticket| ticket as f64)
+    }
+
+    #[wasm_bindgen(getter)]
+    pub fn is_awaited(&self) -> bool {
+        self.machine.is_awaited()
+    }
+
+    pub fn left(&mut self, now: f64, ticket: f64) {
+        let now = self.at(now);
+        self.machine.left(now, ticket as u64);
+    }
+
+    /// The place of the outcome in [`autothrottle::boundary::Settled`].
+    pub fn settle(
+        &mut self,
+        now: f64,
+        ticket: f64,
+        answer: f64,
+        latency_ms: f64,
+        cost: f64,
+        flags: u32,
+        lines: &str,
+        more: &[f64],
+    ) -> u32 {
+        let now = self.at(now);
+        let outcome = Outcome::new(answer, latency_ms, cost, flags).with(lines, more);
+        let settlement = self.machine.settle(now, ticket as u64, &outcome);
+        self.asked_ms = settlement.asked_ms;
+        settlement.settled as u32
+    }
+
+    /// After `settle`.
+    #[wasm_bindgen(getter)]
+    pub fn asked_ms(&self) -> f64 {
+        self.asked_ms
+    }
+
+    pub fn cancel(&mut self, now: f64, ticket: f64) {
+        let now = self.at(now);
+        self.machine.cancel(now, ticket as u64);
+    }
+
+    /// Throws a list of `[path, want, got]`.
+    pub fn configure(&mut self, now: f64, name: String, partial: JsValue) -> Result<(), JsValue> {
+        self.order(now, Order::Configure(name, value(&partial))).map_err(problems)
+    }
+
+    /// The place of the outcome in [`Robots`]. NaN is nothing.
+    pub fn crawl_delay(&mut self, now: f64, name: &str, ms: f64) -> u32 {
+        let now = self.at(now);
+        let delay = (ms >= 0.0).then(|| Span::from_millis(ms));
+        let robots: Robots = self.machine.crawl_delay(now, name, delay);
+        robots as u32
+    }
+
+    pub fn hold(&mut self, now: f64, name: String, ms: f64) {
+        self.orders(now, Order::Hold(name, Span::from_millis(ms)));
+    }
+
+    pub fn pause(&mut self, now: f64, name: Option<String>) {
+        self.orders(now, Order::Pause(name));
+    }
+
+    pub fn resume(&mut self, now: f64, name: Option<String>) {
+        self.orders(now, Order::Resume(name));
+    }
+
+    pub fn reset(&mut self, now: f64, name: String) {
+        self.orders(now, Order::Reset(name));
+    }
+
+    pub fn watch(&mut self, now: f64, level: u8) {
+        let now = self.at(now);
+        self.machine.watch(now, level);
+    }
+
+    pub fn timeout(&mut self, now: f64) {
+        self.hears(now, Input::Timeout);
+    }
+
+    pub fn opened(&mut self, now: f64) {
+        self.hears(now, Input::Opened);
+    }
+
+    pub fn received(&mut self, now: f64, frame: &[u8]) {
+        self.hears(now, Input::Received(frame));
+    }
+
+    pub fn elected(
+        &mut self,
+        now: f64,
+        op: f64,
+        epoch: f64,
+        stored: Option<Vec<u8>>,
+        age_ms: f64,
+        first: bool,
+    ) {
+        let stored = stored.as_deref().map(|bytes| (bytes, Span::from_millis(age_ms)));
+        self.hears(now, Input::Elected { op: op as u64, epoch: epoch as u64, stored, first });
+    }
+
+    pub fn refused(&mut self, now: f64, op: f64) {
+        self.hears(now, Input::Refused { op: op as u64 });
+    }
+
+    pub fn renewed(&mut self, now: f64, op: f64) {
+        self.hears(now, Input::Renewed { op: op as u64 });
+    }
+
+    pub fn released(&mut self, now: f64, op: f64) {
+        self.hears(now, Input::Released { op: op as u64 });
+    }
+
+    pub fn timed_out(&mut self, now: f64, op: f64) {
+        self.hears(now, Input::Failed { op: op as u64, cause: Cause::Timeout });
+    }
+
+    /// `is_denied`: it can never work.
+    pub fn failed(&mut self, now: f64, op: f64, why: &str, is_denied: bool) {
+        let cause = if is_denied { Cause::Denied(why) } else { Cause::Broken(why) };
+        self.hears(now, Input::Failed { op: op as u64, cause });
+    }
+
+    pub fn fenced(&mut self, now: f64, epoch: f64) {
+        self.hears(now, Input::Fenced { epoch: epoch as u64 });
+    }
+
+    pub fn unheard(&mut self, now: f64, id: &str, epoch: f64) {
+        self.hears(now, Input::Unheard { to: member(id), epoch: epoch as u64 });
+    }
+
+    pub fn vacant(&mut self, now: f64, ended: bool) {
+        self.hears(now, Input::Vacant { ended });
+    }
+
+    pub fn gone(&mut self, now: f64, id: &str) {
+        self.hears(now, Input::Gone(member(id)));
+    }
+
+    /// What is to be done next, or nothing: its place in [`effect`], then what belongs to it.
+    pub fn poll_effect(&mut self, now: f64) -> Option<Array> {
+        let now = self.at(now);
+        self.machine.poll_effect(now).map(effect)
+    }
+
+    /// Infinity for never.
+    #[wasm_bindgen(getter)]
+    pub fn wake_at(&self) -> f64 {
+        self.machine.wake_at().map_or(f64::INFINITY, Instant::millis)
+    }
+
+    pub fn close(&mut self, now: f64) {
+        let now = self.at(now);
+        self.machine.close(now);
+    }
+
+    #[wasm_bindgen(getter)]
+    pub fn waiting(&self) -> u32 {
+        self.machine.waiting()
+    }
+
+    #[wasm_bindgen(getter)]
+    pub fn in_flight(&self) -> u32 {
+        self.machine.in_flight()
+    }
+
+    pub fn status(&self, now: f64) -> JsValue {
+        let now = Instant::from_millis(now).unwrap_or(self.now);
+        js(&Value::from(&self.machine.status(now)))
+    }
+
+    /// `reason` and `reason_scope` say more.
+    pub fn peek(&mut self, now: f64, names: Vec<String>, costs: &[f64]) -> f64 {
+        let now = self.at(now);
+        let names: Vec<&str> = names.iter().map(String::as_str).collect();
+        let (at, reason, scope) = self.machine.peek(now, &names, costs);
+        (self.reason, self.reason_scope) = (reason, scope);
+        at
+    }
+
+    #[wasm_bindgen(getter)]
+    pub fn reason(&self) -> f64 {
+        self.reason
+    }
+
+    #[wasm_bindgen(getter)]
+    pub fn reason_scope(&self) -> Option<String> {
+        self.reason_scope.clone()
+    }
+
+    pub fn reasons() -> Vec<String> {
+        Boundary::reasons()
+    }
+
+    pub fn stats(&mut self, now: f64) -> JsValue {
+        let now = self.at(now);
+        js(&self.machine.stats(now))
+    }
+
+    pub fn scope_stats(&mut self, now: f64, name: &str) -> JsValue {
+        let now = self.at(now);
+        js(&self.machine.scope_stats(now, name))
+    }
+
+    pub fn snapshot(&mut self, now: f64, wall_ms: f64) -> JsValue {
+        let now = self.at(now);
+        js(&self.machine.snapshot(now, wall_ms))
+    }
+
+    #[wasm_bindgen(getter)]
+    pub fn warn_threshold(&self) -> u32 {
+        self.machine.warn_threshold()
+    }
+}
+
+/// In the order of the numbers that JavaScript gives.
+const OFFLINE: [Offline; 3] = [Offline::Divide, Offline::Wait, Offline::Fail];
+/// The way may be broken for so long before `offline` counts.
+const PATIENCE_MS: f64 = 5000.0;
+
+impl WasmShared {
+    /// What no clock says is no news: time stands still.
+    fn at(&mut self, ms: f64) -> Instant {
+        self.now = Instant::from_millis(ms).unwrap_or(self.now);
+        self.now
+    }
+
+    fn hears(&mut self, now: f64, input: Input<'_>) {
+        let now = self.at(now);
+        self.machine.handle(now, input);
+    }
+
+    fn order(&mut self, now: f64, order: Order) -> Result<(), autothrottle::ConfigError> {
+        let now = self.at(now);
+        self.machine.order(now, order)
+    }
+
+    /// One that cannot be wrong.
+    fn orders(&mut self, now: f64, order: Order) {
+        let _ = self.order(now, order);
+    }
+}
+
+/// What is no name is that of no process.
+fn member(id: &str) -> MemberId {
+    id.parse().unwrap_or(MemberId([0; 16]))
+}
+
+/// An effect as a list; the first is its kind.
+fn effect(effect: Effect) -> Array {
+    let number = |number: u64| JsValue::from_f64(number as f64);
+    let bytes = |bytes: &[u8]| JsValue::from(Uint8Array::from(bytes));
+    let stored = |store: Option<Vec<u8>>| store.map_or(JsValue::UNDEFINED, |store| bytes(&store));
+    let items: Vec<JsValue> = match effect {
+        Effect::Compete { op, above } => vec![number(0), number(op), number(above)],
+        Effect::Renew { op, epoch, store } => vec![number(1), number(op), number(epoch), stored(store)],
+        Effect::Release { op, epoch, store } => vec![number(2), number(op), number(epoch), stored(store)],
+        Effect::ToLeader(frame) => vec![number(3), bytes(&frame)],
+        Effect::ToMember { epoch, to, bytes: frame } => {
+            vec![number(4), number(epoch), JsValue::from_str(&to.to_string()), bytes(&frame)]
+        }
+        Effect::ToAll { epoch, bytes: frame } => vec![number(5), number(epoch), bytes(&frame)],
+        Effect::Reconnect => vec![number(6)],
+        Effect::Fail { ticket, why } => vec![number(7), number(ticket), js(&Value::from(&why))],
+        Effect::Notice(notice) => vec![number(8), js(&notice)],
+        Effect::Warn(warning) => {
+            vec![number(9), JsValue::from_str(warning.code()), JsValue::from_str(&warning.text())]
+        }
+        Effect::Moved => vec![number(10)],
+    };
+    items.into_iter().collect()
+}
+

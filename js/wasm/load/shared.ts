@@ -1,0 +1,20 @@
+/**
+ * Brings shared limits in, on first use and synchronously. A module of its own, with the engine inside:
+ * throttles of one process do not carry it.
+ */
+import { initSync, WasmShared } from '../../../pkg/shared.js'
+import { moduleOf } from './given.js'
+import { sharedModule } from './shared-module.js'
+
+let isLoaded = false
+
+/**
+ * The class of the machine, ready for use.
+ *
+ * @throws {WasmBlockedError} where compiling is forbidden.
+ */
+export function loadShared(): typeof WasmShared {
+  if (!isLoaded) initSync({ module: moduleOf('shared', sharedModule) })
+  isLoaded = true
+  return WasmShared
+}

@@ -1,0 +1,91 @@
+//! What a host tells people, in one place for all languages.
+//!
+//! The trap is a warning that names no cause: each says what happened, why, and what follows.
+
+use autothrottle::Value;
+
+use crate::api::{Offline, Refusal, Role, Status, Warning};
+
+impl Warning {
+    /// For programs: unlike that of any other kind.
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::Bad { .. } => "shared-message",
+            Self::Version { .. } => "shared-version",
+            Self::Unreadable => "shared-memory",
+            Self::Options { .. } => "shared-options",
+            Self::Offline { .. } => "shared-offline",
+            Self::Online => "shared-online",
+            Self::Deaf => "shared-deaf",
+            Self::Crowded => "shared-crowded",
+        }
+    }
+
+    /// For people.
+    pub fn text(&self) -> String {
+        match self {
+            Self::Bad { count } => format!("a message is not well formed, and dropped ({count} so far)"),
+            Self::Version { theirs } => {
+                format!("a process of version {theirs} shares the limit: it is not understood")
+            }
+            Self::Unreadable => {
+                "what the leader remembered cannot be read: the group goes on without it".into()
+            }
+            Self::Options { differ, agree: (agree, all) } => {
+                let each = |[path, counts, ours]: &[String; 3]| format!("{path}: {counts} counts, here it is {ours}");
+                let what: Vec<String> = differ.iter().map(each).collect();
+                let what = if what.is_empty() { "options differ".into() } else { what.join("; ") };
+                format!("a process shares the limit with other options ({what}); {agree} of {all} processes have those that count")
+            }
+            Self::Offline { does, members, why } => {
+                let does = match (does, members) {
+                    (Offline::Divide, Some(members)) => {
+                        format!("goes on alone with one {members}th of every limit; what has a strict quota waits")
+                    }
+                    (Offline::Fail, _) => "fails what waits".into(),
+                    (_, None) => "waits, since it never heard of the others: `members` says how many there are".into(),
+                    _ => "waits".into(),
+                };
+                format!("the way to those that share the limit is broken ({why}): this process {does}")
+            }
+            Self::Online => "the way to those that share the limit is open again".into(),
+            Self::Deaf => {
+                "the connection that hears the group is open and carries nothing: it is made anew".into()
+            }
+            Self::Crowded => "a group has as many processes as it may have: this one is not served".into(),
+        }
+    }
+}
+
+impl From<&Refusal> for Value {
+    /// What kind, and what there is to say of it.
+    fn from(refusal: &Refusal) -> Self {
+        let items: Vec<Self> = match refusal {
+            Refusal::Full => vec!["full".into()],
+            Refusal::Cost { scope, path } => vec!["cost".into(), scope.as_str().into(), path.as_str().into()],
+            Refusal::Down { scope, span } => vec!["down".into(), scope.as_str().into(), span.millis().into()],
+            Refusal::Wrong(why) => vec!["wrong".into(), why.as_str().into()],
+            Refusal::Offline(why) => vec!["offline".into(), why.as_str().into()],
+            Refusal::Denied(why) => vec!["denied".into(), why.as_str().into()],
+        };
+        Self::List(items)
+    }
+}
+
+impl From<&Status> for Value {
+    /// As `stats().shared` says it. Instants are milliseconds of the process's own clock.
+    fn from(status: &Status) -> Self {
+        let writer = status.leader.map(|id| id.to_string());
+        Self::object(vec![
+            ("writer", writer.into()),
+            ("isWriter", (status.role == Role::Leader).into()),
+            ("epoch", (status.epoch as f64).into()),
+            ("members", status.members.into()),
+            ("leadMs", status.lead.millis().into()),
+            ("roundTripMs", status.round_trip.map(|span| span.millis()).into()),
+            ("lastHeardAt", status.heard.map(|at| at.millis()).into()),
+            ("offlineSince", status.offline_since.map(|at| at.millis()).into()),
+            ("debtMs", status.debt.into()),
+        ])
+    }
+}
