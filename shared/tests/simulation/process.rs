@@ -78,6 +78,7 @@ impl Process {
             offline: plan.offline,
             patience: Span::from_millis(5000.0),
             members: plan.members,
+            prompt: world.is_socket,
             snapshot: None,
         };
         let id = id_of(place);
