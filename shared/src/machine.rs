@@ -212,7 +212,7 @@ impl Shared {
         let [settled, asked_ms, flags, delay, rest @ ..] = self.judge.digest(outcome);
         let mut told = vec![outcome.answer, outcome.latency_ms, outcome.cost, flags];
         if !delay.is_nan() || !outcome.scopes.is_empty() || rest.iter().any(|number| !number.is_nan()) {
-            told.push(f64::NAN);
+            told.push(delay);
             told.extend(rest);
             told.extend(outcome.scopes);
         }

@@ -22,6 +22,8 @@ use crate::{
 const LATE: [Span; 2] = [Span::from_micros(20_000), Span::from_micros(500)];
 /// A request of an `Open` takes so long to be told and heard, on a machine that has much to do.
 const TELL: Span = Span::from_micros(50);
+/// Where the delay of the next attempt stands in what the leader is told.
+const RETRY_DELAY: usize = 4;
 /// Facts that no stored snapshot has, at most: beyond it the oldest are given up.
 const MOST_FACTS: usize = 100_000;
 
@@ -182,6 +184,11 @@ impl Member {
             None => {
                 self.requests.remove(&id);
             }
+        }
+        // Of its next attempt an `Open` says that it waits.
+        let mut told = told;
+        if let Some(delay) = told.get_mut(RETRY_DELAY) {
+            *delay = Number(f64::NAN);
         }
         self.keep(sent, Fact::Done(self.seq, flight, told));
     }

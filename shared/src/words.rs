@@ -32,18 +32,26 @@ impl Warning {
                 "what the leader remembered cannot be read: the group goes on without it".into()
             }
             Self::Options { differ, agree: (agree, all) } => {
-                let each = |[path, counts, ours]: &[String; 3]| format!("{path}: {counts} counts, here it is {ours}");
+                let each = |[path, counts, ours]: &[String; 3]| {
+                    format!("{path}: {counts} counts, here it is {ours}")
+                };
                 let what: Vec<String> = differ.iter().map(each).collect();
                 let what = if what.is_empty() { "options differ".into() } else { what.join("; ") };
-                format!("a process shares the limit with other options ({what}); {agree} of {all} processes have those that count")
+                format!(
+                    "a process shares the limit with other options ({what}); {agree} of {all} processes have those that count"
+                )
             }
             Self::Offline { does, members, why } => {
                 let does = match (does, members) {
                     (Offline::Divide, Some(members)) => {
-                        format!("goes on alone with one {members}th of every limit; what has a strict quota waits")
+                        format!(
+                            "goes on alone with one {members}th of every limit; what has a strict quota waits"
+                        )
                     }
                     (Offline::Fail, _) => "fails what waits".into(),
-                    (_, None) => "waits, since it never heard of the others: `members` says how many there are".into(),
+                    (_, None) => {
+                        "waits, since it never heard of the others: `members` says how many there are".into()
+                    }
                     _ => "waits".into(),
                 };
                 format!("the way to those that share the limit is broken ({why}): this process {does}")

@@ -9,9 +9,7 @@
 
 use autothrottle::{Boundary, Instant, Robots, Span, Value, boundary::Outcome};
 use autothrottle_convert::{js, problems, value};
-use autothrottle_shared::{
-    Ask, Cause, Effect, Input, MemberId, Offline, Order, Refusal, Settings, Shared,
-};
+use autothrottle_shared::{Ask, Cause, Effect, Input, MemberId, Offline, Order, Refusal, Settings, Shared};
 use js_sys::{Array, Uint8Array};
 use wasm_bindgen::prelude::*;
 
@@ -367,4 +365,3 @@ fn effect(effect: Effect) -> Array {
     };
     items.into_iter().collect()
 }
-

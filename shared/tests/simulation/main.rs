@@ -37,6 +37,17 @@ fn a_group_that_nothing_disturbs_serves_the_limit_and_no_more() {
 }
 
 #[test]
+fn debug_calm() {
+    let played = play(&Settings { is_traced: true, ..Settings::calm(1, 1) });
+    for line in played.world.log.iter().take(4000) {
+        println!("{line}");
+    }
+    let mut world = played.world;
+    let now = world.clock(0);
+    println!("{:?}", world.processes[0].machine.stats(now));
+}
+
+#[test]
 fn kills_lose_nothing() {
     for seed in 0..20 {
         let mut settings = Settings::calm(seed, 3 + seed % 5);
