@@ -80,10 +80,12 @@ export class SharedHost implements Host {
     this.#reasons = WasmShared.reasons()
     const away = offline === undefined ? -1 : OFFLINE.indexOf(offline)
     const seed = Math.floor(random() * 2 ** 53)
-    this.#machine = withProblems(ConfigError, () => {
-      const { leaseMs } = transport
-      return new WasmShared(id, options, leaseMs, away, members, snapshot, clock.wallNow(), seed)
-    })
+    const { leaseMs, isPrompt = false } = transport
+    const wallMs = clock.wallNow()
+    this.#machine = withProblems(
+      ConfigError,
+      () => new WasmShared(id, options, leaseMs, away, members, isPrompt, snapshot, wallMs, seed),
+    )
     this.#courier = new Courier(this.#machine, transport, context, id, {
       changed: () => this.#listener?.changed(),
       failed: (ticket, refusal) => {

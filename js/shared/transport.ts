@@ -69,6 +69,11 @@ export interface Transport {
   toAll(epoch: number, frame: Uint8Array): void
   /** The connection that hears carries nothing: it is made anew. */
   reconnect(): void
+  /**
+   * Whether each process that lives hears at once that another leads. Then one that tells nothing has ended,
+   * and its places are free as soon as the leader begins; else they are kept for two leases. Default false.
+   */
+  readonly isPrompt?: boolean
   /** Calls `done` when this turn of the event loop is over. Default: after its microtasks. */
   afterTurn?(done: () => void): void
   /** Ends. Nothing is heard afterwards. */

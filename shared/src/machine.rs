@@ -153,6 +153,12 @@ impl Shared {
         })
     }
 
+    /// Begins, though nothing is to be sent: an object that decides for others has no requests of its own.
+    pub fn open(&mut self, now: Instant) {
+        self.at(now);
+        self.begin();
+    }
+
     /// Takes a request in. It waits, also if it could leave at once: [`poll`](Self::poll) says when.
     pub fn submit(&mut self, now: Instant, ask: &Ask<'_>) -> Result<Ticket, Refusal> {
         self.at(now);

@@ -40,6 +40,7 @@ impl WasmShared {
         lease_ms: f64,
         offline: i32,
         members: f64,
+        prompt: bool,
         snapshot: JsValue,
         wall_ms: f64,
         seed: f64,
@@ -50,6 +51,7 @@ impl WasmShared {
             offline: usize::try_from(offline).ok().and_then(|place| OFFLINE.get(place).copied()),
             patience: Span::from_millis(PATIENCE_MS),
             members: (members >= 1.0).then_some(members as u32),
+            prompt,
             snapshot: (snapshot != Value::Nothing).then_some((snapshot, wall_ms)),
         };
         let machine = Shared::new(member(id), value(&options), settings, seed as u64).map_err(problems)?;

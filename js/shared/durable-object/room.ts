@@ -76,6 +76,8 @@ interface Kept {
 
 class ObjectTransport implements Transport {
   readonly leaseMs = LEASE_MS
+  /** What a Worker asks of an object that has ended is rejected at once. */
+  readonly isPrompt = true
   readonly mailboxes = new Map<string, Mailbox>()
   readonly #storage: Storage
   readonly #clock: Clock

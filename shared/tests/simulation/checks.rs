@@ -15,7 +15,7 @@ pub fn problems(settings: &Settings, world: &World, measured: Micros) -> Vec<Str
     if !is_split {
         gaps(settings, world, &mut all);
         slots(settings, world, &mut all);
-        strict(world, &mut all);
+        strict(settings, world, &mut all);
     }
     fixed(settings, world, &mut all);
     ends(settings, world, &mut all);
@@ -108,11 +108,11 @@ fn slots(settings: &Settings, world: &World, problems: &mut Vec<String>) {
     }
 }
 
-fn strict(world: &World, problems: &mut Vec<String>) {
+fn strict(settings: &Settings, world: &World, problems: &mut Vec<String>) {
     let sends = of(world, &[2]);
     let (limit, window) = STRICT;
-    // The drift of two clocks within a window.
-    let span = window - window / 500;
+    // The drift of two clocks within a window, and what a way that is unlike the way back hides.
+    let span = window - window / 500 - 2 * settings.way.more;
     for (place, send) in sends.iter().enumerate() {
         let within = sends[..=place].iter().filter(|other| other.at + span > send.at).count();
         if within > limit {

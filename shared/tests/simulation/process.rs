@@ -73,12 +73,13 @@ impl Process {
     /// A new one; gives its place.
     pub fn start(world: &mut World, plan: &Plan<'_>) -> usize {
         let place = world.processes.len();
+        let home = world.processes.iter().find(|process| !process.is_dead).map_or(0, |process| process.home);
         let settings = Settings {
             lease: Span::from_micros(LEASE),
             offline: plan.offline,
             patience: Span::from_millis(5000.0),
             members: plan.members,
-            prompt: world.is_socket,
+            prompt: false,
             snapshot: None,
         };
         let id = id_of(place);
@@ -99,7 +100,7 @@ impl Process {
             slept: 0,
             is_open: false,
             hears_leader: false,
-            home: 0,
+            home,
             is_joined: false,
             joined_at: world.now,
             heard_at: 0,
@@ -128,8 +129,8 @@ impl Process {
     /// When its clock shows this, or a little later.
     fn world_at(&self, local: Micros) -> Micros {
         let passed = local.saturating_sub(self.origin) as i64;
-        let own = passed - passed * self.drift / 1_000_000;
-        (self.born + self.slept).saturating_add_signed(own) + 1
+        let own = passed * 1_000_000 / (1_000_000 + self.drift);
+        (self.born + self.slept).saturating_add_signed(own) + 2
     }
 
     /// As SIGSTOP and SIGCONT; `asleep`: its clock stands as well.

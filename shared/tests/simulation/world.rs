@@ -274,11 +274,14 @@ impl World {
 
     /// Goes on until then. `play` is told what the world does not do by itself.
     pub fn run(&mut self, until: Micros, mut play: impl FnMut(&mut Self, Event)) {
+        let mut is_still = 0;
         while let Some(entry) = self.queue.first_entry() {
             if entry.key().0 > until {
                 break;
             }
             let ((at, _), event) = entry.remove_entry();
+            is_still = if at > self.now { 0 } else { is_still + 1 };
+            assert!(is_still < 20_000, "time stands still at {at}: {event:?}");
             self.now = self.now.max(at);
             if let Some(of) = event.owner(self) {
                 let process = &self.processes[of];
