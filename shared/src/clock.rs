@@ -26,7 +26,7 @@ impl PeerClock {
     /// A frame came in. How long ago the frame that it answers left, less the time that it was kept: the
     /// frame cannot be older.
     pub fn heard(&mut self, now: Instant, head: &Head) -> Option<Span> {
-        if self.heard.is_none_or(|(stamp, _)| stamp <= head.stamp) {
+        if self.heard.is_none_or(|(stamp, _)| stamp < head.stamp) {
             self.heard = Some((head.stamp, now));
         }
         let (echoed, kept) = head.echo?;

@@ -11,7 +11,7 @@
 
 use std::{collections::VecDeque, sync::Arc};
 
-use autothrottle::{Instant, Span, Value};
+use autothrottle::{Span, Value};
 
 use crate::{
     api::{Cause, Effect, Input, MemberId, Offline, Op, Refusal, Warning},

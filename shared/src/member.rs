@@ -22,10 +22,11 @@ use crate::{
 const LATE: [Span; 2] = [Span::from_micros(20_000), Span::from_micros(500)];
 /// A request of an `Open` takes so long to be told and heard, on a machine that has much to do.
 const TELL: Span = Span::from_micros(50);
-/// Where the delay of the next attempt stands in what the leader is told.
-const RETRY_DELAY: usize = 4;
 /// Facts that no stored snapshot has, at most: beyond it the oldest are given up.
 const MOST_FACTS: usize = 100_000;
+
+/// Where the delay of the next attempt stands in what the engine is told.
+const AGAIN: usize = 4;
 
 #[derive(Clone, Debug)]
 struct Pending {
@@ -168,7 +169,7 @@ impl Member {
     }
 
     /// One that is in flight ended; `again` is the delay of its next attempt.
-    pub fn settle(&mut self, now: Instant, id: Ticket, told: Vec<Number>, again: Option<Span>) {
+    pub fn settle(&mut self, now: Instant, id: Ticket, mut told: Vec<Number>, again: Option<Span>) {
         let Some(pending) = self.requests.get_mut(&id) else { return };
         let Some((sent, flight)) = flight(id, pending, now) else { return };
         self.seq += 1;
@@ -185,9 +186,8 @@ impl Member {
                 self.requests.remove(&id);
             }
         }
-        // Of its next attempt an `Open` says that it waits.
-        let mut told = told;
-        if let Some(delay) = told.get_mut(RETRY_DELAY) {
+        // Whoever hears it later hears of the next attempt as of a request that waits.
+        if let Some(delay) = told.get_mut(AGAIN) {
             *delay = Number(f64::NAN);
         }
         self.keep(sent, Fact::Done(self.seq, flight, told));
