@@ -225,6 +225,9 @@ pub enum Act {
         attempt: u32,
         #[n(3)]
         told: Vec<Number>,
+        /// It left so much later than it was to, where that was not said.
+        #[cbor(n(4), with = "span")]
+        late: Span,
     },
     /// A fact.
     #[n(2)]

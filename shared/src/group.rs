@@ -116,7 +116,7 @@ impl Shared {
                     && lease.epoch == epoch
                     && to != self.id
                 {
-                    leader.set_aside(self.now, to);
+                    leader.set_aside(self.now, to, true);
                 }
             }
             Input::Vacant { ended } => {

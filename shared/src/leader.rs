@@ -390,8 +390,9 @@ impl Leader {
     fn act(&mut self, now: Instant, from: MemberId, act: Act) {
         match act {
             Act::Ask(ask) => self.ask(now, from, ask),
-            Act::Done { seq, id, attempt, told } => {
+            Act::Done { seq, id, attempt, told, late } => {
                 if self.applies(from, seq) {
+                    self.left(now, from, id, attempt, late);
                     self.over(now, from, id, attempt, &told);
                 }
             }
@@ -400,17 +401,7 @@ impl Leader {
                     self.apply(now, &order, Span::ZERO);
                 }
             }
-            Act::Left { id, attempt, late } => {
-                let late = Span::from_micros(late.micros() / share_of(self.share) as u64);
-                let most = self.clock.now(now);
-                if let Some(held) = self.held(from, id, attempt)
-                    && let Some(at) = held.at
-                {
-                    let (ticket, left) = (held.ticket, (at + late).min(most));
-                    held.at = Some(left);
-                    self.engine.left(left.millis(), ticket as f64);
-                }
-            }
+            Act::Left { id, attempt, late } => self.left(now, from, id, attempt, late),
             Act::Cancel(id) => self.end(now, from, id, true),
             Act::Returned { id, attempt, waited } => {
                 let Some(held) = self.held(from, id, attempt) else { return };
@@ -427,6 +418,21 @@ impl Leader {
                 }
                 self.watches();
             }
+        }
+    }
+
+    /// It left later than it was granted: gaps and rolling windows count from there, though not from later
+    /// than now.
+    fn left(&mut self, now: Instant, from: MemberId, id: u64, attempt: u32, late: Span) {
+        let late = Span::from_micros(late.micros() / share_of(self.share) as u64);
+        let most = self.clock.now(now);
+        if late > Span::ZERO
+            && let Some(held) = self.held(from, id, attempt)
+            && let Some(at) = held.at
+        {
+            let (ticket, left) = (held.ticket, (at + late).min(most));
+            held.at = Some(left);
+            self.engine.left(left.millis(), ticket as f64);
         }
     }
 
@@ -550,11 +556,12 @@ impl Leader {
         self.watches();
     }
 
-    /// Nobody hears it: nobody is granted for it until it says everything again. What it has in flight stays.
-    pub fn set_aside(&mut self, now: Instant, id: MemberId) {
+    /// It is silent: nobody is granted for it until it says everything again. What it has in flight stays,
+    /// but where it is known that nobody heard the last grants.
+    pub fn set_aside(&mut self, now: Instant, id: MemberId, is_unheard: bool) {
         let Some(peer) = self.peers.get_mut(&id) else { return };
         peer.session = 0;
-        let unheard = core::mem::take(&mut peer.unheard);
+        let unheard = if is_unheard { core::mem::take(&mut peer.unheard) } else { Vec::new() };
         let waits = |(_, held): &(&u64, &Held)| !held.is_flying;
         let mut back: Vec<u64> = peer.requests.iter().filter(waits).map(|(&id, _)| id).collect();
         for (id, attempt) in unheard.into_iter().chain(core::mem::take(&mut peer.granted)) {

@@ -47,7 +47,7 @@ enum Stage {
         by: GrantId,
         awaited: bool,
     },
-    /// When it was to leave, and left.
+    /// When it left as far as the leader knows, and when it did.
     Flying {
         due: Instant,
         sent: Instant,
@@ -174,7 +174,11 @@ impl Member {
         let Some((sent, flight)) = flight(id, pending, now) else { return };
         self.seq += 1;
         let attempt = pending.attempt;
-        self.acts.push(Act::Done { seq: self.seq, id, attempt, told: told.clone() });
+        let late = match pending.stage {
+            Stage::Flying { due, sent, .. } => sent.since(due),
+            _ => Span::ZERO,
+        };
+        self.acts.push(Act::Done { seq: self.seq, id, attempt, told: told.clone(), late });
         self.in_flight -= 1;
         match again {
             Some(delay) => {
@@ -254,9 +258,11 @@ impl Member {
         }
         let mut acts = Vec::with_capacity(self.acts.len() + self.late.len());
         for id in core::mem::take(&mut self.late) {
-            let Some(pending) = self.requests.get(&id) else { continue };
-            if let Stage::Flying { due, sent, .. } = pending.stage {
-                acts.push(Act::Left { id, attempt: pending.attempt, late: sent.since(due) });
+            let Some(pending) = self.requests.get_mut(&id) else { continue };
+            if let Stage::Flying { due, sent, .. } = &mut pending.stage {
+                let late = sent.since(*due);
+                *due = *sent;
+                acts.push(Act::Left { id, attempt: pending.attempt, late });
             }
         }
         acts.append(&mut self.acts);
@@ -279,7 +285,10 @@ impl Member {
             options: options.to_vec(),
             watch: self.watch,
         };
-        for (&id, pending) in &self.requests {
+        for (&id, pending) in &mut self.requests {
+            if let Stage::Flying { due, sent, .. } = &mut pending.stage {
+                *due = *sent;
+            }
             match flight(id, pending, now) {
                 Some((_, flight)) => open.flying.push(flight),
                 None => open.waiting.push(ask(id, pending, now)),

@@ -35,7 +35,7 @@ pub struct Peer {
     pub options: Option<u64>,
     pub granted: Vec<(u64, u32)>,
     pub refused: Vec<(u64, Refusal)>,
-    /// What was granted since it was last heard.
+    /// What it was granted last, if it was not heard since.
     pub unheard: Vec<(u64, u32)>,
     pub valid: Span,
     /// It has given grants back since it was last looked at.

@@ -43,7 +43,7 @@ impl Leader {
             peer.replies += 1;
             number = peer.replies;
             peer.counted = GrantId { epoch, session: peer.session, number };
-            peer.unheard.extend(&grants);
+            peer.unheard.clone_from(&grants);
         }
         let head = Head { epoch, session: peer.session, stamp: now.micros(), echo: peer.clock.echo(now) };
         let reply = Reply {
@@ -73,7 +73,7 @@ impl Leader {
             if silent.micros() > 2 * lease.micros() {
                 self.lose(now, id);
             } else if silent > lease {
-                self.set_aside(now, id);
+                self.set_aside(now, id, false);
             }
         }
     }
