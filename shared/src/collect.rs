@@ -8,7 +8,7 @@ use autothrottle::{Instant, Span};
 
 use crate::{
     api::{Epoch, MemberId},
-    frame::{Act, Memory, Open, memory},
+    frame::{Act, Head, Memory, Open, memory},
     leader::Story,
     member::Kept,
 };
@@ -71,10 +71,10 @@ impl Collecting {
     }
 
     /// A story came in; true if the snapshot of its member is wanted.
-    pub fn hear(&mut self, now: Instant, from: MemberId, session: u32, open: Open) -> bool {
+    pub fn hear(&mut self, now: Instant, from: MemberId, head: &Head, open: Open) -> bool {
         let seen = open.seen;
-        if self.stories.get(&from).is_none_or(|story| story.session < session) {
-            self.stories.insert(from, Story { from, session, open, at: now });
+        if self.stories.get(&from).is_none_or(|story| story.head.session < head.session) {
+            self.stories.insert(from, Story { from, head: *head, open, at: now });
         }
         if let Some(missing) = &mut self.missing {
             missing.remove(&from);

@@ -492,7 +492,7 @@ impl Shared {
         match &mut self.state {
             State::Collecting(_, collecting) => match said {
                 Said::Open(open) if is_ours => {
-                    if collecting.hear(now, from, head.session, *open) {
+                    if collecting.hear(now, from, head, *open) {
                         let reply = Reply { wants: true, ..Reply::default() };
                         self.say_to(from, Head { epoch, session: head.session, ..Head::default() }, reply);
                     }
@@ -834,7 +834,7 @@ impl Shared {
             (State::Leading(_, leader), _) => leader.hear(now, id, &head, said),
             (State::Collecting(_, collecting), _) => match said {
                 Said::Open(open) => {
-                    collecting.hear(now, id, head.session, *open);
+                    collecting.hear(now, id, &head, *open);
                 }
                 Said::Batch { number, acts } => collecting.batch(id, head.session, number, acts),
                 _ => {}

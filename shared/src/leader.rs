@@ -36,7 +36,7 @@ const MOST_FORMER: usize = 1024;
 #[derive(Debug)]
 pub struct Story {
     pub from: MemberId,
-    pub session: u32,
+    pub head: Head,
     pub open: Open,
     pub at: Instant,
 }
@@ -203,11 +203,7 @@ impl Leader {
         }
         match said {
             Said::Open(open) => {
-                let story = Story { from, session: head.session, open: *open, at: now };
-                self.take(now, vec![story]);
-                if let Some(peer) = self.peers.get_mut(&from) {
-                    peer.clock.heard(now, head);
-                }
+                self.take(now, vec![Story { from, head: *head, open: *open, at: now }]);
             }
             Said::Batch { number, acts } => self.batch(now, from, head.session, number, acts),
             Said::Bye => self.lose(now, from),
@@ -218,13 +214,17 @@ impl Leader {
     /// Stories: what flies, the oldest first; who waits, by age; what followed. Then all are asked.
     pub fn take(&mut self, now: Instant, stories: Vec<Story>) {
         let (mut flying, mut waiting, mut given) = (Vec::new(), Vec::new(), Vec::new());
-        for Story { from, session, open, at } in stories {
+        for Story { from, head, open, at } in stories {
+            let session = head.session;
             let is_full = self.peers.len() >= MOST_MEMBERS && !self.peers.contains_key(&from);
             if is_full || self.peers.get(&from).is_some_and(|peer| peer.session >= session) {
                 continue;
             }
             let later = now.since(at);
             let applied = self.welcome(now, from, session, &open);
+            if let Some(peer) = self.peers.get_mut(&from) {
+                peer.clock.heard(at, &head);
+            }
             for mut flight in open.flying {
                 flight.ago = flight.ago + later;
                 flying.push((from, flight, None));

@@ -354,6 +354,7 @@ impl Member {
         is_local: bool,
     ) {
         let at = if is_local { Some(Instant::from_micros(reply.at)) } else { self.clock.ours(reply.at) };
+        let is_timed = at.is_some();
         let at = at.unwrap_or(now).min(now + lease);
         for &(id, attempt) in &reply.grants {
             let Some(pending) = self.requests.get_mut(&id) else { continue };
@@ -365,7 +366,8 @@ impl Member {
                 Span::from_micros(now.micros().saturating_sub(stamp).saturating_sub(kept))
             });
             let ahead = Span::from_micros(reply.at.saturating_sub(head.stamp));
-            let until = if age > reply.valid + ahead { now - Span::from_micros(1) } else { at + reply.valid };
+            let is_old = !is_timed || age > reply.valid + ahead;
+            let until = if is_old { now - Span::from_micros(1) } else { at + reply.valid };
             // What is too old is given back when it is polled.
             let at = at.min(until);
             pending.stage = Stage::Granted { at, until, by, awaited: reply.awaited };
