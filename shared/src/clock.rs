@@ -14,6 +14,9 @@ use crate::frame::Head;
 /// So many measurements are kept.
 const MOST: usize = 16;
 
+/// Clocks part by so many microseconds while measurements are kept, at most.
+const DRIFT: i64 = 10_000;
+
 /// The clock of another process.
 #[derive(Clone, Debug, Default)]
 pub struct PeerClock {
@@ -33,6 +36,9 @@ impl PeerClock {
         let there_and_back = now.micros().checked_sub(echoed)?.checked_sub(kept)?;
         let ahead =
             (head.stamp as i64).wrapping_add(there_and_back as i64 / 2).wrapping_sub(now.micros() as i64);
+        // One of both clocks stood still, or was set: what was measured before says nothing.
+        let slack = (there_and_back / 2) as i64 + DRIFT;
+        self.samples.retain(|(span, known)| known.abs_diff(ahead) as i64 <= span.micros() as i64 / 2 + slack);
         self.samples.push_back((Span::from_micros(there_and_back), ahead));
         if self.samples.len() > MOST {
             self.samples.pop_front();
