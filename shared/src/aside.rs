@@ -48,30 +48,32 @@ pub struct Aside {
 pub type Settings = BTreeMap<String, Vec<(String, Value)>>;
 
 impl Aside {
-    /// Whether a request of these costs may leave at once; then they are taken.
+    /// Whether a request of these costs has a strict quota, if it may leave at once; then they are taken.
     pub fn takes<'a>(
         &mut self,
         config: &Config,
         settings: &Settings,
         costs: impl Iterator<Item = (&'a str, f64)> + Clone,
-    ) -> bool {
-        let mut is_there = true;
+    ) -> Option<bool> {
+        let (mut is_there, mut is_strict) = (true, false);
         for (name, cost) in costs.clone() {
             let Some(limit) = self.limit(config, settings, name) else { continue };
             let chunk = self.scopes.entry(name.into()).or_default();
+            is_strict = true;
             chunk.limit = limit;
             chunk.used += cost;
             is_there &= chunk.left >= cost;
         }
-        if is_there {
-            for (name, cost) in costs {
-                if let Some(chunk) = self.scopes.get_mut(name) {
-                    chunk.left -= cost;
-                    chunk.total += cost;
-                }
+        if !is_there {
+            return None;
+        }
+        for (name, cost) in costs {
+            if is_strict && let Some(chunk) = self.scopes.get_mut(name) {
+                chunk.left -= cost;
+                chunk.total += cost;
             }
         }
-        is_there
+        Some(is_strict)
     }
 
     /// It waits for the next snapshot.

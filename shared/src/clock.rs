@@ -2,8 +2,8 @@
 //!
 //! Each frame has its sender's stamp, and the newest stamp that the sender had heard of the other side with
 //! the time that it kept it. So both ends know how long the way there and back took, and how far the other
-//! clock is ahead, without any third clock. The trap is a way that is slow in one direction: the offset is
-//! then off by half the difference of both.
+//! clock is ahead, without any third clock. The trap is a way that is slow in one direction: what cannot be
+//! known is counted as late.
 
 use std::collections::VecDeque;
 
@@ -21,29 +21,26 @@ const DRIFT: i64 = 10_000;
 #[derive(Clone, Debug, Default)]
 pub struct PeerClock {
     heard: Option<(u64, Instant)>,
-    /// There and back, and by how much the other clock is ahead.
-    samples: VecDeque<(Span, i64)>,
+    /// There and back, of frames that answered one of ours.
+    spans: VecDeque<Span>,
+    /// By how much our clock showed more when a frame came in than theirs when it left.
+    behind: VecDeque<i64>,
 }
 
 impl PeerClock {
-    /// A frame came in. How long ago the frame that it answers left, less the time that it was kept: the
-    /// frame cannot be older.
-    pub fn heard(&mut self, now: Instant, head: &Head) -> Option<Span> {
+    /// A frame came in.
+    pub fn heard(&mut self, now: Instant, head: &Head) {
         if self.heard.is_none_or(|(stamp, _)| stamp < head.stamp) {
             self.heard = Some((head.stamp, now));
         }
-        let (echoed, kept) = head.echo?;
-        let there_and_back = now.micros().checked_sub(echoed)?.checked_sub(kept)?;
-        let ahead =
-            (head.stamp as i64).wrapping_add(there_and_back as i64 / 2).wrapping_sub(now.micros() as i64);
-        // One of both clocks stood still, or was set: what was measured before says nothing.
-        let slack = (there_and_back / 2) as i64 + DRIFT;
-        self.samples.retain(|(span, known)| known.abs_diff(ahead) as i64 <= span.micros() as i64 / 2 + slack);
-        self.samples.push_back((Span::from_micros(there_and_back), ahead));
-        if self.samples.len() > MOST {
-            self.samples.pop_front();
+        let behind = (now.micros() as i64).wrapping_sub(head.stamp as i64);
+        if let Some(span) = age(now, head) {
+            // One of both clocks stood still, or was set: what was measured before says nothing.
+            let least = behind.saturating_sub(span.micros() as i64 + DRIFT);
+            self.behind.retain(|&known| known >= least);
+            keep(&mut self.spans, span);
         }
-        Some(Span::from_micros(there_and_back))
+        keep(&mut self.behind, behind);
     }
 
     /// What a frame to the other process says of the last one from it.
@@ -51,22 +48,43 @@ impl PeerClock {
         self.heard.map(|(stamp, at)| (stamp, now.since(at).micros()))
     }
 
-    /// An instant of the other clock by ours.
+    /// An instant of the other clock by ours, as if the quickest frame had taken no time: not too early, and
+    /// late by [`PeerClock::doubt`] at most. `None` before there and back was measured.
     pub fn ours(&self, stamp: u64) -> Option<Instant> {
-        let (_, ahead) = self.samples.iter().min_by_key(|(there_and_back, _)| *there_and_back)?;
-        Some(Instant::from_micros((stamp as i64).wrapping_sub(*ahead).max(0) as u64))
+        self.doubt()?;
+        let behind = self.behind.iter().min()?;
+        Some(Instant::from_micros((stamp as i64).wrapping_add(*behind).max(0) as u64))
+    }
+
+    /// The quickest way there and back.
+    pub fn doubt(&self) -> Option<Span> {
+        self.spans.iter().min().copied()
     }
 
     /// There and back: nine of ten are quicker.
     pub fn there_and_back(&self) -> Option<Span> {
-        let mut spans: Vec<_> = self.samples.iter().map(|(span, _)| *span).collect();
+        let mut spans: Vec<_> = self.spans.iter().copied().collect();
         spans.sort_unstable();
         spans.get((spans.len() * 9).div_ceil(10).saturating_sub(1)).copied()
     }
 
     /// What was measured while the way was broken, or while this process stood still, says nothing.
     pub fn forget(&mut self) {
-        self.samples.clear();
+        self.spans.clear();
+        self.behind.clear();
+    }
+}
+
+/// How long ago what a frame answers left, less the time that it was kept: the frame is no older.
+pub fn age(now: Instant, head: &Head) -> Option<Span> {
+    let (echoed, kept) = head.echo?;
+    Some(Span::from_micros(now.micros().checked_sub(echoed)?.checked_sub(kept)?))
+}
+
+fn keep<T>(all: &mut VecDeque<T>, one: T) {
+    all.push_back(one);
+    if all.len() > MOST {
+        all.pop_front();
     }
 }
 
@@ -116,20 +134,26 @@ mod tests {
     }
 
     #[test]
-    fn it_measures_the_way_and_the_other_clock_and_keeps_the_quickest() {
+    fn it_measures_the_way_and_the_other_clock_and_is_never_early() {
         let mut clock = PeerClock::default();
-        // It is 1,000,000 ahead; 3,000 there, 5,000 kept, 3,000 back.
+        // It is 1,000,000 ahead; 2,000 there, 5,000 kept, 4,000 back.
         let head =
             |sent: u64, kept| Head { stamp: 1_000_000 + sent, echo: Some((500, kept)), ..Head::default() };
-        assert_eq!(clock.heard(at(500 + 11_000), &head(500 + 8000, 5000)), Some(Span::from_micros(6000)));
-        assert_eq!(clock.ours(1_000_000 + 20_000), Some(at(20_000)));
-        assert_eq!(clock.heard(at(500 + 90_000), &head(500 + 8000, 5000)), Some(Span::from_micros(85_000)));
-        assert_eq!(clock.ours(1_000_000 + 20_000), Some(at(20_000)), "a slow frame does not move it");
-        assert_eq!(clock.echo(at(200_000)), Some((1_008_500, 188_500)));
+        clock.heard(at(11_500), &head(7500, 5000));
+        assert_eq!((clock.doubt(), clock.there_and_back()), (Some(at(6000).since(at(0))), clock.doubt()));
+        assert_eq!(clock.ours(1_020_000), Some(at(24_000)), "as if the frame had taken no time");
+        clock.heard(at(90_500), &head(7500, 5000));
+        assert_eq!(clock.ours(1_020_000), Some(at(24_000)), "a slow frame does not move it");
+        assert_eq!(clock.echo(at(200_000)), Some((1_007_500, 188_500)));
+        // The other clock stood still for a second.
+        let late = Head { stamp: 1_100_000, echo: Some((1_100_000, 1000)), ..Head::default() };
+        clock.heard(at(1_105_000), &late);
+        assert_eq!(clock.ours(1_200_000), Some(at(1_205_000)));
         clock.forget();
         assert_eq!((clock.ours(1), clock.there_and_back()), (None, None));
         let odd = Head { stamp: u64::MAX, echo: Some((u64::MAX, u64::MAX)), ..Head::default() };
-        assert_eq!(clock.heard(at(5), &odd), None);
+        clock.heard(at(5), &odd);
+        assert_eq!(clock.ours(1), None);
     }
 
     #[test]

@@ -314,6 +314,10 @@ pub struct Reply {
     /// The leader wants the member's snapshot.
     #[n(10)]
     pub wants: bool,
+    /// A strict quota counts them: it is always to be said when they left, and what cannot be known of that
+    /// counts as late.
+    #[n(11)]
+    pub exact: bool,
 }
 
 /// What the next leader needs.

@@ -682,11 +682,18 @@ impl Leader {
         let attempt = held.attempt;
         let costs =
             held.what.names.iter().enumerate().map(|(place, name)| (&**name, cost_of(&held.what, place)));
-        if self.share.is_some() || self.aside.takes(&self.config, &self.settings, costs) {
-            peer.granted.push((id, attempt));
-            self.owed.insert(from);
+        let strict = if self.share.is_some() {
+            Some(false)
         } else {
-            self.aside.keep(from, id, attempt);
+            self.aside.takes(&self.config, &self.settings, costs)
+        };
+        match strict {
+            Some(is_exact) => {
+                peer.granted.push((id, attempt));
+                peer.is_exact |= is_exact;
+                self.owed.insert(from);
+            }
+            None => self.aside.keep(from, id, attempt),
         }
     }
 
@@ -700,6 +707,7 @@ impl Leader {
             self.engine.left(engine_now.millis(), ticket);
             if let Some(peer) = self.peers.get_mut(&from) {
                 peer.granted.push((id, attempt));
+                peer.is_exact = true;
                 self.owed.insert(from);
             }
         }

@@ -13,13 +13,14 @@ use autothrottle::{Instant, Span};
 
 use crate::{
     api::{Epoch, Order, Refusal, Ticket},
-    clock::PeerClock,
+    clock::{PeerClock, age},
     codec::Number,
     frame::{self, Act, Ask, Fact, Flight, GrantId, Head, Open, Reply, Said},
 };
 
-/// So late it is said where somebody waits for the time after it, and where nobody does.
-const LATE: [Span; 2] = [Span::from_micros(20_000), Span::from_micros(500)];
+/// So late it is said where nobody waits for the time after it, where somebody does, and where its quota is
+/// strict.
+const LATE: [Span; 3] = [Span::from_micros(20_000), Span::from_micros(500), Span::ZERO];
 /// A request of an `Open` takes so long to be told and heard, on a machine that has much to do.
 const TELL: Span = Span::from_micros(50);
 /// Facts that no stored snapshot has, at most: beyond it the oldest are given up.
@@ -44,15 +45,16 @@ enum Stage {
     Granted {
         at: Instant,
         until: Instant,
+        due: Instant,
         by: GrantId,
-        awaited: bool,
+        tells: usize,
     },
     /// When it left as far as the leader knows, and when it did.
     Flying {
         due: Instant,
         sent: Instant,
         by: GrantId,
-        awaited: bool,
+        tells: usize,
         alone: bool,
     },
 }
@@ -128,7 +130,7 @@ impl Member {
         {
             self.ready.pop_first();
             let Some(pending) = self.requests.get_mut(&id) else { continue };
-            let Stage::Granted { at: due, until, by, awaited } = pending.stage else { continue };
+            let Stage::Granted { until, due, by, tells, .. } = pending.stage else { continue };
             if now > until {
                 pending.stage = Stage::Waiting;
                 let (attempt, waited) = (pending.attempt, now.since(pending.since));
@@ -136,10 +138,10 @@ impl Member {
                 self.returned += 1;
                 continue;
             }
-            pending.stage = Stage::Flying { due, sent: now, by, awaited, alone: self.is_alone };
+            pending.stage = Stage::Flying { due, sent: now, by, tells, alone: self.is_alone };
             self.in_flight += 1;
             self.debt += u32::from(self.is_alone);
-            self.is_awaited = awaited;
+            self.is_awaited = tells > 0;
             self.leaves(now, id);
             return Some(id);
         }
@@ -154,9 +156,9 @@ impl Member {
     /// A request leaves only now: what the leader grants next counts from here.
     pub fn leaves(&mut self, now: Instant, id: Ticket) {
         let Some(pending) = self.requests.get_mut(&id) else { return };
-        if let Stage::Flying { due, sent, awaited, .. } = &mut pending.stage {
+        if let Stage::Flying { due, sent, tells, .. } = &mut pending.stage {
             *sent = now;
-            if now.since(*due) >= LATE[usize::from(*awaited)] {
+            if now.since(*due) >= LATE.get(*tells).copied().unwrap_or_default() {
                 self.late.insert(id);
             }
         }
@@ -354,23 +356,21 @@ impl Member {
         is_local: bool,
     ) {
         let at = if is_local { Some(Instant::from_micros(reply.at)) } else { self.clock.ours(reply.at) };
-        let is_timed = at.is_some();
-        let at = at.unwrap_or(now).min(now + lease);
+        let ahead = Span::from_micros(reply.at.saturating_sub(head.stamp));
+        let is_old = !is_local && age(now, head).is_none_or(|age| age > reply.valid + ahead);
+        let (at, until) = match at {
+            Some(at) if !is_old => (at.min(now + lease), at + reply.valid),
+            // Nobody knows how old it is, so it is given back when it is polled.
+            _ => (now - Span::from_micros(2), now - Span::from_micros(1)),
+        };
+        let doubt = self.clock.doubt().filter(|_| reply.exact && !is_local).unwrap_or_default();
+        let tells = if reply.exact { 2 } else { usize::from(reply.awaited) };
         for &(id, attempt) in &reply.grants {
             let Some(pending) = self.requests.get_mut(&id) else { continue };
             if pending.stage != Stage::Waiting || pending.attempt != attempt {
                 continue;
             }
-            // No older than the frame that it answers, so a clock that is misjudged does no harm.
-            let age = head.echo.filter(|_| !is_local).map_or(Span::ZERO, |(stamp, kept)| {
-                Span::from_micros(now.micros().saturating_sub(stamp).saturating_sub(kept))
-            });
-            let ahead = Span::from_micros(reply.at.saturating_sub(head.stamp));
-            let is_old = !is_timed || age > reply.valid + ahead;
-            let until = if is_old { now - Span::from_micros(1) } else { at + reply.valid };
-            // What is too old is given back when it is polled.
-            let at = at.min(until);
-            pending.stage = Stage::Granted { at, until, by, awaited: reply.awaited };
+            pending.stage = Stage::Granted { at, until, due: at - doubt, by, tells };
             self.ready.insert((at, id));
         }
     }

@@ -39,6 +39,7 @@ impl Leader {
             (core::mem::take(&mut peer.granted), core::mem::take(&mut peer.refused))
         };
         let mut number = 0;
+        let exact = !is_ping && core::mem::take(&mut peer.is_exact);
         if !grants.is_empty() || !refused.is_empty() {
             peer.replies += 1;
             number = peer.replies;
@@ -58,6 +59,7 @@ impl Leader {
             awaited,
             refused,
             wants: false,
+            exact,
         };
         Some((id, head, reply))
     }
