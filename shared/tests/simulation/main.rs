@@ -18,6 +18,7 @@ mod world;
 
 use std::collections::BTreeMap;
 
+use autothrottle_shared::Offline;
 use play::{Fault, Settings, play};
 
 fn number(name: &str) -> Option<u64> {
@@ -37,17 +38,6 @@ fn a_group_that_nothing_disturbs_serves_the_limit_and_no_more() {
 }
 
 #[test]
-fn debug_calm() {
-    let played = play(&Settings { is_traced: true, ..Settings::calm(1, 1) });
-    for line in played.world.log.iter().take(4000) {
-        println!("{line}");
-    }
-    let mut world = played.world;
-    let now = world.clock(0);
-    println!("{:?}", world.processes[0].machine.stats(now));
-}
-
-#[test]
 fn kills_lose_nothing() {
     for seed in 0..20 {
         let mut settings = Settings::calm(seed, 3 + seed % 5);
@@ -56,6 +46,34 @@ fn kills_lose_nothing() {
             vec![(10_100_000 + seed * 33_000, Fault::KillLeader, 0), (13_000_000, Fault::Kill, 0)];
         let played = play(&settings);
         assert_eq!(played.problems, Vec::<String>::new(), "{settings:?}");
+    }
+}
+
+/// How many of a kind left between two instants.
+fn sent(played: &play::Played, kind: usize, from: u64, to: u64) -> usize {
+    played.world.sends.iter().filter(|send| send.kind == kind && (from..to).contains(&send.at)).count()
+}
+
+#[test]
+fn all_alone_go_on_at_the_limit_together_or_wait() {
+    for offline in [Offline::Divide, Offline::Wait, Offline::Fail] {
+        let mut settings = Settings::calm(1, 3);
+        settings.offline = Some(offline);
+        settings.faults = vec![(11_000_000, Fault::StoreDown, 30_000_000)];
+        settings.is_traced = number("TRACE").is_some();
+        let played = play(&settings);
+        for line in &played.world.log {
+            println!("{line}");
+        }
+        let [gap, slots, strict] = [0, 1, 2].map(|kind| sent(&played, kind, 20_000_000, 40_000_000));
+        if offline == Offline::Divide {
+            assert!((120..=135).contains(&gap), "{gap} of 133");
+            assert!((400..=610).contains(&slots), "{slots} of 600");
+        } else {
+            assert_eq!([gap, slots], [0, 0], "{offline:?}");
+        }
+        assert_eq!(strict, 0, "a strict quota waits");
+        assert_eq!(played.problems, Vec::<String>::new(), "{offline:?}");
     }
 }
 
