@@ -27,30 +27,19 @@ export async function setUp() {
 
 /** The modules of the package: the engine, and with the engine inside the simulator and shared limits. */
 const MODULES = [
-  ['autothrottle', 'autothrottle-javascript'],
-  ['simulator', 'autothrottle-simulator'],
-  ['shared', 'autothrottle-shared-javascript'],
+  ['autothrottle', 'autothrottle-javascript', 'bindings/javascript'],
+  ['simulator', 'autothrottle-simulator', 'bindings/simulator'],
+  ['shared', 'autothrottle-shared-javascript', 'bindings/shared', 'shared/src'],
 ]
 
 export async function build() {
   await setUp()
-  const inputs = newest([
-    'src',
-    'reading',
-    'bindings/convert',
-    'bindings/javascript',
-    'bindings/shared',
-    'bindings/simulator',
-    'shared/src',
-    'xtask',
-    'Cargo.toml',
-    'Cargo.lock',
-    'scripts/build.mjs',
-  ])
-  for (const [name, crate] of MODULES) {
+  const all = ['src', 'reading', 'bindings/convert', 'xtask', 'Cargo.toml', 'Cargo.lock', 'scripts/build.mjs']
+  const inputs = newest(all)
+  for (const [name, crate, ...own] of MODULES) {
     const module = `${root}/pkg/${name}_bg.wasm`
     const deflated = `${root}/pkg/${name}.deflated.js`
-    if (existsSync(deflated) && statSync(deflated).mtimeMs >= inputs) continue
+    if (existsSync(deflated) && statSync(deflated).mtimeMs >= newest([...all, ...own])) continue
     await step(`${name}: Rust`, () => buildWasm(['--locked', '--package', crate]))
     const compiled = `${root}/target/wasm32-unknown-unknown/release/${crate.replaceAll('-', '_')}.wasm`
     await step(`${name}: bindings`, () => run('cargo', ['xtask', 'bind', compiled, 'pkg', name]))

@@ -32,6 +32,8 @@ pub struct Process {
     pub stands_until: Micros,
     /// When it stood still or was cut off, and until when.
     pub away: Vec<(Micros, Micros)>,
+    /// When its clock stood, too.
+    pub asleep: Vec<(Micros, Micros)>,
     /// Its own clock: where it began, and how much faster it goes, in millionths.
     origin: Micros,
     drift: i64,
@@ -95,6 +97,7 @@ impl Process {
             born: world.now,
             stands_until: 0,
             away: Vec::new(),
+            asleep: Vec::new(),
             origin: 1_000_000 + hours,
             drift: plan.drift,
             slept: 0,
@@ -141,6 +144,7 @@ impl Process {
         process.away.push((now, now + span));
         if asleep {
             process.slept += span;
+            process.asleep.push((now, now + span));
         }
     }
 

@@ -123,6 +123,7 @@ impl World {
     fn reign(&mut self, process: usize, epoch: u64) {
         self.note(|| format!("p{process} is elected, epoch {epoch}"));
         self.count("elected");
+        self.reigns.push((self.now, process));
     }
 
     /// Whether the lease is good: whoever had it last has it still.
@@ -241,6 +242,9 @@ impl World {
         let id = self.processes[of].id;
         self.processes[of].is_dead = true;
         self.processes[of].died_at = self.now;
+        if self.living().is_empty() {
+            self.count("all dead");
+        }
         if !self.is_socket {
             return;
         }

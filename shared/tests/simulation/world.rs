@@ -222,6 +222,8 @@ pub struct World {
     /// What the second store had heard when the first one failed: now and then a copy.
     pub replicas: VecDeque<(Micros, Store)>,
     pub sends: Vec<Send>,
+    /// Who led from when.
+    pub reigns: Vec<(Micros, usize)>,
     /// As a socket of one machine: who dies is known, nothing is stored unless `keeps`.
     pub is_socket: bool,
     pub keeps: bool,
@@ -242,6 +244,7 @@ impl World {
             stores: [Store::default(), Store::default()],
             replicas: VecDeque::new(),
             sends: Vec::new(),
+            reigns: Vec::new(),
             is_socket: false,
             keeps: true,
             seen: BTreeMap::new(),
@@ -349,6 +352,11 @@ impl World {
     pub fn listens(&self, of: usize, home: usize) -> bool {
         let process = &self.processes[of];
         !process.is_dead && process.is_open && process.home == home
+    }
+
+    /// Who led at an instant, as far as the store knew.
+    pub fn led(&self, at: Micros) -> Option<usize> {
+        self.reigns.iter().rev().find(|&&(from, _)| from <= at).map(|&(_, process)| process)
     }
 
     /// The place of who leads, as far as the store knows.
