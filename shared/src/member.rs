@@ -247,7 +247,7 @@ impl Member {
 
     /// Whether there is something to say.
     pub fn has_news(&self) -> bool {
-        self.epoch > 0 && (self.wants_open || !self.acts.is_empty() || !self.late.is_empty())
+        (self.epoch > 0 || self.is_alone) && (self.wants_open || !self.acts.is_empty() || !self.late.is_empty())
     }
 
     /// What the leader is told now.

@@ -150,7 +150,8 @@ test('who is stopped keeps its slot for two leases, whoever decides meanwhile', 
   )
   await world.run(1000)
   permit.settle({ status: 200 })
-  assert.equal(typeof (await after(world, 200, waits)), 'object')
+  // Who was stopped looked far away for a moment: grants are made ahead by 300 ms at most.
+  assert.equal(typeof (await after(world, 320, waits)), 'object')
 })
 
 test('what a process sent that is dead stays spent', async () => {

@@ -79,6 +79,22 @@ fn all_alone_go_on_at_the_limit_together_or_wait() {
 }
 
 #[test]
+fn who_is_told_how_many_there_are_goes_on_with_its_part() {
+    let settings = Settings {
+        offline: Some(Offline::Divide),
+        members: Some(3),
+        is_cold: true,
+        ..Settings::calm(1, 3)
+    };
+    let played = play(&Settings { cold_until: 40_000_000, ..settings });
+    let count = |kind| sent(&played, kind, 10_000_000, 30_000_000);
+    let [gap, slots, strict] = [count(0), count(1) + count(5), count(2)];
+    assert!((120..=135).contains(&gap), "{gap} of 133");
+    assert!((400..=610).contains(&slots), "{slots} of 600");
+    assert_eq!(strict, 0, "a strict quota waits");
+}
+
+#[test]
 fn whatever_happens_the_sum_of_all_processes_keeps_the_limits() {
     if let Some(seed) = number("SEED") {
         let settings = Settings { is_traced: true, ..Settings::drawn(seed) };

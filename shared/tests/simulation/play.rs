@@ -81,9 +81,12 @@ pub struct Settings {
     pub is_socket: bool,
     pub keeps: bool,
     pub offline: Option<Offline>,
+    pub members: Option<u32>,
     pub way: Way,
     pub drifts: bool,
     pub is_cold: bool,
+    /// When the store comes, if it is not there at the beginning.
+    pub cold_until: Micros,
     pub differs: bool,
     pub faults: Vec<(Micros, Fault, Micros)>,
     pub is_traced: bool,
@@ -98,9 +101,11 @@ impl Settings {
             is_socket: false,
             keeps: true,
             offline: Some(Offline::Wait),
+            members: None,
             way: Way { least: MS, more: 0, ..Way::default() },
             drifts: false,
             is_cold: false,
+            cold_until: 7 * SECOND,
             differs: false,
             faults: Vec::new(),
             is_traced: false,
@@ -207,7 +212,7 @@ pub fn play(settings: &Settings) -> Played {
         is_over: false,
     };
     if settings.is_cold {
-        world.stores[0].down_until = 7 * SECOND;
+        world.stores[0].down_until = settings.cold_until;
         world.count("cold start");
     }
     for place in 0..settings.processes {
@@ -244,7 +249,7 @@ impl Player<'_> {
         let plan = Plan {
             options: &self.options[usize::from(is_other)],
             offline: self.settings.offline,
-            members: None,
+            members: self.settings.members,
             drift: if self.settings.drifts { self.dice.below(2000) as i64 - 1000 } else { 0 },
             way: self.settings.way.clone(),
         };

@@ -13,7 +13,7 @@ use autothrottle_shared::{
     Ask, Cause, Effect, Input, MemberId, Offline, Refusal, Role, Settings, Shared, Status, Warning,
 };
 
-use crate::world::{Dice, Event, Heard, LEASE, Micros, Said, Send, Way, World};
+use crate::world::{Dice, Event, Heard, LEASE, MS, Micros, Said, Send, Way, World};
 
 /// A name with the same bytes in every run, unlike that of any other process.
 pub fn id_of(place: usize) -> MemberId {
@@ -330,8 +330,11 @@ impl Process {
             }
             Effect::Fail { ticket, why } => {
                 let process = &mut world.processes[of];
-                process.requests.remove(&ticket);
+                let kind = process.requests.remove(&ticket);
                 *process.failed.entry(name_of(&why)).or_default() += 1;
+                if let Some(kind) = kind {
+                    world.after(500 * MS, Event::Work { of, kind });
+                }
                 world.note(|| format!("p{of}: {ticket} fails: {why:?}"));
             }
             Effect::Warn(warning) => {
