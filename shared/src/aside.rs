@@ -31,13 +31,16 @@ struct Chunk {
     idle: u8,
 }
 
+/// By scope the units that a snapshot sets aside, and what was granted ever then.
+type Chunks = BTreeMap<String, (f64, f64)>;
+
 #[derive(Debug, Default)]
 pub struct Aside {
     scopes: BTreeMap<String, Chunk>,
     /// The limit of strict quotas by scope, as they were looked up.
     limits: BTreeMap<String, Option<f64>>,
-    /// Snapshots that are not known to be stored: by scope the chunk, and what was granted ever then.
-    taken: VecDeque<(u32, BTreeMap<String, (f64, f64)>)>,
+    /// Snapshots that are not known to be stored.
+    taken: VecDeque<(u32, Chunks)>,
     /// The last snapshot.
     last: u32,
     /// Requests that wait until a snapshot is stored: which one.

@@ -10,6 +10,8 @@ use minicbor::{
     encode::{self, Write},
 };
 
+use crate::api::{MemberId, Order, Refusal};
+
 /// Options, snapshots and notices nest less deep.
 const DEEPEST_VALUE: u8 = DEEPEST + 4;
 
@@ -101,6 +103,7 @@ pub mod arc {
 pub mod span {
     use super::{Decoder, Encoder, Error, Span, Write, encode};
 
+    #[allow(clippy::trivially_copy_pass_by_ref, reason = "as the derive calls it")]
     pub fn encode<C, W: Write>(
         span: &Span,
         to: &mut Encoder<W>,
@@ -113,6 +116,92 @@ pub mod span {
     pub fn decode<C>(from: &mut Decoder<'_>, _: &mut C) -> Result<Span, Error> {
         let most = Span::from_millis(autothrottle::LONGEST_MS);
         Ok(Span::from_micros(from.u64()?).min(most))
+    }
+}
+
+impl<C> Encode<C> for MemberId {
+    fn encode<W: Write>(&self, to: &mut Encoder<W>, _: &mut C) -> Result<(), encode::Error<W::Error>> {
+        to.bytes(&self.0)?.ok()
+    }
+}
+
+impl<'b, C> Decode<'b, C> for MemberId {
+    fn decode(from: &mut Decoder<'b>, _: &mut C) -> Result<Self, Error> {
+        let bytes = from.bytes()?.try_into();
+        bytes.map(Self).map_err(|_| Error::message("no id"))
+    }
+}
+
+/// As plain lists: the kind, the scope, the rest.
+impl<C> Encode<C> for Order {
+    fn encode<W: Write>(&self, to: &mut Encoder<W>, context: &mut C) -> Result<(), encode::Error<W::Error>> {
+        let (kind, name, span, value) = match self {
+            Self::Configure(name, value) => (0, Some(name), None, Some(value)),
+            Self::Crawl(name, span) => (1, Some(name), *span, None),
+            Self::Hold(name, span) => (2, Some(name), Some(*span), None),
+            Self::Pause(name) => (3, name.as_ref(), None, None),
+            Self::Resume(name) => (4, name.as_ref(), None, None),
+            Self::Reset(name) => (5, Some(name), None, None),
+        };
+        to.array(4)?.u8(kind)?;
+        name.encode(to, context)?;
+        span.map(Span::micros).encode(to, context)?;
+        value.map(|value| Plain(value.clone())).encode(to, context)
+    }
+}
+
+impl<'b, C> Decode<'b, C> for Order {
+    fn decode(from: &mut Decoder<'b>, context: &mut C) -> Result<Self, Error> {
+        let wrong = || Error::message("no order");
+        if from.array()? != Some(4) {
+            return Err(wrong());
+        }
+        let kind = from.u8()?;
+        let name: Option<String> = Option::decode(from, context)?;
+        let span: Option<u64> = Option::decode(from, context)?;
+        let value: Option<Plain> = Option::decode(from, context)?;
+        let span = span.map(Span::from_micros);
+        Ok(match (kind, name, span, value) {
+            (0, Some(name), None, Some(value)) => Self::Configure(name, value.0),
+            (1, Some(name), span, None) => Self::Crawl(name, span),
+            (2, Some(name), Some(span), None) => Self::Hold(name, span),
+            (3, name, None, None) => Self::Pause(name),
+            (4, name, None, None) => Self::Resume(name),
+            (5, Some(name), None, None) => Self::Reset(name),
+            _ => return Err(wrong()),
+        })
+    }
+}
+
+/// As plain lists: the kind, a text, another one, a span.
+impl<C> Encode<C> for Refusal {
+    fn encode<W: Write>(&self, to: &mut Encoder<W>, _: &mut C) -> Result<(), encode::Error<W::Error>> {
+        let (kind, one, other, span) = match self {
+            Self::Full => (0, "", "", Span::ZERO),
+            Self::Cost { scope, path } => (1, &**scope, &**path, Span::ZERO),
+            Self::Down { scope, span } => (2, &**scope, "", *span),
+            Self::Wrong(why) | Self::Offline(why) | Self::Denied(why) => (3, &**why, "", Span::ZERO),
+        };
+        to.array(4)?.u8(kind)?.str(one)?.str(other)?.u64(span.micros())?.ok()
+    }
+}
+
+impl<'b, C> Decode<'b, C> for Refusal {
+    fn decode(from: &mut Decoder<'b>, _: &mut C) -> Result<Self, Error> {
+        let wrong = || Error::message("no refusal");
+        if from.array()? != Some(4) {
+            return Err(wrong());
+        }
+        let kind = from.u8()?;
+        let (one, other) = (from.str()?.to_string(), from.str()?.to_string());
+        let span = Span::from_micros(from.u64()?);
+        Ok(match kind {
+            0 => Self::Full,
+            1 => Self::Cost { scope: one, path: other },
+            2 => Self::Down { scope: one, span },
+            3 => Self::Wrong(one),
+            _ => return Err(wrong()),
+        })
     }
 }
 

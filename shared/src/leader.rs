@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use autothrottle::{
     Boundary, Config, ConfigError, Instant, Span, Value,
-    boundary::{IDLE, Outcome, Settled, WAIT},
+    boundary::{Outcome, Settled},
 };
 
 use crate::{
@@ -16,7 +16,7 @@ use crate::{
     aside::Aside,
     clock::EngineClock,
     codec::{Number, hash, plain},
-    frame::{Act, Ask, Fact, Flight, GrantId, Head, Memory, Open, Request, Said},
+    frame::{Act, Ask, GrantId, Head, Memory, Open, Request, Said},
     offline,
     peer::{Held, Peer},
 };
@@ -81,13 +81,15 @@ pub struct Leader {
     pub share: Option<(u32, u32)>,
     /// What has a quota waits for the way.
     pub skips_quotas: bool,
-    by_ticket: BTreeMap<u64, (MemberId, u64)>,
-    ahead: BTreeMap<(MemberId, u32, u32), Vec<Act>>,
-    level: u8,
+    pub by_ticket: BTreeMap<u64, (MemberId, u64)>,
+    pub ahead: BTreeMap<(MemberId, u32, u32), Vec<Act>>,
+    pub level: u8,
     /// The engine's instant at which it will have something.
-    wake: Option<Instant>,
-    /// What was adopted and is in no snapshot, by scope: units.
-    adopted: BTreeMap<String, f64>,
+    pub wake: Option<Instant>,
+    /// The leader whose snapshot it goes on from.
+    pub before: Epoch,
+    /// What that one granted since then, as far as it is known, by scope: units.
+    pub adopted: BTreeMap<String, f64>,
 }
 
 impl Leader {
@@ -151,15 +153,17 @@ impl Leader {
             ahead: BTreeMap::new(),
             level: 1,
             wake: None,
+            before: 0,
             adopted: BTreeMap::new(),
         };
         if let Some(memory) = memory {
+            leader.before = memory.epoch;
             leader.remember(now, age, memory, gone);
         }
         Ok(leader)
     }
 
-    fn remember(&mut self, now: Instant, age: Span, memory: Memory, gone: Option<MemberId>) {
+    pub(crate) fn remember(&mut self, now: Instant, age: Span, memory: Memory, gone: Option<MemberId>) {
         for (name, partial) in memory.settings {
             self.apply(now, &Order::Configure(name, partial.0), Span::ZERO);
         }
@@ -211,158 +215,6 @@ impl Leader {
         }
     }
 
-    /// Stories: what flies, the oldest first; who waits, by age; what followed. Then all are asked.
-    pub fn take(&mut self, now: Instant, stories: Vec<Story>) {
-        let (mut flying, mut waiting, mut given) = (Vec::new(), Vec::new(), Vec::new());
-        for Story { from, head, open, at } in stories {
-            let session = head.session;
-            let is_full = self.peers.len() >= MOST_MEMBERS && !self.peers.contains_key(&from);
-            if is_full || self.peers.get(&from).is_some_and(|peer| peer.session >= session) {
-                continue;
-            }
-            let later = now.since(at);
-            let applied = self.welcome(now, from, session, &open);
-            if let Some(peer) = self.peers.get_mut(&from) {
-                peer.clock.heard(at, &head);
-            }
-            for mut flight in open.flying {
-                flight.ago = flight.ago + later;
-                flying.push((from, flight, None));
-            }
-            for fact in open.log {
-                if fact.seq() <= applied {
-                    continue;
-                }
-                match fact {
-                    Fact::Done(_, flight, told) => {
-                        let flight = Flight { ago: flight.ago + later, ..flight };
-                        flying.push((from, flight, Some(told)));
-                    }
-                    Fact::Order(_, ago, order) => given.push((ago + later, order)),
-                }
-            }
-            for mut ask in open.waiting {
-                ask.waited = ask.waited + later;
-                ask.delay = ask.delay - later;
-                waiting.push((from, ask));
-            }
-        }
-        given.sort_by_key(|(ago, _)| core::cmp::Reverse(*ago));
-        flying.sort_by_key(|(_, flight, _)| core::cmp::Reverse(flight.ago));
-        let taken: BTreeSet<MemberId> = flying.iter().map(|(from, ..)| *from).collect();
-        for (from, flight, told) in flying {
-            self.fly(now, from, flight, told.as_deref());
-        }
-        for from in taken {
-            self.counted(from);
-        }
-        waiting.sort_by_key(|(_, ask)| core::cmp::Reverse(ask.waited));
-        for (from, ask) in waiting {
-            if !self.peers.get(&from).is_some_and(|peer| peer.requests.contains_key(&ask.id)) {
-                self.ask(now, from, ask);
-            }
-        }
-        for (ago, order) in given {
-            self.apply(now, &order, ago);
-        }
-        for ((from, session, number), acts) in core::mem::take(&mut self.ahead) {
-            self.batch(now, from, session, number, acts);
-        }
-    }
-
-    /// All that it sent so far is counted.
-    fn counted(&mut self, from: MemberId) {
-        let epoch = self.epoch;
-        if let Some(peer) = self.peers.get_mut(&from) {
-            peer.counted = GrantId { epoch, session: peer.session, number: peer.replies };
-        }
-    }
-
-    /// A newer story: what it does not know is over, and what it says waits was not granted. Up to which fact
-    /// it was heard before.
-    fn welcome(&mut self, now: Instant, from: MemberId, session: u32, open: &Open) -> u64 {
-        let hash = hash(&open.options);
-        if hash != self.options.1 {
-            self.offered = Some((open.options.clone(), hash));
-        }
-        let (counted, applied) = self.former.remove(&from).unwrap_or_default();
-        if self.peers.get(&from).is_none_or(|peer| peer.session == 0) {
-            self.has_news = true;
-        }
-        let peer = self.peers.entry(from).or_insert_with(|| Peer::new(now, counted, applied));
-        peer.begin(session, hash);
-        peer.heard_at = now;
-        peer.watch = open.watch;
-        let applied = peer.applied;
-        peer.applied = open.log.last().map_or(applied, |fact| fact.seq().max(applied));
-        let name = |ask: &Ask| (ask.id, ask.attempt);
-        let waits: BTreeSet<_> = open.waiting.iter().map(name).collect();
-        let mut flies: BTreeSet<_> = open.flying.iter().map(|flight| name(&flight.ask)).collect();
-        for fact in &open.log {
-            if let Fact::Done(_, flight, _) = fact {
-                flies.insert(name(&flight.ask));
-            }
-        }
-        let mut over = Vec::new();
-        for (&id, held) in &peer.requests {
-            let name = (id, held.attempt);
-            let is_known = if held.is_flying { flies.contains(&name) } else { waits.contains(&name) };
-            if !is_known {
-                over.push((id, waits.contains(&name)));
-            }
-        }
-        for (id, is_unused) in over {
-            self.end(now, from, id, is_unused);
-        }
-        self.watches();
-        applied
-    }
-
-    /// A request that left: adopted if it is not known, and heard if it is over.
-    fn fly(&mut self, now: Instant, from: MemberId, flight: Flight, told: Option<&[Number]>) {
-        let Some(peer) = self.peers.get(&from) else { return };
-        let (id, attempt) = (flight.ask.id, flight.ask.attempt);
-        let is_counted = flight.by <= peer.counted;
-        match peer.requests.get(&id) {
-            Some(held) => {
-                let (ticket, at) = (held.ticket, held.at);
-                let sent = self.clock.now(now) - flight.ago;
-                if held.is_flying && at.is_some_and(|at| sent > at) {
-                    self.engine.left(sent.millis(), ticket as f64);
-                }
-            }
-            None => {
-                let ago = flight.ago;
-                let mut ask = flight.ask;
-                ask.waited = ask.waited - ago;
-                self.adopt(now, from, ask, ago, is_counted);
-            }
-        }
-        if let Some(told) = told {
-            self.over(now, from, id, attempt, told);
-        }
-    }
-
-    fn adopt(&mut self, now: Instant, from: MemberId, ask: Ask, ago: Span, is_counted: bool) {
-        let engine_now = self.clock.now(now);
-        let share = share_of(self.share) as u64;
-        let ago = Span::from_micros(ago.micros() / share);
-        let (scopes, costs) = self.scopes(&ask.what);
-        let rest = (&*costs, ask.what.priority.0, ask.waited.millis());
-        let ticket = self.engine.adopt_known(engine_now.millis(), &scopes, rest, ago, is_counted);
-        // What makes no sense does no harm.
-        if ticket < 0.0 {
-            return;
-        }
-        if !is_counted {
-            for (place, name) in ask.what.names.iter().enumerate() {
-                *self.adopted.entry(name.clone()).or_default() += cost_of(&ask.what, place);
-            }
-        }
-        let at = (!is_counted).then(|| engine_now - ago);
-        self.hold(from, ask, ticket as u64, true, at);
-    }
-
     pub fn batch(&mut self, now: Instant, from: MemberId, session: u32, number: u32, acts: Vec<Act>) {
         let known = self.peers.get(&from).map_or(0, |peer| peer.session);
         if session > known {
@@ -387,7 +239,7 @@ impl Leader {
         }
     }
 
-    fn act(&mut self, now: Instant, from: MemberId, act: Act) {
+    pub(crate) fn act(&mut self, now: Instant, from: MemberId, act: Act) {
         match act {
             Act::Ask(ask) => self.ask(now, from, ask),
             Act::Done { seq, id, attempt, told, late } => {
@@ -423,7 +275,7 @@ impl Leader {
 
     /// It left later than it was granted: gaps and rolling windows count from there, though not from later
     /// than now.
-    fn left(&mut self, now: Instant, from: MemberId, id: u64, attempt: u32, late: Span) {
+    pub(crate) fn left(&mut self, now: Instant, from: MemberId, id: u64, attempt: u32, late: Span) {
         let late = Span::from_micros(late.micros() / share_of(self.share) as u64);
         let most = self.clock.now(now);
         if late > Span::ZERO
@@ -437,7 +289,7 @@ impl Leader {
     }
 
     /// Whether a fact is news.
-    fn applies(&mut self, from: MemberId, seq: u64) -> bool {
+    pub(crate) fn applies(&mut self, from: MemberId, seq: u64) -> bool {
         let Some(peer) = self.peers.get_mut(&from) else { return false };
         let is_new = seq > peer.applied;
         peer.applied = peer.applied.max(seq);
@@ -445,12 +297,12 @@ impl Leader {
     }
 
     /// One that flies.
-    fn held(&mut self, from: MemberId, id: u64, attempt: u32) -> Option<&mut Held> {
+    pub(crate) fn held(&mut self, from: MemberId, id: u64, attempt: u32) -> Option<&mut Held> {
         let held = self.peers.get_mut(&from)?.requests.get_mut(&id)?;
         (held.is_flying && held.attempt == attempt).then_some(held)
     }
 
-    fn ask(&mut self, now: Instant, from: MemberId, ask: Ask) {
+    pub(crate) fn ask(&mut self, now: Instant, from: MemberId, ask: Ask) {
         if self.share.is_some_and(|share| offline::waits(&self.config, &ask.what.names, share))
             || self.skips_quotas && offline::has_quota(&self.config, &ask.what.names)
         {
@@ -480,7 +332,14 @@ impl Leader {
         }
     }
 
-    fn hold(&mut self, from: MemberId, ask: Ask, ticket: u64, is_flying: bool, at: Option<Instant>) {
+    pub(crate) fn hold(
+        &mut self,
+        from: MemberId,
+        ask: Ask,
+        ticket: u64,
+        is_flying: bool,
+        at: Option<Instant>,
+    ) {
         let held = Held { attempt: ask.attempt, ticket, what: ask.what, is_flying, at };
         self.by_ticket.insert(ticket, (from, ask.id));
         if let Some(peer) = self.peers.get_mut(&from)
@@ -492,7 +351,7 @@ impl Leader {
     }
 
     /// The engine hears how it ended; if it says so, the request waits anew.
-    fn over(&mut self, now: Instant, from: MemberId, id: u64, attempt: u32, told: &[Number]) {
+    pub(crate) fn over(&mut self, now: Instant, from: MemberId, id: u64, attempt: u32, told: &[Number]) {
         let engine_now = self.now(now);
         let Some(held) = self.held(from, id, attempt) else { return };
         let (ticket, what) = (held.ticket, held.what.clone());
@@ -574,30 +433,13 @@ impl Leader {
         }
     }
 
-    /// What was set aside of strict quotas, and not used by those that are known: nobody knows whether it
-    /// was. It counts as spent now.
-    pub fn spend(&mut self, now: Instant, aside: &[(String, Number)]) {
-        let engine_now = self.now(now);
-        for (name, units) in aside {
-            let rest = units.0 - self.adopted.get(name).copied().unwrap_or(0.0);
-            if rest <= 0.0 {
-                continue;
-            }
-            let scope = [self.engine.intern(name)];
-            let cost = [rest];
-            let ticket = self.engine.adopt_known(engine_now, &scope, (&cost, 0.0, 0.0), Span::ZERO, false);
-            self.engine.settle(engine_now, ticket, &Outcome::new(f64::NAN, f64::NAN, f64::NAN, 0));
-        }
-        self.adopted.clear();
-    }
-
-    fn scopes(&mut self, what: &Request) -> (Vec<f64>, Vec<f64>) {
+    pub(crate) fn scopes(&mut self, what: &Request) -> (Vec<f64>, Vec<f64>) {
         let scopes = what.names.iter().map(|name| self.engine.intern(name)).collect();
         (scopes, what.costs.iter().map(|cost| cost.0).collect())
     }
 
     /// An order that was given so long ago.
-    fn apply(&mut self, now: Instant, order: &Order, ago: Span) {
+    pub(crate) fn apply(&mut self, now: Instant, order: &Order, ago: Span) {
         let engine_now = self.now(now);
         let share = share_of(self.share);
         self.has_news = true;
@@ -647,109 +489,9 @@ impl Leader {
     }
 
     /// As much is told of answers as anybody hears; and what is learned, for the next leader.
-    fn watches(&mut self) {
+    pub(crate) fn watches(&mut self) {
         self.level = self.peers.values().map(|peer| peer.watch).max().unwrap_or(0).max(1);
         self.engine.watch(u32::from(self.level));
-    }
-
-    /// Everybody who may leave now.
-    pub fn decide(&mut self, now: Instant) {
-        self.notice(now, None);
-        self.lead();
-        let engine_now = self.clock.now(now);
-        loop {
-            let ticket = self.engine.poll(engine_now.millis());
-            if ticket == WAIT {
-                self.wake = Instant::from_millis(self.engine.wake_at());
-                return;
-            }
-            if ticket == IDLE {
-                self.wake = None;
-                return;
-            }
-            let Some(&(from, id)) = self.by_ticket.get(&(ticket as u64)) else {
-                self.engine.cancel(engine_now.millis(), ticket);
-                continue;
-            };
-            self.grant(from, id, engine_now);
-        }
-    }
-
-    fn grant(&mut self, from: MemberId, id: u64, at: Instant) {
-        let Some(peer) = self.peers.get_mut(&from) else { return };
-        let Some(held) = peer.requests.get_mut(&id) else { return };
-        (held.is_flying, held.at) = (true, Some(at));
-        let attempt = held.attempt;
-        let costs =
-            held.what.names.iter().enumerate().map(|(place, name)| (&**name, cost_of(&held.what, place)));
-        let strict = if self.share.is_some() {
-            Some(false)
-        } else {
-            self.aside.takes(&self.config, &self.settings, costs)
-        };
-        match strict {
-            Some(is_exact) => {
-                peer.granted.push((id, attempt));
-                peer.is_exact |= is_exact;
-                self.owed.insert(from);
-            }
-            None => self.aside.keep(from, id, attempt),
-        }
-    }
-
-    /// What waited for a snapshot that is stored now may leave; it counts from now.
-    pub fn release(&mut self, now: Instant, number: u32) {
-        let engine_now = self.clock.now(now);
-        for (from, id, attempt) in self.aside.stored(number) {
-            let Some(held) = self.held(from, id, attempt) else { continue };
-            held.at = Some(engine_now);
-            let ticket = held.ticket as f64;
-            self.engine.left(engine_now.millis(), ticket);
-            if let Some(peer) = self.peers.get_mut(&from) {
-                peer.granted.push((id, attempt));
-                peer.is_exact = true;
-                self.owed.insert(from);
-            }
-        }
-    }
-
-    /// How far ahead grants are made: so far that nine of ten arrive in time everywhere, at most a fifth of
-    /// the lease.
-    fn lead(&mut self) {
-        let most = self.lease.micros() / 5;
-        let slowest = self.peers.values().filter_map(|peer| peer.clock.there_and_back()).max();
-        let lead = slowest.map_or(0, |span| span.micros() * 3 / 4);
-        self.clock.lead = Span::from_micros(lead.min(most));
-    }
-
-    /// When it will have something to grant, by this process's clock.
-    pub fn wake_at(&self) -> Option<Instant> {
-        self.wake.map(|wake| self.clock.when(wake))
-    }
-
-    /// Somebody waits for the time after what is granted now.
-    pub fn is_awaited(&self) -> bool {
-        self.wake.is_some()
-    }
-
-    fn notice(&mut self, now: Instant, of: Option<(MemberId, f64)>) {
-        if !self.engine.has_notices() {
-            return;
-        }
-        let notices = self.engine.take_notices();
-        if let Value::List(notices) = &notices {
-            let is = |notice: &Value, kinds: &[&str]| match notice {
-                Value::Map(entries) => entries.iter().any(|(key, value)| {
-                    key == "kind" && matches!(value, Value::Text(kind) if kinds.contains(&&**kind))
-                }),
-                _ => false,
-            };
-            self.has_news |= notices.iter().any(|notice| is(notice, &["hold", "backoff"]));
-        }
-        let now = Number(self.now(now));
-        let (of, latency) = of.map_or((None, f64::NAN), |(of, latency)| (Some(of), latency));
-        let notices = crate::codec::Plain(notices);
-        self.tells.push(Said::Tell { now, notices, of, latency: Number(latency) });
     }
 }
 
@@ -758,7 +500,7 @@ pub fn cost_of(what: &Request, place: usize) -> f64 {
     what.costs.get(place).or(what.costs.last()).map_or(1.0, |cost| cost.0)
 }
 
-fn share_of(share: Option<(u32, u32)>) -> f64 {
+pub fn share_of(share: Option<(u32, u32)>) -> f64 {
     share.map_or(1.0, |(of, _)| f64::from(of.max(1)))
 }
 

@@ -35,14 +35,18 @@ mod clock;
 mod codec;
 mod collect;
 mod frame;
+mod grants;
 mod group;
+mod heard;
 mod leader;
 mod machine;
 mod member;
 mod offline;
 mod peer;
 mod says;
+mod sends;
 mod shown;
+mod stories;
 mod words;
 
 pub use api::{

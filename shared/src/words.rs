@@ -2,7 +2,7 @@
 //!
 //! The trap is a warning that names no cause: each says what happened, why, and what follows.
 
-use autothrottle::Value;
+use autothrottle::{Instant, Span, Value};
 
 use crate::api::{Offline, Refusal, Role, Status, Warning};
 
@@ -90,9 +90,9 @@ impl From<&Status> for Value {
             ("epoch", (status.epoch as f64).into()),
             ("members", status.members.into()),
             ("leadMs", status.lead.millis().into()),
-            ("roundTripMs", status.round_trip.map(|span| span.millis()).into()),
-            ("lastHeardAt", status.heard.map(|at| at.millis()).into()),
-            ("offlineSince", status.offline_since.map(|at| at.millis()).into()),
+            ("roundTripMs", status.round_trip.map(Span::millis).into()),
+            ("lastHeardAt", status.heard.map(Instant::millis).into()),
+            ("offlineSince", status.offline_since.map(Instant::millis).into()),
             ("debtMs", status.debt.into()),
         ])
     }

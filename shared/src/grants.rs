@@ -1,0 +1,115 @@
+//! Who may leave now, and what the engine noticed.
+
+use autothrottle::{
+    Instant, Span, Value,
+    boundary::{IDLE, WAIT},
+};
+
+use crate::{
+    api::MemberId,
+    codec::{Number, Plain},
+    frame::Said,
+    leader::{Leader, cost_of},
+};
+
+impl Leader {
+    /// Everybody who may leave now.
+    pub fn decide(&mut self, now: Instant) {
+        self.notice(now, None);
+        self.lead();
+        let engine_now = self.clock.now(now);
+        loop {
+            let ticket = self.engine.poll(engine_now.millis());
+            if ticket == WAIT {
+                self.wake = Instant::from_millis(self.engine.wake_at());
+                return;
+            }
+            if ticket == IDLE {
+                self.wake = None;
+                return;
+            }
+            let Some(&(from, id)) = self.by_ticket.get(&(ticket as u64)) else {
+                self.engine.cancel(engine_now.millis(), ticket);
+                continue;
+            };
+            self.grant(from, id, engine_now);
+        }
+    }
+
+    pub(crate) fn grant(&mut self, from: MemberId, id: u64, at: Instant) {
+        let Some(peer) = self.peers.get_mut(&from) else { return };
+        let Some(held) = peer.requests.get_mut(&id) else { return };
+        (held.is_flying, held.at) = (true, Some(at));
+        let attempt = held.attempt;
+        let costs =
+            held.what.names.iter().enumerate().map(|(place, name)| (&**name, cost_of(&held.what, place)));
+        let strict = if self.share.is_some() {
+            Some(false)
+        } else {
+            self.aside.takes(&self.config, &self.settings, costs)
+        };
+        match strict {
+            Some(is_exact) => {
+                peer.granted.push((id, attempt));
+                peer.is_exact |= is_exact;
+                self.owed.insert(from);
+            }
+            None => self.aside.keep(from, id, attempt),
+        }
+    }
+
+    /// What waited for a snapshot that is stored now may leave; it counts from now.
+    pub fn release(&mut self, now: Instant, number: u32) {
+        let engine_now = self.clock.now(now);
+        for (from, id, attempt) in self.aside.stored(number) {
+            let Some(held) = self.held(from, id, attempt) else { continue };
+            held.at = Some(engine_now);
+            let ticket = held.ticket as f64;
+            self.engine.left(engine_now.millis(), ticket);
+            if let Some(peer) = self.peers.get_mut(&from) {
+                peer.granted.push((id, attempt));
+                peer.is_exact = true;
+                self.owed.insert(from);
+            }
+        }
+    }
+
+    /// How far ahead grants are made: so far that nine of ten arrive in time everywhere, at most a fifth of
+    /// the lease.
+    pub(crate) fn lead(&mut self) {
+        let most = self.lease.micros() / 5;
+        let slowest = self.peers.values().filter_map(|peer| peer.clock.there_and_back()).max();
+        let lead = slowest.map_or(0, |span| span.micros() * 3 / 4);
+        self.clock.lead = Span::from_micros(lead.min(most));
+    }
+
+    /// When it will have something to grant, by this process's clock.
+    pub fn wake_at(&self) -> Option<Instant> {
+        self.wake.map(|wake| self.clock.when(wake))
+    }
+
+    /// Somebody waits for the time after what is granted now.
+    pub fn is_awaited(&self) -> bool {
+        self.wake.is_some()
+    }
+
+    pub(crate) fn notice(&mut self, now: Instant, of: Option<(MemberId, f64)>) {
+        if !self.engine.has_notices() {
+            return;
+        }
+        let notices = self.engine.take_notices();
+        if let Value::List(notices) = &notices {
+            let is = |notice: &Value, kinds: &[&str]| match notice {
+                Value::Map(entries) => entries.iter().any(|(key, value)| {
+                    key == "kind" && matches!(value, Value::Text(kind) if kinds.contains(&&**kind))
+                }),
+                _ => false,
+            };
+            self.has_news |= notices.iter().any(|notice| is(notice, &["hold", "backoff"]));
+        }
+        let now = Number(self.now(now));
+        let (of, latency) = of.map_or((None, f64::NAN), |(of, latency)| (Some(of), latency));
+        let notices = Plain(notices);
+        self.tells.push(Said::Tell { now, notices, of, latency: Number(latency) });
+    }
+}

@@ -1,0 +1,248 @@
+//! Frames that come in: from the leader, from members, from this process itself.
+//!
+//! The trap is a frame that is believed: what no process of this version says is dropped and counted.
+
+use std::sync::Arc;
+
+use autothrottle::{Span, Value};
+
+use crate::{
+    api::{Effect, MemberId, Warning},
+    clock::PeerClock,
+    codec::{hash, plain},
+    frame::{self, Frame, Head, Read, Reply, Said, decode, memory_number},
+    group::SOON,
+    machine::{Shared, State},
+    member::Kept,
+    shown::differences,
+};
+
+/// An epoch that is so much farther is a lie.
+const FARTHEST_EPOCH: u64 = 1 << 32;
+/// The same warning is told once in so long.
+const SELDOM: Span = Span::from_micros(60_000_000);
+
+impl Shared {
+    /// A frame from another process, or from this one.
+    pub(crate) fn receive(&mut self, bytes: &[u8]) {
+        let frame = match decode(bytes) {
+            Read::Frame(frame) => frame,
+            Read::Foreign(_, theirs) => {
+                if self.is_seldom(1) {
+                    self.warn(Warning::Version { theirs });
+                }
+                return;
+            }
+            Read::Bad => return self.is_bad(),
+        };
+        let known = self.lease().map_or(0, |lease| lease.epoch).max(self.member.epoch);
+        if frame.head.epoch > known.saturating_add(FARTHEST_EPOCH) {
+            return self.is_bad();
+        }
+        let Frame { from, head, said } = frame;
+        if from == self.id {
+            self.heard_itself(&head, &said);
+        } else if matches!(said, Said::Beat(_) | Said::Reply(_) | Said::Tell { .. }) {
+            self.hear_leader(from, &head, said);
+        } else {
+            self.hear_member(from, &head, said);
+        }
+    }
+
+    pub(crate) fn is_seldom(&mut self, what: usize) -> bool {
+        let now = self.now;
+        let Some(told) = self.way.warned_at.get_mut(what) else { return false };
+        let is_due = told.is_none_or(|at| now.since(at) >= SELDOM);
+        if is_due {
+            *told = Some(now);
+        }
+        is_due
+    }
+
+    pub(crate) fn is_bad(&mut self) {
+        self.way.bad += 1;
+        if self.is_seldom(0) {
+            self.warn(Warning::Bad { count: self.way.bad });
+        }
+    }
+
+    pub(crate) fn heard_itself(&mut self, head: &Head, said: &Said) {
+        let now = self.now;
+        let Some(lease) = self.lease() else { return };
+        let place = usize::from(*said == Said::Probe);
+        if lease.epoch == head.epoch
+            && matches!(said, Said::Probe | Said::Beat(_))
+            && let Some(looped) = lease.looped.get_mut(place)
+        {
+            *looped = (*looped).max(now);
+        }
+    }
+
+    /// Who leads hears members.
+    pub(crate) fn hear_member(&mut self, from: MemberId, head: &Head, said: Said) {
+        let now = self.now;
+        let Some(lease) = self.lease() else { return };
+        let epoch = lease.epoch;
+        if head.epoch > epoch {
+            // It obeys a later leader.
+            return self.step_down();
+        }
+        let is_ours = head.epoch == epoch;
+        match &mut self.state {
+            State::Collecting(_, collecting) => match said {
+                Said::Open(open) if is_ours => {
+                    let is_newer = collecting.hear(now, from, head, *open);
+                    if is_newer {
+                        let reply = Reply { wants: true, ..Reply::default() };
+                        self.say_to(from, Head { epoch, session: head.session, ..Head::default() }, reply);
+                    }
+                }
+                Said::Batch { number, acts } if is_ours => {
+                    collecting.batch(from, head.session, number, acts);
+                }
+                Said::Lend { memory, age } => {
+                    let number = memory_number(&memory).unwrap_or((0, 0));
+                    collecting.lent(Kept { bytes: memory.into(), number, at: now - age });
+                }
+                Said::Bye => collecting.lose(from),
+                Said::Ping if !collecting.stories.contains_key(&from) => self.greet(from, head),
+                _ => {}
+            },
+            State::Leading(_, leader) => {
+                let is_known = leader.peers.get(&from).is_some_and(|peer| peer.session == head.session);
+                if !is_ours || said == Said::Ping && !is_known {
+                    return self.greet(from, head);
+                }
+                let is_ping = said == Said::Ping;
+                leader.hear(now, from, head, said);
+                if is_ping && let Some((to, head, reply)) = leader.reply(now, from, true) {
+                    self.say_to(to, head, reply);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// A member that is not known is to tell its story.
+    pub(crate) fn greet(&mut self, to: MemberId, heard: &Head) {
+        let Some(lease) = self.lease() else { return };
+        let epoch = lease.epoch;
+        let echo = Some((heard.stamp, 0));
+        self.say_to(to, Head { epoch, session: 0, stamp: 0, echo }, Reply::default());
+    }
+
+    /// Members hear who leads.
+    pub(crate) fn hear_leader(&mut self, from: MemberId, head: &Head, said: Said) {
+        if head.epoch < self.member.epoch || head.epoch == 0 {
+            return;
+        }
+        if self.lease().is_some() {
+            if self.lease().is_some_and(|lease| lease.epoch >= head.epoch) {
+                return;
+            }
+            self.step_down();
+        }
+        self.way.heard_at = self.way.heard_at.max(self.now);
+        self.way.leader = Some(from);
+        self.way.compete_at = None;
+        self.connected();
+        if head.epoch > self.member.epoch {
+            self.member.enter(head.epoch);
+            self.member.clock = PeerClock::default();
+            self.way.replied_at = self.now;
+        }
+        self.member.clock.heard(self.now, head);
+        match said {
+            Said::Beat(beat) => {
+                if let Some(bytes) = beat.memory
+                    && let Some(number) = memory_number(&bytes)
+                {
+                    self.remember(bytes.into(), number);
+                }
+                if let Some(seen) = beat.seen {
+                    self.member.seen = Some((seen.into(), self.now));
+                }
+                self.note_options(beat.options, Some((beat.agree, beat.members)));
+                if beat.resigns {
+                    self.way.gone = Some(from);
+                    self.compete_within(SOON);
+                }
+            }
+            Said::Reply(reply) => {
+                self.way.replied_at = self.way.replied_at.max(self.now);
+                if reply.wants {
+                    if let Some(kept) = self.member.memory.clone() {
+                        let memory = kept.bytes.to_vec();
+                        self.say_to_leader(Said::Lend { memory, age: self.now.since(kept.at) });
+                    }
+                } else {
+                    self.replied(head, reply, false);
+                }
+            }
+            Said::Tell { now, notices, of, latency } => self.told(now.0, notices.0, of, latency.0),
+            _ => {}
+        }
+        self.moved();
+    }
+
+    /// What was heard of the leader's snapshot.
+    pub(crate) fn remember(&mut self, bytes: Arc<[u8]>, number: (u64, u32)) {
+        if self.member.memory.as_ref().is_none_or(|kept| kept.number < number) {
+            self.member.memory = Some(Kept { bytes, number, at: self.now });
+        }
+    }
+
+    pub(crate) fn replied(&mut self, head: &Head, reply: Reply, is_local: bool) {
+        let mut gone = Vec::new();
+        let lease = self.lease_span();
+        self.member.on_reply(self.now, lease, head, reply, is_local, &mut gone);
+        self.out.extend(gone.into_iter().map(|(ticket, why)| Effect::Fail { ticket, why }));
+    }
+
+    /// What the engine noticed. Of an answer only its own process hears; of what changed, all.
+    pub(crate) fn told(&mut self, then: f64, notices: Value, of: Option<MemberId>, latency: f64) {
+        let Value::List(notices) = notices else { return };
+        let now = self.now.millis();
+        for notice in notices {
+            let Value::Map(mut entries) = notice else { continue };
+            let is_answer = entries.iter().any(|(key, value)| key == "kind" && *value == "answer".into());
+            let is_ours = of.is_none_or(|id| id == self.id);
+            if is_answer && !(self.member.watch == 2 && is_ours) {
+                continue;
+            }
+            for (key, value) in &mut entries {
+                if key == "holdUntil"
+                    && let Value::Number(at) = value
+                {
+                    *at += now - then;
+                }
+            }
+            if is_answer && !latency.is_nan() {
+                entries.push(("latencyMs".into(), latency.into()));
+            }
+            self.out.push_back(Effect::Notice(Value::Map(entries)));
+        }
+    }
+
+    /// Which options count.
+    pub(crate) fn note_options(&mut self, counted: u64, agree: Option<(u32, u32)>) {
+        self.way.counted_options = counted;
+        if counted == self.options.1 {
+            self.way.told_options = 0;
+        }
+        if counted == self.options.1 || self.way.told_options == counted {
+            return;
+        }
+        let theirs = match &self.state {
+            State::Leading(_, leader) => Some(leader.options.0.clone()),
+            _ => self.member.memory.as_ref().and_then(|kept| frame::memory(&kept.bytes)).map(|it| it.options),
+        };
+        let Some(theirs) = theirs.filter(|bytes| hash(bytes) == counted) else { return };
+        self.way.told_options = counted;
+        let values = [&theirs, &self.options.0].map(|bytes| plain(bytes).unwrap_or(Value::Nothing));
+        let mut differ = Vec::new();
+        differences("", &values[0], &values[1], &mut differ);
+        let agree = agree.unwrap_or((0, self.member.rank.map_or(1, |rank| rank.1)));
+        self.warn(Warning::Options { differ, agree });
+    }
+}

@@ -1,0 +1,202 @@
+//! Frames that go out: what is asked and granted in a turn, beats, and the last words.
+
+use autothrottle::Span;
+
+use crate::{
+    api::{Effect, MemberId},
+    collect::Collecting,
+    frame::{self, Frame, Head, Reply, Said},
+    group::{SOON, part},
+    machine::{Renewal, Shared, State},
+    member::Kept,
+};
+
+/// Not more bytes of snapshots a second than this, on average; ten times that where there is news.
+const BYTES_A_SECOND: u64 = 65_536;
+const HURRY: u64 = 10;
+/// Questions about the lease that have no answer, at most.
+const MOST_RENEWALS: usize = 64;
+
+impl Shared {
+    /// Says that this process leads; now and then with its snapshot.
+    pub(crate) fn beat(&mut self) {
+        let (now, span, own) = (self.now, self.lease_span(), self.options.1);
+        let (mut beat, mut snapshot, mut stored) = (frame::Beat::default(), None, None);
+        if let State::Leading(lease, leader) = &mut self.state {
+            leader.listen(now);
+            leader.has_news = false;
+            if let Some(options) = leader.agreed() {
+                return self.switch(options);
+            }
+            beat = leader.beat(own);
+            if now >= lease.next_at || leader.aside.is_wanted() {
+                lease.snapshots += 1;
+                let (bytes, applied) = leader.memory(now, lease.snapshots);
+                beat.seen = leader.statistics(now);
+                let size = bytes.len() + beat.seen.as_ref().map_or(0, Vec::len);
+                let rest = Span::from_micros(size as u64 * 1_000_000 / BYTES_A_SECOND);
+                lease.taken_at = now;
+                lease.next_at = now + rest.max(part(span, 3));
+                snapshot = Some((lease.snapshots, applied));
+                stored = Some(bytes);
+            }
+        } else {
+            beat.options = own;
+        }
+        let op = self.op();
+        let Some(lease) = self.lease() else { return };
+        lease.beat_at = now + part(span, 3);
+        lease.renewals.push_back(Renewal { op, asked: now, snapshot });
+        if lease.renewals.len() > MOST_RENEWALS {
+            lease.renewals.pop_front();
+        }
+        let (epoch, number) = (lease.epoch, lease.snapshots);
+        self.out.push_back(Effect::Renew { op, epoch, store: stored.clone() });
+        if let Some(bytes) = &stored {
+            self.remember(bytes.as_slice().into(), (epoch, number));
+        }
+        beat.memory = stored;
+        self.say_to_all(epoch, Said::Beat(beat));
+        self.say_to_leader(Said::Probe);
+        self.moved();
+    }
+
+    /// Every member has the same other options: those count from now on.
+    pub(crate) fn switch(&mut self, options: Vec<u8>) {
+        let State::Leading(lease, leader) = &mut self.state else { return };
+        lease.snapshots += 1;
+        leader.options = (options, 0);
+        let (epoch, number) = (lease.epoch, lease.snapshots);
+        let (bytes, _) = leader.memory(self.now, number);
+        let kept = Kept { bytes: bytes.into(), number: (epoch, number), at: self.now };
+        let span = self.settings.lease;
+        let who = (self.id, None, None);
+        let collecting = Collecting::new(self.now, (epoch, span), vec![kept], who);
+        let State::Leading(lease, _) = core::mem::replace(&mut self.state, State::Member) else { return };
+        self.state = State::Collecting(lease, Box::new(collecting));
+        self.member.open();
+        self.beat();
+    }
+
+    /// What is asked and granted goes out.
+    pub(crate) fn flush(&mut self) {
+        if self.is_over() {
+            self.step_down();
+        }
+        let now = self.now;
+        loop {
+            if let Some(said) = self.member.flush(now, &self.options.0) {
+                self.deliver(said);
+            }
+            let (mut replies, mut tells) = (Vec::new(), Vec::new());
+            let decider = match (&mut self.state, &mut self.alone) {
+                (State::Leading(_, leader), _) => Some(leader),
+                (_, alone) => alone.as_mut(),
+            };
+            if let Some(leader) = decider {
+                leader.decide(now);
+                replies = leader.replies(now);
+                tells = core::mem::take(&mut leader.tells);
+            }
+            for (to, head, reply) in replies {
+                if to == self.id {
+                    self.replied(&head, reply, true);
+                } else {
+                    self.say_to(to, head, reply);
+                }
+            }
+            for said in tells {
+                if let Said::Tell { now, notices, of, latency } = &said {
+                    self.told(now.0, notices.0.clone(), *of, latency.0);
+                }
+                if let Some(epoch) = self.lease().map(|lease| lease.epoch) {
+                    self.say_to_all(epoch, said);
+                }
+            }
+            if !self.member.has_news() {
+                break;
+            }
+        }
+        self.hurry();
+    }
+
+    /// What is new is said soon; what waits for a snapshot, at once.
+    pub(crate) fn hurry(&mut self) {
+        let State::Leading(lease, leader) = &mut self.state else { return };
+        if leader.aside.is_wanted() {
+            let is_asked = lease.renewals.iter().any(|renewal| renewal.snapshot.is_some());
+            lease.beat_at = lease.beat_at.min(if is_asked { self.now + SOON } else { self.now });
+        }
+        if leader.has_news {
+            let early = part(lease.next_at.since(lease.taken_at), HURRY);
+            lease.next_at = lease.next_at.min(lease.taken_at + early);
+            lease.beat_at = lease.beat_at.min(lease.next_at.max(self.now + SOON));
+        }
+    }
+
+    /// To whoever decides: here, if it is this process.
+    pub(crate) fn deliver(&mut self, said: Said) {
+        let (now, id) = (self.now, self.id);
+        let head = Head { epoch: self.member.epoch, session: self.member.session, ..Head::default() };
+        match (&mut self.state, &mut self.alone) {
+            (State::Leading(_, leader), _) => leader.hear(now, id, &head, said),
+            (State::Collecting(_, collecting), _) => match said {
+                Said::Open(open) => {
+                    collecting.hear(now, id, &head, *open);
+                }
+                Said::Batch { number, acts } => collecting.batch(id, head.session, number, acts),
+                _ => {}
+            },
+            (_, Some(alone)) => alone.hear(now, id, &head, said),
+            _ => self.say_to_leader(said),
+        }
+    }
+
+    pub(crate) fn say_to_leader(&mut self, said: Said) {
+        let bytes =
+            self.frame(self.member.epoch, self.member.session, self.member.clock.echo(self.now), said);
+        self.out.push_back(Effect::ToLeader(bytes));
+    }
+
+    pub(crate) fn say_to(&mut self, to: MemberId, head: Head, reply: Reply) {
+        let bytes = self.frame(head.epoch, head.session, head.echo, Said::Reply(reply));
+        self.out.push_back(Effect::ToMember { epoch: head.epoch, to, bytes });
+    }
+
+    pub(crate) fn say_to_all(&mut self, epoch: u64, said: Said) {
+        let bytes = self.frame(epoch, 0, None, said);
+        self.out.push_back(Effect::ToAll { epoch, bytes });
+    }
+
+    pub(crate) fn frame(&self, epoch: u64, session: u32, echo: Option<(u64, u64)>, said: Said) -> Vec<u8> {
+        let head = Head { epoch, session, stamp: self.now.micros(), echo };
+        frame::encode(&Frame { from: self.id, head, said })
+    }
+
+    /// Hands the lease over, or says goodbye.
+    pub(crate) fn leave(&mut self) {
+        if matches!(self.state, State::New) {
+            self.state = State::Closed;
+        }
+        if matches!(self.state, State::Closed) {
+            return;
+        }
+        self.flush();
+        match core::mem::replace(&mut self.state, State::Closed) {
+            State::Leading(lease, mut leader) => {
+                let number = lease.snapshots + 1;
+                // What it had itself comes back.
+                leader.lose(self.now, self.id);
+                let (bytes, _) = leader.memory(self.now, number);
+                let mut beat = leader.beat(self.options.1);
+                (beat.resigns, beat.memory) = (true, Some(bytes.clone()));
+                self.say_to_all(lease.epoch, Said::Beat(beat));
+                self.release(lease.epoch, Some(bytes));
+            }
+            State::Collecting(lease, _) => self.release(lease.epoch, None),
+            _ if self.member.epoch > 0 => self.say_to_leader(Said::Bye),
+            _ => {}
+        }
+        self.alone = None;
+    }
+}

@@ -1,0 +1,185 @@
+//! What members tell a leader that does not know: what flies, who waits, what ended.
+//!
+//! The traps: a slot that is given away twice when the leader changes (what flies is adopted before anybody
+//! is asked); and what is counted twice then (each flight names its grant, and the snapshot says up to which
+//! grant it counts).
+
+use std::collections::BTreeSet;
+
+use autothrottle::{Instant, Span, boundary::Outcome};
+
+use crate::{
+    api::MemberId,
+    codec::{Number, hash},
+    frame::{Ask, Fact, Flight, GrantId, Open},
+    leader::{Leader, MOST_MEMBERS, Story, cost_of, share_of},
+    peer::Peer,
+};
+
+impl Leader {
+    /// Stories: what flies, the oldest first; who waits, by age; what followed. Then all are asked.
+    pub fn take(&mut self, now: Instant, stories: Vec<Story>) {
+        let (mut flying, mut waiting, mut given) = (Vec::new(), Vec::new(), Vec::new());
+        for Story { from, head, open, at } in stories {
+            let session = head.session;
+            let is_full = self.peers.len() >= MOST_MEMBERS && !self.peers.contains_key(&from);
+            if is_full || self.peers.get(&from).is_some_and(|peer| peer.session >= session) {
+                continue;
+            }
+            let later = now.since(at);
+            let applied = self.welcome(now, from, session, &open);
+            if let Some(peer) = self.peers.get_mut(&from) {
+                peer.clock.heard(at, &head);
+            }
+            for mut flight in open.flying {
+                flight.ago = flight.ago + later;
+                flying.push((from, flight, None));
+            }
+            for fact in open.log {
+                if fact.seq() <= applied {
+                    continue;
+                }
+                match fact {
+                    Fact::Done(_, flight, told) => {
+                        let flight = Flight { ago: flight.ago + later, ..flight };
+                        flying.push((from, flight, Some(told)));
+                    }
+                    Fact::Order(_, ago, order) => given.push((ago + later, order)),
+                }
+            }
+            for mut ask in open.waiting {
+                ask.waited = ask.waited + later;
+                ask.delay = ask.delay - later;
+                waiting.push((from, ask));
+            }
+        }
+        given.sort_by_key(|(ago, _)| core::cmp::Reverse(*ago));
+        flying.sort_by_key(|(_, flight, _)| core::cmp::Reverse(flight.ago));
+        let taken: BTreeSet<MemberId> = flying.iter().map(|(from, ..)| *from).collect();
+        for (from, flight, told) in flying {
+            self.fly(now, from, flight, told.as_deref());
+        }
+        for from in taken {
+            self.counted(from);
+        }
+        waiting.sort_by_key(|(_, ask)| core::cmp::Reverse(ask.waited));
+        for (from, ask) in waiting {
+            if !self.peers.get(&from).is_some_and(|peer| peer.requests.contains_key(&ask.id)) {
+                self.ask(now, from, ask);
+            }
+        }
+        for (ago, order) in given {
+            self.apply(now, &order, ago);
+        }
+        for ((from, session, number), acts) in core::mem::take(&mut self.ahead) {
+            self.batch(now, from, session, number, acts);
+        }
+    }
+
+    /// All that it sent so far is counted.
+    pub(crate) fn counted(&mut self, from: MemberId) {
+        let epoch = self.epoch;
+        if let Some(peer) = self.peers.get_mut(&from) {
+            peer.counted = GrantId { epoch, session: peer.session, number: peer.replies };
+        }
+    }
+
+    /// A newer story: what it does not know is over, and what it says waits was not granted. Up to which fact
+    /// it was heard before.
+    pub(crate) fn welcome(&mut self, now: Instant, from: MemberId, session: u32, open: &Open) -> u64 {
+        let hash = hash(&open.options);
+        if hash != self.options.1 {
+            self.offered = Some((open.options.clone(), hash));
+        }
+        let (counted, applied) = self.former.remove(&from).unwrap_or_default();
+        if self.peers.get(&from).is_none_or(|peer| peer.session == 0) {
+            self.has_news = true;
+        }
+        let peer = self.peers.entry(from).or_insert_with(|| Peer::new(now, counted, applied));
+        peer.begin(session, hash);
+        peer.heard_at = now;
+        peer.watch = open.watch;
+        let applied = peer.applied;
+        peer.applied = open.log.last().map_or(applied, |fact| fact.seq().max(applied));
+        let name = |ask: &Ask| (ask.id, ask.attempt);
+        let waits: BTreeSet<_> = open.waiting.iter().map(name).collect();
+        let mut flies: BTreeSet<_> = open.flying.iter().map(|flight| name(&flight.ask)).collect();
+        for fact in &open.log {
+            if let Fact::Done(_, flight, _) = fact {
+                flies.insert(name(&flight.ask));
+            }
+        }
+        let mut over = Vec::new();
+        for (&id, held) in &peer.requests {
+            let name = (id, held.attempt);
+            let is_known = if held.is_flying { flies.contains(&name) } else { waits.contains(&name) };
+            if !is_known {
+                over.push((id, waits.contains(&name)));
+            }
+        }
+        for (id, is_unused) in over {
+            self.end(now, from, id, is_unused);
+        }
+        self.watches();
+        applied
+    }
+
+    /// A request that left: adopted if it is not known, and heard if it is over.
+    pub(crate) fn fly(&mut self, now: Instant, from: MemberId, flight: Flight, told: Option<&[Number]>) {
+        let Some(peer) = self.peers.get(&from) else { return };
+        let (id, attempt) = (flight.ask.id, flight.ask.attempt);
+        let is_counted = flight.by <= peer.counted;
+        if let Some(held) = peer.requests.get(&id) {
+            let (ticket, at) = (held.ticket, held.at);
+            let sent = self.clock.now(now) - flight.ago;
+            if held.is_flying && at.is_some_and(|at| sent > at) {
+                self.engine.left(sent.millis(), ticket as f64);
+            }
+        } else {
+            let ago = flight.ago;
+            let mut ask = flight.ask;
+            if !is_counted && flight.by.epoch == self.before {
+                for (place, name) in ask.what.names.iter().enumerate() {
+                    *self.adopted.entry(name.clone()).or_default() += cost_of(&ask.what, place);
+                }
+            }
+            ask.waited = ask.waited - ago;
+            self.adopt(now, from, ask, ago, is_counted);
+        }
+        if let Some(told) = told {
+            self.over(now, from, id, attempt, told);
+        }
+    }
+
+    pub(crate) fn adopt(&mut self, now: Instant, from: MemberId, ask: Ask, ago: Span, is_counted: bool) {
+        let engine_now = self.clock.now(now);
+        let share = share_of(self.share) as u64;
+        let ago = Span::from_micros(ago.micros() / share);
+        let (scopes, costs) = self.scopes(&ask.what);
+        let rest = (&*costs, ask.what.priority.0, ask.waited.millis());
+        let ticket = self.engine.adopt_known(engine_now.millis(), &scopes, rest, ago, is_counted);
+        // What makes no sense does no harm.
+        if ticket < 0.0 {
+            return;
+        }
+        let at = (!is_counted).then(|| engine_now - ago);
+        self.hold(from, ask, ticket as u64, true, at);
+    }
+
+    /// What was set aside of strict quotas, and not used by those that are known: nobody knows whether it
+    /// was. It counts as spent now.
+    pub fn spend(&mut self, now: Instant, aside: &[(String, Number)]) {
+        let engine_now = self.now(now);
+        for (name, units) in aside {
+            let rest = units.0 - self.adopted.get(name).copied().unwrap_or(0.0);
+            if rest <= 0.0 {
+                continue;
+            }
+            let scope = [self.engine.intern(name)];
+            let cost = [rest];
+            let ticket = self.engine.adopt_known(engine_now, &scope, (&cost, 0.0, 0.0), Span::ZERO, false);
+            self.engine.settle(engine_now, ticket, &Outcome::new(f64::NAN, f64::NAN, f64::NAN, 0));
+        }
+        self.adopted.clear();
+    }
+}
