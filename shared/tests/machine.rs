@@ -1,0 +1,537 @@
+//! Single rules of the machine, with a few processes, a store and no chance: what the simulation plays by the
+//! thousand is shown here once and by name.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use autothrottle::{
+    Instant, Rng, Span, Value,
+    boundary::{Outcome, Settled},
+};
+use autothrottle_shared::{
+    Ask, Cause, Effect, Input, MemberId, Offline, Order, Refusal, Role, Settings, Shared, Ticket, Warning,
+};
+
+const LEASE: u64 = 1_500_000;
+const WAY: u64 = 1000;
+
+fn at(micros: u64) -> Instant {
+    Instant::from_micros(micros)
+}
+
+fn map(entries: Vec<(&str, Value)>) -> Value {
+    Value::Map(entries.into_iter().map(|(key, value)| (key.into(), value)).collect())
+}
+
+/// One scope with these settings.
+fn options(scope: Vec<(&str, Value)>) -> Value {
+    let mut settings = vec![
+        ("delay", Value::Number(0.0)),
+        ("jitter", Value::Bool(false)),
+        ("concurrency", Value::Number(50.0)),
+    ];
+    settings.retain(|(key, _)| scope.iter().all(|(other, _)| other != key));
+    settings.extend(scope);
+    map(vec![("seed", Value::Number(1.0)), ("scopes", map(vec![("s", map(settings))]))])
+}
+
+fn settings() -> Settings {
+    Settings {
+        lease: Span::from_micros(LEASE),
+        offline: Some(Offline::Wait),
+        patience: Span::from_micros(5_000_000),
+        members: None,
+        prompt: false,
+        snapshot: None,
+    }
+}
+
+#[derive(Clone)]
+enum News {
+    Frame(Vec<u8>),
+    Elected(u64, u64, Option<(Vec<u8>, u64)>),
+    Refused(u64),
+    Renewed(u64),
+    Failed(u64),
+}
+
+/// Processes, a store that elects, and ways of a millisecond.
+#[derive(Default)]
+struct Group {
+    now: u64,
+    processes: Vec<Shared>,
+    /// Killed, or left.
+    dead: Vec<usize>,
+    /// The store cannot be reached by these.
+    cut: Vec<usize>,
+    holder: Option<(usize, u64, u64)>,
+    epoch: u64,
+    stored: Option<(Vec<u8>, u64)>,
+    news: VecDeque<(u64, usize, News)>,
+    sent: Vec<(u64, usize, Ticket)>,
+    failed: Vec<(usize, Refusal)>,
+    warned: BTreeMap<usize, Vec<Warning>>,
+    reconnected: usize,
+}
+
+impl Group {
+    fn of(count: usize, options: &Value, settings: &Settings) -> Self {
+        let mut group = Self { now: 1_000_000, ..Self::default() };
+        for _ in 0..count {
+            group.join(options, settings);
+        }
+        group
+    }
+
+    fn join(&mut self, options: &Value, settings: &Settings) -> usize {
+        let place = self.processes.len();
+        let mut id = [0; 16];
+        id[0] = place as u8 + 1;
+        let process = Shared::new(MemberId(id), options.clone(), settings.clone(), place as u64).unwrap();
+        self.processes.push(process);
+        place
+    }
+
+    fn ask(&mut self, of: usize, count: usize) {
+        for _ in 0..count {
+            let ask = Ask { names: &["s"], costs: &[], priority: 0.0, delay_ms: 0.0 };
+            self.processes[of].submit(at(self.now), &ask).unwrap();
+        }
+    }
+
+    fn says(&mut self, of: usize, effect: Effect) {
+        let now = self.now;
+        let is_cut = self.cut.contains(&of);
+        let later = now + 2 * WAY;
+        let mut tell = |to: usize, news: News| self.news.push_back((later, to, news));
+        let is_held = self.holder.is_some_and(|(_, _, until)| until > now);
+        match effect {
+            Effect::Compete { op, .. } | Effect::Renew { op, .. } if is_cut => tell(of, News::Failed(op)),
+            Effect::ToLeader(_) | Effect::ToMember { .. } | Effect::ToAll { .. } if is_cut => {}
+            Effect::Compete { op, .. } if is_held => tell(of, News::Refused(op)),
+            Effect::Compete { op, above } => {
+                self.epoch = self.epoch.max(above) + 1;
+                self.holder = Some((of, self.epoch, now + LEASE));
+                let stored = self.stored.clone().map(|(bytes, at)| (bytes, now - at));
+                tell(of, News::Elected(op, self.epoch, stored));
+            }
+            Effect::Renew { op, epoch, store } => match &mut self.holder {
+                Some((holder, held, until)) if *holder == of && *held == epoch => {
+                    *until = now + LEASE;
+                    self.stored = store.map(|bytes| (bytes, now)).or(self.stored.take());
+                    tell(of, News::Renewed(op));
+                }
+                _ => tell(of, News::Refused(op)),
+            },
+            Effect::Release { epoch, store, .. } => {
+                if self.holder.is_some_and(|(holder, held, _)| holder == of && held == epoch) {
+                    self.holder = None;
+                    self.stored = store.map(|bytes| (bytes, now)).or(self.stored.take());
+                }
+            }
+            Effect::ToLeader(bytes) => {
+                if let Some((holder, ..)) = self.holder {
+                    tell(holder, News::Frame(bytes));
+                }
+            }
+            Effect::ToMember { to, bytes, .. } => tell(usize::from(to.0[0]) - 1, News::Frame(bytes)),
+            Effect::ToAll { bytes, .. } => {
+                for to in 0..self.processes.len() {
+                    tell(to, News::Frame(bytes.clone()));
+                }
+            }
+            Effect::Reconnect => self.reconnected += 1,
+            Effect::Fail { why, .. } => self.failed.push((of, why)),
+            Effect::Warn(warning) => self.warned.entry(of).or_default().push(warning),
+            Effect::Notice(_) | Effect::Moved => {}
+        }
+    }
+
+    fn hears(&mut self, of: usize, news: News) {
+        if self.dead.contains(&of) || self.cut.contains(&of) && !matches!(news, News::Failed(_)) {
+            return;
+        }
+        let process = &mut self.processes[of];
+        let now = at(self.now);
+        match news {
+            News::Frame(bytes) => process.handle(now, Input::Received(&bytes)),
+            News::Elected(op, epoch, stored) => {
+                let stored = stored.as_ref().map(|(bytes, age)| (&bytes[..], Span::from_micros(*age)));
+                process.handle(now, Input::Elected { op, epoch, stored, first: epoch == 1 });
+            }
+            News::Refused(op) => process.handle(now, Input::Refused { op }),
+            News::Renewed(op) => process.handle(now, Input::Renewed { op }),
+            News::Failed(op) => process.handle(now, Input::Failed { op, cause: Cause::Broken("it is away") }),
+        }
+    }
+
+    /// A millisecond at a time; what leaves is answered after `latency`.
+    fn run(&mut self, span: u64, latency: u64) {
+        let end = self.now + span;
+        let mut flying: VecDeque<(u64, usize, Ticket)> = VecDeque::new();
+        while self.now < end {
+            self.now += WAY;
+            while self.news.front().is_some_and(|news| news.0 <= self.now) {
+                let (_, of, news) = self.news.pop_front().unwrap();
+                self.hears(of, news);
+            }
+            while flying.front().is_some_and(|flight| flight.0 <= self.now) {
+                let (_, of, ticket) = flying.pop_front().unwrap();
+                if !self.dead.contains(&of) {
+                    let ok = Outcome::new(200.0, 10.0, f64::NAN, 0);
+                    assert_eq!(self.processes[of].settle(at(self.now), ticket, &ok).settled, Settled::Over);
+                }
+            }
+            for of in 0..self.processes.len() {
+                if self.dead.contains(&of) {
+                    continue;
+                }
+                let now = at(self.now);
+                if self.processes[of].wake_at().is_some_and(|wake| wake <= now) {
+                    self.processes[of].handle(now, Input::Timeout);
+                }
+                for _ in 0..2 {
+                    while let Some(effect) = self.processes[of].poll_effect(now) {
+                        self.says(of, effect);
+                    }
+                    while let Some(ticket) = self.processes[of].poll(now) {
+                        self.sent.push((self.now, of, ticket));
+                        if latency > 0 {
+                            flying.push_back((self.now + latency, of, ticket));
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    fn role(&self, of: usize) -> Role {
+        self.processes[of].status(at(self.now)).role
+    }
+
+    fn count(&self, of: usize) -> usize {
+        self.sent.iter().filter(|sent| sent.1 == of).count()
+    }
+
+    fn most_within(&self, window: u64) -> usize {
+        let within =
+            |from: u64| self.sent.iter().filter(|sent| (from..from + window).contains(&sent.0)).count();
+        self.sent.iter().map(|sent| within(sent.0)).max().unwrap_or(0)
+    }
+}
+
+fn gap(ms: f64) -> Value {
+    options(vec![("delay", Value::Number(ms))])
+}
+
+#[test]
+fn nothing_happens_before_the_first_request() {
+    let mut process = Shared::new(MemberId([1; 16]), gap(100.0), settings(), 1).unwrap();
+    process.handle(at(5), Input::Timeout);
+    process.handle(at(6), Input::Received(&[1, 2, 3]));
+    assert_eq!((process.poll_effect(at(7)), process.poll(at(7)), process.wake_at()), (None, None, None));
+    process.close(at(8));
+    assert_eq!(process.poll_effect(at(9)), None);
+}
+
+#[test]
+fn one_leads_all_are_served_and_the_gap_holds_between_processes() {
+    let mut group = Group::of(3, &gap(100.0), &settings());
+    for of in 0..3 {
+        group.ask(of, 30);
+    }
+    group.run(8_000_000, 30_000);
+    let leaders = (0..3).filter(|&of| group.role(of) == Role::Leader).count();
+    assert_eq!(leaders, 1);
+    assert!((60..=81).contains(&group.sent.len()), "{}", group.sent.len());
+    for of in 0..3 {
+        assert!(group.count(of) >= 20, "{}", group.count(of));
+    }
+    let gaps = group.sent.windows(2).map(|pair| pair[1].0 - pair[0].0);
+    assert!(gaps.min().unwrap() >= 95_000);
+    let status = group.processes[0].status(at(group.now));
+    assert_eq!((status.epoch, status.members, status.debt, status.bad), (1, Some(3), 0, 0));
+}
+
+#[test]
+fn another_leads_when_the_leader_dies_and_slots_are_neither_lost_nor_doubled() {
+    let slots = options(vec![("concurrency", Value::Number(2.0))]);
+    let mut group = Group::of(3, &slots, &settings());
+    for of in 0..3 {
+        group.ask(of, 2);
+    }
+    group.run(2_000_000, 0);
+    assert_eq!(group.sent.len(), 2, "two slots, and no answer");
+    let leader = (0..3).find(|&of| group.role(of) == Role::Leader).unwrap();
+    let flying = group.sent.iter().filter(|sent| sent.1 == leader).count();
+    group.dead.push(leader);
+    group.run(2_500_000, 0);
+    assert_eq!(group.sent.len(), 2, "what flies keeps its slots");
+    group.run(3_000_000, 0);
+    assert_eq!(group.sent.len(), 2 + flying, "those of the dead come back");
+}
+
+#[test]
+fn a_leader_that_closes_hands_over_at_once() {
+    let mut group = Group::of(2, &gap(50.0), &settings());
+    group.ask(0, 5);
+    group.run(1_000_000, 10_000);
+    group.ask(1, 40);
+    group.run(500_000, 10_000);
+    assert_eq!(group.role(0), Role::Leader);
+    let now = at(group.now);
+    group.processes[0].close(now);
+    while let Some(effect) = group.processes[0].poll_effect(now) {
+        group.says(0, effect);
+    }
+    group.dead.push(0);
+    let before = group.sent.len();
+    group.run(400_000, 10_000);
+    assert_eq!(group.role(1), Role::Leader);
+    assert!(group.sent.len() > before, "within 400 ms");
+}
+
+#[test]
+fn a_strict_quota_is_kept_through_kills() {
+    let strict = vec![
+        ("quota", Value::Number(10.0)),
+        ("window", Value::Number(3000.0)),
+        ("strict", Value::Bool(true)),
+    ];
+    let strict = options(strict);
+    let mut group = Group::of(3, &strict, &settings());
+    for of in 0..3 {
+        group.ask(of, 40);
+    }
+    for _ in 0..4 {
+        group.run(2_300_000, 20_000);
+        if let Some(leader) = (0..group.processes.len()).find(|&of| group.role(of) == Role::Leader) {
+            group.dead.push(leader);
+        }
+        let of = group.join(&strict, &settings());
+        group.ask(of, 40);
+    }
+    group.run(6_000_000, 20_000);
+    assert!(group.most_within(2_990_000) <= 10, "{}", group.most_within(2_990_000));
+    assert!(group.sent.len() > 25, "{}", group.sent.len());
+}
+
+#[test]
+fn without_the_others_a_process_waits_goes_on_with_its_part_or_fails() {
+    let slots = options(vec![("delay", Value::Number(100.0))]);
+    for (offline, least, most) in [(Offline::Wait, 0, 0), (Offline::Divide, 10, 26), (Offline::Fail, 0, 0)] {
+        let settings = Settings { offline: Some(offline), ..settings() };
+        let mut group = Group::of(2, &slots, &settings);
+        group.ask(0, 300);
+        group.ask(1, 300);
+        group.run(3_000_000, 10_000);
+        group.cut = vec![0, 1];
+        group.run(7_000_000, 10_000);
+        let before = group.sent.len();
+        group.run(2_000_000, 10_000);
+        let alone = group.sent.len() - before;
+        assert!((least..=most).contains(&alone), "{offline:?}: {alone}");
+        let failed = group.failed.iter().filter(|(_, why)| matches!(why, Refusal::Offline(_))).count();
+        assert_eq!(failed > 0, offline == Offline::Fail);
+        let status = group.processes[0].status(at(group.now));
+        assert_eq!(status.role == Role::Alone, offline == Offline::Divide);
+        assert!(status.offline_since.is_some());
+        assert_eq!(status.debt > 0, offline == Offline::Divide, "{}", status.debt);
+        group.cut.clear();
+        group.run(6_000_000, 10_000);
+        let status = group.processes[0].status(at(group.now));
+        assert_eq!((status.offline_since, status.debt), (None, 0));
+        assert!(group.warned[&0].contains(&Warning::Online));
+    }
+}
+
+#[test]
+fn who_never_heard_of_the_others_waits_unless_it_is_told_how_many_there_are() {
+    for (members, most) in [(None, 0), (Some(4), 12)] {
+        let settings = Settings { offline: Some(Offline::Divide), members, ..settings() };
+        let mut group = Group::of(4, &gap(100.0), &settings);
+        group.cut = vec![0, 1, 2, 3];
+        for of in 0..4 {
+            group.ask(of, 50);
+        }
+        group.run(5_900_000, 10_000);
+        assert!(group.sent.len() <= most.max(4), "{}", group.sent.len());
+        assert_eq!(group.sent.is_empty(), members.is_none());
+    }
+}
+
+#[test]
+fn what_can_never_work_fails_the_requests_with_the_reason() {
+    let mut process = Shared::new(MemberId([1; 16]), gap(100.0), settings(), 1).unwrap();
+    let ask = Ask { names: &["s"], costs: &[], priority: 0.0, delay_ms: 0.0 };
+    let ticket = process.submit(at(1), &ask).unwrap();
+    let Some(Effect::Compete { op, .. }) = process.poll_effect(at(2)) else { panic!("it competes") };
+    process.handle(at(3), Input::Failed { op, cause: Cause::Denied("the folder is somebody else's") });
+    let why = Refusal::Denied("the folder is somebody else's".into());
+    assert_eq!(process.poll_effect(at(4)), Some(Effect::Fail { ticket, why: why.clone() }));
+    assert_eq!(process.submit(at(5), &ask), Err(why));
+}
+
+#[test]
+fn frames_of_random_bytes_are_dropped_counted_and_told_once_a_minute() {
+    let mut group = Group::of(2, &gap(20.0), &settings());
+    group.ask(0, 20);
+    group.ask(1, 20);
+    group.run(1_000_000, 10_000);
+    // Real frames, with some bytes changed; and bytes that never were a frame.
+    let mut frames = Vec::new();
+    group.ask(1, 3);
+    for of in 0..2 {
+        while let Some(effect) = group.processes[of].poll_effect(at(group.now)) {
+            if let Effect::ToLeader(bytes) | Effect::ToAll { bytes, .. } | Effect::ToMember { bytes, .. } =
+                &effect
+            {
+                frames.push(bytes.clone());
+            }
+            group.says(of, effect);
+        }
+    }
+    assert!(!frames.is_empty());
+    let mut rng = Rng::new(7);
+    let mut below = |most: usize| (rng.draw().unit() * most as f64) as usize;
+    for round in 0..20_000 {
+        let mut bytes = frames[round % frames.len()].clone();
+        for _ in 0..=below(3) {
+            let place = below(bytes.len());
+            bytes[place] = below(256) as u8;
+        }
+        if round % 3 == 0 {
+            bytes.truncate(below(bytes.len()));
+        } else if round % 7 == 0 {
+            bytes = (0..below(80)).map(|_| below(256) as u8).collect();
+        }
+        for process in &mut group.processes {
+            process.handle(at(group.now), Input::Received(&bytes));
+            while process.poll_effect(at(group.now)).is_some() {}
+            while process.poll(at(group.now)).is_some() {}
+        }
+    }
+    let status = group.processes[0].status(at(group.now));
+    assert!(status.bad > 5000, "{}", status.bad);
+}
+
+#[test]
+fn a_frame_of_another_version_is_told_of_and_does_nothing() {
+    let mut group = Group::of(2, &gap(20.0), &settings());
+    group.ask(0, 1);
+    group.run(1_000_000, 10_000);
+    let mut foreign = vec![0xa7, 9];
+    foreign.extend([3; 40]);
+    for _ in 0..3 {
+        group.processes[0].handle(at(group.now), Input::Received(&foreign));
+        while let Some(effect) = group.processes[0].poll_effect(at(group.now)) {
+            group.says(0, effect);
+        }
+    }
+    assert_eq!(group.warned[&0], [Warning::Version { theirs: 9 }]);
+    assert_eq!(group.processes[0].status(at(group.now)).bad, 0);
+}
+
+#[test]
+fn a_stored_snapshot_that_cannot_be_read_is_as_none_with_a_warning() {
+    let mut group = Group::of(1, &gap(50.0), &settings());
+    group.stored = Some((b"garbage".to_vec(), 1_000_000));
+    group.epoch = 4;
+    group.ask(0, 20);
+    group.run(3_000_000, 10_000);
+    assert_eq!(group.warned[&0], [Warning::Unreadable]);
+    assert_eq!(group.sent.len(), 20);
+}
+
+#[test]
+fn the_newest_options_count_once_every_process_has_them() {
+    let (old, new) = (gap(100.0), gap(20.0));
+    let mut group = Group::of(2, &old, &settings());
+    group.ask(0, 300);
+    group.ask(1, 300);
+    group.run(2_000_000, 5000);
+    let young = group.join(&new, &settings());
+    group.ask(young, 300);
+    group.run(3_000_000, 5000);
+    let differ = [["scopes.s.delay".to_string(), "100".into(), "20".into()]].to_vec();
+    let told = &group.warned[&young];
+    assert!(
+        told.iter().any(|it| matches!(it, Warning::Options { differ: theirs, .. } if *theirs == differ)),
+        "{told:?}"
+    );
+    let before = group.sent.len();
+    group.run(2_000_000, 5000);
+    assert!((17..=21).contains(&(group.sent.len() - before)), "the old ones count");
+    // The old processes end, whoever leads.
+    group.dead.extend([0, 1]);
+    group.run(6_000_000, 5000);
+    let before = group.sent.len();
+    group.run(1_000_000, 5000);
+    assert!(group.sent.len() - before > 40, "{}", group.sent.len() - before);
+    let status = group.processes[young].status(at(group.now));
+    assert_eq!(status.options.0, status.options.1);
+}
+
+#[test]
+fn an_order_counts_for_all_and_for_the_next_leader() {
+    let mut group = Group::of(3, &gap(20.0), &settings());
+    group.ask(0, 1);
+    group.ask(1, 400);
+    group.ask(2, 400);
+    group.run(1_000_000, 5000);
+    let now = at(group.now);
+    let faster = map(vec![("delay", Value::Number(200.0))]);
+    group.processes[2].order(now, Order::Configure("s".into(), faster)).unwrap();
+    let wrong = map(vec![("delay", Value::Text("x".into()))]);
+    assert!(group.processes[2].order(now, Order::Configure("s".into(), wrong)).is_err());
+    group.run(1_000_000, 5000);
+    let before = group.sent.len();
+    group.run(2_000_000, 5000);
+    assert!((8..=11).contains(&(group.sent.len() - before)), "{}", group.sent.len() - before);
+    let leader = (0..3).find(|&of| group.role(of) == Role::Leader).unwrap();
+    group.dead.push(leader);
+    group.run(3_000_000, 5000);
+    let before = group.sent.len();
+    group.run(2_000_000, 5000);
+    assert!((8..=11).contains(&(group.sent.len() - before)), "{}", group.sent.len() - before);
+}
+
+#[test]
+fn a_request_that_makes_no_sense_or_costs_too_much_is_refused() {
+    let quota = options(vec![("quota", Value::Number(5.0)), ("window", Value::Number(1000.0))]);
+    let mut group = Group::of(1, &quota, &settings());
+    let now = at(group.now);
+    let ask = Ask { names: &[], costs: &[], priority: 0.0, delay_ms: 0.0 };
+    assert!(matches!(group.processes[0].submit(now, &ask), Err(Refusal::Wrong(_))));
+    let odd = Ask { names: &["s"], costs: &[f64::NAN], ..ask };
+    assert!(matches!(group.processes[0].submit(now, &odd), Err(Refusal::Wrong(_))));
+    let dear = Ask { names: &["s"], costs: &[6.0], ..ask };
+    group.processes[0].submit(now, &dear).unwrap();
+    group.run(1_000_000, 5000);
+    let scope = "s".to_string();
+    assert_eq!(group.failed, [(0, Refusal::Cost { scope, path: "scopes.s.quota".into() })]);
+    assert_eq!(group.processes[0].waiting(), 0);
+}
+
+#[test]
+fn a_leader_that_does_not_hear_itself_asks_for_another_connection_and_then_steps_down() {
+    let mut group = Group::of(1, &gap(20.0), &settings());
+    group.ask(0, 1);
+    group.run(1_000_000, 5000);
+    let status = group.processes[0].status(at(group.now));
+    assert_eq!((status.role, status.members), (Role::Leader, Some(1)));
+    let end = group.now + 2_400_000;
+    while group.now < end {
+        group.run(WAY, 0);
+        group.news.retain(|(_, _, news)| !matches!(news, News::Frame(_)));
+    }
+    assert!(group.reconnected > 0);
+    assert!(group.warned[&0].contains(&Warning::Deaf));
+    let end = group.now + 1_500_000;
+    while group.now < end {
+        group.run(WAY, 0);
+        group.news.retain(|(_, _, news)| !matches!(news, News::Frame(_)));
+    }
+    assert_eq!(group.holder, None, "somebody else may hear more");
+    group.run(6_000_000, 0);
+    assert_eq!(group.role(0), Role::Leader, "it hears again");
+}
