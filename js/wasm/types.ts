@@ -239,7 +239,8 @@ export interface SharedStats {
   /** How many processes there were when a beat was last heard or said; `undefined` before that. */
   members: number | undefined
   /**
-   * How far ahead grants are made, in milliseconds, at most a fifth of a lease: it costs slots that time.
+   * How far ahead this process makes grants, in milliseconds, at most a fifth of a lease: it costs slots that
+   * time. 0 where another process decides.
    */
   leadMs: number
   /**
