@@ -121,10 +121,11 @@ export class SocketTransport implements Transport {
     this.#toOurselves(frame)
   }
 
-  /** There is no connection that could carry nothing: a stream breaks, or is whole. */
-  reconnect(): void {
-    this.#leader?.destroy()
-  }
+  /**
+   * A stream breaks, or is whole. The trap is to connect again to a process that is stopped: the system
+   * accepts for it, and its silence would count anew.
+   */
+  reconnect(): void {}
 
   async close(): Promise<void> {
     this.#peer = undefined
