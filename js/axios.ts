@@ -17,10 +17,11 @@
  * body that is a stream, or in a browser, redirects are axios' own, and only the first hop waits. Wanted is
  * axios 1.7 or newer.
  */
+
+import { outcomeOfError, outcomeOfResult } from './answers/answer.js'
 import { type ClientRequestOptions, enter, outcomeWith } from './clients/enter.js'
-import type { Throttle } from './core/throttle.js'
-import { outcomeOfError, outcomeOfResult } from './fetch/outcome.js'
 import { asUtf8, toUrl } from './scopes/places.js'
+import type { Throttle } from './throttle/throttle.js'
 
 export type { ClientRequestOptions }
 

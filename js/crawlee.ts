@@ -19,11 +19,12 @@
  * settle, too; a place of Crawlee's own concurrency that waits for a slow host, and keeps a fast one out: let
  * `maxConcurrency` be larger than what waits at one host, or `maxWait` short.
  */
+
+import { outcomeOfError } from './answers/answer.js'
 import { type ClientRequestOptions, enter, outcomeOfText, outcomeWith } from './clients/enter.js'
 import type { Permit, PermitOutcome } from './core/permit.js'
-import type { Throttle } from './core/throttle.js'
-import { outcomeOfError } from './fetch/outcome.js'
 import type { Scopes } from './scopes/names.js'
+import type { Throttle } from './throttle/throttle.js'
 
 export type { ClientRequestOptions }
 

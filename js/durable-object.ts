@@ -18,11 +18,10 @@
  * held. The trap is a Worker that ends before what it learned was said: `waitUntil` keeps it for that long.
  */
 import { DurableObject, RpcTarget, waitUntil } from 'cloudflare:workers'
-import { systemClock } from './core/clock.js'
-import { ThrottleError, TimeoutError } from './core/errors.js'
+import { systemClock } from './base/clock.js'
+import { ThrottleError, TimeoutError } from './base/errors.js'
 import type { Permit } from './core/permit.js'
 import type { RequestOptions, RunOptions, ThrottledRequestInit } from './core/requests.js'
-import { Throttle } from './core/throttle.js'
 import type { EngineOptions, ThrottleOptions } from './options/options.js'
 import { splitOptions } from './options/split.js'
 import type { Target } from './scopes/names.js'
@@ -30,6 +29,7 @@ import { LEASE_MS, type ObjectState, Room } from './shared/durable-object/room.j
 import { SharedHost, shifted } from './shared/host.js'
 import type { Seen } from './shared/messages.js'
 import type { Lease, Peer, Transport } from './shared/transport.js'
+import { Throttle } from './throttle/throttle.js'
 import type { Stats } from './wasm/types.js'
 
 /** The object: extend it, name its class in `durable_objects.bindings`, and say its options. */

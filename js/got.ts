@@ -16,10 +16,11 @@
  * `timeout.response`, which counts from the send); a request that is destroyed without a word. Wanted is got
  * 12 or newer.
  */
+
+import { outcomeOfError, outcomeOfResult } from './answers/answer.js'
 import { type ClientRequestOptions, enter, outcomeWith } from './clients/enter.js'
 import type { Permit, PermitOutcome } from './core/permit.js'
-import type { Throttle } from './core/throttle.js'
-import { outcomeOfError, outcomeOfResult } from './fetch/outcome.js'
+import type { Throttle } from './throttle/throttle.js'
 
 export type { ClientRequestOptions }
 

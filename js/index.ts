@@ -1,4 +1,4 @@
-export { createThrottle, throttledFetch } from './core/create.js'
+export type { HeadersLike, Hints, QuotaHint, SomeHints } from './answers/headers.js'
 export {
   BodyNotReplayableError,
   ClosedError,
@@ -16,7 +16,7 @@ export {
   ThrottleError,
   TimeoutError,
   WasmBlockedError,
-} from './core/errors.js'
+} from './base/errors.js'
 export type {
   QueuedEvent,
   ScopeEvent,
@@ -30,8 +30,6 @@ export type {
 export type { MapOptions } from './core/map.js'
 export type { Permit, PermitOutcome } from './core/permit.js'
 export type { FetchOptions, RequestOptions, RunOptions, ThrottledRequestInit } from './core/requests.js'
-export type { Throttle } from './core/throttle.js'
-
 export type { RobotsRules } from './fetch/robots.js'
 export type {
   AutoThrottleOptions,
@@ -69,6 +67,7 @@ export {
 } from './scopes/hooks.js'
 export type { Scopes, Target } from './scopes/names.js'
 export type { MakeScopeManager, ManagedAnswer, ManagedSend, ScopeManager } from './scopes/strategy.js'
+export { createThrottle, throttledFetch } from './throttle/create.js'
+export type { Throttle } from './throttle/throttle.js'
 export type { Peek, Reason, ScopeStats, Snapshot, Stats } from './wasm/engine.js'
-export type { HeadersLike, Hints, QuotaHint, SomeHints } from './wasm/headers.js'
 export { type Build, build } from './wasm/load/build.js'

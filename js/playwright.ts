@@ -19,7 +19,7 @@
  */
 import { type ClientRequestOptions, enter, outcomeOfText, outcomeWith } from './clients/enter.js'
 import type { Permit, PermitOutcome } from './core/permit.js'
-import type { Throttle } from './core/throttle.js'
+import type { Throttle } from './throttle/throttle.js'
 
 export type { ClientRequestOptions }
 

@@ -10,6 +10,6 @@
  * const throttle = createThrottle({ defaults: { rampup: true } })
  * ```
  */
-export { NotInitializedError } from './core/errors.js'
+export { NotInitializedError } from './base/errors.js'
 export * from './index.js'
 export { initialize, type ModuleSource } from './wasm/load/initialize.js'

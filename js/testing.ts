@@ -8,8 +8,9 @@
  * await clock.advance(1000)
  * ```
  */
+
+import { builtin } from './base/builtin.js'
 import type { Clock } from './options/options.js'
-import { builtin } from './wasm/node-builtin.js'
 
 type Channels = Pick<typeof globalThis, 'MessageChannel'>
 

@@ -6,8 +6,8 @@
  */
 import type { Permit, PermitOutcome } from '../core/permit.js'
 import type { FetchOptions } from '../core/requests.js'
-import type { Throttle } from '../core/throttle.js'
 import type { Target } from '../scopes/names.js'
+import type { Throttle } from '../throttle/throttle.js'
 
 /**
  * What a single request may say, in the place that its client has for such things: priority, cost, scopes,

@@ -4,14 +4,14 @@
  * The trap is an outcome that is half told when its other half turns out to make no sense: so this changes
  * nothing.
  */
-import { answerInError, checkedHeaders, isStatus } from '../fetch/outcome.js'
-import { shown } from '../options/checks.js'
+import { answerInError, checkedHeaders, isStatus } from '../answers/answer.js'
+import { shown } from '../base/checks.js'
+import { ConfigError } from '../base/errors.js'
 import type { Clock, HeaderMap } from '../options/options.js'
 import type { Handles } from '../scopes/handles.js'
 import { type Backoffs, backoffMap, checkedBackoffs } from '../scopes/hooks.js'
 import { namedScopes } from '../scopes/names.js'
 import type { Outcome, ScopeOutcome } from '../wasm/engine.js'
-import { ConfigError } from './errors.js'
 import type { Permit, PermitOutcome } from './permit.js'
 
 /** How to read headers, by scope name. */

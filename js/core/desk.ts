@@ -12,7 +12,8 @@
  * there.
  */
 
-import { isStatus } from '../fetch/outcome.js'
+import { isStatus } from '../answers/answer.js'
+import { type ClosedError, TimeoutError } from '../base/errors.js'
 import type { Clock } from '../options/options.js'
 import { Handles } from '../scopes/handles.js'
 import { namedScopes, type Scopes, type Target, urlTextOf } from '../scopes/names.js'
@@ -20,7 +21,6 @@ import { type Outcome, type ScopeHandle, type Settled, type Ticket, WAIT } from 
 import type { Abortable } from './aborts.js'
 import { Converter, type HeaderMaps } from './convert.js'
 import { Driver } from './driver.js'
-import { type ClosedError, TimeoutError } from './errors.js'
 import { type Ears, QueuedEvent, SendEvent, SettleEvent, SharedEvent } from './events.js'
 import type { Host } from './host.js'
 import { BLIND_MS, type Inside, Nesting } from './nesting.js'

@@ -11,11 +11,11 @@
  * the first `fetch` of a process), the engine is told.
  */
 
+import { TimeoutError } from '../base/errors.js'
 import type { Clock } from '../options/options.js'
 import { type Ticket, WAIT } from '../wasm/engine.js'
 import { type Abortable, Aborts } from './aborts.js'
 import { type Stuck, unwatchExit, watchExit } from './at-exit.js'
-import { TimeoutError } from './errors.js'
 import type { Host } from './host.js'
 import type { Nesting } from './nesting.js'
 import type { Permit } from './permit.js'

@@ -5,11 +5,12 @@
  * The trap is to pay for what nobody hears: an event is made only while somebody listens to its type. So
  * listeners are counted, also those that leave by themselves (`once`, `signal`).
  */
+
+import { builtin } from '../base/builtin.js'
+import { StalledError } from '../base/errors.js'
 import { type Target, urlTextOf } from '../scopes/names.js'
 import type { Pace } from '../wasm/engine.js'
-import { builtin } from '../wasm/node-builtin.js'
 import type { SharedStats } from '../wasm/types.js'
-import { StalledError } from './errors.js'
 
 /** A request as its events see it. */
 export interface RequestLike {

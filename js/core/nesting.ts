@@ -7,9 +7,10 @@
  * process), else by V8's asynchronous stack traces, read only for calls that wait while a function runs. The
  * traps: to guess where a runtime knows neither, and work for those who do not nest.
  */
+
+import { builtin } from '../base/builtin.js'
+import { NestedError } from '../base/errors.js'
 import { urlTextOf } from '../scopes/names.js'
-import { builtin } from '../wasm/node-builtin.js'
-import { NestedError } from './errors.js'
 import { NOTHING, type Permit } from './permit.js'
 import type { Waiting } from './waiting.js'
 import type { Warnings } from './warnings.js'

@@ -4,11 +4,12 @@
  * The traps: a manager that throws and keeps others from hearing (all hear, then the first is thrown); work
  * for listeners who are not there (the engine is asked to tell only what somebody hears).
  */
+
+import { ManagerError, ScopeDownError } from '../base/errors.js'
 import type { Clock, ScopeOptions } from '../options/options.js'
 import type { Handles } from '../scopes/handles.js'
 import type { ManagedScopes } from '../scopes/strategy.js'
 import type { Notice, Outcome, ScopeHandle } from '../wasm/engine.js'
-import { ManagerError, ScopeDownError } from './errors.js'
 import { type Ears, ScopeEvent, StallEvent, type ThrottleEvents } from './events.js'
 import type { Host } from './host.js'
 import type { Warnings } from './warnings.js'

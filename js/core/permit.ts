@@ -5,12 +5,12 @@
  * *ignored* at the end of the block, whatever happened there; one that is collected as garbage is given back.
  */
 
-import { joined } from '../fetch/joined.js'
+import type { HeadersLike, SomeHints } from '../answers/headers.js'
+import { joined } from '../base/joined.js'
 import type { RetryOptions } from '../options/options.js'
 import type { Backoffs } from '../scopes/hooks.js'
 import type { Target } from '../scopes/names.js'
 import type { Ticket } from '../wasm/engine.js'
-import type { HeadersLike, SomeHints } from '../wasm/headers.js'
 import type { Desk } from './desk.js'
 import { release } from './unsettled.js'
 

@@ -3,10 +3,10 @@
  *
  * The trap is a misspelt option that is quietly ignored: every key is known, or an error.
  */
-import { isMillis, kindOf, unknownKeys } from '../options/checks.js'
+import { isMillis, kindOf, unknownKeys } from '../base/checks.js'
+import { ConfigError } from '../base/errors.js'
 import type { RetryOptions } from '../options/options.js'
 import type { Scopes } from '../scopes/names.js'
-import { ConfigError } from './errors.js'
 
 /** What a single request may say. */
 export interface RequestOptions {

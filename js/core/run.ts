@@ -3,10 +3,10 @@
  *
  * The trap is a function that never ends: with `requestTimeout` its slots come back all the same.
  */
-import { outcomeOfError, outcomeOfResult } from '../fetch/outcome.js'
+import { outcomeOfError, outcomeOfResult } from '../answers/answer.js'
+import { ManagerError, TimeoutError } from '../base/errors.js'
 import type { RetryOptions, ThrottleOptions } from '../options/options.js'
 import type { Desk } from './desk.js'
-import { ManagerError, TimeoutError } from './errors.js'
 import { FRAME } from './nesting.js'
 import type { Permit, PermitOutcome } from './permit.js'
 import { type RunOptions, retryOf } from './requests.js'

@@ -13,8 +13,9 @@
  * turns of the event loop. That costs a tenth of a processor at most. A longer gap does not feel a
  * millisecond; a shorter one would cost more.
  */
+
+import { LONGEST_TIMEOUT } from '../base/clock.js'
 import type { Clock } from '../options/options.js'
-import { LONGEST_TIMEOUT } from './clock.js'
 import { Deadlines } from './deadlines.js'
 import type { Waiter } from './driver.js'
 

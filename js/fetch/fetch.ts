@@ -7,20 +7,21 @@
  * body that was to be let go of, an abort between two awaits. So an exchange always ends in `#exchange`: it
  * settles first and cleans up after, and nobody waits for the cleaning.
  */
+
+import { outcomeOfResponse, responseOf } from '../answers/answer.js'
+import { failureOf, failureOfRequest } from '../answers/failures.js'
+import { isMillis, shown } from '../base/checks.js'
+import { BodyNotReplayableError, ManagerError, RetryAfterTooLongError, TimeoutError } from '../base/errors.js'
+import { both, joined } from '../base/joined.js'
 import type { Desk, Wait } from '../core/desk.js'
-import { BodyNotReplayableError, ManagerError, RetryAfterTooLongError, TimeoutError } from '../core/errors.js'
 import type { Inside } from '../core/nesting.js'
 import { NOTHING, type Permit, type PermitOutcome } from '../core/permit.js'
 import { checkSignal, type FetchOptions, NO_OPTIONS } from '../core/requests.js'
-import { isMillis, shown } from '../options/checks.js'
 import { REDIRECT_MAX_DELAY, RETRY_MAX_RETRY_AFTER } from '../options/generated.js'
 import type { ThrottleOptions } from '../options/options.js'
 import { addScope, askScopes, checkedBackoffs, type Nothing, scopeRequest } from '../scopes/hooks.js'
 import { hostOf, isRequest, namedScopes, type Scopes, urlOf } from '../scopes/names.js'
-import { failureOf, failureOfRequest } from '../wasm/failures.js'
 import { discard, watched } from './body.js'
-import { both, joined } from './joined.js'
-import { outcomeOfResponse, responseOf } from './outcome.js'
 import { follows, type Hop, placeOf, Redirects } from './redirects.js'
 import { Retry } from './retry.js'
 import type { Robots } from './robots.js'

@@ -15,7 +15,7 @@
  * stalls, for all of them wait for it: it may take as long as headers may, `requestTimeout`.
  */
 
-import { DisallowedError } from '../core/errors.js'
+import { DisallowedError } from '../base/errors.js'
 import type { Clock, RobotsOptions } from '../options/options.js'
 import { toUrl } from '../scopes/places.js'
 import { discard } from './body.js'

@@ -5,11 +5,11 @@
  * is an error.
  */
 
-import { ConfigError, type Problem } from '../core/errors.js'
+import { shown } from '../base/checks.js'
+import { ConfigError, type Problem } from '../base/errors.js'
 import { byIp } from '../scopes/by-ip.js'
 import type { MakeScopeManager, ScopeManager } from '../scopes/strategy.js'
 import { nearestName } from '../wasm/engine.js'
-import { shown } from './checks.js'
 import { ROBOTS_MAX_DELAY } from './generated.js'
 import type { BackoffOptions, Jitter, QuotaOptions, ScopeOptions, ThrottleOptions } from './options.js'
 

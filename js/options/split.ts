@@ -4,11 +4,11 @@
  * The trap is to report the problems of one layer, and those of the other when the first are mended.
  */
 
-import { ConfigError, type Problem } from '../core/errors.js'
+import { kindOf } from '../base/checks.js'
+import { ConfigError, type Problem } from '../base/errors.js'
 import type { Shared } from '../core/host.js'
 import { ManagedScopes, managerProblems, withManagerMarked } from '../scopes/strategy.js'
 import { checkDriverOptions, Engine } from '../wasm/engine.js'
-import { kindOf } from './checks.js'
 import { DRIVER_KEYS } from './generated.js'
 import type { Clock, EngineOptions, ScopeOptions, ThrottleOptions } from './options.js'
 

@@ -6,8 +6,8 @@
  * is believed for ever.
  */
 
-import { systemClock } from '../core/clock.js'
-import { builtin } from '../wasm/node-builtin.js'
+import { builtin } from '../base/builtin.js'
+import { systemClock } from '../base/clock.js'
 import { isAddress } from './hooks.js'
 import { urlOf } from './names.js'
 

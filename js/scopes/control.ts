@@ -1,8 +1,9 @@
 /**
  * One scope from outside: what it is doing, and how to change that while it runs.
  */
+
+import { kindOf } from '../base/checks.js'
 import type { Driver } from '../core/driver.js'
-import { kindOf } from '../options/checks.js'
 import type { ScopeOptions } from '../options/options.js'
 import type { ScopeHandle, ScopeStats } from '../wasm/engine.js'
 import type { Handles } from './handles.js'

@@ -13,8 +13,8 @@
  * cause.
  */
 
-import { ManagerError } from '../core/errors.js'
-import { shown } from '../options/checks.js'
+import { shown } from '../base/checks.js'
+import { ManagerError } from '../base/errors.js'
 import { hostOf, isRequest, namedScopes, type Scopes, urlOf } from './names.js'
 
 /** What `getScopes` is told of a request. */

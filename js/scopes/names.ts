@@ -5,7 +5,7 @@
  * microsecond, so a host that is plainly written is read without it.
  */
 
-import { kindOf } from '../options/checks.js'
+import { kindOf } from '../base/checks.js'
 
 /** What a request is for. */
 export type Target = string | URL | Request | { readonly scopes: Scopes }

@@ -16,8 +16,8 @@
  * was meant to be one each (a function makes one a scope).
  */
 
-import { ManagerError, type Problem } from '../core/errors.js'
-import { kindOf, shown } from '../options/checks.js'
+import { kindOf, shown } from '../base/checks.js'
+import { ManagerError, type Problem } from '../base/errors.js'
 import type { ScopeOptions } from '../options/options.js'
 import type { Outcome } from '../wasm/engine.js'
 

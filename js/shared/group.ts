@@ -10,7 +10,7 @@
  * The trap is a clock: only spans of this process's own clock are compared, so a process that slept finds its
  * lease over before it does anything.
  */
-import { ConfigError } from '../core/errors.js'
+import { ConfigError } from '../base/errors.js'
 import type { HostContext } from '../core/host.js'
 import type { SharedStats } from '../wasm/types.js'
 import type { GroupLink, GroupSettings } from './group-link.js'

@@ -3,8 +3,9 @@
  *
  * The trap is a number that is believed twice: turns and grants are counted anew with each story of a member.
  */
+
+import { CostExceedsQuotaError, QueueFullError } from '../base/errors.js'
 import type { Waiter } from '../core/driver.js'
-import { CostExceedsQuotaError, QueueFullError } from '../core/errors.js'
 import type { Ticket } from '../wasm/types.js'
 import type { Ask, Grant, Refusal, Remembered, Turn } from './messages.js'
 

@@ -5,7 +5,7 @@
  * whether a setting makes sense, what an outcome means, when a request could be sent as far as is known. The
  * trap is to believe it beyond that: what it says of others is as old as the last beat.
  */
-import { CostExceedsQuotaError, QueueFullError } from '../core/errors.js'
+import { CostExceedsQuotaError, QueueFullError } from '../base/errors.js'
 import type { Host, HostContext, HostListener } from '../core/host.js'
 import type { ScopeOptions } from '../options/options.js'
 import { Engine } from '../wasm/engine.js'

@@ -6,7 +6,7 @@
  * that cannot be divided: each of them has one at least, so scopes with fewer slots than there are processes
  * have more in flight than they should. A request that costs more than a part of a quota waits for the way.
  */
-import { LONGEST_TIMEOUT } from '../core/clock.js'
+import { LONGEST_TIMEOUT } from '../base/clock.js'
 import type { Clock, EngineOptions, QuotaOptions, ScopeOptions } from '../options/options.js'
 import type { State } from './messages.js'
 

@@ -5,7 +5,7 @@
  * two processes hold a lease at once, as far as it can tell, and what a process sends under a lease that is
  * over it should not deliver.
  */
-import { ThrottleError } from '../core/errors.js'
+import { ThrottleError } from '../base/errors.js'
 import type { Clock } from '../options/options.js'
 
 /** Leave to write. */

@@ -4,7 +4,7 @@
  * The trap is a demonstration that cannot be repeated: what was changed when is part of what was simulated.
  * So it keeps a recording, and what replays that gives the same figures to the last bit.
  */
-import { ConfigError, withProblems } from '../core/errors.js'
+import { ConfigError, withProblems } from '../base/errors.js'
 import type {
   ScopeOptions,
   SimulatedNetwork,

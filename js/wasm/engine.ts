@@ -12,6 +12,8 @@
  * engine.settle(80, ticket, { status: 200, latencyMs: 80 })
  * ```
  */
+
+import { shown } from '../base/checks.js'
 import {
   ConfigError,
   CostExceedsQuotaError,
@@ -19,8 +21,7 @@ import {
   ScopeDownError,
   SnapshotError,
   withProblems,
-} from '../core/errors.js'
-import { shown } from '../options/checks.js'
+} from '../base/errors.js'
 import type { EngineOptions, ScopeOptions } from '../options/options.js'
 import { load } from './load/load.js'
 import { costsOf, NO_OUTCOME, numbers, numbersOf, UNKNOWN } from './numbers.js'

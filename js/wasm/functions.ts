@@ -1,9 +1,10 @@
 /**
  * What the module knows without an engine: what headers and robots.txt ask for, which options are none.
  */
-import { ConfigError, withProblems } from '../core/errors.js'
+
+import { type HeadersLike, type Hints, hintLines, unitsOf } from '../answers/headers.js'
+import { ConfigError, withProblems } from '../base/errors.js'
 import type { HeaderMap } from '../options/options.js'
-import { type HeadersLike, type Hints, hintLines, unitsOf } from './headers.js'
 import { loadFunctions } from './load/load.js'
 
 /**

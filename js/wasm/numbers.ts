@@ -5,9 +5,9 @@
  * anything.
  */
 
-import { shown } from '../options/checks.js'
-import { failureOfRequest } from './failures.js'
-import { hintLines, type SomeHints, unitsOf } from './headers.js'
+import { failureOfRequest } from '../answers/failures.js'
+import { hintLines, type SomeHints, unitsOf } from '../answers/headers.js'
+import { shown } from '../base/checks.js'
 import type { Outcome, ScopeOutcome, Ticket } from './types.js'
 
 /** What nobody knows. */

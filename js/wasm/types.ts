@@ -1,8 +1,9 @@
 /**
  * What goes into the engine and comes out of it, as types. See `docs/architecture.md` for the words.
  */
+
+import type { HeadersLike, SomeHints } from '../answers/headers.js'
 import type { HeaderMap } from '../options/options.js'
-import type { HeadersLike, SomeHints } from './headers.js'
 
 /** A request that was submitted, as a number. */
 export type Ticket = number

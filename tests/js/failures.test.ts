@@ -12,8 +12,8 @@ import {
   isStatus,
   outcomeOfError,
   outcomeOfResult,
-} from '../../js/fetch/outcome.js'
-import { failureOf, failureOfRequest } from '../../js/wasm/failures.js'
+} from '../../js/answers/answer.js'
+import { failureOf, failureOfRequest } from '../../js/answers/failures.js'
 
 const [CONNECTION, TIMEOUT, NEITHER] = [0, 1, Number.NaN]
 

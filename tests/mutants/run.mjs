@@ -33,9 +33,11 @@ const LEAST = 0.85
 
 const of = (place, names) => names.split(' ').map((name) => `js/${place}/${name}.ts`)
 const MUTATED = [
-  ...of('core', 'aborts deadlines desk driver permit requests run throttle waiting wake'),
-  ...of('fetch', 'body fetch joined outcome redirects retry robots'),
-  ...of('wasm', 'failures'),
+  ...of('core', 'aborts deadlines desk driver permit requests run waiting wake'),
+  ...of('fetch', 'body fetch redirects retry robots'),
+  ...of('answers', 'answer failures'),
+  ...of('base', 'joined'),
+  ...of('throttle', 'throttle'),
 ]
 const TESTS = (
   'failures hops waking desk wired deadlines retry hooks clocks robots events joined snapshot hints managers ' +

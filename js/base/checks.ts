@@ -4,7 +4,7 @@
  * The trap is to show a hostile value with `String` or `JSON.stringify` alone: an object without a
  * prototype, a BigInt or a cycle throws there, and the error about the options is lost.
  */
-import type { Problem } from '../core/errors.js'
+import type { Problem } from './errors.js'
 
 /** A value in a few words, for what a setting got. */
 export function kindOf(value: unknown): string {

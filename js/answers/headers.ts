@@ -6,7 +6,7 @@
  * and are left here after one look at their names.
  */
 
-import { shown } from '../options/checks.js'
+import { shown } from '../base/checks.js'
 import type { HeaderMap } from '../options/options.js'
 
 /** Header fields in any of their forms. */

@@ -13,10 +13,11 @@
  * The trap is a result that only looks like a response: a row of a database has a `status`, too. So only what
  * can be a status of HTTP is heard, and headers only beside one.
  */
+
+import { shown } from '../base/checks.js'
 import type { PermitOutcome } from '../core/permit.js'
-import { shown } from '../options/checks.js'
-import { failureOf } from '../wasm/failures.js'
-import type { HeadersLike } from '../wasm/headers.js'
+import { failureOf } from './failures.js'
+import type { HeadersLike } from './headers.js'
 
 /** A response as far as it concerns us. */
 export interface Answer {

@@ -3,6 +3,31 @@
  * the desk (`desk.ts`: permits and how they end) and to `fetch/fetch.ts`.
  */
 
+import { systemClock } from '../base/clock.js'
+import { ClosedError } from '../base/errors.js'
+import { Desk, type Wait } from '../core/desk.js'
+import { type ThrottleEvents, ThrottleEventTarget } from '../core/events.js'
+import type { Host } from '../core/host.js'
+import { type MapOptions, mapItems } from '../core/map.js'
+import type { Permit } from '../core/permit.js'
+import {
+  checkInit,
+  checkKeys,
+  checkSignal,
+  checkValues,
+  FETCH_KEYS,
+  MAP_KEYS,
+  NO_OPTIONS,
+  notWork,
+  REQUEST_KEYS,
+  type RequestOptions,
+  RUN_KEYS,
+  type RunOptions,
+  type ThrottledRequestInit,
+} from '../core/requests.js'
+import { Runner } from '../core/run.js'
+import { keep } from '../core/unsettled.js'
+import { Warnings } from '../core/warnings.js'
 import { CrawlDelays } from '../fetch/crawl-delay.js'
 import { Fetcher } from '../fetch/fetch.js'
 import { Robots } from '../fetch/robots.js'
@@ -22,31 +47,6 @@ import {
 } from '../scopes/names.js'
 import { ManagedScopes } from '../scopes/strategy.js'
 import { Engine, type Peek, type Snapshot, type Stats } from '../wasm/engine.js'
-import { systemClock } from './clock.js'
-import { Desk, type Wait } from './desk.js'
-import { ClosedError } from './errors.js'
-import { type ThrottleEvents, ThrottleEventTarget } from './events.js'
-import type { Host } from './host.js'
-import { type MapOptions, mapItems } from './map.js'
-import type { Permit } from './permit.js'
-import {
-  checkInit,
-  checkKeys,
-  checkSignal,
-  checkValues,
-  FETCH_KEYS,
-  MAP_KEYS,
-  NO_OPTIONS,
-  notWork,
-  REQUEST_KEYS,
-  type RequestOptions,
-  RUN_KEYS,
-  type RunOptions,
-  type ThrottledRequestInit,
-} from './requests.js'
-import { Runner } from './run.js'
-import { keep } from './unsettled.js'
-import { Warnings } from './warnings.js'
 
 const NO_INIT: RequestInit = {}
 const BY_SECOND = 'the second argument of wrap names it'
