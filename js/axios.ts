@@ -18,7 +18,7 @@
  * axios 1.7 or newer.
  */
 
-import { outcomeOfError, outcomeOfResult } from './answers/answer.js'
+import { answerOfError, answerOfResult } from './answers/answer.js'
 import { type ClientRequestOptions, enter, outcomeWith } from './clients/enter.js'
 import { asUtf8, toUrl } from './scopes/places.js'
 import type { Throttle } from './throttle/throttle.js'
@@ -169,7 +169,7 @@ async function sendThrottled(
     .finally(abort.end)
   try {
     const response: Answer = await send(config)
-    const outcome = outcomeWith(outcomeOfResult(response), own)
+    const outcome = outcomeWith(answerOfResult(response), own)
     const latency = throttle.now() - permit.sentAt
     if (throttle.isHeldByBodies && isStream(response.data))
       response.data.once('close', () => permit.settle(outcome && { ...outcome, latency }))
@@ -177,7 +177,7 @@ async function sendThrottled(
     return response
   } catch (error) {
     const isCancelled = error instanceof axios.CanceledError
-    permit.settle(isCancelled ? undefined : outcomeWith(outcomeOfError(error, undefined), own))
+    permit.settle(isCancelled ? undefined : outcomeWith(answerOfError(error, undefined), own))
     throw error
   }
 }

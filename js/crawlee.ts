@@ -20,7 +20,7 @@
  * `maxConcurrency` be larger than what waits at one host, or `maxWait` short.
  */
 
-import { outcomeOfError } from './answers/answer.js'
+import { answerOfError } from './answers/answer.js'
 import { type ClientRequestOptions, enter, outcomeOfText, outcomeWith } from './clients/enter.js'
 import type { Permit, PermitOutcome } from './core/permit.js'
 import type { Scopes } from './scopes/names.js'
@@ -189,5 +189,5 @@ function outcomeOfAnswer(answer: Answer, { proxyInfo }: CrawlContext): PermitOut
  */
 function outcomeOfNavigation(error: Error, { proxyInfo }: CrawlContext): PermitOutcome | undefined {
   if (proxyInfo !== undefined && error.constructor.name === 'SessionError') return undefined
-  return outcomeOfError(error, undefined) ?? outcomeOfText(error.message)
+  return answerOfError(error, undefined) ?? outcomeOfText(error.message)
 }

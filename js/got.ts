@@ -17,7 +17,7 @@
  * 12 or newer.
  */
 
-import { outcomeOfError, outcomeOfResult } from './answers/answer.js'
+import { answerOfError, answerOfResult } from './answers/answer.js'
 import { type ClientRequestOptions, enter, outcomeWith } from './clients/enter.js'
 import type { Permit, PermitOutcome } from './core/permit.js'
 import type { Throttle } from './throttle/throttle.js'
@@ -85,7 +85,7 @@ async function sendThrottled(throttle: Throttle, options: GotOptions, url: URL, 
     listen(throttle, permit, own, sent)
     return sent
   } catch (error) {
-    permit.settle(outcomeOfError(error, signal))
+    permit.settle(answerOfError(error, signal))
     throw error
   }
 }
@@ -99,7 +99,7 @@ function listen(
 ): void {
   const settle = (outcome?: PermitOutcome) => permit.settle(outcomeWith(outcome, own))
   const hear = (response: Emitter) => {
-    const outcome = outcomeOfResult(response)
+    const outcome = answerOfResult(response)
     if (!throttle.isHeldByBodies) return settle(outcome)
     const latency = throttle.now() - permit.sentAt
     response.once('close', () => settle(outcome && { ...outcome, latency }))
@@ -112,14 +112,14 @@ function listen(
   // What got gives up ends as "socket hang up", as if the server had: it says here why.
   const { destroy } = sent
   sent.destroy = (error) => {
-    if (response === undefined) settle(error && outcomeOfError(error, undefined))
+    if (response === undefined) settle(error && answerOfError(error, undefined))
     return destroy.call(sent, error)
   }
   sent.once('response', (given) => {
     response = given as Emitter
     hear(response)
   })
-  sent.once('error', (error) => settle(outcomeOfError(error, undefined)))
+  sent.once('error', (error) => settle(answerOfError(error, undefined)))
   sent.once('close', () => {
     if (response === undefined || !throttle.isHeldByBodies) settle()
   })

@@ -15,14 +15,14 @@
  */
 
 import { shown } from '../base/checks.js'
-import type { PermitOutcome } from '../core/permit.js'
 import { failureOf } from './failures.js'
 import type { HeadersLike } from './headers.js'
 
-/** A response as far as it concerns us. */
+/** What came of a request: a response's status and header fields, or the error in its place. */
 export interface Answer {
-  readonly status: number
-  readonly headers: HeadersLike | undefined
+  readonly status?: number | undefined
+  readonly headers?: HeadersLike | undefined
+  readonly error?: unknown
 }
 
 /** The answer that a result is, or an object beside an error; `undefined` if it says nothing. */
@@ -64,48 +64,42 @@ function read(value: unknown, key: 'response' | 'cause'): unknown {
   }
 }
 
-/**
- * The same of a response that `throttle.fetch` got, with all that may be known later: one shape for all of
- * them.
- */
-export function outcomeOfResponse(
-  response: Response,
-  latency: number,
-  adjustDelay: boolean | undefined,
-): PermitOutcome {
-  const answer = answerIn(response)
-  const outcome: { [Key in keyof PermitOutcome]: PermitOutcome[Key] | undefined } = {
-    status: answer?.status,
-    headers: answer?.headers,
-    latency,
-    adjustDelay,
-    hints: undefined,
-    scopes: undefined,
-  }
-  return outcome as PermitOutcome
-}
-
-/** What a function's result says, or the `response` in it: the permit's outcome. */
-export function outcomeOfResult(result: unknown): PermitOutcome | undefined {
-  if (typeof result !== 'object' || result === null) return undefined
-  return outcomeOf(answerIn(result) ?? answerIn(responseOf(result)))
-}
-
-function outcomeOf(answer: Answer | undefined): PermitOutcome | undefined {
-  if (answer === undefined) return undefined
-  const { status, headers } = answer
-  return headers === undefined ? { status } : { status, headers }
+/** What a function's result says, or the `response` in it. */
+export function answerOfResult(result: unknown): Answer | undefined {
+  return answerIn(result) ?? answerIn(responseOf(result))
 }
 
 /** What a function's error says. A bug of the function's, and an abort, teach nothing about the server. */
-export function outcomeOfError(
-  error: unknown,
-  signal: AbortSignal | null | undefined,
-): PermitOutcome | undefined {
-  const answer = outcomeOf(answerInError(error))
+export function answerOfError(error: unknown, signal: AbortSignal | null | undefined): Answer | undefined {
+  const answer = answerInError(error)
   if (answer !== undefined) return answer
   const isAborted = signal?.aborted === true && error === signal.reason
   return isAborted || Number.isNaN(failureOf(error)) ? undefined : { error }
+}
+
+/**
+ * What somebody says of a response or an error, in any of their shapes.
+ *
+ * @throws {TypeError} for what cannot be a status or header fields.
+ */
+export function answerOf(outcome: {
+  readonly status?: unknown
+  readonly statusCode?: unknown
+  readonly headers?: unknown
+  readonly error?: unknown
+}): Answer {
+  let { status = outcome.statusCode, headers, error } = outcome
+  const answer = status === undefined && error !== undefined ? answerInError(error) : undefined
+  if (answer) [status, headers, error] = [answer.status, headers ?? answer.headers, undefined]
+  if (status !== undefined && !isStatus(status))
+    throw new TypeError(`status: want a status of HTTP; got ${shown(status)}`)
+  return { status, headers: headers === undefined ? undefined : checkedHeaders(headers), error }
+}
+
+/** What can be used of an outcome that makes no sense: its status. */
+export function statusIn(outcome: { status?: unknown; statusCode?: unknown } | null): { status?: number } {
+  const status = outcome?.status ?? outcome?.statusCode
+  return isStatus(status) ? { status } : {}
 }
 
 /**

@@ -4,7 +4,7 @@
  * The trap is an outcome that is half told when its other half turns out to make no sense: so this changes
  * nothing.
  */
-import { answerInError, checkedHeaders, isStatus } from '../answers/answer.js'
+import { answerOf } from '../answers/answer.js'
 import { shown } from '../base/checks.js'
 import { ConfigError } from '../base/errors.js'
 import type { Clock, HeaderMap } from '../options/options.js'
@@ -37,18 +37,12 @@ export class Converter {
       throw new TypeError(`settle: want an outcome; got ${shown(outcome)}`)
     const { hints, backoff, adjustDelay } = outcome
     const cost = checkedCost(outcome.cost, permit)
-    let { status = outcome.statusCode, headers, error } = outcome
-    if (status === undefined && error !== undefined) {
-      const answer = answerInError(error)
-      if (answer) [status, headers, error] = [answer.status, headers ?? answer.headers, undefined]
-    }
-    if (status !== undefined && !isStatus(status))
-      throw new TypeError(`status: want a status of HTTP; got ${shown(status)}`)
+    const { status, headers, error } = answerOf(outcome)
     const backoffs = checkedBackoffs('settle', outcome.scopes, permit.scopes)
     const told: { [Key in keyof Outcome]: Outcome[Key] | undefined } = {
       status,
       error,
-      headers: headers === undefined ? undefined : checkedHeaders(headers),
+      headers,
       headerMap: this.#mapOf(permit.scopes),
       hints,
       wallNowMs: this.#wallNow,

@@ -12,7 +12,7 @@
  * there.
  */
 
-import { isStatus } from '../answers/answer.js'
+import { statusIn } from '../answers/answer.js'
 import { type ClosedError, TimeoutError } from '../base/errors.js'
 import type { Clock } from '../options/options.js'
 import { Handles } from '../scopes/handles.js'
@@ -427,10 +427,4 @@ export class Desk {
     this.tellNotices()
     if (this.#idle.length > 0 && this.#isIdle) for (const resolve of this.#idle.splice(0)) resolve()
   }
-}
-
-/** What is left of an outcome whose other parts make no sense. */
-function statusIn(outcome: PermitOutcome | null): Outcome {
-  const status = outcome?.status ?? outcome?.statusCode
-  return isStatus(status) ? { status } : NO_OUTCOME
 }

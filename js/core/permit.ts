@@ -20,31 +20,31 @@ import { release } from './unsettled.js'
  */
 export interface PermitOutcome {
   /** The status of the response. */
-  status?: number
+  status?: number | undefined
   /** The same, as Node, undici and got call it. */
-  statusCode?: number
+  statusCode?: number | undefined
   /** The response's headers in any form, flat lists of names and values too: what they ask for is kept. */
-  headers?: HeadersLike | readonly string[]
+  headers?: HeadersLike | readonly string[] | undefined
   /** Hints that were not in headers; they take the place of `headers`. */
-  hints?: SomeHints
+  hints?: SomeHints | undefined
   /**
    * Why there was no response. If it carries one (`error.status`, `error.response.status`, `error.headers`
    * …), that counts. An abort by the caller teaches nothing about the server.
    */
   error?: unknown
   /** Milliseconds from send to response headers. Default: now − sent, if there was a response. */
-  latency?: number
+  latency?: number | undefined
   /** Whether the answer is bad, if you know better than the status and `backoff.statusCodes`. */
-  backoff?: boolean
+  backoff?: boolean | undefined
   /** The scopes that this makes back off, if not all or none of them; a map says more about each. */
-  scopes?: Backoffs
+  scopes?: Backoffs | undefined
   /**
    * What the request really cost, if that is not what was expected: a number, or a map of scope to cost
    * where its scopes had costs of their own.
    */
-  cost?: number | Readonly<Record<string, number>>
+  cost?: number | Readonly<Record<string, number>> | undefined
   /** False keeps AutoThrottle's delay as it is. Scrapy's `autothrottle_dont_adjust_delay` is the opposite. */
-  adjustDelay?: boolean
+  adjustDelay?: boolean | undefined
 }
 
 /** Nothing is learned; the slots come back. */

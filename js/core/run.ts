@@ -3,12 +3,12 @@
  *
  * The trap is a function that never ends: with `requestTimeout` its slots come back all the same.
  */
-import { outcomeOfError, outcomeOfResult } from '../answers/answer.js'
+import { type Answer, answerOfError, answerOfResult } from '../answers/answer.js'
 import { ManagerError, TimeoutError } from '../base/errors.js'
 import type { RetryOptions, ThrottleOptions } from '../options/options.js'
 import type { Desk } from './desk.js'
 import { FRAME } from './nesting.js'
-import type { Permit, PermitOutcome } from './permit.js'
+import type { Permit } from './permit.js'
 import { type RunOptions, retryOf } from './requests.js'
 
 /** What is run. */
@@ -63,9 +63,9 @@ export class Runner {
         result = await (timeout === undefined
           ? this.#call(permit, work)
           : this.#limited(permit, work, timeout))
-        again = this.#end(permit, outcomeOfResult(result), options, left)
+        again = this.#end(permit, answerOfResult(result), options, left)
       } catch (error) {
-        again = this.#end(permit, outcomeOfError(error, options.signal), options, left)
+        again = this.#end(permit, answerOfError(error, options.signal), options, left)
         if (again === undefined) throw error
       }
       if (again === undefined) return result!
@@ -76,21 +76,21 @@ export class Runner {
   /** Settles, and gives what the next call of the function waits for, if there is one. */
   #end(
     permit: Permit,
-    outcome: PermitOutcome | undefined,
+    answer: Answer | undefined,
     options: RunOptions,
     left = permit.retry?.limit ?? 0,
   ): Promise<Permit> | undefined {
     this.#desk.nesting.over(permit)
     try {
-      const isBad = outcome !== undefined && (outcome.error !== undefined || outcome.status! >= 400)
+      const isBad = answer !== undefined && (answer.error !== undefined || answer.status! >= 400)
       if (isBad && !permit.isSettled) {
         if (left > 0) {
-          const verdict = this.#desk.retry(permit, outcome, options, true)
+          const verdict = this.#desk.retry(permit, answer, options, true)
           return typeof verdict === 'object' ? verdict : undefined
         }
         if (this.#retry !== undefined && options.retry === undefined) this.#warn()
       }
-      permit.settle(outcome)
+      permit.settle(answer)
     } catch (error) {
       // What the work gave is the caller's, also where its headers cannot be read.
       if (error instanceof ManagerError) throw error

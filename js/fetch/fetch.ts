@@ -8,7 +8,7 @@
  * settles first and cleans up after, and nobody waits for the cleaning.
  */
 
-import { outcomeOfResponse, responseOf } from '../answers/answer.js'
+import { type Answer, answerIn, responseOf } from '../answers/answer.js'
 import { failureOf, failureOfRequest } from '../answers/failures.js'
 import { isMillis, shown } from '../base/checks.js'
 import { BodyNotReplayableError, ManagerError, RetryAfterTooLongError, TimeoutError } from '../base/errors.js'
@@ -222,7 +222,10 @@ export class Fetcher {
     }
     const latency = this.#desk.clock.now() - permit.sentAt
     attempt.response = checkedResponse(response)
-    attempt.outcome = outcomeOfResponse(response, latency, call.options.adjustDelay)
+    const { status, headers }: Answer = answerIn(response) ?? {}
+    const { adjustDelay } = call.options
+    // One shape, with all that may be known later.
+    attempt.outcome = { status, headers, latency, adjustDelay, hints: undefined, scopes: undefined }
     if (this.#isAsked) await this.#askAbout(response, attempt.outcome, permit, hop, call)
     // Good answers may keep their slot until their body was read; bad ones are asked about, and are short.
     return retry?.isLeft && response.status >= 400 ? this.#again(attempt, retry, call) : undefined
