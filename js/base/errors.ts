@@ -114,7 +114,7 @@ export class WasmBlockedError extends ThrottleError {
     super(
       'ERR_WASM_BLOCKED',
       "WebAssembly is blocked: allow 'wasm-unsafe-eval' in script-src of the Content-Security-Policy" +
-        ' (docs/csp.md of autothrottle)',
+        ' (docs/runtimes.md of autothrottle)',
       options,
     )
   }

@@ -1,0 +1,31 @@
+/**
+ * Pages, and the comments and messages of folders that were read, keep to the house rules for prose: at most
+ * 25 words a sentence (pages), and none of the words that hide who does what.
+ */
+import assert from 'node:assert/strict'
+import { readdirSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { test } from 'node:test'
+import { fileURLToPath } from 'node:url'
+import { problemsOf } from './prose.js'
+
+const root = fileURLToPath(new URL('../..', import.meta.url))
+const read = (path: string) => readFileSync(join(root, path), 'utf8')
+
+/** Pages that were not read yet: one that was leaves the list. */
+const UNREAD = new Set(
+  `python/README.md docs/architecture.md docs/coming-from.md docs/comparison.md docs/component.md docs/errors.md
+  docs/events.md docs/rampup.md docs/recipes.md docs/settings.md docs/simulate.md docs/testing.md docs/trace.md
+  docs/weight.md`.split(/\s+/),
+)
+const guides = readdirSync(join(root, 'docs')).filter((name) => name.endsWith('.md'))
+const pages = ['README.md', 'python/README.md', 'tower/README.md', 'site/pages/index.md'].concat(
+  guides.map((name) => `docs/${name}`),
+)
+
+for (const page of pages)
+  test(`prose of ${page}`, () => {
+    const problems = problemsOf(read(page))
+    if (UNREAD.has(page)) assert.ok(problems.length > 0, `${page} was read: it leaves the list`)
+    else assert.equal(problems.map((problem) => `${page}:${problem}`).join('\n'), '')
+  })
