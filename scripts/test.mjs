@@ -40,6 +40,8 @@ async function rust() {
     run('cargo', ['clippy', ...tower, '--all-targets', '--', '-D', 'warnings']),
   )
   await step('tower', () => run('cargo', ['test', ...tower]))
+  const alone = ['--quiet', '--locked', '--manifest-path', 'tower/Cargo.toml']
+  await step('tower: without features', () => run('cargo', ['check', ...alone]))
   await step('host of the component', () => run('cargo', [...HOST, '--no-run']))
 }
 
