@@ -9,7 +9,7 @@
  * they build for other targets, into other folders. What a step prints comes when it ends, so that the lanes
  * do not mix; one failure ends all.
  */
-import { readdirSync } from 'node:fs'
+import { readdirSync, readFileSync } from 'node:fs'
 import { build, setUp } from './build.mjs'
 import { capture, inLane, main, root, run, step, together } from './lib.mjs'
 import { buildSite, fetchSite } from './site.mjs'
@@ -42,6 +42,10 @@ async function rust() {
   await step('tower', () => run('cargo', ['test', ...tower]))
   const alone = ['--quiet', '--locked', '--manifest-path', 'tower/Cargo.toml']
   await step('tower: without features', () => run('cargo', ['check', ...alone]))
+  const crates = ['--package', 'autothrottle-reading', '--package', 'autothrottle', '--locked', '--no-verify']
+  await step('crates, as they would be published', () =>
+    run('cargo', ['package', '--allow-dirty', ...crates]),
+  )
   await step('host of the component', () => run('cargo', [...HOST, '--no-run']))
 }
 
@@ -132,6 +136,12 @@ async function nightly() {
   const shared = ['--import', 'tsx', '--test', 'tests/slow/shared.test.ts']
   await step('shared limits, many seeds', () => run('node', shared, { env }))
   await step('Python, oldest versions', () => run('python3', ['python/scripts/check.py', '--oldest']))
+  for (const manifest of ['Cargo.toml', 'tower/Cargo.toml']) {
+    const [, oldest] = /^rust-version = "(.+)"$/m.exec(readFileSync(`${root}/${manifest}`, 'utf8'))
+    await run('rustup', ['toolchain', 'install', oldest, '--profile', 'minimal'])
+    const check = [`+${oldest}`, 'check', '--locked', '--all-features', '--manifest-path', manifest]
+    await step(`${manifest} with Rust ${oldest}`, () => run('cargo', check))
+  }
   await step('mutants of the engine', () => run('node', ['scripts/mutants.mjs', '--sample', '250']))
   await step('mutants of the TypeScript core', () => run('node', ['tests/mutants/run.mjs']))
 }
