@@ -7,7 +7,7 @@ export const LONGEST = 25
 export const WORDS: readonly (readonly [RegExp, string])[] = [
   [/\bwhoever\b/i, 'name who: you, the server, a process'],
   [/\b(?:nobody|somebody)\b/i, 'name who, or who does not'],
-  [/\bnothing\b/i, 'name what: no request, no timer, no option'],
+  [/(?<!")\bnothing\b/i, 'name what: no request, no timer, no option'],
   [/\bso many\b/i, 'a number, or "that many requests"'],
   [/\bsuch\b(?! as\b)/i, 'repeat the noun'],
   [/\b(?:one of whose|its kin)\b/i, 'two sentences'],
