@@ -17,7 +17,14 @@ import { type ClosedError, TimeoutError } from '../base/errors.js'
 import type { Clock } from '../options/options.js'
 import { Handles } from '../scopes/handles.js'
 import { namedScopes, type Scopes, type Target, urlTextOf } from '../scopes/names.js'
-import { type Outcome, type ScopeHandle, type Settled, type Ticket, WAIT } from '../wasm/engine.js'
+import {
+  type Outcome,
+  type ScopeHandle,
+  type Settled,
+  type SubmitOptions,
+  type Ticket,
+  WAIT,
+} from '../wasm/engine.js'
 import type { Abortable } from './aborts.js'
 import { Converter, type HeaderMaps } from './convert.js'
 import { Driver } from './driver.js'
@@ -54,8 +61,6 @@ const UNHEARD = 20
 const MOST_UNHEARD = 10_000
 /** So much before others is who was called in a function that runs: what has begun is to end. */
 const BEFORE_OTHERS = 1e6
-/** What `engine.enter` answers for ticket 0 if it waits. */
-const WAITS = -16
 
 export class Desk {
   readonly driver: Driver
@@ -117,31 +122,32 @@ export class Desk {
   request(scopes: Scopes, target: Target, wait: Wait): Permit | Promise<Permit> {
     wait.signal?.throwIfAborted()
     const inside = wait.inside ?? this.nesting.inside
-    if (inside) {
-      // What a function calls first is the request that it was called for.
-      const own = this.nesting.unused(inside, namedScopes(scopes).names)?.pass(target)
-      if (own !== undefined) return own
-    }
+    // What a function calls first is the request that it was called for.
+    const own = inside && this.nesting.unused(inside, scopes)?.pass(target)
+    if (own) return own
     if (this.closed) throw this.closed
     const { cost = 1, delay = 0 } = wait
     const priority = (wait.priority ?? 0) + (inside ? BEFORE_OTHERS : 0)
-    const isPlain = delay === 0 && typeof priority === 'number' && typeof cost === 'number'
-    if (typeof scopes === 'string' && isPlain && wait.timeout === undefined) {
-      const now = this.driver.now()
+    const now = this.driver.now()
+    if (typeof scopes === 'string' && delay === 0 && typeof cost === 'number') {
       const known = this.handles.last(scopes)
-      const entered = this.#enter(now, scopes, known.handle, cost, priority)
-      const { names } = known
-      if (entered >= 0) return this.#leave(entered, names, target, now)
-      return this.#stay(WAITS - entered, names, scopes, target, wait, now)
+      const ticket = this.#sendOne(now, scopes, known.handle, cost, priority)
+      if (ticket !== WAIT) return this.#leave(ticket, known.names, target, now)
     }
     const { names, costs } = namedScopes(scopes)
-    const handles = names.map((name) => this.handles.of(name).handle)
+    const handles = this.handles.all(names)
     const options = { priority, cost: costs ?? cost, delay }
-    const now = this.driver.now()
-    const ticket = delay === 0 ? this.#engine.sendAtOnce(now, handles, options) : WAIT
-    if (ticket !== WAIT) return this.#leave(ticket, names, target, now)
-    if (wait.timeout !== undefined) this.#refuseHopeless(wait.timeout, handles, options.cost, now)
-    return this.#stay(this.#engine.submit(now, handles, options), names, scopes, target, wait, now)
+    if (typeof scopes !== 'string' && delay === 0) {
+      const ticket = this.#engine.sendAtOnce(now, handles, options)
+      if (ticket !== WAIT) return this.#leave(ticket, names, target, now)
+    }
+    if (inside === undefined && this.nesting.isTraced()) {
+      const own = this.nesting.unused(true, scopes)?.pass(target)
+      if (own) return own
+      options.priority += BEFORE_OTHERS
+      return this.#stay(names, handles, options, target, wait, true, now)
+    }
+    return this.#stay(names, handles, options, target, wait, inside, now)
   }
 
   /** The permit of a ticket that the engine let go. */
@@ -258,13 +264,13 @@ export class Desk {
   }
 
   /** The engine knows its scopes by handles; one that it has forgotten is refused, and made anew. */
-  #enter(now: number, name: string, handle: ScopeHandle, cost: number, priority: number): number {
+  #sendOne(now: number, name: string, handle: ScopeHandle, cost: number, priority: number): Ticket {
     try {
-      return this.#engine.enter(now, handle, cost, priority)
+      return this.#engine.sendOne(now, handle, cost, priority)
     } catch (error) {
       const made = this.handles.of(name).handle
       if (made === handle) throw error
-      return this.#engine.enter(now, made, cost, priority)
+      return this.#engine.sendOne(now, made, cost, priority)
     }
   }
 
@@ -285,21 +291,19 @@ export class Desk {
     return this.permit(ticket, scopes, target, now)
   }
 
-  /** It waits, unless it turns out to be called in a function that has the permit for it. */
+  /** It waits. */
   #stay(
-    ticket: Ticket,
     names: readonly string[],
-    scopes: Scopes,
+    handles: readonly ScopeHandle[],
+    options: Required<SubmitOptions>,
     target: Target,
     wait: Wait,
+    inside: Inside,
     now: number,
-  ): Permit | Promise<Permit> {
+  ): Promise<Permit> {
+    if (wait.timeout !== undefined) this.#refuseHopeless(wait.timeout, handles, options.cost, now)
+    const ticket = this.#engine.submit(now, handles, options)
     const { nesting } = this
-    const inside = wait.inside ?? nesting.inside
-    if (inside === undefined && nesting.isTraced()) {
-      this.#engine.cancel(now, ticket)
-      return this.request(scopes, target, { ...wait, inside: true })
-    }
     return new Promise((resolve, reject) => {
       const waiting = this.#waiting(ticket, names, target, wait, nesting.block(inside), resolve, reject)
       this.#begin(waiting, now)
@@ -340,7 +344,7 @@ export class Desk {
    * changed; then the engine hears it, then managers and listeners, and last those who wait are asked.
    */
   #end(permit: Permit, outcome: PermitOutcome, wait?: Wait, isRepeatable = true): Verdict {
-    const { ticket, scopes, target } = permit
+    const { ticket } = permit
     const now = this.clock.now()
     const isWanted = wait !== undefined && this.closed === undefined && wait.signal?.aborted !== true
     this.#notices.watch()
@@ -360,13 +364,8 @@ export class Desk {
     const isAsked =
       wait !== undefined || (told.status !== undefined && told.status >= 300 && told.status < 400)
     if (isAsked) this.#askedMs = this.#engine.askedMs
-    let verdict: Verdict = settled === 'unknown' ? 'over' : settled
-    let waiting: Waiting | undefined
+    const again = settled === 'again' && isRepeatable ? this.#again(permit, wait!) : undefined
     if (settled === 'again' && !isRepeatable) this.#engine.cancel(now, ticket)
-    else if (settled === 'again')
-      verdict = new Promise((resolve, reject) => {
-        waiting = this.#waiting(ticket, scopes, target, wait!, undefined, resolve, reject)
-      })
     if (permit.outer !== undefined) this.#listen(permit, told)
     if (this.#ears.settle.isHeard) this.tell(new SettleEvent(permit, told.status, told.error, told.latencyMs))
     if (this.#notices.areUrgent)
@@ -375,11 +374,20 @@ export class Desk {
       } catch (error) {
         failure ??= { error }
       }
-    if (waiting && failure) this.driver.abandon(waiting)
-    else if (waiting) this.#begin(waiting, now)
+    if (again && failure) this.driver.abandon(again.waiting)
+    else if (again) this.#begin(again.waiting, now)
     else this.driver.changed()
     if (failure) throw failure.error
-    return verdict
+    return again?.permit ?? (settled === 'unknown' ? 'over' : settled)
+  }
+
+  /** What the next attempt of a request waits for. */
+  #again({ ticket, scopes, target }: Permit, wait: Wait): { permit: Promise<Permit>; waiting: Waiting } {
+    let waiting: Waiting
+    const permit = new Promise<Permit>((resolve, reject) => {
+      waiting = this.#waiting(ticket, scopes, target, wait, undefined, resolve, reject)
+    })
+    return { permit, waiting: waiting! }
   }
 
   /** A scope whose requests leave, and nobody says what came back: a 429 would not be noticed. */

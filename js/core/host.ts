@@ -30,8 +30,8 @@ export interface Host extends Pick<Engine, Asked | Told | Seen> {
   // What follows is the engine's too; declarations do not show it there.
   intern(name: string): ScopeHandle
   keepAlive(scope: ScopeHandle): boolean
-  release?(scope: ScopeHandle): void
-  enter(nowMs: number, scope: ScopeHandle, cost: number, priority: number): number
+  release(scope: ScopeHandle): void
+  sendOne(nowMs: number, scope: ScopeHandle, cost: number, priority: number): Ticket
   readonly warnThreshold: number
   /** The request left only now: gaps count from here. */
   left(nowMs: number, ticket: Ticket): void

@@ -10,7 +10,7 @@
 
 import { builtin } from '../base/builtin.js'
 import { NestedError } from '../base/errors.js'
-import { urlTextOf } from '../scopes/names.js'
+import { namedScopes, type Scopes, urlTextOf } from '../scopes/names.js'
 import { NOTHING, type Permit } from './permit.js'
 import type { Waiting } from './waiting.js'
 import type { Warnings } from './warnings.js'
@@ -28,7 +28,7 @@ const HERE = new RegExp(`at async .*${FRAME}`)
 export const BLIND_MS = 10_000
 
 interface Storage {
-  run<T>(store: Permit, call: () => T): T
+  run<T>(store: Permit, call: (permit: Permit) => T, permit: Permit): T
   getStore(): Permit | undefined
 }
 
@@ -52,7 +52,7 @@ export class Nesting {
     const outer = this.#here
     this.#here = permit
     try {
-      return this.#storage === null ? work(permit) : this.#storage.run(permit, () => work(permit))
+      return this.#storage === null ? work(permit) : this.#storage.run(permit, work, permit)
     } finally {
       this.#here = outer
     }
@@ -84,10 +84,12 @@ export class Nesting {
   }
 
   /** The permit of the function that nobody has used yet, if it is one for these scopes. */
-  unused(inside: Inside, scopes: readonly string[]): Permit | undefined {
+  unused(inside: Inside, scopes: Scopes): Permit | undefined {
+    const { names } = namedScopes(scopes)
     const all = inside === true ? this.#running : inside ? [inside] : []
     for (const permit of all) {
-      const isSame = permit.scopes.length === scopes.length && scopes.every((s) => permit.scopes.includes(s))
+      const isSame =
+        permit.scopes.length === names.length && names.every((name) => permit.scopes.includes(name))
       if (isSame && !permit.isSettled) return permit
     }
     return undefined

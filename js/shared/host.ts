@@ -8,7 +8,7 @@
 import { CostExceedsQuotaError, QueueFullError } from '../base/errors.js'
 import type { Host, HostContext, HostListener } from '../core/host.js'
 import type { ScopeOptions } from '../options/options.js'
-import { Engine } from '../wasm/engine.js'
+import { Engine, WAIT } from '../wasm/engine.js'
 import type {
   Notice,
   Outcome,
@@ -29,8 +29,6 @@ import type { Memory } from './member.js'
 import { type Refusal, renumber, type Seen, stateIn, type Tell } from './messages.js'
 import type { Offline, Transport } from './transport.js'
 
-/** A request waits: what `enter` says of ticket 0. */
-const WAITS = -16
 /** Names that are known by number at a time. */
 const MOST_NAMES = 20_000
 /** A process that waits stays alive: its timer is armed for so long, again and again. */
@@ -90,6 +88,11 @@ export class SharedHost implements Host, GroupLink {
     return made
   }
 
+  release(scope: ScopeHandle): void {
+    this.#handles.delete(this.#names.get(scope) ?? '')
+    this.#names.delete(scope)
+  }
+
   keepAlive(scope: ScopeHandle): boolean {
     return this.#names.has(scope)
   }
@@ -110,11 +113,11 @@ export class SharedHost implements Host, GroupLink {
   }
 
   sendAtOnce(): Ticket {
-    return -1
+    return WAIT
   }
 
-  enter(now: number, scope: ScopeHandle, cost: number, priority: number): number {
-    return WAITS - this.submit(now, [scope], { cost, priority })
+  sendOne(): Ticket {
+    return WAIT
   }
 
   poll(now: number): Ticket {

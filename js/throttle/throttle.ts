@@ -387,7 +387,13 @@ export class Throttle extends ThrottleEventTarget {
 
   #request(target: Target, wait: Wait): Permit | Promise<Permit> {
     const scopes = this.#scopesOf(target)
-    if (!(scopes instanceof Promise)) return this.#desk.request(scopes, target, wait)
+    return scopes instanceof Promise
+      ? this.#later(scopes, target, wait)
+      : this.#desk.request(scopes, target, wait)
+  }
+
+  /** The same where a hook has to be waited for. */
+  #later(scopes: Promise<Scopes>, target: Target, wait: Wait): Promise<Permit> {
     const { timeout } = wait
     const start = timeout === undefined ? 0 : this.#clock.now()
     const inside = wait.inside ?? this.#desk.nesting.where()

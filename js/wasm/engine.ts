@@ -60,9 +60,6 @@ const ROBOTS_OUTCOMES: readonly RobotsOutcome[] = ['applied', 'overruled', 'igno
 const SCOPES_AT = 7
 const NO_MORE = Float64Array.of()
 
-/** What `enter` answers for ticket 0 if that one waits. */
-const WAITS = -16
-
 /**
  * Decides when requests may be sent. Instants are milliseconds of a clock of yours that only goes forward.
  */
@@ -186,23 +183,17 @@ export class Engine {
     if (typeof nowMs !== 'number' || typeof priority !== 'number') {
       throw new TypeError('nowMs and priority must be numbers')
     }
-    const ticket =
-      scopes.length === 1 && typeof scopes[0] === 'number' && typeof cost === 'number'
-        ? this.#wasm.send_at_once(nowMs, scopes[0], cost, priority)
-        : this.#wasm.send_many_at_once(nowMs, numbers('scopes', scopes), costsOf(cost), priority)
+    if (scopes.length === 1 && typeof scopes[0] === 'number' && typeof cost === 'number')
+      return this.sendOne(nowMs, scopes[0], cost, priority)
+    const list = numbers('scopes', scopes)
+    const ticket = this.#wasm.send_many_at_once(nowMs, list, costsOf(cost), priority)
     return ticket >= WAIT ? ticket : this.#refused(ticket + 1)
   }
 
-  /**
-   * @internal Takes in a request of one scope, and sends it if nothing waits and nothing keeps it. A number
-   * from 0 is its ticket, to be sent now; one from -16 down is -16 less its ticket, which waits.
-   */
-  enter(nowMs: number, scope: ScopeHandle, cost: number, priority: number): number {
-    const sent = this.#wasm.send_at_once(nowMs, scope, cost, priority)
-    if (sent >= 0) return sent
-    if (sent < WAIT) this.#refused(sent + 1)
-    const ticket = this.#wasm.submit(nowMs, scope, cost, priority, 0)
-    return ticket >= 0 ? WAITS - ticket : this.#refused(ticket)
+  /** @internal `sendAtOnce` of a request of one scope; nothing is checked here. */
+  sendOne(nowMs: number, scope: ScopeHandle, cost: number, priority: number): Ticket {
+    const ticket = this.#wasm.send_at_once(nowMs, scope, cost, priority)
+    return ticket >= WAIT ? ticket : this.#refused(ticket + 1)
   }
 
   /** A ticket to send now, {@link WAIT} or {@link IDLE}. Ask again after every ticket. */

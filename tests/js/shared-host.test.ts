@@ -356,3 +356,22 @@ test('a message that is odd is dropped and told once; a memory that is none is a
   }
   assert.ok(warned.flat().includes('shared-memory'), String(warned))
 })
+
+test('a look at a scope leaves no name behind', async () => {
+  const process = new Process(new World(1), 'p', {})
+  const shared = process.shared('wait')
+  const hosts: { scopes: number }[] = []
+  const open: typeof shared.open = (given) => {
+    const host = shared.open({ ...given, clock: process.clock })
+    hosts.push(host)
+    return host
+  }
+  const throttle = createThrottle({ shared: { ...shared, open } as typeof shared })
+  throttle.acquire({ scopes: 'asked' }).catch(() => {})
+  for (let n = 0; n < 100; n++) {
+    throttle.peek({ scopes: ['asked', `never asked ${n}`] })
+    throttle.scope(`never asked ${n}`).stats
+  }
+  assert.equal(hosts[0]!.scopes, 1)
+  throttle.close()
+})
