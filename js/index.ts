@@ -18,6 +18,7 @@ export {
   WasmBlockedError,
 } from './base/errors.js'
 export type {
+  CancelEvent,
   QueuedEvent,
   ScopeEvent,
   SendEvent,

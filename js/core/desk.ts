@@ -28,7 +28,7 @@ import {
 import type { Abortable } from './aborts.js'
 import { Converter, type HeaderMaps } from './convert.js'
 import { Driver } from './driver.js'
-import { type Ears, QueuedEvent, SendEvent, SettleEvent, SharedEvent } from './events.js'
+import { CancelEvent, type Ears, QueuedEvent, SendEvent, SettleEvent, SharedEvent } from './events.js'
 import type { Host } from './host.js'
 import { BLIND_MS, type Inside, Nesting } from './nesting.js'
 import { type Audience, Notices } from './notices.js'
@@ -156,6 +156,11 @@ export class Desk {
     const permit = new Permit(this, ticket, names, target, now)
     if (this.#ears.send.isHeard) this.tell(new SendEvent(permit, now))
     return permit
+  }
+
+  /** A request waits no longer, and was never sent. */
+  cancelled(request: Waiting, error: unknown): void {
+    if (this.#ears.cancel.isHeard) this.tell(new CancelEvent(request, Number(this.clock.now()), error))
   }
 
   /** The request is over. Whatever this throws, the slots come back. */

@@ -31,7 +31,7 @@ export class RequestEvent extends (Event as new (type: string) => Omit<Event, 't
   /** Its scopes. */
   readonly scopes: readonly string[]
 
-  constructor(type: 'queued' | 'send' | 'settle', { ticket, target, scopes }: RequestLike) {
+  constructor(type: 'queued' | 'send' | 'settle' | 'cancel', { ticket, target, scopes }: RequestLike) {
     super(type)
     this.id = ticket
     this.target = target
@@ -85,6 +85,20 @@ export class SettleEvent extends RequestEvent {
     this.status = status
     this.error = error
     this.latencyMs = latencyMs
+  }
+}
+
+/** A request stopped waiting: it was never sent. */
+export class CancelEvent extends RequestEvent {
+  /** When, in milliseconds of the throttle's clock. */
+  readonly at: number
+  /** Why: the reason of its signal, a `TimeoutError`, a `ClosedError`, a `ScopeDownError` and so on. */
+  readonly error: unknown
+
+  constructor(request: RequestLike, at: number, error: unknown) {
+    super('cancel', request)
+    this.at = at
+    this.error = error
   }
 }
 
@@ -193,6 +207,8 @@ export interface ThrottleEvents {
   send: SendEvent
   /** A request ended. */
   settle: SettleEvent
+  /** A request stopped waiting: it was never sent. */
+  cancel: CancelEvent
   /** A bad answer made a scope take a step up. */
   backoff: ScopeEvent
   /** A scope took a step back; noticed at the next answer after it. */
@@ -277,6 +293,7 @@ export class Ears {
   readonly queued: Ear
   readonly send: Ear
   readonly settle: Ear
+  readonly cancel: Ear
   readonly backoff: Ear
   readonly recover: Ear
   readonly delay: Ear
@@ -291,6 +308,7 @@ export class Ears {
     this.queued = ear('queued')
     this.send = ear('send')
     this.settle = ear('settle')
+    this.cancel = ear('cancel')
     this.backoff = ear('backoff')
     this.recover = ear('recover')
     this.delay = ear('delay')
