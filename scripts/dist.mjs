@@ -31,7 +31,7 @@ const { undici: _, ...EDGE } = BRINGING
 /** Entries that are the same everywhere. */
 const PLAIN = [
   ...['slim', 'domains', 'robots', 'testing', 'local', 'redis'],
-  ...['got', 'axios', 'crawlee', 'playwright', 'opentelemetry'],
+  ...['got', 'axios', 'crawlee', 'playwright', 'opentelemetry', 'presets'],
 ]
 /** Where modules come from, by folder: docs/architecture.md has the reason of each. */
 const FOLDERS = {

@@ -47,6 +47,7 @@ import { throttleHandler } from 'autothrottle/got'
 import { local } from 'autothrottle/local'
 import { redis } from 'autothrottle/redis'
 import { instrument } from 'autothrottle/opentelemetry'
+import { presets } from 'autothrottle/presets'
 import { throttlePage, type PageLike } from 'autothrottle/playwright'
 const robots = { userAgent: 'x', rules }
 const options: ThrottleOptions = { clock: new FakeClock(), robots, getScopes: byRegistrableDomain }
@@ -60,6 +61,7 @@ export const asked: number | null = parseHints({ 'Retry-After': '1' }).delayMs
 export const engine = new Engine()
 export const code: 'ERR_WASM_BLOCKED' = new WasmBlockedError().code
 export const made = [simulate, redis, local, undici({}), build.version, ConfigError]
+export const known = createThrottle({ scopes: presets('crates.io') })
 export const stop: () => void = instrument(throttle, { meter: false })
 export const said: ClientRequestOptions = { priority: 1 }
 export const entries = [throttleAdapter, throttleHandler(throttle), throttleHooks(throttle, { maxWait: 1 })]
