@@ -1,4 +1,4 @@
-/** Presets: what they give is what `createThrottle` takes, and servers that keep to the owners' words refuse none. */
+/** Presets are what `createThrottle` takes, and servers that keep to their owners' words refuse no request. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { createThrottle } from 'autothrottle'
