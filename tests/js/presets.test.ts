@@ -1,4 +1,4 @@
-/** Presets are what `createThrottle` takes, and servers that keep to their owners' words refuse no request. */
+/** Presets are options of `createThrottle`, and servers that keep to their owners' words refuse none. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { createThrottle } from 'autothrottle'
