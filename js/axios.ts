@@ -1,6 +1,5 @@
 /**
- * `autothrottle/axios`: an adapter for axios, so that each attempt and each hop waits for its turn and is
- * heard.
+ * `autothrottle/axios`: an adapter for axios. Each attempt and each hop waits for its turn.
  *
  * ```ts
  * import { throttleAdapter } from 'autothrottle/axios'
@@ -99,7 +98,7 @@ export function throttleAdapter(throttle: Throttle, axios: AxiosLike): AxiosAdap
       response.config = config
       return response
     } catch (error) {
-      // Whoever sends it again sends what was asked for, not the last hop.
+      // A client that sends it again sends what was asked for, not the last hop.
       if (typeof error === 'object' && error !== null && 'config' in error) error.config = config
       throw error
     }

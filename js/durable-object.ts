@@ -227,7 +227,7 @@ export class ObjectThrottle {
     return new Throttle({
       ...(await decides),
       ...this.#options,
-      // It belongs to one request, so one timer may wake whoever waits.
+      // It belongs to one request, so one timer may wake all that wait.
       clock: { ...systemClock(true), isPerRequest: false },
       shared: { open: (context) => new SharedHost(transport, context, { offline: 'wait' }) },
     })

@@ -1,5 +1,5 @@
 /**
- * `autothrottle/got`: a handler for got, so that each attempt and each hop waits for its turn and is heard.
+ * `autothrottle/got`: a handler for got. Each attempt and each hop waits for its turn.
  *
  * ```ts
  * import { throttleHandler } from 'autothrottle/got'
@@ -90,7 +90,7 @@ async function sendThrottled(throttle: Throttle, options: GotOptions, url: URL, 
   }
 }
 
-/** Settles by the first that is told: a response (or its end), an error, or the end without either. */
+/** Settles by the first that comes: a response (or its end), an error, or the end without either. */
 function listen(
   throttle: Throttle,
   permit: Permit,

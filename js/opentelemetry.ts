@@ -26,7 +26,7 @@ import {
 } from '@opentelemetry/api'
 import type { Throttle } from './throttle/throttle.js'
 
-/** Where metrics and spans go, and what is told of each. */
+/** Where metrics and spans go, and their attributes. */
 export interface InstrumentOptions {
   /** Makes the instruments; by default that of the global provider. `false`: no metrics. */
   meter?: Meter | false | undefined
@@ -36,7 +36,7 @@ export interface InstrumentOptions {
   attributes?: Attributes | undefined
 }
 
-/** A request that waits: since when, in whose context, and what is told of it. */
+/** A request that waits: since when, in whose context, and its attributes. */
 interface Waiting {
   readonly at: number
   readonly caller: Context
@@ -57,7 +57,7 @@ const BUCKETS = [0.01, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 600]
  * | counter `autothrottle.requests`: those that ended | | scope, `http.response.status_code` or `error.type` |
  * | gauges `autothrottle.waiting`, `autothrottle.in_flight` | | scope |
  * | gauge `autothrottle.delay`: the gap in force, learned or set | s | scope |
- * | span `throttle.wait` under the span of whoever asked, of requests that waited | | scope, reason |
+ * | span `throttle.wait` under the span of the caller, of requests that waited | | scope, reason |
  *
  * A request of several scopes is told once, with the scope that kept it waiting, else with its first. The
  * gauges read `throttle.stats()` when the exporter collects.

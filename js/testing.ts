@@ -84,7 +84,7 @@ export class FakeClock implements Clock {
     this.#now += ms
   }
 
-  /** Moves wall time alone, as when somebody sets the clock. */
+  /** Moves wall time alone, as when a user sets the clock. */
   setWall(wallMs: number): void {
     this.#wallOffset = wallMs - this.#now
   }

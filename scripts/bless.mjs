@@ -1,5 +1,5 @@
 /**
- * Writes the golden files, `docs/settings.md`, the tables of `benches/rampup.md`, the pictures of the guides
+ * Writes the golden files, `docs/settings.md`, `docs/api.md`, the tables of `benches/rampup.md`, the pictures of the guides
  * and the third-party notices anew. Review the difference as a change of behaviour.
  */
 import { build } from './build.mjs'
@@ -9,5 +9,6 @@ await main(async () => {
   await run('cargo', ['test', '--test', 'native'], { env: { ...process.env, UPDATE_GOLDEN: '1' } })
   await build()
   await run('node', ['scripts/pictures.mjs'])
+  await run('node', ['scripts/api.mjs'])
   await run('node', ['scripts/notices.mjs'])
 })

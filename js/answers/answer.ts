@@ -11,7 +11,7 @@
  * | openai, Anthropic | – | `status`, `headers` |
  *
  * The trap is a result that only looks like a response: a row of a database has a `status`, too. So only what
- * can be a status of HTTP is heard, and headers only beside one.
+ * can be a status of HTTP counts, and headers only beside one.
  */
 
 import { shown } from '../base/checks.js'
@@ -25,7 +25,7 @@ export interface Answer {
   readonly error?: unknown
 }
 
-/** The answer that a result is, or an object beside an error; `undefined` if it says nothing. */
+/** The answer that a result is, or an object beside an error; `undefined` if it is none. */
 export function answerIn(value: unknown): Answer | undefined {
   if (typeof value !== 'object' || value === null) return undefined
   let known: number | undefined
@@ -69,7 +69,7 @@ export function answerOfResult(result: unknown): Answer | undefined {
   return answerIn(result) ?? answerIn(responseOf(result))
 }
 
-/** What a function's error says. A bug of the function's, and an abort, teach nothing about the server. */
+/** What a function's error says. A bug of the function's, and an abort, say no word about the server. */
 export function answerOfError(error: unknown, signal: AbortSignal | null | undefined): Answer | undefined {
   const answer = answerInError(error)
   if (answer !== undefined) return answer
@@ -78,7 +78,7 @@ export function answerOfError(error: unknown, signal: AbortSignal | null | undef
 }
 
 /**
- * What somebody says of a response or an error, in any of their shapes.
+ * What a caller says of a response or an error, in any of their shapes.
  *
  * @throws {TypeError} for what cannot be a status or header fields.
  */

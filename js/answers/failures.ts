@@ -1,5 +1,5 @@
 /**
- * Why there was no response: the server's doing, the caller's, or a fault of somebody's program.
+ * Why there was no response: the server's doing, the caller's, or a fault in a program.
  *
  * The trap is to blame the server for what it never saw: an abort by the caller, a bug in a callback.
  * Runtimes name failures differently (`cause.code` in Node, words in browsers), so this is one place for all
@@ -53,7 +53,7 @@ function failureIn(error: unknown): number {
 }
 
 /**
- * For what `fetch` rejects with, and for errors that somebody reports as such: the server's doing unless
+ * For what `fetch` rejects with, and for errors that a caller reports: the server's doing unless
  * aborted.
  */
 export function failureOfRequest(error: unknown, signal?: AbortSignal | null): number {

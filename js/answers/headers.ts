@@ -2,7 +2,7 @@
  * Header fields on their way to the engine, which reads them; and how to read those of servers with a dialect
  * of their own.
  *
- * The trap is to carry twenty strings across the boundary for each response: most say nothing about limits,
+ * The trap is to carry twenty strings across the boundary for each response: most have no word about limits,
  * and are left here after one look at their names.
  */
 
@@ -116,7 +116,7 @@ export function hintLines(headers: HeadersLike, map: HeaderMap = NO_MAP): string
   return says ? lines : ''
 }
 
-/** No response of `fetch` has such a value, so that most are only looked at. */
+/** No response of `fetch` has this value, so most need one look only. */
 function inOneLine(text: string): string {
   return text.includes('\n') || text.includes('\r') ? text.replace(/[\r\n]+/g, ' ') : text
 }

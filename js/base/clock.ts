@@ -1,7 +1,7 @@
 /**
  * The only file that names a clock or a timer.
  *
- * The globals are looked up at each call, so that tests and tools that replace them are heard.
+ * The globals are looked up at each call, so that tests and tools may replace them.
  */
 import type { Clock } from '../options/options.js'
 
@@ -11,7 +11,7 @@ export const LONGEST_TIMEOUT = 2 ** 31 - 1
 /** The system's clock. `unref` lets a Node process end although the timer is armed. */
 export function systemClock(unref: boolean): Clock {
   // In Node `performance` is a getter, as slow as the clock itself. So it is kept while the timers are the
-  // same ones: whoever replaces a clock replaces both.
+  // same ones: a tool that replaces a clock replaces both.
   const kept = { performance, setTimeout }
   return {
     now: () => (kept.setTimeout === setTimeout ? kept.performance : performance).now(),

@@ -54,7 +54,7 @@ export class ConfigError extends ProblemsError {
   }
 }
 
-/** The snapshot is none, is damaged, or comes from a newer release. Nothing of it was used. */
+/** The snapshot is none, is damaged, or comes from a newer release. No part of it was used. */
 export class SnapshotError extends ProblemsError {
   declare readonly code: 'ERR_SNAPSHOT'
 

@@ -5,7 +5,7 @@
  * as long as the program keeps each request that it was given to. There the listener goes with the request.
  */
 
-/** Keeps a controller for as long as somebody may read its signal. */
+/** Keeps a controller for as long as its signal may be read. */
 const controllers = new WeakMap<AbortSignal, AbortController>()
 let forgotten: FinalizationRegistry<() => void> | undefined
 

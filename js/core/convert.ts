@@ -1,8 +1,7 @@
 /**
- * What the engine is told of a permit's outcome: everything checked and in the engine's own form.
+ * A permit's outcome for the engine: all of it checked, and in the engine's own form.
  *
- * The trap is an outcome that is half told when its other half turns out to make no sense: so this changes
- * nothing.
+ * The trap is an outcome whose first half counts although its second half is wrong: so this changes no state.
  */
 import { answerOf } from '../answers/answer.js'
 import { shown } from '../base/checks.js'

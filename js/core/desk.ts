@@ -1,15 +1,15 @@
 /**
  * Where requests come in and where they go when they are over. One request's way:
  *
- * 1. `request`: scopes → names → handles → the engine. Where nobody waits and nothing keeps it, a permit
+ * 1. `request`: scopes → names → handles → the engine. If no request waits and no limit keeps it, a permit
  *    comes back at once; else a promise, and a `Waiting` that the driver holds.
- * 2. The permit goes out; somebody sends.
+ * 2. The permit goes out; its request is sent.
  * 3. `settle` or `retry`: the outcome is converted first, then the engine hears it, then managers and
  *    listeners hear what that changed, and last those who wait are asked again.
  *
  * The traps: an outcome that makes no sense and leaves the slot behind (the slot comes back, then the error
- * is thrown); a manager that is told after others have left at the old pace; work for listeners who are not
- * there.
+ * is thrown); a manager that learns of it after others have left at the old pace; work for listeners who are
+ * not there.
  */
 
 import { statusIn } from '../answers/answer.js'
@@ -55,7 +55,7 @@ export interface Wait {
 export type Verdict = 'over' | 'too-long' | 'again' | Promise<Permit>
 
 const NO_OUTCOME: Outcome = {}
-/** So many requests of a scope of which nobody says what became are told. */
+/** How many requests of a scope may end without a status before the warning `unheard`. */
 const UNHEARD = 20
 /** Scopes whose silent requests are counted. */
 const MOST_UNHEARD = 10_000
@@ -67,7 +67,7 @@ export class Desk {
   readonly nesting: Nesting
   readonly clock: Clock
   readonly handles: Handles
-  /** Why nothing more is taken in. */
+  /** Why no more requests are taken in. */
   closed: ClosedError | undefined
   readonly #engine: Host
   readonly #ears: Ears
@@ -115,8 +115,8 @@ export class Desk {
   }
 
   /**
-   * Leave to send one request: at once where nothing stands in the way. Whoever hands a permit on through a
-   * promise tells the driver (`given`, which one that was waited for is already), and when it is used
+   * Leave to send one request: at once where no limit stands in the way. Code that hands a permit on through
+   * a promise tells the driver (`given`, which one that was waited for is already), and when it is used
    * (`begun`).
    */
   request(scopes: Scopes, target: Target, wait: Wait): Permit | Promise<Permit> {
@@ -177,15 +177,15 @@ export class Desk {
     return this.#end(permit, outcome, wait, isRepeatable)
   }
 
-  /** What the server of the request that was settled last asked for, in milliseconds; NaN if nothing. */
+  /** What the server of the request that was settled last asked for, in milliseconds; NaN without a wait. */
   get askedMs(): number {
     return this.#askedMs
   }
 
-  /** A permit that nobody can settle any more: its slots come back, and somebody should know. */
+  /** A permit that no code can settle any more: its slots come back, with a warning. */
   lost(ticket: Ticket, scopes: readonly string[]): void {
     try {
-      // Here nobody catches what a clock of somebody's own throws, and the process would end.
+      // No code here catches what a custom clock throws, and the process would end.
       this.#engine.settle(Number(this.clock.now()), ticket, NO_OUTCOME)
       this.driver.changed()
     } catch {
@@ -242,14 +242,14 @@ export class Desk {
     }
   }
 
-  /** Rejects what waits, and takes in nothing more. */
+  /** Rejects what waits, and takes in no more. */
   close(closed: ClosedError): void {
     this.closed = closed
     this.driver.failAll(closed)
     for (const entering of [...this.#entering]) entering.abort(closed)
   }
 
-  /** Resolves when nothing waits and nothing is in flight. */
+  /** Resolves when no request waits or is in flight. */
   idle(): Promise<void> {
     if (this.#isIdle) return Promise.resolve()
     return new Promise((resolve) => this.#idle.push(resolve))
@@ -395,7 +395,7 @@ export class Desk {
     return { permit, waiting: waiting! }
   }
 
-  /** A scope whose requests leave, and nobody says what came back: a 429 would not be noticed. */
+  /** A scope whose requests end without a status: the throttle would not notice a 429. */
   #listen({ scopes, target, outer }: Permit, told: Outcome): void {
     const { status, error, backoff, hints, scopes: own } = told
     if ((status ?? error ?? backoff ?? hints ?? own) !== undefined) {
@@ -409,7 +409,7 @@ export class Desk {
       if (count > UNHEARD) continue
       this.#unheard.set(scope, count)
       if (count < UNHEARD) continue
-      const what = `nobody says what became of the last ${UNHEARD} requests of ${scope}, so a 429 is not noticed`
+      const what = `the last ${UNHEARD} requests of ${scope} ended without a status, so a 429 has no effect`
       const how =
         'send with the fetch of the permit, ({ fetch }) => …, return the response, or settle({ status })'
       this.warnings.once('unheard', `${what}: ${how}`, scope)

@@ -1,14 +1,14 @@
 /**
- * Turns the engine's decisions into calls: who waits, and asking until nobody may leave.
+ * Turns the engine's decisions into calls: who waits, and asking until no more requests may leave.
  *
- * The traps: a listener that submits while we are handing out permissions, and work for nobody. So only
- * `drain` asks, one drain at a time, and none while nobody waits. When to ask again is `wake.ts`.
+ * The traps: a listener that submits while we are handing out permissions, and work without need. So only
+ * `drain` asks, one drain at a time, and none while no request waits. When to ask again is `wake.ts`.
  *
  * A gap is from send to send, but a permit is used a microtask after it was given, and a loop that asks for a
  * thousand may go on in between. So time stands still for the engine from the one to the other (`now`): else
  * the next would be given by a clock that the first has not seen, and both would leave together. And if a
  * request begins noticeably later than its permit says (`begun`), or takes a while to be on its way (`late`:
- * the first `fetch` of a process), the engine is told.
+ * the first `fetch` of a process), the driver tells the engine.
  */
 
 import { TimeoutError } from '../base/errors.js'
@@ -36,7 +36,7 @@ export interface Waiter extends Abortable {
   fail(error: unknown): void
 }
 
-/** So much later than its permit was given a request may begin, in milliseconds, and nobody is told. */
+/** How late after its permit a request may begin without a report to the engine, in milliseconds. */
 export const LATE_MS = 0.5
 
 export class Driver {
@@ -63,7 +63,7 @@ export class Driver {
     this.#wake = wakeOf(clock, this)
   }
 
-  /** Now, as the engine is told it. */
+  /** Now, as the engine gets it. */
   now(): number {
     return this.#given > 0 ? this.#givenAt : this.clock.now()
   }
@@ -73,7 +73,7 @@ export class Driver {
     if (this.#given++ === 0) this.#givenAt = permit.sentAt
   }
 
-  /** The request of a permit begins. Nobody is told where nobody waits for the next. */
+  /** The request of a permit begins. There is no report if no request waits for the next. */
   begun(permit: Permit): void {
     if (this.#given > 0) this.#given--
     this.late(permit)
@@ -88,12 +88,12 @@ export class Driver {
     this.engine.left(now, permit.ticket)
   }
 
-  /** Calls `tellStuck` if the program ends while somebody waits. */
+  /** Calls `tellStuck` if the program ends while requests wait. */
   watchExit(tellStuck: () => void): void {
     this.#stuck = { tellStuck }
   }
 
-  /** The scopes for which somebody waits. */
+  /** The scopes for which requests wait. */
   get scopesWaiting(): string[] {
     return [...new Set([...this.#waiting.values()].flatMap(({ scopes }) => scopes))]
   }
@@ -119,7 +119,7 @@ export class Driver {
     else this.#onRest()
   }
 
-  /** The caller no longer wants it. Nobody is told. */
+  /** The caller no longer wants it. It gets no answer. */
   abandon(waiting: Waiter): void {
     this.forget(waiting)
     this.engine.cancel(this.clock.now(), waiting.ticket)
@@ -153,7 +153,7 @@ export class Driver {
     waiting.fail(error)
   }
 
-  /** Asks until there is nothing more to send, then sleeps until there may be. */
+  /** Asks until there is no more to send, then sleeps until there may be. */
   drain(): void {
     this.#isStale = true
     if (this.#isDraining) return
@@ -204,7 +204,7 @@ export class Driver {
     this.#isStale = true
   }
 
-  /** Nobody is asked any more: no timer stays. */
+  /** No more questions: no timer stays. */
   rest(): void {
     this.#wake.sleep(Number.POSITIVE_INFINITY, this.clock.now())
   }
@@ -218,7 +218,7 @@ export class Driver {
     this.drain()
   }
 
-  /** It waits no longer; whoever calls tells the engine. */
+  /** It waits no longer; the caller tells the engine. */
   forget(waiting: Waiter): void {
     if (!this.#waiting.delete(waiting.ticket)) return
     if (this.#stuck !== undefined && this.#waiting.size === 0) unwatchExit(this.#stuck)

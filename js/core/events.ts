@@ -2,7 +2,7 @@
  * What a throttle tells: events on itself, and the same on Node's `diagnostics_channel` as
  * `autothrottle:TYPE`.
  *
- * The trap is to pay for what nobody hears: an event is made only while somebody listens to its type. So
+ * The trap is to pay for an event without a listener: it is made only if its type has one. So
  * listeners are counted, also those that leave by themselves (`once`, `signal`).
  */
 
@@ -128,13 +128,7 @@ export class ScopeEvent extends Event {
 /** Something noteworthy that is no error. */
 export class WarningEvent extends Event {
   /**
-   * Which warning: so many wait that memory may become a problem; a setting does nothing; a limit of yours
-   * binds rampup; functions hold all slots that calls inside them wait for; the answers of a scope are not
-   * heard; a server asked for a longer wait than `backoff.maxHold`; a scope has a pace of your own and its
-   * robots.txt asks for another; a permit was collected as garbage before it was settled; a scope only
-   * answers badly; a delay looks like seconds; the program ends while requests wait; processes that share
-   * a limit have other options, or another version that cannot be understood; the way to the others is
-   * broken, or open again.
+   * Which warning. `docs/events.md` says what each means and what to do.
    */
   readonly code:
     | 'many-waiting'
@@ -318,7 +312,7 @@ export class Ears {
     this.shared = ear('shared')
   }
 
-  /** Whether changes of scopes are heard. */
+  /** Whether changes of scopes have a listener. */
   get areScopesHeard(): boolean {
     return this.backoff.isHeard || this.recover.isHeard || this.delay.isHeard || this.hold.isHeard
   }
@@ -366,7 +360,7 @@ export class ThrottleEventTarget extends (EventTarget as new () => Omit<
     return this.#ears
   }
 
-  /** @internal Tells whoever listens. */
+  /** @internal Tells the listeners. */
   protected tell(event: ThrottleEvents[keyof ThrottleEvents]): void {
     const ear = this.#ears.of(event.type)
     if (ear?.hasListeners) this.dispatchEvent(event)

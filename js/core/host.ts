@@ -35,11 +35,11 @@ export interface Host extends Pick<Engine, Asked | Told | Seen> {
   readonly warnThreshold: number
   /** The request left only now: gaps count from here. */
   left(nowMs: number, ticket: Ticket): void
-  /** Whether somebody waits for the time after what was given last, if that is not known here. */
+  /** Whether a request waits for the time after what was given last, if that is not known here. */
   readonly isAwaited?: boolean
-  /** Names who is told what happens by itself. An engine only answers. */
+  /** Names the listener for what happens by itself. An engine only answers. */
   listen?(listener: HostListener): void
-  /** Nothing more will be asked. */
+  /** No more questions will come. */
   close?(): Promise<void>
 }
 

@@ -2,7 +2,7 @@
  * What the engine tells, passed on: to a scope's manager, to listeners, to the console.
  *
  * The traps: a manager that throws and keeps others from hearing (all hear, then the first is thrown); work
- * for listeners who are not there (the engine is asked to tell only what somebody hears).
+ * for listeners who are not there (the engine tells only what has a listener).
  */
 
 import { ManagerError, ScopeDownError } from '../base/errors.js'
@@ -45,7 +45,7 @@ export class Notices {
     this.#failAll = failAll
   }
 
-  /** Asks the engine to tell as much as is heard. */
+  /** Asks the engine to tell as much as has listeners. */
   watch(): void {
     const level = this.#audience.isDebug ? 2 : this.#audience.ears.areScopesHeard ? 1 : 0
     if (level !== this.#level) this.#engine.watch(level)

@@ -61,7 +61,7 @@ export interface ThrottledRequestInit extends RequestInit {
   throttle?: FetchOptions
 }
 
-/** Of a request that says nothing. */
+/** Of a request without options. */
 export const NO_OPTIONS: RunOptions & FetchOptions = {}
 export const REQUEST_KEYS = ['signal', 'priority', 'cost', 'timeout', 'delay']
 export const RUN_KEYS = [...REQUEST_KEYS, 'requestTimeout', 'retry']

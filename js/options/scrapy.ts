@@ -1,7 +1,7 @@
 /**
  * Scrapy's settings → ours: names, seconds, booleans that stand for 1 and 0, in one place.
  *
- * The trap is to take silently what means nothing here: a setting that Scrapy would obey and we would not
+ * The trap is to take silently what has no meaning here: a setting that Scrapy would obey and we would not
  * is an error.
  */
 

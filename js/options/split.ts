@@ -31,7 +31,7 @@ export function splitOptions(options: ThrottleOptions) {
   const engineOptions = withManagersMarked(engine as EngineOptions, own)
   if (shared !== undefined && ManagedScopes.areIn(options.scopes, managedOf(options)))
     own.push({ path: 'shared', want: 'no manager beside it: the engine may be elsewhere', got: 'one' })
-  // None is nothing to ask the module for: what it checks with would be compiled before the first request.
+  // Without options there is no need for the module, which would be compiled before the first request.
   const isAny = Object.keys(checked).length > 0
   const problems = [...(isAny ? problemsOf(() => checkDriverOptions(checked)) : []), ...own]
   if (problems.length > 0) {

@@ -42,7 +42,7 @@ export class Handles {
     return names.map((name) => this.of(name).handle)
   }
 
-  /** Looks at scopes. Those that nobody has asked for are made for this alone. */
+  /** Looks at scopes. Unknown ones are made for this alone. */
   look<T>(names: readonly string[], look: (handles: readonly ScopeHandle[]) => T): T {
     const engine = this.#engine
     const made: ScopeHandle[] = []

@@ -1,6 +1,6 @@
 /**
- * One simulated server alone, for clients of your own: a test's, a demonstration's. It has no clock: whoever
- * plays it says what time it is, and waits as long as the answer takes.
+ * One simulated server alone, for clients of your own: a test's, a demonstration's. It has no clock: the
+ * caller who plays it says what time it is, and waits as long as the answer takes.
  */
 import { ConfigError, withProblems } from '../base/errors.js'
 import type { SimulatedServer } from '../options/generated.js'

@@ -1,11 +1,11 @@
 /**
- * How throttles are made. Nothing is awaited, and nothing happens before the first wait.
+ * How throttles are made: synchronously, and without a timer before the first wait.
  */
 import type { ThrottleOptions } from '../options/options.js'
 import { Throttle } from './throttle.js'
 
 /**
- * A throttle. Synchronous: there is nothing to await in any runtime, and no timer before the first wait.
+ * Makes a throttle, synchronously in every runtime. It has no timer before the first wait.
  *
  * @throws {ConfigError} listing every problem of the options.
  */

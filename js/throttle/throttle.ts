@@ -113,7 +113,7 @@ export class Throttle extends ThrottleEventTarget {
       warnings: new Warnings(this.ears, tell, warnings ?? true),
     }
     this.#desk = new Desk(this.#engine, this.#clock, audience, hints)
-    // Settings without effect, once somebody can listen.
+    // Settings without effect, once the program had time to add a listener.
     queueMicrotask(() => {
       this.#desk.tellNotices()
       const seconds = delayInSeconds(options)
@@ -164,9 +164,9 @@ export class Throttle extends ThrottleEventTarget {
   }
 
   /**
-   * Waits, calls `fn` with the permit, and settles with what it returns or throws. Responses of any client
-   * are heard: `status` or `statusCode` and `headers`, of the result or the error, of their `response`, or of
-   * the error's `cause`. A function that returns something else sends with the permit's own `fetch`:
+   * Waits, calls `fn` with the permit, and settles with what it returns or throws. It reads the responses of
+   * any client: `status` or `statusCode` and `headers`, of the result or the error, of their `response`, or
+   * of the error's `cause`. If the function returns something else, it sends with the permit's own `fetch`:
    *
    * ```ts
    * const page = await throttle.run(url, async ({ fetch }) => (await fetch(url)).text())
@@ -216,7 +216,9 @@ export class Throttle extends ThrottleEventTarget {
     }
   }
 
-  /** Waits for leave to send one request. A permit that is collected as garbage unsettled is given back. */
+  /**
+   * Waits for the permit to send one request. An unsettled permit that is garbage-collected is given back.
+   */
   acquire(target: Target, options: RequestOptions = NO_OPTIONS): Promise<Permit> {
     try {
       if (options !== NO_OPTIONS) {
@@ -236,8 +238,8 @@ export class Throttle extends ThrottleEventTarget {
   }
 
   /**
-   * Runs `fn` for each item with leave to send, and gives the results as they come, in the order of the
-   * items. Items are pulled only as fast as they can be sent: an endless source is welcome.
+   * Runs `fn` for each item when its request may leave, and gives the results in the order of the items.
+   * It pulls items only as fast as it can send: the source may be endless.
    *
    * ```ts
    * for await (const page of throttle.map(urls, async (url, { fetch }) => (await fetch(url)).text())) …
@@ -286,11 +288,10 @@ export class Throttle extends ThrottleEventTarget {
   }
 
   /**
-   * Feeds the robots.txt of a host (or of a URL's): one slot and its `Crawl-delay`, in place of what the
-   * defaults say. A scope to which you gave a delay or slots of its own keeps them, with one warning if they
-   * differ.
+   * Takes the robots.txt of a host (or of a URL's): one slot and its `Crawl-delay`, in place of the defaults.
+   * If you gave the scope a delay or slots of its own, these stay, with one warning if they differ.
    *
-   * @returns what it asks for; `null` if nothing.
+   * @returns what the file asks for; `null` without a rule on the pace.
    */
   robots(
     host: string,
@@ -300,7 +301,7 @@ export class Throttle extends ThrottleEventTarget {
     return this.#crawlDelays.apply(host, text, options)
   }
 
-  /** When a request could be sent as things stand, and why not now. Changes nothing. */
+  /** When a request could leave as things stand, and why not now. It sends no request. */
   peek(target: Target, options: { cost?: number } = {}): Peek {
     const scopes = this.#scopesOf(target)
     if (scopes instanceof Promise) {
@@ -315,31 +316,31 @@ export class Throttle extends ThrottleEventTarget {
     )
   }
 
-  /** One scope: what it is doing, and how to change that. */
+  /** One scope: its statistics, and how to change its pace. */
   scope(name: string): ScopeControl {
     const host = hostInName(checkedName(name))
     if (host !== undefined) throw new TypeError(`scope: want the host alone, "${host}"; got "${name}"`)
     return new ScopeControl(this.#desk.driver, this.#desk.handles, name)
   }
 
-  /** The throttle's clock, in milliseconds: what `peek().at`, `permit.sentAt` and `holdUntil` speak. */
+  /** The throttle's clock, in milliseconds, as in `peek().at`, `permit.sentAt` and `holdUntil`. */
   now(): number {
     return this.#clock.now()
   }
 
-  /** The state of everything. */
+  /** Statistics of the throttle and of all scopes. */
   stats(): Stats {
     return this.#engine.stats(undefined, this.#clock.now())
   }
 
   /**
-   * What was learned, as plain JSON: give it to `createThrottle({ snapshot })`, here or in another process.
+   * What the throttle learned, as plain JSON for `createThrottle({ snapshot })`, here or in another process.
    */
   snapshot(): Snapshot {
     return this.#engine.snapshot(this.#clock.now(), this.#clock.wallNow())
   }
 
-  /** Sends nothing until `resume`. */
+  /** Sends no request until `resume`. */
   pause(): void {
     this.#engine.pause(this.#clock.now())
     this.#desk.driver.drain()
@@ -351,19 +352,19 @@ export class Throttle extends ThrottleEventTarget {
     this.#desk.driver.drain()
   }
 
-  /** Resolves when nothing waits and nothing is in flight. */
+  /** Resolves when no request waits or is in flight. */
   idle(): Promise<void> {
     return this.#desk.idle()
   }
 
-  /** Rejects what waits with a `ClosedError` and takes in nothing more. What is in flight may end. */
+  /** Rejects what waits, and each new request, with a `ClosedError`. What is in flight may end. */
   close(reason?: unknown): void {
     if (this.#desk.closed) return
     const closed = new ClosedError(reason)
     this.#desk.close(closed)
     this.#robots?.close(closed)
     this.#left = this.idle().then(() => this.#engine.close?.())
-    // Whoever waits for it hears of an error; a program that does not goes on.
+    // A program that waits for it sees the error; one that does not goes on.
     this.#left.catch(() => {})
   }
 
@@ -373,7 +374,7 @@ export class Throttle extends ThrottleEventTarget {
     await this.#left
   }
 
-  /** Nobody uses it before the microtasks run. */
+  /** The caller cannot use it before the microtasks run. */
   #keepAtOnce(permit: Permit, options: RequestOptions): Permit {
     this.#desk.driver.given(permit)
     queueMicrotask(() => this.#desk.driver.begun(permit))

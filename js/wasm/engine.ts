@@ -44,11 +44,11 @@ import type {
 export * from './functions.js'
 export type * from './types.js'
 
-/** What `poll` answers when nothing can be sent before `wakeAt`. */
+/** What `poll` answers when no request may leave before `wakeAt`. */
 export const WAIT = -1
 
 /**
- * What `poll` answers when nothing will change by itself: nothing waits, or all that waits needs an answer.
+ * What `poll` answers when time alone changes no state: no request waits, or all need an answer.
  */
 export const IDLE = -2
 
@@ -168,9 +168,9 @@ export class Engine {
   }
 
   /**
-   * `submit` and the first `poll` in one, where nobody waits and nothing keeps the request: a ticket to
-   * send now, or {@link WAIT} if it must be submitted. Then nothing has changed. With no one waiting there
-   * is nothing to poll.
+   * `submit` and the first `poll` in one, if no request waits and no limit keeps this one: a ticket to
+   * send now, or {@link WAIT} if it must be submitted. Then no state has changed. If no request waits,
+   * there is no need to poll.
    *
    * @throws as `submit` does.
    */
@@ -190,7 +190,7 @@ export class Engine {
     return ticket >= WAIT ? ticket : this.#refused(ticket + 1)
   }
 
-  /** @internal `sendAtOnce` of a request of one scope; nothing is checked here. */
+  /** @internal `sendAtOnce` of a request of one scope, without checks. */
   sendOne(nowMs: number, scope: ScopeHandle, cost: number, priority: number): Ticket {
     const ticket = this.#wasm.send_at_once(nowMs, scope, cost, priority)
     return ticket >= WAIT ? ticket : this.#refused(ticket + 1)
@@ -206,7 +206,7 @@ export class Engine {
     return this.#wasm.wake_at
   }
 
-  /** After {@link WAIT}, {@link IDLE} or `peek`: why; `undefined` when nothing waits. */
+  /** After {@link WAIT}, {@link IDLE} or `peek`: why; `undefined` when no request waits. */
   get reason(): Reason | undefined {
     return this.#reasons[this.#wasm.reason] as Reason | undefined
   }
@@ -220,7 +220,7 @@ export class Engine {
   /**
    * Tells how a request ended. Unknown tickets, and those that were not sent, are ignored.
    *
-   * @throws {TypeError} for headers, hints and numbers that are none; nothing has changed then.
+   * @throws {TypeError} for wrong headers, hints and numbers; then no state has changed.
    */
   settle(nowMs: number, ticket: Ticket, outcome: Outcome = NO_OUTCOME): Settled {
     if (outcome === NO_OUTCOME && typeof nowMs === 'number' && typeof ticket === 'number')
@@ -283,14 +283,14 @@ export class Engine {
   }
 
   /**
-   * Gives a waiting request another priority; it keeps its age. Anything else changes nothing. Poll
+   * Gives a waiting request another priority; it keeps its age. Other tickets are ignored. Poll
    * afterwards.
    */
   prioritize(nowMs: number, ticket: Ticket, priority: number): void {
     this.#wasm.prioritize(nowMs, ticket, priority)
   }
 
-  /** When a request could be sent as things stand, and why not now. Changes nothing. */
+  /** When a request could leave as things stand, and why not now. It changes no state. */
   peek(
     nowMs: number,
     scopes: readonly ScopeHandle[],
@@ -304,18 +304,18 @@ export class Engine {
   /**
    * Changes settings of one scope and keeps what it learned. Poll afterwards.
    *
-   * @throws {ConfigError} listing every problem; nothing is changed then.
+   * @throws {ConfigError} listing every problem; then no state has changed.
    */
   configure(nowMs: number, scope: ScopeHandle, partial: ScopeOptions): void {
     withProblems(ConfigError, () => this.#wasm.configure(nowMs, scope, partial))
   }
 
-  /** Sends nothing of this scope for `ms` milliseconds. A hold that is longer already stays. */
+  /** Sends no request of this scope for `ms` milliseconds. A longer hold stays. */
   hold(nowMs: number, scope: ScopeHandle, ms: number): void {
     this.#wasm.hold(nowMs, scope, ms)
   }
 
-  /** Sends nothing of this scope, or of all, until `resume`. */
+  /** Sends no request of this scope, or of all, until `resume`. */
   pause(nowMs: number, scope?: ScopeHandle): void {
     if (scope === undefined) this.#wasm.pause_all(true)
     else this.#wasm.pause(nowMs, scope)
@@ -336,7 +336,7 @@ export class Engine {
   }
 
   /**
-   * The state of everything, or of one scope, at the latest instant that the engine was told or at `nowMs`.
+   * The state of everything, or of one scope, at the latest instant of a call or at `nowMs`.
    */
   stats(): Stats
   stats(scope: undefined, nowMs: number): Stats
@@ -354,7 +354,7 @@ export class Engine {
   /**
    * Goes on where a snapshot was taken; before the first `scope` and `submit`.
    *
-   * @throws {SnapshotError} listing every problem; nothing is changed then.
+   * @throws {SnapshotError} listing every problem; then no state has changed.
    */
   restore(snapshot: Snapshot, nowMs: number, wallNowMs: number): void {
     withProblems(SnapshotError, () => this.#wasm.restore(snapshot, nowMs, wallNowMs))
@@ -370,7 +370,7 @@ export class Engine {
     return this.#wasm.in_flight()
   }
 
-  /** How much notices tell of answers from now on: 0 nothing, 1 what they changed, 2 every answer as well. */
+  /** How much notices say of answers from now on: 0 no word, 1 what they changed, 2 every answer as well. */
   watch(level: 0 | 1 | 2): void {
     this.#wasm.watch(level)
   }
@@ -399,7 +399,7 @@ export class Engine {
     throw new TypeError('the request names no scope that this engine knows')
   }
 
-  /** Gives the engine's memory back at once. Nothing may be called afterwards. */
+  /** Gives the engine's memory back at once. No method may be called afterwards. */
   [Symbol.dispose](): void {
     this.#wasm.free()
   }

@@ -7,7 +7,7 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import { fileURLToPath } from 'node:url'
-import { problemsOf } from './prose.js'
+import { badWords, comments, problemsOf } from './prose.js'
 
 const root = fileURLToPath(new URL('../..', import.meta.url))
 const read = (path: string) => readFileSync(join(root, path), 'utf8')
@@ -24,4 +24,21 @@ for (const page of pages)
     const problems = problemsOf(read(page))
     if (UNREAD.has(page)) assert.ok(problems.length > 0, `${page} was read: it leaves the list`)
     else assert.equal(problems.map((problem) => `${page}:${problem}`).join('\n'), '')
+  })
+
+/** Folders whose comments were read, and what in them was not yet. */
+const SOURCES = ['js']
+const UNREAD_SOURCES = ['js/shared/', 'js/command/', 'js/options/generated.ts']
+
+for (const folder of SOURCES)
+  test(`comments of ${folder}`, () => {
+    const files = readdirSync(join(root, folder), { recursive: true, encoding: 'utf8' })
+      .map((name) => `${folder}/${name}`)
+      .filter((name) => /\.(?:ts|rs|py)$/.test(name) && !UNREAD_SOURCES.some((path) => name.startsWith(path)))
+    const problems = files.flatMap((name) =>
+      comments(read(name), name.endsWith('.py')).flatMap(({ line, text }) =>
+        badWords(text).map((problem) => `${name}:${line}: ${problem}`),
+      ),
+    )
+    assert.equal(problems.join('\n'), '')
   })

@@ -71,6 +71,19 @@ export const badWords = (text: string) =>
     return found ? [`"${found[0]}": ${instead}`] : []
   })
 
+/** The comments of a source in TypeScript, Rust or Python, joined where they follow each other. */
+export function comments(source: string, isPython: boolean): { line: number; text: string }[] {
+  const pattern = isPython
+    ? /"""[\s\S]*?"""|(?:^[ \t]*# .*\n)+/gm
+    : /\/\*\*[\s\S]*?\*\/|(?:^[ \t]*\/\/[/!]? .*\n)+|[ ]\/\/ .*$/gm
+  return [...source.matchAll(pattern)].map((match) => ({
+    line: source.slice(0, match.index).split('\n').length,
+    text: match[0]
+      .replaceAll(/^\s*(?:\/\*\*|\*\/|\*|\/\/[/!]?|#)|"""/gm, '')
+      .replaceAll(/```[\s\S]*?```/g, ''),
+  }))
+}
+
 /** What is wrong with a page, in lines that an editor can open. */
 export const problemsOf = (page: string) =>
   blocks(page).flatMap(({ line, text }) => [

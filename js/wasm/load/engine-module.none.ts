@@ -1,4 +1,4 @@
-/** The engine's module where an entry brings it: nothing is here. */
+/** The engine's module where an entry brings it: it is not here. */
 import { NotInitializedError } from '../../base/errors.js'
 
 /** @throws {NotInitializedError} always. */

@@ -21,7 +21,7 @@ export type ModuleSource = Compiled | ArrayBuffer | ArrayBufferView | Response |
 
 /**
  * Brings the module in; await it before the first throttle. The file is `autothrottle/slim.wasm`. A second
- * call changes nothing once a throttle was made.
+ * call has no effect once a throttle was made.
  *
  * @throws {NotInitializedError} if it cannot be had, is no module, or belongs to another release.
  * @throws {WasmBlockedError} where compiling is forbidden.

@@ -2,7 +2,7 @@
  * Brings the engine in, on first use and synchronously.
  *
  * The traps: an `await init()` that every user must remember, and work at import, which Workers forbid. Here
- * nothing happens before the first engine is made, and then it takes some milliseconds.
+ * no code is compiled before the first engine is made, and then it takes some milliseconds.
  */
 import {
   check_driver_options,
