@@ -59,7 +59,7 @@ const BUCKETS = [0.01, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 600]
  * | gauge `autothrottle.delay`: the gap in force, learned or set | s | scope |
  * | span `throttle.wait` under the span of the caller, of requests that waited | | scope, reason |
  *
- * A request of several scopes is told once, with the scope that kept it waiting, else with its first. The
+ * A request of several scopes counts once, in the scope that kept it waiting, else in its first. The
  * gauges read `throttle.stats()` when the exporter collects.
  *
  * @returns Ends it.
