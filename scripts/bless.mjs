@@ -1,6 +1,6 @@
 /**
- * Writes the golden files, `docs/settings.md`, `docs/api.md`, the tables of `benches/rampup.md`, the pictures of the guides
- * and the third-party notices anew. Review the difference as a change of behaviour.
+ * Writes the golden files, settings and API of `docs`, the tables of `benches/rampup.md`, the pictures of the
+ * guides and the third-party notices anew. Review the difference as a change of behaviour.
  */
 import { build } from './build.mjs'
 import { main, run } from './lib.mjs'
