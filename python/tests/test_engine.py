@@ -1,41 +1,20 @@
-"""The engine in Python: every call once, every error, on both ways into wasmtime."""
+"""The engine in Python: every call once, every error."""
 
 from __future__ import annotations
 
 import math
 import pickle
-import re
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from autothrottle._engine import (
-    Engine,
-    Hints,
-    ScopeOutcome,
-    check_driver_options,
-    nearest_name,
-    parse_hints,
-    parse_robots,
-)
 from autothrottle._errors import ConfigError, CostExceedsQuotaError, QueueFullError, SnapshotError
+from autothrottle._native import Engine, check_driver_options, nearest_name, parse_hints, parse_robots
+from autothrottle._state import Hints, ScopeOutcome
 
 S = 1_000_000_000
 MS = 1_000_000
 PLAIN = {"defaults": {"delay": 1000, "jitter": False}}
-
-
-@pytest.fixture(params=["private", "public"], autouse=True)
-def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    if request.param == "public":
-        monkeypatch.setenv("AUTOTHROTTLE_PUBLIC_WASMTIME", "1")
-    way: str = request.param
-    return way
-
-
-def test_the_way_into_wasmtime_is_the_one_that_was_asked_for(way: str) -> None:
-    assert Engine()._instance.is_private == (way == "private")
 
 
 def test_one_request_after_the_other() -> None:
@@ -283,14 +262,6 @@ def test_a_wrong_snapshot_changes_nothing() -> None:
     with pytest.raises(SnapshotError):
         engine.restore({"version": 9, "scopes": {}}, 0)
     assert engine.scopes == 0
-
-
-def test_the_page_about_the_component_says_what_is_true() -> None:
-    page = Path(__file__).parents[2] / "docs" / "component.md"
-    if not page.exists():
-        pytest.skip("the page is in the repository, not in the sdist")
-    (code,) = re.findall(r"```python\n(.*?)```", page.read_text(), re.DOTALL)
-    exec(compile(code, str(page), "exec"), {})
 
 
 def test_closed() -> None:

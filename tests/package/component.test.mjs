@@ -1,6 +1,6 @@
 /**
  * The component as it is shipped: it is what its WIT says, needs nothing, is small, and runs. Hosts that
- * drive it are tested in `tests/component` (Rust) and `python/tests`.
+ * drive it are tested in `tests/component` (Rust).
  */
 import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 from ._clock import NANOS, Clock, SystemClock, nanos
 from ._convert import convert_options
 from ._desk import Desk
-from ._engine import parse_robots
 from ._errors import ConfigError, Problem
 from ._events import Events
 from ._managers import ManagedScopes
+from ._native import parse_robots
 from ._requests import seconds_of
 from ._scopes import Scopes, checked_name, host_of, host_of_name, named_scopes
 from ._stats import Peek, ScopeStats, Stats

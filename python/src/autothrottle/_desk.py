@@ -25,16 +25,17 @@ from typing import TYPE_CHECKING, Any
 from ._alarms import Alarm, Alarms
 from ._clock import NANOS, Clock, nanos
 from ._convert import Converted, convert_scope, make_engine
-from ._engine import Engine, Settled
 from ._events import Events, RequestEvent, SettleEvent
 from ._following import Following, typed_refusal
 from ._forked import survive
 from ._handles import Handles
 from ._managers import ManagedScopes
+from ._native import Engine
 from ._nesting import BEFORE_OTHERS, Nested, own_of, permits_around
 from ._notices import Notices
 from ._permit import NOTHING, Permit, Told
 from ._scopes import Scopes, named_scopes
+from ._state import Settled
 from ._told import engine_words
 from ._unheard import Unheard
 from ._waiting import Verdict, Wait, Waiting, locked

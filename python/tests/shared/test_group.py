@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from autothrottle._engine import Engine
+from autothrottle._native import Engine
 from autothrottle._shared.transport import Offline
 from autothrottle.errors import ConfigError, CostExceedsQuotaError, SharedError, SnapshotError
 

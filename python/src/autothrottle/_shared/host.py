@@ -13,7 +13,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Protocol, TypeVar
 
-from .._engine import Decision, Engine, Notice, Peek, Robots, ScopeStats, Settled, Stats, Watching
+from .._native import Engine
+from .._state import Decision, Notice, Peek, Robots, ScopeStats, Settled, Stats, Watching
 from ..errors import CostExceedsQuotaError, QueueFullError
 from .engine import MsEngine, digest, mark, millis, notice_read, scope_read, span, stats_read
 from .group import Group

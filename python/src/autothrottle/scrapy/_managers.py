@@ -19,7 +19,7 @@ from scrapy.resolver import dnscache
 from scrapy.utils.defer import ensure_awaitable
 from scrapy.utils.httpobj import urlparse_cached
 
-from .._engine import parse_hints
+from .._native import parse_hints
 from ..errors import ManagerError
 
 if TYPE_CHECKING:
