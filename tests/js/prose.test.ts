@@ -15,9 +15,14 @@ const read = (path: string) => readFileSync(join(root, path), 'utf8')
 /** Pages that were not read yet: one that was leaves the list. */
 const UNREAD = new Set<string>([])
 const guides = readdirSync(join(root, 'docs')).filter((name) => name.endsWith('.md'))
-const pages = ['README.md', 'python/README.md', 'tower/README.md', 'site/pages/index.md'].concat(
-  guides.map((name) => `docs/${name}`),
-)
+const pages = [
+  'README.md',
+  'CONTRIBUTING.md',
+  'SECURITY.md',
+  'python/README.md',
+  'tower/README.md',
+  'site/pages/index.md',
+].concat(guides.map((name) => `docs/${name}`))
 
 for (const page of pages)
   test(`prose of ${page}`, () => {
