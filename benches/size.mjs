@@ -6,7 +6,7 @@
  * has nothing else.
  */
 import { root } from '../scripts/lib.mjs'
-import { BUDGETS, OVER_MAIN, sizeOf, sizeOverMain } from '../scripts/sizes.mjs'
+import { BUDGETS, OVER_MAIN, sizeOf, sizeOverMain } from '../tests/package/sizes.mjs'
 
 const kb = (bytes) => `${(bytes / 1000).toFixed(1)} kB`.padStart(10)
 console.log('entry                              minified    gzipped')

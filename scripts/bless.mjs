@@ -8,7 +8,7 @@ import { main, run } from './lib.mjs'
 await main(async () => {
   await run('cargo', ['test', '--test', 'native'], { env: { ...process.env, UPDATE_GOLDEN: '1' } })
   await build()
-  await run('node', ['scripts/pictures.mjs'])
+  await run('node', ['docs/images/pictures.mjs'])
   await run('node', ['scripts/api.mjs'])
   await run('node', ['scripts/notices.mjs'])
 })

@@ -9,8 +9,8 @@ import { after, test } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { gzipSync } from 'node:zlib'
 import { capture } from '../../scripts/lib.mjs'
-import { packed } from '../../scripts/pack.mjs'
-import { COMPONENT_BUDGET } from '../../scripts/sizes.mjs'
+import { packed } from './install.mjs'
+import { COMPONENT_BUDGET } from './sizes.mjs'
 
 const root = fileURLToPath(new URL('../..', import.meta.url))
 const { run, remove } = packed()

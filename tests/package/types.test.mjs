@@ -12,8 +12,8 @@ import { existsSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { after, test } from 'node:test'
 import { fileURLToPath } from 'node:url'
-import { packed } from '../../scripts/pack.mjs'
 import { skipUnless } from '../required.mjs'
+import { packed } from './install.mjs'
 
 const root = fileURLToPath(new URL('../..', import.meta.url))
 const { scratch, remove } = packed()

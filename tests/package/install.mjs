@@ -3,7 +3,7 @@ import { execFileSync } from 'node:child_process'
 import { mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { root, start } from './lib.mjs'
+import { root, start } from '../../scripts/lib.mjs'
 
 /**
  * `run` runs a program there and gives what it prints; `remove` removes the project.

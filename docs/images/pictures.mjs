@@ -1,12 +1,11 @@
 /**
  * Draws the pictures of `docs/policies.md` and `docs/rampup.md`: each is a simulated run, so that it shows
- * what the engine does and not what somebody thinks it does. `node scripts/pictures.mjs` writes them, after a
- * build.
+ * what the engine does. `node docs/images/pictures.mjs` writes them, after a build.
  */
 import { writeFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
-import { createSimulation, simulate } from '../dist/simulate.js'
-import { root } from './lib.mjs'
+import { createSimulation, simulate } from '../../dist/simulate.js'
+import { root } from '../../scripts/lib.mjs'
 
 const [WIDTH, RIGHT] = [840, 22]
 const [BLUE, GREEN, RED, GREY, TEXT] = ['#2256c7', '#1a7f37', '#c22222', '#a9a9a9', '#444']

@@ -1,13 +1,13 @@
 /**
  * The fuzzers' corpora: one file a target in git, one file an input where cargo-fuzz wants them.
  *
- * `node scripts/corpus.mjs` unpacks `fuzz/corpus/NAME.bin` into the folder `fuzz/corpus/NAME`, and
- * `node scripts/corpus.mjs --pack` goes back. Each input stands behind its length in four bytes, the lowest
+ * `node fuzz/corpus.mjs` unpacks `fuzz/corpus/NAME.bin` into the folder `fuzz/corpus/NAME`, and
+ * `node fuzz/corpus.mjs --pack` goes back. Each input stands behind its length in four bytes, the lowest
  * first.
  */
 import { createHash } from 'node:crypto'
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
-import { root } from './lib.mjs'
+import { root } from '../scripts/lib.mjs'
 
 for (const name of ['boundary', 'hostile']) {
   const [file, folder] = [`${root}/fuzz/corpus/${name}.bin`, `${root}/fuzz/corpus/${name}`]
