@@ -154,6 +154,20 @@ export class ClosedError extends ThrottleError {
   }
 }
 
+/** A call into the engine was broken off, so what it decides can no longer be trusted. */
+export class EngineBrokenError extends ThrottleError {
+  declare readonly code: 'ERR_ENGINE_BROKEN'
+
+  constructor(options?: ErrorOptions) {
+    super(
+      'ERR_ENGINE_BROKEN',
+      'an error broke off a call into the engine, most likely a stack overflow that somebody caught' +
+        ' (RangeError: Maximum call stack size exceeded): end that recursion, and make a new throttle',
+      options,
+    )
+  }
+}
+
 /** The server asked for a longer wait than `retry.maxRetryAfter`. The response is there, its body unread. */
 export class RetryAfterTooLongError extends ThrottleError {
   declare readonly code: 'ERR_RETRY_AFTER_TOO_LONG'

@@ -13,7 +13,7 @@
  */
 
 import { statusIn } from '../answers/answer.js'
-import { type ClosedError, TimeoutError } from '../base/errors.js'
+import { type ClosedError, EngineBrokenError, TimeoutError } from '../base/errors.js'
 import type { Clock } from '../options/options.js'
 import { Handles } from '../scopes/handles.js'
 import { namedScopes, type Scopes, type Target, urlTextOf } from '../scopes/names.js'
@@ -68,7 +68,7 @@ export class Desk {
   readonly clock: Clock
   readonly handles: Handles
   /** Why no more requests are taken in. */
-  closed: ClosedError | undefined
+  closed: ClosedError | EngineBrokenError | undefined
   readonly #engine: Host
   readonly #ears: Ears
   readonly tell: Audience['tell']
@@ -95,7 +95,13 @@ export class Desk {
     this.warnings = warnings
     this.#isManaged = managed !== undefined
     this.nesting = new Nesting(warnings)
-    this.driver = new Driver(engine, clock, () => this.#rest(), this.nesting)
+    this.driver = new Driver(
+      engine,
+      clock,
+      () => this.#rest(),
+      (error) => this.#broke(error),
+      this.nesting,
+    )
     const failAll = (error: unknown, scope: string) => this.driver.failAll(error, scope)
     this.#notices = new Notices(engine, clock, () => this.handles, audience, failAll)
     this.handles = new Handles(
@@ -120,6 +126,15 @@ export class Desk {
    * (`begun`).
    */
   request(scopes: Scopes, target: Target, wait: Wait): Permit | Promise<Permit> {
+    try {
+      return this.#request(scopes, target, wait)
+    } catch (error) {
+      this.#broke(error)
+      throw error
+    }
+  }
+
+  #request(scopes: Scopes, target: Target, wait: Wait): Permit | Promise<Permit> {
     wait.signal?.throwIfAborted()
     const inside = wait.inside ?? this.nesting.inside
     // What a function calls first is the request that it was called for.
@@ -243,10 +258,24 @@ export class Desk {
   }
 
   /** Rejects what waits, and takes in no more. */
-  close(closed: ClosedError): void {
+  close(closed: ClosedError | EngineBrokenError): void {
     this.closed = closed
     this.driver.failAll(closed)
     for (const entering of [...this.#entering]) entering.abort(closed)
+  }
+
+  /**
+   * Whether a call into the engine was broken off: then the throttle is closed, and each call says why. What
+   * a stack overflow has done is known only by asking again, with room on the stack.
+   */
+  #broke(error: unknown): boolean {
+    if (error instanceof RangeError) queueMicrotask(() => this.driver.drain())
+    const isTrap = typeof WebAssembly === 'object' && error instanceof WebAssembly.RuntimeError
+    const broken = isTrap ? new EngineBrokenError({ cause: error }) : error
+    if (!(broken instanceof EngineBrokenError)) return false
+    this.#engine.abandon?.(broken)
+    this.close(broken)
+    return true
   }
 
   /** Resolves when no request waits or is in flight. */
@@ -258,7 +287,9 @@ export class Desk {
   /** From here on, a program that ends while requests wait says so. */
   tellAtExit(): void {
     this.driver.watchExit(() => {
+      this.driver.drain()
       const { waiting, inFlight } = this.#engine
+      if (waiting === 0) return
       const held = inFlight > 0 ? `; in flight and never settled: ${inFlight} (see permit.settle)` : ''
       const scopes = this.driver.scopesWaiting.slice(0, 3).join(', ')
       this.warnings.once(
@@ -362,6 +393,7 @@ export class Desk {
         told === NO_OUTCOME ? this.#engine.settle(now, ticket) : this.#engine.settle(now, ticket, told)
     } catch (error) {
       failure = { error }
+      this.#broke(error)
       told = error instanceof TypeError ? statusIn(outcome) : NO_OUTCOME
       settled = this.#engine.settle(now, ticket, told)
     }

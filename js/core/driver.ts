@@ -47,6 +47,7 @@ export class Driver {
   readonly #waiting = new Map<Ticket, Waiter>()
   readonly #wake: Wake
   readonly #onRest: () => void
+  readonly #onError: (error: unknown) => boolean
   #stuck: Stuck | undefined
   #isDraining = false
   #isStale = false
@@ -54,12 +55,22 @@ export class Driver {
   #given = 0
   #givenAt = 0
 
-  /** `onRest` is called when everything that could be sent was. */
-  constructor(engine: Host, clock: Clock, onRest: () => void, nesting?: Nesting) {
+  /**
+   * `onRest` is called when everything that could be sent was, `onError` with what the engine throws: true if
+   * that was all there is to do.
+   */
+  constructor(
+    engine: Host,
+    clock: Clock,
+    onRest: () => void,
+    onError: (error: unknown) => boolean = () => false,
+    nesting?: Nesting,
+  ) {
     this.engine = engine
     this.clock = clock
     this.#nesting = nesting
     this.#onRest = onRest
+    this.#onError = onError
     this.#wake = wakeOf(clock, this)
   }
 
@@ -85,7 +96,11 @@ export class Driver {
     const now = this.clock.now()
     if (now - permit.sentAt < LATE_MS) return
     permit.leave(now)
-    this.engine.left(now, permit.ticket)
+    try {
+      this.engine.left(now, permit.ticket)
+    } catch (error) {
+      if (!this.#onError(error)) throw error
+    }
   }
 
   /** Calls `tellStuck` if the program ends while requests wait. */
@@ -122,7 +137,7 @@ export class Driver {
   /** The caller no longer wants it. It gets no answer. */
   abandon(waiting: Waiter): void {
     this.forget(waiting)
-    this.engine.cancel(this.clock.now(), waiting.ticket)
+    this.#cancel(waiting)
     this.drain()
   }
 
@@ -137,10 +152,9 @@ export class Driver {
 
   /** Some wait no longer. All leave before anybody is asked again. */
   leave(gone: Iterable<Waiter>): void {
-    const now = this.clock.now()
     for (const waiting of gone) {
       this.forget(waiting)
-      this.engine.cancel(now, waiting.ticket)
+      this.#cancel(waiting)
     }
     this.drain()
   }
@@ -174,6 +188,8 @@ export class Driver {
         // Of a limit that processes share, others may give slots back.
         if (at === Number.POSITIVE_INFINITY && !this.engine.listen) this.#nesting?.free(this.engine.inFlight)
       }
+    } catch (error) {
+      if (!this.#onError(error)) throw error
     } finally {
       this.#isDraining = false
     }
@@ -200,7 +216,7 @@ export class Driver {
   /** It was granted and never came: called by what wakes it. */
   giveBack(waiting: Waiter): void {
     this.forget(waiting)
-    this.engine.cancel(this.clock.now(), waiting.ticket)
+    this.#cancel(waiting)
     this.#isStale = true
   }
 
@@ -213,9 +229,17 @@ export class Driver {
   end(waiting: Waiter, error: unknown): void {
     if (this.#waiting.get(waiting.ticket) !== waiting) return
     this.forget(waiting)
-    this.engine.cancel(this.clock.now(), waiting.ticket)
+    this.#cancel(waiting)
     waiting.fail(error)
     this.drain()
+  }
+
+  #cancel({ ticket }: Waiter): void {
+    try {
+      this.engine.cancel(this.clock.now(), ticket)
+    } catch (error) {
+      if (!this.#onError(error)) throw error
+    }
   }
 
   /** It waits no longer; the caller tells the engine. */

@@ -5,6 +5,7 @@
  * the same questions: a ticket that it gives waits for another process's word, `poll` gives it when that has
  * come, and how a request ended is judged here and told there.
  */
+import type { EngineBrokenError } from '../base/errors.js'
 import type { Clock, EngineOptions } from '../options/options.js'
 import type { Engine } from '../wasm/engine.js'
 import type { ScopeHandle, SharedStats, Snapshot, Ticket } from '../wasm/types.js'
@@ -39,6 +40,8 @@ export interface Host extends Pick<Engine, Asked | Told | Seen> {
   readonly isAwaited?: boolean
   /** Names the listener for what happens by itself. An engine only answers. */
   listen?(listener: HostListener): void
+  /** A call into it was broken off. */
+  abandon?(error: EngineBrokenError): void
   /** No more questions will come. */
   close?(): Promise<void>
 }

@@ -68,6 +68,7 @@ const act: Check = (value) => row(text)(value) && (ACTS[(value as string[])[0]!]
 const refusal = or(
   row(count, is('full')),
   row(count, is('cost'), maybe(text), maybe(text)),
+  row(count, is('down'), text, amount),
   row(count, is('wrong'), text),
 )
 const head = { from: text, epoch: count }

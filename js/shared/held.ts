@@ -4,7 +4,7 @@
  * The trap is a number that is believed twice: turns and grants are counted anew with each story of a member.
  */
 
-import { CostExceedsQuotaError, QueueFullError } from '../base/errors.js'
+import { CostExceedsQuotaError, QueueFullError, ScopeDownError } from '../base/errors.js'
 import type { Waiter } from '../core/driver.js'
 import type { Ticket } from '../wasm/types.js'
 import type { Ask, Grant, Refusal, Remembered, Turn } from './messages.js'
@@ -108,5 +108,6 @@ export function rememberedOf({ id, hello, turns, orders, requests }: Member): Re
 export function refusalOf(id: number, error: unknown): Refusal {
   if (error instanceof QueueFullError) return [id, 'full']
   if (error instanceof CostExceedsQuotaError) return [id, 'cost', error.scope ?? null, error.path ?? null]
+  if (error instanceof ScopeDownError) return [id, 'down', error.scope, error.forMs]
   return [id, 'wrong', (error as Error).message]
 }

@@ -5,7 +5,7 @@
  * whether a setting makes sense, what an outcome means, when a request could be sent as far as is known. The
  * trap is to believe it beyond that: what it says of others is as old as the last beat.
  */
-import { CostExceedsQuotaError, QueueFullError } from '../base/errors.js'
+import { CostExceedsQuotaError, QueueFullError, ScopeDownError } from '../base/errors.js'
 import type { Host, HostContext, HostListener } from '../core/host.js'
 import type { ScopeOptions } from '../options/options.js'
 import { Engine, WAIT } from '../wasm/engine.js'
@@ -366,7 +366,7 @@ function errorOf(refusal: Refusal): Error {
   if (refusal[1] === 'full') return new QueueFullError()
   if (refusal[1] === 'cost')
     return new CostExceedsQuotaError(refusal[2] ?? undefined, refusal[3] ?? undefined)
-  return new TypeError(refusal[2])
+  return refusal[1] === 'down' ? new ScopeDownError(refusal[2], refusal[3]) : new TypeError(refusal[2])
 }
 
 /** Statistics by a clock that is ahead by so many milliseconds. */

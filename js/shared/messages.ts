@@ -117,10 +117,14 @@ export interface Bye extends FromMember {
   readonly type: 'bye'
 }
 
-/** Why a request was refused: as many wait as may; it costs more than a quota; it makes no sense. */
+/**
+ * Why a request was refused: as many wait as may; it costs more than a quota; its scope is
+ * down; it makes no sense.
+ */
 export type Refusal =
   | readonly [id: number, 'full']
   | readonly [id: number, 'cost', scope: string | null, path: string | null]
+  | readonly [id: number, 'down', scope: string, forMs: number]
   | readonly [id: number, 'wrong', message: string]
 
 interface FromWriter {

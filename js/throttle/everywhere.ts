@@ -6,6 +6,7 @@ export {
   ConfigError,
   CostExceedsQuotaError,
   DisallowedError,
+  EngineBrokenError,
   ManagerError,
   NestedError,
   type Problem,

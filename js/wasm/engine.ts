@@ -17,6 +17,7 @@ import { shown } from '../base/checks.js'
 import {
   ConfigError,
   CostExceedsQuotaError,
+  type EngineBrokenError,
   QueueFullError,
   ScopeDownError,
   SnapshotError,
@@ -56,6 +57,23 @@ const SETTLED: readonly Settled[] = ['unknown', 'over', 'again', 'too-long']
 
 const ROBOTS_OUTCOMES: readonly RobotsOutcome[] = ['applied', 'overruled', 'ignored']
 
+/** What is left of an engine that a call has left in pieces. */
+const LEFT = {
+  wake_at: Number.POSITIVE_INFINITY,
+  has_notices: false,
+  poll: () => IDLE,
+  settle: () => 0,
+  settle_with: () => 0,
+  asked_ms: Number.NaN,
+  waiting: () => 0,
+  in_flight: () => 0,
+  scopes: () => 0,
+  cancel() {},
+  left() {},
+  watch() {},
+  free() {},
+} as const
+
 /** Where the records of single scopes begin in what the boundary takes of an outcome. */
 const SCOPES_AT = 7
 const NO_MORE = Float64Array.of()
@@ -64,7 +82,7 @@ const NO_MORE = Float64Array.of()
  * Decides when requests may be sent. Instants are milliseconds of a clock of yours that only goes forward.
  */
 export class Engine {
-  readonly #wasm
+  #wasm: InstanceType<ReturnType<typeof load>>
   readonly #reasons: readonly string[]
 
   /** @throws {ConfigError} listing every problem of the options. */
@@ -383,6 +401,19 @@ export class Engine {
   /** What people should know, since the last call. */
   takeNotices(): Notice[] {
     return this.#wasm.has_notices ? (this.#wasm.take_notices() as Notice[]) : []
+  }
+
+  /**
+   * @internal After an {@link EngineBrokenError}: nothing waits and nothing is in flight any more, what ends
+   * is ignored, and whatever asks for something throws the error.
+   */
+  abandon(error: EngineBrokenError): void {
+    this.#wasm = new Proxy({} as InstanceType<ReturnType<typeof load>>, {
+      get: (_, name) => {
+        if (name in LEFT) return LEFT[name as keyof typeof LEFT]
+        throw error
+      },
+    })
   }
 
   /** @internal */

@@ -10,15 +10,19 @@ import {
   nearest,
   parse_crawl_delay,
   parse_hints,
+  throwAs,
   WasmEngine,
 } from '../../../pkg/autothrottle.js'
+import { EngineBrokenError } from '../../base/errors.js'
 import { engineModule } from './engine-module.js'
 import { moduleOf } from './given.js'
 
 let isLoaded = false
 
 function prepare(): void {
-  if (!isLoaded) initSync({ module: moduleOf('engine', engineModule) })
+  if (isLoaded) return
+  initSync({ module: moduleOf('engine', engineModule) })
+  throwAs(() => new EngineBrokenError())
   isLoaded = true
 }
 
