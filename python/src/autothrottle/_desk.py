@@ -80,6 +80,8 @@ class Desk:
         self.header_maps: Mapping[str, Any] = made.driver_checked.get("hints") or {}
         is_debug = bool(made.driver.get("debug"))
         self.notices = Notices(self.engine, clock, self.events, managed is not None, is_debug, self.fail_all)
+        self.events.changed = self._watch
+        self._watch()
         self._warn_threshold = self.engine.warn_threshold
         self._warned: set[str] = set()
         self._unheard = Unheard(self.warn)
@@ -137,7 +139,7 @@ class Desk:
             if own is not None:
                 return own.give(target)
             wait = wait._replace(priority=wait.priority + BEFORE_OTHERS)
-        handles = [self.handle(name) for name in names]
+        handles = [self._handles.of(name) for name in names]
         cost = wait.cost if costs is None else costs
         is_uneven = costs is not None and len(set(costs)) > 1
         now = self.clock.now()
@@ -147,7 +149,8 @@ class Desk:
                 if sent is not None:
                     if is_uneven:
                         self._uneven.add(sent)
-                    self._tell_queued(sent, names, target, now)
+                    if self.events.queued:
+                        self._tell_queued(sent, names, target, now)
                     return self._permit(sent, names, target, now)
             ticket = self.engine.submit(now, handles, cost=cost, priority=wait.priority, delay=wait.delay)
         except (CostExceedsQuotaError, QueueFullError) as error:
@@ -157,7 +160,8 @@ class Desk:
         waiting = self._add(ticket, names, target, wait)
         if outer:
             self._nested.begin(waiting, outer)
-        self._tell_queued(ticket, names, target, now)
+        if self.events.queued:
+            self._tell_queued(ticket, names, target, now)
         self.submitted()
         if len(self.waiting) >= self._warn_threshold:
             many = f"{len(self.waiting)} requests wait, each with its task in memory"
@@ -172,7 +176,6 @@ class Desk:
         now = self.clock.now()
         names, ticket = permit.scopes, permit._ticket
         self.in_flight.discard(ticket)
-        self.notices.watch()
         failure: Exception | None = None
         status: int | None = None
         latency: int | None = None
@@ -272,6 +275,7 @@ class Desk:
         if self.is_draining:
             return
         self.is_draining = True
+        now = 0
         try:
             while self._is_stale:
                 self._is_stale = False
@@ -295,7 +299,7 @@ class Desk:
         if self._wake is None and self.waiting and self.following is None:
             self._nested.free(self)
         self.arm(self._next())
-        self.notices.at_rest(self.clock.now())
+        self.notices.at_rest(now)
         self.rest()
 
     @locked
@@ -364,6 +368,10 @@ class Desk:
 
     # Inside.
 
+    @locked
+    def _watch(self) -> None:
+        self.notices.watch()
+
     def collect(self) -> None:
         """What is told late: slots of permits that were collected as garbage come back; this is a fork."""
         if self.is_forked:
@@ -413,17 +421,17 @@ class Desk:
             waiting.wake()
 
     def _tell_queued(self, ticket: int, names: tuple[str, ...], target: object, now: int) -> None:
-        if self.events.queued:
-            self.events.tell(RequestEvent("queued", ticket, target, names, now / NANOS))
+        self.events.tell(RequestEvent("queued", ticket, target, names, now / NANOS))
 
     def _permit(self, ticket: int, names: tuple[str, ...], target: object, now: int) -> Permit:
         """The permit of a ticket that the engine let go."""
-        try:
-            self._is_stale |= self._handles.sent(names, now)
-        except Exception:
-            self.engine.settle(now, ticket)
-            self._is_stale = True
-            raise
+        if self._handles.is_managed:
+            try:
+                self._is_stale |= self._handles.sent(names, now)
+            except Exception:
+                self.engine.settle(now, ticket)
+                self._is_stale = True
+                raise
         self.in_flight.add(ticket)
         permit = Permit(self, ticket, names, target, now)
         if self.events.send:

@@ -28,6 +28,8 @@ class Handles:
         self._engine = engine
         self._clock = clock
         self._managed = managed
+        self.is_managed = managed is not None
+        """Whether managers are to be asked."""
         self._held: OrderedDict[str, int] = OrderedDict()
 
     def of(self, name: str) -> int:
