@@ -81,7 +81,6 @@ class Desk:
         is_debug = bool(made.driver.get("debug"))
         self.notices = Notices(self.engine, clock, self.events, managed is not None, is_debug, self.fail_all)
         self.events.changed = self._watch
-        self._watch()
         self._warn_threshold = self.engine.warn_threshold
         self._warned: set[str] = set()
         self._unheard = Unheard(self.warn)
@@ -197,9 +196,8 @@ class Desk:
         verdict, waiting = self._verdict(settled, permit, wait, is_repeatable, now)
         self.asked = settled.asked
         if self.events.settle:
-            event = SettleEvent(
-                "settle", ticket, permit.target, names, now / NANOS, status, told.error, _seconds(latency)
-            )
+            took = None if latency is None else latency / NANOS
+            event = SettleEvent("settle", ticket, permit.target, names, now / NANOS, status, told.error, took)
             self.events.tell(event)
         try:
             self.notices.after_answer(status, told.error, latency, self._handles.answered)
@@ -450,7 +448,3 @@ class Desk:
             return "again", None
         waiting = self._add(permit._ticket, permit.scopes, permit.target, wait)
         return waiting, waiting
-
-
-def _seconds(span: int | None) -> float | None:
-    return None if span is None else span / NANOS

@@ -38,6 +38,7 @@ class Notices:
         self._fail_all = fail_all
         self._level: Literal["nothing", "changes", "answers"] = "nothing"
         self._asked_at: int | None = None
+        self.watch()
 
     def watch(self) -> None:
         """Asks the engine to tell as much as is heard."""
