@@ -35,7 +35,7 @@ FILES = (
 """Its test files, without ``test_`` and ``.py``."""
 
 KNOWN = {
-    # The order in which a signal says that requests reached the downloader is not the order in which they leave.
+    # A signal says in which order requests reach the downloader; that is not the order in which they leave.
     "tests.test_engine_loop.TestRequestSendOrder.test_default": "what leaves has the order that it wants",
 }
 """Cases that end otherwise, and why that is right."""

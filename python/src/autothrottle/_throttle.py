@@ -28,7 +28,7 @@ from ._nesting import enter, leave
 from ._permit import Permit
 from ._requests import seconds_of, target_of, wait_of
 from ._run import RunRetry, given, run
-from ._scopes import Scopes, host_of
+from ._scopes import Scopes
 from ._waiting import Wait, Waiting
 from .errors import ThrottleTimeoutError
 
@@ -384,9 +384,7 @@ class Throttle(BaseThrottle):
         """Where no hook is asked: a permit at once, or what waits for one."""
         desk = self._desk
         desk.bind()
-        if scopes is None:
-            scopes = host_of(target if isinstance(target, str) else getattr(target, "url", target))
-        return desk.request(scopes, target, wait)
+        return desk.request(self._scopes_of(target, scopes), target, wait)
 
     async def _wait(self, waiting: Waiting) -> Permit:
         """The permit of one that waits."""
