@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 import pickle
+import re
+import threading
 from typing import Any
 
 import pytest
@@ -298,3 +300,42 @@ def test_an_outcome_may_be_read_by_another_engine() -> None:
         assert there.poll(60 * MS) == here.poll(60 * MS)
         assert there.settle_told(70 * MS, 99, told) == "unknown"
         assert there.settle_told(70 * MS, tickets[1], []) == "unknown"
+
+
+def test_threads_may_share_one() -> None:
+    engine = Engine({"defaults": {"concurrency": 8, "delay": 0, "slotDelay": 0}, "concurrency": 8})
+    scope = engine.scope("a")
+
+    def work() -> None:
+        for _ in range(500):
+            ticket = engine.send_at_once(0, [scope])
+            assert ticket is not None
+            engine.settle(0, ticket, status=200, headers={"RateLimit-Remaining": "5"})
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    stats = engine.stats(0)
+    assert (stats.sent, stats.settled, stats.in_flight) == (2000, 2000, 0)
+
+
+def test_what_makes_no_sense_is_told_with_its_name() -> None:
+    engine = Engine()
+    scope = engine.scope("a")
+    for wrong, message in (
+        ({"status": "x"}, "status: want a whole number; got 'x'"),
+        ({"latency": -1}, "latency: want a whole number from 0; got -1"),
+        ({"failure": "x"}, "failure: want 'connection' or 'timeout'; got 'x'"),
+        ({"cost": True}, "cost: want a number; got True"),
+        ({"headers": [("a",)]}, "headers: want (name, value); got ('a',)"),
+        ({"headers": {"retry-after": object}}, "headers: want text; got <class 'object'>"),
+        ({"hints": Hints(remaining="x")}, "remaining: want a number; got 'x'"),  # type: ignore[arg-type]
+        ({"stats": 200}, "settle: no argument has the name stats"),
+    ):
+        with pytest.raises((TypeError, ValueError), match=re.escape(message)):
+            engine.settle(0, 0, **wrong)
+    with pytest.raises(TypeError, match="cost: want a number; got 'x'"):
+        engine.submit(0, [scope], cost="x")  # type: ignore[arg-type]
+    assert engine.stats(0).settled == 0
