@@ -59,6 +59,8 @@ const NO_OUTCOME: Outcome = {}
 const UNHEARD = 20
 /** Scopes whose silent requests are counted. */
 const MOST_UNHEARD = 10_000
+/** What to type so that no permit is forgotten. */
+const HOW_TO_SETTLE = 'use `run`, or `using permit = …`'
 /** So much before others is who was called in a function that runs: what has begun is to end. */
 const BEFORE_OTHERS = 1e6
 
@@ -199,15 +201,18 @@ export class Desk {
 
   /** A permit that no code can settle any more: its slots come back, with a warning. */
   lost(ticket: Ticket, scopes: readonly string[]): void {
+    let why = ''
     try {
       // No code here catches what a custom clock throws, and the process would end.
       this.#engine.settle(Number(this.clock.now()), ticket, NO_OUTCOME)
       this.driver.changed()
-    } catch {
+    } catch (error) {
+      if (this.#broke(error)) return
+      why = ` (its clock throws: ${String((error as Error | null)?.message ?? error)})`
       this.#engine.settle(Number.NaN, ticket, NO_OUTCOME)
     }
-    const message = `a permit for ${scopes.join(', ')} was collected as garbage before it was settled`
-    this.warnings.once('permit-lost', `${message}: use \`run\`, or \`using permit = …\``, scopes[0])
+    const message = `a permit for ${scopes.join(', ')} was collected as garbage before it was settled${why}`
+    this.warnings.once('permit-lost', `${message}: ${HOW_TO_SETTLE}`, scopes[0])
   }
 
   /**
@@ -289,7 +294,10 @@ export class Desk {
     this.driver.watchExit(() => {
       this.driver.drain()
       const { waiting, inFlight } = this.#engine
-      if (waiting === 0) return
+      if (waiting === 0) {
+        if (inFlight > 0 && this.closed === undefined) this.#tellNeverSettled(inFlight)
+        return
+      }
       const held = inFlight > 0 ? `; in flight and never settled: ${inFlight} (see permit.settle)` : ''
       const scopes = this.driver.scopesWaiting.slice(0, 3).join(', ')
       this.warnings.once(
@@ -297,6 +305,11 @@ export class Desk {
         `the program ends while requests wait for ${scopes}: ${waiting}${held}`,
       )
     })
+  }
+
+  #tellNeverSettled(many: number): void {
+    const what = many === 1 ? '1 request was never settled' : `${many} requests were never settled`
+    this.warnings.once('permit-lost', `the program ends, and ${what}: ${HOW_TO_SETTLE}`)
   }
 
   /** The engine knows its scopes by handles; one that it has forgotten is refused, and made anew. */

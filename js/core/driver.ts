@@ -49,6 +49,7 @@ export class Driver {
   readonly #onRest: () => void
   readonly #onError: (error: unknown) => boolean
   #stuck: Stuck | undefined
+  #isWatched = false
   #isDraining = false
   #isStale = false
   /** Permits that were given and not used yet, and when the first of them was given. */
@@ -103,9 +104,22 @@ export class Driver {
     }
   }
 
-  /** Calls `tellStuck` if the program ends while requests wait. */
+  /** Calls `tellStuck` if the program ends while requests wait, or permits that went out are not settled. */
   watchExit(tellStuck: () => void): void {
     this.#stuck = { tellStuck }
+  }
+
+  /** A permit goes out that the caller has to settle. */
+  watch(): void {
+    if (this.#stuck === undefined || this.#isWatched) return
+    this.#isWatched = true
+    watchExit(this.#stuck)
+  }
+
+  #unwatch(): void {
+    if (!this.#isWatched || this.#waiting.size > 0 || this.engine.inFlight > 0) return
+    this.#isWatched = false
+    unwatchExit(this.#stuck!)
   }
 
   /** The scopes for which requests wait. */
@@ -115,7 +129,7 @@ export class Driver {
 
   /** Keeps who waits for its ticket; `begin` follows. */
   add(waiting: Waiter, timeout: number | undefined): void {
-    if (this.#stuck !== undefined && this.#waiting.size === 0) watchExit(this.#stuck)
+    this.watch()
     this.#waiting.set(waiting.ticket, waiting)
     if (waiting.signal) this.aborts.add(waiting.signal, waiting)
     if (timeout !== undefined)
@@ -131,7 +145,12 @@ export class Driver {
   /** Something changed: asks if anybody waits. */
   changed(): void {
     if (this.#waiting.size > 0) this.drain()
-    else this.#onRest()
+    else this.#rest()
+  }
+
+  #rest(): void {
+    this.#unwatch()
+    this.#onRest()
   }
 
   /** The caller no longer wants it. It gets no answer. */
@@ -193,7 +212,7 @@ export class Driver {
     } finally {
       this.#isDraining = false
     }
-    this.#onRest()
+    this.#rest()
   }
 
   /** A timer rang: whatever was given has begun, for all microtasks have run. */
@@ -245,7 +264,6 @@ export class Driver {
   /** It waits no longer; the caller tells the engine. */
   forget(waiting: Waiter): void {
     if (!this.#waiting.delete(waiting.ticket)) return
-    if (this.#stuck !== undefined && this.#waiting.size === 0) unwatchExit(this.#stuck)
     waiting.alarm?.cancel()
     if (waiting.inside) this.#nesting?.unblock(waiting.inside)
     if (waiting.signal) this.aborts.remove(waiting.signal, waiting)

@@ -383,6 +383,7 @@ export class Throttle extends ThrottleEventTarget {
 
   #handOut(permit: Permit, { signal = null }: RequestOptions): Permit {
     permit.outer = signal
+    this.#desk.driver.watch()
     return keep(permit, this.#desk)
   }
 
