@@ -86,7 +86,7 @@ def lock() -> None:
 def native() -> None:
     """Compiles the native module into the sources, where tests and type checks find it."""
     crate = ["--package", "autothrottle-python", "--profile", "python", "--locked", "--quiet"]
-    step("native module", "cargo", "build", *crate, PYO3_BUILD_EXTENSION_MODULE="1", **COMPILED)
+    step("native module", "cargo", "build", *crate, **COMPILED)
     made, name = {
         "win32": ("autothrottle_python.dll", "_native.pyd"),
         "darwin": ("libautothrottle_python.dylib", "_native.abi3.so"),
