@@ -1,6 +1,5 @@
 /**
- * `autothrottle/axios`: an adapter for axios, so that each attempt and each hop waits for its turn and is
- * heard.
+ * `autothrottle/axios`: an adapter for axios. Each attempt and each hop waits for its turn.
  *
  * ```ts
  * import { throttleAdapter } from 'autothrottle/axios'
@@ -17,10 +16,11 @@
  * body that is a stream, or in a browser, redirects are axios' own, and only the first hop waits. Wanted is
  * axios 1.7 or newer.
  */
+
+import { answerOfError, answerOfResult } from './answers/answer.js'
 import { type ClientRequestOptions, enter, outcomeWith } from './clients/enter.js'
-import type { Throttle } from './core/throttle.js'
-import { outcomeOfError, outcomeOfResult } from './fetch/outcome.js'
 import { asUtf8, toUrl } from './scopes/places.js'
+import type { Throttle } from './throttle/throttle.js'
 
 export type { ClientRequestOptions }
 
@@ -98,7 +98,7 @@ export function throttleAdapter(throttle: Throttle, axios: AxiosLike): AxiosAdap
       response.config = config
       return response
     } catch (error) {
-      // Whoever sends it again sends what was asked for, not the last hop.
+      // A client that sends it again sends what was asked for, not the last hop.
       if (typeof error === 'object' && error !== null && 'config' in error) error.config = config
       throw error
     }
@@ -168,7 +168,7 @@ async function sendThrottled(
     .finally(abort.end)
   try {
     const response: Answer = await send(config)
-    const outcome = outcomeWith(outcomeOfResult(response), own)
+    const outcome = outcomeWith(answerOfResult(response), own)
     const latency = throttle.now() - permit.sentAt
     if (throttle.isHeldByBodies && isStream(response.data))
       response.data.once('close', () => permit.settle(outcome && { ...outcome, latency }))
@@ -176,7 +176,7 @@ async function sendThrottled(
     return response
   } catch (error) {
     const isCancelled = error instanceof axios.CanceledError
-    permit.settle(isCancelled ? undefined : outcomeWith(outcomeOfError(error, undefined), own))
+    permit.settle(isCancelled ? undefined : outcomeWith(answerOfError(error, undefined), own))
     throw error
   }
 }

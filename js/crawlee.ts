@@ -1,6 +1,6 @@
 /**
  * `autothrottle/crawlee`: hooks for Crawlee's crawlers (Cheerio, JSDOM, Http, Playwright, Puppeteer), so that
- * each navigation waits for its turn and is heard.
+ * each navigation waits for its turn.
  *
  * ```ts
  * import { throttleHooks } from 'autothrottle/crawlee'
@@ -12,18 +12,19 @@
  * |---|---|
  * | retries | each comes back by the hooks; a refusal has slowed its host down by then |
  * | timeouts | one counts the wait: after `maxWait` a request goes back to the queue, uncounted, unblamed |
- * | sessions, proxies | one pace for a host whoever asks; `scopes` makes it one per session or proxy |
+ * | sessions, proxies | one pace for a host; `scopes` makes it one per session or proxy |
  * | `maxRequestsPerMinute`, `sameDomainDelaySecs` | leave them out |
  *
  * The traps: a request that fails before its answer skips the hooks after it, so the handlers of errors
  * settle, too; a place of Crawlee's own concurrency that waits for a slow host, and keeps a fast one out: let
  * `maxConcurrency` be larger than what waits at one host, or `maxWait` short.
  */
+
+import { answerOfError } from './answers/answer.js'
 import { type ClientRequestOptions, enter, outcomeOfText, outcomeWith } from './clients/enter.js'
 import type { Permit, PermitOutcome } from './core/permit.js'
-import type { Throttle } from './core/throttle.js'
-import { outcomeOfError } from './fetch/outcome.js'
 import type { Scopes } from './scopes/names.js'
+import type { Throttle } from './throttle/throttle.js'
 
 export type { ClientRequestOptions }
 
@@ -89,8 +90,8 @@ interface Answer {
 }
 
 /**
- * A request that waited as long as it may: it is not over, and nobody failed. Crawlee counts a retry for each
- * error, gives a request up whose retries are used, and blames the session: none of it has been earned.
+ * A request that waited as long as it may: it is not over, and it has not failed. Crawlee counts a retry for
+ * each error, gives a request up whose retries are used, and blames the session: none of it has been earned.
  */
 class WaitedTooLong extends Error {
   override readonly name = 'WaitedTooLong'
@@ -172,21 +173,22 @@ class Navigation {
   }
 }
 
-/** In browsers, Crawlee's own proxy stands between, and says 590 to 599 where nothing answered. */
+/** In browsers, Crawlee's own proxy stands between, and says 590 to 599 where no server answered. */
 function outcomeOfAnswer(answer: Answer, { proxyInfo }: CrawlContext): PermitOutcome | undefined {
   const { statusCode, status, headers } = answer
   if (statusCode !== undefined) return { status: statusCode, headers: headers ?? {} }
   const code: number = typeof status === 'function' ? answer.status() : status
   const isNobody = code >= 590 && code <= 599
-  if (isNobody) return proxyInfo === undefined ? { error: new Error(`nothing answered: ${code}`) } : undefined
+  if (isNobody)
+    return proxyInfo === undefined ? { error: new Error(`no server answered: ${code}`) } : undefined
   return { status: code, headers: typeof headers === 'function' ? answer.headers() : (headers ?? {}) }
 }
 
 /**
- * Why a navigation ended without an answer: ours is the last hook before it, so nothing else can have. With a
- * proxy, what Crawlee blames on the session is the proxy's doing.
+ * Why a navigation ended without an answer: ours is the last hook before it, so no other hook can have. With
+ * a proxy, what Crawlee blames on the session is the proxy's doing.
  */
 function outcomeOfNavigation(error: Error, { proxyInfo }: CrawlContext): PermitOutcome | undefined {
   if (proxyInfo !== undefined && error.constructor.name === 'SessionError') return undefined
-  return outcomeOfError(error, undefined) ?? outcomeOfText(error.message)
+  return answerOfError(error, undefined) ?? outcomeOfText(error.message)
 }

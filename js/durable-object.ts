@@ -18,17 +18,17 @@
  * held. The trap is a Worker that ends before what it learned was said: `waitUntil` keeps it for that long.
  */
 import { DurableObject, RpcTarget, waitUntil } from 'cloudflare:workers'
-import { systemClock } from './core/clock.js'
-import { ThrottleError, TimeoutError } from './core/errors.js'
+import { systemClock } from './base/clock.js'
+import { ThrottleError, TimeoutError } from './base/errors.js'
 import type { Permit } from './core/permit.js'
 import type { RequestOptions, RunOptions, ThrottledRequestInit } from './core/requests.js'
-import { Throttle } from './core/throttle.js'
 import type { EngineOptions, ThrottleOptions } from './options/options.js'
 import { splitOptions } from './options/split.js'
 import type { Target } from './scopes/names.js'
 import { LEASE_MS, type ObjectState, Room, type Seen } from './shared/durable-object/room.js'
 import { SharedHost } from './shared/host.js'
 import type { Peer, Transport } from './shared/transport.js'
+import { Throttle } from './throttle/throttle.js'
 import type { ScopeStats, Stats } from './wasm/types.js'
 
 /** The object: extend it, name its class in `durable_objects.bindings`, and say its options. */
@@ -226,7 +226,7 @@ export class ObjectThrottle {
     return new Throttle({
       ...(await decides),
       ...this.#options,
-      // It belongs to one request, so one timer may wake whoever waits.
+      // It belongs to one request, so one timer may wake all that wait.
       clock: { ...systemClock(true), isPerRequest: false },
       shared: { open: (context) => new SharedHost(transport, context, { offline: 'wait' }) },
     })

@@ -1,5 +1,5 @@
 /**
- * `autothrottle/got`: a handler for got, so that each attempt and each hop waits for its turn and is heard.
+ * `autothrottle/got`: a handler for got. Each attempt and each hop waits for its turn.
  *
  * ```ts
  * import { throttleHandler } from 'autothrottle/got'
@@ -16,10 +16,11 @@
  * `timeout.response`, which counts from the send); a request that is destroyed without a word. Wanted is got
  * 12 or newer.
  */
+
+import { answerOfError, answerOfResult } from './answers/answer.js'
 import { type ClientRequestOptions, enter, outcomeWith } from './clients/enter.js'
 import type { Permit, PermitOutcome } from './core/permit.js'
-import type { Throttle } from './core/throttle.js'
-import { outcomeOfError, outcomeOfResult } from './fetch/outcome.js'
+import type { Throttle } from './throttle/throttle.js'
 
 export type { ClientRequestOptions }
 
@@ -84,12 +85,12 @@ async function sendThrottled(throttle: Throttle, options: GotOptions, url: URL, 
     listen(throttle, permit, own, sent)
     return sent
   } catch (error) {
-    permit.settle(outcomeOfError(error, signal))
+    permit.settle(answerOfError(error, signal))
     throw error
   }
 }
 
-/** Settles by the first that is told: a response (or its end), an error, or the end without either. */
+/** Settles by the first that comes: a response (or its end), an error, or the end without either. */
 function listen(
   throttle: Throttle,
   permit: Permit,
@@ -98,7 +99,7 @@ function listen(
 ): void {
   const settle = (outcome?: PermitOutcome) => permit.settle(outcomeWith(outcome, own))
   const hear = (response: Emitter) => {
-    const outcome = outcomeOfResult(response)
+    const outcome = answerOfResult(response)
     if (!throttle.isHeldByBodies) return settle(outcome)
     const latency = throttle.now() - permit.sentAt
     response.once('close', () => settle(outcome && { ...outcome, latency }))
@@ -111,14 +112,14 @@ function listen(
   // What got gives up ends as "socket hang up", as if the server had: it says here why.
   const { destroy } = sent
   sent.destroy = (error) => {
-    if (response === undefined) settle(error && outcomeOfError(error, undefined))
+    if (response === undefined) settle(error && answerOfError(error, undefined))
     return destroy.call(sent, error)
   }
   sent.once('response', (given) => {
     response = given as Emitter
     hear(response)
   })
-  sent.once('error', (error) => settle(outcomeOfError(error, undefined)))
+  sent.once('error', (error) => settle(answerOfError(error, undefined)))
   sent.once('close', () => {
     if (response === undefined || !throttle.isHeldByBodies) settle()
   })

@@ -1,5 +1,5 @@
 /**
- * `autothrottle/playwright`: what a page asks for waits for its turn and is heard; with Playwright and with
+ * `autothrottle/playwright`: requests of a page wait for their turn; with Playwright and with
  * Puppeteer.
  *
  * ```ts
@@ -19,7 +19,7 @@
  */
 import { type ClientRequestOptions, enter, outcomeOfText, outcomeWith } from './clients/enter.js'
 import type { Permit, PermitOutcome } from './core/permit.js'
-import type { Throttle } from './core/throttle.js'
+import type { Throttle } from './throttle/throttle.js'
 
 export type { ClientRequestOptions }
 
@@ -229,7 +229,7 @@ class Flight {
     this.#own = own
   }
 
-  /** Waits. False if it may not go on: the page gave it up, or `abort` was told to. */
+  /** Waits. False if it may not go on: the page gave it up, or `abort` was called. */
   async enter(request: PageRequest, abort: () => Promise<void>): Promise<boolean> {
     const seen = { url: request.url(), method: request.method(), headers: request.headers() }
     try {
@@ -245,7 +245,7 @@ class Flight {
     }
   }
 
-  /** The page gave it up; without a wait this means nothing. */
+  /** The page gave it up; without a wait this has no effect. */
   leave(): void {
     this.#gone.abort()
   }

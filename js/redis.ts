@@ -9,8 +9,8 @@
  * const throttle = createThrottle({ rampup: true, shared: redis(new Redis(), { name: 'crawl' }) })
  * ```
  *
- * One process decides, the others ask it; the store elects it, fences it and carries the messages. Nothing of
- * the store is asked before the first request. `docs/shared.md` says what happens when something breaks.
+ * One process decides, the others ask it; the store elects it, fences it and carries the messages. It
+ * does not ask the store before the first request. `docs/shared.md` says what happens when something breaks.
  */
 import type { Shared } from './core/host.js'
 import { SharedHost } from './shared/host.js'

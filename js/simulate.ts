@@ -16,7 +16,7 @@
  * same in steps: look at it, and change it, while it goes on. It has a module of its own, so that throttles
  * do not carry it.
  */
-import { ConfigError, withProblems } from './core/errors.js'
+import { ConfigError, withProblems } from './base/errors.js'
 import type { SimulationOptions } from './options/generated.js'
 import { columns, type SimulationSummary, type SimulationTrace } from './simulate/figures.js'
 import { loadSimulator } from './wasm/load/simulator.js'

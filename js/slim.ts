@@ -1,6 +1,7 @@
 /**
  * `autothrottle/slim`: the main entry without the module in it, for pages. The module is an asset of yours:
- * served compressed, cached, and compiled while it streams.
+ * served compressed, cached, and compiled while it streams. `fromScrapySettings` and `byIp`, which no page
+ * can use, are in the main entry alone.
  *
  * ```ts
  * import { createThrottle, initialize } from 'autothrottle/slim'
@@ -10,6 +11,6 @@
  * const throttle = createThrottle({ defaults: { rampup: true } })
  * ```
  */
-export { NotInitializedError } from './core/errors.js'
-export * from './index.js'
+export { NotInitializedError } from './base/errors.js'
+export * from './throttle/everywhere.js'
 export { initialize, type ModuleSource } from './wasm/load/initialize.js'

@@ -8,8 +8,9 @@
  * await clock.advance(1000)
  * ```
  */
+
+import { builtin } from './base/builtin.js'
 import type { Clock } from './options/options.js'
-import { builtin } from './wasm/node-builtin.js'
 
 type Channels = Pick<typeof globalThis, 'MessageChannel'>
 
@@ -83,7 +84,7 @@ export class FakeClock implements Clock {
     this.#now += ms
   }
 
-  /** Moves wall time alone, as when somebody sets the clock. */
+  /** Moves wall time alone, as when a user sets the clock. */
   setWall(wallMs: number): void {
     this.#wallOffset = wallMs - this.#now
   }

@@ -19,14 +19,15 @@
  * know the calls of undici 7 and would wait for ever. No type comes from undici itself: a program compiles
  * beside any version of it.
  */
-import { systemClock } from './core/clock.js'
-import { createThrottle } from './core/create.js'
+
+import type { HeadersLike } from './answers/headers.js'
+import { systemClock } from './base/clock.js'
 import type { Permit, PermitOutcome } from './core/permit.js'
 import type { FetchOptions } from './core/requests.js'
-import { Throttle } from './core/throttle.js'
 import type { Clock, ThrottleOptions } from './options/options.js'
 import type { Target } from './scopes/names.js'
-import type { HeadersLike } from './wasm/headers.js'
+import { createThrottle } from './throttle/create.js'
+import { Throttle } from './throttle/throttle.js'
 
 /** What undici calls while a request is on its way: those of its `DispatchHandler` that matter here. */
 interface Handler {

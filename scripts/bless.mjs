@@ -1,6 +1,6 @@
 /**
- * Writes the golden files, `docs/settings.md`, the tables of `benches/rampup.md`, the pictures of the guides
- * and the third-party notices anew. Review the difference as a change of behaviour.
+ * Writes the golden files, settings and API of `docs`, the tables of `benches/rampup.md`, the pictures of the
+ * guides and the third-party notices anew. Review the difference as a change of behaviour.
  */
 import { build } from './build.mjs'
 import { main, run } from './lib.mjs'
@@ -8,6 +8,7 @@ import { main, run } from './lib.mjs'
 await main(async () => {
   await run('cargo', ['test', '--test', 'native'], { env: { ...process.env, UPDATE_GOLDEN: '1' } })
   await build()
-  await run('node', ['scripts/pictures.mjs'])
+  await run('node', ['docs/images/pictures.mjs'])
+  await run('node', ['scripts/api.mjs'])
   await run('node', ['scripts/notices.mjs'])
 })

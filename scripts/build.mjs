@@ -6,7 +6,7 @@
  * skipped.
  */
 import { createHash } from 'node:crypto'
-import { existsSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import { appendFileSync, existsSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { deflateRawSync } from 'node:zlib'
 import { component } from './component.mjs'
@@ -127,6 +127,11 @@ function fitBindings(name) {
     declared = declared.replaceAll(new RegExp(`\\bconst ${long}\\b`, 'g'), `const ${short}`)
   }
   writeFileSync(types, declared)
+  // The one error that the bindings throw by themselves: a call before never came back.
+  replace('throw new Error(getStringFromWasm0', 'throw brokenOff(getStringFromWasm0')
+  code += '\nlet brokenOff = (message) => new Error(message)\n'
+  code += 'export function throwAs(make) {\n    brokenOff = make\n}\n'
+  appendFileSync(`${root}/pkg/${name}.d.ts`, '\nexport function throwAs(make: () => Error): void;\n')
   // Nothing is left behind by an argument that is none: what crosses is checked before.
   const undone =
     /let (ptr0, len0, ptr1, len1);\n *try \{\n((?: {12}.*\n)*?) {8}\} catch \(e\) \{\n(?: {12}.*\n)*? {8}\}\n/g

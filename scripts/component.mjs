@@ -1,6 +1,6 @@
 /**
  * Builds the component: Rust → a core module → wasm-opt → `dist/autothrottle.wasm`, with its WIT
- * beside it, and a copy for the Python package.
+ * beside it.
  *
  * `node scripts/component.mjs` does that alone. The trap is wasm-opt after the wrapping: it knows no
  * components, so the core module goes through it first.
@@ -31,12 +31,9 @@ export async function component() {
     const bytes = readFileSync(MADE)
     console.log(`  component: ${bytes.length} bytes, ${gzipSync(bytes, { level: 9 }).length} gzipped`)
   }
-  for (const folder of ['dist', 'python/src/autothrottle'])
-    mkdirSync(`${root}/${folder}`, { recursive: true })
+  mkdirSync(`${root}/dist`, { recursive: true })
   copyFileSync(MADE, `${root}/dist/autothrottle.wasm`)
   copyFileSync(WIT, `${root}/dist/autothrottle.wit`)
-  copyFileSync(MADE, `${root}/python/src/autothrottle/engine.wasm`)
-  copyFileSync(WIT, `${root}/python/src/autothrottle/engine.wit`)
 }
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) {

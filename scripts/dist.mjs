@@ -32,7 +32,10 @@ const BRINGING = {
 /** No Worker has undici, or sockets of its machine. */
 const { undici: _, local: __, ...EDGE } = BRINGING
 /** Entries that are the same everywhere. */
-const PLAIN = [...['slim', 'domains', 'robots', 'testing'], ...['got', 'axios', 'crawlee', 'playwright']]
+const PLAIN = [
+  ...['slim', 'domains', 'robots', 'testing'],
+  ...['got', 'axios', 'crawlee', 'playwright', 'opentelemetry', 'presets'],
+]
 /** Where modules come from, by folder: docs/architecture.md has the reason of each. */
 const FOLDERS = {
   '': { suffix: '', bringing: BRINGING },

@@ -95,22 +95,6 @@ export function newest(places) {
 }
 
 /**
- * Takes `--changed [REF]` out of a script's arguments, and gives what `git diff` says differs from REF in
- * `paths`; `options` are git's. Default: what is not committed, else the last commit. Without `--changed` it
- * gives `undefined`.
- */
-export function takeChanged(args, options, paths) {
-  const at = args.indexOf('--changed')
-  if (at < 0) return undefined
-  const hasRef = args[at + 1] !== undefined && !args[at + 1].startsWith('-')
-  const [, ref] = args.splice(at, hasRef ? 2 : 1)
-  const differ = (from) => capture('git', ['diff', ...options, from, '--', ...paths])
-  const diff = ref ? differ(ref) : differ('HEAD') || differ('HEAD~1')
-  if (diff === undefined) throw new Error(`git knows no ${ref ?? 'HEAD~1'}`)
-  return diff
-}
-
-/**
  * Runs a script of this repository's and ends with its exit code, without a stack for what it already said.
  */
 export async function main(work) {

@@ -9,7 +9,7 @@
  * they build for other targets, into other folders. What a step prints comes when it ends, so that the lanes
  * do not mix; one failure ends all.
  */
-import { readdirSync } from 'node:fs'
+import { readdirSync, readFileSync } from 'node:fs'
 import { build, setUp } from './build.mjs'
 import { capture, inLane, main, root, run, step, together } from './lib.mjs'
 import { buildSite, fetchSite } from './site.mjs'
@@ -40,6 +40,12 @@ async function rust() {
     run('cargo', ['clippy', ...tower, '--all-targets', '--', '-D', 'warnings']),
   )
   await step('tower', () => run('cargo', ['test', ...tower]))
+  const alone = ['--quiet', '--locked', '--manifest-path', 'tower/Cargo.toml']
+  await step('tower: without features', () => run('cargo', ['check', ...alone]))
+  const crates = ['--package', 'autothrottle-reading', '--package', 'autothrottle', '--locked', '--no-verify']
+  await step('crates, as they would be published', () =>
+    run('cargo', ['package', '--allow-dirty', ...crates]),
+  )
   await step('host of the component', () => run('cargo', [...HOST, '--no-run']))
 }
 
@@ -121,17 +127,37 @@ async function all() {
   )
 }
 
+/** What tests of `stryker.config.json` are to notice changes of. */
+const MUTATED = ['answers', 'base', 'core', 'fetch', 'scopes', 'throttle'].map((room) => `js/${room}`)
+
 /** One after another: whoever reads the morning's log wants each to the end. */
 async function nightly() {
   await build()
-  const env = { ...process.env, SEEDS: '10000', SOAK_HOURS: '10000', HOSTILE_TEXTS: '1000000' }
-  const seeds = ['test', '--locked', '--release', '--test', 'native', '--', 'reference', 'soak', 'hostile']
-  await step('native, many seeds', () => run('cargo', seeds, { env }))
+  const night = Math.floor(Date.now() / 86_400_000)
+  const many = { SEEDS: '10000', SOAK_HOURS: '10000', HOSTILE_TEXTS: '1000000' }
+  const calls = { BOUNDARY_CALLS: '10000000', BOUNDARY_SEED: String(night) }
+  const env = { ...process.env, ...many, ...calls }
+  const seeds = ['test', '--locked', '--profile', 'checked', '--test', 'native', '--']
+  const played = ['reference', 'soak', 'hostile', 'random_calls_break_no_promise']
+  await step('native, many seeds', () => run('cargo', [...seeds, ...played], { env }))
   const shared = ['--import', 'tsx', '--test', 'tests/slow/shared.test.ts']
   await step('shared limits, many seeds', () => run('node', shared, { env }))
   await step('Python, oldest versions', () => run('python3', ['python/scripts/check.py', '--oldest']))
-  await step('mutants of the engine', () => run('node', ['scripts/mutants.mjs', '--sample', '250']))
-  await step('mutants of the TypeScript core', () => run('node', ['tests/mutants/run.mjs']))
+  for (const manifest of ['Cargo.toml', 'tower/Cargo.toml']) {
+    const [, oldest] = /^rust-version = "(.+)"$/m.exec(readFileSync(`${root}/${manifest}`, 'utf8'))
+    await run('rustup', ['toolchain', 'install', oldest, '--profile', 'minimal'])
+    const check = [`+${oldest}`, 'check', '--locked', '--all-features', '--manifest-path', manifest]
+    await step(`${manifest} with Rust ${oldest}`, () => run('cargo', check))
+  }
+  // A hundredth of the engine's mutants and one room of TypeScript's each night: all of them take days.
+  if (capture('cargo', ['mutants', '--version']) === undefined)
+    throw new Error('cargo-mutants is missing: cargo install cargo-mutants --locked')
+  const part = ['mutants', '--shard', `${night % 100}/100`, '--output', 'target']
+  await step('mutants of the engine', () => run('cargo', part))
+  const room = MUTATED[night % MUTATED.length]
+  await step(`mutants of ${room}`, () =>
+    run('npm', ['run', 'mutants:js', '--', '--mutate', `${room}/**/*.ts`]),
+  )
 }
 
 const TIERS = { '--core': core, '--all': all, '--nightly': nightly }

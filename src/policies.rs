@@ -5,7 +5,7 @@
 //! the delay between sends, backoff, quotas) is composed in `scope`.
 
 use crate::{
-    config::ScopeConfig,
+    config::{ScopeConfig, Typed},
     decision::{Reason, Verdict},
     policy::{Ended, Numbers, Policy, Sent, autothrottle, delay, rampup, rate},
     time::{Instant, Span},
@@ -137,7 +137,7 @@ macro_rules! policies {
             pub fn verdict(&self, config: &ScopeConfig, now: Instant, sends: delay::State) -> Verdict {
                 let mut strictest = Verdict::Go;
                 $(if let (Some(state), Some(own)) = (&self.$name, $config(config)) {
-                    let at = if <$state>::FINDS_PACE && config.typed.jitter {
+                    let at = if <$state>::FINDS_PACE && config.typed.has(Typed::JITTER) {
                         let gap = Policy::gap(&**state, &own);
                         let spread = gap.and_then(|gap| sends.next(gap, config.jitter));
                         spread.max(Policy::pause(&**state, &own))

@@ -32,6 +32,8 @@ mod notices;
 mod pace;
 #[path = "native/player.rs"]
 mod player;
+#[path = "native/precedence.rs"]
+mod precedence;
 #[path = "native/properties.rs"]
 mod properties;
 #[path = "native/python.rs"]

@@ -6,11 +6,11 @@
  */
 import type { Permit, PermitOutcome } from '../core/permit.js'
 import type { FetchOptions } from '../core/requests.js'
-import type { Throttle } from '../core/throttle.js'
 import type { Target } from '../scopes/names.js'
+import type { Throttle } from '../throttle/throttle.js'
 
 /**
- * What a single request may say, in the place that its client has for such things: priority, cost, scopes,
+ * What a single request may say, in the place that its client has for options: priority, cost, scopes,
  * timeout of the wait. How long an answer may take is for the client's own timeout to say.
  */
 export type ClientRequestOptions = Omit<FetchOptions, 'requestTimeout'>
@@ -45,7 +45,7 @@ export function outcomeWith(
 
 /**
  * What the words of a failed navigation say: browsers have their own, and crawlers put theirs around them.
- * What was given up, or failed at a proxy, says nothing about the server.
+ * What was given up, or failed at a proxy, says no word about the server.
  */
 export function outcomeOfText(text: string): PermitOutcome | undefined {
   if (text === '' || /abort|cancel|blocked|proxy|tunnel/i.test(text)) return undefined

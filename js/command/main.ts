@@ -5,6 +5,7 @@ import { crawl } from './crawl.js'
 import { messageOf } from './failures.js'
 import { get } from './get.js'
 import { plot, rounded } from './plot.js'
+import { presets } from './presets.js'
 import { robots } from './robots.js'
 import type { Run } from './run.js'
 import { UsageError } from './settings.js'
@@ -34,6 +35,7 @@ export async function main(args: readonly string[]): Promise<number> {
     const { positionals, values } = readArguments(name, rest)
     if (values.help === true) return print(HELP[name])
     if (name === 'simulate') simulate(positionals, values)
+    if (name === 'presets') presets(positionals, values)
     if (name === 'robots') return (await robots(positionals, values)) ? DONE : SOME_FAILED
     if (name === 'crawl') return finish(await crawl(positionals, values))
     if (name === 'get') return finish(await get(positionals, values))

@@ -50,7 +50,7 @@ export async function perform(settings: Settings, task: Task, prepare?: (run: Ru
   })
   const view: View = startView(run)
   if (settings.isKeepingNothing)
-    run.say('nothing is kept: --out DIR keeps pages, and a pipe takes their lines')
+    run.say('pages are not kept: --out DIR keeps them, and a pipe takes their lines')
   const onSignal = (signal: NodeJS.Signals) => run.stop(signal)
   process.once('SIGINT', onSignal).once('SIGTERM', onSignal)
   try {

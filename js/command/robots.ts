@@ -53,7 +53,7 @@ function inWords(answer: {
   paths: Record<string, boolean>
 }): string {
   const { url, status, userAgent, crawlDelayMs, sitemaps, paths } = answer
-  const missing = status >= 500 ? 'nothing may be fetched' : 'no rules'
+  const missing = status >= 500 ? 'no URL may be fetched' : 'no rules'
   const lines = [
     `${url}: ${status}${status >= 200 && status < 300 ? '' : `, ${missing}`}`,
     `for         ${userAgent}`,

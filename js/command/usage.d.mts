@@ -1,6 +1,6 @@
 /** What the command can be told, and its help. */
 
-export type Command = 'crawl' | 'get' | 'simulate' | 'robots'
+export type Command = 'crawl' | 'get' | 'presets' | 'simulate' | 'robots'
 export type Values = Record<string, string | boolean | string[] | undefined>
 
 export const HELP: Record<'' | Command, string>

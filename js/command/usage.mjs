@@ -54,6 +54,7 @@ export const HELP = {
   crawl URL… [--out DIR]     follow links (or sitemaps) on the hosts of the URLs, each host at its own pace
   get FILE|-                 fetch a list of URLs, each host at its own pace
   simulate FILE|-            what options would do to a server, in virtual time
+  presets [HOST…]            what owners of public APIs say of their limits, as settings, with sources
   robots HOST [PATH…]        what a host's robots.txt asks for, and whether it allows the paths
 
   autothrottle COMMAND --help tells more; autothrottle --version which this is.
@@ -85,6 +86,14 @@ ${OUTPUT}
   --body               the body as text in each line of the output ("body", or "base64" if it is no text)
 ${PACE}
 ${OUTPUT}
+`,
+  presets: `autothrottle presets [HOST…] [options]
+
+  Prints the settings of each HOST as JSON, and who says so, where, and when it was read. Without a HOST, the
+  hosts that have presets.
+
+  --json               settings and sources as one line of JSON
+  --help               this text
 `,
   simulate: `autothrottle simulate FILE|- [options]
 
@@ -149,6 +158,7 @@ const OPTIONS = {
     sitemaps: { type: 'boolean' },
   },
   get: { ...FETCHING, body: { type: 'boolean' } },
+  presets: { json: { type: 'boolean' }, help: { type: 'boolean' } },
   simulate: { json: { type: 'boolean' }, plot: { type: 'string' }, help: { type: 'boolean' } },
   robots: {
     ...NETWORKING,

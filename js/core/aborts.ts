@@ -5,7 +5,7 @@
  * listener costs as much as what it guards.
  */
 
-/** Somebody who leaves. */
+/** A caller who leaves. */
 export interface Abortable {
   abort(reason: unknown): void
 }

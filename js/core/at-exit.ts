@@ -1,8 +1,8 @@
 /**
- * A program that ends while requests wait says so: nothing is left in its event loop that could let them go.
+ * A program that ends while requests wait says so: its event loop has no more work that could let them go.
  *
- * The trap is a permit that nobody settles. The request behind it waits for good, Node finds nothing to do
- * and ends with code 13, or with 0 inside of `main()`, and nobody has said a word. Nothing happens at import:
+ * The trap is a permit that is never settled. The request behind it waits for good, Node finds no work to do
+ * and ends with code 13, or with 0 inside of `main()`, without a word. An import has no effects:
  * the listener is added when the first request waits.
  */
 
@@ -17,7 +17,10 @@ type Process = { on?(event: 'beforeExit', listener: () => void): void }
 const stuck = new Set<Stuck>()
 let isListening = false
 
-/** Requests wait. Node, Bun and Deno have such an event; it comes only where nothing keeps them alive. */
+/**
+ * Requests wait. Node, Bun and Deno have an event for it, which comes only if no timer or socket keeps them
+ * alive.
+ */
 export function watchExit(one: Stuck): void {
   stuck.add(one)
   if (isListening) return

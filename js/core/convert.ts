@@ -1,17 +1,16 @@
 /**
- * What the engine is told of a permit's outcome: everything checked and in the engine's own form.
+ * A permit's outcome for the engine: all of it checked, and in the engine's own form.
  *
- * The trap is an outcome that is half told when its other half turns out to make no sense: so this changes
- * nothing.
+ * The trap is an outcome whose first half counts although its second half is wrong: so this changes no state.
  */
-import { answerInError, checkedHeaders, isStatus } from '../fetch/outcome.js'
-import { shown } from '../options/checks.js'
+import { answerOf } from '../answers/answer.js'
+import { shown } from '../base/checks.js'
+import { ConfigError } from '../base/errors.js'
 import type { Clock, HeaderMap } from '../options/options.js'
 import type { Handles } from '../scopes/handles.js'
 import { type Backoffs, backoffMap, checkedBackoffs } from '../scopes/hooks.js'
 import { namedScopes } from '../scopes/names.js'
 import type { Outcome, ScopeOutcome } from '../wasm/engine.js'
-import { ConfigError } from './errors.js'
 import type { Permit, PermitOutcome } from './permit.js'
 
 /** How to read headers, by scope name. */
@@ -37,18 +36,12 @@ export class Converter {
       throw new TypeError(`settle: want an outcome; got ${shown(outcome)}`)
     const { hints, backoff, adjustDelay } = outcome
     const cost = checkedCost(outcome.cost, permit)
-    let { status = outcome.statusCode, headers, error } = outcome
-    if (status === undefined && error !== undefined) {
-      const answer = answerInError(error)
-      if (answer) [status, headers, error] = [answer.status, headers ?? answer.headers, undefined]
-    }
-    if (status !== undefined && !isStatus(status))
-      throw new TypeError(`status: want a status of HTTP; got ${shown(status)}`)
+    const { status, headers, error } = answerOf(outcome)
     const backoffs = checkedBackoffs('settle', outcome.scopes, permit.scopes)
     const told: { [Key in keyof Outcome]: Outcome[Key] | undefined } = {
       status,
       error,
-      headers: headers === undefined ? undefined : checkedHeaders(headers),
+      headers,
       headerMap: this.#mapOf(permit.scopes),
       hints,
       wallNowMs: this.#wallNow,

@@ -16,7 +16,7 @@ export class Deadlines {
   #heap: Deadline[] = []
   #done = 0
 
-  /** The earliest instant at which somebody gives up. */
+  /** The earliest instant at which a caller gives up. */
   get next(): number {
     while (this.#heap[0]?.isDone) {
       this.#pop()
@@ -41,7 +41,7 @@ export class Deadlines {
     for (const each of left) this.#push(each)
   }
 
-  /** Takes out whoever gives up at `now` or before. */
+  /** Takes out those who give up at `now` or before. */
   takeDue(now: number): Deadline | undefined {
     if (this.next > now) return undefined
     const due = this.#pop()

@@ -1,27 +1,34 @@
 /**
  * Where requests come in and where they go when they are over. One request's way:
  *
- * 1. `request`: scopes → names → handles → the engine. Where nobody waits and nothing keeps it, a permit
+ * 1. `request`: scopes → names → handles → the engine. If no request waits and no limit keeps it, a permit
  *    comes back at once; else a promise, and a `Waiting` that the driver holds.
- * 2. The permit goes out; somebody sends.
+ * 2. The permit goes out; its request is sent.
  * 3. `settle` or `retry`: the outcome is converted first, then the engine hears it, then managers and
  *    listeners hear what that changed, and last those who wait are asked again.
  *
  * The traps: an outcome that makes no sense and leaves the slot behind (the slot comes back, then the error
- * is thrown); a manager that is told after others have left at the old pace; work for listeners who are not
- * there.
+ * is thrown); a manager that learns of it after others have left at the old pace; work for listeners who are
+ * not there.
  */
 
-import { isStatus } from '../fetch/outcome.js'
+import { statusIn } from '../answers/answer.js'
+import { type ClosedError, EngineBrokenError, TimeoutError } from '../base/errors.js'
 import type { Clock } from '../options/options.js'
 import { Handles } from '../scopes/handles.js'
 import { namedScopes, type Scopes, type Target, urlTextOf } from '../scopes/names.js'
-import { type Outcome, type ScopeHandle, type Settled, type Ticket, WAIT } from '../wasm/engine.js'
+import {
+  type Outcome,
+  type ScopeHandle,
+  type Settled,
+  type SubmitOptions,
+  type Ticket,
+  WAIT,
+} from '../wasm/engine.js'
 import type { Abortable } from './aborts.js'
 import { Converter, type HeaderMaps } from './convert.js'
 import { Driver } from './driver.js'
-import { type ClosedError, TimeoutError } from './errors.js'
-import { type Ears, QueuedEvent, SendEvent, SettleEvent, SharedEvent } from './events.js'
+import { CancelEvent, type Ears, QueuedEvent, SendEvent, SettleEvent, SharedEvent } from './events.js'
 import type { Host } from './host.js'
 import { BLIND_MS, type Inside, Nesting } from './nesting.js'
 import { type Audience, Notices } from './notices.js'
@@ -48,22 +55,22 @@ export interface Wait {
 export type Verdict = 'over' | 'too-long' | 'again' | Promise<Permit>
 
 const NO_OUTCOME: Outcome = {}
-/** So many requests of a scope of which nobody says what became are told. */
+/** How many requests of a scope may end without a status before the warning `unheard`. */
 const UNHEARD = 20
 /** Scopes whose silent requests are counted. */
 const MOST_UNHEARD = 10_000
+/** What to type so that no permit is forgotten. */
+const HOW_TO_SETTLE = 'use `run`, or `using permit = …`'
 /** So much before others is who was called in a function that runs: what has begun is to end. */
 const BEFORE_OTHERS = 1e6
-/** What `engine.enter` answers for ticket 0 if it waits. */
-const WAITS = -16
 
 export class Desk {
   readonly driver: Driver
   readonly nesting: Nesting
   readonly clock: Clock
   readonly handles: Handles
-  /** Why nothing more is taken in. */
-  closed: ClosedError | undefined
+  /** Why no more requests are taken in. */
+  closed: ClosedError | EngineBrokenError | undefined
   readonly #engine: Host
   readonly #ears: Ears
   readonly tell: Audience['tell']
@@ -90,7 +97,13 @@ export class Desk {
     this.warnings = warnings
     this.#isManaged = managed !== undefined
     this.nesting = new Nesting(warnings)
-    this.driver = new Driver(engine, clock, () => this.#rest(), this.nesting)
+    this.driver = new Driver(
+      engine,
+      clock,
+      () => this.#rest(),
+      (error) => this.#broke(error),
+      this.nesting,
+    )
     const failAll = (error: unknown, scope: string) => this.driver.failAll(error, scope)
     this.#notices = new Notices(engine, clock, () => this.handles, audience, failAll)
     this.handles = new Handles(
@@ -110,38 +123,48 @@ export class Desk {
   }
 
   /**
-   * Leave to send one request: at once where nothing stands in the way. Whoever hands a permit on through a
-   * promise tells the driver (`given`, which one that was waited for is already), and when it is used
+   * Leave to send one request: at once where no limit stands in the way. Code that hands a permit on through
+   * a promise tells the driver (`given`, which one that was waited for is already), and when it is used
    * (`begun`).
    */
   request(scopes: Scopes, target: Target, wait: Wait): Permit | Promise<Permit> {
+    try {
+      return this.#request(scopes, target, wait)
+    } catch (error) {
+      this.#broke(error)
+      throw error
+    }
+  }
+
+  #request(scopes: Scopes, target: Target, wait: Wait): Permit | Promise<Permit> {
     wait.signal?.throwIfAborted()
     const inside = wait.inside ?? this.nesting.inside
-    if (inside) {
-      // What a function calls first is the request that it was called for.
-      const own = this.nesting.unused(inside, namedScopes(scopes).names)?.pass(target)
-      if (own !== undefined) return own
-    }
+    // What a function calls first is the request that it was called for.
+    const own = inside && this.nesting.unused(inside, scopes)?.pass(target)
+    if (own) return own
     if (this.closed) throw this.closed
     const { cost = 1, delay = 0 } = wait
     const priority = (wait.priority ?? 0) + (inside ? BEFORE_OTHERS : 0)
-    const isPlain = delay === 0 && typeof priority === 'number' && typeof cost === 'number'
-    if (typeof scopes === 'string' && isPlain && wait.timeout === undefined) {
-      const now = this.driver.now()
+    const now = this.driver.now()
+    if (typeof scopes === 'string' && delay === 0 && typeof cost === 'number') {
       const known = this.handles.last(scopes)
-      const entered = this.#enter(now, scopes, known.handle, cost, priority)
-      const { names } = known
-      if (entered >= 0) return this.#leave(entered, names, target, now)
-      return this.#stay(WAITS - entered, names, scopes, target, wait, now)
+      const ticket = this.#sendOne(now, scopes, known.handle, cost, priority)
+      if (ticket !== WAIT) return this.#leave(ticket, known.names, target, now)
     }
     const { names, costs } = namedScopes(scopes)
-    const handles = names.map((name) => this.handles.of(name).handle)
+    const handles = this.handles.all(names)
     const options = { priority, cost: costs ?? cost, delay }
-    const now = this.driver.now()
-    const ticket = delay === 0 ? this.#engine.sendAtOnce(now, handles, options) : WAIT
-    if (ticket !== WAIT) return this.#leave(ticket, names, target, now)
-    if (wait.timeout !== undefined) this.#refuseHopeless(wait.timeout, handles, options.cost, now)
-    return this.#stay(this.#engine.submit(now, handles, options), names, scopes, target, wait, now)
+    if (typeof scopes !== 'string' && delay === 0) {
+      const ticket = this.#engine.sendAtOnce(now, handles, options)
+      if (ticket !== WAIT) return this.#leave(ticket, names, target, now)
+    }
+    if (inside === undefined && this.nesting.isTraced()) {
+      const own = this.nesting.unused(true, scopes)?.pass(target)
+      if (own) return own
+      options.priority += BEFORE_OTHERS
+      return this.#stay(names, handles, options, target, wait, true, now)
+    }
+    return this.#stay(names, handles, options, target, wait, inside, now)
   }
 
   /** The permit of a ticket that the engine let go. */
@@ -150,6 +173,11 @@ export class Desk {
     const permit = new Permit(this, ticket, names, target, now)
     if (this.#ears.send.isHeard) this.tell(new SendEvent(permit, now))
     return permit
+  }
+
+  /** A request waits no longer, and was never sent. */
+  cancelled(request: Waiting, error: unknown): void {
+    if (this.#ears.cancel.isHeard) this.tell(new CancelEvent(request, Number(this.clock.now()), error))
   }
 
   /** The request is over. Whatever this throws, the slots come back. */
@@ -166,22 +194,25 @@ export class Desk {
     return this.#end(permit, outcome, wait, isRepeatable)
   }
 
-  /** What the server of the request that was settled last asked for, in milliseconds; NaN if nothing. */
+  /** What the server of the request that was settled last asked for, in milliseconds; NaN without a wait. */
   get askedMs(): number {
     return this.#askedMs
   }
 
-  /** A permit that nobody can settle any more: its slots come back, and somebody should know. */
+  /** A permit that no code can settle any more: its slots come back, with a warning. */
   lost(ticket: Ticket, scopes: readonly string[]): void {
+    let why = ''
     try {
-      // Here nobody catches what a clock of somebody's own throws, and the process would end.
+      // No code here catches what a custom clock throws, and the process would end.
       this.#engine.settle(Number(this.clock.now()), ticket, NO_OUTCOME)
       this.driver.changed()
-    } catch {
+    } catch (error) {
+      if (this.#broke(error)) return
+      why = ` (its clock throws: ${String((error as Error | null)?.message ?? error)})`
       this.#engine.settle(Number.NaN, ticket, NO_OUTCOME)
     }
-    const message = `a permit for ${scopes.join(', ')} was collected as garbage before it was settled`
-    this.warnings.once('permit-lost', `${message}: use \`run\`, or \`using permit = …\``, scopes[0])
+    const message = `a permit for ${scopes.join(', ')} was collected as garbage before it was settled${why}`
+    this.warnings.once('permit-lost', `${message}: ${HOW_TO_SETTLE}`, scopes[0])
   }
 
   /**
@@ -231,14 +262,28 @@ export class Desk {
     }
   }
 
-  /** Rejects what waits, and takes in nothing more. */
-  close(closed: ClosedError): void {
+  /** Rejects what waits, and takes in no more. */
+  close(closed: ClosedError | EngineBrokenError): void {
     this.closed = closed
     this.driver.failAll(closed)
     for (const entering of [...this.#entering]) entering.abort(closed)
   }
 
-  /** Resolves when nothing waits and nothing is in flight. */
+  /**
+   * Whether a call into the engine was broken off: then the throttle is closed, and each call says why. What
+   * a stack overflow has done is known only by asking again, with room on the stack.
+   */
+  #broke(error: unknown): boolean {
+    if (error instanceof RangeError) queueMicrotask(() => this.driver.drain())
+    const isTrap = typeof WebAssembly === 'object' && error instanceof WebAssembly.RuntimeError
+    const broken = isTrap ? new EngineBrokenError({ cause: error }) : error
+    if (!(broken instanceof EngineBrokenError)) return false
+    this.#engine.abandon?.(broken)
+    this.close(broken)
+    return true
+  }
+
+  /** Resolves when no request waits or is in flight. */
   idle(): Promise<void> {
     if (this.#isIdle) return Promise.resolve()
     return new Promise((resolve) => this.#idle.push(resolve))
@@ -247,7 +292,12 @@ export class Desk {
   /** From here on, a program that ends while requests wait says so. */
   tellAtExit(): void {
     this.driver.watchExit(() => {
+      this.driver.drain()
       const { waiting, inFlight } = this.#engine
+      if (waiting === 0) {
+        if (inFlight > 0 && this.closed === undefined) this.#tellNeverSettled(inFlight)
+        return
+      }
       const held = inFlight > 0 ? `; in flight and never settled: ${inFlight} (see permit.settle)` : ''
       const scopes = this.driver.scopesWaiting.slice(0, 3).join(', ')
       this.warnings.once(
@@ -257,14 +307,19 @@ export class Desk {
     })
   }
 
+  #tellNeverSettled(many: number): void {
+    const what = many === 1 ? '1 request was never settled' : `${many} requests were never settled`
+    this.warnings.once('permit-lost', `the program ends, and ${what}: ${HOW_TO_SETTLE}`)
+  }
+
   /** The engine knows its scopes by handles; one that it has forgotten is refused, and made anew. */
-  #enter(now: number, name: string, handle: ScopeHandle, cost: number, priority: number): number {
+  #sendOne(now: number, name: string, handle: ScopeHandle, cost: number, priority: number): Ticket {
     try {
-      return this.#engine.enter(now, handle, cost, priority)
+      return this.#engine.sendOne(now, handle, cost, priority)
     } catch (error) {
       const made = this.handles.of(name).handle
       if (made === handle) throw error
-      return this.#engine.enter(now, made, cost, priority)
+      return this.#engine.sendOne(now, made, cost, priority)
     }
   }
 
@@ -285,21 +340,19 @@ export class Desk {
     return this.permit(ticket, scopes, target, now)
   }
 
-  /** It waits, unless it turns out to be called in a function that has the permit for it. */
+  /** It waits. */
   #stay(
-    ticket: Ticket,
     names: readonly string[],
-    scopes: Scopes,
+    handles: readonly ScopeHandle[],
+    options: Required<SubmitOptions>,
     target: Target,
     wait: Wait,
+    inside: Inside,
     now: number,
-  ): Permit | Promise<Permit> {
+  ): Promise<Permit> {
+    if (wait.timeout !== undefined) this.#refuseHopeless(wait.timeout, handles, options.cost, now)
+    const ticket = this.#engine.submit(now, handles, options)
     const { nesting } = this
-    const inside = wait.inside ?? nesting.inside
-    if (inside === undefined && nesting.isTraced()) {
-      this.#engine.cancel(now, ticket)
-      return this.request(scopes, target, { ...wait, inside: true })
-    }
     return new Promise((resolve, reject) => {
       const waiting = this.#waiting(ticket, names, target, wait, nesting.block(inside), resolve, reject)
       this.#begin(waiting, now)
@@ -340,7 +393,7 @@ export class Desk {
    * changed; then the engine hears it, then managers and listeners, and last those who wait are asked.
    */
   #end(permit: Permit, outcome: PermitOutcome, wait?: Wait, isRepeatable = true): Verdict {
-    const { ticket, scopes, target } = permit
+    const { ticket } = permit
     const now = this.clock.now()
     const isWanted = wait !== undefined && this.closed === undefined && wait.signal?.aborted !== true
     this.#notices.watch()
@@ -353,6 +406,7 @@ export class Desk {
         told === NO_OUTCOME ? this.#engine.settle(now, ticket) : this.#engine.settle(now, ticket, told)
     } catch (error) {
       failure = { error }
+      this.#broke(error)
       told = error instanceof TypeError ? statusIn(outcome) : NO_OUTCOME
       settled = this.#engine.settle(now, ticket, told)
     }
@@ -360,13 +414,8 @@ export class Desk {
     const isAsked =
       wait !== undefined || (told.status !== undefined && told.status >= 300 && told.status < 400)
     if (isAsked) this.#askedMs = this.#engine.askedMs
-    let verdict: Verdict = settled === 'unknown' ? 'over' : settled
-    let waiting: Waiting | undefined
+    const again = settled === 'again' && isRepeatable ? this.#again(permit, wait!) : undefined
     if (settled === 'again' && !isRepeatable) this.#engine.cancel(now, ticket)
-    else if (settled === 'again')
-      verdict = new Promise((resolve, reject) => {
-        waiting = this.#waiting(ticket, scopes, target, wait!, undefined, resolve, reject)
-      })
     if (permit.outer !== undefined) this.#listen(permit, told)
     if (this.#ears.settle.isHeard) this.tell(new SettleEvent(permit, told.status, told.error, told.latencyMs))
     if (this.#notices.areUrgent)
@@ -375,14 +424,23 @@ export class Desk {
       } catch (error) {
         failure ??= { error }
       }
-    if (waiting && failure) this.driver.abandon(waiting)
-    else if (waiting) this.#begin(waiting, now)
+    if (again && failure) this.driver.abandon(again.waiting)
+    else if (again) this.#begin(again.waiting, now)
     else this.driver.changed()
     if (failure) throw failure.error
-    return verdict
+    return again?.permit ?? (settled === 'unknown' ? 'over' : settled)
   }
 
-  /** A scope whose requests leave, and nobody says what came back: a 429 would not be noticed. */
+  /** What the next attempt of a request waits for. */
+  #again({ ticket, scopes, target }: Permit, wait: Wait): { permit: Promise<Permit>; waiting: Waiting } {
+    let waiting: Waiting
+    const permit = new Promise<Permit>((resolve, reject) => {
+      waiting = this.#waiting(ticket, scopes, target, wait, undefined, resolve, reject)
+    })
+    return { permit, waiting: waiting! }
+  }
+
+  /** A scope whose requests end without a status: the throttle would not notice a 429. */
   #listen({ scopes, target, outer }: Permit, told: Outcome): void {
     const { status, error, backoff, hints, scopes: own } = told
     if ((status ?? error ?? backoff ?? hints ?? own) !== undefined) {
@@ -396,7 +454,7 @@ export class Desk {
       if (count > UNHEARD) continue
       this.#unheard.set(scope, count)
       if (count < UNHEARD) continue
-      const what = `nobody says what became of the last ${UNHEARD} requests of ${scope}, so a 429 is not noticed`
+      const what = `the last ${UNHEARD} requests of ${scope} ended without a status, so a 429 has no effect`
       const how =
         'send with the fetch of the permit, ({ fetch }) => …, return the response, or settle({ status })'
       this.warnings.once('unheard', `${what}: ${how}`, scope)
@@ -427,10 +485,4 @@ export class Desk {
     this.tellNotices()
     if (this.#idle.length > 0 && this.#isIdle) for (const resolve of this.#idle.splice(0)) resolve()
   }
-}
-
-/** What is left of an outcome whose other parts make no sense. */
-function statusIn(outcome: PermitOutcome | null): Outcome {
-  const status = outcome?.status ?? outcome?.statusCode
-  return isStatus(status) ? { status } : NO_OUTCOME
 }

@@ -1,21 +1,21 @@
 /**
- * Turns the engine's decisions into calls: who waits, and asking until nobody may leave.
+ * Turns the engine's decisions into calls: who waits, and asking until no more requests may leave.
  *
- * The traps: a listener that submits while we are handing out permissions, and work for nobody. So only
- * `drain` asks, one drain at a time, and none while nobody waits. When to ask again is `wake.ts`.
+ * The traps: a listener that submits while we are handing out permissions, and work without need. So only
+ * `drain` asks, one drain at a time, and none while no request waits. When to ask again is `wake.ts`.
  *
  * A gap is from send to send, but a permit is used a microtask after it was given, and a loop that asks for a
  * thousand may go on in between. So time stands still for the engine from the one to the other (`now`): else
  * the next would be given by a clock that the first has not seen, and both would leave together. And if a
  * request begins noticeably later than its permit says (`begun`), or takes a while to be on its way (`late`:
- * the first `fetch` of a process), the engine is told.
+ * the first `fetch` of a process), the driver tells the engine.
  */
 
+import { TimeoutError } from '../base/errors.js'
 import type { Clock } from '../options/options.js'
 import { type Ticket, WAIT } from '../wasm/engine.js'
 import { type Abortable, Aborts } from './aborts.js'
 import { type Stuck, unwatchExit, watchExit } from './at-exit.js'
-import { TimeoutError } from './errors.js'
 import type { Host } from './host.js'
 import type { Nesting } from './nesting.js'
 import type { Permit } from './permit.js'
@@ -36,7 +36,7 @@ export interface Waiter extends Abortable {
   fail(error: unknown): void
 }
 
-/** So much later than its permit was given a request may begin, in milliseconds, and nobody is told. */
+/** How late after its permit a request may begin without a report to the engine, in milliseconds. */
 export const LATE_MS = 0.5
 
 export class Driver {
@@ -47,23 +47,35 @@ export class Driver {
   readonly #waiting = new Map<Ticket, Waiter>()
   readonly #wake: Wake
   readonly #onRest: () => void
+  readonly #onError: (error: unknown) => boolean
   #stuck: Stuck | undefined
+  #isWatched = false
   #isDraining = false
   #isStale = false
   /** Permits that were given and not used yet, and when the first of them was given. */
   #given = 0
   #givenAt = 0
 
-  /** `onRest` is called when everything that could be sent was. */
-  constructor(engine: Host, clock: Clock, onRest: () => void, nesting?: Nesting) {
+  /**
+   * `onRest` is called when everything that could be sent was, `onError` with what the engine throws: true if
+   * that was all there is to do.
+   */
+  constructor(
+    engine: Host,
+    clock: Clock,
+    onRest: () => void,
+    onError: (error: unknown) => boolean = () => false,
+    nesting?: Nesting,
+  ) {
     this.engine = engine
     this.clock = clock
     this.#nesting = nesting
     this.#onRest = onRest
+    this.#onError = onError
     this.#wake = wakeOf(clock, this)
   }
 
-  /** Now, as the engine is told it. */
+  /** Now, as the engine gets it. */
   now(): number {
     return this.#given > 0 ? this.#givenAt : this.clock.now()
   }
@@ -73,7 +85,7 @@ export class Driver {
     if (this.#given++ === 0) this.#givenAt = permit.sentAt
   }
 
-  /** The request of a permit begins. Nobody is told where nobody waits for the next. */
+  /** The request of a permit begins. There is no report if no request waits for the next. */
   begun(permit: Permit): void {
     if (this.#given > 0) this.#given--
     this.late(permit)
@@ -85,22 +97,39 @@ export class Driver {
     const now = this.clock.now()
     if (now - permit.sentAt < LATE_MS) return
     permit.leave(now)
-    this.engine.left(now, permit.ticket)
+    try {
+      this.engine.left(now, permit.ticket)
+    } catch (error) {
+      if (!this.#onError(error)) throw error
+    }
   }
 
-  /** Calls `tellStuck` if the program ends while somebody waits. */
+  /** Calls `tellStuck` if the program ends while requests wait, or permits that went out are not settled. */
   watchExit(tellStuck: () => void): void {
     this.#stuck = { tellStuck }
   }
 
-  /** The scopes for which somebody waits. */
+  /** A permit goes out that the caller has to settle. */
+  watch(): void {
+    if (this.#stuck === undefined || this.#isWatched) return
+    this.#isWatched = true
+    watchExit(this.#stuck)
+  }
+
+  #unwatch(): void {
+    if (!this.#isWatched || this.#waiting.size > 0 || this.engine.inFlight > 0) return
+    this.#isWatched = false
+    unwatchExit(this.#stuck!)
+  }
+
+  /** The scopes for which requests wait. */
   get scopesWaiting(): string[] {
     return [...new Set([...this.#waiting.values()].flatMap(({ scopes }) => scopes))]
   }
 
   /** Keeps who waits for its ticket; `begin` follows. */
   add(waiting: Waiter, timeout: number | undefined): void {
-    if (this.#stuck !== undefined && this.#waiting.size === 0) watchExit(this.#stuck)
+    this.watch()
     this.#waiting.set(waiting.ticket, waiting)
     if (waiting.signal) this.aborts.add(waiting.signal, waiting)
     if (timeout !== undefined)
@@ -116,13 +145,18 @@ export class Driver {
   /** Something changed: asks if anybody waits. */
   changed(): void {
     if (this.#waiting.size > 0) this.drain()
-    else this.#onRest()
+    else this.#rest()
   }
 
-  /** The caller no longer wants it. Nobody is told. */
+  #rest(): void {
+    this.#unwatch()
+    this.#onRest()
+  }
+
+  /** The caller no longer wants it. It gets no answer. */
   abandon(waiting: Waiter): void {
     this.forget(waiting)
-    this.engine.cancel(this.clock.now(), waiting.ticket)
+    this.#cancel(waiting)
     this.drain()
   }
 
@@ -137,10 +171,9 @@ export class Driver {
 
   /** Some wait no longer. All leave before anybody is asked again. */
   leave(gone: Iterable<Waiter>): void {
-    const now = this.clock.now()
     for (const waiting of gone) {
       this.forget(waiting)
-      this.engine.cancel(now, waiting.ticket)
+      this.#cancel(waiting)
     }
     this.drain()
   }
@@ -153,7 +186,7 @@ export class Driver {
     waiting.fail(error)
   }
 
-  /** Asks until there is nothing more to send, then sleeps until there may be. */
+  /** Asks until there is no more to send, then sleeps until there may be. */
   drain(): void {
     this.#isStale = true
     if (this.#isDraining) return
@@ -174,10 +207,12 @@ export class Driver {
         // Of a limit that processes share, others may give slots back.
         if (at === Number.POSITIVE_INFINITY && !this.engine.listen) this.#nesting?.free(this.engine.inFlight)
       }
+    } catch (error) {
+      if (!this.#onError(error)) throw error
     } finally {
       this.#isDraining = false
     }
-    this.#onRest()
+    this.#rest()
   }
 
   /** A timer rang: whatever was given has begun, for all microtasks have run. */
@@ -200,11 +235,11 @@ export class Driver {
   /** It was granted and never came: called by what wakes it. */
   giveBack(waiting: Waiter): void {
     this.forget(waiting)
-    this.engine.cancel(this.clock.now(), waiting.ticket)
+    this.#cancel(waiting)
     this.#isStale = true
   }
 
-  /** Nobody is asked any more: no timer stays. */
+  /** No more questions: no timer stays. */
   rest(): void {
     this.#wake.sleep(Number.POSITIVE_INFINITY, this.clock.now())
   }
@@ -213,15 +248,22 @@ export class Driver {
   end(waiting: Waiter, error: unknown): void {
     if (this.#waiting.get(waiting.ticket) !== waiting) return
     this.forget(waiting)
-    this.engine.cancel(this.clock.now(), waiting.ticket)
+    this.#cancel(waiting)
     waiting.fail(error)
     this.drain()
   }
 
-  /** It waits no longer; whoever calls tells the engine. */
+  #cancel({ ticket }: Waiter): void {
+    try {
+      this.engine.cancel(this.clock.now(), ticket)
+    } catch (error) {
+      if (!this.#onError(error)) throw error
+    }
+  }
+
+  /** It waits no longer; the caller tells the engine. */
   forget(waiting: Waiter): void {
     if (!this.#waiting.delete(waiting.ticket)) return
-    if (this.#stuck !== undefined && this.#waiting.size === 0) unwatchExit(this.#stuck)
     waiting.alarm?.cancel()
     if (waiting.inside) this.#nesting?.unblock(waiting.inside)
     if (waiting.signal) this.aborts.remove(waiting.signal, waiting)

@@ -2,14 +2,15 @@
  * What a throttle tells: events on itself, and the same on Node's `diagnostics_channel` as
  * `autothrottle:TYPE`.
  *
- * The trap is to pay for what nobody hears: an event is made only while somebody listens to its type. So
+ * The trap is to pay for an event without a listener: it is made only if its type has one. So
  * listeners are counted, also those that leave by themselves (`once`, `signal`).
  */
+
+import { builtin } from '../base/builtin.js'
+import { StalledError } from '../base/errors.js'
 import { type Target, urlTextOf } from '../scopes/names.js'
 import type { Pace } from '../wasm/engine.js'
-import { builtin } from '../wasm/node-builtin.js'
 import type { SharedStats } from '../wasm/types.js'
-import { StalledError } from './errors.js'
 
 /** A request as its events see it. */
 export interface RequestLike {
@@ -30,7 +31,7 @@ export class RequestEvent extends (Event as new (type: string) => Omit<Event, 't
   /** Its scopes. */
   readonly scopes: readonly string[]
 
-  constructor(type: 'queued' | 'send' | 'settle', { ticket, target, scopes }: RequestLike) {
+  constructor(type: 'queued' | 'send' | 'settle' | 'cancel', { ticket, target, scopes }: RequestLike) {
     super(type)
     this.id = ticket
     this.target = target
@@ -87,6 +88,20 @@ export class SettleEvent extends RequestEvent {
   }
 }
 
+/** A request stopped waiting: it was never sent. */
+export class CancelEvent extends RequestEvent {
+  /** When, in milliseconds of the throttle's clock. */
+  readonly at: number
+  /** Why: the reason of its signal, a `TimeoutError`, a `ClosedError`, a `ScopeDownError` and so on. */
+  readonly error: unknown
+
+  constructor(request: RequestLike, at: number, error: unknown) {
+    super('cancel', request)
+    this.at = at
+    this.error = error
+  }
+}
+
 /** A scope's delay, backoff step or hold changed. */
 export class ScopeEvent extends Event {
   /** The scope. */
@@ -113,13 +128,7 @@ export class ScopeEvent extends Event {
 /** Something noteworthy that is no error. */
 export class WarningEvent extends Event {
   /**
-   * Which warning: so many wait that memory may become a problem; a setting does nothing; a limit of yours
-   * binds rampup; functions hold all slots that calls inside them wait for; the answers of a scope are not
-   * heard; a server asked for a longer wait than `backoff.maxHold`; a scope has a pace of your own and its
-   * robots.txt asks for another; a permit was collected as garbage before it was settled; a scope only
-   * answers badly; a delay looks like seconds; the program ends while requests wait; processes that share
-   * a limit have other options, or another version that cannot be understood; the way to the others is
-   * broken, or open again.
+   * Which warning. `docs/events.md` says what each means and what to do.
    */
   readonly code:
     | 'many-waiting'
@@ -193,6 +202,8 @@ export interface ThrottleEvents {
   send: SendEvent
   /** A request ended. */
   settle: SettleEvent
+  /** A request stopped waiting: it was never sent. */
+  cancel: CancelEvent
   /** A bad answer made a scope take a step up. */
   backoff: ScopeEvent
   /** A scope took a step back; noticed at the next answer after it. */
@@ -277,6 +288,7 @@ export class Ears {
   readonly queued: Ear
   readonly send: Ear
   readonly settle: Ear
+  readonly cancel: Ear
   readonly backoff: Ear
   readonly recover: Ear
   readonly delay: Ear
@@ -291,6 +303,7 @@ export class Ears {
     this.queued = ear('queued')
     this.send = ear('send')
     this.settle = ear('settle')
+    this.cancel = ear('cancel')
     this.backoff = ear('backoff')
     this.recover = ear('recover')
     this.delay = ear('delay')
@@ -300,7 +313,7 @@ export class Ears {
     this.shared = ear('shared')
   }
 
-  /** Whether changes of scopes are heard. */
+  /** Whether changes of scopes have a listener. */
   get areScopesHeard(): boolean {
     return this.backoff.isHeard || this.recover.isHeard || this.delay.isHeard || this.hold.isHeard
   }
@@ -348,7 +361,7 @@ export class ThrottleEventTarget extends (EventTarget as new () => Omit<
     return this.#ears
   }
 
-  /** @internal Tells whoever listens. */
+  /** @internal Tells the listeners. */
   protected tell(event: ThrottleEvents[keyof ThrottleEvents]): void {
     const ear = this.#ears.of(event.type)
     if (ear?.hasListeners) this.dispatchEvent(event)

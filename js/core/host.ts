@@ -5,6 +5,7 @@
  * the same questions: a ticket that it gives waits for another process's word, `poll` gives it when that has
  * come, and how a request ended is judged here and told there.
  */
+import type { EngineBrokenError } from '../base/errors.js'
 import type { Clock, EngineOptions } from '../options/options.js'
 import type { Engine } from '../wasm/engine.js'
 import type { ScopeHandle, SharedStats, Snapshot, Ticket } from '../wasm/types.js'
@@ -30,16 +31,18 @@ export interface Host extends Pick<Engine, Asked | Told | Seen> {
   // What follows is the engine's too; declarations do not show it there.
   intern(name: string): ScopeHandle
   keepAlive(scope: ScopeHandle): boolean
-  release?(scope: ScopeHandle): void
-  enter(nowMs: number, scope: ScopeHandle, cost: number, priority: number): number
+  release(scope: ScopeHandle): void
+  sendOne(nowMs: number, scope: ScopeHandle, cost: number, priority: number): Ticket
   readonly warnThreshold: number
   /** The request left only now: gaps count from here. */
   left(nowMs: number, ticket: Ticket): void
-  /** Whether somebody waits for the time after what was given last, if that is not known here. */
+  /** Whether a request waits for the time after what was given last, if that is not known here. */
   readonly isAwaited?: boolean
-  /** Names who is told what happens by itself. An engine only answers. */
+  /** Names the listener for what happens by itself. An engine only answers. */
   listen?(listener: HostListener): void
-  /** Nothing more will be asked. */
+  /** A call into it was broken off. */
+  abandon?(error: EngineBrokenError): void
+  /** No more questions will come. */
   close?(): Promise<void>
 }
 

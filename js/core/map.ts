@@ -98,7 +98,7 @@ export async function* mapItems<I, T>(
     signal?.removeEventListener('abort', onAbort)
     failure ??= { reason: undefined }
     stop.abort(new DOMException('the iteration ended', 'AbortError'))
-    // Nothing of ours goes on after the caller has left the loop.
+    // No work of ours goes on after the caller has left the loop.
     while (ended < pulled) {
       await new Promise<void>((resolve) => {
         wake = resolve

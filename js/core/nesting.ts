@@ -3,31 +3,35 @@
  * holds.
  *
  * A call is known to be inside while its function has not returned to us yet, and after an `await` by
- * `AsyncLocalStorage` where that costs nothing (not in Node before 24, where it slows every promise of the
+ * `AsyncLocalStorage` where that is free (not in Node before 24, where it slows every promise of the
  * process), else by V8's asynchronous stack traces, read only for calls that wait while a function runs. The
  * traps: to guess where a runtime knows neither, and work for those who do not nest.
  */
-import { urlTextOf } from '../scopes/names.js'
-import { builtin } from '../wasm/node-builtin.js'
-import { NestedError } from './errors.js'
+
+import { builtin } from '../base/builtin.js'
+import { NestedError } from '../base/errors.js'
+import { namedScopes, type Scopes, urlTextOf } from '../scopes/names.js'
 import { NOTHING, type Permit } from './permit.js'
 import type { Waiting } from './waiting.js'
 import type { Warnings } from './warnings.js'
 
 /**
  * The function that a call is made in: its permit, `true` for one of those that run, `false` for none,
- * `undefined` if nobody has looked.
+ * `undefined` before the first look.
  */
 export type Inside = Permit | boolean | undefined
 
 /** The name of the frame that awaits a function. */
 export const FRAME = 'autothrottle run'
 const HERE = new RegExp(`at async .*${FRAME}`)
-/** So long a call waits for the slot of a function before it is told, where no runtime knows whose it is. */
+/**
+ * How long a call waits for the slot of a function before its error, in runtimes that do not know whose it
+ * is.
+ */
 export const BLIND_MS = 10_000
 
 interface Storage {
-  run<T>(store: Permit, call: () => T): T
+  run<T>(store: Permit, call: (permit: Permit) => T, permit: Permit): T
   getStore(): Permit | undefined
 }
 
@@ -35,7 +39,7 @@ export class Nesting {
   readonly #warnings: Warnings
   readonly #running: Permit[] = []
   #here: Permit | undefined
-  /** `null` where there is none that costs nothing. */
+  /** `null` where there is none for free. */
   #storage: Storage | null | undefined
   /** Calls inside functions that wait. */
   #waits = 0
@@ -51,7 +55,7 @@ export class Nesting {
     const outer = this.#here
     this.#here = permit
     try {
-      return this.#storage === null ? work(permit) : this.#storage.run(permit, () => work(permit))
+      return this.#storage === null ? work(permit) : this.#storage.run(permit, work, permit)
     } finally {
       this.#here = outer
     }
@@ -82,11 +86,13 @@ export class Nesting {
     return this.#storage === null && this.#running.length > 0 && HERE.test(stack())
   }
 
-  /** The permit of the function that nobody has used yet, if it is one for these scopes. */
-  unused(inside: Inside, scopes: readonly string[]): Permit | undefined {
+  /** The unused permit of the function, if it is one for these scopes. */
+  unused(inside: Inside, scopes: Scopes): Permit | undefined {
+    const { names } = namedScopes(scopes)
     const all = inside === true ? this.#running : inside ? [inside] : []
     for (const permit of all) {
-      const isSame = permit.scopes.length === scopes.length && scopes.every((s) => permit.scopes.includes(s))
+      const isSame =
+        permit.scopes.length === names.length && names.every((name) => permit.scopes.includes(name))
       if (isSame && !permit.isSettled) return permit
     }
     return undefined
@@ -109,8 +115,8 @@ export class Nesting {
   }
 
   /**
-   * Nothing can be sent before something ends. If all that is in flight are functions that wait for calls
-   * inside them, nobody else can give a slot back: their slots are.
+   * No request may leave before one ends. If all that is in flight are functions that wait for calls
+   * inside them, no other code can give a slot back: their slots are.
    */
   free(inFlight: number): void {
     if (this.#waits === 0) return
@@ -122,7 +128,7 @@ export class Nesting {
     for (const permit of held) permit.settle(NOTHING)
   }
 
-  /** Where a runtime knows nothing of whose call it is: what to do after so long, if it waits still. */
+  /** In a runtime that does not know whose call it is: what to do if it still waits after this long. */
   blindly(waiting: Waiting, inFlight: () => number): (() => NestedError | undefined) | undefined {
     if (this.#storage !== null || this.#running.length === 0) return undefined
     const url = urlTextOf(waiting.target)
@@ -132,7 +138,7 @@ export class Nesting {
     return () => ([...this.#held()].length === inFlight() ? new NestedError(url) : undefined)
   }
 
-  /** Functions whose permit nobody has used yet. */
+  /** Functions whose permit is not used yet. */
   *#held(): Generator<Permit> {
     for (const permit of this.#running) if (!permit.isSettled) yield permit
   }

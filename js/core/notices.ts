@@ -2,13 +2,14 @@
  * What the engine tells, passed on: to a scope's manager, to listeners, to the console.
  *
  * The traps: a manager that throws and keeps others from hearing (all hear, then the first is thrown); work
- * for listeners who are not there (the engine is asked to tell only what somebody hears).
+ * for listeners who are not there (the engine tells only what has a listener).
  */
+
+import { ManagerError, ScopeDownError } from '../base/errors.js'
 import type { Clock, ScopeOptions } from '../options/options.js'
 import type { Handles } from '../scopes/handles.js'
 import type { ManagedScopes } from '../scopes/strategy.js'
 import type { Notice, Outcome, ScopeHandle } from '../wasm/engine.js'
-import { ManagerError, ScopeDownError } from './errors.js'
 import { type Ears, ScopeEvent, StallEvent, type ThrottleEvents } from './events.js'
 import type { Host } from './host.js'
 import type { Warnings } from './warnings.js'
@@ -44,7 +45,7 @@ export class Notices {
     this.#failAll = failAll
   }
 
-  /** Asks the engine to tell as much as is heard. */
+  /** Asks the engine to tell as much as has listeners. */
   watch(): void {
     const level = this.#audience.isDebug ? 2 : this.#audience.ears.areScopesHeard ? 1 : 0
     if (level !== this.#level) this.#engine.watch(level)

@@ -1,62 +1,62 @@
 /**
  * Permission to send one request. It holds a slot in every scope of the request until it is settled.
  *
- * The trap is the permit that nobody settles: its slots are gone for good. `using permit = …` settles it as
+ * The trap is a permit that is never settled: its slots are gone for good. `using permit = …` settles it as
  * *ignored* at the end of the block, whatever happened there; one that is collected as garbage is given back.
  */
 
-import { joined } from '../fetch/joined.js'
+import type { HeadersLike, SomeHints } from '../answers/headers.js'
+import { joined } from '../base/joined.js'
 import type { RetryOptions } from '../options/options.js'
 import type { Backoffs } from '../scopes/hooks.js'
 import type { Target } from '../scopes/names.js'
 import type { Ticket } from '../wasm/engine.js'
-import type { HeadersLike, SomeHints } from '../wasm/headers.js'
 import type { Desk } from './desk.js'
 import { release } from './unsettled.js'
 
 /**
- * How a request ended, as a permit is told: a response of any client will do. Without a status and an error
- * nothing is learned.
+ * How a request ended, for `permit.settle`: a response of any client will do. Without a status and an error
+ * the throttle learns no pace from it.
  */
 export interface PermitOutcome {
   /** The status of the response. */
-  status?: number
+  status?: number | undefined
   /** The same, as Node, undici and got call it. */
-  statusCode?: number
-  /** The response's headers in any form, flat lists of names and values too: what they ask for is kept. */
-  headers?: HeadersLike | readonly string[]
+  statusCode?: number | undefined
+  /** The response's headers in any form, also as a flat list of names and values. */
+  headers?: HeadersLike | readonly string[] | undefined
   /** Hints that were not in headers; they take the place of `headers`. */
-  hints?: SomeHints
+  hints?: SomeHints | undefined
   /**
    * Why there was no response. If it carries one (`error.status`, `error.response.status`, `error.headers`
-   * …), that counts. An abort by the caller teaches nothing about the server.
+   * …), that counts. An abort by the caller says no word about the server.
    */
   error?: unknown
   /** Milliseconds from send to response headers. Default: now − sent, if there was a response. */
-  latency?: number
+  latency?: number | undefined
   /** Whether the answer is bad, if you know better than the status and `backoff.statusCodes`. */
-  backoff?: boolean
-  /** The scopes that this makes back off, if not all or none of them; a map says more about each. */
-  scopes?: Backoffs
+  backoff?: boolean | undefined
+  /** The scopes that back off by this answer, if not all or none; a map says more about each. */
+  scopes?: Backoffs | undefined
   /**
-   * What the request really cost, if that is not what was expected: a number, or a map of scope to cost
-   * where its scopes had costs of their own.
+   * The true cost of the request, if it is not the expected one: a number, or a map of scope to cost if its
+   * scopes had costs of their own.
    */
-  cost?: number | Readonly<Record<string, number>>
+  cost?: number | Readonly<Record<string, number>> | undefined
   /** False keeps AutoThrottle's delay as it is. Scrapy's `autothrottle_dont_adjust_delay` is the opposite. */
-  adjustDelay?: boolean
+  adjustDelay?: boolean | undefined
 }
 
-/** Nothing is learned; the slots come back. */
+/** The slots come back, and that is all. */
 export const NOTHING: PermitOutcome = {}
 
 /** Made by `throttle.acquire` and `throttle.run`. */
 export class Permit {
-  /** When it was given, or could first be used if that was later: milliseconds of the throttle's clock. */
+  /** When the request could leave, in milliseconds of the throttle's clock. */
   readonly sentAt: number
   /** The scopes that agreed. */
   readonly scopes: readonly string[]
-  /** What it is for. */
+  /** What the permit is for. */
   readonly target: Target
   /** @internal */
   readonly ticket: Ticket
@@ -90,15 +90,15 @@ export class Permit {
   }
 
   /**
-   * Sends the request that the permit is for, and hears its answer, whatever is made of it. Bound, so that it
-   * can be taken out: `map(urls, async (url, { fetch }) => (await fetch(url)).text())`. Once: the second call
-   * rejects with a `TypeError`.
+   * Sends the request that the permit is for, and reads its answer for the throttle. It is bound, so you can
+   * take it out: `map(urls, async (url, { fetch }) => (await fetch(url)).text())`. A second call rejects with
+   * a `TypeError`.
    */
   get fetch(): (input: RequestInfo | URL, init?: RequestInit) => Promise<Response> {
     return (input, init) => this.#desk.send(this, input, init)
   }
 
-  /** Is aborted when nobody wants the answer any more: by the caller's signal, or by `requestTimeout`. */
+  /** Aborts when the answer is no longer wanted: by the caller's signal, or by `requestTimeout`. */
   get signal(): AbortSignal {
     if (this.stop) return joined(this.outer ?? null, this.stop)
     this.outer ??= new AbortController().signal
@@ -106,7 +106,7 @@ export class Permit {
   }
 
   /**
-   * Gives the slots back and tells what happened. Only the first call counts.
+   * Gives the slots back and says what happened. Only the first call counts.
    *
    * @throws {TypeError} if status or headers make no sense; the slots come back all the same.
    * @throws {ConfigError} if `cost` makes no sense beside the costs that were expected; likewise.
@@ -141,7 +141,7 @@ export class Permit {
     return passed
   }
 
-  /** Settles as *ignored* if nothing was said. */
+  /** Settles as *ignored* if it was not settled before. */
   [Symbol.dispose](): void {
     this.settle()
   }

@@ -3,10 +3,10 @@
  *
  * The trap is a misspelt option that is quietly ignored: every key is known, or an error.
  */
-import { isMillis, kindOf, unknownKeys } from '../options/checks.js'
+import { isMillis, kindOf, unknownKeys } from '../base/checks.js'
+import { ConfigError } from '../base/errors.js'
 import type { RetryOptions } from '../options/options.js'
 import type { Scopes } from '../scopes/names.js'
-import { ConfigError } from './errors.js'
 
 /** What a single request may say. */
 export interface RequestOptions {
@@ -61,7 +61,7 @@ export interface ThrottledRequestInit extends RequestInit {
   throttle?: FetchOptions
 }
 
-/** Of a request that says nothing. */
+/** Of a request without options. */
 export const NO_OPTIONS: RunOptions & FetchOptions = {}
 export const REQUEST_KEYS = ['signal', 'priority', 'cost', 'timeout', 'delay']
 export const RUN_KEYS = [...REQUEST_KEYS, 'requestTimeout', 'retry']

@@ -3,12 +3,12 @@
  *
  * The trap is a function that never ends: with `requestTimeout` its slots come back all the same.
  */
-import { outcomeOfError, outcomeOfResult } from '../fetch/outcome.js'
+import { type Answer, answerOfError, answerOfResult } from '../answers/answer.js'
+import { ManagerError, TimeoutError } from '../base/errors.js'
 import type { RetryOptions, ThrottleOptions } from '../options/options.js'
 import type { Desk } from './desk.js'
-import { ManagerError, TimeoutError } from './errors.js'
 import { FRAME } from './nesting.js'
-import type { Permit, PermitOutcome } from './permit.js'
+import type { Permit } from './permit.js'
 import { type RunOptions, retryOf } from './requests.js'
 
 /** What is run. */
@@ -31,9 +31,7 @@ export class Runner {
   }
 
   run<T>(permit: Permit | Promise<Permit>, work: Work<T>, options: RunOptions): Promise<T> {
-    return permit instanceof Promise
-      ? permit.then((given) => this.#work(given, work, options, false))
-      : this.#work(permit, work, options, true)
+    return this.#work(permit, work, options)
   }
 
   /**
@@ -42,14 +40,16 @@ export class Runner {
    */
   readonly #work = {
     [FRAME]: async <T>(
-      permit: Permit,
+      asked: Permit | Promise<Permit>,
       work: Work<T>,
       options: RunOptions,
-      isAtOnce: boolean,
       left?: number,
     ): Promise<T> => {
       const { driver } = this.#desk
-      if (isAtOnce) {
+      let permit: Permit
+      if (asked instanceof Promise) permit = await asked
+      else {
+        permit = asked
         driver.given(permit)
         await undefined
       }
@@ -63,34 +63,34 @@ export class Runner {
         result = await (timeout === undefined
           ? this.#call(permit, work)
           : this.#limited(permit, work, timeout))
-        again = this.#end(permit, outcomeOfResult(result), options, left)
+        again = this.#end(permit, answerOfResult(result), options, left)
       } catch (error) {
-        again = this.#end(permit, outcomeOfError(error, options.signal), options, left)
+        again = this.#end(permit, answerOfError(error, options.signal), options, left)
         if (again === undefined) throw error
       }
       if (again === undefined) return result!
-      return this.#work(await again, work, options, false, (left ?? permit.retry?.limit ?? 0) - 1)
+      return this.#work(again, work, options, (left ?? permit.retry?.limit ?? 0) - 1)
     },
   }[FRAME]!
 
   /** Settles, and gives what the next call of the function waits for, if there is one. */
   #end(
     permit: Permit,
-    outcome: PermitOutcome | undefined,
+    answer: Answer | undefined,
     options: RunOptions,
     left = permit.retry?.limit ?? 0,
   ): Promise<Permit> | undefined {
     this.#desk.nesting.over(permit)
     try {
-      const isBad = outcome !== undefined && (outcome.error !== undefined || outcome.status! >= 400)
+      const isBad = answer !== undefined && (answer.error !== undefined || answer.status! >= 400)
       if (isBad && !permit.isSettled) {
         if (left > 0) {
-          const verdict = this.#desk.retry(permit, outcome, options, true)
+          const verdict = this.#desk.retry(permit, answer, options, true)
           return typeof verdict === 'object' ? verdict : undefined
         }
         if (this.#retry !== undefined && options.retry === undefined) this.#warn()
       }
-      permit.settle(outcome)
+      permit.settle(answer)
     } catch (error) {
       // What the work gave is the caller's, also where its headers cannot be read.
       if (error instanceof ManagerError) throw error

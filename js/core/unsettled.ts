@@ -1,5 +1,5 @@
 /**
- * Permits that nobody can settle any more, since nobody has them: their slots come back.
+ * Permits that no code can settle any more, since none has them: their slots come back.
  *
  * The trap is a registry that keeps alive what it watches: it knows the ticket, not the permit.
  */
@@ -15,7 +15,7 @@ interface Lost {
 let registry: FinalizationRegistry<Lost> | undefined
 
 /**
- * Watches a permit that goes out. Made on first use: nothing happens at import. Some runtimes have no such
+ * Watches a permit that goes out. Made on first use: an import has no effects. Some runtimes have no
  * registry.
  */
 export function keep(permit: Permit, desk: Desk): Permit {

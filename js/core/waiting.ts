@@ -54,12 +54,13 @@ export class Waiting implements Waiter {
 
   /** It never will. */
   fail(error: unknown): void {
+    this.#desk.cancelled(this, error)
     this.#reject(error)
   }
 
   /** The caller no longer wants it. */
   abort(reason: unknown): void {
     this.#desk.driver.abandon(this)
-    this.#reject(reason)
+    this.fail(reason)
   }
 }

@@ -13,8 +13,9 @@
  * turns of the event loop. That costs a tenth of a processor at most. A longer gap does not feel a
  * millisecond; a shorter one would cost more.
  */
+
+import { LONGEST_TIMEOUT } from '../base/clock.js'
 import type { Clock } from '../options/options.js'
-import { LONGEST_TIMEOUT } from './clock.js'
 import { Deadlines } from './deadlines.js'
 import type { Waiter } from './driver.js'
 
@@ -24,7 +25,7 @@ export interface Sleeper {
   wake(): void
   /** The request leaves; it was granted at `at`. */
   grant(waiting: Waiter, at: number): void
-  /** Nobody takes what was granted. */
+  /** What was granted is not taken. */
   giveBack(waiting: Waiter): void
 }
 
@@ -41,7 +42,7 @@ export interface Wake {
   grant(waiting: Waiter, now: number): void
   /** It waits no longer. */
   end(waiting: Waiter): void
-  /** Everybody was asked at `now`; there is nothing to do before `at`. Rings what is due. */
+  /** All were asked at `now`; there is no work before `at`. Rings what is due. */
   sleep(at: number, now: number): void
   /** Calls `ring` after `ms`, unless it is cancelled. */
   alarm(ms: number, ring: () => void): Alarm
@@ -103,8 +104,8 @@ class OneTimer implements Wake {
   }
 
   /**
-   * A timer that fires too early does no harm, so one that is armed for earlier stays, unless nobody waits at
-   * all.
+   * A timer that fires too early does no harm, so one that is armed for earlier stays, unless no request
+   * waits at all.
    */
   #arm(now: number): void {
     const at = Math.min(this.#at, this.#alarms.next)
@@ -157,7 +158,7 @@ class OneTimer implements Wake {
  */
 const LOOK_MS = 50
 /**
- * A grant that nobody takes for so long, in milliseconds, is given back: its request has ended without a
+ * A grant that is not taken for this long, in milliseconds, is given back: its request has ended without a
  * word.
  */
 const UNCLAIMED_MS = 10_000

@@ -1,5 +1,5 @@
 /**
- * Warnings: the event `warning` where somebody listens, else one line on the console. Each is told once.
+ * Warnings: the event `warning` if it has a listener, else one line on the console. Each comes once.
  *
  * The trap is a warning that only listeners hear: who needs it does not listen yet.
  */
@@ -29,7 +29,7 @@ export class Warnings {
     this.tell(code, message, scope)
   }
 
-  /** Tells it, for callers that see to it that it is told once. */
+  /** Tells it, for callers that take care of the once. */
   tell(code: WarningEvent['code'], message: string, scope?: string): void {
     if (this.#ears.warning.isHeard) this.#tell(new WarningEvent(code, message, scope))
     else if (this.#isPrinted) console.warn(`autothrottle: ${message} (${code})`)

@@ -1,7 +1,7 @@
 /**
  * Bodies: let go of, or watched to their end; and responses that say the same as before.
  *
- * The traps: a body that fails, or never answers, when it is let go of (nobody waits for that, and nobody
+ * The traps: a body that fails, or never answers, when it is let go of (no caller waits for that, and none
  * hears of it); a wrapper that callers notice: another `url`, no `clone`, a stream that cannot be read twice
  * where it could. So what is made anew is a real `Response`, with what its constructor cannot be given as
  * properties of its own, and its clones likewise. The bodies of node-fetch are streams of Node's: no
@@ -25,7 +25,7 @@ interface NodeStream {
 }
 
 /**
- * Lets go of a body that nobody wants, unless somebody (a hook) reads it already. Nobody has to wait for it.
+ * Lets go of an unwanted body, unless a hook reads it already. No caller has to wait for it.
  */
 export function discard(response: Response | undefined): void {
   try {
@@ -37,7 +37,7 @@ export function discard(response: Response | undefined): void {
       body.destroy()
     }
   } catch {
-    // A body of somebody's own making. It is not wanted, so its failure is no news.
+    // A body of a custom `fetch`. It is not wanted, so its failure is no news.
   }
 }
 
@@ -57,7 +57,7 @@ export function withMetadata(response: Response, metadata: Metadata): Response {
 
 /**
  * The same response, and `onEnd` when its body was read to the end, was cancelled, or failed; at once if it
- * has none, if somebody reads it already (a hook), or if it cannot be watched. A body that is collected as
+ * has none, if a hook reads it already, or if it cannot be watched. A body that is collected as
  * garbage unread counts as cancelled.
  */
 export function watched(response: Response, onEnd: (error?: unknown) => void): Response {
@@ -129,7 +129,7 @@ interface Unread {
 
 let registry: FinalizationRegistry<Unread> | undefined
 
-/** Made on first use: nothing happens at import. Some runtimes have none. */
+/** Made on first use: an import has no effects. Some runtimes have none. */
 function collected(): FinalizationRegistry<Unread> | undefined {
   if (typeof FinalizationRegistry === 'undefined') return undefined
   registry ??= new FinalizationRegistry((unread: Unread) => {

@@ -5,22 +5,23 @@
  * One request's way: scopes → robots.txt → a permit → the real fetch → hooks → retry, redirect, or the
  * answer. The trap is a slot that is left behind because something else failed or never answered: a hook, a
  * body that was to be let go of, an abort between two awaits. So an exchange always ends in `#exchange`: it
- * settles first and cleans up after, and nobody waits for the cleaning.
+ * settles first and cleans up after, and no caller waits for the cleaning.
  */
+
+import { type Answer, answerIn, responseOf } from '../answers/answer.js'
+import { failureOf, failureOfRequest } from '../answers/failures.js'
+import { isMillis, shown } from '../base/checks.js'
+import { BodyNotReplayableError, ManagerError, RetryAfterTooLongError, TimeoutError } from '../base/errors.js'
+import { both, joined } from '../base/joined.js'
 import type { Desk, Wait } from '../core/desk.js'
-import { BodyNotReplayableError, ManagerError, RetryAfterTooLongError, TimeoutError } from '../core/errors.js'
 import type { Inside } from '../core/nesting.js'
 import { NOTHING, type Permit, type PermitOutcome } from '../core/permit.js'
 import { checkSignal, type FetchOptions, NO_OPTIONS } from '../core/requests.js'
-import { isMillis, shown } from '../options/checks.js'
 import { REDIRECT_MAX_DELAY, RETRY_MAX_RETRY_AFTER } from '../options/generated.js'
 import type { ThrottleOptions } from '../options/options.js'
 import { addScope, askScopes, checkedBackoffs, type Nothing, scopeRequest } from '../scopes/hooks.js'
 import { hostOf, isRequest, namedScopes, type Scopes, urlOf } from '../scopes/names.js'
-import { failureOf, failureOfRequest } from '../wasm/failures.js'
 import { discard, watched } from './body.js'
-import { both, joined } from './joined.js'
-import { outcomeOfResponse, responseOf } from './outcome.js'
 import { follows, type Hop, placeOf, Redirects } from './redirects.js'
 import { Retry } from './retry.js'
 import type { Robots } from './robots.js'
@@ -49,7 +50,7 @@ interface Call {
   readonly start: number
   /** It is for robots.txt, which is not asked about itself. */
   readonly isForRobots?: boolean
-  /** The function that it was called in, where somebody has to be asked before it waits. */
+  /** The function that it was called in, where a hook has to be asked before it waits. */
   readonly inside: Inside
   /** The permit of its first hop, if it has one. */
   permit: Permit | undefined
@@ -71,7 +72,7 @@ export class Fetcher {
   readonly #desk: Desk
   readonly #settings: FetchSettings
   readonly #robots: Robots | undefined
-  /** Whether the host is the scope of every request that names none, and nobody has to be asked. */
+  /** Whether the host is the scope of every request that names none, and no hook has to be asked. */
   readonly #isPlain: boolean
 
   constructor(desk: Desk, settings: FetchSettings, robots: Robots | undefined) {
@@ -118,7 +119,7 @@ export class Fetcher {
     return this.#exchange(hop, call, this.#give)
   }
 
-  /** Sends the request of a permit that somebody has. */
+  /** Sends the request of a permit that was handed out. */
   async send(permit: Permit, input: RequestInfo | URL, init: RequestInit = {}): Promise<Response> {
     if ('throttle' in init)
       throw new TypeError('permit.fetch: say it where the permit is asked for; got throttle')
@@ -221,7 +222,10 @@ export class Fetcher {
     }
     const latency = this.#desk.clock.now() - permit.sentAt
     attempt.response = checkedResponse(response)
-    attempt.outcome = outcomeOfResponse(response, latency, call.options.adjustDelay)
+    const { status, headers }: Answer = answerIn(response) ?? {}
+    const { adjustDelay } = call.options
+    // One shape, with all that may be known later.
+    attempt.outcome = { status, headers, latency, adjustDelay, hints: undefined, scopes: undefined }
     if (this.#isAsked) await this.#askAbout(response, attempt.outcome, permit, hop, call)
     // Good answers may keep their slot until their body was read; bad ones are asked about, and are short.
     return retry?.isLeft && response.status >= 400 ? this.#again(attempt, retry, call) : undefined
@@ -241,7 +245,7 @@ export class Fetcher {
     return { permit: verdict }
   }
 
-  /** A permit for a hop, where somebody has to be asked for its scopes or for robots.txt. */
+  /** A permit for a hop, where a hook or robots.txt has to be asked. */
   #admit(hop: Hop, call: Call): Promise<Permit> {
     let admitted: Promise<Scopes>
     try {
@@ -277,7 +281,7 @@ export class Fetcher {
     return this.#desk.request(scopes, input, this.#waitOf(call, delay))
   }
 
-  /** The scopes of a request, by `getScopes` where there is one; without it nothing has to be waited for. */
+  /** The scopes of a request, by `getScopes` where there is one; without it there is no wait. */
   scopesOf(input: string | URL | Request, init?: RequestInit): Scopes | Promise<Scopes> {
     const { getScopes } = this.#settings
     return getScopes ? askScopes(getScopes, scopeRequest(input, init)) : hostOf(input)
@@ -391,7 +395,7 @@ export class Fetcher {
     if (scopes !== undefined) outcome.scopes = scopes
   }
 
-  /** Asks a hook. An abort is heard while it thinks. */
+  /** Asks a hook. An abort ends the wait for it. */
   async #ask<T>(
     hook: string,
     url: string,
@@ -412,13 +416,13 @@ export class Fetcher {
 
 const asItIs = (exchange: Exchange) => exchange
 
-/** What a `fetch` of somebody's own gave, if it can be a response. */
+/** What a custom `fetch` gave, if it can be a response. */
 function checkedResponse(response: unknown): Response {
   if (typeof response === 'object' && response !== null) return response as Response
   throw new TypeError(`fetch gave ${shown(response)}; want a Response`)
 }
 
-/** Settles when a body is over. Knows nothing of the response, which must be free to be collected. */
+/** Settles when a body is over. Holds no reference to the response, which must be free to be collected. */
 function settler(permit: Permit, outcome: PermitOutcome): (error?: unknown) => void {
   return (error) => permit.settle(Number.isNaN(failureOf(error)) ? outcome : { error })
 }

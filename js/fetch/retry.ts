@@ -17,7 +17,7 @@ export class Retry {
   readonly #init: RequestInit
   #left: number
 
-  /** `isAny`: whatever its method, since somebody said so for this very request. */
+  /** `isAny`: whatever its method, since the options of this very request say so. */
   constructor(options: RetryOptions, input: RequestInfo | URL, init: RequestInit, isAny = false) {
     this.#input = input
     this.#init = init

@@ -5,17 +5,17 @@
  * |---|---|
  * | 2xx | what it says; kept for a day |
  * | 4xx | no rules |
- * | 5xx, no answer | nothing may be fetched: asked again after a minute |
+ * | 5xx, no answer | no URL may be fetched: asked again after a minute |
  *
  * Redirects are followed where `fetch` gives them (with `redirects: 'throttle'` it does): five, to whatever
- * host, as the RFC says. Each hop is a request of its own, so whoever looks at URLs before they are sent sees
- * all of them.
+ * host, as the RFC says. Each hop is a request of its own, so a hook that looks at URLs before they are sent
+ * sees all of them.
  *
  * The traps: a hundred first requests to a host that each fetch it (they share one promise); and a body that
  * stalls, for all of them wait for it: it may take as long as headers may, `requestTimeout`.
  */
 
-import { DisallowedError } from '../core/errors.js'
+import { DisallowedError } from '../base/errors.js'
 import type { Clock, RobotsOptions } from '../options/options.js'
 import { toUrl } from '../scopes/places.js'
 import { discard } from './body.js'
@@ -28,7 +28,7 @@ const DAY = 86_400_000
 const MINUTE = 60_000
 const MOST_BYTES = 512_000
 const MOST_HOSTS = 10_000
-/** RFC 9309 §2.3.1.2. Whoever redirects more often has no rules. */
+/** RFC 9309 §2.3.1.2. A host that redirects more often has no rules. */
 const MOST_REDIRECTS = 5
 
 /** What asking for robots.txt takes of a throttle. */
@@ -87,7 +87,7 @@ export class Robots {
       throw new DisallowedError(`robots.txt of ${url.host} does not allow ${url.href}`)
   }
 
-  /** The throttle is closed: nobody waits for the files that are on their way. */
+  /** The throttle is closed: the files that are on their way are not needed. */
   close(reason: unknown): void {
     for (const controller of this.#asked) controller.abort(reason)
   }

@@ -6,7 +6,7 @@
  * (`delayMs`).
  */
 
-import type { SomeHints } from '../wasm/headers.js'
+import type { SomeHints } from '../answers/headers.js'
 import type { RateOptions } from './generated.js'
 
 export type {

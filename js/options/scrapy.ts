@@ -1,15 +1,15 @@
 /**
  * Scrapy's settings → ours: names, seconds, booleans that stand for 1 and 0, in one place.
  *
- * The trap is to take silently what means nothing here: a setting that Scrapy would obey and we would not
+ * The trap is to take silently what has no meaning here: a setting that Scrapy would obey and we would not
  * is an error.
  */
 
-import { ConfigError, type Problem } from '../core/errors.js'
+import { shown } from '../base/checks.js'
+import { ConfigError, type Problem } from '../base/errors.js'
 import { byIp } from '../scopes/by-ip.js'
 import type { MakeScopeManager, ScopeManager } from '../scopes/strategy.js'
 import { nearestName } from '../wasm/engine.js'
-import { shown } from './checks.js'
 import { ROBOTS_MAX_DELAY } from './generated.js'
 import type { BackoffOptions, Jitter, QuotaOptions, ScopeOptions, ThrottleOptions } from './options.js'
 

@@ -4,11 +4,11 @@
  * The trap is to report the problems of one layer, and those of the other when the first are mended.
  */
 
-import { ConfigError, type Problem } from '../core/errors.js'
+import { kindOf } from '../base/checks.js'
+import { ConfigError, type Problem } from '../base/errors.js'
 import type { Shared } from '../core/host.js'
 import { ManagedScopes, managerProblems, withManagerMarked } from '../scopes/strategy.js'
 import { checkDriverOptions, Engine } from '../wasm/engine.js'
-import { kindOf } from './checks.js'
 import { DRIVER_KEYS } from './generated.js'
 import type { Clock, EngineOptions, ScopeOptions, ThrottleOptions } from './options.js'
 
@@ -31,7 +31,7 @@ export function splitOptions(options: ThrottleOptions) {
   const engineOptions = withManagersMarked(engine as EngineOptions, own)
   if (shared !== undefined && ManagedScopes.areIn(options.scopes, managedOf(options)))
     own.push({ path: 'shared', want: 'no manager beside it: the engine may be elsewhere', got: 'one' })
-  // None is nothing to ask the module for: what it checks with would be compiled before the first request.
+  // Without options there is no need for the module, which would be compiled before the first request.
   const isAny = Object.keys(checked).length > 0
   const problems = [...(isAny ? problemsOf(() => checkDriverOptions(checked)) : []), ...own]
   if (problems.length > 0) {

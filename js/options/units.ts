@@ -1,7 +1,7 @@
 /**
  * Delays that look like seconds.
  *
- * The trap is `delay: 2`: milliseconds, so a server gets 500 requests a second from somebody who meant one in
+ * The trap is `delay: 2`: milliseconds, so a server gets 500 requests a second from a user who meant one in
  * two seconds.
  */
 import type { ScopeOptions, ThrottleOptions } from './options.js'

@@ -2,12 +2,12 @@
  * Scopes by IP address: hosts on one machine are throttled together. Scrapy: CONCURRENT_REQUESTS_PER_IP.
  *
  * Needs a resolver that only Node, Deno and Bun have (`node:dns`, taken from the process and not imported, so
- * that bundles for browsers know nothing of it). The traps: a look-up for each request, and an address that
+ * that bundles for browsers do not contain it). The traps: a look-up for each request, and an address that
  * is believed for ever.
  */
 
-import { systemClock } from '../core/clock.js'
-import { builtin } from '../wasm/node-builtin.js'
+import { builtin } from '../base/builtin.js'
+import { systemClock } from '../base/clock.js'
 import { isAddress } from './hooks.js'
 import { urlOf } from './names.js'
 

@@ -1,8 +1,9 @@
 /**
  * One scope from outside: what it is doing, and how to change that while it runs.
  */
+
+import { kindOf } from '../base/checks.js'
 import type { Driver } from '../core/driver.js'
-import { kindOf } from '../options/checks.js'
 import type { ScopeOptions } from '../options/options.js'
 import type { ScopeHandle, ScopeStats } from '../wasm/engine.js'
 import type { Handles } from './handles.js'
@@ -21,29 +22,29 @@ export class ScopeControl {
     this.name = name
   }
 
-  /** What it is doing. */
+  /** Its statistics. */
   get stats(): ScopeStats {
     const { engine, clock } = this.#driver
     return this.#handles.look([this.name], ([handle]) => engine.stats(handle!, clock.now()))
   }
 
   /**
-   * Changes settings and keeps what was learned. Waiting requests feel it at once.
+   * Changes settings and keeps what was learned. It counts at once, also for waiting requests.
    *
-   * @throws {ConfigError} listing every problem; nothing is changed then.
+   * @throws {ConfigError} listing every problem; then no setting has changed.
    */
   configure(partial: Omit<ScopeOptions, 'manager'>): void {
     this.#change((now, handle) => this.#driver.engine.configure(now, handle, partial))
   }
 
-  /** Sends nothing for `ms` milliseconds. A hold that is longer already stays. */
+  /** Sends no request for `ms` milliseconds. A longer hold stays. */
   hold(ms: number): void {
     if (typeof ms !== 'number' || !(ms >= 0))
       throw new TypeError(`hold: want milliseconds from 0; got ${kindOf(ms)}`)
     this.#change((now, handle) => this.#driver.engine.hold(now, handle, ms))
   }
 
-  /** Sends nothing until `resume`. */
+  /** Sends no request until `resume`. */
   pause(): void {
     this.#change((now, handle) => this.#driver.engine.pause(now, handle))
   }

@@ -37,7 +37,12 @@ export class Handles {
     return this.#make(checkedName(name))
   }
 
-  /** Looks at scopes. Those that nobody has asked for are made for this alone. */
+  /** The handles of scopes, made where they have to be. */
+  all(names: readonly string[]): ScopeHandle[] {
+    return names.map((name) => this.of(name).handle)
+  }
+
+  /** Looks at scopes. Unknown ones are made for this alone. */
   look<T>(names: readonly string[], look: (handles: readonly ScopeHandle[]) => T): T {
     const engine = this.#engine
     const made: ScopeHandle[] = []
@@ -50,7 +55,7 @@ export class Handles {
     try {
       return look(handles)
     } finally {
-      for (const handle of made) engine.release?.(handle)
+      for (const handle of made) engine.release(handle)
     }
   }
 

@@ -13,11 +13,11 @@
  * cause.
  */
 
-import { ManagerError } from '../core/errors.js'
-import { shown } from '../options/checks.js'
+import { shown } from '../base/checks.js'
+import { ManagerError } from '../base/errors.js'
 import { hostOf, isRequest, namedScopes, type Scopes, urlOf } from './names.js'
 
-/** What `getScopes` is told of a request. */
+/** A request, as `getScopes` gets it. */
 export interface ScopeRequest {
   /** The URL, absolute. */
   readonly url: string
@@ -60,7 +60,7 @@ export interface ScopeBackoff {
 /** The scopes that an answer makes back off: one, several, or a map of what it means for each. None: `{}`. */
 export type Backoffs = string | readonly string[] | Readonly<Record<string, ScopeBackoff>>
 
-/** What a hook gives where it has nothing to say: the status and the headers count. */
+/** What a hook returns if the status and the headers should count. */
 export type Nothing = undefined | null
 
 /** Which scopes a response makes back off. The others of its request take a refusal for no news. */

@@ -5,7 +5,7 @@
  * microsecond, so a host that is plainly written is read without it.
  */
 
-import { kindOf } from '../options/checks.js'
+import { kindOf } from '../base/checks.js'
 
 /** What a request is for. */
 export type Target = string | URL | Request | { readonly scopes: Scopes }
@@ -107,7 +107,7 @@ function begins(url: string, start: string): boolean {
   return url.lastIndexOf(start, 0) === 0
 }
 
-/** Names beside costs; no costs where nobody said any. */
+/** Names beside costs; no costs where none were given. */
 export interface NamedScopes {
   readonly names: readonly string[]
   readonly costs: readonly number[] | undefined
@@ -131,7 +131,7 @@ export function checkedName(name: string): string {
   return typeof name === 'string' ? name : refuse(name)
 }
 
-/** The host of a name that is a URL, for which nothing would ever wait. */
+/** The host of a name that is a URL, for which no request would ever wait. */
 export function hostInName(name: string): string | undefined {
   return /:\/\/(?:[^/?#]*@)?([^/?#]*)/.exec(name)?.[1]
 }

@@ -12,16 +12,16 @@
  *
  * The way: an event → the object's method → its `delay` and `concurrency` are read → what changed is
  * configured. The engine never hears of it. The traps: an object that throws and takes the throttle with it
- * (its error rejects the request that it was told of, as the cause), and one object behind many scopes that
+ * (its error rejects the request of the call, as the cause), and one object behind many scopes that
  * was meant to be one each (a function makes one a scope).
  */
 
-import { ManagerError, type Problem } from '../core/errors.js'
-import { kindOf, shown } from '../options/checks.js'
+import { kindOf, shown } from '../base/checks.js'
+import { ManagerError, type Problem } from '../base/errors.js'
 import type { ScopeOptions } from '../options/options.js'
 import type { Outcome } from '../wasm/engine.js'
 
-/** What a manager is told when a request of its scope leaves. */
+/** What a manager gets when a request of its scope leaves. */
 export interface ManagedSend {
   /** The scope. */
   readonly scope: string
@@ -29,7 +29,7 @@ export interface ManagedSend {
   readonly at: number
 }
 
-/** What it is told when one ended. */
+/** What it gets when one ended. */
 export interface ManagedAnswer extends ManagedSend {
   /** The status of the response, if there was one. */
   readonly status: number | undefined
@@ -154,7 +154,7 @@ export class ManagedScopes {
   }
 }
 
-/** What the engine is told of a scope: that it has a manager, not which. */
+/** What the engine knows of a scope: that it has a manager, not which. */
 export function withManagerMarked(options: ScopeOptions): ScopeOptions {
   const isMarked = typeof options === 'object' && options !== null && options.manager !== undefined
   return isMarked ? { ...options, manager: true as never } : options

@@ -5,7 +5,7 @@
  * question has as long as a lease lasts.
  */
 import type { WasmShared } from '../../pkg/shared.js'
-import { ConfigError } from '../core/errors.js'
+import { ConfigError } from '../base/errors.js'
 import type { WarningEvent } from '../core/events.js'
 import type { HostContext } from '../core/host.js'
 import type { Notice, Ticket } from '../wasm/types.js'

@@ -10,10 +10,10 @@ import {
   QueueFullError,
   ScopeDownError,
   withProblems,
-} from '../core/errors.js'
+} from '../base/errors.js'
 import type { Host, HostContext, HostListener } from '../core/host.js'
 import type { ScopeOptions } from '../options/options.js'
-import { Engine, IDLE } from '../wasm/engine.js'
+import { Engine, IDLE, WAIT } from '../wasm/engine.js'
 import { loadShared } from '../wasm/load/shared.js'
 import { costsOf, NO_MORE, numbersOf, RECORDS_AT, STRIDE } from '../wasm/numbers.js'
 import type {
@@ -34,8 +34,6 @@ import type {
 import { Courier, type Refusal } from './courier.js'
 import { type Offline, SharedError, type Transport } from './transport.js'
 
-/** A request waits: what `enter` says of ticket 0. */
-const WAITS = -16
 /** Names that are known by number at a time. */
 const MOST_NAMES = 20_000
 const OFFLINE: readonly Offline[] = ['divide', 'wait', 'fail']
@@ -131,6 +129,11 @@ export class SharedHost implements Host {
     return made
   }
 
+  release(scope: ScopeHandle): void {
+    this.#handles.delete(this.#names.get(scope) ?? '')
+    this.#names.delete(scope)
+  }
+
   keepAlive(scope: ScopeHandle): boolean {
     return this.#names.has(scope)
   }
@@ -147,11 +150,11 @@ export class SharedHost implements Host {
   }
 
   sendAtOnce(): Ticket {
-    return -1
+    return WAIT
   }
 
-  enter(now: number, scope: ScopeHandle, cost: number, priority: number): number {
-    return WAITS - this.submit(now, [scope], { cost, priority })
+  sendOne(): Ticket {
+    return WAIT
   }
 
   /** When to ask again this host knows by itself. */

@@ -4,8 +4,8 @@
  * The trap is a folder for everybody (`/tmp`): whoever may put a socket there may pretend to be us, so it
  * lies in a folder of this user's, and one that is anybody else's is refused.
  */
-import { ConfigError } from '../core/errors.js'
-import { builtin } from '../wasm/node-builtin.js'
+import { builtin } from '../base/builtin.js'
+import { ConfigError } from '../base/errors.js'
 
 export interface Socket {
   readonly writableLength: number

@@ -3,8 +3,9 @@
  *
  * The trap is a name that is empty by a mistake, such as an unset variable: all such programs would share.
  */
-import { ConfigError } from '../core/errors.js'
-import { shown, unknownKeys } from '../options/checks.js'
+
+import { shown, unknownKeys } from '../base/checks.js'
+import { ConfigError } from '../base/errors.js'
 import type { SharedOptions } from './transport.js'
 
 /** Says that a setting is wrong. */

@@ -12,8 +12,9 @@
  * belong to the primary unless they are exclusive; a path of more than a hundred bytes; and a folder that
  * somebody else made.
  */
-import { systemClock } from '../core/clock.js'
-import { builtin } from '../wasm/node-builtin.js'
+
+import { builtin } from '../base/builtin.js'
+import { systemClock } from '../base/clock.js'
 import {
   checkPath,
   type FileSystem,

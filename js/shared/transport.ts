@@ -6,7 +6,7 @@
  * under an epoch that is over it does not deliver, as far as it can tell. What a leader says to all and to
  * the leader comes back to it: so it knows whether it hears.
  */
-import { ThrottleError } from '../core/errors.js'
+import { ThrottleError } from '../base/errors.js'
 import type { Clock } from '../options/options.js'
 
 /** Leave to lead. */

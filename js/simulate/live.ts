@@ -4,7 +4,7 @@
  * The trap is a demonstration that cannot be repeated: what was changed when is part of what was simulated.
  * So it keeps a recording, and what replays that gives the same figures to the last bit.
  */
-import { ConfigError, withProblems } from '../core/errors.js'
+import { ConfigError, withProblems } from '../base/errors.js'
 import type {
   ScopeOptions,
   SimulatedNetwork,
@@ -126,7 +126,7 @@ export class LiveSimulation {
   }
 
   /**
-   * Lets so many milliseconds pass, up to `duration` at most. What happens at the very end of them belongs to
+   * Lets `ms` milliseconds pass, up to `duration` at most. What happens at the very end of them belongs to
    * the next step.
    *
    * @throws {ConfigError} where it is no time, or more than four million requests were sent.
@@ -160,7 +160,7 @@ export class LiveSimulation {
   /**
    * Changes settings of a scope now, in every client's throttle, as `throttle.scope(name).configure` does.
    *
-   * @throws {ConfigError} listing every problem; then nothing has changed.
+   * @throws {ConfigError} listing every problem; then no setting has changed.
    */
   configure(settings: ScopeOptions, scope = 'server'): void {
     withProblems(ConfigError, () => this.#wasm.configure(scope, settings))
@@ -169,9 +169,9 @@ export class LiveSimulation {
 
   /**
    * Puts another server in place of one, untouched: its buckets are full and its windows empty. What is left
-   * out stays as it was; with another `model` all of it is told anew.
+   * out stays as it was; with another `model` you give all of it.
    *
-   * @throws {ConfigError} listing every problem; then nothing has changed.
+   * @throws {ConfigError} listing every problem; then no setting has changed.
    */
   configureServer(server: Partial<SimulatedServer>, scope = 'server'): void {
     withProblems(ConfigError, () => this.#wasm.configure_server(scope, server))
@@ -181,7 +181,7 @@ export class LiveSimulation {
   /**
    * Changes the way there and back, for requests that leave from now on. What is left out stays.
    *
-   * @throws {ConfigError} listing every problem; then nothing has changed.
+   * @throws {ConfigError} listing every problem; then no setting has changed.
    */
   configureNetwork(network: SimulatedNetwork): void {
     withProblems(ConfigError, () => this.#wasm.configure_network(network))

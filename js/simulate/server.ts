@@ -1,8 +1,8 @@
 /**
- * One simulated server alone, for clients of your own: a test's, a demonstration's. It has no clock: whoever
- * plays it says what time it is, and waits as long as the answer takes.
+ * One simulated server alone, for clients of your own: a test's, a demonstration's. It has no clock: the
+ * caller who plays it says what time it is, and waits as long as the answer takes.
  */
-import { ConfigError, withProblems } from '../core/errors.js'
+import { ConfigError, withProblems } from '../base/errors.js'
 import type { SimulatedServer } from '../options/generated.js'
 import { loadSimulator } from '../wasm/load/simulator.js'
 

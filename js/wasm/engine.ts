@@ -12,20 +12,21 @@
  * engine.settle(80, ticket, { status: 200, latencyMs: 80 })
  * ```
  */
+
+import { shown } from '../base/checks.js'
 import {
   ConfigError,
   CostExceedsQuotaError,
+  type EngineBrokenError,
   QueueFullError,
   ScopeDownError,
   SnapshotError,
   withProblems,
-} from '../core/errors.js'
-import { shown } from '../options/checks.js'
+} from '../base/errors.js'
 import type { EngineOptions, ScopeOptions } from '../options/options.js'
 import { load } from './load/load.js'
 import { costsOf, NO_OUTCOME, numbers, numbersOf, UNKNOWN } from './numbers.js'
 import type {
-  Digest,
   Notice,
   Outcome,
   Peek,
@@ -43,11 +44,11 @@ import type {
 export * from './functions.js'
 export type * from './types.js'
 
-/** What `poll` answers when nothing can be sent before `wakeAt`. */
+/** What `poll` answers when no request may leave before `wakeAt`. */
 export const WAIT = -1
 
 /**
- * What `poll` answers when nothing will change by itself: nothing waits, or all that waits needs an answer.
+ * What `poll` answers when time alone changes no state: no request waits, or all need an answer.
  */
 export const IDLE = -2
 
@@ -55,18 +56,28 @@ const SETTLED: readonly Settled[] = ['unknown', 'over', 'again', 'too-long']
 
 const ROBOTS_OUTCOMES: readonly RobotsOutcome[] = ['applied', 'overruled', 'ignored']
 
-/** Where the records of single scopes begin in what the boundary takes of an outcome. */
-const SCOPES_AT = 7
-const NO_MORE = Float64Array.of()
-
-/** What `enter` answers for ticket 0 if that one waits. */
-const WAITS = -16
+/** What is left of an engine that a call has left in pieces. */
+const LEFT = {
+  wake_at: Number.POSITIVE_INFINITY,
+  has_notices: false,
+  poll: () => IDLE,
+  settle: () => 0,
+  settle_with: () => 0,
+  asked_ms: Number.NaN,
+  waiting: () => 0,
+  in_flight: () => 0,
+  scopes: () => 0,
+  cancel() {},
+  left() {},
+  watch() {},
+  free() {},
+} as const
 
 /**
  * Decides when requests may be sent. Instants are milliseconds of a clock of yours that only goes forward.
  */
 export class Engine {
-  readonly #wasm
+  #wasm: InstanceType<ReturnType<typeof load>>
   readonly #reasons: readonly string[]
 
   /** @throws {ConfigError} listing every problem of the options. */
@@ -170,9 +181,9 @@ export class Engine {
   }
 
   /**
-   * `submit` and the first `poll` in one, where nobody waits and nothing keeps the request: a ticket to
-   * send now, or {@link WAIT} if it must be submitted. Then nothing has changed. With no one waiting there
-   * is nothing to poll.
+   * `submit` and the first `poll` in one, if no request waits and no limit keeps this one: a ticket to
+   * send now, or {@link WAIT} if it must be submitted. Then no state has changed. If no request waits,
+   * there is no need to poll.
    *
    * @throws as `submit` does.
    */
@@ -185,23 +196,17 @@ export class Engine {
     if (typeof nowMs !== 'number' || typeof priority !== 'number') {
       throw new TypeError('nowMs and priority must be numbers')
     }
-    const ticket =
-      scopes.length === 1 && typeof scopes[0] === 'number' && typeof cost === 'number'
-        ? this.#wasm.send_at_once(nowMs, scopes[0], cost, priority)
-        : this.#wasm.send_many_at_once(nowMs, numbers('scopes', scopes), costsOf(cost), priority)
+    if (scopes.length === 1 && typeof scopes[0] === 'number' && typeof cost === 'number')
+      return this.sendOne(nowMs, scopes[0], cost, priority)
+    const list = numbers('scopes', scopes)
+    const ticket = this.#wasm.send_many_at_once(nowMs, list, costsOf(cost), priority)
     return ticket >= WAIT ? ticket : this.#refused(ticket + 1)
   }
 
-  /**
-   * @internal Takes in a request of one scope, and sends it if nothing waits and nothing keeps it. A number
-   * from 0 is its ticket, to be sent now; one from -16 down is -16 less its ticket, which waits.
-   */
-  enter(nowMs: number, scope: ScopeHandle, cost: number, priority: number): number {
-    const sent = this.#wasm.send_at_once(nowMs, scope, cost, priority)
-    if (sent >= 0) return sent
-    if (sent < WAIT) this.#refused(sent + 1)
-    const ticket = this.#wasm.submit(nowMs, scope, cost, priority, 0)
-    return ticket >= 0 ? WAITS - ticket : this.#refused(ticket)
+  /** @internal `sendAtOnce` of a request of one scope, without checks. */
+  sendOne(nowMs: number, scope: ScopeHandle, cost: number, priority: number): Ticket {
+    const ticket = this.#wasm.send_at_once(nowMs, scope, cost, priority)
+    return ticket >= WAIT ? ticket : this.#refused(ticket + 1)
   }
 
   /** A ticket to send now, {@link WAIT} or {@link IDLE}. Ask again after every ticket. */
@@ -214,7 +219,7 @@ export class Engine {
     return this.#wasm.wake_at
   }
 
-  /** After {@link WAIT}, {@link IDLE} or `peek`: why; `undefined` when nothing waits. */
+  /** After {@link WAIT}, {@link IDLE} or `peek`: why; `undefined` when no request waits. */
   get reason(): Reason | undefined {
     return this.#reasons[this.#wasm.reason] as Reason | undefined
   }
@@ -228,7 +233,7 @@ export class Engine {
   /**
    * Tells how a request ended. Unknown tickets, and those that were not sent, are ignored.
    *
-   * @throws {TypeError} for headers, hints and numbers that are none; nothing has changed then.
+   * @throws {TypeError} for wrong headers, hints and numbers; then no state has changed.
    */
   settle(nowMs: number, ticket: Ticket, outcome: Outcome = NO_OUTCOME): Settled {
     if (outcome === NO_OUTCOME && typeof nowMs === 'number' && typeof ticket === 'number')
@@ -239,28 +244,6 @@ export class Engine {
         ? this.#wasm.settle(nowMs, ticket, answer, latencyMs, cost, flags)
         : this.#wasm.settle_with(nowMs, ticket, answer, latencyMs, cost, flags, lines, more)
     return SETTLED[settled]!
-  }
-
-  /**
-   * @internal What `settle` would answer of a request that another engine with the same settings has sent,
-   * and what that one is to be told.
-   *
-   * @throws {TypeError} as `settle` does.
-   */
-  digest(outcome: Outcome): Digest {
-    const { answer, latencyMs, cost, flags, lines, more = NO_MORE } = numbersOf(0, 0, outcome)
-    const digest = this.#wasm.digest(answer, latencyMs, cost, flags, lines, more)
-    const told = [answer, latencyMs, cost, digest[2]!]
-    const isMore = more.length > SCOPES_AT || digest.some((number, at) => at > 2 && !Number.isNaN(number))
-    if (isMore) told.push(...digest.subarray(3), ...more.subarray(SCOPES_AT))
-    return { settled: SETTLED[digest[0]!]!, askedMs: digest[1]!, told }
-  }
-
-  /** @internal `settle` with what the `digest` of another engine says. */
-  settleTold(nowMs: number, ticket: Ticket, told: readonly number[]): Settled {
-    const [answer, latencyMs, cost, flags] = told as [number, number, number, number]
-    const more = told.length > 4 ? Float64Array.of(UNKNOWN, ...told.slice(4)) : NO_MORE
-    return SETTLED[this.#wasm.settle_with(nowMs, ticket, answer, latencyMs, cost, flags, '', more)]!
   }
 
   /** After `settle`: the milliseconds that the server asked to wait, as it said them; NaN if it did not. */
@@ -291,14 +274,14 @@ export class Engine {
   }
 
   /**
-   * Gives a waiting request another priority; it keeps its age. Anything else changes nothing. Poll
+   * Gives a waiting request another priority; it keeps its age. Other tickets are ignored. Poll
    * afterwards.
    */
   prioritize(nowMs: number, ticket: Ticket, priority: number): void {
     this.#wasm.prioritize(nowMs, ticket, priority)
   }
 
-  /** When a request could be sent as things stand, and why not now. Changes nothing. */
+  /** When a request could leave as things stand, and why not now. It changes no state. */
   peek(
     nowMs: number,
     scopes: readonly ScopeHandle[],
@@ -312,18 +295,18 @@ export class Engine {
   /**
    * Changes settings of one scope and keeps what it learned. Poll afterwards.
    *
-   * @throws {ConfigError} listing every problem; nothing is changed then.
+   * @throws {ConfigError} listing every problem; then no state has changed.
    */
   configure(nowMs: number, scope: ScopeHandle, partial: ScopeOptions): void {
     withProblems(ConfigError, () => this.#wasm.configure(nowMs, scope, partial))
   }
 
-  /** Sends nothing of this scope for `ms` milliseconds. A hold that is longer already stays. */
+  /** Sends no request of this scope for `ms` milliseconds. A longer hold stays. */
   hold(nowMs: number, scope: ScopeHandle, ms: number): void {
     this.#wasm.hold(nowMs, scope, ms)
   }
 
-  /** Sends nothing of this scope, or of all, until `resume`. */
+  /** Sends no request of this scope, or of all, until `resume`. */
   pause(nowMs: number, scope?: ScopeHandle): void {
     if (scope === undefined) this.#wasm.pause_all(true)
     else this.#wasm.pause(nowMs, scope)
@@ -344,7 +327,7 @@ export class Engine {
   }
 
   /**
-   * The state of everything, or of one scope, at the latest instant that the engine was told or at `nowMs`.
+   * The state of everything, or of one scope, at the latest instant of a call or at `nowMs`.
    */
   stats(): Stats
   stats(scope: undefined, nowMs: number): Stats
@@ -362,7 +345,7 @@ export class Engine {
   /**
    * Goes on where a snapshot was taken; before the first `scope` and `submit`.
    *
-   * @throws {SnapshotError} listing every problem; nothing is changed then.
+   * @throws {SnapshotError} listing every problem; then no state has changed.
    */
   restore(snapshot: Snapshot, nowMs: number, wallNowMs: number): void {
     withProblems(SnapshotError, () => this.#wasm.restore(snapshot, nowMs, wallNowMs))
@@ -378,7 +361,7 @@ export class Engine {
     return this.#wasm.in_flight()
   }
 
-  /** How much notices tell of answers from now on: 0 nothing, 1 what they changed, 2 every answer as well. */
+  /** How much notices say of answers from now on: 0 no word, 1 what they changed, 2 every answer as well. */
   watch(level: 0 | 1 | 2): void {
     this.#wasm.watch(level)
   }
@@ -391,6 +374,19 @@ export class Engine {
   /** What people should know, since the last call. */
   takeNotices(): Notice[] {
     return this.#wasm.has_notices ? (this.#wasm.take_notices() as Notice[]) : []
+  }
+
+  /**
+   * @internal After an {@link EngineBrokenError}: nothing waits and nothing is in flight any more, what ends
+   * is ignored, and whatever asks for something throws the error.
+   */
+  abandon(error: EngineBrokenError): void {
+    this.#wasm = new Proxy({} as InstanceType<ReturnType<typeof load>>, {
+      get: (_, name) => {
+        if (name in LEFT) return LEFT[name as keyof typeof LEFT]
+        throw error
+      },
+    })
   }
 
   /** @internal */
@@ -407,7 +403,7 @@ export class Engine {
     throw new TypeError('the request names no scope that this engine knows')
   }
 
-  /** Gives the engine's memory back at once. Nothing may be called afterwards. */
+  /** Gives the engine's memory back at once. No method may be called afterwards. */
   [Symbol.dispose](): void {
     this.#wasm.free()
   }

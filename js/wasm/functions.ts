@@ -1,9 +1,10 @@
 /**
  * What the module knows without an engine: what headers and robots.txt ask for, which options are none.
  */
-import { ConfigError, withProblems } from '../core/errors.js'
+
+import { type HeadersLike, type Hints, hintLines, unitsOf } from '../answers/headers.js'
+import { ConfigError, withProblems } from '../base/errors.js'
 import type { HeaderMap } from '../options/options.js'
-import { type HeadersLike, type Hints, hintLines, unitsOf } from './headers.js'
 import { loadFunctions } from './load/load.js'
 
 /**
@@ -28,7 +29,7 @@ export function checkDriverOptions(options: object): void {
 /**
  * What a response's headers say about limits: waits, quotas, resets, in all the dialects of `docs/hints.md`.
  *
- * @param options.status the response's status: on good ones an explicit wait means nothing. Default 429.
+ * @param options.status the response's status: on good ones an explicit wait is ignored. Default 429.
  * @param options.wallNowMs wall time since 1970, for responses without a `Date`. Default unknown.
  */
 export function parseHints(
@@ -42,7 +43,7 @@ export function parseHints(
 
 /**
  * What a robots.txt asks of `userAgent` (a product token or a whole User-Agent header) in milliseconds, the
- * slower of `Crawl-delay` and `Request-rate`; `null` if it asks for nothing.
+ * slower of `Crawl-delay` and `Request-rate`; `null` if it asks for no pace.
  */
 export function parseRobots(
   bytesOrText: Uint8Array | string,

@@ -1,16 +1,16 @@
 /**
- * What the engine is told, as the numbers of the boundary: see `src/boundary/outcome.rs`. NaN is unknown.
+ * An answer for the engine, as the numbers of the boundary: see `src/boundary/outcome.rs`. NaN is unknown.
  *
  * The trap is a string: it would cross as a number without a word. So each is checked before it means
  * anything.
  */
 
-import { shown } from '../options/checks.js'
-import { failureOfRequest } from './failures.js'
-import { hintLines, type SomeHints, unitsOf } from './headers.js'
+import { failureOfRequest } from '../answers/failures.js'
+import { hintLines, type SomeHints, unitsOf } from '../answers/headers.js'
+import { shown } from '../base/checks.js'
 import type { Outcome, ScopeOutcome, Ticket } from './types.js'
 
-/** What nobody knows. */
+/** What is unknown. */
 export const UNKNOWN = Number.NaN
 
 export const NO_OUTCOME: Outcome = {}

@@ -1,8 +1,9 @@
 /**
  * What goes into the engine and comes out of it, as types. See `docs/architecture.md` for the words.
  */
+
+import type { HeadersLike, SomeHints } from '../answers/headers.js'
 import type { HeaderMap } from '../options/options.js'
-import type { HeadersLike, SomeHints } from './headers.js'
 
 /** A request that was submitted, as a number. */
 export type Ticket = number
@@ -41,7 +42,7 @@ export interface ScopeOutcome {
   /** The scope. */
   scope: ScopeHandle
   /**
-   * True: the answer has nothing to do with it; its slots come back and nothing is learned. Default false.
+   * True: the answer is of no concern to it; its slots come back, and no pace changes. Default false.
    */
   ignored?: boolean
   /** Whether it is bad. Default: as the status says. */
@@ -56,13 +57,12 @@ export interface ScopeOutcome {
   resetMs?: number
 }
 
-/** How a request ended. Without `status` and `error` it says nothing. */
+/** How a request ended. Without `status` and `error` the engine learns no pace from it. */
 export interface Outcome {
   /** The status of the response, 100 to 599. */
   status?: number
   /**
-   * Why no response came: a timeout, a failure of the connection. An abort by the caller is no failure and
-   * teaches nothing.
+   * Why no response came: a timeout, a failure of the connection. An abort by the caller is no failure.
    */
   error?: unknown
   /** The response's headers: what they ask for is kept. */
@@ -72,8 +72,8 @@ export interface Outcome {
   /** Hints that were not in headers; they take the place of `headers`. */
   hints?: SomeHints
   /**
-   * Wall time now, or who tells it, for dates in responses without a `Date`. Default unknown: then they mean
-   * nothing.
+   * Wall time now, or a function that gives it, for dates in responses without a `Date`. By default those are
+   * ignored.
    */
   wallNowMs?: number | (() => number)
   /** Whether the answer is bad, if you know better than the status and `backoff.statusCodes`. */
@@ -81,23 +81,23 @@ export interface Outcome {
   /** What it means for single scopes of the request, where that is another thing. */
   scopes?: readonly ScopeOutcome[]
   /**
-   * `scopes` names whom it concerns: it is bad for each of them that says nothing of a cost or of what is
-   * left, and a refusal (an error, a status from 400) is ignored by the others. Default false.
+   * `scopes` names whom it concerns: it is bad for each of them without a cost or a rest of its quota, and a
+   * refusal (an error, a status from 400) is ignored by the others. Default false.
    */
   namedOnly?: boolean
   /**
-   * The request may be sent again: its method and body allow it, and there are attempts left. Whether it
-   * is, and not before when, is decided by `retry.statusCodes`, `maxRetryAfter` and what the server asked.
-   * Default false.
+   * The request may be sent again: its method and body allow it, and there are attempts left.
+   * `retry.statusCodes`, `maxRetryAfter` and the server's wait decide whether it is, and when. Default false.
    */
   retry?: boolean
   /**
-   * The request is sent again whatever it was: its ticket waits anew, keeps its age, and is not sent for so
+   * The request is sent again whatever it was: its ticket waits anew, keeps its age, and waits that
    * many milliseconds.
    */
   retryDelay?: number
   /**
-   * From send to response headers, in milliseconds. Unknown if left out: then AutoThrottle learns nothing.
+   * From send to response headers, in milliseconds. Unknown if left out: AutoThrottle then ignores the
+   * answer.
    */
   latencyMs?: number
   /** What the request really cost, if that is not what was expected. */
@@ -109,23 +109,9 @@ export interface Outcome {
 /**
  * What became of a request: `over`; to be sent `again`, its ticket waits anew; over as the server asks for
  * a wait that is `too-long` (`retry.maxRetryAfter`); or the ticket was `unknown`, or not in flight, and
- * nothing has changed.
+ * no state has changed.
  */
 export type Settled = 'unknown' | 'over' | 'again' | 'too-long'
-
-/**
- * @internal An outcome that was judged where the response is: what became of the request, the wait that the
- * server asked for, and what the engine that sent it is told.
- */
-export interface Digest {
-  readonly settled: Settled
-  readonly askedMs: number
-  /**
-   * Answer, latency, cost, flags; where any of it is known, delay of the next attempt and hints, then records
-   * of single scopes.
-   */
-  readonly told: number[]
-}
 
 /** When a request could be sent as things stand. */
 export interface Peek {
@@ -140,11 +126,11 @@ export interface Peek {
 /** One scope at one instant. */
 export interface ScopeStats {
   /**
-   * The delay before jitter, in milliseconds: backoff's if that is longer. With AutoThrottle its own, beside
-   * backoff's.
+   * The delay in force before jitter, in milliseconds. With AutoThrottle it is AutoThrottle's own; see
+   * `backoffMs` for the other.
    */
   delayMs: number
-  /** The delay that backoff asks for, in milliseconds; 0 without. The longer one counts. */
+  /** The delay that backoff asks for, in milliseconds; 0 without backoff. The longer delay counts. */
   backoffMs: number
   /** Slots allowed. */
   slots: number
@@ -154,11 +140,11 @@ export interface ScopeStats {
   inFlight: number
   /** Requests that wait. */
   waiting: number
-  /** Until when nothing is sent because of a hold, in milliseconds of engine time. */
+  /** The end of a hold, in milliseconds of engine time. */
   holdUntil: number | undefined
   /** What is left of the scarcest quota, in units. */
   quotaLeft: number | undefined
-  /** Why the head of the line waits. */
+  /** Why the first of the waiting requests waits. */
   reason: Reason | undefined
   /** Whether the scope is paused. */
   paused: boolean
@@ -167,9 +153,8 @@ export interface ScopeStats {
   /** Requests in flight on average over the last minute. */
   concurrency: number
   /**
-   * The share of the last minute in which each limit kept the head of the line waiting; `elsewhere` are
-   * limits of another scope and of the whole throttle. What is missing from 1 is time in which nobody
-   * waited.
+   * The share of the last minute in which each limit kept the first request waiting. `elsewhere` are limits
+   * of other scopes and of the whole throttle. The rest is time in which no request waited.
    */
   boundBy: Partial<Record<Reason | 'elsewhere', number>>
   /** A setting that has had no effect for five minutes of waiting, and why; `undefined` if there is none. */
@@ -184,7 +169,7 @@ export interface Pace {
   delayMs: number
   /** Steps of backoff in force. */
   step: number
-  /** Until when nothing is sent because of a hold, in milliseconds of engine time; absent without one. */
+  /** The end of a hold, in milliseconds of engine time; absent without one. */
   holdUntil?: number
 }
 

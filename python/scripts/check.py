@@ -1,11 +1,11 @@
 """Everything about the Python package: ``python python/scripts/check.py``. Does its own set-up.
 
-Makes ``python/.venv`` from the committed versions, runs ruff, mypy and pytest, builds the wheel and the
-sdist, looks at them as the package index would, installs the wheel in an empty environment and runs the
-README there. ``--oldest`` runs the tests with the oldest versions that are allowed.
+Makes ``python/.venv`` from the committed versions, compiles the native module, runs ruff, mypy and pytest,
+builds the wheel and the sdist, looks at them as the package index would, installs the sdist in an empty
+environment and runs the README there. ``--oldest`` runs the tests with the oldest versions that are allowed.
 
 The trap is an environment of yesterday: it is made anew when the committed versions change. Needs only
-Python, and the component (``node scripts/component.mjs``).
+Python and Rust.
 """
 
 from __future__ import annotations
@@ -27,7 +27,8 @@ NEWEST = REQUIREMENTS / "newest.txt"
 OLDEST = REQUIREMENTS / "oldest.txt"
 SOURCE = HERE / "src" / "autothrottle"
 CLIENTS = "httpx,aiohttp,redis,requests"
-TESTED = ("aiohttp", "httpx", "pytest", "redis", "requests", "scrapy", "typing_extensions", "wasmtime")
+TESTED = ("aiohttp", "httpx", "pytest", "redis", "requests", "scrapy", "typing_extensions")
+COMPILED = {"CARGO_TARGET_DIR": os.environ.get("CARGO_TARGET_DIR", str(HERE.parent / "target"))}
 LOCKED = "# The newest of everything that is allowed. Written by: python scripts/check.py --lock\n"
 
 
@@ -82,11 +83,25 @@ def lock() -> None:
     NEWEST.write_text(LOCKED + "".join(f"{line}\n" for line in frozen.splitlines() if "==" in line))
 
 
+def native() -> None:
+    """Compiles the native module into the sources, where tests and type checks find it."""
+    crate = ["--package", "autothrottle-python", "--profile", "python", "--locked", "--quiet"]
+    step("native module", "cargo", "build", *crate, **COMPILED)
+    made, name = {
+        "win32": ("autothrottle_python.dll", "_native.pyd"),
+        "darwin": ("libautothrottle_python.dylib", "_native.abi3.so"),
+    }.get(sys.platform, ("libautothrottle_python.so", "_native.abi3.so"))
+    # A file of its own each time: a process that has the old one open keeps it.
+    (SOURCE / name).unlink(missing_ok=True)
+    shutil.copyfile(Path(COMPILED["CARGO_TARGET_DIR"], "python", made), SOURCE / name)
+
+
 def package(python: Path) -> None:
     """Builds what is published, and uses it as somebody would who has nothing else."""
     dist, empty = HERE / "dist", HERE / ".venv-empty"
     shutil.rmtree(dist, ignore_errors=True)
-    step("build", python, "-m", "build", "--no-isolation", "--outdir", dist)
+    path = f"{python.parent}{os.pathsep}{os.environ['PATH']}"
+    step("build", python, "-m", "build", "--no-isolation", "--outdir", dist, PATH=path, **COMPILED)
     step("twine", python, "-m", "twine", "check", "--strict", *dist.iterdir())
     shutil.rmtree(empty, ignore_errors=True)
     venv.create(empty, with_pip=True)
@@ -99,7 +114,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--lock", action="store_true", help="write the newest versions that there are")
     parser.add_argument("--quick", action="store_true", help="leave the package out")
-    parser.add_argument("--prepare", action="store_true", help="make the environment, and end")
+    parser.add_argument("--prepare", action="store_true", help="only set up")
     parser.add_argument("--oldest", action="store_true", help="only the tests, with the oldest versions")
     arguments = parser.parse_args()
     if arguments.lock:
@@ -107,16 +122,10 @@ def main() -> None:
         return
     if arguments.prepare:
         environment_of(".venv", NEWEST, tools())
+        native()
         return
-    if not (SOURCE / "engine.wasm").exists():
-        raise SystemExit("python/src/autothrottle/engine.wasm is missing: node scripts/component.mjs")
+    native()
     if arguments.oldest:
-        # The private parts of wasmtime may change with any release: the public way must do the same.
-        tests = ("tests/test_throttle.py", "tests/test_outcomes.py", "tests/test_httpx.py")
-        newest = environment_of(".venv", NEWEST, tools())
-        step(
-            "pytest, wasmtime's public way", newest, "-m", "pytest", *tests, AUTOTHROTTLE_PUBLIC_WASMTIME="1"
-        )
         oldest = environment_of(".venv-oldest", OLDEST, TESTED)
         step("pytest, the oldest versions", oldest, "-m", "pytest")
         return

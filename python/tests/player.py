@@ -6,8 +6,8 @@ import json
 import math
 from typing import Any
 
-from autothrottle._engine import Engine
 from autothrottle._errors import ThrottleError
+from autothrottle._native import Engine
 
 
 def play(trace: str) -> str:

@@ -1,41 +1,22 @@
-"""The engine in Python: every call once, every error, on both ways into wasmtime."""
+"""The engine in Python: every call once, every error."""
 
 from __future__ import annotations
 
 import math
 import pickle
 import re
-from pathlib import Path
+import threading
 from typing import Any
 
 import pytest
 
-from autothrottle._engine import (
-    Engine,
-    Hints,
-    ScopeOutcome,
-    check_driver_options,
-    nearest_name,
-    parse_hints,
-    parse_robots,
-)
 from autothrottle._errors import ConfigError, CostExceedsQuotaError, QueueFullError, SnapshotError
+from autothrottle._native import Engine, check_driver_options, nearest_name, parse_hints, parse_robots
+from autothrottle._state import Hints, ScopeOutcome
 
 S = 1_000_000_000
 MS = 1_000_000
 PLAIN = {"defaults": {"delay": 1000, "jitter": False}}
-
-
-@pytest.fixture(params=["private", "public"], autouse=True)
-def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    if request.param == "public":
-        monkeypatch.setenv("AUTOTHROTTLE_PUBLIC_WASMTIME", "1")
-    way: str = request.param
-    return way
-
-
-def test_the_way_into_wasmtime_is_the_one_that_was_asked_for(way: str) -> None:
-    assert Engine()._instance.is_private == (way == "private")
 
 
 def test_one_request_after_the_other() -> None:
@@ -285,14 +266,6 @@ def test_a_wrong_snapshot_changes_nothing() -> None:
     assert engine.scopes == 0
 
 
-def test_the_page_about_the_component_says_what_is_true() -> None:
-    page = Path(__file__).parents[2] / "docs" / "component.md"
-    if not page.exists():
-        pytest.skip("the page is in the repository, not in the sdist")
-    (code,) = re.findall(r"```python\n(.*?)```", page.read_text(), re.DOTALL)
-    exec(compile(code, str(page), "exec"), {})
-
-
 def test_closed() -> None:
     with Engine() as engine:
         engine.scope("a")
@@ -327,3 +300,42 @@ def test_an_outcome_may_be_read_by_another_engine() -> None:
         assert there.poll(60 * MS) == here.poll(60 * MS)
         assert there.settle_told(70 * MS, 99, told) == "unknown"
         assert there.settle_told(70 * MS, tickets[1], []) == "unknown"
+
+
+def test_threads_may_share_one() -> None:
+    engine = Engine({"defaults": {"concurrency": 8, "delay": 0, "slotDelay": 0}, "concurrency": 8})
+    scope = engine.scope("a")
+
+    def work() -> None:
+        for _ in range(500):
+            ticket = engine.send_at_once(0, [scope])
+            assert ticket is not None
+            engine.settle(0, ticket, status=200, headers={"RateLimit-Remaining": "5"})
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    stats = engine.stats(0)
+    assert (stats.sent, stats.settled, stats.in_flight) == (2000, 2000, 0)
+
+
+def test_what_makes_no_sense_is_told_with_its_name() -> None:
+    engine = Engine()
+    scope = engine.scope("a")
+    for wrong, message in (
+        ({"status": "x"}, "status: want a whole number; got 'x'"),
+        ({"latency": -1}, "latency: want a whole number from 0; got -1"),
+        ({"failure": "x"}, "failure: want 'connection' or 'timeout'; got 'x'"),
+        ({"cost": True}, "cost: want a number; got True"),
+        ({"headers": [("a",)]}, "headers: want (name, value); got ('a',)"),
+        ({"headers": {"retry-after": object}}, "headers: want text; got <class 'object'>"),
+        ({"hints": Hints(remaining="x")}, "remaining: want a number; got 'x'"),  # type: ignore[arg-type]
+        ({"stats": 200}, "settle: no argument has the name stats"),
+    ):
+        with pytest.raises((TypeError, ValueError), match=re.escape(message)):
+            engine.settle(0, 0, **wrong)
+    with pytest.raises(TypeError, match="cost: want a number; got 'x'"):
+        engine.submit(0, [scope], cost="x")  # type: ignore[arg-type]
+    assert engine.stats(0).settled == 0

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from autothrottle._engine import Engine
+from autothrottle._native import Engine
 
 ROOT = Path(__file__).parents[2]
 MS = 1_000_000

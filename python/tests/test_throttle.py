@@ -254,6 +254,18 @@ async def test_robots_txt_sets_the_pace_of_defaults_only(
     assert throttle.scope("own.example").crawl_delay(9) == "overruled"
 
 
+async def test_robots_txt_binds_under_scopes_of_ones_own(clock: FakeClock) -> None:
+    throttle = plain(clock, delay=0, concurrency=9, get_scopes=lambda request: "mine")
+    assert await sends(throttle, clock, 2, 9) == [0, 0]
+    throttle.robots(URL, "User-agent: *\nCrawl-delay: 4\n", user_agent="bot")
+    assert await sends(throttle, clock, 2, 9) == [9, 13]
+    assert await sends(throttle, clock, 2, 5, scopes={"api": 3}) == [18, 22]
+    assert throttle.peek(URL, scopes="api").at == 26
+    assert await sends(throttle, clock, 2, 0, target="https://other.example/") == [23, 23]
+    throttle.robots(URL, "", user_agent="bot")
+    assert await sends(throttle, clock, 2, 0) == [23, 23]
+
+
 async def test_what_was_learned_goes_on_elsewhere(clock: FakeClock) -> None:
     throttle = plain(clock, delay=0)
     await throttle.run(URL, lambda: Response(429, {"Retry-After": "30"}))

@@ -1,6 +1,4 @@
-"""Every trace through the component, on both ways into wasmtime: the transcript must be the native one, byte
-for byte.
-"""
+"""Every trace through the native module: the transcript must be the engine's own, byte for byte."""
 
 from __future__ import annotations
 
@@ -24,9 +22,3 @@ def test_there_are_traces() -> None:
 def test_a_trace_is_played_as_natively(name: str) -> None:
     golden = (TRACES / f"{name}.golden").read_text()
     assert play((TRACES / f"{name}.trace").read_text()) == golden
-
-
-@pytest.mark.parametrize("name", NAMES[::8])
-def test_and_by_wasmtimes_public_way(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("AUTOTHROTTLE_PUBLIC_WASMTIME", "1")
-    test_a_trace_is_played_as_natively(name)

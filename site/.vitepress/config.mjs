@@ -19,18 +19,19 @@ const manifest = JSON.parse(readFileSync(`${root}/package.json`, 'utf8'))
  * come after, by name.
  */
 const ORDER = {
-  Begin: ['start', 'which-setting', 'recipes', 'features', 'coming-from', 'comparison', 'weight', 'faq'],
-  'How it decides': ['policies', 'backoff', 'rampup', 'hints'],
-  Use: ['settings', 'events', 'errors', 'trace', 'simulate', 'testing'],
-  'With your programs': ['clients', 'command', 'shared'],
-  Elsewhere: ['runtimes', 'csp', 'python', 'scrapy', 'component'],
+  Begin: ['start', 'which-setting', 'recipes', 'coming-from', 'comparison', 'weight'],
+  Use: ['clients', 'llm', 'runtimes', 'shared', 'shared-faults', 'command'],
+  'How it decides': ['policies', 'rampup', 'hints'],
+  'Look up': ['settings', 'api', 'errors', 'events'],
+  'See and test': ['monitoring', 'trace', 'testing', 'simulate'],
+  Elsewhere: ['python', 'scrapy', 'component'],
   Inside: ['architecture'],
 }
 const SHORT = {
   start: 'First steps',
   simulate: 'Simulate a server',
   runtimes: 'Where it runs',
-  csp: 'Content Security Policy',
+  'shared-faults': 'What happens when',
   shared: 'Many processes',
   component: 'Any other language',
   python: 'Python',

@@ -4,6 +4,8 @@
 //! The traps: a date, which is read where the response is and travels as a span; and a limit that is given
 //! away twice when the engine of a group changes, so what is in flight is adopted.
 
+use std::iter;
+
 use super::{
     Boundary,
     outcome::{Heard, Outcome, Settled, flags},
@@ -96,6 +98,32 @@ impl Boundary {
         let (pace, window) = (ms(hint.told.pace), ms(hint.told.window));
         let (settled, asked) = (f64::from(settled as u8), ms(asked.map(|(asked, _)| asked)));
         [settled, asked, bits, delay, ms(hint.hold), left, reset, pace, window, ms(hint.asked)]
+    }
+
+    /// The same as what is answered, the milliseconds that the server asked to wait, and the numbers for
+    /// [`Boundary::settle_told`]. The records of single scopes, [`STRIDE`](super::STRIDE) numbers each, begin
+    /// at the twelfth; the first number of each is its scope's handle here.
+    pub fn digest_told(&self, outcome: &Outcome) -> (Settled, f64, Vec<f64>) {
+        let [settled, asked_ms, bits, ref rest @ ..] = self.digest(outcome);
+        let mut told = vec![outcome.answer, outcome.latency_ms, outcome.cost, bits];
+        if !outcome.scopes.is_empty() || rest.iter().any(|number| !number.is_nan()) {
+            told.extend(rest);
+            told.extend(outcome.scopes);
+        }
+        let settled = match settled {
+            1.0 => Settled::Over,
+            2.0 => Settled::Again,
+            _ => Settled::TooLong,
+        };
+        (settled, asked_ms, told)
+    }
+
+    /// [`Boundary::settle`] with what the [`digest`](Boundary::digest_told) of another engine says.
+    pub fn settle_told(&mut self, now: f64, ticket: f64, told: &[f64]) -> Settled {
+        let [answer, latency_ms, cost, bits, ref rest @ ..] = *told else { return Settled::Unknown };
+        let more: Vec<f64> = iter::once(f64::NAN).chain(rest.iter().copied()).collect();
+        let outcome = Outcome::new(answer, latency_ms, cost, bits as u32).with("", &more);
+        self.settle(now, ticket, &outcome)
     }
 
     fn ticket_or_refusal(&mut self, ticket: Result<Ticket, SubmitError>) -> f64 {

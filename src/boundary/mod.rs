@@ -13,9 +13,10 @@ use crate::{
 };
 
 mod elsewhere;
+pub mod nanos;
 mod outcome;
 
-pub use outcome::{Outcome, STRIDE, Settled, flags};
+pub use outcome::{Outcome, STRIDE, Settled, flags, push_field};
 
 use outcome::context;
 

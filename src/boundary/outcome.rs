@@ -305,6 +305,17 @@ impl Boundary {
     }
 }
 
+/// Adds a header field to [`Outcome::lines`]. A line break in its value cannot forge another field. No server
+/// can send a name with a colon or a space: such a field is none.
+pub fn push_field(lines: &mut String, name: &str, value: &str) {
+    if name.contains(|c: char| c == ':' || c <= ' ') {
+        return;
+    }
+    lines.extend([name, ": "]);
+    lines.extend(value.chars().map(|c| if c == '\n' || c == '\r' { ' ' } else { c }));
+    lines.push('\n');
+}
+
 fn hint_of(hold_ms: f64, left: f64, reset_ms: f64) -> Hint {
     let told = QuotaReport { left: Cost::from_units(left).zip(span(reset_ms)), ..QuotaReport::default() };
     Hint { hold: span(hold_ms), asked: span(hold_ms), told, ..Hint::default() }

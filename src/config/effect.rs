@@ -35,18 +35,18 @@ impl ScopeConfig {
     /// The first of the settings named in `typed` that can have no effect, and why.
     pub(crate) fn without_effect(&self, typed: Typed) -> Option<(&'static str, String)> {
         let slots = self.concurrency;
-        if typed.concurrency && slots > self.global {
+        if typed.has(Typed::CONCURRENCY) && slots > self.global {
             let all = &whole_text(self.global.into());
             let why = [&whole_text(slots.into()), " slots; the limit of all scopes together is ", all];
             return Some(("concurrency", text(&why)));
         }
         // A manager says another delay while it runs, and rampup finds one.
-        if self.is_managed || self.rampup.is_some() && !self.own.delay {
+        if self.is_managed || self.rampup.is_some() && !self.own.has(Typed::DELAY) {
             return None;
         }
         let delay = number_text(self.delay);
         let slow = Span::from_millis(self.delay * f64::from(slots - 1));
-        if typed.concurrency && slow >= SLOW {
+        if typed.has(Typed::CONCURRENCY) && slow >= SLOW {
             let why = [
                 &whole_text(slots.into()),
                 " slots; with ",
@@ -59,7 +59,7 @@ impl ScopeConfig {
         }
         let slot_delay = self.slot_delay.millis();
         let least = if slots == 1 { self.delay } else { self.delay * (1.0 + self.jitter.low) };
-        if typed.slot_delay && slot_delay > 0.0 && slot_delay < least {
+        if typed.has(Typed::SLOT_DELAY) && slot_delay > 0.0 && slot_delay < least {
             return Some(("slotDelay", text(&["the scope's delay of ", &delay, " ms is longer"])));
         }
         None

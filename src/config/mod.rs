@@ -5,6 +5,7 @@
 
 pub mod driver;
 mod effect;
+mod precedence;
 mod quota;
 mod rate;
 pub(crate) mod reader;
@@ -16,7 +17,10 @@ pub mod table;
 
 use std::sync::Arc;
 
-pub use self::scope::{AutoThrottle, Rampup, ScopeConfig, Typed};
+pub use self::{
+    precedence::Typed,
+    scope::{AutoThrottle, Rampup, ScopeConfig},
+};
 use self::{
     reader::{Fields, Problems, join},
     table::Section,
@@ -141,7 +145,7 @@ impl Config {
     /// `defaults`, or in `scopes`.
     pub(crate) fn path_of(&self, name: &str, config: &Arc<ScopeConfig>, setting: &str) -> String {
         let is_default = Arc::ptr_eq(config, &self.defaults);
-        if !is_default && config.own.has(setting) {
+        if !is_default && config.own.has(Typed::named(setting)) {
             join(&join("scopes", name), setting)
         } else if self.short.iter().any(|short| short == setting) {
             setting.into()

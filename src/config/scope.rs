@@ -1,11 +1,8 @@
-//! What one scope was told: its settings in layers, and what follows from all of them.
-//!
-//! The trap: defaults that stay in force beside a pace that somebody typed. `delay: 200` behind a slot
-//! delay of a second is a request a second, and nobody is told. So the defaults of `delay` and `slotDelay`
-//! depend on what else was typed ([`ScopeConfig::resolve`]).
+//! What one scope was told: its settings in layers, read. Which of them wins is in `precedence.rs`.
 
 use super::{
     GLOBAL,
+    precedence::Typed,
     quota::{Quota, read_quotas},
     reader::{self, Choice, Fields, Problems},
     table::{self, Section},
@@ -61,75 +58,9 @@ pub struct ScopeConfig {
     pub is_managed: bool,
     /// Budgets per window, complete.
     pub quotas: Box<[quota::Config]>,
-    quota: Vec<Quota>,
+    pub(super) quota: Vec<Quota>,
     window: Span,
     strict: bool,
-}
-
-/// Which settings of the pace somebody typed.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Typed {
-    /// `delay`.
-    pub delay: bool,
-    /// `slotDelay`.
-    pub slot_delay: bool,
-    /// `rate`.
-    pub rate: bool,
-    /// `concurrency`.
-    pub concurrency: bool,
-    /// `jitter`.
-    pub jitter: bool,
-    /// `quota`.
-    pub quota: bool,
-    /// `rampup`.
-    pub rampup: bool,
-    /// `backoff.maxDelay`.
-    pub max_delay: bool,
-}
-
-impl Typed {
-    fn of(fields: &Fields) -> Self {
-        Self {
-            delay: fields.has("delay"),
-            slot_delay: fields.has("slotDelay"),
-            rate: fields.has("rate"),
-            concurrency: fields.has("concurrency"),
-            jitter: fields.has("jitter"),
-            quota: fields.has("quota"),
-            rampup: fields.has("rampup"),
-            max_delay: false,
-        }
-    }
-
-    pub(super) fn has(self, setting: &str) -> bool {
-        match setting {
-            "delay" => self.delay,
-            "slotDelay" => self.slot_delay,
-            "rate" => self.rate,
-            "concurrency" => self.concurrency,
-            "jitter" => self.jitter,
-            "quota" => self.quota,
-            "rampup" => self.rampup,
-            _ => false,
-        }
-    }
-
-    /// What is typed after a nearer place said `near`: a rate sets aside how farther places said the pace,
-    /// and the other way round.
-    fn and(self, near: Self) -> Self {
-        let is_rate = near.rate;
-        let is_delay = near.delay || near.slot_delay;
-        Self {
-            delay: self.delay && !is_rate || near.delay,
-            slot_delay: self.slot_delay && !is_rate || near.slot_delay,
-            rate: self.rate && !is_delay || near.rate,
-            concurrency: self.concurrency && !is_rate || near.concurrency,
-            jitter: self.jitter && !is_rate || near.jitter,
-            quota: self.quota || near.quota,
-            rampup: self.rampup || near.rampup,
-            max_delay: self.max_delay,
-        }
-    }
 }
 
 /// `rampup` as typed.
@@ -230,7 +161,7 @@ impl ScopeConfig {
 
     /// Whether the user said how fast this very scope may be.
     pub fn has_own_pace(&self) -> bool {
-        self.own.delay || self.own.rate || self.own.concurrency
+        self.own.has(Typed::DELAY | Typed::RATE | Typed::CONCURRENCY)
     }
 
     /// What the rate policy wants to know.
@@ -241,7 +172,7 @@ impl ScopeConfig {
     /// What the rampup policy wants to know.
     pub fn rampup_policy(&self) -> Option<rampup::Config> {
         let rampup = self.rampup?;
-        let own = if self.own.delay { self.delay_span() } else { Span::ZERO };
+        let own = if self.own.has(Typed::DELAY) { self.delay_span() } else { Span::ZERO };
         Some(rampup::Config {
             start: rampup.start.max(own),
             min: rampup.min.max(own),
@@ -270,7 +201,7 @@ impl ScopeConfig {
     pub fn autothrottle_policy(&self) -> Option<autothrottle::Config> {
         let AutoThrottle { start_delay, max_delay, target_concurrency } = self.autothrottle?;
         // The defaults' delay is no bound where rampup looks for the right one.
-        let is_bound = self.rampup.is_none() || self.own.delay;
+        let is_bound = self.rampup.is_none() || self.own.has(Typed::DELAY);
         Some(autothrottle::Config {
             start: start_delay / 1000.0,
             min: if is_bound { self.delay / 1000.0 } else { 0.0 },
@@ -294,13 +225,7 @@ impl ScopeConfig {
         if !fields.path().is_empty() {
             config.is_managed |= fields.take("manager").is_some();
         }
-        let near = Typed::of(&fields);
-        if near.rate && (near.delay || near.slot_delay) {
-            let other = if near.delay { "delay" } else { "slotDelay" };
-            let path = fields.path_of("rate");
-            let want = text(&["rate or ", other, " in one place, not both"]);
-            fields.problems().add(&path, want, "both");
-        }
+        let near = Typed::read(&mut fields);
         config.typed = self.typed.and(near);
         config.own = self.own.and(near);
         config.concurrency = fields.whole("concurrency").unwrap_or(self.concurrency);
@@ -327,35 +252,9 @@ impl ScopeConfig {
         config
     }
 
-    /// What follows from everything that was typed. A rate is a pace of its own: no delays, no jitter, and as
-    /// many slots as it needs, unless they were typed in the same place or a nearer one. Otherwise the
-    /// delays' defaults hold only where nothing else was said of the pace.
+    /// What follows from everything that was typed.
     pub(super) fn resolve(&mut self) {
-        let typed = self.typed;
-        let usual = Self::default();
-        if !typed.rate {
-            self.rate = None;
-        }
-        let is_paced = typed.rate || self.rampup.is_some() || !self.quota.is_empty();
-        if !typed.delay {
-            self.delay = if is_paced { 0.0 } else { usual.delay };
-        }
-        if !typed.slot_delay {
-            let is_typed = is_paced || typed.delay || self.autothrottle.is_some();
-            self.slot_delay = if is_typed { Span::ZERO } else { usual.slot_delay };
-        }
-        if !typed.jitter {
-            self.jitter = if typed.rate { jitter::Config::NONE } else { usual.jitter };
-        }
-        if !typed.concurrency {
-            self.concurrency = if typed.rate { self.global } else { usual.concurrency };
-        }
-        if !typed.max_delay {
-            // A pace that is slower than any backoff was meant so: backoff begins with it.
-            let gap = self.rate.map_or(Span::ZERO, |rate| rate.gap());
-            self.backoff.max = usual.backoff.max.max(self.delay_span()).max(gap);
-        }
-        self.rate = self.rate.map(|rate| rate.spread(self.jitter.high - self.jitter.low));
+        self.resolve_pace(&Self::default());
         self.quotas = self
             .quota
             .iter()
@@ -394,7 +293,9 @@ fn read_backoff(fields: &mut Fields, config: &mut ScopeConfig) {
     };
     config.is_backoff = true;
     let old = config.backoff;
-    config.typed.max_delay |= fields.has("maxDelay");
+    if fields.has("maxDelay") {
+        config.typed = config.typed | Typed::MAX_DELAY;
+    }
     config.max_hold = fields.millis("maxHold").unwrap_or(config.max_hold);
     let mut span = |key: &str, old: Span| fields.millis(key).unwrap_or(old);
     let (min, max) = (span("minDelay", old.min), span("maxDelay", old.max));

@@ -5,6 +5,7 @@
 
 use super::Engine;
 use crate::{
+    config::Typed,
     decision::{Reason, ScopeId},
     observe::{Diagnostic, Effective, Notice, ScopeStats, Seen, Settled, Stats, Watch},
     policy::quota::Cost,
@@ -171,20 +172,21 @@ impl Engine {
         let typed = config.typed;
         let (setting, why) = if let Some(known) = config.without_effect(typed) {
             known
-        } else if typed.concurrency && config.concurrency > 1 && never_bound(Reason::Concurrency) {
+        } else if typed.has(Typed::CONCURRENCY) && config.concurrency > 1 && never_bound(Reason::Concurrency)
+        {
             let [slots, used] =
                 [config.concurrency, meter.most_in_flight()].map(|many| whole_text(many.into()));
             ("concurrency", text(&[&slots, " slots; ", &used, " were ever in use while requests waited"]))
-        } else if typed.slot_delay
+        } else if typed.has(Typed::SLOT_DELAY)
             && config.slot_delay > Span::ZERO
             && !is_learning
             && never_bound(Reason::SlotDelay)
         {
             ("slotDelay", "no request ever waited for it while requests waited".into())
-        } else if typed.rate && meter.hardly_rated() {
+        } else if typed.has(Typed::RATE) && meter.hardly_rated() {
             ("rate", "requests hardly ever wait for it: other limits are slower".into())
         } else if self.config.is_concurrency_typed
-            && !typed.concurrency
+            && !typed.has(Typed::CONCURRENCY)
             && !config.is_managed
             && config.concurrency < self.config.concurrency
             && meter.never_bound(None, is_learning)

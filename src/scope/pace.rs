@@ -6,6 +6,7 @@
 
 use super::Scope;
 use crate::{
+    config::Typed,
     decision::{Reason, Verdict},
     observe::{Effective, ScopeStats, Seen},
     policy::{
@@ -163,7 +164,7 @@ impl Scope {
         let delay = match (learned, crawl) {
             (Some(learned), Some(crawl)) => learned.max(crawl),
             (Some(delay), None) | (None, Some(delay)) => delay,
-            (None, None) if self.policies.finds_pace() && !self.config.own.delay => 0.0,
+            (None, None) if self.policies.finds_pace() && !self.config.own.has(Typed::DELAY) => 0.0,
             (None, None) => self.config.delay,
         };
         match &self.server {
@@ -190,7 +191,7 @@ impl Scope {
     /// Where a policy finds the pace, only what was set for this very scope bounds it.
     fn most_slots(&self) -> u32 {
         let ramped = self.config.rampup.and_then(|rampup| rampup.max_concurrency).unwrap_or(u32::MAX);
-        if self.config.own.concurrency { ramped.min(self.config.concurrency) } else { ramped }
+        if self.config.own.has(Typed::CONCURRENCY) { ramped.min(self.config.concurrency) } else { ramped }
     }
 
     /// The gap that a policy keeps.
@@ -206,12 +207,12 @@ impl Scope {
         let own = self.config.own;
         let setting = match reason {
             Reason::Concurrency if self.crawl().is_none() && self.most_slots() <= self.policies.slots() => {
-                let is_own = own.concurrency && self.config.concurrency == self.most_slots();
+                let is_own = own.has(Typed::CONCURRENCY) && self.config.concurrency == self.most_slots();
                 if is_own { "concurrency" } else { "rampup.maxConcurrency" }
             }
             // The found gap has stopped at the least.
             Reason::Delay if gap.micros() <= rampup.min.micros() + rampup.min.micros() / 16 => {
-                if own.delay && self.config.delay >= rampup.min.millis() {
+                if own.has(Typed::DELAY) && self.config.delay >= rampup.min.millis() {
                     "delay"
                 } else {
                     "rampup.minDelay"
@@ -231,7 +232,8 @@ impl Scope {
 
     /// robots.txt's delay is exact, and so is the gap that was found; unless the user wants a spread.
     fn jitter(&self) -> jitter::Config {
-        let is_exact = self.crawl().is_some() || self.policies.finds_pace() && !self.config.typed.jitter;
+        let is_exact =
+            self.crawl().is_some() || self.policies.finds_pace() && !self.config.typed.has(Typed::JITTER);
         if is_exact { jitter::Config::NONE } else { self.config.jitter }
     }
 
@@ -241,7 +243,7 @@ impl Scope {
 
     /// One slot with a crawl-delay needs no slot delay beside it.
     pub(super) fn slot_delay(&self) -> Span {
-        let is_bound = !self.policies.finds_pace() || self.config.own.slot_delay;
+        let is_bound = !self.policies.finds_pace() || self.config.own.has(Typed::SLOT_DELAY);
         if self.crawl().is_some() || !is_bound { Span::ZERO } else { self.config.slot_delay }
     }
 

@@ -42,7 +42,7 @@ const SAYS: &[&str] = &["nothing", "retry-after", "rate-limit"];
 settings! {
     Simulation "server" Kind::Object(Section::Server) => Required,
         "", "",
-        "The server: its `model` and what that takes. Its scope is called `server`.",
+        "The server: its `model` and options. Its scope is called `server`.",
         "";
     Simulation "servers" Kind::Named(Section::Server) => Empty,
         "", "",
@@ -50,12 +50,12 @@ settings! {
         "One limit is easier to follow.";
     Simulation "network" Kind::Object(Section::Network) => Empty,
         "", "",
-        "The way there and back.",
+        "The network between client and server.",
         "A path across a continent.";
     Simulation "load" Kind::Object(Section::Load) => Empty,
         "", "",
         "What each client has to send.",
-        "Something always waits: what a throttle is for.";
+        "Some request always waits.";
     Simulation "throttle" as "EngineOptions" Kind::Driver("an object") => Empty,
         "", "",
         "Options of the throttle, as for `createThrottle`.",
@@ -63,15 +63,15 @@ settings! {
     Simulation "clients" Kind::Whole { min: 1, max: 1000 } => Number(1.0),
         "", "",
         "Clients, each with a throttle of its own.",
-        "Others make it harder to read.";
+        "More are harder to read.";
     Simulation "duration" TIME => Number(60_000.0),
         "", "",
         "Milliseconds of simulated time.",
-        "A window of most limits.";
+        "The window of most limits.";
     Simulation "seed" Kind::Seed => Number(1.0),
         "", "",
         "Makes the network's jitter repeat exactly, and that of throttles without a seed.",
-        "A run that cannot be repeated proves nothing.";
+        "A run that cannot be repeated proves no claim.";
 
     Server "model" Kind::Word(MODELS) => Required,
         "", "",
@@ -91,7 +91,7 @@ settings! {
         "nginx's own default.";
     Server "delay" Kind::Flag => Flag(false),
         "", "",
-        "`nginx`: whether what is above the rate is delayed; else it is `nodelay`.",
+        "`nginx`: whether requests above the rate are delayed; else it is `nodelay`.",
         "Most set `nodelay`.";
     Server "limit" COUNT => Required,
         "", "",
@@ -115,24 +115,24 @@ settings! {
         "";
     Server "spread" Kind::Fraction => Unset,
         "", "",
-        "`concurrency`, `queue`: how far that strays, as a share to both sides.",
+        "`concurrency`, `queue`: how far the time strays, as a share to both sides.",
         "Exact times are easier to follow.";
     Server "room" COUNT => Number(1_000_000.0),
         "", "",
-        "`queue`: places in it; beyond them 503.",
+        "`queue`: places in it; one more is a 503.",
         "No bound in practice.";
     Server "patience" TIME => Number(30_000.0),
         "", "",
-        "`queue`: milliseconds after which the gateway before it answers 504.",
+        "`queue`: milliseconds after which the gateway answers 504.",
         "Gateways' usual half minute.";
     Server "ban" TIME => Unset,
         "", "",
-        "Milliseconds for which a client that was refused is refused, anew with every request.",
+        "Milliseconds for which a refused client stays refused, anew with each request.",
         "Most servers do not ban.";
     Server "refusal" Kind::Word(REFUSALS) => Unset,
         "429; of `nginx`, `concurrency` and `queue` 503", "",
-        "How it says no: with this status, by never answering, or by closing the connection.",
-        "What each of them says unless it is told otherwise.";
+        "How it refuses: with this status, by silence, or by closing the connection.",
+        "Each server's usual refusal.";
     Server "adaptive" Kind::Object(Section::Adaptive) => Unset,
         "", "",
         "Each refusal lowers the limit for a while.",
@@ -143,12 +143,12 @@ settings! {
         "One limit is easier to follow.";
     Server "failing" Kind::Fraction => Unset,
         "", "",
-        "The share of requests that fail at once whatever their pace.",
+        "The share of requests that fail at once, whatever the pace.",
         "A server that works.";
     Server "failingStatus" Kind::Whole { min: 400, max: 599 } => Number(503.0),
         "", "",
-        "With what status they do.",
-        "What an overloaded server says.";
+        "The status of these failures.",
+        "An overloaded server answers 503.";
     Server "step" Kind::Object(Section::Step) => Unset,
         "", "",
         "The limit becomes another.",
@@ -163,32 +163,32 @@ settings! {
         "A server that works.";
     Server "others" Kind::Object(Section::Others) => Unset,
         "", "",
-        "Traffic of others on the same limit.",
+        "Traffic of other clients on the same limit.",
         "Alone, a limit is easiest to find.";
     Server "replicas" Kind::Whole { min: 1, max: 1000 } => Number(1.0),
         "", "",
-        "So many behind a balancer, each with this limit; a request goes to one of them by chance.",
+        "Servers behind a balancer, each with this limit; a request goes to a random one.",
         "One server.";
     Server "upstream" MILLIS => Number(0.0),
         "", "",
-        "Milliseconds that a served request takes behind the limit; a refused one does not.",
-        "The limit alone is looked at.";
+        "Milliseconds that a served request takes behind the limit; a refused one takes none.",
+        "Only the limit matters.";
     Server "upstreamSpread" Kind::Fraction => Unset,
         "", "",
-        "How far that strays, as a share to both sides.",
+        "How far that time strays, as a share to both sides.",
         "Exact times are easier to follow.";
     Server "jitter" MILLIS => Number(0.0),
         "", "",
-        "At most so many milliseconds before the server looks at a request, drawn for each.",
+        "The most milliseconds before the server looks at a request, drawn for each.",
         "Exact times are easier to follow.";
     Server "retryAfter" TIME => Unset,
         "the truth", "",
-        "Milliseconds that `Retry-After` says on every refusal, whatever the truth.",
-        "Most servers say what is true.";
+        "Milliseconds that `Retry-After` says on every refusal, true or not.",
+        "Most servers say the truth.";
     Server "says" Kind::Word(SAYS) => Word("nothing"),
         "", "",
         "Header fields: none, `Retry-After` on refusals, or `RateLimit-*` on every answer as well.",
-        "The hardest case: a limit that nobody tells.";
+        "The hardest case: an unknown limit.";
 
     Step "at" MILLIS => Required,
         "", "",
@@ -234,12 +234,12 @@ settings! {
         "";
     Others "rate" RATE => Required,
         "", "",
-        "Their requests per second while they are there, at times by chance (Poisson).",
+        "Their requests per second while they are there, at random times (Poisson).",
         "";
     Others "period" TIME => Number(60_000.0),
         "", "",
-        "They come once in so many milliseconds.",
-        "A window of most limits.";
+        "How often they come, in milliseconds.",
+        "The window of most limits.";
     Others "share" Kind::Fraction => Number(0.5),
         "", "",
         "The share of the period for which they stay, at its end.",
@@ -251,41 +251,41 @@ settings! {
         "A path across a continent.";
     Network "jitter" MILLIS => Number(0.0),
         "", "",
-        "At most so many more, each way, drawn for each request: they may overtake each other.",
+        "The most milliseconds more, each way, drawn for each request: requests may overtake each other.",
         "Exact times are easier to follow.";
     Network "slow" Kind::Fraction => Unset,
         "", "",
-        "The share of requests that are late by `slowBy` more: a packet was lost.",
-        "Nothing is lost.";
+        "The share of requests that are late by `slowBy` more, as after a lost packet.",
+        "No packet is lost.";
     Network "slowBy" MILLIS => Number(200.0),
         "", "",
         "How late those are, in milliseconds.",
-        "TCP's least retransmission time, RFC 6298 as Linux has it.";
+        "TCP's least retransmission time (RFC 6298, Linux).";
     Network "timerLag" MILLIS => Number(0.0),
         "", "",
         "Milliseconds by which a client's timers fire late.",
         "Exact timers are easier to follow.";
     Network "timerJitter" MILLIS => Number(0.0),
         "", "",
-        "At most so many more, drawn for each timer.",
+        "The most milliseconds more, drawn for each timer.",
         "Exact timers are easier to follow.";
     Network "timeout" TIME => Number(60_000.0),
         "", "",
         "Milliseconds after which a client gives up.",
-        "A minute is many clients' own.";
+        "Many clients give up after a minute.";
 
     Load "rate" RATE => Unset,
         "", "",
-        "New requests per second, evenly. Without it something always waits.",
-        "Something always waits.";
+        "New requests per second, evenly.",
+        "Some request always waits.";
     Load "requests" Kind::Whole { min: 1, max: u32::MAX } => Unset,
         "", "",
-        "So many in all; without it there is no end.",
-        "As many as there is time for.";
+        "Requests in all.",
+        "As many as the time allows.";
     Load "costs" Kind::Amounts => Unset,
         "all 1", "",
-        "What requests cost of a quota, in turn: `[1, 1, 10]`. Servers count requests, whatever they cost.",
-        "Requests alone, as most quotas count.";
+        "What requests cost of a quota, in turn: `[1, 1, 10]`. Servers count requests.",
+        "Most quotas count requests.";
 }
 
 /// A simulation that can be run.

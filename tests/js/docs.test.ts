@@ -15,6 +15,7 @@ import { transform } from 'esbuild'
 
 const PAGES = [
   ...['start', 'which-setting', 'policies', 'trace', 'errors', 'events', 'testing', 'coming-from', 'recipes'],
+  ...['llm', 'monitoring'],
   '../site/pages/index',
 ]
 
@@ -115,15 +116,15 @@ for (const page of PAGES) {
 }
 
 test('every error is in docs/errors.md, every event and warning in docs/events.md', () => {
-  const source = (name: string) => readFileSync(new URL(`../../js/core/${name}.ts`, import.meta.url), 'utf8')
-  const codes = new Set([...source('errors').matchAll(/'(ERR_\w+)'/g)].map(([, code]) => code!))
+  const source = (name: string) => readFileSync(new URL(`../../js/${name}.ts`, import.meta.url), 'utf8')
+  const codes = new Set([...source('base/errors').matchAll(/'(ERR_\w+)'/g)].map(([, code]) => code!))
   assert.ok(codes.size >= 12)
   for (const code of codes) assert.ok(text('errors').includes(`| \`${code}\` |`), code)
-  const events = source('events').match(/export interface ThrottleEvents \{(.*?)^\}/ms)![1]!
+  const events = source('core/events').match(/export interface ThrottleEvents \{(.*?)^\}/ms)![1]!
   const names = [...events.matchAll(/^ {2}(\w+):/gm)].map(([, name]) => name!)
   assert.ok(names.length >= 9)
   for (const name of names) assert.ok(text('events').includes(`| \`${name}\` |`), name)
-  const warnings = source('events').match(/class WarningEvent .*?readonly code:(.*?)\/\*\*/s)![1]!
+  const warnings = source('core/events').match(/class WarningEvent .*?readonly code:(.*?)\/\*\*/s)![1]!
   const known = [...warnings.matchAll(/'([\w-]+)'/g)].map(([, code]) => code!)
   assert.ok(known.length >= 8)
   for (const code of known) assert.ok(text('events').includes(`| \`${code}\` |`), code)

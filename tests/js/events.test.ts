@@ -198,3 +198,35 @@ test('a wait beyond a day is cut, with a warning; an hour is kept in full', asyn
     'backoff.maxHold cuts a wait of a.example: the server asked for 100000 s, and 86400 s are kept'
   assert.deepEqual(warnings, [['hold-cut', 'a.example', message]])
 })
+
+test('a request that gives up its place is told as cancelled, with the reason', async () => {
+  const clock = new FakeClock()
+  const throttle = createThrottle({ clock, delay: 1000, jitter: false, fetch: async () => new Response() })
+  const told: unknown[] = []
+  for (const type of ['queued', 'send', 'cancel'] as const)
+    throttle.addEventListener(type, (event) => {
+      const { error } = event as { error?: { name: string } }
+      told.push([event.type, event.url, event.at, error?.name])
+    })
+  const leave = new AbortController()
+  const first = throttle.fetch('https://a.example/1')
+  const second = throttle.fetch('https://a.example/2', { signal: leave.signal })
+  const third = throttle.fetch('https://a.example/3', { throttle: { timeout: 500 } })
+  const fourth = throttle.fetch('https://a.example/4')
+  const all = Promise.allSettled([first, second, third, fourth])
+  await clock.advance(100)
+  leave.abort()
+  await clock.advance(600)
+  throttle.close()
+  await all
+  assert.deepEqual(told, [
+    ['queued', 'https://a.example/1', 0, undefined],
+    ['send', 'https://a.example/1', 0, undefined],
+    ['queued', 'https://a.example/2', 0, undefined],
+    ['queued', 'https://a.example/3', 0, undefined],
+    ['queued', 'https://a.example/4', 0, undefined],
+    ['cancel', 'https://a.example/2', 100, 'AbortError'],
+    ['cancel', 'https://a.example/3', 500, 'TimeoutError'],
+    ['cancel', 'https://a.example/4', 700, 'ClosedError'],
+  ])
+})

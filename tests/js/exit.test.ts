@@ -27,6 +27,18 @@ test('a permit that is never settled: the program says what waits when it ends',
   assert.equal(inMain.status, 0)
 })
 
+test('a permit that is never settled, and no request waits for it: the program says so when it ends', () => {
+  const one = run(
+    'const permit = await throttle.acquire(url); (await throttle.acquire("https://b.example/")).settle()',
+  )
+  assert.match(
+    one.stdout,
+    /^permit-lost: the program ends, and 1 request was never settled: use `run`, or `using/,
+  )
+  assert.equal(one.stdout.trim().split('\n').length, 1)
+  assert.equal(one.status, 0)
+})
+
 test('a program that ends with nothing waiting, or on purpose, says nothing', () => {
   const settled =
     'const permit = await throttle.acquire(url); const next = throttle.acquire(url); permit.settle()'

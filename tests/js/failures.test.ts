@@ -8,12 +8,12 @@ import { createThrottle, type SettleEvent } from 'autothrottle'
 import {
   answerIn,
   answerInError,
+  answerOfError,
+  answerOfResult,
   checkedHeaders,
   isStatus,
-  outcomeOfError,
-  outcomeOfResult,
-} from '../../js/fetch/outcome.js'
-import { failureOf, failureOfRequest } from '../../js/wasm/failures.js'
+} from '../../js/answers/answer.js'
+import { failureOf, failureOfRequest } from '../../js/answers/failures.js'
 
 const [CONNECTION, TIMEOUT, NEITHER] = [0, 1, Number.NaN]
 
@@ -108,17 +108,17 @@ test('a status is a whole number of three digits, and an answer is what has one'
   assert.deepEqual(answerInError({ response: 'gone', status: 410 })?.status, 410)
 })
 
-test('a result and an error as outcomes: without headers there are none, and without an answer nothing', () => {
-  assert.deepEqual(outcomeOfResult({ status: 200 }), { status: 200 })
-  assert.deepEqual(outcomeOfResult({ status: 200, headers: {} }), { status: 200, headers: {} })
-  assert.equal(outcomeOfResult('text'), undefined)
+test('a result and an error as answers: without an answer nothing', () => {
+  assert.deepEqual(answerOfResult({ status: 200 }), { status: 200, headers: undefined })
+  assert.deepEqual(answerOfResult({ status: 200, headers: {} }), { status: 200, headers: {} })
+  assert.equal(answerOfResult('text'), undefined)
   const reset = failed({ code: 'ECONNRESET' })
-  assert.deepEqual(outcomeOfError(reset, undefined), { error: reset })
-  assert.equal(outcomeOfError(reset, AbortSignal.abort(reset)), undefined, 'the caller’s own reason')
-  assert.deepEqual(outcomeOfError(reset, AbortSignal.abort('other')), { error: reset })
-  assert.deepEqual(outcomeOfError(reset, new AbortController().signal), { error: reset })
-  assert.equal(outcomeOfError(new Error('a bug'), null), undefined)
-  assert.deepEqual(outcomeOfError(failed({ status: 429 }), null), { status: 429 })
+  assert.deepEqual(answerOfError(reset, undefined), { error: reset })
+  assert.equal(answerOfError(reset, AbortSignal.abort(reset)), undefined, 'the caller’s own reason')
+  assert.deepEqual(answerOfError(reset, AbortSignal.abort('other')), { error: reset })
+  assert.deepEqual(answerOfError(reset, new AbortController().signal), { error: reset })
+  assert.equal(answerOfError(new Error('a bug'), null), undefined)
+  assert.deepEqual(answerOfError(failed({ status: 429 }), null), { status: 429, headers: undefined })
 })
 
 test('header fields in any form are read, and what is none says so', () => {

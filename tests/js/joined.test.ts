@@ -4,7 +4,7 @@ import { after, before, test } from 'node:test'
 import { setImmediate } from 'node:timers/promises'
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
-import { joined } from '../../js/fetch/joined.js'
+import { joined } from '../../js/base/joined.js'
 
 const { any } = AbortSignal
 before(() => Reflect.deleteProperty(AbortSignal, 'any'))

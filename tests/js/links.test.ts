@@ -10,7 +10,15 @@ import { fileURLToPath } from 'node:url'
 const root = fileURLToPath(new URL('../..', import.meta.url))
 const read = (path: string) => readFileSync(join(root, path), 'utf8')
 const guides = readdirSync(join(root, 'docs')).filter((name) => name.endsWith('.md'))
-const pages = ['README.md', 'CONTRIBUTING.md', 'python/README.md', ...guides.map((name) => `docs/${name}`)]
+const guidesOf = guides.map((name) => `docs/${name}`)
+const pages = [
+  'README.md',
+  'CONTRIBUTING.md',
+  'SECURITY.md',
+  'python/README.md',
+  'tower/README.md',
+  ...guidesOf,
+]
 
 /** What a heading is called in a link: as GitHub makes it. */
 const slug = (heading: string) =>
@@ -42,9 +50,34 @@ for (const path of pages) {
   })
 }
 
+/** Pages that tell users to install something. */
+const INSTALLS = /\b(?:npm install|npx|pip install|deno add|bun add) "?(?:npm:)?autothrottle/
+
+for (const path of pages.filter((path) => path !== 'CONTRIBUTING.md' && INSTALLS.test(read(path))))
+  test(`${path} says how to install what is not published yet`, () => {
+    const there = path === 'docs/start.md' || /start\.md#install/.test(read(path))
+    assert.ok(there, 'it links to docs/start.md#install')
+  })
+
+test('links of the package stay in the package', () => {
+  const { files } = JSON.parse(read('package.json')) as { files: string[] }
+  const isShipped = (path: string) =>
+    path === 'README.md' ||
+    files.includes(path) ||
+    (/^docs\/[^/]+\.md$/.test(path) && files.includes('docs/*.md'))
+  const dead = pages.filter(isShipped).flatMap((path) =>
+    linksOf(path)
+      // Pictures stay in the repository: they are three times the size of the text.
+      .filter((target) => !target.includes('images/') && !target.startsWith('#'))
+      .map((target) => join(dirname(path), target.split('#')[0]!))
+      .filter((target) => !isShipped(target))
+      .map((target) => `${path}: ${target}`),
+  )
+  assert.deepEqual(dead, [])
+})
+
 test('the guides are in the package', () => {
   const { files } = JSON.parse(read('package.json')) as { files: string[] }
-  // Pictures stay in the repository: they are three times the size of the text.
   assert.ok(files.includes('docs/*.md'))
   assert.ok(linksOf('README.md').length > 20)
 })

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import { test } from 'node:test'
 // @ts-expect-error: a script without types.
-import { pictures } from '../../scripts/pictures.mjs'
+import { pictures } from '../../docs/images/pictures.mjs'
 
 for (const [name, drawn] of Object.entries(pictures() as Record<string, string>)) {
   test(`docs/images/${name} shows what the engine does (npm run bless draws it anew)`, () => {

@@ -3,7 +3,14 @@
  */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { createThrottle, type Throttle, type ThrottleOptions, type WarningEvent } from 'autothrottle'
+import {
+  createThrottle,
+  ScopeDownError,
+  type Throttle,
+  type ThrottleOptions,
+  type WarningEvent,
+} from 'autothrottle'
+import { Permit } from '../../js/core/permit.js'
 import { after, throttles } from './shared/throttles.js'
 import { Process, World } from './shared/world.js'
 
@@ -282,4 +289,46 @@ test('a message that is odd is dropped and told once; a memory that is none is a
   await world.run(4000)
   world.store.stored = odd[1]
   assert.equal(await once(all[2]!, 4000), 1)
+})
+
+test('a look at a scope leaves no name behind', async () => {
+  const process = new Process(new World(1), 'p', {})
+  const shared = process.shared('wait')
+  const hosts: { scopes: number }[] = []
+  const open: typeof shared.open = (given) => {
+    const host = shared.open({ ...given, clock: process.clock })
+    hosts.push(host)
+    return host
+  }
+  const throttle = createThrottle({ shared: { ...shared, open } as typeof shared })
+  throttle.acquire({ scopes: 'asked' }).catch(() => {})
+  for (let n = 0; n < 100; n++) {
+    throttle.peek({ scopes: ['asked', `never asked ${n}`] })
+    throttle.scope(`never asked ${n}`).stats
+  }
+  assert.equal(hosts[0]!.scopes, 1)
+  throttle.close()
+})
+
+test('a scope that is down is an error of its type in each process, for early and late requests', async () => {
+  const { world, all } = throttles(2, { defaults: FREE, downAfter: 2000 })
+  const refused = Object.assign(new Error('connect ECONNREFUSED'), { code: 'ECONNREFUSED' })
+  const ask = (n: number) =>
+    after(world, 70_000, all[n % 2]!.acquire({ scopes: 'x' })).catch((error) => error)
+  let given: unknown
+  for (let n = 0; !(given instanceof ScopeDownError); n++) {
+    assert.ok(n < 10, String(given))
+    given = await ask(n)
+    if (given instanceof Permit) given.settle({ error: refused })
+  }
+  // One looks whether the server is back.
+  const probe = await ask(0)
+  assert.ok(probe instanceof Permit, String(probe))
+  for (const throttle of all)
+    await assert.rejects(after(world, 500, throttle.acquire({ scopes: 'x' })), (error) => {
+      assert.ok(error instanceof ScopeDownError, String(error))
+      assert.equal(error.scope, 'x')
+      return error.forMs >= 2000
+    })
+  probe.settle()
 })

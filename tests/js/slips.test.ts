@@ -289,6 +289,8 @@ test('a lost permit beside a clock that broke gives its slot back and throws not
     const clock = new FakeClock()
     const now = () => (isBroken ? broken() : 0) as number
     const throttle = createThrottle({ clock: Object.assign(clock, { now }), defaults: free })
+    const said: string[] = []
+    throttle.addEventListener('warning', ({ message }) => said.push(message))
     await throttle.acquire(page)
     isBroken = true
     for (let turn = 0; turn < 50; turn++) {
@@ -297,6 +299,8 @@ test('a lost permit beside a clock that broke gives its slot back and throws not
     }
     isBroken = false
     isAtRest(throttle)
+    assert.equal(said.length, 1)
+    assert.equal(/settled \(its clock throws: /.test(said[0]!), broken === throws, said[0])
   }
 })
 

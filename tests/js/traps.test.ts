@@ -47,7 +47,7 @@ test('S2: a function that keeps its answers to itself is told of, on the console
     console.log(sent)`
   const { status, printed, warned } = program(text)
   assert.deepEqual([status, printed, warned.length], [0, '40', 1])
-  assert.match(warned[0]!, /^autothrottle: nobody says what became of the last 20 requests .*\(unheard\)$/)
+  assert.match(warned[0]!, /^autothrottle: the last 20 requests of .* ended without a status, .*\(unheard\)$/)
 })
 
 test('S2: with the fetch of the permit a 429 stops it', () => {

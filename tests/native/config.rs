@@ -181,25 +181,6 @@ fn a_pace_slower_than_any_backoff_raises_the_longest_delay_unless_that_was_typed
 }
 
 #[test]
-fn a_rate_and_a_delay_in_one_place_are_an_error() {
-    let cases = [
-        (r#"{ "rate": 5, "delay": 100 }"#, "rate: want rate or delay in one place, not both; got both"),
-        (
-            r#"{ "defaults": { "rate": 5 }, "slotDelay": 100 }"#,
-            "defaults.rate: want rate or slotDelay in one place, not both; got both",
-        ),
-        (
-            r#"{ "scopes": { "a": { "rate": 5, "delay": 100 } } }"#,
-            "scopes.a.rate: want rate or delay in one place, not both; got both",
-        ),
-    ];
-    for (json, want) in cases {
-        assert_eq!(problems(json), [want]);
-    }
-    assert_eq!(problems(r#"{ "delay": 100, "scopes": { "a": { "rate": 5 } } }"#), [""; 0]);
-}
-
-#[test]
 fn a_rate_that_is_none_says_what_it_wants() {
     let want = "requests a second from 0.000001; \"100/min\" (/s, /min, /h, /day); or { limit, per, burst }";
     for rate in [

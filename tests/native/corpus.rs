@@ -1,4 +1,4 @@
-//! What fuzzers found, one file a target: each input behind its length in four bytes. `scripts/corpus.mjs`
+//! What fuzzers found, one file a target: each input behind its length in four bytes. `fuzz/corpus.mjs`
 //! packs it.
 
 use std::{fs, path::Path};

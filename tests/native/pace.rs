@@ -118,34 +118,6 @@ fn each_way_to_type_a_pace_in_defaults_is_that_pace() {
 }
 
 #[test]
-fn the_slot_delays_default_holds_only_where_nothing_else_was_said() {
-    let slot_delay = |options: &str| {
-        let config = Config::parse(serde_json::from_str(options).unwrap()).unwrap();
-        (config.scope("a").delay, config.scope("a").slot_delay.millis())
-    };
-    let cases = [
-        ("{}", (1000.0, 1000.0)),
-        (r#"{ "defaults": { "concurrency": 5, "jitter": 0.1 } }"#, (1000.0, 1000.0)),
-        (r#"{ "delay": 200 }"#, (200.0, 0.0)),
-        (r#"{ "delay": 200, "scopes": { "a": { "concurrency": 3 } } }"#, (200.0, 0.0)),
-        (r#"{ "scopes": { "a": { "delay": 200 } } }"#, (200.0, 0.0)),
-        (r#"{ "scopes": { "b": { "delay": 200 } } }"#, (1000.0, 1000.0)),
-        (r#"{ "autothrottle": true }"#, (1000.0, 0.0)),
-        (r#"{ "autothrottle": false }"#, (1000.0, 1000.0)),
-        (r#"{ "rampup": true }"#, (0.0, 0.0)),
-        (r#"{ "rampup": true, "scopes": { "a": { "rampup": false } } }"#, (1000.0, 1000.0)),
-        (r#"{ "quota": 7 }"#, (0.0, 0.0)),
-        (r#"{ "slotDelay": 500, "quota": 7 }"#, (0.0, 500.0)),
-        (r#"{ "slotDelay": 500 }"#, (1000.0, 500.0)),
-        (r#"{ "slotDelay": 500, "scopes": { "a": { "delay": 50 } } }"#, (50.0, 500.0)),
-        (r#"{ "slotDelay": 500, "delay": 20, "scopes": { "a": { "rate": 5 } } }"#, (0.0, 0.0)),
-    ];
-    for (options, want) in cases {
-        assert_eq!(slot_delay(options), want, "{options}");
-    }
-}
-
-#[test]
 fn a_rate_is_exact_over_an_hour_whatever_the_latency_and_however_late_the_timers() {
     for (rate, limit, per) in [(r"5", 5, 1000), (r#""100/min""#, 100, 60_000), ("3", 3, 1000)] {
         for burst in [1, 10] {
@@ -187,24 +159,6 @@ fn jitter_strays_by_half_around_the_delay_that_was_typed() {
         assert!(spread.contains(least) && spread.contains(most), "{typed}: {least} to {most}");
         assert!(*least < 110_000 && *most > 290_000, "{typed}: {least} to {most}");
     }
-}
-
-#[test]
-fn the_nearer_place_says_the_pace() {
-    let near = |scope: &str| format!(r#"{{ "rate": 5, "jitter": 0.2, "scopes": {{ "a": {{ {scope} }} }} }}"#);
-    let parse = |options: &str| Config::parse(serde_json::from_str(options).unwrap()).unwrap();
-    let config = parse(&near(r#""delay": 100"#));
-    let a = config.scope("a");
-    assert!(a.rate.is_none(), "a nearer delay sets the rate aside");
-    assert_eq!((a.delay, a.slot_delay, a.concurrency, a.jitter.high), (100.0, Span::ZERO, 1, 0.2));
-    let config = parse(&near(r#""concurrency": 2"#));
-    assert!(config.scope("a").rate.is_some());
-    assert_eq!((config.scope("a").concurrency, config.scope("b").concurrency), (2, 16));
-    let config = parse(
-        r#"{ "concurrency": 40, "delay": 9, "defaults": { "concurrency": 2, "jitter": 0.2 }, "scopes": { "a": { "rate": 1 } } }"#,
-    );
-    let a = config.scope("a");
-    assert_eq!((a.delay, a.concurrency, a.jitter.high, config.scope("b").jitter.high), (0.0, 40, 0.0, 0.2));
 }
 
 #[test]

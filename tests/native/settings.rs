@@ -87,11 +87,25 @@ fn default_of(row: &Row, text: &Text) -> String {
         DefaultValue::Empty => "{}".into(),
         DefaultValue::Number(number) => number.to_string(),
         DefaultValue::Flag(flag) => flag.to_string(),
-        DefaultValue::Word(word) => word.into(),
+        DefaultValue::Word(word) => format!("`{word}`"),
         DefaultValue::Words(words) => words.join(", "),
         DefaultValue::Codes(codes) => codes.iter().map(u16::to_string).collect::<Vec<_>>().join(", "),
     };
     if text.when.is_empty() { value } else { format!("{value}; {}", text.when) }
+}
+
+/// What a setting wants, as few words as a table has room for.
+fn in_short(wants: &str) -> String {
+    let range = wants.strip_prefix("a whole number from ").and_then(|range| range.split_once(" to "));
+    if let Some((least, most)) = range {
+        return format!("{least} … {most}");
+    }
+    wants
+        .replace("milliseconds from 0 to a year", "ms")
+        .replace("milliseconds above 0, at most a year", "ms above 0")
+        .replace("a number above 0 and below 1", "0 < x < 1")
+        .replace("a number above 0, at most ", "0 < x ≤ ")
+        .replace("true or false", "boolean")
 }
 
 pub fn up_to_date(path: &str, made: &str) {
@@ -107,36 +121,29 @@ pub fn up_to_date(path: &str, made: &str) {
 fn the_settings_page_is_the_table() {
     let mut page = String::from(
         "# Settings\n\n\
-         Every option with its range, its default and, in italics, the reason for the default. Unknown keys, and\n\
-         values out of range, are errors: all of them at once, each with its path. `undefined` and `null` count as\n\
-         left out. `npm run bless` writes this page from `src/config/rows.rs`.\n\n\
-         **Units.** Options are milliseconds under plain names (`delay`, `window`). What comes out\n\
-         (results, statistics, hints, events) has the unit in its name (`delayMs`).\n\n\
-         **The pace.** `delay` and `slotDelay` have defaults only where nothing else was said of the\n\
-         pace. `slotDelay` is 1000 unless `delay`, `rate`, `quota`, `rampup` or `autothrottle` is typed,\n\
-         in the same place or a farther one (a scope's farther place is `defaults`). `delay` is 1000\n\
-         unless `rate`, `quota` or `rampup` is: the quota alone is the pace then. A `rate` sets aside the\n\
-         delays that were typed in farther places, and a `delay` or `slotDelay` a farther rate; both in\n\
-         one place are an error. Whatever is learned or asked for (AutoThrottle, backoff, rampup, hints,\n\
-         robots.txt) comes on top, and the slower counts.\n\n\
-         **Without effect.** A setting that can do nothing beside the others is told by a `warning`\n\
-         event: right after `createThrottle`, or once requests have waited for ten seconds.\n",
+         Every option with its range, its default and, in italics, the reason for the default. An unknown key or a\n\
+         wrong value is an error that lists all of them. `undefined` and `null` count as left out.\n\n\
+         *ms* are milliseconds up to a year. What comes out has the unit in its name (`delayMs`).\n\
+         [Who wins](which-setting.md#who-wins) says which of several settings counts. A setting without effect\n\
+         raises a `warning`.\n",
     );
     for &(section, title, ..) in SECTIONS {
+        let rows = || settings().filter(|(row, _)| row.section == section);
+        // Simulations have no names of Scrapy's.
+        let has_scrapy = rows().any(|(_, text)| !text.scrapy.is_empty());
         if !title.is_empty() {
-            write!(page, "\n## {title}\n\n| option | wants | default | Scrapy | |\n|---|---|---|---|---|\n")
+            let (name, rule) = if has_scrapy { (" Scrapy |", "---|") } else { ("", "") };
+            write!(page, "\n## {title}\n\n| option | wants | default |{name} |\n|---|---|---|{rule}---|\n")
                 .unwrap();
         }
-        for (row, text) in settings().filter(|(row, _)| row.section == section) {
+        for (row, text) in rows() {
             let because =
                 if text.because.is_empty() { String::new() } else { format!(" *{}*", text.because) };
-            let (wants, default) = (row.kind.wants(), default_of(row, text));
-            writeln!(
-                page,
-                "| `{}` | {wants} | {default} | {} | {}{because} |",
-                row.key, text.scrapy, text.about
-            )
-            .unwrap();
+            let (wants, default) = (in_short(&row.kind.wants()), default_of(row, text));
+            let scrapy =
+                if has_scrapy || title.is_empty() { format!(" {} |", text.scrapy) } else { String::new() };
+            writeln!(page, "| `{}` | {wants} | {default} |{scrapy} {}{because} |", row.key, text.about)
+                .unwrap();
         }
     }
     up_to_date("docs/settings.md", &page);

@@ -1,6 +1,6 @@
 /**
  * The component as it is shipped: it is what its WIT says, needs nothing, is small, and runs. Hosts that
- * drive it are tested in `tests/component` (Rust) and `python/tests`.
+ * drive it are tested in `tests/component` (Rust).
  */
 import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
@@ -9,8 +9,8 @@ import { after, test } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { gzipSync } from 'node:zlib'
 import { capture } from '../../scripts/lib.mjs'
-import { packed } from '../../scripts/pack.mjs'
-import { COMPONENT_BUDGET } from '../../scripts/sizes.mjs'
+import { packed } from './install.mjs'
+import { COMPONENT_BUDGET } from './sizes.mjs'
 
 const root = fileURLToPath(new URL('../..', import.meta.url))
 const { run, remove } = packed()

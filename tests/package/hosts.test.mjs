@@ -11,8 +11,8 @@ import { createServer } from 'node:net'
 import { dirname, join } from 'node:path'
 import { after, test } from 'node:test'
 import { fileURLToPath } from 'node:url'
-import { packed } from '../../scripts/pack.mjs'
 import { isAll, skipUnless } from '../required.mjs'
+import { packed } from './install.mjs'
 
 const runtimes = fileURLToPath(new URL('../runtimes', import.meta.url))
 const bin = (path) => join(runtimes, 'node_modules', path)

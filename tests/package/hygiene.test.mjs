@@ -12,9 +12,9 @@ import { after, test } from 'node:test'
 import { fileURLToPath, pathToFileURL } from 'node:url'
 import { gzipSync } from 'node:zlib'
 import { notices } from '../../scripts/notices.mjs'
-import { packed } from '../../scripts/pack.mjs'
-import { BUDGETS, OVER_MAIN, sizeOf, sizeOverMain } from '../../scripts/sizes.mjs'
 import { skipUnless } from '../required.mjs'
+import { packed } from './install.mjs'
+import { BUDGETS, OVER_MAIN, sizeOf, sizeOverMain } from './sizes.mjs'
 
 const root = fileURLToPath(new URL('../..', import.meta.url))
 const { scratch, tarball, run, remove } = packed()

@@ -5,7 +5,7 @@ import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { after, test } from 'node:test'
 import { fileURLToPath } from 'node:url'
-import { packed } from '../../scripts/pack.mjs'
+import { packed } from './install.mjs'
 
 const root = fileURLToPath(new URL('../..', import.meta.url))
 const { scratch, run, remove } = packed()

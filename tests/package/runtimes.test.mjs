@@ -13,8 +13,8 @@ import { createServer } from 'node:http'
 import { join } from 'node:path'
 import { after, test } from 'node:test'
 import { fileURLToPath } from 'node:url'
-import { packed } from '../../scripts/pack.mjs'
 import { skipUnless } from '../required.mjs'
+import { packed } from './install.mjs'
 
 const root = fileURLToPath(new URL('../..', import.meta.url))
 const bin = (path) => join(root, 'tests/runtimes/node_modules', path)

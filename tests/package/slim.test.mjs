@@ -9,9 +9,9 @@ import { createServer } from 'node:http'
 import { join } from 'node:path'
 import { after, test } from 'node:test'
 import { brotliCompressSync } from 'node:zlib'
-import { packed } from '../../scripts/pack.mjs'
-import { SLIM_MODULE_BUDGET } from '../../scripts/sizes.mjs'
 import { skipUnless } from '../required.mjs'
+import { packed } from './install.mjs'
+import { SLIM_MODULE_BUDGET } from './sizes.mjs'
 
 const { scratch, run, remove } = packed()
 after(remove)

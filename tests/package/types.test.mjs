@@ -12,8 +12,8 @@ import { existsSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { after, test } from 'node:test'
 import { fileURLToPath } from 'node:url'
-import { packed } from '../../scripts/pack.mjs'
 import { skipUnless } from '../required.mjs'
+import { packed } from './install.mjs'
 
 const root = fileURLToPath(new URL('../..', import.meta.url))
 const { scratch, remove } = packed()
@@ -46,6 +46,8 @@ import { throttleHooks } from 'autothrottle/crawlee'
 import { throttleHandler } from 'autothrottle/got'
 import { local } from 'autothrottle/local'
 import { redis } from 'autothrottle/redis'
+import { instrument } from 'autothrottle/opentelemetry'
+import { presets } from 'autothrottle/presets'
 import { throttlePage, type PageLike } from 'autothrottle/playwright'
 const robots = { userAgent: 'x', rules }
 const options: ThrottleOptions = { clock: new FakeClock(), robots, getScopes: byRegistrableDomain }
@@ -59,6 +61,8 @@ export const asked: number | null = parseHints({ 'Retry-After': '1' }).delayMs
 export const engine = new Engine()
 export const code: 'ERR_WASM_BLOCKED' = new WasmBlockedError().code
 export const made = [simulate, redis, local, undici({}), build.version, ConfigError]
+export const known = createThrottle({ scopes: presets('crates.io') })
+export const stop: () => void = instrument(throttle, { meter: false })
 export const said: ClientRequestOptions = { priority: 1 }
 export const entries = [throttleAdapter, throttleHandler(throttle), throttleHooks(throttle, { maxWait: 1 })]
 export const page = (page: PageLike) => throttlePage(page, throttle, { resourceTypes: ['document'] })

@@ -8,8 +8,8 @@ import { existsSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { after, test } from 'node:test'
 import { fileURLToPath } from 'node:url'
-import { packed } from '../../scripts/pack.mjs'
 import { skipUnless } from '../required.mjs'
+import { packed } from './install.mjs'
 
 const root = fileURLToPath(new URL('../..', import.meta.url))
 const runtimes = join(root, 'tests/runtimes/node_modules')

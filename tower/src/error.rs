@@ -28,6 +28,13 @@ pub enum Error {
         /// The scope's name.
         scope: String,
     },
+    /// robots.txt does not allow the URL, or could not be had. Feature `robots`.
+    Disallowed {
+        /// What was asked for.
+        url: String,
+        /// The file could not be had: it is asked for again after a minute.
+        is_temporary: bool,
+    },
     /// A cost, a priority or a delay that is no finite number in its range.
     NotANumber,
 }
@@ -40,6 +47,10 @@ impl fmt::Display for Error {
                 write!(formatter, "the request costs more than {path} allows in the scope {scope:?}")
             }
             Self::ScopeDown { scope } => write!(formatter, "no answer has come from {scope:?} for downAfter"),
+            Self::Disallowed { url, is_temporary: true } => {
+                write!(formatter, "the robots.txt for {url} could not be had")
+            }
+            Self::Disallowed { url, .. } => write!(formatter, "robots.txt does not allow {url}"),
             Self::QueueFull => SubmitError::QueueFull.fmt(formatter),
             Self::NotANumber => SubmitError::NotANumber.fmt(formatter),
         }

@@ -18,6 +18,7 @@
 //!
 //! * [`Throttle`] is a [`tower::Layer`] for each service that takes an [`http::Request`].
 //! * [`Retry`] is a [`tower::retry::Policy`]: it sends again what may be sent again, not before the server asked.
+//! * `Robots` (feature `robots`) keeps to each host's robots.txt: what it allows, and its `Crawl-delay`.
 //! * With the feature `reqwest` it is a middleware of `reqwest-middleware`.
 //!
 //! Options have the names and defaults of
@@ -42,6 +43,8 @@ mod permit;
 #[cfg(feature = "reqwest")]
 mod reqwest;
 mod retry;
+#[cfg(feature = "robots")]
+mod robots;
 mod target;
 mod throttle;
 
@@ -51,5 +54,7 @@ pub use error::Error;
 pub use layer::{BoxError, Throttled};
 pub use permit::Permit;
 pub use retry::Retry;
+#[cfg(feature = "robots")]
+pub use robots::{Allowed, Robots};
 pub use target::Target;
 pub use throttle::Throttle;

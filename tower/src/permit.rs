@@ -3,7 +3,10 @@
 use autothrottle::{Feedback, Hint, Hints, Ticket, headers::Context};
 use tokio::time::Instant;
 
-use crate::{Answer, Told, throttle::Throttle};
+use crate::{
+    Answer, Told,
+    throttle::{Throttle, wall_ms},
+};
 
 /// The request may leave now. It holds its slots until it is settled or dropped.
 #[derive(Debug)]
@@ -60,8 +63,7 @@ fn feedback_of(told: Told<'_>, sent_at: Instant) -> Feedback {
 
 /// What the header fields of a response ask for.
 pub(crate) fn hints_of(status: u16, headers: &http::HeaderMap) -> Hints {
-    let wall = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
-    let wall_ms = wall.ok().and_then(|wall| i64::try_from(wall.as_millis()).ok());
+    let wall_ms = wall_ms().map(|ms| ms as i64);
     let fields = headers.iter().filter_map(|(name, value)| Some((name.as_str(), value.to_str().ok()?)));
     Hints::read(fields, Context { status, wall_ms, ..Context::default() })
 }

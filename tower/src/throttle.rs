@@ -2,16 +2,17 @@
 
 use std::{
     collections::BTreeMap,
-    fmt,
+    fmt::{self, Debug},
     hash::{BuildHasher, RandomState},
     sync::{Arc, Mutex, PoisonError, Weak},
+    time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
 use autothrottle::{
     Config, ConfigError, Decision, Diagnostic, Engine, Instant as EngineInstant, Notice, Problem, Request,
-    ScopeId, ScopeStats, Stats, SubmitError, Ticket, Value, Watch,
+    ScopeId, ScopeStats, Snapshot, Span, Stats, SubmitError, Ticket, Value, Watch,
 };
-use serde::{Deserialize, de::Deserializer};
+use serde::{Deserialize, Serialize, de::Deserializer};
 use tokio::{
     runtime::Handle,
     sync::{Notify, oneshot},
@@ -48,7 +49,24 @@ impl Throttle {
     ///
     /// All problems at once, each with its path, what was wanted and what was got.
     pub fn new<'de>(options: impl Deserializer<'de>) -> Result<Self, ConfigError> {
-        let mut engine = Engine::new(Config::parse(value_of(options)?)?);
+        Ok(Self::of(Engine::new(Config::parse(value_of(options, "options")?)?)))
+    }
+
+    /// A throttle that goes on where [`Throttle::snapshot`] was taken, also in another process.
+    ///
+    /// # Errors
+    ///
+    /// All problems of the options, or of the snapshot, at once.
+    pub fn restore<'de>(
+        options: impl Deserializer<'de>,
+        snapshot: impl Deserializer<'de>,
+    ) -> Result<Self, ConfigError> {
+        let config = Config::parse(value_of(options, "options")?)?;
+        let snapshot = Snapshot::parse(value_of(snapshot, "a snapshot")?)?;
+        Ok(Self::of(Engine::restore(config, &snapshot, EngineInstant::default(), wall_ms())))
+    }
+
+    fn of(mut engine: Engine) -> Self {
         if engine.config().seed.is_none() {
             engine.seed(RandomState::new().hash_one(0));
         }
@@ -56,7 +74,7 @@ impl Throttle {
         engine.take_notices().iter().for_each(tell);
         let state = State { engine, waiting: BTreeMap::new(), wake_at: None, is_driven: false };
         let shared = Shared { origin: Instant::now(), state: Mutex::new(state), earlier: Notify::new() };
-        Ok(Self(Arc::new(shared)))
+        Self(Arc::new(shared))
     }
 
     /// Waits until a request to `target` may leave: a URL, or a [`Target`].
@@ -113,11 +131,34 @@ impl Throttle {
     ///
     /// All problems at once; then nothing has changed.
     pub fn configure<'de>(&self, scope: &str, options: impl Deserializer<'de>) -> Result<(), ConfigError> {
-        let options = value_of(options)?;
-        self.with(|engine, now| {
-            let scope = engine.intern(scope);
-            engine.configure(now, scope, options)
-        })
+        let options = value_of(options, "options")?;
+        self.scoped(scope, |engine, now, scope| engine.configure(now, scope, options))
+    }
+
+    /// Sends no request of a scope for `span`. A hold that is longer already stays.
+    pub fn hold(&self, scope: &str, span: Duration) {
+        let span = Span::from_millis(span.as_secs_f64() * 1000.0);
+        self.scoped(scope, |engine, now, scope| engine.hold(now, scope, span));
+    }
+
+    /// Sends no request of a scope until [`Throttle::resume`].
+    pub fn pause(&self, scope: &str) {
+        self.scoped(scope, |engine, now, scope| engine.pause(now, scope));
+    }
+
+    /// Ends a pause of a scope.
+    pub fn resume(&self, scope: &str) {
+        self.scoped(scope, |engine, now, scope| engine.resume(now, scope));
+    }
+
+    /// Forgets what a scope learned, and lifts its hold.
+    pub fn reset(&self, scope: &str) {
+        self.scoped(scope, |engine, now, scope| engine.reset(now, scope));
+    }
+
+    /// What was learned, to store: anything that serde writes. See [`Throttle::restore`].
+    pub fn snapshot(&self) -> impl Serialize + Debug + Clone + use<> {
+        self.with(|engine, now| Value::from(engine.snapshot(now, wall_ms())))
     }
 
     /// What the whole throttle does now.
@@ -129,6 +170,18 @@ impl Throttle {
     /// known.
     pub fn scope_stats(&self, scope: &str) -> Option<ScopeStats> {
         self.with(|engine, now| engine.scope_stats(now, engine.find(scope)?))
+    }
+
+    /// Uses the engine for a scope of this name.
+    pub(crate) fn scoped<T>(
+        &self,
+        scope: &str,
+        call: impl FnOnce(&mut Engine, EngineInstant, ScopeId) -> T,
+    ) -> T {
+        self.with(|engine, now| {
+            let scope = engine.intern(scope);
+            call(engine, now, scope)
+        })
     }
 
     /// Uses the engine, then sends whom that allows to leave.
@@ -264,7 +317,7 @@ async fn drive(driven: Driven) {
                 state.is_driven = false;
                 return;
             };
-            shared.origin + std::time::Duration::from_micros(until.micros())
+            shared.origin + Duration::from_micros(until.micros())
         };
         tokio::select! {
             () = tokio::time::sleep_until(until) => shared.change(|state, _| state.wake_at = None),
@@ -291,10 +344,15 @@ impl fmt::Debug for Throttle {
     }
 }
 
-fn value_of<'de>(options: impl Deserializer<'de>) -> Result<Value, ConfigError> {
-    Value::deserialize(options).map_err(|error| ConfigError {
-        problems: vec![Problem { path: String::new(), want: "options".into(), got: error.to_string() }],
+fn value_of<'de>(given: impl Deserializer<'de>, want: &str) -> Result<Value, ConfigError> {
+    Value::deserialize(given).map_err(|error| ConfigError {
+        problems: vec![Problem { path: String::new(), want: want.into(), got: error.to_string() }],
     })
+}
+
+/// Milliseconds since 1970, if this machine knows them.
+pub(crate) fn wall_ms() -> Option<f64> {
+    SystemTime::now().duration_since(UNIX_EPOCH).ok().map(|wall| wall.as_secs_f64() * 1000.0)
 }
 
 /// What people should know goes to `tracing`.

@@ -36,3 +36,29 @@ async fn a_limit_that_only_the_server_knows_is_kept() {
     assert!(client.get("http://127.0.0.1:1/").send().await.is_err());
     assert_eq!(throttle.scope_stats("127.0.0.1:1").unwrap().backoff_step, 1);
 }
+
+#[cfg(feature = "robots")]
+#[tokio::test]
+async fn robots_txt_is_kept_and_asked_once() {
+    let asked = Arc::new(Mutex::new(0));
+    let counter = asked.clone();
+    let file = get(async move || {
+        *counter.lock().unwrap() += 1;
+        "User-agent: my-bot\nDisallow: /private\n"
+    });
+    let page = get(async || "page");
+    let app = Router::new().route("/robots.txt", file).route("/", page.clone()).route("/private", page);
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}/", listener.local_addr().unwrap());
+    tokio::spawn(async move { axum::serve(listener, app).await });
+
+    let throttle = Throttle::new(json!({ "delay": 0 })).unwrap();
+    let robots = autothrottle_tower::Robots::new(&throttle, "my-bot/1.0");
+    let client = ClientBuilder::new(reqwest::Client::new()).with(robots).with(throttle).build();
+    for _ in 0..2 {
+        assert_eq!(client.get(&url).send().await.unwrap().text().await.unwrap(), "page");
+    }
+    let error = client.get(format!("{url}private")).send().await.unwrap_err();
+    assert!(format!("{error:?}").contains("Disallowed"), "{error:?}");
+    assert_eq!(*asked.lock().unwrap(), 1);
+}

@@ -201,3 +201,32 @@ fn a_throttle_outlives_its_runtime() {
     }
     assert_eq!((throttle.stats().waiting, throttle.stats().sent), (0, 6));
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_snapshot_goes_on_where_it_was_taken() {
+    let options = json!({ "backoff": { "jitter": 0 } });
+    let first = Throttle::new(options.clone()).unwrap();
+    first.acquire(PAGE).await.unwrap().settle(&response(503));
+    let stored = serde_json::to_string(&first.snapshot()).unwrap();
+    let stored: serde_json::Value = serde_json::from_str(&stored).unwrap();
+    let second = Throttle::restore(options.clone(), stored).unwrap();
+    assert_eq!(second.scope_stats("a.example").unwrap().backoff_step, 1);
+    let wrong = Throttle::restore(options, json!({ "version": 1, "scopes": 5 })).unwrap_err();
+    assert_eq!(wrong.problems[0].path, "scopes");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_scope_is_paused_held_and_reset_by_hand() {
+    let throttle = Throttle::new(json!({ "delay": 0 })).unwrap();
+    let start = Instant::now();
+    throttle.pause("a.example");
+    assert!(timeout(Duration::from_secs(3), throttle.acquire(PAGE)).await.is_err());
+    throttle.resume("a.example");
+    throttle.hold("a.example", Duration::from_secs(2));
+    throttle.acquire(PAGE).await.unwrap().settle(&response(200));
+    assert_eq!(start.elapsed().as_millis(), 5000);
+    throttle.hold("a.example", Duration::from_secs(2));
+    throttle.reset("a.example");
+    throttle.acquire(PAGE).await.unwrap().settle(&response(200));
+    assert_eq!(start.elapsed().as_millis(), 5000);
+}

@@ -1,42 +1,11 @@
-//! Times and states of the engine as the component's types.
-//!
-//! The trap is a nanosecond that is lost or won on the way: a wake-up one of them too early makes a host
-//! spin. So marks are cut to whole microseconds, which the engine's milliseconds carry exactly both ways
-//! (`src/time.rs`), and spans are rounded up.
+//! States of the engine as the component's types.
 
-use autothrottle as at;
+use autothrottle::{
+    self as at,
+    boundary::nanos::{of_mark as mark_of, of_span as duration_of},
+};
 
 use crate::bindings::exports::autothrottle::engine::throttling as wit;
-
-/// A mark as the façade's milliseconds, rounded down to whole microseconds.
-pub fn now(ns: u64) -> f64 {
-    (ns / 1000) as f64 / 1000.0
-}
-
-/// A duration as milliseconds, rounded up to whole microseconds; a year is the most.
-pub fn span(ns: u64) -> f64 {
-    (ns.div_ceil(1000) as f64 / 1000.0).min(at::LONGEST_MS)
-}
-
-/// A duration that was measured, as milliseconds.
-pub fn millis(ns: u64) -> f64 {
-    ns as f64 / 1e6
-}
-
-/// Wall time as the façade's milliseconds; NaN is unknown.
-pub fn wall(ns: Option<u64>) -> f64 {
-    ns.map_or(f64::NAN, |ns| (ns / 1_000_000) as f64)
-}
-
-/// Milliseconds of the engine's, an instant or a span of whole microseconds, as nanoseconds.
-pub fn mark_of(ms: f64) -> u64 {
-    ((ms * 1000.0).round() as u64).saturating_mul(1000)
-}
-
-/// Any milliseconds as nanoseconds, rounded to the nearest.
-fn duration_of(ms: f64) -> u64 {
-    (ms * 1e6).round() as u64
-}
 
 /// The reason at a place in [`at::Reason::ALL`].
 pub fn reason_at(place: f64) -> Option<wit::Reason> {

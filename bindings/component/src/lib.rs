@@ -1,5 +1,5 @@
 //! The boundary to components: converts and forwards, nothing else. What it forwards to is tested natively,
-//! what it converts by hosts (`tests/component`, `python/tests`). `wit/engine.wit` documents each function.
+//! what it converts by a host (`tests/component`). `wit/engine.wit` documents each function.
 //!
 //! The traps: a panic is a trap, after which the instance is lost, so no number means anything before the
 //! façade has looked at it; and a field's value with a line break would forge another field.
@@ -10,16 +10,18 @@ mod json;
 mod reader;
 mod report;
 
-use std::{cell::RefCell, iter};
+use std::cell::RefCell;
 
 use autothrottle::{
     Boundary,
-    boundary::{self, NO_SCOPE, Outcome, WAIT},
+    boundary::{
+        self, NO_SCOPE, Outcome, WAIT,
+        nanos::{now, of_mark as mark_of, span, wall},
+    },
 };
 
 use crate::{
     bindings::exports::autothrottle::engine::throttling::{self as wit, Guest, GuestEngine},
-    convert::{mark_of, millis, now, span, wall},
     documents::{problems, read},
     report::Reported,
 };
@@ -200,26 +202,13 @@ impl GuestEngine for Engine {
         let flags = if may_retry { boundary::flags::MAY_RETRY } else { 0 };
         let reported = Reported::new(answer, latency, flags, report);
         let outcome = Outcome { retry_delay_ms: delay.map_or(f64::NAN, span), ..reported.outcome() };
-        let [settled, asked, bits, rest @ ..] = self.boundary.borrow().digest(&outcome);
-        let mut told = vec![outcome.answer, outcome.latency_ms, outcome.cost, bits];
-        if !outcome.scopes.is_empty() || rest.iter().any(|number| !number.is_nan()) {
-            told.extend(rest);
-            told.extend(outcome.scopes);
-        }
-        let settled = match settled {
-            1.0 => boundary::Settled::Over,
-            2.0 => boundary::Settled::Again,
-            _ => boundary::Settled::TooLong,
-        };
+        let (settled, asked, told) = self.boundary.borrow().digest_told(&outcome);
         wit::Digested { settled: settled_of(settled, asked), told }
     }
 
     fn settle_told(&self, at: u64, ticket: u64, told: Vec<f64>) -> wit::Outcome {
-        let [answer, latency_ms, cost, bits, ref rest @ ..] = told[..] else { return wit::Outcome::Unknown };
-        let more: Vec<f64> = iter::once(f64::NAN).chain(rest.iter().copied()).collect();
-        let outcome = Outcome::new(answer, latency_ms, cost, bits as u32).with("", &more);
         let mut boundary = self.boundary.borrow_mut();
-        outcome_of(boundary.settle(now(at), ticket as f64, &outcome))
+        outcome_of(boundary.settle_told(now(at), ticket as f64, &told))
     }
 
     fn cancel(&self, at: u64, ticket: u64) {

@@ -1,14 +1,13 @@
 //! The interface `reading`: what servers say, for hosts that decide for themselves.
 
 use autothrottle::{
-    boundary::{flags, parse_crawl_delay},
+    boundary::{flags, nanos::wall, parse_crawl_delay},
     headers::{AppliesTo, Context, Hints, Quota as Told},
 };
 
 use crate::{
     Component,
     bindings::exports::autothrottle::engine::reading::{Guest, Limits, Quota, Units, Waiter},
-    convert::wall,
     report::{lines, units_of},
 };
 

@@ -1,12 +1,13 @@
 //! How a request ended, from the component's words to the façade's numbers.
 
-use autothrottle::boundary::{Outcome, STRIDE, flags};
+use autothrottle::boundary::{
+    Outcome, STRIDE, flags,
+    nanos::{millis, span, wall},
+    push_field,
+};
 
-use crate::{
-    bindings::exports::autothrottle::engine::throttling::{
-        Answer, Failure, Hints, Report, ScopeOutcome, Units,
-    },
-    millis, span, wall,
+use crate::bindings::exports::autothrottle::engine::throttling::{
+    Answer, Failure, Hints, Report, ScopeOutcome, Units,
 };
 
 /// An outcome that owns its text and its lists.
@@ -60,16 +61,11 @@ impl Reported {
     }
 }
 
-/// Fields as `name: value` lines. No server can send a name with a colon or a space: such a field is none.
+/// Fields as `name: value` lines.
 pub fn lines(fields: &[(String, String)]) -> String {
     let mut lines = String::new();
     for (name, value) in fields {
-        if name.contains(|c: char| c == ':' || c <= ' ') {
-            continue;
-        }
-        lines.extend([name, ": "]);
-        lines.extend(value.chars().map(|c| if c == '\n' || c == '\r' { ' ' } else { c }));
-        lines.push('\n');
+        push_field(&mut lines, name, value);
     }
     lines
 }

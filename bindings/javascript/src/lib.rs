@@ -187,19 +187,6 @@ impl WasmEngine {
         self.0.settle(now, ticket, &outcome) as u32
     }
 
-    /// See [`Boundary::digest`].
-    pub fn digest(
-        &self,
-        answer: f64,
-        latency_ms: f64,
-        cost: f64,
-        flags: u32,
-        lines: &str,
-        more: &[f64],
-    ) -> Vec<f64> {
-        self.0.digest(&Outcome::new(answer, latency_ms, cost, flags).with(lines, more)).to_vec()
-    }
-
     #[wasm_bindgen(getter)]
     pub fn asked_ms(&self) -> f64 {
         self.0.asked_ms()

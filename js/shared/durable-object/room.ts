@@ -11,7 +11,7 @@
  * The trap is an object that never sleeps: ten seconds after the last Worker has left, no timer is armed.
  */
 
-import { systemClock } from '../../core/clock.js'
+import { systemClock } from '../../base/clock.js'
 import type { HostContext } from '../../core/host.js'
 import type { Clock, EngineOptions } from '../../options/options.js'
 import type { Stats } from '../../wasm/types.js'

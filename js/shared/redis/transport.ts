@@ -9,7 +9,7 @@
  * The trap is a connection that is open and carries nothing, as after a firewall forgot it. What a leader
  * says comes back by its own subscription: so it finds that out, and asks for another one.
  */
-import { ConfigError } from '../../core/errors.js'
+import { ConfigError } from '../../base/errors.js'
 import { afterTurn, type Lease, type Peer, type Transport } from '../transport.js'
 import { COMPETE, RELEASE, RENEW, SEND, TELL } from './scripts.js'
 import type { Argument, Store, Subscriber } from './store.js'

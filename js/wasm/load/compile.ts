@@ -4,7 +4,7 @@
  * The trap is a page whose policy forbids WebAssembly, where the browser's own error does not say what to
  * write.
  */
-import { WasmBlockedError } from '../../core/errors.js'
+import { WasmBlockedError } from '../../base/errors.js'
 
 /**
  * Compiles, synchronously.

@@ -1,5 +1,5 @@
-/** The engine's module where an entry brings it: nothing is here. */
-import { NotInitializedError } from '../../core/errors.js'
+/** The engine's module where an entry brings it: it is not here. */
+import { NotInitializedError } from '../../base/errors.js'
 
 /** @throws {NotInitializedError} always. */
 export function engineModule(): never {

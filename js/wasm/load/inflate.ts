@@ -1,6 +1,6 @@
 /** Inflates a module: by zlib where the runtime has it, else by fflate. */
 import { inflate as inflateSlowly } from '../../../pkg/inflate.js'
-import { builtin } from '../node-builtin.js'
+import { builtin } from '../../base/builtin.js'
 
 /** A module on its way: deflated, as base64, and how long it will be. */
 export interface Deflated {

@@ -5,8 +5,9 @@
  * The traps: a server that answers with its page for what is missing; a server that names another type, which
  * browsers do not compile from a stream; a module of another release, whose functions have other numbers.
  */
-import { NotInitializedError, WasmBlockedError } from '../../core/errors.js'
-import { builtin } from '../node-builtin.js'
+
+import { builtin } from '../../base/builtin.js'
+import { NotInitializedError, WasmBlockedError } from '../../base/errors.js'
 import { build } from './build.js'
 import { give } from './given.js'
 
@@ -20,7 +21,7 @@ export type ModuleSource = Compiled | ArrayBuffer | ArrayBufferView | Response |
 
 /**
  * Brings the module in; await it before the first throttle. The file is `autothrottle/slim.wasm`. A second
- * call changes nothing once a throttle was made.
+ * call has no effect once a throttle was made.
  *
  * @throws {NotInitializedError} if it cannot be had, is no module, or belongs to another release.
  * @throws {WasmBlockedError} where compiling is forbidden.

@@ -2,7 +2,7 @@
  * Brings the engine in, on first use and synchronously.
  *
  * The traps: an `await init()` that every user must remember, and work at import, which Workers forbid. Here
- * nothing happens before the first engine is made, and then it takes some milliseconds.
+ * no code is compiled before the first engine is made, and then it takes some milliseconds.
  */
 import {
   check_driver_options,
@@ -10,15 +10,19 @@ import {
   nearest,
   parse_crawl_delay,
   parse_hints,
+  throwAs,
   WasmEngine,
 } from '../../../pkg/autothrottle.js'
+import { EngineBrokenError } from '../../base/errors.js'
 import { engineModule } from './engine-module.js'
 import { moduleOf } from './given.js'
 
 let isLoaded = false
 
 function prepare(): void {
-  if (!isLoaded) initSync({ module: moduleOf('engine', engineModule) })
+  if (isLoaded) return
+  initSync({ module: moduleOf('engine', engineModule) })
+  throwAs(() => new EngineBrokenError())
   isLoaded = true
 }
 

@@ -8,10 +8,10 @@ engine.
 
 from ._base import ScopeControl
 from ._clock import Clock
-from ._engine import Engine
 from ._events import Event, RequestEvent, ScopeEvent, SettleEvent, StallEvent, WarningEvent
 from ._hooks import ScopeBackoff, ScopeRequest, SomeHints, update_scope_backoff
 from ._managers import ManagedAnswer, ManagedSend, ScopeManager
+from ._native import Engine
 from ._permit import Permit
 from ._requests import RequestOptions, request_options
 from ._scopes import add_scope, by_domain_hierarchy, by_endpoint, by_host

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 from ._clock import NANOS, Clock, SystemClock, nanos
 from ._convert import convert_options
 from ._desk import Desk
-from ._engine import parse_robots
 from ._errors import ConfigError, Problem
 from ._events import Events
 from ._managers import ManagedScopes
+from ._native import parse_robots
 from ._requests import seconds_of
-from ._scopes import Scopes, checked_name, host_of, host_of_name, named_scopes
+from ._scopes import Scopes, add_scope, checked_name, host_of, host_of_name, named_scopes
 from ._stats import Peek, ScopeStats, Stats
 
 if TYPE_CHECKING:
@@ -83,6 +83,7 @@ class BaseThrottle:
         if snapshot is not None:
             self._desk.engine.restore(snapshot, self._clock.now(), self._clock.wall())
         self._settings = Settings.of(options, made.driver)
+        self._robots_hosts: set[str] = set()
         self._events: Events = self._desk.events
         self.on = self._events.on
         """Calls a listener for each event of a kind; also a decorator: ``@throttle.on("backoff")``."""
@@ -104,11 +105,9 @@ class BaseThrottle:
 
     def peek(self, target: object = None, *, scopes: Scopes | None = None, cost: float = 1) -> Peek:
         """When a request could be sent as things stand, and why not now. Changes nothing."""
-        if scopes is None:
-            if self._settings.get_scopes is not None:
-                raise TypeError("peek: with get_scopes, want scopes=…")
-            scopes = host_of(target)
-        names, costs = named_scopes(scopes)
+        if scopes is None and self._settings.get_scopes is not None:
+            raise TypeError("peek: with get_scopes, want scopes=…")
+        names, costs = named_scopes(self._scopes_of(target, scopes))
         engine = self._desk.engine
         with self._desk.lock:
             handles = [engine.find(checked_name(name)) for name in names]
@@ -146,18 +145,36 @@ class BaseThrottle:
         """Feeds the robots.txt of a host (or of a URL's): one slot and its ``Crawl-delay`` in place of
         defaults.
 
-        A scope to which you gave a pace of its own keeps it, with one warning if they differ. Gives the
-        seconds that it asks for, ``None`` if it asks for nothing.
+        A request to that host is in the host's scope from then on, beside those that ``get_scopes`` or
+        ``scopes=`` names. A scope to which you gave a pace of its own keeps it, with one warning if they
+        differ. Gives the seconds that it asks for, ``None`` if it asks for nothing.
         """
         asked = parse_robots(text, user_agent)
         most = nanos("max_delay", max_delay)
         name = host_of(host) if "://" in host else host_of_name(host) or host
         delay = None if asked is None else min(asked, most)
+        if delay is None:
+            self._robots_hosts.discard(name)
+        else:
+            self._robots_hosts.add(name)
         if self._crawl_delay(name, delay) == "overruled" and delay is not None:
             wish = f"robots.txt of {name} asks for one request at a time, {delay / NANOS:g} s apart"
             silence = "the scope keeps its own settings (ignore_robots_txt=True silences this)"
             self._desk.warn("robots-overruled", f"{wish}; {silence}", name, f"robots-overruled {name}")
         return None if asked is None else asked / NANOS
+
+    def _scopes_of(self, target: object, scopes: Scopes | None) -> Scopes:
+        """The scopes of a request; ``scopes`` are those that the caller or a hook named."""
+        if scopes is not None and not self._robots_hosts:
+            return scopes
+        url = target if isinstance(target, str) else getattr(target, "url", target)
+        if scopes is None:
+            return host_of(url)
+        try:
+            host = host_of(url)
+        except ValueError:
+            return scopes
+        return add_scope(scopes, host) if host in self._robots_hosts else scopes
 
     def _crawl_delay(self, name: str, delay: int | None) -> str:
         engine = self._desk.engine

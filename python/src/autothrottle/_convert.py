@@ -19,8 +19,8 @@ from datetime import timedelta
 from typing import Any
 
 from ._clock import YEAR
-from ._engine import Engine, check_driver_options, nearest_name
 from ._errors import ConfigError, Problem
+from ._native import Engine, check_driver_options, nearest_name
 from ._scopes import host_of_name
 from ._settings import DRIVER, SECTIONS
 

@@ -25,16 +25,17 @@ from typing import TYPE_CHECKING, Any
 from ._alarms import Alarm, Alarms
 from ._clock import NANOS, Clock, nanos
 from ._convert import Converted, convert_scope, make_engine
-from ._engine import Engine, Settled
 from ._events import Events, RequestEvent, SettleEvent
 from ._following import Following, typed_refusal
 from ._forked import survive
 from ._handles import Handles
 from ._managers import ManagedScopes
+from ._native import Engine
 from ._nesting import BEFORE_OTHERS, Nested, own_of, permits_around
 from ._notices import Notices
 from ._permit import NOTHING, Permit, Told
 from ._scopes import Scopes, named_scopes
+from ._state import Settled
 from ._told import engine_words
 from ._unheard import Unheard
 from ._waiting import Verdict, Wait, Waiting, locked
@@ -79,6 +80,7 @@ class Desk:
         self.header_maps: Mapping[str, Any] = made.driver_checked.get("hints") or {}
         is_debug = bool(made.driver.get("debug"))
         self.notices = Notices(self.engine, clock, self.events, managed is not None, is_debug, self.fail_all)
+        self.events.changed = self._watch
         self._warn_threshold = self.engine.warn_threshold
         self._warned: set[str] = set()
         self._unheard = Unheard(self.warn)
@@ -136,7 +138,7 @@ class Desk:
             if own is not None:
                 return own.give(target)
             wait = wait._replace(priority=wait.priority + BEFORE_OTHERS)
-        handles = [self.handle(name) for name in names]
+        handles = [self._handles.of(name) for name in names]
         cost = wait.cost if costs is None else costs
         is_uneven = costs is not None and len(set(costs)) > 1
         now = self.clock.now()
@@ -146,7 +148,8 @@ class Desk:
                 if sent is not None:
                     if is_uneven:
                         self._uneven.add(sent)
-                    self._tell_queued(sent, names, target, now)
+                    if self.events.queued:
+                        self._tell_queued(sent, names, target, now)
                     return self._permit(sent, names, target, now)
             ticket = self.engine.submit(now, handles, cost=cost, priority=wait.priority, delay=wait.delay)
         except (CostExceedsQuotaError, QueueFullError) as error:
@@ -156,7 +159,8 @@ class Desk:
         waiting = self._add(ticket, names, target, wait)
         if outer:
             self._nested.begin(waiting, outer)
-        self._tell_queued(ticket, names, target, now)
+        if self.events.queued:
+            self._tell_queued(ticket, names, target, now)
         self.submitted()
         if len(self.waiting) >= self._warn_threshold:
             many = f"{len(self.waiting)} requests wait, each with its task in memory"
@@ -171,7 +175,6 @@ class Desk:
         now = self.clock.now()
         names, ticket = permit.scopes, permit._ticket
         self.in_flight.discard(ticket)
-        self.notices.watch()
         failure: Exception | None = None
         status: int | None = None
         latency: int | None = None
@@ -193,9 +196,8 @@ class Desk:
         verdict, waiting = self._verdict(settled, permit, wait, is_repeatable, now)
         self.asked = settled.asked
         if self.events.settle:
-            event = SettleEvent(
-                "settle", ticket, permit.target, names, now / NANOS, status, told.error, _seconds(latency)
-            )
+            took = None if latency is None else latency / NANOS
+            event = SettleEvent("settle", ticket, permit.target, names, now / NANOS, status, told.error, took)
             self.events.tell(event)
         try:
             self.notices.after_answer(status, told.error, latency, self._handles.answered)
@@ -271,6 +273,7 @@ class Desk:
         if self.is_draining:
             return
         self.is_draining = True
+        now = 0
         try:
             while self._is_stale:
                 self._is_stale = False
@@ -294,7 +297,7 @@ class Desk:
         if self._wake is None and self.waiting and self.following is None:
             self._nested.free(self)
         self.arm(self._next())
-        self.notices.at_rest(self.clock.now())
+        self.notices.at_rest(now)
         self.rest()
 
     @locked
@@ -363,6 +366,10 @@ class Desk:
 
     # Inside.
 
+    @locked
+    def _watch(self) -> None:
+        self.notices.watch()
+
     def collect(self) -> None:
         """What is told late: slots of permits that were collected as garbage come back; this is a fork."""
         if self.is_forked:
@@ -412,17 +419,17 @@ class Desk:
             waiting.wake()
 
     def _tell_queued(self, ticket: int, names: tuple[str, ...], target: object, now: int) -> None:
-        if self.events.queued:
-            self.events.tell(RequestEvent("queued", ticket, target, names, now / NANOS))
+        self.events.tell(RequestEvent("queued", ticket, target, names, now / NANOS))
 
     def _permit(self, ticket: int, names: tuple[str, ...], target: object, now: int) -> Permit:
         """The permit of a ticket that the engine let go."""
-        try:
-            self._is_stale |= self._handles.sent(names, now)
-        except Exception:
-            self.engine.settle(now, ticket)
-            self._is_stale = True
-            raise
+        if self._handles.is_managed:
+            try:
+                self._is_stale |= self._handles.sent(names, now)
+            except Exception:
+                self.engine.settle(now, ticket)
+                self._is_stale = True
+                raise
         self.in_flight.add(ticket)
         permit = Permit(self, ticket, names, target, now)
         if self.events.send:
@@ -441,7 +448,3 @@ class Desk:
             return "again", None
         waiting = self._add(permit._ticket, permit.scopes, permit.target, wait)
         return waiting, waiting
-
-
-def _seconds(span: int | None) -> float | None:
-    return None if span is None else span / NANOS

@@ -130,6 +130,8 @@ class Events:
     """Whether warnings are written where nobody listens to them."""
 
     def __init__(self) -> None:
+        self.changed: Callable[[], None] = _nothing
+        """What to call when somebody begins to listen, or stops."""
         self._listeners: dict[EventKind, list[Callable[[Any], object]]] = {kind: [] for kind in KINDS}
         self.queued = self._listeners["queued"]
         self.send = self._listeners["send"]
@@ -183,6 +185,7 @@ class Events:
         listeners = self._of(kind)
         if listener in listeners:
             listeners.remove(listener)
+            self.changed()
 
     def warn(self, code: Any, message: str, scope: str | None = None) -> None:
         """Tells a warning: to listeners and the log, and to ``warnings`` where there is neither."""
@@ -215,9 +218,14 @@ class Events:
             )
         if listener not in listeners:
             listeners.append(listener)
+            self.changed()
         return listener
 
     def _of(self, kind: EventKind) -> list[Callable[[Any], object]]:
         if kind not in self._listeners:
             raise ValueError(f"want one of {', '.join(KINDS)}; got {kind!r}")
         return self._listeners[kind]
+
+
+def _nothing() -> None:
+    """Nobody is to hear of it."""

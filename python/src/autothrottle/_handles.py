@@ -11,9 +11,9 @@ from typing import Any
 
 from ._clock import NANOS, Clock
 from ._convert import convert_scope
-from ._engine import Engine
 from ._errors import ConfigError
 from ._managers import ManagedScopes, Pace
+from ._native import Engine
 from ._scopes import checked_name
 from .errors import ManagerError
 
@@ -28,6 +28,8 @@ class Handles:
         self._engine = engine
         self._clock = clock
         self._managed = managed
+        self.is_managed = managed is not None
+        """Whether managers are to be asked."""
         self._held: OrderedDict[str, int] = OrderedDict()
 
     def of(self, name: str) -> int:

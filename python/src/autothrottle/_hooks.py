@@ -13,8 +13,8 @@ from datetime import timedelta
 from typing import Any, TypeAlias, TypedDict, TypeVar, cast
 
 from ._clock import nanos
-from ._engine import Hints
 from ._scopes import Scopes
+from ._state import Hints
 from .errors import ManagerError
 
 T = TypeVar("T")

@@ -44,12 +44,17 @@ def enter(permit: Permit) -> None:
 
 def leave(permit: Permit) -> None:
     """The block of a permit ends."""
-    _around.set(tuple(each for each in _around.get() if each is not permit))
+    around = _around.get()
+    if around and around[-1] is permit:
+        _around.set(around[:-1])
+    else:
+        _around.set(tuple(each for each in around if each is not permit))
 
 
 def permits_around(desk: Desk) -> list[Permit]:
     """Those of this throttle that hold slots around what runs now."""
-    return [each for each in _around.get() if each._desk is desk and not each.is_settled]
+    around = _around.get()
+    return [each for each in around if each._desk is desk and not each.is_settled] if around else []
 
 
 def own_of(

@@ -12,9 +12,9 @@ from typing import Any, Literal
 
 from ._clock import NANOS, Clock
 from ._convert import in_seconds, python_path
-from ._engine import Engine
 from ._events import Events, ScopeEvent, StallEvent, logger
 from ._managers import ManagedAnswer
+from ._native import Engine
 from .errors import ScopeDownError, StalledError
 
 
@@ -38,6 +38,7 @@ class Notices:
         self._fail_all = fail_all
         self._level: Literal["nothing", "changes", "answers"] = "nothing"
         self._asked_at: int | None = None
+        self.watch()
 
     def watch(self) -> None:
         """Asks the engine to tell as much as is heard."""

@@ -99,7 +99,7 @@ def fields_of(headers: object) -> Any:
     """Header fields as the engine reads them; ``None`` where there are none."""
     if headers is None or isinstance(headers, (str, bytes)):
         return None
-    if isinstance(headers, Mapping):
+    if type(headers) is dict or isinstance(headers, Mapping):
         return headers
     try:
         items = getattr(headers, "items", None)

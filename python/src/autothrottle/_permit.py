@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
-from ._begun import left
+from ._begun import LATE, left
 from ._clock import NANOS
 from ._hooks import Backoffs, SomeHints
 from ._nesting import enter, leave
@@ -166,6 +166,8 @@ class Permit:
     def begun(self) -> None:
         """Its request is on its way only now."""
         desk = self._desk
+        if desk.clock.now() - self._sent < LATE:
+            return
         with desk.lock:
             if not self._is_settled:
                 self._sent = left(desk.engine, desk.clock.now, self._ticket, self._sent)

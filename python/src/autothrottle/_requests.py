@@ -49,6 +49,9 @@ class RequestOptions(TypedDict, total=False):
 
 _KNOWN = tuple(RequestOptions.__annotations__)
 _NONE: RequestOptions = {}
+_ZERO: float = 0
+_ONE: float = 1
+_PLAIN = Wait()
 _current: ContextVar[RequestOptions] = ContextVar("autothrottle_request_options", default=_NONE)
 
 
@@ -102,6 +105,8 @@ def target_of(target: object, fn: Any, args: tuple[Any, ...], kwargs: Mapping[st
 
 def wait_of(priority: float, cost: float, delay: Seconds, timeout: Seconds | None) -> Wait:
     """How a request waits, checked."""
+    if priority is _ZERO and cost is _ONE and delay is _ZERO and timeout is None:
+        return _PLAIN
     if isinstance(priority, bool) or not isinstance(priority, (int, float)):
         raise TypeError(f"priority: want a number; got {priority!r}")
     if isinstance(cost, bool) or not isinstance(cost, (int, float)):

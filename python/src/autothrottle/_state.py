@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, Literal, NamedTuple, cast
+from typing import Literal, NamedTuple
 
 Reason = Literal[
     "paused",
@@ -240,34 +240,3 @@ class HintsRead:
     """Fields about limits were there, but the response came from a cache."""
     is_cached: bool = False
     """The response came from a cache: its latency is not the server's."""
-
-
-def notice_of(value: tuple[str, Any]) -> Notice:
-    """A notice of the component's."""
-    kind, told = value
-    if kind in ("backoff", "recover", "delay"):
-        return Notice(kind, *told)  # type: ignore[arg-type]
-    if kind == "hold":
-        (scope, delay, step, hold_until), asked = told
-        return Notice("hold", scope, delay, step, hold_until, asked)
-    if kind == "answer":
-        (scope, delay, step, hold_until), is_bad, before, in_flight = told
-        return Notice("answer", scope, delay, step, hold_until, None, is_bad, before, in_flight)
-    if kind in ("no-effect", "rampup-bound", "hold-cut"):
-        scope, setting, path, why = told
-        return Notice(cast("NoticeKind", kind), scope, setting=setting, path=path, why=why)
-    scope, span = told
-    return Notice(cast("NoticeKind", kind), scope, span=span)
-
-
-def scope_stats_of(value: tuple[Any, ...]) -> ScopeStats:
-    """Stats of one scope, without its name, as the component gives them."""
-    shares = {reason or "elsewhere": share for reason, share in value[-2]}
-    plain: list[Any] = [*value[:-2], shares, value[-1]]
-    return ScopeStats(*plain)
-
-
-def hints_read_of(value: tuple[Any, ...]) -> HintsRead:
-    """What was read out of header fields, as the component gives it."""
-    delay, source, quotas, *rest = value
-    return HintsRead(delay, source, [QuotaHint(*quota) for quota in quotas], *rest)

@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from ._clock import seconds
-from ._engine import Engine
-from ._engine import Peek as EnginePeek
-from ._engine import ScopeStats as EngineScopeStats
-from ._engine import Stats as EngineStats
+from ._native import Engine
+from ._state import Peek as EnginePeek
+from ._state import ScopeStats as EngineScopeStats
+from ._state import Stats as EngineStats
 
 
 @dataclass(frozen=True, slots=True)

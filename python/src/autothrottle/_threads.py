@@ -36,7 +36,7 @@ from ._hooks import ScopeRequest, ask, checked_scopes
 from ._permit import Permit
 from ._requests import target_of, wait_of
 from ._run import RunRetry, given, run
-from ._scopes import Scopes, host_of
+from ._scopes import Scopes
 from ._waiting import Wait, Waiting
 
 if TYPE_CHECKING:
@@ -271,16 +271,13 @@ class ThreadThrottle(BaseThrottle):
     # For transports. Nothing here suspends.
 
     async def _enter(self, target: object, scopes: Scopes | None, wait: Wait) -> Permit:
-        if scopes is None:
-            hook = self._settings.get_scopes
+        hook = self._settings.get_scopes
+        if scopes is None and hook is not None:
             url = target if isinstance(target, str) else getattr(target, "url", target)
-            if hook is None:
-                scopes = host_of(url)
-            else:
-                request = target if isinstance(target, ScopeRequest) else ScopeRequest(str(url), "GET", {})
-                given = await ask("get_scopes", request.url, lambda: hook(request), True)
-                scopes = checked_scopes("get_scopes", request.url, given)
-        given_or_waiting = self._desk.request(scopes, target, wait)
+            request = target if isinstance(target, ScopeRequest) else ScopeRequest(str(url), "GET", {})
+            given = await ask("get_scopes", request.url, lambda: hook(request), True)
+            scopes = checked_scopes("get_scopes", request.url, given)
+        given_or_waiting = self._desk.request(self._scopes_of(target, scopes), target, wait)
         if isinstance(given_or_waiting, Permit):
             return given_or_waiting
         return await self._wait(given_or_waiting)

@@ -28,7 +28,7 @@ from ._nesting import enter, leave
 from ._permit import Permit
 from ._requests import seconds_of, target_of, wait_of
 from ._run import RunRetry, given, run
-from ._scopes import Scopes, host_of
+from ._scopes import Scopes
 from ._waiting import Wait, Waiting
 from .errors import ThrottleTimeoutError
 
@@ -129,20 +129,31 @@ class _TaskDesk(Desk):
 class Acquisition(Awaitable[Permit]):
     """``await`` it for a permit, or ``async with`` it for one that is settled at the end of the block."""
 
-    __slots__ = ("_enter", "_is_awaited", "_permit")
+    __slots__ = ("_is_awaited", "_permit", "_scopes", "_target", "_throttle", "_wait")
 
-    def __init__(self, enter: Callable[[], Coroutine[Any, Any, Permit]]) -> None:
-        self._enter = enter
+    def __init__(self, throttle: Throttle, target: object, scopes: Scopes | None, wait: Wait) -> None:
+        self._throttle = throttle
+        self._target = target
+        self._scopes = scopes
+        self._wait = wait
         self._is_awaited = False
 
     def __await__(self) -> Generator[Any, Any, Permit]:
         self._is_awaited = True
-        return self._enter().__await__()
+        return self._throttle._enter(self._target, self._scopes, self._wait).__await__()
 
     async def __aenter__(self) -> Permit:
-        self._permit = await self
-        enter(self._permit)
-        return self._permit
+        self._is_awaited = True
+        throttle = self._throttle
+        if self._scopes is None and throttle._settings.get_scopes is not None:
+            permit = await throttle._enter(self._target, None, self._wait)
+        else:
+            # Without a coroutine for each step: most permits are given at once.
+            given = throttle._begin(self._target, self._scopes, self._wait)
+            permit = given if isinstance(given, Permit) else await throttle._wait(given)
+        self._permit = permit
+        enter(permit)
+        return permit
 
     async def __aexit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         leave(self._permit)
@@ -208,8 +219,7 @@ class Throttle(BaseThrottle):
         An error in the block tells the engine what it says of the server: a refusal that the client raised, a
         timeout, a lost connection. Anything else, and a cancelled task, teaches nothing.
         """
-        wait = wait_of(priority, cost, delay, timeout)
-        return Acquisition(lambda: self._enter(target, scopes, wait))
+        return Acquisition(self, target, scopes, wait_of(priority, cost, delay, timeout))
 
     @overload
     async def run(
@@ -355,26 +365,26 @@ class Throttle(BaseThrottle):
     # For transports.
 
     async def _enter(self, target: object, scopes: Scopes | None, wait: Wait) -> Permit:
+        hook, desk = self._settings.get_scopes, self._desk
+        if scopes is None and hook is not None:
+            desk.bind()
+            url = target if isinstance(target, str) else getattr(target, "url", target)
+            request = target if isinstance(target, ScopeRequest) else ScopeRequest(str(url), "GET", {})
+            desk.entering += 1
+            try:
+                given = await ask("get_scopes", request.url, lambda: hook(request), False)
+            finally:
+                desk.entering -= 1
+                desk.rest()
+            scopes = checked_scopes("get_scopes", request.url, given)
+        begun = self._begin(target, scopes, wait)
+        return begun if isinstance(begun, Permit) else await self._wait(begun)
+
+    def _begin(self, target: object, scopes: Scopes | None, wait: Wait) -> Permit | Waiting:
+        """Where no hook is asked: a permit at once, or what waits for one."""
         desk = self._desk
         desk.bind()
-        if scopes is None:
-            hook = self._settings.get_scopes
-            url = target if isinstance(target, str) else getattr(target, "url", target)
-            if hook is None:
-                scopes = host_of(url)
-            else:
-                request = target if isinstance(target, ScopeRequest) else ScopeRequest(str(url), "GET", {})
-                desk.entering += 1
-                try:
-                    given = await ask("get_scopes", request.url, lambda: hook(request), False)
-                finally:
-                    desk.entering -= 1
-                    desk.rest()
-                scopes = checked_scopes("get_scopes", request.url, given)
-        given_or_waiting = desk.request(scopes, target, wait)
-        if isinstance(given_or_waiting, Permit):
-            return given_or_waiting
-        return await self._wait(given_or_waiting)
+        return desk.request(self._scopes_of(target, scopes), target, wait)
 
     async def _wait(self, waiting: Waiting) -> Permit:
         """The permit of one that waits."""

@@ -11,9 +11,9 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ._clock import nanos
-from ._engine import ScopeOutcome
 from ._hooks import backoff_map, checked_backoffs, hints_of
 from ._outcome import answer_in_error, failure_of, is_status
+from ._state import ScopeOutcome
 from .errors import ThrottleError
 
 if TYPE_CHECKING:

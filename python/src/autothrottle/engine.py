@@ -12,10 +12,18 @@ It speaks as it does in every language: options are those of ``docs/settings.md`
 instants and spans are whole nanoseconds. ``Throttle`` is what most programs want.
 """
 
-from ._engine import (
+from ._errors import (
+    ConfigError,
+    CostExceedsQuotaError,
+    Problem,
+    QueueFullError,
+    SnapshotError,
+    ThrottleError,
+)
+from ._headers import HeaderMap
+from ._native import Engine, parse_hints, parse_robots
+from ._state import (
     Decision,
-    Engine,
-    HeaderMap,
     Hints,
     HintsRead,
     Notice,
@@ -26,16 +34,6 @@ from ._engine import (
     ScopeStats,
     Settled,
     Stats,
-    parse_hints,
-    parse_robots,
-)
-from ._errors import (
-    ConfigError,
-    CostExceedsQuotaError,
-    Problem,
-    QueueFullError,
-    SnapshotError,
-    ThrottleError,
 )
 
 __all__ = [

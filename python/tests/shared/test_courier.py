@@ -6,6 +6,7 @@ The store is played: no server, no time.
 from __future__ import annotations
 
 import asyncio
+import sys
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -174,3 +175,29 @@ def test_a_lease_that_comes_after_it_closed_makes_no_connection() -> None:
     transport.close()
     courier.sent.pop()([b"1", b"", b"0"], None)
     assert [ears.is_closed for ears in courier.ears] == [True]
+
+
+@pytest.mark.skipif(sys.version_info < (3, 11), reason="a task does not tell that it was cancelled")
+async def test_a_client_that_makes_an_error_of_a_cancellation_ends_all_the_same() -> None:
+    class Stubborn(Client):
+        async def subscribe(self, *_: str) -> None:
+            await self.execute()
+
+        async def execute(self, **_: Any) -> list[Any]:
+            try:
+                await asyncio.Event().wait()
+            except asyncio.CancelledError:
+                raise ConnectionError from None
+            raise AssertionError
+
+    courier = LoopCourier(Stubborn())
+    courier.open()
+    courier.listen(["a"], fails, Answer(fails))
+    courier.send(["TIME"], Answer(fails))
+    for _ in range(5):
+        await asyncio.sleep(0)
+    tasks = [task for task in asyncio.all_tasks() if task.get_name().startswith("autothrottle-")]
+    assert len(tasks) == 2
+    for task in tasks:
+        task.cancel()
+    await asyncio.wait_for(asyncio.gather(*tasks, return_exceptions=True), 5)

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from autothrottle._engine import Engine
+from autothrottle._native import Engine
 from autothrottle._shared import scripts
 from autothrottle._shared.engine import digest
 from autothrottle._shared.member import Member, MemberLink

@@ -12,7 +12,7 @@ from harness import Bench, settle, virtual
 from scrapy import Request, signals
 from scrapy.http import Response
 
-from autothrottle._engine import Engine
+from autothrottle._native import Engine
 from autothrottle.scrapy._options import read_options
 
 VECTORS = Path(__file__).parents[3] / "tests" / "vectors" / "autothrottle_vectors.jsonl"

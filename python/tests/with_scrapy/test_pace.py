@@ -111,6 +111,19 @@ async def test_a_delay_and_a_slot_of_the_requests_own() -> None:
 
 
 @virtual
+async def test_meta_by_the_drafts_first_names() -> None:
+    bench = Bench({**FREE, "DOWNLOAD_DELAY": 9})
+    bench.get("https://a.example/1")
+    bench.get("https://a.example/2", meta={"dont_throttle": True})
+    bench.get("https://b.example/", meta={"delay": 4})
+    await bench.clock.advance(5)
+    assert bench.server.times == [0, 0, 4]
+    wrong = bench.get("https://c.example/", meta={"delay": "soon"})
+    await settle()
+    assert isinstance(wrong.exception(), TypeError)
+
+
+@virtual
 async def test_a_slot_that_we_gave_is_found_anew_after_a_redirect() -> None:
     bench = Bench(FREE)
     request = Request("https://a.example/")

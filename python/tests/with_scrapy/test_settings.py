@@ -188,6 +188,12 @@ def test_from_the_command_line_all_is_text() -> None:
     assert engine["scopes"] == {"a": {"rampup": True, "delay": 2000}}
 
 
+def test_the_drafts_first_names() -> None:
+    made = read({"THROTTLING_SCOPE_CONCURRENCY": 3, "THROTTLER": "builtins.dict", "THROTTLER_DEBUG": True})
+    assert made.engine["defaults"]["concurrency"] == 3
+    assert (made.manager, made.debug) == (dict, True)
+
+
 def test_a_pace_on_the_spider() -> None:
     class Slow(Spider):
         name = "slow"

@@ -97,10 +97,10 @@ def test_a_default_that_slows_down_what_was_typed_is_a_warning(
     assert line == f"{OTHERS} {name} = 0.25, {defaults}; {remedy}"
 
 
-def test_so_is_one_in_download_slots(caplog: Any) -> None:
+def test_a_delay_in_download_slots_means_what_it_means_in_scrapy(caplog: Any) -> None:
     told = lines({"DOWNLOAD_SLOTS": {"a.example": {"delay": 0.4}}}, caplog)
-    assert told[1][0] == "WARNING"
-    assert 'DOWNLOAD_SLOTS["a.example"]["delay"] = 0.4' in told[1][1]
+    assert told[1][0] == "INFO"
+    assert 'at most 2.5 a second, by DOWNLOAD_SLOTS["a.example"]["delay"] = 0.4' in told[1][1]
 
 
 def test_a_scope_that_no_url_has_is_told(caplog: Any) -> None:

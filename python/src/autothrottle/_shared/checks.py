@@ -113,6 +113,7 @@ def _members(value: Any) -> bool:
 _REFUSAL = _or(
     _row(_count, _is("full")),
     _row(_count, _is("cost"), _maybe(_text), _maybe(_text)),
+    _row(_count, _is("down"), _text, _amount),
     _row(_count, _is("wrong"), _text),
 )
 _HEAD: dict[str, _Check] = {"from": _text, "epoch": _count}

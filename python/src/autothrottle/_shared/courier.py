@@ -253,7 +253,10 @@ class LoopCourier:
             is_open = None not in batch
             jobs = [job for job in batch if job is not None and not job[1].is_over]
             if jobs:
-                _deliver(jobs, await self._carry(jobs))
+                results = await self._carry(jobs)
+                if _is_cancelled():
+                    return
+                _deliver(jobs, results)
 
     async def _carry(self, jobs: Sequence[_Job]) -> Sequence[Any]:
         try:
@@ -287,6 +290,8 @@ class _LoopEars:
                     await pubsub.subscribe(*self._channels)
                     await self._hear_for_ever(pubsub)
             except Exception as error:
+                if _is_cancelled():
+                    return
                 _safely(self._ready, None, error)
                 await asyncio.sleep(_AGAIN_S)
 
@@ -302,6 +307,14 @@ class _LoopEars:
                     _safely(self._ready, None, None)
             elif message["type"] == "message":
                 _safely(self._heard, _decoded(message["data"]))
+
+
+def _is_cancelled() -> bool:
+    """Whether this task was cancelled while a client waited, which may make an error of that. (Python 3.10
+    does not tell.)
+    """
+    task: Any = asyncio.current_task()
+    return bool(getattr(task, "cancelling", int)())
 
 
 class _LoopLeaving:

@@ -10,7 +10,8 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
-from .._engine import Engine, Notice, ScopeStats, Stats
+from .._native import Engine
+from .._state import Notice, ScopeStats, Stats
 from .messages import Told, known, numbers_in
 
 _NS = 1_000_000

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from ..errors import CostExceedsQuotaError, QueueFullError
+from ..errors import CostExceedsQuotaError, QueueFullError, ScopeDownError
 from .engine import MsEngine
 from .messages import Message, Refusal
 from .transport import Scheduler, Timer
@@ -74,6 +74,8 @@ def refusal_of(ticket: int, error: Exception) -> Refusal:
         return [ticket, "full"]
     if isinstance(error, CostExceedsQuotaError):
         return [ticket, "cost", error.scope, error.path]
+    if isinstance(error, ScopeDownError):
+        return [ticket, "down", error.scope, error.seconds * 1000]
     return [ticket, "wrong", str(error)]
 
 

@@ -13,8 +13,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Protocol, TypeVar
 
-from .._engine import Decision, Engine, Notice, Peek, Robots, ScopeStats, Settled, Stats, Watching
-from ..errors import CostExceedsQuotaError, QueueFullError
+from .._native import Engine
+from .._state import Decision, Notice, Peek, Robots, ScopeStats, Settled, Stats, Watching
+from ..errors import CostExceedsQuotaError, QueueFullError, ScopeDownError
 from .engine import MsEngine, digest, mark, millis, notice_read, scope_read, span, stats_read
 from .group import Group
 from .group_link import Code, GroupLink
@@ -434,4 +435,6 @@ def _error_of(refusal: Refusal) -> Exception:
         return QueueFullError()
     if refusal[1] == "cost":
         return CostExceedsQuotaError(refusal[2], refusal[3])
+    if refusal[1] == "down":
+        return ScopeDownError(refusal[2], refusal[3] / 1000)
     return ValueError(refusal[2])

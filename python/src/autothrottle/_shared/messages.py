@@ -23,8 +23,8 @@ Message: TypeAlias = dict[str, Any]
 come from there."""
 
 Refusal: TypeAlias = Sequence[Any]
-"""Why a request was refused: its number; ``full``, ``cost`` with scope and path, or ``wrong`` with a
-text."""
+"""Why a request was refused: its number; ``full``, ``cost`` with scope and path, ``down`` with scope
+and for how many milliseconds, or ``wrong`` with a text."""
 
 Told: TypeAlias = list[float | None]
 """How a request ended, in numbers, for the engine that sent it. ``None`` is unknown."""

@@ -12,7 +12,7 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from .._engine import Engine
+from .._native import Engine
 from ..errors import ThrottleError
 from .engine import MsEngine
 from .held import Driver, Held, Member, name_of, refusal_of

@@ -18,7 +18,8 @@ from .._begun import left
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from .._engine import Engine, Settled
+    from .._native import Engine
+    from .._state import Settled
 
 
 class Timer(Protocol):

@@ -377,11 +377,11 @@ def _own_delay(request: Request) -> int:
     meta = request.meta
     asked = meta.pop(REDIRECT_DELAY, None)
     if asked is None and not meta.get("retry_times") and not meta.get("redirect_times"):
-        asked = meta.get("throttling_delay")
+        asked = meta.get("throttling_delay", meta.get("delay"))
     if asked is None:
         return 0
     if isinstance(asked, bool) or not isinstance(asked, (int, float)) or not 0 <= asked < 1e9:
-        raise TypeError(f"throttling_delay: want seconds from 0; got {asked!r}")
+        raise TypeError(f"meta throttling_delay (or delay): want seconds from 0; got {asked!r}")
     return int(asked * 1e9)
 
 

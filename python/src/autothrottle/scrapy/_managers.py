@@ -19,7 +19,7 @@ from scrapy.resolver import dnscache
 from scrapy.utils.defer import ensure_awaitable
 from scrapy.utils.httpobj import urlparse_cached
 
-from .._engine import parse_hints
+from .._native import parse_hints
 from ..errors import ManagerError
 
 if TYPE_CHECKING:
@@ -203,9 +203,9 @@ class Hooks:
 
     def scopes_now(self, request: Request) -> dict[str, float | None] | None:
         """The scopes, if they can be said at once; else None."""
-        typed = request.meta.get("throttling_scopes")
+        typed = _scopes_in_meta(request)
         if typed is not None:
-            return named(typed)
+            return typed
         if self._waits:
             return None
         said = self._get_scopes(request)
@@ -228,9 +228,9 @@ class Hooks:
         :raises TypeError: for scopes in ``meta`` that are none.
         :raises ManagerError: if the manager fails, or says what are no scopes.
         """
-        typed = request.meta.get("throttling_scopes")
+        typed = _scopes_in_meta(request)
         if typed is not None:
-            return named(typed)
+            return typed
         try:
             found = self.scopes_now(request)
             if found is None:
@@ -253,6 +253,14 @@ class Hooks:
             raise ManagerError(name, f"failed for {request.url}: {error!r}") from error
         finally:
             _asked_about.reset(token)
+
+
+def _scopes_in_meta(request: Request) -> dict[str, float | None] | None:
+    """What a request says of itself."""
+    if request.meta.get("dont_throttle"):
+        return {}
+    typed = request.meta.get("throttling_scopes")
+    return None if typed is None else named(typed)
 
 
 def checked_backoffs(hook: str, said: Any, scopes: Iterable[str]) -> dict[str, dict[str, Any]] | None:

@@ -34,8 +34,11 @@ _ALIASES: Final = {"throttle": "autothrottle", "randomize_delay": "jitter"}
 
 _MORE_SETTINGS: Final = {
     "BACKOFF_CONCURRENCY_DECREASE_FACTOR": SETTINGS["BACKOFF_CONCURRENCY_FACTOR"],
+    "THROTTLING_SCOPE_CONCURRENCY": SETTINGS["CONCURRENT_REQUESTS_PER_DOMAIN"],
+    "THROTTLER": SETTINGS["THROTTLING_MANAGER"],
+    "THROTTLER_DEBUG": SETTINGS["AUTOTHROTTLE_DEBUG"],
 }
-"""The draft's other name of a setting: its directive and its text differ."""
+"""The draft's other names of settings: its text changed over time."""
 
 _OURS: Final = (
     "THROTTLING_DEFAULTS",
@@ -161,7 +164,7 @@ class _Reader:
         self._take("CONCURRENT_REQUESTS_PER_IP", self._per_address)
         options.exceptions[None] = self._take("BACKOFF_EXCEPTIONS", _exceptions) or _exceptions(_EXCEPTIONS)
         options.managers[None] = self._take("THROTTLING_SCOPE_MANAGER", load)
-        options.manager = self._take("THROTTLING_MANAGER", load)
+        options.manager = self._take("THROTTLING_MANAGER", load) or self._take("THROTTLER", load)
         autothrottle = defaults.pop("autothrottle", None)
         follows = bool(self._take("AUTOTHROTTLE_ENABLED", read_flag))
         if follows:
@@ -285,6 +288,9 @@ class _Reader:
             if starts and "delay" in made and made.get("autothrottle") is not False:
                 # Scrapy's slot begins there; the least is DOWNLOAD_DELAY for all of them.
                 made["autothrottle"] = {"startDelay": made.pop("delay")}
+            elif "delay" in made and name == "DOWNLOAD_SLOTS" and "slotDelay" not in self._defaults:
+                # Scrapy's own setting means what it means there: without the second of the draft's slots.
+                made.setdefault("slotDelay", 0)
             if made.get("rampup") is True:
                 made["rampup"] = self._defaults_of_rampup()
             scopes[str(scope)] = made
@@ -364,7 +370,8 @@ class _Reader:
 
     def _for_the_downloader(self) -> None:
         options, settings = self._options, self._settings
-        options.debug = bool(self._take("AUTOTHROTTLE_DEBUG", read_flag, False))
+        debugs = ("AUTOTHROTTLE_DEBUG", "THROTTLER_DEBUG")
+        options.debug = any(self._take(name, read_flag, False) for name in debugs)
         options.redirect_max_delay = self._take("REDIRECT_MAX_DELAY", read_seconds, 300.0)
         options.robots_max_delay = self._take("THROTTLING_ROBOTSTXT_MAX_DELAY", read_seconds, 60.0)
         asks = self._take("THROTTLING_ROBOTSTXT_OBEY", read_flag, True)

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from .._engine import ScopeOutcome, parse_hints
+from .._native import parse_hints
+from .._state import ScopeOutcome
 from ..errors import ManagerError
 from ._managers import checked_backoffs
 

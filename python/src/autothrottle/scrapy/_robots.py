@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from scrapy import signals
 
-from .._engine import parse_robots
+from .._native import parse_robots
 
 if TYPE_CHECKING:
     from scrapy import Request

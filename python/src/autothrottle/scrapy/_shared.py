@@ -12,7 +12,7 @@ import contextlib
 import json
 from typing import TYPE_CHECKING, Any
 
-from .._engine import Engine
+from .._native import Engine
 from ..errors import ConfigError, Problem
 from ._telling import logger
 

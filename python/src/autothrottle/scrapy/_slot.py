@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from scrapy import Request
 
-    from .._engine import ScopeStats
+    from .._state import ScopeStats
     from ._desk import Desk
 
 

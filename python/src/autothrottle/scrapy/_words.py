@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from .._convert import in_seconds
-from .._engine import Engine
+from .._native import Engine
 from .._scopes import host_of_name
 from ._table import SETTINGS
 

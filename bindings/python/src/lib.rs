@@ -1,0 +1,78 @@
+//! The native module of the Python package: converts and forwards, nothing else. What it forwards to is
+//! tested natively, what it converts by `python/tests`. `python/src/autothrottle/_native.pyi` has the types
+//! and the documentation.
+//!
+//! The traps: an engine that calls Python while it is locked, which may call it again (a finalizer of the
+//! garbage collector's), so everything is read before and made after; and a panic that aborts, which ends a
+//! stranger's interpreter, so the profile `python` unwinds.
+
+mod answers;
+mod engine;
+mod headers;
+mod outcome;
+mod typed;
+mod value;
+
+use autothrottle::{
+    boundary::{self, flags::RETRY_AFTER_IS_MILLIS, nanos},
+    headers::{Context, Hints},
+};
+use pyo3::prelude::*;
+
+use self::{
+    answers::Classes,
+    headers::{HeaderMap, lines},
+    typed::{Text, Whole},
+};
+
+/// What the package calls `autothrottle._native`.
+#[pymodule]
+mod _native {
+    #[pymodule_export]
+    use super::{check_driver_options, engine::Engine, nearest_name, parse_hints, parse_robots};
+}
+
+/// What a response's headers say about limits.
+#[pyfunction]
+#[pyo3(signature = (headers, *, status = Whole(429), wall = None, header_map = None))]
+fn parse_hints<'py>(
+    headers: &Bound<'py, PyAny>,
+    status: Whole,
+    wall: Option<Whole>,
+    header_map: Option<HeaderMap>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let units = header_map.as_ref().map_or(0, HeaderMap::flags);
+    let context = Context {
+        status: status.0.min(u64::from(u16::MAX)) as u16,
+        wall_ms: wall.map(|wall| nanos::wall(Some(wall.0)) as i64),
+        reset_is_millis: units & boundary::flags::RESET_IS_MILLIS > 0,
+        retry_after_is_millis: units & RETRY_AFTER_IS_MILLIS > 0,
+    };
+    let hints = Hints::from_lines(&lines(headers, header_map.as_ref())?, context);
+    Classes::of(headers.py())?.hints(headers.py(), hints)
+}
+
+/// What a robots.txt asks of a user agent, in nanoseconds.
+#[pyfunction]
+fn parse_robots(robots: &Bound<'_, PyAny>, user_agent: Text) -> PyResult<Option<u64>> {
+    let ms = match robots.extract::<Text>() {
+        Ok(text) => boundary::parse_crawl_delay(text.0.as_bytes(), &user_agent.0),
+        Err(_) => boundary::parse_crawl_delay(&robots.extract::<Vec<u8>>()?, &user_agent.0),
+    };
+    Ok((!ms.is_nan()).then(|| (ms * 1e6).ceil() as u64))
+}
+
+/// Checks the options that only a driver reads.
+#[pyfunction]
+fn check_driver_options(options: &Bound<'_, PyAny>) -> PyResult<()> {
+    let py = options.py();
+    boundary::check_driver_options(value::read(options)?)
+        .map_err(|error| answers::problems(py, "ConfigError", error))
+}
+
+/// The name that was meant by one that is not known.
+#[pyfunction]
+fn nearest_name(typed: Text, known: Vec<Text>) -> Option<String> {
+    let known: Vec<String> = known.into_iter().map(|name| name.0.replace('\n', " ")).collect();
+    Some(boundary::nearest(&typed.0, &known.join("\n"))).filter(|name| !name.is_empty())
+}

@@ -1,0 +1,162 @@
+//! How a request ended, from Python's words to the façade's numbers.
+//!
+//! The trap is a number that makes no sense: it is looked at here, before anything has changed.
+
+use autothrottle::boundary::{Outcome, STRIDE, flags, nanos};
+use pyo3::{
+    exceptions::{PyTypeError, PyValueError},
+    intern,
+    prelude::*,
+    types::{PyDict, PyString},
+};
+
+use crate::{
+    headers::{HeaderMap, lines},
+    typed::{Real, Whole, named},
+};
+
+/// An outcome that owns its text and its lists.
+pub struct Reported {
+    answer: f64,
+    latency_ms: f64,
+    flags: u32,
+    cost: f64,
+    wall_ms: f64,
+    retry_delay_ms: f64,
+    lines: String,
+    hint: [f64; 5],
+    scopes: Vec<f64>,
+}
+
+impl Default for Reported {
+    fn default() -> Self {
+        Self {
+            answer: f64::NAN,
+            latency_ms: f64::NAN,
+            flags: 0,
+            cost: f64::NAN,
+            wall_ms: f64::NAN,
+            retry_delay_ms: f64::NAN,
+            lines: String::new(),
+            hint: [f64::NAN; 5],
+            scopes: Vec::new(),
+        }
+    }
+}
+
+impl Reported {
+    /// Reads what was said by name.
+    pub fn read(said: Option<&Bound<'_, PyDict>>) -> PyResult<Self> {
+        let mut read = Self::default();
+        let (mut headers, mut map, mut status) = (None, None, None);
+        for (key, value) in said.into_iter().flat_map(PyDictMethods::iter) {
+            if value.is_none() {
+                continue;
+            }
+            let key = key.cast::<PyString>()?.to_str()?;
+            match key {
+                "status" => status = Some(whole(key, &value)?.0),
+                "failure" => read.answer = failure(&value)?,
+                "latency" => read.latency_ms = nanos::millis(whole(key, &value)?.0),
+                "headers" => headers = Some(value.clone()),
+                "header_map" => map = Some(value.extract::<HeaderMap>()?),
+                "hints" => {
+                    read.flags |= flags::HINTED;
+                    read.hint = hint(&value)?;
+                }
+                "wall" => read.wall_ms = nanos::wall(Some(whole(key, &value)?.0)),
+                "backoff" => read.flags |= if value.is_truthy()? { flags::BAD } else { flags::GOOD },
+                "cost" => read.cost = real(key, &value)?,
+                "adjust_delay" if value.is_truthy()? => {}
+                "adjust_delay" => read.flags |= flags::KEEP_DELAY,
+                "scopes" => {
+                    for own in value.try_iter()? {
+                        read.scopes.extend(scope(&own?)?);
+                    }
+                }
+                "named_only" if value.is_truthy()? => read.flags |= flags::NAMED_ONLY,
+                "retry" if value.is_truthy()? => read.flags |= flags::MAY_RETRY,
+                "named_only" | "retry" => {}
+                "retry_delay" => read.retry_delay_ms = whole(key, &value)?.span(),
+                _ => return Err(PyTypeError::new_err(format!("settle: no argument has the name {key}"))),
+            }
+        }
+        if let Some(status) = status {
+            // The façade has other numbers for failures: what is no status says nothing.
+            read.answer = if (100..=599).contains(&status) { status as f64 } else { f64::NAN };
+        }
+        if let Some(headers) = headers {
+            read.lines = lines(&headers, map.as_ref())?;
+            read.flags |= map.as_ref().map_or(0, HeaderMap::flags);
+        }
+        Ok(read)
+    }
+
+    /// For the façade.
+    pub fn outcome(&self) -> Outcome<'_> {
+        Outcome {
+            lines: &self.lines,
+            wall_ms: self.wall_ms,
+            retry_delay_ms: self.retry_delay_ms,
+            hint: self.hint,
+            scopes: &self.scopes,
+            ..Outcome::new(self.answer, self.latency_ms, self.cost, self.flags)
+        }
+    }
+}
+
+fn whole(name: &str, value: &Bound<'_, PyAny>) -> PyResult<Whole> {
+    value.extract().map_err(|error| named(value.py(), name, error))
+}
+
+fn real(name: &str, value: &Bound<'_, PyAny>) -> PyResult<f64> {
+    value.extract::<Real>().map(|real| real.0).map_err(|error| named(value.py(), name, error))
+}
+
+fn failure(value: &Bound<'_, PyAny>) -> PyResult<f64> {
+    match value.extract::<&str>() {
+        Ok("connection") => Ok(0.0),
+        Ok("timeout") => Ok(1.0),
+        _ => {
+            let got = value.repr()?;
+            Err(PyValueError::new_err(format!("failure: want 'connection' or 'timeout'; got {got}")))
+        }
+    }
+}
+
+/// An attribute that is a time, in milliseconds.
+fn time_in(of: &Bound<'_, PyAny>, name: &str) -> PyResult<f64> {
+    let value = of.getattr(name)?;
+    if value.is_none() { Ok(f64::NAN) } else { whole(name, &value).map(Whole::span) }
+}
+
+/// An attribute that is an amount.
+fn amount_in(of: &Bound<'_, PyAny>, name: &str) -> PyResult<f64> {
+    let value = of.getattr(name)?;
+    if value.is_none() { Ok(f64::NAN) } else { real(name, &value) }
+}
+
+/// The wait, the units left, their reset, units per window, and the window.
+fn hint(hints: &Bound<'_, PyAny>) -> PyResult<[f64; 5]> {
+    Ok([
+        time_in(hints, "delay")?,
+        amount_in(hints, "remaining")?,
+        time_in(hints, "reset")?,
+        amount_in(hints, "limit")?,
+        time_in(hints, "window")?,
+    ])
+}
+
+fn scope(own: &Bound<'_, PyAny>) -> PyResult<[f64; STRIDE]> {
+    let flag = |flag: bool| f64::from(u8::from(flag));
+    let bad = own.getattr(intern!(own.py(), "backoff"))?;
+    Ok([
+        whole("scope", &own.getattr(intern!(own.py(), "scope"))?)?.number(),
+        flag(own.getattr(intern!(own.py(), "ignored"))?.is_truthy()?),
+        if bad.is_none() { f64::NAN } else { flag(bad.is_truthy()?) },
+        time_in(own, "delay")?,
+        amount_in(own, "remaining")?,
+        time_in(own, "reset")?,
+        amount_in(own, "cost")?,
+    ])
+}

@@ -1,0 +1,71 @@
+/**
+ * Why there was no response: the server's doing, the caller's, or a fault in a program.
+ *
+ * The trap is to blame the server for what it never saw: an abort by the caller, a bug in a callback.
+ * Runtimes name failures differently (`cause.code` in Node, words in browsers), so this is one place for all
+ * of their words.
+ */
+
+/** What the boundary calls a failure: see `settle`. */
+const CONNECTION = 0
+const TIMEOUT = 1
+const NOT_THE_SERVER = Number.NaN
+
+const TIMEOUTS = /^(?:ETIMEDOUT|ESOCKETTIMEDOUT|ERR_TIMEOUT|UND_ERR_(?:CONNECT|HEADERS|BODY)_TIMEOUT)$/
+/** Node's, then Bun's. */
+const CONNECTIONS = [
+  /^(?:ECONN\w+|EPIPE|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH|ENETUNREACH|ENETDOWN|EPROTO)$/,
+  /^(?:CERT_\w+|ERR_TLS_\w+|UND_ERR_SOCKET|Connection(?:Refused|Closed|Reset))$/,
+]
+/** What Node, Chromium, Firefox, Safari, workerd, Deno and Bun say, in this order. */
+const WORDS = new RegExp(
+  [
+    'fetch failed|failed to fetch|networkerror|load failed|network connection lost',
+    'error sending request|unable to connect|socket',
+  ].join('|'),
+  'i',
+)
+
+/** Timeouts and connection failures by their codes and words; anything else is not the server's doing. */
+export function failureOf(error: unknown): number {
+  try {
+    return failureIn(error)
+  } catch {
+    return NOT_THE_SERVER // A getter of the error throws.
+  }
+}
+
+function failureIn(error: unknown): number {
+  let cause = error as
+    | { name?: unknown; code?: unknown; message?: unknown; cause?: unknown }
+    | null
+    | undefined
+  for (let depth = 0; depth < 5 && typeof cause === 'object' && cause !== null; depth++) {
+    if (cause.name === 'AbortError') return NOT_THE_SERVER
+    const code = typeof cause.code === 'string' ? cause.code : ''
+    if (cause.name === 'TimeoutError' || TIMEOUTS.test(code)) return TIMEOUT
+    if (CONNECTIONS.some((codes) => codes.test(code))) return CONNECTION
+    // A plain `TypeError: fetch failed` says more in its cause.
+    if (!cause.cause && typeof cause.message === 'string' && WORDS.test(cause.message)) return CONNECTION
+    cause = cause.cause as typeof cause
+  }
+  return error instanceof TypeError && WORDS.test(error.message) ? CONNECTION : NOT_THE_SERVER
+}
+
+/**
+ * For what `fetch` rejects with, and for errors that a caller reports: the server's doing unless
+ * aborted.
+ */
+export function failureOfRequest(error: unknown, signal?: AbortSignal | null): number {
+  if (signal?.aborted && error === signal.reason && failureOf(error) !== TIMEOUT) return NOT_THE_SERVER
+  if (isAbort(error)) return NOT_THE_SERVER
+  return failureOf(error) === TIMEOUT ? TIMEOUT : CONNECTION
+}
+
+function isAbort(error: unknown): boolean {
+  try {
+    return (error as { name?: unknown } | null)?.name === 'AbortError'
+  } catch {
+    return false // A getter of the error throws.
+  }
+}

@@ -1,0 +1,151 @@
+/**
+ * Header fields on their way to the engine, which reads them; and how to read those of servers with a dialect
+ * of their own.
+ *
+ * The trap is to carry twenty strings across the boundary for each response: most have no word about limits,
+ * and are left here after one look at their names.
+ */
+
+import { shown } from '../base/checks.js'
+import type { HeaderMap } from '../options/options.js'
+
+/** Header fields in any of their forms. */
+export type HeadersLike =
+  | Iterable<readonly [string, string]>
+  | Readonly<Record<string, string | readonly string[] | undefined>>
+
+/** One quota of a server's. */
+export interface QuotaHint {
+  /** Its name. */
+  policy?: string
+  /** Units per window. */
+  limit?: number
+  /** Units left; missing is unknown, not 0. */
+  remaining?: number
+  /** Units used. */
+  used?: number
+  /** Milliseconds until more is there. */
+  resetMs?: number
+  /** The window in milliseconds. */
+  windowMs?: number
+  /** What is counted, if not requests. */
+  unit?: string
+  /** The partition of the quota that we are in. */
+  partitionKey?: string
+}
+
+/** What a response says about limits: the governing quota's fields stand at the top. */
+export interface Hints extends QuotaHint {
+  /** How long not to send, in milliseconds, exactly as the server says it; `null` if it does not say. */
+  delayMs: number | null
+  /** Which field said so. */
+  source: string | null
+  /** Every quota: exhausted ones first, then the next to reset. */
+  quotas: QuotaHint[]
+  /** Whether the delay is in whole seconds, of which many servers cut the rest off. */
+  isWhole?: boolean
+  /**
+   * What the delay is for, if not for the whole host: the next hop of a redirect, or this request alone
+   * (413).
+   */
+  appliesTo?: 'redirect' | 'request'
+  /** On a 202: when to ask again for what is being made. */
+  pollAfterMs?: number
+  /** A steady rate in requests per second. */
+  ratePerS?: number
+  /** What the limit is shared with, in Discord's words. */
+  scope?: string
+  /** The bucket of the route, in Discord's words. */
+  bucket?: string
+  /** Rate limit fields were there, but the response came from a cache. */
+  ignored?: boolean
+  /** The response came from a cache (`Age` above 0): its latency is not the server's. */
+  cached?: boolean
+}
+
+/** What a `getHints` hook gives: as much of {@link Hints} as it knows. */
+export type SomeHints = Partial<Pick<Hints, 'delayMs' | 'limit' | 'remaining' | 'resetMs' | 'windowMs'>>
+
+const SAYS_SOMETHING = /retry-after|rate-?limit|api-call-limit/i
+const TELLS_TIME = /^(?:date|age)$/i
+const IS_AGED = /^\s*0*[1-9]/
+
+const NO_MAP: HeaderMap = {}
+
+/** What a field's name says about limits. */
+const NOTHING = 0
+const TIME = 1
+const AGE = 2
+const LIMITS = 3
+/**
+ * Names that were seen before: a server says the same twenty in each answer. Bounded, for names are a
+ * stranger's.
+ */
+const kinds = new Map<string, number>()
+const MOST_KINDS = 1000
+
+/** The fields that matter as `name: value` lines; empty if none tells of limits or of a cache. */
+export function hintLines(headers: HeadersLike, map: HeaderMap = NO_MAP): string {
+  let lines = ''
+  let says = false
+  const isPlain = map === NO_MAP || Object.keys(map).length === 0
+  const hear = (name: unknown, value: unknown) => {
+    if (value === undefined || value === null) return // `headers.get(…)` of a field that is not there.
+    if (typeof name !== 'string') throw new TypeError(`headers: want names in text; got ${shown(name)}`)
+    const known = isPlain ? undefined : renamed(name, map)
+    const kind = known === undefined ? kindOfField(name) : LIMITS
+    if (kind === NOTHING) return
+    if (typeof value !== 'string' && typeof value !== 'number')
+      throw new TypeError(`headers: want text in ${known ?? name}; got ${shown(value)}`)
+    const text = String(value)
+    says ||= kind === LIMITS || (kind === AGE && IS_AGED.test(text))
+    lines += `${known ?? name}: ${inOneLine(text)}\n`
+  }
+  if (typeof headers !== 'object' || headers === null)
+    throw new TypeError(`headers: want Headers, an object or pairs; got ${shown(headers)}`)
+  if (Symbol.iterator in headers) {
+    for (const field of headers as Iterable<unknown>) {
+      if (!Array.isArray(field)) throw new TypeError(`headers: want [name, value]; got ${shown(field)}`)
+      // Most fields end here, after one look.
+      if (isPlain && kinds.get(field[0]) === NOTHING) continue
+      hearEach(hear, field[0], field[1])
+    }
+  } else {
+    for (const [name, value] of Object.entries(headers)) hearEach(hear, name, value)
+  }
+  return says ? lines : ''
+}
+
+/** No response of `fetch` has this value, so most need one look only. */
+function inOneLine(text: string): string {
+  return text.includes('\n') || text.includes('\r') ? text.replace(/[\r\n]+/g, ' ') : text
+}
+
+function hearEach(hear: (name: unknown, value: unknown) => void, name: unknown, value: unknown): void {
+  if (Array.isArray(value)) for (const each of value) hear(name, each)
+  else hear(name, value)
+}
+
+function kindOfField(name: string): number {
+  const known = kinds.get(name)
+  if (known !== undefined) return known
+  const isTime = TELLS_TIME.test(name)
+  const kind = SAYS_SOMETHING.test(name) ? LIMITS : !isTime ? NOTHING : name.length === 3 ? AGE : TIME
+  if (kinds.size >= MOST_KINDS) kinds.clear()
+  kinds.set(name, kind)
+  return kind
+}
+
+/** The units of a header map as bits of the boundary's: see `flags` in `src/boundary/outcome.rs`. */
+export function unitsOf(map: HeaderMap = {}): number {
+  return (map.resetUnit === 'ms' ? 32 : 0) | (map.retryAfterUnit === 'ms' ? 64 : 0)
+}
+
+function renamed(name: string, map: HeaderMap): string | undefined {
+  const lower = name.toLowerCase()
+  if (lower === map.retryAfter?.toLowerCase()) return 'retry-after'
+  for (const part of ['limit', 'remaining', 'reset'] as const) {
+    if (lower === map[part]?.toLowerCase()) return `x-ratelimit-${part}`
+  }
+  return undefined
+}

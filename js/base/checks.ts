@@ -1,0 +1,46 @@
+/**
+ * What checking options has in common: how a value is shown, which keys are unknown, what milliseconds are.
+ *
+ * The trap is to show a hostile value with `String` or `JSON.stringify` alone: an object without a
+ * prototype, a BigInt or a cycle throws there, and the error about the options is lost.
+ */
+import type { Problem } from './errors.js'
+
+/** A value in a few words, for what a setting got. */
+export function kindOf(value: unknown): string {
+  if (value === null) return 'null'
+  if (Array.isArray(value)) return `a list of ${value.length}`
+  if (typeof value === 'object') return 'an object'
+  if (typeof value === 'function') return 'a function'
+  return typeof value === 'string' ? JSON.stringify(value) : String(value)
+}
+
+/** A value as JSON, cut, where what is in it matters. */
+export function shown(value: unknown): string {
+  if (value === undefined) return 'nothing'
+  try {
+    const text = JSON.stringify(value) ?? String(value)
+    return text.length > 60 ? `${text.slice(0, 59)}…` : text
+  } catch {
+    return kindOf(value)
+  }
+}
+
+/**
+ * A problem for each key that is not known. A misspelt option that is quietly ignored is found out in
+ * production.
+ */
+export function unknownKeys(options: object, known: readonly string[], path: string): Problem[] {
+  const problems: Problem[] = []
+  for (const key in options) {
+    if (known.includes(key)) continue
+    const got = kindOf(options[key as keyof object])
+    problems.push({ path: path ? `${path}.${key}` : key, want: `one of ${known.join(', ')}`, got })
+  }
+  return problems
+}
+
+/** Milliseconds from 0 to a year. */
+export function isMillis(value: unknown): boolean {
+  return typeof value === 'number' && value >= 0 && value <= 31_536_000_000
+}

@@ -1,0 +1,48 @@
+/**
+ * The only file that names a clock or a timer.
+ *
+ * The globals are looked up at each call, so that tests and tools may replace them.
+ */
+import type { Clock } from '../options/options.js'
+
+/** The most that `setTimeout` takes. Beyond it, every runtime fires at once. */
+export const LONGEST_TIMEOUT = 2 ** 31 - 1
+
+/** The system's clock. `unref` lets a Node process end although the timer is armed. */
+export function systemClock(unref: boolean): Clock {
+  // In Node `performance` is a getter, as slow as the clock itself. So it is kept while the timers are the
+  // same ones: a tool that replaces a clock replaces both.
+  const kept = { performance, setTimeout }
+  return {
+    now: () => (kept.setTimeout === setTimeout ? kept.performance : performance).now(),
+    wallNow: () => Date.now(),
+    setTimeout: (wake, ms) => {
+      const handle: unknown = setTimeout(wake, ms)
+      if (unref) unrefTimer(handle)
+      return handle
+    },
+    clearTimeout: (handle) => clearTimeout(handle as number),
+    ...turns(unref),
+    isPerRequest: globalThis.navigator?.userAgent === 'Cloudflare-Workers',
+  }
+}
+
+/** Turns of the event loop: Node, Bun and Deno have them, browsers do not. */
+function turns(unref: boolean): Pick<Clock, 'setImmediate'> {
+  const host = globalThis as Pick<Clock, 'setImmediate'>
+  if (typeof host.setImmediate !== 'function') return {}
+  return {
+    setImmediate: (wake) => {
+      const handle = host.setImmediate!(wake)
+      if (unref) unrefTimer(handle)
+      return handle
+    },
+  }
+}
+
+/** Node and Bun give an object; Deno a number and a function of its own. */
+function unrefTimer(handle: unknown): void {
+  const deno = (globalThis as { Deno?: { unrefTimer?: (id: number) => void } }).Deno
+  if (typeof handle === 'number') deno?.unrefTimer?.(handle)
+  else (handle as { unref?: () => void }).unref?.()
+}

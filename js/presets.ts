@@ -1,0 +1,279 @@
+/**
+ * `autothrottle/presets`: what owners of public APIs say of their limits, as settings of scopes.
+ *
+ * ```ts
+ * import { presets } from 'autothrottle/presets'
+ *
+ * const throttle = createThrottle({ scopes: presets('api.github.com', 'nominatim.openstreetmap.org') })
+ * ```
+ *
+ * Data only. Each number has the owner's sentence, where it stands, and the day it was read. Paces are 5 %
+ * below what is allowed: requests that leave evenly do not arrive evenly.
+ */
+import type { ScopeOptions } from './options/options.js'
+
+/** A limit in its owner's words. */
+export interface PresetSource {
+  /** The sentence. */
+  readonly sentence: string
+  /** Where the owner says it. */
+  readonly url: string
+  /** When it was read: a day. */
+  readonly read: string
+  /** It was read in this copy, not at the owner's address. */
+  readonly copy?: string
+}
+
+/** One host. */
+export interface Preset {
+  /** Settings of its scope. */
+  readonly options: ScopeOptions
+  readonly sources: readonly PresetSource[]
+  /** What the owner wants in `User-Agent`; requests without it may be refused. */
+  readonly userAgent?: string
+}
+
+const READ = '2026-11-22'
+const DAY = 86_400_000
+const says = (sentence: string, url: string, copy?: string): PresetSource => ({
+  sentence,
+  url,
+  read: READ,
+  ...(copy === undefined ? {} : { copy }),
+})
+/** A pace 5 % below `limit` in `per` milliseconds. */
+const below = (limit: number, per = 1000): ScopeOptions => ({ rate: { limit: limit * 0.95, per } })
+
+const CONTACT = 'the name of your application and a contact (URL or mail)'
+
+const wikimedia: Preset = {
+  options: { concurrency: 1, delay: 0 },
+  userAgent: 'name/version (contact) library/version',
+  sources: [
+    says(
+      'Making your requests in series rather than in parallel, by waiting for one request to finish before sending a new request, should result in a safe request rate.',
+      'https://www.mediawiki.org/wiki/API:Etiquette',
+      'https://www.mediawiki.org/wiki/API:Etiquette/cs',
+    ),
+    says(
+      'The API requires an HTTP User-Agent header for all requests.',
+      'https://www.mediawiki.org/wiki/Wikimedia_APIs/Access_policy',
+    ),
+  ],
+}
+
+const edgar: Preset = {
+  // Both hosts of EDGAR count together.
+  options: below(5),
+  userAgent: 'your company and a mail address',
+  sources: [
+    says(
+      'Current guidelines limit users to a total of no more than 10 requests per second, regardless of the number of machines used to submit requests.',
+      'https://www.sec.gov/privacy.htm#security',
+      'https://proteuscyber.com/privacy-database/news/9417-secgov-request-rate-threshold-exceeded',
+    ),
+  ],
+}
+
+const PRESETS = {
+  'api.airtable.com': {
+    options: { ...below(5), backoff: { minDelay: 30_000 } },
+    sources: [
+      says(
+        'If you exceed this rate, you will receive a 429 status code and must wait 30 seconds before subsequent requests will succeed.',
+        'https://support.airtable.com/docs/en/managing-api-call-limits-in-airtable',
+      ),
+    ],
+  },
+  'api.attio.com': {
+    options: below(25),
+    sources: [
+      says(
+        'Our rate limit across the whole API is 100 requests per second for read requests, 25 requests per second for write requests.',
+        'https://docs.attio.com/rest-api/guides/rate-limiting',
+      ),
+    ],
+  },
+  'api.cc.email': {
+    options: { ...below(4), quota: { limit: 10_000, window: DAY } },
+    sources: [
+      says(
+        'You can use your API key to send up to 10,000 requests per day and 4 requests per second.',
+        'https://developer.constantcontact.com/api_guide/rate_limits.html',
+      ),
+    ],
+  },
+  'api.github.com': {
+    options: { ...below(900, 60_000), concurrency: 100 },
+    userAgent: 'any: requests without one are refused',
+    sources: [
+      says(
+        'No more than 100 concurrent requests are allowed.',
+        'https://docs.github.com/rest/using-the-rest-api/rate-limits-for-the-rest-api',
+      ),
+      says(
+        'No more than 900 points per minute are allowed for REST API endpoints',
+        'https://docs.github.com/rest/using-the-rest-api/rate-limits-for-the-rest-api',
+      ),
+    ],
+  },
+  'api.notion.com': {
+    options: below(3),
+    sources: [
+      says(
+        'The rate limit for incoming requests per connection is an average of three requests per second.',
+        'https://developers.notion.com/reference/request-limits.md',
+      ),
+    ],
+  },
+  'api.openalex.org': {
+    options: {
+      ...below(100),
+      backoff: { statusCodes: [403, 429, 430, 502, 503, 504, 520, 521, 522, 523, 524, 529] },
+    },
+    sources: [
+      says(
+        'All users: max 100 requests per second',
+        'https://docs.openalex.org/how-to-use-the-api/rate-limits-and-authentication',
+      ),
+      says(
+        '403 Forbidden: Rate limit exceeded; slow down',
+        'https://developers.openalex.org/api-reference/errors',
+      ),
+    ],
+  },
+  'api.smile.io': {
+    options: below(10),
+    sources: [
+      says(
+        'All API tokens are permitted to make up to 10 requests per second',
+        'https://dev.smile.io/api/rate-limits',
+      ),
+    ],
+  },
+  'api.stripe.com': {
+    options: below(25),
+    sources: [
+      says(
+        'API endpoints have a default limit of 25 requests per second.',
+        'https://docs.stripe.com/rate-limits',
+      ),
+    ],
+  },
+  'commons.wikimedia.org': wikimedia,
+  'crates.io': {
+    options: { ...below(1), concurrency: 1 },
+    userAgent: CONTACT,
+    sources: [
+      says(
+        'as long as they limit their request rate to 1 request per second or less',
+        'https://crates.io/data-access',
+        'https://github.com/rust-lang/crates.io/pull/1535',
+      ),
+    ],
+  },
+  'data.sec.gov': edgar,
+  'discord.com': {
+    // Its owner forbids numbers: what its headers say counts.
+    options: { concurrency: 16, delay: 0 },
+    sources: [
+      says(
+        'rate limits should not be hard coded into your app',
+        'https://docs.discord.com/developers/topics/rate-limits',
+      ),
+    ],
+  },
+  'en.wikipedia.org': wikimedia,
+  'eutils.ncbi.nlm.nih.gov': {
+    options: below(3),
+    sources: [
+      says(
+        'NCBI E-Utilities API service limits the number of requests per second (rps) to 3.',
+        'https://support.nlm.nih.gov/knowledgebase/article/KA-05317/en-us',
+      ),
+      says(
+        'You can increase the rate to 10 rps if you obtain and use an API Key.',
+        'https://support.nlm.nih.gov/knowledgebase/article/KA-05317/en-us',
+      ),
+    ],
+  },
+  'export.arxiv.org': {
+    options: { ...below(1, 3000), concurrency: 1 },
+    sources: [
+      says(
+        'no more than one request every 3 seconds - no more than one connection at a time',
+        'https://info.arxiv.org/help/api/tou.html#rate-limits',
+        'https://the-obstacle-is-the-way.github.io/erdos-banger/vendor-docs/arxiv',
+      ),
+    ],
+  },
+  'musicbrainz.org': {
+    options: below(1),
+    userAgent: CONTACT,
+    sources: [
+      says(
+        '1 request per second (on average) per IP address',
+        'https://musicbrainz.org/doc/MusicBrainz_API/Rate_Limiting',
+        'https://github.com/jelte1/SpotiFLAC-Command-Line-Interface/issues/10',
+      ),
+    ],
+  },
+  'nominatim.openstreetmap.org': {
+    options: { ...below(1), concurrency: 1 },
+    userAgent: 'the name of your application; those of HTTP libraries are refused',
+    sources: [
+      says(
+        'No heavy uses (an absolute maximum of 1 request per second).',
+        'https://operations.osmfoundation.org/policies/nominatim/',
+        'https://www.cuch.org/nominatim-usage-policy-aka-geocoding-policy_394535',
+      ),
+    ],
+  },
+  'overpass-api.de': {
+    options: { concurrency: 2, delay: 1000, quota: { limit: 10_000, window: DAY } },
+    sources: [
+      says(
+        'users are expected to send a maximum of about 10000 requests per day',
+        'https://dev.overpass-api.de/overpass-doc/en/preface/commons.html',
+        'https://wiki.openstreetmap.org/wiki/Error_429',
+      ),
+    ],
+  },
+  'www.anapioficeandfire.com': {
+    options: { quota: { limit: 20_000, window: DAY, strict: true } },
+    sources: [
+      says(
+        'This limit is set to 20000 requests per day.',
+        'https://github.com/joakimskoog/AnApiOfIceAndFire/wiki/Rate-limiting',
+      ),
+    ],
+  },
+  'www.sec.gov': edgar,
+  'www.wikidata.org': wikimedia,
+} as const satisfies Record<string, Preset>
+
+/** A host that has a preset. */
+export type PresetHost = keyof typeof PRESETS
+
+/** The hosts that have presets, in alphabetical order. */
+export const presetHosts = Object.keys(PRESETS) as readonly PresetHost[]
+
+/**
+ * Settings for `scopes`, by host. What you know better comes on top:
+ * `{ ...presets('api.stripe.com'), 'api.stripe.com': { rate: 100 } }`.
+ *
+ * @throws {TypeError} that names a host without a preset, and those that have one.
+ */
+export function presets(...hosts: readonly PresetHost[]): Record<string, ScopeOptions> {
+  return Object.fromEntries(hosts.map((host) => [host, { ...preset(host).options }]))
+}
+
+/**
+ * One host's settings with their sources.
+ *
+ * @throws {TypeError} if it has no preset.
+ */
+export function preset(host: PresetHost): Preset {
+  if (Object.hasOwn(PRESETS, host)) return PRESETS[host]
+  throw new TypeError(`there is no preset for ${JSON.stringify(host)}; there are ${presetHosts.join(', ')}`)
+}

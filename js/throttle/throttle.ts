@@ -1,0 +1,414 @@
+/**
+ * The public face: what a program calls. It checks what it is given, finds the scopes, and leaves the rest to
+ * the desk (`desk.ts`: permits and how they end) and to `fetch/fetch.ts`.
+ */
+
+import { systemClock } from '../base/clock.js'
+import { ClosedError } from '../base/errors.js'
+import { Desk, type Wait } from '../core/desk.js'
+import { type ThrottleEvents, ThrottleEventTarget } from '../core/events.js'
+import type { Host } from '../core/host.js'
+import { type MapOptions, mapItems } from '../core/map.js'
+import type { Permit } from '../core/permit.js'
+import {
+  checkInit,
+  checkKeys,
+  checkSignal,
+  checkValues,
+  FETCH_KEYS,
+  MAP_KEYS,
+  NO_OPTIONS,
+  notWork,
+  REQUEST_KEYS,
+  type RequestOptions,
+  RUN_KEYS,
+  type RunOptions,
+  type ThrottledRequestInit,
+} from '../core/requests.js'
+import { Runner } from '../core/run.js'
+import { keep } from '../core/unsettled.js'
+import { Warnings } from '../core/warnings.js'
+import { CrawlDelays } from '../fetch/crawl-delay.js'
+import { Fetcher } from '../fetch/fetch.js'
+import { Robots } from '../fetch/robots.js'
+import { ROBOTS_MAX_DELAY } from '../options/generated.js'
+import type { Clock, ThrottleOptions } from '../options/options.js'
+import { splitOptions } from '../options/split.js'
+import { delayInSeconds } from '../options/units.js'
+import { ScopeControl } from '../scopes/control.js'
+import {
+  checkedName,
+  hostInName,
+  hostOf,
+  itself,
+  namedScopes,
+  type Scopes,
+  type Target,
+} from '../scopes/names.js'
+import { ManagedScopes } from '../scopes/strategy.js'
+import { Engine, type Peek, type Snapshot, type Stats } from '../wasm/engine.js'
+
+const NO_INIT: RequestInit = {}
+const BY_SECOND = 'the second argument of wrap names it'
+const BY_TARGET = "map's option target names it"
+
+/** Methods that may be taken off: `const { run } = throttle`. */
+const BOUND = [
+  'run',
+  'wrap',
+  'acquire',
+  'map',
+  'robots',
+  'peek',
+  'scope',
+  'now',
+  'stats',
+  'snapshot',
+  'pause',
+  'resume',
+  'idle',
+  'close',
+] as const
+
+/** Decides when requests leave. Made by {@link createThrottle}. */
+export class Throttle extends ThrottleEventTarget {
+  readonly #engine: Host
+  readonly #desk: Desk
+  readonly #clock: Clock
+  readonly #fetcher: Fetcher
+  readonly #hasHook: boolean
+  readonly #runner: Runner
+  readonly #crawlDelays: CrawlDelays
+  readonly #robots: Robots | undefined
+  #left: Promise<void> | undefined
+
+  /**
+   * @throws {ConfigError} listing every problem of the options.
+   * @throws {SnapshotError} listing every problem of the snapshot.
+   */
+  constructor(options: ThrottleOptions = {}) {
+    super()
+    for (const name of BOUND)
+      Object.defineProperty(this, name, { value: this[name].bind(this), configurable: true, writable: true })
+    const { engineOptions, driverOptions } = splitOptions(options)
+    const { clock, snapshot, shared, unref, robots, debug, warnings, hints, ...settings } = driverOptions
+    const { scopes, manager } = options
+    const defaults = manager === undefined ? options.defaults : { ...options.defaults, manager }
+    this.#clock = clock ?? systemClock(unref ?? false)
+    if (shared === undefined) {
+      const engine = new Engine(engineOptions)
+      if (snapshot !== undefined) engine.restore(snapshot, this.#clock.now(), this.#clock.wallNow())
+      this.#engine = engine
+    } else {
+      const idleClock = clock ?? systemClock(true)
+      this.#engine = shared.open({ options: engineOptions, snapshot, clock: this.#clock, idleClock })
+    }
+    const managed = ManagedScopes.areIn(scopes, defaults) ? new ManagedScopes(scopes, defaults) : undefined
+    const tell = (event: ThrottleEvents[keyof ThrottleEvents]) => this.tell(event)
+    const audience = {
+      ears: this.ears,
+      tell,
+      managed,
+      isDebug: debug ?? false,
+      warnings: new Warnings(this.ears, tell, warnings ?? true),
+    }
+    this.#desk = new Desk(this.#engine, this.#clock, audience, hints)
+    // Settings without effect, once the program had time to add a listener.
+    queueMicrotask(() => {
+      this.#desk.tellNotices()
+      const seconds = delayInSeconds(options)
+      if (seconds !== undefined) this.#desk.warnings.once('units', seconds)
+    })
+    if (clock === undefined && unref !== true) this.#desk.tellAtExit()
+    this.#runner = new Runner(this.#desk, settings)
+    this.#hasHook = settings.getScopes !== undefined
+    this.#crawlDelays = new CrawlDelays(this.#engine, this.#desk, robots?.maxDelay ?? ROBOTS_MAX_DELAY)
+    if (robots && robots.obey !== false) {
+      this.#robots = new Robots(robots, {
+        clock: this.#clock,
+        fetch: (url, init) => this.#fetcher.fetchRobots(url, init),
+        within: (call) => this.#runner.within(call),
+        tell: (host, bytes) => void this.robots(host, bytes, robots),
+      })
+    }
+    this.#fetcher = new Fetcher(this.#desk, settings, this.#robots)
+    this.#desk.send = (permit, input, init) => this.#fetcher.send(permit, input, init)
+  }
+
+  /**
+   * `fetch` that waits for its turn and learns from the answer. Same arguments, same result.
+   * `init.signal` aborts the wait as well as the request.
+   *
+   * @throws {RetryAfterTooLongError} with `retry`, if the server asks for a longer wait than `maxRetryAfter`.
+   * @throws {BodyNotReplayableError} with `retry`, if the body is a stream and would be needed again.
+   * @throws {DisallowedError} with `robots`, if robots.txt does not allow the URL or could not be had.
+   * @throws {TimeoutError} after `timeout` of waiting, or `requestTimeout` of no answer.
+   */
+  readonly fetch = (input: RequestInfo | URL, init?: ThrottledRequestInit): Promise<Response> => {
+    try {
+      if (init !== undefined) checkInit(init)
+      if (init?.throttle === undefined) return this.#fetcher.fetch(input, init ?? NO_INIT, NO_OPTIONS)
+      const { throttle, ...rest } = init
+      const options = throttle ?? NO_OPTIONS
+      checkKeys(options, FETCH_KEYS, 'throttle')
+      checkValues(options, 'throttle.')
+      return this.#fetcher.fetch(input, rest, options)
+    } catch (error) {
+      return Promise.reject(error)
+    }
+  }
+
+  /** @internal Whether slots are held until bodies are over, for what sends by other means than `fetch`. */
+  get isHeldByBodies(): boolean {
+    return this.#fetcher.isHeldByBodies
+  }
+
+  /**
+   * Waits, calls `fn` with the permit, and settles with what it returns or throws. It reads the responses of
+   * any client: `status` or `statusCode` and `headers`, of the result or the error, of their `response`, or
+   * of the error's `cause`. If the function returns something else, it sends with the permit's own `fetch`:
+   *
+   * ```ts
+   * const page = await throttle.run(url, async ({ fetch }) => (await fetch(url)).text())
+   * ```
+   *
+   * The first call of the throttle inside `fn` for the same scopes is the request that the permit is for.
+   */
+  run<T>(
+    target: Target,
+    fn: (permit: Permit) => T | PromiseLike<T>,
+    options: RunOptions = NO_OPTIONS,
+  ): Promise<T> {
+    try {
+      if (options !== NO_OPTIONS) {
+        checkKeys(options, RUN_KEYS, '')
+        checkValues(options, '')
+        this.#runner.check(options.retry)
+      }
+      if (typeof fn !== 'function') throw notWork('run', target, fn)
+      return this.#runner.run(this.#request(target, options), fn, options)
+    } catch (error) {
+      return Promise.reject(error)
+    }
+  }
+
+  /**
+   * The same function, throttled: each call waits, and settles with what it returns or throws, as in `run`.
+   *
+   * ```ts
+   * const get = throttle.wrap(axios.get)
+   * await get('https://api.example/items')
+   * ```
+   *
+   * @param target what a call is for: a target, or a function of the arguments. Default: the first argument,
+   *   which is a URL, a `Request`, or an object with a `url`.
+   */
+  wrap<This, A extends unknown[], R>(
+    fn: (this: This, ...args: A) => R,
+    target: Target | ((...args: A) => Target) = (...args) => itself(args[0], BY_SECOND),
+    options: RunOptions = NO_OPTIONS,
+  ): (this: This, ...args: A) => Promise<Awaited<R>> {
+    if (typeof fn !== 'function') throw notWork('wrap', undefined, fn)
+    const run = (wanted: Target, call: () => R) => this.run(wanted, call, options) as Promise<Awaited<R>>
+    return async function (this: This, ...args: A): Promise<Awaited<R>> {
+      const wanted = typeof target === 'function' ? target(...args) : target
+      return await run(wanted, () => fn.apply(this, args))
+    }
+  }
+
+  /**
+   * Waits for the permit to send one request. An unsettled permit that is garbage-collected is given back.
+   */
+  acquire(target: Target, options: RequestOptions = NO_OPTIONS): Promise<Permit> {
+    try {
+      if (options !== NO_OPTIONS) {
+        checkKeys(options, REQUEST_KEYS, '')
+        checkValues(options, '')
+      }
+      const permit = this.#request(target, options)
+      return permit instanceof Promise
+        ? permit.then((given) => {
+            this.#desk.driver.begun(given)
+            return this.#handOut(given, options)
+          })
+        : Promise.resolve(this.#keepAtOnce(permit, options))
+    } catch (error) {
+      return Promise.reject(error)
+    }
+  }
+
+  /**
+   * Runs `fn` for each item when its request may leave, and gives the results in the order of the items.
+   * It pulls items only as fast as it can send: the source may be endless.
+   *
+   * ```ts
+   * for await (const page of throttle.map(urls, async (url, { fetch }) => (await fetch(url)).text())) …
+   * ```
+   *
+   * @param fn gets the item and the permit. Its `fetch` sends the request and hears the answer, its
+   * `signal` is
+   *   aborted when the iteration ends. What it returns or throws settles the permit, as in `run`.
+   * @param options.target what an item is for. Default: the item itself, which is then a URL, a `Request` or
+   *   `{ scopes }`.
+   */
+  map<I, T>(
+    items: Iterable<I> | AsyncIterable<I>,
+    fn: (item: I, permit: Permit) => T | PromiseLike<T>,
+    options: MapOptions & { target?: (item: I) => Target; errors: 'settle' },
+  ): AsyncGenerator<PromiseSettledResult<T>, void, undefined>
+  map<I, T>(
+    items: Iterable<I> | AsyncIterable<I>,
+    fn: (item: I, permit: Permit) => T | PromiseLike<T>,
+    options?: MapOptions & { target?: (item: I) => Target },
+  ): AsyncGenerator<T, void, undefined>
+  map<I, T>(
+    items: Iterable<I> | AsyncIterable<I>,
+    fn: (item: I, permit: Permit) => T | PromiseLike<T>,
+    options: MapOptions & { target?: (item: I) => Target } = {},
+  ): AsyncGenerator<T | PromiseSettledResult<T>, void, undefined> {
+    const { target = (item) => itself(item, BY_TARGET), ...rest } = options
+    if (typeof fn !== 'function') throw notWork('map', undefined, fn)
+    checkKeys(rest, MAP_KEYS, 'map')
+    checkSignal(rest.signal)
+    const { buffer = 100 } = rest
+    if (!(Number.isInteger(buffer) && buffer >= 1)) {
+      throw new TypeError(`map.buffer: want a whole number from 1; got ${String(buffer)}`)
+    }
+    const inside = this.#desk.nesting.where()
+    const { retry } = rest
+    this.#runner.check(retry)
+    const own = (signal: AbortSignal) => (retry === undefined ? { signal } : { signal, retry })
+    const work = async (item: I, signal: AbortSignal) =>
+      this.#runner.run(
+        this.#request(target(item), { signal, inside }),
+        (permit) => fn(item, permit),
+        own(signal),
+      )
+    return mapItems(items, work, rest)
+  }
+
+  /**
+   * Takes the robots.txt of a host (or of a URL's): one slot and its `Crawl-delay`, in place of the defaults.
+   * If you gave the scope a delay or slots of its own, these stay, with one warning if they differ.
+   *
+   * @returns what the file asks for; `null` without a rule on the pace.
+   */
+  robots(
+    host: string,
+    text: string | Uint8Array,
+    options: { userAgent: string; maxDelay?: number },
+  ): { crawlDelayMs: number } | null {
+    return this.#crawlDelays.apply(host, text, options)
+  }
+
+  /** When a request could leave as things stand, and why not now. It sends no request. */
+  peek(target: Target, options: { cost?: number } = {}): Peek {
+    const scopes = this.#scopesOf(target)
+    if (scopes instanceof Promise) {
+      scopes.catch(() => {})
+      throw new TypeError('peek: with getScopes, want { scopes }')
+    }
+    checkValues(options, '')
+    const { names, costs } = namedScopes(scopes)
+    const cost = costs ?? options.cost ?? 1
+    return this.#desk.handles.look(names, (handles) =>
+      this.#engine.peek(this.#clock.now(), handles, { cost }),
+    )
+  }
+
+  /** One scope: its statistics, and how to change its pace. */
+  scope(name: string): ScopeControl {
+    const host = hostInName(checkedName(name))
+    if (host !== undefined) throw new TypeError(`scope: want the host alone, "${host}"; got "${name}"`)
+    return new ScopeControl(this.#desk.driver, this.#desk.handles, name)
+  }
+
+  /** The throttle's clock, in milliseconds, as in `peek().at`, `permit.sentAt` and `holdUntil`. */
+  now(): number {
+    return this.#clock.now()
+  }
+
+  /** Statistics of the throttle and of all scopes. */
+  stats(): Stats {
+    return this.#engine.stats(undefined, this.#clock.now())
+  }
+
+  /**
+   * What the throttle learned, as plain JSON for `createThrottle({ snapshot })`, here or in another process.
+   */
+  snapshot(): Snapshot {
+    return this.#engine.snapshot(this.#clock.now(), this.#clock.wallNow())
+  }
+
+  /** Sends no request until `resume`. */
+  pause(): void {
+    this.#engine.pause(this.#clock.now())
+    this.#desk.driver.drain()
+  }
+
+  /** Ends a pause. */
+  resume(): void {
+    this.#engine.resume(this.#clock.now())
+    this.#desk.driver.drain()
+  }
+
+  /** Resolves when no request waits or is in flight. */
+  idle(): Promise<void> {
+    return this.#desk.idle()
+  }
+
+  /** Rejects what waits, and each new request, with a `ClosedError`. What is in flight may end. */
+  close(reason?: unknown): void {
+    if (this.#desk.closed) return
+    const closed = new ClosedError(reason)
+    this.#desk.close(closed)
+    this.#robots?.close(closed)
+    this.#left = this.idle().then(() => this.#engine.close?.())
+    // A program that waits for it sees the error; one that does not goes on.
+    this.#left.catch(() => {})
+  }
+
+  /** Closes, and waits until what is in flight has ended. */
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.close()
+    await this.#left
+  }
+
+  /** The caller cannot use it before the microtasks run. */
+  #keepAtOnce(permit: Permit, options: RequestOptions): Permit {
+    this.#desk.driver.given(permit)
+    queueMicrotask(() => this.#desk.driver.begun(permit))
+    return this.#handOut(permit, options)
+  }
+
+  #handOut(permit: Permit, { signal = null }: RequestOptions): Permit {
+    permit.outer = signal
+    this.#desk.driver.watch()
+    return keep(permit, this.#desk)
+  }
+
+  #request(target: Target, wait: Wait): Permit | Promise<Permit> {
+    const scopes = this.#scopesOf(target)
+    return scopes instanceof Promise
+      ? this.#later(scopes, target, wait)
+      : this.#desk.request(scopes, target, wait)
+  }
+
+  /** The same where a hook has to be waited for. */
+  #later(scopes: Promise<Scopes>, target: Target, wait: Wait): Promise<Permit> {
+    const { timeout } = wait
+    const start = timeout === undefined ? 0 : this.#clock.now()
+    const inside = wait.inside ?? this.#desk.nesting.where()
+    return this.#desk.enter(scopes, wait, (known) => {
+      const left = timeout === undefined ? undefined : Math.max(0, timeout - (this.#clock.now() - start))
+      const permit = this.#desk.request(known, target, { ...wait, timeout: left, inside })
+      if (!(permit instanceof Promise)) this.#desk.driver.given(permit)
+      return permit
+    })
+  }
+
+  #scopesOf(target: Target): Scopes | Promise<Scopes> {
+    if (typeof target === 'object' && target !== null && 'scopes' in target) return target.scopes
+    return this.#hasHook ? this.#fetcher.scopesOf(target) : hostOf(target)
+  }
+}

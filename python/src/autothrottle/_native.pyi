@@ -1,0 +1,302 @@
+"""The engine itself, for people with a loop of their own: no timers, no tasks, no clock.
+
+Every mutation (``submit``, ``settle``, ``cancel``, ``configure``, the passing of time) is followed by
+``poll``, which gives all that may be sent now and the next instant at which to ask. Asking early, late or
+twice is harmless.
+
+All times are ``int`` nanoseconds: instants of a clock that only goes forward (``time.monotonic_ns()``),
+spans, and wall time (``time.time_ns()``). Options are those of ``docs/settings.md``: camelCase and
+milliseconds, the one document that every host of this engine shares.
+
+``bindings/python`` makes this module.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from typing_extensions import Self
+
+from ._headers import HeaderMap, Headers
+from ._state import (
+    Decision,
+    Failure,
+    Hints,
+    HintsRead,
+    Notice,
+    Outcome,
+    Peek,
+    Robots,
+    ScopeOutcome,
+    ScopeStats,
+    Settled,
+    Stats,
+    Watching,
+)
+
+class Engine:
+    """Decides when requests may be sent.
+
+    Threads may share one: each call is one step.
+
+    .. code-block:: python
+
+        engine = Engine({"defaults": {"delay": 1000, "jitter": False}})
+        scope = engine.scope("example.com")
+        ticket = engine.submit(0, [scope])
+        assert engine.poll(0).send == [ticket]
+        engine.settle(80_000_000, ticket, status=200, latency=80_000_000)
+    """
+
+    def __init__(self, options: Mapping[str, object] | None = None, *, seed: int | None = None) -> None:
+        """:param seed: for jitter, where the options name none. Default: another one each time.
+        :raises ConfigError: listing every problem of the options.
+        """
+
+    def scope(self, name: str) -> int:
+        """The handle of a scope, made on first use and good until it is released."""
+
+    def release(self, scope: int) -> None:
+        """Gives a handle of ``scope`` back: the scope may be forgotten when it is idle."""
+
+    def intern(self, name: str) -> int:
+        """A handle that may be forgotten when its scope is idle: use it at once, or ``keep_alive`` it
+        first.
+        """
+
+    def keep_alive(self, scope: int) -> bool:
+        """Whether the handle still means what it meant; if so, its scope stays at least until the next
+        ``poll``.
+        """
+
+    def find(self, name: str) -> int | None:
+        """The handle of a scope that the engine knows. Makes none."""
+
+    def name(self, scope: int) -> str | None:
+        """The name behind a handle."""
+
+    def submit(
+        self,
+        now: int,
+        scopes: Sequence[int],
+        *,
+        cost: float | Sequence[float] = 1,
+        priority: float = 0,
+        delay: int = 0,
+        waited: int = 0,
+    ) -> int:
+        """Takes a request in. It waits, also if it could leave at once: ``poll`` says when.
+
+        :param scopes: handles; all must agree.
+        :param cost: expected cost in units of the scopes' quotas: one for all, or one each.
+        :param priority: higher is first.
+        :param delay: not to be sent before so long from now.
+        :param waited: how long it has waited where another engine had it: its place is by age.
+        :raises CostExceedsQuotaError: if it could never be sent.
+        :raises QueueFullError: if ``maxWaiting`` requests wait already.
+        :raises ValueError: for unknown scopes and for numbers that are none.
+        """
+
+    def adopt(
+        self,
+        now: int,
+        scopes: Sequence[int],
+        ago: int,
+        *,
+        cost: float | Sequence[float] = 1,
+        priority: float = 0,
+        waited: int = 0,
+    ) -> int:
+        """Takes in a request that another engine sent, ``ago`` before now, and that is in flight still: it
+        has its slots, its cost is taken, and gaps count from its send. No limit refuses it. What left before
+        the snapshot of ``restore`` was taken has its slots only, for the rest is in there. Tell the oldest
+        first.
+
+        :raises ValueError: for unknown scopes and for numbers that are none.
+        """
+
+    def send_at_once(
+        self,
+        now: int,
+        scopes: Sequence[int],
+        *,
+        cost: float | Sequence[float] = 1,
+        priority: float = 0,
+    ) -> int | None:
+        """``submit`` and the first ``poll`` in one, where nobody waits and nothing keeps the request: a
+        ticket to send now. ``None``: it must be submitted, and nothing has changed. Raises as ``submit``
+        does.
+        """
+
+    def poll(self, now: int) -> Decision:
+        """What to send now, and when to ask again."""
+
+    def left(self, now: int, ticket: int) -> None:
+        """Says that the request that ``poll`` gave left only now: the delays of its scopes count from here.
+        For a loop that is busy between the two. Unknown tickets, and those that were not sent, are ignored.
+        """
+
+    def settle(
+        self,
+        now: int,
+        ticket: int,
+        *,
+        status: int | None = None,
+        failure: Failure | None = None,
+        latency: int | None = None,
+        headers: Headers | None = None,
+        header_map: HeaderMap | None = None,
+        hints: Hints | None = None,
+        wall: int | None = None,
+        backoff: bool | None = None,
+        cost: float | None = None,
+        adjust_delay: bool = True,
+        scopes: Sequence[ScopeOutcome] = (),
+        named_only: bool = False,
+        retry: bool = False,
+        retry_delay: int | None = None,
+    ) -> Settled:
+        """Tells how a request ended. Unknown tickets, and those that were not sent, are ignored. Without
+        ``status`` and ``failure`` it says nothing: the caller gave up.
+
+        :param status: of the response, 100 to 599.
+        :param failure: why no response came.
+        :param latency: from send to response headers. Without it AutoThrottle learns nothing.
+        :param headers: the response's; what they ask for is kept.
+        :param header_map: how to read them, for servers with a dialect of their own.
+        :param hints: take the place of ``headers``.
+        :param wall: wall time now, for dates in responses without a ``Date``.
+        :param backoff: whether the answer is bad, for who knows better than the status and
+            ``backoff.statusCodes``.
+        :param cost: what the request really cost, if that is not what was expected.
+        :param adjust_delay: ``False`` keeps AutoThrottle's delay as it is.
+        :param scopes: what it means for single scopes, where that is another thing.
+        :param named_only: ``scopes`` names whom it concerns: it is bad for each of them that says nothing of
+            a cost or of what is left, and a refusal is ignored by the others.
+        :param retry: the request may be sent again: its method and body allow it, and there are attempts
+            left. Whether it is, and not before when, is decided by the settings and the server.
+        :param retry_delay: it is sent again whatever it was, not before so long from now.
+        """
+
+    def digest(
+        self, *, retry: bool = False, retry_delay: int | None = None, **outcome: Any
+    ) -> tuple[Settled, list[float]]:
+        """What ``settle`` would answer of a request that another engine with the same options has sent, and
+        what that one is to be told by ``settle_told``. Changes nothing. Takes the outcome as ``settle`` does.
+        """
+
+    def settle_told(self, now: int, ticket: int, told: Sequence[float]) -> Outcome:
+        """``settle`` with what the ``digest`` of another engine says."""
+
+    def cancel(self, now: int, ticket: int) -> None:
+        """Takes a waiting request out; one that was allowed to leave but never did gives everything back."""
+
+    def prioritize(self, now: int, ticket: int, priority: float) -> None:
+        """Gives a waiting request another priority; it keeps its age. Poll afterwards."""
+
+    def peek(self, now: int, scopes: Sequence[int | None], *, cost: float | Sequence[float] = 1) -> Peek:
+        """When a request could be sent as things stand, and why not now. Changes nothing. A scope ``None``
+        (from ``find``) is one that there is not yet: it allows everything. Raises as ``submit`` does.
+        """
+
+    def configure(self, now: int, scope: int, options: Mapping[str, object]) -> None:
+        """Changes settings of one scope and keeps what it learned. Poll afterwards.
+
+        :raises ConfigError: listing every problem; nothing is changed then.
+        """
+
+    def crawl_delay(self, now: int, scope: int, delay: int | None) -> Robots:
+        """What the robots.txt of this scope asks for: one slot and this delay in place of the defaults. Poll
+        afterwards.
+        """
+
+    def hold(self, now: int, scope: int, span: int) -> None:
+        """Sends nothing of this scope for so long. A hold that is longer already stays."""
+
+    def pause(self, now: int, scope: int | None = None) -> None:
+        """Sends nothing of this scope, or of all, until ``resume``."""
+
+    def resume(self, now: int, scope: int | None = None) -> None:
+        """Ends a pause. Poll afterwards."""
+
+    def reset(self, now: int, scope: int) -> None:
+        """Forgets what this scope learned and lifts its hold. Settings and what is in flight stay. Poll
+        afterwards.
+        """
+
+    def stats(self, now: int) -> Stats:
+        """The state of everything."""
+
+    def scope_stats(self, now: int, scope: int) -> ScopeStats:
+        """The state of one scope.
+
+        :raises ValueError: for an unknown scope.
+        """
+
+    def snapshot(self, now: int, wall: int | None = None) -> dict[str, Any]:
+        """What was learned, as plain JSON that every host of this engine can restore: a closed box."""
+
+    def restore(self, snapshot: Mapping[str, object], now: int, wall: int | None = None) -> None:
+        """Goes on where a snapshot was taken, here or elsewhere; before the first ``scope`` and ``submit``.
+
+        :raises SnapshotError: listing every problem; nothing is changed then.
+        """
+
+    def watch(self, level: Watching) -> None:
+        """How much notices tell of answers from now on."""
+
+    @property
+    def has_notices(self) -> bool:
+        """Whether ``take_notices`` has something to give."""
+
+    def take_notices(self) -> list[Notice]:
+        """What people should know, since the last call."""
+
+    @property
+    def waiting(self) -> int:
+        """Requests that wait."""
+
+    @property
+    def in_flight(self) -> int:
+        """Requests in flight."""
+
+    @property
+    def scopes(self) -> int:
+        """How many scopes the engine knows."""
+
+    @property
+    def warn_threshold(self) -> int:
+        """The setting ``warnThreshold``: so many waiting requests are worth a warning."""
+
+    def close(self) -> None:
+        """Gives the engine's memory back at once. Nothing may be called afterwards."""
+
+    def __enter__(self) -> Self: ...
+    def __exit__(self, *error: object) -> None: ...
+
+def parse_hints(
+    headers: Headers,
+    *,
+    status: int = 429,
+    wall: int | None = None,
+    header_map: HeaderMap | None = None,
+) -> HintsRead:
+    """What a response's headers say about limits: waits, quotas, resets, in all dialects of
+    ``docs/hints.md``.
+
+    :param status: the response's; on good ones an explicit wait means nothing.
+    :param wall: wall time in nanoseconds since 1970, for responses without a ``Date``.
+    """
+
+def parse_robots(robots: bytes | str, user_agent: str) -> int | None:
+    """What a robots.txt asks of ``user_agent`` (a product token or a whole User-Agent header), the slower of
+    ``Crawl-delay`` and ``Request-rate``, in nanoseconds; ``None`` if it asks for nothing.
+    """
+
+def check_driver_options(options: Mapping[str, object]) -> None:
+    """Checks the options that only a driver reads; functions may be among them.
+
+    :raises ConfigError: listing every problem.
+    """
+
+def nearest_name(typed: str, known: Sequence[str]) -> str | None:
+    """The name that was meant by one that is not known, if one is near enough."""

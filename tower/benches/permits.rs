@@ -1,0 +1,48 @@
+//! `cargo bench --bench permits`: what one permit costs where no request has to wait, beside a semaphore of
+//! tokio and other limiters. Nanoseconds, the least of seven rounds.
+//!
+//! The trap is to compare what is not alike: a semaphore and a limiter hear no answer, and each has one key.
+
+use std::{future::Future, hint::black_box, num::NonZeroU32, time::Duration};
+
+use autothrottle_tower::{Target, Throttle, Told};
+use governor::{Quota, RateLimiter};
+use serde_json::json;
+use tokio::{runtime, sync::Semaphore, time::Instant};
+
+const CALLS: u32 = 20_000;
+
+async fn measure<F: Future>(name: &str, call: impl Fn() -> F) {
+    let mut least = f64::INFINITY;
+    for _ in 0..7 {
+        let start = Instant::now();
+        for _ in 0..CALLS {
+            black_box(call().await);
+        }
+        least = least.min(start.elapsed().as_nanos() as f64 / f64::from(CALLS));
+    }
+    println!("{name:<42} {least:>7.0} ns");
+}
+
+async fn run() {
+    let semaphore = Semaphore::new(1);
+    measure("tokio::sync::Semaphore", async || semaphore.acquire().await.unwrap()).await;
+    let most = NonZeroU32::MAX;
+    let limiter = RateLimiter::direct(Quota::per_second(most).allow_burst(most));
+    measure("governor, until_ready", async || limiter.until_ready().await).await;
+    let bucket = leaky_bucket::RateLimiter::builder().initial(usize::MAX >> 1).max(usize::MAX >> 1).build();
+    measure("leaky-bucket, acquire_one", async || bucket.acquire_one().await).await;
+    let open = Throttle::new(json!({ "delay": 0 })).unwrap();
+    let scope = Target::scope("a.example");
+    let ok = Told::Response { status: 200, headers: None };
+    measure("Throttle, a scope", async || open.acquire(&scope).await.unwrap().settle(&ok)).await;
+    let url = "https://a.example/items";
+    measure("Throttle, a URL", async || open.acquire(url).await.unwrap().settle(&ok)).await;
+    let rate = Throttle::new(json!({ "rate": { "limit": 1e6, "per": 1000, "burst": 1e6 } })).unwrap();
+    measure("Throttle, a URL, with a rate", async || rate.acquire(url).await.unwrap().settle(&ok)).await;
+}
+
+fn main() {
+    let runtime = runtime::Builder::new_current_thread().enable_time().build().unwrap();
+    runtime.block_on(async { tokio::time::timeout(Duration::from_secs(300), run()).await }).unwrap();
+}

@@ -1,0 +1,266 @@
+//! robots.txt: asked once for each host, through the throttle, by RFC 9309 §2.3.1.
+//!
+//! | answer | what it means |
+//! |---|---|
+//! | 2xx | what it says, for a day; `Crawl-delay` and `Request-rate` go to the throttle |
+//! | 4xx | no rules |
+//! | 5xx, no answer, a body that breaks off | the host may not be fetched; it is asked again after a minute |
+
+use std::{
+    collections::BTreeMap,
+    fmt,
+    future::Future,
+    mem,
+    pin::Pin,
+    sync::{Arc, Mutex, PoisonError},
+    task::{Context, Poll},
+    time::Duration,
+};
+
+use autothrottle::Span;
+use bytes::Buf;
+use http::{
+    Request, Response, Uri,
+    header::{LOCATION, USER_AGENT},
+};
+use http_body::Body;
+use http_body_util::BodyExt;
+use tokio::{
+    sync::OnceCell,
+    time::{Instant, timeout},
+};
+use tower::{Layer, Service, ServiceExt};
+use url::Url;
+
+use crate::{BoxError, Error, Target, Throttle};
+
+/// RFC 9309 §2.4.
+const A_DAY: Duration = Duration::from_secs(24 * 60 * 60);
+/// How long a host whose file could not be had is left alone.
+const A_MINUTE: Duration = Duration::from_secs(60);
+/// How long the body of the file may take. What waits for its turn has no limit, nor what the client waits for.
+const TIMEOUT: Duration = Duration::from_secs(60);
+/// RFC 9309 §2.5.
+const MOST_BYTES: usize = 512_000;
+/// RFC 9309 §2.3.1.2.
+const MOST_REDIRECTS: usize = 5;
+/// Hosts whose rules are kept.
+const MOST_HOSTS: usize = 10_000;
+
+/// Keeps to the robots.txt of each host: a layer above a [`Throttle`], or a middleware of reqwest before it.
+///
+/// ```
+/// # use autothrottle_tower::{BoxError, Robots, Throttle};
+/// # type Body = http_body_util::Empty<&'static [u8]>;
+/// # async fn send(_: http::Request<Body>) -> Result<http::Response<Body>, BoxError> {
+/// #     Ok(http::Response::new(Body::new()))
+/// # }
+/// # fn made() -> Result<(), Box<dyn std::error::Error>> {
+/// let throttle = Throttle::new(serde_json::json!({}))?;
+/// let client = tower::ServiceBuilder::new()
+///     .layer(Robots::new(&throttle, "my-bot/1.0"))
+///     .layer(throttle)
+///     .service_fn(send);
+/// # Ok(())
+/// # }
+/// ```
+///
+/// A request that robots.txt does not allow fails with [`Error::Disallowed`] and is not sent. All clones share
+/// what they know: each host is asked once a day.
+#[derive(Clone)]
+pub struct Robots {
+    throttle: Throttle,
+    user_agent: Arc<str>,
+    hosts: Arc<Mutex<BTreeMap<String, Arc<OnceCell<Rules>>>>>,
+}
+
+/// What a host's file says; without a file that can be had, no URL is allowed.
+struct Rules {
+    robots: Option<robotxt::Robots>,
+    until: Instant,
+}
+
+impl Robots {
+    /// Keeps to the group of this `User-Agent`'s first product: `my-bot` of `my-bot/1.0 (+https://…)`. The
+    /// request for the file carries the whole text.
+    pub fn new(throttle: &Throttle, user_agent: &str) -> Self {
+        Self { throttle: throttle.clone(), user_agent: user_agent.into(), hosts: Arc::default() }
+    }
+
+    /// Asks the host with `send`, unless it is known.
+    async fn admit<F, R>(&self, url: &Url, send: impl Fn(Url) -> F) -> Result<(), Error>
+    where
+        F: Future<Output = Result<Response<R>, BoxError>>,
+        R: Body,
+    {
+        if !matches!(url.scheme(), "http" | "https") || url.path() == "/robots.txt" {
+            return Ok(());
+        }
+        let host = self.host(url.origin().ascii_serialization());
+        let rules = host.get_or_init(|| self.ask(url, send)).await;
+        match &rules.robots {
+            Some(robots) if robots.is_url_allowed(url) => Ok(()),
+            found => Err(Error::Disallowed { url: url.to_string(), is_temporary: found.is_none() }),
+        }
+    }
+
+    fn host(&self, origin: String) -> Arc<OnceCell<Rules>> {
+        let now = Instant::now();
+        let is_fresh = |host: &OnceCell<Rules>| host.get().is_none_or(|rules| rules.until > now);
+        let mut hosts = self.hosts.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(host) = hosts.get(&origin).filter(|host| is_fresh(host)) {
+            return host.clone();
+        }
+        if hosts.len() >= MOST_HOSTS {
+            hosts.retain(|_, host| is_fresh(host));
+            if hosts.len() >= MOST_HOSTS {
+                hosts.pop_first();
+            }
+        }
+        let host = Arc::default();
+        hosts.insert(origin, Arc::clone(&host));
+        host
+    }
+
+    async fn ask<F, R>(&self, url: &Url, send: impl Fn(Url) -> F) -> Rules
+    where
+        F: Future<Output = Result<Response<R>, BoxError>>,
+        R: Body,
+    {
+        let found = async {
+            let mut from = url.join("/robots.txt").ok()?;
+            for hops in 0.. {
+                let response = send(from.clone()).await.ok()?;
+                let place = response.headers().get(LOCATION).and_then(|place| place.to_str().ok());
+                match place.and_then(|place| from.join(place).ok()) {
+                    Some(to) if response.status().is_redirection() && hops < MOST_REDIRECTS => from = to,
+                    _ if response.status().is_server_error() => return None,
+                    _ if response.status().is_success() => {
+                        return timeout(TIMEOUT, beginning(response.into_body())).await.ok()?;
+                    }
+                    _ => return Some(Vec::new()),
+                }
+            }
+            None
+        };
+        let Some(bytes) = found.await else {
+            tracing::warn!(host = url.host_str(), "robots.txt could not be had: no request to this host");
+            return Rules { robots: None, until: Instant::now() + A_MINUTE };
+        };
+        self.slow_down(url, &bytes);
+        let product = self.user_agent.split(['/', ' ']).next().unwrap_or_default();
+        let robots = robotxt::Robots::parse(&bytes, product);
+        Rules { robots: Some(robots), until: Instant::now() + A_DAY }
+    }
+
+    /// Tells the throttle what pace the file asks for.
+    fn slow_down(&self, url: &Url, bytes: &[u8]) {
+        let delay = autothrottle::crawl_delay_ms(bytes, &self.user_agent).map(Span::from_millis);
+        let Ok(target) = Target::try_from(url.as_str()) else { return };
+        let host = target.first();
+        let outcome = self.throttle.scoped(host, |engine, now, scope| engine.crawl_delay(now, scope, delay));
+        if outcome == autothrottle::Robots::Overruled {
+            tracing::warn!(host, "robots.txt asks for another pace than the options of this host set");
+        }
+    }
+
+    fn request<B: Default>(&self, url: &Url) -> Result<Request<B>, BoxError> {
+        Ok(Request::get(url.as_str()).header(USER_AGENT, &*self.user_agent).body(B::default())?)
+    }
+}
+
+/// As much of a file as RFC 9309 wants read.
+async fn beginning(body: impl Body) -> Option<Vec<u8>> {
+    let mut bytes = Vec::new();
+    let mut body = Box::pin(body);
+    while let Some(frame) = body.frame().await {
+        let Ok(mut data) = frame.ok()?.into_data() else { continue };
+        let length = data.remaining().min(MOST_BYTES - bytes.len());
+        bytes.extend_from_slice(&data.copy_to_bytes(length));
+        if bytes.len() == MOST_BYTES {
+            break;
+        }
+    }
+    Some(bytes)
+}
+
+impl<S> Layer<S> for Robots {
+    type Service = Allowed<S>;
+
+    fn layer(&self, inner: S) -> Allowed<S> {
+        Allowed { inner, robots: self.clone() }
+    }
+}
+
+/// A service behind [`Robots`].
+#[derive(Clone, Debug)]
+pub struct Allowed<S> {
+    inner: S,
+    robots: Robots,
+}
+
+impl<S, B, R> Service<Request<B>> for Allowed<S>
+where
+    S: Service<Request<B>, Response = Response<R>> + Clone + Send + Sync + 'static,
+    S::Error: Into<BoxError>,
+    S::Future: Send,
+    B: Default + Send + 'static,
+    R: Body + Send + 'static,
+    R::Data: Send,
+    R::Error: Send,
+{
+    type Response = Response<R>;
+    type Error = BoxError;
+    type Future = Pin<Box<dyn Future<Output = Result<Response<R>, BoxError>> + Send>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: Request<B>) -> Self::Future {
+        let clone = self.inner.clone();
+        let inner = mem::replace(&mut self.inner, clone);
+        let robots = self.robots.clone();
+        Box::pin(async move {
+            let url = url_of(request.uri())?;
+            let ask = |url: Url| {
+                let (inner, request) = (inner.clone(), robots.request(&url));
+                async move { inner.oneshot(request?).await.map_err(Into::into) }
+            };
+            robots.admit(&url, ask).await?;
+            inner.oneshot(request).await.map_err(Into::into)
+        })
+    }
+}
+
+fn url_of(uri: &Uri) -> Result<Url, Error> {
+    Url::parse(&uri.to_string()).map_err(|_| Error::NoHost { uri: uri.to_string() })
+}
+
+#[cfg(feature = "reqwest")]
+#[async_trait::async_trait]
+impl reqwest_middleware::Middleware for Robots {
+    async fn handle(
+        &self,
+        request: reqwest::Request,
+        extensions: &mut http::Extensions,
+        next: reqwest_middleware::Next<'_>,
+    ) -> reqwest_middleware::Result<reqwest::Response> {
+        let ask = |url: Url| {
+            let next = next.clone();
+            async move {
+                let request: Request<reqwest::Body> = self.request(&url)?;
+                let response = next.run(request.try_into()?, &mut http::Extensions::new()).await?;
+                Ok(Response::<reqwest::Body>::from(response))
+            }
+        };
+        self.admit(request.url(), ask).await.map_err(reqwest_middleware::Error::middleware)?;
+        next.run(request, extensions).await
+    }
+}
+
+impl fmt::Debug for Robots {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("Robots").field("user_agent", &self.user_agent).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,100 @@
+//! robots.txt: asked once for each host, through the throttle, by RFC 9309 §2.3.1.
+#![cfg(feature = "robots")]
+
+use std::{
+    convert::Infallible,
+    sync::{Arc, Mutex},
+    time::Duration,
+};
+
+use autothrottle_tower::{BoxError, Error, Robots, Throttle};
+use http::{Request, Response};
+use http_body_util::Full;
+use serde_json::json;
+use tokio::time::{Instant, advance};
+use tower::{ServiceBuilder, ServiceExt, service_fn, util::BoxCloneSyncService};
+
+type Body = Full<&'static [u8]>;
+type Client = BoxCloneSyncService<Request<Body>, Response<Body>, BoxError>;
+
+/// What was asked for: each URL, and after how many milliseconds.
+type Asked = Arc<Mutex<Vec<(String, u128)>>>;
+
+const FILE: &[u8] = b"User-agent: my-bot\nDisallow: /private\nCrawl-delay: 2\n\nUser-agent: *\nDisallow: /\n";
+
+/// A client that keeps to robots.txt, of hosts that answer as their names say.
+fn client(options: serde_json::Value) -> (Asked, Client) {
+    let throttle = Throttle::new(options).unwrap();
+    let asked = Asked::default();
+    let (log, start) = (asked.clone(), Instant::now());
+    let server = service_fn(move |request: Request<Body>| {
+        let url = request.uri().to_string();
+        let answer = Response::builder();
+        let answer = match url.as_str() {
+            "https://moved.example/robots.txt" => {
+                answer.status(301).header("Location", "https://a.example/robots.txt").body(Body::default())
+            }
+            "https://none.example/robots.txt" => answer.status(404).body(Body::default()),
+            "https://broken.example/robots.txt" => answer.status(500).body(Body::default()),
+            url if url.ends_with("/robots.txt") => {
+                assert_eq!(request.headers()["user-agent"], "my-bot/1.0");
+                answer.body(Body::new(FILE))
+            }
+            _ => answer.body(Body::default()),
+        };
+        log.lock().unwrap().push((url, start.elapsed().as_millis()));
+        async { Ok::<_, Infallible>(answer.unwrap()) }
+    });
+    let robots = Robots::new(&throttle, "my-bot/1.0");
+    (asked, Client::new(ServiceBuilder::new().layer(robots).layer(throttle).service(server)))
+}
+
+async fn get(client: &Client, url: &str) -> Result<u16, Error> {
+    let request = Request::get(url).body(Body::default()).unwrap();
+    match client.clone().oneshot(request).await {
+        Ok(response) => Ok(response.status().as_u16()),
+        Err(error) => Err(*error.downcast().expect("an error of the throttle")),
+    }
+}
+
+fn disallowed(url: &str, is_temporary: bool) -> Error {
+    Error::Disallowed { url: url.into(), is_temporary }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_host_is_asked_once_a_day_and_its_pace_is_kept() {
+    let (asked, client) = client(json!({}));
+    let both = tokio::join!(get(&client, "https://a.example/1"), get(&client, "https://a.example/2"));
+    assert_eq!(both, (Ok(200), Ok(200)));
+    let refused = get(&client, "https://a.example/private/x").await;
+    assert_eq!(refused, Err(disallowed("https://a.example/private/x", false)));
+    let log = asked.lock().unwrap().clone();
+    let urls: Vec<&str> = log.iter().map(|(url, _)| url.as_str()).collect();
+    assert_eq!(urls, ["https://a.example/robots.txt", "https://a.example/1", "https://a.example/2"]);
+    assert_eq!(log[2].1 - log[1].1, 2000, "Crawl-delay: 2");
+    advance(Duration::from_secs(25 * 60 * 60)).await;
+    assert_eq!(get(&client, "https://a.example/3").await, Ok(200));
+    assert_eq!(asked.lock().unwrap()[3].0, "https://a.example/robots.txt", "asked anew after a day");
+}
+
+#[tokio::test(start_paused = true)]
+async fn no_file_is_no_rule_and_a_redirect_is_followed() {
+    let (asked, client) = client(json!({}));
+    assert_eq!(get(&client, "https://none.example/private").await, Ok(200));
+    let refused = get(&client, "https://moved.example/private").await;
+    assert_eq!(refused, Err(disallowed("https://moved.example/private", false)));
+    assert_eq!(asked.lock().unwrap().last().unwrap().0, "https://a.example/robots.txt");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_file_that_cannot_be_had_stops_its_host_for_a_minute() {
+    let (asked, client) = client(json!({ "backoff": false }));
+    let url = "https://broken.example/";
+    for _ in 0..2 {
+        assert_eq!(get(&client, url).await, Err(disallowed(url, true)));
+    }
+    assert_eq!(asked.lock().unwrap().len(), 1);
+    advance(Duration::from_secs(61)).await;
+    assert_eq!(get(&client, url).await, Err(disallowed(url, true)));
+    assert_eq!(asked.lock().unwrap().len(), 2);
+}
