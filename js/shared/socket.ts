@@ -90,7 +90,8 @@ export class SocketTransport implements Transport {
 
   async renew(_: number, store: Uint8Array | undefined): Promise<boolean> {
     const isOurs = this.isHeld()
-    if (isOurs && store) this.#keep(store)
+    if (!isOurs) this.#stop()
+    else if (store) this.#keep(store)
     return isOurs
   }
 

@@ -174,7 +174,8 @@ impl Shared {
             } else {
                 self.compete_within(part(lease, 10));
                 next = part(lease, 10);
-                if self.way.was_refused {
+                // A lease lasts as long after its holder was heard last: before that, to be refused is right.
+                if self.way.was_refused && silent.micros() >= 2 * lease.micros() {
                     self.reconnect();
                 }
             }

@@ -33,16 +33,17 @@ function open(where: string, id: string) {
     clearTimeout: () => {},
   }
   const nothing = () => {}
-  const heard = { opened: nothing, received: nothing, unheard: nothing }
+  const heard: ((frame: Uint8Array) => void)[] = []
+  const received = (frame: Uint8Array) => heard.shift()?.(frame)
   transport.open({
     id: id.repeat(32),
     clock: idle,
-    ...heard,
+    ...{ opened: nothing, received, unheard: nothing },
     gone: nothing,
     vacant: nothing,
     fenced: nothing,
   })
-  return { transport, clock }
+  return { transport, clock, heard }
 }
 
 test('a folder that cannot work is an error of each request, with the reason', {
@@ -171,4 +172,22 @@ test('frames cross whole, in any pieces and both ways, and what a leader says co
     ['b', '4', 1],
   ])
   await Promise.all([a.close(), b.close()])
+})
+
+test('who was replaced while it was stopped talks to the next one, not to itself', {
+  skip: isWindows,
+}, async () => {
+  const where = folder()
+  const [a, b] = [open(where, 'a'), open(where, 'b')]
+  const first = await a.transport.compete(0)
+  assert.equal(await b.transport.compete(0), undefined)
+  b.clock.at += 2000
+  const second = await b.transport.compete(1)
+  assert.equal(second?.epoch, 2)
+  assert.equal(await a.transport.renew(first!.epoch, undefined), false)
+  const heard = new Promise((done) => b.heard.push(done))
+  assert.equal(await a.transport.compete(1), undefined)
+  a.transport.toLeader(Uint8Array.of(9))
+  assert.deepEqual([...((await heard) as Uint8Array)], [9])
+  await Promise.all([a.transport.close(), b.transport.close()])
 })
