@@ -93,7 +93,7 @@ impl From<&Status> for Value {
             ("roundTripMs", status.round_trip.map(Span::millis).into()),
             ("lastHeardAt", status.heard.map(Instant::millis).into()),
             ("offlineSince", status.offline_since.map(Instant::millis).into()),
-            ("debtMs", status.debt.into()),
+            ("debt", status.debt.into()),
         ])
     }
 }
