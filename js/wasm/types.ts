@@ -237,11 +237,8 @@ export interface SharedStats {
   lastHeardAt: number | undefined
   /** Since when the way to the others is broken, where that counts as offline; by the same clock. */
   offlineSince: number | undefined
-  /**
-   * What was sent alone counts for all when the way is open again: for how long that keeps a scope from
-   * sending, in milliseconds, at most a window of its quota. 0 where nothing is owed.
-   */
-  debtMs: number
+  /** Requests that left while this process was alone, and that who decides has not counted yet. */
+  debt: number
 }
 
 /**

@@ -292,7 +292,7 @@ pub enum Warning {
     Online,
     /// The connection that hears is open and carries nothing: it is made anew.
     Deaf,
-    /// A group has as many members as there may be: this one is not served.
+    /// A group has as many members as there may be: another one is not served. At most once a minute.
     Crowded,
 }
 

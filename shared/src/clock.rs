@@ -48,12 +48,13 @@ impl PeerClock {
         self.heard.map(|(stamp, at)| (stamp, now.since(at).micros()))
     }
 
-    /// An instant of the other clock by ours, as if the quickest frame had taken no time: not too early, and
-    /// late by [`PeerClock::doubt`] at most. `None` before there and back was measured.
-    pub fn ours(&self, stamp: u64) -> Option<Instant> {
-        self.doubt()?;
-        let behind = self.behind.iter().min()?;
-        Some(Instant::from_micros((stamp as i64).wrapping_add(*behind).max(0) as u64))
+    /// An instant of the other clock by ours: as if the quickest frame had taken half of there and back. What
+    /// must not be early (`exact`) is late by [`PeerClock::doubt`] at most, as if it had taken no time.
+    /// `None` before there and back was measured.
+    pub fn ours(&self, stamp: u64, exact: bool) -> Option<Instant> {
+        let half = self.doubt()?.micros() as i64 / 2;
+        let behind = self.behind.iter().min()? - if exact { 0 } else { half };
+        Some(Instant::from_micros((stamp as i64).wrapping_add(behind).max(0) as u64))
     }
 
     /// The quickest way there and back.
@@ -141,19 +142,20 @@ mod tests {
             |sent: u64, kept| Head { stamp: 1_000_000 + sent, echo: Some((500, kept)), ..Head::default() };
         clock.heard(at(11_500), &head(7500, 5000));
         assert_eq!((clock.doubt(), clock.there_and_back()), (Some(at(6000).since(at(0))), clock.doubt()));
-        assert_eq!(clock.ours(1_020_000), Some(at(24_000)), "as if the frame had taken no time");
+        assert_eq!(clock.ours(1_020_000, true), Some(at(24_000)), "as if the frame had taken no time");
+        assert_eq!(clock.ours(1_020_000, false), Some(at(21_000)), "as if both directions were alike");
         clock.heard(at(90_500), &head(7500, 5000));
-        assert_eq!(clock.ours(1_020_000), Some(at(24_000)), "a slow frame does not move it");
+        assert_eq!(clock.ours(1_020_000, true), Some(at(24_000)), "a slow frame does not move it");
         assert_eq!(clock.echo(at(200_000)), Some((1_007_500, 188_500)));
         // The other clock stood still for a second.
         let late = Head { stamp: 1_100_000, echo: Some((1_100_000, 1000)), ..Head::default() };
         clock.heard(at(1_105_000), &late);
-        assert_eq!(clock.ours(1_200_000), Some(at(1_205_000)));
+        assert_eq!(clock.ours(1_200_000, true), Some(at(1_205_000)));
         clock.forget();
-        assert_eq!((clock.ours(1), clock.there_and_back()), (None, None));
+        assert_eq!((clock.ours(1, true), clock.there_and_back()), (None, None));
         let odd = Head { stamp: u64::MAX, echo: Some((u64::MAX, u64::MAX)), ..Head::default() };
         clock.heard(at(5), &odd);
-        assert_eq!(clock.ours(1), None);
+        assert_eq!(clock.ours(1, true), None);
     }
 
     #[test]

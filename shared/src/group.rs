@@ -57,6 +57,9 @@ impl Shared {
             self.way.heard_at = self.now;
             self.way.replied_at = self.now;
             self.way.tick_at = Some(self.now + part(self.lease_span(), 3));
+            // What the options say without effect.
+            let notices = self.judge.take_notices();
+            self.told(self.now.millis(), notices, None, f64::NAN);
             self.compete();
         }
     }

@@ -75,6 +75,8 @@ pub struct Leader {
     pub aside: Aside,
     /// Something was learned that should not be lost, or somebody is new.
     pub has_news: bool,
+    /// Somebody is not served: there are as many members as there may be.
+    pub is_crowded: bool,
     /// What is said to all.
     pub tells: Vec<Said>,
     /// By its place among all, where this process has only a part of every limit.
@@ -146,6 +148,7 @@ impl Leader {
             owed: BTreeSet::new(),
             aside: Aside::default(),
             has_news: false,
+            is_crowded: false,
             tells: Vec::new(),
             share,
             skips_quotas: false,
@@ -384,13 +387,12 @@ impl Leader {
         let engine_now = self.now(now);
         let Some(peer) = self.peers.get_mut(&from) else { return };
         let Some(held) = peer.requests.remove(&id) else { return };
-        let valid = peer.valid;
         let ticket = held.ticket as f64;
         self.by_ticket.remove(&held.ticket);
         if held.is_flying && !is_unused {
             // Nobody will say when it left: at the latest that it may have.
             if let Some(at) = held.at {
-                self.engine.left((at + valid).millis().min(engine_now), ticket);
+                self.engine.left((at + self.lease).millis().min(engine_now), ticket);
             }
             self.engine.settle(engine_now, ticket, &Outcome::new(f64::NAN, f64::NAN, f64::NAN, 0));
         } else {

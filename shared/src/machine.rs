@@ -96,7 +96,7 @@ pub(crate) struct Way {
     pub denied: Option<String>,
     pub offline_since: Option<Instant>,
     pub bad: u64,
-    pub warned_at: [Option<Instant>; 2],
+    pub warned_at: [Option<Instant>; 3],
     /// The options about which people were told.
     pub told_options: u64,
     pub counted_options: u64,
@@ -145,7 +145,7 @@ impl Shared {
                 denied: None,
                 offline_since: None,
                 bad: 0,
-                warned_at: [None; 2],
+                warned_at: [None; 3],
                 told_options: 0,
                 counted_options: hash(&bytes),
                 moved: None,

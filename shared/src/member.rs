@@ -24,7 +24,7 @@ const LATE: [Span; 3] = [Span::from_micros(20_000), Span::from_micros(500), Span
 /// A request of an `Open` takes so long to be told and heard, on a machine that has much to do.
 const TELL: Span = Span::from_micros(50);
 /// Facts that no stored snapshot has, at most: beyond it the oldest are given up.
-const MOST_FACTS: usize = 100_000;
+const MOST_FACTS: usize = 20_000;
 
 /// Where the delay of the next attempt stands in what the engine is told.
 const AGAIN: usize = 4;
@@ -118,7 +118,7 @@ impl Member {
         let what = Arc::new(what);
         let not_before = now + delay;
         let pending = Pending { what, since: now, not_before, attempt: 0, stage: Stage::Waiting };
-        self.acts.push(Act::Ask(ask(id, &pending, now)));
+        self.act(Act::Ask(ask(id, &pending, now)));
         self.requests.insert(id, pending);
         id
     }
@@ -134,7 +134,7 @@ impl Member {
             if now > until {
                 pending.stage = Stage::Waiting;
                 let (attempt, waited) = (pending.attempt, now.since(pending.since));
-                self.acts.push(Act::Returned { id, attempt, waited });
+                self.act(Act::Returned { id, attempt, waited });
                 self.returned += 1;
                 continue;
             }
@@ -180,7 +180,6 @@ impl Member {
             Stage::Flying { due, sent, .. } => sent.since(due),
             _ => Span::ZERO,
         };
-        self.acts.push(Act::Done { seq: self.seq, id, attempt, told: told.clone(), late });
         self.in_flight -= 1;
         match again {
             Some(delay) => {
@@ -192,6 +191,7 @@ impl Member {
                 self.requests.remove(&id);
             }
         }
+        self.act(Act::Done { seq: self.seq, id, attempt, told: told.clone(), late });
         // Whoever hears it later hears of the next attempt as of a request that waits.
         if let Some(delay) = told.get_mut(AGAIN) {
             *delay = Number(f64::NAN);
@@ -201,25 +201,32 @@ impl Member {
 
     pub fn cancel(&mut self, id: Ticket) {
         if self.forget(id) {
-            self.acts.push(Act::Cancel(id));
+            self.act(Act::Cancel(id));
         }
     }
 
     pub fn order(&mut self, now: Instant, order: Order) {
         self.seq += 1;
-        self.acts.push(Act::Order(self.seq, order.clone()));
+        self.act(Act::Order(self.seq, order.clone()));
         self.keep(now, Fact::Order(self.seq, Span::ZERO, order));
     }
 
     pub fn watches(&mut self, level: u8) {
         self.watch = level;
-        self.acts.push(Act::Watch(level));
+        self.act(Act::Watch(level));
     }
 
     /// All that have not left.
     pub fn everybody(&self) -> Vec<Ticket> {
         let waits = |pending: &Pending| !matches!(pending.stage, Stage::Flying { .. });
         self.requests.iter().filter(|(_, pending)| waits(pending)).map(|(&id, _)| id).collect()
+    }
+
+    /// Where everything is said anew, this is as well.
+    fn act(&mut self, act: Act) {
+        if !self.wants_open && (self.epoch > 0 || self.is_alone) {
+            self.acts.push(act);
+        }
     }
 
     /// Another leader. Everything is said again; what was granted and has not left may leave still.
@@ -247,7 +254,8 @@ impl Member {
 
     /// Whether there is something to say.
     pub fn has_news(&self) -> bool {
-        (self.epoch > 0 || self.is_alone) && (self.wants_open || !self.acts.is_empty() || !self.late.is_empty())
+        (self.epoch > 0 || self.is_alone)
+            && (self.wants_open || !self.acts.is_empty() || !self.late.is_empty())
     }
 
     /// What the leader is told now.
@@ -355,7 +363,11 @@ impl Member {
         by: GrantId,
         is_local: bool,
     ) {
-        let at = if is_local { Some(Instant::from_micros(reply.at)) } else { self.clock.ours(reply.at) };
+        let at = if is_local {
+            Some(Instant::from_micros(reply.at))
+        } else {
+            self.clock.ours(reply.at, reply.exact)
+        };
         let ahead = Span::from_micros(reply.at.saturating_sub(head.stamp));
         let is_old = !is_local && age(now, head).is_none_or(|age| age > reply.valid + ahead);
         let (at, until) = match at {

@@ -108,6 +108,7 @@ impl Leader {
     pub fn memory(&mut self, now: Instant, number: u32) -> (Vec<u8>, BTreeMap<MemberId, u64>) {
         let engine_now = self.now(now);
         let snapshot = self.engine.snapshot(engine_now, WALL_MS);
+        let valid = self.peers.values().map(|peer| peer.valid).max().unwrap_or(VALID);
         let alive = self.peers.iter().map(|(&id, peer)| Known {
             id,
             counted: peer.counted,
@@ -125,7 +126,7 @@ impl Leader {
         let memory = Memory {
             epoch: self.epoch,
             number,
-            snapshot: Plain(late(snapshot)),
+            snapshot: Plain(late(snapshot, valid)),
             settings: (self.settings.iter())
                 .map(|(name, entries)| (name.clone(), Plain(Value::Map(entries.clone()))))
                 .collect(),
@@ -159,8 +160,8 @@ impl Leader {
 }
 
 /// Strict quotas as if each request had left as late as it may: whether it did is not known everywhere.
-fn late(snapshot: Value) -> Value {
-    let later = |ago: f64| (ago - VALID.millis()).max(0.0);
+fn late(snapshot: Value, valid: Span) -> Value {
+    let later = |ago: f64| (ago - valid.millis()).max(0.0);
     map(snapshot, |key, value| match key {
         "scopes" => each(value, |scope| {
             map(scope, |key, value| match (key, value) {

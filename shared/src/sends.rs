@@ -3,7 +3,7 @@
 use autothrottle::Span;
 
 use crate::{
-    api::{Effect, MemberId},
+    api::{Effect, MemberId, Warning},
     collect::Collecting,
     frame::{self, Frame, Head, Reply, Said},
     group::{SOON, part},
@@ -84,6 +84,7 @@ impl Shared {
             self.step_down();
         }
         let now = self.now;
+        let mut is_crowded = false;
         loop {
             if let Some(said) = self.member.flush(now, &self.options.0) {
                 self.deliver(said);
@@ -97,6 +98,7 @@ impl Shared {
                 leader.decide(now);
                 replies = leader.replies(now);
                 tells = core::mem::take(&mut leader.tells);
+                is_crowded |= core::mem::take(&mut leader.is_crowded);
             }
             for (to, head, reply) in replies {
                 if to == self.id {
@@ -116,6 +118,9 @@ impl Shared {
             if !self.member.has_news() {
                 break;
             }
+        }
+        if is_crowded && self.is_seldom(2) {
+            self.warn(Warning::Crowded);
         }
         self.hurry();
     }

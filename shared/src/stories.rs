@@ -23,6 +23,7 @@ impl Leader {
         for Story { from, head, open, at } in stories {
             let session = head.session;
             let is_full = self.peers.len() >= MOST_MEMBERS && !self.peers.contains_key(&from);
+            self.is_crowded |= is_full;
             if is_full || self.peers.get(&from).is_some_and(|peer| peer.session >= session) {
                 continue;
             }

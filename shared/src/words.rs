@@ -60,7 +60,7 @@ impl Warning {
             Self::Deaf => {
                 "the connection that hears the group is open and carries nothing: it is made anew".into()
             }
-            Self::Crowded => "a group has as many processes as it may have: this one is not served".into(),
+            Self::Crowded => "a group has as many processes as it may have: another one is not served".into(),
         }
     }
 }
@@ -93,7 +93,7 @@ impl From<&Status> for Value {
             ("roundTripMs", status.round_trip.map(Span::millis).into()),
             ("lastHeardAt", status.heard.map(Instant::millis).into()),
             ("offlineSince", status.offline_since.map(Instant::millis).into()),
-            ("debtMs", status.debt.into()),
+            ("debt", status.debt.into()),
         ])
     }
 }

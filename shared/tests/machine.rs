@@ -364,7 +364,9 @@ fn what_can_never_work_fails_the_requests_with_the_reason() {
     let mut process = Shared::new(MemberId([1; 16]), gap(100.0), settings(), 1).unwrap();
     let ask = Ask { names: &["s"], costs: &[], priority: 0.0, delay_ms: 0.0 };
     let ticket = process.submit(at(1), &ask).unwrap();
-    let Some(Effect::Compete { op, .. }) = process.poll_effect(at(2)) else { panic!("it competes") };
+    let competes = core::iter::from_fn(|| process.poll_effect(at(2)))
+        .find_map(|effect| if let Effect::Compete { op, .. } = effect { Some(op) } else { None });
+    let op = competes.expect("it competes");
     process.handle(at(3), Input::Failed { op, cause: Cause::Denied("the folder is somebody else's") });
     let why = Refusal::Denied("the folder is somebody else's".into());
     assert_eq!(process.poll_effect(at(4)), Some(Effect::Fail { ticket, why: why.clone() }));

@@ -124,7 +124,7 @@ test('stats().shared says who decides, and an event each change', async () => {
   const writer = processes.findIndex(({ id }) => id === world.store.holder)
   const member = 1 - writer
   const { shared } = all[member]!.stats()
-  const told = { writer: processes[writer]!.id, isWriter: false, epoch: 1, members: 2, debtMs: 0 }
+  const told = { writer: processes[writer]!.id, isWriter: false, epoch: 1, members: 2, debt: 0 }
   const { lastHeardAt = Number.NaN, leadMs, roundTripMs = Number.NaN } = shared!
   assert.deepEqual(shared, { ...told, leadMs, roundTripMs, lastHeardAt, offlineSince: undefined })
   assert.ok(roundTripMs >= 4 && roundTripMs < 30, `${roundTripMs}`)
