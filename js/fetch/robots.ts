@@ -36,6 +36,8 @@ interface Asking {
   readonly clock: Clock
   /** Sends a request that waits for its turn. */
   fetch(url: string, init: RequestInit): Promise<Response>
+  /** How often a body that breaks off is asked for again. */
+  readonly retries: number
   /** What `call` gives, unless it takes too long. */
   within<T>(call: () => Promise<T>): T | PromiseLike<T>
   /** Reads what a host says of its pace. */
@@ -104,11 +106,7 @@ export class Robots {
     let bytes: Uint8Array
     try {
       const headers = { 'user-agent': userAgent }
-      const response = await this.#follow(robotsUrl, { headers, signal: controller.signal })
-      if (!response.ok) discard(response)
-      if (response.status >= 500)
-        throw new DisallowedError(`robots.txt of ${url.host}: status ${response.status}`, true)
-      bytes = response.ok ? await this.#asking.within(() => beginning(response)) : new Uint8Array()
+      bytes = await this.#read(robotsUrl, { headers, signal: controller.signal })
     } catch (cause) {
       keep(MINUTE)
       controller.abort(cause)
@@ -120,6 +118,22 @@ export class Robots {
     keep(DAY)
     this.#asking.tell(url.host, bytes)
     return rules ? rules(robotsUrl, new TextDecoder().decode(bytes), userAgent) : () => true
+  }
+
+  /** What the file says. A body that breaks off is asked for again, as a request that fails is. */
+  async #read(robotsUrl: string, init: RequestInit): Promise<Uint8Array> {
+    for (let left = this.#asking.retries; ; left--) {
+      const response = await this.#follow(robotsUrl, init)
+      if (!response.ok) discard(response)
+      if (response.status >= 500)
+        throw new DisallowedError(`robots.txt of ${new URL(robotsUrl).host}: status ${response.status}`, true)
+      if (!response.ok) return new Uint8Array()
+      try {
+        return await this.#asking.within(() => beginning(response))
+      } catch (error) {
+        if (left <= 0 || init.signal?.aborted) throw error
+      }
+    }
   }
 
   /** The file, wherever redirects lead; the last of too many redirects as it is. */

@@ -127,6 +127,7 @@ export class Throttle extends ThrottleEventTarget {
       this.#robots = new Robots(robots, {
         clock: this.#clock,
         fetch: (url, init) => this.#fetcher.fetchRobots(url, init),
+        retries: settings.retry?.limit ?? 0,
         within: (call) => this.#runner.within(call),
         tell: (host, bytes) => void this.robots(host, bytes, robots),
       })

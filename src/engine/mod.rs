@@ -57,6 +57,8 @@ pub struct Engine {
     remembered: Option<Instant>,
     in_flight: u32,
     paused: bool,
+    /// Until when the caller was last asked to wait.
+    alarm: Option<Instant>,
     /// Who blocked the last lane that was asked in vain.
     last_block: Option<Cause>,
     totals: Totals,
@@ -96,6 +98,7 @@ impl Engine {
             remembered: None,
             in_flight: 0,
             paused: false,
+            alarm: None,
             last_block: None,
             totals: Totals::default(),
             watch: Watch::Nothing,
@@ -251,6 +254,7 @@ impl Engine {
         }
         if let Some(reason) = self.global_block() {
             let because = (self.waiting() > 0).then_some(Cause { scope: None, reason });
+            self.alarm = None;
             return Decision::Idle { because };
         }
         while let Some((at, scope)) = self.timers.first()
@@ -264,7 +268,12 @@ impl Engine {
                 (verdict, scope) => self.block(lane, scope, verdict),
             }
         }
-        self.answer()
+        let answer = self.answer();
+        self.alarm = match answer {
+            Decision::Wait { until, .. } => Some(until + self.epoch_offset),
+            _ => None,
+        };
+        answer
     }
 
     /// The request that was given to be sent left only at `now`: gaps and rolling windows of its scopes count

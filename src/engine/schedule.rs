@@ -127,8 +127,9 @@ impl Engine {
 
     /// A request leaves one of its scopes; gives that one.
     pub(super) fn depart(&mut self, scope: u32, cost: Cost) -> &mut Entry {
+        let late = self.alarm.map_or(Span::ZERO, |at| self.now.since(at));
         let entry = &mut self.registry[scope];
-        entry.scope.on_send(self.now, cost, &mut self.rng);
+        entry.scope.on_send(self.now, late, cost, &mut self.rng);
         if let Some(meter) = &mut entry.meter {
             meter.on_send(self.now);
         }

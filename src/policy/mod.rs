@@ -47,6 +47,8 @@ pub struct Sent {
     pub draw: Draw,
     /// How many others of the scope are in flight.
     pub flying: u32,
+    /// How late the caller's timer was, if it was asked to wait.
+    pub late: Span,
 }
 
 /// How a request ended, as policies see it. What is neither bad nor good teaches nothing about limits.
@@ -66,6 +68,8 @@ pub struct Ended {
     pub is_refusal: bool,
     /// How long the server asked to wait.
     pub asked: Option<Span>,
+    /// How much of the hold it may not need: whole seconds are rounded up, and one is added to them.
+    pub unsure: Span,
     /// Seconds from send to answer, and the status; `None` if nobody measured it or it is not to be learned
     /// from.
     pub sample: Option<(f64, u16)>,

@@ -17,14 +17,15 @@
 //! 3. *Not refused* to x = 2: `m` grows fourfold, and on from e(1+m), each time in a smaller part of T.
 //! 4. *T ∝ 1 ÷ m*: a wide search is short, and a settled one costs `backoffTarget` refusals a window, but no
 //!    more than one in a hundred requests. What a refusal costs and how long the wall was make T longer.
-//! 5. *Walls* are probed. One of merely bad answers is an outage, once, and says nothing of the pace. One
-//!    that says when it ends (`Retry-After`) is asked then.
+//! 5. *Walls* are probed. One of merely bad answers is an outage and says nothing of the pace, if there was
+//!    none for eight times as long. One that says when it ends (`Retry-After`) is asked then; what we add to
+//!    that is no wall.
 //! 6. *Merely bad answers*: see `failing`. Where the pace is clearly below what was *borne* (served ÷ time)
 //!    they are the server's own, and one too many widens the search. Plain refusals are treated alike where
 //!    *e* is below a third of that, and T is a number of requests: others take a share whatever the pace.
 //! 7. *Rate or number at a time?* See `crowd`.
-//! 8. *Unused capacity is no evidence*: x grows only while sends follow each other as closely as allowed. A
-//!    request that waited and whose timer was late used it; twice what timers usually are late is made up.
+//! 8. *Unused capacity is no evidence*: x grows only while sends follow each other as closely as allowed.
+//!    What the caller's timer was late is not idle time, and is made up for.
 //!
 //! `m` is never below one over the square root of the requests in a window: chance alone moves a count so
 //! far, and clients that have little gain on those that have much. Sources: the cube from CUBIC (RFC 9438
@@ -39,7 +40,10 @@ use self::{
     crowd::{Crowd, Fault},
     failing::Failing,
 };
-use crate::time::{Instant, Span};
+use crate::{
+    policy::{Ended, Sent},
+    time::{Instant, Span},
+};
 
 /// What one scope's rampup was told.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -63,7 +67,7 @@ const WORTH: f64 = 0.7;
 /// T in gaps at least; six times as many where `m` is least. So many served requests make a measurement.
 const FEW: f64 = 16.0;
 /// The most that a refusal can cost, in refusals.
-const DEAREST: f64 = 6.0;
+const DEAREST: f64 = 3.0;
 /// How fast Start doubles: after so much confirmed use.
 const DOUBLING: f64 = 1e6;
 /// The least `m`, however many requests are in a window.
@@ -72,8 +76,12 @@ const NARROW: f64 = 0.01;
 const DEEPEST: f64 = 6.0;
 /// The most that `m` can be.
 const WIDE: f64 = 1.0 / 3.0;
-/// What is later than this was no timer: a quarter of a tenth of a second, beyond that of Windows.
-const LATEST: f64 = 25_000.0;
+/// A wall of merely bad answers is an outage if the last one was so many walls ago: a window's return.
+const RARE: f64 = 8.0;
+/// What is later than this was no timer: those of Windows are 16 ms late. No more is made up for.
+const LATEST: Span = Span::from_micros(25_000);
+/// A request leaves so long after it was let go, as a rule.
+const USUAL: Span = Span::from_micros(2000);
 
 /// A refusal that is not judged yet.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -84,6 +92,8 @@ struct Event {
     /// Served since the one before, and in what time.
     served: f64,
     active: f64,
+    /// How much of the wall may be our own hold.
+    unsure: f64,
     is_merely_bad: bool,
     /// At a rate below `e`.
     is_below: bool,
@@ -124,19 +134,21 @@ pub struct State {
     cost: f64,
     /// For how long nothing was served after the last event.
     wall: f64,
-    was_outage: bool,
+    /// When the last outage was over.
+    down: Option<Instant>,
     /// The gap that was borne.
     borne: f64,
     /// The last time from send to answer.
     away: f64,
+    /// How long the last refusal took to be heard of.
+    heard: f64,
     crowd: Crowd,
     failing: Failing,
     /// The nominal time of the last send; late timers are made up for by it.
     due: Option<Instant>,
     last: Option<Instant>,
-    /// Since when somebody waits, and how late timers usually are.
-    waiting: Instant,
-    lag: f64,
+    /// How late the last timer was, up to `LATEST`.
+    late: Span,
     /// Nothing before this.
     pause: Option<Instant>,
 }
@@ -166,15 +178,15 @@ impl State {
             tally: None,
             cost: 1.0,
             wall: 0.0,
-            was_outage: false,
+            down: None,
             borne: f64::INFINITY,
             away: 0.0,
+            heard: 0.0,
             crowd: Crowd::NEW,
             failing: Failing::NEW,
             due: None,
             last: None,
-            waiting: Instant::default(),
-            lag: 1000.0,
+            late: Span::ZERO,
             pause: None,
         }
     }
@@ -200,10 +212,10 @@ impl State {
         self.clock / self.period(config)
     }
 
-    /// T; never less than some requests and some round trips.
+    /// T; never less than some requests and some round trips, and a refusal is heard of within it.
     fn period(&self, config: &Config) -> f64 {
         let dwell = self.dwell(config) * self.narrow(config) / (2.0 * self.quiet + 1.0);
-        let least = (FEW * self.gap).max(4.0 * self.away);
+        let least = (FEW * self.gap).max(4.0 * self.away).max(2.0 * self.heard);
         (dwell.max(WORTH * self.wall) / self.span).max(least)
     }
 
@@ -220,29 +232,21 @@ impl State {
         (1.0 / requests.sqrt()).clamp(NARROW, WIDE)
     }
 
-    /// So much of a late timer is made up for: no more than twice what they are usually late.
-    fn slack(&self) -> f64 {
-        (2.0 * self.lag).min(LATEST)
-    }
-
-    /// A request leaves; `flying` others are on their way.
+    /// A request leaves.
     #[must_use]
-    pub fn on_send(mut self, config: &Config, now: Instant, flying: u32) -> Self {
+    pub fn on_send(mut self, config: &Config, sent: &Sent) -> Self {
+        let Sent { now, flying, .. } = *sent;
         let gap = micros(self.gap(config));
         let due = self.due.map_or(now, |due| (due + span(gap)).min(now));
-        let late = micros(now.since(due));
+        let late = now.since(due).min(sent.late).min(LATEST);
         self.due = Some(now);
         if self.event.is_none() {
+            let idle = micros(now.since(due) - late);
             let elapsed = self.last.map_or(0.0, |last| micros(now.since(last)));
-            let has_waited = self.waiting <= due && flying + 1 < self.crowd.slots(self.gap);
-            if has_waited && late < LATEST && elapsed > 0.0 {
-                self.lag += (late - self.lag) / 32.0;
-            }
-            let slack = self.slack();
-            let usual = if has_waited { 2.0 * slack } else { 0.0 };
-            let is_used = late <= usual.max(4000.0).max(gap / 3.0); // 8
+            let is_used = idle <= gap / 3.0; // 8
             self.clock = if is_used { self.clock + elapsed } else { (self.clock - gap).max(0.0) };
-            self.due = Some(due.max(now - span(slack)));
+            self.late = late;
+            self.due = Some(due.max(now - self.late));
         }
         self.last = Some(now);
         if let Some(tally) = &mut self.tally {
@@ -256,7 +260,7 @@ impl State {
     /// It left only at `left`: no more of that is made up for than of a late timer.
     #[must_use]
     pub fn on_left(self, left: Instant) -> Self {
-        Self { due: self.due.map(|due| due.max(left - span(self.slack()))), ..self }
+        Self { due: self.due.map(|due| due.max(left - self.late.max(USUAL))), ..self }
     }
 
     /// The request that was sent at `sent` was served.
@@ -292,19 +296,10 @@ impl State {
         self
     }
 
-    /// The request that was sent at `sent` was refused; `asked` is how long the server wants to be left
-    /// alone. `is_refusal`: it said so plainly (429), and is not merely failing; `is_denied`: by its status
-    /// it refused the client.
+    /// A request was refused, or merely failed.
     #[must_use]
-    pub fn on_bad(
-        mut self,
-        config: &Config,
-        now: Instant,
-        sent: Instant,
-        is_refusal: bool,
-        asked: Option<Span>,
-        is_denied: bool,
-    ) -> Self {
+    pub fn on_bad(mut self, config: &Config, ended: &Ended) -> Self {
+        let Ended { now, sent, asked, is_denied, .. } = *ended;
         if sent < self.fresh {
             self.cost += 1.0;
             return self; // 1
@@ -312,10 +307,11 @@ impl State {
         if let Some(tally) = &mut self.tally {
             tally.bad += f64::from(u8::from(sent >= tally.from));
         }
-        let is_merely_bad = !is_refusal && asked.is_none();
+        let is_merely_bad = asked.is_none() && (is_denied || !ended.is_refusal);
         if let Some(event) = &mut self.event {
             event.is_merely_bad &= is_merely_bad;
             event.is_wall = true;
+            event.unsure = micros(ended.unsure);
             // A ban may begin anew with each probe; an outage does not, and one that says when it ends is
             // asked then.
             let lasted = micros(now.since(event.at));
@@ -343,7 +339,8 @@ impl State {
             }
         }
         let fast = self.pace(config).max(micros(config.min)).min(micros(config.max));
-        let is_low = self.is_low(config) && sent >= self.entered && !self.crowd.is_unusual();
+        let is_low =
+            self.is_low(config) && (self.is_start || sent >= self.entered && !self.crowd.is_unusual());
         let weight = if is_denied { 0.5 } else { 1.0 };
         if (is_merely_bad || self.is_far_below(config))
             && !self.failing.is_event(is_low, micros(config.window) / fast, weight)
@@ -351,6 +348,7 @@ impl State {
             return self; // 6
         }
         self.fresh = now;
+        self.heard = micros(now.since(sent));
         let Tally { from, sends, bad } = self.tally.unwrap_or(Tally { from: sent, sends: 0.0, bad: 0.0 });
         // By the time of sending: what was sent after the refused one is taken off.
         let later = (micros(now.since(sent)) / fast).min(f64::from(self.crowd.now));
@@ -358,35 +356,40 @@ impl State {
         let later = if self.is_start { later } else { later.max(sends * share) };
         // What fails whatever the pace was borne.
         let lost = if is_merely_bad { self.failing.strikes } else { bad };
-        self.failing.strikes = 0.0;
+        self.failing.on_event(self.is_start);
         let served = (sends - later - lost).max(0.0);
         let active = micros(sent.since(from));
         self.cost = if is_merely_bad { bad.max(1.0) } else { 1.0 };
         let is_below = !self.is_start && self.x(config) < 1.0 && sent >= self.entered;
-        self.event = Some(Event { at: now, fast, served, active, is_merely_bad, is_below, is_wall: false });
+        let unsure = micros(ended.unsure);
+        self.event =
+            Some(Event { at: now, fast, served, active, unsure, is_merely_bad, is_below, is_wall: false });
         self.pause = Some(now + span((2.0 * fast).max(self.wall / 2.0)).min(config.max));
         self
     }
 
     /// What the event says, now that something is served again.
     fn judge(&mut self, config: &Config, now: Instant, event: Event) {
-        let Event { at, fast, served, active, is_merely_bad, is_below, .. } = event;
+        let Event { at, fast, served, active, unsure, is_merely_bad, is_below, .. } = event;
         let believed = self.gap;
         let is_first = self.is_start;
         self.is_start = false;
         self.wall = (micros(now.since(at)) - self.away - 4.0 * fast).max(0.0);
+        let wall = (self.wall - unsure).max(0.0);
         let is_enough = served >= FEW;
-        let is_long = is_enough && self.wall > active / 2.0;
-        let whole = active + self.wall;
+        let is_long = is_enough && wall > active / 2.0;
+        let whole = active + wall;
         let measured = (whole / served).max(fast);
         if is_enough && !is_first {
             // The first was served from a full bucket.
             self.borne = measured.min(1.005 * self.borne);
         }
-        let is_outage = is_long && is_merely_bad && !is_first && !self.was_outage;
+        let is_rare = self.down.is_none_or(|down| micros(at.since(down)) > RARE * wall);
+        let is_outage = is_long && is_merely_bad && !is_first && is_rare;
         self.quiet = 0.0;
         if is_outage {
             self.wall = 0.0;
+            self.down = Some(now);
         } else {
             let measured = measured / fast;
             let deepest = if is_first { DEEPEST } else { 1.0 / (1.0 - 2.0 * self.span) };
@@ -409,18 +412,16 @@ impl State {
             self.failing.forget();
         }
         self.was_few = !is_enough;
-        self.was_outage = is_outage;
         self.gap = self.gap.min(micros(config.max));
         self.tally = Some(Tally { from: now, sends: 0.0, bad: 0.0 });
         self.enter(now);
     }
 
-    /// Whether the pace is clearly below the limit, as it is believed to be and as it was borne.
+    /// Whether the pace is clearly below the limit, as it is believed to be and as it was borne. In Start all
+    /// counts, and half of it in the end.
     fn is_low(&self, config: &Config) -> bool {
-        !self.is_start
-            && self.event.is_none()
-            && self.pace(config) > 1.1 * self.gap
-            && (self.borne == f64::INFINITY || self.pace(config) > 1.1 * self.borne)
+        let pace = self.pace(config);
+        self.is_start || self.event.is_none() && pace > 1.1 * self.gap && pace > 1.1 * self.borne
     }
 
     /// Whether the rate is beyond one step below what was borne, and so low that T is a number of requests.

@@ -102,9 +102,11 @@ impl Scope {
                 (Answer::Response { status }, Some(ms)) if is_sample => Some((ms / 1000.0, status)),
                 _ => None,
             };
-            let asked = feedback.hint.asked;
+            let Hint { asked, hold, .. } = feedback.hint;
+            let added = hold.zip(asked).map_or(Span::ZERO, |(hold, asked)| hold - asked);
             settled.is_refusal_to_rampup = finds_pace && is_bad && (is_refusal || asked.is_some());
-            let ended = Ended { now, sent, is_bad, is_good, is_denied, is_refusal, asked, sample };
+            let unsure = added + added;
+            let ended = Ended { now, sent, is_bad, is_good, is_denied, is_refusal, asked, unsure, sample };
             self.policies.on_end(&self.config, &ended);
         }
         let Some(base) = base else { return settled }; // nothing to recover from

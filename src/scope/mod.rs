@@ -30,7 +30,7 @@ use crate::{
         slots,
     },
     rng::Rng,
-    time::Instant,
+    time::{Instant, Span},
 };
 
 /// What the policies of one scope know.
@@ -71,8 +71,8 @@ impl Scope {
         self.policies.on_wait(now);
     }
 
-    /// A request of this cost leaves now.
-    pub fn on_send(&mut self, now: Instant, cost: Cost, rng: &mut Rng) {
+    /// A request of this cost leaves now; the caller's timer was so late.
+    pub fn on_send(&mut self, now: Instant, late: Span, cost: Cost, rng: &mut Rng) {
         let mut slots = self.base_slots();
         let base = self.server.is_some().then(|| self.base());
         if let (Some(server), Some(base)) = (&mut self.server, base) {
@@ -80,7 +80,7 @@ impl Scope {
             server.backoff = server.backoff.at(&self.config.backoff, now, base);
             slots = slots.min(server.backoff.slots);
         }
-        let sent = Sent { now, draw: rng.draw(), flying: self.slots.in_flight() };
+        let sent = Sent { now, draw: rng.draw(), flying: self.slots.in_flight(), late };
         self.policies.on_send(&self.config, &sent);
         self.slots.on_send(slots);
         self.delay = self.delay.on_send(now, sent.draw);
@@ -113,7 +113,7 @@ impl Scope {
             server.quota = server.quota.on_send(cost);
         }
         let last = self.delay.last().map_or(sent, |last| last.max(sent));
-        let sent_last = Sent { now: last, draw: rng.draw(), flying };
+        let sent_last = Sent { now: last, draw: rng.draw(), flying, late: Span::ZERO };
         self.policies.on_send(&self.config, &sent_last);
         self.delay = self.delay.on_send(last, sent_last.draw);
         for (config, state) in self.config.quotas.iter().zip(&mut self.quotas) {

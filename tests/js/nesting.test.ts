@@ -119,6 +119,8 @@ test('who is outside waits for its turn', async () => {
 test('where a runtime knows nothing, the call is rejected with what to type', async () => {
   const { prepareStackTrace } = Error
   Error.prepareStackTrace = () => 'fetch@https://a.example/app.js:1:1'
+  // Node from 24 on knows by its async context.
+  const knows = mock.method(process, 'getBuiltinModule', () => undefined)
   try {
     const { clock, throttle, sleep } = make({ concurrency: 1 })
     const blind = throttle.run(page, async () => {
@@ -133,6 +135,7 @@ test('where a runtime knows nothing, the call is rejected with what to type', as
     await failed
     assert.equal(throttle.stats().inFlight, 0)
   } finally {
+    knows.mock.restore()
     Error.prepareStackTrace = prepareStackTrace as never
   }
 })

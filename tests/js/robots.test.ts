@@ -124,7 +124,11 @@ test('a robots.txt whose headers or body take longer than requestTimeout is give
 })
 
 test('with retry, robots.txt is sent again as any URL is, and its host is not lost', async () => {
+  const broken = new ReadableStream({
+    pull: (controller) => controller.error(new TypeError('terminated')),
+  })
   const answers = [
+    () => new Response(broken),
     () => new Response('', { status: 503, headers: { 'retry-after': '1' } }),
     () => Promise.reject(Object.assign(new TypeError('fetch failed'), { cause: { code: 'ECONNRESET' } })),
     () => new Response('User-agent: *\nDisallow: /no'),
@@ -135,7 +139,7 @@ test('with retry, robots.txt is sent again as any URL is, and its host is not lo
   const { clock, throttle } = make({}, { fetch, retry: { limit: 3 } })
   const pages = Promise.all([1, 2, 3].map((page) => throttle.fetch(`https://a.example/${page}`)))
   await clock.advance(30_000)
-  assert.deepEqual([(await pages).map(({ status }) => status), asked], [[200, 200, 200], 3])
+  assert.deepEqual([(await pages).map(({ status }) => status), asked], [[200, 200, 200], 4])
 })
 
 test('a robots.txt that is not to be had says so: it is another thing than a path that is not allowed', async () => {

@@ -7,7 +7,7 @@
 
 use std::fmt::Write;
 
-use autothrottle::simulate::{Exchange, Trace};
+use autothrottle::simulate::{Exchange, Simulation, Trace};
 
 use crate::{
     scenarios::{Scenario, train},
@@ -54,4 +54,30 @@ fn each_request_leaves_when_it_left() {
         text.extend(train().iter().map(|scenario| row(scenario, throttle)));
     }
     golden("rampup.md", &text);
+}
+
+/// When the sixtieth page was asked for, in seconds, and how many requests were refused until then.
+fn sixty(server: &str) -> (f64, usize) {
+    let json = format!(
+        r#"{{ "server": {{ {server} }}, "network": {{ "latency": 20 }}, "load": {{ "requests": 66 }},
+              "throttle": {{ "defaults": {{ "rampup": true }} }}, "duration": 120000 }}"#
+    );
+    let simulation = Simulation::parse(serde_json::from_str(&json).unwrap()).unwrap();
+    let (Trace { exchanges, .. }, _) = simulation.run().unwrap();
+    let last = exchanges.iter().filter(|one| one.is_served()).nth(59).expect("sixty are served").sent;
+    let refused = exchanges.iter().filter(|one| one.sent < last && one.is_refused).count();
+    (last.millis() / 1000.0, refused)
+}
+
+/// Where `Retry-After` says one second, two are held: a window of a second is free long before. The holds are
+/// the price, and the pace after them does not pay it again.
+#[test]
+fn our_own_hold_is_no_wall() {
+    for model in ["sliding-window", "fixed-window"] {
+        let server = format!(r#""model": "{model}", "limit": 5, "window": 1000"#);
+        let (told, refused) = sixty(&format!(r#"{server}, "says": "retry-after""#));
+        let (silent, _) = sixty(&server);
+        assert!(refused <= 2, "{model}: {refused}");
+        assert!(told <= silent + 1.8 * refused as f64, "{model}: {told} s, silent {silent} s");
+    }
 }

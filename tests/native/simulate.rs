@@ -265,20 +265,22 @@ fn what_was_found_wrong_stays_right() {
         // Probes of an outage that waited ever longer: .412.
         ("queue, 6 workers of 100 ms, down for 2 min", 0.8, 2.0),
         // Refused whatever the pace, because of others: .003, each climb below the last.
-        ("gcra 3.6/s, others take 2.9/s a sixth of the time", 0.04, 3.0),
+        ("gcra 3.6/s, others take 2.9/s a sixth of the time", 0.08, 3.0),
         // A bucket's refill in whole seconds, taken for a window: .067.
         ("bucket 116/s, depth 5, RateLimit", 0.95, 2.0),
         // A span that halved although the limit was farther below: 894 a minute.
-        ("sliding 3288 per 12 s, 700 ms away", 0.85, 600.0),
+        ("sliding 3288 per 12 s, 700 ms away", 0.95, 5.0),
         // A concurrency of 16 that bound: .48.
-        ("nginx 133/s, 120 ms away", 0.98, 45.0),
+        ("nginx 133/s, 120 ms away", 0.98, 2.0),
         // A limit cycle of timers that are late: 70 refusals a minute.
-        ("nginx 500/s, burst 5", 0.98, 70.0),
+        ("nginx 500/s, burst 5", 0.98, 2.0),
+        // A touch that cost six refusals, and then nine minutes until the next one: .771.
+        ("nginx 20/s, burst 5, doubles", 0.85, 4.0),
         // Refused with 503, 502, nothing or 403: 59, 172, 34 and 79,578 a minute.
-        ("bucket 10/s, depth 20, 503", 0.95, 12.0),
-        ("bucket 30/s, depth 50, 502", 0.95, 5.0),
-        ("bucket 15/s, depth 10, silence", 0.9, 8.0),
-        ("bucket 10/s, depth 20, 403", 0.95, 10.0),
+        ("bucket 10/s, depth 20, 503", 0.95, 2.0),
+        ("bucket 30/s, depth 50, 502", 0.95, 2.0),
+        ("bucket 15/s, depth 10, silence", 0.98, 2.0),
+        ("bucket 10/s, depth 20, 403", 0.95, 5.0),
         // Healthy, and one in a hundred fails: .41, .25.
         ("bucket 100/s, depth 20, 1 % fail", 0.9, 5.0),
         ("bucket 300/s, depth 20, 1 % fail", 0.9, 10.0),

@@ -79,6 +79,18 @@ class StallEvent:
     """Fails everything that waits for the scope, with a ``StalledError`` unless you give another."""
 
 
+SharedCode: TypeAlias = Literal[
+    "shared-options",
+    "shared-version",
+    "shared-message",
+    "shared-memory",
+    "shared-deaf",
+    "shared-offline",
+    "shared-online",
+]
+"""Warnings of a limit that processes share."""
+
+
 @dataclass(frozen=True, slots=True)
 class WarningEvent:
     """The throttle does something else than was typed or promised; each once."""
@@ -96,13 +108,7 @@ class WarningEvent:
         "permit-lost",
         "seconds",
         "stall",
-        "shared-options",
-        "shared-version",
-        "shared-message",
-        "shared-memory",
-        "shared-deaf",
-        "shared-offline",
-        "shared-online",
+        SharedCode,
         "unheard",
     ]
     """Which warning."""

@@ -3,10 +3,10 @@
 //! Page's test: a count that leaks at twice the *background*, the share that fails well below what was borne.
 //! It is an event where chance alone would bring it less than once in three windows. The trap is a ratchet:
 //! if each failure were a refusal, one in a hundred would throttle a healthy server to nothing. And its
-//! opposite: a background that is measured above the limit explains every refusal. So only failures at a pace
-//! that is clearly lower than one that was borne are background: a dose, and a response that does not follow.
+//! opposite: a background that is guessed, or measured above the limit, explains every refusal. So only
+//! failures at a pace that is clearly lower than one that was borne are background: a dose, and no response.
 
-/// What is assumed before anything is known counts as so many requests.
+/// So many more are taken to have gone well, so that one of a few that failed is no share.
 const GUESS: f64 = 10.0;
 /// So many sends tell a background; forty times as many are remembered.
 const CLUSTER: f64 = 50.0;
@@ -27,9 +27,9 @@ pub(super) struct Failing {
 impl Failing {
     pub const NEW: Self = Self { strikes: 0.0, failed: 0.0, sent: 0.0 };
 
-    /// The share that fails whatever the pace. A tenth of a failure is assumed.
+    /// The share that fails whatever the pace: none until one did.
     fn share(&self) -> f64 {
-        ((self.failed + 0.1) / (self.sent + GUESS)).min(MOST)
+        (self.failed / (self.sent + GUESS)).min(MOST)
     }
 
     /// `is_low`: clearly below the limit.
@@ -53,6 +53,15 @@ impl Failing {
             chance += 1.0;
         }
         self.strikes >= chance.max(0.9 + 2.0 * (self.share() * CLUSTER).min(1.0))
+    }
+
+    /// It was a refusal. Of what Start sent, half was clearly below the pace that is refused.
+    pub fn on_event(&mut self, is_start: bool) {
+        if is_start {
+            self.failed = (self.failed - self.strikes).max(0.0) / 2.0;
+            self.sent /= 2.0;
+        }
+        self.strikes = 0.0;
     }
 
     /// The limit is lower than was believed, so it was measured above it.

@@ -23,11 +23,7 @@ impl Policy for State {
     }
 
     fn on_send(self, config: &Config, sent: &Sent) -> Self {
-        Self::on_send(self, config, sent.now, sent.flying)
-    }
-
-    fn on_wait(self, now: Instant) -> Self {
-        Self { waiting: now, ..self }
+        Self::on_send(self, config, sent)
     }
 
     fn on_left(self, left: Instant) -> Self {
@@ -36,8 +32,7 @@ impl Policy for State {
 
     fn on_end(self, config: &Config, ended: &Ended) -> Self {
         if ended.is_bad || ended.is_denied {
-            let is_refusal = ended.is_refusal && !ended.is_denied;
-            self.on_bad(config, ended.now, ended.sent, is_refusal, ended.asked, ended.is_denied)
+            self.on_bad(config, ended)
         } else if ended.is_good {
             self.on_good(config, ended.now, ended.sent)
         } else {

@@ -7,19 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal
 
+from .._events import SharedCode
 from .messages import Message, Refusal
-
-Code = Literal[
-    "shared-options",
-    "shared-version",
-    "shared-message",
-    "shared-memory",
-    "shared-deaf",
-    "shared-offline",
-    "shared-online",
-]
 
 
 @dataclass(frozen=True)
@@ -30,4 +20,4 @@ class GroupLink:
     told: Callable[[Message], None]
     failed: Callable[[Exception], None]
     """Nobody can be asked: what waits is to fail."""
-    warn: Callable[[Code, str], None]
+    warn: Callable[[SharedCode, str], None]

@@ -13,12 +13,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Protocol, TypeVar
 
+from .._events import SharedCode
 from .._native import Engine
 from .._state import Decision, Notice, Peek, Robots, ScopeStats, Settled, Stats, Watching
 from ..errors import CostExceedsQuotaError, QueueFullError, ScopeDownError
 from .engine import MsEngine, digest, mark, millis, notice_read, scope_read, span, stats_read
 from .group import Group
-from .group_link import Code, GroupLink
+from .group_link import GroupLink
 from .member import Memory
 from .messages import Message, Refusal, renumber, state_in
 from .transport import Leaving, Offline, Scheduler, Transport
@@ -41,7 +42,7 @@ class Listener(Protocol):
     def refuse(self, ticket: int, error: BaseException) -> None:
         """A request that waits never will leave."""
 
-    def shared_warning(self, code: Code, message: str) -> None:
+    def shared_warning(self, code: SharedCode, message: str) -> None:
         """Something noteworthy that is no error."""
 
 
@@ -403,7 +404,7 @@ class SharedHost:
             if self._listener is not None:
                 self._listener.refuse(ticket, error)
 
-    def _warn(self, code: Code, message: str) -> None:
+    def _warn(self, code: SharedCode, message: str) -> None:
         if self._listener is not None:
             self._listener.shared_warning(code, message)
 
