@@ -119,7 +119,7 @@ class _TaskDesk(Desk):
             self.loop.call_soon_threadsafe(self.collect)
 
     async def idle(self) -> None:
-        """Waits until nothing waits and nothing is in flight."""
+        """Waits until no request waits or is in flight."""
         while not self.is_idle:
             if self._idle is None or self._idle.is_set():
                 self._idle = asyncio.Event()
@@ -161,7 +161,7 @@ class Acquisition(Awaitable[Permit]):
 
     def __del__(self) -> None:
         if not self._is_awaited:
-            what = "throttle.acquire(…) was never awaited: nothing waits for its turn"
+            what = "throttle.acquire(…) was never awaited, so no request is queued"
             warnings.warn(f"{what}; use `async with throttle.acquire(url):`", RuntimeWarning, stacklevel=2)
 
 
@@ -343,7 +343,7 @@ class Throttle(BaseThrottle):
         return map_items(items, work, ordered=ordered, buffer=buffer, errors=errors)
 
     async def idle(self) -> None:
-        """Waits until nothing waits and nothing is in flight."""
+        """Waits until no request waits or is in flight."""
         await self._desk.idle()
 
     async def aclose(self) -> None:
@@ -400,7 +400,7 @@ class Throttle(BaseThrottle):
         return permit
 
     async def _within(self, limit: float, given: Awaitable[T]) -> T:
-        """What it gives, unless it takes too long; then it is cancelled, and nobody waits for that."""
+        """What it gives, unless it takes too long; then it is cancelled, without a wait for that."""
         task = asyncio.ensure_future(given)
         late: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
