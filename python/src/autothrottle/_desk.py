@@ -163,8 +163,7 @@ class Desk:
             self._tell_queued(ticket, names, target, now)
         self.submitted()
         if len(self.waiting) >= self._warn_threshold:
-            many = f"{len(self.waiting)} requests wait, each with its task in memory"
-            many += ": pull work with throttle.map"
+            many = f"{len(self.waiting)} requests wait, each with its task in memory: use throttle.map"
             self.warn("many-waiting", many)
         return waiting
 
