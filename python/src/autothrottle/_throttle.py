@@ -96,7 +96,9 @@ class _TaskDesk(Desk):
         self.drain()
 
     def arm(self, at: int | None) -> None:
-        if at == self._timer_at or (self.loop is not None and self.loop.is_closed()):
+        # A timer that rings too early asks once more: cheaper than a new one for each request that leaves.
+        is_in_time = at is not None and self._timer_at is not None and self._timer_at <= at
+        if is_in_time or at == self._timer_at or (self.loop is not None and self.loop.is_closed()):
             return
         if self._timer is not None:
             self._timer.cancel()
@@ -148,7 +150,6 @@ class Acquisition(Awaitable[Permit]):
         if self._scopes is None and throttle._settings.get_scopes is not None:
             permit = await throttle._enter(self._target, None, self._wait)
         else:
-            # Without a coroutine for each step: most permits are given at once.
             given = throttle._begin(self._target, self._scopes, self._wait)
             permit = given if isinstance(given, Permit) else await throttle._wait(given)
         self._permit = permit
