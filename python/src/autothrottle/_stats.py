@@ -29,7 +29,7 @@ class ScopeStats:
     waiting: int
     """Requests that wait."""
     hold_until: float | None
-    """Until when nothing is sent because of a hold."""
+    """The end of a hold."""
     quota_left: float | None
     """What is left of the scarcest quota, in units."""
     reason: str | None

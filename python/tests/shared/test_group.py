@@ -15,7 +15,7 @@ import pytest
 
 from autothrottle._native import Engine
 from autothrottle._shared.transport import Offline
-from autothrottle.errors import ConfigError, CostExceedsQuotaError, ScopeDownError, SharedError, SnapshotError
+from autothrottle.errors import ConfigError, CostExceedsQuotaError, SharedError, SnapshotError
 
 from .world import LEASE_MS, Process, World
 
@@ -445,12 +445,3 @@ def test_names_that_nobody_holds_are_forgotten() -> None:
         first.host.submit(first.ns, [10**9])
     with pytest.raises(ValueError, match="finite"):
         first.host.submit(first.ns, [first.host.intern("a")], cost=float("nan"))
-
-
-def test_a_scope_that_is_down_is_an_error_of_its_type() -> None:
-    world, _, second = pair(downAfter=2000)
-    second.work = lambda ticket: second.host.settle(second.ns, ticket, failure="connection")
-    for _ in range(10):
-        second.submit("dead")
-        world.run(70_000)
-    assert {type(error) for _, error in second.failed} == {ScopeDownError}
