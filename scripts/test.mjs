@@ -143,6 +143,7 @@ async function nightly() {
   const shared = ['--import', 'tsx', '--test', 'tests/slow/shared.test.ts']
   await step('shared limits, many seeds', () => run('node', shared, { env }))
   await step('Python, oldest versions', () => run('python3', ['python/scripts/check.py', '--oldest']))
+  await step("Scrapy's own tests", () => run('python3', ['python/scripts/scrapy_suite.py']))
   for (const manifest of ['Cargo.toml', 'tower/Cargo.toml']) {
     const [, oldest] = /^rust-version = "(.+)"$/m.exec(readFileSync(`${root}/${manifest}`, 'utf8'))
     await run('rustup', ['toolchain', 'install', oldest, '--profile', 'minimal'])

@@ -6,7 +6,7 @@ import { main } from './main.js'
 setFlagsFromString('--heap-growing-percent=20')
 setFlagsFromString('--semi-space-growth-factor=1')
 
-// Whoever reads our output may leave before its end (`| head`).
+// The reader of our output may leave before its end (`| head`).
 process.stdout.on('error', (error: NodeJS.ErrnoException) => {
   if (error.code === 'EPIPE') process.exit(0)
   throw error

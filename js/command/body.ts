@@ -4,7 +4,7 @@
  */
 import { type FileHandle, open, rm, writeFile } from 'node:fs/promises'
 
-/** Pieces are gathered up to so many bytes before they are written. */
+/** Pieces are gathered up to this many bytes before they are written. */
 const GATHERED = 1 << 16
 
 /** Where a body goes. */

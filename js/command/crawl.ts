@@ -1,7 +1,7 @@
 /**
  * `autothrottle crawl`: follows links on the hosts that it was given, each host at its own pace.
  *
- * A redirect is a link like any other: where it leads is fetched once, whoever leads there.
+ * A redirect is a link like any other: where it leads is fetched once, however many lead there.
  */
 
 import type { ThrottleOptions } from 'autothrottle'

@@ -92,7 +92,7 @@ class List implements Task {
     }
   }
 
-  /** Empty lines and comments say nothing. */
+  /** Empty lines and comments are skipped. */
   #jobOf(line: string): Job | undefined {
     if (line === '' || line.startsWith('#')) return undefined
     if (!line.startsWith('{')) return { url: urlOf(line).href, depth: 0 }

@@ -32,7 +32,7 @@ export interface Job {
   readonly isLed?: boolean
   /** What identifies it, where that is not its URL. */
   readonly key?: string
-  /** What `get` was told of it. */
+  /** What the line of `get` says of it. */
   readonly request?: Readonly<Record<string, unknown>>
 }
 

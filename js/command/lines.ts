@@ -2,7 +2,7 @@
  * Files of lines that survive a kill: whole lines are appended in one write, and a line that was cut off in
  * the middle is cut off altogether when the file is opened again.
  *
- * A killed process loses nothing that it has written: the system has it. Only a machine that loses power may
+ * A killed process loses no line that it has written: the system has it. Only a machine that loses power may
  * lose the last moments.
  */
 import {

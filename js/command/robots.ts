@@ -27,7 +27,7 @@ export async function robots([host, ...paths]: readonly string[], values: Values
   })
   const text = (await response.text()).slice(0, MOST_BYTES)
   const isThere = response.ok
-  // RFC 9309 §2.3.1: without the file everything is allowed; where the server fails, nothing is.
+  // RFC 9309 §2.3.1: without the file all is allowed; if the server fails, no URL is.
   const isAllowed = (path: string) =>
     response.status < 500 && (!isThere || rules(url, text, userAgent)(new URL(path, at.origin).href))
   const asked = at.pathname === '/' && at.search === '' ? paths : [at.pathname + at.search, ...paths]

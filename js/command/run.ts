@@ -1,6 +1,6 @@
 /**
  * The loop of `crawl` and `get`: takes from the frontier as fast as hosts have room, sends, keeps, notes, and
- * goes on until nothing is left or somebody stops it.
+ * goes on until no URL is left or a signal stops it.
  */
 import type { Throttle } from 'autothrottle'
 import { toUrl } from '../scopes/places.js'
@@ -31,7 +31,7 @@ export interface Task {
   recall?(job: Job): void
   /** A word about a failure of the network. */
   hint?(job: Job): string
-  /** Feeds the frontier from outside, and resolves when there is nothing more. */
+  /** Feeds the frontier from outside, and resolves when there is no more. */
   feed(run: Run): Promise<void>
   /** Answers after which it is enough. */
   readonly most: number
@@ -53,9 +53,9 @@ export interface Totals {
   readonly statuses: Map<number, number>
 }
 
-/** The most failures that are told one by one. */
+/** The most failures that are printed one by one. */
 const PROBLEMS_SHOWN = 3
-/** Response headers that say who somebody is. */
+/** Response headers that identify a user. */
 const COOKIES = new Set(['set-cookie', 'set-cookie2'])
 
 export class Run {
@@ -312,7 +312,7 @@ export class Run {
     await this.#commit(entry)
   }
 
-  /** A host that has answered only badly for long, or has no robots.txt to be had, keeps nobody waiting. */
+  /** A host that has answered only badly for long, or whose robots.txt fails, keeps no other waiting. */
   giveUp(name: string, why: Failure): void {
     const host = this.frontier.hosts.get(name)
     if (host === undefined || host.givenUp) return

@@ -56,7 +56,7 @@ export interface Kept {
   readonly headers: Headers
 }
 
-/** What robots.txt does not allow, and a line of a list that is none: trying again changes nothing. */
+/** What robots.txt does not allow, and a line of a list that is none: trying again does not help. */
 const FINAL = new Set(['ERR_ROBOTS', 'ERR_LINE'])
 
 /** Whether a run that goes on tries it again: what had no answer; with `--retry-failed`, refusals as well. */

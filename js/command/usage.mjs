@@ -61,8 +61,8 @@ export const HELP = {
 
 Exit codes
   0  done
-  1  nothing was answered, or the command itself failed
-  2  wrong usage or bad input: nothing was sent
+  1  no answer came, or the command itself failed
+  2  wrong usage or bad input: no request was sent
   3  done, and some URLs had no answer
   130, 143  stopped by Ctrl-C, or by SIGTERM; with --state the same command goes on
 `,

@@ -64,7 +64,7 @@ export function startView(run: Run): View {
     run.tick(now)
     if (isQuiet) return
     if (isTerminal) {
-      // A terminal that nobody told its size (a serial line, a container) says 0.
+      // A terminal that does not know its size (a serial line, a container) says 0.
       const lines = frame(shown, process.stderr.columns || 80, isColored)
       const up = drawn > 0 ? `\x1b[${drawn}A` : ''
       process.stderr.write(`${up}\r\x1b[J${lines.join('\n')}\n`)

@@ -385,7 +385,10 @@ export class Desk {
     this.driver.begin(waiting)
     const many = this.#engine.waiting
     if (many >= this.#warnThreshold)
-      this.warnings.once('many-waiting', `${many} requests wait, each with its promise in memory`)
+      this.warnings.once(
+        'many-waiting',
+        `${many} requests wait, each with its promise in memory: pull work with throttle.map`,
+      )
   }
 
   /**

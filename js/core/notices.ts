@@ -81,7 +81,7 @@ export class Notices {
         const message = `${notice.path} has no effect${where}: ${notice.why}`
         this.#audience.warnings.tell(kind, message, scope === '' ? undefined : scope)
       } else if (kind === 'rampup-bound') {
-        const message = `${notice.path} is what binds rampup in ${scope}: ${notice.why}`
+        const message = `${notice.path} slows rampup down in ${scope}: ${notice.why}`
         this.#audience.warnings.tell(kind, message, scope)
       } else if (kind === 'hold-cut') {
         const message = `${notice.path} cuts a wait of ${scope}: ${notice.why}`

@@ -77,6 +77,8 @@ export class SocketTransport implements Transport {
     const peer = this.#peer
     if (!peer) return undefined
     if (this.#path === '') this.#path = this.#makePath()
+    // Who competes leads no longer, though it may listen still.
+    this.#stop()
     if (!(await this.#isSilent())) return undefined
     const found = this.#found
     const server = await this.#listen()

@@ -377,8 +377,8 @@ export class Engine {
   }
 
   /**
-   * @internal After an {@link EngineBrokenError}: nothing waits and nothing is in flight any more, what ends
-   * is ignored, and whatever asks for something throws the error.
+   * @internal After an {@link EngineBrokenError}: no request waits or is in flight any more. What ends
+   * is ignored, and each call that asks throws the error.
    */
   abandon(error: EngineBrokenError): void {
     this.#wasm = new Proxy({} as InstanceType<ReturnType<typeof load>>, {

@@ -297,7 +297,7 @@ def test_threads_have_the_same(clock: FakeClock) -> None:
         assert client.get(URL).text == "ok"
         assert server.asked[1][0] == pytest.approx(30, abs=1.1)
         assert client.get(URL, extensions={"throttle": {"scopes": "api"}}).status_code == 200
-        with pytest.raises(ConfigError, match="request_timeout: want nothing"):
+        with pytest.raises(ConfigError, match="request_timeout: want no request_timeout"):
             client.get(URL, extensions={"throttle": {"request_timeout": 5}})
     assert throttle.stats().in_flight == 0
 

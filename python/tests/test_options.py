@@ -140,7 +140,7 @@ def test_configure_speaks_the_same() -> None:
 
 
 def test_threads_have_no_request_timeout() -> None:
-    with pytest.raises(ConfigError, match="request_timeout: want nothing: a thread cannot be stopped"):
+    with pytest.raises(ConfigError, match="want no request_timeout: a thread cannot be stopped"):
         ThreadThrottle(request_timeout=5)
 
 

@@ -112,7 +112,7 @@ async def test_a_limit_that_binds_rampup_is_told_once(
     await clock.advance(200)
     await asyncio.gather(*workers)
     assert [(event.code, event.scope) for event in warnings] == [("rampup-bound", "example.com")]
-    assert caplog.text.count("is what binds rampup in example.com: requests waited for it") == 1
+    assert caplog.text.count("slows rampup down in example.com: requests waited for it") == 1
 
 
 async def test_autothrottles_line_is_logged(clock: FakeClock, caplog: pytest.LogCaptureFixture) -> None:

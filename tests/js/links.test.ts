@@ -50,6 +50,10 @@ for (const path of pages) {
   })
 }
 
+/** What the package ships; a slash before a path means the root. */
+const shipped = () =>
+  (JSON.parse(read('package.json')).files as string[]).map((path) => path.replace(/^\//, ''))
+
 /** Pages that tell users to install something. */
 const INSTALLS = /\b(?:npm install|npx|pip install|deno add|bun add) "?(?:npm:)?autothrottle/
 
@@ -60,7 +64,7 @@ for (const path of pages.filter((path) => path !== 'CONTRIBUTING.md' && INSTALLS
   })
 
 test('links of the package stay in the package', () => {
-  const { files } = JSON.parse(read('package.json')) as { files: string[] }
+  const files = shipped()
   const isShipped = (path: string) =>
     path === 'README.md' ||
     files.includes(path) ||
@@ -77,7 +81,7 @@ test('links of the package stay in the package', () => {
 })
 
 test('the guides are in the package', () => {
-  const { files } = JSON.parse(read('package.json')) as { files: string[] }
+  const files = shipped()
   assert.ok(files.includes('docs/*.md'))
   assert.ok(linksOf('README.md').length > 20)
 })

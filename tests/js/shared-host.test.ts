@@ -292,7 +292,7 @@ test('a message that is odd is dropped and told once; a memory that is none is a
 })
 
 test('a look at a scope leaves no name behind', async () => {
-  const process = new Process(new World(1), 'p', {})
+  const process = new Process(new World(1), 0, {})
   const shared = process.shared('wait')
   const hosts: { scopes: number }[] = []
   const open: typeof shared.open = (given) => {

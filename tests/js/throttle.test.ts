@@ -427,7 +427,7 @@ test('a limit of yours that binds rampup is told once, by scope', async () => {
   await clock.advance(10_000)
   await all
   const message =
-    'scopes."a.example".concurrency is what binds rampup in a.example: requests waited for it 100 % of the last minute'
+    'scopes."a.example".concurrency slows rampup down in a.example: requests waited for it 100 % of the last minute'
   assert.equal(told.length, 1)
   assert.deepEqual(
     { ...told[0]!, message: told[0]!.message.replace(/\d+ %/, '100 %') },

@@ -81,3 +81,33 @@ fn our_own_hold_is_no_wall() {
         assert!(told <= silent + 1.8 * refused as f64, "{model}: {told} s, silent {silent} s");
     }
 }
+
+/// How many leave in each second, for a server that would take ten thousand.
+fn each_second(defaults: &str) -> Vec<usize> {
+    let json = format!(
+        r#"{{ "server": {{ "model": "token-bucket", "rate": 10000, "depth": 10000 }}, "network": {{ "latency": 20 }},
+              "throttle": {{ "defaults": {{ {defaults} }} }}, "duration": 12000 }}"#
+    );
+    let simulation = Simulation::parse(serde_json::from_str(&json).unwrap()).unwrap();
+    let (Trace { exchanges, .. }, _) = simulation.run().unwrap();
+    let mut seconds = vec![0; 12];
+    for one in exchanges {
+        seconds[(one.sent.millis() / 1000.0) as usize] += 1;
+    }
+    seconds
+}
+
+/// What the page promises of the first seconds, and the two ceilings it names.
+#[test]
+fn what_it_may_send_unasked_is_bounded() {
+    let mut sent = 0;
+    for (second, count) in each_second(r#""rampup": true"#).into_iter().take(10).enumerate() {
+        sent += count;
+        assert!(sent < 2 << second, "{sent} in {} seconds", second + 1);
+    }
+    for ceiling in [r#""rampup": true, "rate": 50"#, r#""rampup": { "minDelay": 20 }"#] {
+        let seconds = each_second(ceiling);
+        assert!(seconds.iter().all(|&count| count <= 51), "{ceiling}: {seconds:?}");
+        assert!(seconds[8..].iter().all(|&count| count >= 49), "{ceiling}: {seconds:?}");
+    }
+}

@@ -359,7 +359,7 @@ pub(crate) fn wall_ms() -> Option<f64> {
 fn tell(notice: &Notice) {
     match notice {
         Notice::NoEffect(found) => warn(found, "it has no effect"),
-        Notice::RampupBound(found) => warn(found, "it binds rampup"),
+        Notice::RampupBound(found) => warn(found, "it slows rampup down"),
         Notice::HoldCut(found) => warn(found, "it cuts a wait"),
         Notice::Stalled { scope, span } => {
             tracing::warn!(scope, for_ms = span.millis(), "the server only answers badly");

@@ -1,5 +1,5 @@
 /** The module of shared limits where an entry brings it: nothing is here. */
-import { NotInitializedError } from '../../core/errors.js'
+import { NotInitializedError } from '../../base/errors.js'
 
 /** @throws {NotInitializedError} always. */
 export function sharedModule(): never {

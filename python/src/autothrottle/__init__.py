@@ -1,5 +1,4 @@
-"""When may I send my next HTTP request? Scopes, slots, delays, backoff and AutoThrottle, decided by one
-engine.
+"""Rate limits for HTTP clients: delays, quotas, backoff, retries and AutoThrottle, by one engine.
 
 ``Throttle`` is for asyncio, ``ThreadThrottle`` for threads; ``autothrottle.httpx``,
 ``autothrottle.aiohttp``, ``autothrottle.requests`` and ``autothrottle.scrapy`` are for clients,

@@ -62,7 +62,7 @@ class Settings:
 
 
 class BaseThrottle:
-    """The part of a throttle that nobody waits for."""
+    """The part of a throttle without waits."""
 
     _Desk: Callable[..., Desk]
     _is_plain = False
@@ -104,7 +104,7 @@ class BaseThrottle:
             return Stats.of(self._desk.engine.stats(self._clock.now()))
 
     def peek(self, target: object = None, *, scopes: Scopes | None = None, cost: float = 1) -> Peek:
-        """When a request could be sent as things stand, and why not now. Changes nothing."""
+        """When a request could leave as things stand, and why not now. It sends no request."""
         if scopes is None and self._settings.get_scopes is not None:
             raise TypeError("peek: with get_scopes, want scopes=…")
         names, costs = named_scopes(self._scopes_of(target, scopes))
@@ -120,7 +120,7 @@ class BaseThrottle:
             return dict(self._desk.engine.snapshot(self._clock.now(), self._clock.wall()))
 
     def pause(self) -> None:
-        """Sends nothing until ``resume``."""
+        """Sends no request until ``resume``."""
         with self._desk.lock:
             self._desk.engine.pause(self._clock.now())
             self._desk.drain()
@@ -136,7 +136,7 @@ class BaseThrottle:
         return self._clock.now() / NANOS
 
     def close(self, reason: BaseException | None = None) -> None:
-        """Fails what waits with a ``ClosedError`` and takes in nothing more. What is in flight may end."""
+        """Fails what waits, and each new request, with a ``ClosedError``. What is in flight may end."""
         self._desk.close(reason)
 
     def robots(
@@ -207,7 +207,7 @@ class ScopeControl:
         self._desk.configure(self.name, partial)
 
     def hold(self, seconds: Seconds) -> None:
-        """Sends nothing for so long. A hold that is longer already stays."""
+        """Sends no request for so long. A longer hold stays."""
         span = nanos("hold", seconds)
         self._desk.change(self.name, lambda now, scope: self._desk.engine.hold(now, scope, span))
 
@@ -222,7 +222,7 @@ class ScopeControl:
         return outcome
 
     def pause(self) -> None:
-        """Sends nothing until ``resume``."""
+        """Sends no request until ``resume``."""
         self._desk.change(self.name, self._desk.engine.pause)
 
     def resume(self) -> None:

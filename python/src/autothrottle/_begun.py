@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 LATE = 500_000
-"""So many nanoseconds later than it was allowed a request may begin, and nobody is told."""
+"""How late after its permit a request may begin without a report, in nanoseconds."""
 
 
 def left(engine: Engine, clock: Callable[[], int], ticket: int, at: int) -> int:

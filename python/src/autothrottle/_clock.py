@@ -36,10 +36,10 @@ class Clock(Protocol):
         """Nanoseconds since 1970. Serves only to read dates in headers."""
 
     def call_later(self, seconds: float, callback: Callable[[], None]) -> Timer:
-        """Calls back on the running loop after so many seconds. For ``Throttle`` of asyncio."""
+        """Calls back on the running loop after that many seconds. For ``Throttle`` of asyncio."""
 
     def wait(self, condition: threading.Condition, seconds: float | None) -> None:
-        """Waits for a condition, at most so many seconds. For ``ThreadThrottle``."""
+        """Waits for a condition, at most that many seconds. For ``ThreadThrottle``."""
 
 
 class SystemClock:

@@ -1,8 +1,8 @@
 """Options as Python types them ↔ options as the engine reads them.
 
 ``slot_delay=0.5`` becomes ``{"slotDelay": 500.0}``. The engine judges every value; what it says about
-``scopes."api.example".slotDelay`` is told as ``scopes["api.example"].slot_delay``, in seconds and with the
-value that was typed.
+``scopes."api.example".slotDelay`` is reported as ``scopes["api.example"].slot_delay``, in seconds and
+with the value that was typed.
 
 The trap is a key in the other case that slips through: what is not in the table in Python's case is
 unknown, and the problems of both layers are told at once.
@@ -41,7 +41,7 @@ class Converted:
     driver_checked: dict[str, Any] = field(default_factory=dict)
     """The same in the engine's case, for its checks."""
     problems: list[Problem] = field(default_factory=list)
-    """Keys that nobody knows."""
+    """Unknown keys."""
     notes: list[tuple[str, str]] = field(default_factory=list)
     """What is taken, and is probably not what was meant: where, and in words."""
     _typed: dict[str, tuple[str, str, object]] = field(default_factory=dict)
@@ -113,7 +113,7 @@ class Converted:
         return value
 
     def _note_of_delay(self, value: Any, typed: str) -> None:
-        """Milliseconds, by somebody who comes from npm: hardly a pace is slower than a request a minute."""
+        """Perhaps milliseconds, as in npm: hardly a pace is slower than a request a minute."""
         is_delay = typed.rpartition(".")[2] in ("delay", "slot_delay")
         if is_delay and isinstance(value, (int, float)) and 60 < value <= YEAR:
             what = (
@@ -199,7 +199,7 @@ def _driver_problems(made: Converted) -> list[Problem]:
 
 
 def _mark_managers(made: Converted) -> None:
-    """A scope's manager stays here: the engine is told that there is one."""
+    """A scope's manager stays here: the engine knows that there is one."""
     places = [made.engine, made.engine.get("defaults")]
     scopes = made.engine.get("scopes")
     if isinstance(scopes, dict):
@@ -221,7 +221,7 @@ def _millis(value: Any) -> Any:
 
 
 def _unknown(section: str, key: str) -> str:
-    """What is wanted where nobody knows the key."""
+    """What is wanted in place of an unknown key."""
     sections = ["Root", "Scope"] if section == "Root" else [section]
     known = [name for each in sections for name in SECTIONS[each]]
     nearest = nearest_name(key, known)

@@ -105,7 +105,7 @@ class Desk:
         raise NotImplementedError
 
     def new_waiting(self, ticket: int, scopes: tuple[str, ...], target: object) -> Waiting:
-        """Somebody is about to wait."""
+        """A request is about to wait."""
         return Waiting(ticket, scopes, target)
 
     def arm(self, at: int | None) -> None:
@@ -126,7 +126,7 @@ class Desk:
 
     @locked
     def request(self, scopes: Scopes, target: object, wait: Wait) -> Permit | Waiting:
-        """Leave to send one request: at once where nothing stands in the way."""
+        """Leave to send one request: at once where no limit stands in the way."""
         if self.closed is not None:
             raise ClosedError() from self.closed.__cause__
         if self.lost or self.is_forked:
@@ -163,7 +163,7 @@ class Desk:
             self._tell_queued(ticket, names, target, now)
         self.submitted()
         if len(self.waiting) >= self._warn_threshold:
-            many = f"{len(self.waiting)} requests wait, each with its task in memory"
+            many = f"{len(self.waiting)} requests wait, each with its task in memory: use throttle.map"
             self.warn("many-waiting", many)
         return waiting
 
@@ -253,7 +253,7 @@ class Desk:
 
     @locked
     def close(self, reason: BaseException | None = None) -> None:
-        """Fails what waits and takes in nothing more. What is in flight may end."""
+        """Fails what waits, and each new request. What is in flight may end."""
         if self.closed is None:
             self.closed = ClosedError()
             self.closed.__cause__ = reason
@@ -261,14 +261,14 @@ class Desk:
 
     @property
     def is_idle(self) -> bool:
-        """Whether nothing waits and nothing is in flight."""
+        """Whether no request waits or is in flight."""
         return not self.waiting and not self.in_flight and self.entering == 0
 
     # Asking.
 
     @locked
     def drain(self) -> None:
-        """Asks until there is nothing more to send, then sleeps until there may be."""
+        """Asks until there is no more to send, then sleeps until there may be."""
         self._is_stale = True
         if self.is_draining:
             return
@@ -310,7 +310,7 @@ class Desk:
 
     @locked
     def alarm(self, seconds: float, call: Callable[[], None]) -> Alarm:
-        """Calls after so many seconds, unless it is cancelled."""
+        """Calls after that many seconds, unless it is cancelled."""
         alarm = self.alarms.add(self.clock.now() + nanos("timeout", seconds), call)
         if not self.is_draining:
             self.arm(self._next())
@@ -361,7 +361,7 @@ class Desk:
         self.events.warn(code, message, scope)
 
     def lose(self, ticket: int, scopes: tuple[str, ...]) -> None:
-        """A permit that nobody can settle any more. Any thread may call this, in the middle of anything."""
+        """A permit that no code can settle any more. Any thread may call this, at any time."""
         self.lost.append((ticket, scopes))
 
     # Inside.
@@ -371,7 +371,7 @@ class Desk:
         self.notices.watch()
 
     def collect(self) -> None:
-        """What is told late: slots of permits that were collected as garbage come back; this is a fork."""
+        """What comes late: slots of permits that were collected as garbage come back; this is a fork."""
         if self.is_forked:
             if self.following is not None:
                 raise RuntimeError(
@@ -403,7 +403,7 @@ class Desk:
         return waiting
 
     def forget(self, waiting: Waiting) -> bool:
-        """It waits no longer; whoever calls tells the engine."""
+        """It waits no longer; the caller tells the engine."""
         if self.waiting.pop(waiting.ticket, None) is None:
             return False
         if waiting.alarm is not None:

@@ -25,7 +25,7 @@ class ThrottleError(Exception):
 
 
 class ThrottleWarning(UserWarning):
-    """A line of a throttle that nobody listens to: what it does is not what was typed or promised."""
+    """A warning without a listener: the throttle does something else than what was typed or promised."""
 
 
 class ProblemsError(ThrottleError, ValueError):
@@ -54,7 +54,7 @@ class ConfigError(ProblemsError):
 
 
 class SnapshotError(ProblemsError):
-    """The snapshot is none, is damaged, or comes from a newer release. Nothing of it was used."""
+    """The snapshot is none, is damaged, or comes from a newer release. No part of it was used."""
 
     code = "ERR_SNAPSHOT"
     whole = "snapshot"

@@ -134,7 +134,7 @@ class Events:
     """Who listens to what."""
 
     has_lines = True
-    """Whether warnings are written where nobody listens to them."""
+    """Whether warnings without a listener are written."""
 
     def __init__(self) -> None:
         self.changed: Callable[[], None] = _nothing
@@ -207,7 +207,7 @@ class Events:
         self.tell(WarningEvent("warning", code, message, scope))
 
     def tell(self, event: Event) -> None:
-        """Tells whoever listens. One that raises keeps nobody else from hearing."""
+        """Tells the listeners. If one raises, the others still hear."""
         for listener in tuple(self._listeners[event.kind]):
             try:
                 listener(event)
@@ -220,9 +220,7 @@ class Events:
             raise TypeError(f"on: want a function; got {listener!r:.60}")
         if inspect.iscoroutinefunction(listener):
             remedy = "start a task in it: asyncio.get_running_loop().create_task(…)"
-            raise TypeError(
-                f"on: want a plain function; got an async one, which nobody would await ({remedy})"
-            )
+            raise TypeError(f"on: want a plain function; got an async one, which is never awaited ({remedy})")
         if listener not in listeners:
             listeners.append(listener)
             self.changed()

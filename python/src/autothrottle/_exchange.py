@@ -58,7 +58,7 @@ class Call(Generic[R]):
     send: Callable[[], Awaitable[R]]
     """Sends it once. Called again for each attempt."""
     discard: Callable[[R], Awaitable[None]]
-    """Lets go of an answer that nobody wants."""
+    """Lets go of an unwanted answer."""
     is_replayable: Callable[[], bool]
     """Whether its body can be sent once more. Asked after each attempt."""
 
@@ -190,7 +190,7 @@ async def _discarded(call: Call[R], response: R) -> None:
 
 
 def _told_by(core: Core, response: Any, permit: Permit, options: RequestOptions) -> Told:
-    """What an answer says by itself. A hook that fails afterwards takes nothing of it back."""
+    """What an answer says by itself. A hook that fails afterwards takes no part of it back."""
     answer = answer_in(response)
     if answer is None:
         raise TypeError(f"want a response with a status; got {response!r:.60}")
@@ -217,7 +217,7 @@ async def _ask_about(core: Core, response: Any, request: ScopeRequest, permit: P
 
 
 async def _asked_about_error(core: Core, error: Exception, request: ScopeRequest, permit: Permit) -> Any:
-    """The scopes that a failure makes back off, where somebody knows better."""
+    """The scopes that a failure makes back off, where a hook knows better."""
     hook = core._settings.get_error_backoff
     backoffs = await _hook(core, "get_error_backoff", request.url, hook, error, request)
     return checked_backoffs("get_error_backoff", backoffs, permit.scopes)
@@ -233,4 +233,4 @@ def run_now(work: Coroutine[Any, Any, T]) -> T:
         work.send(None)
     except StopIteration as stop:
         return cast("T", stop.value)
-    raise RuntimeError("nothing may suspend in a thread")
+    raise RuntimeError("no call may suspend in a thread")

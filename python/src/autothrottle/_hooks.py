@@ -74,7 +74,7 @@ GetHints: TypeAlias = Callable[[Any], SomeHints | None | Awaitable[SomeHints | N
 
 
 async def ask(hook: str, url: str, call: Callable[[], T | Awaitable[T]], is_plain: bool) -> T:
-    """What a hook gives, awaited where it has to be. ``is_plain``: in a thread, where nothing can be."""
+    """What a hook gives, awaited if it has to be. ``is_plain``: in a thread, without await."""
     try:
         given = call()
         if not inspect.isawaitable(given):

@@ -22,7 +22,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class ManagedSend:
-    """What a manager is told when a request of its scope leaves."""
+    """What a manager gets when a request of its scope leaves."""
 
     scope: str
     """The scope."""
@@ -32,7 +32,7 @@ class ManagedSend:
 
 @dataclass(frozen=True, slots=True)
 class ManagedAnswer(ManagedSend):
-    """What it is told when one ended."""
+    """What it gets when one ended."""
 
     status: int | None
     """The status of the response, if there was one."""
@@ -103,7 +103,7 @@ class ManagedScopes:
 
     @classmethod
     def of(cls, options: Mapping[str, Any]) -> tuple[ManagedScopes | None, list[Problem]]:
-        """What the options say of managers; none if they say nothing."""
+        """What the options say of managers; none without any."""
         defaults, scopes = options.get("defaults"), options.get("scopes")
         defaults = defaults if isinstance(defaults, Mapping) else {}
         scopes = scopes if isinstance(scopes, Mapping) else {}

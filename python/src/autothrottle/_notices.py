@@ -41,7 +41,7 @@ class Notices:
         self.watch()
 
     def watch(self) -> None:
-        """Asks the engine to tell as much as is heard."""
+        """Asks the engine to tell as much as has listeners."""
         level: Literal["nothing", "changes", "answers"] = "nothing"
         if self._is_debug:
             level = "answers"
@@ -107,7 +107,7 @@ class Notices:
                 message = f"{python_path(notice.path)} has no effect{where}: {in_seconds(notice.why)}"
                 self._events.warn("no-effect", message, scope or None)
             elif kind == "rampup-bound":
-                message = f"{python_path(notice.path)} is what binds rampup in {scope}: {notice.why}"
+                message = f"{python_path(notice.path)} slows rampup down in {scope}: {notice.why}"
                 self._events.warn("rampup-bound", message, scope)
             elif kind == "hold-cut":
                 message = f"{python_path(notice.path)} cuts a wait of {scope}: {notice.why}"

@@ -54,7 +54,7 @@ def is_status(status: object) -> bool:
 
 
 def answer_in(value: object) -> Answer | None:
-    """The answer that a result is, or has as ``response``; ``None`` if it says nothing."""
+    """The answer that a result is, or has as ``response``; ``None`` if it is none."""
     if value is None or isinstance(value, (str, bytes, int, float, list, tuple)):
         return None
     if isinstance(value, Mapping):
@@ -88,7 +88,7 @@ def _plain_answer(response: object) -> Answer | None:
 
 
 def _field(value: object, name: str) -> Any:
-    """An attribute or a key; nothing where it fails, as a property may. httpx: an error without a request."""
+    """An attribute or a key; ``None`` where it fails (httpx: an error without a request)."""
     try:
         return value[name] if isinstance(value, Mapping) else getattr(value, name, None)
     except Exception:

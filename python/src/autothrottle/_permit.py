@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class Told:
-    """How a request ended, as a permit is told. Without a status and an error nothing is learned."""
+    """How a request ended, for ``settle``. Without a status and an error no pace changes."""
 
     status: int | None = None
     headers: Any = None
@@ -38,7 +38,7 @@ class Told:
     cost: float | Mapping[str, float] | None = None
     adjust_delay: bool = True
     is_blamed: bool = True
-    """Whether somebody says that the error is the server's."""
+    """Whether the caller says that the error is the server's."""
 
     @property
     def is_refusal(self) -> bool:
@@ -47,7 +47,7 @@ class Told:
 
 
 NOTHING = Told()
-"""Nothing is learned; the slots come back."""
+"""The slots come back, and that is all."""
 
 
 class Permit:
@@ -201,7 +201,7 @@ def told_by_result(result: object) -> Told:
 
 
 def told_by_error(error: BaseException) -> Told:
-    """What a function's error says. A bug of the function's, and a cancelled task, teach nothing."""
+    """What a function's error says. Its bugs, and a cancelled task, say no word about the server."""
     answer = answer_in_error(error)
     if answer is not None:
         return Told(answer.status, answer.headers)

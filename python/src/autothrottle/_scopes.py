@@ -57,7 +57,7 @@ def _ascii(host: str) -> str:
 
 
 def named_scopes(scopes: Scopes) -> tuple[tuple[str, ...], list[float] | None]:
-    """Scopes in any of their forms as names and costs; no costs where nobody said any."""
+    """Scopes in any of their forms as names and costs; no costs where none were given."""
     if isinstance(scopes, str):
         return (scopes,), None
     if isinstance(scopes, Mapping):
@@ -75,7 +75,7 @@ def named_scopes(scopes: Scopes) -> tuple[tuple[str, ...], list[float] | None]:
 
 
 def checked_name(name: object) -> str:
-    """The name of a scope. One that is a URL is refused: nothing would ever wait for it."""
+    """The name of a scope. One that is a URL is refused: no request would ever wait for it."""
     if not isinstance(name, str):
         raise TypeError(f"scope: want a name; got {name!r}")
     host = _IN_NAME.search(name)

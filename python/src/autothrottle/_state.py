@@ -35,9 +35,9 @@ class Decision(NamedTuple):
     send: list[int]
     """Tickets to send now, in this order."""
     wake: int | None
-    """When to poll again, later than now. ``None``: nothing will change by itself."""
+    """When to poll again, later than now. ``None``: time alone changes no state."""
     reason: Reason | None
-    """Why the next request waits. ``None``: nothing waits."""
+    """Why the next request waits. ``None``: no request waits."""
     scope: int | None
     """The scope that says so. ``None``: the whole throttle, or the request itself."""
 
@@ -70,7 +70,7 @@ class ScopeOutcome:
     scope: int
     """The scope."""
     ignored: bool = False
-    """The answer has nothing to do with it: its slots come back and nothing is learned."""
+    """The answer is of no concern to it: its slots come back, and no pace changes."""
     backoff: bool | None = None
     """Whether it is bad. ``None``: as the status says."""
     delay: int | None = None
@@ -116,7 +116,7 @@ class ScopeStats:
     waiting: int
     """Requests that wait."""
     hold_until: int | None
-    """Until when nothing is sent because of a hold."""
+    """The end of a hold."""
     quota_left: float | None
     """What is left of the scarcest quota, in units."""
     reason: Reason | None
@@ -155,7 +155,7 @@ class SharedStats:
     offline_since: int | None
     """Since when the way to the others is broken, where that counts as offline."""
     debt: int
-    """For how long what was sent offline keeps the scope that owes most from sending."""
+    """Requests that this process sent while it was offline, and that the writer has not counted yet."""
 
 
 @dataclass(frozen=True)
@@ -197,7 +197,7 @@ class Notice:
     step: int | None = None
     """Its steps of backoff in force."""
     hold_until: int | None = None
-    """Until when nothing is sent because of a hold."""
+    """The end of a hold."""
     asked: int | None = None
     """``hold``: what the server asked for, where ``backoff.maxHold`` cut it."""
     is_bad: bool | None = None

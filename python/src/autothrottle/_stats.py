@@ -30,7 +30,7 @@ class ScopeStats:
     waiting: int
     """Requests that wait."""
     hold_until: float | None
-    """Until when nothing is sent because of a hold."""
+    """The end of a hold."""
     quota_left: float | None
     """What is left of the scarcest quota, in units."""
     reason: str | None
@@ -88,8 +88,8 @@ class SharedStats:
     """When the writer was last heard, by the throttle's clock; now in the writer itself."""
     offline_since: float | None
     """Since when the way to the others is broken, where that counts as offline; by the same clock."""
-    debt: float
-    """For how long what was sent offline keeps the scope that owes most from sending."""
+    debt: int
+    """Requests that this process sent while it was offline, and that the writer has not counted yet."""
 
     @classmethod
     def of(cls, stats: EngineSharedStats) -> SharedStats:
@@ -103,7 +103,7 @@ class SharedStats:
             round_trip=None if stats.round_trip is None else seconds(stats.round_trip),
             last_heard_at=None if stats.last_heard_at is None else seconds(stats.last_heard_at),
             offline_since=None if stats.offline_since is None else seconds(stats.offline_since),
-            debt=seconds(stats.debt),
+            debt=stats.debt,
         )
 
 

@@ -51,7 +51,7 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 LEAVE_S = 5.0
-"""So long is waited for a store that is told that this process leaves, in seconds."""
+"""How long the goodbye to the store may take, in seconds."""
 
 
 class _ThreadWaiting(Waiting):
@@ -148,13 +148,13 @@ class ThreadDesk(Desk):
                     self._pass_on()
 
     def wait_idle(self) -> None:
-        """Blocks until nothing waits and nothing is in flight."""
+        """Blocks until no request waits or is in flight."""
         with self.lock:
             while not self.is_idle:
                 self.clock.wait(self._idle, None)
 
     def _pass_on(self) -> None:
-        """Somebody else keeps the time."""
+        """Another thread keeps the time."""
         for waiting in self.waiting.values():
             cast("_ThreadWaiting", waiting).condition.notify_all()
             return
@@ -255,7 +255,7 @@ class ThreadThrottle(BaseThrottle):
         return throttled
 
     def idle(self) -> None:
-        """Blocks until nothing waits and nothing is in flight."""
+        """Blocks until no request waits or is in flight."""
         self._desk.wait_idle()
 
     def __enter__(self) -> Self:
@@ -296,4 +296,4 @@ class ThreadThrottle(BaseThrottle):
         raise ConfigError([Problem("request_timeout", _NO_TIMEOUT, f"{limit:g}")])
 
 
-_NO_TIMEOUT = "nothing: a thread cannot be stopped from outside; set the client's own timeout"
+_NO_TIMEOUT = "no request_timeout: a thread cannot be stopped from outside; set the client's own timeout"

@@ -96,7 +96,9 @@ class _TaskDesk(Desk):
         self.drain()
 
     def arm(self, at: int | None) -> None:
-        if at == self._timer_at or (self.loop is not None and self.loop.is_closed()):
+        # A timer that rings too early asks once more: cheaper than a new one for each request that leaves.
+        is_in_time = at is not None and self._timer_at is not None and self._timer_at <= at
+        if is_in_time or at == self._timer_at or (self.loop is not None and self.loop.is_closed()):
             return
         if self._timer is not None:
             self._timer.cancel()
@@ -119,7 +121,7 @@ class _TaskDesk(Desk):
             self.loop.call_soon_threadsafe(self.collect)
 
     async def idle(self) -> None:
-        """Waits until nothing waits and nothing is in flight."""
+        """Waits until no request waits or is in flight."""
         while not self.is_idle:
             if self._idle is None or self._idle.is_set():
                 self._idle = asyncio.Event()
@@ -148,7 +150,6 @@ class Acquisition(Awaitable[Permit]):
         if self._scopes is None and throttle._settings.get_scopes is not None:
             permit = await throttle._enter(self._target, None, self._wait)
         else:
-            # Without a coroutine for each step: most permits are given at once.
             given = throttle._begin(self._target, self._scopes, self._wait)
             permit = given if isinstance(given, Permit) else await throttle._wait(given)
         self._permit = permit
@@ -161,7 +162,7 @@ class Acquisition(Awaitable[Permit]):
 
     def __del__(self) -> None:
         if not self._is_awaited:
-            what = "throttle.acquire(…) was never awaited: nothing waits for its turn"
+            what = "throttle.acquire(…) was never awaited, so no request is queued"
             warnings.warn(f"{what}; use `async with throttle.acquire(url):`", RuntimeWarning, stacklevel=2)
 
 
@@ -343,7 +344,7 @@ class Throttle(BaseThrottle):
         return map_items(items, work, ordered=ordered, buffer=buffer, errors=errors)
 
     async def idle(self) -> None:
-        """Waits until nothing waits and nothing is in flight."""
+        """Waits until no request waits or is in flight."""
         await self._desk.idle()
 
     async def aclose(self) -> None:
@@ -400,7 +401,7 @@ class Throttle(BaseThrottle):
         return permit
 
     async def _within(self, limit: float, given: Awaitable[T]) -> T:
-        """What it gives, unless it takes too long; then it is cancelled, and nobody waits for that."""
+        """What it gives, unless it takes too long; then it is cancelled, without a wait for that."""
         task = asyncio.ensure_future(given)
         late: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def engine_words(desk: Desk, permit: Permit, told: Told, now: int) -> dict[str, Any]:
-    """What the engine is told: everything checked and in its own form. Changes nothing."""
+    """An outcome for the engine: all of it checked, and in its own form. Changes no state."""
     status, headers, error = told.status, told.headers, told.error
     if status is None and error is not None:
         answer = answer_in_error(error)
@@ -108,7 +108,7 @@ def _own(
 
 
 def _may_be_the_servers(error: BaseException) -> bool:
-    """Whether an error that somebody reports as such says something about the server."""
+    """Whether an error that a caller reports says something about the server."""
     return (
         isinstance(error, Exception)
         and not isinstance(error, ThrottleError)

@@ -12,12 +12,12 @@ if TYPE_CHECKING:
     from ._permit import Permit, Told
 
 MANY = 20
-"""So many requests of a scope in a row without a status are told."""
+"""That many requests of a scope in a row without a status cause a warning."""
 _MOST_SCOPES = 10_000
 
 
 class Unheard:
-    """Scopes of which nothing is heard."""
+    """Scopes whose requests end without a status."""
 
     def __init__(self, warn: Callable[..., None]) -> None:
         self._warn = warn
@@ -39,6 +39,6 @@ class Unheard:
         for name in permit.scopes:
             counts[name] = counts.get(name, 0) + 1
             if counts[name] == MANY:
-                what = f"no answer of {name} was heard in {MANY} requests: a 429 would change nothing"
+                what = f"the last {MANY} requests of {name} ended without a status, so a 429 has no effect"
                 remedy = "return the response, or tell it by permit.settle(response)"
                 self._warn("unheard", f"{what}; {remedy}", name, f"unheard {name}")

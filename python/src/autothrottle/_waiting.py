@@ -24,7 +24,7 @@ class Wait(NamedTuple):
 
 
 class Waiting:
-    """A request that waits. Whoever waits for it hears by ``wake``."""
+    """A request that waits. Its caller hears by ``wake``."""
 
     __slots__ = ("alarm", "error", "outer", "permit", "scopes", "target", "ticket")
 

@@ -138,7 +138,7 @@ def _is_replayable(request: httpx.Request) -> bool:
 
 
 def _is_read(response: httpx.Response) -> bool:
-    """Whether the body is here already, as with transports of tests: then nobody will close it."""
+    """Whether the body is here already, as with transports of tests: then it will not be closed."""
     try:
         _ = response.content
     except httpx.ResponseNotRead:

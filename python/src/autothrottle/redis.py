@@ -62,7 +62,7 @@ class Shared:
         self._owns_client = owns_client
 
     def open_host(self, options: Mapping[str, Any], scheduler: Scheduler) -> SharedHost:
-        """Who stands in for an engine at a desk. Sends nothing yet."""
+        """What stands in for an engine at a desk. Sends no message yet."""
         if self._is_async and not scheduler.is_loop:
             want = "a client that blocks: redis.Redis"
             raise ConfigError([Problem("shared.client", want, described(self._client))])

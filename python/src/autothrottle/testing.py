@@ -115,7 +115,7 @@ class FakeClock:
         self._now += round(seconds * NANOS)
 
     def set_wall(self, wall: datetime) -> None:
-        """Moves wall time alone, as when somebody sets the clock."""
+        """Moves wall time alone, as when a user sets the clock."""
         self._offset = round(wall.timestamp() * NANOS) - self._now
 
 

@@ -66,7 +66,7 @@ def stats_read(stats: Mapping[str, Any], shared: Mapping[str, Any]) -> Stats:
             round_trip=span(shared.get("roundTripMs")),
             last_heard_at=mark(shared.get("lastHeardAt")),
             offline_since=mark(shared.get("offlineSince")),
-            debt=span(shared["debtMs"]) or 0,
+            debt=shared["debt"],
         ),
     )
 

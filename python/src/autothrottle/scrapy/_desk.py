@@ -117,20 +117,20 @@ class Desk:
         self.drain()
 
     def fail(self, ticket: int, error: BaseException) -> None:
-        """It is not taken: whoever waits for it hears why."""
+        """It is not taken: its caller hears why."""
         gate = self._waiting.pop(ticket, None)
         if gate is not None:
             gate.errback(error)
 
     def cancel(self, ticket: int) -> None:
-        """Whoever waited for it does so no longer."""
+        """Its caller waits no longer."""
         if self._waiting.pop(ticket, None) is None:
             self.flying -= 1
         self.engine.cancel(self.clock.now(), ticket)
         self.drain()
 
     def stop(self) -> None:
-        """Nothing that waits will leave: the spider closes."""
+        """No waiting request will leave: the spider closes."""
         now = self.clock.now()
         waiting, self._waiting = self._waiting, {}
         for ticket, gate in waiting.items():

@@ -235,7 +235,7 @@ class Downloader(ScrapysDownloader):
             self._answered = None
 
     def _process_queue(self, slot: Any) -> None:
-        """Scrapy's way to send what waits in a slot. Nothing does."""
+        """Scrapy's way to send what waits in a slot. No request does."""
 
     def _give_back(self, request: Request) -> Request:
         """A request that waits while the spider closes goes back to the scheduler, if it came from there."""
@@ -276,7 +276,7 @@ class Downloader(ScrapysDownloader):
         return key, self._slot(key, [typed] if typed is not None else list(names or ([key] if key else [])))
 
     def _slot_gc(self, age: float = 60) -> None:
-        """Forgets slots that nobody uses; what the engine learned stays."""
+        """Forgets unused slots; what the engine learned stays."""
         for key, slot in list(self.slots.items()):
             if not slot.active:
                 del self.slots[key]
@@ -386,7 +386,7 @@ def _own_delay(request: Request) -> int:
 
 
 def _replace_autothrottle(crawler: Crawler) -> None:
-    """Scrapy's extension would change delays that nobody reads, and print each line twice."""
+    """Scrapy's extension would change delays in vain, and print each line twice."""
     for extension in getattr(crawler.extensions, "middlewares", ()):
         if isinstance(extension, AutoThrottle):
             crawler.signals.disconnect(extension._spider_opened, signal=signals.spider_opened)

@@ -23,7 +23,7 @@ _NAME = "throttling.json"
 
 
 def restore(desk: Desk, jobdir: str) -> bool:
-    """Goes on where the job was; False if there is nothing to go on with."""
+    """Goes on where the job was; False if there is no state to go on with."""
     path = Path(jobdir, _NAME)
     try:
         text = path.read_text(encoding="utf-8")

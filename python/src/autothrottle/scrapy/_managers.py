@@ -34,7 +34,7 @@ class ScopeBackoff(TypedDict, total=False):
     backoff: bool
     """Whether it backs off. Default: yes, unless this only speaks of quota; then as the status says."""
     delay: float
-    """Seconds in which nothing is sent. Default: what the headers ask for."""
+    """Seconds in which no request is sent. Default: what the headers ask for."""
     consumed_quota: float
     """What the request really cost in this scope, in units."""
     remaining_quota: float

@@ -51,12 +51,12 @@ _OURS: Final = (
 """Settings that neither Scrapy nor the draft has."""
 
 _PREFIXES: Final = ("THROTTLING_", "BACKOFF_", "RAMPUP_")
-"""Nothing else in Scrapy begins so: an unknown name is a typo."""
+"""No other setting of Scrapy begins so: an unknown name is a typo."""
 
 _MAX_DELAY: Final = 300_000
-"""BACKOFF_MAX_DELAY where nobody typed it, in milliseconds."""
+"""BACKOFF_MAX_DELAY where it was not typed, in milliseconds."""
 _HTTP_CODES: Final = [429, 502, 503, 504, 520, 521, 522, 523, 524]
-"""BACKOFF_HTTP_CODES where nobody typed it: the draft's."""
+"""BACKOFF_HTTP_CODES where it was not typed: the draft's."""
 
 _SECTIONS: Final = ("root", "scope", "autothrottle", "backoff")
 """Sections whose settings are options of the engine under another name."""
@@ -134,7 +134,7 @@ class Options:
 
 
 def is_typed(settings: BaseSettings, name: str) -> bool:
-    """Whether somebody set it: a default of Scrapy's is nobody's wish."""
+    """Whether the user set it: a default of Scrapy's does not count."""
     return (settings.getpriority(name) or 0) > 0 and settings.get(name) is not None
 
 

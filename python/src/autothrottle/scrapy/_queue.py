@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from scrapy.crawler import Crawler
 
 _MOST_OF_A_SLOT = 4
-"""One that is next, and some to follow it at once; for each that flies two more, for such a slot is fast."""
+"""One that is next, and some to follow it at once; for each that flies two more, since that slot is fast."""
 _MOST = 1000
 """Of all slots: four of each of 250 hosts that hold."""
 _MOST_BLINDLY = 64

@@ -59,7 +59,7 @@ class Reporter:
     async def of_exception(
         self, request: Request, exception: Exception, slot: Slot, report: dict[str, Any]
     ) -> None:
-        """The same for a request without a response. Left empty: nothing is learned."""
+        """The same for a request without a response. Left empty: no pace changes."""
         own = [scope for scope in slot.names if scope in self._options.exceptions]
         is_bad = self.is_bad_exception(exception)
         hook = self._hooks.exception_backoff

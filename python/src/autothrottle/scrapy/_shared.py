@@ -25,13 +25,13 @@ if TYPE_CHECKING:
     from ._telling import Teller
 
 LEAVE_S = 3.0
-"""So long is waited for a store that is told that this spider leaves, in seconds."""
+"""How long the goodbye to the store may take, in seconds."""
 
 _TIMEOUT_S = 1.5
 """An answer of the store that takes longer is none: as long as a lease."""
 
 _HEALTH_S = 5
-"""A connection that has heard nothing for so long is asked whether it still is one, in seconds."""
+"""A connection that was silent for so long is checked, in seconds."""
 
 
 class ReactorScheduler:
@@ -110,7 +110,7 @@ class GroupListener:
         self._teller = teller
 
     def changed(self) -> None:
-        """There may be leave for somebody, or something to tell."""
+        """There may be leave for a request, or news to tell."""
         self._desk.changed()
 
     def refuse(self, ticket: int, error: BaseException) -> None:

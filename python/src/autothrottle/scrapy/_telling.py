@@ -52,7 +52,7 @@ class Teller:
             self._warn("%s has no effect%s: %s", setting, f" in {notice.scope}" if notice.scope else "", why)
         elif notice.kind == "rampup-bound":
             setting, why = named(self._options, notice.path), worded(self._options, notice.why)
-            self._warn("%s is what binds rampup in %s: %s", setting, notice.scope, why)
+            self._warn("%s slows rampup down in %s: %s", setting, notice.scope, why)
         elif notice.kind == "hold-cut":
             self._warn("BACKOFF_MAX_DELAY cuts a wait of %s: %s", notice.scope, notice.why)
         elif notice.kind == "stall":
@@ -67,7 +67,7 @@ class Teller:
             self._warn("%s", message.replace("`members`", "THROTTLING_SHARED_MEMBERS"))
 
     def waiting(self, bypassing: int) -> None:
-        """So many requests wait that never were in the scheduler: DELAYED_REQUESTS_WARN_THRESHOLD."""
+        """That many requests wait that never were in the scheduler: DELAYED_REQUESTS_WARN_THRESHOLD."""
         if bypassing < self._options.warn_threshold or self._has_warned:
             return
         self._has_warned = True
@@ -95,7 +95,7 @@ class Teller:
     def debug(
         self, slot: Slot, before: float, after: float, latency: float | None, response: Response
     ) -> None:
-        """AutoThrottle's line for a response. A latency that nobody measured changed nothing: no line."""
+        """AutoThrottle's line for a response. An unknown latency changed no delay: no line."""
         if latency is None:
             return
         logger.info(
