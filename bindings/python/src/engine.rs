@@ -381,7 +381,7 @@ fn poisoned<T>(_: T) -> PyErr {
     PyRuntimeError::new_err("the engine failed in an earlier call")
 }
 
-fn settled_of(py: Python<'_>, settled: boundary::Settled, asked_ms: f64) -> PyResult<Bound<'_, PyAny>> {
+pub fn settled_of(py: Python<'_>, settled: boundary::Settled, asked_ms: f64) -> PyResult<Bound<'_, PyAny>> {
     let asked = (!asked_ms.is_nan()).then(|| nanos::of_mark(asked_ms));
     Classes::of(py)?.settled.bind(py).call1((word_of(py, settled), asked))
 }

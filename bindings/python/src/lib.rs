@@ -10,6 +10,7 @@ mod answers;
 mod engine;
 mod headers;
 mod outcome;
+mod shared;
 mod typed;
 mod value;
 
@@ -29,7 +30,9 @@ use self::{
 #[pymodule]
 mod _native {
     #[pymodule_export]
-    use super::{check_driver_options, engine::Engine, nearest_name, parse_hints, parse_robots};
+    use super::{
+        check_driver_options, engine::Engine, nearest_name, parse_hints, parse_robots, shared::Shared,
+    };
 }
 
 /// What a response's headers say about limits.

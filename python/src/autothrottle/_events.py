@@ -87,6 +87,7 @@ SharedCode: TypeAlias = Literal[
     "shared-deaf",
     "shared-offline",
     "shared-online",
+    "shared-crowded",
 ]
 """Warnings of a limit that processes share."""
 

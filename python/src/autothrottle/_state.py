@@ -135,6 +135,30 @@ class ScopeStats:
 
 
 @dataclass(frozen=True)
+class SharedStats:
+    """A group of processes that share a limit, as this process sees it."""
+
+    writer: str | None
+    """The process that decides, by a unique name; ``None`` before its first message."""
+    is_writer: bool
+    """Whether it is this process."""
+    epoch: int
+    """How many writers there were: it grows with each. 0 before the first message."""
+    members: int | None
+    """How many processes there are, as far as this one knows."""
+    lead: int
+    """How far ahead grants are made: a slow way costs slots that time."""
+    round_trip: int | None
+    """From here to the writer and back, or to the slowest member and back."""
+    last_heard_at: int | None
+    """When the writer was last heard; now in the writer itself."""
+    offline_since: int | None
+    """Since when the way to the others is broken, where that counts as offline."""
+    debt: int
+    """Requests that this process sent while it was offline, and that the writer has not counted yet."""
+
+
+@dataclass(frozen=True)
 class Stats:
     """Everything at one instant."""
 
@@ -154,6 +178,8 @@ class Stats:
     """Every scope that the engine knows, by name."""
     age: int | None = None
     """Of a limit that processes share: how old this is. 0 in the process that decides."""
+    shared: SharedStats | None = None
+    """The group; ``None`` for a throttle of one process."""
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ from ._clock import seconds
 from ._native import Engine
 from ._state import Peek as EnginePeek
 from ._state import ScopeStats as EngineScopeStats
+from ._state import SharedStats as EngineSharedStats
 from ._state import Stats as EngineStats
 
 
@@ -68,6 +69,45 @@ class ScopeStats:
 
 
 @dataclass(frozen=True, slots=True)
+class SharedStats:
+    """A group of processes that share a limit, as this process sees it. Times are seconds."""
+
+    writer: str | None
+    """The process that decides, by a unique name; ``None`` before its first message."""
+    is_writer: bool
+    """Whether it is this process."""
+    epoch: int
+    """How many writers there were: it grows with each. 0 before the first message."""
+    members: int | None
+    """How many processes there are, as far as this one knows."""
+    lead: float
+    """How far ahead grants are made: a slow way costs slots that time."""
+    round_trip: float | None
+    """From here to the writer and back, or to the slowest member and back."""
+    last_heard_at: float | None
+    """When the writer was last heard, by the throttle's clock; now in the writer itself."""
+    offline_since: float | None
+    """Since when the way to the others is broken, where that counts as offline; by the same clock."""
+    debt: int
+    """Requests that this process sent while it was offline, and that the writer has not counted yet."""
+
+    @classmethod
+    def of(cls, stats: EngineSharedStats) -> SharedStats:
+        """The same in seconds."""
+        return cls(
+            writer=stats.writer,
+            is_writer=stats.is_writer,
+            epoch=stats.epoch,
+            members=stats.members,
+            lead=seconds(stats.lead),
+            round_trip=None if stats.round_trip is None else seconds(stats.round_trip),
+            last_heard_at=None if stats.last_heard_at is None else seconds(stats.last_heard_at),
+            offline_since=None if stats.offline_since is None else seconds(stats.offline_since),
+            debt=stats.debt,
+        )
+
+
+@dataclass(frozen=True, slots=True)
 class Stats:
     """Everything at one instant."""
 
@@ -88,6 +128,8 @@ class Stats:
     age: float | None = None
     """Of a throttle that processes share: how old this is, in seconds. 0 in the process that decides;
     ``None`` for a throttle of one process, and while nobody has been heard."""
+    shared: SharedStats | None = None
+    """The group of a throttle that processes share."""
 
     @classmethod
     def of(cls, stats: EngineStats) -> Stats:
@@ -101,6 +143,7 @@ class Stats:
             paused=stats.paused,
             scopes={name: ScopeStats.of(scope) for name, scope in stats.scopes.items()},
             age=None if stats.age is None else seconds(stats.age),
+            shared=None if stats.shared is None else SharedStats.of(stats.shared),
         )
 
 

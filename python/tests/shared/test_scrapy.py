@@ -53,7 +53,7 @@ def test_two_slots_for_two_spiders() -> None:
         assert site.most == 2
         # Each left its seat: another program may go on at once, and knows what was learned.
         assert client.exists("autothrottle:{spiders}:lease") == 0
-        assert client.hget("autothrottle:{spiders}:state", "text")
+        assert client.hget("autothrottle:{spiders}:snapshot", "bytes")
     finally:
         for process in spiders:
             process.kill()

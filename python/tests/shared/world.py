@@ -8,10 +8,10 @@ fails again. It is the small sister of ``tests/js/shared/world.ts``.
 from __future__ import annotations
 
 import heapq
-import json
 import random
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from autothrottle._shared.host import SharedHost
@@ -44,7 +44,7 @@ class Store:
     epoch: int = 0
     holder: str = ""
     until: float = 0.0
-    state: str | None = None
+    state: bytes | None = None
     state_at: float = 0.0
 
 
@@ -103,6 +103,11 @@ class World:
         self.now = until
 
     @property
+    def way(self) -> float:
+        """The longest that a message takes: clocks are measured by messages, and no better than that."""
+        return 2 * (self.faults.least + self.faults.more)
+
+    @property
     def writer(self) -> Process:
         """Who has the lease."""
         return next(process for process in self.processes if process.id == self.store.holder)
@@ -122,7 +127,7 @@ class Process:
         offline: Offline = "wait",
         members: int | None = None,
     ) -> None:
-        self.id = name
+        self.id = name.encode().hex().zfill(32)
         self.world = world
         self.is_dead = self.is_cut = False
         self.stopped_until = 0.0
@@ -134,7 +139,7 @@ class Process:
         self._timer: Event | None = None
         world.processes.append(self)
         self.host = SharedHost(
-            Way(self), self, options, offline=offline, members=members, random=world.dice.random, id=name
+            Way(self), self, options, offline=offline, members=members, random=world.dice.random, id=self.id
         )
         self.host.listen(self)
 
@@ -207,34 +212,29 @@ class Way:
 
     process: Process
     lease_ms: float = LEASE_MS
-    lead_ms: float = 50.0
-    is_closed: bool = field(default=False)
-
-    @property
-    def offset_ms(self) -> float | None:
-        return -self.process.origin
 
     def open(self, peer: Peer) -> None:
         self.process.peer = peer
+        peer.opened()
 
-    def compete(self, epoch: int, done: Done) -> None:
+    def compete(self, above: int, done: Done) -> None:
         world = self.process.world
 
         def answer() -> Lease | None:
             store = world.store
-            if world.now < store.until and store.epoch >= epoch:
+            if world.now < store.until and store.epoch >= above:
                 return None
-            store.epoch = max(store.epoch, epoch) + 1
+            store.epoch = max(store.epoch, above) + 1
             store.holder, store.until = self.process.id, world.now + LEASE_MS
             return Lease(store.epoch, store.state, world.now - store.state_at)
 
         self._ask(answer, done)
 
-    def renew(self, lease: Lease, state: str | None, done: Done) -> None:
+    def renew(self, epoch: int, state: bytes | None, done: Done) -> None:
         store, world = self.process.world.store, self.process.world
 
         def answer() -> bool:
-            if not self._is_good(lease):
+            if not self._is_good(epoch):
                 return False
             store.until = world.now + LEASE_MS
             if state is not None:
@@ -243,50 +243,55 @@ class Way:
 
         self._ask(answer, done)
 
-    def release(self, lease: Lease, state: str) -> None:
+    def release(self, epoch: int, state: bytes | None, done: Done) -> None:
         def answer() -> None:
             store, world = self.process.world.store, self.process.world
-            if self._is_good(lease):
-                store.until, store.state, store.state_at = world.now, state, world.now
+            if self._is_good(epoch):
+                store.until = world.now
+                if state is not None:
+                    store.state, store.state_at = state, world.now
 
-        self._ask(answer, lambda _, __: None)
+        self._ask(answer, done)
 
-    def to_writer(self, text: str) -> None:
-        self._send(lambda other: other.id == self.process.world.store.holder, text, None)
+    def to_leader(self, frame: bytes) -> None:
+        self._send(lambda other: other.id == self.process.world.store.holder, frame, None)
 
-    def to_member(self, lease: Lease, member: str, text: str) -> None:
-        self._send(lambda other: other.id == member, text, lease)
+    def to_member(self, epoch: int, member: str, frame: bytes) -> None:
+        self._send(lambda other: other.id == member, frame, epoch)
 
-    def to_all(self, lease: Lease, text: str) -> None:
-        self._send(lambda other: other is not self.process, text, lease)
+    def to_all(self, epoch: int, frame: bytes) -> None:
+        self._send(lambda _: True, frame, epoch)
+
+    def reconnect(self) -> None:
+        if self.process.peer is not None:
+            self.process.peer.opened()
 
     def close(self) -> Any:
         self.process.peer = None
 
-    def _is_good(self, lease: Lease) -> bool:
+    def _is_good(self, epoch: int) -> bool:
         """As the scripts of Redis: whoever had it last has it still."""
         store, now = self.process.world.store, self.process.world.now
-        if store.epoch == lease.epoch and now < store.until:
+        if store.epoch == epoch and now < store.until:
             return True
-        if store.epoch > lease.epoch or now < store.until:
+        if store.epoch > epoch or now < store.until:
             return False
-        store.epoch, store.holder, store.until = lease.epoch, self.process.id, now + LEASE_MS
+        store.epoch, store.holder, store.until = epoch, self.process.id, now + LEASE_MS
         return True
 
-    def _send(self, is_for: Callable[[Process], bool], text: str, lease: Lease | None) -> None:
+    def _send(self, is_for: Callable[[Process], bool], frame: bytes, epoch: int | None) -> None:
         process, world = self.process, self.process.world
-        json.loads(text)  # Whatever is said is JSON.
         if process.is_cut:
             return
 
         def heard(other: Process) -> None:
             if not other.is_cut and other.peer is not None:
-                other.peer.heard(text)
+                other.peer.received(frame)
 
         def passed() -> None:
-            if lease is not None and not self._is_good(lease):
+            if epoch is not None and not self._is_good(epoch):
                 if process.peer is not None:
-                    world.travel(process.peer.fenced, process)
+                    world.travel(partial(process.peer.fenced, epoch), process)
                 return
             for other in world.processes:
                 if is_for(other) and not other.is_cut:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import inspect
 import logging
 import queue
 import threading
@@ -66,21 +67,30 @@ class Courier(Protocol):
     def open(self) -> None:
         """The first request is about to come."""
 
-    def send(self, command: Sequence[str], answer: Answer) -> None:
+    def send(self, command: Sequence[str | bytes], answer: Answer) -> None:
         """A command, after those before it."""
 
-    def listen(self, channels: Sequence[str], heard: Callable[[str], None], ready: Answer) -> Ears:
+    def listen(self, channels: Sequence[str], heard: Callable[[bytes], None], ready: Answer) -> Ears:
         """Hears channels; ``ready`` when it does."""
 
     def close(self) -> Leaving:
         """Takes in nothing more; what was taken in is still sent."""
 
 
-_Job = tuple[Sequence[str], Answer]
+_Job = tuple[Sequence[str | bytes], Answer]
 
 
-def _decoded(data: Any) -> str:
-    return data.decode("utf-8", "replace") if isinstance(data, bytes) else str(data)
+def undecoded(client: Any) -> Any:
+    """A client whose connections give bytes: frames are no text, whatever the program's client decodes."""
+    pool = client.connection_pool
+    if not pool.connection_kwargs.get("decode_responses"):
+        return client
+    import redis
+
+    made = redis.asyncio if inspect.iscoroutinefunction(client.execute_command) else redis
+    kwargs = {**pool.connection_kwargs, "decode_responses": False}
+    # Of a pool of Sentinel's the connections ask where the master is: they are made as it makes them.
+    return made.Redis(connection_pool=made.ConnectionPool(pool.connection_class, **kwargs))
 
 
 def _deliver(jobs: Sequence[_Job], results: Sequence[Any]) -> None:
@@ -113,13 +123,13 @@ class ThreadCourier:
         """See :class:`Courier`."""
         self._sender.start()
 
-    def send(self, command: Sequence[str], answer: Answer) -> None:
+    def send(self, command: Sequence[str | bytes], answer: Answer) -> None:
         """See :class:`Courier`."""
         self._jobs.put((command, answer))
 
-    def listen(self, channels: Sequence[str], heard: Callable[[str], None], ready: Answer) -> Ears:
+    def listen(self, channels: Sequence[str], heard: Callable[[bytes], None], ready: Answer) -> Ears:
         """See :class:`Courier`."""
-        return _ThreadEars(self._client, self._scheduler, channels, heard, ready)
+        return _ThreadEars(undecoded(self._client), self._scheduler, channels, heard, ready)
 
     def close(self) -> Leaving:
         """See :class:`Courier`."""
@@ -158,7 +168,7 @@ class _ThreadEars:
         client: Any,
         scheduler: Scheduler,
         channels: Sequence[str],
-        heard: Callable[[str], None],
+        heard: Callable[[bytes], None],
         ready: Answer,
     ) -> None:
         self._client = client
@@ -194,11 +204,11 @@ class _ThreadEars:
                 if missing == 0:
                     self._post(self._ready, None, None)
             elif message["type"] == "message":
-                self._post(self._tell, _decoded(message["data"]))
+                self._post(self._tell, message["data"])
 
-    def _tell(self, text: str) -> None:
+    def _tell(self, frame: bytes) -> None:
         if not self._is_closed:
-            self._heard(text)
+            self._heard(frame)
 
     def _post(self, call: Callable[..., object], *arguments: Any) -> None:
         if not self._is_closed:
@@ -231,13 +241,13 @@ class LoopCourier:
         """See :class:`Courier`."""
         self._sender = asyncio.get_running_loop().create_task(self._send_all(), name="autothrottle-redis")
 
-    def send(self, command: Sequence[str], answer: Answer) -> None:
+    def send(self, command: Sequence[str | bytes], answer: Answer) -> None:
         """See :class:`Courier`."""
         self._jobs.put_nowait((command, answer))
 
-    def listen(self, channels: Sequence[str], heard: Callable[[str], None], ready: Answer) -> Ears:
+    def listen(self, channels: Sequence[str], heard: Callable[[bytes], None], ready: Answer) -> Ears:
         """See :class:`Courier`."""
-        return _LoopEars(self._client, channels, heard, ready)
+        return _LoopEars(undecoded(self._client), channels, heard, ready)
 
     def close(self) -> Leaving:
         """See :class:`Courier`."""
@@ -271,7 +281,7 @@ class LoopCourier:
 
 class _LoopEars:
     def __init__(
-        self, client: Any, channels: Sequence[str], heard: Callable[[str], None], ready: Answer
+        self, client: Any, channels: Sequence[str], heard: Callable[[bytes], None], ready: Answer
     ) -> None:
         self._client = client
         self._channels = channels
@@ -306,7 +316,7 @@ class _LoopEars:
                 if missing == 0:
                     _safely(self._ready, None, None)
             elif message["type"] == "message":
-                _safely(self._heard, _decoded(message["data"]))
+                _safely(self._heard, message["data"])
 
 
 def _is_cancelled() -> bool:

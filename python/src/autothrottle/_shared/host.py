@@ -1,35 +1,34 @@
-"""A shared host: it answers what an engine answers, and asks the group. See ``js/shared/host.ts``.
+"""A shared host: it answers what an engine answers, by the machine of a group (``shared/`` in Rust).
 
-What needs an answer at once is answered here, by an engine that has the same options and sends nothing:
-whether a setting makes sense, what an outcome means, when a request could be sent as far as is known. The
-trap is to believe it beyond that: what it says of others is as old as the last beat.
+The machine decides everything. Here names have numbers, as a desk knows them, and refusals are errors; what
+the machine wants done is carried out at the end of each turn, and one timer wakes it. The trap is to answer
+for others: what the machine says of them is as old as what it heard last.
 """
 
 from __future__ import annotations
 
-import json
-import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol
 
 from .._events import SharedCode
-from .._native import Engine
+from .._native import Engine, Shared
 from .._state import Decision, Notice, Peek, Robots, ScopeStats, Settled, Stats, Watching
-from ..errors import CostExceedsQuotaError, QueueFullError, ScopeDownError
-from .engine import MsEngine, digest, mark, millis, notice_read, scope_read, span, stats_read
-from .group import Group
-from .group_link import GroupLink
-from .member import Memory
-from .messages import Message, Refusal, renumber, state_in
-from .transport import Leaving, Offline, Scheduler, Transport
-
-T = TypeVar("T")
+from ..errors import (
+    ConfigError,
+    CostExceedsQuotaError,
+    Problem,
+    QueueFullError,
+    ScopeDownError,
+    SharedError,
+)
+from .reading import notice_read, scope_read, stats_read
+from .transport import Lease, Leaving, Offline, Peer, Scheduler, Timer, Transport
 
 _MOST_NAMES = 20_000
 """Names that are known by number at a time, beside those that somebody holds."""
 
-_WALL_MS = 1e12
+_NS = 1_000_000
 _LEVELS = {"nothing": 0, "changes": 1, "answers": 2}
 
 
@@ -55,32 +54,43 @@ class SharedHost:
         scheduler: Scheduler,
         options: Mapping[str, Any],
         *,
-        offline: Offline,
+        offline: Offline | None,
         members: int | None = None,
         random: Callable[[], float],
         id: str | None = None,  # noqa: A002
     ) -> None:
+        self._transport = transport
         self._scheduler = scheduler
-        self._judge = Engine(options)
+        self._options = options
+        self._offline = offline
+        self._members = members
+        self._seed = int(random() * 2**53)
+        self.id = id or "".join(f"{int(random() * 256):02x}" for _ in range(16))
+        self._machine = self._made()
         self._names: dict[int, str] = {}
         self._handles: dict[str, int] = {}
         self._holders: dict[int, int] = {}
-        self._made = 0
+        self._tickets: dict[int, tuple[int, ...]] = {}
+        """The scopes of requests that are not over."""
+        self._numbers = 0
         self._listener: Listener | None = None
-        self._notices: list[Notice] = self._judge.take_notices()
-        self._level = 0
-        self._seen: tuple[Memory, Any] | None = None
-        self._early: list[list[Any]] = []
-        link = GroupLink(self._changed, self._told, self._failed, self._warn)
-        self.group = Group(
-            transport,
-            scheduler,
-            options,
-            link,
-            offline=offline,
-            members=members,
-            random=random,
-            id=id or _new_id(random),
+        self._notices: list[Notice] = []
+        self._timer: Timer | None = None
+        self._is_turning = self._is_open = self._is_closed = False
+        self._denied: ConfigError | None = None
+        self._broken: BaseException | None = None
+        self._carry()
+
+    def _made(self, **restored: Any) -> Shared:
+        lease = int(self._transport.lease_ms * _NS)
+        return Shared(
+            self.id,
+            self._options,
+            lease=lease,
+            offline=self._offline,
+            members=self._members,
+            seed=self._seed,
+            **restored,
         )
 
     def listen(self, listener: Listener) -> None:
@@ -89,7 +99,14 @@ class SharedHost:
 
     def leave(self) -> Leaving | None:
         """Nothing more will be asked. Gives what is still to be said, once."""
-        return self.group.close()
+        if self._is_closed:
+            return None
+        self._machine.close(self._now())
+        self._carry()
+        self._is_closed = True
+        if self._timer is not None:
+            self._timer.cancel()
+        return self._transport.close() if self._is_open else None
 
     # Scopes, by numbers of this process's own.
 
@@ -99,8 +116,8 @@ class SharedHost:
         return len(self._names)
 
     def find(self, name: str) -> int | None:
-        """A handle: whether there is such a scope, only the writer knows."""
-        return self.intern(name)
+        """A handle, if the name has one: whether there is such a scope, only the leader knows."""
+        return self._handles.get(name)
 
     def intern(self, name: str) -> int:
         """A handle that may be forgotten."""
@@ -108,9 +125,10 @@ class SharedHost:
         if known is not None:
             return known
         if len(self._names) - len(self._holders) >= _MOST_NAMES:
-            self._forget_names()
-        made = self._handles[name] = self._made
-        self._made += 1
+            self._names = {handle: each for handle, each in self._names.items() if handle in self._holders}
+            self._handles = {each: handle for handle, each in self._names.items()}
+        made = self._handles[name] = self._numbers
+        self._numbers += 1
         self._names[made] = name
         return made
 
@@ -145,176 +163,129 @@ class SharedHost:
         priority: float = 0,
         delay: int = 0,
     ) -> int:
-        """A request that waits until the writer gives leave."""
-        costs = [cost] if isinstance(cost, (int, float)) else list(cost)
-        if not all(math.isfinite(each) and each >= 0 for each in costs) or not math.isfinite(priority):
-            raise ValueError("cost and delay must be finite and not below 0, priority finite")
+        """A request that waits until the leader gives leave."""
         names = [self._name_of(scope) for scope in scopes]
-        if not names:
-            raise ValueError("the request names no scope that is known")
-        self._open()
-        told = cost if isinstance(cost, (int, float)) else costs
-        return self.group.member.submit(names, told, priority, millis(delay))
+        ticket = self._machine.submit(now, names, cost, priority, delay)
+        if not isinstance(ticket, int):
+            raise self._error_of(ticket)
+        self._tickets[ticket] = tuple(scopes)
+        self._soon()
+        return ticket
 
     def send_at_once(self, now: int, scopes: Sequence[int], **needs: Any) -> None:
-        """Nothing leaves before the writer has said so."""
+        """Nothing leaves before the leader has said so."""
 
     def poll(self, now: int) -> Decision:
-        """What may leave now, and when to ask again."""
+        """What may leave now. When to ask again this host knows by itself."""
         send: list[int] = []
-        member, at = self.group.member, now / 1e6
-        while True:
-            ticket, wake = member.poll(at)
-            if ticket is None:
-                return Decision(send, None if wake is None else max(span(wake), now + 1), None, None)
+        while (ticket := self._machine.poll(now)) is not None:
             send.append(ticket)
+        if send:
+            self._soon()
+        return Decision(send, None, None, None)
 
     @property
     def is_awaited(self) -> bool:
         """Whether somebody waits for the time after what was granted last."""
-        return self.group.member.is_awaited
+        return self._machine.is_awaited
 
     def left(self, now: int, ticket: int) -> None:
         """The request left only now: gaps count from here."""
-        self.group.member.left(now / 1e6, ticket)
+        self._machine.left(now, ticket)
+        self._soon()
 
     def settle(self, now: int, ticket: int, **outcome: Any) -> Settled:
         """How a request ended: judged here, told there."""
-        member = self.group.member
-        if not member.is_flying(ticket):
-            return Settled("unknown", None)
-        settled, asked, told = digest(self._judge, outcome)
-        names = member.names_of(ticket)
-
-        def place(scope: float) -> int:
-            name = self._names.get(int(scope))
-            return names.index(name) if name in names else -1
-
-        renumber(told, place)
-        member.settle(ticket, told)
-        return Settled(settled, asked)  # type: ignore[arg-type]
+        own = outcome.get("scopes")
+        if own:
+            places = self._tickets.get(ticket, ())
+            outcome["scopes"] = [
+                replace(each, scope=places.index(each.scope)) for each in own if each.scope in places
+            ]
+        settled = self._machine.settle(now, ticket, **outcome)
+        if settled.outcome != "again":
+            self._tickets.pop(ticket, None)
+        self._soon()
+        return settled
 
     def cancel(self, now: int, ticket: int) -> None:
         """Nobody wants it."""
-        self.group.member.cancel(ticket)
+        self._tickets.pop(ticket, None)
+        self._machine.cancel(now, ticket)
+        self._soon()
 
     @property
     def waiting(self) -> int:
         """Requests of this process that wait."""
-        return self.group.member.waiting
+        return self._machine.waiting
 
     @property
     def in_flight(self) -> int:
         """Requests of this process in flight."""
-        return self.group.member.in_flight
+        return self._machine.in_flight
 
     # Settings and states: orders, which all hear.
 
     def configure(self, now: int, scope: int, options: Mapping[str, object]) -> None:
         """Changes settings of one scope, in all processes."""
-        name = self._name_of(scope)
-        self._judge.configure(now, self._judge.scope(name), options)
-        self._order("configure", name, dict(options))
+        self._machine.configure(now, self._name_of(scope), options)
+        self._soon()
 
     def crawl_delay(self, now: int, scope: int, delay: int | None) -> Robots:
         """What a robots.txt asks for."""
-        name = self._name_of(scope)
-        outcome = self._judge.crawl_delay(now, self._judge.intern(name), delay)
-        if outcome == "applied":
-            self._order("crawl", name, None if delay is None else millis(delay))
-        return outcome
+        self._soon()
+        return self._machine.crawl_delay(now, self._name_of(scope), delay)
 
     def hold(self, now: int, scope: int, length: int) -> None:
         """Sends nothing for so long."""
-        self._order("hold", self._name_of(scope), millis(length))
+        self._machine.hold(now, self._name_of(scope), length)
+        self._soon()
 
     def pause(self, now: int, scope: int | None = None) -> None:
         """Sends nothing."""
-        self._order("pause", None if scope is None else self._name_of(scope))
+        self._machine.pause(now, None if scope is None else self._name_of(scope))
+        self._soon()
 
     def resume(self, now: int, scope: int | None = None) -> None:
         """Ends a pause."""
-        self._order("resume", None if scope is None else self._name_of(scope))
+        self._machine.resume(now, None if scope is None else self._name_of(scope))
+        self._soon()
 
     def reset(self, now: int, scope: int) -> None:
         """Forgets what a scope learned."""
-        self._order("reset", self._name_of(scope))
+        self._machine.reset(now, self._name_of(scope))
+        self._soon()
 
     def watch(self, level: Watching) -> None:
         """How much is told of answers."""
-        self._level = _LEVELS[level]
-        self.group.member.watch = self._level
-        if self.group.member.epoch > 0:
-            self._order("watch", self._level)
+        self._machine.watch(self._now(), _LEVELS[level])
+        self._soon()
 
     # Questions.
 
     def peek(self, now: int, scopes: Sequence[int | None], *, cost: float | Sequence[float] = 1) -> Peek:
-        """As of the last beat, where another process decides."""
-        writer = self.group.writer
-        engine = self._remembered(now) if writer is None else writer.engine.engine
-        ahead = 0 if writer is None else mark(writer.now) - now
-        handles = [None if scope is None else engine.find(self._name_of(scope)) for scope in scopes]
-        at, reason, where = engine.peek(now + ahead, handles, cost=cost)
-        name = None if where is None else engine.name(where)
-        return Peek(None if at is None else at - ahead, reason, None if name is None else self.intern(name))
+        """As of what was heard last, where another process decides."""
+        names = ["" if scope is None else self._name_of(scope) for scope in scopes]
+        at, reason, where = self._machine.peek(now, names, cost)
+        return Peek(at, reason, None if where is None else self.intern(where))
 
     def stats(self, now: int) -> Stats:
-        """What the writer last said. ``age``: how old it is."""
-        writer, member = self.group.writer, self.group.member
-        if writer is not None:
-            ahead = writer.now - now / 1e6
-            return stats_read(writer.engine.stats(writer.now), -ahead, 0.0)
-        memory, seen = member.memory, member.seen
-        if seen is None or (memory is not None and memory.at > seen.at):
-            age = None if memory is None else span(now / 1e6 - memory.at)
-            return replace(self._remembered(now).stats(now), age=age)
-        known = self._readable(lambda: self._stats_of(seen, now))
-        return replace(self._judge.stats(now), age=None) if known is None else known
-
-    def _stats_of(self, seen: Memory, now: int) -> Stats:
-        told = self._told_of(seen)
-        return stats_read(told["stats"], seen.at - told["now"], now / 1e6 - seen.at)
+        """What the leader last said. ``age``: how old it is."""
+        return stats_read(self._machine.stats(now), self._machine.status(now))
 
     def scope_stats(self, now: int, scope: int) -> ScopeStats:
         """The state of one scope."""
-        name, writer, seen = self._name_of(scope), self.group.writer, self.group.member.seen
-        if writer is not None:
-            known = writer.engine.engine.find(name)
-            if known is not None:
-                ahead = mark(writer.now) - now
-                stats = writer.engine.engine.scope_stats(now + ahead, known)
-                hold = stats.hold_until
-                return replace(stats, hold_until=None if hold is None else max(hold - ahead, 0))
-        elif seen is not None:
-            known_there = self._readable(lambda: self._scope_of(seen, name))
-            if known_there is not None:
-                return known_there
-        return self._judge.scope_stats(now, self._judge.intern(name))
-
-    def _scope_of(self, seen: Memory, name: str) -> ScopeStats | None:
-        told = self._told_of(seen)
-        scope = told["stats"]["scopes"].get(name)
-        return None if scope is None else scope_read(scope, seen.at - told["now"])
+        return scope_read(self._machine.scope_stats(now, self._name_of(scope)))
 
     def snapshot(self, now: int, wall: int | None = None) -> dict[str, Any]:
         """What was learned, by all."""
-        writer, memory = self.group.writer, self.group.member.memory
-        if writer is not None:
-            return writer.engine.engine.snapshot(mark(writer.now), wall)
-        state = None if memory is None else self._readable(lambda: state_in(memory.text))
-        if memory is None or state is None:
-            return self._judge.snapshot(now, wall)
-        snapshot: dict[str, Any] = state["snapshot"]
-        if wall is None:
-            return {key: each for key, each in snapshot.items() if key != "wallMs"}
-        return {**snapshot, "wallMs": wall / 1e6 - (now / 1e6 - memory.at)}
+        return self._machine.snapshot(now, wall)
 
     def restore(self, snapshot: Mapping[str, object], now: int, wall: int | None = None) -> None:
-        """What whoever writes first goes on from. What is wrong with it is said at once."""
-        self._judge.restore(snapshot, now, wall)
-        self._notices += self._judge.take_notices()
-        self.group.snapshot = dict(snapshot)
+        """What the first leader goes on from. What is wrong with it is said at once."""
+        Engine(self._options).restore(snapshot, now, wall)
+        self._machine = self._made(snapshot=snapshot, wall=wall)
+        self._carry()
 
     @property
     def has_notices(self) -> bool:
@@ -329,13 +300,141 @@ class SharedHost:
     @property
     def warn_threshold(self) -> int:
         """The setting ``warnThreshold``."""
-        return self._judge.warn_threshold
+        return self._machine.warn_threshold
 
     def close(self) -> None:
-        """Gives the memory back of the engine that only judges."""
-        self._judge.close()
+        """As an engine's: there is no memory to give back."""
 
-    # Inside.
+    # What the machine wants done.
+
+    def _now(self) -> int:
+        return max(0, round(self._scheduler.now() * _NS))
+
+    def _soon(self) -> None:
+        """Carries at the end of this turn. Before the loop runs, the first request takes it along."""
+        if self._is_turning or self._is_closed or not self._scheduler.is_running:
+            return
+        self._open()
+        self._is_turning = True
+        self._scheduler.after_turn(self._turn)
+
+    def _turn(self) -> None:
+        self._is_turning = False
+        if not self._is_closed:
+            self._carry()
+
+    def _carry(self) -> None:
+        now = self._now()
+        while (effect := self._machine.poll_effect(now)) is not None:
+            self._do(*effect)
+        if self._listener is not None:
+            # What this process grants itself is in no frame.
+            self._listener.changed()
+        self._sleep()
+
+    def _do(self, what: str, *of: Any) -> None:
+        machine, transport = self._machine, self._transport
+        if what == "fail":
+            ticket, refusal = of
+            self._tickets.pop(ticket, None)
+            if self._listener is not None:
+                self._listener.refuse(ticket, self._error_of(refusal))
+        elif what == "notice":
+            self._notices.append(notice_read(of[0]))
+        elif what == "warn":
+            if self._listener is not None:
+                self._listener.shared_warning(*of)
+        elif what == "compete":
+            op, above = of
+            transport.compete(above, self._answer(op, lambda lease, now: self._elected(now, op, lease)))
+        elif what == "renew":
+            op, epoch, store = of
+
+            def renewed(is_ours: bool, now: int) -> None:
+                (machine.renewed if is_ours else machine.refused)(now, op)
+
+            transport.renew(epoch, store, self._answer(op, renewed))
+        elif what == "release":
+            op, epoch, store = of
+            transport.release(epoch, store, self._answer(op, lambda _, now: machine.released(now, op)))
+        elif what == "leader":
+            transport.to_leader(*of)
+        elif what == "member":
+            transport.to_member(*of)
+        elif what == "all":
+            transport.to_all(*of)
+        elif what == "reconnect":
+            transport.reconnect()
+
+    def _elected(self, now: int, op: int, lease: Lease | None) -> None:
+        if lease is None:
+            self._machine.refused(now, op)
+        else:
+            age = int(lease.age_ms * _NS)
+            self._machine.elected(now, op, lease.epoch, lease.stored, age, False)
+
+    def _answer(
+        self, op: int, answer: Callable[[Any, int], None]
+    ) -> Callable[[Any, BaseException | None], None]:
+        def done(given: Any, error: BaseException | None) -> None:
+            if self._is_closed:
+                return
+            now = self._now()
+            if error is None:
+                self._denied = None
+                answer(given, now)
+            elif isinstance(error, TimeoutError):
+                self._broken = error
+                self._machine.timed_out(now, op)
+            else:
+                self._broken = error
+                is_denied = isinstance(error, ConfigError)
+                if isinstance(error, ConfigError):
+                    self._denied = error
+                self._machine.failed(now, op, str(error), is_denied)
+            self._heard()
+
+        return done
+
+    def _open(self) -> None:
+        if self._is_open:
+            return
+        self._is_open = True
+        self._scheduler.open()
+        self._transport.open(
+            Peer(
+                self.id,
+                opened=lambda: self._hear(self._machine.opened),
+                received=lambda frame: self._hear(self._machine.received, frame),
+                unheard=lambda member, epoch: self._hear(self._machine.unheard, member, epoch),
+                vacant=lambda: self._hear(self._machine.vacant, False),
+                fenced=lambda epoch: self._hear(self._machine.fenced, epoch),
+            )
+        )
+
+    def _hear(self, hear: Callable[..., None], *what: Any) -> None:
+        if not self._is_closed:
+            hear(self._now(), *what)
+            self._heard()
+
+    def _heard(self) -> None:
+        """Something happened outside: who may leave now leaves."""
+        if self._listener is not None:
+            self._listener.changed()
+        self._soon()
+
+    def _sleep(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        at = self._machine.wake_at
+        if at is None or not self._is_open or self._is_closed:
+            return
+        self._timer = self._scheduler.call_later(max(0, at - self._now()) / _NS, self._wake)
+
+    def _wake(self) -> None:
+        self._timer = None
+        self._hear(self._machine.timeout)
 
     def _name_of(self, scope: int) -> str:
         name = self._names.get(scope)
@@ -343,99 +442,20 @@ class SharedHost:
             raise ValueError("the request names no scope that is known")
         return name
 
-    def _told_of(self, seen: Memory) -> Any:
-        """Statistics as they were told: read once, for there are many scopes."""
-        if self._seen is None or self._seen[0] is not seen:
-            self._seen = seen, json.loads(seen.text)
-        return self._seen[1]
-
-    def _order(self, *order: Any) -> None:
-        if not self._scheduler.is_running:
-            # Said before the loop runs, as the program is set up: the first request takes it along.
-            self._early.append(list(order))
-            return
-        self._open()
-        self.group.member.order(list(order))
-
-    def _open(self) -> None:
-        """A request or an order is about to come."""
-        self.group.open()
-        early, self._early = self._early, []
-        for order in early:
-            self.group.member.order(order)
-
-    def _remembered(self, now: int) -> Engine:
-        """What another process knew when it was last heard."""
-        memory = self.group.member.memory
-
-        def read() -> None:
-            assert memory is not None
-            state = state_in(memory.text)
-            engine = MsEngine(self._judge)
-            age = now / 1e6 - memory.at
-            engine.restore({**state["snapshot"], "wallMs": _WALL_MS}, now / 1e6, _WALL_MS + age)
-            for name, partial in state["settings"]:
-                engine.configure(now / 1e6, name, partial)
-            self._judge.take_notices()
-
-        if memory is not None:
-            self._readable(read)
-        return self._judge
-
-    def _readable(self, read: Callable[[], T]) -> T | None:
-        """What was heard of the writer, as far as it can be read: what cannot is forgotten."""
-        try:
-            return read()
-        except (ArithmeticError, LookupError, TypeError, ValueError) as error:
-            self.group.member.memory = self.group.member.seen = None
-            self.group.unreadable(error)
-            return None
-
-    def _changed(self, refused: list[Refusal]) -> None:
-        if self._listener is None:
-            return
-        for refusal in refused:
-            self._listener.refuse(refusal[0], _error_of(refusal))
-        self._listener.changed()
-
-    def _failed(self, error: Exception) -> None:
-        for ticket in self.group.member.everybody():
-            self.group.member.cancel(ticket)
-            if self._listener is not None:
-                self._listener.refuse(ticket, error)
-
-    def _warn(self, code: SharedCode, message: str) -> None:
-        if self._listener is not None:
-            self._listener.shared_warning(code, message)
-
-    def _told(self, tell: Message) -> None:
-        """Of an answer only its own process hears; of what changed, whoever listens."""
-        shift = self._scheduler.now() - tell["now"]
-        is_ours = tell.get("of") in (None, self.group.id)
-        for notice in tell["notices"]:
-            if notice["kind"] == "answer" and not (self._level == 2 and is_ours):
-                continue
-            if self._level == 0 and notice["kind"] in ("backoff", "recover", "delay", "hold"):
-                continue
-            self._notices.append(notice_read(notice, shift, tell.get("latencyMs")))
-        if self._notices and self._listener is not None:
-            self._listener.changed()
-
-    def _forget_names(self) -> None:
-        self._names = {handle: name for handle, name in self._names.items() if handle in self._holders}
-        self._handles = {name: handle for handle, name in self._names.items()}
-
-
-def _new_id(random: Callable[[], float]) -> str:
-    """A name unlike that of any other process."""
-    return "".join(f"{int(random() * 2**31):x}" for _ in range(3))
-
-
-def _error_of(refusal: Refusal) -> Exception:
-    if refusal[1] == "full":
-        return QueueFullError()
-    if refusal[1] == "cost":
-        return CostExceedsQuotaError(refusal[2], refusal[3])
-    if refusal[1] == "down":
-        return ScopeDownError(refusal[2], refusal[3] / 1000)
-    return ValueError(refusal[2])
+    def _error_of(self, refusal: Sequence[Any]) -> Exception:
+        what, *more = refusal
+        if what == "full":
+            return QueueFullError()
+        if what == "cost":
+            return CostExceedsQuotaError(more[0], more[1])
+        if what == "down":
+            return ScopeDownError(more[0], more[1] / 1000)
+        if what == "offline":
+            error = SharedError()
+            error.__cause__ = self._broken
+            return error
+        if what == "denied":
+            return self._denied or ConfigError(
+                [Problem("shared", "a way to the others that can work", more[0])]
+            )
+        return ValueError(more[0])

@@ -1,8 +1,8 @@
-"""The way between processes, and who writes: what a store has to give, and what time a group goes by.
+"""The way between processes, and who leads: what a store has to give. See ``js/shared/transport.ts``.
 
-A transport moves text and elects. It may lose, double, delay and reorder what it moves; it must never let two
-processes hold a lease at once, as far as it can tell, and what a process sends under a lease that is over it
-should not deliver.
+A transport moves bytes and elects. It may lose, double, delay and reorder what it moves; it never alters it.
+It gives each epoch to one process. What a leader says to all and to the leader comes back to it: so it knows
+whether it hears.
 
 Answers come by a call: there is no loop of one kind here. The trap is a call from another thread: none of
 these is.
@@ -71,13 +71,13 @@ class Leaving(Protocol):
 
 @dataclass(frozen=True)
 class Lease:
-    """Leave to write."""
+    """Leave to lead."""
 
     epoch: int
     """Larger than that of every lease before."""
-    state: str | None = None
-    """What was kept of the last writer."""
-    state_age_ms: float = 0.0
+    stored: bytes | None = None
+    """What was kept of the last leader."""
+    age_ms: float = 0.0
     """How old that is."""
 
 
@@ -86,15 +86,17 @@ class Peer:
     """This process, as a transport sees it."""
 
     id: str
-    """Unlike that of any other process."""
-    heard: Callable[[str], None]
-    """Text came in."""
+    """32 hexadecimal digits, unlike those of any other process."""
+    opened: Callable[[], None]
+    """The way hears: said once it was opened, and after each ``reconnect``."""
+    received: Callable[[bytes], None]
+    """A frame came in."""
+    unheard: Callable[[str, int], None]
+    """What was said to this member under this epoch reached nobody."""
     vacant: Callable[[], None]
-    """Nobody hears what is said to the writer: so it is time to compete."""
-    fenced: Callable[[], None]
-    """The lease is another's: what was sent did not leave."""
-    deaf: Callable[[], None] = lambda: None
-    """The way hears nothing, though there is something to hear: it is made anew."""
+    """What is said to the leader reaches nobody: so it is time to compete."""
+    fenced: Callable[[int], None]
+    """The lease is another's: what was said under this epoch did not leave."""
 
 
 class Transport(Protocol):
@@ -103,34 +105,30 @@ class Transport(Protocol):
     lease_ms: float
     """Milliseconds that a lease lasts."""
 
-    @property
-    def offset_ms(self) -> float | None:
-        """Milliseconds that the group's clock is ahead of this process's; ``None`` while it is unknown."""
-
-    @property
-    def lead_ms(self) -> float:
-        """How far ahead a grant is made, so that it has arrived when it is to leave."""
-
     def open(self, peer: Peer) -> None:
         """Begins. Called once, before everything else, and not before the first request."""
 
-    def compete(self, epoch: int, done: Done) -> None:
-        """Tries to become the writer: a :class:`Lease` with an epoch above this one, or ``None``."""
+    def compete(self, above: int, done: Done) -> None:
+        """Tries to become the leader: a :class:`Lease` with an epoch above this one, or ``None``. A
+        :class:`~autothrottle.ConfigError` says that it can never work."""
 
-    def renew(self, lease: Lease, state: str | None, done: Done) -> None:
-        """Makes the lease last from now; ``state`` is for the next writer. ``False``: it is another's."""
+    def renew(self, epoch: int, store: bytes | None, done: Done) -> None:
+        """Makes the lease last from now; ``store`` is for the next leader. ``False``: it is another's."""
 
-    def release(self, lease: Lease, state: str) -> None:
+    def release(self, epoch: int, store: bytes | None, done: Done) -> None:
         """Gives the lease back."""
 
-    def to_writer(self, text: str) -> None:
-        """To the writer, whoever that is."""
+    def to_leader(self, frame: bytes) -> None:
+        """To the leader, whichever process it is."""
 
-    def to_member(self, lease: Lease, member: str, text: str) -> None:
-        """To one, under the lease."""
+    def to_member(self, epoch: int, member: str, frame: bytes) -> None:
+        """To one, under the epoch."""
 
-    def to_all(self, lease: Lease, text: str) -> None:
-        """To all, under the lease. This process need not hear it."""
+    def to_all(self, epoch: int, frame: bytes) -> None:
+        """To all, this process too, under the epoch."""
+
+    def reconnect(self) -> None:
+        """The connection that hears carries nothing: it is made anew."""
 
     def close(self) -> Leaving:
         """Ends, when all was said. Nothing is heard afterwards."""
