@@ -4,10 +4,10 @@
  * What happens in one turn of the event loop is said at its end. The trap is an answer that never comes: each
  * question has as long as a lease lasts.
  */
-import type { WasmShared } from '../../pkg/shared.js'
 import { ConfigError } from '../base/errors.js'
 import type { WarningEvent } from '../core/events.js'
 import type { HostContext } from '../core/host.js'
+import type { WasmShared } from '../wasm/load/shared.js'
 import type { Notice, Ticket } from '../wasm/types.js'
 import type { Transport } from './transport.js'
 

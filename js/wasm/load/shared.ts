@@ -6,6 +6,8 @@ import { initSync, WasmShared } from '../../../pkg/shared.js'
 import { moduleOf } from './given.js'
 import { sharedModule } from './shared-module.js'
 
+export type { WasmShared }
+
 let isLoaded = false
 
 /**
