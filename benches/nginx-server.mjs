@@ -12,10 +12,15 @@ import { freePort } from '../tests/shared/server.mjs'
 /** Whether the program can be run. */
 export const has = (program) => spawnSync(program, ['-v']).error === undefined
 
-/** A limit of requests a second, as directives: of the `http` part and of the location. */
-export const limitReq = (rate, burst = 0) => ({
+/**
+ * A limit of requests a second, as directives: of the `http` part and of the location. `status` refuses;
+ * `delayed`: what is within the burst waits for its turn.
+ */
+export const limitReq = (rate, burst = 0, status = 429, delayed = false) => ({
   zone: (name) => `limit_req_zone $server_port zone=${name}:1m rate=${rate}r/s;`,
-  use: (name) => `limit_req zone=${name}${burst > 0 ? ` burst=${burst} nodelay` : ''};`,
+  use: (name) =>
+    `limit_req zone=${name}${burst > 0 ? ` burst=${burst}${delayed ? '' : ' nodelay'}` : ''};
+      limit_req_status ${status};`,
 })
 
 /** A limit of requests at a time. */

@@ -7,7 +7,8 @@
  * of its own, so that a busy machine is as bad for one as for the other. What was served and refused is
  * counted in the server's own log; *settled* leaves out the first ten seconds.
  *
- * `--only NAME` runs the set-ups whose name contains it, `--seconds N` (60) makes it shorter. With
+ * `--only NAME` runs the set-ups whose name contains it, `--seconds N` (60) makes it shorter, `--status 503`
+ * is what limit_req refuses with (429), and with `--delayed` it queues what is within the burst. With
  * `--gaps 1,1.2,2` fixed delays of so many gaps of the limit run in place of the told clients: what a
  * constant rate could do.
  */
@@ -26,6 +27,7 @@ function option(name, fallback) {
 
 const SECONDS = Number(option('--seconds', 60))
 const START = 10
+const STATUS = Number(option('--status', 429))
 
 const PLAIN = { slotDelay: 0, jitter: false, backoff: false }
 
@@ -62,7 +64,7 @@ const req = (rate, burst, upstream) => ({
   rate,
   limit: rate,
   upstream,
-  directives: limitReq(rate, burst),
+  directives: limitReq(rate, burst, STATUS, process.argv.includes('--delayed')),
 })
 const SETUPS = [
   req(10, 0, 200),
@@ -175,8 +177,9 @@ async function measure({ name: setupName, program, limit, upstream: ms, directiv
     const span = SECONDS - settled - 2
     const late = mine.filter(([, , at]) => at >= start + settled && at < start + settled + span)
     const served = late.filter(([, status]) => status === 200).length
-    const refused = late.filter(([, status]) => status === 429).length
-    const all = mine.filter(([, status]) => status === 429).length
+    const isRefused = ([, status]) => status === STATUS || status === 429
+    const refused = late.filter(isRefused).length
+    const all = mine.filter(isRefused).length
     const utilisation = served / (limit * span)
     const share = (100 * refused) / Math.max(1, served + refused)
     const perMinute = (refused / span) * 60

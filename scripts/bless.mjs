@@ -9,6 +9,6 @@ await main(async () => {
   await run('cargo', ['test', '--test', 'native'], { env: { ...process.env, UPDATE_GOLDEN: '1' } })
   await build()
   await run('node', ['docs/images/pictures.mjs'])
-  await run('node', ['scripts/api.mjs'])
+  await run('node', ['docs/api.mjs'])
   await run('node', ['scripts/notices.mjs'])
 })

@@ -41,7 +41,7 @@ export async function build() {
     const deflated = `${root}/pkg/${name}.deflated.js`
     if (existsSync(deflated) && statSync(deflated).mtimeMs >= newest([...all, ...own])) continue
     await step(`${name}: Rust`, () => buildWasm(['--locked', '--package', crate]))
-    const compiled = `${root}/target/wasm32-unknown-unknown/release/${crate.replaceAll('-', '_')}.wasm`
+    const compiled = `${root}/target/wasm32-unknown-unknown/wasm/${crate.replaceAll('-', '_')}.wasm`
     await step(`${name}: bindings`, () => run('cargo', ['xtask', 'bind', compiled, 'pkg', name]))
     fitBindings(name)
     await step(`${name}: wasm-opt`, () => optimise(module))

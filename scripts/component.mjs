@@ -23,7 +23,7 @@ export async function component() {
     await step('component: Rust', () => buildWasm(['--locked', '--package', 'autothrottle-component']))
     const { version } = JSON.parse(readFileSync(`${root}/package.json`, 'utf8'))
     const core = `${root}/pkg/component.core.wasm`
-    const compiled = `${root}/target/${target}/release/${NAME}.wasm`
+    const compiled = `${root}/target/${target}/wasm/${NAME}.wasm`
     await step('component: wasm-opt', () =>
       run('npx', ['--no-install', 'wasm-opt', ...WASM_OPT, '--strip-debug', compiled, '-o', core]),
     )

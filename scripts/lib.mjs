@@ -54,7 +54,7 @@ export function buildWasm(flags) {
   const remapped = registries.map((name) => `--remap-path-prefix=${sources}/${name}=crates`)
   const target = 'wasm32-unknown-unknown'
   const config = `target.${target}.rustflags=${JSON.stringify(remapped)}`
-  return run('cargo', ['build', '--config', config, '--release', '--target', target, ...flags])
+  return run('cargo', ['build', '--config', config, '--profile', 'wasm', '--target', target, ...flags])
 }
 
 /** Runs one step and says how long it took. In a lane, it says so after all that the step printed. */

@@ -104,6 +104,7 @@ impl Feedback {
     /// What a boundary of plain numbers says: a status from 100 to 599 is a response, 0 a connection that
     /// failed, 1 a timeout, anything else says nothing. What is no latency or no cost is unknown. `bad`
     /// above 0 is a bad answer whatever its status, 0 is none, NaN says nothing.
+    #[inline]
     pub fn from_numbers(status: f64, latency_ms: f64, adjust_delay: bool, cost: f64, bad: f64) -> Self {
         let answer = if (100.0..600.0).contains(&status) {
             Answer::Response { status: status as u16 }

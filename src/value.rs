@@ -188,14 +188,12 @@ fn digits(number: f64) -> String {
     text(&[sign, &digits(first), "e", minus, &whole_text(exponent.unsigned_abs().into())])
 }
 
-/// Parts as one text. (Inlined it is as large as `format!` is.)
-#[inline(never)]
+/// Parts as one text.
 pub fn text(parts: &[&str]) -> String {
     parts.concat()
 }
 
 /// A whole number.
-#[inline(never)]
 pub fn whole_text(number: u64) -> String {
     let mut text = if number < 10 { String::new() } else { whole_text(number / 10) };
     text.push(char::from(b'0' + (number % 10) as u8));

@@ -127,7 +127,8 @@ const byDefault =
 
 const HOOKS = ['getScopes', 'getResponseBackoff', 'getErrorBackoff', 'getResponseDelay']
 
-const settingReaders: Record<string, Reader> = {
+/** Made by the first who asks, so that a bundle without Scrapy's settings leaves it out. */
+const settingReaders = (): Record<string, Reader> => ({
   CONCURRENT_REQUESTS: option('concurrency', number),
   CONCURRENT_REQUESTS_PER_DOMAIN: byDefault('concurrency', number),
   DOWNLOAD_DELAY: byDefault('delay', millis),
@@ -178,7 +179,7 @@ const settingReaders: Record<string, Reader> = {
   AUTOTHROTTLE_START_DELAY: autothrottle('startDelay', millis),
   AUTOTHROTTLE_MAX_DELAY: autothrottle('maxDelay', millis),
   AUTOTHROTTLE_TARGET_CONCURRENCY: autothrottle('targetConcurrency', number),
-}
+})
 
 /** `BACKOFF_MAX_DELAY` and `BACKOFF_HTTP_CODES` of the draft; the engine keeps longer holds and has more. */
 const MAX_DELAY = 300_000
@@ -222,9 +223,10 @@ export function fromScrapySettings(settings: ScrapySettings): ThrottleOptions {
   if (typeof settings !== 'object' || settings === null || Array.isArray(settings)) {
     throw new ConfigError([{ path: '', want: 'an object of Scrapy settings', got: shown(settings) }])
   }
-  const known = [...Object.keys(settingReaders), ...PAIRED]
+  const readers = settingReaders()
+  const known = [...Object.keys(readers), ...PAIRED]
   for (const [key, value] of Object.entries(settings)) {
-    const reader = Object.hasOwn(settingReaders, key) ? settingReaders[key] : undefined
+    const reader = Object.hasOwn(readers, key) ? readers[key] : undefined
     if (reader) attempt(key, value, () => reader(value, options, key))
     else if (!PAIRED.includes(key)) problems.push(unknown(key, value, known, key))
   }

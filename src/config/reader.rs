@@ -45,7 +45,6 @@ impl<'a> Fields<'a> {
     }
 
     /// The same with the keys of a section of another table.
-    #[inline(never)]
     pub fn of_table(
         rows: &'static [Row],
         value: Value,
@@ -103,7 +102,6 @@ impl<'a> Fields<'a> {
     }
 
     /// Takes `key`; `None` if it isn't there.
-    #[inline(never)]
     pub fn take(&mut self, key: &str) -> Option<(Value, &'static Row)> {
         let row =
             table::row(self.rows, self.section, key).expect("the reader asks for rows of the table only");
@@ -113,13 +111,11 @@ impl<'a> Fields<'a> {
     }
 
     /// Whether `key` is there.
-    #[inline(never)]
     pub fn has(&self, key: &str) -> bool {
         self.left.iter().any(|(name, value)| name == key && *value != Value::Nothing)
     }
 
     /// Takes a number, a whole number or milliseconds, whichever the row says.
-    #[inline(never)]
     pub fn number(&mut self, key: &str) -> Option<f64> {
         let (value, row) = self.take(key)?;
         match value {
@@ -129,7 +125,6 @@ impl<'a> Fields<'a> {
     }
 
     /// Takes a whole number.
-    #[inline(never)]
     pub fn whole(&mut self, key: &str) -> Option<u32> {
         self.number(key).map(|number| number as u32)
     }
@@ -202,7 +197,6 @@ impl<'a> Fields<'a> {
     }
 
     /// Takes milliseconds as a span.
-    #[inline(never)]
     pub fn millis(&mut self, key: &str) -> Option<Span> {
         self.number(key).map(Span::from_millis)
     }
@@ -228,7 +222,6 @@ impl<'a> Fields<'a> {
     }
 
     /// Takes a flag.
-    #[inline(never)]
     pub fn flag(&mut self, key: &str) -> Option<bool> {
         let (value, row) = self.take(key)?;
         match value {
@@ -238,7 +231,6 @@ impl<'a> Fields<'a> {
     }
 
     /// Takes a jitter: a flag, a number, or two.
-    #[inline(never)]
     pub fn jitter(&mut self, key: &str) -> Option<jitter::Config> {
         let (value, row) = self.take(key)?;
         match &value {
@@ -319,7 +311,6 @@ impl<'a> Fields<'a> {
     }
 
     /// Takes a flag or an object of the section that the row names.
-    #[inline(never)]
     pub fn flag_or(&mut self, key: &str) -> Option<Choice<'_>> {
         let (value, row) = self.take(key)?;
         match (value, row.kind) {
@@ -336,7 +327,6 @@ impl<'a> Fields<'a> {
     }
 
     /// Takes an object of its own section, with its path.
-    #[inline(never)]
     pub fn object(&mut self, key: &str) -> Option<(Value, String)> {
         let (value, _) = self.take(key)?;
         Some((value, self.path_of(key)))
@@ -353,14 +343,12 @@ impl<'a> Fields<'a> {
     }
 
     /// The full path of `key`.
-    #[inline(never)]
     pub fn path_of(&self, key: &str) -> String {
         let is_outer = self.outer.iter().any(|outer| outer == key);
         join(if is_outer { "" } else { &self.path }, key)
     }
 
     /// Whatever is left is unknown: each is a problem, with the nearest name that is known.
-    #[inline(never)]
     pub fn finish(self) {
         for (key, value) in self.left {
             let nearest = table::nearest(self.rows, self.section, &key);

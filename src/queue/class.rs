@@ -78,6 +78,7 @@ impl Queue {
         }
     }
 
+    #[inline]
     pub fn class(&self, index: u32) -> &Class {
         &self.classes[index]
     }
@@ -92,6 +93,7 @@ impl Queue {
     }
 
     /// The class with this need in which somebody waits.
+    #[inline]
     pub(super) fn class_of(&self, lane: u32, need: &Need) -> Option<u32> {
         let lane = &self.lanes[lane];
         if lane.head != NONE && self.classes[lane.head].need == *need {

@@ -89,6 +89,7 @@ impl Queue {
         lane
     }
 
+    #[inline]
     pub fn lane_at(&self, lane: u32) -> &Lane {
         &self.lanes[lane]
     }
@@ -114,6 +115,7 @@ impl Queue {
     }
 
     /// What the head of a lane costs in its scope number `position`.
+    #[inline]
     pub fn head_cost(&self, lane: u32, position: usize) -> Cost {
         self.classes[self.lanes[lane].head].need.costs.of(position)
     }
@@ -125,6 +127,7 @@ impl Queue {
     }
 
     /// The rank of a lane that has a head.
+    #[inline]
     pub fn rank(&self, lane: u32) -> Rank {
         let lane = &self.lanes[lane];
         let class = &self.classes[lane.head];

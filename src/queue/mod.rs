@@ -225,6 +225,7 @@ impl Queue {
         self.tickets.get(ticket.0)
     }
 
+    #[inline]
     pub fn entry(&mut self, index: u32) -> &mut Entry {
         &mut self.tickets[index]
     }

@@ -71,6 +71,7 @@ impl Entry {
 
     /// Lets the meter see what is going on now; `bound` is the limit of the scope that keeps the head of its
     /// queue. True when it is time to look for settings without effect.
+    #[inline]
     pub fn note(&mut self, now: Instant, bound: Option<Reason>) -> bool {
         let in_flight = self.scope.slots.in_flight();
         let activity = Activity { in_flight, is_waiting: self.waiters.waiting > 0, bound };
@@ -155,6 +156,7 @@ impl Registry {
     }
 
     /// Takes a scope out of the list of idle ones: it is used.
+    #[inline]
     pub fn mark_used(&mut self, index: u32) {
         let Some([before, after]) = self[index].idle.take() else { return };
         let is_asleep = self[index].is_asleep;
@@ -279,12 +281,14 @@ impl Registry {
 
 impl core::ops::Index<u32> for Registry {
     type Output = Entry;
+    #[inline]
     fn index(&self, index: u32) -> &Entry {
         &self.entries[index]
     }
 }
 
 impl core::ops::IndexMut<u32> for Registry {
+    #[inline]
     fn index_mut(&mut self, index: u32) -> &mut Entry {
         &mut self.entries[index]
     }

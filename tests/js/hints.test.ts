@@ -67,26 +67,6 @@ test('55 of 55 robots.txt vectors', () => {
   assert.equal(Object.hasOwn(Object.prototype, 'crawlDelayMs'), false)
 })
 
-test('what servers really send, through WebAssembly', () => {
-  const said = (headers: Record<string, string>, status = 429) => parseHints(headers, { status })
-  assert.equal(said({ 'Retry-After': '7' }, 304).delayMs, null)
-  assert.equal(said({ 'Retry-After': '7' }, 308).appliesTo, 'redirect')
-  // Go writes UTF-8, and fetch reads header bytes as Latin-1.
-  for (const text of ['1500us', '1500µs', '1500\u00c2\u00b5s', '2ms']) {
-    assert.equal(said({ 'Retry-After': text }).delayMs, 2, text)
-  }
-  assert.equal(said({ 'x-ratelimit-remaining': '-1', 'x-ratelimit-reset': '9' }, 200).delayMs, 9000)
-  assert.equal(said({ 'x-amzn-RateLimit-Limit': '0.0055' }, 200).ratePerS, 0.0055)
-  const spring = said({ 'X-RateLimit-Burst-Capacity': '20', 'X-RateLimit-Replenish-Rate': '10' }, 200)
-  assert.deepEqual([spring.limit, spring.ratePerS], [20, 10])
-  const github = { 'x-ratelimit-limit': '60', 'x-ratelimit-remaining': '56', 'x-ratelimit-reset': '3600' }
-  assert.deepEqual(said(github, 200).quotas, [{ limit: 60, remaining: 56, resetMs: 3_600_000 }])
-  // An answer from a cache tells nothing but its age, and that is told.
-  assert.equal(said({ Age: '5' }, 200).cached, true)
-  assert.equal('cached' in said({ Age: '0' }, 200), false)
-  assert.deepEqual(parseRobots('User-agent: foobot*\nCrawl delay: 3', 'foobot'), { crawlDelayMs: 3000 })
-})
-
 /** A throttle over a script of responses. */
 function make(answers: (() => Response | Promise<Response>)[], options: ThrottleOptions = {}) {
   const clock = new FakeClock()
