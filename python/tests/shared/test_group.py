@@ -14,7 +14,13 @@ import pytest
 
 from autothrottle._native import Engine
 from autothrottle._shared.transport import Offline
-from autothrottle.errors import ConfigError, CostExceedsQuotaError, SharedError, SnapshotError
+from autothrottle.errors import (
+    ConfigError,
+    CostExceedsQuotaError,
+    ScopeDownError,
+    SharedError,
+    SnapshotError,
+)
 
 from .world import LEASE_MS, Process, World
 
