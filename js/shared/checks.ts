@@ -52,6 +52,7 @@ const order = or(
   row(is('configure'), text, object({})),
   row(is('crawl'), text, or(amount, is(null))),
   row(is('hold'), text, amount),
+  row(is('adjust'), text, amount, amount, amount),
   row(or(is('pause'), is('resume')), or(text, is(null))),
   row(is('reset'), text),
   row(is('watch'), level),

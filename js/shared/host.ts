@@ -179,6 +179,10 @@ export class SharedHost implements Host, GroupLink {
     this.#order(['hold', this.#nameOf(scope), ms])
   }
 
+  adjust(now: number, scope: ScopeHandle, sentAt: number, charged: number, cost: number): void {
+    this.#order(['adjust', this.#nameOf(scope), Math.max(now - sentAt, 0), charged, cost])
+  }
+
   pause(_: number, scope?: ScopeHandle): void {
     this.#order(['pause', scope === undefined ? null : this.#nameOf(scope)])
   }

@@ -70,6 +70,7 @@ export type Order =
   | readonly ['configure', scope: string, partial: ScopeOptions]
   | readonly ['crawl', scope: string, ms: number | null]
   | readonly ['hold', scope: string, ms: number]
+  | readonly ['adjust', scope: string, sentAgo: number, charged: number, cost: number]
   | readonly ['pause' | 'resume', scope: string | null]
   | readonly ['reset', scope: string]
   | readonly ['watch', level: 0 | 1 | 2]

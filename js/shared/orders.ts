@@ -30,10 +30,12 @@ export class Orders {
   }
 
   /** An order that was given `ago` milliseconds ago. What a member wants to hear is not for the engine. */
-  apply([what, name, value]: Order, ago = 0): void {
+  apply(order: Order, ago = 0): void {
+    const [what, name, value, charged, cost] = order
     const [engine, now] = [this.#engine, this.#now()]
     if (what === 'watch') return
-    if (what === 'configure') this.#configure(name, value)
+    if (what === 'adjust') engine.adjust(now, engine.intern(name), now - value - ago, charged, cost)
+    else if (what === 'configure') this.#configure(name, value)
     else if (name === null) {
       this.#isPaused = what === 'pause'
       engine[what](now)

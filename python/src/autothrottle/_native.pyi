@@ -212,6 +212,11 @@ class Engine:
     def hold(self, now: int, scope: int, span: int) -> None:
         """Sends nothing of this scope for so long. A hold that is longer already stays."""
 
+    def adjust(self, now: int, scope: int, sent: int, charged: float, cost: float) -> None:
+        """What left at ``sent`` turned out to cost ``cost`` in this scope, where ``charged`` has been taken
+        for it so far. It may have been settled. Poll afterwards.
+        """
+
     def pause(self, now: int, scope: int | None = None) -> None:
         """Sends nothing of this scope, or of all, until ``resume``."""
 

@@ -84,6 +84,7 @@ _ORDER = _or(
     _row(_is("configure"), _text, _object({})),
     _row(_is("crawl"), _text, _maybe(_amount)),
     _row(_is("hold"), _text, _amount),
+    _row(_is("adjust"), _text, _amount, _amount, _amount),
     _row(_is("pause", "resume"), _maybe(_text)),
     _row(_is("reset"), _text),
     _row(_is("watch"), _level),

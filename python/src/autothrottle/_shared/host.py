@@ -228,6 +228,10 @@ class SharedHost:
         """Sends nothing for so long."""
         self._order("hold", self._name_of(scope), millis(length))
 
+    def adjust(self, now: int, scope: int, sent: int, charged: float, cost: float) -> None:
+        """What a request turned out to cost."""
+        self._order("adjust", self._name_of(scope), millis(max(now - sent, 0)), charged, cost)
+
     def pause(self, now: int, scope: int | None = None) -> None:
         """Sends nothing."""
         self._order("pause", None if scope is None else self._name_of(scope))

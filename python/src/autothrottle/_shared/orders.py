@@ -52,6 +52,8 @@ class Orders:
             engine.crawl_delay(now, scope, None if order[2] is None else span(order[2]))
         elif what == "hold":
             engine.hold(now, scope, span(max(order[2] - ago, 0.0)))
+        elif what == "adjust":
+            engine.adjust(now, scope, max(now - span(order[2] + ago), 0), order[3], order[4])
         elif what == "reset":
             engine.reset(now, scope)
         elif what == "pause":
