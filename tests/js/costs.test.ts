@@ -1,96 +1,82 @@
-/** What a request costs: a rate that counts it, and what is known of it only after the answer. */
+/**
+ * What a call costs, in numbers that do not depend on the machine: calls across the boundary, and bytes of a
+ * request that waits. Times are in `npm run bench:calls`.
+ */
 import assert from 'node:assert/strict'
-import { test } from 'node:test'
-import { ConfigError, CostExceedsQuotaError, createThrottle } from '../../js/index.js'
-import { FakeClock } from '../../js/testing.js'
+import { spawnSync } from 'node:child_process'
+import { mock, test } from 'node:test'
+import { fileURLToPath } from 'node:url'
+import { createThrottle } from 'autothrottle'
+import { Engine } from 'autothrottle/engine'
 
-const TOKENS = { limit: 30_000, per: 60_000, burst: 30_000 }
+const free = { delay: 0, slotDelay: 0, jitter: false, concurrency: 1000 } as const
+const page = 'https://a.example/page'
 
-function throttleOf(options: object) {
-  const clock = new FakeClock()
-  return { clock, throttle: createThrottle({ clock, jitter: false, ...options }) }
-}
-
-/** When a request of this cost leaves. */
-async function leaves(made: ReturnType<typeof throttleOf>, scopes: Record<string, number>): Promise<number> {
-  const waiting = made.throttle.acquire({ scopes })
-  await made.clock.advance(120_000)
-  const permit = await waiting
-  permit.settle()
-  return permit.sentAt
-}
-
-test('a rate is a bucket of cost that refills evenly', async () => {
-  const made = throttleOf({ scopes: { tokens: { rate: TOKENS } } })
-  const { throttle } = made
-  throttle.acquire({ scopes: { tokens: 20_000 } })
-  throttle.acquire({ scopes: { tokens: 10_000 } })
-  assert.equal(throttle.peek({ scopes: { tokens: 15_000 } }).at, 30_000)
-  assert.equal(throttle.peek({ scopes: { tokens: 0 } }).reason, undefined, 'what costs nothing never waits')
-  await assert.rejects(throttle.acquire({ scopes: { tokens: 30_001 } }), (error: CostExceedsQuotaError) => {
-    assert.ok(error instanceof CostExceedsQuotaError)
-    assert.equal(error.path, 'scopes.tokens.rate')
-    return true
-  })
-  assert.equal(await leaves(made, { tokens: 500 }), 1000)
+test('a call that does not wait crosses the boundary to enter and to settle, and no more', async () => {
+  const fetch = async () => new Response('ok')
+  const throttle = createThrottle({ concurrency: 1000, defaults: free, fetch })
+  await throttle.run(page, () => 1)
+  const methods = ['sendOne', 'submit', 'poll', 'settle', 'stats', 'takeNotices', 'intern', 'watch'] as const
+  const spies = methods.map((name) => mock.method(Engine.prototype, name as 'poll'))
+  for (let call = 0; call < 10; call++) await throttle.run(page, () => 1)
+  for (let call = 0; call < 10; call++) await throttle.fetch(page)
+  const counts = Object.fromEntries(methods.map((name, index) => [name, spies[index]!.mock.callCount()]))
+  mock.restoreAll()
+  const none = { submit: 0, poll: 0, stats: 0, takeNotices: 0, intern: 0, watch: 0 }
+  assert.deepEqual(counts, { sendOne: 20, settle: 20, ...none })
 })
 
-for (const when of ['before', 'after'] as const)
-  test(`a cost is corrected ${when} the permit is settled`, async () => {
-    const made = throttleOf({ scopes: { tokens: { rate: TOKENS }, calls: { delay: 0 } } })
-    const { throttle } = made
-    const permit = await throttle.acquire({ scopes: { tokens: 1000, calls: 1 } })
-    if (when === 'after') permit.settle({ status: 200 })
-    const { adjust } = permit
-    adjust({ tokens: 20_000 })
-    adjust({ tokens: 31_000 })
-    assert.equal(throttle.peek({ scopes: { tokens: 500 } }).at, 3000, '1500 are missing')
-    if (when === 'before') permit.settle({ status: 200, cost: { tokens: 30_000 } })
-    else adjust({ tokens: 30_000 })
-    assert.equal(throttle.peek({ scopes: { tokens: 500 } }).at, 1000, 'told twice, counted once')
-    adjust({ tokens: 0 })
-    assert.equal(throttle.peek({ scopes: { tokens: 30_000 } }).reason, undefined)
-    assert.throws(() => adjust({ other: 1 }), ConfigError)
-    assert.throws(() => adjust({ tokens: -1 }), ConfigError)
-    assert.throws(() => adjust(1), /cost: want a map/)
+test('a request that waits takes less than 700 bytes of JavaScript, one of fetch less than 1100', () => {
+  const program = `
+    import { createThrottle } from 'autothrottle'
+    const bytes = () => (gc(), gc(), process.memoryUsage().heapUsed)
+    const never = () => new Promise(() => {})
+    const size = async (call) => {
+      const options = { concurrency: 1, defaults: ${JSON.stringify(free)}, warnThreshold: 1e6, fetch: never }
+      const throttle = createThrottle(options)
+      call(throttle)
+      const before = bytes()
+      const kept = Array.from({ length: 20_000 }, () => call(throttle))
+      await new Promise((resolve) => setImmediate(resolve))
+      return (bytes() - before) / kept.length
+    }
+    const run = await size((throttle) => throttle.run('${page}', never))
+    const acquire = await size((throttle) => throttle.acquire('${page}'))
+    const fetch = await size((throttle) => throttle.fetch('${page}'))
+    console.log(JSON.stringify({ run, acquire, fetch }))
+    process.exit()`
+  const cwd = fileURLToPath(new URL('../..', import.meta.url))
+  const { stdout } = spawnSync(process.execPath, ['--expose-gc', '--input-type=module', '-e', program], {
+    cwd,
   })
-
-test('a settled cost is where a later correction begins', async () => {
-  const { throttle } = throttleOf({ scopes: { tokens: { rate: TOKENS } } })
-  const permit = await throttle.acquire({ scopes: { tokens: 1000 } })
-  permit.settle({ status: 200, cost: 20_000 })
-  permit.adjust(25_000)
-  assert.equal(throttle.peek({ scopes: { tokens: 5000 } }).reason, undefined)
-  assert.equal(throttle.peek({ scopes: { tokens: 5001 } }).reason, 'rate')
+  const { run, acquire, fetch } = JSON.parse(String(stdout))
+  assert.ok(run < 700 && acquire < 800 && fetch < 1100, `run ${run}, acquire ${acquire}, fetch ${fetch}`)
 })
 
-test('what sent its request with `fetch` is corrected through its permit', async () => {
-  const answers = [429, 200]
-  const made = throttleOf({
-    retry: { limit: 1, statusCodes: [429] },
-    getScopes: () => ({ tokens: 1000 }),
-    fetch: async () => new Response(null, { status: answers.shift()! }),
-    scopes: { tokens: { rate: TOKENS, backoff: { minDelay: 1 } } },
-  })
-  const { throttle, clock } = made
-  const run = throttle.run('https://a.example/', async ({ fetch, adjust }) => {
-    const { status } = await fetch('https://a.example/')
-    adjust({ tokens: 29_000 })
-    return status
-  })
-  await clock.advance(5000)
-  assert.equal(await run, 200)
-  assert.equal(answers.length, 0)
-  const { at } = throttle.peek({ scopes: { tokens: 30_000 } })
-  assert.ok(at >= 58_000, `29,000 are there again 58 s later: ${at}`)
-})
-
-test('an overspent quota is carried into the next windows', async () => {
-  for (const strict of [false, true]) {
-    const made = throttleOf({ scopes: { a: { delay: 0, quota: { limit: 20, window: 60_000, strict } } } })
-    const permit = await made.throttle.acquire({ scopes: { a: 5 } })
-    permit.settle({ status: 200 })
-    permit.adjust({ a: 50 })
-    assert.equal(await leaves(made, { a: 10 }), 120_000)
-  }
+test('the memory of WebAssembly grows by an eighth of itself: each growth is a reason to collect garbage', () => {
+  const program = `
+    const { Instance } = WebAssembly
+    let memory
+    WebAssembly.Instance = function (...args) {
+      const made = new Instance(...args)
+      memory = made.exports.memory
+      return made
+    }
+    const { createThrottle } = await import('autothrottle')
+    const throttle = createThrottle({ warnThreshold: 1e6, maxScopes: 1e6, defaults: { delay: 1000 } })
+    let growths = 0
+    let last = 0
+    for (let index = 0; index < 60_000; index++) {
+      void throttle.acquire({ scopes: 'host-' + (index % 30_000) })
+      const size = memory.buffer.byteLength
+      if (last > 2 ** 22 && size > last) growths++
+      last = size
+    }
+    console.log(JSON.stringify({ growths, size: last }))
+    process.exit()`
+  const cwd = fileURLToPath(new URL('../..', import.meta.url))
+  const { stdout } = spawnSync(process.execPath, ['--input-type=module', '-e', program], { cwd })
+  const { growths, size } = JSON.parse(String(stdout))
+  assert.ok(size > 2 ** 24, `${size} bytes: enough to see it`)
+  assert.ok(growths < 50, `${growths} times; by the page it would be hundreds`)
 })
