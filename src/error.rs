@@ -67,10 +67,13 @@ pub enum SubmitError {
     UnknownScope,
     /// `maxWaiting` requests wait already.
     QueueFull,
-    /// The cost is larger than the whole quota of a scope: it could never be sent. See `Engine::config_path`.
+    /// The cost is larger than the whole quota of a scope, or than the burst of its rate: it could never be
+    /// sent. See `Engine::config_path`.
     CostExceedsQuota {
         /// The first such scope, by handle.
         scope: ScopeId,
+        /// Which of its settings says so.
+        setting: &'static str,
     },
     /// A cost, priority or delay that is not a finite number in its range.
     NotANumber,
@@ -89,7 +92,7 @@ impl fmt::Display for SubmitError {
         formatter.write_str(match self {
             Self::UnknownScope => "the request names no scope that the engine knows",
             Self::QueueFull => "as many requests wait as maxWaiting allows",
-            Self::CostExceedsQuota { .. } => "the request costs more than the whole quota of a scope",
+            Self::CostExceedsQuota { .. } => "the request costs more than a scope ever allows",
             Self::ScopeDown { .. } => "no answer has come from a scope for downAfter",
             Self::NotANumber => "cost and delay must be finite and not below 0, priority finite",
         })

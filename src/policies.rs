@@ -7,7 +7,7 @@
 use crate::{
     config::{ScopeConfig, Typed},
     decision::{Reason, Verdict},
-    policy::{Ended, Numbers, Policy, Sent, autothrottle, delay, rampup, rate},
+    policy::{Ended, Numbers, Policy, Sent, autothrottle, delay, quota::Cost, rampup, rate},
     time::{Instant, Span},
 };
 
@@ -91,6 +91,20 @@ macro_rules! policies {
                 })*
             }
 
+            /// The request that left at `sent` for `expected` turned out to cost `actual`.
+            pub fn on_actual(
+                &mut self,
+                config: &ScopeConfig,
+                now: Instant,
+                sent: Instant,
+                expected: Cost,
+                actual: Cost,
+            ) {
+                $(if let (Some(state), Some(config)) = (&mut self.$name, $config(config)) {
+                    **state = Policy::on_actual(**state, &config, now, sent, expected, actual);
+                })*
+            }
+
             /// A request ended.
             pub fn on_end(&mut self, config: &ScopeConfig, ended: &Ended) {
                 $(if let (Some(state), Some(config)) = (&mut self.$name, $config(config)) {
@@ -132,9 +146,16 @@ macro_rules! policies {
                 least
             }
 
-            /// What keeps the next request. A gap that a policy found is exact, unless the user wants a
+            /// The least that one of them lets one request cost at most, and what those have in common who
+            /// cost no more than a usual one.
+            pub fn most(config: &ScopeConfig) -> Option<Cost> {
+                let most = [$($config(config).and_then(|config| <$state>::most(&config)),)*];
+                most.into_iter().flatten().min()
+            }
+
+            /// What keeps a request of this cost. A gap that a policy found is exact, unless the user wants a
             /// spread.
-            pub fn verdict(&self, config: &ScopeConfig, now: Instant, sends: delay::State) -> Verdict {
+            pub fn verdict(&self, config: &ScopeConfig, now: Instant, sends: delay::State, cost: Cost) -> Verdict {
                 let mut strictest = Verdict::Go;
                 $(if let (Some(state), Some(own)) = (&self.$name, $config(config)) {
                     let at = if <$state>::FINDS_PACE && config.typed.has(Typed::JITTER) {
@@ -142,7 +163,7 @@ macro_rules! policies {
                         let spread = gap.and_then(|gap| sends.next(gap, config.jitter));
                         spread.max(Policy::pause(&**state, &own))
                     } else {
-                        Policy::next(&**state, &own)
+                        Policy::next(&**state, &own, cost)
                     };
                     strictest = strictest.max(Verdict::not_before(now, at, $reason));
                 })*

@@ -136,6 +136,8 @@ pub struct Spent {
     pub is_strict: bool,
     /// How long ago, and how much. A fixed window has one entry, its start.
     pub sends: Vec<(Span, Cost)>,
+    /// What the windows after this one have less.
+    pub owed: Cost,
 }
 
 impl Snapshot {
@@ -231,8 +233,7 @@ impl BackedOff {
 
 impl Left {
     fn fields(&mut self, visit: &mut Visit) {
-        let units = visit.number("units", Some(self.cost.units()), Cost::MOST_UNITS);
-        self.cost = units.and_then(Cost::from_units).unwrap_or_default();
+        self.cost = visit.cost("units", Some(self.cost));
         self.span = visit.some_span("span", self.span);
         self.pace = visit.some_span("pace", self.pace);
     }
@@ -245,6 +246,7 @@ impl Spent {
         let sends = core::mem::take(&mut self.sends);
         let pair = |(ago, cost): (Span, Cost)| Value::List(vec![ago.millis().into(), cost.units().into()]);
         self.sends = visit.list("sends", sends, pair, read_send);
+        self.owed = visit.cost("owed", Some(self.owed).filter(|&owed| owed > Cost::ZERO));
         if self.sends.windows(2).any(|pair| pair[0].0 < pair[1].0) {
             visit.problem("sends", "the oldest first", "another order");
         }
@@ -298,6 +300,12 @@ impl Visit<'_> {
     #[inline(never)]
     fn some_span(&mut self, key: &str, field: Span) -> Span {
         self.span(key, Some(field)).unwrap_or_default()
+    }
+
+    #[inline(never)]
+    fn cost(&mut self, key: &str, field: Option<Cost>) -> Cost {
+        let units = self.number(key, field.map(Cost::units), Cost::MOST_UNITS);
+        units.and_then(Cost::from_units).unwrap_or_default()
     }
 
     #[inline(never)]

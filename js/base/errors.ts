@@ -129,7 +129,7 @@ export class NotInitializedError extends ThrottleError {
   }
 }
 
-/** The request costs more than the whole quota of a scope: it could never be sent. */
+/** The request costs more than a scope's whole quota, or its rate's burst: it could never be sent. */
 export class CostExceedsQuotaError extends ThrottleError {
   declare readonly code: 'ERR_COST_EXCEEDS_QUOTA'
   /** The scope, where the engine names it. */
@@ -139,7 +139,7 @@ export class CostExceedsQuotaError extends ThrottleError {
 
   constructor(scope?: string, path?: string) {
     const whole = scope === undefined ? 'a scope' : `${scope}${path === undefined ? '' : ` (${path})`}`
-    super('ERR_COST_EXCEEDS_QUOTA', `the request costs more than the whole quota of ${whole}`)
+    super('ERR_COST_EXCEEDS_QUOTA', `the request costs more than ${whole} ever allows`)
     this.scope = scope
     this.path = path
   }

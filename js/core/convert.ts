@@ -88,7 +88,7 @@ export class Converter {
  * @throws {ConfigError} for one number where the scopes were to cost different ones, and for scopes that are
  * not the request's.
  */
-function checkedCost(cost: PermitOutcome['cost'], { scopes, target }: Permit): PermitOutcome['cost'] {
+export function checkedCost(cost: PermitOutcome['cost'], { scopes, target }: Permit): PermitOutcome['cost'] {
   if (cost === undefined) return undefined
   const fail = (path: string, want: string, got: unknown): never => {
     throw new ConfigError([{ path, want, got: shown(got) }])

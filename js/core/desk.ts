@@ -26,7 +26,7 @@ import {
   WAIT,
 } from '../wasm/engine.js'
 import type { Abortable } from './aborts.js'
-import { Converter, type HeaderMaps } from './convert.js'
+import { Converter, checkedCost, type HeaderMaps } from './convert.js'
 import { Driver } from './driver.js'
 import { CancelEvent, type Ears, QueuedEvent, SendEvent, SettleEvent, SharedEvent } from './events.js'
 import type { Host } from './host.js'
@@ -36,6 +36,9 @@ import { NOTHING, Permit, type PermitOutcome } from './permit.js'
 import { Waiting } from './waiting.js'
 import type { Alarm } from './wake.js'
 import type { Warnings } from './warnings.js'
+
+/** What a request costs: in all of its scopes, or in each. */
+type Cost = number | readonly number[]
 
 /** How a request waits. */
 export interface Wait {
@@ -149,14 +152,14 @@ export class Desk {
     if (typeof scopes === 'string' && delay === 0 && typeof cost === 'number') {
       const known = this.handles.last(scopes)
       const ticket = this.#sendOne(now, scopes, known.handle, cost, priority)
-      if (ticket !== WAIT) return this.#leave(ticket, known.names, target, now)
+      if (ticket !== WAIT) return this.#leave(ticket, known.names, cost, target, now)
     }
     const { names, costs } = namedScopes(scopes)
     const handles = this.handles.all(names)
     const options = { priority, cost: costs ?? cost, delay }
     if (typeof scopes !== 'string' && delay === 0) {
       const ticket = this.#engine.sendAtOnce(now, handles, options)
-      if (ticket !== WAIT) return this.#leave(ticket, names, target, now)
+      if (ticket !== WAIT) return this.#leave(ticket, names, options.cost, target, now)
     }
     if (inside === undefined && this.nesting.isTraced()) {
       const own = this.nesting.unused(true, scopes)?.pass(target)
@@ -168,9 +171,9 @@ export class Desk {
   }
 
   /** The permit of a ticket that the engine let go. */
-  permit(ticket: Ticket, names: readonly string[], target: Target, now: number): Permit {
+  permit(ticket: Ticket, names: readonly string[], cost: Cost, target: Target, now: number): Permit {
     if (this.#isManaged) this.#tellManagers(ticket, names, now)
-    const permit = new Permit(this, ticket, names, target, now)
+    const permit = new Permit(this, ticket, names, cost, target, now)
     if (this.#ears.send.isHeard) this.tell(new SendEvent(permit, now))
     return permit
   }
@@ -192,6 +195,38 @@ export class Desk {
   retry(permit: Permit, outcome: PermitOutcome, wait: Wait, isRepeatable: boolean): Verdict {
     permit.take()
     return this.#end(permit, outcome, wait, isRepeatable)
+  }
+
+  /** What a request turned out to cost. It may have been settled. */
+  adjust(permit: Permit, cost: PermitOutcome['cost']): void {
+    const told = checkedCost(cost, permit)
+    this.#charge(permit, true, (name) => (typeof told === 'object' ? told[name] : told))
+    this.driver.changed()
+  }
+
+  /** Notes what a request cost, where that is known; the engine hears it here, or with the outcome. */
+  #charge(permit: Permit, isAdjusted: boolean, of: (name: string) => number | undefined): void {
+    const { scopes, sentAt, cost, charged } = permit
+    const now = this.clock.now()
+    permit.charged = scopes.map((name, index) => {
+      const before = charged?.[index] ?? (typeof cost === 'number' ? cost : cost[index]!)
+      const actual = of(name) ?? before
+      if (isAdjusted && actual !== before)
+        this.#engine.adjust(now, this.handles.of(name).handle, sentAt, before, actual)
+      return actual
+    })
+    permit.isAdjusted ||= isAdjusted
+  }
+
+  /** After an adjustment the outcome carries no cost: the engine would begin from what it expected. */
+  #costs(permit: Permit, told: Outcome): Outcome {
+    const { cost, scopes, ...rest } = told
+    if (cost === undefined && !scopes?.some((own) => own.cost !== undefined)) return told
+    const { isAdjusted } = permit
+    const ownOf = (name: string) => scopes?.find(({ scope }) => scope === this.handles.of(name).handle)
+    this.#charge(permit, isAdjusted, (name) => ownOf(name)?.cost ?? cost)
+    if (!isAdjusted) return told
+    return scopes ? { ...rest, scopes: scopes.map(({ cost: _, ...own }) => own) } : rest
   }
 
   /** What the server of the request that was settled last asked for, in milliseconds; NaN without a wait. */
@@ -335,9 +370,9 @@ export class Desk {
   }
 
   /** It may leave at once. */
-  #leave(ticket: Ticket, scopes: readonly string[], target: Target, now: number): Permit {
+  #leave(ticket: Ticket, scopes: readonly string[], cost: Cost, target: Target, now: number): Permit {
     if (this.#ears.queued.isHeard) this.tell(new QueuedEvent({ ticket, scopes, target }, now))
-    return this.permit(ticket, scopes, target, now)
+    return this.permit(ticket, scopes, cost, target, now)
   }
 
   /** It waits. */
@@ -354,7 +389,8 @@ export class Desk {
     const ticket = this.#engine.submit(now, handles, options)
     const { nesting } = this
     return new Promise((resolve, reject) => {
-      const waiting = this.#waiting(ticket, names, target, wait, nesting.block(inside), resolve, reject)
+      const within = nesting.block(inside)
+      const waiting = this.#waiting(ticket, names, options.cost, target, wait, within, resolve, reject)
       this.#begin(waiting, now)
       const blindly = nesting.blindly(waiting, () => this.#engine.inFlight)
       if (blindly === undefined) return
@@ -369,13 +405,15 @@ export class Desk {
   #waiting(
     ticket: Ticket,
     scopes: readonly string[],
+    cost: Cost,
     target: Target,
     { signal = null, timeout }: Wait,
     inside: Permit | undefined,
     resolve: (permit: Permit) => void,
     reject: (error: unknown) => void,
+    before?: Permit,
   ): Waiting {
-    const waiting = new Waiting(this, ticket, scopes, target, signal, inside, resolve, reject)
+    const waiting = new Waiting(this, ticket, scopes, cost, before, target, signal, inside, resolve, reject)
     this.driver.add(waiting, timeout)
     return waiting
   }
@@ -404,7 +442,8 @@ export class Desk {
     let settled: Settled
     let failure: { error: unknown } | undefined
     try {
-      if (outcome !== NOTHING) told = this.#converter.outcome(permit, outcome, isWanted, now)
+      if (outcome !== NOTHING)
+        told = this.#costs(permit, this.#converter.outcome(permit, outcome, isWanted, now))
       settled =
         told === NO_OUTCOME ? this.#engine.settle(now, ticket) : this.#engine.settle(now, ticket, told)
     } catch (error) {
@@ -435,10 +474,11 @@ export class Desk {
   }
 
   /** What the next attempt of a request waits for. */
-  #again({ ticket, scopes, target }: Permit, wait: Wait): { permit: Promise<Permit>; waiting: Waiting } {
+  #again(before: Permit, wait: Wait): { permit: Promise<Permit>; waiting: Waiting } {
+    const { ticket, scopes, cost, target } = before
     let waiting: Waiting
     const permit = new Promise<Permit>((resolve, reject) => {
-      waiting = this.#waiting(ticket, scopes, target, wait, undefined, resolve, reject)
+      waiting = this.#waiting(ticket, scopes, cost, target, wait, undefined, resolve, reject, before)
     })
     return { permit, waiting: waiting! }
   }

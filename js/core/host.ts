@@ -23,7 +23,7 @@ type Asked =
   | 'cancel'
   | 'waiting'
   | 'inFlight'
-type Told = 'configure' | 'hold' | 'pause' | 'resume' | 'reset' | 'crawlDelay'
+type Told = 'adjust' | 'configure' | 'hold' | 'pause' | 'resume' | 'reset' | 'crawlDelay'
 type Seen = 'peek' | 'stats' | 'snapshot' | 'watch' | 'hasNotices' | 'takeNotices'
 
 /** Who decides. */

@@ -72,14 +72,30 @@ export class Permit {
   stop: AbortController | undefined = undefined
   /** @internal How often its function is called again. */
   retry: RetryOptions | undefined = undefined
+  /** @internal What it was to cost: in all of its scopes, or in each. */
+  readonly cost: number | readonly number[]
+  /** @internal What has been taken for it in each of its scopes, where that may be something else. */
+  charged: readonly number[] | undefined = undefined
+  /** @internal Whether `adjust` was called. */
+  isAdjusted = false
+  /** @internal The permit of the same request that came after this one. */
+  next: Permit | undefined = undefined
   readonly #desk: Desk
   #isSettled = false
 
   /** @internal */
-  constructor(desk: Desk, ticket: Ticket, scopes: readonly string[], target: Target, sentAt: number) {
+  constructor(
+    desk: Desk,
+    ticket: Ticket,
+    scopes: readonly string[],
+    cost: number | readonly number[],
+    target: Target,
+    sentAt: number,
+  ) {
     this.#desk = desk
     this.ticket = ticket
     this.scopes = scopes
+    this.cost = cost
     this.target = target
     this.sentAt = sentAt
   }
@@ -117,6 +133,21 @@ export class Permit {
     if (this.take()) this.#desk.settle(this, outcome)
   }
 
+  /**
+   * Corrects what the request costs, as often as more is known, also after it was settled: a map of scope to
+   * cost, or a number where all of its scopes had one cost. Bound, as `fetch` is. What is more than was taken
+   * is owed by those that come; what is less comes back.
+   *
+   * @throws {ConfigError} for what is no cost, and for a scope that is not the request's.
+   */
+  get adjust(): (cost: NonNullable<PermitOutcome['cost']>) => void {
+    return (cost) => {
+      let last: Permit = this
+      while (last.next) last = last.next
+      this.#desk.adjust(last, cost)
+    }
+  }
+
   /** @internal Its request begins only now. */
   leave(now: number): void {
     ;(this as { sentAt: number }).sentAt = now
@@ -136,8 +167,11 @@ export class Permit {
     const { driver, clock } = this.#desk
     driver.late(this)
     this.take()
-    const passed = new Permit(this.#desk, this.ticket, this.scopes, target, clock.now())
+    const passed = new Permit(this.#desk, this.ticket, this.scopes, this.cost, target, clock.now())
     passed.retry = this.retry
+    passed.charged = this.charged
+    passed.isAdjusted = this.isAdjusted
+    this.next = passed
     return passed
   }
 

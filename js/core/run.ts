@@ -31,7 +31,9 @@ export class Runner {
   }
 
   run<T>(permit: Permit | Promise<Permit>, work: Work<T>, options: RunOptions): Promise<T> {
-    return this.#work(permit, work, options)
+    return permit instanceof Promise
+      ? permit.then((given) => this.#work(given, work, options, false))
+      : this.#work(permit, work, options, true)
   }
 
   /**
@@ -40,16 +42,14 @@ export class Runner {
    */
   readonly #work = {
     [FRAME]: async <T>(
-      asked: Permit | Promise<Permit>,
+      permit: Permit,
       work: Work<T>,
       options: RunOptions,
+      isAtOnce: boolean,
       left?: number,
     ): Promise<T> => {
       const { driver } = this.#desk
-      let permit: Permit
-      if (asked instanceof Promise) permit = await asked
-      else {
-        permit = asked
+      if (isAtOnce) {
         driver.given(permit)
         await undefined
       }
@@ -69,7 +69,7 @@ export class Runner {
         if (again === undefined) throw error
       }
       if (again === undefined) return result!
-      return this.#work(again, work, options, (left ?? permit.retry?.limit ?? 0) - 1)
+      return this.#work(await again, work, options, false, (left ?? permit.retry?.limit ?? 0) - 1)
     },
   }[FRAME]!
 

@@ -12,6 +12,9 @@ import type { Alarm } from './wake.js'
 export class Waiting implements Waiter {
   readonly ticket: Ticket
   readonly scopes: readonly string[]
+  readonly cost: number | readonly number[]
+  /** The permit of the attempt before. */
+  readonly before: Permit | undefined
   readonly target: Target
   readonly signal: AbortSignal | null
   alarm: Alarm | undefined
@@ -24,6 +27,8 @@ export class Waiting implements Waiter {
     desk: Desk,
     ticket: Ticket,
     scopes: readonly string[],
+    cost: number | readonly number[],
+    before: Permit | undefined,
     target: Target,
     signal: AbortSignal | null,
     inside: Permit | undefined,
@@ -33,6 +38,8 @@ export class Waiting implements Waiter {
     this.#desk = desk
     this.ticket = ticket
     this.scopes = scopes
+    this.cost = cost
+    this.before = before
     this.target = target
     this.signal = signal
     this.alarm = undefined
@@ -44,7 +51,8 @@ export class Waiting implements Waiter {
   /** It leaves. */
   grant(at: number): void {
     try {
-      const permit = this.#desk.permit(this.ticket, this.scopes, this.target, at)
+      const permit = this.#desk.permit(this.ticket, this.scopes, this.cost, this.target, at)
+      if (this.before) this.before.next = permit
       this.#desk.driver.given(permit)
       this.#resolve(permit)
     } catch (error) {

@@ -168,9 +168,10 @@ export interface ThrottleOptions extends EngineOptions {
 export interface ScopeOptions {
   /**
    * Requests a second, evenly spaced: `5`, `'100/min'` (`/s`, `/min`, `/h`, `/day`), or `{ limit, per,
-   * burst }`. It replaces `delay` and `slotDelay`. `jitter` is then 0 and `concurrency` the global limit,
-   * unless you set them in the same place. A `jitter` puts each request off by up to that share of a gap;
-   * the mean stays. Default none. The default of `delay` is a pace already.
+   * burst }`. A request counts as its `cost`, 1 unless you say another. It replaces `delay` and
+   * `slotDelay`. `jitter` is then 0 and `concurrency` the global limit, unless you set them in the same
+   * place. A `jitter` puts each request off by up to that share of a gap; the mean stays. Default none.
+   * The default of `delay` is a pace already.
    */
   rate?: Rate
   /**
@@ -252,13 +253,17 @@ export interface ScopeOptions {
 
 /** A rate with its own span, or with bursts. */
 export interface RateOptions {
-  /** Requests per span; fractions welcome. A number above 0, at most 1000000000. */
+  /**
+   * Units of cost per span (requests, where no other cost is said); fractions welcome. A number above 0,
+   * at most 1000000000.
+   */
   limit: number
   /** The span in milliseconds. Default 1000. As for a rate that is a number. */
   per?: number
   /**
-   * How many may leave at once, at the start and after an idle time. A whole number from 1 to 1000000.
-   * Default 1. No server refuses even gaps.
+   * How many units of cost may leave at once, at the start and after an idle time. A request that costs
+   * more is a `CostExceedsQuotaError`. For tokens a minute: as many as `limit`. A whole number from 1 to
+   * 1000000000. Default 1. No server refuses even gaps.
    */
   burst?: number
 }

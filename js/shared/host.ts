@@ -216,6 +216,11 @@ export class SharedHost implements Host {
     this.#courier.soon()
   }
 
+  adjust(now: number, scope: ScopeHandle, sentAt: number, charged: number, cost: number): void {
+    this.#machine.adjust(now, this.#nameOf(scope), sentAt, charged, cost)
+    this.#courier.soon()
+  }
+
   pause(now: number, scope?: ScopeHandle): void {
     this.#machine.pause(now, scope === undefined ? undefined : this.#nameOf(scope))
     this.#courier.soon()

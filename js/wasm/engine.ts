@@ -306,6 +306,17 @@ export class Engine {
     this.#wasm.hold(nowMs, scope, ms)
   }
 
+  /**
+   * What left at `sentMs` turned out to cost `cost` in this scope, where `charged` has been taken for it so
+   * far. It may have been settled. Poll afterwards.
+   *
+   * @throws {TypeError} where one of them is no cost.
+   */
+  adjust(nowMs: number, scope: ScopeHandle, sentMs: number, charged: number, cost: number): void {
+    if (!this.#wasm.adjust(nowMs, scope, sentMs, charged, cost))
+      throw new TypeError('charged and cost must be finite and not below 0')
+  }
+
   /** Sends no request of this scope, or of all, until `resume`. */
   pause(nowMs: number, scope?: ScopeHandle): void {
     if (scope === undefined) this.#wasm.pause_all(true)

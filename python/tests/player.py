@@ -91,6 +91,9 @@ class Player:
                 self._say(str(error))
         elif verb == "hold":
             engine.hold(now, engine.scope(name), nanos(words[2]))
+        elif verb == "adjust":
+            sent, charged, cost = nanos(arguments["sent"]), float(arguments["from"]), float(arguments["to"])
+            engine.adjust(now, engine.scope(name), sent, charged, cost)
         elif verb == "pause":
             engine.pause(now, engine.scope(name) if name else None)
         elif verb == "resume":

@@ -370,3 +370,30 @@ async def test_what_is_no_target_says_so(clock: FakeClock) -> None:
         throttle.acquire(URL, priority="high")  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="timeout: want seconds from 0 to a year"):
         throttle.acquire(URL, timeout=-1)
+
+
+async def test_a_rate_counts_cost_and_is_corrected_after_the_answer(clock: FakeClock) -> None:
+    tokens: Any = {"rate": {"limit": 30_000, "per": 60, "burst": 30_000}}
+    throttle = Throttle(scopes={"tokens": tokens, "calls": {"delay": 0}}, clock=clock)
+    with pytest.raises(CostExceedsQuotaError, match=r"tokens.*rate.*ever allows"):
+        await throttle.acquire(scopes={"tokens": 30_001, "calls": 1})
+    permit = await throttle.acquire(scopes={"tokens": 1000, "calls": 1})
+    permit.adjust({"tokens": 20_000})
+    permit.adjust({"tokens": 31_000})
+    assert throttle.peek(scopes={"tokens": 500}).at == 3
+    permit.settle(status=200, cost={"tokens": 30_000})
+    assert throttle.peek(scopes={"tokens": 500}).at == 1, "told twice, counted once"
+    permit.adjust({"tokens": 0})
+    assert throttle.peek(scopes={"tokens": 30_000}).reason is None
+    with pytest.raises(ValueError, match="want costs of"):
+        permit.adjust({"other": 1})
+    with pytest.raises(TypeError, match="want a mapping"):
+        permit.adjust(1)
+
+
+async def test_an_overspent_quota_is_carried_into_the_next_windows(clock: FakeClock) -> None:
+    throttle = Throttle(scopes={"a": {"delay": 0, "quota": 20, "window": 60}}, clock=clock)
+    permit = await throttle.acquire(scopes={"a": 5})
+    permit.settle(status=200)
+    permit.adjust(50)
+    assert throttle.peek(scopes={"a": 10}).at == 120

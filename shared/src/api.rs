@@ -87,6 +87,17 @@ pub enum Order {
     Resume(Option<String>),
     /// Forgets what this scope learned and lifts its hold.
     Reset(String),
+    /// What left so long ago turned out to cost something else in this scope.
+    Adjust {
+        /// The scope.
+        name: String,
+        /// How long ago it left.
+        ago: Span,
+        /// What has been taken for it so far.
+        charged: f64,
+        /// What it cost.
+        cost: f64,
+    },
 }
 
 /// What happens outside.

@@ -142,7 +142,24 @@ impl<C> Encode<C> for Order {
             Self::Pause(name) => (3, name.as_ref(), None, None),
             Self::Resume(name) => (4, name.as_ref(), None, None),
             Self::Reset(name) => (5, Some(name), None, None),
+            Self::Adjust { name, ago, charged, cost } => {
+                let costs = Value::List(vec![(*charged).into(), (*cost).into()]);
+                return Self::written(to, context, 6, Some(name), Some(*ago), Some(&costs));
+            }
         };
+        Self::written(to, context, kind, name, span, value)
+    }
+}
+
+impl Order {
+    fn written<W: Write, C>(
+        to: &mut Encoder<W>,
+        context: &mut C,
+        kind: u8,
+        name: Option<&String>,
+        span: Option<Span>,
+        value: Option<&Value>,
+    ) -> Result<(), encode::Error<W::Error>> {
         to.array(4)?.u8(kind)?;
         name.encode(to, context)?;
         span.map(Span::micros).encode(to, context)?;
@@ -168,6 +185,10 @@ impl<'b, C> Decode<'b, C> for Order {
             (3, name, None, None) => Self::Pause(name),
             (4, name, None, None) => Self::Resume(name),
             (5, Some(name), None, None) => Self::Reset(name),
+            (6, Some(name), Some(ago), Some(Plain(Value::List(costs)))) => match costs[..] {
+                [Value::Number(charged), Value::Number(cost)] => Self::Adjust { name, ago, charged, cost },
+                _ => return Err(wrong()),
+            },
             _ => return Err(wrong()),
         })
     }

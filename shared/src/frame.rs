@@ -500,7 +500,11 @@ impl Order {
     fn is_sound(&self) -> bool {
         let name = match self {
             Self::Pause(name) | Self::Resume(name) => name.as_deref().unwrap_or_default(),
-            Self::Configure(name, _) | Self::Crawl(name, _) | Self::Hold(name, _) | Self::Reset(name) => name,
+            Self::Configure(name, _)
+            | Self::Crawl(name, _)
+            | Self::Hold(name, _)
+            | Self::Reset(name)
+            | Self::Adjust { name, .. } => name,
         };
         name.len() <= LONGEST_NAME
     }

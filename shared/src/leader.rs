@@ -471,6 +471,11 @@ impl Leader {
                 let scope = self.engine.intern(name);
                 self.engine.hold(engine_now, scope, (*span - ago).millis() / share);
             }
+            Order::Adjust { name, ago: sent, charged, cost } => {
+                let scope = self.engine.intern(name);
+                let sent = engine_now - (*sent + ago).millis() / share;
+                self.engine.adjust(engine_now, scope, sent.max(0.0), *charged, *cost);
+            }
             Order::Pause(None) | Order::Resume(None) => {
                 self.is_paused = matches!(order, Order::Pause(_));
                 self.engine.pause_all(self.is_paused);

@@ -8,8 +8,8 @@
 //! carries everything, and no getter is ever read by a call.
 
 use crate::{
-    Cause, Config, ConfigError, Decision, Engine, Hints, Instant, Notice, Peek, Reason, Request, Robots,
-    ScopeId, ScopeStats, Snapshot, Span, Stats, SubmitError, Ticket, Value, Watch, crawl_delay_ms,
+    Cause, Config, ConfigError, Cost, Decision, Engine, Hints, Instant, Notice, Peek, Reason, Request,
+    Robots, ScopeId, ScopeStats, Snapshot, Span, Stats, SubmitError, Ticket, Value, Watch, crawl_delay_ms,
 };
 
 mod elsewhere;
@@ -38,6 +38,7 @@ pub struct Boundary {
     because: Option<Cause>,
     asked_ms: f64,
     refused: Option<ScopeId>,
+    refused_setting: &'static str,
     refused_ms: f64,
 }
 
@@ -239,6 +240,17 @@ impl Boundary {
         self.change(now, scope, |engine, now, scope| engine.hold(now, scope, Span::from_millis(ms)));
     }
 
+    /// What left at `sent` turned out to cost `cost` in this scope, where `charged` has been taken for it so
+    /// far. It may have been settled. False where one of them is no cost.
+    pub fn adjust(&mut self, now: f64, scope: f64, sent: f64, charged: f64, cost: f64) -> bool {
+        let (Some(charged), Some(cost)) = (Cost::from_units(charged), Cost::from_units(cost)) else {
+            return false;
+        };
+        let sent = self.now(sent);
+        self.change(now, scope, |engine, now, scope| engine.adjust(now, scope, sent, charged, cost));
+        true
+    }
+
     /// Sends nothing of this scope until [`Boundary::resume`].
     pub fn pause(&mut self, now: f64, scope: f64) {
         self.change(now, scope, Engine::pause);
@@ -323,9 +335,9 @@ impl Boundary {
         self.engine.name(self.refused?)
     }
 
-    /// After a cost that exceeds a quota: where that quota is set.
+    /// After a cost that exceeds a quota, or the burst of a rate: where that is set.
     pub fn refused_path(&self) -> Option<String> {
-        self.engine.config_path(self.refused?, "quota")
+        self.engine.config_path(self.refused?, self.refused_setting)
     }
 
     /// Of a scope that is down: for how long no answer has come.
@@ -335,8 +347,16 @@ impl Boundary {
 
     fn of(engine: Engine) -> Self {
         let is_seeded = engine.config().seed.is_some();
-        let (wake_at, asked_ms) = (f64::INFINITY, f64::NAN);
-        Self { engine, is_seeded, wake_at, because: None, asked_ms, refused: None, refused_ms: f64::NAN }
+        Self {
+            engine,
+            is_seeded,
+            wake_at: f64::INFINITY,
+            because: None,
+            asked_ms: f64::NAN,
+            refused: None,
+            refused_setting: "",
+            refused_ms: f64::NAN,
+        }
     }
 
     fn take_in(&mut self, now: f64, scopes: &[ScopeId], costs: &[f64], priority: f64, delay_ms: f64) -> f64 {
@@ -358,7 +378,10 @@ impl Boundary {
     /// The negative number of an error. Which scope it is about is left in a getter.
     fn refuse(&mut self, error: SubmitError) -> f64 {
         self.refused = match error {
-            SubmitError::CostExceedsQuota { scope } => Some(scope),
+            SubmitError::CostExceedsQuota { scope, setting } => {
+                self.refused_setting = setting;
+                Some(scope)
+            }
             SubmitError::ScopeDown { scope, span } => {
                 self.refused_ms = span.millis();
                 Some(scope)

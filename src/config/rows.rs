@@ -140,7 +140,7 @@ settings! {
     Scope "rate" Kind::Rate => Unset,
         "", "",
         "Requests a second, evenly spaced: `5`, `'100/min'` (`/s`, `/min`, `/h`, `/day`), or `{ limit, \
-         per, burst }`. It replaces `delay` and `slotDelay`. `jitter` is then 0 and `concurrency` the \
+         per, burst }`. A request counts as its `cost`, 1 unless you say another. It replaces `delay` and `slotDelay`. `jitter` is then 0 and `concurrency` the \
          global limit, unless you set them in the same place. A `jitter` puts each request off by up to \
          that share of a gap; the mean stays.",
         "The default of `delay` is a pace already.";
@@ -212,15 +212,16 @@ settings! {
 
     Rate "limit" Kind::Number { above: 0.0, max: 1e9 } => Required,
         "", "",
-        "Requests per span; fractions welcome.",
+        "Units of cost per span (requests, where no other cost is said); fractions welcome.",
         "";
     Rate "per" TIME => Number(1000.0),
         "", "",
         "The span in milliseconds.",
         "As for a rate that is a number.";
-    Rate "burst" ONE_TO_A_MILLION => Number(1.0),
+    Rate "burst" Kind::Whole { min: 1, max: 1_000_000_000 } => Number(1.0),
         "", "",
-        "How many may leave at once, at the start and after an idle time.",
+        "How many units of cost may leave at once, at the start and after an idle time. A request that \
+         costs more is a `CostExceedsQuotaError`. For tokens a minute: as many as `limit`.",
         "No server refuses even gaps.";
 
     Quota "limit" Kind::Number { above: 0.0, max: 1e12 } => Required,

@@ -113,8 +113,8 @@ impl Engine {
     /// Whether a request of these costs could ever leave.
     fn check_costs(&self, scopes: &[u32], costs: &Costs) -> Result<(), SubmitError> {
         for (position, &index) in scopes.iter().enumerate() {
-            if !self.registry[index].scope.can_afford(costs.of(position)) {
-                return Err(SubmitError::CostExceedsQuota { scope: self.registry.id(index) });
+            if let Some(setting) = self.registry[index].scope.forbids(costs.of(position)) {
+                return Err(SubmitError::CostExceedsQuota { scope: self.registry.id(index), setting });
             }
         }
         Ok(())
@@ -132,7 +132,7 @@ impl Engine {
             let Some(index) = self.known(id) else { return Err(SubmitError::UnknownScope) };
             let cost = Self::cost(request, 0)?;
             let share = !self.registry[index].scope.share(cost);
-            return Ok((Scopes::One([index]), Need { priority, share, costs: Costs::Each(cost) }));
+            return Ok((Scopes::One([index]), Need { priority, share, costs: Costs::Each(Reverse(cost)) }));
         }
         self.check_scopes(request)?;
         let (scopes, costs) = Self::scopes_and_costs(request)?;
@@ -158,7 +158,7 @@ impl Engine {
     /// Sorted scopes without repetitions, and what the request costs in each.
     pub(super) fn scopes_and_costs(request: &Request) -> Result<(Scopes, Costs), SubmitError> {
         if let [scope] = request.scopes {
-            return Ok((Scopes::One([scope.0.index]), Costs::Each(Self::cost(request, 0)?)));
+            return Ok((Scopes::One([scope.0.index]), Costs::Each(Reverse(Self::cost(request, 0)?))));
         }
         // A heap sorts as well, and is a tenth of the library's sort. Of a scope's costs the highest comes
         // first.
@@ -169,9 +169,9 @@ impl Engine {
         let mut pairs: Vec<_> = pairs.into_sorted_vec();
         pairs.dedup_by_key(|pair| pair.0);
         let costs = if pairs.iter().all(|pair| pair.1 == pairs[0].1) {
-            Costs::Each(pairs[0].1.0)
+            Costs::Each(pairs[0].1)
         } else {
-            Costs::Many(pairs.iter().map(|pair| pair.1.0).collect())
+            Costs::Many(pairs.iter().map(|pair| pair.1).collect())
         };
         let scopes = match &pairs[..] {
             [(scope, _)] => Scopes::One([*scope]),

@@ -8,6 +8,7 @@ use super::Engine;
 use crate::{
     decision::ScopeId,
     error::ConfigError,
+    policy::quota::Cost,
     scope::Scope,
     time::{Instant, Span},
     value::Value,
@@ -127,6 +128,13 @@ impl Engine {
     /// Sends nothing of this scope for `span`. A hold that is longer already stays.
     pub fn hold(&mut self, now: Instant, scope: ScopeId, span: Span) {
         self.change(now, scope, |scope, now| scope.hold(now + span));
+    }
+
+    /// What left at `sent` turned out to cost `actual` in this scope, where `charged` has been taken for it
+    /// so far. It may have been settled.
+    pub fn adjust(&mut self, now: Instant, scope: ScopeId, sent: Instant, charged: Cost, actual: Cost) {
+        let sent = sent + self.epoch_offset;
+        self.change(now, scope, |scope, now| scope.on_actual(now, sent, charged, actual));
     }
 
     /// Sends nothing of this scope until [`Engine::resume`].

@@ -5,7 +5,7 @@
 //! |---|---|---|
 //! | [`slots`] | is a place free, and has its slot delay passed? | Scrapy draft, *Concurrency and delay* |
 //! | [`delay`] | has the delay since the scope's last send passed? | Scrapy draft; `DOWNLOAD_DELAY` |
-//! | [`rate`] | may one more leave, so that so many per span are evenly spaced? | GCRA, ITU-T I.371 |
+//! | [`rate`] | may so much more leave, so that so many units per span are evenly spaced? | GCRA, ITU-T I.371 |
 //! | [`jitter`] | how far may a delay stray from its mean? | `RANDOMIZE_DOWNLOAD_DELAY` |
 //! | [`quota`] | is enough left of what the window allows? | Scrapy draft, *Throttling quotas* |
 //! | [`backoff`] | which delay and slots does a server bear that answers badly? | Scrapy draft, *Backoff* |
@@ -33,6 +33,7 @@ pub mod stall;
 
 use core::fmt::Debug;
 
+use self::quota::Cost;
 use crate::{
     rng::Draw,
     time::{Instant, Span},
@@ -49,6 +50,8 @@ pub struct Sent {
     pub flying: u32,
     /// How late the caller's timer was, if it was asked to wait.
     pub late: Span,
+    /// What it costs, as expected.
+    pub cost: Cost,
 }
 
 /// How a request ended, as policies see it. What is neither bad nor good teaches nothing about limits.
@@ -125,6 +128,19 @@ pub trait Policy: Copy + Debug + PartialEq {
         self
     }
 
+    /// The request that left at `sent` for `expected` turned out to cost `actual`.
+    #[must_use]
+    fn on_actual(
+        self,
+        _config: &Self::Config,
+        _now: Instant,
+        _sent: Instant,
+        _expected: Cost,
+        _actual: Cost,
+    ) -> Self {
+        self
+    }
+
     /// A request ended.
     #[must_use]
     fn on_end(self, _config: &Self::Config, _ended: &Ended) -> Self {
@@ -147,8 +163,13 @@ pub trait Policy: Copy + Debug + PartialEq {
         None
     }
 
-    /// The first instant at which the next request may leave.
-    fn next(&self, _config: &Self::Config) -> Option<Instant> {
+    /// The first instant at which a request of this cost may leave.
+    fn next(&self, _config: &Self::Config, _cost: Cost) -> Option<Instant> {
+        None
+    }
+
+    /// The most that one request may cost.
+    fn most(_config: &Self::Config) -> Option<Cost> {
         None
     }
 

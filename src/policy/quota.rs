@@ -2,10 +2,13 @@
 //!
 //! Rules (Scrapy draft, *Throttling quotas* and its open points; the IETF's `RateLimit` draft for the words):
 //! 1. a request is sent when its expected cost fits in what is left; the cost is taken then;
-//! 2. the actual cost corrects it by the difference, in the window it was taken from, if that still is;
+//! 2. the actual cost corrects it by the difference, in the window it was taken from, if that still is; what
+//!    is more than expected counts now where that is over;
 //! 3. a fixed window starts with the first request and turns over by division, however long nobody looked;
 //! 4. a strict one rolls: no window-long span holds more than the limit, wherever it starts;
-//! 5. what was spent stays spent when the limit or the window changes. Where it is not known when it was
+//! 5. what is spent above the limit by such a correction is owed: the windows that follow have less, until it
+//!    is paid. So the mean keeps the limit;
+//! 6. what was spent stays spent when the limit or the window changes. Where it is not known when it was
 //!    spent, the last send is when: the latest that is possible.
 //!
 //! The trap of rule 3 is its edge: a full quota at the end of one window and another at the start of the next
@@ -45,10 +48,12 @@ pub enum State {
         opened: Option<Instant>,
         /// Consumed since; may be above the limit after a correction.
         used: Cost,
+        /// The most of it that is owed where it is above the limit (rule 5).
+        owed: Cost,
     },
     /// A rolling window: send times with the total consumed up to and with each, oldest first.
     Rolling {
-        /// The sends.
+        /// The sends; in times to come, what is owed (rule 5).
         sends: VecDeque<(Instant, Cost)>,
         /// The total before the first of them.
         before: Cost,
@@ -82,9 +87,21 @@ impl Cost {
         ((u128::from(self.0) << 32) / u128::from(limit.0.max(1))).min(u128::from(u64::MAX)) as u64
     }
 
+    /// So many units.
+    pub(crate) const fn whole(units: u32) -> Self {
+        Self(Self::ONE.0 * units as u64)
+    }
+
+    /// `self × span ÷ of` millionths, and what remains.
+    pub(crate) fn times_over(self, span: u64, of: u64) -> (u64, u64) {
+        let total = u128::from(self.0) * u128::from(span);
+        let of = u128::from(of);
+        (u64::try_from(total / of).unwrap_or(u64::MAX), (total % of) as u64)
+    }
+
     /// Without the cost of so many usual requests; nothing at least.
     pub(crate) fn less(self, requests: u32) -> Self {
-        self.minus_at_most(Self(Self::ONE.0 * u64::from(requests)))
+        self.minus_at_most(Self::whole(requests))
     }
 
     /// The difference; nothing at least.
@@ -107,15 +124,14 @@ impl State {
         if config.strict {
             Self::Rolling { sends: VecDeque::new(), before: Cost::ZERO }
         } else {
-            Self::Fixed { opened: None, used: Cost::ZERO }
+            Self::Fixed { opened: None, used: Cost::ZERO, owed: Cost::ZERO }
         }
     }
 
     /// What is consumed of the window that `now` is in.
     pub fn used(&self, config: &Config, now: Instant) -> Cost {
         match self {
-            Self::Fixed { opened: Some(opened), used } if now < *opened + config.window => *used,
-            Self::Fixed { .. } => Cost::ZERO,
+            Self::Fixed { .. } => self.turned(config, now).map_or(Cost::ZERO, |(_, used, _)| used),
             Self::Rolling { sends, before } => {
                 let over = sends.partition_point(|&(at, _)| at + config.window <= now);
                 let gone = if over == 0 { *before } else { sends[over - 1].1 };
@@ -137,7 +153,12 @@ impl State {
             return None;
         }
         match self {
-            Self::Fixed { opened, .. } => opened.map(|opened| opened + config.window),
+            Self::Fixed { .. } => {
+                let (opened, used, owed) = self.turned(config, now)?;
+                let over = used.minus_at_most(config.limit).min(owed).plus(cost).minus_at_most(config.limit);
+                let windows = 1 + over.0.div_ceil(config.limit.0.max(1)); // 5
+                Some(opened + Span::from_micros(config.window.micros().saturating_mul(windows)))
+            }
             Self::Rolling { sends, .. } => {
                 let (_, total) = *sends.back()?;
                 let bearable = config.limit.minus(cost);
@@ -151,19 +172,20 @@ impl State {
     pub fn on_send(&mut self, config: &Config, now: Instant, cost: Cost) {
         self.turn(config, now);
         match self {
-            Self::Fixed { opened, used } => {
+            Self::Fixed { opened, used, .. } => {
                 opened.get_or_insert(now);
                 *used = used.plus(cost);
             }
-            Self::Rolling { .. } if cost == Cost::ZERO => {}
-            Self::Rolling { sends, before } => {
+            Self::Rolling { sends, .. } => {
                 let grain = config.window.micros() / REMEMBERED as u64;
-                let total = sends.back().map_or(*before, |&(_, total)| total).plus(cost);
-                let full = sends.len() >= REMEMBERED;
-                match sends.back_mut() {
-                    Some(last) if full && now.since(last.0).micros() < grain => *last = (now, total),
-                    _ => sends.push_back((now, total)),
+                let before = sends.partition_point(|&(at, _)| at <= now).checked_sub(1);
+                if sends.len() >= REMEMBERED
+                    && let Some((last, _)) = before.and_then(|before| sends.get_mut(before))
+                    && now.since(*last).micros() < grain
+                {
+                    *last = now;
                 }
+                self.add(now, cost);
             }
         }
     }
@@ -174,116 +196,186 @@ impl State {
         if sent + config.window <= now {
             return;
         }
-        match self {
-            Self::Fixed { opened: None, .. } => self.on_send(config, sent, cost),
-            Self::Fixed { .. } => {
-                self.turn(config, now);
-                if let Self::Fixed { used, .. } = self {
-                    *used = used.plus(cost);
-                }
-            }
-            Self::Rolling { .. } => self.on_actual(config, now, sent, Cost::ZERO, cost),
+        if let Self::Fixed { opened: None, .. } = self {
+            self.on_send(config, sent, cost);
+        } else {
+            self.on_actual(config, now, sent, Cost::ZERO, cost);
         }
     }
 
     /// A request of this cost was permitted at `sent` and left only at `left`: a rolling window counts it
     /// from there. A fixed one has it where it was given.
-    pub fn on_left(&mut self, config: &Config, now: Instant, sent: Instant, left: Instant, cost: Cost) {
-        let Self::Rolling { sends, before } = self else { return };
-        if left <= sent || cost == Cost::ZERO {
-            return;
+    pub fn on_left(&mut self, sent: Instant, left: Instant, cost: Cost) {
+        if let Self::Rolling { .. } = self
+            && left > sent
+        {
+            let taken = self.take(sent, cost);
+            self.add(left, taken);
         }
-        let mut at = sends.partition_point(|&(at, _)| at < sent);
-        let mut rest = cost;
-        // Several may have been given leave at the same instant.
-        while rest > Cost::ZERO && sends.get(at).is_some_and(|&(at, _)| at == sent) {
-            let own = sends[at].1.minus(if at == 0 { *before } else { sends[at - 1].1 });
-            let taken = own.min(rest);
-            rest = rest.minus(taken);
-            for (_, total) in sends.range_mut(at..) {
-                *total = total.minus(taken);
-            }
-            at += 1;
-        }
-        self.on_actual(config, now, left, Cost::ZERO, cost);
     }
 
     /// The request that left at `sent` for `expected` turned out to cost `actual` (rule 2).
     pub fn on_actual(&mut self, config: &Config, now: Instant, sent: Instant, expected: Cost, actual: Cost) {
         self.turn(config, now);
+        let (more, less) = (actual.minus_at_most(expected), expected.minus_at_most(actual));
+        let over = self.used(config, now).plus(more).minus_at_most(config.limit).min(more);
         match self {
-            Self::Fixed { opened: Some(opened), used } if *opened <= sent => {
-                used.0 = used.0.saturating_sub(expected.0).saturating_add(actual.0);
+            Self::Fixed { opened: Some(opened), used, owed } => {
+                let back = if *opened <= sent { less } else { Cost::ZERO };
+                *used = used.plus(more).minus_at_most(back);
+                *owed = owed.plus(more).minus_at_most(back);
             }
             Self::Fixed { .. } => {}
-            Self::Rolling { sends, before } => {
-                if sent + config.window <= now {
-                    return;
-                }
-                let mut at = sends.partition_point(|&(at, _)| at < sent);
-                if expected == Cost::ZERO && sends.get(at).is_none_or(|&(at, _)| at != sent) {
-                    let total = if at == 0 { *before } else { sends[at - 1].1 };
-                    sends.insert(at, (sent, total));
-                }
-                // Restored from a snapshot of elsewhere, it may stand a little off. No send costs less than
-                // nothing.
-                if sends.get(at).is_none_or(|&(after, _)| {
-                    after != sent && at > 0 && { sent.since(sends[at - 1].0) < after.since(sent) }
-                }) {
-                    at = at.saturating_sub(1);
-                }
-                let Some(&(_, total)) = sends.get(at) else { return };
-                let own = total.minus(if at == 0 { *before } else { sends[at - 1].1 });
-                let less = expected.minus_at_most(actual).min(own);
-                let more = actual.minus_at_most(expected);
-                for (_, total) in sends.range_mut(at..) {
-                    *total = total.plus(more).minus(less);
+            Self::Rolling { .. } => {
+                let is_over = sent + config.window <= now;
+                let at = if is_over { now } else { sent };
+                self.add(at, more.minus(over));
+                self.owe(config, at, over);
+                if !is_over {
+                    self.give_back(now, sent, less);
                 }
             }
         }
+    }
+
+    /// Puts what is above the limit where it will fit: after `at`, no more than the limit in each window
+    /// (rule 5).
+    fn owe(&mut self, config: &Config, at: Instant, over: Cost) {
+        if over == Cost::ZERO {
+            return;
+        }
+        let windows = (over.0 - 1) / config.limit.0.max(1);
+        let whole = Cost(windows * config.limit.0);
+        let after = |windows: u64| at + Span::from_micros(config.window.micros().saturating_mul(windows));
+        self.add(after(windows), whole);
+        self.add(after(windows + 1), over.minus(whole));
+    }
+
+    /// What is owed is forgiven first.
+    fn give_back(&mut self, now: Instant, sent: Instant, mut less: Cost) {
+        while less > Cost::ZERO
+            && let Self::Rolling { sends, .. } = self
+            && let Some((at, _)) = sends.back().copied().filter(|&(at, _)| at > now)
+        {
+            less = less.minus(self.take(at, less));
+            if let Self::Rolling { sends, .. } = self
+                && less > Cost::ZERO
+            {
+                sends.pop_back();
+            }
+        }
+        self.take(sent, less);
+    }
+
+    /// Counts a cost in a rolling window.
+    fn add(&mut self, at: Instant, cost: Cost) {
+        let Self::Rolling { sends, before } = self else { return };
+        if cost == Cost::ZERO {
+            return;
+        }
+        let place = sends.partition_point(|&(other, _)| other < at);
+        if sends.get(place).is_none_or(|&(other, _)| other != at) {
+            let total = if place == 0 { *before } else { sends[place - 1].1 };
+            sends.insert(place, (at, total));
+        }
+        for (_, total) in sends.range_mut(place..) {
+            *total = total.plus(cost);
+        }
+    }
+
+    /// Takes at most a cost out of a rolling window, from what left at `sent`; gives what it was.
+    fn take(&mut self, sent: Instant, cost: Cost) -> Cost {
+        let Self::Rolling { sends, before } = self else { return Cost::ZERO };
+        let mut at = sends.partition_point(|&(at, _)| at < sent);
+        // Restored from a snapshot of elsewhere, it may stand a little off.
+        if sends.get(at).is_none_or(|&(after, _)| {
+            after != sent && at > 0 && { sent.since(sends[at - 1].0) < after.since(sent) }
+        }) {
+            at = at.saturating_sub(1);
+        }
+        let Some(&(_, total)) = sends.get(at) else { return Cost::ZERO };
+        // No send costs less than nothing.
+        let taken = cost.min(total.minus(if at == 0 { *before } else { sends[at - 1].1 }));
+        for (_, total) in sends.range_mut(at..) {
+            *total = total.minus(taken);
+        }
+        taken
+    }
+
+    /// A fixed window as it is at `now`: when it opened, what is consumed of it, and what of that is owed at
+    /// most (rules 3 and 5).
+    fn turned(&self, config: &Config, now: Instant) -> Option<(Instant, Cost, Cost)> {
+        let Self::Fixed { opened: Some(opened), used, owed } = *self else { return None };
+        let window = config.window.micros().max(1);
+        let windows = now.since(opened).micros() / window;
+        if windows == 0 {
+            return Some((opened, used, owed));
+        }
+        let paid = Cost(config.limit.0.saturating_mul(windows));
+        let owed = used.minus_at_most(config.limit).min(owed).plus(config.limit).minus_at_most(paid);
+        Some((opened + Span::from_micros(windows * window), owed, owed))
     }
 
     /// Whether nothing of the window that `now` is in is consumed.
     pub fn is_new(&self, config: &Config, now: Instant) -> bool {
         match self {
-            Self::Fixed { opened, .. } => opened.is_none_or(|opened| opened + config.window <= now),
+            Self::Fixed { opened, .. } => {
+                self.turned(config, now).is_none_or(|(at, used, _)| Some(at) != *opened && used == Cost::ZERO)
+            }
             Self::Rolling { .. } => self.used(config, now) == Cost::ZERO,
         }
     }
 
     /// What is consumed of the windows that matter at `now`: how long ago, and how much, oldest first.
+    /// Without what is owed.
     pub fn sends(&self, config: &Config, now: Instant) -> Vec<(Span, Cost)> {
         match self {
             _ if self.is_new(config, now) => Vec::new(),
-            Self::Fixed { opened, used } => opened.iter().map(|&at| (now.since(at), *used)).collect(),
+            Self::Fixed { .. } => {
+                let one = |(at, used, _): (_, Cost, _)| (now.since(at), used.minus(self.owed(config, now)));
+                self.turned(config, now).map(one).into_iter().collect()
+            }
             Self::Rolling { sends, before } => {
                 let mut before = *before;
                 let costs = sends
                     .iter()
-                    .map(|&(at, total)| (now.since(at), total.minus(core::mem::replace(&mut before, total))));
-                costs.filter(|&(ago, _)| ago < config.window).collect()
+                    .map(|&(at, total)| (at, total.minus(core::mem::replace(&mut before, total))));
+                let known = costs.filter(|&(at, _)| at <= now && now < at + config.window);
+                known.map(|(at, cost)| (now.since(at), cost)).collect()
             }
         }
     }
 
-    /// The state that [`State::sends`] described.
-    pub fn from_sends(config: &Config, now: Instant, sends: &[(Span, Cost)]) -> Self {
-        if !config.strict {
-            let first = sends.first();
-            return Self::Fixed {
-                opened: first.map(|&(ago, _)| now - ago),
-                used: first.map_or(Cost::ZERO, |&(_, used)| used),
-            };
+    /// What the windows after this one have less (rule 5).
+    pub fn owed(&self, config: &Config, now: Instant) -> Cost {
+        match self {
+            Self::Fixed { .. } => self
+                .turned(config, now)
+                .map_or(Cost::ZERO, |(_, used, owed)| used.minus_at_most(config.limit).min(owed)),
+            Self::Rolling { sends, before } => {
+                let known = sends.partition_point(|&(at, _)| at <= now);
+                let known = if known == 0 { *before } else { sends[known - 1].1 };
+                sends.back().map_or(Cost::ZERO, |&(_, total)| total.minus(known))
+            }
         }
-        let mut total = Cost::ZERO;
-        let sums = sends.iter().map(|&(ago, cost)| {
-            total = total.plus(cost);
-            (now - ago, total)
-        });
-        Self::Rolling { sends: sums.collect(), before: Cost::ZERO }
     }
 
-    /// What the quota `new` has consumed of its window when it takes the place of this one (rule 5); `last`
+    /// The state that [`State::sends`] and [`State::owed`] described.
+    pub fn from_sends(config: &Config, now: Instant, sends: &[(Span, Cost)], owed: Cost) -> Self {
+        if !config.strict {
+            let first = sends.first();
+            let used = first.map_or(Cost::ZERO, |&(_, used)| used.plus(owed));
+            return Self::Fixed { opened: first.map(|&(ago, _)| now - ago), used, owed };
+        }
+        let mut state = Self::new(config);
+        for &(ago, cost) in sends {
+            state.add(now - ago, cost);
+        }
+        state.owe(config, sends.last().map_or(now, |&(ago, _)| now - ago), owed);
+        state
+    }
+
+    /// What the quota `new` has consumed of its window when it takes the place of this one (rule 6); `last`
     /// is the scope's last send.
     #[must_use]
     pub fn on_configure(&self, old: &Config, new: &Config, now: Instant, last: Option<Instant>) -> Self {
@@ -305,26 +397,21 @@ impl State {
         {
             sends = vec![(first, sends.iter().fold(Cost::ZERO, |sum, &(_, cost)| sum.plus(cost)))];
         }
-        Self::from_sends(new, now, &sends)
+        Self::from_sends(new, now, &sends, self.owed(old, now))
     }
 
     fn turn(&mut self, config: &Config, now: Instant) {
-        match self {
-            Self::Fixed { opened: Some(opened), used } => {
-                let windows = now.since(*opened).micros() / config.window.micros().max(1); // 3
-                if windows > 0 {
-                    *opened = *opened + Span::from_micros(windows * config.window.micros());
-                    *used = Cost::ZERO;
-                }
-            }
-            Self::Fixed { .. } => {}
-            Self::Rolling { sends, before } => {
-                while let Some(&(at, total)) = sends.front()
-                    && at + config.window <= now
-                {
-                    *before = total;
-                    sends.pop_front();
-                }
+        if let Some((at, now_used, now_owed)) = self.turned(config, now)
+            && let Self::Fixed { opened, used, owed } = self
+        {
+            (*opened, *used, *owed) = (Some(at), now_used, now_owed);
+        }
+        if let Self::Rolling { sends, before } = self {
+            while let Some(&(at, total)) = sends.front()
+                && at + config.window <= now
+            {
+                *before = total;
+                sends.pop_front();
             }
         }
     }

@@ -1,21 +1,25 @@
-//! Rate: so many requests per span, evenly spaced, and at most `burst` of them at once after an idle time.
+//! Rate: so many units of cost per span, evenly spaced, and at most `burst` of them at once after an idle
+//! time. A request of which nobody says its cost is one unit.
 //!
 //! The generic cell rate algorithm (ITU-T I.371, annex A; `limit_req` of nginx and Redis' `CELL_THROTTLE` are
-//! kin). One instant is the whole state: the *theoretical arrival time*, when the next request would come if
-//! all came evenly. With `gap = per / limit`:
-//! 1. a request may leave when now ≥ arrival − (burst − 1) × gap;
-//! 2. it moves the arrival on by one gap, from now if the arrival is over;
+//! kin), which is a bucket of `burst` units that refills evenly. One instant is the whole level: the
+//! *theoretical arrival time*, when the bucket is full again. With `gap = per / limit`:
+//! 1. a request may leave when now ≥ arrival − (burst − cost) × gap;
+//! 2. it moves the arrival on by cost × gap, from now if the arrival is over;
 //! 3. a send that was late because the driver's timer was late does not move the schedule: it goes on from
-//!    when the request was due, though never more than one gap behind. Late by more than [`GRACE`], or with
-//!    nobody waiting when it was due, it is idle time, and rule 2 counts.
+//!    when the request was due, though never more than its own gap behind. Late by more than [`GRACE`], or
+//!    with nobody waiting when it was due, it is idle time, and rule 2 counts;
+//! 4. a true cost above the expected one is a debt: it moves the arrival on, from now if that is over;
+//! 5. a true cost below it gives back what the bucket would hold had it been known: no more than was missing
+//!    from it when it was fullest since.
 //!
-//! By 1 and 2 no span of `per` holds more than limit + burst − 1 requests; rule 3 adds one at most.
+//! By 1 and 2 no span of `per` holds more than limit + burst − 1 units; rule 3 adds a burst at most.
 //!
 //! The traps: a gap of 333 333.3… µs that is rounded drifts by a request a day, so the part of a microsecond
-//! is carried along. And without rule 3 timers that are always a millisecond late cost a client of 100 a
-//! second a tenth of its rate.
+//! is carried along. Without rule 3 timers that are always a millisecond late cost a client of 100 a second a
+//! tenth of its rate. And what is only reserved refills meanwhile: given back in full, it is there twice.
 
-use super::{Numbers, Policy, Sent};
+use super::{Numbers, Policy, Sent, quota::Cost};
 use crate::{
     rng::Draw,
     time::{Instant, LONGEST_MS, Span},
@@ -25,8 +29,8 @@ use crate::{
 /// what a person or a slow answer takes.
 pub const GRACE: Span = Span::from_micros(50_000);
 
-/// Limits are kept in millionths, so that 0.0055 a second is exact.
-const MILLION: u64 = 1_000_000;
+/// So many low levels are remembered for rule 5; of two beyond it, the lower counts for both.
+const REMEMBERED: usize = 8;
 
 /// Whole microseconds, and parts of one more: `parts` of [`Config::of`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -38,10 +42,14 @@ struct Exact {
 /// What one scope's rate was told.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Config {
+    /// For one unit.
     gap: Exact,
-    /// How far the arrival time may lie ahead: burst − 1 gaps.
-    tolerance: Exact,
-    /// The parts of a microsecond.
+    /// For a whole bucket: how far the arrival time may lie ahead.
+    full: Exact,
+    /// The most that one request may cost.
+    burst: Cost,
+    per: Span,
+    /// The parts of a microsecond: the limit, in millionths, so that 0.0055 a second is exact.
     of: u64,
     /// How much of a gap a request may be put off by chance.
     spread: f64,
@@ -56,21 +64,20 @@ pub struct State {
     draw: Draw,
     /// Since when somebody has been waiting, if anybody is.
     waiting: Instant,
+    /// What was missing from the bucket when these left, oldest first: each was followed by no fuller one.
+    missing: [(Instant, Span); REMEMBERED],
+    remembered: u8,
 }
 
 impl Config {
-    /// `limit` millionths of a request per span; `None` where that is less than one request a year.
+    /// `limit` millionths of a unit per span; `None` where that is less than one unit a year.
     pub fn new(limit: u64, per: Span, burst: u32) -> Option<Self> {
-        let total = u128::from(per.micros()) * u128::from(MILLION);
-        let of = limit.max(1);
-        let gaps = |count: u32| {
-            let total = total * u128::from(count);
-            let micros = u64::try_from(total / u128::from(of)).ok()?;
-            Some(Exact { micros, parts: (total % u128::from(of)) as u64 })
-        };
-        let gap = gaps(1)?;
+        let burst = Cost::whole(burst.max(1));
+        let zero = Exact::default();
+        let config = Self { gap: zero, full: zero, burst, per, of: limit.max(1), spread: 0.0 };
+        let (gap, full) = (config.exactly(Cost::ONE), config.exactly(burst));
         let is_sane = limit > 0 && gap.micros <= Span::from_millis(LONGEST_MS).micros();
-        is_sane.then_some(Self { gap, tolerance: gaps(burst.max(1) - 1)?, of, spread: 0.0 })
+        is_sane.then_some(Self { gap, full, ..config })
     }
 
     /// Puts each request off by up to this share of a gap, at most a whole one. The mean stays.
@@ -79,14 +86,23 @@ impl Config {
         Self { spread: spread.min(1.0), ..self }
     }
 
-    /// The time between two requests, rounded up.
+    /// The time between two units, rounded up.
     pub fn gap(&self) -> Span {
-        Span::from_micros(self.gap.micros + u64::from(self.gap.parts > 0))
+        self.gap.up()
+    }
+
+    /// The time for so many units.
+    fn exactly(&self, cost: Cost) -> Exact {
+        if cost == Cost::ONE && self.gap != Exact::default() {
+            return self.gap; // the usual case, without a division
+        }
+        let (whole, parts) = cost.times_over(self.per.micros(), self.of);
+        Exact { micros: whole, parts }
     }
 
     /// How far ahead the schedule may be: what a burst uses up.
     fn longest(&self) -> Span {
-        self.gap() + Span::from_micros(self.tolerance.micros + 1)
+        Span::from_micros(self.full.micros + 1)
     }
 
     fn later(&self, time: Exact, by: Exact) -> Exact {
@@ -107,19 +123,43 @@ impl Config {
     }
 }
 
+impl Exact {
+    fn at(instant: Instant) -> Self {
+        Self { micros: instant.micros(), parts: 0 }
+    }
+
+    fn up(self) -> Span {
+        Span::from_micros(self.micros.saturating_add(u64::from(self.parts > 0)))
+    }
+
+    fn span(span: Span) -> Self {
+        Self { micros: span.micros(), parts: 0 }
+    }
+}
+
 impl State {
     /// Nothing sent yet.
-    pub const NEW: Self =
-        Self { arrival: Exact { micros: 0, parts: 0 }, draw: Draw::MIDDLE, waiting: Instant::from_micros(0) };
+    pub const NEW: Self = Self {
+        arrival: Exact { micros: 0, parts: 0 },
+        draw: Draw::MIDDLE,
+        waiting: Instant::from_micros(0),
+        missing: [(Instant::from_micros(0), Span::ZERO); REMEMBERED],
+        remembered: 0,
+    };
 
-    /// The first instant at which a request may leave (rule 1).
-    pub fn next(&self, config: &Config) -> Instant {
-        let due = config.earlier(self.arrival, config.tolerance);
-        let due = Instant::from_micros(due.micros + u64::from(due.parts > 0));
+    /// The first instant at which a request of this cost may leave (rule 1). A cost above the burst, which
+    /// only a burst lowered later leaves waiting, may leave when the bucket is full.
+    pub fn next(&self, config: &Config, cost: Cost) -> Instant {
+        if cost == Cost::ZERO {
+            return Instant::default();
+        }
+        let gap = config.exactly(cost.min(config.burst));
+        let due = config.earlier(config.later(self.arrival, gap), config.full);
+        let due = Instant::default() + due.up();
         if config.spread == 0.0 || self.arrival == Exact::default() {
             return due;
         }
-        due + config.gap().times(config.spread * self.draw.unit())
+        due + gap.up().times(config.spread * self.draw.unit())
     }
 
     /// Somebody waits from now on, and nobody did.
@@ -128,20 +168,70 @@ impl State {
         Self { waiting: now, ..self }
     }
 
-    /// A request left (rules 2 and 3).
+    /// A request of this cost left (rules 2 and 3).
     #[must_use]
-    pub fn on_send(self, config: &Config, now: Instant, draw: Draw) -> Self {
-        let due = self.next(config);
-        let time = Exact { micros: now.micros(), parts: 0 };
+    pub fn on_send(self, config: &Config, now: Instant, cost: Cost, draw: Draw) -> Self {
+        if cost == Cost::ZERO {
+            return self;
+        }
+        let due = self.next(config, cost);
+        let gap = config.exactly(cost);
+        let time = Exact::at(now);
         let is_late = self.arrival != Exact::default() && self.waiting <= due && now.since(due) <= GRACE;
         let from = if self.arrival >= time {
             self.arrival
-        } else if is_late && config.tolerance == Exact::default() {
-            self.arrival.max(config.earlier(time, config.gap)) // 3
+        } else if is_late && cost >= config.burst {
+            self.arrival.max(config.earlier(time, gap)) // 3
         } else {
             time
         };
-        Self { arrival: config.later(from, config.gap), draw, ..self }
+        let arrival = config.later(from, gap);
+        Self { arrival, draw, ..self.remembering(now) }
+    }
+
+    /// The request that left at `sent` for `expected` turned out to cost `actual` (rules 4 and 5).
+    #[must_use]
+    pub fn on_actual(
+        mut self,
+        config: &Config,
+        now: Instant,
+        sent: Instant,
+        expected: Cost,
+        actual: Cost,
+    ) -> Self {
+        if actual > expected {
+            let more = config.exactly(actual.minus_at_most(expected));
+            let arrival = config.later(self.arrival.max(Exact::at(now)), more);
+            return Self { arrival, ..self.remembering(now) };
+        }
+        let known = &mut self.missing[..self.remembered.into()];
+        let since = known.partition_point(|&(at, _)| at <= sent);
+        let mut less = config.exactly(expected.minus_at_most(actual));
+        for (_, missing) in &known[since..] {
+            less = less.min(Exact::span(*missing));
+        }
+        for (_, missing) in &mut known[since..] {
+            *missing = *missing - less.up();
+        }
+        Self { arrival: config.earlier(self.arrival, less), ..self }
+    }
+
+    /// Something is taken from the bucket. What was missing before counts only where it was less than now:
+    /// the bucket was fuller then than at all that followed.
+    fn remembering(mut self, now: Instant) -> Self {
+        let missing = self.ahead(now);
+        let mut kept = usize::from(self.remembered);
+        while kept > 0 && self.missing[kept - 1].1 >= missing {
+            kept -= 1;
+        }
+        if kept == REMEMBERED {
+            let [.., (_, least), newest] = &self.missing;
+            let both = (newest.0, newest.1.min(*least));
+            kept -= 1;
+            self.missing[kept - 1] = both;
+        }
+        self.missing[kept] = (now, missing);
+        Self { remembered: kept as u8 + 1, ..self }
     }
 
     /// Another rate, felt at once: what was sent counts as many gaps as before, now of the new length.
@@ -149,35 +239,39 @@ impl State {
     #[must_use]
     pub fn on_configure(self, old: Option<&Config>, new: &Config, last: Option<Instant>) -> Self {
         let Some(last) = last else { return self };
+        let scaled = |span: Span, old: &Config| {
+            let scaled = u128::from(span.micros()) * u128::from(new.gap().micros())
+                / u128::from(old.gap().micros().max(1));
+            Span::from_micros(u64::try_from(scaled).unwrap_or(u64::MAX))
+        };
+        let mut next = self;
         let ahead = match old {
             Some(old) => {
-                let ahead = self.arrival.micros.saturating_sub(last.micros());
-                let scaled = u128::from(ahead) * u128::from(new.gap().micros())
-                    / u128::from(old.gap().micros().max(1));
-                Span::from_micros(u64::try_from(scaled).unwrap_or(u64::MAX))
+                for (_, missing) in &mut next.missing {
+                    *missing = scaled(*missing, old);
+                }
+                scaled(self.ahead(last), old)
             }
             None => new.gap(),
         };
-        Self { arrival: Exact { micros: (last + ahead.min(new.longest())).micros(), parts: 0 }, ..self }
+        Self { arrival: Exact::at(last + ahead.min(new.longest())), ..next }
     }
 
     /// How far ahead of now the schedule is; nothing where a whole burst may leave.
     pub fn ahead(&self, now: Instant) -> Span {
-        let arrival = self.arrival.micros + u64::from(self.arrival.parts > 0);
-        Instant::from_micros(arrival).since(now)
+        (Instant::default() + self.arrival.up()).since(now)
     }
 
     /// The schedule that was so far ahead of now.
     #[must_use]
-    pub fn restored(config: &Config, now: Instant, ahead: Span) -> Self {
-        let arrival = now + ahead.min(config.longest());
-        Self { arrival: Exact { micros: arrival.micros(), parts: 0 }, ..Self::NEW }
+    pub fn restored(now: Instant, ahead: Span) -> Self {
+        Self { arrival: Exact::at(now + ahead), ..Self::NEW }.remembering(now)
     }
 }
 
 impl Policy for State {
     type Config = Config;
-    const KEYS: &'static [(&'static str, f64)] = &[("rateAhead", LONGEST_MS)];
+    const KEYS: &'static [(&'static str, f64)] = &[("rateAhead", LONGEST_MS), ("rateDebt", Cost::MOST_UNITS)];
 
     fn fresh(_: &Config) -> Self {
         Self::NEW
@@ -196,7 +290,11 @@ impl Policy for State {
     }
 
     fn on_send(self, config: &Config, sent: &Sent) -> Self {
-        Self::on_send(self, config, sent.now, sent.draw)
+        Self::on_send(self, config, sent.now, sent.cost, sent.draw)
+    }
+
+    fn on_actual(self, config: &Config, now: Instant, sent: Instant, expected: Cost, actual: Cost) -> Self {
+        Self::on_actual(self, config, now, sent, expected, actual)
     }
 
     /// What was sent is no knowledge that could be forgotten.
@@ -208,8 +306,12 @@ impl Policy for State {
         Some(config.gap())
     }
 
-    fn next(&self, config: &Config) -> Option<Instant> {
-        Some(Self::next(self, config))
+    fn next(&self, config: &Config, cost: Cost) -> Option<Instant> {
+        Some(Self::next(self, config, cost))
+    }
+
+    fn most(config: &Config) -> Option<Cost> {
+        Some(config.burst)
     }
 
     fn is_fresh(&self, _: &Config) -> bool {
@@ -220,12 +322,19 @@ impl Policy for State {
         self.ahead(now) == Span::ZERO
     }
 
-    fn remember(&self, _: &Config, now: Instant) -> Numbers {
-        [Some(self.ahead(now).millis()).filter(|&ahead| ahead > 0.0), None, None]
+    /// What lies beyond an empty bucket is a debt in units: another rate is no reason to wait for a year.
+    fn remember(&self, config: &Config, now: Instant) -> Numbers {
+        let ahead = self.ahead(now);
+        let debt = (ahead - config.longest()).millis() * config.of as f64 / 1e6 / config.per.millis();
+        let told =
+            [ahead.min(config.longest()).millis(), debt].map(|number| Some(number).filter(|&n| n > 0.0));
+        [told[0], told[1], None]
     }
 
-    fn recall(self, config: &Config, now: Instant, offline: Span, [ahead, ..]: Numbers) -> Self {
-        Self::restored(config, now, Span::from_millis(ahead.unwrap_or(0.0)) - offline)
+    fn recall(self, config: &Config, now: Instant, offline: Span, [ahead, debt, _]: Numbers) -> Self {
+        let ahead = Span::from_millis(ahead.unwrap_or(0.0)).min(config.longest());
+        let debt = debt.and_then(Cost::from_units).map(|debt| config.exactly(debt).up());
+        Self::restored(now, ahead + debt.unwrap_or_default() - offline)
     }
 }
 
@@ -237,7 +346,7 @@ mod tests {
     const HOUR: u64 = 3_600_000_000;
 
     fn rate(limit: u64, per_ms: f64, burst: u32) -> Config {
-        Config::new(limit * MILLION, Span::from_millis(per_ms), burst).expect("a rate")
+        Config::new(limit * 1_000_000, Span::from_millis(per_ms), burst).expect("a rate")
     }
 
     /// Something always waits; each timer is late by up to `late` microseconds. Instants of all sends.
@@ -245,14 +354,14 @@ mod tests {
         let (mut state, mut rng) = (State::NEW, Rng::new(1));
         let (mut sends, mut now) = (Vec::new(), 0);
         loop {
-            let due = state.next(config).micros();
+            let due = state.next(config, Cost::ONE).micros();
             if due > now {
                 now = due + (rng.draw().unit() * late as f64) as u64;
             }
             if now >= until {
                 return sends;
             }
-            state = state.on_send(config, Instant::from_micros(now), rng.draw());
+            state = state.on_send(config, Instant::from_micros(now), Cost::ONE, rng.draw());
             sends.push(now);
         }
     }
@@ -305,14 +414,14 @@ mod tests {
     fn idle_time_is_no_lateness() {
         let config = rate(1, 1000.0, 1);
         let at = Instant::from_micros;
-        let sent = State::NEW.on_send(&config, at(0), Draw::MIDDLE);
+        let sent = State::NEW.on_send(&config, at(0), Cost::ONE, Draw::MIDDLE);
         // Nobody waited at 1 s: the request of 1.02 s starts the schedule anew.
-        let idle = sent.on_wait(at(1_020_000)).on_send(&config, at(1_020_000), Draw::MIDDLE);
-        assert_eq!(idle.next(&config), at(2_020_000));
-        let late = sent.on_wait(at(10)).on_send(&config, at(1_020_000), Draw::MIDDLE);
-        assert_eq!(late.next(&config), at(2_000_000));
-        let very = sent.on_wait(at(10)).on_send(&config, at(1_060_000), Draw::MIDDLE);
-        assert_eq!(very.next(&config), at(2_060_000));
+        let idle = sent.on_wait(at(1_020_000)).on_send(&config, at(1_020_000), Cost::ONE, Draw::MIDDLE);
+        assert_eq!(idle.next(&config, Cost::ONE), at(2_020_000));
+        let late = sent.on_wait(at(10)).on_send(&config, at(1_020_000), Cost::ONE, Draw::MIDDLE);
+        assert_eq!(late.next(&config, Cost::ONE), at(2_000_000));
+        let very = sent.on_wait(at(10)).on_send(&config, at(1_060_000), Cost::ONE, Draw::MIDDLE);
+        assert_eq!(very.next(&config, Cost::ONE), at(2_060_000));
     }
 
     #[test]
@@ -321,9 +430,12 @@ mod tests {
         let spread = config.spread(0.5);
         let mut rng = Rng::new(1);
         for _ in 0..100 {
-            let sent = State::NEW.on_send(&spread, Instant::from_micros(7), rng.draw());
-            let strays = sent.next(&spread).since(sent.next(&config));
-            assert!(sent.next(&spread) >= sent.next(&config) && strays.micros() <= 100_000, "{strays:?}");
+            let sent = State::NEW.on_send(&spread, Instant::from_micros(7), Cost::ONE, rng.draw());
+            let strays = sent.next(&spread, Cost::ONE).since(sent.next(&config, Cost::ONE));
+            assert!(
+                sent.next(&spread, Cost::ONE) >= sent.next(&config, Cost::ONE) && strays.micros() <= 100_000,
+                "{strays:?}"
+            );
         }
     }
 
@@ -343,12 +455,12 @@ mod tests {
     fn another_rate_is_felt_at_once_and_what_was_sent_stays_sent() {
         let (slow, fast) = (rate(1, 60_000.0, 1), rate(10, 1000.0, 1));
         let at = Instant::from_micros;
-        let sent = State::NEW.on_send(&slow, at(7), Draw::MIDDLE);
-        assert_eq!(sent.next(&slow), at(60_000_007));
+        let sent = State::NEW.on_send(&slow, at(7), Cost::ONE, Draw::MIDDLE);
+        assert_eq!(sent.next(&slow, Cost::ONE), at(60_000_007));
         let quicker = sent.on_configure(Some(&slow), &fast, Some(at(7)));
-        assert_eq!(quicker.next(&fast), at(100_007));
+        assert_eq!(quicker.next(&fast, Cost::ONE), at(100_007));
         let none = State::NEW.on_configure(None, &slow, Some(at(7)));
-        assert_eq!(none.next(&slow), at(60_000_007));
+        assert_eq!(none.next(&slow, Cost::ONE), at(60_000_007));
     }
 
     #[test]
@@ -357,13 +469,22 @@ mod tests {
         let at = Instant::from_micros;
         let mut state = State::NEW;
         for _ in 0..3 {
-            state = state.on_send(&config, at(0), Draw::MIDDLE);
+            state = state.on_send(&config, at(0), Cost::ONE, Draw::MIDDLE);
         }
-        let ahead = state.ahead(at(500_000));
-        assert_eq!(ahead, Span::from_micros(2_500_000));
-        assert_eq!(State::restored(&config, at(0), ahead).next(&config), at(500_000));
-        let most = State::restored(&config, at(0), Span::from_millis(LONGEST_MS));
-        assert!(most.next(&config) <= at(1_000_001), "a snapshot of another rate holds nobody for a year");
+        let numbers = Policy::remember(&state, &config, at(500_000));
+        assert_eq!(numbers, [Some(2500.0), None, None]);
+        let recalled =
+            |numbers| State::NEW.recall(&config, at(0), Span::ZERO, numbers).next(&config, Cost::ONE);
+        assert_eq!(recalled(numbers), at(500_000));
+        let most = recalled([Some(LONGEST_MS), None, None]);
+        assert!(most <= at(1_000_001), "a snapshot of another rate holds nobody for a year");
+        // Four units of debt, of which one second has paid one.
+        let owes = state.on_actual(&config, at(0), at(0), Cost::ONE, Cost::whole(5));
+        let numbers = Policy::remember(&owes, &config, at(1_000_000));
+        assert!((numbers[1].unwrap() - 3.0).abs() < 1e-5, "{numbers:?}");
+        let offline = Span::from_millis(2000.0);
+        let later = State::NEW.recall(&config, at(0), offline, numbers).next(&config, Cost::ONE);
+        assert_eq!(later, at(2_000_000), "three and three, less two, less the two that may follow at once");
     }
 
     #[test]
@@ -371,5 +492,77 @@ mod tests {
         assert!(Config::new(0, Span::from_millis(1000.0), 1).is_none());
         assert!(Config::new(1, Span::from_millis(60_000.0), 1).is_none());
         assert!(Config::new(5500, Span::from_millis(1000.0), u32::MAX).is_some());
+    }
+
+    fn units(units: f64) -> Cost {
+        Cost::from_units(units).unwrap()
+    }
+
+    #[test]
+    fn a_bucket_of_tokens_refills_evenly_in_units_of_cost() {
+        let config = rate(30_000, 60_000.0, 30_000);
+        let at = |seconds: u64| Instant::from_micros(seconds * 1_000_000);
+        let sent = State::NEW.on_send(&config, at(0), units(20_000.0), Draw::MIDDLE);
+        assert_eq!(sent.next(&config, units(10_000.0)), at(0), "10,000 are left");
+        assert_eq!(sent.next(&config, units(15_000.0)), at(10), "500 a second");
+        assert_eq!(sent.next(&config, units(30_000.0)), at(40), "when it is full again");
+        assert_eq!(sent.next(&config, units(90_000.0)), at(40), "what is too much, then too");
+        assert_eq!(sent.next(&config, Cost::ZERO), at(0), "what costs nothing never waits");
+        let owes = sent.on_actual(&config, at(5), at(0), units(20_000.0), units(50_000.0));
+        assert_eq!(owes.next(&config, units(1.0)), Instant::from_micros(40_002_000), "20,001 of debt ÷ 500");
+        assert_eq!(owes.next(&config, Cost::ZERO), at(0));
+        let less = sent.on_actual(&config, at(5), at(0), units(20_000.0), units(1000.0));
+        assert_eq!(less.next(&config, units(30_000.0)), at(5).max(at(2)).min(at(2)), "full since 2 s");
+    }
+
+    /// What was given back was never more than what a bucket would hold that had known the true costs. It is
+    /// played beside ours, with all that it knew then.
+    #[test]
+    fn what_is_given_back_was_missing() {
+        let mut rng = Rng::new(7);
+        let mut pick = move |below: u64| (rng.draw().unit() * below as f64) as u64;
+        for seed in 0..300 {
+            let burst = 1 + pick(100) as u32;
+            let config = rate(1 + pick(50), 1000.0, burst);
+            let (mut state, mut now) = (State::NEW, 0);
+            let mut sends: Vec<(u64, u64, u64)> = Vec::new(); // when, expected, so far true
+            for step in 0..400 {
+                now += pick(200_000);
+                let at = Instant::from_micros(now);
+                let cost = 1 + pick(u64::from(burst));
+                if state.next(&config, units(cost as f64)) <= at {
+                    let waits = state.on_wait(at); // so that none is late by rule 3
+                    state = waits.on_send(&config, at, units(cost as f64), Draw::MIDDLE);
+                    sends.push((now, cost, cost));
+                }
+                let recent = sends.len().saturating_sub(6);
+                if recent < sends.len() && pick(2) == 0 {
+                    let one = recent + pick((sends.len() - recent) as u64) as usize;
+                    let (sent, expected, told) = sends[one];
+                    let actual = pick(expected + 1).min(told);
+                    let at_now = Instant::from_micros(now);
+                    if pick(4) == 0 {
+                        let debt = pick(20);
+                        state = state.on_actual(&config, at_now, at_now, Cost::ZERO, units(debt as f64));
+                        sends.push((now, 0, debt));
+                        continue;
+                    }
+                    state = state.on_actual(
+                        &config,
+                        at,
+                        Instant::from_micros(sent),
+                        units(told as f64),
+                        units(actual as f64),
+                    );
+                    sends[one].2 = actual;
+                }
+                let gap = config.gap.micros as f64 + config.gap.parts as f64 / config.of as f64;
+                let exact = sends
+                    .iter()
+                    .fold(0.0, |arrival: f64, &(sent, _, cost)| arrival.max(sent as f64) + cost as f64 * gap);
+                let ours = state.arrival.micros as f64;
+                assert!(ours.max(now as f64) + 10.0 >= exact, "seed {seed}, step {step}: {ours} < {exact}");
+            }
+        }
     }
 }

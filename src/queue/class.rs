@@ -3,6 +3,8 @@
 //! The trap is a class for each request. A class is found by what its requests need, while somebody waits in
 //! it; the one whose turn it is, is the lane's head, and the others are sorted beside it.
 
+use core::cmp::Reverse;
+
 use super::{IndexedHeap, NONE, Queue};
 use crate::policy::quota::Cost;
 
@@ -16,18 +18,19 @@ pub(crate) struct Need {
     pub costs: Costs,
 }
 
-/// What a request costs in each of its scopes.
+/// What a request costs in each of its scopes. Where shares are equal the larger comes first: the small would
+/// keep it waiting.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Costs {
-    Each(Cost),
-    Many(Box<[Cost]>),
+    Each(Reverse<Cost>),
+    Many(Box<[Reverse<Cost>]>),
 }
 
 impl Costs {
     pub fn of(&self, position: usize) -> Cost {
         match self {
-            Self::Each(cost) => *cost,
-            Self::Many(costs) => costs[position],
+            Self::Each(cost) => cost.0,
+            Self::Many(costs) => costs[position].0,
         }
     }
 }

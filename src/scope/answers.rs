@@ -202,10 +202,12 @@ impl Scope {
         self.on_actual(now, sent, expected, Cost::ZERO);
     }
 
-    pub(super) fn on_actual(&mut self, now: Instant, sent: Instant, expected: Cost, actual: Cost) {
+    /// The request that left at `sent` for `expected` turned out to cost `actual`.
+    pub fn on_actual(&mut self, now: Instant, sent: Instant, expected: Cost, actual: Cost) {
         for (config, state) in self.config.quotas.iter().zip(&mut self.quotas) {
             state.on_actual(config, now, sent, expected, actual);
         }
+        self.policies.on_actual(&self.config, now, sent, expected, actual);
     }
 }
 

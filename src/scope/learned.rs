@@ -56,6 +56,7 @@ impl Scope {
             window: config.window,
             is_strict: config.strict,
             sends: state.sends(config, now),
+            owed: state.owed(config, now),
         });
         let flying = flying.iter().map(|&sent| now.since(sent)).filter(|&ago| ago < slot_delay);
         Learned {
@@ -101,7 +102,7 @@ impl Scope {
             let same = |spent: &&Spent| spent.window == config.window && spent.is_strict == config.strict;
             if let Some(spent) = learned.quotas.iter().find(same) {
                 let sends: Vec<_> = spent.sends.iter().map(|&(ago, cost)| (ago + offline, cost)).collect();
-                *state = quota::State::from_sends(config, now, &sends);
+                *state = quota::State::from_sends(config, now, &sends, spent.owed);
             }
         }
     }

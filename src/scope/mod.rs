@@ -62,7 +62,7 @@ impl Scope {
 
     /// May a request of this cost leave?
     pub fn verdict(&self, now: Instant, cost: Cost) -> Verdict {
-        let policies = self.policies.verdict(&self.config, now, self.delay);
+        let policies = self.policies.verdict(&self.config, now, self.delay, cost);
         self.gate(now).max(policies).max(self.quota_verdict(now, cost))
     }
 
@@ -80,7 +80,7 @@ impl Scope {
             server.backoff = server.backoff.at(&self.config.backoff, now, base);
             slots = slots.min(server.backoff.slots);
         }
-        let sent = Sent { now, draw: rng.draw(), flying: self.slots.in_flight(), late };
+        let sent = Sent { now, draw: rng.draw(), flying: self.slots.in_flight(), late, cost };
         self.policies.on_send(&self.config, &sent);
         self.slots.on_send(slots);
         self.delay = self.delay.on_send(now, sent.draw);
@@ -92,11 +92,11 @@ impl Scope {
     /// A request of this cost that was let go at `sent` left only at `left`: gaps and rolling windows count
     /// from there. A rate's schedule makes up for what is late and stays as it is; a fixed window took its
     /// cost.
-    pub fn on_left(&mut self, now: Instant, sent: Instant, left: Instant, cost: Cost) {
+    pub fn on_left(&mut self, sent: Instant, left: Instant, cost: Cost) {
         self.delay = self.delay.left(left);
         self.policies.on_left(left);
-        for (config, state) in self.config.quotas.iter().zip(&mut self.quotas) {
-            state.on_left(config, now, sent, left, cost);
+        for state in &mut self.quotas {
+            state.on_left(sent, left, cost);
         }
     }
 
@@ -113,7 +113,7 @@ impl Scope {
             server.quota = server.quota.on_send(cost);
         }
         let last = self.delay.last().map_or(sent, |last| last.max(sent));
-        let sent_last = Sent { now: last, draw: rng.draw(), flying, late: Span::ZERO };
+        let sent_last = Sent { now: last, draw: rng.draw(), flying, late: Span::ZERO, cost };
         self.policies.on_send(&self.config, &sent_last);
         self.delay = self.delay.on_send(last, sent_last.draw);
         for (config, state) in self.config.quotas.iter().zip(&mut self.quotas) {
@@ -165,14 +165,21 @@ impl Scope {
         self.quotas().map(|(config, state)| state.left(config, now)).chain(told).min()
     }
 
-    /// How large a part of its quotas a request of this cost takes.
+    /// How large a part of its limits a request of this cost takes. Where a policy bounds the cost, one of a
+    /// unit or less takes none: who says no costs has no order by them.
     pub fn share(&self, cost: Cost) -> u64 {
-        self.config.quotas.iter().map(|quota| cost.share_of(quota.limit)).max().unwrap_or(0)
+        let quotas = self.config.quotas.iter().map(|quota| cost.share_of(quota.limit));
+        let beyond = Some(cost.less(1)).filter(|&beyond| beyond > Cost::ZERO);
+        let policy = beyond.and_then(|beyond| Some(beyond.share_of(Policies::most(&self.config)?)));
+        quotas.chain(policy).max().unwrap_or(0)
     }
 
-    /// Whether a request of this cost could ever leave.
-    pub fn can_afford(&self, cost: Cost) -> bool {
-        self.config.quotas.iter().all(|quota| cost <= quota.limit)
+    /// The setting by which a request of this cost could never leave.
+    pub fn forbids(&self, cost: Cost) -> Option<&'static str> {
+        if self.config.quotas.iter().any(|quota| cost > quota.limit) {
+            return Some("quota");
+        }
+        (cost > Cost::ONE && Policies::most(&self.config).is_some_and(|most| cost > most)).then_some("rate")
     }
 
     fn quotas(&self) -> impl Iterator<Item = (&quota::Config, &quota::State)> {

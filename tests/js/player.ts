@@ -125,6 +125,9 @@ class Player {
       case 'hold':
         engine.hold(this.#now, scope(), Number(words[2]))
         break
+      case 'adjust':
+        engine.adjust(this.#now, scope(), number('sent')!, number('from')!, number('to')!)
+        break
       case 'pause':
         engine.pause(this.#now, words.length === 1 ? undefined : scope())
         break

@@ -63,6 +63,8 @@ test('each method of the module is called once and answers', () => {
   seen.resume(22, b)
   seen.pause_all(false)
   seen.configure(22, b, { delay: 7 })
+  assert.ok(seen.adjust(22, b, 21, 1, 2))
+  assert.ok(!seen.adjust(22, b, 21, 1, -1))
   assert.equal(seen.scope_stats(22, b).delayMs, 7)
   assert.equal(seen.crawl_delay(22, a, 500), 0)
   assert.equal(seen.stats(22).scopes.a.delayMs, 500)

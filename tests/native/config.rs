@@ -210,7 +210,7 @@ fn a_rate_that_is_none_says_what_it_wants() {
         [
             "rate.limit: want a number above 0, at most 1000000000; got nothing",
             "rate.per: want milliseconds above 0, at most a year; got 0",
-            "rate.burst: want a whole number from 1 to 1000000; got 0.5",
+            "rate.burst: want a whole number from 1 to 1000000000; got 0.5",
             "rate.limits: want a known setting (did you mean limit?); got 1",
         ]
     );

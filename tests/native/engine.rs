@@ -27,10 +27,10 @@ fn a_cost_above_the_quota_names_the_scope_and_the_setting() {
     let [other, api] = ["other", "api"].map(|name| engine.scope(name));
     let now = Instant::default();
     let error = engine.submit(now, request(&[api, other], &[6.0])).unwrap_err();
-    assert_eq!(error, SubmitError::CostExceedsQuota { scope: other });
+    assert_eq!(error, SubmitError::CostExceedsQuota { scope: other, setting: "quota" });
     assert_eq!(engine.config_path(other, "quota").unwrap(), "defaults.quota");
     let error = engine.submit(now, request(&[other, api], &[5.0, 10.0])).unwrap_err();
-    assert_eq!(error, SubmitError::CostExceedsQuota { scope: api });
+    assert_eq!(error, SubmitError::CostExceedsQuota { scope: api, setting: "quota" });
     assert_eq!(engine.config_path(api, "quota").unwrap(), "scopes.api.quota");
 }
 

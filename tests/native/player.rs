@@ -98,9 +98,9 @@ impl Player {
                     }
                     Err(error) => {
                         let mut why = error.to_string();
-                        if let SubmitError::CostExceedsQuota { scope } = error {
+                        if let SubmitError::CostExceedsQuota { scope, setting } = error {
                             let name = self.engine.name(scope).unwrap();
-                            let path = self.engine.config_path(scope, "quota").unwrap();
+                            let path = self.engine.config_path(scope, setting).unwrap();
                             why = why.replace("a scope", &format!("{name} ({path})"));
                         }
                         self.say(&format!("refused {}: {why}", words[1]));
@@ -156,6 +156,12 @@ impl Player {
             "hold" => {
                 let scope = self.engine.scope(words[1]);
                 self.engine.hold(self.now, scope, Span::from_millis(words[2].parse().unwrap()));
+            }
+            "adjust" => {
+                let scope = self.engine.scope(words[1]);
+                let cost = |key| Cost::from_units(number(key).unwrap()).unwrap();
+                let sent = Instant::from_millis(number("sent").unwrap()).unwrap();
+                self.engine.adjust(self.now, scope, sent, cost("from"), cost("to"));
             }
             "pause" | "resume" if words.len() == 1 => self.engine.pause_all(words[0] == "pause"),
             "pause" => {

@@ -32,10 +32,17 @@ struct Scope {
     last: Option<u64>,
     hold: u64,
     is_paused: bool,
-    /// Limit, window, whether it rolls; and every send ever, with its cost.
+    /// Limit, window, whether it rolls; and every send, with its cost. What is owed is a send in times to
+    /// come, or carried into the fixed window that began `first`.
     quota: Option<(u64, u64, bool)>,
     spent: Vec<(u64, u64)>,
     first: Option<u64>,
+    carried: u64,
+    /// The gap for a unit, the burst; and everything that was ever taken from the bucket.
+    rate: Option<(u64, u64)>,
+    taken: Vec<(u64, u64)>,
+    /// When the bucket is full again, as far as nothing can change it any more.
+    full: u64,
 }
 
 #[derive(Clone)]
@@ -59,6 +66,8 @@ struct Reference {
     concurrency: usize,
     waiting: Vec<Waiting>,
     flying: Vec<Flying>,
+    /// The last that ended and cost what was expected, with when they were sent.
+    ended: Vec<(Waiting, u64)>,
     served: BTreeMap<(Vec<usize>, bool), u64>,
     stamp: u64,
     freed: u64,
@@ -78,6 +87,84 @@ impl Scope {
             quota: None,
             spent: Vec::new(),
             first: None,
+            carried: 0,
+            rate: None,
+            taken: Vec::new(),
+            full: 0,
+        }
+    }
+
+    /// What is consumed of the window that began at `start`.
+    fn used(&self, start: u64) -> u64 {
+        self.carried + self.spent.iter().filter(|&&(at, _)| at >= start).map(|&(_, cost)| cost).sum::<u64>()
+    }
+
+    /// A fixed window turns over: what is above the limit goes into the next.
+    fn turn(&mut self, now: u64) {
+        let Some((limit, window, false)) = self.quota else { return };
+        while let Some(first) = self.first.filter(|first| first + window <= now) {
+            self.carried = self.used(first).saturating_sub(limit);
+            self.first = Some(first + window);
+        }
+    }
+
+    /// What left at `sent` for `cost` turned out to cost `actual`.
+    fn correct(&mut self, sent: u64, now: u64, cost: u64, actual: u64) {
+        if actual > cost {
+            self.charge(sent, now, actual - cost);
+        } else {
+            self.refund(sent, now, cost, cost - actual);
+        }
+    }
+
+    /// Takes what was not foreseen: above the limit it is owed.
+    fn charge(&mut self, sent: u64, now: u64, more: u64) {
+        if self.rate.is_some() {
+            self.taken.push((now, more));
+        }
+        let Some((limit, window, is_strict)) = self.quota else { return };
+        if !is_strict {
+            let is_open = self.first.is_some_and(|first| first <= sent);
+            self.spent.push((if is_open { sent } else { now }, more));
+            return;
+        }
+        let at = if sent + window <= now { now } else { sent };
+        let used: u64 = self.spent.iter().filter(|&&(at, _)| at + window > now).map(|&(_, cost)| cost).sum();
+        let mut over = (used + more).saturating_sub(limit).min(more);
+        self.spent.push((at, more - over));
+        let mut due = at + window;
+        while over > 0 {
+            self.spent.push((due, over.min(limit)));
+            over -= over.min(limit);
+            due += window;
+        }
+    }
+
+    /// Gives back what was taken at `sent` and not needed: of a quota what is owed first.
+    fn refund(&mut self, sent: u64, now: u64, cost: u64, mut less: u64) {
+        if let Some(entry) = self.taken.iter_mut().find(|entry| **entry == (sent, cost)) {
+            entry.1 -= less;
+        }
+        match self.quota {
+            Some((_, window, true)) if sent + window > now => {
+                self.spent.sort_unstable();
+                let owed = self.spent.iter_mut().rev().filter(|entry| entry.0 > now);
+                for entry in owed {
+                    let back = entry.1.min(less);
+                    (entry.1, less) = (entry.1 - back, less - back);
+                }
+                for entry in self.spent.iter_mut().filter(|entry| entry.0 == sent) {
+                    let back = entry.1.min(less);
+                    (entry.1, less) = (entry.1 - back, less - back);
+                }
+            }
+            Some((_, _, false)) if self.first.is_some_and(|first| first <= sent) => {
+                for entry in self.spent.iter_mut().filter(|entry| entry.0 == sent) {
+                    let back = entry.1.min(less);
+                    (entry.1, less) = (entry.1 - back, less - back);
+                }
+            }
+            _ => {}
         }
     }
 
@@ -97,38 +184,33 @@ impl Scope {
         let mut at = self.hold;
         at = at.max(self.last.map_or(0, |last| last + self.delay()));
         at = at.max(self.slots[slot].last.map_or(0, |last| last + self.slot_delay));
-        if let Some((limit, window, is_strict)) = self.quota
-            && cost > 0
-        {
-            let candidates = if is_strict {
-                self.spent.iter().map(|&(at, _)| at + window).collect()
-            } else {
-                self.first
-                    .map(|first| first + ((now.max(first) - first) / window + 1) * window)
-                    .into_iter()
-                    .collect::<Vec<_>>()
-            };
-            let fits = |at: u64| {
-                let used: u64 = match (is_strict, self.first) {
-                    (true, _) => self
-                        .spent
-                        .iter()
-                        .filter(|&&(sent, _)| sent + window > at)
-                        .map(|&(_, cost)| cost)
-                        .sum(),
-                    (false, Some(first)) => {
-                        let start = first + (at.max(first) - first) / window * window;
-                        self.spent.iter().filter(|&&(sent, _)| sent >= start).map(|&(_, cost)| cost).sum()
-                    }
-                    (false, None) => 0,
-                };
-                used + cost <= limit
-            };
-            let earliest = std::iter::once(now)
-                .chain(candidates.into_iter().filter(|&at| at > now))
-                .filter(|&at| fits(at))
-                .min();
-            at = at.max(earliest.expect("an empty window fits every cost that was taken in"));
+        if cost == 0 {
+            return Some(at);
+        }
+        if let Some((gap, burst)) = self.rate {
+            let full = self
+                .taken
+                .iter()
+                .fold(self.full, |full: u64, &(sent, cost)| full.max(sent) + cost * gap / SECOND);
+            at = at.max((full + cost * gap / SECOND).saturating_sub(burst * gap / SECOND));
+        }
+        match (self.quota, self.first) {
+            (Some((limit, window, false)), Some(mut start)) => {
+                let mut used = self.used(start);
+                while used + cost > limit {
+                    used = used.saturating_sub(limit);
+                    start += window;
+                    at = at.max(start);
+                }
+            }
+            (Some((limit, window, true)), _) => {
+                let alive = |at: u64| self.spent.iter().filter(move |&&(sent, _)| sent + window > at);
+                let fits = |&at: &u64| alive(at).map(|&(_, cost)| cost).sum::<u64>() + cost <= limit;
+                let ends = alive(now).map(|&(sent, _)| sent + window);
+                let earliest = std::iter::once(now).chain(ends).filter(fits).min();
+                at = at.max(earliest.expect("an empty window fits every cost that was taken in"));
+            }
+            _ => {}
         }
         Some(at)
     }
@@ -138,7 +220,9 @@ impl Reference {
     fn heads(&self) -> Vec<(Waiting, u64)> {
         let mut heads: BTreeMap<(Vec<usize>, bool), Waiting> = BTreeMap::new();
         let key = |each: &Waiting| (each.scopes.clone(), each.cost == 0);
-        let rank = |each: &Waiting| (-each.priority, u64::MAX - self.share(each), each.age);
+        let first = |each: &Waiting| (-each.priority, u64::MAX - self.share(each));
+        // Where shares are equal the larger cost comes first.
+        let rank = |each: &Waiting| (first(each), u64::MAX - each.cost, each.age);
         for each in self.waiting.iter().filter(|each| each.due <= self.now) {
             let head = heads.entry(key(each)).or_insert_with(|| each.clone());
             if rank(each) < rank(head) {
@@ -153,8 +237,12 @@ impl Reference {
     }
 
     fn share(&self, request: &Waiting) -> u64 {
-        let quotas = request.scopes.iter().filter_map(|&scope| self.scopes[scope].quota);
-        quotas.map(|(limit, ..)| (request.cost << 32) / limit).max().unwrap_or(0)
+        let share = |scope: &Scope| match (scope.quota, scope.rate) {
+            (Some((limit, ..)), _) => (request.cost << 32) / limit,
+            (_, Some((_, burst))) => (request.cost.saturating_sub(SECOND) << 32) / burst,
+            _ => 0,
+        };
+        request.scopes.iter().map(|&scope| share(&self.scopes[scope])).max().unwrap_or(0)
     }
 
     fn opens(&self, request: &Waiting) -> Option<u64> {
@@ -192,6 +280,7 @@ impl Reference {
             scope.last = Some(now);
             scope.first.get_or_insert(now);
             scope.spent.push((now, head.cost));
+            scope.taken.push((now, head.cost));
             slot
         });
         let slots = slots.collect();
@@ -216,6 +305,25 @@ impl Reference {
         self.served.retain(|key, _| keys.contains(key));
     }
 
+    /// What was taken before anything that may yet be corrected is one number.
+    fn forget_old(&mut self) {
+        let ended = self.ended.len().saturating_sub(6);
+        self.ended.drain(..ended);
+        let flying = self.flying.iter().map(|flying| flying.sent);
+        let oldest = flying.chain(self.ended.iter().map(|&(_, sent)| sent)).chain([self.now]).min().unwrap();
+        for scope in &mut self.scopes {
+            scope.spent.retain(|&(sent, _)| sent + 2 * SECOND > self.now);
+            let Some((gap, _)) = scope.rate else {
+                scope.taken.clear();
+                continue;
+            };
+            scope.taken.sort_by_key(|&(sent, _)| sent);
+            let old = scope.taken.partition_point(|&(sent, _)| sent < oldest);
+            let full = |full: u64, (sent, cost): (u64, u64)| full.max(sent) + cost * gap / SECOND;
+            scope.full = scope.taken.drain(..old).fold(scope.full, full);
+        }
+    }
+
     /// Whether every scope of a request has a slot for it.
     fn has_slots(&self, scopes: &[usize]) -> bool {
         scopes.iter().all(|&scope| self.scopes[scope].next_slot().is_some())
@@ -229,12 +337,16 @@ impl Reference {
             let slot = scope.next_slot().expect("a slot is free");
             scope.slots[slot] = Slot { is_busy: true, last: Some(sent), freed: 0 };
             scope.last = scope.last.max(Some(sent));
+            let is_first = scope.first.is_none();
             if let Some((_, window, is_strict)) = scope.quota
                 && sent + window > now
             {
-                let first = *scope.first.get_or_insert(sent);
-                let start = first + now.saturating_sub(first) / window * window;
-                scope.spent.push((if is_strict { sent } else { sent.max(start) }, request.cost));
+                scope.first.get_or_insert(sent);
+                if is_first && !is_strict {
+                    scope.spent.push((sent, request.cost));
+                } else {
+                    scope.charge(sent, now, request.cost);
+                }
             }
             slot
         });
@@ -254,12 +366,12 @@ impl Reference {
             if let (Some(delay), Some(latency)) = (&mut scope.autothrottle, latency) {
                 *delay = f64::max(latency, (*delay + latency) / 2.0).clamp(0.0, 2.0);
             }
-            if let Some(actual) = actual
-                && let Some(entry) =
-                    scope.spent.iter_mut().find(|entry| entry.0 == sent && entry.1 == request.cost)
-            {
-                entry.1 = actual;
+            if let Some(actual) = actual {
+                scope.correct(sent, self.now, request.cost, actual);
             }
+        }
+        if actual.is_none() {
+            self.ended.push((request, sent));
         }
     }
 }
@@ -271,22 +383,25 @@ const OPTIONS: &str = r#"{ "concurrency": 5, "defaults": { "jitter": false, "slo
     "auto": { "concurrency": 4, "delay": 0, "autothrottle": { "startDelay": 500, "maxDelay": 2000 } },
     "fixed": { "concurrency": 9, "delay": 0, "quota": 5, "window": 1000 },
     "strict": { "concurrency": 9, "delay": 10, "quota": 5, "window": 1000, "strict": true },
-    "shared": { "concurrency": 3, "delay": 20 } } }"#;
-const NAMES: [&str; 7] = ["a", "b", "c", "auto", "fixed", "strict", "shared"];
+    "shared": { "concurrency": 3, "delay": 20 },
+    "rated": { "rate": { "limit": 4, "per": 1000, "burst": 6 } } } }"#;
+const NAMES: [&str; 8] = ["a", "b", "c", "auto", "fixed", "strict", "shared", "rated"];
 
 fn reference() -> Reference {
     let mut scopes: Vec<Scope> =
-        [(2, 300, 1000), (1, 0, 0), (3, 50, 200), (4, 0, 0), (9, 0, 0), (9, 10, 0), (3, 20, 0)]
+        [(2, 300, 1000), (1, 0, 0), (3, 50, 200), (4, 0, 0), (9, 0, 0), (9, 10, 0), (3, 20, 0), (5, 0, 0)]
             .map(|(slots, delay, slot_delay)| Scope::new(slots, delay, slot_delay))
             .into();
     scopes[3].autothrottle = Some(0.5);
     scopes[4].quota = Some((5 * SECOND, SECOND, false));
     scopes[5].quota = Some((5 * SECOND, SECOND, true));
+    scopes[7].rate = Some((SECOND / 4, 6 * SECOND));
     Reference {
         scopes,
         concurrency: 5,
         waiting: vec![],
         flying: vec![],
+        ended: vec![],
         served: BTreeMap::new(),
         stamp: 0,
         freed: 0,
@@ -309,13 +424,13 @@ fn play(seed: u64, events: u32) -> u32 {
         match pick(20) {
             0..=6 if reference.waiting.len() < 40 => {
                 let scopes = match pick(10) {
-                    0..=4 => vec![pick(7)],
+                    0..=4 => vec![pick(8)],
                     5 | 6 => vec![pick(3), 6],
                     7 => vec![3, 6],
                     8 => vec![0, 1, 2],
                     _ => vec![1, 3],
                 };
-                let has_quota = matches!(scopes[..], [4 | 5]);
+                let has_quota = matches!(scopes[..], [4 | 5 | 7]);
                 let cost =
                     if has_quota { [0, 500_000, SECOND, 2 * SECOND, 5 * SECOND][pick(5)] } else { SECOND };
                 let priority = [-1, 0, 1][pick(3)];
@@ -324,6 +439,8 @@ fn play(seed: u64, events: u32) -> u32 {
                 let most = reference.now.min(3 * SECOND) as usize;
                 let waited = if pick(8) == 0 { pick(most + 1) as u64 } else { 0 };
                 let sent_ago = (pick(12) == 0).then(|| pick(most + 1) as u64);
+                // A bucket takes what was sent elsewhere as if it left last.
+                let sent_ago = sent_ago.filter(|_| !scopes.contains(&7));
                 let handles: Vec<ScopeId> = scopes.iter().map(|&scope| ids[scope]).collect();
                 let request = Request {
                     scopes: &handles,
@@ -359,8 +476,7 @@ fn play(seed: u64, events: u32) -> u32 {
             7..=10 if !reference.flying.is_empty() => {
                 let request = reference.flying[pick(reference.flying.len())].request.clone();
                 let latency = pick(1_500_000) as f64 / 1e6;
-                let actual =
-                    (request.scopes[..] == [4] || request.scopes[..] == [5]).then(|| pick(4) as u64 * SECOND);
+                let actual = matches!(request.scopes[..], [4 | 5 | 7]).then(|| pick(4) as u64 * SECOND);
                 let actual = actual.filter(|_| request.cost > 0 && pick(2) == 0);
                 let feedback = Feedback {
                     answer: Answer::Response { status: 200 },
@@ -404,6 +520,16 @@ fn play(seed: u64, events: u32) -> u32 {
                 reference.waiting[at].priority = priority;
                 engine.prioritize(now, tickets[&reference.waiting[at].id], f64::from(priority));
             }
+            17 if !reference.ended.is_empty() => {
+                let (request, sent) = reference.ended.swap_remove(pick(reference.ended.len()));
+                let (cost, actual) = (request.cost, pick(8) as u64 * SECOND / 2);
+                for &scope in &request.scopes {
+                    let units = |cost: u64| Cost::from_units(cost as f64 / 1e6).unwrap();
+                    let sent_at = Instant::from_micros(sent);
+                    engine.adjust(now, ids[scope], sent_at, units(cost), units(actual));
+                    reference.scopes[scope].correct(sent, reference.now, cost, actual);
+                }
+            }
             16 | 17 => reference.now += pick(400_000) as u64,
             _ => {
                 if let Some(next) = reference.next() {
@@ -412,6 +538,9 @@ fn play(seed: u64, events: u32) -> u32 {
             }
         }
         let now = Instant::from_micros(reference.now);
+        for scope in &mut reference.scopes {
+            scope.turn(reference.now);
+        }
         loop {
             let expected = reference.poll();
             match (engine.poll(now), expected) {
@@ -444,9 +573,7 @@ fn play(seed: u64, events: u32) -> u32 {
             }
         }
         reference.forget_lanes();
-        for scope in &mut reference.scopes {
-            scope.spent.retain(|&(sent, _)| sent + 2 * SECOND > reference.now);
-        }
+        reference.forget_old();
     }
     events
 }

@@ -16,7 +16,7 @@ pub enum Error {
     },
     /// `maxWaiting` requests wait already.
     QueueFull,
-    /// The request costs more than the whole quota of a scope: it could never leave.
+    /// The request costs more than a scope's whole quota, or its rate's burst: it could never leave.
     CostExceedsQuota {
         /// The scope's name.
         scope: String,
@@ -35,6 +35,11 @@ pub enum Error {
         /// The file could not be had: it is asked for again after a minute.
         is_temporary: bool,
     },
+    /// The request has no such scope.
+    NoScope {
+        /// Its name.
+        scope: String,
+    },
     /// A cost, a priority or a delay that is no finite number in its range.
     NotANumber,
 }
@@ -51,6 +56,7 @@ impl fmt::Display for Error {
                 write!(formatter, "the robots.txt for {url} could not be had")
             }
             Self::Disallowed { url, .. } => write!(formatter, "robots.txt does not allow {url}"),
+            Self::NoScope { scope } => write!(formatter, "the request has no scope {scope:?}"),
             Self::QueueFull => SubmitError::QueueFull.fmt(formatter),
             Self::NotANumber => SubmitError::NotANumber.fmt(formatter),
         }

@@ -69,7 +69,7 @@ where
             match &answer {
                 Ok(response) => permit.settle(response),
                 Err(error) => permit.settle(&Told::Failed(failure_of(&**error))),
-            }
+            };
             answer
         })
     }

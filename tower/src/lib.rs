@@ -52,7 +52,7 @@ pub use answer::{Answer, Told};
 pub use autothrottle::{ConfigError, Failure, Reason, ScopeStats, Stats};
 pub use error::Error;
 pub use layer::{BoxError, Throttled};
-pub use permit::Permit;
+pub use permit::{Charge, Permit};
 pub use retry::Retry;
 #[cfg(feature = "robots")]
 pub use robots::{Allowed, Robots};

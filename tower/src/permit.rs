@@ -1,10 +1,10 @@
 //! A permit: the request may leave now.
 
-use autothrottle::{Feedback, Hint, Hints, Ticket, headers::Context};
+use autothrottle::{Cost, Feedback, Hint, Hints, Span, Ticket, headers::Context};
 use tokio::time::Instant;
 
 use crate::{
-    Answer, Told,
+    Answer, Error, Target, Told,
     throttle::{Throttle, wall_ms},
 };
 
@@ -15,11 +15,21 @@ pub struct Permit {
     throttle: Throttle,
     ticket: Option<Ticket>,
     sent_at: Instant,
+    target: Target,
+}
+
+/// What was taken for a request that was settled, in each of its scopes. Keep it where the true cost is known
+/// later: tokens, of which the last part of an answer tells.
+#[derive(Debug)]
+pub struct Charge {
+    throttle: Throttle,
+    sent_at: Instant,
+    target: Target,
 }
 
 impl Permit {
-    pub(crate) fn new(throttle: Throttle, ticket: Ticket, sent_at: Instant) -> Self {
-        Self { throttle, ticket: Some(ticket), sent_at }
+    pub(crate) fn new(throttle: Throttle, ticket: Ticket, sent_at: Instant, target: Target) -> Self {
+        Self { throttle, ticket: Some(ticket), sent_at, target }
     }
 
     /// When the request was allowed to leave.
@@ -27,10 +37,13 @@ impl Permit {
         self.sent_at
     }
 
-    /// Tells the throttle how the request ended: a response, an error, or [`Told`].
-    pub fn settle(mut self, answer: &impl Answer) {
+    /// Tells the throttle how the request ended: a response, an error, or [`Told`]. What it gives corrects the
+    /// cost.
+    pub fn settle(mut self, answer: &impl Answer) -> Charge {
         let feedback = feedback_of(answer.told(), self.sent_at);
         self.end(&feedback);
+        let target = self.target.take();
+        Charge { throttle: self.throttle.clone(), sent_at: self.sent_at, target }
     }
 
     fn end(&mut self, feedback: &Feedback) {
@@ -44,6 +57,23 @@ impl Permit {
 impl Drop for Permit {
     fn drop(&mut self) {
         self.end(&Feedback::IGNORED);
+    }
+}
+
+impl Charge {
+    /// Corrects what the request costs in a scope, as often as more is known. What is more than was taken is
+    /// owed by those that come; what is less comes back.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::NotANumber`] for what is no cost, [`Error::NoScope`] for a scope that is not the request's.
+    pub fn adjust(&mut self, scope: &str, cost: f64) -> Result<(), Error> {
+        let actual = Cost::from_units(cost).ok_or(Error::NotANumber)?;
+        let charged = self.target.cost_mut(scope).ok_or_else(|| Error::NoScope { scope: scope.into() })?;
+        let before = Cost::from_units(core::mem::replace(charged, cost)).unwrap_or_default();
+        let ago = Span::from_millis(self.sent_at.elapsed().as_secs_f64() * 1000.0);
+        self.throttle.scoped(scope, |engine, now, scope| engine.adjust(now, scope, now - ago, before, actual));
+        Ok(())
     }
 }
 

@@ -50,6 +50,16 @@ impl Target {
         Self { delay, ..self }
     }
 
+    /// Takes it out of a permit.
+    pub(crate) fn take(&mut self) -> Self {
+        Self { scopes: core::mem::take(&mut self.scopes), ..*self }
+    }
+
+    /// What it costs in a scope.
+    pub(crate) fn cost_mut(&mut self, scope: &str) -> Option<&mut f64> {
+        self.scopes.iter_mut().find(|(name, _)| name == scope).map(|(_, cost)| cost)
+    }
+
     /// Each scope with its cost.
     pub fn scopes(&self) -> impl Iterator<Item = (&str, f64)> {
         self.scopes.iter().map(|(name, cost)| (name.as_str(), *cost))

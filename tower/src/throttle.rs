@@ -90,7 +90,7 @@ impl Throttle {
     {
         let target = target.try_into()?;
         let mut waiting = match self.enter(&target)? {
-            Entered::Sent(ticket) => return Ok(Permit::new(self.clone(), ticket, Instant::now())),
+            Entered::Sent(ticket) => return Ok(Permit::new(self.clone(), ticket, Instant::now(), target)),
             Entered::Waits(waiting) => waiting,
         };
         let since = Instant::now();
@@ -104,7 +104,7 @@ impl Throttle {
             }
         });
         tracing::debug!(scope = target.first(), waited_ms = since.elapsed().as_millis() as u64, "leaves");
-        Ok(Permit::new(self.clone(), ticket, Instant::now()))
+        Ok(Permit::new(self.clone(), ticket, Instant::now(), target))
     }
 
     /// Waits until a request to `target` may leave, runs `work`, hears what it gives, and gives it back.
@@ -203,9 +203,9 @@ impl Throttle {
             };
             let refused = |engine: &Engine, error| match error {
                 SubmitError::QueueFull => Error::QueueFull,
-                SubmitError::CostExceedsQuota { scope } => Error::CostExceedsQuota {
+                SubmitError::CostExceedsQuota { scope, setting } => Error::CostExceedsQuota {
                     scope: engine.name(scope).unwrap_or_default().into(),
-                    path: engine.config_path(scope, "quota").unwrap_or_default(),
+                    path: engine.config_path(scope, setting).unwrap_or_default(),
                 },
                 SubmitError::ScopeDown { scope, .. } => {
                     Error::ScopeDown { scope: engine.name(scope).unwrap_or_default().into() }

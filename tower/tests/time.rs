@@ -130,6 +130,27 @@ async fn a_hundred_thousand_wait() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn tokens_are_corrected_after_the_answer() {
+    let tokens = json!({ "rate": { "limit": 6000, "per": 60000, "burst": 6000 } });
+    let throttle = Throttle::new(json!({ "delay": 0, "scopes": { "tokens": tokens } })).unwrap();
+    let call = |cost| Target::scope("calls").and("tokens", cost);
+    let start = Instant::now();
+    let mut first = throttle.acquire(call(1000.0)).await.unwrap().settle(&Told::Nothing);
+    // It cost 7000: of a bucket of 6000 a thousand is owed.
+    first.adjust("tokens", 7000.0).unwrap();
+    let second = throttle.acquire(call(500.0)).await.unwrap();
+    assert_eq!(start.elapsed(), Duration::from_secs(15), "1500 of 100 a second");
+    let mut second = second.settle(&Told::Nothing);
+    second.adjust("tokens", 0.0).unwrap();
+    drop(throttle.acquire(call(500.0)).await.unwrap());
+    assert_eq!(start.elapsed(), Duration::from_secs(15), "what was not spent came back");
+    assert_eq!(second.adjust("calls", f64::NAN), Err(Error::NotANumber));
+    assert_eq!(second.adjust("other", 1.0), Err(Error::NoScope { scope: "other".into() }));
+    let error = throttle.acquire(call(6001.0)).await.unwrap_err();
+    assert_eq!(error, Error::CostExceedsQuota { scope: "tokens".into(), path: "scopes.tokens.rate".into() });
+}
+
+#[tokio::test(start_paused = true)]
 async fn scopes_costs_and_priorities() {
     let throttle = Throttle::new(json!({ "delay": 0, "scopes": { "tokens": { "quota": 100 } } })).unwrap();
     let call = |cost| Target::scope("calls").and("tokens", cost);

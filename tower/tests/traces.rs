@@ -11,10 +11,11 @@ use tokio::{
 };
 
 /// What only the engine has, or what a driver counts by itself.
-const NOT_OURS: [&str; 11] = [
+const NOT_OURS: [&str; 12] = [
     "adopt",
     "crawl-delay",
     "prioritize",
+    " cost=",
     " wall=",
     " retry=",
     " keep",
@@ -104,8 +105,8 @@ async fn play(trace: &str) -> Vec<String> {
                 match (line.contains("status="), line.contains(" error")) {
                     (true, _) => permit.settle(&Told::Response { status, headers: Some(&headers) }),
                     (false, true) => permit.settle(&Told::Failed(Failure::Connection)),
-                    (false, false) => drop(permit),
-                }
+                    (false, false) => permit.settle(&Told::Nothing),
+                };
             }
             "serve" => {
                 let latency = argument(line, "latency=").map(|ms| Duration::from_millis(ms.parse().unwrap()));

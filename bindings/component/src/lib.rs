@@ -247,6 +247,10 @@ impl GuestEngine for Engine {
         self.boundary.borrow_mut().hold(now(at), scope as f64, span(length));
     }
 
+    fn adjust(&self, at: u64, scope: u64, sent: u64, charged: f64, cost: f64) -> bool {
+        self.boundary.borrow_mut().adjust(now(at), scope as f64, now(sent), charged, cost)
+    }
+
     fn pause(&self, at: u64, scope: Option<u64>) {
         let mut boundary = self.boundary.borrow_mut();
         match scope {

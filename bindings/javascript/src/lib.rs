@@ -221,6 +221,10 @@ impl WasmEngine {
         self.0.hold(now, scope, ms);
     }
 
+    pub fn adjust(&mut self, now: f64, scope: f64, sent: f64, charged: f64, cost: f64) -> bool {
+        self.0.adjust(now, scope, sent, charged, cost)
+    }
+
     pub fn pause(&mut self, now: f64, scope: f64) {
         self.0.pause(now, scope);
     }

@@ -247,6 +247,13 @@ impl Engine {
         self.with(|boundary| boundary.hold(now.now(), scope.number(), span.span()))
     }
 
+    fn adjust(&self, now: Whole, scope: Whole, sent: Whole, charged: Real, cost: Real) -> PyResult<()> {
+        let is_cost =
+            self.with(|boundary| boundary.adjust(now.now(), scope.number(), sent.now(), charged.0, cost.0))?;
+        let wrong = || PyValueError::new_err("charged and cost must be finite and not below 0");
+        if is_cost { Ok(()) } else { Err(wrong()) }
+    }
+
     #[pyo3(signature = (now, scope = None))]
     fn pause(&self, now: Whole, scope: Option<Whole>) -> PyResult<()> {
         self.with(|boundary| match scope {

@@ -157,6 +157,19 @@ fn no_text(value: &Bound<'_, PyAny>) -> PyErr {
     named(value.py(), "headers", wanted("text", value))
 }
 
+/// What stands in the names of fields that say something of limits.
+const SAYS_SOMETHING: [&str; 9] = [
+    "retry-after",
+    "ratelimit",
+    "rate-limit",
+    "call-limit",
+    "x-mbx-",
+    "limit-per-",
+    "remaining-t",
+    "burst-throttle",
+    "token-bucket",
+];
+
 #[derive(Clone, Copy, PartialEq)]
 enum Kind {
     Limits,
@@ -170,7 +183,7 @@ impl Kind {
         let has = |part: &str| {
             name.as_bytes().windows(part.len()).any(|window| window.eq_ignore_ascii_case(part.as_bytes()))
         };
-        if ["retry-after", "ratelimit", "rate-limit", "api-call-limit"].into_iter().any(has) {
+        if SAYS_SOMETHING.into_iter().any(has) {
             Self::Limits
         } else if name.eq_ignore_ascii_case("age") {
             Self::Age

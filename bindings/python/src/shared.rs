@@ -144,6 +144,12 @@ impl Shared {
         self.order(now, Order::Hold(name.0, Span::from_millis(span.span())))
     }
 
+    /// `sent`: when the request left.
+    fn adjust(&self, now: Whole, name: Text, sent: Whole, charged: Real, cost: Real) -> PyResult<()> {
+        let ago = Span::from_millis(nanos::span(now.0.saturating_sub(sent.0)));
+        self.order(now, Order::Adjust { name: name.0, ago, charged: charged.0, cost: cost.0 })
+    }
+
     #[pyo3(signature = (now, name))]
     fn pause(&self, now: Whole, name: Option<Text>) -> PyResult<()> {
         self.order(now, Order::Pause(name.map(|name| name.0)))

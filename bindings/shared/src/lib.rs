@@ -154,6 +154,12 @@ impl WasmShared {
         self.orders(now, Order::Hold(name, Span::from_millis(ms)));
     }
 
+    /// `sent`: when the request left.
+    pub fn adjust(&mut self, now: f64, name: String, sent: f64, charged: f64, cost: f64) {
+        let ago = Span::from_millis((now - sent).max(0.0));
+        self.orders(now, Order::Adjust { name, ago, charged, cost });
+    }
+
     pub fn pause(&mut self, now: f64, name: Option<String>) {
         self.orders(now, Order::Pause(name));
     }

@@ -23,6 +23,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from ._alarms import Alarm, Alarms
+from ._charge import Charge
 from ._clock import NANOS, Clock, nanos
 from ._convert import Converted, convert_scope, make_engine
 from ._events import Events, RequestEvent, SettleEvent
@@ -50,8 +51,6 @@ from .errors import (
 if TYPE_CHECKING:
     from ._shared.transport import Leaving, Scheduler
     from .redis import Shared
-
-_UNEVEN = "cost: want a mapping of scope to cost, for the scopes of this request have different ones"
 
 
 class Desk:
@@ -85,7 +84,6 @@ class Desk:
         self._warned: set[str] = set()
         self._unheard = Unheard(self.warn)
         self._nested = Nested()
-        self._uneven: set[int] = set()
         self._handles = Handles(self.engine, clock, managed)
         self.lost: deque[tuple[int, tuple[str, ...]]] = deque()
         self.alarms = Alarms()
@@ -140,23 +138,19 @@ class Desk:
             wait = wait._replace(priority=wait.priority + BEFORE_OTHERS)
         handles = [self._handles.of(name) for name in names]
         cost = wait.cost if costs is None else costs
-        is_uneven = costs is not None and len(set(costs)) > 1
+        charge = Charge(names, cost)
         now = self.clock.now()
         try:
             if not self.waiting and wait.delay == 0 and not self.is_draining:
                 sent = self.engine.send_at_once(now, handles, cost=cost, priority=wait.priority)
                 if sent is not None:
-                    if is_uneven:
-                        self._uneven.add(sent)
                     if self.events.queued:
                         self._tell_queued(sent, names, target, now)
-                    return self._permit(sent, names, target, now)
+                    return self._permit(sent, names, target, now, charge)
             ticket = self.engine.submit(now, handles, cost=cost, priority=wait.priority, delay=wait.delay)
         except (CostExceedsQuotaError, QueueFullError) as error:
             raise typed_refusal(error) from None
-        if is_uneven:
-            self._uneven.add(ticket)
-        waiting = self._add(ticket, names, target, wait)
+        waiting = self._add(ticket, names, target, wait, charge)
         if outer:
             self._nested.begin(waiting, outer)
         if self.events.queued:
@@ -183,16 +177,16 @@ class Desk:
             if told is NOTHING:
                 settled = self.engine.settle(now, ticket)
             else:
-                if ticket in self._uneven and isinstance(told.cost, (int, float)):
-                    raise TypeError(_UNEVEN)
+                if told.cost is not None:
+                    permit.charge.checked(told.cost)
                 what = engine_words(self, permit, told, now)
+                permit.charge.settle(self, now, what)
                 status, latency = what.get("status"), what.get("latency")
                 is_wanted = wait is not None and self.closed is None
                 settled = self.engine.settle(now, ticket, retry=is_wanted, **what)
         except Exception as error:
             failure = error
             settled = self.engine.settle(now, ticket)
-        self._uneven.discard(ticket)
         verdict, waiting = self._verdict(settled, permit, wait, is_repeatable, now)
         self.asked = settled.asked
         if self.events.settle:
@@ -213,6 +207,12 @@ class Desk:
         if failure is not None:
             raise failure
         return verdict
+
+    @locked
+    def adjust(self, permit: Permit, cost: float | Mapping[str, float]) -> None:
+        """What a request turned out to cost. It may have been settled."""
+        permit.charge.adjust(self, self.clock.now(), permit.charge.checked(cost))
+        self.drain()
 
     @locked
     def give_up(self, waiting: Waiting) -> None:
@@ -287,7 +287,9 @@ class Desk:
                         continue
                     self.forget(waiting)
                     try:
-                        waiting.permit = self._permit(ticket, waiting.scopes, waiting.target, now)
+                        waiting.permit = self._permit(
+                            ticket, waiting.scopes, waiting.target, now, waiting.charge
+                        )
                     except Exception as error:
                         waiting.error = error
                     waiting.wake()
@@ -394,8 +396,11 @@ class Desk:
             return self._wake if at is None else at
         return min(at, self._wake)
 
-    def _add(self, ticket: int, scopes: tuple[str, ...], target: object, wait: Wait) -> Waiting:
+    def _add(
+        self, ticket: int, scopes: tuple[str, ...], target: object, wait: Wait, charge: Charge
+    ) -> Waiting:
         waiting = self.new_waiting(ticket, scopes, target)
+        waiting.charge = charge
         self.waiting[ticket] = waiting
         timeout = wait.timeout
         if timeout is not None:
@@ -421,7 +426,9 @@ class Desk:
     def _tell_queued(self, ticket: int, names: tuple[str, ...], target: object, now: int) -> None:
         self.events.tell(RequestEvent("queued", ticket, target, names, now / NANOS))
 
-    def _permit(self, ticket: int, names: tuple[str, ...], target: object, now: int) -> Permit:
+    def _permit(
+        self, ticket: int, names: tuple[str, ...], target: object, now: int, charge: Charge
+    ) -> Permit:
         """The permit of a ticket that the engine let go."""
         if self._handles.is_managed:
             try:
@@ -431,7 +438,8 @@ class Desk:
                 self._is_stale = True
                 raise
         self.in_flight.add(ticket)
-        permit = Permit(self, ticket, names, target, now)
+        charge.leave(now)
+        permit = Permit(self, ticket, names, target, charge)
         if self.events.send:
             self.events.tell(RequestEvent("send", ticket, target, names, now / NANOS))
         return permit
@@ -446,5 +454,5 @@ class Desk:
         if not is_repeatable or wait is None:
             self.engine.cancel(now, permit._ticket)
             return "again", None
-        waiting = self._add(permit._ticket, permit.scopes, permit.target, wait)
+        waiting = self._add(permit._ticket, permit.scopes, permit.target, wait, permit.charge)
         return waiting, waiting

@@ -70,7 +70,7 @@ class QueueFullError(ThrottleError):
 
 
 class CostExceedsQuotaError(ThrottleError, ValueError):
-    """The request costs more than the whole quota of a scope: it could never be sent."""
+    """The request costs more than a scope's whole quota, or its rate's burst: it could never be sent."""
 
     code = "ERR_COST_EXCEEDS_QUOTA"
 
@@ -80,7 +80,7 @@ class CostExceedsQuotaError(ThrottleError, ValueError):
         self.path = path
         """The setting that holds the quota: ``scopes."api.example".quota``."""
         place = "a scope" if scope is None else scope if path is None else f"{scope} ({path})"
-        super().__init__(f"the request costs more than the whole quota of {place}")
+        super().__init__(f"the request costs more than {place} ever allows")
 
     def __reduce__(self) -> tuple[type[CostExceedsQuotaError], tuple[str | None, str | None]]:
         return type(self), (self.scope, self.path)

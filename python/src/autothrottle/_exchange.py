@@ -194,7 +194,7 @@ def _told_by(core: Core, response: Any, permit: Permit, options: RequestOptions)
     answer = answer_in(response)
     if answer is None:
         raise TypeError(f"want a response with a status; got {response!r:.60}")
-    latency = (core._clock.now() - permit._sent) / NANOS
+    latency = (core._clock.now() - permit.charge.sent) / NANOS
     told = Told(answer.status, answer.headers, latency=latency)
     told.adjust_delay = options.get("adjust_delay", True)
     return told

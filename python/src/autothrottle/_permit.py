@@ -21,6 +21,7 @@ from ._waiting import Verdict, Wait
 if TYPE_CHECKING:
     from typing_extensions import Self
 
+    from ._charge import Charge
     from ._desk import Desk
 
 
@@ -58,20 +59,22 @@ class Permit:
     __slots__ = (
         "_desk",
         "_is_settled",
-        "_sent",
         "_ticket",
         "again",
         "asked",
+        "charge",
         "heir",
         "scopes",
         "target",
         "verdict",
     )
 
-    def __init__(self, desk: Desk, ticket: int, scopes: tuple[str, ...], target: object, sent: int) -> None:
+    def __init__(
+        self, desk: Desk, ticket: int, scopes: tuple[str, ...], target: object, charge: Charge
+    ) -> None:
         self._desk = desk
         self._ticket = ticket
-        self._sent = sent
+        self.charge = charge  # What has been taken for it, and since when.
         self._is_settled = False
         self.again: Wait | None = None  # How it waits for another attempt, if there may be one.
         self.verdict: Verdict | None = None  # What became of it.
@@ -85,7 +88,7 @@ class Permit:
     @property
     def sent_at(self) -> float:
         """When it was given, or could first be used if that was later: seconds of the throttle's clock."""
-        return self._sent / NANOS
+        return self.charge.sent / NANOS
 
     @property
     def is_settled(self) -> bool:
@@ -136,6 +139,15 @@ class Permit:
             headers = fields_of(headers)
         self.tell(Told(status, headers, error, hints, latency, backoff, scopes, cost, adjust_delay))
 
+    def adjust(self, cost: float | Mapping[str, float]) -> None:
+        """Corrects what the request costs, as often as more is known, also after it was settled.
+
+        A mapping of scope to cost, or a number where all of its scopes had one cost. What is more than was
+        taken is owed by those that come; what is less comes back. Raises ``TypeError`` or ``ValueError`` for
+        what is no cost.
+        """
+        self._desk.adjust(self, cost)
+
     def end(self, told: Told) -> None:
         """Tells how it ended, once."""
         if self.take():
@@ -150,7 +162,7 @@ class Permit:
     def give(self, target: object) -> Permit:
         """The same permit for who sends its request; this one is settled."""
         self._is_settled = True
-        given = Permit(self._desk, self._ticket, self.scopes, target, self._sent)
+        given = Permit(self._desk, self._ticket, self.scopes, target, self.charge)
         given.again = self.again
         self.heir = given
         given.begun()
@@ -166,11 +178,11 @@ class Permit:
     def begun(self) -> None:
         """Its request is on its way only now."""
         desk = self._desk
-        if desk.clock.now() - self._sent < LATE:
+        if desk.clock.now() - self.charge.sent < LATE:
             return
         with desk.lock:
             if not self._is_settled:
-                self._sent = left(desk.engine, desk.clock.now, self._ticket, self._sent)
+                self.charge.sent = left(desk.engine, desk.clock.now, self._ticket, self.charge.sent)
 
     def leave(self, error: BaseException | None) -> None:
         """The end of the block that it was taken for."""

@@ -33,7 +33,7 @@ def engine_words(desk: Desk, permit: Permit, told: Told, now: int) -> dict[str, 
     what: dict[str, Any] = {}
     if status is not None:
         what["status"] = status
-        what["latency"] = now - permit._sent
+        what["latency"] = now - permit.charge.sent
     elif error is not None:
         failure = failure_of(error)
         if failure is None and told.is_blamed and _may_be_the_servers(error):

@@ -10,6 +10,7 @@ from .errors import ClosedError
 
 if TYPE_CHECKING:
     from ._alarms import Alarm
+    from ._charge import Charge
     from ._desk import Desk
     from ._permit import Permit
 
@@ -26,7 +27,7 @@ class Wait(NamedTuple):
 class Waiting:
     """A request that waits. Its caller hears by ``wake``."""
 
-    __slots__ = ("alarm", "error", "outer", "permit", "scopes", "target", "ticket")
+    __slots__ = ("alarm", "charge", "error", "outer", "permit", "scopes", "target", "ticket")
 
     def __init__(self, ticket: int, scopes: tuple[str, ...], target: object) -> None:
         self.ticket = ticket
@@ -36,6 +37,7 @@ class Waiting:
         self.permit: Permit | None = None
         self.outer: list[Permit] = []
         self.error: BaseException | None = None
+        self.charge: Charge
 
     def wake(self) -> None:
         """It has a permit or an error now."""

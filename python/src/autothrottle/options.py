@@ -27,7 +27,9 @@ Snapshot: TypeAlias = Mapping[str, Any]
 
 class _RateOptionsRequired(TypedDict):
     limit: float
-    """Requests per span; fractions welcome. A number above 0, at most 1000000000."""
+    """Units of cost per span (requests, where no other cost is said); fractions welcome. A number above 0,
+    at most 1000000000.
+    """
 
 
 class RateOptions(_RateOptionsRequired, total=False):
@@ -37,8 +39,9 @@ class RateOptions(_RateOptionsRequired, total=False):
     """The span in seconds. Default 1. As for a rate that is a number."""
 
     burst: int
-    """How many may leave at once, at the start and after an idle time. A whole number from 1 to 1000000.
-    Default 1. No server refuses even gaps.
+    """How many units of cost may leave at once, at the start and after an idle time. A request that costs
+    more is a ``CostExceedsQuotaError``. For tokens a minute: as many as ``limit``. A whole number from 1 to
+    1000000000. Default 1. No server refuses even gaps.
     """
 
 
@@ -216,9 +219,10 @@ class HeaderMapOptions(TypedDict, total=False):
 class _ScopeOptionsShared(TypedDict, total=False):
     rate: float | str | RateOptions
     """Requests a second, evenly spaced: ``5``, ``"100/min"`` (``/s``, ``/min``, ``/h``, ``/day``), or ``{
-    limit, per, burst }``. It replaces ``delay`` and ``slot_delay``. ``jitter`` is then 0 and ``concurrency``
-    the global limit, unless you set them in the same place. A ``jitter`` puts each request off by up to that
-    share of a gap; the mean stays. Default none. The default of ``delay`` is a pace already.
+    limit, per, burst }``. A request counts as its ``cost``, 1 unless you say another. It replaces ``delay``
+    and ``slot_delay``. ``jitter`` is then 0 and ``concurrency`` the global limit, unless you set them in the
+    same place. A ``jitter`` puts each request off by up to that share of a gap; the mean stays. Default
+    none. The default of ``delay`` is a pace already.
     """
     delay: Seconds
     """Seconds between two sends of the scope, from send to send. Default 1; 0 beside ``rate``, ``quota`` or

@@ -16,6 +16,19 @@ const MOST_BYTES: usize = 16_384;
 /// Names are for people: a longer one is cut.
 const MOST_NAME: usize = 200;
 
+/// What stands in the names of fields that tell of a quota. The hosts look for the same words, so that no
+/// other field is handed over.
+const QUOTA_WORDS: [&str; 8] = [
+    "ratelimit",
+    "rate-limit",
+    "call-limit",
+    "x-mbx-",
+    "limit-per-",
+    "remaining-t",
+    "burst-throttle",
+    "token-bucket",
+];
+
 /// Fields by name, in the order in which they came.
 #[derive(Default)]
 pub(super) struct Fields<'a> {
@@ -63,7 +76,7 @@ impl<'a> Fields<'a> {
 }
 
 fn is_of_quota(name: &[u8]) -> bool {
-    holds(name, "ratelimit") || holds(name, "rate-limit") || holds(name, "call-limit")
+    QUOTA_WORDS.iter().any(|word| holds(name, word))
 }
 
 /// A name for people. What is no ASCII is shown as such.

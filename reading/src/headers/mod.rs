@@ -7,7 +7,8 @@
 //! | `rate_limit` | `RateLimit`, `RateLimit-Policy` | draft-ietf-httpapi-ratelimit-headers-07 to -11 |
 //! | `vendors` | `RateLimit-Limit`, `-Remaining`, `-Reset` | the same draft to -06, draft-polli-…-02 |
 //! | | `X-RateLimit-*`, `X-Rate-Limit-*`, named quotas | GitHub, Discord, `OpenAI`, Kong, Envoy, … |
-//! | | `anthropic-…`, `x-ms-…`, `X-HubSpot-…`, `X-Shopify-…`, `x-amzn-…` | the vendors' manuals |
+//! | | `anthropic-…`, `x-ms-…`, `X-HubSpot-…`, `x-amzn-…` | the vendors' manuals |
+//! | `peculiar` | what follows no family: Discogs, Etsy, Riot, Binance, Shopify, … | the vendors' manuals |
 //! | `date`, `value`, `structured` | what stands in them | RFC 9110 §5.6.7, ISO 8601, Go, RFC 9651 |
 //!
 //! `fields` keeps what matters, `decide` says what it means.
@@ -20,6 +21,7 @@
 mod date;
 mod decide;
 mod fields;
+mod peculiar;
 mod rate_limit;
 mod retry_after;
 mod structured;

@@ -10,7 +10,7 @@
 use super::{
     Hints, Quota,
     fields::{Fields, MOST_QUOTAS, name},
-    rate_limit,
+    peculiar, rate_limit,
     structured::{self, Item, Param},
     value::{self, Clock},
 };
@@ -28,11 +28,11 @@ const FAMILIES: [(&str, &str); 6] = [
 ];
 
 /// The family of no one vendor.
-const X: &str = "x-ratelimit";
+pub(super) const X: &str = "x-ratelimit";
 
 /// What a field says of its quota.
 #[derive(Clone, Copy)]
-enum Part {
+pub(super) enum Part {
     Limit,
     Remaining,
     Used,
@@ -41,6 +41,8 @@ enum Part {
     ResetAfter,
     /// Milliseconds.
     Window,
+    /// The window, as a span: `1s`.
+    Interval,
     /// What comes back each second.
     Rate,
     /// What one request costs.
@@ -48,9 +50,10 @@ enum Part {
 }
 
 /// The word of a part, and whether a name may stand beside it. Words that others begin with come first.
-const PARTS: [(&str, Part, bool); 10] = [
+const PARTS: [(&str, Part, bool); 11] = [
     ("max", Part::Limit, false),                    // HubSpot
     ("interval-milliseconds", Part::Window, false), // HubSpot
+    ("interval", Part::Interval, false),            // Crossref, Elastic Cloud
     ("reset-after", Part::ResetAfter, false),       // Discord
     ("burst-capacity", Part::Limit, false),         // Spring Cloud Gateway
     ("replenish-rate", Part::Rate, false),          // Spring Cloud Gateway
@@ -62,15 +65,20 @@ const PARTS: [(&str, Part, bool); 10] = [
 ];
 
 /// Names that are a window in milliseconds (Kong: `X-RateLimit-Limit-Minute`).
-const WINDOWS: [(&str, u64); 4] =
-    [("second", 1000), ("minute", 60_000), ("hour", 3_600_000), ("day", 86_400_000)];
+const WINDOWS: [(&str, u64); 5] = [
+    ("second", 1000),
+    ("minute", 60_000),
+    ("minutely", 60_000), // Exact Online
+    ("hour", 3_600_000),
+    ("day", 86_400_000),
+];
 
 /// The fields of one quota.
 struct Group<'a, 'b> {
     family: &'static str,
     name: &'a [u8],
     /// By [`Part`]; empty where there is none.
-    texts: [&'b [u8]; 8],
+    texts: [&'b [u8]; 9],
 }
 
 /// How a reader of groups reads.
@@ -102,7 +110,8 @@ pub(super) fn read(fields: &Fields, reading: Reading, hints: &mut Hints) {
         }
         hints.rate_per_million_s = hints.rate_per_million_s.or_else(|| group.rate());
     }
-    hints.quotas.extend(shopify(fields));
+    let room = MOST_QUOTAS.saturating_sub(hints.quotas.len());
+    hints.quotas.extend(peculiar::quotas(fields).take(room));
     let amazon = fields.get("x-amzn-ratelimit-limit").and_then(value::rate);
     hints.rate_per_million_s = amazon.or(hints.rate_per_million_s);
     hints.bucket = fields.get("x-ratelimit-bucket").map(name);
@@ -114,14 +123,15 @@ fn groups<'a, 'b>(fields: &'b Fields<'a>) -> Vec<Group<'a, 'b>> {
     let mut groups: Vec<Group<'a, 'b>> = Vec::new();
     for (field, text) in fields.iter() {
         let of_family = FAMILIES.iter().find_map(|&(prefix, family)| Some((family, strip(field, prefix)?)));
-        let Some((family, rest)) = of_family else { continue };
-        let Some((part, name)) = part_and_name(rest) else { continue };
+        let of_family = of_family.and_then(|(family, rest)| Some((family, part_and_name(rest)?)));
+        let known = of_family.or_else(|| Some((X, peculiar::part_and_name(field)?)));
+        let Some((family, (part, name))) = known else { continue };
         let is_same = |group: &&mut Group| group.family == family && group.name.eq_ignore_ascii_case(name);
         if let Some(group) = groups.iter_mut().find(is_same) {
             let known = &mut group.texts[part as usize];
             *known = if known.is_empty() { text } else { known };
         } else if groups.len() < MOST_QUOTAS {
-            let mut texts = [&b""[..]; 8];
+            let mut texts = [&b""[..]; 9];
             texts[part as usize] = text;
             groups.push(Group { family, name, texts });
         }
@@ -190,18 +200,20 @@ impl Group<'_, '_> {
             remaining,
             used,
             reset_ms: reset.map(|wait| wait.ms),
-            window_ms: self.window(limit, limits, reading.policies),
+            window_ms: self.window(limit, limits, reading),
             partition_key: None,
             is_whole: reset.is_some_and(|wait| wait.is_whole),
             family: self.family,
         })
     }
 
-    fn window(&self, limit: Option<u64>, limits: &[Item], policies: &[Item]) -> Option<u64> {
-        let told = value::count(self.text(Part::Window)).and_then(|ms| u64::try_from(ms).ok());
+    fn window(&self, limit: Option<u64>, limits: &[Item], reading: Reading) -> Option<u64> {
+        let span = || reading.clock.wait(self.text(Part::Interval), false).map(|wait| wait.ms);
+        let told = value::count(self.text(Part::Window)).and_then(|ms| u64::try_from(ms).ok()).or_else(span);
         let named = || WINDOWS.iter().find(|(word, _)| is(self.name, word)).map(|&(_, ms)| ms);
-        let unnamed =
-            || rate_limit::window_of(limits, limit).or_else(|| rate_limit::window_of(policies, limit));
+        let unnamed = || {
+            rate_limit::window_of(limits, limit).or_else(|| rate_limit::window_of(reading.policies, limit))
+        };
         told.or_else(named).or_else(|| if self.name.is_empty() { unnamed() } else { None })
     }
 
@@ -235,14 +247,6 @@ impl Hints {
             self.quotas.pop();
         }
     }
-}
-
-/// Shopify's `32/40`: used of limit.
-fn shopify(fields: &Fields) -> Option<Quota> {
-    let (used, limit) = cut(fields.get("x-shopify-shop-api-call-limit")?, b'/');
-    let (used, limit) = (value::count_up(used)?, value::count_up(limit?)?);
-    let remaining = Some(limit.saturating_sub(used));
-    Some(Quota { used: Some(used), limit: Some(limit), remaining, family: X, ..Quota::default() })
 }
 
 /// A member of a list, without its parameters.

@@ -8,7 +8,7 @@
 
 use super::{Config, State, WIDE, micros, span};
 use crate::{
-    policy::{Ended, Numbers, Policy, Sent},
+    policy::{Ended, Numbers, Policy, Sent, quota::Cost},
     time::{Instant, LONGEST_MS, Span},
 };
 
@@ -44,7 +44,7 @@ impl Policy for State {
         Some(Self::gap(self, config))
     }
 
-    fn next(&self, config: &Config) -> Option<Instant> {
+    fn next(&self, config: &Config, _: Cost) -> Option<Instant> {
         self.due.map(|due| due + Self::gap(self, config)).max(self.pause)
     }
 

@@ -122,6 +122,12 @@ impl Player {
                 let scope = self.scope(words[1]);
                 call!(self.host, call_hold, now, scope, nanos(words[2])).unwrap();
             }
+            "adjust" => {
+                let scope = self.scope(words[1]);
+                let sent = nanos(argument("sent").unwrap());
+                let (from, to) = (number("from").unwrap(), number("to").unwrap());
+                assert!(call!(self.host, call_adjust, now, scope, sent, from, to).unwrap());
+            }
             "pause" | "resume" => {
                 let scope = words.get(1).map(|name| self.scope(name));
                 if words[0] == "pause" {
@@ -276,7 +282,7 @@ fn refusal(error: &SubmitError) -> String {
         SubmitError::QueueFull => "as many requests wait as maxWaiting allows".into(),
         SubmitError::CostExceedsQuota(place) => {
             let (scope, path) = (&place.scope, &place.path);
-            format!("the request costs more than the whole quota of {scope} ({path})")
+            format!("the request costs more than {scope} ({path}) ever allows")
         }
         SubmitError::NotANumber => "cost and delay must be finite and not below 0, priority finite".into(),
         SubmitError::ScopeDown(_) => "no answer has come from a scope for downAfter".into(),

@@ -241,6 +241,11 @@ class SharedHost:
         self._machine.hold(now, self._name_of(scope), length)
         self._soon()
 
+    def adjust(self, now: int, scope: int, sent: int, charged: float, cost: float) -> None:
+        """What a request turned out to cost."""
+        self._machine.adjust(now, self._name_of(scope), sent, charged, cost)
+        self._soon()
+
     def pause(self, now: int, scope: int | None = None) -> None:
         """Sends nothing."""
         self._machine.pause(now, None if scope is None else self._name_of(scope))

@@ -1,0 +1,119 @@
+//! Fields of single vendors whose names follow no family: which part of which quota each one is, and those
+//! that hold several quotas at once.
+//!
+//! | vendor | fields | source |
+//! |---|---|---|
+//! | Discogs | `X-Discogs-Ratelimit`, `-Used`, `-Remaining`: of a moving minute | discogs.com/developers, *Rate Limiting* |
+//! | Etsy | `x-limit-per-second`, `x-remaining-this-second`, `x-limit-per-day`, `x-remaining-today` | developer.etsy.com, *Rate Limits* |
+//! | Stack Overflow for Teams | `x-burst-throttle-…`, `x-token-bucket-…` | sdk.stackoverflowteams.com, *Rate limiting* |
+//! | Riot | `X-App-Rate-Limit: 20:1,100:120` with `-Count`, `X-Method-…` | developer.riotgames.com, *Rate Limiting* |
+//! | Path of Exile | `X-Rate-Limit-Ip: 45:60:120` with `-State` | its developers in forum thread 2079853 |
+//! | Binance | `X-MBX-USED-WEIGHT-1M`, `X-MBX-ORDER-COUNT-10S` | developers.binance.com, *Limits* |
+//! | Shopify | `X-Shopify-Shop-Api-Call-Limit: 32/40` | shopify.dev, *REST Admin API rate limits* |
+//!
+//! The trap is a wait that nobody said: a window that moves gives a unit back when its oldest request leaves
+//! it, so what is used up without a reset holds nobody. A refusal, and its `Retry-After`, do.
+
+use super::{
+    Quota,
+    fields::Fields,
+    value,
+    vendors::{Part, X},
+};
+use crate::scan::{Scan, cut, is, strip, strip_end};
+
+/// A field, the name of its quota, and which part it is.
+const FIELDS: [(&str, &str, Part); 11] = [
+    ("x-discogs-ratelimit", "minute", Part::Limit),
+    ("x-discogs-ratelimit-used", "minute", Part::Used),
+    ("x-discogs-ratelimit-remaining", "minute", Part::Remaining),
+    ("x-limit-per-second", "second", Part::Limit),
+    ("x-remaining-this-second", "second", Part::Remaining),
+    ("x-limit-per-day", "day", Part::Limit),
+    ("x-remaining-today", "day", Part::Remaining),
+    ("x-burst-throttle-calls-left", "burst", Part::Remaining),
+    ("x-burst-throttle-seconds-until-full", "burst", Part::Reset),
+    ("x-token-bucket-calls-left", "bucket", Part::Remaining),
+    ("x-token-bucket-seconds-until-next-refill", "bucket", Part::Reset),
+];
+
+/// Which part of which quota a field is.
+pub(super) fn part_and_name(field: &[u8]) -> Option<(Part, &'static [u8])> {
+    FIELDS.iter().find(|(known, ..)| is(field, known)).map(|&(_, name, part)| (part, name.as_bytes()))
+}
+
+/// Quotas that are not a field for each part.
+pub(super) fn quotas<'a>(fields: &'a Fields) -> impl Iterator<Item = Quota> + 'a {
+    fields.iter().flat_map(move |(field, text)| {
+        let counts = if strip_end(field, "-rate-limit").is_some() {
+            of_name(fields, field, "-count") // Riot
+        } else {
+            strip(field, "x-rate-limit-").and_then(|_| of_name(fields, field, "-state")) // Path of Exile
+        };
+        let used = binance(field, text);
+        pairs(text, counts.unwrap_or_default(), counts.is_some()).chain(used).chain(shopify(field, text))
+    })
+}
+
+/// The value of the field whose name has this behind it.
+fn of_name<'a>(fields: &'a Fields, field: &[u8], behind: &str) -> Option<&'a [u8]> {
+    let other = |name: &[u8]| strip_end(name, behind).is_some_and(|name| name.eq_ignore_ascii_case(field));
+    fields.iter().find(|(name, _)| other(name)).map(|(_, text)| text)
+}
+
+/// `20:1,100:120` beside `1:1,2:120`: limits and what is used, each with the seconds of its window. A third
+/// number is a refusal's length, and for how long it still lasts.
+fn pairs<'a>(limits: &'a [u8], counts: &'a [u8], is_told: bool) -> impl Iterator<Item = Quota> + 'a {
+    let both = limits.split(|&byte| byte == b',').zip(counts.split(|&byte| byte == b','));
+    both.filter(move |_| is_told).filter_map(|(limit, count)| {
+        let (limit, seconds, _) = numbers(limit)?;
+        let (used, _, lasts) = numbers(count)?;
+        let lasts = lasts.filter(|&seconds| seconds > 0).map(|seconds| seconds.saturating_mul(1000));
+        let remaining = if lasts.is_some() { 0 } else { limit.saturating_sub(used) };
+        Some(Quota {
+            limit: Some(limit),
+            used: Some(used),
+            remaining: Some(remaining),
+            window_ms: Some(seconds.saturating_mul(1000)),
+            reset_ms: lasts,
+            is_whole: true,
+            family: X,
+            ..Quota::default()
+        })
+    })
+}
+
+/// `45:60`, `45:60:120`.
+fn numbers(text: &[u8]) -> Option<(u64, u64, Option<u64>)> {
+    let (first, rest) = cut(text, b':');
+    let (second, third) = cut(rest?, b':');
+    Some((value::count_up(first)?, value::count_up(second)?, third.and_then(value::count_up)))
+}
+
+/// `x-mbx-used-weight-1m: 100`: used in a minute.
+fn binance(field: &[u8], text: &[u8]) -> Option<Quota> {
+    let weight = strip(field, "x-mbx-used-weight-").map(|rest| (rest, "weight"));
+    let (rest, unit) = weight.or_else(|| strip(field, "x-mbx-order-count-").map(|rest| (rest, "orders")))?;
+    let mut scan = Scan(rest);
+    let count = scan.decimal()?.whole;
+    let unit_ms = match scan.take(|_| true) {
+        b"s" | b"S" => 1000,
+        b"m" | b"M" => 60_000,
+        b"h" | b"H" => 3_600_000,
+        b"d" | b"D" => 86_400_000,
+        _ => return None,
+    };
+    let (used, window_ms) = (value::count_up(text), Some(count.saturating_mul(unit_ms)));
+    Some(Quota { used, window_ms, unit: Some(unit.into()), family: X, ..Quota::default() })
+}
+
+/// `32/40`: used of limit.
+fn shopify(field: &[u8], text: &[u8]) -> Option<Quota> {
+    if !is(field, "x-shopify-shop-api-call-limit") {
+        return None;
+    }
+    let (used, limit) = cut(text, b'/');
+    let (used, limit) = (value::count_up(used)?, value::count_up(limit?)?);
+    let remaining = Some(limit.saturating_sub(used));
+    Some(Quota { used: Some(used), limit: Some(limit), remaining, family: X, ..Quota::default() })
+}
