@@ -37,11 +37,14 @@ export const BUDGETS = {
   'autothrottle/simulate': 125_000,
 }
 
-/** The other entries, and the most bytes, gzipped, that each may add to the main one in a bundle. */
+/**
+ * The other entries, and the most bytes, gzipped, that each may add to the main one in a bundle. In those of
+ * `redis` and `local` are a module of their own; that of Workers is a file.
+ */
 export const OVER_MAIN = {
-  redis: 13_000,
-  local: 12_500,
-  'durable-object': 12_000,
+  redis: 255_000,
+  local: 255_000,
+  'durable-object': 7_000,
   axios: 1_700,
   crawlee: 1_500,
   got: 1_000,
