@@ -1,6 +1,6 @@
 /**
- * The module of shared limits, from bytes that travel inside JavaScript. Node, Workers and edge functions take
- * another file.
+ * The module of shared limits, from bytes that travel inside JavaScript. Node, Workers and edge functions
+ * take another file.
  */
 import deflated from '../../../pkg/shared.deflated.js'
 import { inflate } from './inflate.js'
