@@ -18,6 +18,7 @@ register('./resolve.mjs', import.meta.url)
 const { programOf } = await import('../playground/program.js')
 const { Stage } = await import('../playground/stage.js')
 const { STORIES } = await import('../playground/stories.js')
+const { race, verdict } = await import('../playground/race.js')
 const { createThrottle } = await import('../../dist/index.js')
 const { replaySimulation } = await import('../../dist/simulate.js')
 
@@ -46,7 +47,7 @@ const BROWSERS = [
 ]
 
 /** Opens the playground with a driver beside it; gives what the driver posts. */
-async function drive({ command, args }, driver = 'driver.js') {
+async function drive({ command, args }, driver = 'driver.js', page = 'playground.html') {
   const profile = mkdtempSync(join(tmpdir(), 'autothrottle-site-'))
   const files = serveFolder(dist, { under: UNDER, headers: { 'content-security-policy': POLICY } })
   let isOffline = false
@@ -70,14 +71,14 @@ async function drive({ command, args }, driver = 'driver.js') {
     } else if (request.url === `${UNDER}driver.js`) {
       const code = readFileSync(new URL(driver, import.meta.url))
       response.writeHead(200, { 'content-type': 'text/javascript' }).end(code)
-    } else if (request.url === `${UNDER}playground.html`) {
-      const page = readFileSync(`${dist}/playground.html`, 'utf8')
-      const driven = page.replace('</body>', '<script type="module" src="./driver.js"></script></body>')
+    } else if (request.url === `${UNDER}${page}`) {
+      const plainPage = readFileSync(`${dist}/${page}`, 'utf8')
+      const driven = plainPage.replace('</body>', '<script type="module" src="./driver.js"></script></body>')
       response.writeHead(200, { 'content-type': 'text/html', 'content-security-policy': POLICY }).end(driven)
     } else files(request, response)
   })
   await new Promise((resolve) => server.listen(0, '127.0.0.1', resolve))
-  const url = `http://127.0.0.1:${server.address().port}${UNDER}playground.html`
+  const url = `http://127.0.0.1:${server.address().port}${UNDER}${page}`
   const browser = spawn(command, args(profile, url), {
     stdio: 'ignore',
     env: { ...process.env, HOME: profile },
@@ -158,5 +159,38 @@ for (const browser of BROWSERS) {
     )
     assert.match(real.why, /asked to be left alone/)
     assert.ok(seen.isOffline, 'all but the real requests was done without a network')
+  })
+}
+
+test('the race: what each runner gets, and who won', () => {
+  const runs = race()
+  assert.deepEqual(
+    runs.map(({ served, refused, seconds }) => [served, refused, Math.round(seconds)]),
+    [
+      [11, 489, 0],
+      [11, 489, 4],
+      [491, 9, 81],
+      [500, 0, 100],
+      [500, 0, 50],
+    ],
+  )
+  assert.match(
+    verdict(runs).join(' '),
+    /Promise.all got 11.*autothrottle got 491 in 81 s, told nothing; 9 were/,
+  )
+})
+
+for (const browser of BROWSERS) {
+  test(`${browser.name}: the race ends with the figures of Node`, {
+    skip: skipWithout(browser.command),
+  }, async () => {
+    const seen = await drive(browser, 'race-driver.js', 'race.html')
+    assert.deepEqual(seen.errors, [])
+    assert.deepEqual(seen.verdict, verdict(race()))
+    const expected = race().map(({ served, refused }) => `${served} served, ${refused} refused, 0 waiting`)
+    assert.deepEqual(
+      seen.figures.map((text) => text.split(' · ')[0]),
+      expected,
+    )
   })
 }
