@@ -215,11 +215,11 @@ export interface Stats {
 
 /** A group of processes that share a limit, as this process sees it. */
 export interface SharedStats {
-  /** The process that decides, by its 32 hexadecimal digits; `undefined` before it was heard. */
+  /** The process that decides, by its 32 hexadecimal digits; `undefined` before its first message. */
   writer: string | undefined
   /** Whether it is this process. */
   isWriter: boolean
-  /** A number that grows with each process that comes to decide. 0 before the first was heard. */
+  /** A number that grows with each process that comes to decide. 0 before the first message. */
   epoch: number
   /** How many processes there were when a beat was last heard or said; `undefined` before that. */
   members: number | undefined

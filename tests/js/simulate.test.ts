@@ -76,7 +76,7 @@ const LIVE: SimulationOptions = {
   servers: { bad: { model: 'token-bucket', rate: 1, failing: 0.3 } },
   network: { latency: 80, jitter: 40, timerJitter: 1 },
   load: { rate: 8, costs: [1, 3] },
-  throttle: { rate: 4, quota: { limit: 300, window: 60_000 } },
+  throttle: { rate: { limit: 4, burst: 3 }, quota: { limit: 300, window: 60_000 } },
   duration: 90_000,
 }
 
@@ -100,7 +100,7 @@ test('what was changed on the way is in the recording, which replays to the last
   const { duration: _, ...endless } = LIVE
   const simulation = createSimulation(endless)
   simulation.advance(10_000)
-  simulation.configure({ rate: 9 }, 'bad')
+  simulation.configure({ rate: { limit: 9, burst: 3 } }, 'bad')
   simulation.advance(5000.5)
   simulation.configureServer({ limit: 5 })
   simulation.configureNetwork({ latency: 500 })
