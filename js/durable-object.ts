@@ -316,7 +316,7 @@ class WorkerTransport implements Transport {
   }
 }
 
-/** Statistics of the object, by a clock that is ahead by `shift` milliseconds. */
+/** Statistics of the object, by a clock that is ahead by `ms` milliseconds. */
 function shifted(stats: Stats, ms: number): Stats {
   const own = (scope: ScopeStats): ScopeStats =>
     scope.holdUntil === undefined ? scope : { ...scope, holdUntil: scope.holdUntil + ms }

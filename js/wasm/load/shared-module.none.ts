@@ -1,4 +1,4 @@
-/** The module of shared limits where an entry brings it: nothing is here. */
+/** The module of shared limits where an entry brings it: this one has no bytes. */
 import { NotInitializedError } from '../../base/errors.js'
 
 /** @throws {NotInitializedError} always. */
