@@ -25,7 +25,7 @@ const WORLDS: &[&str] = &[
          "servers": { "bad": { "model": "token-bucket", "rate": 0.5, "failing": 0.5 },
                       "good": { "model": "gcra", "rate": 3, "burst": 2, "ban": 5000 } },
          "load": { "rate": 12, "costs": [1, 2, 5] }, "duration": 60000,
-         "throttle": { "rate": 4, "quota": { "limit": 400, "window": 30000 } } }"#,
+         "throttle": { "rate": { "limit": 4, "burst": 5 }, "quota": { "limit": 400, "window": 30000 } } }"#,
 ];
 
 fn at_once(options: &str) -> (Trace, Value) {
