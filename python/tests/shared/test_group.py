@@ -369,7 +369,11 @@ def test_names_that_nobody_holds_are_forgotten() -> None:
 
 def test_a_scope_that_is_down_is_an_error_of_its_type() -> None:
     world, _, second = pair(downAfter=2000)
-    second.work = lambda ticket: second.host.settle(second.ns, ticket, failure="connection")
+
+    def fails(ticket: int) -> None:
+        second.host.settle(second.ns, ticket, failure="connection")
+
+    second.work = fails
     for _ in range(10):
         second.submit("dead")
         world.run(70_000)
