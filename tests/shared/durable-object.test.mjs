@@ -39,6 +39,7 @@ const worker :Workerd.Worker = (
   modules = [
     (name = "worker.mjs", esModule = embed "worker.mjs"),
     (name = "autothrottle_bg.wasm?module", wasm = embed "autothrottle_bg.wasm"),
+    (name = "shared_bg.wasm?module", wasm = embed "shared_bg.wasm"),
   ],
 );`
 

@@ -29,8 +29,8 @@ impl Middleware for Throttle {
         let permit = permit.map_err(Error::middleware)?;
         let answer = next.run(request, extensions).await;
         match &answer {
-            Ok(response) => permit.settle(response),
-            Err(Error::Reqwest(error)) => permit.settle(&told(error)),
+            Ok(response) => drop(permit.settle(response)),
+            Err(Error::Reqwest(error)) => drop(permit.settle(&told(error))),
             // Another middleware's error says nothing of the server.
             Err(Error::Middleware(_)) => drop(permit),
         }
