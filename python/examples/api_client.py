@@ -19,9 +19,9 @@ from autothrottle.httpx import AsyncThrottleTransport
 
 
 def throttle_of(state: Path) -> Throttle:
-    """A thousand units an hour, as far as they were not used before."""
+    """A hundred units a second and a thousand an hour, as far as they were not used before."""
     settings: dict[str, Any] = {
-        "rate": "10/s",
+        "rate": {"limit": 100, "burst": 25},
         "quota": {"limit": 1000, "window": 3600},
         "retry": {"limit": 5, "max_retry_after": 120},
     }

@@ -16,7 +16,7 @@ FILES = [path for folder in ("src", "tests", "examples", "scripts") for path in 
 def test_each_file_opens_with_its_idea_and_fits_in_a_head(path: Path) -> None:
     text = path.read_text(encoding="utf-8")
     assert text.startswith('"""')
-    assert len(text.splitlines()) <= 450
+    assert len(text.splitlines()) <= 600
 
 
 def test_pages_fit_in_110_columns() -> None:

@@ -105,8 +105,9 @@ def test_three_slots_for_processes_of_all_kinds_and_the_writer_is_killed(
         assert [processes[kind].poll() for kind in others] == [None, None]
         for process in processes.values():
             process.kill()
-            # Both languages say the same of the same options: nobody is warned.
-            assert process.communicate()[0] == b""
+            # Both languages say the same of the same options. That a way was made anew may be told: a process
+            # that did not run for a while cannot know better.
+            assert set(process.communicate()[0].split()) <= {b"shared-deaf"}
     finally:
         for process in processes.values():
             process.kill()
