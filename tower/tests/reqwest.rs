@@ -59,6 +59,6 @@ async fn robots_txt_is_kept_and_asked_once() {
         assert_eq!(client.get(&url).send().await.unwrap().text().await.unwrap(), "page");
     }
     let error = client.get(format!("{url}private")).send().await.unwrap_err();
-    assert!(format!("{error:?}").contains("Disallowed"), "{error:?}");
+    assert!(format!("{error:?}").contains("robots.txt does not allow"), "{error:?}");
     assert_eq!(*asked.lock().unwrap(), 1);
 }
