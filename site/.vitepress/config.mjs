@@ -148,7 +148,6 @@ export default {
       { text: 'Clients', link: '/docs/clients' },
       { text: 'Command', link: '/docs/command' },
       { text: 'Reference', link: '/reference/', activeMatch: '/reference/' },
-      { text: 'The race', link: '/race' },
       { text: 'Playground', link: '/playground' },
       { text: 'Changes', link: '/changelog' },
     ],

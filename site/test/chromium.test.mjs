@@ -149,7 +149,7 @@ test('a page seen, the guides and their search go on without a network', {
   try {
     isOffline = true
     await page.goto('about:blank')
-    await page.goto(`${base}/site/dist/docs/backoff.html`)
+    await page.goto(`${base}/site/dist/docs/policies.html`)
     // Until the page has come alive, a click says nothing.
     await page.waitForFunction(() => {
       document.querySelector('.DocSearch-Button').click()
