@@ -128,14 +128,16 @@ export class RedisTransport implements Transport {
 
   async close(): Promise<void> {
     this.#isClosed = true
-    // The answer may come when the client is gone; what is asked in order is done in order.
-    if (this.#isCompeting) await this.#run(RELEASE, [this.#peer.id]).catch(() => {})
+    // The answer may come when the client is gone; what is asked in order is done in order. A client that was
+    // told to disconnect while it connects answers never.
+    const released = this.#isCompeting ? this.#inTime(this.#run(RELEASE, [this.#peer.id])) : undefined
     const ready = this.#ready
     this.#ready = undefined
     await ready?.then(
       (subscriber) => subscriber.close(),
       () => {},
     )
+    await released?.catch(() => {})
   }
 
   /** Whatever is said in one turn of the event loop is one script. */
