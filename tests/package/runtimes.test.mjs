@@ -184,7 +184,7 @@ for (const browser of BROWSERS) {
     const blocked = await inBrowser(browser, STRICT_PAGE, strict)
     assert.match(
       blocked,
-      /^WasmBlockedError\nERR_WASM_BLOCKED\n.*'wasm-unsafe-eval'.*docs\/csp\.md.*\n.*CompileError/,
+      /^WasmBlockedError\nERR_WASM_BLOCKED\n.*'wasm-unsafe-eval'.*docs\/runtimes\.md.*\n.*CompileError/,
     )
     assert.equal(await inBrowser(browser, STRICT_PAGE, `${strict} 'wasm-unsafe-eval'`), 'works')
   })
@@ -232,7 +232,6 @@ const worker :Workerd.Worker = (
   modules = [
     (name = "worker.mjs", esModule = embed "worker.mjs"),
     (name = "autothrottle_bg.wasm?module", wasm = embed "autothrottle_bg.wasm"),
-    (name = "shared_bg.wasm?module", wasm = embed "shared_bg.wasm"),
   ],
 );`,
   )

@@ -3,7 +3,7 @@ import { gzipSync } from 'node:zlib'
 import { build } from 'esbuild'
 
 /** What is not counted: peers. */
-const EXTERNAL = ['tldts', 'robots-parser', 'undici', 'node:*']
+const EXTERNAL = ['tldts', 'robots-parser', 'undici', '@opentelemetry/api', 'node:*']
 
 /** Bytes of what `code` needs, as a browser would load it. */
 export async function sizeOf(code, options = {}) {

@@ -94,6 +94,7 @@ const scopes = { '@types': join(root, 'node_modules/@types'), '@cloudflare': joi
 for (const [name, target] of Object.entries({
   ...scopes,
   'undici-types': join(root, 'node_modules/undici-types'),
+  '@opentelemetry': join(root, 'node_modules/@opentelemetry'),
 }))
   if (existsSync(target)) symlinkSync(target, join(scratch, 'node_modules', name))
 

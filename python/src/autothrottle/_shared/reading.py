@@ -33,7 +33,7 @@ def mark(ms: float | None) -> int | None:
 
 def span(ms: float | None) -> int | None:
     """A span."""
-    return None if ms is None else max(0, math.ceil(ms * _NS))
+    return None if ms is None or not math.isfinite(ms) else max(0, math.ceil(ms * _NS))
 
 
 def notice_read(notice: Mapping[str, Any]) -> Notice:
