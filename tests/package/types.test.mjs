@@ -46,7 +46,6 @@ import { throttleHooks } from 'autothrottle/crawlee'
 import { throttleHandler } from 'autothrottle/got'
 import { local } from 'autothrottle/local'
 import { redis } from 'autothrottle/redis'
-import { instrument } from 'autothrottle/opentelemetry'
 import { presets } from 'autothrottle/presets'
 import { throttlePage, type PageLike } from 'autothrottle/playwright'
 const robots = { userAgent: 'x', rules }
@@ -62,7 +61,6 @@ export const engine = new Engine()
 export const code: 'ERR_WASM_BLOCKED' = new WasmBlockedError().code
 export const made = [simulate, redis, local, undici({}), build.version, ConfigError]
 export const known = createThrottle({ scopes: presets('crates.io') })
-export const stop: () => void = instrument(throttle, { meter: false })
 export const said: ClientRequestOptions = { priority: 1 }
 export const entries = [throttleAdapter, throttleHandler(throttle), throttleHooks(throttle, { maxWait: 1 })]
 export const page = (page: PageLike) => throttlePage(page, throttle, { resourceTypes: ['document'] })
@@ -74,7 +72,10 @@ void throttle.fetch(7)
 createThrottle({ concurency: 1 })
 `
 /** Where the platform has types, they are the ones. */
-const WITH_FETCH = `${PLAIN}
+const WITH_FETCH = `import { instrument } from 'autothrottle/opentelemetry'
+${PLAIN}
+// The types of OpenTelemetry need a console.
+export const stop: () => void = instrument(throttle, { meter: false })
 const { signal } = new AbortController()
 const request = new Request('https://a.example/')
 export const response: Promise<Response> = throttle.fetch(request, { method: 'POST', signal })
