@@ -72,7 +72,8 @@ impl Charge {
         let charged = self.target.cost_mut(scope).ok_or_else(|| Error::NoScope { scope: scope.into() })?;
         let before = Cost::from_units(core::mem::replace(charged, cost)).unwrap_or_default();
         let ago = Span::from_millis(self.sent_at.elapsed().as_secs_f64() * 1000.0);
-        self.throttle.scoped(scope, |engine, now, scope| engine.adjust(now, scope, now - ago, before, actual));
+        self.throttle
+            .scoped(scope, |engine, now, scope| engine.adjust(now, scope, now - ago, before, actual));
         Ok(())
     }
 }

@@ -214,7 +214,9 @@ fn a_throttle_outlives_its_runtime() {
             }
             let waits = tokio::spawn({
                 let throttle = throttle.clone();
-                async move { drop(throttle.acquire(PAGE).await) }
+                // An hour: however busy the machine is, it waits when its runtime ends.
+                let late = Target::scope("late").delay(Duration::from_secs(3600));
+                async move { drop(throttle.acquire(late).await) }
             });
             tokio::task::yield_now().await;
             assert!(!waits.is_finished());
