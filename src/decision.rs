@@ -7,17 +7,18 @@ use crate::{slab::handle, time::Instant};
 pub enum Decision {
     /// Send this request now. Ask again: there may be more.
     Send(Ticket),
-    /// Nothing to send before `until`, which is strictly in the future. A hint: asking earlier does no harm.
+    /// No request may leave before `until`, which is strictly in the future. A hint: asking earlier does no
+    /// harm.
     Wait {
         /// When it is worth asking again.
         until: Instant,
         /// Who makes us wait, and why.
         because: Cause,
     },
-    /// Nothing will change by itself: nothing waits, or all that waits needs an answer, a `resume`, a
+    /// Time alone changes no decision: no request waits, or all that wait need an answer, a `resume`, a
     /// setting.
     Idle {
-        /// Who makes the waiting requests wait; `None` when nothing waits.
+        /// Who makes the waiting requests wait; `None` when no request waits.
         because: Option<Cause>,
     },
 }
@@ -37,7 +38,7 @@ handle!(
 );
 
 handle!(
-    /// A request that was submitted, as a number. It means nothing to anybody else.
+    /// A request that was submitted, as a number. Only this engine knows it.
     Ticket
 );
 

@@ -70,7 +70,7 @@ pub enum SubmitError {
     /// The cost is larger than the whole quota of a scope, or than the burst of its rate: it could never be
     /// sent. See `Engine::config_path`.
     CostExceedsQuota {
-        /// The first such scope, by handle.
+        /// The first scope of that kind, by handle.
         scope: ScopeId,
         /// Which of its settings says so.
         setting: &'static str,
@@ -80,7 +80,7 @@ pub enum SubmitError {
     /// A scope is down (`downAfter`), and a request that looks whether it is back is on its way, or may not
     /// leave yet.
     ScopeDown {
-        /// The first such scope, by handle.
+        /// The first scope of that kind, by handle.
         scope: ScopeId,
         /// For how long no answer has come.
         span: Span,

@@ -6,19 +6,19 @@ use crate::{
     time::Span,
 };
 
-/// What `settle` is told.
+/// What `settle` takes.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Feedback {
     /// What came back.
     pub answer: Answer,
-    /// From send to response headers in milliseconds; `None` if nobody measured it.
+    /// From send to response headers in milliseconds; `None` if it was not measured.
     pub latency_ms: Option<f64>,
     /// Whether the latency may move `AutoThrottle`'s delay; Scrapy's `autothrottle_dont_adjust_delay` is the
     /// opposite.
     pub adjust_delay: bool,
     /// What the request really cost; `None` if it cost what was expected.
     pub cost: Option<Cost>,
-    /// Whether the answer is bad, if somebody knows better than the status and the settings.
+    /// Whether the answer is bad, if the caller knows better than the status and the settings.
     pub is_bad: Option<bool>,
     /// What the server asked for.
     pub hint: Hint,
@@ -34,7 +34,7 @@ pub enum Answer {
     },
     /// No response came. Never a sample of latency.
     Failed(Failure),
-    /// Nothing can be learned: the caller gave up, the response came from a cache.
+    /// It teaches no pace: the caller gave up, the response came from a cache.
     Ignored,
 }
 
@@ -96,14 +96,14 @@ impl Hint {
 }
 
 impl Feedback {
-    /// A response with this status, and nothing else known.
+    /// A response with this status; the rest is unknown.
     pub const fn response(status: u16) -> Self {
         Self { answer: Answer::Response { status }, ..Self::IGNORED }
     }
 
     /// What a boundary of plain numbers says: a status from 100 to 599 is a response, 0 a connection that
-    /// failed, 1 a timeout, anything else says nothing. What is no latency or no cost is unknown. `bad`
-    /// above 0 is a bad answer whatever its status, 0 is none, NaN says nothing.
+    /// failed, 1 a timeout, anything else teaches no pace. What is no latency or no cost is unknown. `bad`
+    /// above 0 is a bad answer whatever its status, 0 is none, NaN is unknown.
     #[inline]
     pub fn from_numbers(status: f64, latency_ms: f64, adjust_delay: bool, cost: f64, bad: f64) -> Self {
         let answer = if (100.0..600.0).contains(&status) {
@@ -120,7 +120,7 @@ impl Feedback {
         Self { answer, latency_ms, adjust_delay, cost: Cost::from_units(cost), is_bad, ..Self::IGNORED }
     }
 
-    /// Nothing can be learned.
+    /// It teaches no pace.
     pub const IGNORED: Self = Self {
         answer: Answer::Ignored,
         latency_ms: None,

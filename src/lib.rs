@@ -21,7 +21,7 @@
 //! let second = engine.submit(now, Request::new(&[scope])).unwrap();
 //!
 //! assert_eq!(engine.poll(now), Decision::Send(first));          // 1. send what it says,
-//! assert!(matches!(engine.poll(now), Decision::Idle { .. }));   // 2. until it says nothing more;
+//! assert!(matches!(engine.poll(now), Decision::Idle { .. }));   // 2. until it gives no ticket;
 //! let now = Instant::from_micros(80_000);
 //! engine.settle(now, first, &Feedback::response(200));          // 3. tell how it ended,
 //! let Decision::Wait { until, .. } = engine.poll(now) else { panic!() };
@@ -30,7 +30,7 @@
 //! # Ok::<(), autothrottle::ConfigError>(())
 //! ```
 //!
-//! Where nobody waits, [`Engine::send_at_once`] is `submit` and the first `poll` in one.
+//! Where no request waits, [`Engine::send_at_once`] is `submit` and the first `poll` in one.
 //!
 //! # Three kinds of time
 //!
@@ -41,11 +41,11 @@
 //!
 //! # Invariants
 //!
-//! 1. *Safe*: at every send, for every scope of the request, in flight ≤ slots, gaps ≥ the delays in force,
+//! 1. *Safe*: at every send, for every scope of the request: in flight ≤ slots, gaps ≥ the delays in force,
 //!    the quota is not exceeded, no hold is broken.
-//! 2. *Live*: if something waits, something is in flight or paused, or the answer is `Wait`. Nothing starves.
+//! 2. *Live*: if a request waits, another is in flight or paused, or the answer is `Wait`. None starves.
 //! 3. `Wait.until > now`, strictly.
-//! 4. *Hint*: polling early or twice changes nothing; polling late only sends later.
+//! 4. *Hint*: polling early or twice changes no decision; polling late only sends later.
 //! 5. *Deterministic*: same events, same answers, natively and in WebAssembly.
 //! 6. *Conserved*: each send is settled at most once; cancel is allowed at any time; slots come back.
 //! 7. *Bounded*: no decision scans what waits.
@@ -79,10 +79,10 @@ pub use engine::{Engine, Peek, Request, Robots};
 pub use error::{ConfigError, Problem, SubmitError};
 pub use feedback::{Answer, Failure, Feedback, Hint};
 pub use headers::Hints;
-pub use observe::{Diagnostic, Effective, Notice, Pace, ScopeStats, Stats, Watch};
+pub use observe::{BudgetStats, Diagnostic, Effective, Notice, Pace, ScopeStats, Stats, Watch};
 pub use policies::Memory;
 pub use policy::quota::Cost;
 pub use rng::{Draw, Rng};
-pub use snapshot::{BackedOff, Learned, Left, Snapshot, Spent};
+pub use snapshot::{BackedOff, Known, Learned, Left, Snapshot, Spent};
 pub use time::{Instant, LONGEST_MS, Span};
 pub use value::Value;

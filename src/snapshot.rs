@@ -1,6 +1,6 @@
 //! What was learned, as plain data that survives a process and a change of clock.
 //!
-//! The traps: an instant of one machine's clock means nothing on another's, so only spans are kept, and the
+//! The traps: an instant of one machine's clock has no meaning on another's, so only spans are kept, and the
 //! wall time at which they were taken; a restored engine must not forget its last send and start with a
 //! burst; and a snapshot that is wrong in one place must not be half restored. Waiting requests are not part
 //! of it.
@@ -22,7 +22,7 @@ const MOST: usize = 10_000_000;
 /// Everything that an engine learned.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Snapshot {
-    /// Milliseconds since 1970 at which it was taken; `None` if nobody said.
+    /// Milliseconds since 1970 at which it was taken; `None` if unknown.
     pub wall_ms: Option<f64>,
     /// By name. Scopes that look like new are left out.
     pub scopes: Vec<(String, Learned)>,
@@ -49,6 +49,8 @@ pub struct Learned {
     pub backoff: Option<BackedOff>,
     /// What the server said is left of its quota.
     pub left: Option<Left>,
+    /// Which routes spend from which of its budgets.
+    pub routes: Vec<Known>,
 }
 
 /// Where backoff stands. See [`backoff::State`].
@@ -66,7 +68,7 @@ pub struct BackedOff {
     pub steps: u32,
     /// Quiet windows spent beside that delay.
     pub rested: u8,
-    /// How long ago nothing bad came and no step was taken.
+    /// How long there was no bad answer and no step.
     pub quiet: Span,
     /// Whether there is evidence for a step back.
     pub is_good: bool,
@@ -81,6 +83,17 @@ pub struct Left {
     pub span: Span,
     /// The delay that spreads them.
     pub pace: Span,
+}
+
+/// What a route, or a family of them, spends from.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Known {
+    /// A pattern, or the beginning of several.
+    pub key: String,
+    /// Names of budgets.
+    pub budgets: Vec<String>,
+    /// How many routes said so; 255 for a family that disagrees.
+    pub routes: u8,
 }
 
 impl BackedOff {
@@ -164,7 +177,7 @@ impl From<Snapshot> for Value {
 }
 
 impl Learned {
-    /// Whether there is nothing to remember.
+    /// Whether it is empty.
     pub(crate) fn is_new(&self) -> bool {
         *self == Self::default()
     }
@@ -215,6 +228,36 @@ impl Learned {
         self.crawl = visit.span("crawlDelay", self.crawl);
         self.backoff = visit.object("backoff", self.backoff, BackedOff::fields);
         self.left = visit.object("left", self.left, Left::fields);
+        let routes = core::mem::take(&mut self.routes);
+        self.routes = visit.list("routes", routes, Known::written, Known::read);
+    }
+}
+
+impl Known {
+    /// `["GET /search/*", 2, "search"]`.
+    fn written(self) -> Value {
+        let mut items = vec![Value::Text(self.key), f64::from(self.routes).into()];
+        items.extend(self.budgets.into_iter().map(Value::Text));
+        Value::List(items)
+    }
+
+    #[expect(clippy::needless_pass_by_value, reason = "as every reader of a list's items")]
+    fn read(value: Value, path: &str, problems: &mut Problems) -> Option<Self> {
+        if let Value::List(items) = &value
+            && let [Value::Text(key), Value::Number(routes), budgets @ ..] = &items[..]
+            && (1.0..=255.0).contains(routes)
+        {
+            let mut known = Self { key: key.clone(), budgets: Vec::new(), routes: *routes as u8 };
+            for budget in budgets {
+                let Value::Text(name) = budget else { break };
+                known.budgets.push(name.clone());
+            }
+            if known.budgets.len() == budgets.len() {
+                return Some(known);
+            }
+        }
+        problems.add(path, "[route, how many, budget, …]", value.describe());
+        None
     }
 }
 
@@ -255,7 +298,7 @@ impl Spent {
 
 /// One object on its way in or out.
 struct Visit<'a> {
-    /// In: those that nobody has asked for. Out: those so far.
+    /// In: those that were not asked for yet. Out: those so far.
     entries: Vec<(String, Value)>,
     path: &'a str,
     /// None on the way out.

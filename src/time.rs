@@ -3,7 +3,7 @@
 //! The trap: a float that is rounded the wrong way sends a request early, or makes a driver spin on a wake-up
 //! that never comes. So the two directions are exact inverses: `Instant::from_millis` gives the *largest*
 //! instant whose millisecond value is not above the number given, and every span that we wait is rounded up.
-//! The origin is the driver's own: it may be 0, it may be 1970 (Workers), nothing here assumes either.
+//! The origin is the driver's own: it may be 0, it may be 1970 (Workers); no code here assumes either.
 
 use core::{
     num::NonZeroU64,
@@ -70,7 +70,7 @@ impl Instant {
         self.micros() as f64 / 1000.0
     }
 
-    /// The span since `earlier`; nothing if that is in the future.
+    /// The span since `earlier`; zero if that is in the future.
     pub const fn since(self, earlier: Self) -> Span {
         Span(self.0.get().saturating_sub(earlier.0.get()))
     }

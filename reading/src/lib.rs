@@ -6,4 +6,5 @@
 
 pub mod headers;
 pub mod robots;
+pub mod route;
 mod scan;

@@ -4,7 +4,7 @@
 //! number is up to fifteen digits with an optional fraction in whole millionths. And the library's searches
 //! in `str` bring kilobytes of Unicode along; header fields are bytes (RFC 9110 §5.5).
 
-/// Digits beyond so many are hostile: no count, span or instant has them.
+/// More digits than that are hostile: no count, span or instant has them.
 const MOST_DIGITS: usize = 15;
 
 /// What is left to read.
@@ -25,7 +25,7 @@ pub struct Decimal {
 }
 
 impl<'a> Scan<'a> {
-    /// Whether nothing is left.
+    /// Whether it is at the end.
     pub fn is_done(&self) -> bool {
         self.0.is_empty()
     }

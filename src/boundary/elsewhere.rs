@@ -77,7 +77,7 @@ impl Boundary {
     pub fn digest(&self, outcome: &Outcome) -> [f64; 10] {
         let heard = outcome.heard().unwrap_or_default();
         let verdict = self.verdict(outcome, Some(&heard));
-        let Heard { hint, asked } = heard;
+        let Heard { hint, asked, .. } = heard;
         let (settled, delay) = match verdict {
             Verdict::Over => (Settled::Over, f64::NAN),
             Verdict::Again(delay) => (Settled::Again, delay.millis()),

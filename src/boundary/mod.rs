@@ -1,11 +1,11 @@
 //! The engine in plain numbers and values: what every host (JavaScript, a component, Python) forwards to.
 //!
 //! Instants and spans are milliseconds, handles and tickets are whole numbers, NaN is unknown. What makes no
-//! sense changes nothing. What a call says beside its number is left in getters until the next call.
+//! sense changes no state. What a call says beside its number is left in getters until the next call.
 //!
 //! The trap is a boundary with a memory: a call that prepares another one leaves its word behind when that
-//! other one never comes, or comes for a ticket that is none, and the next request pays for it. So each call
-//! carries everything, and no getter is ever read by a call.
+//! other one never comes. The next request would pay for it. So each call carries everything, and no getter
+//! is ever read by a call.
 
 use crate::{
     Cause, Config, ConfigError, Cost, Decision, Engine, Hints, Instant, Notice, Peek, Reason, Request,
@@ -20,13 +20,13 @@ pub use outcome::{Outcome, STRIDE, Settled, flags, push_field};
 
 use outcome::context;
 
-/// What [`Boundary::poll`] answers when nothing can be sent before `wake_at`.
+/// What [`Boundary::poll`] answers when no request may leave before `wake_at`.
 pub const WAIT: f64 = -1.0;
 
-/// What [`Boundary::poll`] answers when nothing will change by itself.
+/// What [`Boundary::poll`] answers when time alone changes no decision.
 pub const IDLE: f64 = -2.0;
 
-/// A scope that nobody has asked for yet, to [`Boundary::peek`]: it allows everything.
+/// A scope that was not asked for yet, to [`Boundary::peek`]: it allows everything.
 pub const NO_SCOPE: f64 = -1.0;
 
 /// The engine as hosts see it.
@@ -48,7 +48,7 @@ impl Boundary {
         Ok(Self::of(Engine::new(Config::parse(options)?)))
     }
 
-    /// Goes on where `snapshot` was taken. If it is wrong nothing has changed.
+    /// Goes on where `snapshot` was taken. If it is wrong no state has changed.
     pub fn restore(&mut self, snapshot: Value, now: f64, wall_ms: f64) -> Result<(), ConfigError> {
         let snapshot = Snapshot::parse(snapshot)?;
         let config = self.engine.config().clone();
@@ -127,7 +127,7 @@ impl Boundary {
         self.take_in(now, &scope_ids(scopes), costs, priority, delay_ms)
     }
 
-    /// A ticket to send now, [`WAIT`] if it has to be submitted (then nothing has changed), or the negative
+    /// A ticket to send now; [`WAIT`] if it has to be submitted (then no state has changed); or the negative
     /// number of a refusal less one. See [`Engine::send_at_once`].
     pub fn send_at_once(&mut self, now: f64, scope: f64, cost: f64, priority: f64) -> f64 {
         self.fuse(now, ScopeId::from_number(scope).as_slice(), &[cost], priority)
@@ -173,12 +173,19 @@ impl Boundary {
         Reason::ALL.iter().map(|reason| reason.name().into()).collect()
     }
 
-    /// What the robots.txt of a scope asks for; NaN is nothing. The place of the outcome in [`Robots`].
+    /// What the robots.txt of a scope asks for; NaN is none. The place of the outcome in [`Robots`].
     pub fn crawl_delay(&mut self, now: f64, scope: f64, ms: f64) -> f64 {
         let now = self.now(now);
         let delay = (ms >= 0.0).then(|| Span::from_millis(ms));
         let outcome = ScopeId::from_number(scope).map(|scope| self.engine.crawl_delay(now, scope, delay));
         f64::from(outcome.unwrap_or(Robots::Ignored) as u8)
+    }
+
+    /// Names the route of a request, where the notice `budgets` told of its scope: see [`Engine::route`].
+    pub fn route(&mut self, now: f64, ticket: f64, method: &str, url: &str) {
+        if let Some(ticket) = Ticket::from_number(ticket) {
+            self.engine.route(self.now(now), ticket, method, url);
+        }
     }
 
     /// The request that [`Boundary::poll`] gave left only now: see [`Engine::left`].
@@ -227,7 +234,7 @@ impl Boundary {
         }
     }
 
-    /// Changes settings of one scope. If they are wrong nothing has changed.
+    /// Changes settings of one scope. If they are wrong no setting has changed.
     pub fn configure(&mut self, now: f64, scope: f64, partial: Value) -> Result<(), ConfigError> {
         match ScopeId::from_number(scope) {
             Some(scope) => self.engine.configure(self.now(now), scope, partial),
@@ -235,7 +242,7 @@ impl Boundary {
         }
     }
 
-    /// Sends nothing of this scope for so long. A hold that is longer already stays.
+    /// Sends no request of this scope for that long. A hold that is longer already stays.
     pub fn hold(&mut self, now: f64, scope: f64, ms: f64) {
         self.change(now, scope, |engine, now, scope| engine.hold(now, scope, Span::from_millis(ms)));
     }
@@ -251,7 +258,7 @@ impl Boundary {
         true
     }
 
-    /// Sends nothing of this scope until [`Boundary::resume`].
+    /// Sends no request of this scope until [`Boundary::resume`].
     pub fn pause(&mut self, now: f64, scope: f64) {
         self.change(now, scope, Engine::pause);
     }
@@ -286,7 +293,7 @@ impl Boundary {
         f64::from(self.engine.config().warn_threshold)
     }
 
-    /// How much is told of answers: 0 nothing, 1 what they changed, 2 every answer as well.
+    /// How much notices say of answers: 0 no word, 1 what they changed, 2 every answer as well.
     pub fn watch(&mut self, level: u32) {
         self.engine.watch(match level {
             0 => Watch::Nothing,
@@ -320,7 +327,7 @@ impl Boundary {
         self.engine.stats(self.now(now))
     }
 
-    /// The state of one scope; nothing for an unknown handle.
+    /// The state of one scope; zeros for an unknown handle.
     pub fn scope_stats(&self, now: f64, scope: f64) -> Value {
         self.scope_stats_at(now, scope).map_or(Value::Nothing, |stats| Value::from(&stats))
     }

@@ -6,7 +6,7 @@
 use super::{Boundary, wall};
 use crate::{
     Answer, Cost, Feedback, Hint, Hints, ScopeId, Span, Ticket,
-    headers::Context,
+    headers::{Context, Parts},
     policy::{
         retry::{AFTER_FAILURE, Verdict},
         server::QuotaReport,
@@ -181,7 +181,8 @@ impl<'a> Outcome<'a> {
             Some(hints) => hints.delay_ms.map(|ms| (Span::from_millis(ms as f64), hints.is_whole)),
             None => None,
         };
-        Heard { hint, asked }
+        let parts = read.as_ref().filter(|_| !self.has(flags::HINTED)).and_then(Hints::parts);
+        Heard { hint, asked, budgets: parts.map(Budgets::of) }
     }
 
     /// No answer, or one that says no: a status from 400.
@@ -189,8 +190,8 @@ impl<'a> Outcome<'a> {
         [0.0, 1.0].contains(&self.answer) || self.answer >= 400.0
     }
 
-    /// What one scope is told.
-    fn feedback(&self, scope: ScopeId, hint: Option<&Hint>) -> Feedback {
+    /// What one scope is told. `is_of_one`: it is the refusal of one of its budgets.
+    fn feedback(&self, scope: ScopeId, hint: Option<&Hint>, is_of_one: bool) -> Feedback {
         let adjust = !self.has(flags::KEEP_DELAY);
         let told = |bad, cost, hint: Option<&Hint>| {
             let told = Feedback::from_numbers(self.answer, self.latency_ms, adjust, cost, bad);
@@ -208,6 +209,8 @@ impl<'a> Outcome<'a> {
         else {
             return if is_named_only && self.is_refusal() {
                 ignored(self.cost, Hint::default())
+            } else if is_of_one {
+                ignored(self.cost, hint.copied().unwrap_or_default())
             } else {
                 told(self.bad(), self.cost, hint)
             };
@@ -235,6 +238,35 @@ pub(super) struct Heard {
     pub hint: Hint,
     /// The wait by which a retry is judged, and whether it is in whole seconds.
     pub asked: Option<(Span, bool)>,
+    /// What of it is for budgets.
+    pub budgets: Option<Budgets>,
+}
+
+/// What header fields say of budgets.
+pub(super) struct Budgets {
+    /// What is not for one of them.
+    rest: Hint,
+    names: Vec<String>,
+    hints: Vec<Hint>,
+    is_one_of_several: bool,
+    is_refusal_of_one: bool,
+}
+
+impl Budgets {
+    fn of(parts: Parts) -> Self {
+        let mut budgets = Self {
+            rest: Hint::of(&parts.rest),
+            names: Vec::new(),
+            hints: Vec::new(),
+            is_one_of_several: parts.is_one_of_several,
+            is_refusal_of_one: parts.is_refusal_of_one,
+        };
+        for (name, hints) in parts.budgets {
+            budgets.names.push(name);
+            budgets.hints.push(Hint::of(&hints));
+        }
+        budgets
+    }
 }
 
 /// What became of a request that was settled.
@@ -262,7 +294,16 @@ impl Boundary {
             verdict = Verdict::Over;
         }
         let now = self.now(now);
-        let of = |scope| outcome.feedback(scope, heard.as_ref().map(|heard| &heard.hint));
+        let named = heard.as_ref().and_then(|heard| heard.budgets.as_ref());
+        let sent = self.engine.departed(ticket);
+        let (names, several) =
+            named.map_or((&[][..], false), |named| (&named.names[..], named.is_one_of_several));
+        let is_good = (200.0..400.0).contains(&outcome.answer);
+        let told = sent.and_then(|_| self.engine.hear(ticket, names, several, is_good));
+        let named = named.filter(|_| told.is_some());
+        let hint = named.map(|named| &named.rest).or(heard.as_ref().map(|heard| &heard.hint));
+        let is_of_one = named.is_some_and(|named| named.is_refusal_of_one);
+        let of = |scope| outcome.feedback(scope, hint, is_of_one);
         let is_known = match verdict {
             Verdict::Again(delay) => self.engine.retry_each(now, ticket, of, delay.millis()),
             Verdict::Over | Verdict::TooLong => self.engine.settle_each(now, ticket, of),
@@ -271,6 +312,13 @@ impl Boundary {
             return Settled::Unknown;
         }
         self.asked_ms = asked.map_or(f64::NAN, |(asked, _)| asked.millis());
+        if let (Some(sent), Some(told), Some(named)) = (sent, told, named) {
+            for (budget, hint) in told.into_iter().zip(&named.hints) {
+                if let Some(budget) = budget {
+                    self.engine.tell_budget(now, budget, sent, hint, outcome.is_refusal());
+                }
+            }
+        }
         match verdict {
             Verdict::Over => Settled::Over,
             Verdict::Again(_) => Settled::Again,

@@ -141,6 +141,17 @@ impl Config {
         found.map_or(&self.defaults, |index| &self.scopes[index as usize].1)
     }
 
+    /// For how long any limit remembers what was sent: the longest delay, window, and `per` of a rate.
+    pub fn longest_window(&self) -> Span {
+        let all = self.scopes.iter().map(|(_, scope)| scope).chain([&self.defaults]);
+        let spans = all.flat_map(|scope| {
+            let rate = scope.rate.map(|rate| rate.per());
+            let windows = scope.quotas.iter().map(|quota| quota.window);
+            windows.chain(rate).chain([Span::from_millis(scope.delay)])
+        });
+        spans.max().unwrap_or_default()
+    }
+
     /// Where a setting of the scope called `name` is set, if `config` is in force there: at the top, in
     /// `defaults`, or in `scopes`.
     pub(crate) fn path_of(&self, name: &str, config: &Arc<ScopeConfig>, setting: &str) -> String {

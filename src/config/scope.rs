@@ -56,6 +56,8 @@ pub struct ScopeConfig {
     /// Whether the driver has a strategy of its own for this scope: answers are classified, and nothing
     /// more.
     pub is_managed: bool,
+    /// It is a budget of a server's, or a route to one: it has no limit but what the server says.
+    pub is_budget: bool,
     /// Budgets per window, complete.
     pub quotas: Box<[quota::Config]>,
     pub(super) quota: Vec<Quota>,
@@ -126,6 +128,7 @@ impl Default for ScopeConfig {
             typed: Typed::default(),
             global: GLOBAL,
             is_managed: false,
+            is_budget: false,
             quotas: Box::default(),
             quota: Vec::new(),
             window: span(const { number(Section::Scope, "window") }),
@@ -152,6 +155,31 @@ impl ScopeConfig {
         let config = self.with(Fields::of(partial, String::new(), Section::Scope, &mut problems));
         config.check_delay("delay", &mut problems);
         if problems.0.is_empty() { Ok(config) } else { Err(ConfigError { problems: problems.0 }) }
+    }
+
+    /// What holds in a budget of this scope's server, or on the way to one: what the server says, and these
+    /// slots.
+    #[must_use]
+    pub fn budget(&self, concurrency: u32) -> Self {
+        Self {
+            concurrency,
+            delay: 0.0,
+            slot_delay: Span::ZERO,
+            jitter: jitter::Config::NONE,
+            backoff: self.backoff,
+            max_hold: self.max_hold,
+            status_codes: self.status_codes.clone(),
+            failures: self.failures.clone(),
+            is_backoff: false,
+            follow_rate_limit: self.follow_rate_limit || self.rampup.is_some(),
+            down_after: None,
+            ignore_robots_txt: self.ignore_robots_txt,
+            global: self.global,
+            is_budget: true,
+            window: self.window,
+            strict: self.strict,
+            ..Self::default()
+        }
     }
 
     /// The delay as a span.

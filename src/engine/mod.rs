@@ -5,12 +5,14 @@
 //! | here | the verbs, and how a request ends |
 //! | [`request`] | a request as it is handed in: its scopes, its costs, whether it makes sense |
 //! | [`scopes`] | handles of scopes, their settings, holds and pauses |
+//! | [`budgets`] | which budget of a server's a request spends from |
 //! | [`schedule`] | who is asked next, who waits where, when somebody wakes |
 //! | [`report`] | statistics, notices, settings without effect |
 //!
-//! The limit of the whole throttle is no scope but a gate in front of everything: while it is closed nothing
-//! is asked and nothing moves.
+//! The limit of the whole throttle is no scope but a gate in front of all scopes: while it is closed no
+//! request is asked and no request moves.
 
+mod budgets;
 mod report;
 mod request;
 mod schedule;
@@ -120,6 +122,7 @@ impl Engine {
         for (name, learned) in &snapshot.scopes {
             let index = engine.intern(name).0.index;
             engine.registry[index].scope.restore(engine.now, offline, learned);
+            engine.restore_routes(index, &learned.routes);
         }
         engine
     }
@@ -138,7 +141,10 @@ impl Engine {
         }
         let learned = self.registry.iter().map(|(name, id)| {
             let flying = flying.get(id.0.index as usize).map_or(&[][..], Vec::as_slice);
-            (name.to_string(), self.registry[id.0.index].scope.learned(now, flying))
+            let entry = &self.registry[id.0.index];
+            let mut learned = entry.scope.learned(now, flying);
+            learned.routes = entry.family.as_ref().map_or_else(Vec::new, |family| family.routes().into());
+            (name.to_string(), learned)
         });
         Snapshot { wall_ms, scopes: learned.filter(|(_, learned)| !learned.is_new()).collect() }
     }
@@ -148,12 +154,12 @@ impl Engine {
         self.rng = Rng::new(seed);
     }
 
-    /// The latest instant that the engine was told.
+    /// The latest instant that the engine knows.
     pub fn now(&self) -> Instant {
         self.now - self.epoch_offset
     }
 
-    /// What the engine was told.
+    /// The options.
     pub fn config(&self) -> &Config {
         &self.config
     }
@@ -172,9 +178,9 @@ impl Engine {
         Ok(ticket)
     }
 
-    /// `submit` and the first `poll` in one, where nobody waits and nothing keeps the request: the ticket of
-    /// a request that is to be sent now. `None` if it would have to wait, or something else does; then
-    /// nothing has changed, and `submit` is the way. Once in flight it is like any other.
+    /// `submit` and the first `poll` in one, where no request waits and no limit keeps this one: the ticket
+    /// of a request that is to be sent now. `None` if it would have to wait, or something else does; then no
+    /// state has changed, and `submit` is the way. Once in flight it is like any other.
     ///
     /// The trap is a second engine in here. All that is left out is what would be undone at once: the state
     /// is the same as after `submit` and `poll`, which `tests/native/reference.rs` compares.
@@ -191,6 +197,7 @@ impl Engine {
         if !are_gone {
             return Ok(None);
         }
+        self.count_unknown(&scopes, true);
         let lane = self.queue.lane(&scopes, &need.costs, &mut self.registry[scopes[0]].waiters);
         let ticket = self.queue.admit(lane, need, self.now, self.now);
         self.queue.send_at_once(ticket.0.index, lane, self.now);
@@ -232,6 +239,7 @@ impl Engine {
             let cost = need.costs.of(position);
             self.registry[scope].scope.adopt(self.now, sent, cost, is_new, &mut self.rng);
         }
+        self.count_unknown(&scopes, true);
         let since = sent - Span::from_millis(request.waited_ms);
         let ticket = self.queue.admit(lane, need, self.now, since);
         self.queue.adopt(ticket.0.index, sent);
@@ -250,6 +258,7 @@ impl Engine {
             && at <= self.now
         {
             self.unpark(index);
+            self.follow(index);
             self.join(index);
         }
         if let Some(reason) = self.global_block() {
@@ -331,6 +340,7 @@ impl Engine {
             self.begin_waiting(scope);
         }
         self.queue.entry(ticket.0.index).stage = Stage::Parked { position: NONE };
+        self.follow(ticket.0.index);
         self.enter(ticket.0.index, delay_ms);
         true
     }
@@ -359,7 +369,7 @@ impl Engine {
             }
         }
         for &scope in &*self.queue.lane_at(lane).scopes.clone() {
-            self.registry[scope].waiters.waiting -= 1;
+            self.stop_waiting(scope);
             self.registry.mark_idle(scope);
             self.observe(scope);
         }
@@ -367,7 +377,7 @@ impl Engine {
     }
 
     /// Gives a waiting request another priority; it keeps its age. A request that does not wait, an unknown
-    /// ticket and a priority that is no finite number change nothing.
+    /// ticket and a priority that is no finite number change no state.
     pub fn prioritize(&mut self, now: Instant, ticket: Ticket, priority: f64) {
         self.advance(now);
         let Some(stage) = self.queue.get(ticket).map(|entry| entry.stage) else { return };
@@ -447,11 +457,15 @@ impl Engine {
         let class_index = self.queue.entry(index).class;
         let lane = self.queue.class(class_index).lane;
         let scopes = self.queue.lane_at(lane).scopes.clone();
+        self.count_unknown(&scopes, false);
         for (position, &scope) in scopes.iter().enumerate() {
             let cost = self.queue.class(class_index).need.costs.of(position);
             let (id, entry) = self.registry.entry(scope);
             let before = entry.take_seen(self.now, self.watch);
             let settled = hear(id, &mut entry.scope, self.now, cost);
+            if let (Some(ms), Some(meter)) = (settled.latency, &mut entry.meter) {
+                meter.on_latency(ms);
+            }
             if let Some(before) = before {
                 self.tell(scope, before, &settled);
             }

@@ -1,6 +1,6 @@
 //! What people see: statistics, notices of what changed, settings without effect. No decision depends on it.
 //!
-//! The trap is to look at everything when somebody asks. A scope's meter is told whenever something about the
+//! The trap is to look at everything when a caller asks. A scope's meter learns whenever something about the
 //! scope changes, and works out the time between by itself.
 
 use super::Engine;
@@ -28,7 +28,8 @@ impl Engine {
         let reason = self.global_block().or(entry.scope.verdict(now, cost).reason());
         let waiting = entry.waiters.waiting;
         Some(ScopeStats {
-            reason: reason.filter(|_| waiting > 0),
+            budgets: self.budget_stats(now, index),
+            reason: reason.or_else(|| self.reason_inside(index)).filter(|_| waiting > 0),
             waiting,
             effective: entry.meter.as_ref().map_or_else(Effective::default, |meter| meter.effective(now)),
             without_effect: self
@@ -40,7 +41,8 @@ impl Engine {
 
     /// The state of everything, for people.
     pub fn stats(&self, now: Instant) -> Stats {
-        let scopes = self.registry.iter().filter_map(|(name, id)| Some((name, self.scope_stats(now, id)?)));
+        let plain = self.registry.iter().filter(|(_, id)| self.is_plain(id.0.index));
+        let scopes = plain.filter_map(|(name, id)| Some((name, self.scope_stats(now, id)?)));
         Stats {
             waiting: self.waiting(),
             in_flight: self.in_flight,
@@ -57,17 +59,17 @@ impl Engine {
         core::mem::take(&mut self.notices)
     }
 
-    /// How much is told of answers from now on.
+    /// How much notices say of answers from now on.
     pub fn watch(&mut self, watch: Watch) {
         self.watch = watch;
     }
 
-    /// Whether there is something that nobody has taken.
+    /// Whether there are notices to take.
     pub fn has_notices(&self) -> bool {
         !self.notices.is_empty()
     }
 
-    /// Tells what an answer changed in a scope, and remembers what was told.
+    /// Tells what an answer changed in a scope, and remembers what it said.
     pub(super) fn tell(&mut self, scope: u32, before: Seen, settled: &Settled) {
         let entry = &mut self.registry[scope];
         let after = entry.scope.seen(self.now);
@@ -83,7 +85,7 @@ impl Engine {
         entry.seen = Some(Box::new(after));
     }
 
-    /// Tells what people should know although nobody watches.
+    /// Tells what people should know, also without a listener.
     pub(super) fn tell_always(&mut self, scope: u32, settled: &Settled) {
         let name = || self.registry[scope].name.to_string();
         self.notices.extend(settled.stall.map(|span| Notice::Stalled { scope: name(), span }));
@@ -113,7 +115,7 @@ impl Engine {
         self.note(scope, bound);
     }
 
-    /// The same, for whoever knows which limit of the scope keeps the head of its queue.
+    /// The same, for a caller that knows which limit of the scope keeps the head of its queue.
     pub(super) fn note(&mut self, scope: u32, bound: Option<Reason>) {
         if self.registry[scope].note(self.now, bound) {
             self.find_without_effect(scope);
@@ -227,7 +229,7 @@ impl Engine {
         }
     }
 
-    /// Keeps a diagnostic until somebody asks; each path once.
+    /// Keeps a diagnostic until it is taken; each path once.
     fn report(&mut self, diagnostic: Diagnostic) {
         let order = |other: u32| self.found[other as usize].cmp(&diagnostic.path);
         if self.found_by_path.get(&order).is_none() {

@@ -47,7 +47,7 @@ pub struct Peek {
 }
 
 impl Engine {
-    /// When a request of these scopes and costs could be sent as things stand. Changes nothing.
+    /// When a request of these scopes and costs could be sent as things stand. Changes no state.
     pub fn peek(&self, now: Instant, request: Request) -> Result<Peek, SubmitError> {
         let now = self.to_engine_time(now);
         self.check_scopes(&request)?;
@@ -56,7 +56,7 @@ impl Engine {
         let mut who = None;
         self.check_costs(&scopes, &costs)?;
         for (position, &index) in scopes.iter().enumerate() {
-            let verdict = self.registry[index].scope.verdict(now, costs.of(position));
+            let verdict = self.verdict(now, index, costs.of(position));
             if verdict > strictest {
                 strictest = verdict;
                 who = Some(self.registry.id(index));

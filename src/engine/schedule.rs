@@ -62,7 +62,7 @@ impl Engine {
         let mut strictest = (Verdict::Go, NONE);
         for (position, &scope) in self.queue.lane_at(lane).scopes.iter().enumerate() {
             let cost = self.reserved(scope, rank, self.queue.head_cost(lane, position));
-            let verdict = self.registry[scope].scope.verdict(self.now, cost);
+            let verdict = self.verdict(self.now, scope, cost);
             if verdict > strictest.0 {
                 strictest = (verdict, scope);
             }
@@ -84,9 +84,11 @@ impl Engine {
     pub(super) fn send(&mut self, lane: u32) -> Ticket {
         let from = self.lift(lane);
         let scopes = self.queue.lane_at(lane).scopes.clone();
+        self.count_unknown(&scopes, true);
         for (position, &scope) in scopes.iter().enumerate() {
             let cost = self.queue.head_cost(lane, position);
-            self.depart(scope, cost).waiters.waiting -= 1;
+            self.depart(scope, cost);
+            self.stop_waiting(scope);
         }
         let ticket = self.queue.send_head(lane, self.now);
         self.in_flight += 1;
@@ -106,8 +108,7 @@ impl Engine {
     pub(super) fn leave_at_once(&mut self, scopes: &[u32], costs: &Costs) -> bool {
         let now = self.now;
         let costs_of = scopes.iter().enumerate().map(|(position, &scope)| (scope, costs.of(position)));
-        if !costs_of.clone().all(|(scope, cost)| self.registry[scope].scope.verdict(now, cost) == Verdict::Go)
-        {
+        if !costs_of.clone().all(|(scope, cost)| self.verdict(now, scope, cost) == Verdict::Go) {
             return false;
         }
         self.registry.next_turn();
@@ -140,10 +141,17 @@ impl Engine {
     pub(super) fn begin_waiting(&mut self, scope: u32) {
         self.registry[scope].waiters.waiting += 1;
         self.registry.mark_used(scope);
+        self.count_explorers(scope, 1);
         if self.registry[scope].waiters.waiting == 1 {
             self.registry[scope].scope.on_wait(self.now);
             self.observe(scope);
         }
+    }
+
+    /// One request of this scope less waits.
+    pub(super) fn stop_waiting(&mut self, scope: u32) {
+        self.registry[scope].waiters.waiting -= 1;
+        self.count_explorers(scope, -1);
     }
 
     /// Lets an admitted request wait with the others, at once or when its own delay is over.
@@ -281,7 +289,7 @@ impl Engine {
 
     /// One scope's verdict on a lane's head.
     fn verdict_at(&self, scope: u32, lane: u32) -> Verdict {
-        self.registry[scope].scope.verdict(self.now, self.queue.head_cost_at(lane, scope))
+        self.verdict(self.now, scope, self.queue.head_cost_at(lane, scope))
     }
 
     fn set_timer(&mut self, scope: u32, at: Option<Instant>) {

@@ -1,15 +1,15 @@
 //! Scopes from outside: their handles, their settings, holds, pauses, and what robots.txt asks of them.
 //!
 //! The trap is a handle that outlives its scope. One of [`Engine::scope`] is kept until it is released; one
-//! of [`Engine::intern`] only while a request is put together. A handle that means nothing any more changes
-//! nothing.
+//! of [`Engine::intern`] only while a request is put together. A handle that is not valid any more changes
+//! no state.
 
 use super::Engine;
 use crate::{
     decision::ScopeId,
     error::ConfigError,
     policy::quota::Cost,
-    scope::Scope,
+    scope::{Scope, registry::Role},
     time::{Instant, Span},
     value::Value,
 };
@@ -21,7 +21,7 @@ pub enum Robots {
     Applied,
     /// The user gave this very scope another pace, which it keeps.
     Overruled,
-    /// The user told the scope not to listen, or nothing was asked for and nothing changed.
+    /// The settings ignore robots.txt, or it asked for no pace and no setting changed.
     Ignored,
 }
 
@@ -41,10 +41,14 @@ impl Engine {
             return id;
         }
         // Scopes make room for a new one: no lane may outlive its scope.
+        let inner = self.inner(name);
         if let Some(spare) = self.queue.take_spare() {
             self.part(&spare);
         }
-        self.registry.make(name, &self.config, self.now)
+        let of = inner.unwrap_or_else(|| (Role::Plain, self.config.scope(name).clone()));
+        let id = self.registry.make(name, of, &self.config, self.now);
+        self.enrol(id);
+        id
     }
 
     /// The handle of a scope that the engine knows. Makes none and keeps none.
@@ -125,7 +129,7 @@ impl Engine {
         Robots::Applied
     }
 
-    /// Sends nothing of this scope for `span`. A hold that is longer already stays.
+    /// Sends no request of this scope for `span`. A hold that is longer already stays.
     pub fn hold(&mut self, now: Instant, scope: ScopeId, span: Span) {
         self.change(now, scope, |scope, now| scope.hold(now + span));
     }
@@ -137,7 +141,7 @@ impl Engine {
         self.change(now, scope, |scope, now| scope.on_actual(now, sent, charged, actual));
     }
 
-    /// Sends nothing of this scope until [`Engine::resume`].
+    /// Sends no request of this scope until [`Engine::resume`].
     pub fn pause(&mut self, now: Instant, scope: ScopeId) {
         self.change(now, scope, |scope, _| scope.paused = true);
     }

@@ -12,10 +12,15 @@ impl From<&Hints> for Value {
         let mut entries = Entries(Vec::new());
         entries.push("delayMs", hints.delay_ms.map_or(Self::Nothing, whole));
         entries.push("source", hints.source.map_or(Self::Nothing, text));
+        let quota = |quota: &Quota| {
+            let mut entries = Entries(Vec::new());
+            entries.quota(quota, hints);
+            Self::Map(entries.0)
+        };
         if let Some(quota) = hints.quota() {
-            entries.quota(quota);
+            entries.quota(quota, hints);
         }
-        entries.push("quotas", Self::List(hints.quotas.iter().map(Self::from).collect()));
+        entries.push("quotas", Self::List(hints.quotas.iter().map(quota).collect()));
         entries.number("pollAfterMs", hints.poll_after_ms);
         if let Some(rate) = hints.rate_per_million_s {
             entries.push("ratePerS", Self::Number(rate as f64 / 1e6));
@@ -26,14 +31,6 @@ impl From<&Hints> for Value {
         entries.flag("isWhole", hints.is_whole);
         entries.flag("ignored", hints.is_ignored);
         entries.flag("cached", hints.is_cached);
-        Self::Map(entries.0)
-    }
-}
-
-impl From<&Quota> for Value {
-    fn from(quota: &Quota) -> Self {
-        let mut entries = Entries(Vec::new());
-        entries.quota(quota);
         Self::Map(entries.0)
     }
 }
@@ -64,7 +61,11 @@ impl Entries {
         }
     }
 
-    fn quota(&mut self, quota: &Quota) {
+    fn quota(&mut self, quota: &Quota, hints: &Hints) {
+        self.text(
+            "budget",
+            hints.budget_of(quota).as_deref().map(|name| name.strip_suffix("/").unwrap_or(name)),
+        );
         self.text("policy", quota.policy.as_deref());
         self.number("limit", quota.limit);
         self.number("remaining", quota.remaining);

@@ -2,4 +2,4 @@
 
 mod describe;
 
-pub use autothrottle_reading::headers::{AppliesTo, Context, Hints, Quota};
+pub use autothrottle_reading::headers::{AppliesTo, Context, Hints, Parts, Quota};

@@ -37,6 +37,9 @@ fn place(bound: Option<Reason>) -> usize {
 #[derive(Clone, Copy, Debug, Default)]
 struct Counts {
     sends: u32,
+    /// Answers whose latency was measured, and all of it in microseconds.
+    answers: u32,
+    latency: u64,
     /// In flight × time.
     busy: u64,
     /// By reason; the last is for waiting that none of the scope's own limits asks for.
@@ -77,11 +80,14 @@ pub(crate) struct Meter {
     is_turned: bool,
 }
 
-/// The figures of the last minute, or of the time since the first request if that is shorter.
+/// The figures of the last minute, or of the time since the first request if that is shorter (but for the
+/// rate: two requests at once are no thousand a second).
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Effective {
-    /// Requests sent per second.
-    pub rate: f64,
+    /// Requests sent per second, once a whole minute was seen.
+    pub rate: Option<f64>,
+    /// From send to answer in milliseconds, on average.
+    pub latency_ms: Option<f64>,
     /// Requests in flight on average.
     pub concurrency: f64,
     /// The share of the time in which each limit kept the head of the line waiting; `None` stands for limits
@@ -118,6 +124,12 @@ impl Meter {
     pub fn on_send(&mut self, now: Instant) {
         self.pass(now);
         self.this.sends = self.this.sends.saturating_add(1);
+    }
+
+    /// An answer came so long after its request left.
+    pub fn on_latency(&mut self, ms: f64) {
+        self.this.answers = self.this.answers.saturating_add(1);
+        self.this.latency = self.this.latency.saturating_add(Span::from_millis(ms).micros());
     }
 
     /// Books the time since the last look to what was going on, and notes what is going on now. True when a
@@ -191,10 +203,14 @@ impl Meter {
         let left = 1.0 - now.since(meter.opened).millis() / WINDOW.millis();
         let slide = |this: f64, last: f64| (this + last * left) / span as f64;
         let (this, last) = (&meter.this, &meter.last);
+        let answers = f64::from(this.answers) + f64::from(last.answers) * left;
         let reasons = Reason::ALL.into_iter().map(Some).chain([None]);
         let bound = this.bound.iter().zip(&last.bound).map(|(&a, &b)| slide(f64::from(a), f64::from(b)));
         Effective {
-            rate: slide(f64::from(this.sends), f64::from(last.sends)) * 1e6,
+            rate: (span == WINDOW.micros())
+                .then(|| slide(f64::from(this.sends), f64::from(last.sends)) * 1e6),
+            latency_ms: (answers > 0.0)
+                .then(|| (this.latency as f64 + last.latency as f64 * left) / answers / 1000.0),
             concurrency: slide(this.busy as f64, last.busy as f64),
             bound_by: reasons.zip(bound).filter(|&(_, share)| share > 0.0).collect(),
         }
@@ -290,12 +306,16 @@ mod tests {
             meter.note(at(second), waiting(Some(Reason::Delay)));
         }
         let effective = meter.effective(at(300));
-        assert_eq!((effective.rate, effective.concurrency), (1.0, 1.0));
+        assert_eq!((effective.rate, effective.concurrency), (Some(1.0), 1.0));
         assert_eq!(effective.bound_by, [(Some(Reason::Delay), 1.0)]);
         meter.note(at(300), Activity::default());
         let effective = meter.effective(at(330));
-        assert_eq!((effective.rate, effective.concurrency), (0.5, 0.5), "half of it has left the window");
-        assert_eq!(meter.effective(at(1000)), Effective::default());
+        assert_eq!(
+            (effective.rate, effective.concurrency),
+            (Some(0.5), 0.5),
+            "half of it has left the window"
+        );
+        assert_eq!(meter.effective(at(1000)), Effective { rate: Some(0.0), ..Effective::default() });
         assert!(!meter.is_stale(at(419)) && meter.is_stale(at(420)));
     }
 

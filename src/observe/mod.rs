@@ -8,7 +8,7 @@ mod stats;
 pub use self::{
     meter::Effective,
     notices::{Diagnostic, Notice, Pace, Watch},
-    stats::{ScopeStats, Stats},
+    stats::{BudgetStats, ScopeStats, Stats},
 };
 pub(crate) use self::{
     meter::{Activity, Meter},

@@ -1,7 +1,7 @@
-//! What people and drivers should know, gathered until somebody takes it.
+//! What people and drivers should know, gathered until it is taken.
 //!
 //! The trap is to look at a scope right before and right after an answer: a step back is taken by time alone,
-//! so both looks agree and nobody is told. So a scope that is watched keeps what was last told of it, and
+//! so both looks agree and no notice comes. So a scope that is watched keeps what its last notice said, and
 //! each answer is compared with that.
 
 use crate::{
@@ -9,10 +9,10 @@ use crate::{
     value::Value,
 };
 
-/// How much is told of answers.
+/// How much notices say of answers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Watch {
-    /// Nothing, at no cost.
+    /// No word, at no cost.
     #[default]
     Nothing,
     /// What answers changed: [`Notice::Backoff`], [`Notice::Recover`], [`Notice::Delay`], [`Notice::Hold`].
@@ -24,13 +24,13 @@ pub enum Watch {
 /// Something that people should know.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Notice {
-    /// A step of backoff was taken. With rampup, which takes none: a refusal was heard.
+    /// A step of backoff was taken. With rampup, which takes none: there was a refusal.
     Backoff(Pace),
     /// A step back was taken.
     Recover(Pace),
     /// The delay is another one.
     Delay(Pace),
-    /// Nothing is sent for longer than before.
+    /// No request leaves for longer than before.
     Hold {
         /// The scope, with the hold that is kept.
         pace: Pace,
@@ -62,6 +62,12 @@ pub enum Notice {
         /// For how long.
         span: Span,
     },
+    /// The answers of a scope name budgets that are several: the driver is to tell the
+    /// [routes](crate::Engine::route) of what waits, and of all that comes. Once.
+    Budgets {
+        /// Its name.
+        scope: String,
+    },
     /// A scope is down: no answer has come for `downAfter`. What waits for it is to be told so.
     Down {
         /// Its name.
@@ -80,11 +86,11 @@ pub struct Pace {
     pub delay_ms: f64,
     /// Steps of backoff in force.
     pub step: u32,
-    /// Until when nothing is sent because of a hold.
+    /// Until when no request leaves because of a hold.
     pub hold_until: Option<Instant>,
 }
 
-/// A setting, and what it does: nothing beside the others, or more than was meant.
+/// A setting, and what it does: no effect beside the others, or more than was meant.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Diagnostic {
     /// The scope in which it was noticed; empty if it is about `defaults` and known before the first
@@ -119,6 +125,9 @@ impl From<&Notice> for Value {
             Notice::RampupBound(diagnostic) => diagnostic.with("rampup-bound"),
             Notice::HoldCut(diagnostic) => diagnostic.with("hold-cut"),
             Notice::Stalled { scope, span } => of_span("stall", scope, *span),
+            Notice::Budgets { scope } => {
+                Value::object(vec![("kind", "budgets".into()), ("scope", scope.as_str().into())])
+            }
             Notice::Down { scope, span } => of_span("down", scope, *span),
         }
     }
@@ -155,7 +164,7 @@ impl Pace {
 }
 
 /// What the end of a request means beyond its scope.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Settled {
     /// How long there were only bad answers, if that is now to be told.
     pub stall: Option<Span>,
@@ -165,11 +174,13 @@ pub(crate) struct Settled {
     pub wait: Option<Wait>,
     /// Whether it was a bad answer; `None` if it was no answer.
     pub is_bad: Option<bool>,
+    /// From send to answer in milliseconds, if that was measured.
+    pub latency: Option<f64>,
     /// Whether rampup heard a refusal: it takes no steps that could be seen.
     pub is_refusal_to_rampup: bool,
 }
 
-/// A wait that a server asked for: by `Retry-After`, or by a quota of which nothing is left.
+/// A wait that a server asked for: by `Retry-After`, or by a quota that is used up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Wait {
     /// For how long, as the server said it.
@@ -187,7 +198,7 @@ pub(crate) struct Seen {
 }
 
 impl Seen {
-    /// What an answer changed in the scope called `name` since this was told. `most` is its longest hold;
+    /// What an answer changed in the scope called `name` since the last notice. `most` is its longest hold;
     /// instants go out `shift` earlier.
     pub fn changes(self, after: Self, name: &str, most: Span, shift: Span, settled: &Settled) -> Vec<Notice> {
         let pace = || after.pace(name, shift);

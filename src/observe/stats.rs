@@ -18,11 +18,16 @@ pub struct ScopeStats {
     pub waiting: u32,
     /// Steps of backoff in force; 0 without.
     pub backoff_step: u32,
-    /// Until when nothing is sent because of a hold: milliseconds of engine time.
+    /// Until when no request leaves because of a hold: milliseconds of engine time.
     pub hold_until: Option<f64>,
     /// What is left of the scarcest quota, in units.
     pub quota_left: Option<f64>,
-    /// Why the head of the line waits; `None` when nothing waits or the head could go.
+    /// When what holds the scope back ends or eases: a hold, a used-up quota, the next step back of backoff.
+    /// The last of them, in milliseconds of engine time.
+    pub recovers_at: Option<f64>,
+    /// The budgets of its server, where those are several, by name.
+    pub budgets: Vec<(String, BudgetStats)>,
+    /// Why the head of the line waits; `None` when no request waits or the head could go.
     pub reason: Option<Reason>,
     /// Whether the scope is paused.
     pub paused: bool,
@@ -30,6 +35,19 @@ pub struct ScopeStats {
     pub effective: Effective,
     /// A setting that has no effect, and why.
     pub without_effect: Option<String>,
+}
+
+/// One budget of a server's at one instant.
+#[derive(Clone, Debug, PartialEq)]
+pub struct BudgetStats {
+    /// Requests in flight that spend from it.
+    pub in_flight: u32,
+    /// Requests that wait and will.
+    pub waiting: u32,
+    /// What is left of it, in units, while that is known.
+    pub quota_left: Option<f64>,
+    /// When it is there again, if it is used up: milliseconds of engine time.
+    pub recovers_at: Option<f64>,
 }
 
 /// Everything at one instant.
@@ -66,12 +84,32 @@ impl From<&ScopeStats> for Value {
             ("quotaLeft", stats.quota_left.into()),
             ("reason", stats.reason.map(Reason::name).into()),
             ("paused", stats.paused.into()),
+            ("recoversAt", stats.recovers_at.into()),
+            ("budgets", budgets(&stats.budgets)),
             ("rate", stats.effective.rate.into()),
+            ("latencyMs", stats.effective.latency_ms.into()),
             ("concurrency", stats.effective.concurrency.into()),
             ("boundBy", Self::object(shares.collect())),
             ("withoutEffect", stats.without_effect.as_deref().into()),
         ])
     }
+}
+
+/// None where a scope has one budget, as most have.
+fn budgets(budgets: &[(String, BudgetStats)]) -> Value {
+    if budgets.is_empty() {
+        return Value::Nothing;
+    }
+    let each = budgets.iter().map(|(name, budget)| {
+        let entries = vec![
+            ("inFlight", budget.in_flight.into()),
+            ("waiting", budget.waiting.into()),
+            ("quotaLeft", budget.quota_left.into()),
+            ("recoversAt", budget.recovers_at.into()),
+        ];
+        (name.clone(), Value::object(entries))
+    });
+    Value::Map(each.collect())
 }
 
 impl From<&Stats> for Value {

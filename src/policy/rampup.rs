@@ -283,6 +283,7 @@ impl State {
         if self.is_start {
             if self.is_confirmed && self.clock >= DOUBLING {
                 self.gap = (self.gap / 2.0).max(least);
+                self.failing.on_step();
                 self.enter(now);
             }
         } else if self.is_confirmed && self.x(config) >= 2.0 && !self.crowd.is_capped() {
@@ -341,9 +342,8 @@ impl State {
         let fast = self.pace(config).max(micros(config.min)).min(micros(config.max));
         let is_low =
             self.is_low(config) && (self.is_start || sent >= self.entered && !self.crowd.is_unusual());
-        let weight = if is_denied { 0.5 } else { 1.0 };
         if (is_merely_bad || self.is_far_below(config))
-            && !self.failing.is_event(is_low, micros(config.window) / fast, weight)
+            && !self.failing.is_event(is_low, self.is_start, micros(config.window) / fast, is_denied)
         {
             return self; // 6
         }

@@ -11,7 +11,9 @@
 //!    with nobody waiting when it was due, it is idle time, and rule 2 counts;
 //! 4. a true cost above the expected one is a debt: it moves the arrival on, from now if that is over;
 //! 5. a true cost below it gives back what the bucket would hold had it been known: no more than was missing
-//!    from it when it was fullest since.
+//!    from it when it was fullest since;
+//! 6. what left beside the schedule, for another engine sent it and this one adopts it, is owed for one `per`
+//!    at most.
 //!
 //! By 1 and 2 no span of `per` holds more than limit + burst − 1 units; rule 3 adds a burst at most.
 //!
@@ -89,6 +91,11 @@ impl Config {
     /// The time between two units, rounded up.
     pub fn gap(&self) -> Span {
         self.gap.up()
+    }
+
+    /// The time for which the limit is.
+    pub fn per(&self) -> Span {
+        self.per
     }
 
     /// The time for so many units.
@@ -185,7 +192,11 @@ impl State {
         } else {
             time
         };
-        let arrival = config.later(from, gap);
+        let mut arrival = config.later(from, gap);
+        if from.micros > time.micros + config.full.micros {
+            let most = Exact { micros: time.micros + config.full.micros + config.per.micros(), parts: 0 };
+            arrival = arrival.min(most).max(from); // 6
+        }
         Self { arrival, draw, ..self.remembering(now) }
     }
 
@@ -485,6 +496,21 @@ mod tests {
         let offline = Span::from_millis(2000.0);
         let later = State::NEW.recall(&config, at(0), offline, numbers).next(&config, Cost::ONE);
         assert_eq!(later, at(2_000_000), "three and three, less two, less the two that may follow at once");
+    }
+
+    #[test]
+    fn what_another_engine_sent_beside_the_schedule_is_owed_for_one_span() {
+        let config = rate(10, 1000.0, 3);
+        let mut state = State::NEW;
+        let mut ahead = Vec::new();
+        for turn in 0..400_u64 {
+            // This engine kept its rate, and another one had the same: twice what may leave.
+            let at = Instant::from_micros(10_000_000 + turn / 2 * 100_000);
+            state = state.on_send(&config, at, Cost::ONE, Draw::MIDDLE);
+            ahead.push(state.ahead(at).millis());
+        }
+        assert_eq!((ahead[0], ahead[3], ahead[23]), (100.0, 300.0, 1300.0));
+        assert_eq!(ahead.last(), Some(&1300.0), "a burst and a second");
     }
 
     #[test]

@@ -116,6 +116,11 @@ impl State {
         self.until.filter(|&until| until > now).map(|_| self.left)
     }
 
+    /// What a whole window gives, where the last one is over and nothing was said of the next.
+    pub fn turned(self, now: Instant) -> Option<Cost> {
+        self.until.filter(|&until| until <= now).map(|_| self.most.plus(Cost::ONE))
+    }
+
     /// Whether it no longer holds anybody back.
     pub fn is_over(self, now: Instant) -> bool {
         self.left(now).is_none()

@@ -42,6 +42,11 @@ impl<K: Ord + Copy> IndexedHeap<K> {
         self.items.len() as u32
     }
 
+    /// The members, in no order.
+    pub fn items(&self) -> impl Iterator<Item = u32> {
+        self.items.iter().map(|&(_, member)| member)
+    }
+
     /// The key at `position`.
     pub fn key(&self, position: u32) -> K {
         self.items[position as usize].0

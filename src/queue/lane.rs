@@ -89,6 +89,12 @@ impl Queue {
         lane
     }
 
+    /// The lane of several scopes, if there is one: of requests that cost the same in each.
+    pub fn find_lane(&self, scopes: &[u32], is_free: bool) -> Option<u32> {
+        let key: Vec<u64> = scopes.iter().map(|&scope| u64::from(scope) << 1 | u64::from(is_free)).collect();
+        self.by_key.get(&|other| self.lanes[other].key.as_deref().cmp(&Some(&key[..])))
+    }
+
     #[inline]
     pub fn lane_at(&self, lane: u32) -> &Lane {
         &self.lanes[lane]

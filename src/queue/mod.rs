@@ -185,6 +185,41 @@ impl Queue {
     /// one scope becomes the spare one; gives the one that was, and is forgotten.
     pub fn forget(&mut self, index: u32) -> Option<Lane> {
         let class = self.tickets.remove(index).class;
+        self.vacate(class)
+    }
+
+    /// Moves a ticket that is in no class's list to another lane, with all that it needs there. Gives the
+    /// lane that was the spare one, if that is forgotten.
+    pub fn change_lane(&mut self, index: u32, lane: u32) -> Option<Lane> {
+        let old = self.tickets[index].class;
+        let class = self.enrol(lane, self.classes[old].need.clone());
+        self.lanes[lane].members += 1;
+        self.tickets[index].class = class;
+        self.vacate(old)
+    }
+
+    /// The requests that wait in a lane.
+    pub fn waiting_in(&self, lane: u32) -> Vec<u32> {
+        let lane = &self.lanes[lane];
+        let head = (lane.head != NONE).then_some(lane.head);
+        let mut found = Vec::new();
+        for class in head.into_iter().chain(lane.others.iter().copied()) {
+            let class = &self.classes[class];
+            found.extend(class.early.items());
+            let mut at = class.first;
+            while at != NONE {
+                found.push(at);
+                at = match self.tickets[at].stage {
+                    Stage::Waiting { next, .. } => next,
+                    _ => NONE,
+                };
+            }
+        }
+        found
+    }
+
+    /// One ticket of a class less.
+    fn vacate(&mut self, class: u32) -> Option<Lane> {
         let lane_index = self.classes[class].lane;
         let lane = &mut self.lanes[lane_index];
         lane.members -= 1;

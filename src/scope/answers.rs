@@ -34,10 +34,14 @@ impl Scope {
         if let Some(actual) = feedback.cost {
             self.on_actual(now, sent, expected, actual);
         }
+        if self.config.is_budget {
+            return Settled::default();
+        }
+        let latency = feedback.latency_ms;
         let settled = self.on_answer(now, sent, feedback, is_repeat, stall_after);
         let wait = self.on_hint(now, sent, &feedback.hint, settled.is_bad == Some(true));
         let down = self.down_config().and_then(|config| self.on_connection(now, feedback.answer, &config));
-        Settled { down, wait, ..settled }
+        Settled { down, wait, latency, ..settled }
     }
 
     /// A scope is down after a run of requests without any answer: what a stall is to bad answers.
@@ -151,7 +155,7 @@ impl Scope {
 
     /// A hold is only ever made longer. No wait that a server asks for is longer than `backoff.maxHold`:
     /// gives what was asked, and what is kept of it. `is_bad`: it came with a bad answer.
-    pub(super) fn on_hint(&mut self, now: Instant, sent: Instant, hint: &Hint, is_bad: bool) -> Option<Wait> {
+    pub fn on_hint(&mut self, now: Instant, sent: Instant, hint: &Hint, is_bad: bool) -> Option<Wait> {
         if hint.hold.is_none() && hint.told.left.is_none() && hint.told.pace.is_none() {
             return None;
         }

@@ -78,6 +78,7 @@ impl Scope {
             left: server
                 .filter(|server| !server.quota.is_over(now))
                 .and_then(|server| Left::of(&server.quota, now)),
+            routes: Vec::new(),
         }
     }
 
@@ -131,6 +132,13 @@ impl Scope {
     /// Idle for a while: gives back what memory it can.
     pub fn sleep(&mut self, now: Instant) {
         self.slots.forget_rested(now, self.slot_delay());
+    }
+
+    /// What the server said of its quota is no longer for the whole scope.
+    pub fn forget_told(&mut self) {
+        if let Some(server) = &mut self.server {
+            server.quota = server::State::NEW;
+        }
     }
 
     pub(super) fn set_server(&mut self, server: ServerState) {

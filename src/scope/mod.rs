@@ -8,11 +8,13 @@
 //! | [`answers`] | how a request ended, as each policy is to hear it |
 //! | `policies.rs` | the list of those that a scope may have or not |
 //! | [`learned`] | what the server made us learn; what is remembered, restored and forgotten |
+//! | [`family`] | what is known of the budgets of a scope's server |
 //! | [`registry`] | names of scopes, and which of them may go |
 //!
 //! The trap is a policy that knows another. They meet only here, and each sees nothing but times and numbers.
 
 mod answers;
+pub(crate) mod family;
 mod learned;
 mod pace;
 pub(crate) mod registry;

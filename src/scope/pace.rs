@@ -97,7 +97,15 @@ impl Scope {
         if cost == Cost::ZERO || self.quotas.is_empty() && self.server.is_none() {
             return Verdict::Go;
         }
-        let told = self.server.as_ref().and_then(|server| server.quota.next(now, cost));
+        let server = self.server.as_deref();
+        let flying = Cost::whole(self.slots.in_flight());
+        // Of a budget a new window has begun: no more are on their way than it can give until one is back.
+        let is_unsure = self.config.is_budget && flying > Cost::ZERO;
+        let turned = server.filter(|_| is_unsure).and_then(|server| server.quota.turned(now));
+        if turned.is_some_and(|window| flying.plus(cost) > window) {
+            return Verdict::Blocked(Reason::Quota);
+        }
+        let told = server.and_then(|server| server.quota.next(now, cost));
         self.quotas()
             .filter_map(|(config, state)| state.next(config, now, cost))
             .chain(told)
@@ -117,11 +125,27 @@ impl Scope {
             backoff_step: self.backoff_step(now),
             hold_until: self.hold_until(now).map(|until| (until - shift).millis()),
             quota_left: self.quota_left(now).map(Cost::units),
+            recovers_at: self.recovers(now).map(|at| (at - shift).millis()),
+            budgets: Vec::new(),
             reason: None,
             paused: self.paused,
             effective: Effective::default(),
             without_effect: None,
         }
+    }
+
+    /// Before when the server lets no request of this cost leave.
+    pub fn told_next(&self, now: Instant, cost: Cost) -> Option<Instant> {
+        let told = self.server.as_ref().and_then(|server| server.quota.next(now, cost));
+        self.hold_until(now).max(told)
+    }
+
+    /// When a hold ends, a used-up quota is there again, and backoff goes a step back: the last of them.
+    pub fn recovers(&self, now: Instant) -> Option<Instant> {
+        let step = self.backoff(now).and_then(|state| state.recovers(&self.config.backoff));
+        let told = self.told_next(now, Cost::ONE);
+        let own = self.quotas().filter_map(|(config, state)| state.next(config, now, Cost::ONE)).max();
+        [step, told, own].into_iter().max()?.filter(|&at| at > now)
     }
 
     /// What those who watch are told of it.

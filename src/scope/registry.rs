@@ -7,9 +7,9 @@
 
 use std::sync::Arc;
 
-use super::Scope;
+use super::{Scope, family::Family};
 use crate::{
-    config::Config,
+    config::{Config, ScopeConfig},
     decision::{Reason, ScopeId},
     observe::{Activity, Meter, Seen, Watch},
     queue::{LazyWaitQueue, NONE},
@@ -17,6 +17,17 @@ use crate::{
     sorted::SortedIndex,
     time::Instant,
 };
+
+/// What a scope is to others.
+#[derive(Clone, Debug)]
+pub(crate) enum Role {
+    /// One that people named.
+    Plain,
+    /// The requests of this scope to one route, and the budgets that they spend from, once those are known.
+    Route(ScopeId, Option<Box<[ScopeId]>>),
+    /// A budget of this scope's server.
+    Budget(ScopeId),
+}
 
 /// A scope with its name and the requests that wait for it.
 #[derive(Clone, Debug)]
@@ -37,6 +48,9 @@ pub(crate) struct Entry {
     is_asleep: bool,
     /// Whether it was told that a wait was cut.
     pub is_cut_told: bool,
+    pub role: Role,
+    /// What is known of its server's budgets, if there are several.
+    pub family: Option<Box<Family>>,
 }
 
 /// The ends of a list of idle scopes.
@@ -80,7 +94,13 @@ impl Entry {
 
     /// Whether somebody keeps its handle, or configured it at run time.
     fn is_kept(&self, config: &Config) -> bool {
-        self.pins > 0 || !Arc::ptr_eq(&self.scope.config, config.scope(&self.name))
+        let is_plain = matches!(self.role, Role::Plain);
+        self.pins > 0 || is_plain && !Arc::ptr_eq(&self.scope.config, config.scope(&self.name))
+    }
+
+    /// Whether nothing tells the scope from a new one.
+    fn is_new(&self, now: Instant) -> bool {
+        self.family.is_none() && self.scope.is_new(now)
     }
 
     /// What was last told of the scope, if it is watched.
@@ -97,9 +117,15 @@ const LOOKS: usize = 2;
 
 impl Registry {
     /// The handle of `name`, which is new.
-    pub fn make(&mut self, name: &str, config: &Config, now: Instant) -> ScopeId {
+    pub fn make(
+        &mut self,
+        name: &str,
+        (role, of): (Role, Arc<ScopeConfig>),
+        config: &Config,
+        now: Instant,
+    ) -> ScopeId {
         self.make_room(config, now);
-        let scope = Scope::new(config.scope(name).clone());
+        let scope = Scope::new(of);
         let waiters = LazyWaitQueue::default();
         let (turn, meter, seen) = (self.turn, None, None);
         let entry = Entry {
@@ -113,6 +139,8 @@ impl Registry {
             turn,
             idle: None,
             is_asleep: false,
+            role,
+            family: None,
         };
         let id = self.entries.insert(entry);
         self.by_name.insert(id.index, &|other| (*self.entries[other].name).cmp(name));
@@ -139,8 +167,7 @@ impl Registry {
     pub fn unpin(&mut self, index: u32, config: &Config, now: Instant) {
         self[index].pins = self[index].pins.saturating_sub(1);
         let entry = &self[index];
-        if entry.idle.is_some() && entry.meter.is_none() && entry.scope.is_new(now) && !entry.is_kept(config)
-        {
+        if entry.idle.is_some() && entry.meter.is_none() && entry.is_new(now) && !entry.is_kept(config) {
             self.mark_used(index);
             self.forget(index);
         }
@@ -205,7 +232,7 @@ impl Registry {
                 break;
             }
             let entry = &self[index];
-            let may_go = entry.scope.is_new(now) && !self.is_kept(index, config);
+            let may_go = entry.is_new(now) && !self.is_kept(index, config);
             let may_sleep = entry.meter.as_ref().is_none_or(|meter| meter.is_stale(now));
             if !may_go && !may_sleep {
                 break;

@@ -1,7 +1,7 @@
 //! Wraps a core module as a component, and reads a component's WIT back.
 //!
 //! The core module has its WIT in a section that `wit-bindgen` wrote. It is compiled for
-//! `wasm32-unknown-unknown`, not for WASI, which would bring eleven imports along that nobody here calls.
+//! `wasm32-unknown-unknown`, not for WASI, which would bring eleven imports along that no code here calls.
 
 use std::{fs, path::Path};
 

@@ -65,6 +65,19 @@ pub fn scope_stats(name: String, stats: at::ScopeStats) -> wit::ScopeStats {
             .map(|(reason, share)| wit::Share { reason: reason.map(reason_of), share })
             .collect(),
         without_effect: stats.without_effect,
+        latency: stats.effective.latency_ms.map(duration_of),
+        recovers_at: stats.recovers_at.map(mark_of),
+        budgets: stats.budgets.into_iter().map(budget_stats).collect(),
+    }
+}
+
+fn budget_stats((name, stats): (String, at::BudgetStats)) -> wit::BudgetStats {
+    wit::BudgetStats {
+        name,
+        in_flight: stats.in_flight,
+        waiting: stats.waiting,
+        quota_left: stats.quota_left,
+        recovers_at: stats.recovers_at.map(mark_of),
     }
 }
 
@@ -84,6 +97,7 @@ pub fn notice(notice: at::Notice) -> wit::Notice {
         }
         at::Notice::NoEffect(found) => wit::Notice::NoEffect(finding_of(found)),
         at::Notice::RampupBound(found) => wit::Notice::RampupBound(finding_of(found)),
+        at::Notice::Budgets { scope } => wit::Notice::Budgets(scope),
         at::Notice::Down { scope, span } => {
             wit::Notice::Down(wit::Stall { scope, span: mark_of(span.millis()) })
         }

@@ -324,7 +324,7 @@ fn put_number(number: f64, to: &mut String) {
     to.push_str(&autothrottle::value::number_text(size));
 }
 
-/// `digits` with so many of them behind the point. (The library's formatter is four kilobytes.)
+/// `digits` with that many of them behind the point. (The library's formatter is four kilobytes.)
 fn put_decimal(mut digits: u64, places: usize, to: &mut String) {
     let mut backwards = Vec::new();
     // A digit before the point, too.

@@ -1,4 +1,4 @@
-//! The boundary to components: converts and forwards, nothing else. What it forwards to is tested natively,
+//! The boundary to components: it only converts and forwards. What it forwards to is tested natively,
 //! what it converts by a host (`tests/component`). `wit/engine.wit` documents each function.
 //!
 //! The traps: a panic is a trap, after which the instance is lost, so no number means anything before the
@@ -213,6 +213,10 @@ impl GuestEngine for Engine {
 
     fn cancel(&self, at: u64, ticket: u64) {
         self.boundary.borrow_mut().cancel(now(at), ticket as f64);
+    }
+
+    fn route(&self, at: u64, ticket: u64, method: String, url: String) {
+        self.boundary.borrow_mut().route(now(at), ticket as f64, &method, &url);
     }
 
     fn prioritize(&self, at: u64, ticket: u64, priority: f64) {

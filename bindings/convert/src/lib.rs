@@ -1,8 +1,8 @@
 //! Converts values between JavaScript and Rust, both ways: what both modules share.
 //!
 //! Values bypass serde, whose error messages link the formatting of floats. The traps: a getter or a proxy
-//! that throws in the middle, so every call catches, and what cannot be read is a value that no setting
-//! wants; and a scope called `__proto__`, which an assignment would make the prototype, so that key is
+//! that throws in the middle (so every call catches: what cannot be read is a value that no setting
+//! wants); and a scope called `__proto__`, which an assignment would make the prototype, so that key is
 //! defined.
 
 use autothrottle::{ConfigError, Value, value::DEEPEST};
@@ -25,7 +25,7 @@ extern "C" {
     fn set(this: &Plain, key: &str, value: &JsValue);
 }
 
-/// What somebody typed, whatever it is.
+/// What was typed, whatever it is.
 pub fn value(of: &JsValue) -> Value {
     nested(of, 0)
 }

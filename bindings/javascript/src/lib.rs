@@ -1,4 +1,4 @@
-//! The boundary to JavaScript: converts and forwards, nothing else. What it forwards to is tested natively.
+//! The boundary to JavaScript: it only converts and forwards. What it forwards to is tested natively.
 //!
 //! A numeric call costs about 10 ns, one with objects about 1 µs. The traps: a panic poisons the module for
 //! good, so the façade checks every number before it means anything; and a thrown Rust string is no `Error`,
@@ -198,6 +198,11 @@ impl WasmEngine {
 
     pub fn left(&mut self, now: f64, ticket: f64) {
         self.0.left(now, ticket);
+    }
+
+    pub fn route(&mut self, now: f64, ticket: f64, method: &str, url: &str) {
+        make_room();
+        self.0.route(now, ticket, method, url);
     }
 
     pub fn cancel(&mut self, now: f64, ticket: f64) {

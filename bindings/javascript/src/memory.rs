@@ -14,7 +14,7 @@ pub fn make_room() {
     };
 
     const PAGE: usize = 65_536;
-    /// Four megabytes: most programs stay below, and need nothing to spare.
+    /// Four megabytes: most programs stay below, and need no spare.
     const SMALL: usize = 64;
     /// Pages when room was made last. A module has one memory, however many engines share it.
     static PAGES: AtomicUsize = AtomicUsize::new(SMALL);

@@ -20,6 +20,7 @@ pub struct Classes {
     pub peek: Py<PyAny>,
     stats: Py<PyAny>,
     scope_stats: Py<PyAny>,
+    budget_stats: Py<PyAny>,
     notice: Py<PyAny>,
     hints_read: Py<PyAny>,
     quota_hint: Py<PyAny>,
@@ -46,6 +47,7 @@ impl Classes {
                 peek: class("Peek")?,
                 stats: class("Stats")?,
                 scope_stats: class("ScopeStats")?,
+                budget_stats: class("BudgetStats")?,
                 notice: class("Notice")?,
                 hints_read: class("HintsRead")?,
                 quota_hint: class("QuotaHint")?,
@@ -69,6 +71,12 @@ impl Classes {
         for (reason, share) in stats.effective.bound_by {
             shares.set_item(reason.map_or("elsewhere", Reason::name), share)?;
         }
+        let budgets = PyDict::new(py);
+        for (name, budget) in stats.budgets {
+            let recovers = budget.recovers_at.map(nanos::of_mark);
+            let values = tuple!(py; budget.in_flight, budget.waiting, budget.quota_left, recovers);
+            budgets.set_item(name, self.budget_stats.bind(py).call1(values)?)?;
+        }
         let values = tuple!(py;
             nanos::of_span(stats.delay_ms),
             nanos::of_span(stats.backoff_ms),
@@ -84,6 +92,9 @@ impl Classes {
             stats.effective.concurrency,
             shares,
             stats.without_effect,
+            stats.effective.latency_ms.map(nanos::of_span),
+            stats.recovers_at.map(nanos::of_mark),
+            budgets,
         );
         self.scope_stats.bind(py).call1(values)
     }
@@ -130,6 +141,7 @@ impl Classes {
                 more.set_item("span", nanos::of_mark(span.millis()))?;
                 ("stall", scope)
             }
+            Notice::Budgets { scope } => ("budgets", scope),
             Notice::Down { scope, span } => {
                 more.set_item("span", nanos::of_mark(span.millis()))?;
                 ("down", scope)
@@ -140,7 +152,9 @@ impl Classes {
 
     /// What header fields say.
     pub fn hints<'py>(&self, py: Python<'py>, hints: Hints) -> PyResult<Bound<'py, PyAny>> {
-        let quotas = hints.quotas.into_iter().map(|quota| self.quota(py, quota));
+        let budget = |quota| hints.budget_of(quota).map(|name| name.trim_end_matches('/').to_string());
+        let named: Vec<_> = hints.quotas.iter().map(|quota| (quota.clone(), budget(quota))).collect();
+        let quotas = named.into_iter().map(|(quota, budget)| self.quota(py, quota, budget));
         let values = tuple!(py;
             hints.delay_ms.map(nanos_of),
             hints.source,
@@ -160,7 +174,12 @@ impl Classes {
         self.hints_read.bind(py).call1(values)
     }
 
-    fn quota<'py>(&self, py: Python<'py>, told: Quota) -> PyResult<Bound<'py, PyAny>> {
+    fn quota<'py>(
+        &self,
+        py: Python<'py>,
+        told: Quota,
+        budget: Option<String>,
+    ) -> PyResult<Bound<'py, PyAny>> {
         self.quota_hint.bind(py).call1((
             told.policy,
             told.limit,
@@ -170,6 +189,7 @@ impl Classes {
             told.window_ms.map(nanos_of),
             told.unit,
             told.partition_key,
+            budget,
         ))
     }
 }

@@ -200,6 +200,10 @@ impl Engine {
         Ok(word_of(py, settled))
     }
 
+    fn route(&self, now: Whole, ticket: Whole, method: Text, url: Text) -> PyResult<()> {
+        self.with(|boundary| boundary.route(now.now(), ticket.number(), &method.0, &url.0))
+    }
+
     fn cancel(&self, now: Whole, ticket: Whole) -> PyResult<()> {
         self.with(|boundary| boundary.cancel(now.now(), ticket.number()))
     }
@@ -366,7 +370,7 @@ impl Engine {
 const ONE: Costs = Costs::One(Real(1.0));
 
 impl Engine {
-    /// Asks the engine. Nothing of Python's may happen in there.
+    /// Asks the engine. No Python may run in there.
     fn with<T>(&self, ask: impl FnOnce(&mut Boundary) -> T) -> PyResult<T> {
         match self.boundary.lock().map_err(poisoned)?.as_mut() {
             Some(boundary) => Ok(ask(boundary)),

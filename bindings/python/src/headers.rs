@@ -1,6 +1,6 @@
 //! Header fields on their way to the engine, which reads them.
 //!
-//! The trap is twenty fields of each response that say nothing about limits: they are left here after one
+//! The trap is twenty fields of each response that are not about limits: they are left here after one
 //! look at their names.
 
 use autothrottle::boundary::{flags, push_field};

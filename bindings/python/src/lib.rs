@@ -1,10 +1,11 @@
-//! The native module of the Python package: converts and forwards, nothing else. What it forwards to is
+//! The native module of the Python package: it only converts and forwards. What it forwards to is
 //! tested natively, what it converts by `python/tests`. `python/src/autothrottle/_native.pyi` has the types
 //! and the documentation.
 //!
 //! The traps: an engine that calls Python while it is locked, which may call it again (a finalizer of the
-//! garbage collector's), so everything is read before and made after; and a panic that aborts, which ends a
-//! stranger's interpreter, so the profile `python` unwinds.
+//! garbage collector's); and a panic that aborts, which ends a
+//! stranger's interpreter, so the profile `python` unwinds. So all values are
+//! read before a call and made after it.
 
 mod answers;
 mod engine;

@@ -82,7 +82,7 @@ impl Reported {
             }
         }
         if let Some(status) = status {
-            // The façade has other numbers for failures: what is no status says nothing.
+            // The façade has other numbers for failures: what is no status has no meaning.
             read.answer = if (100..=599).contains(&status) { status as f64 } else { f64::NAN };
         }
         if let Some(headers) = headers {

@@ -1,4 +1,4 @@
-//! The machine of a group as Python sees it: converts and forwards, nothing else. See
+//! The machine of a group as Python sees it: it only converts and forwards. See
 //! [`autothrottle_shared::Shared`] for each method.
 //!
 //! Instants and spans are whole nanoseconds, epochs and questions whole numbers, processes 32 hexadecimal
@@ -61,6 +61,7 @@ impl Shared {
             patience: Span::from_millis(PATIENCE_MS),
             members,
             prompt: false,
+            keep_every: Span::ZERO,
             snapshot: snapshot.map(|snapshot| PyResult::Ok((value::read(snapshot)?, wall_ms))).transpose()?,
         };
         let class = if snapshot.is_some() { "SnapshotError" } else { "ConfigError" };
@@ -291,7 +292,7 @@ impl Shared {
 }
 
 impl Shared {
-    /// Nothing of Python's may happen in there.
+    /// No Python may run in there.
     fn with<T>(&self, ask: impl FnOnce(&mut autothrottle_shared::Shared) -> T) -> PyResult<T> {
         let failed = |_| PyRuntimeError::new_err("the group failed in an earlier call");
         let mut machine = self.0.lock().map_err(failed)?;

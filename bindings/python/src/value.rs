@@ -16,7 +16,7 @@ use pyo3::{
 
 use crate::typed::Text;
 
-/// What somebody typed, whatever it is.
+/// What was typed, whatever it is.
 pub fn read(object: &Bound<'_, PyAny>) -> PyResult<Value> {
     nested(object, 0)
 }

@@ -1,4 +1,4 @@
-//! The boundary to JavaScript of shared limits: converts and forwards, nothing else.
+//! The boundary to JavaScript of shared limits: it only converts and forwards.
 //!
 //! Instants and spans are milliseconds, epochs and questions whole numbers, processes 32 hexadecimal digits.
 //! An effect is a list: what is to be done by its place in [`effect`], then what belongs to it.
@@ -41,6 +41,7 @@ impl WasmShared {
         offline: i32,
         members: f64,
         prompt: bool,
+        keep_ms: f64,
         snapshot: JsValue,
         wall_ms: f64,
         seed: f64,
@@ -52,6 +53,7 @@ impl WasmShared {
             patience: Span::from_millis(PATIENCE_MS),
             members: (members >= 1.0).then_some(members as u32),
             prompt,
+            keep_every: Span::from_millis(keep_ms),
             snapshot: (snapshot != Value::Nothing).then_some((snapshot, wall_ms)),
         };
         let machine = Shared::new(member(id), value(&options), settings, seed as u64).map_err(problems)?;
@@ -142,7 +144,7 @@ impl WasmShared {
         self.order(now, Order::Configure(name, value(&partial))).map_err(problems)
     }
 
-    /// The place of the outcome in [`Robots`]. NaN is nothing.
+    /// The place of the outcome in [`Robots`]. NaN is none.
     pub fn crawl_delay(&mut self, now: f64, name: &str, ms: f64) -> u32 {
         let now = self.at(now);
         let delay = (ms >= 0.0).then(|| Span::from_millis(ms));
@@ -240,7 +242,7 @@ impl WasmShared {
         self.hears(now, Input::Gone(member(id)));
     }
 
-    /// What is to be done next, or nothing: its place in [`effect`], then what belongs to it.
+    /// What is to be done next, if there is anything: its place in [`effect`], then what belongs to it.
     pub fn poll_effect(&mut self, now: f64) -> Option<Array> {
         let now = self.at(now);
         self.machine.poll_effect(now).map(effect)

@@ -3,7 +3,7 @@
 //!
 //! The traps: a host's date parser reads `-5` and `1, 1` as dates of 2001 and rolls 31 February over into
 //! March; a weekday that is wrong is not worth a refusal; two digits of a year that are more than fifty years
-//! ahead mean the last century. Words are told apart by their shape, so one reader serves all forms but
+//! ahead mean the last century. Words differ by their shape, so one reader serves all forms but
 //! ISO's.
 
 use crate::scan::{Scan, is, is_digit, is_letter, whole};
@@ -127,7 +127,7 @@ fn is_zone(word: &[u8]) -> bool {
     ["gmt", "utc", "z"].iter().any(|zone| is(word, zone))
 }
 
-/// `+0100`, `+01:00` or nothing, behind the name of a zone: seconds east of Greenwich.
+/// `+0100`, `+01:00` or no offset, behind the name of a zone: seconds east of Greenwich.
 fn zone_of(scan: &mut Scan) -> Option<i64> {
     let sign = match scan.peek() {
         b'+' => 1,

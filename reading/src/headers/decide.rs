@@ -2,13 +2,13 @@
 //!
 //! Rules:
 //! 1. an explicit wait holds on 4xx and 5xx; on a redirect that is followed it is for the next hop, on a 413
-//!    for this request, on a 202 for the next look; anywhere else it means nothing;
+//!    for this request, on a 202 for the next look; anywhere else it has no meaning;
 //! 2. without one, what is used up holds until its reset, on whatever status; of several the last reset
 //!    counts;
 //! 3. on a 429 and a 503 a quota that does not say what is left is used up;
-//! 4. a wait of nothing gives way to a reset: several servers round down to `Retry-After: 0`;
-//! 5. a 403 with a wait, or with nothing left, is a rate limit's refusal;
-//! 6. GitHub's secondary limit may say nothing: a 429 or 403 of it is held for a minute then. A 403 of its
+//! 4. a wait of zero gives way to a reset: several servers round down to `Retry-After: 0`;
+//! 5. a 403 with a wait, or with none left, is a rate limit's refusal;
+//! 6. GitHub's secondary limit may name no wait: a 429 or 403 of it is held for a minute then. A 403 of its
 //!    other resources may be a permission that is missing.
 //!
 //! The traps: several servers send `Retry-After` on every answer, also on a 304; and only 301, 302, 303, 307
@@ -21,17 +21,13 @@ use crate::scan::is;
 const ROUGH_MS: u64 = 10_000;
 /// What GitHub asks for where its answer does not say it (*Best practices for using the REST API*).
 const SECONDARY_MS: u64 = 60_000;
-/// Resources of GitHub's that refuse nobody by 403 but for its secondary limit.
+/// Resources of GitHub's that answer 403 only for its secondary limit.
 const OPEN_RESOURCES: [&str; 3] = ["search", "code_search", "graphql"];
 
 impl Hints {
     /// Orders the quotas and finds the delay.
-    pub(super) fn decide(
-        &mut self,
-        status: u16,
-        explicit: Option<(Wait, &'static str)>,
-        github_resource: Option<&[u8]>,
-    ) {
+    pub(super) fn decide(&mut self) {
+        let (status, explicit) = self.said;
         self.order();
         if status == 202 {
             self.poll_after_ms = explicit.map(|(wait, _)| wait.ms);
@@ -52,7 +48,7 @@ impl Hints {
         if let Some((wait, source)) = explicit.or(reset) {
             (self.delay_ms, self.source) = (Some(wait.ms), Some(source));
             self.is_whole = wait.is_whole && is_bad;
-        } else if github_resource.is_some_and(|resource| is_secondary(status, resource)) {
+        } else if self.resource.as_ref().is_some_and(|resource| is_secondary(status, resource)) {
             (self.delay_ms, self.source) = (Some(SECONDARY_MS), Some("x-ratelimit-resource"));
         }
         self.is_limit =
@@ -91,7 +87,7 @@ impl Hints {
         self.quotas.first()
     }
 
-    /// How long to hold, with a second more where the server speaks whole seconds. `None` if nothing holds
+    /// How long to hold, with a second more where the server speaks whole seconds. `None` if no field holds
     /// the scope.
     pub fn hold_ms(&self) -> Option<u64> {
         let delay = self.delay_ms.filter(|_| self.applies_to.is_none())?;
@@ -115,7 +111,9 @@ impl Hints {
             let is_rough = quota.is_whole && quota.reset_ms.is_some_and(|ms| ms < ROUGH_MS);
             add(per_window, false);
             if !is_rough || per_window.is_none() {
-                add(per_unit(quota.reset_ms, quota.remaining), is_rough);
+                // Whole seconds are rounded up: a short span is half of one shorter, in the mean.
+                let left = quota.reset_ms.map(|ms| if is_rough { ms.saturating_sub(500) } else { ms });
+                add(per_unit(left, quota.remaining), is_rough);
             }
         }
         slowest
@@ -123,7 +121,7 @@ impl Hints {
 }
 
 impl Quota {
-    /// Whether nothing is left until the reset. What completions free is not a matter of time.
+    /// Whether it is used up until the reset. What completions free is not a matter of time.
     pub fn is_exhausted(&self) -> bool {
         self.remaining == Some(0) && self.unit.as_deref() != Some("concurrent-requests")
     }
@@ -142,8 +140,8 @@ impl Quota {
     }
 }
 
-fn is_secondary(status: u16, resource: &[u8]) -> bool {
-    status == 429 || status == 403 && OPEN_RESOURCES.iter().any(|open| is(resource, open))
+fn is_secondary(status: u16, resource: &str) -> bool {
+    status == 429 || status == 403 && OPEN_RESOURCES.iter().any(|open| is(resource.as_bytes(), open))
 }
 
 fn per_unit(ms: Option<u64>, units: Option<u64>) -> Option<f64> {

@@ -7,9 +7,9 @@ use std::borrow::Cow;
 
 use crate::scan::{holds, is};
 
-/// Quotas beyond so many are hostile.
+/// More quotas than that are hostile.
 pub(super) const MOST_QUOTAS: usize = 64;
-/// Fields beyond so many are: each quota has up to four.
+/// More fields than that are, too: each quota has up to four.
 const MOST_FIELDS: usize = 4 * MOST_QUOTAS;
 /// What would make them longer than this in all is not read: Node's own limit for all fields.
 const MOST_BYTES: usize = 16_384;
@@ -79,7 +79,7 @@ fn is_of_quota(name: &[u8]) -> bool {
     QUOTA_WORDS.iter().any(|word| holds(name, word))
 }
 
-/// A name for people. What is no ASCII is shown as such.
+/// A name for people. What is no ASCII is shown as it is.
 pub(super) fn name(bytes: &[u8]) -> String {
     let shown = |&byte: &u8| if byte.is_ascii() { char::from(byte) } else { char::REPLACEMENT_CHARACTER };
     bytes.iter().take(MOST_NAME).map(shown).collect()

@@ -8,16 +8,18 @@
 //! | `vendors` | `RateLimit-Limit`, `-Remaining`, `-Reset` | the same draft to -06, draft-polli-…-02 |
 //! | | `X-RateLimit-*`, `X-Rate-Limit-*`, named quotas | GitHub, Discord, `OpenAI`, Kong, Envoy, … |
 //! | | `anthropic-…`, `x-ms-…`, `X-HubSpot-…`, `x-amzn-…` | the vendors' manuals |
+//! | | `X-RateLimit-Resource`, `X-RateLimit-Bucket` | GitHub, Discord |
 //! | `peculiar` | what follows no family: Discogs, Etsy, Riot, Binance, Shopify, … | the vendors' manuals |
 //! | `date`, `value`, `structured` | what stands in them | RFC 9110 §5.6.7, ISO 8601, Go, RFC 9651 |
 //!
-//! `fields` keeps what matters, `decide` says what it means.
+//! `fields` keeps what matters, `decide` says what it means, `budgets` whom it is for.
 //!
 //! The traps: the local clock, which is wrong by minutes on many machines, so every date is read against the
 //! server's own `Date` (and `Age`); a `Retry-After` on a good answer, which several servers send on every
 //! one; a `remaining` that is missing, which is unknown and not zero; one quota told in two dialects, which
 //! is one quota.
 
+mod budgets;
 mod date;
 mod decide;
 mod fields;
@@ -28,10 +30,15 @@ mod structured;
 mod value;
 mod vendors;
 
-use self::{fields::Fields, value::Clock, vendors::Reading};
+pub use self::budgets::Parts;
+use self::{
+    fields::Fields,
+    value::{Clock, Wait},
+    vendors::Reading,
+};
 use crate::scan::{Scan, cut};
 
-/// Some instant of this century, for years of two digits when nobody knows the time: 2026.
+/// Some instant of this century, for years of two digits when the time is unknown: 2026.
 const THIS_CENTURY_MS: i64 = 1_795_203_840_000;
 /// No cache keeps an answer for longer: 31 years.
 const MOST_AGE: u64 = 1_000_000_000;
@@ -45,7 +52,7 @@ pub struct Hints {
     pub source: Option<&'static str>,
     /// Whether the delay is in whole seconds, of which many servers cut the rest off.
     pub is_whole: bool,
-    /// Whether a 403 refuses the pace: it names a wait, or nothing is left.
+    /// Whether a 403 refuses the pace: it names a wait, or the quota is used up.
     pub is_limit: bool,
     /// What the delay is for, if not for the whole scope.
     pub applies_to: Option<AppliesTo>,
@@ -55,8 +62,8 @@ pub struct Hints {
     pub is_ignored: bool,
     /// The response came from a cache (`Age` above 0, RFC 9111 §5.1): its latency is not the server's.
     pub is_cached: bool,
-    /// Every quota that was told of: the exhausted ones first, then those whose rest is known, the next to
-    /// reset first. (`Headers` sorts its names, so the order in which they came is lost.)
+    /// Every quota that the answer names: the exhausted ones first, then those whose rest is known, the next
+    /// to reset first. (`Headers` sorts its names, so the order in which they came is lost.)
     pub quotas: Vec<Quota>,
     /// A steady rate: requests in 1,000,000 seconds, rounded down.
     pub rate_per_million_s: Option<u64>,
@@ -64,6 +71,10 @@ pub struct Hints {
     pub scope: Option<String>,
     /// Discord: the bucket that the route belongs to.
     pub bucket: Option<String>,
+    /// GitHub: the resource that the route belongs to.
+    pub resource: Option<String>,
+    /// The status, and the wait that was asked for by itself: what is decided anew for each budget.
+    said: (u16, Option<(Wait, &'static str)>),
 }
 
 /// What a delay is for.
@@ -104,8 +115,8 @@ pub struct Quota {
 pub struct Context {
     /// The status of the response.
     pub status: u16,
-    /// Wall time now in milliseconds since 1970, for responses without a `Date`. Unknown: their dates mean
-    /// nothing.
+    /// Wall time now in milliseconds since 1970, for responses without a `Date`. If it is unknown, their
+    /// dates have no meaning.
     pub wall_ms: Option<i64>,
     /// Resets that are plain numbers mean milliseconds (`hints: { host: { resetUnit: 'ms' } }`).
     pub reset_is_millis: bool,
@@ -149,7 +160,9 @@ impl Hints {
             vendors::read(fields, Reading { clock, reset_is_millis, policies: &policies }, &mut hints);
         }
         let explicit = retry_after::read(fields, clock, context.retry_after_is_millis);
-        hints.decide(context.status, explicit, fields.get("x-ratelimit-resource"));
+        hints.resource = fields.get("x-ratelimit-resource").map(fields::name);
+        hints.said = (context.status, explicit);
+        hints.decide();
         hints
     }
 }

@@ -1,8 +1,8 @@
 //! Structured fields, as far as rate limits use them: lists of items and dictionaries, with parameters (RFC
 //! 9651).
 //!
-//! The trap is to repair what is broken: a field that does not parse is no field (RFC 9651 §4.2), and a quota
-//! called `api "v1"` that its server forgot to escape must not become one called `api `. Nothing is copied:
+//! The trap is to repair what is broken: a field that does not parse is no field (RFC 9651 §4.2). A quota
+//! called `api "v1"` that its server forgot to escape must not become one called `api `. No text is copied:
 //! items borrow.
 
 use crate::scan::{Scan, is_digit, whole};
@@ -13,7 +13,7 @@ pub(super) enum Bare<'a> {
     /// A string (with its escapes), or leniently a token.
     Name(&'a [u8]),
     Whole(i64),
-    /// Base64 as it stands: padding bits are nobody's business.
+    /// Base64 as it stands: padding bits are not checked.
     Bytes(&'a [u8]),
     Other,
 }
@@ -76,7 +76,7 @@ impl<'a> Bare<'a> {
     }
 }
 
-/// Members, or parameters of one, beyond so many are hostile.
+/// More members, or parameters of one, than that are hostile.
 const MOST: usize = 256;
 
 /// A list of items.
@@ -215,7 +215,7 @@ fn display<'a>(scan: &mut Scan<'a>) -> Option<Bare<'a>> {
     }
 }
 
-/// An integer of up to fifteen digits, or a decimal, of which nobody asks the value.
+/// An integer of up to fifteen digits, or a decimal, whose value is not asked for.
 fn number<'a>(scan: &mut Scan<'a>) -> Option<Bare<'a>> {
     let sign = if scan.eat(b'-') { -1 } else { 1 };
     let digits = scan.take(is_digit);

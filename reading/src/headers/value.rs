@@ -1,7 +1,7 @@
 //! Counts, rates, spans and instants as header fields hold them.
 //!
-//! The trap is the direction of rounding: waits are rounded up and rates down, so nothing is sent too early.
-//! A count below nothing is told apart from one that is missing: the first is used up, the second is unknown.
+//! The trap is the direction of rounding: waits are rounded up and rates down, so no request leaves too
+//! early. A count below zero is not one that is missing: the first is used up, the second is unknown.
 
 use super::date;
 use crate::scan::{Scan, cut, is_letter, strip};
@@ -10,7 +10,7 @@ use crate::scan::{Scan, cut, is_letter, strip};
 const EPOCH_SECONDS: u64 = 1_000_000_000;
 /// From here on it is a date in milliseconds.
 const EPOCH_MILLIS: u64 = 1_000_000_000_000;
-/// Waits that are joined in one field beyond so many are hostile.
+/// Waits that are joined in one field beyond this number are hostile.
 const MOST_WAITS: usize = 64;
 /// Go writes no longer duration: `2562047h47m16.854775807s`.
 const MOST_DURATION_BYTES: usize = 32;
@@ -20,7 +20,7 @@ const MOST_DURATION_BYTES: usize = 32;
 pub(super) struct Clock {
     /// Decides the century of a two-digit year.
     pub century_ms: i64,
-    /// The server's now; `None` if nobody knows it, and then instants mean nothing.
+    /// The server's now; `None` if it is unknown, and then instants have no meaning.
     pub server_ms: Option<i64>,
 }
 
@@ -75,7 +75,7 @@ impl Clock {
         latest
     }
 
-    /// The wait until an instant by the server's clock; nothing for what is over.
+    /// The wait until an instant by the server's clock; zero for what is over.
     fn after(self, epoch_ms: i64, is_whole: bool) -> Option<Wait> {
         let ms = epoch_ms.saturating_sub(self.server_ms?);
         Some(Wait { ms: u64::try_from(ms).unwrap_or(0), is_whole: is_whole && epoch_ms % 1000 == 0 })
@@ -96,7 +96,7 @@ pub(super) fn count(text: &[u8]) -> Option<i64> {
     scan.is_done().then_some(sign * number.whole as i64)
 }
 
-/// The same where below 0 means nothing.
+/// The same where a number below 0 has no meaning.
 pub(super) fn count_up(text: &[u8]) -> Option<u64> {
     count(text).map(|count| u64::try_from(count).unwrap_or(0))
 }

@@ -1,7 +1,7 @@
 //! Quotas in the fields of vendors, and of the IETF's drafts up to -06: one table, one reader.
 //!
-//! Such a field is a family's prefix and the name of a part, with the quota's own name behind, before or
-//! glued on: `X-RateLimit-Remaining`, `x-ratelimit-limit-requests`, `anthropic-ratelimit-tokens-reset`,
+//! A field of that kind is a family's prefix and the name of a part, with the quota's own name behind, before
+//! or glued on: `X-RateLimit-Remaining`, `x-ratelimit-limit-requests`, `anthropic-ratelimit-tokens-reset`,
 //! `X-RateLimit-UserLimit`. Fields of one family and name make one quota.
 //!
 //! The traps: two limiters in a chain append one value each (`10, 100`), paired by position; dates hold
@@ -101,7 +101,7 @@ pub(super) fn read(fields: &Fields, reading: Reading, hints: &mut Hints) {
         group.quotas(reading, hints);
     }
     let standard = hints.quotas.len();
-    // A policy alone tells nothing of what is left.
+    // A policy alone does not say what is left.
     let is_told = hints.quotas.iter().any(|quota| quota.remaining.is_some() || quota.reset_ms.is_some());
     for group in groups.iter().filter(|group| !is_old_draft(group)) {
         if !is_told || group.family != X || !group.name.is_empty() {
@@ -172,7 +172,7 @@ impl Group<'_, '_> {
         }
     }
 
-    /// `None` if nothing useful is known. A limit of −1 means that there is none.
+    /// `None` if no useful value is known. A limit of −1 means that there is none.
     fn quota(&self, reading: Reading, limits: &[Item], index: Option<usize>) -> Option<Quota> {
         let count = |part| value::count(member(self.text(part), index.unwrap_or(0)));
         let price = self.price();

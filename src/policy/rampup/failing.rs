@@ -14,6 +14,8 @@ const CLUSTER: f64 = 50.0;
 const RARER: f64 = 3.51;
 /// No larger share is the server's own. A leak of twice that still hears of two thirds that are denied.
 const MOST: f64 = 0.17;
+/// Less than five denials, each half a failure, are no event.
+const DENIALS: f64 = 2.4;
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Failing {
@@ -22,10 +24,12 @@ pub(super) struct Failing {
     /// So many failed, of so many sent clearly below the limit.
     failed: f64,
     sent: f64,
+    /// Half of what Start was denied at its rate of now: no background yet, it may be for that rate.
+    denied: f64,
 }
 
 impl Failing {
-    pub const NEW: Self = Self { strikes: 0.0, failed: 0.0, sent: 0.0 };
+    pub const NEW: Self = Self { strikes: 0.0, failed: 0.0, sent: 0.0, denied: 0.0 };
 
     /// The share that fails whatever the pace: none until one did.
     fn share(&self) -> f64 {
@@ -41,18 +45,28 @@ impl Failing {
         self.strikes = (self.strikes - 2.0 * self.share()).max(0.0);
     }
 
-    /// Whether one more failed than chance explains, of `requests` in a window. `weight`: how much of a
-    /// failure it is.
-    pub fn is_event(&mut self, is_low: bool, requests: f64, weight: f64) -> bool {
+    /// Start doubles its rate: what it was denied was below the rate that it tries now. Half of that is
+    /// background: one that is taken too high hides refusals.
+    pub fn on_step(&mut self) {
+        self.failed += core::mem::take(&mut self.denied) / 2.0;
+    }
+
+    /// Whether one more failed than chance explains, of `requests` in a window. A denial is half a failure.
+    pub fn is_event(&mut self, is_low: bool, is_start: bool, requests: f64, is_denied: bool) -> bool {
+        let (weight, least) = if is_denied { (0.5, DENIALS) } else { (1.0, 0.9) };
         self.strikes += weight;
-        self.failed += if is_low { weight } else { 0.0 };
+        if is_denied && is_start {
+            self.denied += weight;
+        } else if is_low {
+            self.failed += weight;
+        }
         let mut expected = if self.sent > CLUSTER { self.share() * requests } else { 0.0 };
         let mut chance: f64 = 0.0;
         while expected > 0.3 {
             expected /= RARER;
             chance += 1.0;
         }
-        self.strikes >= chance.max(0.9 + 2.0 * (self.share() * CLUSTER).min(1.0))
+        self.strikes >= chance.max(0.9 + 2.0 * (self.share() * CLUSTER).min(1.0)).max(least)
     }
 
     /// It was a refusal. Of what Start sent, half was clearly below the pace that is refused.
@@ -77,11 +91,11 @@ mod tests {
     use super::*;
 
     /// So many of a thousand sends at which an event came, where one in `every` fails.
-    fn events(failing: &mut Failing, every: u32, is_low: bool, weight: f64) -> u32 {
+    fn events(failing: &mut Failing, every: u32, is_low: bool, is_denied: bool) -> u32 {
         let mut events = 0;
         for index in 1..=1000 {
             failing.on_send(is_low);
-            if index % every == 0 && failing.is_event(is_low, 6000.0, weight) {
+            if index % every == 0 && failing.is_event(is_low, false, 6000.0, is_denied) {
                 failing.strikes = 0.0;
                 events += 1;
             }
@@ -92,9 +106,9 @@ mod tests {
     #[test]
     fn what_fails_at_any_pace_is_no_event() {
         let mut failing = Failing::NEW;
-        events(&mut failing, 50, true, 1.0);
-        assert_eq!(events(&mut failing, 50, true, 1.0), 0, "two in a hundred, and always were");
-        assert!(events(&mut failing, 5, false, 1.0) > 10, "one in five, at a higher pace");
+        events(&mut failing, 50, true, false);
+        assert_eq!(events(&mut failing, 50, true, false), 0, "two in a hundred, and always were");
+        assert!(events(&mut failing, 5, false, false) > 10, "one in five, at a higher pace");
     }
 
     #[test]
@@ -103,21 +117,21 @@ mod tests {
         for _ in 0..2000 {
             failing.on_send(true);
         }
-        assert!(failing.is_event(false, 60.0, 1.0));
+        assert!(failing.is_event(false, false, 60.0, false));
     }
 
     #[test]
     fn a_flood_of_denials_is_heard_however_many_were_usual() {
         let mut failing = Failing::NEW;
-        events(&mut failing, 3, true, 0.5);
-        assert_eq!(events(&mut failing, 3, true, 0.5), 0, "a third is forbidden");
-        assert!(events(&mut failing, 1, false, 0.5) > 1, "now all of it");
+        events(&mut failing, 3, true, true);
+        assert_eq!(events(&mut failing, 3, true, true), 0, "a third is forbidden");
+        assert!(events(&mut failing, 1, false, true) > 1, "now all of it");
     }
 
     #[test]
     fn what_was_measured_above_the_limit_is_forgotten() {
         let mut failing = Failing::NEW;
-        events(&mut failing, 10, true, 1.0);
+        events(&mut failing, 10, true, false);
         let before = failing.share();
         failing.forget();
         assert!(failing.share() < before && failing.sent == CLUSTER);

@@ -1,0 +1,503 @@
+//! Which of a server's budgets a request spends from: GitHub's `search` and `core`, Discord's buckets.
+//!
+//! A budget is a scope of its own beside the one that people named, without a limit but what the server says
+//! of it; so all that the docs say of scopes holds of budgets, too. Rules:
+//! 1. the route of a request ([`Engine::route`]) leads to its budgets, and the request waits for them as
+//!    well; what an answer says of a budget is for that one alone;
+//! 2. of a route whose budgets are not known one request is on its way at a time, until its answer names
+//!    them; then what waits of it is moved there;
+//! 3. a request whose budget is not known may spend from any. While it is on its way, so much is kept back in
+//!    each. While it waits, for [`PATIENCE`] at most, so much is kept back, too, and it leaves once every
+//!    budget has room.
+//!
+//! The trap is a route that is learned while requests of it are underway: `settle` must find the scopes that
+//! the request left with. So only what waits is moved.
+
+use std::sync::Arc;
+
+use autothrottle_reading::route;
+
+use super::Engine;
+use crate::{
+    config::ScopeConfig,
+    decision::{Reason, ScopeId, Ticket, Verdict},
+    feedback::Hint,
+    observe::{BudgetStats, Notice, Settled},
+    policy::quota::Cost,
+    queue::{NONE, Scopes, Stage},
+    scope::registry::{Entry, Role},
+    snapshot::Known,
+    time::{Instant, Span},
+};
+
+/// Stands between a scope's name and what is inside it: no host and no header field has it, and people see a
+/// space.
+const INSIDE: &str = "\u{a0}";
+/// The first letter of a budget's name; that of a route is its method's.
+const BUDGET: u8 = b'#';
+/// Routes beyond these find their budgets by their own answers alone.
+const MOST_OPEN: usize = 500;
+/// Discord's buckets are there again within seconds. A longer wait for a budget that is likely another's
+/// (GitHub's search) is in vain: the first answer will say.
+const PATIENCE: Span = Span::from_micros(5_000_000);
+
+impl Engine {
+    /// Names the route of a request that waits or is in flight: its method and URL. Its scope must be known
+    /// to have several budgets ([`Notice::Budgets`]), and be its only one; else no state changes.
+    pub fn route(&mut self, now: Instant, ticket: Ticket, method: &str, url: &str) {
+        self.advance(now);
+        let Some(class) = self.queue.get(ticket).map(|entry| entry.class) else { return };
+        let lane = self.queue.class(class).lane;
+        let [scope] = self.queue.lane_at(lane).scopes[..] else { return };
+        let entry = &self.registry[scope];
+        if !entry.family.as_ref().is_some_and(|family| family.is_split) {
+            return;
+        }
+        let text = route::of(method, url);
+        let name = [&entry.name, INSIDE, &text].concat();
+        let id = self.intern(&name).0.index;
+        if !self.leads(id).is_some_and(|leads| leads.iter().all(|&lead| self.registry.knows(lead))) {
+            self.lead_by_family(scope, id, &text);
+        }
+        self.transfer(ticket.0.index, &self.scopes_by(scope, id));
+    }
+
+    /// The answer to a request that is in flight names budgets, with what it says of each. Gives them, where
+    /// the scope has several; else what it says is for the scope. `is_good`: one that names none says so.
+    pub(crate) fn hear(
+        &mut self,
+        ticket: Ticket,
+        named: &[String],
+        is_one_of_several: bool,
+        is_good: bool,
+    ) -> Option<Vec<Option<ScopeId>>> {
+        let class = self.queue.get(ticket)?.class;
+        let scopes = &self.queue.lane_at(self.queue.class(class).lane).scopes;
+        if named.is_empty() && scopes.len() == 1 {
+            return None;
+        }
+        let scopes = scopes.clone();
+        let mut plain = scopes.iter().filter(|&&scope| self.is_plain(scope));
+        let (&scope, None) = (plain.next()?, plain.next()) else { return None };
+        let is_split = self.registry[scope].family.as_ref().is_some_and(|family| family.is_split);
+        if !is_split {
+            if named.is_empty() {
+                return None;
+            }
+            let family = self.registry[scope].family.get_or_insert_default();
+            if !family.splits(named, is_one_of_several) {
+                return None;
+            }
+            self.split(scope);
+        }
+        let mut told = Vec::new();
+        let Some(route) = self.route_of(&scopes) else {
+            for name in named {
+                told.push(self.budget(scope, name, None));
+            }
+            return Some(told);
+        };
+        if named.is_empty() && (self.leads(route).is_some() || !is_good) {
+            return Some(told);
+        }
+        self.lead(scope, route, named);
+        for &lead in self.leads(route).unwrap_or_default().iter().take(named.len()) {
+            told.push(Some(lead));
+        }
+        let name = self.registry[route].name.clone();
+        let text = split(&name).map_or("", |(_, text)| text);
+        let open = self.registry[scope].family.as_deref_mut().map(|family| {
+            family.learn(&route::pattern(text), &route::family(text), named);
+            core::mem::take(&mut family.open)
+        });
+        for id in open.into_iter().flatten() {
+            self.resolve(scope, id);
+        }
+        Some(told)
+    }
+
+    /// What an answer to a request that left at `sent` says of a budget.
+    pub(crate) fn tell_budget(
+        &mut self,
+        now: Instant,
+        id: ScopeId,
+        sent: Instant,
+        hint: &Hint,
+        is_bad: bool,
+    ) {
+        self.advance(now);
+        let Some(index) = self.known(id) else { return };
+        let (now, watch) = (self.now, self.watch);
+        let entry = &mut self.registry[index];
+        let before = entry.take_seen(now, watch);
+        let wait = entry.scope.on_hint(now, sent, hint, is_bad);
+        let settled = Settled { wait, ..Settled::default() };
+        if let Some(before) = before {
+            self.tell(index, before, &settled);
+        }
+        self.tell_always(index, &settled);
+        self.refresh(index);
+    }
+
+    /// When a request left that is in flight, in the engine's own reckoning.
+    pub(crate) fn departed(&self, ticket: Ticket) -> Option<Instant> {
+        self.sent_at(ticket)
+    }
+
+    /// Whether people named the scope.
+    pub(super) fn is_plain(&self, scope: u32) -> bool {
+        matches!(self.registry[scope].role, Role::Plain)
+    }
+
+    /// What a name means that is not one of people's, and what holds there.
+    pub(super) fn inner(&mut self, name: &str) -> Option<(Role, Arc<ScopeConfig>)> {
+        let (scope, inner) = split(name)?;
+        let of = self.intern(scope);
+        let is_budget = inner.as_bytes().first() == Some(&BUDGET);
+        let config = &self.registry[of.0.index].scope.config;
+        let config = Arc::new(config.budget(if is_budget { u32::MAX } else { 1 }));
+        Some((if is_budget { Role::Budget(of) } else { Role::Route(of, None) }, config))
+    }
+
+    /// A scope was made: a budget is one of its server's from here on, and a route is to be learned.
+    pub(super) fn enrol(&mut self, id: ScopeId) {
+        let (of, is_budget) = match self.registry[id.0.index].role {
+            Role::Plain => return,
+            Role::Route(of, _) => (of, false),
+            Role::Budget(of) => (of, true),
+        };
+        let Some(scope) = self.known(of) else { return };
+        let mut family = self.registry[scope].family.take().unwrap_or_default();
+        let list = if is_budget { &mut family.budgets } else { &mut family.open };
+        list.retain(|&other| self.registry.knows(other));
+        if is_budget || list.len() < MOST_OPEN {
+            list.push(id);
+        }
+        let is_new = is_budget && !core::mem::replace(&mut family.is_split, true);
+        self.registry[scope].family = Some(family);
+        if is_new {
+            self.split(scope);
+        }
+    }
+
+    /// A scope goes on with routes that were learned.
+    pub(super) fn restore_routes(&mut self, scope: u32, routes: &[Known]) {
+        if routes.is_empty() {
+            return;
+        }
+        let family = self.registry[scope].family.get_or_insert_default();
+        let was_split = family.is_split;
+        family.restore(routes);
+        if !was_split {
+            self.split(scope);
+        }
+    }
+
+    /// The budgets of a scope, for people.
+    pub(super) fn budget_stats(&self, now: Instant, scope: u32) -> Vec<(String, BudgetStats)> {
+        let Some(family) = &self.registry[scope].family else { return Vec::new() };
+        let mut stats = Vec::new();
+        for &budget in &family.budgets {
+            let Some(index) = self.known(budget) else { continue };
+            let entry = &self.registry[index];
+            let name = split(&entry.name).and_then(|(_, name)| name.get(1..)).unwrap_or_default();
+            let budget = BudgetStats {
+                in_flight: entry.scope.slots.in_flight(),
+                waiting: entry.waiters.waiting,
+                quota_left: entry.scope.quota_left(now).map(Cost::units),
+                recovers_at: entry.scope.recovers(now).map(|at| (at - self.epoch_offset).millis()),
+            };
+            stats.push((name.into(), budget));
+        }
+        stats
+    }
+
+    /// Why the first request waits that waits for a budget of this scope.
+    pub(super) fn reason_inside(&self, scope: u32) -> Option<Reason> {
+        let family = self.registry[scope].family.as_ref()?;
+        let mut inner = family.budgets.iter().chain(&family.open).filter_map(|&id| self.known(id));
+        inner.find_map(|index| self.heads(index).bound())
+    }
+
+    /// What one scope says to a request of this cost (rules 2 and 3).
+    #[inline]
+    pub(super) fn verdict(&self, now: Instant, scope: u32, cost: Cost) -> Verdict {
+        let entry = &self.registry[scope];
+        match entry.role {
+            Role::Plain => entry.scope.verdict(now, cost),
+            _ => self.verdict_inside(now, entry, cost),
+        }
+    }
+
+    #[cold]
+    fn verdict_inside(&self, now: Instant, entry: &Entry, cost: Cost) -> Verdict {
+        let family = |of| self.known(of).and_then(|scope| self.registry[scope].family.as_deref());
+        let (Role::Budget(of) | Role::Route(of, None)) = entry.role else {
+            return entry.scope.verdict(now, cost);
+        };
+        let Some(family) = family(of).filter(|_| cost > Cost::ZERO) else {
+            return entry.scope.verdict(now, cost);
+        };
+        let cost = cost.plus(Cost::whole(family.unknown));
+        let verdict = entry.scope.verdict(now, cost);
+        let until = family.exploring + PATIENCE;
+        if family.explorers == 0 || until <= now || verdict != Verdict::Go {
+            return verdict;
+        }
+        if matches!(entry.role, Role::Budget(_)) {
+            let kept = cost.plus(Cost::whole(family.explorers));
+            return match entry.scope.verdict(now, kept) {
+                Verdict::Go => Verdict::Go,
+                Verdict::NotBefore(at, reason) => Verdict::NotBefore(at.min(until), reason),
+                Verdict::Blocked(reason) => Verdict::NotBefore(until, reason),
+            };
+        }
+        let budgets = family.budgets.iter().filter_map(|&budget| self.known(budget));
+        let free = budgets.filter_map(|budget| self.registry[budget].scope.told_next(now, cost));
+        Verdict::not_before(now, free.filter(|&at| at <= until).max(), Reason::Quota)
+    }
+
+    /// A request of these scopes leaves, or has ended: whether it counts as one whose budget is not known.
+    #[inline]
+    pub(super) fn count_unknown(&mut self, scopes: &[u32], leaves: bool) {
+        for &scope in scopes {
+            if self.registry[scope].family.as_ref().is_some_and(|family| family.is_split) {
+                self.count_unknown_of(scope, scopes, leaves);
+            }
+        }
+    }
+
+    #[cold]
+    fn count_unknown_of(&mut self, scope: u32, scopes: &[u32], leaves: bool) {
+        if scopes.iter().any(|&other| matches!(self.registry[other].role, Role::Budget(_))) {
+            return;
+        }
+        let Some(family) = &mut self.registry[scope].family else { return };
+        family.unknown = if leaves { family.unknown + 1 } else { family.unknown.saturating_sub(1) };
+        if !leaves {
+            self.refresh_budgets(scope);
+        }
+    }
+
+    /// That many more requests of this scope wait: whether their budget is not known.
+    #[inline]
+    pub(super) fn count_explorers(&mut self, scope: u32, more: i32) {
+        if let Role::Route(of, None) = self.registry[scope].role {
+            self.count_explorers_of(of, more);
+        }
+    }
+
+    #[cold]
+    fn count_explorers_of(&mut self, of: ScopeId, more: i32) {
+        let Some(scope) = self.known(of) else { return };
+        let now = self.now;
+        let Some(family) = &mut self.registry[scope].family else { return };
+        if family.explorers == 0 {
+            family.exploring = now;
+        }
+        family.explorers = family.explorers.saturating_add_signed(more);
+        if family.explorers == 0 {
+            self.refresh_budgets(scope);
+        }
+    }
+
+    /// Less is kept back.
+    fn refresh_budgets(&mut self, scope: u32) {
+        let budgets =
+            self.registry[scope].family.as_ref().map_or_else(Vec::new, |family| family.budgets.clone());
+        for id in budgets {
+            if let Some(budget) = self.known(id).filter(|&budget| !self.registry[budget].waiters.is_quiet()) {
+                self.refresh(budget);
+            }
+        }
+    }
+
+    /// A scope turned out to have several budgets: what was said of one is not for all, and who is on its way
+    /// may spend from any.
+    fn split(&mut self, scope: u32) {
+        let entry = &mut self.registry[scope];
+        entry.scope.forget_told();
+        if let Some(family) = &mut entry.family {
+            family.unknown = entry.scope.slots.in_flight();
+        }
+        self.notices.push(Notice::Budgets { scope: entry.name.to_string() });
+        self.refresh(scope);
+    }
+
+    /// The budget of this name. One that ends in `/` is of the route's top-level resource.
+    fn budget(&mut self, scope: u32, name: &str, route: Option<u32>) -> Option<ScopeId> {
+        let mut full = [&self.registry[scope].name, INSIDE, "#", name].concat();
+        if let [.., b'/'] = name.as_bytes() {
+            // Without a route its resource is not known.
+            match route::major(&self.registry[route?].name) {
+                Some(major) => full.push_str(&major),
+                None => full.truncate(full.len() - 1),
+            }
+        }
+        Some(self.intern(&full))
+    }
+
+    /// A route leads to these budgets from here on, and so does what waits of it; one that names none leads
+    /// to the one without a name.
+    fn lead(&mut self, scope: u32, route: u32, names: &[String]) {
+        let mut leads = Vec::new();
+        for name in names {
+            leads.extend(self.budget(scope, name, Some(route)));
+        }
+        if leads.is_empty() {
+            leads.extend(self.budget(scope, "", Some(route)));
+        }
+        let before = self.scopes_by(scope, route);
+        let now = self.now;
+        let entry = &mut self.registry[route];
+        if let Role::Route(of, known) = &entry.role {
+            let (of, is_new) = (*of, known.is_none());
+            entry.role = Role::Route(of, Some(leads.into()));
+            if is_new {
+                let waiting = entry.waiters.waiting as i32;
+                self.count_explorers_of(of, -waiting);
+                let entry = &mut self.registry[route];
+                let open = Arc::new(entry.scope.config.budget(u32::MAX));
+                entry.scope.configure(now, open);
+            }
+        }
+        let after = self.scopes_by(scope, route);
+        if before != after {
+            self.move_waiting(&before, &after);
+        }
+    }
+
+    /// A route's budgets by what was learned of others. Whether that is known.
+    fn lead_by_family(&mut self, scope: u32, route: u32, text: &str) -> bool {
+        let family = self.registry[scope].family.as_deref();
+        let names = family.and_then(|family| family.of(&route::pattern(text), &route::family(text)));
+        let Some(names) = names.map(<[String]>::to_vec) else { return false };
+        self.lead(scope, route, &names);
+        true
+    }
+
+    /// A route whose budgets are not known: what was learned of another may tell them.
+    fn resolve(&mut self, scope: u32, id: ScopeId) {
+        let Some(route) = self.known(id).filter(|&route| self.leads(route).is_none()) else { return };
+        let name = self.registry[route].name.clone();
+        let text = split(&name).map_or("", |(_, text)| text);
+        if !self.lead_by_family(scope, route, text)
+            && let Some(family) = self.registry[scope].family.as_deref_mut()
+        {
+            family.open.push(id);
+        }
+    }
+
+    /// The budgets of a route, once they are known.
+    fn leads(&self, route: u32) -> Option<&[ScopeId]> {
+        match &self.registry[route].role {
+            Role::Route(_, leads) => leads.as_deref(),
+            _ => None,
+        }
+    }
+
+    /// The scopes of a request by this route.
+    fn scopes_by(&self, scope: u32, route: u32) -> Vec<u32> {
+        let mut scopes = vec![scope];
+        include(&mut scopes, route);
+        for &lead in self.leads(route).unwrap_or_default() {
+            if let Some(budget) = self.known(lead) {
+                include(&mut scopes, budget);
+            }
+        }
+        scopes
+    }
+
+    fn route_of(&self, scopes: &[u32]) -> Option<u32> {
+        scopes.iter().copied().find(|&scope| matches!(self.registry[scope].role, Role::Route(..)))
+    }
+
+    /// A request is about to wait again: its route may have been learned meanwhile.
+    pub(super) fn follow(&mut self, index: u32) {
+        let class = self.queue.entry(index).class;
+        let lane = self.queue.class(class).lane;
+        let scopes = &self.queue.lane_at(lane).scopes;
+        if scopes.len() < 2 {
+            return;
+        }
+        let plain = scopes.iter().copied().find(|&scope| self.is_plain(scope));
+        let (Some(route), Some(scope)) = (self.route_of(scopes), plain) else { return };
+        self.transfer(index, &self.scopes_by(scope, route));
+    }
+
+    /// Moves what waits with these scopes.
+    fn move_waiting(&mut self, from: &[u32], to: &[u32]) {
+        for is_free in [false, true] {
+            let Some(lane) = self.queue.find_lane(from, is_free) else { continue };
+            for index in self.queue.waiting_in(lane) {
+                self.transfer(index, to);
+            }
+        }
+    }
+
+    /// Gives a request that has been let in other scopes. It keeps its age.
+    fn transfer(&mut self, index: u32, scopes: &[u32]) {
+        let (class, stage) = (self.queue.entry(index).class, self.queue.entry(index).stage);
+        let old_lane = self.queue.class(class).lane;
+        let old = self.queue.lane_at(old_lane).scopes.clone();
+        if *old == *scopes {
+            return;
+        }
+        let costs = self.queue.class(class).need.costs.clone();
+        let cost = costs.of(0);
+        let waits = matches!(stage, Stage::Waiting { .. } | Stage::Early { .. });
+        let mut from = NONE;
+        if waits {
+            from = self.lift(old_lane);
+            self.queue.leave(index);
+            if self.queue.lane_at(old_lane).head != NONE {
+                self.put_back(old_lane, NONE);
+            }
+        }
+        for &scope in scopes.iter().filter(|scope| !old.contains(scope)) {
+            match stage {
+                Stage::InFlight { sent } => {
+                    self.registry.mark_used(scope);
+                    self.registry[scope].scope.adopt(self.now, sent, cost, true, &mut self.rng);
+                }
+                _ => self.begin_waiting(scope),
+            }
+        }
+        if matches!(stage, Stage::InFlight { .. }) {
+            self.count_unknown(&old, false);
+            self.count_unknown(scopes, true);
+        }
+        let lane =
+            self.queue.lane(&Scopes::Many(scopes.into()), &costs, &mut self.registry[scopes[0]].waiters);
+        if let Some(gone) = self.queue.change_lane(index, lane) {
+            self.part(&gone);
+        }
+        for &scope in old.iter().filter(|scope| !scopes.contains(scope)) {
+            if !matches!(stage, Stage::InFlight { .. }) {
+                self.stop_waiting(scope);
+            }
+            self.registry.mark_idle(scope);
+        }
+        if waits {
+            self.join(index);
+        }
+        if from != NONE {
+            self.refresh(from);
+        }
+    }
+}
+
+/// Puts one into a list in order. By insertion: there are few, and a general sort is kilobytes of code.
+#[inline(never)]
+fn include(scopes: &mut Vec<u32>, scope: u32) {
+    let place = scopes.iter().position(|&other| other >= scope).unwrap_or(scopes.len());
+    if scopes.get(place) != Some(&scope) {
+        scopes.insert(place, scope);
+    }
+}
+
+/// A scope's name, and that of what is inside it.
+fn split(name: &str) -> Option<(&str, &str)> {
+    let at = name.as_bytes().windows(INSIDE.len()).position(|bytes| *bytes == *INSIDE.as_bytes())?;
+    Some((name.get(..at)?, name.get(at + INSIDE.len()..)?))
+}

@@ -1,0 +1,159 @@
+//! What a scope knows of its server's budgets: which there are, and which routes spend from which.
+//!
+//! Rules:
+//! 1. a server that says by itself that its budgets are several (a resource, a bucket) is believed; one that
+//!    names policies has several once two answers name others;
+//! 2. a route spends from what its last answer named;
+//! 3. a route that has not been answered spends from what all of its family do, if three of them agree.
+//!
+//! The trap is memory: slugs are routes without end. What its family says of a route is not kept, and of a
+//! server no more than [`MOST`] routes are.
+
+use crate::{decision::ScopeId, snapshot::Known, time::Instant};
+
+/// Routes and families of one server that are kept.
+const MOST: usize = 512;
+/// A family whose routes differ.
+const MIXED: u8 = u8::MAX;
+/// So many routes make a family.
+const AGREED: u8 = 3;
+
+/// What is known of a server's budgets.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Family {
+    /// Whether there are several.
+    pub is_split: bool,
+    /// What the first answer named.
+    first: Box<[String]>,
+    /// By key, sorted.
+    routes: Vec<Known>,
+    /// Those that the engine may still know.
+    pub budgets: Vec<ScopeId>,
+    /// Routes whose budgets are not known; some of them may be by now.
+    pub open: Vec<ScopeId>,
+    /// Requests in flight of which nobody knows from which of them they spend.
+    pub unknown: u32,
+    /// Requests that wait and whose budget nobody knows, and since when there are any.
+    pub explorers: u32,
+    pub exploring: Instant,
+}
+
+impl Family {
+    /// An answer names budgets. Whether they are several now.
+    pub fn splits(&mut self, names: &[String], is_one_of_several: bool) -> bool {
+        if !self.is_split && self.first.is_empty() && !is_one_of_several {
+            self.first = names.into();
+        }
+        self.is_split |= is_one_of_several || *self.first != *names;
+        self.is_split
+    }
+
+    /// The budgets of a route, by its pattern or by its family.
+    pub fn of(&self, pattern: &str, family: &str) -> Option<&[String]> {
+        let family = || self.find(family).filter(|known| is_agreed(known));
+        self.find(pattern).or_else(family).map(|known| &known.budgets[..])
+    }
+
+    /// A route's answer named budgets.
+    pub fn learn(&mut self, pattern: &str, family: &str, names: &[String]) {
+        let is_known = self.find(family).is_some_and(|known| is_agreed(known) && known.budgets == names);
+        if !is_known {
+            let route = self.entry(pattern);
+            if let Some(route) = route {
+                (route.budgets, route.routes) = (names.into(), 1);
+            }
+        }
+        let Some(family) = self.entry(family) else { return };
+        if family.routes > 0 && family.budgets != names {
+            family.routes = MIXED;
+        } else if family.routes < MIXED - 1 {
+            (family.budgets, family.routes) = (names.into(), family.routes + 1);
+        }
+    }
+
+    /// What is worth remembering.
+    pub fn routes(&self) -> &[Known] {
+        &self.routes
+    }
+
+    /// Takes up what was learned.
+    pub fn restore(&mut self, routes: &[Known]) {
+        for known in routes {
+            if let Some(entry) = self.entry(&known.key) {
+                *entry = known.clone();
+            }
+        }
+        self.is_split |= !routes.is_empty();
+    }
+
+    fn find(&self, key: &str) -> Option<&Known> {
+        Some(&self.routes[self.place(key).ok()?])
+    }
+
+    /// Made if there is room.
+    fn entry(&mut self, key: &str) -> Option<&mut Known> {
+        let place = match self.place(key) {
+            Ok(place) => place,
+            Err(_) if self.routes.len() >= MOST => return None,
+            Err(place) => {
+                self.routes.insert(place, Known { key: key.into(), ..Known::default() });
+                place
+            }
+        };
+        Some(&mut self.routes[place])
+    }
+
+    fn place(&self, key: &str) -> Result<usize, usize> {
+        self.routes.binary_search_by(|known| (*known.key).cmp(key))
+    }
+}
+
+fn is_agreed(known: &Known) -> bool {
+    (AGREED..MIXED).contains(&known.routes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names(names: &[&str]) -> Vec<String> {
+        names.iter().map(|&name| name.into()).collect()
+    }
+
+    #[test]
+    fn one_policy_is_the_hosts_and_two_are_budgets() {
+        let mut family = Family::default();
+        assert!(!family.splits(&names(&["default"]), false));
+        assert!(!family.splits(&names(&["default"]), false), "the same");
+        assert!(family.splits(&names(&["search"]), false));
+        assert!(Family::default().splits(&names(&["core"]), true), "it says so by itself");
+    }
+
+    #[test]
+    fn a_family_that_agrees_speaks_for_the_next() {
+        let mut family = Family::default();
+        let (core, search) = (names(&["core"]), names(&["search"]));
+        family.learn("GET /repos/a", "GET /repos/*", &core);
+        family.learn("GET /repos/b", "GET /repos/*", &core);
+        assert_eq!(family.of("GET /repos/c", "GET /repos/*"), None, "two are none");
+        family.learn("GET /repos/c", "GET /repos/*", &core);
+        assert_eq!(family.of("GET /repos/x", "GET /repos/*"), Some(&core[..]));
+        family.learn("GET /repos/x", "GET /repos/*", &core);
+        assert_eq!(family.routes().len(), 4, "its family says so already");
+        family.learn("GET /repos/d", "GET /repos/*", &search);
+        assert_eq!(family.of("GET /repos/d", "GET /repos/*"), Some(&search[..]));
+        assert_eq!(family.of("GET /repos/e", "GET /repos/*"), None, "they differ");
+        family.learn("GET /repos/d", "GET /repos/*", &core);
+        assert_eq!(family.of("GET /repos/d", "GET /repos/*"), Some(&core[..]), "the last answer counts");
+    }
+
+    #[test]
+    fn memory_has_a_bound() {
+        let mut family = Family::default();
+        for route in 0..2000 {
+            let (pattern, budget) = (format!("GET /{route}"), format!("{}", route % 2));
+            family.learn(&pattern, "GET /*", &[budget]);
+        }
+        assert_eq!(family.routes().len(), MOST);
+    }
+}
