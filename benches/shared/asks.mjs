@@ -2,9 +2,15 @@
 import { createThrottle } from 'autothrottle'
 import { local } from 'autothrottle/local'
 
-const { name, index, atOnce, ms } = JSON.parse(process.argv[2])
+const { name, index, atOnce, ms, store } = JSON.parse(process.argv[2])
 const free = { delay: 0, slotDelay: 0, jitter: false, concurrency: 1000 }
-const throttle = createThrottle({ concurrency: 10_000, defaults: free, shared: local({ name }) })
+async function shared() {
+  if (store === undefined) return local({ name })
+  const { redis } = await import('autothrottle/redis')
+  const { CLIENTS } = await import('../../tests/shared/clients.mjs')
+  return redis(CLIENTS.ioredis(store), { name })
+}
+const throttle = createThrottle({ concurrency: 10_000, defaults: free, shared: await shared() })
 // The first of them writes.
 await new Promise((resolve) => setTimeout(resolve, index === 0 ? 0 : 300))
 const first = await throttle.acquire({ scopes: 'x' })

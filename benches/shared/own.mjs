@@ -10,10 +10,10 @@ const member = (file, settings) =>
   fork(fileURLToPath(new URL(file, import.meta.url)), [JSON.stringify(settings)])
 
 /** What `count` processes say that ask `atOnce` at a time for `ms`. */
-async function asks(count, atOnce, ms = 3000) {
-  const name = `asks-${process.pid}-${count}`
+async function asks(count, atOnce, store, ms = 3000) {
+  const name = `asks-${process.pid}-${count}-${Date.now()}`
   const children = Array.from({ length: count }, (_, index) =>
-    member('asks.mjs', { name, index, atOnce, ms }),
+    member('asks.mjs', { name, index, atOnce, ms, store }),
   )
   const said = children.map((child) => new Promise((resolve) => child.once('message', resolve)))
   const all = await Promise.all(said)
@@ -21,18 +21,30 @@ async function asks(count, atOnce, ms = 3000) {
   return all
 }
 
-/** A member that asks one at a time, and eight processes that ask 32 at a time. */
-export async function permits() {
-  const [one] = (await asks(2, 1)).filter(({ isWriter }) => !isWriter)
-  const many = await asks(8, 32)
-  const total = many.reduce((sum, { count }) => sum + count, 0)
-  const perSecond = Math.round(total / 3)
-  // Of all processes: it strays less than the rate where a machine has other work.
-  const micros = many.reduce((sum, each) => sum + each.micros, 0) / total
+/** Permits a second, at the least, and µs of processors for each, at the most. */
+const [LEAST, MOST] = [30_000, 35]
+
+/** A member that asks one at a time, and eight processes that ask 32 at a time: the median of five runs. */
+export async function permits(way) {
+  const server = way === 'redis' ? await new RedisServer(await freePort()).start() : undefined
+  const store = server?.port
+  const [one] = (await asks(2, 1, store)).filter(({ isWriter }) => !isWriter)
+  const runs = []
+  for (let run = 0; run < 5; run++) {
+    const many = await asks(8, 32, store)
+    const total = many.reduce((sum, { count }) => sum + count, 0)
+    // Of all processes: it strays less than the rate where a machine has other work.
+    const micros = many.reduce((sum, each) => sum + each.micros, 0) / total
+    runs.push({ perSecond: Math.round(total / 3), micros })
+  }
+  await server?.stop()
+  const median = (key) => runs.map((run) => run[key]).sort((a, b) => a - b)[2]
+  const [perSecond, micros] = [median('perSecond'), median('micros')]
   const medianMs = one.medianMs
+  const all = runs.map((run) => run.perSecond).join(', ')
   return {
-    isMet: perSecond >= 30_000 && medianMs <= 0.3,
-    said: `${perSecond} permits a second by 8 × 32, ${micros.toFixed(0)} µs of processors each; ask to grant ${medianMs.toFixed(3)} ms, the median`,
+    isMet: perSecond >= LEAST && micros <= MOST && (way === 'redis' || medianMs <= 0.3),
+    said: `${perSecond} permits a second by 8 × 32, the median of ${all}; ${micros.toFixed(0)} µs of processors each; ask to grant ${medianMs.toFixed(3)} ms, the median`,
   }
 }
 

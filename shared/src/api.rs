@@ -32,6 +32,9 @@ pub struct Settings {
     /// Each process that lives hears at once that another one leads (a socket): one that tells no story then
     /// has ended. Where it is false its places are kept for two leases.
     pub prompt: bool,
+    /// The least time between two snapshots, but where a strict quota waits for one: for a store that is paid
+    /// by the write. At zero there are three a lease, and more when something is learned.
+    pub keep_every: Span,
     /// What was learned before this process began (`Shared::snapshot` of another time), and the wall time
     /// now. Only the very first leader of a group goes on from it.
     pub snapshot: Option<(Value, f64)>,
@@ -281,7 +284,8 @@ pub enum Warning {
         /// Its version.
         theirs: u8,
     },
-    /// What a leader stored or said cannot be read: the group goes on without it.
+    /// What a leader stored or said cannot be read: the group goes on without it, and what has a strict quota
+    /// waits for a window.
     Unreadable,
     /// Another process has other options: where they differ, what counts, and what this process was given.
     Options {
@@ -341,8 +345,9 @@ pub struct Status {
     pub lead: Span,
     /// Since when there is nobody who decides, and `offline` counts.
     pub offline_since: Option<Instant>,
-    /// Requests that left while this process was alone, and that the leader has not counted yet.
-    pub debt: u32,
+    /// The time that the whole limit takes for what this process sent alone and the leader has not counted
+    /// yet. At most the longest window: what is older is free.
+    pub debt: Span,
     /// How old the newest snapshot is that this process has, and its bytes.
     pub snapshot: Option<(Span, u32)>,
     /// Frames that could not be read.

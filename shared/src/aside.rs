@@ -8,7 +8,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use autothrottle::{Config, Value};
+use autothrottle::{Config, Span, Value};
 
 use crate::{api::MemberId, codec::Number};
 
@@ -89,6 +89,11 @@ impl Aside {
         self.kept.back().is_some_and(|kept| kept.0 > self.last)
     }
 
+    /// Whether anything of a strict quota left lately.
+    pub fn is_used(&self) -> bool {
+        !self.scopes.is_empty()
+    }
+
     /// A snapshot is taken: what it sets aside.
     pub fn take(&mut self, number: u32) -> Vec<(String, Number)> {
         self.last = number;
@@ -143,7 +148,7 @@ impl Aside {
         if let Some(known) = self.limits.get(name) {
             return *known;
         }
-        let limit = strict_limit(config, settings.get(name), name);
+        let limit = strict(config, settings.get(name), name).map(|(limit, _)| limit);
         if self.limits.len() >= MOST_LIMITS {
             self.limits.clear();
         }
@@ -152,11 +157,13 @@ impl Aside {
     }
 }
 
-/// The smallest strict quota of a scope, in units.
-pub fn strict_limit(config: &Config, set: Option<&Vec<(String, Value)>>, name: &str) -> Option<f64> {
+/// The smallest strict quota of a scope, in units, and the longest window of one.
+pub fn strict(config: &Config, set: Option<&Vec<(String, Value)>>, name: &str) -> Option<(f64, Span)> {
     let known = config.scope(name);
     let changed = set.and_then(|entries| known.changed(Value::Map(entries.clone())).ok());
     let quotas = changed.as_ref().map_or(&known.quotas, |changed| &changed.quotas);
     let strict = quotas.iter().filter(|quota| quota.strict);
-    strict.map(|quota| quota.limit.units()).reduce(f64::min)
+    strict
+        .map(|quota| (quota.limit.units(), quota.window))
+        .reduce(|one, other| (one.0.min(other.0), one.1.max(other.1)))
 }

@@ -64,9 +64,8 @@ impl PeerClock {
 
     /// There and back: nine of ten are quicker.
     pub fn there_and_back(&self) -> Option<Span> {
-        let mut spans: Vec<_> = self.spans.iter().copied().collect();
-        spans.sort_unstable();
-        spans.get((spans.len() * 9).div_ceil(10).saturating_sub(1)).copied()
+        let slower = self.spans.len() - (self.spans.len() * 9).div_ceil(10);
+        oldest(self.spans.iter().copied()).get(slower).and_then(|&place| self.spans.get(place)).copied()
     }
 
     /// What was measured while the way was broken, or while this process stood still, says nothing.
@@ -80,6 +79,14 @@ impl PeerClock {
 pub fn age(now: Instant, head: &Head) -> Option<Span> {
     let (echoed, kept) = head.echo?;
     Some(Span::from_micros(now.micros().checked_sub(echoed)?.checked_sub(kept)?))
+}
+
+/// The places of spans, the longest first.
+pub fn oldest(spans: impl Iterator<Item = Span>) -> Vec<usize> {
+    let mut places: Vec<(u64, usize)> =
+        spans.enumerate().map(|(place, span)| (!span.micros(), place)).collect();
+    places.sort_unstable();
+    places.into_iter().map(|(_, place)| place).collect()
 }
 
 fn keep<T>(all: &mut VecDeque<T>, one: T) {
@@ -100,8 +107,9 @@ pub struct EngineClock {
 }
 
 impl EngineClock {
-    pub fn new(from: Instant, share: u32) -> Self {
-        Self { from, share: u64::from(share.max(1)), lead: Span::ZERO, last: from }
+    /// It begins `ahead` of this process's clock, which catches up.
+    pub fn new(from: Instant, ahead: Span, share: u32) -> Self {
+        Self { from, share: u64::from(share.max(1)), lead: Span::ZERO, last: from + ahead }
     }
 
     /// The engine's instant.
@@ -160,12 +168,12 @@ mod tests {
 
     #[test]
     fn the_engine_stands_still_where_the_lead_shrinks_and_runs_slower_by_its_share() {
-        let mut clock = EngineClock::new(at(1000), 1);
+        let mut clock = EngineClock::new(at(1000), Span::ZERO, 1);
         clock.lead = Span::from_micros(500);
         assert_eq!(clock.now(at(2000)), at(2500));
         clock.lead = Span::ZERO;
         assert_eq!((clock.now(at(2100)), clock.when(at(2600))), (at(2500), at(2600)));
-        let mut clock = EngineClock::new(at(1000), 4);
+        let mut clock = EngineClock::new(at(1000), Span::ZERO, 4);
         assert_eq!((clock.now(at(5000)), clock.when(at(2000))), (at(2000), at(5000)));
     }
 }

@@ -305,10 +305,14 @@ fn sorted(value: &Value) -> Value {
         Value::List(items) => Value::List(items.iter().map(sorted).collect()),
         Value::Map(entries) => {
             let is_there = |(_, value): &&(String, Value)| !matches!(value, Value::Nothing | Value::Other(_));
-            let there = entries.iter().filter(is_there);
-            let mut entries: Vec<_> = there.map(|(key, value)| (key.clone(), sorted(value))).collect();
-            entries.sort_by(|one, other| one.0.cmp(&other.0));
-            Value::Map(entries)
+            let there: Vec<_> = entries.iter().filter(is_there).collect();
+            let mut order: Vec<u32> = Vec::with_capacity(there.len());
+            let key = |place: u32| there.get(place as usize).map(|entry| &entry.0);
+            for place in 0..there.len() as u32 {
+                order.insert(order.partition_point(|&other| key(other) <= key(place)), place);
+            }
+            let entries = order.into_iter().filter_map(|place| there.get(place as usize));
+            Value::Map(entries.map(|(key, value)| (key.clone(), sorted(value))).collect())
         }
         other => other.clone(),
     }

@@ -8,7 +8,7 @@ use autothrottle::{Instant, Span};
 
 use crate::{
     api::{Epoch, MemberId},
-    frame::{Act, Head, Memory, Open, memory},
+    frame::{Act, Head, Memory, Open, memory, memory_number},
     leader::Story,
     member::Kept,
 };
@@ -55,16 +55,20 @@ impl Collecting {
             stories: BTreeMap::new(),
             batches: Vec::new(),
             missing: None,
-            known,
+            known: Vec::new(),
             wants: None,
             former,
             started: now,
             lease,
         };
-        collecting.known.sort_by_key(|kept| core::cmp::Reverse(kept.number));
+        for kept in known {
+            collecting.keep(kept);
+        }
         if let Some(memory) = collecting.known.first().and_then(|kept| memory(&kept.bytes)) {
             let there = memory.members.iter().filter(|known| known.alive && Some(known.id) != gone);
-            collecting.missing = Some(there.map(|known| known.id).chain([own]).collect());
+            let mut missing = BTreeSet::from([own]);
+            missing.extend(there.map(|known| known.id));
+            collecting.missing = Some(missing);
             collecting.until = now + COLLECT + Span::from_micros(lease.micros() / 5);
         }
         collecting
@@ -100,8 +104,13 @@ impl Collecting {
         if self.wants.is_some_and(|wants| kept.number >= wants) {
             self.wants = None;
         }
-        self.known.push(kept);
-        self.known.sort_by_key(|kept| core::cmp::Reverse(kept.number));
+        self.keep(kept);
+    }
+
+    /// The newest first.
+    fn keep(&mut self, kept: Kept) {
+        let place = self.known.partition_point(|known| known.number >= kept.number);
+        self.known.insert(place, kept);
     }
 
     /// A process has ended: nobody waits for its story.
@@ -134,15 +143,19 @@ impl Collecting {
         self.ask_at.min(self.until)
     }
 
-    /// The newest snapshot that can be read, with its age; and how many cannot.
-    pub fn memory(&self, now: Instant) -> (Option<(Memory, Span)>, u32) {
-        let mut wrong = 0;
+    /// The newest snapshot that can be read, with its age; and whether there is one that cannot and may be
+    /// newer.
+    pub fn memory(&self, now: Instant) -> (Option<(Memory, Span)>, bool) {
+        let (mut newest, mut is_wrong) = (None, false);
         for kept in &self.known {
-            match memory(&kept.bytes) {
-                Some(memory) => return (Some((memory, now.since(kept.at))), wrong),
-                None => wrong += 1,
+            if newest.is_some() {
+                is_wrong |= memory_number(&kept.bytes).is_none();
+            } else if let Some(memory) = memory(&kept.bytes) {
+                newest = Some((memory, now.since(kept.at)));
+            } else {
+                is_wrong = true;
             }
         }
-        (None, wrong)
+        (newest, is_wrong)
     }
 }

@@ -345,6 +345,12 @@ pub struct Memory {
     /// What may be spent of strict quotas without another snapshot, by scope.
     #[n(7)]
     pub aside: Vec<(String, Number)>,
+    /// For how many microseconds nobody has known what left of strict quotas before.
+    #[n(8)]
+    pub unknown: Option<u64>,
+    /// The engine's instant was later than the leader's, by so many microseconds.
+    #[n(9)]
+    pub ahead: u64,
 }
 
 /// What a snapshot knows of a member.

@@ -190,6 +190,9 @@ impl Shared {
     /// nothing.
     pub(crate) fn slept(&mut self, span: Span) {
         let lease = self.lease_span();
+        if span >= part(lease, 30) {
+            self.way.doubted = None;
+        }
         if span < part(lease, 6) {
             return;
         }
@@ -207,9 +210,16 @@ impl Shared {
         }
     }
 
-    /// Once in a lease at most.
+    /// Once in a lease at most, and not by the first look: what a busy machine has not read yet is no
+    /// silence.
     pub(crate) fn reconnect(&mut self) {
-        let lease = self.lease_span();
+        let (now, lease) = (self.now, self.lease_span());
+        let doubted = self.way.doubted.filter(|(_, last)| now.since(*last) <= part(lease, 2));
+        let (first, _) = doubted.unwrap_or((now, now));
+        self.way.doubted = Some((first, now));
+        if now.since(first) < part(lease, 3) {
+            return;
+        }
         if self.way.reconnected_at.is_none_or(|at| self.now.since(at) >= lease) {
             self.way.reconnected_at = Some(self.now);
             self.member.clock.forget();
@@ -282,6 +292,7 @@ impl Shared {
             epoch,
             until: asked + span,
             beat_at: self.now + part(span, 3),
+            said_at: self.now,
             renewals: VecDeque::new(),
             snapshots: 0,
             taken_at: self.now,
@@ -305,16 +316,16 @@ impl Shared {
         let State::Collecting(lease, collecting) = core::mem::replace(&mut self.state, State::Member) else {
             return;
         };
-        let (newest, wrong) = collecting.memory(self.now);
-        let mut is_wrong = wrong > 0;
+        let (newest, mut is_wrong) = collecting.memory(self.now);
         let who = (self.id, lease.epoch, self.lease_span());
         let learned = if newest.is_none() { self.settings.snapshot.clone() } else { None };
         let aside = newest.as_ref().map_or(Vec::new(), |(memory, _)| memory.aside.clone());
         let (memory, age) = newest.map_or((None, Span::ZERO), |(memory, age)| (Some(memory), age));
-        let beginning = Beginning { memory, age, gone: self.way.gone, share: None, learned };
+        let unknown = is_wrong;
+        let beginning = Beginning { memory, age, gone: self.way.gone, share: None, learned, unknown };
         let leader = Leader::new(self.now, who, &self.options.0, beginning).or_else(|_| {
             is_wrong = true;
-            Leader::new(self.now, who, &self.options.0, Beginning::default())
+            Leader::new(self.now, who, &self.options.0, Beginning { unknown: true, ..Beginning::default() })
         });
         if is_wrong {
             self.warn(Warning::Unreadable);
@@ -427,7 +438,7 @@ impl Shared {
             return;
         }
         self.warn(Warning::Online);
-        self.member.is_alone = false;
+        self.member.alone = None;
         if self.alone.take().is_some() {
             self.member.open();
         }
@@ -439,7 +450,7 @@ impl Shared {
         }
         self.way.offline_since = Some(self.now);
         if self.way.cause.is_empty() {
-            self.way.cause = "nobody who decides can be heard".into();
+            self.way.cause = "no writer answers".into();
         }
         let share = self.member.rank.map(|(rank, of)| (of.max(1), rank));
         let share = share.or(self.settings.members.map(|of| (of.max(1), u32::MAX)));
@@ -468,7 +479,7 @@ impl Shared {
         if let Ok(mut alone) = Leader::new(self.now, who, &self.options.0, beginning) {
             alone.skips_quotas = self.settings.offline.is_none();
             self.alone = Some(Box::new(alone));
-            self.member.is_alone = true;
+            self.member.alone = Some((self.now, share.0));
             self.member.open();
         }
     }

@@ -13,7 +13,7 @@ use autothrottle::{
 
 use crate::{
     api::{Epoch, MemberId, Order, Refusal},
-    aside::Aside,
+    aside::{Aside, strict},
     clock::EngineClock,
     codec::{Number, hash, plain},
     frame::{Act, Ask, GrantId, Head, Memory, Open, Request, Said},
@@ -29,6 +29,8 @@ const LONG_AGO_MS: f64 = 1e10;
 pub const MOST_MEMBERS: usize = 4096;
 /// Batches of a member that came before others, at most.
 const MOST_EARLY: usize = 64;
+/// Scopes whose turn is remembered, at most.
+const MOST_PHASES: usize = 10_000;
 /// Members that left and are remembered, at most.
 const MOST_FORMER: usize = 1024;
 
@@ -52,6 +54,8 @@ pub struct Beginning {
     pub share: Option<(u32, u32)>,
     /// Where nobody decided before: what was learned at another time, and the wall time now.
     pub learned: Option<(Value, f64)>,
+    /// What the leader before knew cannot be read.
+    pub unknown: bool,
 }
 
 #[derive(Debug)]
@@ -92,6 +96,10 @@ pub struct Leader {
     pub before: Epoch,
     /// What that one granted since then, as far as it is known, by scope: units.
     pub adopted: BTreeMap<String, f64>,
+    /// Since when what left of strict quotas is known: before, nobody could read what a leader knew.
+    pub unknown: Option<Instant>,
+    /// Alone: from when it sends to a scope.
+    pub phases: BTreeMap<String, Instant>,
 }
 
 impl Leader {
@@ -101,7 +109,7 @@ impl Leader {
         own_options: &[u8],
         beginning: Beginning,
     ) -> Result<Self, ConfigError> {
-        let Beginning { memory, age, gone, share, learned } = beginning;
+        let Beginning { memory, age, gone, share, learned, unknown } = beginning;
         let bytes = memory.as_ref().map_or(own_options, |memory| &memory.options);
         let options = (bytes.to_vec(), hash(bytes));
         let value = plain(bytes).unwrap_or(Value::Nothing);
@@ -111,7 +119,8 @@ impl Leader {
             None => value,
         };
         let mut engine = Boundary::new(value)?;
-        let mut clock = EngineClock::new(now, share.map_or(1, |(of, _)| of));
+        let ahead = memory.as_ref().map_or(Span::ZERO, |memory| Span::from_micros(memory.ahead));
+        let mut clock = EngineClock::new(now, ahead - age, share.map_or(1, |(of, _)| of));
         let engine_now = clock.now(now).millis();
         engine.seed(id.0.iter().fold(epoch, |seed, &byte| seed.wrapping_mul(257) + u64::from(byte)));
         match (&memory, learned) {
@@ -125,7 +134,8 @@ impl Leader {
                     Some((of, _)) => offline::divided_snapshot(snapshot, of),
                     None => snapshot,
                 };
-                let age = if memory.is_some() { age.millis() / share_of(share) } else { LONG_AGO_MS };
+                let age =
+                    if memory.is_some() { (age - ahead).millis() / share_of(share) } else { LONG_AGO_MS };
                 engine.restore(with_wall(snapshot), engine_now, WALL_MS + age)?;
             }
         }
@@ -158,6 +168,8 @@ impl Leader {
             wake: None,
             before: 0,
             adopted: BTreeMap::new(),
+            unknown: unknown.then_some(now),
+            phases: BTreeMap::new(),
         };
         if let Some(memory) = memory {
             leader.before = memory.epoch;
@@ -167,6 +179,9 @@ impl Leader {
     }
 
     pub(crate) fn remember(&mut self, now: Instant, age: Span, memory: Memory, gone: Option<MemberId>) {
+        if let Some(micros) = memory.unknown {
+            self.unknown = self.unknown.max(Some(now - age - Span::from_micros(micros)));
+        }
         for (name, partial) in memory.settings {
             self.apply(now, &Order::Configure(name, partial.0), Span::ZERO);
         }
@@ -314,7 +329,8 @@ impl Leader {
         let engine_now = self.now(now);
         let share = share_of(self.share);
         let (scopes, costs) = self.scopes(&ask.what);
-        let (delay, waited) = (ask.delay.millis() / share, ask.waited.millis());
+        let delay = ask.delay.max(self.put_off(now, &ask.what.names));
+        let (delay, waited) = (delay.millis() / share, ask.waited.millis());
         let priority = ask.what.priority.0;
         let ticket = self.engine.submit_again(engine_now, &scopes, &costs, priority, delay, waited);
         if ticket >= 0.0 {
@@ -333,6 +349,41 @@ impl Leader {
             peer.refused.push((ask.id, why));
             self.owed.insert(from);
         }
+    }
+
+    /// How long a request of these scopes waits whatever the limits say: where nobody knows what left of a
+    /// strict quota, for its window; alone, for this process's turn among those that are.
+    fn put_off(&mut self, now: Instant, names: &[String]) -> Span {
+        let mut until = now;
+        for name in names {
+            if let Some(since) = self.unknown
+                && let Some((_, window)) = strict(&self.config, self.settings.get(name), name)
+            {
+                until = until.max(since + window);
+            }
+            if let Some((of, rank)) = self.share {
+                until = until.max(self.phase(now, name, of, rank));
+            }
+        }
+        until.since(now)
+    }
+
+    /// When this process's turn begins in a scope. All go on alone at once: one gap after the other they
+    /// send, and not all in the same instant.
+    fn phase(&mut self, now: Instant, name: &str, of: u32, rank: u32) -> Instant {
+        if let Some(&known) = self.phases.get(name) {
+            return known;
+        }
+        let scope = self.engine.intern(name);
+        let engine_now = self.now(now);
+        let gap = self.engine.scope_stats_at(engine_now, scope).map_or(0.0, |stats| stats.delay_ms);
+        let place = if rank < of { rank } else { u32::from(self.id.0[15]) % of };
+        let at = now + Span::from_millis(gap * f64::from(place));
+        if self.phases.len() >= MOST_PHASES {
+            self.phases.clear();
+        }
+        self.phases.insert(name.into(), at);
+        at
     }
 
     pub(crate) fn hold(

@@ -59,6 +59,7 @@ pub(crate) struct Lease {
     pub epoch: u64,
     pub until: Instant,
     pub beat_at: Instant,
+    pub said_at: Instant,
     /// Questions to make it last: when they were asked, and which snapshot went along with which facts.
     pub renewals: VecDeque<Renewal>,
     /// Snapshots so far; when the last one was taken, and when the next one may be.
@@ -73,7 +74,7 @@ pub(crate) struct Lease {
 pub(crate) struct Renewal {
     pub op: Op,
     pub asked: Instant,
-    pub snapshot: Option<(u32, std::collections::BTreeMap<MemberId, u64>)>,
+    pub snapshot: Option<(u32, Vec<(MemberId, u64)>)>,
 }
 
 /// The way to the others, as far as this process knows.
@@ -90,6 +91,8 @@ pub(crate) struct Way {
     pub competing: Option<(Op, Instant)>,
     pub was_refused: bool,
     pub reconnected_at: Option<Instant>,
+    /// The connection that hears seems to carry nothing: the first and the last look that said so.
+    pub doubted: Option<(Instant, Instant)>,
     /// This process hears nothing, so it does not compete before.
     pub deaf_until: Option<Instant>,
     pub cause: String,
@@ -140,6 +143,7 @@ impl Shared {
                 competing: None,
                 was_refused: false,
                 reconnected_at: None,
+                doubted: None,
                 deaf_until: None,
                 cause: String::new(),
                 denied: None,

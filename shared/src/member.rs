@@ -83,10 +83,10 @@ pub struct Member {
     pub in_flight: u32,
     /// Somebody waits for the time after what was polled last.
     pub is_awaited: bool,
-    /// Nobody decides but this process, for itself.
-    pub is_alone: bool,
-    /// What left alone, and the leader does not know yet.
-    pub debt: u32,
+    /// Nobody decides but this process, as one of so many: since when, or when it sent last.
+    pub alone: Option<(Instant, u32)>,
+    /// What left alone and the leader does not know yet, as the time that the whole limit takes for it.
+    pub debt: Span,
     tickets: u64,
     batches: u32,
     seq: u64,
@@ -138,9 +138,12 @@ impl Member {
                 self.returned += 1;
                 continue;
             }
-            pending.stage = Stage::Flying { due, sent: now, by, tells, alone: self.is_alone };
+            pending.stage = Stage::Flying { due, sent: now, by, tells, alone: self.alone.is_some() };
             self.in_flight += 1;
-            self.debt += u32::from(self.is_alone);
+            if let Some((last, of)) = &mut self.alone {
+                self.debt = self.debt + Span::from_micros(now.since(*last).micros() / u64::from(*of));
+                *last = now;
+            }
             self.is_awaited = tells > 0;
             self.leaves(now, id);
             return Some(id);
@@ -224,7 +227,7 @@ impl Member {
 
     /// Where everything is said anew, this is as well.
     fn act(&mut self, act: Act) {
-        if !self.wants_open && (self.epoch > 0 || self.is_alone) {
+        if !self.wants_open && (self.epoch > 0 || self.alone.is_some()) {
             self.acts.push(act);
         }
     }
@@ -233,7 +236,7 @@ impl Member {
     pub fn enter(&mut self, epoch: Epoch) {
         self.epoch = epoch;
         self.wants_open = true;
-        self.rank = self.rank.filter(|_| !self.is_alone);
+        self.rank = self.rank.filter(|_| self.alone.is_none());
     }
 
     /// Everything is to be said again.
@@ -254,7 +257,7 @@ impl Member {
 
     /// Whether there is something to say.
     pub fn has_news(&self) -> bool {
-        (self.epoch > 0 || self.is_alone)
+        (self.epoch > 0 || self.alone.is_some())
             && (self.wants_open || !self.acts.is_empty() || !self.late.is_empty())
     }
 
@@ -323,9 +326,9 @@ impl Member {
         if head.session != self.session {
             return self.open_again(now, lease);
         }
-        if !self.is_alone {
+        if self.alone.is_none() {
             self.rank = Some(reply.rank);
-            self.debt = 0;
+            self.debt = Span::ZERO;
         }
         while let Some((_, fact)) = self.log.front()
             && fact.seq() <= reply.durable

@@ -7,7 +7,7 @@
 
 use autothrottle::{Config, Value};
 
-use crate::aside::strict_limit;
+use crate::aside::strict;
 
 /// A quota that names no window has this one, in milliseconds.
 const WINDOW_MS: f64 = 60_000.0;
@@ -16,9 +16,9 @@ const WINDOW_MS: f64 = 60_000.0;
 pub fn waits(config: &Config, names: &[String], (of, rank): (u32, u32)) -> bool {
     let has_no_slot = |slots: u32| slots < of && rank >= slots;
     has_no_slot(config.concurrency)
-        || names.iter().any(|name| {
-            has_no_slot(config.scope(name).concurrency) || strict_limit(config, None, name).is_some()
-        })
+        || names
+            .iter()
+            .any(|name| has_no_slot(config.scope(name).concurrency) || strict(config, None, name).is_some())
 }
 
 /// Whether any quota is set for these scopes.

@@ -1,7 +1,5 @@
 //! What a leader says: who may leave, that it is there, and what the next leader needs.
 
-use std::collections::BTreeMap;
-
 use autothrottle::{Instant, Span, Value};
 
 use crate::{
@@ -9,7 +7,6 @@ use crate::{
     codec::{Number, Plain},
     frame::{self, Beat, GrantId, Head, Known, Memory, Reply},
     leader::{Leader, WALL_MS},
-    offline::map,
     peer::VALID,
 };
 
@@ -105,10 +102,13 @@ impl Leader {
     }
 
     /// What the next leader needs, and for each member the last fact that it knows.
-    pub fn memory(&mut self, now: Instant, number: u32) -> (Vec<u8>, BTreeMap<MemberId, u64>) {
+    pub fn memory(&mut self, now: Instant, number: u32) -> (Vec<u8>, Vec<(MemberId, u64)>) {
         let engine_now = self.now(now);
         let snapshot = self.engine.snapshot(engine_now, WALL_MS);
         let valid = self.peers.values().map(|peer| peer.valid).max().unwrap_or(VALID);
+        // Grants are made ahead; and of a strict quota each counts as if it left as late as it may.
+        let valid = if self.aside.is_used() { valid } else { Span::ZERO };
+        let ahead = self.clock.peek(now).since(now) + valid;
         let alive = self.peers.iter().map(|(&id, peer)| Known {
             id,
             counted: peer.counted,
@@ -126,7 +126,8 @@ impl Leader {
         let memory = Memory {
             epoch: self.epoch,
             number,
-            snapshot: Plain(late(snapshot, valid)),
+            snapshot: Plain(snapshot),
+            ahead: ahead.micros(),
             settings: (self.settings.iter())
                 .map(|(name, entries)| (name.clone(), Plain(Value::Map(entries.clone()))))
                 .collect(),
@@ -134,13 +135,14 @@ impl Leader {
             options: self.options.0.clone(),
             members: alive.chain(former).collect(),
             aside: self.aside.take(number),
+            unknown: self.unknown.map(|since| now.since(since).micros()),
         };
         let applied = self.peers.iter().map(|(&id, peer)| (id, peer.applied)).collect();
         (frame::write(&memory), applied)
     }
 
     /// A snapshot with these facts is stored.
-    pub fn is_stored(&mut self, now: Instant, number: u32, applied: BTreeMap<MemberId, u64>) {
+    pub fn is_stored(&mut self, now: Instant, number: u32, applied: Vec<(MemberId, u64)>) {
         for (id, seq) in applied {
             if let Some(peer) = self.peers.get_mut(&id) {
                 peer.durable = peer.durable.max(seq);
@@ -157,53 +159,4 @@ impl Leader {
         let engine_now = self.now(now);
         Some(frame::write(&(Number(engine_now), Plain(self.engine.stats(engine_now)))))
     }
-}
-
-/// Strict quotas as if each request had left as late as it may: whether it did is not known everywhere.
-fn late(snapshot: Value, valid: Span) -> Value {
-    let later = |ago: f64| (ago - valid.millis()).max(0.0);
-    map(snapshot, |key, value| match key {
-        "scopes" => each(value, |scope| {
-            map(scope, |key, value| match (key, value) {
-                ("quotas", Value::List(quotas)) => {
-                    Value::List(quotas.into_iter().map(|quota| late_quota(quota, later)).collect())
-                }
-                (_, value) => value,
-            })
-        }),
-        _ => value,
-    })
-}
-
-fn late_quota(quota: Value, later: impl Fn(f64) -> f64) -> Value {
-    let is_strict = match &quota {
-        Value::Map(entries) => {
-            entries.iter().any(|(key, value)| key == "strict" && *value == Value::Bool(true))
-        }
-        _ => false,
-    };
-    if !is_strict {
-        return quota;
-    }
-    map(quota, |key, value| match (key, value) {
-        ("sends", Value::List(sends)) => Value::List(
-            sends
-                .into_iter()
-                .map(|send| match send {
-                    Value::List(pair) => match &pair[..] {
-                        [Value::Number(ago), cost] => {
-                            Value::List(vec![Value::Number(later(*ago)), cost.clone()])
-                        }
-                        _ => Value::List(pair),
-                    },
-                    other => other,
-                })
-                .collect(),
-        ),
-        (_, value) => value,
-    })
-}
-
-fn each(value: Value, with: impl Fn(Value) -> Value) -> Value {
-    map(value, |_, value| with(value))
 }

@@ -21,6 +21,7 @@ impl Shared {
     /// Says that this process leads; now and then with its snapshot.
     pub(crate) fn beat(&mut self) {
         let (now, span, own) = (self.now, self.lease_span(), self.options.1);
+        let every = part(span, 3).max(self.settings.keep_every);
         let (mut beat, mut snapshot, mut stored) = (frame::Beat::default(), None, None);
         if let State::Leading(lease, leader) = &mut self.state {
             leader.listen(now);
@@ -36,7 +37,7 @@ impl Shared {
                 let size = bytes.len() + beat.seen.as_ref().map_or(0, Vec::len);
                 let rest = Span::from_micros(size as u64 * 1_000_000 / BYTES_A_SECOND);
                 lease.taken_at = now;
-                lease.next_at = now + rest.max(part(span, 3));
+                lease.next_at = now + rest.max(every);
                 snapshot = Some((lease.snapshots, applied));
                 stored = Some(bytes);
             }
@@ -45,7 +46,7 @@ impl Shared {
         }
         let op = self.op();
         let Some(lease) = self.lease() else { return };
-        lease.beat_at = now + part(span, 3);
+        (lease.beat_at, lease.said_at) = (now + part(span, 3), now);
         lease.renewals.push_back(Renewal { op, asked: now, snapshot });
         if lease.renewals.len() > MOST_RENEWALS {
             lease.renewals.pop_front();
@@ -127,15 +128,18 @@ impl Shared {
 
     /// What is new is said soon; what waits for a snapshot, at once.
     pub(crate) fn hurry(&mut self) {
+        let (span, every) = (self.settings.lease, self.settings.keep_every);
         let State::Leading(lease, leader) = &mut self.state else { return };
         if leader.aside.is_wanted() {
             let is_asked = lease.renewals.iter().any(|renewal| renewal.snapshot.is_some());
             lease.beat_at = lease.beat_at.min(if is_asked { self.now + SOON } else { self.now });
         }
         if leader.has_news {
-            let early = part(lease.next_at.since(lease.taken_at), HURRY);
+            let early = part(lease.next_at.since(lease.taken_at), HURRY).max(every);
             lease.next_at = lease.next_at.min(lease.taken_at + early);
-            lease.beat_at = lease.beat_at.min(lease.next_at.max(self.now + SOON));
+            // What may not be stored yet is said all the same: a beat finds out who is gone.
+            let soon = if every > Span::ZERO { lease.said_at + part(span, 3 * HURRY) } else { lease.next_at };
+            lease.beat_at = lease.beat_at.min(soon.max(self.now + SOON));
         }
     }
 

@@ -46,7 +46,7 @@ impl Shared {
             round_trip,
             lead,
             offline_since: self.way.offline_since,
-            debt: self.member.debt,
+            debt: self.member.debt.min(self.config.longest_window()),
             snapshot: snapshot.map(|kept| (now.since(kept.at), kept.bytes.len() as u32)),
             bad: self.way.bad,
             returned: self.member.returned,
@@ -161,7 +161,7 @@ fn shifted(stats: Value, ms: f64, age_ms: f64) -> Value {
     let stats = map(stats, |key, value| match key {
         "scopes" => map(value, |_, scope| {
             map(scope, |key, value| match (key, value) {
-                ("holdUntil", Value::Number(at)) => Value::Number(at + ms),
+                ("holdUntil" | "recoversAt", Value::Number(at)) => Value::Number(at + ms),
                 (_, value) => value,
             })
         }),

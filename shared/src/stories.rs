@@ -10,6 +10,7 @@ use autothrottle::{Instant, Span, boundary::Outcome};
 
 use crate::{
     api::MemberId,
+    clock::oldest,
     codec::{Number, hash},
     frame::{Ask, Fact, Flight, GrantId, Open},
     leader::{Leader, MOST_MEMBERS, Story, cost_of, share_of},
@@ -54,22 +55,20 @@ impl Leader {
                 waiting.push((from, ask));
             }
         }
-        given.sort_by_key(|(ago, _)| core::cmp::Reverse(*ago));
-        flying.sort_by_key(|(_, flight, _)| core::cmp::Reverse(flight.ago));
-        let taken: BTreeSet<MemberId> = flying.iter().map(|(from, ..)| *from).collect();
-        for (from, flight, told) in flying {
+        let mut taken = BTreeSet::new();
+        for (from, flight, told) in oldest_first(flying, |(_, flight, _)| flight.ago) {
+            taken.insert(from);
             self.fly(now, from, flight, told.as_deref());
         }
         for from in taken {
             self.counted(from);
         }
-        waiting.sort_by_key(|(_, ask)| core::cmp::Reverse(ask.waited));
-        for (from, ask) in waiting {
+        for (from, ask) in oldest_first(waiting, |(_, ask)| ask.waited) {
             if !self.peers.get(&from).is_some_and(|peer| peer.requests.contains_key(&ask.id)) {
                 self.ask(now, from, ask);
             }
         }
-        for (ago, order) in given {
+        for (ago, order) in oldest_first(given, |(ago, _)| *ago) {
             self.apply(now, &order, ago);
         }
         for ((from, session, number), acts) in core::mem::take(&mut self.ahead) {
@@ -103,8 +102,9 @@ impl Leader {
         let applied = peer.applied;
         peer.applied = open.log.last().map_or(applied, |fact| fact.seq().max(applied));
         let name = |ask: &Ask| (ask.id, ask.attempt);
-        let waits: BTreeSet<_> = open.waiting.iter().map(name).collect();
-        let mut flies: BTreeSet<_> = open.flying.iter().map(|flight| name(&flight.ask)).collect();
+        let (mut waits, mut flies) = (BTreeSet::new(), BTreeSet::new());
+        waits.extend(open.waiting.iter().map(name));
+        flies.extend(open.flying.iter().map(|flight| name(&flight.ask)));
         for fact in &open.log {
             if let Fact::Done(_, flight, _) = fact {
                 flies.insert(name(&flight.ask));
@@ -183,4 +183,12 @@ impl Leader {
         }
         self.adopted.clear();
     }
+}
+
+/// By age; of the same age, the first comes first. What is sorted are numbers: a sort of each kind of story
+/// would be a tenth of the module.
+fn oldest_first<T>(items: Vec<T>, age: impl Fn(&T) -> Span) -> impl Iterator<Item = T> {
+    let order = oldest(items.iter().map(age));
+    let mut items: Vec<Option<T>> = items.into_iter().map(Some).collect();
+    order.into_iter().filter_map(move |place| items.get_mut(place)?.take())
 }

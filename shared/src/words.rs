@@ -29,7 +29,7 @@ impl Warning {
                 format!("a process of version {theirs} shares the limit: it is not understood")
             }
             Self::Unreadable => {
-                "what the leader remembered cannot be read: the group goes on without it".into()
+                "the state of the last writer cannot be read: the group starts anew, and a strict quota waits for a window".into()
             }
             Self::Options { differ, agree: (agree, all) } => {
                 let each = |[path, counts, ours]: &[String; 3]| {
@@ -45,22 +45,22 @@ impl Warning {
                 let does = match (does, members) {
                     (Offline::Divide, Some(members)) => {
                         format!(
-                            "goes on alone with one {members}th of every limit; what has a strict quota waits"
+                            "goes on alone with one {members}th of every limit; requests of a strict quota wait"
                         )
                     }
                     (Offline::Fail, _) => "fails what waits".into(),
                     (_, None) => {
-                        "waits, since it never heard of the others: `members` says how many there are".into()
+                        "waits, since it never reached the others; set `members` to how many there are".into()
                     }
                     _ => "waits".into(),
                 };
-                format!("the way to those that share the limit is broken ({why}): this process {does}")
+                format!("the connection to the group is broken ({why}): this process {does}")
             }
-            Self::Online => "the way to those that share the limit is open again".into(),
-            Self::Deaf => {
-                "the connection that hears the group is open and carries nothing: it is made anew".into()
+            Self::Online => "the connection to the group is back".into(),
+            Self::Deaf => "a connection to the group is open and carries no message: it is made anew".into(),
+            Self::Crowded => {
+                "the group has as many processes as it may have: another one is not served".into()
             }
-            Self::Crowded => "a group has as many processes as it may have: another one is not served".into(),
         }
     }
 }
@@ -93,7 +93,7 @@ impl From<&Status> for Value {
             ("roundTripMs", status.round_trip.map(Span::millis).into()),
             ("lastHeardAt", status.heard.map(Instant::millis).into()),
             ("offlineSince", status.offline_since.map(Instant::millis).into()),
-            ("debt", status.debt.into()),
+            ("debtMs", status.debt.millis().into()),
         ])
     }
 }

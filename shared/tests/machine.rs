@@ -41,6 +41,7 @@ fn settings() -> Settings {
         patience: Span::from_micros(5_000_000),
         members: None,
         prompt: false,
+        keep_every: Span::ZERO,
         snapshot: None,
     }
 }
@@ -249,7 +250,7 @@ fn one_leads_all_are_served_and_the_gap_holds_between_processes() {
     let gaps = group.sent.windows(2).map(|pair| pair[1].0 - pair[0].0);
     assert!(gaps.min().unwrap() >= 95_000);
     let status = group.processes[0].status(at(group.now));
-    assert_eq!((status.epoch, status.members, status.debt, status.bad), (1, Some(3), 0, 0));
+    assert_eq!((status.epoch, status.members, status.debt, status.bad), (1, Some(3), Span::ZERO, 0));
 }
 
 #[test]
@@ -335,11 +336,11 @@ fn without_the_others_a_process_waits_goes_on_with_its_part_or_fails() {
         let status = group.processes[0].status(at(group.now));
         assert_eq!(status.role == Role::Alone, offline == Offline::Divide);
         assert!(status.offline_since.is_some());
-        assert_eq!(status.debt > 0, offline == Offline::Divide, "{}", status.debt);
+        assert_eq!(status.debt > Span::ZERO, offline == Offline::Divide, "{:?}", status.debt);
         group.cut.clear();
         group.run(6_000_000, 10_000);
         let status = group.processes[0].status(at(group.now));
-        assert_eq!((status.offline_since, status.debt), (None, 0));
+        assert_eq!((status.offline_since, status.debt), (None, Span::ZERO));
         assert!(group.warned[&0].contains(&Warning::Online));
     }
 }
@@ -442,6 +443,62 @@ fn a_stored_snapshot_that_cannot_be_read_is_as_none_with_a_warning() {
     group.run(3_000_000, 10_000);
     assert_eq!(group.warned[&0], [Warning::Unreadable]);
     assert_eq!(group.sent.len(), 20);
+}
+
+#[test]
+fn a_strict_quota_waits_for_its_window_where_nobody_knows_what_was_spent() {
+    let strict = vec![
+        ("quota", Value::Number(10.0)),
+        ("window", Value::Number(3000.0)),
+        ("strict", Value::Bool(true)),
+    ];
+    let mut group = Group::of(2, &options(strict), &settings());
+    group.stored = Some((b"garbage".to_vec(), 1_000_000));
+    group.epoch = 4;
+    group.ask(0, 20);
+    let begun = group.now;
+    group.run(2_000_000, 10_000);
+    // Whoever leads next knows it from the snapshot, which can be read.
+    let leader = (0..2).find(|&of| group.role(of) == Role::Leader).unwrap();
+    group.dead.push(leader);
+    group.ask(1 - leader, 20);
+    group.run(6_000_000, 10_000);
+    let first = group.sent.first().unwrap().0 - begun;
+    assert!((3_000_000..4_500_000).contains(&first), "{first}");
+    assert!(group.most_within(2_990_000) <= 10);
+}
+
+#[test]
+fn those_that_go_on_alone_take_turns_and_owe_one_window_at_most() {
+    let rate = options(vec![("rate", Value::Number(10.0)), ("delay", Value::Nothing)]);
+    let divide = Settings { offline: Some(Offline::Divide), ..settings() };
+    let mut group = Group::of(5, &rate, &divide);
+    for of in 0..5 {
+        group.ask(of, 400);
+    }
+    group.run(3_000_000, 10_000);
+    group.cut = vec![0, 1, 2, 3, 4];
+    group.run(7_000_000, 10_000);
+    let from = group.sent.len();
+    group.run(5_000_000, 10_000);
+    let alone = &group.sent[from..];
+    assert!((45..=55).contains(&alone.len()), "{}", alone.len());
+    // The leader noticed later that it is alone, so its turn may meet another's.
+    let spans = alone.windows(3).map(|some| some[2].0 - some[0].0);
+    assert!(spans.min().unwrap() > 50_000, "they take turns");
+    // Only one of them stays away: the others have the whole limit beside its part, for a minute.
+    let debt = group.processes[0].status(at(group.now)).debt;
+    assert!(debt > Span::from_micros(500_000) && debt <= Span::from_micros(1_000_000), "{debt:?}");
+    group.cut = vec![4];
+    group.run(60_000_000, 10_000);
+    group.cut.clear();
+    let before = group.sent.len();
+    group.run(6_000_000, 10_000);
+    assert!(
+        group.sent.len() - before >= 40,
+        "{}: a second of silence, not twelve",
+        group.sent.len() - before
+    );
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! What must hold of the sum of all processes, as the server saw it. The table of `docs/shared.md` says what
 //! is not promised; nothing else is excused.
 
+use autothrottle::Span;
 use autothrottle_shared::{Offline, Role};
 
 use crate::{
@@ -14,16 +15,9 @@ pub fn problems(settings: &Settings, world: &World, measured: Micros) -> Vec<Str
     if settings.has(Fault::Flips) {
         return all;
     }
-    // Two leaders at once, while the old master answers: E does not hold. And where all die at once and
-    // nothing is stored, who comes next knows nothing.
-    let is_split = settings.has(Fault::Failover)
-        || settings.has(Fault::StoreForgets)
-        || (!settings.keeps && world.seen.contains_key("all dead"));
-    if !is_split {
-        gaps(settings, world, &mut all);
-        slots(settings, world, &mut all);
-        strict(settings, world, &mut all);
-    }
+    gaps(settings, world, &mut all);
+    slots(settings, world, &mut all);
+    strict(settings, world, &mut all);
     fixed(settings, world, &mut all);
     ends(settings, world, &mut all);
     pace(settings, world, measured, &mut all);
@@ -53,29 +47,67 @@ fn is_lost(world: &World, send: &Send) -> bool {
     died != Micros::MAX && send.at + SECOND > died
 }
 
+/// How many limits hold at once at an instant, for what is counted for so long: one more for each failover
+/// before, while two may lead.
+fn limits(settings: &Settings, at: Micros, span: Micros) -> usize {
+    let faults = settings.faults.iter().filter(|(_, fault, _)| *fault == Fault::Failover);
+    let near = faults.filter(|(from, ..)| at >= *from && at <= from + 2 * LEASE + span);
+    1 + near.count()
+}
+
+/// How many leaders there were within a window that did not know what was stored before: nothing is, or the
+/// store forgot it.
+fn forgetful(settings: &Settings, world: &World, at: Micros, window: Micros) -> usize {
+    let is_near = |from: Micros| from <= at && from + window + LEASE > at;
+    let forgot =
+        settings.faults.iter().any(|&(from, fault, _)| fault == Fault::StoreForgets && is_near(from));
+    let reigns = world.reigns.iter().filter(|(from, _)| (forgot || !settings.keeps) && is_near(*from));
+    reigns.count()
+}
+
 fn divides(settings: &Settings) -> bool {
     matches!(settings.offline, None | Some(Offline::Divide))
 }
 
 fn gaps(settings: &Settings, world: &World, problems: &mut Vec<String>) {
-    if divides(settings) || settings.way.loss > 0.0 {
-        return;
+    if divides(settings) {
+        return parts(world, problems);
     }
     let sends: Vec<&Send> = of(world, &[0])
         .into_iter()
         .filter(|send| !is_late(world, send, 2 * LEASE) && !is_lost(world, send))
         .collect();
     let slack = MS + way(settings);
-    for pair in sends.windows(2) {
-        let gap = pair[1].at - pair[0].at;
-        if gap + slack < GAP {
-            problems.push(format!(
-                "gap: {:.1} ms at {:.1} (p{}, p{})",
-                gap as f64 / 1e3,
-                pair[1].at as f64 / 1e3,
-                pair[0].process,
-                pair[1].process
-            ));
+    // Of grants that a message carried for longer than W says, each process may use one.
+    let (mut late, is_held) = (0, |at: Micros| {
+        let slow =
+            settings.faults.iter().filter(|(_, fault, _)| matches!(fault, Fault::Held | Fault::Moving));
+        { slow }.any(|&(from, _, span)| at >= from && at <= from + span + LEASE)
+    });
+    for (place, send) in sends.iter().enumerate() {
+        let Some(before) = place.checked_sub(limits(settings, send.at, 0)) else { continue };
+        let before = sends[before];
+        let gap = send.at - before.at;
+        if gap + slack < GAP && is_held(send.at) {
+            late += 1;
+        } else if gap + slack < GAP {
+            let (gap, at) = (gap as f64 / 1e3, send.at as f64 / 1e3);
+            problems.push(format!("gap: {gap:.1} ms at {at:.1} (p{}, p{})", before.process, send.process));
+        }
+    }
+    if late > world.processes.len() * settings.faults.len() {
+        problems.push(format!("gap: {late} of late grants"));
+    }
+}
+
+/// Those that go on alone have their parts beside the others: twice the limit, if all begin at once.
+fn parts(world: &World, problems: &mut Vec<String>) {
+    let sends = of(world, &[0]);
+    let most = 2 * 20 + world.processes.len();
+    for (place, send) in sends.iter().enumerate() {
+        let within = sends[..=place].iter().filter(|other| other.at + 20 * GAP > send.at).count();
+        if within > most {
+            problems.push(format!("parts: {within} before {:.1}", send.at as f64 / 1e3));
         }
     }
 }
@@ -116,7 +148,7 @@ fn slots(settings: &Settings, world: &World, problems: &mut Vec<String>) {
             .filter(|other| other.at <= send.at && counted_until(world, other) > send.at)
             .map(|other| other.process)
             .collect();
-        if flying.len() > most && counted_until(world, send) > send.at {
+        if flying.len() > most * limits(settings, send.at, SECOND) && counted_until(world, send) > send.at {
             problems.push(format!("slots: {} at {:.1} {flying:?}", flying.len(), send.at as f64 / 1e3));
         }
     }
@@ -124,17 +156,28 @@ fn slots(settings: &Settings, world: &World, problems: &mut Vec<String>) {
 
 fn strict(settings: &Settings, world: &World, problems: &mut Vec<String>) {
     let (limit, window) = STRICT;
-    // Leave that was there before its clock stood is used after it.
+    // Leave that was there before its clock stood is used after it; and who led believes its lease until it
+    // hears, or until that is over by the clock that stood. That is one limit more.
     let wakes = |send: &Send| {
         let asleep = &world.processes[send.process].asleep;
-        asleep.iter().any(|&(_, to)| send.at >= to && send.at <= to + 100 * MS + 2 * way(settings))
+        asleep.iter().any(|&(_, to)| send.at >= to && send.at <= to + LEASE)
     };
-    let sends: Vec<&Send> = of(world, &[2]).into_iter().filter(|send| !wakes(send)).collect();
+    // A send that is late is counted from when the leader hears of it: without W its old place in the window
+    // may be given away before.
+    let is_slow = |(_, fault, _): &(_, Fault, _)| matches!(fault, Fault::Stall | Fault::Held | Fault::Moving);
+    let is_late = settings.way.loss > 0.0 || settings.faults.iter().any(is_slow);
+    let unheard = if is_late { world.processes.len() } else { 0 };
+    let all = of(world, &[2]);
+    let sends: Vec<&Send> = all.iter().copied().filter(|send| !wakes(send)).collect();
     // The drift of two clocks within a window, and what a way that is unlike the way back hides.
     let span = window - window / 500 - 2 * settings.way.more;
+    let of_all =
+        |send: &Send| all.iter().filter(|other| other.at <= send.at && other.at + span > send.at).count();
     for (place, send) in sends.iter().enumerate() {
         let within = sends[..=place].iter().filter(|other| other.at + span > send.at).count();
-        if within > limit {
+        let unknown = forgetful(settings, world, send.at, window);
+        let most = limit * (limits(settings, send.at, window) + unknown) + unheard;
+        if within > most || of_all(send) > most + limit {
             problems.push(format!("strict: {within} before {:.1}", send.at as f64 / 1e3));
         }
     }
@@ -181,8 +224,8 @@ fn ends(settings: &Settings, world: &World, problems: &mut Vec<String>) {
         if status.role == Role::Alone {
             problems.push(format!("p{of} is alone at the end"));
         }
-        if status.debt > 0 {
-            problems.push(format!("p{of} owes {} at the end", status.debt));
+        if status.debt > Span::ZERO {
+            problems.push(format!("p{of} owes {:?} at the end", status.debt));
         }
     }
 }
@@ -194,6 +237,10 @@ fn pace(settings: &Settings, world: &World, measured: Micros, problems: &mut Vec
     }
     let span = BEFORE.1 - BEFORE.0;
     for (word, kinds) in [("gap", &[0][..]), ("slots", &[1, 5])] {
+        // Slots of one process that another one joined: from then on each answer has a way to go.
+        if word == "slots" && settings.processes == 1 && world.processes.len() > 1 {
+            continue;
+        }
         let within = |from: Micros| {
             of(world, kinds).iter().filter(|send| send.at >= from && send.at < from + span).count()
         };

@@ -49,10 +49,12 @@ pub enum Fault {
     StoreForgets,
     StoreRefuses,
     Failover,
+    Garbage,
+    Foreign,
     Flips,
 }
 
-pub const ALL: [Fault; 18] = [
+pub const ALL: [Fault; 20] = [
     Fault::Kill,
     Fault::KillLeader,
     Fault::Respawn,
@@ -70,6 +72,8 @@ pub const ALL: [Fault; 18] = [
     Fault::StoreForgets,
     Fault::StoreRefuses,
     Fault::Failover,
+    Fault::Garbage,
+    Fault::Foreign,
     Fault::Flips,
 ];
 
@@ -233,6 +237,11 @@ pub fn play(settings: &Settings) -> Played {
     }
     let end = world.now + 25 * SECOND;
     world.run(end, |world, event| player.happens(world, event));
+    for of in 0..world.processes.len() {
+        if world.status(of).returned > 0 {
+            world.count("returned");
+        }
+    }
     let problems = checks::problems(settings, &world, measured);
     Played { problems, world }
 }
@@ -310,6 +319,8 @@ impl Player<'_> {
         let kind = world.sends[send].kind;
         let latency = match kind {
             1 | 5 => 100 * MS,
+            // Its pace is measured: some request always waits.
+            0 => 20 * MS + self.dice.below(200 * MS),
             _ if self.dice.one_in(60) => self.dice.below(3 * SECOND),
             _ => 20 * MS + self.dice.below(200 * MS),
         };
@@ -377,6 +388,8 @@ impl Player<'_> {
             (Fault::StoreForgets, _) => "store forgets",
             (Fault::StoreRefuses, _) => "store refuses",
             (Fault::Failover, _) => "failover",
+            (Fault::Garbage, _) => "garbage stored",
+            (Fault::Foreign, _) => "another version",
             (Fault::Flips, _) => "flips",
         };
         world.count(word);
@@ -466,6 +479,19 @@ impl Player<'_> {
                     process.away.push((now, now + SECOND));
                     process.hears.is_hollow = false;
                     world.at(now, Event::Hear { of, heard: Heard::Opened });
+                }
+            }
+            Fault::Garbage => {
+                let home = world.processes[of].home;
+                let stored = &mut world.stores[if world.is_socket { 0 } else { home }].snapshot;
+                *stored = stored.take().map(|(_, at)| ([9, 9, 9].into(), at));
+            }
+            Fault::Foreign => {
+                // As a process of another version says it: the version stands behind the first byte.
+                let mut bytes = vec![0xa7, 99];
+                bytes.extend([5; 40]);
+                for of in world.living() {
+                    world.publish(of, &bytes.clone().into());
                 }
             }
             Fault::Flips => world.processes[of].flips = 0.05,

@@ -82,6 +82,7 @@ impl Process {
             patience: Span::from_millis(5000.0),
             members: plan.members,
             prompt: false,
+            keep_every: Span::ZERO,
             snapshot: None,
         };
         let id = id_of(place);
@@ -140,10 +141,13 @@ impl Process {
     pub fn stop(world: &mut World, of: usize, span: Micros, asleep: bool) {
         let now = world.now;
         let process = &mut world.processes[of];
-        process.stands_until = process.stands_until.max(now + span);
+        let stands = process.stands_until.max(now);
+        process.stands_until = stands.max(now + span);
         process.away.push((now, now + span));
         if asleep {
-            process.slept += span;
+            // It stands once where it sleeps twice: no clock goes back.
+            let before = process.asleep.last().map_or(now, |&(_, to)| to.max(now));
+            process.slept += (now + span).saturating_sub(before);
             process.asleep.push((now, now + span));
         }
     }
@@ -332,6 +336,7 @@ impl Process {
                 let process = &mut world.processes[of];
                 let kind = process.requests.remove(&ticket);
                 *process.failed.entry(name_of(&why)).or_default() += 1;
+                world.count(name_of(&why));
                 if let Some(kind) = kind {
                     world.after(500 * MS, Event::Work { of, kind });
                 }
@@ -345,6 +350,9 @@ impl Process {
             Effect::Notice(_) => {}
             Effect::Moved => {
                 let status = world.status(of);
+                if status.role == Role::Alone {
+                    world.count("alone");
+                }
                 world.note(|| {
                     format!(
                         "p{of}: {:?} of {:?}, epoch {}, {:?}",
@@ -370,7 +378,9 @@ impl Process {
     fn says(world: &mut World, of: usize, said: &Said) {
         let now = world.now;
         let process = &mut world.processes[of];
-        for at in process.asks.arrivals(now, &mut world.dice) {
+        // A frame may come twice; a question is a command of a stream.
+        let times = if said.op().is_some() { 1 } else { 2 };
+        for at in process.asks.arrivals(now, &mut world.dice).into_iter().take(times) {
             world.at(at, Event::AtStore { of, said: said.clone() });
         }
     }

@@ -174,8 +174,10 @@ impl World {
                 let epoch = store.epoch;
                 store.holder = Some((epoch, of));
                 let stored = store.snapshot.clone().map(|(bytes, at)| (bytes, now - at));
+                // All connect to it anew.
                 for process in &mut self.processes {
                     process.is_joined = false;
+                    process.hears.is_hollow = false;
                 }
                 self.processes[of].is_joined = true;
                 self.reign(of, epoch);
