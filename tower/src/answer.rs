@@ -17,7 +17,7 @@ pub enum Told<'a> {
     },
     /// No response came.
     Failed(Failure),
-    /// It says nothing of the server.
+    /// It is no news of the server.
     Nothing,
 }
 

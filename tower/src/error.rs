@@ -35,13 +35,28 @@ pub enum Error {
         /// The file could not be had: it is asked for again after a minute.
         is_temporary: bool,
     },
-    /// The request has no such scope.
+    /// The request has no scope of that name.
     NoScope {
         /// Its name.
         scope: String,
     },
     /// A cost, a priority or a delay that is no finite number in its range.
     NotANumber,
+    /// The group does not take the request, or this process has left it. Feature `redis`.
+    Invalid {
+        /// Why.
+        why: String,
+    },
+    /// The connection to the group is broken, and `offline` says to fail. Feature `redis`.
+    Offline {
+        /// Why.
+        why: String,
+    },
+    /// The connection to the group can never work: Redis does not allow it. Feature `redis`.
+    Denied {
+        /// What Redis said.
+        why: String,
+    },
 }
 
 impl fmt::Display for Error {
@@ -59,6 +74,9 @@ impl fmt::Display for Error {
             Self::NoScope { scope } => write!(formatter, "the request has no scope {scope:?}"),
             Self::QueueFull => SubmitError::QueueFull.fmt(formatter),
             Self::NotANumber => SubmitError::NotANumber.fmt(formatter),
+            Self::Invalid { why } => write!(formatter, "the group does not take the request: {why}"),
+            Self::Offline { why } => write!(formatter, "the connection to the group is broken: {why}"),
+            Self::Denied { why } => write!(formatter, "the connection to the group cannot work: {why}"),
         }
     }
 }

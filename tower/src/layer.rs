@@ -1,4 +1,4 @@
-//! The layer: each request of a service waits for its permit, and each answer is heard.
+//! The layer: each request of a service waits for its permit, and the throttle reads each answer.
 
 use std::{
     future::Future,
@@ -28,7 +28,7 @@ pub type BoxError = Box<dyn std::error::Error + Send + Sync>;
 /// ```
 ///
 /// A request is counted in its host (of its URI, else of its `Host` field), or in the [`Target`] of its
-/// extensions. It waits in `call`: `poll_ready` is always ready, for readiness says nothing of a host.
+/// extensions. It waits in `call`: `poll_ready` is always ready, for readiness is not by host.
 #[derive(Clone, Debug)]
 pub struct Throttled<S> {
     inner: S,

@@ -1,5 +1,5 @@
 //! Rate limits, backoff and `Retry-After` for clients of [tower](https://docs.rs/tower) and reqwest: a request
-//! leaves when its server is glad to serve it.
+//! leaves when your limits and its server allow it.
 //!
 //! ```
 //! use autothrottle_tower::Throttle;
@@ -23,13 +23,13 @@
 //!
 //! Options have the names and defaults of
 //! [the table of settings](https://github.com/autothrottle/autothrottle/blob/main/docs/settings.md); times are
-//! milliseconds. Nothing typed is one request a second to each host.
+//! milliseconds. With no options it is one request a second to each host.
 //!
 //! # What it hears
 //!
 //! A throttle learns from answers: 429 and 503 make it back off, `Retry-After` and `RateLimit` fields hold it.
 //! [`Throttle::run`] and the layer hear each [`http::Response`]; [`Permit::settle`] tells it by hand. A permit
-//! that is dropped gives its slot back and teaches nothing.
+//! that is dropped gives its slot back and changes no pace.
 //!
 //! # How it runs
 //!
@@ -38,8 +38,13 @@
 
 mod answer;
 mod error;
+#[cfg(feature = "redis")]
+mod group;
+mod host;
 mod layer;
 mod permit;
+#[cfg(feature = "redis")]
+mod redis;
 #[cfg(feature = "reqwest")]
 mod reqwest;
 mod retry;
@@ -50,9 +55,13 @@ mod throttle;
 
 pub use answer::{Answer, Told};
 pub use autothrottle::{ConfigError, Failure, Reason, ScopeStats, Stats};
+#[cfg(feature = "redis")]
+pub use autothrottle_shared::{Offline, Role, Status};
 pub use error::Error;
 pub use layer::{BoxError, Throttled};
 pub use permit::{Charge, Permit};
+#[cfg(feature = "redis")]
+pub use redis::Redis;
 pub use retry::Retry;
 #[cfg(feature = "robots")]
 pub use robots::{Allowed, Robots};

@@ -1,6 +1,6 @@
 //! A permit: the request may leave now.
 
-use autothrottle::{Cost, Feedback, Hint, Hints, Span, Ticket, headers::Context};
+use autothrottle::{Cost, Hints, Span, Ticket, headers::Context};
 use tokio::time::Instant;
 
 use crate::{
@@ -40,23 +40,23 @@ impl Permit {
     /// Tells the throttle how the request ended: a response, an error, or [`Told`]. What it gives corrects the
     /// cost.
     pub fn settle(mut self, answer: &impl Answer) -> Charge {
-        let feedback = feedback_of(answer.told(), self.sent_at);
-        self.end(&feedback);
+        self.end(answer.told());
         let target = self.target.take();
         Charge { throttle: self.throttle.clone(), sent_at: self.sent_at, target }
     }
 
-    fn end(&mut self, feedback: &Feedback) {
+    fn end(&mut self, told: Told<'_>) {
         if let Some(ticket) = self.ticket.take() {
-            self.throttle.with(|engine, now| engine.settle(now, ticket, feedback));
+            let latency_ms = self.sent_at.elapsed().as_secs_f64() * 1000.0;
+            self.throttle.with(|host, now| host.settle(now, ticket, told, latency_ms));
         }
     }
 }
 
-/// It gives the slot back and teaches nothing.
+/// It gives the slot back and changes no pace.
 impl Drop for Permit {
     fn drop(&mut self) {
-        self.end(&Feedback::IGNORED);
+        self.end(Told::Nothing);
     }
 }
 
@@ -68,27 +68,12 @@ impl Charge {
     ///
     /// [`Error::NotANumber`] for what is no cost, [`Error::NoScope`] for a scope that is not the request's.
     pub fn adjust(&mut self, scope: &str, cost: f64) -> Result<(), Error> {
-        let actual = Cost::from_units(cost).ok_or(Error::NotANumber)?;
+        Cost::from_units(cost).ok_or(Error::NotANumber)?;
         let charged = self.target.cost_mut(scope).ok_or_else(|| Error::NoScope { scope: scope.into() })?;
-        let before = Cost::from_units(core::mem::replace(charged, cost)).unwrap_or_default();
+        let before = core::mem::replace(charged, cost);
         let ago = Span::from_millis(self.sent_at.elapsed().as_secs_f64() * 1000.0);
-        self.throttle
-            .scoped(scope, |engine, now, scope| engine.adjust(now, scope, now - ago, before, actual));
+        self.throttle.with(|host, now| host.adjust(now, scope, ago, before, cost));
         Ok(())
-    }
-}
-
-fn feedback_of(told: Told<'_>, sent_at: Instant) -> Feedback {
-    match told {
-        Told::Nothing => Feedback::IGNORED,
-        Told::Failed(failure) => {
-            Feedback { answer: autothrottle::Answer::Failed(failure), ..Feedback::IGNORED }
-        }
-        Told::Response { status, headers } => {
-            let latency_ms = Some(sent_at.elapsed().as_secs_f64() * 1000.0);
-            let hint = headers.map(|headers| Hint::of(&hints_of(status, headers))).unwrap_or_default();
-            Feedback { latency_ms, hint, ..Feedback::response(status) }
-        }
     }
 }
 

@@ -31,7 +31,7 @@ impl Middleware for Throttle {
         match &answer {
             Ok(response) => drop(permit.settle(response)),
             Err(Error::Reqwest(error)) => drop(permit.settle(&told(error))),
-            // Another middleware's error says nothing of the server.
+            // Another middleware's error is no news of the server.
             Err(Error::Middleware(_)) => drop(permit),
         }
         answer

@@ -27,8 +27,8 @@ const METHODS: [Method; 6] =
 /// # }
 /// ```
 ///
-/// A response is sent again if its status is in `retry.statusCodes`, never earlier than the server asked, and
-/// not where it asks for longer than `retry.maxRetryAfter`. A connection that failed is sent again. Methods
+/// A response is sent again if its status is in `retry.statusCodes`: never earlier than the server asked, and
+/// only if that is at most `retry.maxRetryAfter`. A connection that failed is sent again. Methods
 /// other than GET, HEAD, PUT, DELETE, OPTIONS and TRACE are not.
 #[derive(Clone, Debug)]
 pub struct Retry {
@@ -52,8 +52,8 @@ impl Retry {
         let status = response.status().as_u16();
         let hints = hints_of(status, response.headers());
         let asked = hints.delay_ms.map(|ms| (autothrottle::Span::from_millis(ms as f64), hints.is_whole));
-        let verdict = self.throttle.with(|engine, _| {
-            let retry = &engine.config().retry;
+        let verdict = self.throttle.with(|host, _| {
+            let retry = &host.config().retry;
             // A 403 that refuses the pace counts as a 429.
             let is_limit = hints.is_limit && retry.repeats(429);
             retry.after_response(if is_limit { 429 } else { status }, asked)

@@ -158,7 +158,7 @@ impl Robots {
         let delay = autothrottle::crawl_delay_ms(bytes, &self.user_agent).map(Span::from_millis);
         let Ok(target) = Target::try_from(url.as_str()) else { return };
         let host = target.first();
-        let outcome = self.throttle.scoped(host, |engine, now, scope| engine.crawl_delay(now, scope, delay));
+        let outcome = self.throttle.with(|own, now| own.crawl_delay(now, host, delay));
         if outcome == autothrottle::Robots::Overruled {
             tracing::warn!(host, "robots.txt asks for another pace than the options of this host set");
         }

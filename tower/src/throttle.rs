@@ -9,8 +9,8 @@ use std::{
 };
 
 use autothrottle::{
-    Config, ConfigError, Decision, Diagnostic, Engine, Instant as EngineInstant, Notice, Problem, Request,
-    ScopeId, ScopeStats, Snapshot, Span, Stats, SubmitError, Ticket, Value, Watch,
+    Config, ConfigError, Diagnostic, Engine, Instant as EngineInstant, Notice, Problem, ScopeStats, Snapshot,
+    Span, Stats, Ticket, Value, Watch,
 };
 use serde::{Deserialize, Serialize, de::Deserializer};
 use tokio::{
@@ -19,23 +19,29 @@ use tokio::{
     time::Instant,
 };
 
-use crate::{Answer, Error, Permit, Target};
+use crate::{
+    Answer, Error, Permit, Target,
+    host::{Entered, Host, Next, Order},
+};
 
 /// Says when a request may leave. Cheap to clone: all clones are one throttle.
 #[derive(Clone)]
 pub struct Throttle(Arc<Shared>);
 
-struct Shared {
-    origin: Instant,
+/// When a request was let go, or why it never leaves.
+type Granted = Result<EngineInstant, Error>;
+
+pub(crate) struct Shared {
+    pub origin: Instant,
     state: Mutex<State>,
-    /// Tells the timer's task that it has an earlier instant to wait for.
-    earlier: Notify,
+    /// Tells the task that there is something earlier to wait for.
+    pub earlier: Arc<Notify>,
 }
 
-struct State {
-    engine: Engine,
-    /// Who waits for a permit, and is told when it was given.
-    waiting: BTreeMap<Ticket, oneshot::Sender<EngineInstant>>,
+pub(crate) struct State {
+    pub host: Host,
+    /// Requests that wait for a permit, and what wakes each.
+    waiting: BTreeMap<Ticket, oneshot::Sender<Granted>>,
     /// When it is worth asking the engine again.
     wake_at: Option<EngineInstant>,
     /// Whether the timer's task runs.
@@ -72,9 +78,13 @@ impl Throttle {
         }
         engine.watch(Watch::Changes);
         engine.take_notices().iter().for_each(tell);
-        let state = State { engine, waiting: BTreeMap::new(), wake_at: None, is_driven: false };
-        let shared = Shared { origin: Instant::now(), state: Mutex::new(state), earlier: Notify::new() };
-        Self(Arc::new(shared))
+        Self::by(Host::own(engine))
+    }
+
+    pub(crate) fn by(host: Host) -> Self {
+        let state = State { host, waiting: BTreeMap::new(), wake_at: None, is_driven: false };
+        let earlier = Arc::new(Notify::new());
+        Self(Arc::new(Shared { origin: Instant::now(), state: Mutex::new(state), earlier }))
     }
 
     /// Waits until a request to `target` may leave: a URL, or a [`Target`].
@@ -90,17 +100,18 @@ impl Throttle {
     {
         let target = target.try_into()?;
         let mut waiting = match self.enter(&target)? {
-            Entered::Sent(ticket) => return Ok(Permit::new(self.clone(), ticket, Instant::now(), target)),
-            Entered::Waits(waiting) => waiting,
+            Asked::Sent(ticket) => return Ok(Permit::new(self.clone(), ticket, Instant::now(), target)),
+            Asked::Waits(waiting) => waiting,
         };
         let since = Instant::now();
         // The sender is dropped only with its throttle, which `self` keeps.
         let granted = (&mut waiting.granted).await.expect("a throttle that is alive answers");
         let ticket = waiting.take();
-        self.with(|engine, now| {
+        let granted = granted?;
+        self.with(|host, now| {
             // A busy runtime polls late: the next request waits its delay from now.
             if now.since(granted).micros() >= 1000 {
-                engine.left(now, ticket);
+                host.left(now, ticket);
             }
         });
         tracing::debug!(scope = target.first(), waited_ms = since.elapsed().as_millis() as u64, "leaves");
@@ -129,110 +140,70 @@ impl Throttle {
     ///
     /// # Errors
     ///
-    /// All problems at once; then nothing has changed.
+    /// All problems at once; then no setting has changed.
     pub fn configure<'de>(&self, scope: &str, options: impl Deserializer<'de>) -> Result<(), ConfigError> {
         let options = value_of(options, "options")?;
-        self.scoped(scope, |engine, now, scope| engine.configure(now, scope, options))
+        self.with(|host, now| host.configure(now, scope, options))
     }
 
     /// Sends no request of a scope for `span`. A hold that is longer already stays.
     pub fn hold(&self, scope: &str, span: Duration) {
         let span = Span::from_millis(span.as_secs_f64() * 1000.0);
-        self.scoped(scope, |engine, now, scope| engine.hold(now, scope, span));
+        self.with(|host, now| host.order(now, scope, Order::Hold(span)));
     }
 
     /// Sends no request of a scope until [`Throttle::resume`].
     pub fn pause(&self, scope: &str) {
-        self.scoped(scope, |engine, now, scope| engine.pause(now, scope));
+        self.with(|host, now| host.order(now, scope, Order::Pause));
     }
 
     /// Ends a pause of a scope.
     pub fn resume(&self, scope: &str) {
-        self.scoped(scope, |engine, now, scope| engine.resume(now, scope));
+        self.with(|host, now| host.order(now, scope, Order::Resume));
     }
 
     /// Forgets what a scope learned, and lifts its hold.
     pub fn reset(&self, scope: &str) {
-        self.scoped(scope, |engine, now, scope| engine.reset(now, scope));
+        self.with(|host, now| host.order(now, scope, Order::Reset));
     }
 
     /// What was learned, to store: anything that serde writes. See [`Throttle::restore`].
     pub fn snapshot(&self) -> impl Serialize + Debug + Clone + use<> {
-        self.with(|engine, now| Value::from(engine.snapshot(now, wall_ms())))
+        self.with(|host, now| host.snapshot(now, wall_ms()))
     }
 
     /// What the whole throttle does now.
     pub fn stats(&self) -> Stats {
-        self.with(|engine, now| engine.stats(now))
+        self.with(|host, now| host.stats(now))
     }
 
     /// What one scope does now: its delay, why it waits, what it has learned. `None` for a scope that is not
     /// known.
     pub fn scope_stats(&self, scope: &str) -> Option<ScopeStats> {
-        self.with(|engine, now| engine.scope_stats(now, engine.find(scope)?))
+        self.with(|host, now| host.scope_stats(now, scope))
     }
 
-    /// Uses the engine for a scope of this name.
-    pub(crate) fn scoped<T>(
-        &self,
-        scope: &str,
-        call: impl FnOnce(&mut Engine, EngineInstant, ScopeId) -> T,
-    ) -> T {
-        self.with(|engine, now| {
-            let scope = engine.intern(scope);
-            call(engine, now, scope)
-        })
+    /// Uses who decides, then sends whom that allows to leave.
+    pub(crate) fn with<T>(&self, call: impl FnOnce(&mut Host, EngineInstant) -> T) -> T {
+        self.0.change(|state, now| call(&mut state.host, now))
     }
 
-    /// Uses the engine, then sends whom that allows to leave.
-    pub(crate) fn with<T>(&self, call: impl FnOnce(&mut Engine, EngineInstant) -> T) -> T {
-        self.0.change(|state, now| call(&mut state.engine, now))
-    }
-
-    fn enter(&self, target: &Target) -> Result<Entered, Error> {
+    fn enter(&self, target: &Target) -> Result<Asked, Error> {
         let shared = &self.0;
         shared.change(|state, now| {
-            let engine = &mut state.engine;
-            let (scopes, costs): (Vec<ScopeId>, Vec<f64>) =
-                target.scopes().map(|(name, cost)| (engine.intern(name), cost)).unzip();
-            let request = Request {
-                costs: &costs,
-                priority: target.priority,
-                delay_ms: target.delay.as_secs_f64() * 1000.0,
-                ..Request::new(&scopes)
+            let ticket = match state.host.enter(now, target)? {
+                Entered::Sent(ticket) => return Ok(Asked::Sent(ticket)),
+                Entered::Waits(ticket) => ticket,
             };
-            let refused = |engine: &Engine, error| match error {
-                SubmitError::QueueFull => Error::QueueFull,
-                SubmitError::CostExceedsQuota { scope, setting } => Error::CostExceedsQuota {
-                    scope: engine.name(scope).unwrap_or_default().into(),
-                    path: engine.config_path(scope, setting).unwrap_or_default(),
-                },
-                SubmitError::ScopeDown { scope, .. } => {
-                    Error::ScopeDown { scope: engine.name(scope).unwrap_or_default().into() }
-                }
-                SubmitError::NotANumber | SubmitError::UnknownScope => Error::NotANumber,
-            };
-            match engine.send_at_once(now, request) {
-                Ok(Some(ticket)) => return Ok(Entered::Sent(ticket)),
-                Ok(None) => {}
-                Err(error) => return Err(refused(engine, error)),
-            }
-            if tracing::enabled!(tracing::Level::DEBUG)
-                && let Some(because) = engine.peek(now, request).ok().and_then(|peek| peek.because)
-            {
-                tracing::debug!(scope = target.first(), reason = because.reason.name(), "waits");
-            }
-            let ticket = engine.submit(now, request).map_err(|error| refused(engine, error))?;
             let (tell, granted) = oneshot::channel();
             state.waiting.insert(ticket, tell);
-            let throttle = self.clone();
-            Ok(Entered::Waits(Waiting { throttle, ticket: Some(ticket), granted }))
+            Ok(Asked::Waits(Waiting { throttle: self.clone(), ticket: Some(ticket), granted }))
         })
     }
 }
 
 /// What became of a request that asked.
-enum Entered {
+enum Asked {
     Sent(Ticket),
     Waits(Waiting),
 }
@@ -241,7 +212,7 @@ enum Entered {
 struct Waiting {
     throttle: Throttle,
     ticket: Option<Ticket>,
-    granted: oneshot::Receiver<EngineInstant>,
+    granted: oneshot::Receiver<Granted>,
 }
 
 impl Waiting {
@@ -255,7 +226,7 @@ impl Drop for Waiting {
         if let Some(ticket) = self.ticket.take() {
             self.throttle.0.change(|state, now| {
                 state.waiting.remove(&ticket);
-                state.engine.cancel(now, ticket);
+                state.host.cancel(now, ticket);
             });
         }
     }
@@ -269,12 +240,24 @@ impl Shared {
 
     /// Changes something, then sends whom that allows to leave.
     fn change<T>(self: &Arc<Self>, change: impl FnOnce(&mut State, EngineInstant) -> T) -> T {
+        self.quietly(|state, now| {
+            let result = change(state, now);
+            #[cfg(feature = "redis")]
+            if let Host::Group(group) = &mut state.host {
+                group.changed(self);
+            }
+            result
+        })
+    }
+
+    /// The same for the task itself, which needs no call.
+    pub(crate) fn quietly<T>(self: &Arc<Self>, change: impl FnOnce(&mut State, EngineInstant) -> T) -> T {
         // A panic in `change` would be this crate's: the engine never panics, so what it holds is whole.
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let now = self.now();
         let result = change(&mut state, now);
         self.drain(&mut state, now);
-        let notices = state.engine.take_notices();
+        let notices = state.host.take_notices();
         drop(state);
         notices.iter().for_each(tell);
         result
@@ -282,16 +265,19 @@ impl Shared {
 
     fn drain(self: &Arc<Self>, state: &mut State, now: EngineInstant) {
         let wake_at = loop {
-            match state.engine.poll(now) {
-                Decision::Send(ticket) => {
-                    let is_heard =
-                        state.waiting.remove(&ticket).is_some_and(|waiting| waiting.send(now).is_ok());
-                    if !is_heard {
-                        state.engine.cancel(now, ticket);
+            match state.host.poll(now) {
+                Next::Send(ticket) => {
+                    let waiting = state.waiting.remove(&ticket);
+                    if waiting.is_none_or(|waiting| waiting.send(Ok(now)).is_err()) {
+                        state.host.cancel(now, ticket);
                     }
                 }
-                Decision::Wait { until, .. } => break Some(until),
-                Decision::Idle { .. } => break None,
+                #[cfg(feature = "redis")]
+                Next::Refuse(ticket, error) => {
+                    // Its future may have been dropped: then it needs no reason.
+                    state.waiting.remove(&ticket).map(|waiting| waiting.send(Err(error)));
+                }
+                Next::Wait(until) => break until,
             }
         };
         let is_earlier = wake_at.is_some_and(|at| state.wake_at.is_none_or(|before| at < before));
@@ -308,7 +294,7 @@ impl Shared {
     }
 }
 
-/// The timer's task. It ends when nothing waits for a time, or nobody has the throttle any more.
+/// The timer's task. It ends when no request waits for a time, or when the throttle is dropped.
 async fn drive(driven: Driven) {
     while let Some(shared) = driven.0.upgrade() {
         let until = {
@@ -338,13 +324,28 @@ impl Drop for Driven {
     }
 }
 
+/// The task, if there is one, ends.
+impl Drop for Shared {
+    fn drop(&mut self) {
+        #[cfg(feature = "redis")]
+        {
+            let now = self.now();
+            let state = self.state.get_mut().unwrap_or_else(PoisonError::into_inner);
+            if let Host::Group(group) = &mut state.host {
+                group.bye(now);
+            }
+        }
+        self.earlier.notify_one();
+    }
+}
+
 impl fmt::Debug for Throttle {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.debug_struct("Throttle").finish_non_exhaustive()
     }
 }
 
-fn value_of<'de>(given: impl Deserializer<'de>, want: &str) -> Result<Value, ConfigError> {
+pub(crate) fn value_of<'de>(given: impl Deserializer<'de>, want: &str) -> Result<Value, ConfigError> {
     Value::deserialize(given).map_err(|error| ConfigError {
         problems: vec![Problem { path: String::new(), want: want.into(), got: error.to_string() }],
     })

@@ -1,0 +1,349 @@
+//! A throttle of a group: the machine of `autothrottle-shared` decides, and one task carries what it says.
+//!
+//! The trap is a message for each call: what happens in one turn of the runtime is said in one, so the task
+//! takes what there is to say, and no call does.
+
+use std::{
+    collections::VecDeque,
+    sync::{Arc, Weak},
+    time::Duration,
+};
+
+use autothrottle::{
+    BudgetStats, Config, ConfigError, Effective, Instant, Reason, ScopeStats, Span, Stats, Ticket, Value,
+    boundary::{Outcome, push_field},
+};
+use autothrottle_shared::{Ask, Effect, MemberId, Order as Orders, Refusal, Settings, Shared, Status};
+use tokio::{
+    runtime::Handle,
+    sync::{mpsc, watch},
+    task::yield_now,
+    time::sleep_until,
+};
+
+use crate::{
+    Error, Target, Told,
+    host::{Host, Next, Order},
+    redis::{Heard, Way},
+    throttle::{Shared as Inner, wall_ms},
+};
+
+pub(crate) struct Group {
+    machine: Shared,
+    pub config: Config,
+    /// Requests that will never leave, with the reason for each.
+    refused: VecDeque<(Ticket, Error)>,
+    /// How this process speaks to the others, until its task has it.
+    way: Option<Way>,
+    /// What this process says last.
+    last: Option<mpsc::UnboundedSender<Effect>>,
+    /// Whether the task has said it.
+    left: watch::Sender<bool>,
+}
+
+impl Group {
+    pub fn new(
+        id: MemberId,
+        options: Value,
+        settings: Settings,
+        seed: u64,
+        way: Way,
+    ) -> Result<Self, ConfigError> {
+        let config = Config::parse(options.clone())?;
+        let machine = Shared::new(id, options, settings, seed)?;
+        let (refused, left) = (VecDeque::new(), watch::Sender::new(false));
+        Ok(Self { machine, config, refused, way: Some(way), last: None, left })
+    }
+
+    pub fn enter(&mut self, now: Instant, target: &Target) -> Result<Ticket, Error> {
+        let (names, costs): (Vec<&str>, Vec<f64>) = target.scopes().unzip();
+        let delay_ms = target.delay.as_secs_f64() * 1000.0;
+        let ask = Ask { names: &names, costs: &costs, priority: target.priority, delay_ms };
+        self.machine.submit(now, &ask).map(ticket).map_err(error)
+    }
+
+    /// The task has the timer.
+    pub fn poll(&mut self, now: Instant) -> Next {
+        if let Some((ticket, error)) = self.refused.pop_front() {
+            return Next::Refuse(ticket, error);
+        }
+        self.machine.poll(now).map_or(Next::Wait(None), |number| Next::Send(ticket(number)))
+    }
+
+    pub fn left(&mut self, now: Instant, ticket: Ticket) {
+        self.machine.left(now, number(ticket));
+    }
+
+    pub fn settle(&mut self, now: Instant, ticket: Ticket, told: Told<'_>, latency_ms: f64) {
+        let mut lines = String::new();
+        let answer = match told {
+            Told::Nothing => f64::NAN,
+            Told::Failed(autothrottle::Failure::Connection) => 0.0,
+            Told::Failed(autothrottle::Failure::Timeout) => 1.0,
+            Told::Response { status, headers } => {
+                let fields = headers.into_iter().flatten();
+                for (name, value) in fields.filter_map(|(name, value)| Some((name, value.to_str().ok()?))) {
+                    push_field(&mut lines, name.as_str(), value);
+                }
+                f64::from(status)
+            }
+        };
+        let wall_ms = wall_ms().unwrap_or(f64::NAN);
+        let outcome = Outcome { lines: &lines, wall_ms, ..Outcome::new(answer, latency_ms, f64::NAN, 0) };
+        self.machine.settle(now, number(ticket), &outcome);
+    }
+
+    pub fn cancel(&mut self, now: Instant, ticket: Ticket) {
+        self.machine.cancel(now, number(ticket));
+    }
+
+    pub fn adjust(&mut self, now: Instant, scope: &str, ago: Span, charged: f64, cost: f64) {
+        self.orders(now, Orders::Adjust { name: scope.into(), ago, charged, cost });
+    }
+
+    pub fn configure(&mut self, now: Instant, scope: &str, options: Value) -> Result<(), ConfigError> {
+        self.machine.order(now, Orders::Configure(scope.into(), options))
+    }
+
+    pub fn order(&mut self, now: Instant, scope: &str, order: Order) {
+        self.orders(
+            now,
+            match order {
+                Order::Hold(span) => Orders::Hold(scope.into(), span),
+                Order::Pause => Orders::Pause(Some(scope.into())),
+                Order::Resume => Orders::Resume(Some(scope.into())),
+                Order::Reset => Orders::Reset(scope.into()),
+            },
+        );
+    }
+
+    #[cfg(feature = "robots")]
+    pub fn crawl_delay(&mut self, now: Instant, scope: &str, delay: Option<Span>) -> autothrottle::Robots {
+        self.machine.crawl_delay(now, scope, delay)
+    }
+
+    pub fn snapshot(&mut self, now: Instant, wall_ms: Option<f64>) -> Value {
+        self.machine.snapshot(now, wall_ms.unwrap_or(f64::NAN))
+    }
+
+    pub fn stats(&mut self, now: Instant) -> Stats {
+        stats_of(self.machine.stats(now))
+    }
+
+    pub fn status(&self, now: Instant) -> Status {
+        self.machine.status(now)
+    }
+
+    /// Leaves the group. The receiver gets `true` when the others know.
+    pub fn leave(&mut self, now: Instant) -> watch::Receiver<bool> {
+        self.machine.close(now);
+        // A process that never said anything has no task that would say so.
+        self.left.send_if_modified(|left| self.way.is_some() && !std::mem::replace(left, true));
+        self.left.subscribe()
+    }
+
+    /// The throttle is gone: what there is to say last is said.
+    pub fn bye(&mut self, now: Instant) {
+        self.machine.close(now);
+        let says = self.turn(now);
+        if let Some(last) = &self.last {
+            says.into_iter().for_each(|said| _ = last.send(said));
+        }
+    }
+
+    /// One that is not wrong: only settings can be.
+    fn orders(&mut self, now: Instant, order: Orders) {
+        let _ = self.machine.order(now, order);
+    }
+
+    /// Wakes the task that carries. The first request within a runtime starts it.
+    pub fn changed(&mut self, inner: &Arc<Inner>) {
+        if self.machine.wake_at().is_some()
+            && let Ok(runtime) = Handle::try_current()
+            && let Some(way) = self.way.take()
+        {
+            let (last, receiver) = mpsc::unbounded_channel();
+            self.last = Some(last);
+            runtime.spawn(carry(Arc::downgrade(inner), way, receiver));
+        }
+        inner.earlier.notify_one();
+    }
+
+    /// What is to be said to the others.
+    fn turn(&mut self, now: Instant) -> Vec<Effect> {
+        let mut says = Vec::new();
+        while let Some(effect) = self.machine.poll_effect(now) {
+            match effect {
+                Effect::Fail { ticket: number, why } => self.refused.push_back((ticket(number), error(why))),
+                Effect::Notice(notice) => tracing::debug!(?notice, "the group's engine noticed"),
+                Effect::Warn(warning) => tracing::warn!(code = warning.code(), "{}", warning.text()),
+                Effect::Moved => {
+                    let Status { role, epoch, members, .. } = self.machine.status(now);
+                    tracing::info!(?role, epoch, members, "the group changed");
+                }
+                said => says.push(said),
+            }
+        }
+        says
+    }
+}
+
+/// Carries what the machine says, and what others say, as long as the throttle exists.
+async fn carry(inner: Weak<Inner>, mut way: Way, mut last: mpsc::UnboundedReceiver<Effect>) {
+    let (tell, mut heard) = mpsc::unbounded_channel();
+    let mut inputs: Vec<Heard> = Vec::new();
+    loop {
+        // What else happens in this turn goes along.
+        yield_now().await;
+        let Some(inner) = inner.upgrade() else { break };
+        let (says, wake_at, left) = inner.quietly(|state, now| {
+            let Host::Group(group) = &mut state.host else { unreachable!("its task alone carries") };
+            for input in inputs.drain(..) {
+                group.machine.handle(now, input.as_input());
+            }
+            (group.turn(now), group.machine.wake_at(), group.left.clone())
+        });
+        let (origin, changed) = (inner.origin, inner.earlier.clone());
+        drop(inner);
+        way.say(says, &tell);
+        let Some(wake_at) = wake_at else {
+            way.close().await;
+            left.send_replace(true);
+            return;
+        };
+        let until = origin + Duration::from_micros(wake_at.micros());
+        tokio::select! {
+            () = sleep_until(until) => inputs.push(Heard::Time),
+            () = changed.notified() => {}
+            Some(first) = heard.recv() => inputs.push(first),
+        }
+        while let Ok(more) = heard.try_recv() {
+            inputs.push(more);
+        }
+        inputs.iter().for_each(|input| way.hear(input, &tell));
+    }
+    way.say(std::iter::from_fn(|| last.try_recv().ok()).collect(), &tell);
+    way.close().await;
+}
+
+/// The group's tickets are whole numbers below 2⁵³, as the engine's.
+fn ticket(number: u64) -> Ticket {
+    Ticket::from_number(number as f64).expect("a process sends fewer than 2⁵³ requests")
+}
+
+fn number(ticket: Ticket) -> u64 {
+    ticket.to_number() as u64
+}
+
+fn error(why: Refusal) -> Error {
+    match why {
+        Refusal::Full => Error::QueueFull,
+        Refusal::Cost { scope, path } => Error::CostExceedsQuota { scope, path },
+        Refusal::Down { scope, .. } => Error::ScopeDown { scope },
+        Refusal::Wrong(why) => Error::Invalid { why },
+        Refusal::Offline(why) => Error::Offline { why },
+        Refusal::Denied(why) => Error::Denied { why },
+    }
+}
+
+/// Statistics as a boundary writes them, as the engine's own type.
+fn stats_of(value: Value) -> Stats {
+    let mut stats = Stats {
+        waiting: 0,
+        in_flight: 0,
+        sent: 0,
+        settled: 0,
+        cancelled: 0,
+        paused: false,
+        scopes: Vec::new(),
+    };
+    for (key, value) in entries(value) {
+        match (key.as_str(), value) {
+            ("waiting", Value::Number(number)) => stats.waiting = number as u32,
+            ("inFlight", Value::Number(number)) => stats.in_flight = number as u32,
+            ("sent", Value::Number(number)) => stats.sent = number as u64,
+            ("settled", Value::Number(number)) => stats.settled = number as u64,
+            ("cancelled", Value::Number(number)) => stats.cancelled = number as u64,
+            ("paused", Value::Bool(paused)) => stats.paused = paused,
+            ("scopes", scopes) => {
+                stats.scopes = entries(scopes).map(|(name, scope)| (name, scope_of(scope))).collect();
+            }
+            _ => {}
+        }
+    }
+    stats
+}
+
+fn scope_of(value: Value) -> ScopeStats {
+    let mut stats = ScopeStats {
+        delay_ms: 0.0,
+        backoff_ms: 0.0,
+        slots: 0,
+        in_flight: 0,
+        waiting: 0,
+        backoff_step: 0,
+        hold_until: None,
+        quota_left: None,
+        recovers_at: None,
+        budgets: Vec::new(),
+        reason: None,
+        paused: false,
+        effective: Effective { rate: None, latency_ms: None, concurrency: 0.0, bound_by: Vec::new() },
+        without_effect: None,
+    };
+    for (key, value) in entries(value) {
+        match (key.as_str(), value) {
+            ("delayMs", Value::Number(number)) => stats.delay_ms = number,
+            ("backoffMs", Value::Number(number)) => stats.backoff_ms = number,
+            ("slots", Value::Number(number)) => stats.slots = number as u32,
+            ("inFlight", Value::Number(number)) => stats.in_flight = number as u32,
+            ("waiting", Value::Number(number)) => stats.waiting = number as u32,
+            ("backoffStep", Value::Number(number)) => stats.backoff_step = number as u32,
+            ("holdUntil", Value::Number(number)) => stats.hold_until = Some(number),
+            ("quotaLeft", Value::Number(number)) => stats.quota_left = Some(number),
+            ("reason", Value::Text(name)) => stats.reason = reason(&name),
+            ("paused", Value::Bool(paused)) => stats.paused = paused,
+            ("recoversAt", Value::Number(number)) => stats.recovers_at = Some(number),
+            ("budgets", budgets) => {
+                let budgets = entries(budgets).map(|(name, budget)| (name, budget_of(budget)));
+                stats.budgets = budgets.collect();
+            }
+            ("rate", Value::Number(number)) => stats.effective.rate = Some(number),
+            ("latencyMs", Value::Number(number)) => stats.effective.latency_ms = Some(number),
+            ("concurrency", Value::Number(number)) => stats.effective.concurrency = number,
+            ("boundBy", shares) => {
+                let shares = entries(shares).filter_map(|(name, share)| match share {
+                    Value::Number(share) => Some((reason(&name), share)),
+                    _ => None,
+                });
+                stats.effective.bound_by = shares.collect();
+            }
+            ("withoutEffect", Value::Text(why)) => stats.without_effect = Some(why),
+            _ => {}
+        }
+    }
+    stats
+}
+
+fn budget_of(value: Value) -> BudgetStats {
+    let mut stats = BudgetStats { in_flight: 0, waiting: 0, quota_left: None, recovers_at: None };
+    for (key, value) in entries(value) {
+        match (key.as_str(), value) {
+            ("inFlight", Value::Number(number)) => stats.in_flight = number as u32,
+            ("waiting", Value::Number(number)) => stats.waiting = number as u32,
+            ("quotaLeft", Value::Number(number)) => stats.quota_left = Some(number),
+            ("recoversAt", Value::Number(number)) => stats.recovers_at = Some(number),
+            _ => {}
+        }
+    }
+    stats
+}
+
+fn reason(name: &str) -> Option<Reason> {
+    Reason::ALL.into_iter().find(|reason| reason.name() == name)
+}
+
+fn entries(value: Value) -> impl Iterator<Item = (String, Value)> {
+    let entries = if let Value::Map(entries) = value { entries } else { Vec::new() };
+    entries.into_iter()
+}

@@ -1,0 +1,482 @@
+//! The way between processes through Redis or Valkey: a lease in a key, frames by publish and subscribe.
+//!
+//! The scripts are those of `js/shared/redis/scripts.ts`, which explains them: a test compares both. The trap
+//! is one that differs: two processes would hold the lease at once.
+
+use std::{
+    hash::{BuildHasher, RandomState},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
+
+use autothrottle::{ConfigError, Span};
+use autothrottle_shared::{Cause, Effect, Epoch, Input, MemberId, Offline, Op, Settings, Status};
+use base64::{Engine as _, engine::general_purpose::STANDARD as BASE64};
+use futures_util::StreamExt;
+use redis::{
+    AsyncConnectionConfig, Client, RedisError, RedisResult, Value,
+    aio::{MultiplexedConnection, PubSubSink},
+};
+use serde::Deserializer;
+use tokio::{
+    sync::{Mutex, mpsc::UnboundedSender},
+    task::{AbortHandle, JoinSet},
+    time::timeout,
+};
+
+use crate::{Throttle, group::Group, host::Host, throttle::value_of};
+
+const LEASE: Duration = Duration::from_millis(1500);
+/// The connection may be broken for so long before `offline` counts.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+const COMPETE: &str = include_str!("scripts/compete.lua");
+const RENEW: &str = include_str!("scripts/renew.lua");
+const SEND: &str = include_str!("scripts/send.lua");
+const RELEASE: &str = include_str!("scripts/release.lua");
+
+/// Processes that share their limits through Redis or Valkey: those of the same name, in Rust, Node and Python.
+///
+/// ```no_run
+/// use autothrottle_tower::{Redis, Throttle};
+///
+/// # fn made() -> Result<Throttle, Box<dyn std::error::Error>> {
+/// let client = redis::Client::open("redis://localhost:6379/0")?;
+/// let throttle = Throttle::shared(serde_json::json!({ "rate": 5 }), Redis::new(client, "crawl"))?;
+/// # Ok(throttle)
+/// # }
+/// ```
+///
+/// One server, not a cluster. Give all processes the same options.
+#[derive(Clone, Debug)]
+pub struct Redis {
+    client: Client,
+    name: String,
+    offline: Option<Offline>,
+    members: Option<u32>,
+}
+
+impl Redis {
+    /// The group of this name, by this client.
+    pub fn new(client: Client, name: impl Into<String>) -> Self {
+        Self { client, name: name.into(), offline: None, members: None }
+    }
+
+    /// What this process does after five seconds without Redis. By default it goes on with its part of each
+    /// limit ([`Offline::Divide`]), and requests with a strict quota wait.
+    #[must_use]
+    pub fn offline(self, offline: Offline) -> Self {
+        Self { offline: Some(offline), ..self }
+    }
+
+    /// How many processes the group has, for one that starts while Redis is away. Without it that one waits.
+    #[must_use]
+    pub fn members(self, members: u32) -> Self {
+        Self { members: Some(members), ..self }
+    }
+}
+
+impl Throttle {
+    /// A throttle whose limits all processes of a group share. Feature `redis`.
+    ///
+    /// It connects with the first request, in the runtime of that one. When its last clone is dropped, the
+    /// process leaves the group; [`Throttle::leave`] waits until the others know.
+    ///
+    /// # Errors
+    ///
+    /// All problems of the options at once.
+    pub fn shared<'de>(options: impl Deserializer<'de>, redis: Redis) -> Result<Self, ConfigError> {
+        let random = RandomState::new();
+        let (one, two) = (random.hash_one(1).to_be_bytes(), random.hash_one(2).to_be_bytes());
+        let id = MemberId(std::array::from_fn(|at| if at < 8 { one[at] } else { two[at - 8] }));
+        let span = |duration: Duration| Span::from_millis(duration.as_secs_f64() * 1000.0);
+        let settings = Settings {
+            lease: span(LEASE),
+            offline: redis.offline,
+            patience: span(PATIENCE),
+            members: redis.members,
+            prompt: false,
+            keep_every: Span::ZERO,
+            snapshot: None,
+        };
+        let options = value_of(options, "options")?;
+        let way = Way::new(redis.client, &redis.name, id);
+        let group = Group::new(id, options, settings, random.hash_one(3), way)?;
+        Ok(Self::by(Host::Group(Box::new(group))))
+    }
+
+    /// The group as this process knows it: who decides, how many there are, since when it is alone. `None`
+    /// for a throttle that is not [shared](Throttle::shared).
+    pub fn group(&self) -> Option<Status> {
+        self.with(|host, now| match host {
+            Host::Group(group) => Some(group.status(now)),
+            Host::Own(_) => None,
+        })
+    }
+
+    /// Leaves the group and waits until the others know. Later requests get an [`Error`](crate::Error).
+    /// A throttle that is not [shared](Throttle::shared) goes on as before.
+    pub async fn leave(&self) {
+        let left = self.with(|host, now| match host {
+            Host::Group(group) => Some(group.leave(now)),
+            Host::Own(_) => None,
+        });
+        if let Some(mut left) = left {
+            // The other end is kept by `self`.
+            let _ = left.wait_for(|left| *left).await;
+        }
+    }
+}
+
+/// What happened outside.
+#[derive(Debug)]
+pub(crate) enum Heard {
+    Time,
+    Opened,
+    /// The connection that hears broke. Not for the machine, which notices the silence.
+    Ended,
+    Frame(Vec<u8>),
+    Elected {
+        op: Op,
+        epoch: Epoch,
+        stored: Option<(Vec<u8>, Span)>,
+    },
+    Refused(Op),
+    Renewed(Op),
+    Released(Op),
+    Failed(Op, Why),
+    Fenced(Epoch),
+    Unheard(MemberId, Epoch),
+    Vacant,
+}
+
+#[derive(Debug)]
+pub(crate) enum Why {
+    Late,
+    Broken(String),
+    Denied(String),
+}
+
+impl Heard {
+    pub fn as_input(&self) -> Input<'_> {
+        match self {
+            Self::Time | Self::Ended => Input::Timeout,
+            Self::Opened => Input::Opened,
+            Self::Frame(bytes) => Input::Received(bytes),
+            Self::Elected { op, epoch, stored } => {
+                let stored = stored.as_ref().map(|(bytes, age)| (bytes.as_slice(), *age));
+                Input::Elected { op: *op, epoch: *epoch, stored, first: false }
+            }
+            Self::Refused(op) => Input::Refused { op: *op },
+            Self::Renewed(op) => Input::Renewed { op: *op },
+            Self::Released(op) => Input::Released { op: *op },
+            Self::Failed(op, why) => {
+                let cause = match why {
+                    Why::Late => Cause::Timeout,
+                    Why::Broken(why) => Cause::Broken(why),
+                    Why::Denied(why) => Cause::Denied(why),
+                };
+                Input::Failed { op: *op, cause }
+            }
+            Self::Fenced(epoch) => Input::Fenced { epoch: *epoch },
+            Self::Unheard(to, epoch) => Input::Unheard { to: *to, epoch: *epoch },
+            Self::Vacant => Input::Vacant { ended: false },
+        }
+    }
+}
+
+impl From<RedisError> for Why {
+    fn from(error: RedisError) -> Self {
+        // It will not heal by itself: this user may not, or something else has these keys.
+        if matches!(error.code(), Some("NOPERM" | "NOAUTH" | "WRONGTYPE" | "WRONGPASS")) {
+            Self::Denied(error.to_string())
+        } else {
+            Self::Broken(error.to_string())
+        }
+    }
+}
+
+/// How this process speaks to the others.
+pub(crate) struct Way {
+    store: Arc<Store>,
+    /// Questions and frames that are on their way.
+    flying: JoinSet<()>,
+    is_open: bool,
+}
+
+impl Way {
+    fn new(client: Client, name: &str, id: MemberId) -> Self {
+        // The braces keep the keys in one slot of a cluster, as the other languages write them.
+        let prefix = format!("autothrottle:{{{name}}}:");
+        let keys = ["lease", "epoch", "snapshot"].map(|key| format!("{prefix}{key}"));
+        let (connection, ear) = (Mutex::new(None), Mutex::new(None));
+        let leads = AtomicBool::new(false);
+        let store = Arc::new(Store { client, prefix, keys, id: id.to_string(), connection, ear, leads });
+        Self { store, flying: JoinSet::new(), is_open: false }
+    }
+
+    /// Does what the machine wants done. Frames of one turn are one script.
+    pub fn say(&mut self, says: Vec<Effect>, tell: &UnboundedSender<Heard>) {
+        while self.flying.try_join_next().is_some() {}
+        if says.is_empty() {
+            return;
+        }
+        if !std::mem::replace(&mut self.is_open, true) {
+            let _ = tell.send(Heard::Opened);
+        }
+        let mut frames: Vec<(Epoch, String, Vec<u8>)> = Vec::new();
+        for effect in says {
+            match effect {
+                Effect::ToMember { epoch, to, bytes } => frames.push((epoch, format!("to:{to}"), bytes)),
+                Effect::ToAll { epoch, bytes } => frames.push((epoch, "all".into(), bytes)),
+                Effect::ToLeader(bytes) => self.spawn(tell, |store, tell| store.tell_leader(bytes, tell)),
+                Effect::Compete { op, above } => {
+                    self.ask(tell, op, |store, tell| async move { store.compete(op, above, tell).await });
+                }
+                Effect::Renew { op, epoch, store: kept } => self.ask(tell, op, |store, _| async move {
+                    let is_ours = store.renew(epoch, kept).await?;
+                    Ok(if is_ours { Heard::Renewed(op) } else { Heard::Refused(op) })
+                }),
+                Effect::Release { op, epoch, store: kept } => {
+                    // After what is said in the same turn: it is the last.
+                    let frames = std::mem::take(&mut frames);
+                    self.ask(tell, op, |store, tell| async move {
+                        store.send(frames, &tell).await;
+                        if kept.is_some() {
+                            store.renew(epoch, kept).await?;
+                        }
+                        store.run(RELEASE, vec![store.id.clone().into_bytes()]).await?;
+                        Ok(Heard::Released(op))
+                    });
+                }
+                Effect::Reconnect => self.spawn(tell, Store::reconnect),
+                _ => {}
+            }
+        }
+        if !frames.is_empty() {
+            self.spawn(tell, |store, tell| async move { store.send(frames, &tell).await });
+        }
+    }
+
+    /// A connection that broke is made anew, until there is one.
+    pub fn hear(&mut self, heard: &Heard, tell: &UnboundedSender<Heard>) {
+        if matches!(heard, Heard::Ended) {
+            let (store, tell) = (self.store.clone(), tell.clone());
+            self.flying.spawn(async move {
+                tokio::time::sleep(LEASE / 5).await;
+                store.reconnect(tell).await;
+            });
+        }
+    }
+
+    /// What is on its way arrives, or is late.
+    pub async fn close(mut self) {
+        while self.flying.join_next().await.is_some() {}
+        let _ = timeout(LEASE, self.store.run(RELEASE, vec![self.store.id.clone().into_bytes()])).await;
+        self.store.ear.lock().await.take();
+    }
+
+    fn spawn<F>(
+        &mut self,
+        tell: &UnboundedSender<Heard>,
+        work: impl FnOnce(Arc<Store>, UnboundedSender<Heard>) -> F,
+    ) where
+        F: Future<Output = ()> + Send + 'static,
+    {
+        let work = work(self.store.clone(), tell.clone());
+        self.flying.spawn(async move {
+            let _ = timeout(LEASE, work).await;
+        });
+    }
+
+    /// Each question is answered once, at the latest after a lease.
+    fn ask<F>(
+        &mut self,
+        tell: &UnboundedSender<Heard>,
+        op: Op,
+        work: impl FnOnce(Arc<Store>, UnboundedSender<Heard>) -> F,
+    ) where
+        F: Future<Output = RedisResult<Heard>> + Send + 'static,
+    {
+        let (work, tell) = (work(self.store.clone(), tell.clone()), tell.clone());
+        self.flying.spawn(async move {
+            let heard = match timeout(LEASE, work).await {
+                Ok(Ok(heard)) => heard,
+                Ok(Err(error)) => Heard::Failed(op, error.into()),
+                Err(_) => Heard::Failed(op, Why::Late),
+            };
+            let _ = tell.send(heard);
+        });
+    }
+}
+
+struct Store {
+    client: Client,
+    prefix: String,
+    keys: [String; 3],
+    id: String,
+    /// For commands; made anew after it broke.
+    connection: Mutex<Option<MultiplexedConnection>>,
+    /// For what is said by others.
+    ear: Mutex<Option<Ear>>,
+    /// Whether this process listens as the leader.
+    leads: AtomicBool,
+}
+
+struct Ear {
+    sink: PubSubSink,
+    task: AbortHandle,
+}
+
+impl Drop for Ear {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+impl Store {
+    async fn compete(
+        self: Arc<Self>,
+        op: Op,
+        above: Epoch,
+        tell: UnboundedSender<Heard>,
+    ) -> RedisResult<Heard> {
+        // First it makes sure that it hears.
+        self.listen(&tell).await?;
+        let leader = self.channel("leader");
+        let asked = [self.id.clone(), above.to_string(), LEASE.as_millis().to_string(), leader];
+        let answer = self.run(COMPETE, asked.map(String::into_bytes).to_vec()).await?;
+        let answer: Vec<String> = redis::from_redis_value(answer)?;
+        let [epoch, stored, age] = answer.as_slice() else {
+            if self.leads.swap(false, Ordering::Relaxed)
+                && let Some(ear) = self.ear.lock().await.as_mut()
+            {
+                ear.sink.unsubscribe(self.channel("leader")).await?;
+            }
+            return Ok(Heard::Refused(op));
+        };
+        if !self.leads.swap(true, Ordering::Relaxed)
+            && let Some(ear) = self.ear.lock().await.as_mut()
+        {
+            ear.sink.subscribe(self.channel("leader")).await?;
+        }
+        let stored = BASE64.decode(stored).ok().filter(|bytes| !bytes.is_empty());
+        let age = Span::from_millis(age.parse().unwrap_or(0.0));
+        Ok(Heard::Elected { op, epoch: epoch.parse().unwrap_or(0), stored: stored.map(|bytes| (bytes, age)) })
+    }
+
+    async fn renew(&self, epoch: Epoch, kept: Option<Vec<u8>>) -> RedisResult<bool> {
+        let kept = kept.map(|bytes| BASE64.encode(bytes)).unwrap_or_default();
+        let mut asked = self.claim(epoch);
+        asked.extend([kept.into_bytes(), Vec::new()]);
+        Ok(self.run(RENEW, asked).await? == Value::Int(1))
+    }
+
+    async fn tell_leader(self: Arc<Self>, bytes: Vec<u8>, tell: UnboundedSender<Heard>) {
+        let mut command = redis::cmd("PUBLISH");
+        command.arg(self.channel("leader")).arg(bytes);
+        if let Ok(Value::Int(0)) = self.command(&command).await {
+            let _ = tell.send(Heard::Vacant);
+        }
+    }
+
+    /// What a leader says in one turn is one script, which first compares the lease.
+    async fn send(&self, frames: Vec<(Epoch, String, Vec<u8>)>, tell: &UnboundedSender<Heard>) {
+        for frames in frames.chunk_by(|one, other| one.0 == other.0) {
+            let epoch = frames[0].0;
+            let mut asked = self.claim(epoch);
+            for (_, channel, bytes) in frames {
+                asked.extend([self.channel(channel).into_bytes(), bytes.clone()]);
+            }
+            let heard = match self.run(SEND, asked).await {
+                Ok(Value::Int(0)) => vec![Heard::Fenced(epoch)],
+                Ok(Value::Array(places)) => {
+                    let unheard = places.into_iter().filter_map(|place| {
+                        let Value::Int(place) = place else { return None };
+                        let (_, channel, _) = frames.get(usize::try_from(place).ok()?)?;
+                        Some(Heard::Unheard(channel.strip_prefix("to:")?.parse().ok()?, epoch))
+                    });
+                    unheard.collect()
+                }
+                // What is lost is said again.
+                _ => Vec::new(),
+            };
+            heard.into_iter().for_each(|heard| _ = tell.send(heard));
+        }
+    }
+
+    /// Another connection that hears, in place of one that is dead.
+    async fn reconnect(self: Arc<Self>, tell: UnboundedSender<Heard>) {
+        self.ear.lock().await.take();
+        let listens = timeout(LEASE, self.listen(&tell)).await;
+        let _ = tell.send(if let Ok(Ok(())) = listens { Heard::Opened } else { Heard::Ended });
+    }
+
+    /// Hears what is said to all and to this process, and as the leader.
+    async fn listen(&self, tell: &UnboundedSender<Heard>) -> RedisResult<()> {
+        let mut ear = self.ear.lock().await;
+        if ear.as_ref().is_some_and(|ear| !ear.task.is_finished()) {
+            return Ok(());
+        }
+        let (mut sink, mut stream) = self.client.get_async_pubsub().await?.split();
+        sink.subscribe(self.channel("all")).await?;
+        sink.subscribe(self.channel(&format!("to:{}", self.id))).await?;
+        if self.leads.load(Ordering::Relaxed) {
+            sink.subscribe(self.channel("leader")).await?;
+        }
+        let tell = tell.clone();
+        let task = tokio::spawn(async move {
+            while let Some(message) = stream.next().await {
+                // The store publishes an empty message to find out who listens.
+                if !message.get_payload_bytes().is_empty() {
+                    let _ = tell.send(Heard::Frame(message.get_payload_bytes().to_vec()));
+                }
+            }
+            let _ = tell.send(Heard::Ended);
+        });
+        *ear = Some(Ear { sink, task: task.abort_handle() });
+        Ok(())
+    }
+
+    fn channel(&self, name: &str) -> String {
+        format!("{}{name}", self.prefix)
+    }
+
+    fn claim(&self, epoch: Epoch) -> Vec<Vec<u8>> {
+        let claim = [format!("{epoch}:{}", self.id), epoch.to_string(), LEASE.as_millis().to_string()];
+        claim.map(String::into_bytes).to_vec()
+    }
+
+    async fn run(&self, script: &str, arguments: Vec<Vec<u8>>) -> RedisResult<Value> {
+        let mut command = redis::cmd("EVAL");
+        command.arg(script).arg(self.keys.len()).arg(&self.keys[..]).arg(arguments);
+        self.command(&command).await
+    }
+
+    async fn command(&self, command: &redis::Cmd) -> RedisResult<Value> {
+        let mut connection = {
+            let mut known = self.connection.lock().await;
+            match &*known {
+                Some(connection) => connection.clone(),
+                None => {
+                    let limits = AsyncConnectionConfig::new()
+                        .set_connection_timeout(Some(LEASE))
+                        .set_response_timeout(Some(LEASE));
+                    let made = self.client.get_multiplexed_async_connection_with_config(&limits).await?;
+                    known.insert(made).clone()
+                }
+            }
+        };
+        let answer = command.query_async(&mut connection).await;
+        if answer
+            .as_ref()
+            .is_err_and(|error: &RedisError| error.is_io_error() || error.is_connection_dropped())
+        {
+            self.connection.lock().await.take();
+        }
+        answer
+    }
+}

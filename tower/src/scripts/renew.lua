@@ -1,0 +1,16 @@
+if ARGV[5] == 'plain' then redis.call('SET', KEYS[4], '1', 'PX', 10000) end
+local holder = redis.call('GET', KEYS[1])
+if holder ~= ARGV[1] then
+  if holder and not string.match(holder, ':$') then return 0 end
+  if tonumber(redis.call('GET', KEYS[2]) or ARGV[2]) > tonumber(ARGV[2]) then return 0 end
+  redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[3])
+end
+redis.call('PEXPIRE', KEYS[1], ARGV[3])
+redis.call('SET', KEYS[2], ARGV[2], 'PX', 604800000)
+if ARGV[4] ~= '' then
+  local time = redis.call('TIME')
+local now = time[1] * 1000 + math.floor(time[2] / 1000)
+  redis.call('HSET', KEYS[3], 'bytes', ARGV[4], 'at', string.format('%.0f', now))
+  redis.call('PEXPIRE', KEYS[3], 604800000)
+end
+return 1

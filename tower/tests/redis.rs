@@ -1,0 +1,178 @@
+//! Limits that processes share through a real Redis: real time, for a server and its leases cannot be played.
+//! What is asserted are counts and orders, no times that a busy machine could miss.
+//!
+//! Needs `redis-server` or `valkey-server`; without one it is skipped by name, with `TEST_ALL` it fails.
+#![cfg(feature = "redis")]
+
+use std::{
+    io::{BufRead, BufReader},
+    net::TcpListener,
+    process::{Child, Command, Stdio},
+    time::Duration,
+};
+
+use autothrottle_tower::{Error, Offline, Redis, Role, Throttle, Told};
+use redis::Client;
+use serde_json::{Value, json};
+use tokio::{task::JoinSet, time::Instant};
+
+const PAGE: &str = "https://a.example/";
+const OK: Told<'_> = Told::Response { status: 200, headers: None };
+
+/// A server of the test's own, which remembers nothing.
+struct Server {
+    child: Child,
+    port: u16,
+}
+
+impl Server {
+    fn start() -> Option<Self> {
+        let free = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let server = ["redis-server", "valkey-server"].into_iter().find_map(|name| Self::at(name, free));
+        let must = std::env::var_os("TEST_ALL").is_some();
+        assert!(server.is_some() || !must, "redis-server is missing");
+        if server.is_none() {
+            eprintln!("skipped: redis-server is missing");
+        }
+        server
+    }
+
+    fn at(name: &str, port: u16) -> Option<Self> {
+        let quiet = ["--save", "", "--appendonly", "no", "--bind", "127.0.0.1", "--port", &port.to_string()];
+        let mut child = Command::new(name).args(quiet).stdout(Stdio::piped()).spawn().ok()?;
+        let lines = BufReader::new(child.stdout.take()?).lines();
+        let is_ready = lines.map_while(Result::ok).any(|line| line.contains("Ready to accept"));
+        assert!(is_ready, "{name} has ended");
+        Some(Self { child, port })
+    }
+
+    fn client(&self) -> Client {
+        Client::open(format!("redis://127.0.0.1:{}/", self.port)).unwrap()
+    }
+
+    fn throttle(&self, name: &str, options: &Value) -> Throttle {
+        Throttle::shared(options, Redis::new(self.client(), name)).unwrap()
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Each of them takes so many permits, four at a time; gives when they left, in order.
+async fn take(throttles: &[Throttle], each: usize) -> Vec<Instant> {
+    let mut tasks = JoinSet::new();
+    for throttle in throttles {
+        for _ in 0..each {
+            let throttle = throttle.clone();
+            tasks.spawn(async move {
+                let permit = throttle.acquire(PAGE).await.unwrap();
+                let sent = permit.sent_at();
+                permit.settle(&OK);
+                sent
+            });
+        }
+    }
+    let mut sent = tasks.join_all().await;
+    sent.sort();
+    sent
+}
+
+#[tokio::test]
+async fn a_rate_and_a_quota_hold_for_all_of_a_group() {
+    let Some(server) = Server::start() else { return };
+    let throttles = [(); 3].map(|()| server.throttle("rate", &json!({ "rate": 20 })));
+    let sent = take(&throttles, 10).await;
+    let all = sent[29].duration_since(sent[0]);
+    assert!(all > Duration::from_millis(29 * 50 - 100), "thirty left within {all:?}");
+    let roles = throttles.each_ref().map(|throttle| throttle.group().unwrap().role);
+    assert_eq!(roles.iter().filter(|role| **role == Role::Leader).count(), 1, "{roles:?}");
+    assert_eq!(throttles[0].group().unwrap().members, Some(3));
+    // What one says of all: its leader knows it, or it has heard.
+    let leader = &throttles[roles.iter().position(|role| *role == Role::Leader).unwrap()];
+    assert_eq!(leader.stats().sent, 30);
+    assert!((leader.scope_stats("a.example").unwrap().delay_ms - 50.0).abs() < 0.1);
+
+    let options = json!({ "delay": 0, "concurrency": 30, "quota": { "limit": 10, "window": 600_000 } });
+    let throttles = [(); 3].map(|()| server.throttle("quota", &options));
+    let mut tasks = JoinSet::new();
+    for throttle in throttles.iter().cycle().take(30) {
+        let throttle = throttle.clone();
+        tasks.spawn(async move { throttle.acquire(PAGE).await.unwrap().settle(&OK) });
+    }
+    for _ in 0..10 {
+        tasks.join_next().await.unwrap().unwrap();
+    }
+    assert!(
+        tokio::time::timeout(Duration::from_millis(500), tasks.join_next()).await.is_err(),
+        "an eleventh"
+    );
+}
+
+/// The one that decides leaves, or its throttle is dropped: another one decides.
+#[tokio::test]
+async fn a_leader_that_leaves_is_replaced() {
+    let Some(server) = Server::start() else { return };
+    let options = json!({ "rate": 50 });
+    let first = server.throttle("leaves", &options);
+    take(std::slice::from_ref(&first), 3).await;
+    assert_eq!(first.group().unwrap().role, Role::Leader);
+    let second = server.throttle("leaves", &options);
+    take(std::slice::from_ref(&second), 3).await;
+    assert_eq!(second.group().unwrap().role, Role::Member);
+    first.leave().await;
+    assert_eq!(first.group().unwrap().role, Role::Closed);
+    assert!(matches!(first.acquire(PAGE).await, Err(Error::Invalid { .. })));
+    take(std::slice::from_ref(&second), 3).await;
+    assert_eq!(second.group().unwrap().role, Role::Leader);
+    let third = server.throttle("leaves", &options);
+    drop(second);
+    take(&[third], 3).await;
+}
+
+/// What a group cannot do is said, with the reason.
+#[tokio::test]
+async fn a_store_that_does_not_allow_it_is_an_error() {
+    let Some(server) = Server::start() else { return };
+    let mut connection = server.client().get_multiplexed_async_connection().await.unwrap();
+    let key = "autothrottle:{denied}:lease";
+    let _: () = redis::cmd("LPUSH").arg(key).arg("x").query_async(&mut connection).await.unwrap();
+    let denied = server.throttle("denied", &json!({})).acquire(PAGE).await;
+    assert!(matches!(&denied, Err(Error::Denied { why }) if why.contains("WRONGTYPE")), "{denied:?}");
+
+    let dear = autothrottle_tower::Target::scope("a").and("b", 20.0);
+    let throttle = server.throttle("dear", &json!({ "quota": 10 }));
+    let refused = throttle.acquire(&dear).await;
+    let path = "quota".into();
+    assert_eq!(refused.err(), Some(Error::CostExceedsQuota { scope: "b".into(), path }));
+}
+
+/// With `offline: fail` a process whose store is gone says so, and goes on when it is back.
+#[tokio::test]
+async fn a_store_that_is_gone_is_told_and_comes_back() {
+    let Some(mut server) = Server::start() else { return };
+    let redis = Redis::new(server.client(), "gone").offline(Offline::Fail);
+    let throttle = Throttle::shared(json!({ "rate": 50 }), redis).unwrap();
+    take(std::slice::from_ref(&throttle), 3).await;
+    server.child.kill().unwrap();
+    server.child.wait().unwrap();
+    let refused = loop {
+        match throttle.acquire(PAGE).await {
+            Ok(permit) => _ = permit.settle(&OK),
+            Err(error) => break error,
+        }
+    };
+    assert!(matches!(refused, Error::Offline { .. }), "{refused:?}");
+    let back = ["redis-server", "valkey-server"].into_iter().find_map(|name| Server::at(name, server.port));
+    loop {
+        match throttle.acquire(PAGE).await {
+            Ok(permit) => break drop(permit),
+            Err(_) => tokio::time::sleep(Duration::from_millis(50)).await,
+        }
+    }
+    assert!(throttle.group().unwrap().offline_since.is_none());
+    drop(back);
+}
