@@ -8,8 +8,8 @@
  * await client('https://api.example/items', { context: { throttle: { priority: 1 } } })
  * ```
  *
- * got asks for a function that sends (its option `request`) before each attempt of its retries and each hop
- * of its redirects, and waits for it: that is where the throttle stands. Promises, streams, pagination, the
+ * got asks for a function that sends (its option `request`) before each attempt and each hop, and waits for
+ * it: that is where the throttle stands. Promises, streams, pagination, the
  * cache (what it answers is not sent, and not throttled) and a `request` of your own go on as they did.
  *
  * The traps: a wait that got's `timeout.request` counts, so that a long queue looks like a slow server (use

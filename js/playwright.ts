@@ -10,8 +10,8 @@
  * ```
  *
  * Documents and XHR wait by default; images, styles and scripts come along with their document, as they do
- * for a person. The request is held in the browser (`route` in Playwright, request interception in
- * Puppeteer, both of which switch the HTTP cache off) and goes on when the throttle lets it.
+ * for a person. The request is held in the browser until the throttle lets it go: by `route` in
+ * Playwright, by request interception in Puppeteer. Both switch the HTTP cache off.
  *
  * The traps: a page that is closed, or goes elsewhere, while its request waits; a request that fails without
  * an answer. Playwright does not show redirects before they are sent: there a chain is one request, of its

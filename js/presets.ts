@@ -7,9 +7,11 @@
  * const throttle = createThrottle({ scopes: presets('api.github.com', 'nominatim.openstreetmap.org') })
  * ```
  *
- * Data only. Each number has the owner's sentence, where it stands, and the day it was read. Paces are 5 %
- * below what is allowed: requests that leave evenly do not arrive evenly.
+ * Data, and one hook for what owners say in bodies: `bodyHints`. Each number has the owner's sentence, where
+ * it stands, and the day it was read. Paces are 5 % below what is allowed: requests that leave evenly do not
+ * arrive evenly.
  */
+import type { SomeHints } from './answers/headers.js'
 import type { ScopeOptions } from './options/options.js'
 
 /** A limit in its owner's words. */
@@ -42,7 +44,9 @@ const says = (sentence: string, url: string, copy?: string): PresetSource => ({
   ...(copy === undefined ? {} : { copy }),
 })
 /** A pace 5 % below `limit` in `per` milliseconds. */
-const below = (limit: number, per = 1000): ScopeOptions => ({ rate: { limit: limit * 0.95, per } })
+const below = (limit: number, per = 1000): ScopeOptions => ({
+  rate: { limit: Math.round(limit * 95) / 100, per },
+})
 
 const CONTACT = 'the name of your application and a contact (URL or mail)'
 
@@ -104,7 +108,8 @@ const PRESETS = {
     ],
   },
   'api.github.com': {
-    options: { ...below(900, 60_000), concurrency: 100 },
+    // Its 100 at a time are no setting: a throttle has 16 in all. A write is five points: the burst lets it.
+    options: { rate: { limit: 855, per: 60_000, burst: 5 } },
     userAgent: 'any: requests without one are refused',
     sources: [
       says(
@@ -113,6 +118,18 @@ const PRESETS = {
       ),
       says(
         'No more than 900 points per minute are allowed for REST API endpoints',
+        'https://docs.github.com/rest/using-the-rest-api/rate-limits-for-the-rest-api',
+      ),
+      says(
+        'Most REST API POST, PATCH, PUT, or DELETE requests: 5 [points]',
+        'https://docs.github.com/rest/using-the-rest-api/rate-limits-for-the-rest-api',
+      ),
+      says(
+        'All of these requests count towards your personal rate limit of 5,000 requests per hour.',
+        'https://docs.github.com/rest/using-the-rest-api/rate-limits-for-the-rest-api',
+      ),
+      says(
+        'The primary rate limit for unauthenticated requests is 60 requests per hour.',
         'https://docs.github.com/rest/using-the-rest-api/rate-limits-for-the-rest-api',
       ),
     ],
@@ -148,6 +165,20 @@ const PRESETS = {
       says(
         'All API tokens are permitted to make up to 10 requests per second',
         'https://dev.smile.io/api/rate-limits',
+      ),
+    ],
+  },
+  'api.stackexchange.com': {
+    // And the `backoff` in its bodies: `getHints: bodyHints`.
+    options: below(30),
+    sources: [
+      says(
+        'If a single IP is making more than 30 requests a second, new requests will be dropped.',
+        'https://api.stackexchange.com/docs/throttle',
+      ),
+      says(
+        'If an application receives a response with the backoff field set, it must wait that many seconds before hitting the same method again.',
+        'https://api.stackexchange.com/docs/throttle',
       ),
     ],
   },
@@ -276,4 +307,67 @@ export function presets(...hosts: readonly PresetHost[]): Record<string, ScopeOp
 export function preset(host: PresetHost): Preset {
   if (Object.hasOwn(PRESETS, host)) return PRESETS[host]
   throw new TypeError(`there is no preset for ${JSON.stringify(host)}; there are ${presetHosts.join(', ')}`)
+}
+
+/** A body that is longer is not read for a hint. */
+const MOST_BODY = 262_144
+
+/**
+ * What owners say of limits in bodies, for `createThrottle({ getHints: bodyHints })`: the `backoff` of Stack
+ * Exchange, and the `throttleStatus` of Shopify's GraphQL, where less is left than the query asked for.
+ *
+ * It reads JSON of these two owners alone, up to 256 KiB: for so long their answers arrive later (by the time
+ * of their bodies), keep their slots, and are in memory once. The rest of a longer body is let go of, and its
+ * hint is not heard. Answers of other hosts cost one look at their host.
+ */
+export async function bodyHints(response: Response): Promise<SomeHints | undefined> {
+  const { hostname } = new URL(response.url || 'about:blank')
+  const isShopify = hostname.endsWith('.myshopify.com')
+  if (!isShopify && !hostname.startsWith('api.stack')) return undefined
+  const { headers, body } = response
+  const isJson = headers.get('content-type')?.includes('json') === true
+  if (!isJson || !body || Number(headers.get('content-length') ?? 0) > MOST_BODY) return undefined
+  const text = await textOf(response.clone())
+  if (text === undefined) return undefined
+  try {
+    const said = JSON.parse(text)
+    return isShopify ? shopify(said?.extensions?.cost) : stackExchange(said)
+  } catch {
+    return undefined // Not what the header says it is.
+  }
+}
+
+/** The text of a body; `undefined` if it is too long, and then the rest is not kept. */
+async function textOf(response: Response): Promise<string | undefined> {
+  const reader = response.body!.getReader()
+  const decoder = new TextDecoder()
+  let text = ''
+  for (;;) {
+    const { done, value } = await reader.read()
+    if (done) return text + decoder.decode()
+    text += decoder.decode(value, { stream: true })
+    if (text.length <= MOST_BODY) continue
+    // A branch of two is cancelled when both are: no caller waits for that.
+    reader.cancel().catch(() => {})
+    return undefined
+  }
+}
+
+function stackExchange(said: { backoff?: unknown } | null): SomeHints | undefined {
+  const seconds = Number(said?.backoff)
+  return seconds > 0 ? { delayMs: 1000 * seconds } : undefined
+}
+
+interface ShopifyCost {
+  requestedQueryCost?: number
+  throttleStatus?: { currentlyAvailable?: number; restoreRate?: number }
+}
+
+/** Until another query like this one fits. */
+function shopify(cost: ShopifyCost | undefined): SomeHints | undefined {
+  const { currentlyAvailable, restoreRate } = cost?.throttleStatus ?? {}
+  const missing = Number(cost?.requestedQueryCost) - Number(currentlyAvailable)
+  return missing > 0 && Number(restoreRate) > 0
+    ? { delayMs: Math.ceil((1000 * missing) / restoreRate!) }
+    : undefined
 }

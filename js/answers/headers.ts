@@ -32,6 +32,8 @@ export interface QuotaHint {
   unit?: string
   /** The partition of the quota that we are in. */
   partitionKey?: string
+  /** The budget that it is of, where that is not the host's: a resource, a bucket, a policy. */
+  budget?: string
 }
 
 /** What a response says about limits: the governing quota's fields stand at the top. */

@@ -161,7 +161,7 @@ export class EngineBrokenError extends ThrottleError {
   constructor(options?: ErrorOptions) {
     super(
       'ERR_ENGINE_BROKEN',
-      'an error broke off a call into the engine, most likely a stack overflow that somebody caught' +
+      'an error broke off a call into the engine, most likely a stack overflow that your program caught' +
         ' (RangeError: Maximum call stack size exceeded): end that recursion, and make a new throttle',
       options,
     )

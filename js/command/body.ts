@@ -1,35 +1,65 @@
 /**
- * A body on its way to where it is kept: a file, a reader of links, memory; each piece as it comes, so that
- * what is long is never held as a whole.
+ * A body on its way to where it is kept: a file, a reader of links, an archive; each piece as it comes, so
+ * that a long one is never held as a whole. An archive and a line of the output read it once more, from its
+ * file.
  */
+import { createReadStream } from 'node:fs'
 import { type FileHandle, open, rm, writeFile } from 'node:fs/promises'
 
 /** Pieces are gathered up to this many bytes before they are written. */
 const GATHERED = 1 << 16
+/** A body that is read once more is in memory up to this many bytes. */
+const HELD = 1 << 20
 
 /** Where a body goes. */
 export interface Ways {
   /** The longest that is kept. */
   readonly most: number
   readonly file: string | undefined
-  /** Whether all of it is wanted in memory. */
-  readonly isHeld: boolean
+  /** Whether it is read once more. */
+  readonly isReadAgain: boolean
+  /** Names a file for a long body that has none, until it was read. */
+  spare(): string
   /** Hears each piece. */
   onPart?(part: Uint8Array): void
 }
 
 /** What came of it. */
-export interface Body {
+export class Body {
   readonly bytes: number
   readonly isCut: boolean
-  /** All of it, if that was wanted. */
-  readonly held: Buffer
+  /** All of it, if it is short and to be read. */
+  readonly held: Buffer | undefined
+  readonly #file: string | undefined
+  readonly #isSpare: boolean
+
+  constructor(bytes: number, isCut: boolean, held?: Buffer, file?: string, isSpare = false) {
+    this.bytes = bytes
+    this.isCut = isCut
+    this.held = held
+    this.#file = file
+    this.#isSpare = isSpare
+  }
+
+  /** All of it once more. */
+  read(): AsyncIterable<Uint8Array> | Iterable<Uint8Array> {
+    if (this.held) return this.held.length > 0 ? [this.held] : []
+    return this.#file === undefined ? [] : createReadStream(this.#file)
+  }
+
+  /** It was read: a file that was only for that goes. */
+  async drop(): Promise<void> {
+    if (this.#isSpare) await rm(this.#file!, { force: true })
+  }
 }
 
 /** Receives a body to its end, or to the longest that is kept. A file that is not whole is removed. */
-export async function receive(response: Response, { most, file, isHeld, onPart }: Ways): Promise<Body> {
-  const target = file === undefined ? undefined : new Target(file)
-  const held: Uint8Array[] = []
+export async function receive(
+  response: Response,
+  { most, file, isReadAgain, spare, onPart }: Ways,
+): Promise<Body> {
+  let target = file === undefined ? undefined : new Target(file)
+  let held: Uint8Array[] | undefined = isReadAgain ? [] : undefined
   const reader = response.body?.getReader()
   let bytes = 0
   let isCut = false
@@ -40,9 +70,15 @@ export async function receive(response: Response, { most, file, isHeld, onPart }
       isCut = bytes + value.length > most
       const part = isCut ? value.subarray(0, most - bytes) : value
       bytes += part.length
-      if (isHeld) held.push(part)
       onPart?.(part)
-      await target?.write(part)
+      const parts: Uint8Array[] = [part]
+      if (held && bytes <= HELD) held.push(part)
+      else if (held) {
+        if (target === undefined) parts.unshift(...held)
+        held = undefined
+      }
+      if (isReadAgain && held === undefined) target ??= new Target(spare())
+      for (const each of parts) await target?.write(each)
     }
     if (isCut) await reader?.cancel()
     await target?.end()
@@ -50,31 +86,32 @@ export async function receive(response: Response, { most, file, isHeld, onPart }
     await target?.drop()
     throw error
   }
-  return { bytes, isCut, held: Buffer.concat(held) }
+  const isSpare = file === undefined && target !== undefined
+  return new Body(bytes, isCut, held && Buffer.concat(held), target?.file, isSpare)
 }
 
 /** A file that is written in large pieces; a short one at once. */
 class Target {
-  readonly #file: string
+  readonly file: string
   #handle: FileHandle | undefined
   #parts: Uint8Array[] = []
   #gathered = 0
 
   constructor(file: string) {
-    this.#file = file
+    this.file = file
   }
 
   async write(part: Uint8Array): Promise<void> {
     this.#parts.push(part)
     this.#gathered += part.length
     if (this.#gathered < GATHERED) return
-    this.#handle ??= await open(this.#file, 'w')
+    this.#handle ??= await open(this.file, 'w')
     await this.#flush(this.#handle)
   }
 
   async end(): Promise<void> {
     if (this.#handle === undefined) {
-      if (this.#gathered > 0) await writeFile(this.#file, this.#parts)
+      if (this.#gathered > 0) await writeFile(this.file, this.#parts)
       return
     }
     await this.#flush(this.#handle)
@@ -83,7 +120,7 @@ class Target {
 
   async drop(): Promise<void> {
     await this.#handle?.close().catch(() => {})
-    await rm(this.#file, { force: true })
+    await rm(this.file, { force: true })
   }
 
   async #flush(handle: FileHandle): Promise<void> {

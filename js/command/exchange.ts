@@ -1,4 +1,5 @@
-/** What is noted of the sends of one URL: when, how often, how long until the headers came. */
+/** What is noted of the sends of one URL: when, how often, how long until the headers came, the body. */
+import type { Body } from './body.js'
 import type { Entry } from './store.js'
 
 const SENT: unique symbol = Symbol('sent')
@@ -9,6 +10,8 @@ export class Sends {
   #firstAt = 0
   latencyMs = 0
   attempts = 0
+  /** What came last, until its line is written. */
+  body: Body | undefined
 
   constructor(onSend: (at: number) => void) {
     this.#onSend = onSend

@@ -7,6 +7,7 @@ import { createReadStream, existsSync } from 'node:fs'
 import { createInterface } from 'node:readline'
 import type { ThrottleOptions } from 'autothrottle'
 import { toUrl } from '../scopes/places.js'
+import type { Body } from './body.js'
 import type { Job } from './journal.js'
 import { decoder } from './links.js'
 import { perform } from './perform.js'
@@ -82,10 +83,13 @@ class List implements Task {
     const isText = /^text\/|[/+](?:json|xml|javascript)\b|charset=/.test(type)
     const { url: _, method: __, headers: ___, body: ____, ...input } = request ?? {}
     return {
-      isHolding: this.#hasBody,
-      end: ({ held }) => {
-        if (this.#hasBody && isText) entry.body = decoder(type).decode(held)
-        else if (this.#hasBody) entry.base64 = held.toString('base64')
+      isReadingAgain: this.#hasBody,
+      end: (body) => {
+        const { held } = body
+        if (this.#hasBody && held && isText) entry.body = decoder(type).decode(held)
+        else if (this.#hasBody && held) entry.base64 = held.toString('base64')
+        else if (this.#hasBody && isText) entry.long = { key: 'body', texts: () => textsOf(body, type) }
+        else if (this.#hasBody) entry.long = { key: 'base64', texts: () => base64Of(body) }
         if (Object.keys(input).length > 0) entry.input = input
         return []
       },
@@ -106,4 +110,22 @@ class List implements Task {
     const key = createHash('sha256').update(line).digest('hex').slice(0, 16)
     return { url: urlOf(url).href, depth: 0, key: `${url} ${key}`, request }
   }
+}
+
+async function* textsOf(body: Body, type: string): AsyncGenerator<string> {
+  const decoding = decoder(type)
+  for await (const part of body.read()) yield decoding.decode(part, { stream: true })
+  yield decoding.decode()
+}
+
+/** Three bytes are four letters: what is over waits for the next piece. */
+async function* base64Of(body: Body): AsyncGenerator<string> {
+  let rest: Uint8Array = Buffer.alloc(0)
+  for await (const part of body.read()) {
+    const bytes = Buffer.concat([rest, part])
+    const whole = bytes.length - (bytes.length % 3)
+    yield bytes.toString('base64', 0, whole)
+    rest = bytes.subarray(whole)
+  }
+  yield Buffer.from(rest).toString('base64')
 }

@@ -1,6 +1,6 @@
 /**
- * Files of lines that survive a kill: whole lines are appended in one write, and a line that was cut off in
- * the middle is cut off altogether when the file is opened again.
+ * Files of lines that survive a kill: whole lines are appended in one write. If a line was cut off in the
+ * middle, the rest of it goes when the file is opened again.
  *
  * A killed process loses no line that it has written: the system has it. Only a machine that loses power may
  * lose the last moments.
@@ -8,6 +8,7 @@
 import {
   closeSync,
   existsSync,
+  fstatSync,
   ftruncateSync,
   openSync,
   readSync,
@@ -68,6 +69,17 @@ export class LineWriter {
   append(values: readonly unknown[]): void {
     if (values.length === 0) return
     this.write(values.map((value) => `${JSON.stringify(value)}\n`).join(''))
+  }
+
+  /** One line in pieces; if one cannot be had, none of them stays. No other line may come in between. */
+  async appendParts(parts: AsyncIterable<string>): Promise<void> {
+    const { size } = fstatSync(this.#fd)
+    try {
+      for await (const part of parts) this.write(part)
+    } catch (error) {
+      ftruncateSync(this.#fd, size)
+      throw error
+    }
   }
 
   write(text: string): void {

@@ -68,7 +68,7 @@ function finish(run: Run): number {
   const took = (Date.now() - run.startedAt) / 1000
   if (settings.plot !== undefined) writeFileSync(settings.plot, plotOf(run, took))
   const why =
-    stopped === 'enough' ? 'as many as asked for' : stopped === undefined ? 'nothing left' : 'stopped'
+    stopped === 'enough' ? 'as many as asked for' : stopped === undefined ? 'no URL is left' : 'stopped'
   const statuses = [...totals.statuses].sort(([a], [b]) => a - b)
   if (settings.isJson) {
     const summary = {
@@ -106,7 +106,8 @@ function summaryOf(
   if (stalled > 0) rows.push(['left alone', `${stalled}: the same command tries them again`])
   if (stopped !== undefined && settings.state !== undefined)
     rows.push(['left', `${frontier.pending}: the same command goes on`])
-  const size = `${(bytes / 1e6).toFixed(1)} MB in ${took.toFixed(1)} s`
+  const kept = bytes < 1e6 ? `${Math.ceil(bytes / 1000)} kB` : `${(bytes / 1e6).toFixed(1)} MB`
+  const size = `${kept} in ${took.toFixed(1)} s`
   const lines = rows.map(([word, figures]) => `${word.padEnd(12)}${figures}\n`)
   return `${counted(pages, 'page')}, ${size} (${why})\n${lines.join('')}`
 }

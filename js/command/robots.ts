@@ -23,7 +23,7 @@ export async function robots([host, ...paths]: readonly string[], values: Values
   })
   const response = await throttle.fetch(url, { headers: { 'user-agent': userAgent } }).catch((cause) => {
     if (host.includes('://')) throw cause
-    throw new Error(`nothing answers at ${at.origin}; try http://${at.host}`, { cause })
+    throw new Error(`no server answers at ${at.origin}; try http://${at.host}`, { cause })
   })
   const text = (await response.text()).slice(0, MOST_BYTES)
   const isThere = response.ok

@@ -1,6 +1,6 @@
 /**
- * The loop of `crawl` and `get`: takes from the frontier as fast as hosts have room, sends, keeps, notes, and
- * goes on until no URL is left or a signal stops it.
+ * The loop of `crawl` and `get`: takes from the frontier as fast as hosts have room, sends, keeps and notes.
+ * It goes on until no URL is left or a signal stops it.
  */
 import type { Throttle } from 'autothrottle'
 import { toUrl } from '../scopes/places.js'
@@ -15,8 +15,8 @@ import { type Entry, isAgain, isRefused, type Store } from './store.js'
 
 /** Reads an answer while its body arrives. */
 export interface Reader {
-  /** Whether the body is wanted in memory. */
-  readonly isHolding?: boolean
+  /** Whether the body is read once more, at its end. */
+  readonly isReadingAgain?: boolean
   onPart?(part: Uint8Array): void
   /** Completes the entry; gives what was found. */
   end(body: Body): Iterable<Job>
@@ -204,6 +204,7 @@ export class Run {
       if (this.totals.pages >= this.#task.most) this.stop('enough')
     } finally {
       leave()
+      await sends.body?.drop()
     }
   }
 
@@ -238,9 +239,11 @@ export class Run {
     const body = await receive(response, {
       most: this.settings.maxSize,
       file: place?.path,
-      isHeld: reader.isHolding === true || this.#store.isHolding,
+      isReadAgain: reader.isReadingAgain === true || this.#store.isArchive,
+      spare: () => this.#store.spare(),
       onPart: (part) => reader.onPart?.(part),
     })
+    sends.body = body
     const found = [...reader.end(body)]
     Object.assign(entry, {
       ...(job.depth === undefined ? {} : { depth: job.depth }),
@@ -252,7 +255,7 @@ export class Run {
       ...details,
       ...(place !== undefined && body.bytes > 0 ? { file: place.file } : {}),
     })
-    await this.#store.archive(entry, { body: body.held, statusText, headers })
+    await this.#store.archive(entry, { body, statusText, headers })
     return found
   }
 

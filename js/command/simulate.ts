@@ -6,10 +6,11 @@ import {
   type SimulationSummary,
   type SimulationTrace,
 } from 'autothrottle/simulate'
+import { chart } from './bars.js'
 import { type Line, plot, rounded, seconds } from './plot.js'
 import { readJson, UsageError } from './settings.js'
 import type { Values } from './usage.mjs'
-import { counted, sparkline } from './view.js'
+import { counted } from './view.js'
 
 export function simulate(files: readonly string[], values: Values): void {
   const [file] = files
@@ -19,11 +20,11 @@ export function simulate(files: readonly string[], values: Values): void {
   const { summary, trace } = run(options)
   if (typeof values.plot === 'string') writeFileSync(values.plot, plot(`simulate ${file}`, linesOf(trace)))
   if (values.json === true) return void process.stdout.write(`${JSON.stringify(summary)}\n`)
-  process.stdout.write(inWords(summary, trace))
+  process.stdout.write(`${inWords(summary)}\n${picture(trace)}`)
 }
 
-/** The figures with their units, and what was sent over time. */
-function inWords(summary: SimulationSummary, trace: SimulationTrace): string {
+/** The figures with their units. */
+function inWords(summary: SimulationSummary): string {
   const { sent, served, refused, shareRefused, failed, utilisation, refusalsPerMinute } = summary
   const { reachedMs, regainedMs, burst, fairness, latencyMs } = summary
   const percent = (share: number) => `${rounded(share * 100)} %`
@@ -41,16 +42,33 @@ function inWords(summary: SimulationSummary, trace: SimulationTrace): string {
     ['burst', `${rounded(burst)} requests at once, on top of the limit's rate`],
     ['fairness', `${rounded(fairness)} between clients (1 is even)`],
   ]
-  // The last span may have hardly begun.
-  const points = linesOf(trace)[0]?.points.slice(0, -1) ?? []
-  const most = 60
-  const every = Math.max(1, Math.ceil(points.length / most))
-  const rates = Array.from({ length: Math.ceil(points.length / every) }, (_, at) => {
-    const part = points.slice(at * every, (at + 1) * every)
-    return part.reduce((sum, [, rate]) => sum + rate, 0) / part.length
-  })
-  rows.push(['rate', `${sparkline(rates, most)} requests per second at the end`])
   return rows.map(([word, figures]) => `${word.padEnd(14)}${figures}\n`).join('')
+}
+
+/** What was sent over time, and when it was refused, in as many columns as the terminal has. */
+function picture({ sent, status }: SimulationTrace): string {
+  const { stdout } = process
+  const isPlain = process.env.TERM === 'dumb'
+  const isColored = stdout.isTTY === true && !isPlain && !process.env.NO_COLOR
+  // A terminal that does not know its size says 0.
+  const columns = Math.max(10, Math.min(100, (stdout.columns || 80) - 12))
+  const span = Math.max(1, (sent.at(-1) ?? 0) / 1000)
+  const [sends, refusals] = [new Array<number>(columns).fill(0), new Array<number>(columns).fill(0)]
+  sent.forEach((at, index) => {
+    const column = Math.min(columns - 1, Math.floor((at / 1000 / span) * columns))
+    sends[column]!++
+    if (!(status[index]! >= 200 && status[index]! < 400)) refusals[column]!++
+  })
+  const rates = sends.map((number) => number / (span / columns))
+  const { bars, marks, times } = chart(rates, refusals, { height: 6, span, isPlain })
+  const red = isColored ? `\x1b[31m${marks}\x1b[0m` : marks
+  return [
+    `requests per second, ${rounded(span / columns)} s a column`,
+    ...bars,
+    ...(marks ? [red] : []),
+    times,
+    '',
+  ].join('\n')
 }
 
 /** Sends and refusals a second, over time. */

@@ -4,10 +4,12 @@
  * The line of the index comes last and makes the rest valid: a body without a line is written anew, a WARC
  * record without a line is cut off when the run goes on.
  */
-import { createHash } from 'node:crypto'
+import { createHash, randomUUID } from 'node:crypto'
 import { existsSync, mkdirSync } from 'node:fs'
 import { mkdir } from 'node:fs/promises'
-import { join } from 'node:path'
+import { tmpdir } from 'node:os'
+import { dirname, join } from 'node:path'
+import type { Body } from './body.js'
 import { keepLines, LineWriter, parsedLine, recoverLines } from './lines.js'
 import { type Settings, UsageError } from './settings.js'
 import { openWarc, type Warc } from './warc.js'
@@ -47,11 +49,19 @@ export interface Entry {
   base64?: string
   /** Where its record is in the WARC file. */
   warc?: { offset: number; length: number }
+  /** In place of `body` and `base64`. */
+  long?: Long
+}
+
+/** A body that is too long to be held: it goes into its line piece by piece. */
+export interface Long {
+  readonly key: 'body' | 'base64'
+  texts(): AsyncIterable<string>
 }
 
 /** A body, as far as it was kept, and the response that it came with. */
 export interface Kept {
-  readonly body: Buffer
+  readonly body: Body
   readonly statusText: string
   readonly headers: Headers
 }
@@ -89,11 +99,20 @@ export class Store {
   readonly #index: LineWriter | undefined
   readonly #warc: Warc | undefined
   readonly #made = new Set<string>()
+  /** Where long bodies wait for their archive. */
+  readonly #folder: string
+  #last: Promise<unknown> = Promise.resolve()
 
-  private constructor(out: string | undefined, index: LineWriter | undefined, warc: Warc | undefined) {
+  private constructor(
+    out: string | undefined,
+    index: LineWriter | undefined,
+    warc: Warc | undefined,
+    folder: string,
+  ) {
     this.#out = out
     this.#index = index
     this.#warc = warc
+    this.#folder = folder
   }
 
   /** Opens it, and tells what its index has. Lines of what is tried again are left out of it. */
@@ -119,7 +138,8 @@ export class Store {
     }
     const opened = warc === undefined ? undefined : await openWarc(warc, kept)
     if (out !== undefined) mkdirSync(out, { recursive: true })
-    return new Store(out, file === undefined ? undefined : new LineWriter(file), opened)
+    const folder = warc === undefined ? tmpdir() : dirname(warc)
+    return new Store(out, file === undefined ? undefined : new LineWriter(file), opened, folder)
   }
 
   /** Whether the index itself says what is done. */
@@ -127,9 +147,14 @@ export class Store {
     return this.#index !== undefined
   }
 
-  /** Whether bodies are wanted in memory. */
-  get isHolding(): boolean {
+  /** Whether bodies are read once more, for the archive. */
+  get isArchive(): boolean {
     return this.#warc !== undefined
+  }
+
+  /** A name for a file that is there for a moment. */
+  spare(): string {
+    return join(this.#folder, `.autothrottle-${randomUUID()}`)
   }
 
   /** Where a body goes, below the folder and in all; its folder is there then. */
@@ -150,12 +175,17 @@ export class Store {
     if (this.#warc) entry.warc = await this.#warc.append(entry, kept)
   }
 
-  /** The line that makes it done. */
-  async commit(entry: Entry): Promise<void> {
-    if (this.#index) return this.#index.append([entry])
-    if (process.stdout.isTTY) return
-    const isRoom = process.stdout.write(`${JSON.stringify(entry)}\n`)
-    if (!isRoom) await new Promise((resolve) => process.stdout.once('drain', resolve))
+  /** The line that makes it done. Lines follow each other. */
+  commit({ long, ...entry }: Entry): Promise<void> {
+    const written = this.#last.then(async () => {
+      if (long && this.#index) await this.#index.appendParts(lineOf(entry, long))
+      else if (this.#index) this.#index.append([entry])
+      else if (process.stdout.isTTY) return
+      else if (long) for await (const part of lineOf(entry, long)) await print(part)
+      else await print(`${JSON.stringify(entry)}\n`)
+    })
+    this.#last = written.catch(() => {})
+    return written
   }
 
   close(): void {
@@ -164,9 +194,21 @@ export class Store {
   }
 }
 
+/** A line with a long body, piece by piece. */
+async function* lineOf(entry: Entry, { key, texts }: Long): AsyncGenerator<string> {
+  yield `${JSON.stringify(entry).slice(0, -1)},"${key}":"`
+  for await (const text of texts()) yield JSON.stringify(text).slice(1, -1)
+  yield '"}\n'
+}
+
+async function print(text: string): Promise<void> {
+  const isRoom = process.stdout.write(text)
+  if (!isRoom) await new Promise((resolve) => process.stdout.once('drain', resolve))
+}
+
 /**
- * Where a body goes: the URL's path as folders, and a name with eight digits of the URL's hash, so that `/a`
- * and `/a/b` and `/a?b` are three files on every system.
+ * Where a body goes: the URL's path as folders, and a name with eight digits of the URL's hash. So `/a` and
+ * `/a/b` and `/a?b` are three files on every system.
  */
 export function fileOf(url: URL, type: string): string {
   const hash = createHash('sha256').update(url.href).digest('hex').slice(0, 8)

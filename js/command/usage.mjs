@@ -2,8 +2,8 @@
  * What the command can be told, and its help. Plain JavaScript: `npm start -- --help` answers before anything
  * is installed or built.
  *
- * Arguments are checked here and not by `parseArgs`, whose words about an unknown option are about
- * positional arguments, and which knows no option with a value that may be left out.
+ * Arguments are checked here and not by `parseArgs`: its message about an unknown option is about positional
+ * arguments, and it knows no option with a value that may be left out.
  */
 import { parseArgs } from 'node:util'
 

@@ -7,6 +7,7 @@
 import { stripVTControlCharacters } from 'node:util'
 import type { ScopeStats } from 'autothrottle'
 import { toUrl } from '../scopes/places.js'
+import { sparkline } from './bars.js'
 import type { Host } from './frontier.js'
 import { rounded, seconds } from './plot.js'
 import type { Run } from './run.js'
@@ -48,7 +49,6 @@ export interface Shown {
 }
 
 const HOSTS = 8
-const BARS = '▁▂▃▄▅▆▇█'
 
 export function startView(run: Run): View {
   const { isJson, isQuiet } = run.settings
@@ -131,7 +131,7 @@ function shownHost(host: Host, most: number, stats: ScopeStats, now: number): Sh
     name,
     done,
     left,
-    rate: stats.rate,
+    rate: stats.rate ?? (host.gapMs > 0 ? 1000 / host.gapMs : 0),
     delayMs,
     why: [`${reason}${until}`, step].filter(Boolean).join(', '),
     isSlowed: stats.backoffStep > 0 || held > 0 || host.givenUp !== undefined,
@@ -153,17 +153,17 @@ export function frame(shown: Shown, width: number, isColored: boolean): string[]
   const [bold, dim, red, yellow] = [code(1), code(2), code(31), code(33)]
   const figures = [
     bold(counted(shown.pages, 'page')),
-    `${rounded(shown.rate)}/s`,
+    `${figure(shown.rate)}/s`,
     `${shown.inFlight} in flight`,
     `${shown.left} left`,
     ...(shown.left > 0 ? [`ETA ${seconds(shown.eta)}`] : []),
     ...(shown.refused > 0 ? [red(`${shown.refused} refused`)] : []),
     ...(shown.failed > 0 ? [red(`${shown.failed} failed`)] : []),
   ]
-  const bars = Math.max(8, Math.min(60, Math.floor((width - 36) / 2)))
+  const bars = Math.max(8, Math.min(60, Math.floor((width - 52) / 2)))
   const lines = [
     figures.join('  '),
-    `${dim('rate')} ${sparkline(shown.rates, bars)}/s  ${dim('delay')} ${sparkline(shown.delays, bars)} ms`,
+    `${dim('rate')} ${sparkline(shown.rates, bars)}/s  ${dim('busiest host’s delay')} ${sparkline(shown.delays, bars)} ms`,
   ]
   if (shown.hosts.length > 0) lines.push(...table(shown.hosts, width, { dim, yellow }))
   if (shown.more > 0) lines.push(dim(`and ${counted(shown.more, 'more host')}`))
@@ -178,7 +178,7 @@ function table(hosts: readonly ShownHost[], width: number, { dim, yellow }: Reco
     name,
     String(done),
     String(left),
-    `${rounded(rate)}/s`,
+    `${figure(rate)}/s`,
     `${Math.round(delayMs)} ms`,
     left > 0 ? seconds(eta) : '',
   ])
@@ -204,17 +204,11 @@ function table(hosts: readonly ShownHost[], width: number, { dim, yellow }: Reco
   ]
 }
 
+/** A rate in a column: two decimals, of larger ones fewer. */
+const figure = (rate: number) => rate.toFixed(rate < 9.995 ? 2 : rate < 99.95 ? 1 : 0)
+
 /** `1 page`, `2 pages`. */
 export const counted = (number: number, noun: string) => `${number} ${noun}${number === 1 ? '' : 's'}`
-
-/** Values as bars, the newest at the right. */
-export function sparkline(values: readonly number[], room: number): string {
-  const shown = values.slice(-room)
-  const most = Math.max(...shown, 0)
-  if (shown.length === 0) return ''
-  const bar = (value: number) => BARS[most > 0 ? Math.round((value / most) * (BARS.length - 1)) : 0]!
-  return `${shown.map(bar).join('')} ${rounded(shown.at(-1)!)}`
-}
 
 /** One line for a pipe. */
 export function plainLine({ pages, rate, inFlight, left, refused, failed, hosts, eta }: Shown): string {
@@ -225,11 +219,22 @@ export function plainLine({ pages, rate, inFlight, left, refused, failed, hosts,
   return `${pace}  ${inFlight} in flight  ${left} left${why}  ${rest}`
 }
 
-/** Cuts what is seen, and leaves the colours alone. */
+/** Cuts what is seen, and leaves the colours alone: also those of a line that is cut. */
 function cut(line: string, width: number): string {
   if (stripVTControlCharacters(line).length <= width) return line
-  return `${stripVTControlCharacters(line).slice(0, Math.max(0, width - 1))}…`
+  let left = Math.max(0, width - 1)
+  const parts = line.split(COLOUR).map((part, index) => {
+    if (index % 2 === 1) return part
+    const shown = part.slice(0, left)
+    left -= shown.length
+    return shown
+  })
+  return `${parts.join('')}…`
 }
+
+/** A colour, as `frame` writes them. */
+// biome-ignore lint/suspicious/noControlCharactersInRegex: a command for a terminal begins with one
+const COLOUR = /(\x1b\[\d+m)/
 
 function pathOf(url: string): string {
   const { pathname, search } = toUrl(url) ?? { pathname: url, search: '' }

@@ -3,6 +3,7 @@
  * itself, so that the file can be cut after any of them.
  */
 import { closeSync, existsSync, ftruncateSync, openSync, statSync, writeSync } from 'node:fs'
+import type { Body } from './body.js'
 import { installed } from './network.js'
 import { UsageError } from './settings.js'
 import type { Entry, Kept } from './store.js'
@@ -13,7 +14,11 @@ interface Library {
     create(options: object, body?: AsyncIterable<Uint8Array>): object
     createWARCInfo(options: object, info: Record<string, string>): object
   }
-  WARCSerializer: { serialize(record: object, options: { gzip: boolean }): Promise<Uint8Array> }
+  WARCSerializer: new (
+    record: object,
+    options: { gzip: boolean },
+    buffer?: { write(part: Uint8Array): void; readAll(): AsyncIterable<Uint8Array>; purge(): void },
+  ) => AsyncIterable<Uint8Array>
 }
 
 /** What was undone when the body was read. */
@@ -73,29 +78,35 @@ export class Warc {
         statusline: `HTTP/1.1 ${status} ${statusText}`.trim(),
         httpHeaders: Object.fromEntries(fields),
       },
-      one(body),
+      again(body),
     )
-    return this.#write(record)
+    return this.#write(record, body)
   }
 
   close(): void {
     closeSync(this.#fd)
   }
 
-  #write(record: object): Promise<{ offset: number; length: number }> {
+  /** The library reads a body twice, for its hash and to write it: it is never in memory as a whole. */
+  #write(record: object, body?: Body): Promise<{ offset: number; length: number }> {
+    const buffer = body && { write() {}, readAll: () => again(body), purge() {} }
     const written = this.#last.then(async () => {
-      const bytes = await this.#library.WARCSerializer.serialize(record, { gzip: this.#isPacked })
       const offset = this.#at
-      for (let done = 0; done < bytes.length; )
-        done += writeSync(this.#fd, bytes, done, bytes.length - done, offset + done)
-      this.#at += bytes.length
-      return { offset, length: bytes.length }
+      let at = offset
+      for await (const part of new this.#library.WARCSerializer(record, { gzip: this.#isPacked }, buffer))
+        for (let done = 0; done < part.length; ) {
+          const count = writeSync(this.#fd, part, done, part.length - done, at)
+          done += count
+          at += count
+        }
+      this.#at = at
+      return { offset, length: at - offset }
     })
     this.#last = written.catch(() => {})
     return written
   }
 }
 
-async function* one(bytes: Uint8Array): AsyncGenerator<Uint8Array> {
-  yield bytes
+async function* again(body: Body): AsyncGenerator<Uint8Array> {
+  yield* body.read()
 }

@@ -1,8 +1,8 @@
 /**
  * A program that ends while requests wait says so: its event loop has no more work that could let them go.
  *
- * The trap is a permit that is never settled. The request behind it waits for good, Node finds no work to do
- * and ends with code 13, or with 0 inside of `main()`, without a word. An import has no effects:
+ * The trap is a permit that is never settled. The request behind it waits for good. Node finds no work to
+ * do and ends without a word: with code 13, or with 0 inside of `main()`. An import has no effects:
  * the listener is added when the first request waits.
  */
 

@@ -11,6 +11,7 @@ import type { Handles } from '../scopes/handles.js'
 import { type Backoffs, backoffMap, checkedBackoffs } from '../scopes/hooks.js'
 import { namedScopes } from '../scopes/names.js'
 import type { Outcome, ScopeOutcome } from '../wasm/engine.js'
+import { nearestName } from '../wasm/functions.js'
 import type { Permit, PermitOutcome } from './permit.js'
 
 /** How to read headers, by scope name. */
@@ -33,10 +34,11 @@ export class Converter {
    */
   outcome(permit: Permit, outcome: PermitOutcome, retry: boolean, now: number): Outcome {
     if (typeof outcome !== 'object' || outcome === null)
-      throw new TypeError(`settle: want an outcome; got ${shown(outcome)}`)
+      throw new TypeError(`settle: want an outcome, such as { status: 429 }; got ${shown(outcome)}`)
     const { hints, backoff, adjustDelay } = outcome
     const cost = checkedCost(outcome.cost, permit)
     const { status, headers, error } = answerOf(outcome)
+    if (status === undefined && error === undefined) checkSaid(outcome)
     const backoffs = checkedBackoffs('settle', outcome.scopes, permit.scopes)
     const told: { [Key in keyof Outcome]: Outcome[Key] | undefined } = {
       status,
@@ -80,6 +82,34 @@ export class Converter {
     const name = hints && names.find((name) => Object.hasOwn(hints, name))
     return name === undefined ? undefined : hints?.[name]
   }
+}
+
+/** Every word of an outcome. */
+const WORDS = [
+  ...['status', 'statusCode', 'headers', 'hints', 'error', 'latency'],
+  ...['backoff', 'scopes', 'cost', 'adjustDelay'],
+]
+/** What others call them. */
+const MEANT: Readonly<Record<string, string>> = {
+  code: 'status',
+  httpStatus: 'status',
+  err: 'error',
+  response: 'settle(response)',
+  res: 'settle(response)',
+}
+
+/**
+ * @throws {TypeError} for an outcome without a word of ours, which the throttle would ignore without a word.
+ */
+function checkSaid(outcome: PermitOutcome): void {
+  const fail = (got: string) => {
+    throw new TypeError(`settle: want one of ${WORDS.join(', ')}; got ${got}`)
+  }
+  if (outcome instanceof Error) fail('an error: type settle({ error })')
+  const typed = Object.keys(outcome)
+  if (typed.length === 0 || WORDS.some((word) => word in outcome)) return
+  const meant = MEANT[typed[0]!] ?? nearestName(typed[0]!, WORDS)
+  fail(`{ ${typed.slice(0, 3).join(', ')} }${meant === undefined ? '' : ` (did you mean ${meant}?)`}`)
 }
 
 /**

@@ -4,8 +4,8 @@
  * 1. `request`: scopes → names → handles → the engine. If no request waits and no limit keeps it, a permit
  *    comes back at once; else a promise, and a `Waiting` that the driver holds.
  * 2. The permit goes out; its request is sent.
- * 3. `settle` or `retry`: the outcome is converted first, then the engine hears it, then managers and
- *    listeners hear what that changed, and last those who wait are asked again.
+ * 3. `settle` or `retry`: the outcome is converted first, then the engine gets it. Managers and listeners
+ *    learn what that changed, and last the engine is asked again for those who wait.
  *
  * The traps: an outcome that makes no sense and leaves the slot behind (the slot comes back, then the error
  * is thrown); a manager that learns of it after others have left at the old pace; work for listeners who are
@@ -30,7 +30,7 @@ import { Converter, checkedCost, type HeaderMaps } from './convert.js'
 import { Driver } from './driver.js'
 import { CancelEvent, type Ears, QueuedEvent, SendEvent, SettleEvent, SharedEvent } from './events.js'
 import type { Host } from './host.js'
-import { BLIND_MS, type Inside, Nesting } from './nesting.js'
+import { type Inside, Nesting } from './nesting.js'
 import { type Audience, Notices } from './notices.js'
 import { NOTHING, Permit, type PermitOutcome } from './permit.js'
 import { Waiting } from './waiting.js'
@@ -49,6 +49,8 @@ export interface Wait {
   readonly timeout?: number | undefined
   /** The function that it is called in, where that is known. */
   readonly inside?: Inside
+  /** Its method, of a call of `fetch` alone. */
+  readonly method?: string | undefined
 }
 
 /**
@@ -62,6 +64,8 @@ const NO_OUTCOME: Outcome = {}
 const UNHEARD = 20
 /** Scopes whose silent requests are counted. */
 const MOST_UNHEARD = 10_000
+/** Scopes of which is known that they have several budgets. */
+const MOST_BUDGETED = 10_000
 /** What to type so that no permit is forgotten. */
 const HOW_TO_SETTLE = 'use `run`, or `using permit = …`'
 /** So much before others is who was called in a function that runs: what has begun is to end. */
@@ -87,11 +91,22 @@ export class Desk {
   readonly #warnThreshold: number
   readonly #idle: (() => void)[] = []
   readonly #unheard = new Map<string, number>()
+  /** The scope of the last warning of that kind: there is no more to count of it. */
+  #deaf: string | undefined
+  /** Scopes whose answers name several budgets, and since when. Bounded, for a crawl sees many. */
+  readonly #budgeted = new Map<string, number>()
   readonly #entering = new Set<Abortable>()
   #following = 0
   #askedMs = Number.NaN
 
-  constructor(engine: Host, clock: Clock, audience: Audience, hints: HeaderMaps | undefined) {
+  /** `idleClock`: the same time, with timers that keep no process alive. */
+  constructor(
+    engine: Host,
+    clock: Clock,
+    idleClock: Clock,
+    audience: Audience,
+    hints: HeaderMaps | undefined,
+  ) {
     const { ears, tell, managed, warnings } = audience
     this.#engine = engine
     this.clock = clock
@@ -99,7 +114,7 @@ export class Desk {
     this.tell = tell
     this.warnings = warnings
     this.#isManaged = managed !== undefined
-    this.nesting = new Nesting(warnings)
+    this.nesting = new Nesting(warnings, idleClock)
     this.driver = new Driver(
       engine,
       clock,
@@ -108,7 +123,8 @@ export class Desk {
       this.nesting,
     )
     const failAll = (error: unknown, scope: string) => this.driver.failAll(error, scope)
-    this.#notices = new Notices(engine, clock, () => this.handles, audience, failAll)
+    const split = (scope: string) => this.#split(scope)
+    this.#notices = new Notices(engine, clock, () => this.handles, audience, failAll, split)
     this.handles = new Handles(
       engine,
       managed && ((name, handle) => this.#notices.manage(managed, name, handle)),
@@ -119,6 +135,7 @@ export class Desk {
       changed: () => this.driver.changed(),
       fail: (ticket, error) => this.driver.refuse(ticket, error),
       warn: (code, message) => warnings.once(code, message),
+      broke: (error) => this.#broke(error),
       shared: (stats) => {
         if (ears.shared.isHeard) tell(new SharedEvent(stats))
       },
@@ -127,8 +144,8 @@ export class Desk {
 
   /**
    * Leave to send one request: at once where no limit stands in the way. Code that hands a permit on through
-   * a promise tells the driver (`given`, which one that was waited for is already), and when it is used
-   * (`begun`).
+   * a promise tells the driver (`given`), and says when it is used (`begun`). One that was waited for is
+   * `given` already.
    */
   request(scopes: Scopes, target: Target, wait: Wait): Permit | Promise<Permit> {
     try {
@@ -149,17 +166,18 @@ export class Desk {
     const { cost = 1, delay = 0 } = wait
     const priority = (wait.priority ?? 0) + (inside ? BEFORE_OTHERS : 0)
     const now = this.driver.now()
-    if (typeof scopes === 'string' && delay === 0 && typeof cost === 'number') {
+    const isBudgeted = this.#budgeted.size > 0 && this.#isBudgeted(scopes)
+    if (typeof scopes === 'string' && delay === 0 && typeof cost === 'number' && !isBudgeted) {
       const known = this.handles.last(scopes)
       const ticket = this.#sendOne(now, scopes, known.handle, cost, priority)
-      if (ticket !== WAIT) return this.#leave(ticket, known.names, cost, target, now)
+      if (ticket !== WAIT) return this.#leave(ticket, known.names, cost, target, now, wait.method)
     }
     const { names, costs } = namedScopes(scopes)
     const handles = this.handles.all(names)
     const options = { priority, cost: costs ?? cost, delay }
-    if (typeof scopes !== 'string' && delay === 0) {
+    if (typeof scopes !== 'string' && delay === 0 && !isBudgeted) {
       const ticket = this.#engine.sendAtOnce(now, handles, options)
-      if (ticket !== WAIT) return this.#leave(ticket, names, options.cost, target, now)
+      if (ticket !== WAIT) return this.#leave(ticket, names, options.cost, target, now, wait.method)
     }
     if (inside === undefined && this.nesting.isTraced()) {
       const own = this.nesting.unused(true, scopes)?.pass(target)
@@ -171,9 +189,17 @@ export class Desk {
   }
 
   /** The permit of a ticket that the engine let go. */
-  permit(ticket: Ticket, names: readonly string[], cost: Cost, target: Target, now: number): Permit {
+  permit(
+    ticket: Ticket,
+    names: readonly string[],
+    cost: Cost,
+    target: Target,
+    now: number,
+    method?: string,
+  ): Permit {
     if (this.#isManaged) this.#tellManagers(ticket, names, now)
     const permit = new Permit(this, ticket, names, cost, target, now)
+    permit.method = method
     if (this.#ears.send.isHeard) this.tell(new SendEvent(permit, now))
     return permit
   }
@@ -370,9 +396,36 @@ export class Desk {
   }
 
   /** It may leave at once. */
-  #leave(ticket: Ticket, scopes: readonly string[], cost: Cost, target: Target, now: number): Permit {
+  #leave(
+    ticket: Ticket,
+    scopes: readonly string[],
+    cost: Cost,
+    target: Target,
+    now: number,
+    method: string | undefined,
+  ): Permit {
     if (this.#ears.queued.isHeard) this.tell(new QueuedEvent({ ticket, scopes, target }, now))
-    return this.permit(ticket, scopes, cost, target, now)
+    return this.permit(ticket, scopes, cost, target, now, method)
+  }
+
+  #isBudgeted(scopes: Scopes): boolean {
+    const { names } = namedScopes(scopes)
+    return names.length === 1 && this.#budgeted.has(names[0]!)
+  }
+
+  /** The answers of a scope name several budgets: what waits goes to that of its route. */
+  #split(scope: string): void {
+    if (this.#budgeted.size >= MOST_BUDGETED) this.#budgeted.clear()
+    this.#budgeted.set(scope, Number(this.clock.now()))
+    for (const waiting of this.driver.waitingFor(scope)) this.#route(waiting)
+  }
+
+  /** Tells the engine the route of a request, by which it knows the budget. */
+  #route({ ticket, target, method }: Pick<Waiting, 'ticket' | 'target' | 'method'>): void {
+    const url = urlTextOf(target)
+    if (url === undefined || this.#engine.route === undefined) return
+    const own = typeof target === 'object' && 'method' in target ? (target as Request).method : 'GET'
+    this.#engine.route(this.clock.now(), ticket, method ?? own, url)
   }
 
   /** It waits. */
@@ -387,17 +440,13 @@ export class Desk {
   ): Promise<Permit> {
     if (wait.timeout !== undefined) this.#refuseHopeless(wait.timeout, handles, options.cost, now)
     const ticket = this.#engine.submit(now, handles, options)
+    if (this.#budgeted.size > 0 && this.#isBudgeted(names))
+      this.#route({ ticket, target, method: wait.method })
     const { nesting } = this
     return new Promise((resolve, reject) => {
       const within = nesting.block(inside)
       const waiting = this.#waiting(ticket, names, options.cost, target, wait, within, resolve, reject)
       this.#begin(waiting, now)
-      const blindly = nesting.blindly(waiting, () => this.#engine.inFlight)
-      if (blindly === undefined) return
-      this.driver.alarm(BLIND_MS, () => {
-        const error = blindly()
-        if (error) this.driver.end(waiting, error)
-      })
     })
   }
 
@@ -407,13 +456,14 @@ export class Desk {
     scopes: readonly string[],
     cost: Cost,
     target: Target,
-    { signal = null, timeout }: Wait,
+    { signal = null, timeout, method }: Wait,
     inside: Permit | undefined,
     resolve: (permit: Permit) => void,
     reject: (error: unknown) => void,
     before?: Permit,
   ): Waiting {
-    const waiting = new Waiting(this, ticket, scopes, cost, before, target, signal, inside, resolve, reject)
+    const request = { ticket, scopes, cost, target, signal, method: before?.method ?? method }
+    const waiting = new Waiting(this, request, before, inside, resolve, reject)
     this.driver.add(waiting, timeout)
     return waiting
   }
@@ -438,6 +488,11 @@ export class Desk {
     const now = this.clock.now()
     const isWanted = wait !== undefined && this.closed === undefined && wait.signal?.aborted !== true
     this.#notices.watch()
+    // What left before its budget could be known.
+    if (this.#budgeted.size > 0 && permit.scopes.length === 1) {
+      const since = this.#budgeted.get(permit.scopes[0]!)
+      if (since !== undefined && permit.sentAt <= since) this.#route(permit)
+    }
     let told = NO_OUTCOME
     let settled: Settled
     let failure: { error: unknown } | undefined
@@ -458,9 +513,10 @@ export class Desk {
     if (isAsked) this.#askedMs = this.#engine.askedMs
     const again = settled === 'again' && isRepeatable ? this.#again(permit, wait!) : undefined
     if (settled === 'again' && !isRepeatable) this.#engine.cancel(now, ticket)
-    if (permit.outer !== undefined) this.#listen(permit, told)
+    if (permit.outer !== undefined && (told !== NO_OUTCOME || !this.#isDeaf(permit)))
+      this.#listen(permit, told)
     if (this.#ears.settle.isHeard) this.tell(new SettleEvent(permit, told.status, told.error, told.latencyMs))
-    if (this.#notices.areUrgent)
+    if (this.#notices.areUrgent || told.headers !== undefined)
       try {
         if (this.#engine.hasNotices) this.#notices.pass(told)
       } catch (error) {
@@ -487,7 +543,9 @@ export class Desk {
   #listen({ scopes, target, outer }: Permit, told: Outcome): void {
     const { status, error, backoff, hints, scopes: own } = told
     if ((status ?? error ?? backoff ?? hints ?? own) !== undefined) {
-      if (this.#unheard.size > 0) for (const scope of scopes) this.#unheard.delete(scope)
+      if (this.#unheard.size === 0) return
+      this.#deaf = undefined
+      for (const scope of scopes) this.#unheard.delete(scope)
       return
     }
     if (urlTextOf(target) === undefined || outer?.aborted) return
@@ -501,7 +559,12 @@ export class Desk {
       const how =
         'send with the fetch of the permit, ({ fetch }) => …, return the response, or settle({ status })'
       this.warnings.once('unheard', `${what}: ${how}`, scope)
+      if (scopes.length === 1) this.#deaf = scope
     }
+  }
+
+  #isDeaf({ scopes }: Permit): boolean {
+    return scopes[0] === this.#deaf && scopes.length === 1
   }
 
   #tellManagers(ticket: Ticket, names: readonly string[], now: number): void {

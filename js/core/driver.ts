@@ -4,7 +4,7 @@
  * The traps: a listener that submits while we are handing out permissions, and work without need. So only
  * `drain` asks, one drain at a time, and none while no request waits. When to ask again is `wake.ts`.
  *
- * A gap is from send to send, but a permit is used a microtask after it was given, and a loop that asks for a
+ * A gap is from send to send, but a permit is used a microtask after it was given. A loop that asks for a
  * thousand may go on in between. So time stands still for the engine from the one to the other (`now`): else
  * the next would be given by a clock that the first has not seen, and both would leave together. And if a
  * request begins noticeably later than its permit says (`begun`), or takes a while to be on its way (`late`:
@@ -13,11 +13,12 @@
 
 import { TimeoutError } from '../base/errors.js'
 import type { Clock } from '../options/options.js'
+import type { Target } from '../scopes/names.js'
 import { type Ticket, WAIT } from '../wasm/engine.js'
 import { type Abortable, Aborts } from './aborts.js'
 import { type Stuck, unwatchExit, watchExit } from './at-exit.js'
 import type { Host } from './host.js'
-import type { Nesting } from './nesting.js'
+import type { Crowd, Nesting } from './nesting.js'
 import type { Permit } from './permit.js'
 import { type Alarm, type Wake, wakeOf } from './wake.js'
 
@@ -25,7 +26,11 @@ import { type Alarm, type Wake, wakeOf } from './wake.js'
 export interface Waiter extends Abortable {
   readonly ticket: Ticket
   readonly scopes: readonly string[]
+  readonly cost: number | readonly number[]
   readonly signal: AbortSignal | null
+  readonly target: Target
+  /** The method of its request, of a call of `fetch` alone. */
+  readonly method: string | undefined
   /** What ends the wait, if it has a `timeout`. */
   alarm: Alarm | undefined
   /** The permit of the function that waits for it. */
@@ -39,7 +44,7 @@ export interface Waiter extends Abortable {
 /** How late after its permit a request may begin without a report to the engine, in milliseconds. */
 export const LATE_MS = 0.5
 
-export class Driver {
+export class Driver implements Crowd {
   readonly engine: Host
   readonly clock: Clock
   readonly aborts = new Aborts()
@@ -122,9 +127,29 @@ export class Driver {
     unwatchExit(this.#stuck!)
   }
 
+  get inFlight(): number {
+    return this.engine.inFlight
+  }
+
+  get waiters(): Iterable<Waiter> {
+    return this.#waiting.values()
+  }
+
+  /** Whether it waits for a slot, and for no time that is known. */
+  isForSlot({ scopes, cost }: Waiter): boolean {
+    const handles = scopes.map((scope) => this.engine.find(scope))
+    const { reason } = this.engine.peek(this.clock.now(), handles, { cost })
+    return reason === 'concurrency' || reason === 'global'
+  }
+
   /** The scopes for which requests wait. */
   get scopesWaiting(): string[] {
     return [...new Set([...this.#waiting.values()].flatMap(({ scopes }) => scopes))]
+  }
+
+  /** Those who wait for this scope alone. */
+  waitingFor(scope: string): Waiter[] {
+    return [...this.#waiting.values()].filter(({ scopes: [first, other] }) => first === scope && !other)
   }
 
   /** Keeps who waits for its ticket; `begin` follows. */
@@ -149,6 +174,7 @@ export class Driver {
   }
 
   #rest(): void {
+    if (this.#waiting.size === 0) this.#nesting?.rest()
     this.#unwatch()
     this.#onRest()
   }
@@ -204,8 +230,8 @@ export class Driver {
         }
         const at = ticket === WAIT ? this.engine.wakeAt : Number.POSITIVE_INFINITY
         this.#wake.sleep(at, isStill ? this.clock.now() : now)
-        // Of a limit that processes share, others may give slots back.
-        if (at === Number.POSITIVE_INFINITY && !this.engine.listen) this.#nesting?.free(this.engine.inFlight)
+        if (at === Number.POSITIVE_INFINITY && this.#waiting.size > 0)
+          this.#nesting?.stuck(this, this.engine.listen !== undefined)
       }
     } catch (error) {
       if (!this.#onError(error)) throw error
@@ -265,7 +291,7 @@ export class Driver {
   forget(waiting: Waiter): void {
     if (!this.#waiting.delete(waiting.ticket)) return
     waiting.alarm?.cancel()
-    if (waiting.inside) this.#nesting?.unblock(waiting.inside)
+    this.#nesting?.unblock(waiting.inside)
     if (waiting.signal) this.aborts.remove(waiting.signal, waiting)
     this.#wake.end(waiting)
   }

@@ -7,9 +7,11 @@
  */
 
 import { builtin } from '../base/builtin.js'
+import { kindOf } from '../base/checks.js'
 import { StalledError } from '../base/errors.js'
 import { type Target, urlTextOf } from '../scopes/names.js'
 import type { Pace } from '../wasm/engine.js'
+import { nearestName } from '../wasm/functions.js'
 import type { SharedStats } from '../wasm/types.js'
 
 /** A request as its events see it. */
@@ -142,6 +144,8 @@ export class WarningEvent extends Event {
     | 'units'
     | 'stall'
     | 'never-sent'
+    | 'stream-cut'
+    | 'usage-estimated'
     | 'shared-options'
     | 'shared-version'
     | 'shared-message'
@@ -321,6 +325,16 @@ export class Ears {
   of(type: string): Ear | undefined {
     return Object.hasOwn(this, type) ? this[type as keyof ThrottleEvents] : undefined
   }
+
+  /** @throws {TypeError} for a type that no event has: its listener would never be called. */
+  check(method: string, type: string): Ear {
+    const ear = this.of(type)
+    if (ear) return ear
+    const known = Object.keys(this)
+    const nearest = nearestName(String(type), known)
+    const meant = nearest === undefined ? '' : ` (did you mean ${nearest}?)`
+    throw new TypeError(`${method}: want one of ${known.join(', ')}; got ${kindOf(type)}${meant}`)
+  }
 }
 
 /** An `EventTarget` that knows its events by name, and whether anybody listens. */
@@ -330,12 +344,13 @@ export class ThrottleEventTarget extends (EventTarget as new () => Omit<
 >) {
   readonly #ears = new Ears()
 
+  /** @throws {TypeError} for a type that no event of a throttle has. */
   addEventListener<K extends keyof ThrottleEvents>(
     type: K,
     listener: ((event: ThrottleEvents[K]) => void) | null,
     options?: boolean | AddEventListenerOptions,
   ): void {
-    this.#ears.of(type)?.add(listener, options)
+    this.#ears.check('addEventListener', type).add(listener, options)
     EventTarget.prototype.addEventListener.call(this, type, listener as (event: Event) => void, options)
   }
 
@@ -344,7 +359,7 @@ export class ThrottleEventTarget extends (EventTarget as new () => Omit<
     listener: ((event: ThrottleEvents[K]) => void) | null,
     options?: boolean | EventListenerOptions,
   ): void {
-    this.#ears.of(type)?.remove(listener, options)
+    this.#ears.check('removeEventListener', type).remove(listener, options)
     EventTarget.prototype.removeEventListener.call(this, type, listener as (event: Event) => void, options)
   }
 

@@ -2,8 +2,8 @@
  * Who decides, as the desk and its driver see it: the engine of this process, or one that processes share.
  *
  * The engine is a host as it is, so that a call costs what it always did. A shared one (`js/shared/`) answers
- * the same questions: a ticket that it gives waits for another process's word, `poll` gives it when that has
- * come, and how a request ended is judged here and told there.
+ * the same questions. A ticket that it gives waits for another process's word, and `poll` gives it when that
+ * has come. How a request ended is judged here and told there.
  */
 import type { EngineBrokenError } from '../base/errors.js'
 import type { Clock, EngineOptions } from '../options/options.js'
@@ -36,6 +36,8 @@ export interface Host extends Pick<Engine, Asked | Told | Seen> {
   readonly warnThreshold: number
   /** The request left only now: gaps count from here. */
   left(nowMs: number, ticket: Ticket): void
+  /** Names the route of a request, where a scope has several budgets. */
+  route?(nowMs: number, ticket: Ticket, method: string, url: string): void
   /** Whether a request waits for the time after what was given last, if that is not known here. */
   readonly isAwaited?: boolean
   /** Names the listener for what happens by itself. An engine only answers. */
@@ -56,6 +58,8 @@ export interface HostListener {
   warn(code: WarningEvent['code'], message: string): void
   /** The group changed: who decides, who is there, or the way. */
   shared(stats: SharedStats): void
+  /** A call that it made by itself threw; true if that was all there is to do. */
+  broke?(error: unknown): boolean
 }
 
 /** What a shared host is made with. */

@@ -29,6 +29,7 @@ export class Notices {
   readonly #handles: () => Handles
   readonly #audience: Audience
   readonly #failAll: (error: unknown, scope: string) => void
+  readonly #split: (scope: string) => void
   #level: 0 | 1 | 2 = 0
 
   constructor(
@@ -37,12 +38,14 @@ export class Notices {
     handles: () => Handles,
     audience: Audience,
     failAll: (error: unknown, scope: string) => void,
+    split: (scope: string) => void,
   ) {
     this.#engine = engine
     this.#clock = clock
     this.#handles = handles
     this.#audience = audience
     this.#failAll = failAll
+    this.#split = split
   }
 
   /** Asks the engine to tell as much as has listeners. */
@@ -74,6 +77,8 @@ export class Notices {
         const fail = (error: unknown) => this.#failAll(error, scope)
         if (!this.#audience.ears.stall.isHeard) this.#warnOfStall(scope, notice.forMs)
         this.#audience.tell(new StallEvent(scope, notice.forMs, fail))
+      } else if (kind === 'budgets') {
+        this.#split(scope)
       } else if (kind === 'down') {
         this.#failAll(new ScopeDownError(scope, notice.forMs), scope)
       } else if (kind === 'no-effect') {

@@ -78,6 +78,8 @@ export class Permit {
   charged: readonly number[] | undefined = undefined
   /** @internal Whether `adjust` was called. */
   isAdjusted = false
+  /** @internal The method of its request, of a call of `fetch` alone. */
+  method: string | undefined = undefined
   /** @internal The permit of the same request that came after this one. */
   next: Permit | undefined = undefined
   readonly #desk: Desk
@@ -170,6 +172,7 @@ export class Permit {
     const passed = new Permit(this.#desk, this.ticket, this.scopes, this.cost, target, clock.now())
     passed.retry = this.retry
     passed.charged = this.charged
+    passed.method = this.method
     passed.isAdjusted = this.isAdjusted
     this.next = passed
     return passed

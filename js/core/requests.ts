@@ -68,12 +68,25 @@ export const RUN_KEYS = [...REQUEST_KEYS, 'requestTimeout', 'retry']
 export const MAP_KEYS = ['ordered', 'buffer', 'errors', 'signal', 'retry']
 export const FETCH_KEYS = ['priority', 'cost', 'timeout', 'requestTimeout', 'delay', 'scopes', 'adjustDelay']
 
+/** Words that are options, of something else than a single request. */
+const ELSEWHERE: Readonly<Record<string, string>> = {
+  retry: 'it as an option of the throttle, or of throttle.run(url, ({ fetch }) => fetch(url), { retry })',
+  signal: 'it beside throttle, as in fetch: { signal, throttle: … }',
+}
+
 /** @throws {ConfigError} for keys that are unknown. */
 export function checkKeys(options: object, known: readonly string[], path: string): void {
   if (typeof options !== 'object' || options === null || Array.isArray(options))
     throw new ConfigError([{ path: path || 'options', want: 'an object', got: kindOf(options) }])
   const problems = unknownKeys(options, known, path)
-  if (problems.length > 0) throw new ConfigError(problems)
+  if (problems.length === 0) return
+  const elsewhere = path === 'throttle' ? ELSEWHERE : {}
+  throw new ConfigError(
+    problems.map((problem) => {
+      const want = elsewhere[problem.path.slice(path.length + 1)]
+      return want === undefined ? problem : { ...problem, want }
+    }),
+  )
 }
 
 const isSpan = (value: unknown) => typeof value === 'number' && value >= 0
@@ -111,11 +124,27 @@ const MISPLACED = ['cost', 'delay', 'scopes', 'requestTimeout', 'adjustDelay'] a
 
 /** @throws {TypeError} for what belongs into `init.throttle`. A priority of the platform's own is a word. */
 export function checkInit(init: object): void {
+  if (typeof init !== 'object') throw new TypeError(`fetch: want options as an object; got ${kindOf(init)}`)
+  if (init === null) return
   const { priority } = init as { priority?: unknown }
   const misplaced = typeof priority === 'number' ? 'priority' : MISPLACED.find((key) => key in init)
   if (misplaced === undefined) return
   const value = kindOf(init[misplaced as keyof object])
   throw new TypeError(`${misplaced}: type { throttle: { ${misplaced}: ${value} } }`)
+}
+
+/** @throws {TypeError} for what gives no items, or gives letters. */
+export function checkItems(items: unknown): void {
+  const isGiving = typeof items === 'object' && items !== null
+  if (isGiving && (Symbol.iterator in items || Symbol.asyncIterator in items)) return
+  const isPromise = typeof (items as { then?: unknown } | null | undefined)?.then === 'function'
+  const got = isPromise ? 'a Promise: await it' : `${kindOf(items)}${HINTS[typeof items] ?? ''}`
+  throw new TypeError(`map: want a list of items, or what gives them one by one; got ${got}`)
+}
+
+const HINTS: Partial<Record<string, string>> = {
+  string: ': for one item put it in a list',
+  function: ': the items come before it; what a generator gives is generator()',
 }
 
 /** What stands where a function belongs. */
@@ -124,6 +153,15 @@ export function notWork(method: string, target: unknown, work: unknown): TypeErr
   const isPromise = typeof (work as { then?: unknown } | null | undefined)?.then === 'function'
   const got = isPromise ? 'a Promise, which has begun already: put () => before it' : kindOf(work)
   return new TypeError(`${method}: want a function; got ${got}`)
+}
+
+/** What to type in place of what the `retry` of a function does not take. */
+function howToRetry(key: string): string {
+  if (key === 'methods') return '{ limit } alone: a function is called again whatever method it uses'
+  if (['statusCodes', 'maxRetryAfter', 'longRetryAfter'].includes(key))
+    return `it in the throttle's own retry, which is for functions as well: { limit, ${key} }`
+  const how = 'throw an error with a status, 503 to be called again and 400 not to be'
+  return `{ limit } alone, as retry.statusCodes of the throttle decides: ${how}`
 }
 
 /**
@@ -138,7 +176,8 @@ export function retryOf(own: RunOptions['retry'], root: RetryOptions | undefined
   if (own === undefined || own === false) return undefined
   if (own === true) return root ?? fail('retry', 'retry of the throttle, which true means, or { limit }', own)
   if (typeof own !== 'object' || own === null) return fail('retry', 'true or { limit: 3 }', own)
-  checkKeys(own, ['limit'], 'retry')
+  const [other] = Object.keys(own).filter((key) => key !== 'limit')
+  if (other !== undefined) fail(`retry.${other}`, howToRetry(other), own[other as keyof typeof own])
   const { limit } = own
   if (!Number.isInteger(limit) || limit < 0) return fail('retry.limit', 'a whole number from 0', limit)
   return { ...root, limit }

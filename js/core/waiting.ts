@@ -9,6 +9,9 @@ import type { Waiter } from './driver.js'
 import type { Permit } from './permit.js'
 import type { Alarm } from './wake.js'
 
+/** What waits. */
+type Request = Pick<Waiting, 'ticket' | 'scopes' | 'cost' | 'target' | 'signal' | 'method'>
+
 export class Waiting implements Waiter {
   readonly ticket: Ticket
   readonly scopes: readonly string[]
@@ -17,6 +20,7 @@ export class Waiting implements Waiter {
   readonly before: Permit | undefined
   readonly target: Target
   readonly signal: AbortSignal | null
+  readonly method: string | undefined
   alarm: Alarm | undefined
   readonly inside: Permit | undefined
   readonly #desk: Desk
@@ -25,12 +29,8 @@ export class Waiting implements Waiter {
 
   constructor(
     desk: Desk,
-    ticket: Ticket,
-    scopes: readonly string[],
-    cost: number | readonly number[],
+    { ticket, scopes, cost, target, signal, method }: Request,
     before: Permit | undefined,
-    target: Target,
-    signal: AbortSignal | null,
     inside: Permit | undefined,
     resolve: (permit: Permit) => void,
     reject: (error: unknown) => void,
@@ -42,6 +42,7 @@ export class Waiting implements Waiter {
     this.before = before
     this.target = target
     this.signal = signal
+    this.method = method
     this.alarm = undefined
     this.inside = inside
     this.#resolve = resolve
@@ -51,7 +52,7 @@ export class Waiting implements Waiter {
   /** It leaves. */
   grant(at: number): void {
     try {
-      const permit = this.#desk.permit(this.ticket, this.scopes, this.cost, this.target, at)
+      const permit = this.#desk.permit(this.ticket, this.scopes, this.cost, this.target, at, this.method)
       if (this.before) this.before.next = permit
       this.#desk.driver.given(permit)
       this.#resolve(permit)

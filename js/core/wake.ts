@@ -9,7 +9,7 @@
  *
  * A timer knows whole milliseconds and fires a part of one late. A gap is from send to send and never
  * shorter than the delay, so each lateness would be added to the next gap: 4 % of a delay of 10 ms. So where
- * one scope sends every 10 to 100 ms, the timer is armed a millisecond short, and the rest is waited for by
+ * one scope sends every 10 to 100 ms, the timer is a millisecond short. The rest is waited for by
  * turns of the event loop. That costs a tenth of a processor at most. A longer gap does not feel a
  * millisecond; a shorter one would cost more.
  */

@@ -58,9 +58,14 @@ export function withMetadata(response: Response, metadata: Metadata): Response {
 /**
  * The same response, and `onEnd` when its body was read to the end, was cancelled, or failed; at once if it
  * has none, if a hook reads it already, or if it cannot be watched. A body that is collected as
- * garbage unread counts as cancelled.
+ * garbage unread counts as cancelled. `onPart` hears each part as it is read; a stream of Node's is then read
+ * as it is, unheard.
  */
-export function watched(response: Response, onEnd: (error?: unknown) => void): Response {
+export function watched(
+  response: Response,
+  onEnd: (error?: unknown, isWhole?: boolean) => void,
+  onPart?: (bytes: Uint8Array) => void,
+): Response {
   const { body, url, redirected, type, status, statusText, headers } = response
   if (isNodeStream(body) && !body.destroyed) {
     watchStream(body, onEnd)
@@ -71,9 +76,9 @@ export function watched(response: Response, onEnd: (error?: unknown) => void): R
     return response
   }
   const reader = body.getReader()
-  const end = (error?: unknown) => {
+  const end = (error?: unknown, isWhole = false) => {
     collected()?.unregister(reader)
-    onEnd(error)
+    onEnd(error, isWhole)
   }
   const stream = new ReadableStream({
     type: 'bytes',
@@ -81,8 +86,11 @@ export function watched(response: Response, onEnd: (error?: unknown) => void): R
       try {
         let { done, value } = await reader.read()
         while (!done && value?.length === 0) ({ done, value } = await reader.read())
-        if (value !== undefined && !done) return controller.enqueue(value as Uint8Array<ArrayBuffer>)
-        end()
+        if (value !== undefined && !done) {
+          onPart?.(value)
+          return controller.enqueue(value as Uint8Array<ArrayBuffer>)
+        }
+        end(undefined, true)
         controller.close()
         // A reader with a buffer of its own waits for an answer also to the end.
         controller.byobRequest?.respond(0)

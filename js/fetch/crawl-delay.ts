@@ -3,9 +3,10 @@
  *
  * The trap is a file that overrules its reader: a scope with a pace of its own keeps it, with one warning.
  */
+import { kindOf } from '../base/checks.js'
 import type { Desk } from '../core/desk.js'
 import type { Host } from '../core/host.js'
-import { checkedName, hostOf } from '../scopes/names.js'
+import { checkedName, hostOf, hostOfName } from '../scopes/names.js'
 import { parseRobots } from '../wasm/engine.js'
 
 export class CrawlDelays {
@@ -22,10 +23,18 @@ export class CrawlDelays {
   apply(
     host: string,
     text: string | Uint8Array,
-    { userAgent, maxDelay = this.#maxDelay }: { userAgent: string; maxDelay?: number },
+    options: { userAgent: string; maxDelay?: number },
   ): { crawlDelayMs: number } | null {
+    const { userAgent, maxDelay = this.#maxDelay } = options ?? {}
+    const isText = typeof text === 'string' || ArrayBuffer.isView(text)
+    if (!isText || typeof userAgent !== 'string') {
+      const got = isText ? `${kindOf(userAgent)} for userAgent` : `${kindOf(text)} for the text`
+      throw new TypeError(
+        `robots: want a host, its robots.txt as text, and { userAgent: "name" }; got ${got}`,
+      )
+    }
     const asked = parseRobots(text, userAgent)
-    const name = checkedName(host).includes('://') ? hostOf(host) : host
+    const name = checkedName(host).includes('://') ? hostOf(host) : (hostOfName(host) ?? host)
     const delay = asked ? Math.min(asked.crawlDelayMs, maxDelay) : undefined
     const { clock, driver, handles } = this.#desk
     const outcome = this.#engine.crawlDelay(clock.now(), handles.of(name).handle, delay)

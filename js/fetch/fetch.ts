@@ -11,8 +11,8 @@
 import { type Answer, answerIn, responseOf } from '../answers/answer.js'
 import { failureOf, failureOfRequest } from '../answers/failures.js'
 import { isMillis, shown } from '../base/checks.js'
-import { BodyNotReplayableError, ManagerError, RetryAfterTooLongError, TimeoutError } from '../base/errors.js'
-import { both, joined } from '../base/joined.js'
+import { BodyNotReplayableError, ManagerError, RetryAfterTooLongError } from '../base/errors.js'
+import { both } from '../base/joined.js'
 import type { Desk, Wait } from '../core/desk.js'
 import type { Inside } from '../core/nesting.js'
 import { NOTHING, type Permit, type PermitOutcome } from '../core/permit.js'
@@ -25,6 +25,7 @@ import { discard, watched } from './body.js'
 import { follows, type Hop, placeOf, Redirects } from './redirects.js'
 import { Retry } from './retry.js'
 import type { Robots } from './robots.js'
+import { sent } from './send.js'
 
 /** What of a throttle's options concerns its `fetch`. */
 export type FetchSettings = Pick<
@@ -151,6 +152,7 @@ export class Fetcher {
   #exchange<T>(hop: Hop, call: Call, end: (exchange: Exchange) => T): Promise<T> {
     const { permit } = call
     if (permit) {
+      permit.method = hop.init.method
       call.permit = undefined
       return this.#attempts(permit, hop, call, end)
     }
@@ -277,8 +279,9 @@ export class Fetcher {
     return namedScopes(named).names.includes(host) ? named : addScope(named, host)
   }
 
-  #enter(scopes: Scopes, { input, delay }: Hop, call: Call): Permit | Promise<Permit> {
-    return this.#desk.request(scopes, input, this.#waitOf(call, delay))
+  #enter(scopes: Scopes, { input, init, delay }: Hop, call: Call): Permit | Promise<Permit> {
+    const method = init.method ?? (typeof input === 'object' && 'method' in input ? input.method : 'GET')
+    return this.#desk.request(scopes, input, { ...this.#waitOf(call, delay), method })
   }
 
   /** The scopes of a request, by `getScopes` where there is one; without it there is no wait. */
@@ -287,34 +290,10 @@ export class Fetcher {
     return getScopes ? askScopes(getScopes, scopeRequest(input, init)) : hostOf(input)
   }
 
-  /** Sends, and gives up after `requestTimeout`, whether or not what sends hears of it. */
   #send(input: RequestInfo | URL, init: RequestInit, call: Call): Promise<Response> {
-    const fetch = this.#settings.fetch ?? globalThis.fetch
     const timeout = call.options.requestTimeout ?? this.#settings.requestTimeout
-    if (timeout === undefined) return fetch(input, init)
-    const controller = new AbortController()
-    const sent = Promise.resolve(fetch(input, { ...init, signal: joined(call.signal, controller) }))
-    let isLate = false
-    return new Promise((resolve, reject) => {
-      const alarm = this.#desk.driver.alarm(timeout, () => {
-        isLate = true
-        const error = new TimeoutError(timeout, true)
-        controller.abort(error)
-        reject(error)
-      })
-      const over = () => alarm.cancel()
-      sent.then(
-        (response) => {
-          over()
-          if (isLate) discard(response)
-          resolve(response)
-        },
-        (error) => {
-          over()
-          reject(error)
-        },
-      )
-    })
+    const send = this.#settings.fetch ?? globalThis.fetch
+    return sent(this.#desk, send, input, init, call.signal, timeout)
   }
 
   /** How it waits, and how much longer. */

@@ -378,7 +378,7 @@ export interface RampupOptions {
   maxConcurrency?: number
 }
 
-/** Retries of `throttle.fetch`. Scrapy: RETRY_ENABLED and its kin. */
+/** Retries of `throttle.fetch`. Scrapy: RETRY_ENABLED, RETRY_TIMES. */
 export interface RetryOptions {
   /** Attempts after the first. A whole number from 1 to 1000000. Scrapy: RETRY_TIMES. */
   limit: number

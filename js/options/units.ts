@@ -1,9 +1,10 @@
 /**
- * Delays that look like seconds.
+ * Options that make sense to the engine, and hardly to who typed them.
  *
- * The trap is `delay: 2`: milliseconds, so a server gets 500 requests a second from a user who meant one in
- * two seconds.
+ * The traps: `delay: 2` is milliseconds, so a server gets 500 requests a second from a user who meant one in
+ * two seconds; and `API.example` in `scopes` is the scope of no URL, since hosts are in small letters.
  */
+import { hostOfName } from '../scopes/names.js'
 import type { ScopeOptions, ThrottleOptions } from './options.js'
 
 /** Below it a delay is nearly always meant in seconds. */
@@ -28,4 +29,28 @@ export function delayInSeconds({ defaults, scopes, ...short }: ThrottleOptions):
       return `${path}${key} is in milliseconds: ${ms} is ${rate} requests a second; ${seconds}`
     }
   return undefined
+}
+
+/** What to say of each name in `scopes` and `hints` that no URL has for its scope. */
+export function namesOfNone({ scopes, hints, getScopes }: ThrottleOptions): [name: string, said: string][] {
+  // A hook may give any name.
+  if (getScopes !== undefined) return []
+  return ['scopes', 'hints'].flatMap((key) =>
+    Object.keys((key === 'scopes' ? scopes : hints) ?? {}).flatMap((name): [string, string][] => {
+      const said = saidOfName(name)
+      return said === undefined ? [] : [[name, `${key}.${JSON.stringify(name)} ${said}`]]
+    }),
+  )
+}
+
+/** What to say of a name that no URL has for its scope; `undefined` where one may. */
+export function saidOfName(name: string): string | undefined {
+  if (/^(?=.*\*)[\w.*-]+$/.test(name)) {
+    const all = 'defaults are for all hosts, getScopes: byDomainHierarchy() is for those of one domain'
+    return `has no effect: names of scopes are no patterns; ${all}`
+  }
+  const host = hostOfName(name)
+  return host === undefined
+    ? undefined
+    : `has no effect: it is the scope of no URL; type ${JSON.stringify(host)}`
 }

@@ -3,6 +3,7 @@
  */
 
 import { kindOf } from '../base/checks.js'
+import { ConfigError } from '../base/errors.js'
 import type { Driver } from '../core/driver.js'
 import type { ScopeOptions } from '../options/options.js'
 import type { ScopeHandle, ScopeStats } from '../wasm/engine.js'
@@ -15,10 +16,13 @@ export class ScopeControl {
   readonly #driver: Driver
   readonly #handles: Handles
 
-  /** @internal */
-  constructor(driver: Driver, handles: Handles, name: string) {
+  readonly #look: (partial: ScopeOptions) => void
+
+  /** @internal `look` warns of settings that make sense, and are hardly meant. */
+  constructor(driver: Driver, handles: Handles, name: string, look: (partial: ScopeOptions) => void) {
     this.#driver = driver
     this.#handles = handles
+    this.#look = look
     this.name = name
   }
 
@@ -34,7 +38,12 @@ export class ScopeControl {
    * @throws {ConfigError} listing every problem; then no setting has changed.
    */
   configure(partial: Omit<ScopeOptions, 'manager'>): void {
+    if (typeof partial !== 'object' || partial === null)
+      throw new ConfigError([
+        { path: 'configure', want: 'an object, such as { rate: 5 }', got: kindOf(partial) },
+      ])
     this.#change((now, handle) => this.#driver.engine.configure(now, handle, partial))
+    this.#look(partial)
   }
 
   /** Sends no request for `ms` milliseconds. A longer hold stays. */

@@ -15,7 +15,7 @@
 
 import { shown } from '../base/checks.js'
 import { ManagerError } from '../base/errors.js'
-import { hostOf, isRequest, namedScopes, type Scopes, urlOf } from './names.js'
+import { hostOf, hostOfName, isRequest, namedScopes, type Scopes, urlOf } from './names.js'
 
 /** A request, as `getScopes` gets it. */
 export interface ScopeRequest {
@@ -167,9 +167,10 @@ export const byHost = (request: { readonly url: string }): string => hostOf(requ
  * host for others.
  */
 export function byEndpoint(...hosts: string[]): (request: { readonly url: string }) => string {
+  const typed = hosts.map((host) => (/:\/\//.test(host) ? hostOf(host) : (hostOfName(host) ?? host)))
   return ({ url }) => {
     const { host, pathname } = urlOf(url)
-    return hosts.length === 0 || hosts.includes(host) ? host + pathname : host
+    return typed.length === 0 || typed.includes(host) ? host + pathname : host
   }
 }
 
@@ -177,8 +178,8 @@ export function byEndpoint(...hosts: string[]): (request: { readonly url: string
  * One scope for the registrable domain and one for each host name below it: `a.books.example.com` belongs to
  * itself, to `books.example.com` and to `example.com`.
  *
- * @param registrableDomain what is registrable of a host name. Default: its last two labels, or three where
- *   the last but one is a short label under a country's domain (`example.co.uk`), which is a rule of thumb;
+ * @param registrableDomain what is registrable of a host name. The default is a rule of thumb: its last two
+ *   labels, or three where the last but one is a short label under a country's domain (`example.co.uk`).
  *   `autothrottle/domains` knows them all.
  */
 export function byDomainHierarchy(

@@ -61,9 +61,8 @@ export function urlTextOf(target: Target): string | undefined {
 }
 
 /**
- * A host that `URL` would leave as it is: lower-case labels, no port, no user, and a last label that begins
- * with a letter (else it may be an IPv4 address in one of its many forms). `xn--` labels are checked by
- * `URL`.
+ * A host that `URL` would leave as it is: lower-case labels, no port, no user. Its last label begins with a
+ * letter, else it may be an IPv4 address in one of its many forms. `xn--` labels are checked by `URL`.
  */
 const PLAIN = /^https?:\/\/((?:[a-z0-9-]+\.)*[a-z][a-z0-9-]*)(?:[/?#]|$)/
 
@@ -121,9 +120,11 @@ export interface NamedScopes {
 export function namedScopes(scopes: Scopes): NamedScopes {
   if (typeof scopes === 'string') return { names: [scopes], costs: undefined }
   if (typeof scopes !== 'object' || scopes === null) return refuse(scopes)
-  if (!isList(scopes)) return { names: Object.keys(scopes), costs: Object.values(scopes) }
+  const names = isList(scopes) ? scopes : Object.keys(scopes)
+  if (names.length === 0) throw new TypeError('scopes: want at least one name; got none')
+  if (!isList(scopes)) return { names, costs: Object.values(scopes) }
   for (const name of scopes) if (typeof name !== 'string') refuse(name)
-  return { names: scopes, costs: undefined }
+  return { names, costs: undefined }
 }
 
 /** The name of a scope, checked. */
@@ -134,6 +135,24 @@ export function checkedName(name: string): string {
 /** The host of a name that is a URL, for which no request would ever wait. */
 export function hostInName(name: string): string | undefined {
   return /:\/\/(?:[^/?#]*@)?([^/?#]*)/.exec(name)?.[1]
+}
+
+/** Labels with a dot between them, and perhaps a port: a host, however it is written. */
+const LIKE_HOST = /^[\p{L}\p{N}_-]+(?:\.[\p{L}\p{N}_-]+)+(?::\d+)?$/u
+
+/** The scope that a URL with this host has, where that is another: `API.example`, `bücher.example`. */
+export function hostOfName(name: string): string | undefined {
+  if (!LIKE_HOST.test(name) || !/\p{L}/u.test(name)) return undefined
+  const hosts = ['https', 'http'].map((scheme) => hostOr(`${scheme}://${name}/`))
+  return hosts.includes(name) ? undefined : hosts[0]
+}
+
+function hostOr(url: string): string | undefined {
+  try {
+    return new URL(url).host
+  } catch {
+    return undefined
+  }
 }
 
 function refuse(name: unknown): never {

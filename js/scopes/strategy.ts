@@ -11,9 +11,9 @@
  * ```
  *
  * The way: an event → the object's method → its `delay` and `concurrency` are read → what changed is
- * configured. The engine never hears of it. The traps: an object that throws and takes the throttle with it
- * (its error rejects the request of the call, as the cause), and one object behind many scopes that
- * was meant to be one each (a function makes one a scope).
+ * configured. The engine never hears of it. The traps: an object that throws and takes the throttle with it;
+ * one object behind many scopes, where each was to have its own (a function makes one for each scope). Its
+ * error rejects the request of the call, as the cause.
  */
 
 import { kindOf, shown } from '../base/checks.js'

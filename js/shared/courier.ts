@@ -26,6 +26,8 @@ export interface CourierLink {
   noticed(notice: Notice): void
   warned(code: WarningEvent['code'], message: string): void
   moved(): void
+  /** The machine threw; true if that was all there is to do. */
+  broke(error: unknown): boolean
 }
 
 /** What the transport does, as the module writes it. */
@@ -90,15 +92,33 @@ export class Courier {
 
   /** Does what there is to do. */
   carry(): void {
-    const now = this.#now
-    for (;;) {
-      const effect = this.#machine.poll_effect(now) as Effect | undefined
-      if (effect === undefined) break
-      this.#do(effect)
+    this.#guard(() => {
+      const now = this.#now
+      for (;;) {
+        const effect = this.#machine.poll_effect(now) as Effect | undefined
+        if (effect === undefined) break
+        this.#do(effect)
+      }
+      // What this process grants itself is in no frame.
+      this.#link.changed()
+      this.#sleep()
+    })
+  }
+
+  /** No more calls: the machine cannot be asked, also not to say farewell. */
+  abandon(): void {
+    if (this.#isClosed) return
+    this.#isClosed = true
+    this.#rest?.()
+    if (this.#isOpen) Promise.resolve(this.#transport.close()).catch(() => {})
+  }
+
+  #guard(call: () => void): void {
+    try {
+      call()
+    } catch (error) {
+      if (!this.#link.broke(error)) throw error
     }
-    // What this process grants itself is in no frame.
-    this.#link.changed()
-    this.#sleep()
   }
 
   /** Says what there is to say last, and lets go of the way. */
@@ -192,8 +212,10 @@ export class Courier {
   /** Something happened outside: who may leave now leaves. */
   #hear(hear: (now: number) => void): void {
     if (this.#isClosed) return
-    hear(this.#now)
-    this.#link.changed()
+    this.#guard(() => {
+      hear(this.#now)
+      this.#link.changed()
+    })
     this.soon()
   }
 
@@ -225,7 +247,7 @@ export class Courier {
     this.#asked.add(done)
   }
 
-  /** One timer. While a request waits for another process, nothing else may keep this one alive. */
+  /** One timer. While a request waits for another process, this may be all that keeps this one alive. */
   #sleep(): void {
     this.#rest?.()
     const { wake_at: at, waiting } = this.#machine

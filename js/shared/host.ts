@@ -7,14 +7,15 @@
 import {
   ConfigError,
   CostExceedsQuotaError,
+  type EngineBrokenError,
   QueueFullError,
   ScopeDownError,
   withProblems,
 } from '../base/errors.js'
 import type { Host, HostContext, HostListener } from '../core/host.js'
 import type { ScopeOptions } from '../options/options.js'
-import { Engine, IDLE, WAIT } from '../wasm/engine.js'
-import { loadShared } from '../wasm/load/shared.js'
+import { brokenOff, Engine, IDLE, WAIT } from '../wasm/engine.js'
+import { loadShared, type WasmShared } from '../wasm/load/shared.js'
 import { costsOf, NO_MORE, numbersOf, RECORDS_AT, STRIDE } from '../wasm/numbers.js'
 import type {
   Notice,
@@ -40,6 +41,20 @@ const OFFLINE: readonly Offline[] = ['divide', 'wait', 'fail']
 const SETTLED: readonly Settled[] = ['unknown', 'over', 'again', 'too-long']
 const ROBOTS: readonly RobotsOutcome[] = ['applied', 'overruled', 'ignored']
 
+/** What is left of a machine after a call that was broken off: no request waits or is in flight. */
+const LEFT = {
+  poll: () => IDLE,
+  settle: () => 0,
+  asked_ms: Number.NaN,
+  is_awaited: false,
+  waiting: 0,
+  in_flight: 0,
+  cancel() {},
+  left() {},
+  watch() {},
+  close() {},
+} as const
+
 /** What a host takes beside its transport. */
 export interface HostSettings {
   offline?: Offline | undefined
@@ -53,7 +68,7 @@ export class SharedHost implements Host {
   askedMs = Number.NaN
   readonly id: string
   readonly #context: HostContext
-  readonly #machine
+  #machine: WasmShared
   readonly #courier: Courier
   readonly #reasons: readonly string[]
   readonly #names = new Map<ScopeHandle, string>()
@@ -74,15 +89,15 @@ export class SharedHost implements Host {
     this.#context = context
     // Said at once if it is wrong, as what it is.
     if (snapshot !== undefined) new Engine(options).restore(snapshot, clock.now(), clock.wallNow())
-    const WasmShared = loadShared()
-    this.#reasons = WasmShared.reasons()
+    const Machine = loadShared()
+    this.#reasons = Machine.reasons()
     const away = offline === undefined ? -1 : OFFLINE.indexOf(offline)
     const seed = Math.floor(random() * 2 ** 53)
-    const { leaseMs, isPrompt = false } = transport
+    const { leaseMs, isPrompt = false, keepMs = 0 } = transport
     const wallMs = clock.wallNow()
     this.#machine = withProblems(
       ConfigError,
-      () => new WasmShared(id, options, leaseMs, away, members, isPrompt, snapshot, wallMs, seed),
+      () => new Machine(id, options, leaseMs, away, members, isPrompt, keepMs, snapshot, wallMs, seed),
     )
     this.#courier = new Courier(this.#machine, transport, context, id, {
       changed: () => this.#listener?.changed(),
@@ -93,6 +108,7 @@ export class SharedHost implements Host {
       noticed: (notice) => this.#notices.push(notice),
       warned: (code, message) => this.#listener?.warn(code, message),
       moved: () => this.#listener?.shared(this.shared),
+      broke: (error) => this.#listener?.broke?.(error) === true,
     })
     this.#courier.carry()
   }
@@ -101,7 +117,7 @@ export class SharedHost implements Host {
     this.#listener = listener
   }
 
-  /** Leads, or asks who does, though nothing is to be sent. */
+  /** Leads, or asks who does, though no request is to be sent. */
   open(): void {
     this.#machine.open(this.#now)
     this.#courier.soon()
@@ -110,6 +126,12 @@ export class SharedHost implements Host {
   async close(): Promise<void> {
     this.#machine.close(this.#now)
     await this.#courier.close()
+  }
+
+  /** Leaves the group without a word: the others notice it as they notice a process that was killed. */
+  abandon(error: EngineBrokenError): void {
+    this.#machine = brokenOff(LEFT, error)
+    this.#courier.abandon()
   }
 
   get scopes(): number {
@@ -236,7 +258,7 @@ export class SharedHost implements Host {
     this.#courier.soon()
   }
 
-  /** As of what was heard last, where another process decides. */
+  /** As of the last message, where another process decides. */
   peek(
     now: number,
     scopes: readonly ScopeHandle[],

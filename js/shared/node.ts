@@ -1,7 +1,7 @@
 /**
  * What sockets need of Node's modules, and where a socket may lie.
  *
- * The trap is a folder for everybody (`/tmp`): whoever may put a socket there may pretend to be us, so it
+ * The trap is a folder for all users (`/tmp`): a user who may put a socket there may pretend to be us. So it
  * lies in a folder of this user's, and one that is anybody else's is refused.
  */
 import { builtin } from '../base/builtin.js'
@@ -65,7 +65,7 @@ export function folderOf(files: FileSystem, chosen: string | undefined): string 
   const uid = process.getuid?.() ?? 0
   const above = process.env.XDG_RUNTIME_DIR || (builtin('os') as { tmpdir(): string }).tmpdir()
   const folder = chosen ?? `${above}/autothrottle-${uid}`
-  const want = "a folder of this user's that nobody else may open (0700)"
+  const want = "a folder of this user's that no other user may open (0700)"
   try {
     files.mkdirSync(folder, { mode: 0o700, recursive: true })
   } catch (error) {
@@ -87,7 +87,7 @@ export function forGood(error: Error & { code?: string }, path: string): Error {
     : error
 }
 
-/** Throws if no socket can lie there: an address takes so many bytes. */
+/** Throws if no socket can lie there: an address takes a few dozen bytes only. */
 export function checkPath(path: string): void {
   const { process } = globalThis as unknown as { process: Process }
   const most = process.platform === 'linux' ? 107 : 103

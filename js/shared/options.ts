@@ -1,7 +1,7 @@
 /**
  * What every kind of sharing takes, checked in one place.
  *
- * The trap is a name that is empty by a mistake, such as an unset variable: all such programs would share.
+ * The trap is a name that is empty by a mistake, as an unset variable is: all programs with it would share.
  */
 
 import { shown, unknownKeys } from '../base/checks.js'

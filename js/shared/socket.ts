@@ -1,16 +1,16 @@
 /**
- * Processes of one machine, by a Unix socket or a named pipe: whoever listens there leads.
+ * Processes of one machine, by a Unix socket or a named pipe: the one that listens there leads.
  *
  * A process that ends closes its connections, so its death is seen at once. One that is stopped keeps them:
- * after a lease of silence another takes its place, by putting a new socket where the old one was; whoever
- * was there finds that out before it sends. The number of the lease lies in a file beside it, and what the
- * leader remembers in another. A frame goes behind its length, in four bytes; the first one of a member is
- * its name.
+ * after a lease of silence another takes its place, by putting a new socket where the old one was. The one
+ * that was there finds that out before it sends. The number of the lease lies in a file beside it, and what
+ * the leader remembers in another. A frame goes behind its length, in four bytes; the first one of a member
+ * is its name.
  *
  * The traps: the socket of a process that was killed, which stays and refuses; two that find it at once (a
  * lock, made with `wx`, for the moment of putting the new one there); the workers of a cluster, whose sockets
  * belong to the primary unless they are exclusive; a path of more than a hundred bytes; and a folder that
- * somebody else made.
+ * another user made.
  */
 
 import { builtin } from '../base/builtin.js'
@@ -29,7 +29,7 @@ import { afterTurn, type Lease, type Peer, type Transport } from './transport.js
 
 /** A lock that is seen for so long was left behind, in milliseconds. */
 const LOCK_MS = 2000
-/** No frame is longer, in bytes: whoever sends one is cut off. */
+/** No frame is longer, in bytes: a process that sends one is cut off. */
 const MOST_BYTES = 2 ** 20
 /** What a process that does not read may leave unread, in bytes: then it is cut off. */
 const MOST_UNREAD = 16 * 2 ** 20
@@ -141,7 +141,7 @@ export class SocketTransport implements Transport {
     afterTurn(() => this.#peer?.received(frame))
   }
 
-  /** Where a socket of this process lies that nobody knows yet. */
+  /** Where a socket of this process lies that no other knows yet. */
   get #own(): string {
     return `${this.#path}.${this.#peer?.id}`
   }
@@ -167,16 +167,16 @@ export class SocketTransport implements Transport {
     return `${folder}/${name}`
   }
 
-  /** Whether nobody answers there, or whoever does has been silent for a lease. */
+  /** Whether no process answers there, or the one that does has been silent for a lease. */
   async #isSilent(): Promise<boolean> {
     if (this.#leader && this.#inodeAt() === this.#found) return this.#now - this.#heardAt >= this.leaseMs
-    // Nobody was there, or somebody new is.
+    // There was none, or there is a new one.
     this.#leader?.destroy()
     this.#leader = undefined
     return !(await this.#connect())
   }
 
-  /** The way to whoever listens. */
+  /** The connection to the process that listens. */
   #connect(): Promise<boolean> {
     return new Promise((resolve, reject) => {
       this.#found = this.#inodeAt()
@@ -207,7 +207,7 @@ export class SocketTransport implements Transport {
     })
   }
 
-  /** A socket that nobody knows yet; a pipe is there at once. */
+  /** A socket that no other knows yet; a pipe is there at once. */
   #listen(): Promise<Server> {
     const server = this.#net.createServer((socket) => this.#welcome(socket))
     const path = this.#isPipe ? this.#path : this.#own
@@ -220,7 +220,7 @@ export class SocketTransport implements Transport {
     })
   }
 
-  /** Puts the socket where others look for it, if nobody else has. */
+  /** Puts the socket where others look for it, if no other has. */
   #claim(server: Server, found: number | undefined, above: number): Lease | undefined {
     const [files, path] = [this.#files, this.#path]
     if (this.#isPipe) {
@@ -275,7 +275,7 @@ export class SocketTransport implements Transport {
     return { stored: this.#files.readFileSync(path), ageMs }
   }
 
-  /** Whole or not at all: nobody reads a half. */
+  /** Whole or not at all: no process reads a half. */
   #keep(store: Uint8Array): void {
     if (this.#isPipe) return
     this.#files.writeFileSync(`${this.#own}.state`, store, { mode: 0o600 })
@@ -330,7 +330,7 @@ export class SocketTransport implements Transport {
   }
 }
 
-/** A frame behind its length. Whoever does not read is cut off. */
+/** A frame behind its length. A process that does not read is cut off. */
 function write(socket: Socket, frame: Uint8Array): void {
   const bytes = new Uint8Array(4 + frame.length)
   new DataView(bytes.buffer).setUint32(0, frame.length)

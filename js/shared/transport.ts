@@ -17,7 +17,7 @@ export interface Lease {
   readonly stored?: Uint8Array | undefined
   /** How old that is, in milliseconds. */
   readonly ageMs?: number | undefined
-  /** Whether nobody led before: then there is nothing to wait for. Default false. */
+  /** Whether there was no leader before: then there is no lease to wait for. Default false. */
   readonly isFirst?: boolean
 }
 
@@ -31,12 +31,12 @@ export interface Peer {
   opened(): void
   /** A frame came in. */
   received(frame: Uint8Array): void
-  /** A process is known to have ended. Nobody has to say so: its silence is noticed. */
+  /** A process is known to have ended. No process has to say so: its silence is noticed. */
   gone(id: string): void
-  /** Nobody listens to what was said to this member under this epoch. */
+  /** What was said to this member under this epoch was lost: it does not listen. */
   unheard(id: string, epoch: number): void
   /**
-   * Nobody hears what is said to the leader: so it is time to compete. `hasEnded`: its process is known to be
+   * What is said to the leader is lost: so it is time to compete. `hasEnded`: its process is known to be
    * dead. The trap is one that is only not connected for a moment.
    */
   vacant(hasEnded: boolean): void
@@ -61,22 +61,24 @@ export interface Transport {
   renew(epoch: number, store: Uint8Array | undefined): Promise<boolean>
   /** Gives the lease back. */
   release(epoch: number, store: Uint8Array | undefined): Promise<void>
-  /** To the leader, whoever that is. Nobody hears of what is lost: it is said again. */
+  /** To the present leader. A loss is not reported: what is lost is said again. */
   toLeader(frame: Uint8Array): void
   /** To one, under the epoch. */
   toMember(epoch: number, id: string, frame: Uint8Array): void
   /** To all, under the epoch, this process too. */
   toAll(epoch: number, frame: Uint8Array): void
-  /** The connection that hears carries nothing: it is made anew. */
+  /** The connection that listens carries no message: it is made anew. */
   reconnect(): void
   /**
-   * Whether each process that lives hears at once that another leads. Then one that tells nothing has ended,
+   * Whether each process that lives learns at once that another leads. Then one that is silent has ended,
    * and its places are free as soon as the leader begins; else they are kept for two leases. Default false.
    */
   readonly isPrompt?: boolean
+  /** The least milliseconds between two states to store, unless a strict quota waits for one. Default 0. */
+  readonly keepMs?: number
   /** Calls `done` when this turn of the event loop is over. Default: after its microtasks. */
   afterTurn?(done: () => void): void
-  /** Ends. Nothing is heard afterwards. */
+  /** Ends. No message is taken afterwards. */
   close(): Promise<void>
 }
 
@@ -90,12 +92,12 @@ export interface SharedOptions {
   /**
    * When the way to the others has been broken for five seconds: `divide` goes on alone with one part of
    * every limit, by the number of processes that there were; `wait` waits for the way; `fail` rejects what
-   * waits with a `SharedError`. Default `divide`.
+   * waits with a `SharedError`. Default: `divide` for requests without a quota, `wait` for those with one.
    */
   readonly offline?: Offline
   /**
    * How many processes there are, for one that goes on alone and never heard of the others: it began while
-   * the way was broken. Without it such a process waits.
+   * the way was broken. Without it the process waits.
    */
   readonly members?: number
 }
@@ -103,7 +105,7 @@ export interface SharedOptions {
 /** The way to the processes that share a limit is broken, and `offline` is `fail`. */
 export class SharedError extends ThrottleError {
   constructor(cause: unknown) {
-    super('ERR_SHARED_OFFLINE', 'the way to those that share the limit is broken', { cause })
+    super('ERR_SHARED_OFFLINE', 'the connection to the group is broken', { cause })
   }
 }
 

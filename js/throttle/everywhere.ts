@@ -68,7 +68,7 @@ export {
 } from '../scopes/hooks.js'
 export type { Scopes, Target } from '../scopes/names.js'
 export type { MakeScopeManager, ManagedAnswer, ManagedSend, ScopeManager } from '../scopes/strategy.js'
-export type { Peek, Reason, ScopeStats, Snapshot, Stats } from '../wasm/engine.js'
+export type { BudgetStats, Peek, Reason, ScopeStats, Snapshot, Stats } from '../wasm/engine.js'
 export { type Build, build } from '../wasm/load/build.js'
 export { createThrottle, throttledFetch } from './create.js'
 export type { Throttle } from './throttle.js'

@@ -12,6 +12,7 @@ import { type MapOptions, mapItems } from '../core/map.js'
 import type { Permit } from '../core/permit.js'
 import {
   checkInit,
+  checkItems,
   checkKeys,
   checkSignal,
   checkValues,
@@ -34,7 +35,7 @@ import { Robots } from '../fetch/robots.js'
 import { ROBOTS_MAX_DELAY } from '../options/generated.js'
 import type { Clock, ThrottleOptions } from '../options/options.js'
 import { splitOptions } from '../options/split.js'
-import { delayInSeconds } from '../options/units.js'
+import { delayInSeconds, namesOfNone, saidOfName } from '../options/units.js'
 import { ScopeControl } from '../scopes/control.js'
 import {
   checkedName,
@@ -81,6 +82,8 @@ export class Throttle extends ThrottleEventTarget {
   readonly #crawlDelays: CrawlDelays
   readonly #robots: Robots | undefined
   #left: Promise<void> | undefined
+  /** @internal As they were typed, for entries that send by rules of their own. */
+  readonly options: ThrottleOptions
 
   /**
    * @throws {ConfigError} listing every problem of the options.
@@ -94,13 +97,14 @@ export class Throttle extends ThrottleEventTarget {
     const { clock, snapshot, shared, unref, robots, debug, warnings, hints, ...settings } = driverOptions
     const { scopes, manager } = options
     const defaults = manager === undefined ? options.defaults : { ...options.defaults, manager }
+    this.options = options
     this.#clock = clock ?? systemClock(unref ?? false)
+    const idleClock = clock ?? systemClock(true)
     if (shared === undefined) {
       const engine = new Engine(engineOptions)
       if (snapshot !== undefined) engine.restore(snapshot, this.#clock.now(), this.#clock.wallNow())
       this.#engine = engine
     } else {
-      const idleClock = clock ?? systemClock(true)
       this.#engine = shared.open({ options: engineOptions, snapshot, clock: this.#clock, idleClock })
     }
     const managed = ManagedScopes.areIn(scopes, defaults) ? new ManagedScopes(scopes, defaults) : undefined
@@ -112,12 +116,14 @@ export class Throttle extends ThrottleEventTarget {
       isDebug: debug ?? false,
       warnings: new Warnings(this.ears, tell, warnings ?? true),
     }
-    this.#desk = new Desk(this.#engine, this.#clock, audience, hints)
+    this.#desk = new Desk(this.#engine, this.#clock, idleClock, audience, hints)
     // Settings without effect, once the program had time to add a listener.
     queueMicrotask(() => {
       this.#desk.tellNotices()
+      const { warnings } = this.#desk
       const seconds = delayInSeconds(options)
-      if (seconds !== undefined) this.#desk.warnings.once('units', seconds)
+      if (seconds !== undefined) warnings.once('units', seconds)
+      for (const [name, said] of namesOfNone(options)) warnings.once('no-effect', said, name)
     })
     if (clock === undefined && unref !== true) this.#desk.tellAtExit()
     this.#runner = new Runner(this.#desk, settings)
@@ -157,6 +163,11 @@ export class Throttle extends ThrottleEventTarget {
     } catch (error) {
       return Promise.reject(error)
     }
+  }
+
+  /** @internal */
+  get desk(): Desk {
+    return this.#desk
   }
 
   /** @internal Whether slots are held until bodies are over, for what sends by other means than `fetch`. */
@@ -240,7 +251,7 @@ export class Throttle extends ThrottleEventTarget {
 
   /**
    * Runs `fn` for each item when its request may leave, and gives the results in the order of the items.
-   * It pulls items only as fast as it can send: the source may be endless.
+   * It pulls at most `buffer` items (100) ahead: the source may be endless.
    *
    * ```ts
    * for await (const page of throttle.map(urls, async (url, { fetch }) => (await fetch(url)).text())) …
@@ -267,7 +278,8 @@ export class Throttle extends ThrottleEventTarget {
     fn: (item: I, permit: Permit) => T | PromiseLike<T>,
     options: MapOptions & { target?: (item: I) => Target } = {},
   ): AsyncGenerator<T | PromiseSettledResult<T>, void, undefined> {
-    const { target = (item) => itself(item, BY_TARGET), ...rest } = options
+    checkItems(items)
+    const { target = (item: I) => itself(item, BY_TARGET), ...rest } = options ?? {}
     if (typeof fn !== 'function') throw notWork('map', undefined, fn)
     checkKeys(rest, MAP_KEYS, 'map')
     checkSignal(rest.signal)
@@ -321,7 +333,14 @@ export class Throttle extends ThrottleEventTarget {
   scope(name: string): ScopeControl {
     const host = hostInName(checkedName(name))
     if (host !== undefined) throw new TypeError(`scope: want the host alone, "${host}"; got "${name}"`)
-    return new ScopeControl(this.#desk.driver, this.#desk.handles, name)
+    const isKnown = this.#hasHook || this.#engine.find(name) >= 0
+    const said = isKnown ? undefined : saidOfName(name)
+    if (said !== undefined)
+      this.#desk.warnings.once('no-effect', `scope(${JSON.stringify(name)}) ${said}`, name)
+    return new ScopeControl(this.#desk.driver, this.#desk.handles, name, (partial) => {
+      const seconds = delayInSeconds(partial)
+      if (seconds !== undefined) this.#desk.warnings.once('units', seconds, name)
+    })
   }
 
   /** The throttle's clock, in milliseconds, as in `peek().at`, `permit.sentAt` and `holdUntil`. */

@@ -73,6 +73,16 @@ const LEFT = {
   free() {},
 } as const
 
+/** In place of what a call broke off: it gives what is `left`, and throws for all else. */
+export function brokenOff<T extends object>(left: object, error: Error): T {
+  return new Proxy({} as T, {
+    get: (_, name) => {
+      if (name in left) return left[name as keyof typeof left]
+      throw error
+    },
+  })
+}
+
 /**
  * Decides when requests may be sent. Instants are milliseconds of a clock of yours that only goes forward.
  */
@@ -268,6 +278,14 @@ export class Engine {
     this.#wasm.left(nowMs, ticket)
   }
 
+  /**
+   * Names the route of a request whose only scope has several budgets (notice `budgets`), by its method and
+   * URL: call it after `submit`, and for what waited when that notice came. Poll afterwards.
+   */
+  route(nowMs: number, ticket: Ticket, method: string, url: string): void {
+    this.#wasm.route(nowMs, ticket, method, url)
+  }
+
   /** Takes a waiting request out; one that was allowed to leave but never did gives everything back. */
   cancel(nowMs: number, ticket: Ticket): void {
     this.#wasm.cancel(nowMs, ticket)
@@ -392,12 +410,7 @@ export class Engine {
    * is ignored, and each call that asks throws the error.
    */
   abandon(error: EngineBrokenError): void {
-    this.#wasm = new Proxy({} as InstanceType<ReturnType<typeof load>>, {
-      get: (_, name) => {
-        if (name in LEFT) return LEFT[name as keyof typeof LEFT]
-        throw error
-      },
-    })
+    this.#wasm = brokenOff(LEFT, error)
   }
 
   /** @internal */

@@ -42,8 +42,8 @@ export function parseHints(
 }
 
 /**
- * What a robots.txt asks of `userAgent` (a product token or a whole User-Agent header) in milliseconds, the
- * slower of `Crawl-delay` and `Request-rate`; `null` if it asks for no pace.
+ * The delay in milliseconds that a robots.txt asks of `userAgent` (a product token or a whole User-Agent
+ * header). It is the slower of `Crawl-delay` and `Request-rate`; `null` if it asks for no pace.
  */
 export function parseRobots(
   bytesOrText: Uint8Array | string,

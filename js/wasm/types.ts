@@ -1,5 +1,5 @@
 /**
- * What goes into the engine and comes out of it, as types. See `docs/architecture.md` for the words.
+ * What goes into the engine and comes out of it, as types. See `ARCHITECTURE.md` for the words.
  */
 
 import type { HeadersLike, SomeHints } from '../answers/headers.js'
@@ -81,8 +81,8 @@ export interface Outcome {
   /** What it means for single scopes of the request, where that is another thing. */
   scopes?: readonly ScopeOutcome[]
   /**
-   * `scopes` names whom it concerns: it is bad for each of them without a cost or a rest of its quota, and a
-   * refusal (an error, a status from 400) is ignored by the others. Default false.
+   * `scopes` names those that it concerns. It is bad for each of them without a cost or a rest of its quota;
+   * the others ignore a refusal (an error, a status from 400). Default false.
    */
   namedOnly?: boolean
   /**
@@ -123,6 +123,18 @@ export interface Peek {
   scope: string | undefined
 }
 
+/** One budget of a server's at one instant. */
+export interface BudgetStats {
+  /** Requests in flight that spend from it. */
+  inFlight: number
+  /** Requests that wait and will. */
+  waiting: number
+  /** What is left of it, in units, while that is known. */
+  quotaLeft: number | undefined
+  /** When it is there again, if it is used up: milliseconds of engine time. */
+  recoversAt: number | undefined
+}
+
 /** One scope at one instant. */
 export interface ScopeStats {
   /**
@@ -148,8 +160,17 @@ export interface ScopeStats {
   reason: Reason | undefined
   /** Whether the scope is paused. */
   paused: boolean
-  /** Requests sent per second over the last minute. */
-  rate: number
+  /** Requests sent per second over the last minute; `undefined` before a minute is over. */
+  rate: number | undefined
+  /** From send to response headers in milliseconds, on average over the last minute. */
+  latencyMs: number | undefined
+  /**
+   * When a hold ends, a used-up quota is there again and backoff goes a step back: the last of them, in
+   * milliseconds of engine time. `undefined` where none of them is in the way.
+   */
+  recoversAt: number | undefined
+  /** The budgets of its server by name, where answers name several: GitHub's resources. */
+  budgets?: Readonly<Record<string, BudgetStats>>
   /** Requests in flight on average over the last minute. */
   concurrency: number
   /**
@@ -180,6 +201,8 @@ export type Notice =
   | { kind: 'hold-cut'; scope: string; setting: string; path: string; why: string }
   | { kind: 'stall'; scope: string; forMs: number }
   | { kind: 'down'; scope: string; forMs: number }
+  /** Answers of the scope name several budgets: name the `route` of what waits, and of all that comes. */
+  | { kind: 'budgets'; scope: string }
   | ({ kind: 'backoff' | 'recover' | 'delay' } & Pace)
   /** `askedMs`: what the server asked for, where `backoff.maxHold` cut it. */
   | ({ kind: 'hold'; askedMs?: number } & Pace)
@@ -237,8 +260,11 @@ export interface SharedStats {
   lastHeardAt: number | undefined
   /** Since when the way to the others is broken, where that counts as offline; by the same clock. */
   offlineSince: number | undefined
-  /** Requests that left while this process was alone, and that who decides has not counted yet. */
-  debt: number
+  /**
+   * The time, in milliseconds, that the whole limit takes for what this process sent alone and the writer has
+   * not counted yet. At most the longest window of your limits: what is older is free.
+   */
+  debtMs: number
 }
 
 /**

@@ -1,12 +1,13 @@
 /**
  * The object's side: it always leads, since the platform runs one object of a name at a time.
  *
- * 1. A Worker joins and gets a seat. What it says by the seat is heard by the leader; what the leader says
+ * 1. A Worker joins and gets a seat. The leader gets what it says by the seat; what the leader says
  *    waits in a mailbox until the Worker asks.
  * 2. A Worker that ends, throws or is cancelled lets go of its seat, and the platform disposes of it: its
- *    places are free at once. Nothing waits for a lease.
- * 3. What was learned is stored twice a second at most, without holding back what is sent meanwhile
- *    (`allowUnconfirmed`): the next object, after a deploy or an eviction, goes on from there.
+ *    places are free at once. No request waits for a lease.
+ * 3. What was learned is stored once a second at most, but where a strict quota waits for it: each write
+ *    costs. What is sent meanwhile is not held back (`allowUnconfirmed`). The next object, after a deploy
+ *    or an eviction, goes on from there.
  *
  * The trap is an object that never sleeps: ten seconds after the last Worker has left, no timer is armed.
  */
@@ -53,12 +54,12 @@ export interface ObjectState {
   readonly storage: Storage
 }
 
-/** Says nothing by itself for so long before a Worker asks whether it is there, in milliseconds. */
+/** It may be silent for that long before a Worker asks whether it is there, in milliseconds. */
 export const LEASE_MS = 3000
 const LINGER_MS = 10_000
 /** A value of Cloudflare's storage takes 128 KiB. */
 const PART = 120_000
-/** A put takes so many values. */
+/** The most values of one put. */
 const MOST_PARTS = 100
 const [KEPT, PARTS] = ['autothrottle:kept', 'autothrottle:state:']
 
@@ -71,11 +72,14 @@ export interface Seen {
 interface Kept {
   readonly epoch: number
   readonly at: number
+  /** What fits here takes no other row. */
+  readonly bytes?: Uint8Array
   readonly parts: number
 }
 
 class ObjectTransport implements Transport {
   readonly leaseMs = LEASE_MS
+  readonly keepMs = 1000
   /** What a Worker asks of an object that has ended is rejected at once. */
   readonly isPrompt = true
   readonly mailboxes = new Map<string, Mailbox>()
@@ -83,7 +87,7 @@ class ObjectTransport implements Transport {
   readonly #clock: Clock
   peer!: Peer
   #epoch = 0
-  /** What it said to all last: whoever joins hears it first. */
+  /** What it said to all last: a Worker that joins gets it first. */
   last: Uint8Array | undefined
   #said!: () => void
   /** It leads: it has said so. */
@@ -105,10 +109,10 @@ class ObjectTransport implements Transport {
     const kept = (await this.#storage.get(KEPT)) as Kept | undefined
     const names = Array.from({ length: kept?.parts ?? 0 }, (_, part) => PARTS + part)
     const parts = names.length > 0 ? await this.#storage.get(names) : new Map<string, unknown>()
-    const stored = joined(names.map((name) => parts.get(name)))
+    const stored = kept?.bytes ?? joined(names.map((name) => parts.get(name)))
     this.#epoch = Math.max(kept?.epoch ?? 0, above) + 1
     // Before anything is granted: an epoch is never used twice.
-    await this.#storage.put({ [KEPT]: { epoch: this.#epoch, at: kept?.at ?? 0, parts: names.length } })
+    await this.#storage.put({ [KEPT]: { at: 0, parts: 0, ...kept, epoch: this.#epoch } })
     const ageMs = Math.max(this.#clock.wallNow() - (kept?.at ?? 0), 0)
     return { epoch: this.#epoch, isFirst: kept === undefined, stored, ageMs }
   }
@@ -148,11 +152,11 @@ class ObjectTransport implements Transport {
   }
 
   async #keep(bytes: Uint8Array): Promise<void> {
-    const parts = Math.ceil(bytes.length / PART)
+    const parts = bytes.length <= PART ? 0 : Math.ceil(bytes.length / PART)
     // What is larger is learned anew.
     if (parts > MOST_PARTS) return
     const kept: Kept = { epoch: this.#epoch, at: this.#clock.wallNow(), parts }
-    const entries: Record<string, unknown> = { [KEPT]: kept }
+    const entries: Record<string, unknown> = { [KEPT]: parts === 0 ? { ...kept, bytes } : kept }
     for (let part = 0; part < parts; part++)
       entries[PARTS + part] = bytes.slice(part * PART, (part + 1) * PART)
     await this.#storage.put(entries, { allowUnconfirmed: true })
@@ -166,7 +170,7 @@ export class Room {
   readonly #isOver: () => void
   #emptySince = 0
 
-  /** @param isOver called when nobody was there for a while, and everything is stored. */
+  /** @param isOver called when no Worker was there for a while, and all state is stored. */
   constructor(storage: Storage, options: EngineOptions, isOver: () => void) {
     this.#isOver = isOver
     // An object may resolve what another caller waits for: one timer serves all.
@@ -218,7 +222,7 @@ export class Room {
   }
 }
 
-/** Parts in one; nothing if one is missing. */
+/** Parts in one; `undefined` if one is missing. */
 function joined(parts: readonly unknown[]): Uint8Array | undefined {
   if (parts.length === 0 || !parts.every((part) => part instanceof Uint8Array)) return undefined
   const all = new Uint8Array(parts.reduce((sum, part) => sum + part.length, 0))

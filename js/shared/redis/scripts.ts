@@ -24,9 +24,10 @@ local now = time[1] * 1000 + math.floor(time[2] / 1000)`
  * Keys: lease, epoch, snapshot. Arguments: process, known epoch, lease ms, the leader's channel. Gives epoch,
  * snapshot, age in ms.
  *
- * A store that forgot its keys does not know that somebody leads, and that one believes in its lease for as
- * long as it lasts. So for so long nobody has it, but whoever had it. A process that knows of none asks
- * whether anybody listens as the leader; if it got the lease all the same, it loses it to the older epoch.
+ * A store that forgot its keys does not know of a leader, which believes in its own lease for as long as it
+ * lasts. For that long only the process that had it may have it. A process that knows of none asks whether
+ * there is a listener on the leader's channel. If it got the lease all the same, it loses it to the older
+ * epoch.
  */
 export const COMPETE = `${SAY}
 local known = tonumber(ARGV[2])
@@ -48,7 +49,7 @@ ${NOW}
 local age = kept[2] and now - tonumber(kept[2]) or 0
 return {epoch, kept[1] or '', string.format('%.0f', math.max(age, 0))}`
 
-/** Keys: lease, epoch, snapshot. Arguments: holder, its epoch, lease ms. Whoever had it last has it still. */
+/** Keys: lease, epoch, snapshot. Arguments: holder, its epoch, lease ms. The last holder has it still. */
 const CLAIM = `
 local holder = redis.call('GET', KEYS[1])
 if holder ~= ARGV[1] then
@@ -57,7 +58,7 @@ if holder ~= ARGV[1] then
   redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[3])
 end`
 
-/** As {@link CLAIM}, then the snapshot or nothing, and `plain` or nothing. Gives 1 if the lease is ours. */
+/** As {@link CLAIM}, then the snapshot and `plain`, each may be empty. Gives 1 if the lease is ours. */
 export const RENEW = `${PLAIN(5)}${CLAIM}
 redis.call('PEXPIRE', KEYS[1], ARGV[3])
 redis.call('SET', KEYS[2], ARGV[2], 'PX', 604800000)
@@ -70,7 +71,7 @@ return 1`
 
 /**
  * As {@link CLAIM}, then channels with their frames. Gives 0 if the lease is another's, else the places of
- * those that nobody heard: one node knows that, a cluster does not.
+ * those without a listener: one node knows that, a cluster does not.
  */
 export const SEND = `${CLAIM}${SAY}
 local unheard = {}

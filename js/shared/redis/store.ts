@@ -2,8 +2,8 @@
  * Redis and Valkey as the transport sees them: scripts, publishing, and a connection that hears.
  *
  * Two families of clients speak alike but write differently: ioredis with iovalkey, and node-redis. They are
- * known by their methods: no client is imported. The trap is an `error` event that nobody hears, which ends a
- * Node program: the connection that is made here has a listener.
+ * known by their methods: no client is imported. The trap is an `error` event without a listener, which ends
+ * a Node program: the connection that is made here has a listener.
  */
 
 type Method = (...args: never[]) => unknown
@@ -20,7 +20,7 @@ export type Argument = string | Uint8Array
 
 /** A connection that hears channels, also after it was broken. */
 export interface Subscriber {
-  /** Whether what is published to one node of a cluster is heard, beside what goes to all. */
+  /** Whether it listens to one node of a cluster, beside what goes to all. */
   readonly isSharded: boolean
   subscribe(channel: string, hear: (frame: Uint8Array) => void): Promise<void>
   unsubscribe(channel: string): Promise<void>

@@ -4,9 +4,9 @@
  * 1. `compete` first makes sure that this process hears; then one script gives the lease with a new epoch, or
  *    says that another process has it.
  * 2. What a leader says leaves once a turn, in one script that first compares the lease. A leader that slept
- *    is told so, and what it said did not leave.
+ *    learns so, and what it said did not leave.
  *
- * The trap is a connection that is open and carries nothing, as after a firewall forgot it. What a leader
+ * The trap is a connection that is open and carries no message, as after a firewall forgot it. What a leader
  * says comes back by its own subscription: so it finds that out, and asks for another one.
  */
 import { ConfigError } from '../../base/errors.js'
@@ -30,7 +30,7 @@ export class RedisTransport implements Transport {
   /** In a cluster: `plain` for one that hears only what goes to all nodes. */
   #plain = ''
   #isClosed = false
-  /** The store was asked for the lease, and nobody knows of it yet. */
+  /** The store was asked for the lease, and has not answered yet. */
   #isCompeting = false
   /** What the leader says in this turn: channels with their frames. */
   readonly #said: Argument[] = []
@@ -159,7 +159,7 @@ export class RedisTransport implements Transport {
   }
 
   #hear(subscriber: Subscriber, channel: string): Promise<void> {
-    // A store that is asked whether anybody listens says nothing.
+    // A store that is asked whether there are listeners sends no message.
     const hear = (frame: Uint8Array) => {
       if (frame.length > 0 && !this.#isClosed) this.#peer.received(frame)
     }

@@ -2,7 +2,8 @@
  * Brings shared limits in, on first use and synchronously. A module of its own, with the engine inside:
  * throttles of one process do not carry it.
  */
-import { initSync, WasmShared } from '../../../pkg/shared.js'
+import { initSync, throwAs, WasmShared } from '../../../pkg/shared.js'
+import { EngineBrokenError } from '../../base/errors.js'
 import { moduleOf } from './given.js'
 import { sharedModule } from './shared-module.js'
 
@@ -16,7 +17,9 @@ let isLoaded = false
  * @throws {WasmBlockedError} where compiling is forbidden.
  */
 export function loadShared(): typeof WasmShared {
-  if (!isLoaded) initSync({ module: moduleOf('shared', sharedModule) })
+  if (isLoaded) return WasmShared
+  initSync({ module: moduleOf('shared', sharedModule) })
+  throwAs(() => new EngineBrokenError())
   isLoaded = true
   return WasmShared
 }

@@ -1,0 +1,449 @@
+/**
+ * `autothrottle/llm`: limits of language models, in requests *and* tokens, for the `openai` and
+ * `@anthropic-ai/sdk` clients as they are.
+ *
+ * ```ts
+ * const llm = llmFetch(createThrottle({ concurrency: 64 }))
+ * const client = new OpenAI({ apiKey, ...llm.client })
+ * ```
+ *
+ * One call's way: its model and key → their budgets → a permit of all of them → the request → limits in its
+ * headers → usage in its body, read in passing.
+ *
+ * The traps: the SDKs send again by themselves whatever this throws (so what is refused goes out as an answer
+ * with `x-should-retry: false`); their `timeout` counts the wait; a stream that is cloned is kept in memory
+ * whole, and never ends for its server; an answer that is not read to its end, whose tokens stay unknown.
+ */
+
+import { failureOfRequest } from './answers/failures.js'
+import { kindOf, unknownKeys } from './base/checks.js'
+import { ConfigError, type Problem, ThrottleError } from './base/errors.js'
+import type { Permit, PermitOutcome } from './core/permit.js'
+import { watched, withMetadata } from './fetch/body.js'
+import { isHttp } from './fetch/redirects.js'
+import { isStream } from './fetch/retry.js'
+import { sent } from './fetch/send.js'
+import { Body, type Refusal, refusalOf, toldBy } from './llm/answer.js'
+import { Budgets, type Call, type LlmLimit } from './llm/budgets.js'
+import { type Asked, askedOf, VENDORS, type Vendor } from './llm/request.js'
+import { isRequest, urlOf } from './scopes/names.js'
+import type { Throttle } from './throttle/throttle.js'
+
+export type { LlmLimit, Vendor }
+
+/** How calls of language models are throttled. */
+export interface LlmOptions {
+  /** Whose rules hold. Default: by host and path; else OpenAI's. */
+  vendor?: Vendor
+  /**
+   * Limits by model, or by a pattern such as `'claude-opus-4*'` or `'*'`; the first that fits counts. The
+   * headers may tell lower ones. Default none: all limits are learned from the headers.
+   */
+  limits?: Readonly<Record<string, LlmLimit>>
+  /**
+   * What has limits of its own: a name, or a function of the request's headers. Default: a hash of the key,
+   * the organisation and the project.
+   */
+  account?: string | ((headers: Headers) => string)
+  /** Which models share their limits: gives the name of the family. Default: dates and minor versions off. */
+  family?: (model: string) => string
+  /** Counts the tokens of a text. Default: UTF-8 bytes ÷ 4, by what usage taught for calls of that size. */
+  countTokens?: (text: string, model: string) => number
+  /**
+   * What to reserve for the answer: what answers of the model took so far, or `max_tokens`. Default: `'max'`
+   * for OpenAI and Azure, which charge that; `'learned'` for the others.
+   */
+  output?: 'learned' | 'max'
+  /** The share of each limit that is used, above 0 to 1. Default 0.98. */
+  headroom?: number
+  /** How often a call that is refused with 429, 503 or 529 is sent again. Default `{ limit: 5 }`. */
+  retry?: false | { limit: number }
+  /** Milliseconds from the send to the headers of the answer. Default 600,000. */
+  requestTimeout?: number
+}
+
+/** What became of calls. */
+export interface LlmStats {
+  /** Calls that were sent, each attempt. */
+  sent: number
+  /** Those that the server refused: 429, 503, 529. */
+  refused: number
+  /** Answers that told no usage although it counts: what they took is an estimate. */
+  estimated: number
+  /** Answers that were broken off: what was read of them is charged. */
+  cut: number
+  /** Calls with files or sound, each counted as 1,600 tokens. */
+  uncounted: number
+}
+
+/** A `fetch`, what an SDK's client takes, and what became of its calls. */
+export type LlmFetch = typeof fetch & {
+  /** Options of a client: this `fetch`, no retries and no timeout of its own, for ours hold. */
+  client: { fetch: typeof fetch; maxRetries: 0; timeout: number }
+  stats(): LlmStats
+}
+
+/** As much of Anthropic's `APIRequest` as matters here. */
+type MiddlewareRequest = RequestInit & { url: string }
+/** What `new Anthropic({ middleware: [ … ] })` takes. */
+export type LlmMiddleware = (<R extends MiddlewareRequest>(
+  request: R,
+  next: (request: R) => Promise<Response>,
+) => Promise<Response>) & { stats(): LlmStats }
+
+/**
+ * A `fetch` for the clients of language models. `init.throttle` may have a `priority`, and a `timeout` of the
+ * wait.
+ *
+ * @throws {ConfigError} listing every problem of the options.
+ */
+export function llmFetch(throttle: Throttle, options: LlmOptions = {}): LlmFetch {
+  const llm = new Llm(throttle, options)
+  const send = throttle.options.fetch ?? ((input, init) => globalThis.fetch(input, init))
+  const fetch: typeof globalThis.fetch = async (input, init = {}) => {
+    const url = urlOf(input)
+    // The SDKs ask so whether a `fetch` takes forms.
+    if (!isHttp(url)) return send(input, init)
+    let asked: Asked | undefined
+    try {
+      const request = isRequest(input) ? input : undefined
+      const { method = request?.method ?? 'GET', headers = request?.headers } = init
+      const body = init.body ?? (request?.body ? await request.clone().text() : undefined)
+      asked = llm.asks(url, method, body)
+      const fresh = () => (request?.body && !init.body ? request.clone() : input)
+      return await llm.call(asked, new Headers(headers), init, (own) => send(fresh(), own), request?.signal)
+    } catch (error) {
+      if (!(error instanceof ThrottleError)) throw error
+      return asAnswer(error, asked?.vendor === 'anthropic')
+    }
+  }
+  const client = { fetch, maxRetries: 0 as const, timeout: 86_400_000 }
+  return Object.assign(fetch, { client, stats: () => ({ ...llm.stats }) })
+}
+
+/**
+ * The same for `new Anthropic({ middleware: [llmMiddleware(throttle)] })`, where no timeout of the SDK's
+ * counts the wait, and errors come as they are. It sees Anthropic's own form of each call, also to Bedrock
+ * and Vertex.
+ *
+ * @throws {ConfigError} listing every problem of the options.
+ */
+export function llmMiddleware(throttle: Throttle, options: LlmOptions = {}): LlmMiddleware {
+  const llm = new Llm(throttle, { vendor: 'anthropic', ...options })
+  const middleware = <R extends MiddlewareRequest>(request: R, next: (request: R) => Promise<Response>) => {
+    const { url, method = 'GET', headers, body } = request
+    const asked = llm.asks(urlOf(url), method, body)
+    return llm.call(asked, new Headers(headers), request, (own) => next({ ...request, ...own }))
+  }
+  return Object.assign(middleware, { stats: () => ({ ...llm.stats }) })
+}
+
+/** Refused before it was run, so it may be sent again whatever it was. */
+const REFUSALS = [429, 503, 529]
+/** Families that are known at a time. */
+const MOST = 10_000
+
+const isFunction = (value: unknown) => typeof value === 'function'
+const isPositive = (value: unknown) => typeof value === 'number' && value > 0 && value <= 1e9
+const isObject = (value: unknown) => typeof value === 'object' && value !== null
+
+/** What an option wants, where it is given. */
+const WANTS: Readonly<Record<keyof LlmOptions, [string, (value: never) => boolean]>> = {
+  vendor: [`one of ${Object.keys(VENDORS).join(', ')}`, (value: string) => Object.hasOwn(VENDORS, value)],
+  limits: ['a map of model to limits', isObject],
+  account: ['a text or a function', (value) => typeof value === 'string' || isFunction(value)],
+  family: ['a function', isFunction],
+  countTokens: ['a function', isFunction],
+  output: ["'learned' or 'max'", (value: string) => value === 'learned' || value === 'max'],
+  headroom: ['above 0 to 1', (value: number) => isPositive(value) && value <= 1],
+  retry: [
+    'false or { limit }, a whole number',
+    (value: false | { limit: number }) =>
+      value === false || (Number.isInteger(value.limit) && value.limit >= 0),
+  ],
+  requestTimeout: ['milliseconds above 0', isPositive],
+}
+const POSITIVE: [string, (value: never) => boolean] = ['a number above 0', isPositive]
+const LIMIT_WANTS: Readonly<Record<keyof LlmLimit, [string, (value: never) => boolean]>> = {
+  ...{ rpm: POSITIVE, rpd: POSITIVE, tpm: POSITIVE, itpm: POSITIVE, otpm: POSITIVE },
+  sliding: ['true or false', (value) => typeof value === 'boolean'],
+  cached: ["'free' or 'counted'", (value: string) => value === 'free' || value === 'counted'],
+}
+
+function problemsOf(options: object, wants: typeof WANTS | typeof LIMIT_WANTS, path: string): Problem[] {
+  const problems = unknownKeys(options, Object.keys(wants), path)
+  for (const [key, value] of Object.entries(options)) {
+    const [want, isRight] = (wants as typeof WANTS)[key as keyof LlmOptions] ?? []
+    if (want && value !== undefined && !isRight!(value as never))
+      problems.push({ path: `${path}.${key}`, want, got: kindOf(value) })
+  }
+  return problems
+}
+
+/** @throws {ConfigError} */
+function check(options: LlmOptions): void {
+  const problems = problemsOf(options, WANTS, 'llm')
+  for (const [model, limit] of Object.entries(options.limits ?? {})) {
+    const path = `llm.limits.${JSON.stringify(model)}`
+    if (isObject(limit)) problems.push(...problemsOf(limit, LIMIT_WANTS, path))
+    else problems.push({ path, want: 'an object', got: kindOf(limit) })
+  }
+  if (problems.length > 0) throw new ConfigError(problems)
+}
+
+class Llm {
+  readonly stats: LlmStats = { sent: 0, refused: 0, estimated: 0, cut: 0, uncounted: 0 }
+  readonly #throttle: Throttle
+  readonly #options: LlmOptions
+  readonly #limits: readonly [RegExp, LlmLimit][]
+  readonly #concurrency: number
+  readonly #families = new Map<string, Budgets>()
+  readonly #prepared = new Set<string>()
+
+  constructor(throttle: Throttle, options: LlmOptions) {
+    check(options)
+    this.#throttle = throttle
+    this.#options = options
+    this.#concurrency = throttle.options.concurrency ?? 16
+    this.#limits = Object.entries(options.limits ?? {}).map(([pattern, limit]) => {
+      const text = pattern
+        .replace(/[\\^$+.()|[\]{}]/g, '\\$&')
+        .replaceAll('*', '.*')
+        .replaceAll('?', '.')
+      return [new RegExp(`^${text}$`), limit]
+    })
+  }
+
+  asks(url: URL, method: string, body: unknown): Asked {
+    return askedOf(url, method, body, this.#options.vendor, this.#options.countTokens)
+  }
+
+  /** The attempts of one call. */
+  async call(
+    asked: Asked,
+    headers: Headers,
+    init: RequestInit,
+    send: (init: RequestInit) => Promise<Response>,
+    signal: AbortSignal | null = null,
+  ): Promise<Response> {
+    const { throttle: own = {}, ...rest } = init as RequestInit & { throttle?: object }
+    const { desk, options } = this.#throttle
+    const wanted = rest.signal ?? signal
+    const budgets = this.#budgetsOf(asked, headers)
+    const other = `${this.#account(asked.host, headers)}#other`
+    if (asked.isUncounted) this.stats.uncounted++
+    if (Number(headers.get('x-stainless-retry-count')) > 0)
+      desk.warnings.once('nested', `the SDK sends calls to ${asked.host} again by itself: set maxRetries: 0`)
+    if (!budgets) this.#prepare(other)
+    this.#prepareHost(asked.host)
+    const { retry = { limit: 5 }, requestTimeout = options.requestTimeout ?? 600_000 } = this.#options
+    let left = retry && !isStream(rest.body) ? retry.limit : 0
+    for (let delay = 0; ; left--) {
+      const plan = budgets?.plan(asked)
+      const scopes = { [asked.host]: 1, ...(plan?.scopes ?? { [other]: 1 }) }
+      // What was refused is older than what waits.
+      const waits = delay > 0 ? { priority: 1, ...own, delay } : own
+      const permit = await this.#throttle.acquire({ scopes }, { ...waits, signal: wanted })
+      const { sentAt } = permit
+      const call = plan && budgets?.begin(asked, permit, plan)
+      this.stats.sent++
+      let response: Response
+      try {
+        response = await sent(desk, (_, own) => send(own ?? {}), '', rest, wanted, requestTimeout)
+      } catch (error) {
+        this.#failed(error, wanted, permit, call, budgets)
+        throw error
+      }
+      if (call) budgets?.told(call, toldBy(response.headers, VENDORS[asked.vendor], asked.vendor === 'groq'))
+      const { status } = response
+      const outcome = { status, latency: this.#throttle.now() - sentAt, hints: {} }
+      const isRefused = REFUSALS.includes(status)
+      if (!isRefused && response.headers.get('x-should-retry') !== 'true')
+        return this.#answered(response, outcome, permit, call, budgets)
+      if (isRefused) this.stats.refused++
+      const text = await response.text().catch(() => '')
+      const refusal = refusalOf(response, text, asked.vendor === 'anthropic')
+      const { wait, isFinal } = refusal
+      this.#refused(outcome, refusal, permit, call, budgets, other)
+      if (left <= 0 || isFinal || wanted?.aborted) return final(response, text)
+      delay = wait ?? Math.min(8000, 500 * 2 ** ((retry ? retry.limit : 0) - left))
+    }
+  }
+
+  /** A good answer, or one that says what is wrong with the request. */
+  #answered(
+    response: Response,
+    outcome: PermitOutcome,
+    permit: Permit,
+    call: Call | undefined,
+    budgets: Budgets | undefined,
+  ): Response {
+    const { status, headers } = response
+    const [host] = permit.scopes
+    const settle = () => permit.settle(status >= 500 ? { ...outcome, scopes: host! } : outcome)
+    if (!this.#throttle.isHeldByBodies) settle()
+    if (!call || !budgets) return watched(response, settle)
+    if (status >= 400) {
+      budgets.refused(call)
+      return watched(response, settle)
+    }
+    budgets.open()
+    call.isStream = /event-stream/.test(headers.get('content-type') ?? '')
+    const { asked } = call
+    const body = new Body(call.isStream, budgets.isCachedFree)
+    return watched(
+      response,
+      (error, isRead = false) => {
+        settle()
+        body.end()
+        const isWhole = error === undefined && !body.isBroken && (body.isWhole || (isRead && !call.isStream))
+        const isEnded = isWhole || (isRead && asked.vendor === 'gemini')
+        if (!isEnded) this.#say('cut', 'stream-cut', asked, 'broke off, and what was read of it is charged')
+        const isEstimated = budgets.ended(call, body, isEnded)
+        if (isEstimated && isEnded && budgets.needsUsage)
+          this.#say(
+            'estimated',
+            'usage-estimated',
+            asked,
+            'told no usage, so it is estimated (stream_options: { include_usage: true } asks for it)',
+          )
+      },
+      (bytes) => {
+        body.hear(bytes)
+        if (call.isStream) budgets.wrote(call, body.usage.input, body.written)
+      },
+    )
+  }
+
+  #say(
+    counter: 'cut' | 'estimated',
+    code: 'stream-cut' | 'usage-estimated',
+    { model, host }: Asked,
+    what: string,
+  ) {
+    this.stats[counter]++
+    this.#throttle.desk.warnings.once(code, `an answer of ${model} at ${host} ${what}`)
+  }
+
+  /** The model's scopes know of it, or the host's where the whole server is overloaded. */
+  #refused(
+    { status, latency }: PermitOutcome,
+    { wait, isFinal, kind }: Refusal,
+    permit: Permit,
+    call: Call | undefined,
+    budgets: Budgets | undefined,
+    other: string,
+  ): void {
+    if (call) budgets?.refused(call, status === 429 && !isFinal ? kind : undefined, wait)
+    const whose = status !== 429 ? permit.scopes[0]! : (budgets?.scope('requests') ?? other)
+    const delay = wait === undefined || isFinal ? {} : { delay: wait }
+    // A bucket that is known refills as we know: no pace has to be found.
+    const isKnown = status === 429 && (isFinal || (budgets?.isKnown ?? false))
+    permit.settle({ status, latency, scopes: { [whose]: { backoff: !isKnown, ...delay } } })
+  }
+
+  #failed(
+    error: unknown,
+    signal: AbortSignal | null,
+    permit: Permit,
+    call: Call | undefined,
+    budgets: Budgets | undefined,
+  ): void {
+    // What you break off says no word about the server.
+    const isTheirs = !Number.isNaN(failureOfRequest(error, signal))
+    permit.settle(isTheirs ? { error, scopes: permit.scopes[0]! } : {})
+    const { code } = ((error as Error | null)?.cause ?? {}) as { code?: unknown }
+    if (!call || !budgets) return
+    if (/^(?:ECONNREFUSED|ENOTFOUND|EAI_AGAIN|UND_ERR_CONNECT_TIMEOUT)$/.test(String(code)))
+      budgets.failed(call)
+    else budgets.gone(call)
+  }
+
+  #account(host: string, headers: Headers): string {
+    const { account } = this.#options
+    const named = typeof account === 'function' ? account(headers) : account
+    return `llm:${host}/${named ?? hashOf(headers)}`
+  }
+
+  #budgetsOf(asked: Asked, headers: Headers): Budgets | undefined {
+    const { model, vendor, host } = asked
+    if (model === undefined) return undefined
+    const {
+      family = (model) => familyOf(model, vendor),
+      headroom = 0.98,
+      output,
+      countTokens,
+    } = this.#options
+    const named = family(model)
+    const name = `${this.#account(host, headers)}/${named}`
+    const known = this.#families.get(name)
+    if (known) return known
+    const limit = this.#limits.find(([pattern]) => pattern.test(model) || pattern.test(named))?.[1] ?? {}
+    const rules = VENDORS[vendor]
+    const isMax = output === undefined ? rules.isMax === true : output === 'max'
+    const concurrency = this.#concurrency
+    const isCounted = countTokens !== undefined
+    const made = new Budgets(this.#throttle, name, rules, limit, { headroom, isMax, isCounted, concurrency })
+    if (this.#families.size >= MOST) this.#families.clear()
+    this.#families.set(name, made)
+    return made
+  }
+
+  /** The host keeps what you typed for it. Else its models pace, and it bears as many calls as all scopes. */
+  #prepareHost(host: string): void {
+    const { scopes } = this.#throttle.options
+    if (scopes === undefined || !Object.hasOwn(scopes, host)) this.#prepare(host)
+  }
+
+  #prepare(scope: string): void {
+    if (this.#prepared.has(scope)) return
+    if (this.#prepared.size >= MOST) this.#prepared.clear()
+    this.#prepared.add(scope)
+    // An overloaded server wants a pause, not a pace of a request a second.
+    this.#throttle
+      .scope(scope)
+      .configure({ delay: 0, concurrency: this.#concurrency, backoff: { minDelay: 100, window: 10_000 } })
+  }
+}
+
+/** Dated names share the limits of the model; Anthropic's minor versions those of their class. */
+function familyOf(model: string, vendor: Vendor): string {
+  const undated = model.replace(/-?(?:\d{4}-\d\d-\d\d|\d{8})$|-latest$/, '')
+  return vendor === 'anthropic' ? undated.replace(/^(claude-[a-z]+-\d+)[-.]\d+$/, '$1') : undated
+}
+
+const KEY_FIELDS = ['authorization', 'x-api-key', 'api-key', 'x-goog-api-key']
+const ACCOUNT_FIELDS = [...KEY_FIELDS, 'openai-organization', 'openai-project']
+
+/** 8 hexadecimal digits (FNV-1a): enough to tell keys apart, and no way back to them. */
+function hashOf(headers: Headers): string {
+  let hash = 0x811c9dc5
+  for (const name of ACCOUNT_FIELDS)
+    for (const letter of `${headers.get(name) ?? ''}\n`)
+      hash = Math.imul(hash ^ letter.charCodeAt(0), 16_777_619)
+  return (hash >>> 0).toString(16).padStart(8, '0')
+}
+
+/** The last refusal, as the server said it; a field tells the SDK to leave it at that. */
+function final(response: Response, text: string): Response {
+  const { status, statusText, url } = response
+  const headers = new Headers(response.headers)
+  headers.set('x-should-retry', 'false')
+  headers.delete('content-length')
+  headers.delete('content-encoding')
+  return withMetadata(new Response(text, { status, statusText, headers }), { url })
+}
+
+/** An error of ours in the vendor's shape: thrown, the SDKs would send the call again. */
+function asAnswer(error: ThrottleError, isAnthropic: boolean): Response {
+  const { code, message } = error
+  const isSent = (error as { isSent?: boolean }).isSent === true
+  const type = isAnthropic ? 'rate_limit_error' : 'autothrottle'
+  const told = isAnthropic
+    ? { type: 'error', error: { type, message } }
+    : { error: { type, message, param: null, code } }
+  return Response.json(told, {
+    status: isSent ? 408 : 429,
+    headers: { 'x-should-retry': 'false', 'x-autothrottle-error': code },
+  })
+}

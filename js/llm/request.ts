@@ -1,0 +1,200 @@
+/**
+ * What a call asks of a model: whose it is, which model, how much goes in, and how much may come out.
+ *
+ * The traps: a picture of 5 MB in base64, which is 1,600 tokens and not 1,250,000; `GET /models`, which
+ * spends no tokens; Azure, where the model stands in the path; and `n` answers in one call.
+ */
+
+/** Whose rules hold. */
+export type Vendor = 'openai' | 'anthropic' | 'azure' | 'mistral' | 'groq' | 'openrouter' | 'gemini'
+
+/** How a vendor counts. */
+export interface Rules {
+  /** Budgets that a call may spend from. */
+  readonly kinds: readonly Kind[]
+  /** How `tokens` is charged: the larger of input and output, or both; and whether by true usage. */
+  readonly isLarger?: boolean
+  readonly isActual: boolean
+  /** Reserve what may come out at most, not what usually does. */
+  readonly isMax?: boolean
+  readonly isSliding?: boolean
+  readonly isCachedFree?: boolean
+  /** A day's requests come back evenly, not at midnight. */
+  readonly isEvenDay?: boolean
+  /** Requests of a minute may be counted by the second. */
+  readonly isSpread?: boolean
+  /** Whether it estimates input from characters, as OpenAI does, and not from tokens. */
+  readonly isByCharacters?: boolean
+  /** How far what the headers say may be off: Anthropic rounds tokens to thousands. */
+  readonly rounding?: number
+}
+
+/** A budget of a model. */
+export type Kind = 'requests' | 'day' | 'tokens' | 'project' | 'input' | 'output'
+
+const TOKENS = ['requests', 'day', 'tokens'] as const
+export const VENDORS: Readonly<Record<Vendor, Rules>> = {
+  openai: {
+    kinds: [...TOKENS, 'project'],
+    isLarger: true,
+    isActual: false,
+    isMax: true,
+    isByCharacters: true,
+    isEvenDay: true,
+  },
+  azure: { kinds: TOKENS, isActual: false, isMax: true, isSliding: true, isByCharacters: true },
+  anthropic: {
+    kinds: ['requests', 'input', 'output'],
+    isActual: true,
+    isCachedFree: true,
+    isSpread: true,
+    rounding: 500,
+  },
+  mistral: { kinds: TOKENS, isActual: true },
+  groq: { kinds: TOKENS, isActual: true, isEvenDay: true },
+  openrouter: { kinds: TOKENS, isActual: true },
+  gemini: { kinds: ['requests', 'day', 'input', 'tokens'], isActual: true },
+}
+
+const HOSTS: readonly [RegExp, Vendor][] = [
+  [/azure\.com$/, 'azure'],
+  [/anthropic\.com$/, 'anthropic'],
+  [/mistral\.ai$/, 'mistral'],
+  [/groq\.com$/, 'groq'],
+  [/openrouter\.ai$/, 'openrouter'],
+  [/googleapis\.com$/, 'gemini'],
+]
+
+/** A call, as far as its budgets are concerned. */
+export interface Asked {
+  readonly vendor: Vendor
+  readonly host: string
+  /** `undefined`: it asks no model. */
+  readonly model: string | undefined
+  /** What is to be counted: characters, UTF-8 bytes, and tokens that are known as they are. */
+  readonly characters: number
+  readonly bytes: number
+  readonly tokens: number
+  /** What may come out at most; `undefined` where the call does not say, 0 where no token comes out. */
+  readonly bound: number | undefined
+  /** It holds files or sound, which only its vendor can count. */
+  readonly isUncounted: boolean
+}
+
+type Json = Record<string, unknown>
+const isObject = (value: unknown): value is Json => typeof value === 'object' && value !== null
+const isNumber = (value: unknown): value is number => typeof value === 'number' && value >= 0
+
+/** Paths that spend a model's requests and tokens. */
+const CALL =
+  /\/(?:completions|responses|embeddings|moderations|messages|(?:images|audio)\/\w+)$|:\w*generateContent$/i
+/** A picture of which only the address is known, and the most that Anthropic counts for one. */
+const PICTURE = 1600
+/** Of a file or a recording. */
+const BINARY = /^(?:data|file_data|fileData|b64_json)$/
+
+/** What a request asks. `body`: as text, as a form, or what else `fetch` takes. */
+export function askedOf(
+  url: URL,
+  method: string,
+  body: unknown,
+  wanted: Vendor | undefined,
+  countTokens: ((text: string, model: string) => number) | undefined,
+): Asked {
+  const { host, pathname } = url
+  const isMessages = pathname.endsWith('/messages')
+  const vendor =
+    wanted ?? HOSTS.find(([pattern]) => pattern.test(host))?.[1] ?? (isMessages ? 'anthropic' : 'openai')
+  const nothing = { vendor, host, model: undefined, characters: 0, bytes: 0, tokens: 0, bound: 0 }
+  if (method !== 'POST' || !CALL.test(pathname)) return { ...nothing, isUncounted: false }
+  let json: unknown
+  if (typeof body === 'string')
+    try {
+      json = JSON.parse(body)
+    } catch {
+      // No JSON: a request of the vendor's, and its error to say so.
+    }
+  const form = body instanceof FormData ? body.get('model') : undefined
+  const { model: named = form } = isObject(json) ? json : {}
+  const place = /\/(?:deployments|models)\/([^/:]+)/.exec(pathname)?.[1]
+  const model = place ?? (typeof named === 'string' ? named : '*')
+  const sum = { characters: 0, bytes: 0, tokens: 0, isUncounted: false }
+  // Pictures and sound that are made cost requests.
+  if (!isObject(json) || /\/(?:images|audio)\//.test(pathname)) return { ...nothing, model, ...sum }
+  count(json, sum, countTokens && ((text) => countTokens(text, model)))
+  return { vendor, host, model, ...sum, bound: boundOf(json, pathname) }
+}
+
+function boundOf(json: Json, path: string): number | undefined {
+  if (/(?:embeddings|moderations)$/.test(path)) return 0
+  const { max_completion_tokens, max_tokens, max_output_tokens, n, generationConfig } = json
+  const gemini = isObject(generationConfig) ? generationConfig.maxOutputTokens : undefined
+  const bound = [max_completion_tokens, max_tokens, max_output_tokens, gemini].find(isNumber)
+  return bound === undefined ? undefined : bound * (isNumber(n) && n > 1 ? n : 1)
+}
+
+interface Sum {
+  characters: number
+  bytes: number
+  tokens: number
+  isUncounted: boolean
+}
+
+/** Adds up all text; pictures by their pixels; lists of numbers are tokens already. */
+function count(value: unknown, sum: Sum, counter: ((text: string) => number) | undefined, key = ''): void {
+  if (typeof value === 'string') {
+    if (value.startsWith('data:image/')) sum.tokens += tokensOfPicture(value.slice(value.indexOf(',') + 1))
+    else if (value.startsWith('data:') || BINARY.test(key)) {
+      sum.tokens += PICTURE
+      sum.isUncounted = true
+    } else if (counter) sum.tokens += counter(value)
+    else {
+      sum.characters += value.length
+      sum.bytes += bytesOf(value)
+    }
+  } else if (Array.isArray(value)) {
+    if (typeof value[0] === 'number') sum.tokens += value.length
+    else for (const each of value) count(each, sum, counter)
+  } else if (isObject(value)) {
+    const { type, media_type, mimeType, detail, url, file_uri, data } = value
+    const isPicture = /^image\//.test(String(media_type ?? mimeType))
+    const address = url ?? file_uri ?? value.image_url
+    if (isPicture && typeof data === 'string') sum.tokens += tokensOfPicture(data)
+    else if (/image/.test(String(type)) || key === 'image_url' || (type === 'url' && key === 'source')) {
+      if (detail === 'low') sum.tokens += 85
+      else if (typeof address === 'string' && !address.startsWith('data:')) sum.tokens += PICTURE
+      else for (const [name, each] of Object.entries(value)) count(each, sum, counter, name)
+    } else for (const [name, each] of Object.entries(value)) count(each, sum, counter, name)
+  }
+}
+
+const utf8 = new TextEncoder()
+/** UTF-8; half of all text has one byte a character, which needs no copy. */
+const bytesOf = (text: string) => (/[^\0-\x7f]/.test(text) ? utf8.encode(text).length : text.length)
+
+/** Pixels ÷ 750, as Anthropic says and OpenAI's tiles come to; 1,600 where the size is hidden. */
+function tokensOfPicture(base64: string): number {
+  try {
+    const text = atob(base64.slice(0, 64_000))
+    const at = (index: number) => text.charCodeAt(index)
+    const big = (index: number) => at(index) * 256 + at(index + 1)
+    const little = (index: number) => at(index) + at(index + 1) * 256
+    let [width, height] = [0, 0]
+    if (text.startsWith('\x89PNG')) [width, height] = [big(18), big(22)]
+    else if (text.startsWith('GIF8')) [width, height] = [little(6), little(8)]
+    else if (text.startsWith('VP8X', 12)) [width, height] = [little(24) + 1, little(27) + 1]
+    else if (text.startsWith('VP8 ', 12)) [width, height] = [little(26), little(28)]
+    else if (text.startsWith('\xff\xd8'))
+      // JPEG: from one segment to the next, up to the one with the frame.
+      for (let place = 2; at(place) === 255; place += 2 + big(place + 2)) {
+        const mark = at(place + 1)
+        if (mark < 0xc0 || mark > 0xcf || mark === 0xc4 || mark === 0xc8 || mark === 0xcc) continue
+        ;[height, width] = [big(place + 5), big(place + 7)]
+        break
+      }
+    if (width * height > 0) return Math.min(PICTURE, Math.ceil((width * height) / 750))
+  } catch {
+    // No base64: as if its size were hidden.
+  }
+  return PICTURE
+}
