@@ -3,7 +3,7 @@
 A cycle is one request: in, out, and what became of it. Ten thousand tasks stand beside what does less:
 a task that only sleeps, asyncio's semaphore, and aiolimiter where it is installed.
 
-The trap is the first call, which fills caches: it is told on its own.
+The trap is the first call, which fills caches: it is measured on its own.
 """
 
 from __future__ import annotations

@@ -1,8 +1,10 @@
 """Everything about the Python package: ``python python/scripts/check.py``. Does its own set-up.
 
-Makes ``python/.venv`` from the committed versions, compiles the native module, runs ruff, mypy and pytest,
-builds the wheel and the sdist, looks at them as the package index would, installs the sdist in an empty
-environment and runs the README there. ``--oldest`` runs the tests with the oldest versions that are allowed.
+Makes ``python/.venv`` from the committed versions, compiles the native module, and runs ruff, mypy and
+pytest. Then it builds
+the wheel and the sdist and looks at them as the package index would. Last it installs the wheel in an empty
+environment and runs the README there. ``--oldest`` runs the tests with the oldest versions that
+are allowed.
 
 The trap is an environment of yesterday: it is made anew when the committed versions change. Needs only
 Python and Rust.
@@ -26,7 +28,7 @@ REQUIREMENTS = HERE / "requirements"
 NEWEST = REQUIREMENTS / "newest.txt"
 OLDEST = REQUIREMENTS / "oldest.txt"
 SOURCE = HERE / "src" / "autothrottle"
-CLIENTS = "httpx,aiohttp,redis,requests"
+CLIENTS = "httpx,aiohttp,llm,redis,requests,robots"
 TESTED = ("aiohttp", "httpx", "pytest", "redis", "requests", "scrapy", "typing_extensions")
 COMPILED = {"CARGO_TARGET_DIR": os.environ.get("CARGO_TARGET_DIR", str(HERE.parent / "target"))}
 LOCKED = "# The newest of everything that is allowed. Written by: python scripts/check.py --lock\n"
@@ -97,7 +99,7 @@ def native() -> None:
 
 
 def package(python: Path) -> None:
-    """Builds what is published, and uses it as somebody would who has nothing else."""
+    """Builds what is published, and uses it in an empty environment, as a new user would."""
     dist, empty = HERE / "dist", HERE / ".venv-empty"
     shutil.rmtree(dist, ignore_errors=True)
     path = f"{python.parent}{os.pathsep}{os.environ['PATH']}"

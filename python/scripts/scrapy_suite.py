@@ -1,8 +1,9 @@
 """Scrapy's own tests with this downloader: ``python python/scripts/scrapy_suite.py [FILE …]``.
 
-Fetches the source distribution of the Scrapy that the committed versions name, runs its tests of downloads,
-crawls, queues and middlewares as they are, then with ``autothrottle.scrapy.Downloader`` at Scrapy's own pace,
-and prints each case that ends otherwise. The exit code says whether one does that is not in ``KNOWN``.
+Fetches the source distribution of the Scrapy that the committed versions name, and runs its tests of
+downloads, crawls, queues and middlewares: as they are, then with ``autothrottle.scrapy.Downloader`` at
+Scrapy's own pace. It prints each case that ends otherwise. The exit code says whether one does that is not in
+``KNOWN``.
 
 The trap is a test that needs the internet and fails in both: only differences count. Nightly: it takes ten
 minutes.
@@ -94,7 +95,7 @@ def outcomes(python: Path, source: Path, files: list[str], ours: bool) -> dict[s
         "no:cacheprovider",
     ]
     command += ["--reactor=asyncio", f"--junitxml={report}", *files]
-    # Its own exit code says nothing: some of its tests need the internet.
+    # Its own exit code does not count: some of its tests need the internet.
     subprocess.run([str(each) for each in command], cwd=source, env=environment, check=False)
     if not report.exists():
         raise SystemExit("pytest wrote no report")

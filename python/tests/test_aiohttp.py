@@ -10,8 +10,15 @@ from typing import Any
 import aiohttp
 import pytest
 
-from autothrottle import BodyNotReplayableError, RetryAfterTooLongError, Throttle, request_options
+from autothrottle import (
+    BodyNotReplayableError,
+    DisallowedError,
+    RetryAfterTooLongError,
+    Throttle,
+    request_options,
+)
 from autothrottle.aiohttp import ThrottleMiddleware
+from autothrottle.robots import rules
 from autothrottle.testing import FakeClock
 from servers import Told, server
 
@@ -76,6 +83,17 @@ async def test_each_hop_of_a_redirect_waits(clock: FakeClock, drive: Drive, told
         assert await drive(throttle, text(session.get(told.url))) == "ok"
         assert at == [0, 20]
         assert [path for _, path, _ in told.asked] == ["/", "/there"]
+
+
+async def test_robots_txt_is_asked_for_first(clock: FakeClock, drive: Drive, told: Told) -> None:
+    told.answers = [(200, {}, b"User-agent: *\nCrawl-delay: 5\nDisallow: /private")]
+    robots: Any = {"user_agent": "foobot", "rules": rules}
+    async with session_of(clock, robots=robots) as (throttle, session):
+        assert await drive(throttle, text(session.get(told.url))) == "ok"
+        with pytest.raises(DisallowedError):
+            await drive(throttle, session.get(f"{told.url}private"))
+        assert [path for _, path, _ in told.asked] == ["/robots.txt", "/"]
+        assert clock.seconds >= 5
 
 
 async def test_a_wait_that_is_too_long_is_an_error(clock: FakeClock, drive: Drive, told: Told) -> None:

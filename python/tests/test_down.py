@@ -6,7 +6,9 @@ import asyncio
 import pickle
 from typing import Any
 
-from autothrottle import ScopeDownError
+import pytest
+
+from autothrottle import CancelEvent, ScopeDownError, ThreadThrottle, ThrottleTimeoutError
 from autothrottle.testing import FakeClock
 from helpers import URL, Response, plain
 
@@ -50,3 +52,43 @@ async def test_a_stall_that_nobody_listens_to_is_a_warning(clock: FakeClock) -> 
     await clock.advance(300)
     await asyncio.gather(*tasks)
     assert [event.code for event in warnings if event.code == "stall"] == ["stall"]
+
+
+async def test_a_timeout_that_a_known_hold_outlasts_is_refused_at_once(clock: FakeClock) -> None:
+    throttle = plain(clock, delay=0)
+    throttle.scope("example.com").hold(60)
+    message = r"would be held for 60 s, longer than its timeout \(5 s\) allows"
+    with pytest.raises(ThrottleTimeoutError, match=message):
+        await throttle.acquire(URL, timeout=5)
+    assert (throttle.stats().waiting, clock.now()) == (0, 0)
+    waits = asyncio.ensure_future(throttle.acquire(URL, timeout=61))
+    await clock.advance(61)
+    (await waits).settle()
+    with ThreadThrottle(delay=0) as threads:
+        threads.scope("example.com").hold(60)
+        with pytest.raises(ThrottleTimeoutError, match="would be held"):
+            threads.acquire(URL, timeout=5)
+
+
+async def test_a_request_that_gives_up_its_place_is_told_with_the_reason(clock: FakeClock) -> None:
+    throttle = plain(clock, delay=60)
+    told: list[CancelEvent] = []
+    throttle.on("cancel", told.append)
+    (await throttle.acquire(URL)).settle()
+    late = asyncio.ensure_future(throttle.acquire(URL, timeout=5))
+    cut = asyncio.ensure_future(throttle.acquire(URL))
+    closed = asyncio.ensure_future(throttle.acquire(URL))
+    await clock.advance(5)
+    cut.cancel()
+    await asyncio.wait([late, cut])
+    throttle.close()
+    await asyncio.wait([closed])
+    assert [(type(event.error).__name__, event.at) for event in told] == [
+        ("ThrottleTimeoutError", 5),
+        ("CancelledError", 5),
+        ("ClosedError", 5),
+    ]
+    assert {(event.kind, event.target, event.scopes) for event in told} == {("cancel", URL, ("example.com",))}
+    assert len({event.id for event in told}) == 3
+    late.exception()
+    closed.exception()

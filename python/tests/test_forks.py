@@ -49,7 +49,7 @@ raise SystemExit(os.waitstatus_to_exitcode(status))
 
 CHILDREN = {
     "a timeout is kept": """
-        throttle.scope("example.com").hold(100)
+        throttle.scope("example.com").pause()
         try:
             throttle.acquire(url, timeout=2)
         except ThrottleTimeoutError:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import re
 import sys
 import warnings
 from collections.abc import Callable
@@ -203,3 +204,59 @@ def test_after_its_loop_a_throttle_can_be_settled_and_closed() -> None:
     with pytest.raises(GeneratorExit):
         left[0].throw(GeneratorExit)
     assert throttle.stats().waiting == 0
+
+
+async def test_a_misspelt_event_is_told(clock: FakeClock) -> None:
+    throttle: Any = Throttle(clock=clock)
+    known = "queued, send, settle, cancel, backoff, recover, delay, hold, stall, warning"
+    for kind, got in [("holds", "'holds' (did you mean 'hold'?)"), ("sent", "'sent' (did you mean 'send'?)")]:
+        expected = re.escape(f"want one of {known}; got {got}")
+        with pytest.raises(ValueError, match=f"^on: {expected}$"):
+            throttle.on(kind, print)
+        with pytest.raises(ValueError, match=f"^on: {expected}$"):
+            throttle.on(kind)  # at the decorator, and not when it is applied
+        with pytest.raises(ValueError, match=f"^off: {expected}$"):
+            throttle.off(kind, print)
+    with pytest.raises(ValueError, match=r"got 5$"):
+        throttle.on(5, print)
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("API.example", 'it is the scope of no URL; type "api.example"'),
+        ("bücher.example", 'it is the scope of no URL; type "xn--bcher-kva.example"'),
+        ("*.example", "names of scopes are no patterns; defaults are for all hosts"),
+        ("*", "names of scopes are no patterns; defaults are for all hosts"),
+        ("a.example", None),
+        ("Jobs", None),
+    ],
+)
+async def test_a_name_that_no_url_has_is_told(
+    clock: FakeClock, caplog: pytest.LogCaptureFixture, name: str, said: str | None
+) -> None:
+    Throttle(clock=clock, scopes={name: {"rate": 5}})
+    assert len(caplog.messages) == (0 if said is None else 1)
+    if said is not None:
+        assert caplog.messages[0].startswith(f'scopes["{name}"] has no effect: {said}')
+    throttle = Throttle(clock=clock)
+    told = warned(throttle)
+    throttle.scope(name).configure(rate=5)
+    throttle.scope(name).pause()
+    assert [code for code, _ in told] == ([] if said is None else ["no-effect"])
+
+
+async def test_what_is_no_list_of_items_is_told_when_map_is_called(clock: FakeClock) -> None:
+    throttle: Any = Throttle(clock=clock)
+    for items, message in [
+        (URL, f"map: want items, such as a list; got '{URL}': for one item put it in a list"),
+        (None, "map: want items, such as a list; got None"),
+        (print, "the items come before the function"),
+        (asyncio.sleep(0), "await it"),
+    ]:
+        with pytest.raises(TypeError, match=re.escape(message)):
+            throttle.map(items, print)
+        if asyncio.iscoroutine(items):
+            items.close()
+    with pytest.raises(ConfigError, match="configure: want settings, such as rate=5; got none"):
+        throttle.scope("a.example").configure()

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from typing import Any
+from typing import Any, cast
 
 import httpx
 import pytest
 
 from autothrottle import Permit, ThreadThrottle, Throttle
+from autothrottle._following import Following
 from autothrottle.httpx import AsyncThrottleTransport, ThrottleTransport
 from autothrottle.testing import FakeClock
 from helpers import URL, Response, plain
@@ -106,6 +107,43 @@ async def test_slots_that_functions_hold_for_one_another_come_back(clock: FakeCl
     assert code == "nested"
     assert message.endswith("wait for (example.com): their slots are given back; raise `concurrency`")
     assert throttle.stats().in_flight == 0
+
+
+async def test_in_a_shared_limit_they_come_back_when_nothing_moves(clock: FakeClock) -> None:
+    throttle = plain(clock, concurrency=1)
+    # As if other processes could give slots back.
+    throttle._desk.following = Following(throttle._desk, cast("Any", None))
+    client, _ = client_of(clock, throttle)
+    told: list[str] = []
+    throttle.on("warning", lambda event: told.append(event.code))
+
+    async def elsewhere(_: str) -> int:
+        return (await client.get(OTHER)).status_code
+
+    task = asyncio.ensure_future(throttle.run(URL, elsewhere, URL))
+    await clock.advance(9)
+    assert (told, task.done()) == ([], False)
+    await clock.advance(10)
+    assert (told, await task) == (["nested"], 200)
+    assert throttle.stats().in_flight == 0
+
+
+async def test_what_waits_for_resume_is_not_stuck(clock: FakeClock) -> None:
+    throttle = plain(clock, concurrency=1, defaults={"concurrency": 5})
+    client, _ = client_of(clock, throttle)
+    told: list[str] = []
+    throttle.on("warning", lambda event: told.append(event.code))
+
+    async def elsewhere(_: str) -> int:
+        throttle.pause()
+        return (await client.get(OTHER)).status_code
+
+    task = asyncio.ensure_future(throttle.run(URL, elsewhere, URL))
+    await clock.advance(60)
+    assert ("nested" in told, throttle.stats().in_flight) == (False, 1)
+    throttle.resume()
+    await clock.advance(5)
+    assert ("nested" in told, await task) == (True, 200)
 
 
 async def test_with_slots_left_another_scope_waits_for_its_own_pace_alone(clock: FakeClock) -> None:

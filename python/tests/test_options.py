@@ -186,11 +186,8 @@ def test_names_that_no_url_has_are_told(caplog: pytest.LogCaptureFixture) -> Non
     upper, other = notes(
         caplog, scopes={"API.example": {}, "bücher.example": {}, "api.example": {}, "Jobs": {}}
     )
-    assert (
-        upper
-        == 'scopes["API.example"] is the scope of no URL: hosts are in small letters, want "api.example"'
-    )
-    assert other.endswith('want "xn--bcher-kva.example"')
+    assert upper == 'scopes["API.example"] has no effect: it is the scope of no URL; type "api.example"'
+    assert other.endswith('type "xn--bcher-kva.example"')
     assert notes(caplog, scopes={"API.example": {}}, get_scopes=lambda _: "API.example") == []
     throttle = Throttle()
     throttle.robots("API.example", "User-agent: *\nCrawl-delay: 7", user_agent="bot")

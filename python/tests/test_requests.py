@@ -10,8 +10,15 @@ from typing import Any
 import pytest
 import requests
 
-from autothrottle import BodyNotReplayableError, RetryAfterTooLongError, ThreadThrottle, request_options
+from autothrottle import (
+    BodyNotReplayableError,
+    DisallowedError,
+    RetryAfterTooLongError,
+    ThreadThrottle,
+    request_options,
+)
 from autothrottle.requests import ThrottleAdapter
+from autothrottle.robots import rules
 from autothrottle.testing import FakeClock
 from servers import Told, server
 
@@ -74,6 +81,17 @@ def test_each_hop_of_a_redirect_waits(clock: FakeClock, told: Told) -> None:
     with session:
         assert session.get(told.url).url.endswith("/there")
     assert at == [0, 20]
+
+
+def test_robots_txt_is_asked_for_first(clock: FakeClock, told: Told) -> None:
+    told.answers = [(200, {}, b"User-agent: *\nCrawl-delay: 5\nDisallow: /private")]
+    robots: Any = {"user_agent": "foobot", "rules": rules}
+    _, session = session_of(clock, robots=robots)
+    assert session.get(told.url).text == "ok"
+    with pytest.raises(DisallowedError):
+        session.get(f"{told.url}private")
+    assert [path for _, path, _ in told.asked] == ["/robots.txt", "/"]
+    assert clock.seconds >= 5
 
 
 def test_a_wait_that_is_too_long_is_an_error(clock: FakeClock, told: Told) -> None:

@@ -131,7 +131,12 @@ async def test_threads_call_again_too(clock: FakeClock) -> None:
     ("retry", "message"),
     [
         (3, r'retry: want True, or \{"limit": 3\} .*; got 3'),
-        ({"limit": 3, "methods": ["GET"]}, "the rest is said by the retry of the throttle"),
+        ({"limit": 3, "methods": ["GET"]}, r'retry.methods: want \{"limit": 3\} alone: a function is called'),
+        ({"limit": 3, "status_codes": [500]}, "retry.status_codes: want it in the throttle's own retry"),
+        (
+            {"should_retry": bool},
+            "retry.should_retry: want .* alone, as status_codes .*503 to be called",
+        ),
         (True, "got True, but the throttle has no retry"),
     ],
 )

@@ -7,14 +7,14 @@
 
 from ._base import ScopeControl
 from ._clock import Clock
-from ._events import Event, RequestEvent, ScopeEvent, SettleEvent, StallEvent, WarningEvent
+from ._events import CancelEvent, Event, RequestEvent, ScopeEvent, SettleEvent, StallEvent, WarningEvent
 from ._hooks import ScopeBackoff, ScopeRequest, SomeHints, update_scope_backoff
 from ._managers import ManagedAnswer, ManagedSend, ScopeManager
 from ._native import Engine
 from ._permit import Permit
 from ._requests import RequestOptions, request_options
 from ._scopes import add_scope, by_domain_hierarchy, by_endpoint, by_host
-from ._stats import Peek, ScopeStats, Stats
+from ._stats import BudgetStats, Peek, ScopeStats, Stats
 from ._threads import ThreadThrottle
 from ._throttle import Throttle
 from .errors import (
@@ -22,6 +22,7 @@ from .errors import (
     ClosedError,
     ConfigError,
     CostExceedsQuotaError,
+    DisallowedError,
     ManagerError,
     Problem,
     QueueFullError,
@@ -41,6 +42,7 @@ from .options import (
     RampupOptions,
     RateOptions,
     RetryOptions,
+    RobotsOptions,
     ScopeOptions,
     ThrottleOptions,
 )
@@ -51,10 +53,13 @@ __all__ = [
     "AutoThrottleOptions",
     "BackoffOptions",
     "BodyNotReplayableError",
+    "BudgetStats",
+    "CancelEvent",
     "Clock",
     "ClosedError",
     "ConfigError",
     "CostExceedsQuotaError",
+    "DisallowedError",
     "Engine",
     "Event",
     "ManagedAnswer",
@@ -71,6 +76,7 @@ __all__ = [
     "RequestOptions",
     "RetryAfterTooLongError",
     "RetryOptions",
+    "RobotsOptions",
     "ScopeBackoff",
     "ScopeControl",
     "ScopeDownError",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +15,8 @@ from ._events import Events
 from ._managers import ManagedScopes
 from ._native import parse_robots
 from ._requests import seconds_of
-from ._scopes import Scopes, add_scope, checked_name, host_of, host_of_name, named_scopes
+from ._robots import Robots
+from ._scopes import Scopes, add_scope, checked_name, host_of, host_of_name, named_scopes, said_of_name
 from ._stats import Peek, ScopeStats, Stats
 
 if TYPE_CHECKING:
@@ -27,7 +29,7 @@ METHODS = ("GET", "HEAD", "PUT", "DELETE", "OPTIONS", "TRACE")
 
 @dataclass
 class Settings:
-    """What of the options concerns the way of a request outside of the engine."""
+    """The options that concern a request outside of the engine."""
 
     get_scopes: Any = None
     get_response_backoff: Any = None
@@ -66,6 +68,11 @@ class BaseThrottle:
 
     _Desk: Callable[..., Desk]
     _is_plain = False
+    _robots: Robots | None = None
+
+    def _new_lock(self) -> AbstractAsyncContextManager[Any]:
+        """A lock for tasks, or for threads."""
+        raise NotImplementedError
 
     def __init__(self, options: Mapping[str, Any]) -> None:
         made = convert_options(options, is_clock)
@@ -84,22 +91,31 @@ class BaseThrottle:
             self._desk.engine.restore(snapshot, self._clock.now(), self._clock.wall())
         self._settings = Settings.of(options, made.driver)
         self._robots_hosts: set[str] = set()
+        robots = options.get("robots")
+        if robots is not None and robots.get("obey") is not False:
+            self._robots = Robots(robots, self._clock, self._new_lock)
+        # As they were typed, for calls of language models, which have rules of their own.
+        self._typed = frozenset(options.get("scopes") or ())
+        self._concurrency = int(options.get("concurrency") or 16)
         self._events: Events = self._desk.events
         self.on = self._events.on
         """Calls a listener for each event of a kind; also a decorator: ``@throttle.on("backoff")``."""
         self.off = self._events.off
-        """Stops calling it."""
+        """Stops calling a listener."""
         for key, note in made.notes:
             if key.startswith("scopes ") and self._settings.get_scopes is not None:
                 continue
             self._desk.warn("no-effect" if key.startswith("scopes ") else "seconds", note, key=key)
 
     def scope(self, name: str) -> ScopeControl:
-        """One scope: what it is doing, and how to change that."""
+        """One scope: its statistics, and how to change its pace."""
+        said = None if self._settings.get_scopes else said_of_name(checked_name(name))
+        if said is not None and self._desk.engine.find(name) is None:
+            self._desk.warn("no-effect", f'scope("{name}") {said}', key=f"scopes {name}")
         return ScopeControl(self._desk, checked_name(name))
 
     def stats(self) -> Stats:
-        """The state of everything."""
+        """Statistics of the throttle and of all scopes."""
         with self._desk.lock:
             return Stats.of(self._desk.engine.stats(self._clock.now()))
 
@@ -115,7 +131,7 @@ class BaseThrottle:
             return Peek.of(answer, engine)
 
     def snapshot(self) -> dict[str, Any]:
-        """What was learned, as plain JSON: for ``snapshot=``, here, in another process or in Node."""
+        """What the throttle learned, as plain JSON for ``snapshot=``, here, elsewhere or in Node."""
         with self._desk.lock:
             return dict(self._desk.engine.snapshot(self._clock.now(), self._clock.wall()))
 
@@ -136,18 +152,17 @@ class BaseThrottle:
         return self._clock.now() / NANOS
 
     def close(self, reason: BaseException | None = None) -> None:
-        """Fails what waits, and each new request, with a ``ClosedError``. What is in flight may end."""
+        """Rejects what waits, and each new request, with a ``ClosedError``. What is in flight may end."""
         self._desk.close(reason)
 
     def robots(
         self, host: str, text: str | bytes, *, user_agent: str, max_delay: Seconds = 60.0
     ) -> float | None:
-        """Feeds the robots.txt of a host (or of a URL's): one slot and its ``Crawl-delay`` in place of
-        defaults.
+        """Takes the robots.txt of a host (or of a URL's): one slot and its ``Crawl-delay``, in place of the
+        defaults. Returns the seconds that it asks for, or ``None``.
 
-        A request to that host is in the host's scope from then on, beside those that ``get_scopes`` or
-        ``scopes=`` names. A scope to which you gave a pace of its own keeps it, with one warning if they
-        differ. Gives the seconds that it asks for, ``None`` if it asks for nothing.
+        From then on a request to that host is in the host's scope, too, whatever ``get_scopes`` or
+        ``scopes=`` names. If you gave the scope a pace of its own, the scope keeps it, with one warning.
         """
         asked = parse_robots(text, user_agent)
         most = nanos("max_delay", max_delay)
@@ -183,7 +198,7 @@ class BaseThrottle:
 
 
 class ScopeControl:
-    """One scope of a throttle from outside."""
+    """What ``throttle.scope(name)`` gives: statistics and control of one scope."""
 
     __slots__ = ("_desk", "name")
 
@@ -194,25 +209,27 @@ class ScopeControl:
 
     @property
     def stats(self) -> ScopeStats:
-        """What it is doing."""
+        """Its statistics."""
         desk = self._desk
         with desk.lock:
             return ScopeStats.of(desk.engine.scope_stats(desk.clock.now(), desk.handle(self.name)))
 
     def configure(self, **partial: Unpack[ScopeOptions]) -> None:
-        """Changes settings and keeps what was learned. Requests that wait feel it at once.
+        """Changes settings and keeps what was learned. It counts at once, also for requests that wait.
 
-        Raises ``ConfigError`` with every problem; nothing is changed then.
+        Raises ``ConfigError`` with every problem; then no setting is changed.
         """
+        if not partial:
+            raise ConfigError([Problem("configure", "settings, such as rate=5", "none")])
         self._desk.configure(self.name, partial)
 
     def hold(self, seconds: Seconds) -> None:
-        """Sends no request for so long. A longer hold stays."""
+        """Sends no request for that many seconds. A longer hold stays."""
         span = nanos("hold", seconds)
         self._desk.change(self.name, lambda now, scope: self._desk.engine.hold(now, scope, span))
 
     def crawl_delay(self, seconds: Seconds | None) -> str:
-        """What the robots.txt of this scope asks for; ``None`` if nothing.
+        """Takes the delay that the robots.txt of this scope asks for; ``None`` if it asks for none.
 
         ``"applied"``: the scope keeps to it. ``"overruled"``: it has a pace of your own. ``"ignored"``.
         """

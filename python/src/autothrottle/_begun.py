@@ -20,9 +20,10 @@ LATE = 500_000
 
 
 def left(engine: Engine, clock: Callable[[], int], ticket: int, at: int) -> int:
-    """When a request that was let go at ``at`` really left: the engine is told if that is later. It hears it
-    also where nobody waits for the next, for the first of some tasks is on its way before the second has its
-    turn to ask; of a limit that processes share nobody is told then.
+    """When a request that was let go at ``at`` really left. The driver tells the engine if that is later.
+
+    It does so also where no request waits: the first of some tasks is on its way before the second asks. With
+    a shared limit it tells only where a request waits.
     """
     if not getattr(engine, "is_awaited", True):
         return at

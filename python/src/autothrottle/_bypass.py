@@ -3,7 +3,7 @@
 httpx and requests choose a transport for each URL, and never tell the one that was not chosen. So the method
 that chooses is watched, from the first throttled transport on.
 
-The trap is a release of the client's in which that method has another name: then nothing is watched.
+The trap is a release of the client's in which that method has another name: then no request is watched.
 """
 
 from __future__ import annotations

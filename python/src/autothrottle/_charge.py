@@ -1,7 +1,7 @@
 """What has been taken for a request, in each of its scopes.
 
 The trap is a correction of what was corrected: the engine begins from what it expected, so of a request that
-was adjusted it is told no cost again, only the difference.
+was adjusted it gets no cost again, only the difference.
 """
 
 from __future__ import annotations
@@ -27,6 +27,11 @@ class Charge:
         costs = cost if isinstance(cost, Sequence) else [cost] * len(names)
         self._expected = dict(zip(names, costs, strict=True))
         self.leave(0)
+
+    @property
+    def expected(self) -> list[float]:
+        """What it is to cost in each scope."""
+        return list(self._expected.values())
 
     def leave(self, now: int) -> None:
         """An attempt leaves: it costs what was expected."""

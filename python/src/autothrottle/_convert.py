@@ -5,7 +5,7 @@
 with the value that was typed.
 
 The trap is a key in the other case that slips through: what is not in the table in Python's case is
-unknown, and the problems of both layers are told at once.
+unknown, and the error lists the problems of both layers.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from typing import Any
 from ._clock import YEAR
 from ._errors import ConfigError, Problem
 from ._native import Engine, check_driver_options, nearest_name
-from ._scopes import host_of_name
+from ._scopes import said_of_name
 from ._settings import DRIVER, SECTIONS
 
 _SNAKE = {camel: snake for keys in SECTIONS.values() for snake, (camel, _) in keys.items()}
@@ -124,10 +124,9 @@ class Converted:
 
     def _note_of_names(self, scopes: Mapping[Any, Any]) -> None:
         for name in scopes:
-            host = host_of_name(name)
-            if host is not None:
-                what = f"scopes[{_quoted(name)}] is the scope of no URL: hosts are in small letters"
-                self.notes.append((f"scopes {name}", f"{what}, want {_quoted(host)}"))
+            said = said_of_name(name)
+            if said is not None:
+                self.notes.append((f"scopes {name}", f"scopes[{_quoted(name)}] {said}"))
 
 
 def convert_options(options: Mapping[str, Any], is_clock: Callable[[object], bool]) -> Converted:
@@ -187,6 +186,11 @@ def _driver_problems(made: Converted) -> list[Problem]:
     for camel, value in made.driver_checked.items():
         if value is None:
             continue
+        if camel == "robots" and isinstance(value, Mapping):
+            rules = value.get("rules")
+            if rules is not None and not callable(rules):
+                problems.append(Problem("robots.rules", "a function", described(rules)))
+            value = {key: each for key, each in value.items() if key != "rules"}
         if camel not in functions:
             checked[camel] = value
         elif value != "a function":

@@ -1,10 +1,10 @@
-"""Where requests come in and where they go when they are over, whoever waits for them: a task or a thread.
+"""Where requests come in and where they go when they are over, for tasks and for threads.
 
-1. ``request``: scopes → names → handles → the engine. Where nobody waits and nothing keeps it, a permit
-   comes back at once; else a ``Waiting``, which somebody waits for.
-2. The permit goes out; somebody sends.
-3. ``end``: the outcome is converted first, then the engine hears it, then managers and listeners hear what
-   that changed, and last those who wait are asked again.
+1. ``request``: scopes → names → handles → the engine. Where no request waits and no limit keeps it, a permit
+   comes back at once; else a ``Waiting`` for a task or a thread.
+2. The permit goes out; its request is sent.
+3. ``end``: the outcome is converted first, then the engine gets it. Managers and listeners learn what that
+   changed, and last the engine is asked again for those who wait.
 
 The engine decides. This keeps who waits, the one instant at which to ask again, and who gives up when.
 
@@ -23,10 +23,11 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from ._alarms import Alarm, Alarms
+from ._budgets import Budgets
 from ._charge import Charge
 from ._clock import NANOS, Clock, nanos
 from ._convert import Converted, convert_scope, make_engine
-from ._events import Events, RequestEvent, SettleEvent
+from ._events import CancelEvent, Events, RequestEvent, SettleEvent
 from ._following import Following, typed_refusal
 from ._forked import survive
 from ._handles import Handles
@@ -78,7 +79,16 @@ class Desk:
         """What the server of the request that was settled last asked for."""
         self.header_maps: Mapping[str, Any] = made.driver_checked.get("hints") or {}
         is_debug = bool(made.driver.get("debug"))
-        self.notices = Notices(self.engine, clock, self.events, managed is not None, is_debug, self.fail_all)
+        self.budgets = Budgets(self)
+        self.notices = Notices(
+            self.engine,
+            clock,
+            self.events,
+            managed is not None,
+            is_debug,
+            self.fail_all,
+            self.budgets.split,
+        )
         self.events.changed = self._watch
         self._warn_threshold = self.engine.warn_threshold
         self._warned: set[str] = set()
@@ -141,13 +151,18 @@ class Desk:
         charge = Charge(names, cost)
         now = self.clock.now()
         try:
-            if not self.waiting and wait.delay == 0 and not self.is_draining:
+            is_budgeted = self.budgets.has(names)
+            if not self.waiting and wait.delay == 0 and not self.is_draining and not is_budgeted:
                 sent = self.engine.send_at_once(now, handles, cost=cost, priority=wait.priority)
                 if sent is not None:
                     if self.events.queued:
                         self._tell_queued(sent, names, target, now)
                     return self._permit(sent, names, target, now, charge)
+            if wait.timeout is not None:
+                self._refuse_hopeless(wait.timeout, handles, cost, now)
             ticket = self.engine.submit(now, handles, cost=cost, priority=wait.priority, delay=wait.delay)
+            if is_budgeted:
+                self.budgets.route(now, ticket, target)
         except (CostExceedsQuotaError, QueueFullError) as error:
             raise typed_refusal(error) from None
         waiting = self._add(ticket, names, target, wait, charge)
@@ -173,6 +188,7 @@ class Desk:
         status: int | None = None
         latency: int | None = None
         self._unheard.ended(permit, told)
+        self.budgets.ends(permit, now)
         try:
             if told is NOTHING:
                 settled = self.engine.settle(now, ticket)
@@ -194,11 +210,12 @@ class Desk:
             event = SettleEvent("settle", ticket, permit.target, names, now / NANOS, status, told.error, took)
             self.events.tell(event)
         try:
-            self.notices.after_answer(status, told.error, latency, self._handles.answered)
+            has_headers = told.headers is not None
+            self.notices.after_answer(status, told.error, latency, self._handles.answered, has_headers)
         except Exception as error:
             failure = failure or error
         if waiting is not None and failure is not None:
-            self.give_up(waiting)
+            self.give_up(waiting, failure)
         elif self.waiting:
             self.drain()
         else:
@@ -215,7 +232,7 @@ class Desk:
         self.drain()
 
     @locked
-    def give_up(self, waiting: Waiting) -> None:
+    def give_up(self, waiting: Waiting, error: BaseException) -> None:
         """The caller no longer wants it: its place, or what it was just given, goes back."""
         now = self.clock.now()
         permit, waiting.permit = waiting.permit, None
@@ -226,6 +243,7 @@ class Desk:
         elif not self.forget(waiting):
             return
         self.engine.cancel(now, waiting.ticket)
+        self.cancelled(waiting, error)
         self.drain()
 
     @locked
@@ -248,8 +266,19 @@ class Desk:
             self.engine.cancel(now, waiting.ticket)
         self.drain()
         for waiting in failed:
-            waiting.error = error
-            waiting.wake()
+            self.fail(waiting, error)
+
+    def fail(self, waiting: Waiting, error: BaseException) -> None:
+        """It never will leave."""
+        waiting.error = error
+        self.cancelled(waiting, error)
+        waiting.wake()
+
+    def cancelled(self, waiting: Waiting, error: BaseException) -> None:
+        """It waits no longer, and was never sent."""
+        if self.events.cancel:
+            names, now = waiting.scopes, self.clock.now() / NANOS
+            self.events.tell(CancelEvent("cancel", waiting.ticket, waiting.target, names, now, error))
 
     @locked
     def close(self, reason: BaseException | None = None) -> None:
@@ -296,8 +325,11 @@ class Desk:
                 self._wake = decision.wake
         finally:
             self.is_draining = False
-        if self._wake is None and self.waiting and self.following is None:
-            self._nested.free(self)
+        if self._wake is None and self.waiting:
+            if self.following is None:
+                self._nested.free(self)
+            else:
+                self._nested.watch(self)
         self.arm(self._next())
         self.notices.at_rest(now)
         self.rest()
@@ -322,6 +354,12 @@ class Desk:
     def cancel(self, alarm: Alarm) -> None:
         """Strikes it out."""
         self.alarms.strike(alarm)
+
+    def is_for_slot(self, waiting: Waiting) -> bool:
+        """Whether it waits for a slot, and for no time that is known."""
+        handles = [self.engine.find(name) for name in waiting.scopes]
+        reason = self.engine.peek(self.clock.now(), handles, cost=waiting.charge.expected).reason
+        return reason in ("concurrency", "global")
 
     def leave(self) -> Leaving | None:
         """Leaves those that share the limit; gives what is still to be said there."""
@@ -420,8 +458,16 @@ class Desk:
     def _expire(self, waiting: Waiting, timeout: float) -> None:
         if self.forget(waiting):
             self.engine.cancel(self.clock.now(), waiting.ticket)
-            waiting.error = ThrottleTimeoutError(timeout)
-            waiting.wake()
+            self.fail(waiting, ThrottleTimeoutError(timeout))
+
+    def _refuse_hopeless(
+        self, timeout: float, handles: list[int], cost: float | list[float], now: int
+    ) -> None:
+        """A wait that a hold makes longer than its ``timeout`` is known to be in vain."""
+        seen = self.engine.peek(now, handles, cost=cost)
+        held = 0 if seen.at is None else seen.at - now
+        if seen.reason == "hold" and held > nanos("timeout", timeout):
+            raise ThrottleTimeoutError(timeout, False, held / NANOS)
 
     def _tell_queued(self, ticket: int, names: tuple[str, ...], target: object, now: int) -> None:
         self.events.tell(RequestEvent("queued", ticket, target, names, now / NANOS))

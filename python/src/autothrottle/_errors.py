@@ -10,11 +10,11 @@ class Problem(NamedTuple):
     """One thing that is wrong with options or with a snapshot."""
 
     path: str
-    """Where: ``scopes."api.example".backoff.factor``."""
+    """Where it is: ``scopes."api.example".backoff.factor``."""
     want: str
-    """What would have been right."""
+    """What it wants."""
     got: str
-    """What stood there."""
+    """What it got."""
 
 
 class ThrottleError(Exception):
@@ -47,7 +47,7 @@ class ProblemsError(ThrottleError, ValueError):
 
 
 class ConfigError(ProblemsError):
-    """The options hold something that makes no sense."""
+    """An option is wrong. ``problems`` lists all of them."""
 
     code = "ERR_CONFIG"
     whole = "options"

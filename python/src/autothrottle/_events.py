@@ -1,6 +1,6 @@
-"""What a throttle tells: ``throttle.on("backoff", print)``.
+"""Events of a throttle: ``throttle.on("backoff", print)``.
 
-The trap is to pay for what nobody hears: an event is made only while somebody listens to its kind.
+The trap is to pay for an event without a listener: an event is made only while its kind has one.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import logging
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from difflib import get_close_matches
 from typing import Any, Literal, TypeAlias, TypeVar, get_args, overload
 
 from ._errors import ThrottleWarning
@@ -17,7 +18,7 @@ from ._errors import ThrottleWarning
 logger = logging.getLogger("autothrottle")
 
 EventKind: TypeAlias = Literal[
-    "queued", "send", "settle", "backoff", "recover", "delay", "hold", "stall", "warning"
+    "queued", "send", "settle", "cancel", "backoff", "recover", "delay", "hold", "stall", "warning"
 ]
 KINDS: tuple[EventKind, ...] = get_args(EventKind)
 
@@ -30,11 +31,11 @@ class RequestEvent:
     id: int
     """The same number in all events of one request, its retries among them."""
     target: object
-    """What was asked for."""
+    """What the request is for: a URL, or the object that you passed."""
     scopes: tuple[str, ...]
     """Its scopes."""
     at: float
-    """When, in seconds of the throttle's clock."""
+    """When it happened, in seconds of the throttle's clock."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +48,14 @@ class SettleEvent(RequestEvent):
     """Why there was no response."""
     latency: float | None
     """From send to response headers in seconds, if there was a response."""
+
+
+@dataclass(frozen=True, slots=True)
+class CancelEvent(RequestEvent):
+    """A request stopped waiting: it was never sent."""
+
+    error: BaseException
+    """Why: a ``CancelledError``, a ``ThrottleTimeoutError``, a ``ClosedError`` and so on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,9 +83,9 @@ class StallEvent:
     scope: str
     """The scope."""
     seconds: float
-    """For how long."""
+    """For how long, in seconds."""
     fail: Callable[..., None] = field(repr=False)
-    """Fails everything that waits for the scope, with a ``StalledError`` unless you give another."""
+    """Rejects what waits for the scope: with a ``StalledError``, or with an error that you give."""
 
 
 SharedCode: TypeAlias = Literal[
@@ -94,7 +103,7 @@ SharedCode: TypeAlias = Literal[
 
 @dataclass(frozen=True, slots=True)
 class WarningEvent:
-    """The throttle does something else than was typed or promised; each once."""
+    """The throttle does something else than you typed, or than it promises. Each comes once."""
 
     kind: EventKind
     code: Literal[
@@ -112,17 +121,18 @@ class WarningEvent:
         SharedCode,
         "unheard",
     ]
-    """Which warning."""
+    """Which warning it is: events.md lists them."""
     message: str
-    """In words."""
+    """What happened, and what to do."""
     scope: str | None
     """The scope in which it was noticed, if it is about one."""
 
 
-Event: TypeAlias = RequestEvent | SettleEvent | ScopeEvent | StallEvent | WarningEvent
+Event: TypeAlias = RequestEvent | SettleEvent | CancelEvent | ScopeEvent | StallEvent | WarningEvent
 T = TypeVar("T")
 OnRequest = TypeVar("OnRequest", bound=Callable[[RequestEvent], object])
 OnSettle = TypeVar("OnSettle", bound=Callable[[SettleEvent], object])
+OnCancel = TypeVar("OnCancel", bound=Callable[[CancelEvent], object])
 OnScope = TypeVar("OnScope", bound=Callable[[ScopeEvent], object])
 OnStall = TypeVar("OnStall", bound=Callable[[StallEvent], object])
 OnWarning = TypeVar("OnWarning", bound=Callable[[WarningEvent], object])
@@ -131,27 +141,28 @@ ScopeKind: TypeAlias = Literal["backoff", "recover", "delay", "hold"]
 
 
 class Events:
-    """Who listens to what."""
+    """The listeners, by kind."""
 
     has_lines = True
     """Whether warnings without a listener are written."""
 
     def __init__(self) -> None:
         self.changed: Callable[[], None] = _nothing
-        """What to call when somebody begins to listen, or stops."""
+        """What to call when a listener is added or removed."""
         self._listeners: dict[EventKind, list[Callable[[Any], object]]] = {kind: [] for kind in KINDS}
         self.queued = self._listeners["queued"]
         self.send = self._listeners["send"]
         self.settle = self._listeners["settle"]
+        self.cancel = self._listeners["cancel"]
 
     @property
     def is_stall_heard(self) -> bool:
-        """Whether stalls are heard."""
+        """Whether stalls have a listener."""
         return bool(self._listeners["stall"])
 
     @property
     def are_scopes_heard(self) -> bool:
-        """Whether changes of scopes are heard."""
+        """Whether changes of scopes have a listener."""
         heard = self._listeners
         return bool(heard["backoff"] or heard["recover"] or heard["delay"] or heard["hold"])
 
@@ -161,6 +172,10 @@ class Events:
     def on(
         self, kind: Literal["settle"], listener: Callable[[SettleEvent], T]
     ) -> Callable[[SettleEvent], T]: ...
+    @overload
+    def on(
+        self, kind: Literal["cancel"], listener: Callable[[CancelEvent], T]
+    ) -> Callable[[CancelEvent], T]: ...
     @overload
     def on(self, kind: ScopeKind, listener: Callable[[ScopeEvent], T]) -> Callable[[ScopeEvent], T]: ...
     @overload
@@ -176,6 +191,8 @@ class Events:
     @overload
     def on(self, kind: Literal["settle"]) -> Callable[[OnSettle], OnSettle]: ...
     @overload
+    def on(self, kind: Literal["cancel"]) -> Callable[[OnCancel], OnCancel]: ...
+    @overload
     def on(self, kind: ScopeKind) -> Callable[[OnScope], OnScope]: ...
     @overload
     def on(self, kind: Literal["stall"]) -> Callable[[OnStall], OnStall]: ...
@@ -184,12 +201,13 @@ class Events:
     def on(self, kind: EventKind, listener: Any = None) -> Any:
         """Calls ``listener`` for each event of a kind; also a decorator. A listener is kept once."""
         if listener is None:
+            self._of("on", kind)
             return lambda each: self._keep(kind, each)
         return self._keep(kind, listener)
 
     def off(self, kind: EventKind, listener: Callable[[Any], object]) -> None:
-        """Stops calling it."""
-        listeners = self._of(kind)
+        """Stops calling a listener."""
+        listeners = self._of("off", kind)
         if listener in listeners:
             listeners.remove(listener)
             self.changed()
@@ -215,7 +233,7 @@ class Events:
                 logger.exception("a listener of %r failed", event.kind)
 
     def _keep(self, kind: EventKind, listener: Any) -> Any:
-        listeners = self._of(kind)
+        listeners = self._of("on", kind)
         if not callable(listener):
             raise TypeError(f"on: want a function; got {listener!r:.60}")
         if inspect.iscoroutinefunction(listener):
@@ -226,11 +244,13 @@ class Events:
             self.changed()
         return listener
 
-    def _of(self, kind: EventKind) -> list[Callable[[Any], object]]:
-        if kind not in self._listeners:
-            raise ValueError(f"want one of {', '.join(KINDS)}; got {kind!r}")
+    def _of(self, method: str, kind: EventKind) -> list[Callable[[Any], object]]:
+        if kind not in KINDS:
+            near = get_close_matches(str(kind).lower(), KINDS, 1)
+            meant = f" (did you mean {near[0]!r}?)" if near else ""
+            raise ValueError(f"{method}: want one of {', '.join(KINDS)}; got {kind!r:.60}{meant}")
         return self._listeners[kind]
 
 
 def _nothing() -> None:
-    """Nobody is to hear of it."""
+    """There is no listener yet."""

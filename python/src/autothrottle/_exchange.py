@@ -1,7 +1,7 @@
 """One request of a client's: hooks, attempts of retries, redirects' waits, and the one place where it ends.
 
 Its way: scopes → a permit → the client sends → hooks → again, or the answer. It is written once for tasks
-and for threads: with threads nothing that is awaited here ever suspends.
+and for threads: with threads no await here ever suspends.
 
 The trap is a slot that is left behind because something else failed or never answered: a hook, a body that
 was to be let go of, a task that was cancelled between two awaits. So an exchange ends in ``exchange``: it
@@ -25,6 +25,7 @@ from ._hooks import ScopeRequest, ask, checked_backoffs, hints_of, span_of
 from ._outcome import answer_in, failure_of
 from ._permit import NOTHING, Permit, Told
 from ._requests import RequestOptions, seconds_of, wait_of
+from ._robots import Robots
 from ._waiting import Wait, Waiting
 from .errors import BodyNotReplayableError, RetryAfterTooLongError
 
@@ -43,7 +44,9 @@ class Core(Protocol):
     _settings: Settings
     _clock: Clock
     _is_plain: bool
+    _robots: Robots | None
 
+    def robots(self, host: str, text: bytes, *, user_agent: str, max_delay: float) -> object: ...
     async def _enter(self, target: object, scopes: Any, wait: Wait) -> Permit: ...
     async def _wait(self, waiting: Waiting) -> Permit: ...
     async def _within(self, limit: float, given: Awaitable[T]) -> T: ...
@@ -61,6 +64,10 @@ class Call(Generic[R]):
     """Lets go of an unwanted answer."""
     is_replayable: Callable[[], bool]
     """Whether its body can be sent once more. Asked after each attempt."""
+    get: Callable[[str, str], Call[R]]
+    """Another request by the same client: a GET of a URL, with this User-Agent."""
+    read: Callable[[R, int], Awaitable[bytes]]
+    """The body of an answer, or as many bytes of it."""
 
 
 @dataclass(slots=True)
@@ -73,8 +80,10 @@ class Exchanged(Generic[R]):
     release: Callable[[BaseException | None], None] | None
 
 
-async def exchange(core: Core, call: Call[R]) -> Exchanged[R]:
+async def exchange(core: Core, call: Call[R], asks_robots: bool = True) -> Exchanged[R]:
     """Sends with permission. If this raises, everything is settled."""
+    if core._robots is not None and asks_robots:
+        await core._robots.admit(core, call)
     settings, desk = core._settings, core._desk
     options, request = call.options, call.request
     start = core._clock.now()
@@ -133,7 +142,7 @@ def _end(desk: Desk, permit: Permit, told: Told, wait: Wait, is_replayable: bool
 
 def _answered(core: Core, call: Call[R], response: R, permit: Permit, told: Told) -> Exchanged[R]:
     """The answer goes out; its slots come back now, or when its body is over."""
-    place = _place(call.request.url, told) if told.status in _REDIRECTS else None
+    place = place_of(call.request.url, told.headers) if told.status in _REDIRECTS else None
     if place is None and core._settings.is_held_by_body:
 
         def release(error: BaseException | None) -> None:
@@ -148,9 +157,9 @@ def _answered(core: Core, call: Call[R], response: R, permit: Permit, told: Told
     return Exchanged(response, None)
 
 
-def _place(url: str, told: Told) -> str | None:
+def place_of(url: str, headers: Any) -> str | None:
     """Where a redirect leads."""
-    for name, value in told.headers.items() if hasattr(told.headers, "items") else told.headers or ():
+    for name, value in headers.items() if hasattr(headers, "items") else headers or ():
         if str(name).lower() == "location":
             return urldefrag(urljoin(url, str(value)))[0]
     return None

@@ -1,6 +1,6 @@
 """What a desk does where processes share a limit: it hears what happens by itself, and leaves.
 
-The trap is the lock of threads: what is heard comes from a thread of the group's.
+The trap is the lock of threads: messages come from a thread of the group's.
 """
 
 from __future__ import annotations
@@ -48,8 +48,7 @@ class Following:
             waiting = desk.waiting.get(ticket)
             if waiting is not None:
                 desk.forget(waiting)
-                waiting.error = typed_refusal(error)
-                waiting.wake()
+                desk.fail(waiting, typed_refusal(error))
                 desk.rest()
 
     def shared_warning(self, code: str, message: str) -> None:

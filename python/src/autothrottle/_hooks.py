@@ -22,12 +22,12 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class ScopeRequest:
-    """What hooks are told of a request."""
+    """A request, as hooks get it."""
 
     url: str
-    """Absolute."""
+    """The absolute URL."""
     method: str
-    """In capitals."""
+    """The method, in capitals."""
     headers: Mapping[str, str]
 
 
@@ -37,26 +37,26 @@ class ScopeBackoff(TypedDict, total=False):
     backoff: bool
     """Whether it backs off. Default: yes, unless this only speaks of quota; then as the status says."""
     delay: float | timedelta
-    """Seconds not to send. Default: what the headers ask for."""
+    """Seconds in which no request is sent. Default: what the headers ask for."""
     cost: float
-    """What the request really cost in this scope, in units. Scrapy's draft: ``consumed_quota``."""
+    """The true cost of the request in this scope, in units. Scrapy's draft: ``consumed_quota``."""
     remaining: float
     """Units left of the server's quota. Scrapy's draft: ``remaining_quota``."""
     reset: float | timedelta
-    """In how many seconds all of it is there again."""
+    """Seconds until the whole quota is there again."""
 
 
 class SomeHints(TypedDict, total=False):
     """What a ``get_hints`` hook gives: as much as it knows."""
 
     delay: float | timedelta
-    """Seconds not to send."""
+    """Seconds in which no request is sent."""
     limit: float
     """Units per window."""
     remaining: float
     """Units left."""
     reset: float | timedelta
-    """Seconds until all of it is there again."""
+    """Seconds until the whole quota is there again."""
     window: float | timedelta
     """The window in seconds."""
 

@@ -1,10 +1,10 @@
-"""A strategy of one's own for a scope, in place of backoff and rampup: an object that hears what happens
-and says how fast.
+"""A strategy of yours for a scope, in place of backoff and rampup: an object that gets each answer and says
+how fast.
 
 The way: an event → the object's method → its ``delay`` and ``concurrency`` are read → what changed is
-configured. The engine never hears of it. The traps: an object that raises and takes the throttle with it
-(its error fails the request that it was told of, as the cause), and one object behind many scopes that was
-meant to be one each (a function makes one a scope).
+configured. The engine does not know of it. The traps: an object that raises and takes the throttle with it;
+one object behind many scopes, where each was to have its own (a function makes one for each scope). Its error
+fails the request that the call was about, as the cause.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class ManagedSend:
 
 @dataclass(frozen=True, slots=True)
 class ManagedAnswer(ManagedSend):
-    """What it gets when one ended."""
+    """What a manager gets when a request of its scope ended."""
 
     status: int | None
     """The status of the response, if there was one."""

@@ -16,6 +16,19 @@ I = TypeVar("I")  # noqa: E741
 _END: Any = object()
 
 
+def check_items(items: object) -> None:
+    """Raises for what gives no items, or gives letters."""
+    is_text = isinstance(items, (str, bytes))
+    if not is_text and isinstance(items, (Iterable, AsyncIterable)):
+        return
+    remedy = ": for one item put it in a list" if is_text else ""
+    if isinstance(items, Awaitable):
+        remedy = ": await it"
+    elif callable(items):
+        remedy = ": the items come before the function; what a generator gives is generator()"
+    raise TypeError(f"map: want items, such as a list; got {items!r:.60}{remedy}")
+
+
 async def map_items(
     items: Iterable[I] | AsyncIterable[I],
     work: Callable[[I], Awaitable[T]],
@@ -90,7 +103,7 @@ async def map_items(
             elif errors == "raise" or not isinstance(error, Exception):
                 raise error
     finally:
-        # Nothing of ours goes on after the caller has left the loop.
+        # No task of ours goes on after the caller has left the loop.
         left = [*running.values(), *([pull] if pull is not None and not pull.done() else [])]
         for task in left:
             task.cancel()

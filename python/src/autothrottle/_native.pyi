@@ -1,8 +1,8 @@
 """The engine itself, for people with a loop of their own: no timers, no tasks, no clock.
 
-Every mutation (``submit``, ``settle``, ``cancel``, ``configure``, the passing of time) is followed by
-``poll``, which gives all that may be sent now and the next instant at which to ask. Asking early, late or
-twice is harmless.
+After every mutation (``submit``, ``settle``, ``cancel``, ``configure``, the passing of time) call ``poll``.
+It gives all that may be sent now, and the next instant at which to ask. Asking early, late or twice is
+harmless.
 
 All times are ``int`` nanoseconds: instants of a clock that only goes forward (``time.monotonic_ns()``),
 spans, and wall time (``time.time_ns()``). Options are those of ``docs/settings.md``: camelCase and
@@ -89,7 +89,7 @@ class Engine:
         :param scopes: handles; all must agree.
         :param cost: expected cost in units of the scopes' quotas: one for all, or one each.
         :param priority: higher is first.
-        :param delay: not to be sent before so long from now.
+        :param delay: it is not sent before that many nanoseconds from now.
         :param waited: how long it has waited where another engine had it: its place is by age.
         :raises CostExceedsQuotaError: if it could never be sent.
         :raises QueueFullError: if ``maxWaiting`` requests wait already.
@@ -122,8 +122,8 @@ class Engine:
         cost: float | Sequence[float] = 1,
         priority: float = 0,
     ) -> int | None:
-        """``submit`` and the first ``poll`` in one, where nobody waits and nothing keeps the request: a
-        ticket to send now. ``None``: it must be submitted, and nothing has changed. Raises as ``submit``
+        """``submit`` and the first ``poll`` in one, where no request waits and no limit keeps this one: a
+        ticket to send now. ``None``: it must be submitted, and no state has changed. Raises as ``submit``
         does.
         """
 
@@ -156,11 +156,11 @@ class Engine:
         retry_delay: int | None = None,
     ) -> Settled:
         """Tells how a request ended. Unknown tickets, and those that were not sent, are ignored. Without
-        ``status`` and ``failure`` it says nothing: the caller gave up.
+        ``status`` and ``failure`` no pace changes: the caller gave up.
 
         :param status: of the response, 100 to 599.
         :param failure: why no response came.
-        :param latency: from send to response headers. Without it AutoThrottle learns nothing.
+        :param latency: from send to response headers. Without it AutoThrottle keeps its delay.
         :param headers: the response's; what they ask for is kept.
         :param header_map: how to read them, for servers with a dialect of their own.
         :param hints: take the place of ``headers``.
@@ -170,22 +170,26 @@ class Engine:
         :param cost: what the request really cost, if that is not what was expected.
         :param adjust_delay: ``False`` keeps AutoThrottle's delay as it is.
         :param scopes: what it means for single scopes, where that is another thing.
-        :param named_only: ``scopes`` names whom it concerns: it is bad for each of them that says nothing of
-            a cost or of what is left, and a refusal is ignored by the others.
+        :param named_only: ``scopes`` names those that it concerns. It is bad for each of them without a cost
+        or
+            a rest of its quota; the others ignore a refusal.
         :param retry: the request may be sent again: its method and body allow it, and there are attempts
             left. Whether it is, and not before when, is decided by the settings and the server.
-        :param retry_delay: it is sent again whatever it was, not before so long from now.
+        :param retry_delay: it is sent again whatever it was, not before that many nanoseconds from now.
         """
 
     def digest(
         self, *, retry: bool = False, retry_delay: int | None = None, **outcome: Any
     ) -> tuple[Settled, list[float]]:
-        """What ``settle`` would answer of a request that another engine with the same options has sent, and
-        what that one is to be told by ``settle_told``. Changes nothing. Takes the outcome as ``settle`` does.
+        """What ``settle`` would answer for a request that another engine with the same options has sent, and
+        what that engine needs for ``settle_told``. Changes no state. Takes the outcome as ``settle`` does.
         """
 
     def settle_told(self, now: int, ticket: int, told: Sequence[float]) -> Outcome:
         """``settle`` with what the ``digest`` of another engine says."""
+
+    def route(self, now: int, ticket: int, method: str, url: str) -> None:
+        """Names the route of a request whose scope has several budgets (notice ``budgets``)."""
 
     def cancel(self, now: int, ticket: int) -> None:
         """Takes a waiting request out; one that was allowed to leave but never did gives everything back."""
@@ -194,14 +198,14 @@ class Engine:
         """Gives a waiting request another priority; it keeps its age. Poll afterwards."""
 
     def peek(self, now: int, scopes: Sequence[int | None], *, cost: float | Sequence[float] = 1) -> Peek:
-        """When a request could be sent as things stand, and why not now. Changes nothing. A scope ``None``
+        """When a request could be sent as things stand, and why not now. Changes no state. A scope ``None``
         (from ``find``) is one that there is not yet: it allows everything. Raises as ``submit`` does.
         """
 
     def configure(self, now: int, scope: int, options: Mapping[str, object]) -> None:
         """Changes settings of one scope and keeps what it learned. Poll afterwards.
 
-        :raises ConfigError: listing every problem; nothing is changed then.
+        :raises ConfigError: listing every problem; then no state is changed.
         """
 
     def crawl_delay(self, now: int, scope: int, delay: int | None) -> Robots:
@@ -210,7 +214,7 @@ class Engine:
         """
 
     def hold(self, now: int, scope: int, span: int) -> None:
-        """Sends nothing of this scope for so long. A hold that is longer already stays."""
+        """Sends no request of this scope for that many nanoseconds. A hold that is longer already stays."""
 
     def adjust(self, now: int, scope: int, sent: int, charged: float, cost: float) -> None:
         """What left at ``sent`` turned out to cost ``cost`` in this scope, where ``charged`` has been taken
@@ -218,7 +222,7 @@ class Engine:
         """
 
     def pause(self, now: int, scope: int | None = None) -> None:
-        """Sends nothing of this scope, or of all, until ``resume``."""
+        """Sends no request of this scope, or of all, until ``resume``."""
 
     def resume(self, now: int, scope: int | None = None) -> None:
         """Ends a pause. Poll afterwards."""
@@ -229,7 +233,7 @@ class Engine:
         """
 
     def stats(self, now: int) -> Stats:
-        """The state of everything."""
+        """Statistics of the engine and of all scopes."""
 
     def scope_stats(self, now: int, scope: int) -> ScopeStats:
         """The state of one scope.
@@ -243,7 +247,7 @@ class Engine:
     def restore(self, snapshot: Mapping[str, object], now: int, wall: int | None = None) -> None:
         """Goes on where a snapshot was taken, here or elsewhere; before the first ``scope`` and ``submit``.
 
-        :raises SnapshotError: listing every problem; nothing is changed then.
+        :raises SnapshotError: listing every problem; then no state is changed.
         """
 
     def watch(self, level: Watching) -> None:
@@ -270,10 +274,10 @@ class Engine:
 
     @property
     def warn_threshold(self) -> int:
-        """The setting ``warnThreshold``: so many waiting requests are worth a warning."""
+        """The setting ``warnThreshold``: more waiting requests than that cause a warning."""
 
     def close(self) -> None:
-        """Gives the engine's memory back at once. Nothing may be called afterwards."""
+        """Gives the engine's memory back at once. No method may be called afterwards."""
 
     def __enter__(self) -> Self: ...
     def __exit__(self, *error: object) -> None: ...
@@ -288,13 +292,13 @@ def parse_hints(
     """What a response's headers say about limits: waits, quotas, resets, in all dialects of
     ``docs/hints.md``.
 
-    :param status: the response's; on good ones an explicit wait means nothing.
+    :param status: the response's; on good ones an explicit wait has no meaning.
     :param wall: wall time in nanoseconds since 1970, for responses without a ``Date``.
     """
 
 def parse_robots(robots: bytes | str, user_agent: str) -> int | None:
-    """What a robots.txt asks of ``user_agent`` (a product token or a whole User-Agent header), the slower of
-    ``Crawl-delay`` and ``Request-rate``, in nanoseconds; ``None`` if it asks for nothing.
+    """The delay that a robots.txt asks of ``user_agent`` (a product token or a whole User-Agent header), in
+    nanoseconds. It is the slower of ``Crawl-delay`` and ``Request-rate``; ``None`` if it names none.
     """
 
 def check_driver_options(options: Mapping[str, object]) -> None:

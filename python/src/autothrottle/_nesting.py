@@ -1,10 +1,10 @@
 """Requests that are made inside of a function of ``run``, ``map`` or ``wrap``, or in the block of a permit.
 
-The first one for the scopes of the permit is the request that the permit is for: it takes the permit, and its
-answer is heard. Each further one waits for its turn, before those that have not begun.
+The first one for the scopes of the permit is the request that the permit is for: it takes the permit, and the
+throttle reads its answer. Each further one waits for its turn, before those that have not begun.
 
-The traps: a function that holds the slot which a request inside of it waits for (where nothing else is in
-flight, the slots of such functions come back); a permit that a context keeps after its block.
+The traps: a function that holds the slot which a request inside of it waits for; a permit that a context
+keeps after its block. If only those functions are in flight, their slots come back.
 
 Source: context variables go along with a task and into the tasks that it makes. A thread begins without.
 """
@@ -17,9 +17,13 @@ from contextvars import ContextVar
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from ._alarms import Alarm
     from ._desk import Desk
     from ._permit import Permit
     from ._waiting import Wait, Waiting
+
+LOOK = 10.0
+"""In a shared limit: after this many seconds without a slot that comes back, look who holds them."""
 
 BEFORE_OTHERS = 1e6
 """So much before others is what a function that runs asks for: what has begun is to end."""
@@ -73,26 +77,36 @@ class Nested:
 
     def __init__(self) -> None:
         self._waits: dict[Permit, int] = {}
+        self._moves = 0
+        """Counts requests that begin or end their wait."""
+        self._alarm: Alarm | None = None
 
     def begin(self, waiting: Waiting, outer: list[Permit]) -> None:
         """A request inside of these waits."""
         waiting.outer = outer
+        self._moves += 1
         for permit in outer:
             self._waits[permit] = self._waits.get(permit, 0) + 1
 
     def end(self, waiting: Waiting) -> None:
         """It waits no longer."""
+        self._moves += 1
         for permit in waiting.outer:
             self._waits[permit] -= 1
             if self._waits[permit] == 0:
                 del self._waits[permit]
+        if self._alarm is not None and not self._waits:
+            waiting.outer[0]._desk.cancel(self._alarm)
+            self._alarm = None
 
     def free(self, desk: Desk) -> None:
-        """Time alone lets nothing leave. If all in flight are functions that wait for requests inside of
+        """Time alone lets no request leave. If all in flight are functions that wait for requests inside of
         them, no other gives a slot back: theirs are.
         """
         held = [permit for permit in self._waits if not permit.is_settled]
         if not held or len(held) != len(desk.in_flight):
+            return
+        if not all(desk.is_for_slot(each) for each in desk.waiting.values() if each.outer):
             return
         scopes = ", ".join(sorted({name for permit in held for name in permit.scopes}))
         what = (
@@ -101,3 +115,17 @@ class Nested:
         desk.warn("nested", f"{what}: their slots are given back; raise `concurrency`")
         for permit in held:
             permit.leave(None)
+
+    def watch(self, desk: Desk) -> None:
+        """The same where other processes may give slots back: if no slot has moved for a while."""
+        if self._alarm is not None or not self._waits:
+            return
+        before = (self._moves, frozenset(desk.in_flight))
+
+        def look() -> None:
+            self._alarm = None
+            if before == (self._moves, frozenset(desk.in_flight)):
+                self.free(desk)
+            self.watch(desk)
+
+        self._alarm = desk.alarm(LOOK, look)

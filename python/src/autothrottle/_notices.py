@@ -1,8 +1,8 @@
 """What the engine tells, passed on: to a scope's manager, to listeners, to the log.
 
 The traps: a manager that raises and keeps others from hearing (all hear, then the first is raised); work for
-listeners who are not there (the engine is asked to tell only what somebody hears, and asked whether it has
-something to tell after each answer only then, else at most once a second).
+listeners who are not there. The engine tells only what has a listener; without one it is asked for news at
+most once a second.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ class Notices:
         is_managed: bool,
         is_debug: bool,
         fail_all: Callable[[BaseException, str], None],
+        split: Callable[[str], None],
     ) -> None:
         self._engine = engine
         self._clock = clock
@@ -36,6 +37,7 @@ class Notices:
         self._is_managed = is_managed
         self._is_debug = is_debug
         self._fail_all = fail_all
+        self._split = split
         self._level: Literal["nothing", "changes", "answers"] = "nothing"
         self._asked_at: int | None = None
         self.watch()
@@ -57,9 +59,10 @@ class Notices:
         error: BaseException | None,
         latency: int | None,
         answered: Callable[[bool, ManagedAnswer], None],
+        has_headers: bool,
     ) -> None:
         """What an answer brought that has to be heard before others leave."""
-        is_urgent = self._level != "nothing" or self._is_managed or error is not None
+        is_urgent = has_headers or self._level != "nothing" or self._is_managed or error is not None
         if is_urgent and self._engine.has_notices:
             self._pass(status, error, latency, answered)
 
@@ -100,6 +103,8 @@ class Notices:
                         failure = failure or raised
             elif kind == "stall":
                 self._stalled(scope, notice.span / NANOS)
+            elif kind == "budgets":
+                self._split(scope)
             elif kind == "down":
                 self._fail_all(ScopeDownError(scope, notice.span / NANOS), scope)
             elif kind == "no-effect":

@@ -1,7 +1,7 @@
 """Permission to send one request. It holds a slot in every scope of the request until it is settled.
 
-The trap is the permit that nobody settles: its slots are gone for good. ``with`` settles it at the end of the
-block, whatever happened there; one that is collected as garbage is given back.
+The trap is the permit that is never settled: its slots are gone for good. ``with`` settles it at the end of
+the block, whatever happened there; one that is collected as garbage is given back.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class Told:
 
 
 NOTHING = Told()
-"""The slots come back, and that is all."""
+"""The slots come back, and no pace changes."""
 
 
 class Permit:
@@ -83,11 +83,11 @@ class Permit:
         self.scopes = scopes
         """The scopes that agreed."""
         self.target = target
-        """What it is for."""
+        """What the permit is for."""
 
     @property
     def sent_at(self) -> float:
-        """When it was given, or could first be used if that was later: seconds of the throttle's clock."""
+        """When the request could leave, in seconds of the throttle's clock."""
         return self.charge.sent / NANOS
 
     @property
@@ -109,12 +109,12 @@ class Permit:
         cost: float | Mapping[str, float] | None = None,
         adjust_delay: bool = True,
     ) -> None:
-        """Gives the slots back and tells what happened. Only the first call counts.
+        """Gives the slots back and says how the request ended. Only the first call counts.
 
         ``response`` is that of any client; ``status`` and ``headers`` say the same without one.
 
         * ``error``: why there was no response. If it carries one (``error.response``), that counts. A
-          cancelled task teaches nothing about the server.
+          cancelled task changes no pace.
         * ``hints``: what was not in headers; they take the place of ``headers``.
         * ``latency``: seconds from send to response headers. Default: until now, if there was a response.
         * ``backoff``: whether the answer is bad, if you know better than the status and
@@ -140,11 +140,11 @@ class Permit:
         self.tell(Told(status, headers, error, hints, latency, backoff, scopes, cost, adjust_delay))
 
     def adjust(self, cost: float | Mapping[str, float]) -> None:
-        """Corrects what the request costs, as often as more is known, also after it was settled.
+        """Corrects the cost of the request, as often as you like, also after it was settled.
 
-        A mapping of scope to cost, or a number where all of its scopes had one cost. What is more than was
-        taken is owed by those that come; what is less comes back. Raises ``TypeError`` or ``ValueError`` for
-        what is no cost.
+        A mapping of scope to cost, or a number where all of its scopes had one cost. If it is more than was
+        taken, later requests wait for the rest; if it is less, the rest comes back. Raises ``TypeError`` or
+        ``ValueError`` for what is no cost.
         """
         self._desk.adjust(self, cost)
 

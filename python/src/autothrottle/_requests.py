@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class RequestOptions(TypedDict, total=False):
-    """What a request that a client sends through a throttle may say."""
+    """Options of one request, for ``request_options`` and for httpx's ``extensions``."""
 
     scopes: Scopes
     """Other scopes than the host's. Scrapy's draft: ``throttling_scopes``."""
@@ -57,7 +57,7 @@ _current: ContextVar[RequestOptions] = ContextVar("autothrottle_request_options"
 
 @contextmanager
 def request_options(**options: Unpack[RequestOptions]) -> Iterator[None]:
-    """What the requests of this block say, whichever client sends them. The inner of two blocks counts."""
+    """Options of all requests that are sent in this block, by any client. The inner of two blocks counts."""
     token = _current.set({**_current.get(), **checked_options(options, "")})
     try:
         yield

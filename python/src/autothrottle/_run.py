@@ -60,7 +60,7 @@ async def run(
             permit = permit.heir or permit
             verdict = permit.verdict
             if not isinstance(error, Exception) and isinstance(verdict, Waiting):
-                core._desk.give_up(verdict)
+                core._desk.give_up(verdict, error)
             if not isinstance(error, Exception) or verdict in (None, "over", "too-long"):
                 raise
         else:
@@ -93,13 +93,25 @@ def retries_of(retry: object, settings: Settings) -> int:
             got = "True, but the throttle has no retry"
             raise ConfigError([Problem("retry", 'retry={"limit": 3}, here or for the throttle', got)])
         return settings.retries
-    limit = retry.get("limit") if isinstance(retry, Mapping) and set(retry) == {"limit"} else None
+    others = [key for key in retry if key != "limit"] if isinstance(retry, Mapping) else []
+    if others:
+        raise ConfigError([Problem(f"retry.{others[0]}", _how_to_retry(others[0]), f"{retry!r:.60}")])
+    limit = retry.get("limit") if isinstance(retry, Mapping) else None
     if isinstance(limit, bool) or not isinstance(limit, int) or not 0 <= limit <= 100:
-        want = (
-            'True, or {"limit": 3} (a whole number up to 100; the rest is said by the retry of the throttle)'
-        )
+        want = 'True, or {"limit": 3} (a whole number up to 100)'
         raise ConfigError([Problem("retry", want, f"{retry!r:.60}")])
     return limit
+
+
+def _how_to_retry(key: object) -> str:
+    """What to type in place of what the ``retry`` of a function does not take."""
+    if key == "methods":
+        return '{"limit": 3} alone: a function is called again whatever method it uses'
+    if key in ("status_codes", "max_retry_after", "long_retry_after"):
+        what = f'{{"limit": 3, "{key}": …}}'
+        return f"it in the throttle's own retry, which is for functions as well: {what}"
+    how = "raise an error with a status, 503 to be called again and 400 not to be"
+    return f'{{"limit": 3}} alone, as status_codes in the retry of the throttle decides: {how}'
 
 
 def given(fn: Callable[..., Any], args: tuple[Any, ...]) -> Callable[[Permit], Any]:

@@ -17,6 +17,7 @@ Scopes: TypeAlias = str | Sequence[str] | Mapping[str, float]
 
 _PLAIN = re.compile(r"https?://((?:[a-z0-9-]+\.)*[a-z][a-z0-9-]*)(?:[/?#]|\Z)")
 _IN_NAME = re.compile(r"://(?:[^/?#]*@)?([^/?#]*)")
+_PATTERN = re.compile(r"(?=.*\*)[\w.*-]+")
 _HOST = re.compile(r"[\w-]+(?:\.[\w-]+)+")
 _PORTS = {"http": 80, "ws": 80, "https": 443, "wss": 443, "ftp": 21}
 
@@ -95,6 +96,15 @@ def host_of_name(name: object) -> str | None:
     return None if host == name else host
 
 
+def said_of_name(name: object) -> str | None:
+    """What to say of a name that no URL has for its scope; ``None`` where one may."""
+    if isinstance(name, str) and _PATTERN.fullmatch(name):
+        every = "defaults are for all hosts, get_scopes=by_domain_hierarchy() is for those of one domain"
+        return f"has no effect: names of scopes are no patterns; {every}"
+    host = host_of_name(name)
+    return None if host is None else f'has no effect: it is the scope of no URL; type "{host}"'
+
+
 def by_host(request: Any) -> str:
     """The host of the URL: what a throttle does without ``get_scopes``."""
     return host_of(request.url)
@@ -102,10 +112,11 @@ def by_host(request: Any) -> str:
 
 def by_endpoint(*hosts: str) -> Callable[[Any], str]:
     """Host and path for these hosts (for all, without any), so that each endpoint is a scope of its own."""
+    typed = {host_of(host) if "://" in host else host_of_name(host) or host for host in hosts}
 
     def scopes(request: Any) -> str:
         host = host_of(request.url)
-        return host + (urlsplit(str(request.url)).path or "/") if not hosts or host in hosts else host
+        return host + (urlsplit(str(request.url)).path or "/") if not typed or host in typed else host
 
     return scopes
 

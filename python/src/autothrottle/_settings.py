@@ -53,6 +53,12 @@ SECTIONS: Final[dict[str, dict[str, tuple[str, str]]]] = {
         "remaining": ("remaining", "plain"),
         "reset": ("reset", "plain"),
     },
+    "Robots": {
+        "obey": ("obey", "plain"),
+        "user_agent": ("userAgent", "plain"),
+        "max_delay": ("maxDelay", "time"),
+        "rules": ("rules", "function"),
+    },
     "Scope": {
         "rate": ("rate", "object Rate"),
         "concurrency": ("concurrency", "plain"),
@@ -84,6 +90,7 @@ SECTIONS: Final[dict[str, dict[str, tuple[str, str]]]] = {
         "snapshot": ("snapshot", "driver"),
         "shared": ("shared", "driver"),
         "request_timeout": ("requestTimeout", "time"),
+        "robots": ("robots", "object Robots"),
         "hints": ("hints", "named HeaderMap"),
         "get_scopes": ("getScopes", "function"),
         "get_response_backoff": ("getResponseBackoff", "function"),
@@ -102,6 +109,7 @@ DRIVER: Final = (
     "snapshot",
     "shared",
     "request_timeout",
+    "robots",
     "hints",
     "get_scopes",
     "get_response_backoff",

@@ -25,7 +25,17 @@ Failure = Literal["connection", "timeout"]
 Robots = Literal["applied", "overruled", "ignored"]
 Watching = Literal["nothing", "changes", "answers"]
 NoticeKind = Literal[
-    "backoff", "recover", "delay", "hold", "answer", "no-effect", "rampup-bound", "hold-cut", "stall", "down"
+    "backoff",
+    "recover",
+    "delay",
+    "hold",
+    "answer",
+    "no-effect",
+    "rampup-bound",
+    "hold-cut",
+    "stall",
+    "down",
+    "budgets",
 ]
 
 
@@ -47,7 +57,7 @@ class Settled(NamedTuple):
 
     outcome: Outcome
     """``over``; to be sent ``again``, its ticket waits anew; over as the server asks for a wait that is
-    ``too-long`` (``retry.maxRetryAfter``); or the ticket was ``unknown``, and nothing has changed."""
+    ``too-long`` (``retry.maxRetryAfter``); or the ticket was ``unknown``, and no state has changed."""
     asked: int | None
     """How long the server asked to wait, as it said it."""
 
@@ -100,6 +110,20 @@ class Hints:
 
 
 @dataclass(frozen=True)
+class BudgetStats:
+    """One budget of a server's at one instant."""
+
+    in_flight: int
+    """Requests in flight that spend from it."""
+    waiting: int
+    """Requests that wait and will."""
+    quota_left: float | None
+    """What is left of it, in units, while that is known."""
+    recovers_at: int | None
+    """When it is there again, if it is used up."""
+
+
+@dataclass(frozen=True)
 class ScopeStats:
     """One scope at one instant."""
 
@@ -123,8 +147,8 @@ class ScopeStats:
     """Why the head of the line waits."""
     paused: bool
     """Whether the scope is paused."""
-    rate: float
-    """Requests sent per second over the last minute."""
+    rate: float | None
+    """Requests sent per second over the last minute; ``None`` before a minute is over."""
     concurrency: float
     """Requests in flight on average over the last minute."""
     bound_by: dict[str, float]
@@ -132,6 +156,12 @@ class ScopeStats:
     limits of another scope and of the whole throttle."""
     without_effect: str | None
     """A setting that has had no effect for five minutes of waiting, and why."""
+    latency: int | None = None
+    """From send to response headers, on average over the last minute."""
+    recovers_at: int | None = None
+    """When a hold ends, a used-up quota is there again and backoff goes a step back: the last of them."""
+    budgets: dict[str, BudgetStats] = field(default_factory=dict)
+    """The budgets of its server by name, where answers name several."""
 
 
 @dataclass(frozen=True)
@@ -155,7 +185,8 @@ class SharedStats:
     offline_since: int | None
     """Since when the way to the others is broken, where that counts as offline."""
     debt: int
-    """Requests that this process sent while it was offline, and that the writer has not counted yet."""
+    """The time that the whole limit takes for what this process sent alone and the writer has not counted
+    yet: at most the longest window of your limits, for what is older is free."""
 
 
 @dataclass(frozen=True)
@@ -189,7 +220,8 @@ class Notice:
     kind: NoticeKind
     """``backoff``, ``recover``, ``delay``, ``hold``, ``answer``: what an answer did. ``no-effect``: a setting
     has had none. ``rampup-bound``: a setting is what binds a scope that ramps. ``hold-cut``: a server asked
-    for a longer wait than ``backoff.max_hold``. ``stall``: a scope has only answered badly for long."""
+    for a longer wait than ``backoff.max_hold``. ``stall``: a scope has only answered badly for long.
+    ``budgets``: answers of a scope name several budgets, so the driver names routes from here on."""
     scope: str
     """The scope's name."""
     delay: int | None = None
@@ -215,7 +247,7 @@ class Notice:
     span: int | None = None
     """``stall``: for how long."""
     latency: int | None = None
-    """``answer`` of a limit that processes share: how long it took, where that was told."""
+    """``answer`` of a limit that processes share: how long it took, where that is known."""
 
 
 @dataclass(frozen=True)
@@ -238,6 +270,8 @@ class QuotaHint:
     """What is counted, if not requests."""
     partition_key: str | None = None
     """The partition of the quota that the request is in."""
+    budget: str | None = None
+    """The budget that it is of, where that is not the host's: a resource, a bucket, a policy."""
 
 
 @dataclass(frozen=True)

@@ -3,14 +3,35 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from ._clock import seconds
 from ._native import Engine
+from ._state import BudgetStats as EngineBudgetStats
 from ._state import Peek as EnginePeek
 from ._state import ScopeStats as EngineScopeStats
 from ._state import SharedStats as EngineSharedStats
 from ._state import Stats as EngineStats
+
+
+@dataclass(frozen=True, slots=True)
+class BudgetStats:
+    """One budget of a server's at one instant."""
+
+    in_flight: int
+    """Requests in flight that spend from it."""
+    waiting: int
+    """Requests that wait and will."""
+    quota_left: float | None
+    """What is left of it, in units, while that is known."""
+    recovers_at: float | None
+    """When it is there again, if it is used up; seconds of the throttle's clock."""
+
+    @classmethod
+    def of(cls, stats: EngineBudgetStats) -> BudgetStats:
+        """The engine's numbers in seconds."""
+        at = stats.recovers_at
+        return cls(stats.in_flight, stats.waiting, stats.quota_left, None if at is None else seconds(at))
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,26 +51,32 @@ class ScopeStats:
     waiting: int
     """Requests that wait."""
     hold_until: float | None
-    """The end of a hold."""
+    """When the hold ends, if there is one."""
     quota_left: float | None
     """What is left of the scarcest quota, in units."""
     reason: str | None
-    """Why the head of the line waits."""
+    """Why the first waiting request waits."""
     paused: bool
     """Whether the scope is paused."""
-    rate: float
-    """Requests sent per second over the last minute."""
+    rate: float | None
+    """Requests sent per second over the last minute; ``None`` before a minute is over."""
     concurrency: float
     """Requests in flight on average over the last minute."""
     bound_by: Mapping[str, float]
-    """The share of the last minute in which each limit kept the head of the line waiting."""
+    """The share of the last minute in which each limit kept the first request waiting."""
     without_effect: str | None
     """A setting that has had no effect for five minutes of waiting, and why."""
+    latency: float | None = None
+    """From send to response headers, on average over the last minute."""
+    recovers_at: float | None = None
+    """When a hold ends, a used-up quota is there again and backoff goes a step back: the last of them."""
+    budgets: Mapping[str, BudgetStats] = field(default_factory=dict)
+    """The budgets of its server by name, where answers name several: GitHub's resources."""
 
     @classmethod
     def of(cls, stats: EngineScopeStats) -> ScopeStats:
         """The engine's numbers in seconds."""
-        hold = stats.hold_until
+        hold, recovers = stats.hold_until, stats.recovers_at
         return cls(
             delay=seconds(stats.delay),
             backoff=seconds(stats.backoff),
@@ -65,6 +92,9 @@ class ScopeStats:
             concurrency=stats.concurrency,
             bound_by=stats.bound_by,
             without_effect=stats.without_effect,
+            latency=None if stats.latency is None else seconds(stats.latency),
+            recovers_at=None if recovers is None else seconds(recovers),
+            budgets={name: BudgetStats.of(budget) for name, budget in stats.budgets.items()},
         )
 
 
@@ -81,15 +111,16 @@ class SharedStats:
     members: int | None
     """How many processes there are, as far as this one knows."""
     lead: float
-    """How far ahead grants are made: a slow way costs slots that time."""
+    """How far ahead this writer decides, in seconds. Each slot is taken that much longer."""
     round_trip: float | None
     """From here to the writer and back, or to the slowest member and back."""
     last_heard_at: float | None
-    """When the writer was last heard, by the throttle's clock; now in the writer itself."""
+    """When the writer's last message came, by the throttle's clock; now in the writer itself."""
     offline_since: float | None
-    """Since when the way to the others is broken, where that counts as offline; by the same clock."""
-    debt: int
-    """Requests that this process sent while it was offline, and that the writer has not counted yet."""
+    """Since when the connection to the others is broken, by the same clock; ``None`` while it works."""
+    debt: float
+    """The time that the whole limit takes for what this process sent alone and the writer has not counted
+    yet: at most the longest window of your limits, for what is older is free."""
 
     @classmethod
     def of(cls, stats: EngineSharedStats) -> SharedStats:
@@ -103,13 +134,13 @@ class SharedStats:
             round_trip=None if stats.round_trip is None else seconds(stats.round_trip),
             last_heard_at=None if stats.last_heard_at is None else seconds(stats.last_heard_at),
             offline_since=None if stats.offline_since is None else seconds(stats.offline_since),
-            debt=stats.debt,
+            debt=seconds(stats.debt),
         )
 
 
 @dataclass(frozen=True, slots=True)
 class Stats:
-    """Everything at one instant."""
+    """A throttle at one instant."""
 
     waiting: int
     """Requests that wait."""
@@ -122,12 +153,12 @@ class Stats:
     cancelled: int
     """Requests cancelled since the beginning."""
     paused: bool
-    """Whether everything is paused."""
+    """Whether the whole throttle is paused."""
     scopes: Mapping[str, ScopeStats]
     """Every scope that the engine knows, by name."""
     age: float | None = None
-    """Of a throttle that processes share: how old this is, in seconds. 0 in the process that decides;
-    ``None`` for a throttle of one process, and while nobody has been heard."""
+    """How old these statistics of a shared limit are, in seconds. 0 in the process that decides; ``None`` for
+    a throttle of one process, and before the first message."""
     shared: SharedStats | None = None
     """The group of a throttle that processes share."""
 
@@ -154,9 +185,9 @@ class Peek:
     at: float | None
     """Seconds of the throttle's clock; ``None`` if that depends on an answer or a ``resume``."""
     reason: str | None
-    """Why not now."""
+    """Why it waits; ``None`` if it could leave now."""
     scope: str | None
-    """Which scope says so; ``None`` for the whole throttle."""
+    """The scope that keeps it; ``None`` for the whole throttle."""
 
     @classmethod
     def of(cls, peek: EnginePeek, engine: Engine) -> Peek:

@@ -8,11 +8,11 @@
 
 Any number of threads may share one. There is no thread behind it: one of those that wait keeps the time for
 all, and passes that on when it leaves. (With ``shared`` there are some, for the store is to be heard also
-while nobody waits.) Listeners and managers are called by whichever thread it happens in,
+while no thread waits.) Listeners and managers are called by whichever thread it happens in,
 one at a time.
 
-The traps: a thousand threads that wake at each instant (each has a condition of its own, and only the one
-that keeps the time has a timer); a thread that is interrupted while it waits (its place goes back).
+The traps: a thousand threads that wake at each instant; a thread that is interrupted while it waits (its
+place goes back). Each has a condition of its own, and only the one that keeps the time has a timer.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ import functools
 import inspect
 import threading
 from collections.abc import Awaitable, Callable, Coroutine
-from contextlib import AbstractContextManager
+from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from typing import TYPE_CHECKING, Any, ParamSpec, Protocol, TypeVar, cast, overload
 
 from ._base import BaseThrottle, refuse
@@ -174,6 +174,19 @@ class Wrapped(Protocol[P, T]):
     def __get__(self, instance: object, owner: Any, /) -> Callable[..., T]: ...
 
 
+class _PlainLock:
+    """A lock of threads for code that is written for tasks too: it blocks and never suspends."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+
+    async def __aenter__(self) -> None:
+        self._lock.acquire()
+
+    async def __aexit__(self, *_: object) -> None:
+        self._lock.release()
+
+
 class ThreadThrottle(BaseThrottle):
     """Decides when the requests of threads leave.
 
@@ -184,6 +197,9 @@ class ThreadThrottle(BaseThrottle):
     _Desk = ThreadDesk
     _is_plain = True
     _desk: ThreadDesk
+
+    def _new_lock(self) -> AbstractAsyncContextManager[Any]:
+        return _PlainLock()
 
     def __init__(self, **options: Unpack[ThrottleOptions]) -> None:
         refuse(options, "request_timeout", _NO_TIMEOUT)
@@ -220,7 +236,7 @@ class ThreadThrottle(BaseThrottle):
     ) -> T:
         """Waits, calls ``fn(*args)``, and settles with what it returns or raises.
 
-        What is heard, ``permit`` and ``retry`` are as in ``autothrottle.Throttle.run``.
+        It reads answers as ``autothrottle.Throttle.run`` does; ``permit`` and ``retry`` mean the same.
         """
         wait = wait_of(priority, cost, delay, timeout)
         result: T = run_now(run(self, target, given(fn, args), scopes, wait, retry))
@@ -268,7 +284,7 @@ class ThreadThrottle(BaseThrottle):
         if leaving is not None:
             leaving.join(LEAVE_S)
 
-    # For transports. Nothing here suspends.
+    # For transports. No await here suspends.
 
     async def _enter(self, target: object, scopes: Scopes | None, wait: Wait) -> Permit:
         hook = self._settings.get_scopes
@@ -285,8 +301,8 @@ class ThreadThrottle(BaseThrottle):
     async def _wait(self, waiting: Waiting) -> Permit:
         try:
             self._desk.wait(cast("_ThreadWaiting", waiting))
-        except BaseException:
-            self._desk.give_up(waiting)
+        except BaseException as error:
+            self._desk.give_up(waiting, error)
             raise
         return waiting.take()
 

@@ -16,6 +16,7 @@ import inspect
 import sys
 import warnings
 from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Coroutine, Generator, Iterable
+from contextlib import AbstractAsyncContextManager
 from typing import TYPE_CHECKING, Any, Literal, ParamSpec, Protocol, TypeVar, cast, overload
 
 from ._base import BaseThrottle
@@ -23,7 +24,7 @@ from ._begun import Begun
 from ._clock import NANOS, Timer
 from ._desk import Desk
 from ._hooks import ScopeRequest, ask, checked_scopes
-from ._map import map_items
+from ._map import check_items, map_items
 from ._nesting import enter, leave
 from ._permit import Permit
 from ._requests import seconds_of, target_of, wait_of
@@ -195,6 +196,9 @@ class Throttle(BaseThrottle):
     _Desk = _TaskDesk
     _desk: _TaskDesk
 
+    def _new_lock(self) -> AbstractAsyncContextManager[Any]:
+        return asyncio.Lock()
+
     def __init__(self, **options: Unpack[ThrottleOptions]) -> None:
         super().__init__(options)
 
@@ -208,7 +212,7 @@ class Throttle(BaseThrottle):
         delay: Seconds = 0,
         timeout: Seconds | None = None,
     ) -> Acquisition:
-        """Waits for leave to send one request.
+        """Waits for the permit to send one request.
 
         * ``target``: its URL, or an object with a ``url``; its host is its scope.
         * ``scopes``: other scopes than that: a name, names, or a mapping of name to expected cost.
@@ -217,8 +221,8 @@ class Throttle(BaseThrottle):
         * ``delay``: the request's own, in seconds.
         * ``timeout``: seconds that it may wait; then ``ThrottleTimeoutError``.
 
-        An error in the block tells the engine what it says of the server: a refusal that the client raised, a
-        timeout, a lost connection. Anything else, and a cancelled task, teaches nothing.
+        The throttle reads an error in the block, too: a refusal that the client raised, a timeout, a lost
+        connection. Other errors, and a cancelled task, change no pace.
         """
         return Acquisition(self, target, scopes, wait_of(priority, cost, delay, timeout))
 
@@ -265,8 +269,8 @@ class Throttle(BaseThrottle):
     ) -> Any:
         """Waits, calls ``fn(*args)``, and settles with what it returns or raises.
 
-        Responses of any client are heard: a ``status_code`` or ``status`` with ``headers``, of the result, of
-        its ``response``, of the error, or of what the error comes from. What ``fn`` sends through a transport
+        It reads the responses of any client: ``status_code`` or ``status``, and ``headers``, of the result or
+        of the error, of their ``response``, or of the error's cause. What ``fn`` sends through a transport
         of this throttle is the request that it was called for. A ``fn`` with a parameter ``permit`` is given
         its permit: ``permit.settle(response)`` tells of an answer that ``fn`` does not return.
 
@@ -321,9 +325,9 @@ class Throttle(BaseThrottle):
         errors: Literal["raise", "skip", "return"] = "raise",
         **options: Any,
     ) -> AsyncIterator[T]:
-        """Runs ``fn`` for each item with leave to send, and gives the results as they come.
+        """Runs ``fn`` for each item when its request may leave, and gives the results in their order.
 
-        Items are pulled only as fast as they can be sent: an endless source is welcome.
+        It pulls at most ``buffer`` items ahead: the source may be endless.
 
         * ``target``: what an item is for. Default: the item itself.
         * ``ordered``: results in the order of the items, or as they come.
@@ -331,6 +335,7 @@ class Throttle(BaseThrottle):
         * ``errors``: ``raise`` ends with the first one; ``skip`` leaves out what failed; ``return`` gives the
           exception in place of a result.
         """
+        check_items(items)
         if isinstance(buffer, bool) or not isinstance(buffer, int) or buffer < 1:
             raise ValueError(f"map.buffer: want a whole number from 1; got {buffer!r}")
         if errors not in ("raise", "skip", "return"):
@@ -392,8 +397,8 @@ class Throttle(BaseThrottle):
         try:
             if waiting.permit is None and waiting.error is None:
                 await cast("_TaskWaiting", waiting).future
-        except BaseException:
-            self._desk.give_up(waiting)
+        except BaseException as error:
+            self._desk.give_up(waiting, error)
             raise
         permit = waiting.take()
         # Other tasks may have had their turns first.

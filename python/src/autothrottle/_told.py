@@ -1,7 +1,7 @@
-"""What the engine is told of how a request ended: everything checked and in the engine's own form.
+"""How a request ended, for the engine: everything checked and in the engine's own form.
 
 The trap is an outcome that is half told when its other half turns out to make no sense: so this changes
-nothing.
+no state.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A client middleware for aiohttp: what a session sends waits for its turn, and what servers answer is heard.
+"""A client middleware for aiohttp: requests wait for their turn, and the throttle reads the answers.
 
 .. code-block:: python
 
@@ -48,8 +48,17 @@ class ThrottleMiddleware:
         async def discard(response: ClientResponse) -> None:
             response.release()
 
+        def get(url: str, user_agent: str) -> Call[ClientResponse]:
+            headers = {"User-Agent": user_agent}
+
+            async def send() -> ClientResponse:
+                session = request.session
+                return await session.get(url, headers=headers, allow_redirects=False, middlewares=())
+
+            return Call(ScopeRequest(url, "GET", headers), {}, send, discard, lambda: True, get, _read)
+
         described = ScopeRequest(str(request.url), request.method.upper(), request.headers)
-        call = Call(described, current_options(), send, discard, lambda: _is_replayable(request))
+        call = Call(described, current_options(), send, discard, lambda: _is_replayable(request), get, _read)
         exchanged = await exchange(self._throttle, call)
         response, release = exchanged.response, exchanged.release
         if release is not None:
@@ -58,6 +67,16 @@ class ThrottleMiddleware:
             else:
                 response.connection.add_callback(lambda: release(response.content.exception()))
         return response
+
+
+async def _read(response: ClientResponse, most: int) -> bytes:
+    """As much of a body; a body without end is not worth the memory."""
+    text = b""
+    async for part in response.content.iter_any():
+        text += part
+        if len(text) >= most:
+            break
+    return text
 
 
 def _is_replayable(request: ClientRequest) -> bool:

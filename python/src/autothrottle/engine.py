@@ -23,6 +23,7 @@ from ._errors import (
 from ._headers import HeaderMap
 from ._native import Engine, parse_hints, parse_robots
 from ._state import (
+    BudgetStats,
     Decision,
     Hints,
     HintsRead,
@@ -37,6 +38,7 @@ from ._state import (
 )
 
 __all__ = [
+    "BudgetStats",
     "ConfigError",
     "CostExceedsQuotaError",
     "Decision",

@@ -1,4 +1,4 @@
-"""What can go wrong, one class each; all are a :class:`ThrottleError`.
+"""Errors, a class for each; all are a :class:`ThrottleError`.
 
 The trap is an error that a program must read to know what it is. So each kind has its class and its ``code``,
 and the classes are also Python's own kinds (``ValueError``, ``TimeoutError``) where one says the same.
@@ -22,6 +22,7 @@ __all__ = [
     "ClosedError",
     "ConfigError",
     "CostExceedsQuotaError",
+    "DisallowedError",
     "ManagerError",
     "Problem",
     "QueueFullError",
@@ -41,7 +42,7 @@ class ThrottleTimeoutError(ThrottleError, TimeoutError):
 
     code = "ERR_TIMEOUT"
 
-    def __init__(self, seconds: float, is_sent: bool = False) -> None:
+    def __init__(self, seconds: float, is_sent: bool = False, held: float | None = None) -> None:
         self.seconds = seconds
         """The limit that was reached."""
         self.is_sent = is_sent
@@ -50,6 +51,8 @@ class ThrottleTimeoutError(ThrottleError, TimeoutError):
             f"the request was not answered within {seconds:g} s, its request_timeout"
             if is_sent
             else f"the request waited {seconds:g} s for permission, as long as its timeout allows"
+            if held is None
+            else f"the request would be held for {held:.3g} s, longer than its timeout ({seconds:g} s) allows"
         )
 
 
@@ -84,8 +87,19 @@ class BodyNotReplayableError(ThrottleError):
         super().__init__("the request cannot be sent again: its body is a stream that was read")
 
 
+class DisallowedError(ThrottleError):
+    """robots.txt does not allow the URL, or could not be had. Only with the option ``robots``."""
+
+    code = "ERR_DISALLOWED"
+
+    def __init__(self, message: str, is_unavailable: bool = False) -> None:
+        self.is_unavailable = is_unavailable
+        """It could not be had: another try, a minute later, may allow the URL."""
+        super().__init__(message)
+
+
 class StalledError(ThrottleError):
-    """What waited for a host that only ever refuses, when a ``stall`` listener called ``fail()``."""
+    """The host has only refused for ``stall_after``, and a ``stall`` listener called ``fail()``."""
 
     code = "ERR_STALLED"
 
@@ -96,7 +110,7 @@ class StalledError(ThrottleError):
 
 
 class ManagerError(ThrottleError):
-    """A hook or a manager of yours failed, or gave what makes no sense.
+    """A hook or a manager of yours failed, or returned a wrong value.
 
     It fails its own request only; ``__cause__`` is what it raised.
     """
@@ -110,11 +124,9 @@ class ManagerError(ThrottleError):
 
 
 class SharedError(ThrottleError):
-    """The way to those that share the limit is broken, and ``offline`` is ``"fail"``. ``__cause__`` says
-    why.
-    """
+    """The connection to the group is broken, and ``offline`` is ``"fail"``. ``__cause__`` says why."""
 
     code = "ERR_SHARED_OFFLINE"
 
     def __init__(self) -> None:
-        super().__init__("the way to those that share the limit is broken")
+        super().__init__("the connection to the group is broken")

@@ -1,4 +1,4 @@
-"""Transports for httpx: what a client sends waits for its turn, and what servers answer is heard.
+"""Transports for httpx: requests wait for their turn, and the throttle reads the answers.
 
 .. code-block:: python
 
@@ -19,7 +19,7 @@ What belongs to connections belongs to the inner transport, for httpx does not h
 
 ``limits``, ``cert`` and ``retries`` alike; proxies of the environment are not read.
 
-The traps: a response that nobody closes (with ``release="body"`` its slots come back when its body was read
+The traps: a response that is never closed (with ``release="body"`` its slots come back when its body was read
 or closed, as httpx itself demands of streams); a ``proxy`` of the client's, which sends past its transport
 (an error says so).
 """
@@ -54,13 +54,7 @@ class AsyncThrottleTransport(httpx.AsyncBaseTransport):
         self._transport = httpx.AsyncHTTPTransport() if transport is None else transport
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
-        async def send() -> httpx.Response:
-            return await self._transport.handle_async_request(request)
-
-        async def discard(response: httpx.Response) -> None:
-            await response.aclose()
-
-        exchanged = await exchange(self._throttle, _call(request, send, discard))
+        exchanged = await exchange(self._throttle, self._call(request))
         if exchanged.release is not None and _is_read(exchanged.response):
             exchanged.release(None)
         elif exchanged.release is not None:
@@ -70,6 +64,28 @@ class AsyncThrottleTransport(httpx.AsyncBaseTransport):
 
     async def aclose(self) -> None:
         await self._transport.aclose()
+
+    def _call(self, request: httpx.Request) -> Call[httpx.Response]:
+        async def send() -> httpx.Response:
+            response = await self._transport.handle_async_request(request)
+            response.request = request  # as the client does it later: hooks ask for the URL
+            return response
+
+        async def discard(response: httpx.Response) -> None:
+            await response.aclose()
+
+        async def read(response: httpx.Response, most: int) -> bytes:
+            text = b""
+            async for part in response.aiter_bytes():
+                text += part
+                if len(text) >= most:
+                    break
+            return text
+
+        def get(url: str, user_agent: str) -> Call[httpx.Response]:
+            return self._call(_get(url, user_agent))
+
+        return _call(request, send, discard, get, read)
 
 
 class ThrottleTransport(httpx.BaseTransport):
@@ -88,13 +104,7 @@ class ThrottleTransport(httpx.BaseTransport):
         self._transport = httpx.HTTPTransport() if transport is None else transport
 
     def handle_request(self, request: httpx.Request) -> httpx.Response:
-        async def send() -> httpx.Response:
-            return self._transport.handle_request(request)
-
-        async def discard(response: httpx.Response) -> None:
-            response.close()
-
-        exchanged = run_now(exchange(self._throttle, _call(request, send, discard)))
+        exchanged = run_now(exchange(self._throttle, self._call(request)))
         if exchanged.release is not None and _is_read(exchanged.response):
             exchanged.release(None)
         elif exchanged.release is not None:
@@ -104,6 +114,28 @@ class ThrottleTransport(httpx.BaseTransport):
 
     def close(self) -> None:
         self._transport.close()
+
+    def _call(self, request: httpx.Request) -> Call[httpx.Response]:
+        async def send() -> httpx.Response:
+            response = self._transport.handle_request(request)
+            response.request = request  # as the client does it later: hooks ask for the URL
+            return response
+
+        async def discard(response: httpx.Response) -> None:
+            response.close()
+
+        async def read(response: httpx.Response, most: int) -> bytes:
+            text = b""
+            for part in response.iter_bytes():
+                text += part
+                if len(text) >= most:
+                    break
+            return text
+
+        def get(url: str, user_agent: str) -> Call[httpx.Response]:
+            return self._call(_get(url, user_agent))
+
+        return _call(request, send, discard, get, read)
 
 
 def _chosen(client: Any, url: httpx.URL, transport: Any) -> None:
@@ -122,10 +154,14 @@ def _chosen(client: Any, url: httpx.URL, transport: Any) -> None:
     own._throttle._desk.warn("bypassed", f"{past}: use {remedy}")
 
 
-def _call(request: httpx.Request, send: Any, discard: Any) -> Call[httpx.Response]:
+def _get(url: str, user_agent: str) -> httpx.Request:
+    return httpx.Request("GET", url, headers={"User-Agent": user_agent})
+
+
+def _call(request: httpx.Request, send: Any, discard: Any, get: Any, read: Any) -> Call[httpx.Response]:
     described = ScopeRequest(str(request.url), request.method.upper(), request.headers)
     options = current_options(request.extensions.get("throttle"), 'extensions["throttle"]')
-    return Call(described, options, send, discard, lambda: _is_replayable(request))
+    return Call(described, options, send, discard, lambda: _is_replayable(request), get, read)
 
 
 def _is_replayable(request: httpx.Request) -> bool:

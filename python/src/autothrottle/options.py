@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from ._clock import Clock
     from ._hooks import GetErrorBackoff, GetHints, GetResponseBackoff, GetResponseDelay, GetScopes
     from ._managers import MakeScopeManager, ScopeManager
+    from ._robots import RobotsRules
     from .redis import Shared
 
 Seconds: TypeAlias = float | timedelta
@@ -165,7 +166,7 @@ class _RetryOptionsRequired(TypedDict):
 
 
 class RetryOptions(_RetryOptionsRequired, total=False):
-    """Retries of the transports. Scrapy: RETRY_ENABLED and its kin."""
+    """Retries of the transports. Scrapy: RETRY_ENABLED, RETRY_TIMES."""
 
     status_codes: Collection[int]
     """Statuses to retry. A 403 of a rate limit counts as a 429. Default 408, 413, 429, 430, 500, 502, 503,
@@ -214,6 +215,32 @@ class HeaderMapOptions(TypedDict, total=False):
 
     reset: str
     """The field with the reset, read as ``X-RateLimit-Reset``. Default none. Usual fields need no name."""
+
+
+class _RobotsOptionsRequired(TypedDict):
+    user_agent: str
+    """The product token to look for, and the ``User-Agent`` to ask with. Scrapy: ROBOTSTXT_USER_AGENT,
+    USER_AGENT.
+    """
+
+
+class RobotsOptions(_RobotsOptionsRequired, total=False):
+    """How the transports ask for robots.txt."""
+
+    obey: bool
+    """Obey ``Crawl-delay`` and ``Request-rate``, and ``rules`` if you give them. Default True. If you set
+    ``robots``, you want it obeyed. Scrapy: ROBOTSTXT_OBEY, THROTTLING_ROBOTSTXT_OBEY.
+    """
+
+    max_delay: Seconds
+    """The longest delay to believe, in seconds. Default 60. Longer ones are mostly meant to keep robots out;
+    the draft's number. Scrapy: THROTTLING_ROBOTSTXT_MAX_DELAY.
+    """
+
+    rules: RobotsRules
+    """Allow and Disallow: ``rules`` of ``autothrottle.robots``. Default only the pace is obeyed. It needs a
+    library.
+    """
 
 
 class _ScopeOptionsShared(TypedDict, total=False):
@@ -293,7 +320,7 @@ class ScopeOptions(_ScopeOptionsShared, total=False):
 
 
 class ThrottleOptions(_ScopeOptionsShared, total=False):
-    """What a throttle is told. Settings of scopes may stand at the top."""
+    """All options of a throttle. Settings of scopes may stand at the top."""
 
     concurrency: int
     """Requests in flight, all scopes together. A whole number from 1 to 1000000. Default 16; 256 where a
@@ -362,6 +389,11 @@ class ThrottleOptions(_ScopeOptionsShared, total=False):
     request_timeout: Seconds
     """Seconds from the send to the headers, after which a request has failed with ``timeout``. The wait
     before the send does not count. Default none. ``fetch`` has no limit either. Scrapy: DOWNLOAD_TIMEOUT.
+    """
+
+    robots: RobotsOptions
+    """Whether the transports ask each host for its robots.txt first. Default none. A client of an API has no
+    use for it; a crawler needs a name. Scrapy: ROBOTSTXT_OBEY.
     """
 
     hints: Mapping[str, HeaderMapOptions]

@@ -9,8 +9,8 @@
     throttle = ThreadThrottle(rampup=True, shared=shared(redis.Redis(), name="crawl"))
 
 One process decides, the others ask it; the store elects it, fences it and carries the messages. Processes in
-Node are of the same group if they say the same name and the same options (``autothrottle/redis``). Nothing of
-the store is asked before the first request. ``docs/shared.md`` says what happens when something breaks.
+Node are of the same group if they say the same name and the same options (``autothrottle/redis``). The
+store is not asked before the first request. ``docs/shared.md`` says what happens when something breaks.
 
 The trap is a client that is not of its throttle's kind: a throttle for threads cannot wait for one of
 asyncio.
@@ -92,13 +92,13 @@ def shared(
 
     * ``client``: of redis-py, with any options, also behind a Sentinel; no cluster. ``Throttle`` takes a
       ``redis.asyncio.Redis`` or a ``redis.Redis``, ``ThreadThrottle`` the latter. It stays yours: two
-      connections that hear are made from it. Redis 6 or newer, or Valkey.
+      connections that listen are made from it. Redis 6 or newer, or Valkey.
     * ``name``: of the group; processes with the same name share their limits.
-    * ``offline``: when the way to the others has been broken for five seconds, ``"divide"`` goes on alone,
-      with one part of every limit, by the number of processes that there were; ``"wait"`` waits for the way;
-      ``"fail"`` fails what waits with a ``SharedError``.
-    * ``members``: how many processes there are, for one that goes on alone and never heard of the others: it
-      began while the way was broken. Without it such a process waits.
+    * ``offline``: what happens when the connection to the others has been broken for five seconds.
+      ``"divide"`` goes on alone with one part of every limit, by the number of processes that there were.
+      ``"wait"`` waits for the connection. ``"fail"`` rejects what waits with a ``SharedError``.
+    * ``members``: how many processes there are. A process that starts while the connection is broken needs it
+      to go on alone; without it the process waits.
 
     Raises ``ConfigError`` with every problem.
     """

@@ -1,4 +1,4 @@
-"""An adapter for requests: what a session sends waits for its turn, and what servers answer is heard.
+"""An adapter for requests: requests wait for their turn, and the throttle reads the answers.
 
 .. code-block:: python
 
@@ -19,6 +19,7 @@ warning says so).
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 import requests
@@ -64,6 +65,11 @@ class ThrottleAdapter(HTTPAdapter):
         cert: Any = None,
         proxies: Mapping[str, str] | None = None,
     ) -> requests.Response:
+        def pass_on(prepared: requests.PreparedRequest, stream: bool = stream) -> requests.Response:
+            return super(ThrottleAdapter, self).send(
+                prepared, stream=stream, timeout=timeout, verify=verify, cert=cert, proxies=proxies
+            )
+
         attempts = 0
 
         async def send() -> requests.Response:
@@ -71,16 +77,32 @@ class ThrottleAdapter(HTTPAdapter):
             attempts += 1
             if attempts > 1 and _position(request) is not None:
                 rewind_body(request)
-            return super(ThrottleAdapter, self).send(
-                request, stream=stream, timeout=timeout, verify=verify, cert=cert, proxies=proxies
-            )
+            return pass_on(request)
 
         async def discard(response: requests.Response) -> None:
             response.close()
 
+        async def read(response: requests.Response, most: int) -> bytes:
+            text = b""
+            for part in response.iter_content(65_536):
+                text += part
+                if len(text) >= most:
+                    break
+            return text
+
+        def get(url: str, user_agent: str) -> Call[requests.Response]:
+            prepared = requests.Request("GET", url, headers={"User-Agent": user_agent}).prepare()
+
+            async def send() -> requests.Response:
+                return pass_on(prepared, stream=True)
+
+            described = ScopeRequest(url, "GET", prepared.headers)
+            return Call(described, {}, send, discard, lambda: True, get, read)
+
         url, method = request.url or "", (request.method or "GET").upper()
         described = ScopeRequest(url, method, request.headers)
-        call = Call(described, current_options(), send, discard, lambda: _is_replayable(request))
+        replayable = partial(_is_replayable, request)
+        call = Call(described, current_options(), send, discard, replayable, get, read)
         exchanged = run_now(exchange(self._throttle, call))
         if exchanged.release is not None:
             _watch(exchanged)

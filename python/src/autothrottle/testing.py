@@ -7,8 +7,8 @@
     task = asyncio.create_task(throttle.run(url, fetch, url))
     await clock.advance(1.0)
 
-With threads (``ThreadThrottle``) whoever waits moves the clock itself: nothing has to be advanced, and
-nothing takes time.
+With threads (``ThreadThrottle``), a thread that waits moves the clock itself: you need no ``advance``, and
+no time passes.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class _Timer:
 
 
 class FakeClock:
-    """Time for tests. Seconds go in; it starts at 0, and its wall time on the first of January 2026."""
+    """Time for tests, in seconds. It starts at 0; its wall time starts on 1 January 2026."""
 
     def __init__(self, start: float = 0.0, wall: datetime | None = None) -> None:
         begin = datetime(2026, 1, 1, tzinfo=timezone.utc) if wall is None else wall
@@ -64,7 +64,7 @@ class FakeClock:
         return self._now + self._offset
 
     def call_later(self, seconds: float, callback: Callable[[], None]) -> _Timer:
-        """Calls back when the clock was moved so far."""
+        """Calls back when the clock has reached that time."""
         self._made += 1
         timer = _Timer(self._now + math.ceil(max(0.0, seconds) * NANOS - 1e-3), self._made, callback)
         heapq.heappush(self._timers, timer)
@@ -109,7 +109,7 @@ class FakeClock:
         await settled()
 
     def jump(self, seconds: float) -> None:
-        """Moves the clock and fires nothing, as when a laptop sleeps: timers fire late, at the next
+        """Moves the clock without timers, as when a laptop sleeps: they fire late, at the next
         ``advance``.
         """
         self._now += round(seconds * NANOS)

@@ -18,3 +18,26 @@ def test_a_scope_that_is_down_is_an_error_of_its_type() -> None:
         second.submit("dead")
         world.run(70_000)
     assert {type(error) for _, error in second.failed} == {ScopeDownError}
+
+
+def test_a_cut_hold_and_a_stall_are_told_to_the_processes() -> None:
+    world, first, second = pair(stallAfter=5000)
+
+    def refused(ticket: int) -> None:
+        second.host.settle(second.ns, ticket, status=429, headers={"retry-after": "100000"}, wall=0)
+
+    second.work = refused
+    second.submit("slots")
+    world.run(2000)
+    told = [(each.kind, each.scope) for each in second.host.take_notices() + first.host.take_notices()]
+    assert ("hold-cut", "slots") in told
+
+    def fails(ticket: int) -> None:
+        second.host.settle(second.ns, ticket, status=503)
+
+    second.work = fails
+    for _ in range(6):
+        second.submit("gap")
+        world.run(40_000)
+    notices = second.host.take_notices() + first.host.take_notices()
+    assert ("stall", "gap") in {(each.kind, each.scope) for each in notices}

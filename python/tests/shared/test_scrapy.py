@@ -70,7 +70,7 @@ def test_a_store_that_is_not_there_keeps_no_spider_from_ending() -> None:
         out, error = process.communicate(timeout=90)
         assert process.returncode == 0
         assert json.loads(out)["response_received_count"] == PAGES
-        assert error.count(b"the way to those that share the limit is broken") == 1
+        assert error.count(b"the connection to the group is broken") == 1
     finally:
         process.kill()
         process.wait()

@@ -337,3 +337,28 @@ def test_helpers() -> None:
         "a": {"delay": 1.0, "consumed_quota": 2.0}
     }
     assert update_scope_backoff(None, "a") == {"a": {}}
+
+
+@virtual
+async def test_a_proxy_is_a_scope_where_a_setting_says_so() -> None:
+    proxy = {"proxy": "http://name:secret@Proxy.example:8000"}
+    proxies = {"proxy:proxy.example:8000": {"delay": 2}}
+    bench = Bench({**FREE, "THROTTLING_PROXY_SCOPES": True, "THROTTLING_SCOPES": proxies})
+    bench.get("https://a.example/", meta=dict(proxy))
+    bench.get("https://b.example/", meta=dict(proxy))
+    bench.get("https://b.example/direct")
+    await bench.clock.advance(3)
+    assert bench.server.sent == [
+        (0, "https://a.example/"),
+        (0, "https://b.example/direct"),
+        (2, "https://b.example/"),
+    ]
+    key = bench.downloader.get_slot_key(Request("https://a.example/", meta=dict(proxy)))
+    assert key == "a.example+proxy:proxy.example:8000", "and no password"
+
+
+@virtual
+async def test_without_the_setting_a_proxy_is_no_scope() -> None:
+    bench = Bench(FREE)
+    request = Request("https://a.example/", meta={"proxy": "http://proxy.example:8000"})
+    assert bench.downloader.get_slot_key(request) == "a.example"

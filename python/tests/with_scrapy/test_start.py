@@ -93,8 +93,10 @@ def test_a_default_that_slows_down_what_was_typed_is_a_warning(
     ((level, line),) = lines(settings, caplog, **attributes)
     assert level == "WARNING"
     defaults = "DOWNLOAD_DELAY_PER_SLOT = 1 (default), CONCURRENT_REQUESTS_PER_DOMAIN = 1 (default)"
-    remedy = "DOWNLOAD_DELAY_PER_SLOT = 0 gives the pace of DOWNLOAD_DELAY, as in Scrapy"
-    assert line == f"{OTHERS} {name} = 0.25, {defaults}; {remedy}"
+    remedy = (
+        "DOWNLOAD_DELAY_PER_SLOT = 0 with CONCURRENT_REQUESTS_PER_DOMAIN = 8 gives the pace of DOWNLOAD_DELAY"
+    )
+    assert line == f"{OTHERS} {name} = 0.25, {defaults}; {remedy}, as in Scrapy"
 
 
 def test_a_delay_in_download_slots_means_what_it_means_in_scrapy(caplog: Any) -> None:

@@ -130,7 +130,7 @@ class CostCapped(ThrottlingManager):
 
 
 class Patient(ThrottlingScopeManager):
-    """A THROTTLING_SCOPE_MANAGER: half a minute after a bad answer, and nothing between good ones."""
+    """A THROTTLING_SCOPE_MANAGER: half a minute after a bad answer, and no delay between good ones."""
 
     delay = 0.0
 

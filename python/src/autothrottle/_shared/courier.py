@@ -1,7 +1,7 @@
 """Commands and messages of Redis, carried by a client of redis-py: a blocking one, or one of asyncio.
 
 Whatever was asked for while the client was busy goes out together, in one pipeline: a command costs no way of
-its own. Each channel that is heard has a connection, which is made anew when it breaks.
+its own. Each channel has a connection, which is made anew when it breaks.
 
 The trap is a call from a thread of the courier's: answers and messages are posted to where the group lives.
 """
@@ -43,7 +43,7 @@ class Answer:
 
     @property
     def is_over(self) -> bool:
-        """Whether nobody waits for it any more."""
+        """Whether no call waits for it any more."""
         return self._done is None
 
     def __call__(self, result: Any, error: BaseException | None) -> None:
@@ -58,7 +58,7 @@ class Ears(Protocol):
     """A connection that hears channels, also after it was broken."""
 
     def close(self) -> None:
-        """Hears nothing more."""
+        """Stops listening."""
 
 
 class Courier(Protocol):
@@ -74,7 +74,7 @@ class Courier(Protocol):
         """Hears channels; ``ready`` when it does."""
 
     def close(self) -> Leaving:
-        """Takes in nothing more; what was taken in is still sent."""
+        """Takes in no more messages; what was taken in is still sent."""
 
 
 _Job = tuple[Sequence[str | bytes], Answer]
@@ -143,7 +143,7 @@ class ThreadCourier:
             while len(batch) < _MOST_AT_ONCE and not self._jobs.empty():
                 batch.append(self._jobs.get())
             is_open = None not in batch
-            # What came too late is asked anew by whoever asked for it.
+            # What came too late is asked anew by its caller.
             jobs = [job for job in batch if job is not None and not job[1].is_over]
             if jobs:
                 self._scheduler.post(_delivery(jobs, self._carry(jobs)))

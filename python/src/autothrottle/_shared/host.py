@@ -26,7 +26,7 @@ from .reading import notice_read, scope_read, stats_read
 from .transport import Lease, Leaving, Offline, Peer, Scheduler, Timer, Transport
 
 _MOST_NAMES = 20_000
-"""Names that are known by number at a time, beside those that somebody holds."""
+"""Names that are known by number at a time, beside those that are held."""
 
 _NS = 1_000_000
 _LEVELS = {"nothing": 0, "changes": 1, "answers": 2}
@@ -94,11 +94,11 @@ class SharedHost:
         )
 
     def listen(self, listener: Listener) -> None:
-        """Names who is told."""
+        """Sets who gets the news."""
         self._listener = listener
 
     def leave(self) -> Leaving | None:
-        """Nothing more will be asked. Gives what is still to be said, once."""
+        """No more questions come. Gives what is still to be said, once."""
         if self._is_closed:
             return None
         self._machine.close(self._now())
@@ -116,7 +116,7 @@ class SharedHost:
         return len(self._names)
 
     def find(self, name: str) -> int | None:
-        """A handle, if the name has one: whether there is such a scope, only the leader knows."""
+        """A handle, if the name has one: only the leader knows whether the scope exists."""
         return self._handles.get(name)
 
     def intern(self, name: str) -> int:
@@ -173,7 +173,7 @@ class SharedHost:
         return ticket
 
     def send_at_once(self, now: int, scopes: Sequence[int], **needs: Any) -> None:
-        """Nothing leaves before the leader has said so."""
+        """No request leaves before the leader has said so."""
 
     def poll(self, now: int) -> Decision:
         """What may leave now. When to ask again this host knows by itself."""
@@ -186,7 +186,7 @@ class SharedHost:
 
     @property
     def is_awaited(self) -> bool:
-        """Whether somebody waits for the time after what was granted last."""
+        """Whether a request waits for the time after the last grant."""
         return self._machine.is_awaited
 
     def left(self, now: int, ticket: int) -> None:
@@ -209,7 +209,7 @@ class SharedHost:
         return settled
 
     def cancel(self, now: int, ticket: int) -> None:
-        """Nobody wants it."""
+        """It is not wanted any more."""
         self._tickets.pop(ticket, None)
         self._machine.cancel(now, ticket)
         self._soon()
@@ -237,7 +237,7 @@ class SharedHost:
         return self._machine.crawl_delay(now, self._name_of(scope), delay)
 
     def hold(self, now: int, scope: int, length: int) -> None:
-        """Sends nothing for so long."""
+        """Sends no request for that long."""
         self._machine.hold(now, self._name_of(scope), length)
         self._soon()
 
@@ -247,7 +247,7 @@ class SharedHost:
         self._soon()
 
     def pause(self, now: int, scope: int | None = None) -> None:
-        """Sends nothing."""
+        """Sends no request."""
         self._machine.pause(now, None if scope is None else self._name_of(scope))
         self._soon()
 
@@ -262,14 +262,14 @@ class SharedHost:
         self._soon()
 
     def watch(self, level: Watching) -> None:
-        """How much is told of answers."""
+        """How much news there is of answers."""
         self._machine.watch(self._now(), _LEVELS[level])
         self._soon()
 
     # Questions.
 
     def peek(self, now: int, scopes: Sequence[int | None], *, cost: float | Sequence[float] = 1) -> Peek:
-        """As of what was heard last, where another process decides."""
+        """As of the last message, where another process decides."""
         names = ["" if scope is None else self._name_of(scope) for scope in scopes]
         at, reason, where = self._machine.peek(now, names, cost)
         return Peek(at, reason, None if where is None else self.intern(where))

@@ -66,7 +66,7 @@ def stats_read(stats: Mapping[str, Any], shared: Mapping[str, Any]) -> Stats:
             round_trip=span(shared.get("roundTripMs")),
             last_heard_at=mark(shared.get("lastHeardAt")),
             offline_since=mark(shared.get("offlineSince")),
-            debt=shared["debt"],
+            debt=span(shared["debtMs"]) or 0,
         ),
     )
 
@@ -84,8 +84,10 @@ def scope_read(scope: Mapping[str, Any]) -> ScopeStats:
         quota_left=scope.get("quotaLeft"),
         reason=scope.get("reason"),
         paused=scope["paused"],
-        rate=scope["rate"],
+        rate=scope.get("rate"),
         concurrency=scope["concurrency"],
         bound_by=scope["boundBy"],
         without_effect=scope.get("withoutEffect"),
+        latency=span(scope.get("latencyMs")),
+        recovers_at=mark(scope.get("recoversAt")),
     )

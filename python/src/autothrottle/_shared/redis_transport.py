@@ -124,7 +124,7 @@ class RedisTransport:
         self._flush()
         self._is_closed = True
         if self._is_competing:
-            # The answer may come when nobody hears it; what is asked in order is done in order.
+            # The answer may come when it is not wanted any more; what is asked in order is done in order.
             self._give_back(_ignore)
         self._deafen()
         if self._ears is not None:
@@ -182,7 +182,7 @@ class RedisTransport:
         ears = self._leader_ears = self._courier.listen([self._leader], self._hear, self._in_time(listened))
 
     def _hear(self, frame: bytes) -> None:
-        # A store that is asked whether anybody listens says nothing.
+        # A store that is asked whether there are listeners sends no message.
         if frame and not self._is_closed and self._peer is not None:
             self._peer.received(frame)
 

@@ -1,6 +1,6 @@
 """When things of a group happen: in the loop of its throttle, or under the lock of threads.
 
-The traps: a loop that was closed while a thread had something to say (it is said to nobody); and a thread
+The traps: a loop that was closed while a thread had something to say (it is dropped); and a thread
 that keeps a program alive (none does).
 """
 
@@ -58,7 +58,7 @@ class LoopScheduler:
 
     def post(self, call: Callable[[], object]) -> None:
         """See :class:`Scheduler`."""
-        # A loop that is over hears nothing.
+        # A loop that is over takes no call.
         with contextlib.suppress(RuntimeError):
             if self._loop is not None:
                 self._loop.call_soon_threadsafe(call)
@@ -88,7 +88,8 @@ class _Call:
 
 
 class ThreadScheduler:
-    """A thread that calls under the lock of a throttle: a lease has to be made longer while nobody waits."""
+    """A thread that calls under the lock of a throttle: a lease has to be made longer while no thread
+    waits."""
 
     is_loop = False
     is_running = True
@@ -148,7 +149,7 @@ class ThreadScheduler:
                     continue
                 call = heapq.heappop(self._calls)
             with self._lock:
-                # Looked at under the lock: whoever struck it out held that.
+                # Looked at under the lock: the thread that struck it out held that.
                 if call.call is None:
                     continue
                 try:

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, Protocol, TypeAlias
 
 Offline: TypeAlias = Literal["divide", "wait", "fail"]
-"""What a process does when the way to the others is broken for long."""
+"""What a process does when the connection to the others has been broken for five seconds."""
 
 Done: TypeAlias = Callable[[Any, BaseException | None], None]
 """Is called once, with an answer or with an error."""
@@ -56,7 +56,7 @@ class Scheduler(Protocol):
         """The first request is about to come."""
 
     def close(self) -> None:
-        """Nothing more will be called."""
+        """No more calls come."""
 
 
 class Leaving(Protocol):
@@ -92,9 +92,9 @@ class Peer:
     received: Callable[[bytes], None]
     """A frame came in."""
     unheard: Callable[[str, int], None]
-    """What was said to this member under this epoch reached nobody."""
+    """What was said to this member under this epoch was lost."""
     vacant: Callable[[], None]
-    """What is said to the leader reaches nobody: so it is time to compete."""
+    """What is said to the leader is lost: so it is time to compete."""
     fenced: Callable[[int], None]
     """The lease is another's: what was said under this epoch did not leave."""
 
@@ -128,7 +128,7 @@ class Transport(Protocol):
         """To all, this process too, under the epoch."""
 
     def reconnect(self) -> None:
-        """The connection that hears carries nothing: it is made anew."""
+        """The connection that listens carries no message: it is made anew."""
 
     def close(self) -> Leaving:
-        """Ends, when all was said. Nothing is heard afterwards."""
+        """Ends, when all was said. No message is taken afterwards."""

@@ -1,7 +1,7 @@
 """Where requests wait: the engine, the clock, and the one timer.
 
 The way: a request is submitted and gets a ticket → poll → what the engine names leaves → it is settled →
-poll. Nothing is decided here. The trap is a poll that is forgotten after something changed: so both ways in
+poll. No decision is made here. The trap is a poll that is forgotten after something changed: so both ways in
 end in `drain`.
 """
 
@@ -14,6 +14,7 @@ from scrapy.utils.asyncio import call_later
 from twisted.internet.defer import Deferred
 
 from .._begun import left
+from ..errors import ScopeDownError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -55,6 +56,8 @@ class Desk:
         self.clock = clock
         self._tell = tell
         self._waiting: dict[int, Deferred[int | None]] = {}
+        self._scopes: dict[int, Sequence[int]] = {}
+        """Of those that wait."""
         self._timer: Timer | None = None
         self._wake = 0
         self.flying = 0
@@ -67,8 +70,8 @@ class Desk:
     def submit(
         self, scopes: Sequence[int], costs: list[float] | None, priority: float, delay: int
     ) -> tuple[int, Deferred[int | None] | None]:
-        """A ticket, and what to wait for: nothing if it may leave now. That gives when it was let go, or
-        nothing if it may not leave any more.
+        """A ticket, and what to wait for: ``None`` if it may leave now. That gives when it was let go, or
+        ``None`` if it may not leave any more.
         """
         now = self.clock.now()
         cost: float | list[float] = 1 if costs is None else costs
@@ -80,6 +83,7 @@ class Desk:
         ticket = self.engine.submit(now, scopes, cost=cost, priority=priority, delay=delay)
         gate: Deferred[int | None] = Deferred()
         self._waiting[ticket] = gate
+        self._scopes[ticket] = scopes
         self.drain()
         return ticket, gate if ticket in self._waiting else None
 
@@ -91,11 +95,22 @@ class Desk:
         """A request that was sent ended."""
         self.flying -= 1
         settled = self.engine.settle(self.clock.now(), ticket, **report)
-        if self.engine.has_notices:
-            for notice in self.engine.take_notices():
-                self._tell(notice)
+        self._pass_on()
         self.drain()
         return settled
+
+    def _pass_on(self) -> None:
+        """What the engine tells. What waits for a scope that is down is not taken."""
+        if not self.engine.has_notices:
+            return
+        for notice in self.engine.take_notices():
+            self._tell(notice)
+            if notice.kind != "down" or notice.span is None:
+                continue
+            scope, error = self.engine.find(notice.scope), ScopeDownError(notice.scope, notice.span / 1e9)
+            for ticket in [ticket for ticket in self._waiting if scope in self._scopes[ticket]]:
+                self.engine.cancel(self.clock.now(), ticket)
+                self.fail(ticket, error)
 
     def drain(self) -> None:
         """Lets go of all that may leave, and sets the timer for the next."""
@@ -104,27 +119,30 @@ class Desk:
         now = self.clock.now()
         decision = self.engine.poll(now)
         self._arm(decision.wake, now)
-        gates = [self._waiting.pop(ticket) for ticket in decision.send]
+        gates = [self._take(ticket) for ticket in decision.send]
         self.flying += len(gates)
         for gate in gates:
             gate.callback(now)
 
     def changed(self) -> None:
         """Of a limit that processes share: another one gave leave, or told something."""
-        if self.engine.has_notices:
-            for notice in self.engine.take_notices():
-                self._tell(notice)
+        self._pass_on()
         self.drain()
+
+    def _take(self, ticket: int) -> Deferred[int | None]:
+        self._scopes.pop(ticket, None)
+        return self._waiting.pop(ticket)
 
     def fail(self, ticket: int, error: BaseException) -> None:
         """It is not taken: its caller hears why."""
-        gate = self._waiting.pop(ticket, None)
-        if gate is not None:
-            gate.errback(error)
+        if ticket in self._waiting:
+            self._take(ticket).errback(error)
 
     def cancel(self, ticket: int) -> None:
         """Its caller waits no longer."""
-        if self._waiting.pop(ticket, None) is None:
+        if ticket in self._waiting:
+            self._take(ticket)
+        else:
             self.flying -= 1
         self.engine.cancel(self.clock.now(), ticket)
         self.drain()
@@ -133,6 +151,7 @@ class Desk:
         """No waiting request will leave: the spider closes."""
         now = self.clock.now()
         waiting, self._waiting = self._waiting, {}
+        self._scopes.clear()
         for ticket, gate in waiting.items():
             self.engine.cancel(now, ticket)
             gate.callback(None)

@@ -2,8 +2,8 @@
 
 One request's way: Scrapy's queue asks for its slot (the scopes) → `_enqueue_request` → a ticket that waits →
 `_download`, which is Scrapy's → a report → the answer. The traps: requests of one slow host that fill all
-places (so those that wait are counted in their slot, where Scrapy's queue sees them, and only so many are
-taken ahead); a slot that is left behind when something else fails; AutoThrottle running beside its successor.
+places; a slot that is left behind when a request fails; AutoThrottle running beside its successor. So those
+that wait are counted in their slot, where Scrapy's queue sees them, and only a few are taken ahead.
 """
 
 from __future__ import annotations

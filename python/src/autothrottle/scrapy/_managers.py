@@ -13,11 +13,13 @@ from collections.abc import Callable, Iterable, Mapping
 from contextvars import ContextVar
 from functools import wraps
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypedDict, TypeVar
+from urllib.parse import urlsplit
 from weakref import WeakKeyDictionary
 
 from scrapy.resolver import dnscache
 from scrapy.utils.defer import ensure_awaitable
 from scrapy.utils.httpobj import urlparse_cached
+from w3lib.url import add_http_if_no_scheme
 
 from .._native import parse_hints
 from ..errors import ManagerError
@@ -78,6 +80,7 @@ class ThrottlingManager:
     def __init__(self, crawler: Crawler) -> None:
         self.crawler = crawler
         self._by_address = crawler.settings.getint("CONCURRENT_REQUESTS_PER_IP") > 0
+        self._by_proxy = crawler.settings.getbool("THROTTLING_PROXY_SCOPES")
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> ThrottlingManager:
@@ -86,10 +89,13 @@ class ThrottlingManager:
     async def get_scopes(self, request: Request) -> Scopes:
         """The host of the URL, or its address with CONCURRENT_REQUESTS_PER_IP, as Scrapy's download slots.
 
-        None without a host: what comes from a file or a ``data:`` URL loads no server.
+        With THROTTLING_PROXY_SCOPES, the proxy of ``meta["proxy"]`` as well: ``proxy:HOST:PORT``. None for
+        URLs without a host: what comes from a file or a ``data:`` URL loads no server.
         """
         host = urlparse_cached(request).hostname
-        return dnscache.get(host, host) if host and self._by_address else host
+        name = dnscache.get(host, host) if host and self._by_address else host
+        proxy = request.meta.get("proxy") if self._by_proxy else None
+        return [name, _proxy_scope(proxy)] if name and proxy else name
 
     async def get_response_backoff(self, response: Response) -> Backoffs:
         """Every scope of the request, as the status says."""
@@ -101,7 +107,7 @@ class ThrottlingManager:
         return await self._all_of(request, downloader.is_bad_exception(exception) if downloader else True)
 
     def get_response_delay(self, response: Response) -> float | None:
-        """What ``Retry-After`` and its kin ask for."""
+        """What ``Retry-After`` and fields like it ask for."""
         delay = parse_hints(response.headers, status=response.status).delay
         return None if delay is None else delay / 1e9
 
@@ -119,6 +125,11 @@ class ThrottlingManager:
 
     def _downloader(self) -> Any:
         return getattr(self.crawler.engine, "downloader", None) if self.crawler.engine else None
+
+
+def _proxy_scope(proxy: str) -> str:
+    """The scope of a proxy: without its password, which logs and statistics would show."""
+    return f"proxy:{urlsplit(add_http_if_no_scheme(proxy)).netloc.rpartition('@')[2].lower()}"
 
 
 def named(scopes: Scopes) -> dict[str, float | None]:
@@ -264,7 +275,7 @@ def _scopes_in_meta(request: Request) -> dict[str, float | None] | None:
 
 
 def checked_backoffs(hook: str, said: Any, scopes: Iterable[str]) -> dict[str, dict[str, Any]] | None:
-    """What a hook said, by scope, with the names of :class:`ScopeBackoff`; None if it has nothing to say.
+    """What a hook said, by scope, with the names of :class:`ScopeBackoff`; None if it has no opinion.
 
     :raises ManagerError: for what is no scope of the request, and for what is no number.
     """

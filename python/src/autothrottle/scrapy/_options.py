@@ -1,7 +1,7 @@
 """Scrapy's settings → the engine's options: names, seconds, what was typed and what was not.
 
-The traps: Scrapy's own defaults (8 slots, no delay) taken for the user's wish, though nobody typed them; and
-an error that speaks of milliseconds and camelCase to somebody who typed seconds and capitals.
+The traps: Scrapy's own defaults (8 slots, no delay) taken for the user's wish, though they were not typed;
+and an error that speaks of milliseconds and camelCase where seconds and capitals were typed.
 """
 
 from __future__ import annotations
@@ -43,6 +43,7 @@ _MORE_SETTINGS: Final = {
 _OURS: Final = (
     "THROTTLING_DEFAULTS",
     "THROTTLING_LOOKAHEAD",
+    "THROTTLING_PROXY_SCOPES",
     "THROTTLING_SHARED_REDIS",
     "THROTTLING_SHARED_NAME",
     "THROTTLING_SHARED_OFFLINE",
@@ -378,6 +379,7 @@ class _Reader:
         options.obeys_robots = settings.getbool("ROBOTSTXT_OBEY") and bool(asks)
         options.robots_user_agent = settings.get("ROBOTSTXT_USER_AGENT")
         options.lookahead = self._take("THROTTLING_LOOKAHEAD", read_whole)
+        self._take("THROTTLING_PROXY_SCOPES", read_flag)  # The manager reads it; here it is checked.
         self._shared()
 
     def _shared(self) -> None:

@@ -1,7 +1,7 @@
-"""What the engine is told of a request that ended: status, headers, latency, and what a manager says.
+"""How a request ended, for the engine: status, headers, latency, and what a manager says.
 
 The traps: a redirect that asks to wait and would hold the whole host; an exception that is a bug of
-somebody's program and says nothing about the server; the latency of the attempt before, which Scrapy leaves
+the program and no news of the server; the latency of the attempt before, which Scrapy leaves
 in ``meta``.
 """
 
@@ -89,7 +89,7 @@ class Reporter:
         if delay is None:
             return
         if delay / 1e9 > self._options.redirect_max_delay:
-            # As if nobody followed: the redirect itself is the answer.
+            # As if it were not followed: the redirect itself is the answer.
             request.meta["dont_redirect"] = True
         else:
             request.meta[REDIRECT_DELAY] = delay / 1e9

@@ -64,7 +64,7 @@ class ReactorScheduler:
 
     def post(self, call: Callable[[], object]) -> None:
         """See ``Scheduler``."""
-        # A loop that is over hears nothing.
+        # A loop that is over takes no call.
         with contextlib.suppress(RuntimeError):
             if self._post is not None:
                 self._post(call)

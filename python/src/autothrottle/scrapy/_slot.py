@@ -41,7 +41,7 @@ class Slot:
         self.scopes = dict(zip(self.names, self.handles, strict=True))
         self.active: set[Request] = set()
         self.transferring: set[Request] = set()
-        # For whoever prints a slot: nothing waits in it, and no timer is its own.
+        # For code that prints a slot: no request waits in it, and no timer is its own.
         self.queue: deque[Any] = deque()
         self.lastseen = 0.0
         self.latercall = None

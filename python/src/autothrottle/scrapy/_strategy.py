@@ -2,7 +2,7 @@
 
 An event → the object's method → its ``delay`` and ``concurrency`` are read → what changed is configured.
 The engine never hears of it. The trap is an object that throws and takes the crawl with it: its error fails
-the request that it was told of.
+the request that the call was about.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """What people see: stats under ``throttling/``, AUTOTHROTTLE_DEBUG's lines, warnings.
 
-The trap is a stat for every host of a broad crawl: paces of single scopes are told of few of them.
+The trap is a stat for every host of a broad crawl: only few scopes have their pace in the stats.
 """
 
 from __future__ import annotations
@@ -116,7 +116,7 @@ class Teller:
     def closed(self, desk: Desk) -> None:
         """The paces at the end."""
         stats = desk.engine.stats(desk.clock.now())
-        busiest = sorted(stats.scopes.items(), key=lambda each: -each[1].rate)[:_MOST_SCOPES]
+        busiest = sorted(stats.scopes.items(), key=lambda each: -(each[1].rate or 0))[:_MOST_SCOPES]
         for name, scope in busiest:
             self._crawler.stats.set_value(f"throttling/delay/{name}", round(scope.delay / 1e9, 3))
             self._crawler.stats.set_value(f"throttling/concurrency/{name}", scope.slots)

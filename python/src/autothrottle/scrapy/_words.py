@@ -85,7 +85,8 @@ def _pace(options: Options, engine: Engine, scope: str, own: Mapping[str, Any]) 
     least = max(delay, by_slots)
     most = f"at most {1 / least:.3g} a second" if least else "as fast as its slots allow"
     is_slowed = by_slots > delay and is_typed("delay") and not is_typed("slotDelay")
-    remedy = (
-        "; DOWNLOAD_DELAY_PER_SLOT = 0 gives the pace of DOWNLOAD_DELAY, as in Scrapy" if is_slowed else ""
-    )
+    # One slot of a server that takes a second is one request a second, whatever the delay.
+    slots = "" if is_typed("concurrency") else " with CONCURRENT_REQUESTS_PER_DOMAIN = 8"
+    scrapys = f"; DOWNLOAD_DELAY_PER_SLOT = 0{slots} gives the pace of DOWNLOAD_DELAY, as in Scrapy"
+    remedy = scrapys if is_slowed else ""
     return is_slowed, f"{who}: {most}, by {', '.join(words)}{remedy}"

@@ -1,0 +1,353 @@
+"""Limits of language models, in requests *and* tokens, for the SDKs of OpenAI and Anthropic as they are.
+
+.. code-block:: python
+
+    throttle = ThreadThrottle(concurrency=64)
+    client = OpenAI(max_retries=0, http_client=httpx2.Client(transport=llm.transport(throttle)))
+
+Limits are learned from the headers of the answers, per model and key, or typed:
+``llm.transport(throttle, limits={"gpt-5*": {"rpm": 500, "tpm": 200_000}})``. docs/llm.md says what a call is
+charged.
+
+The newest SDKs send with ``httpx2``; ``library=httpx`` gives a transport for clients of ``httpx``. With an
+inner transport its own library counts. The wait does not count against the client's timeouts.
+
+The traps: the SDKs send again by themselves what fails (``max_retries=0``; a warning says so); answers are
+asked for with gzip or deflate only, for their usage is read in passing.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from types import ModuleType
+from typing import TYPE_CHECKING, Any, Literal, TypedDict
+
+from .._bypass import expect
+from .._exchange import run_now
+from .._threads import ThreadThrottle
+from .._throttle import Throttle
+from ..errors import ThrottleError
+from ._budgets import LlmLimit
+from ._core import Core, Exchange, LlmStats, error_answer
+from ._request import Vendor
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+__all__ = ["LlmLimit", "LlmOptions", "LlmStats", "Vendor", "async_transport", "middleware", "transport"]
+
+Hear = Callable[[bytes], None]
+End = Callable[[BaseException | None, bool], None]
+
+
+class LlmOptions(TypedDict, total=False):
+    """How calls of language models are throttled."""
+
+    vendor: Vendor
+    """Whose rules hold. Default: by host and path; else OpenAI's."""
+    limits: Mapping[str, LlmLimit]
+    """Limits by model, or by a pattern such as ``"claude-opus-4*"`` or ``"*"``; the first that fits counts.
+    The headers may tell lower ones. Default none: all limits are learned from the headers.
+    """
+    account: str | Callable[[Mapping[str, str]], str]
+    """What has limits of its own: a name, or a function of the request's headers. Default: a hash of the key,
+    the organisation and the project.
+    """
+    family: Callable[[str], str]
+    """Which models share their limits: gives the name of the family. Default: without its date."""
+    count_tokens: Callable[[str, str], float]
+    """Counts the tokens of a text for a model. Default: UTF-8 bytes ÷ 4, by what usage taught for calls of
+    that size.
+    """
+    output: Literal["learned", "max"]
+    """What to reserve for the answer: what answers of the model took so far, or ``max_tokens``. Default:
+    ``"max"`` for OpenAI and Azure, which charge that; ``"learned"`` for the others.
+    """
+    headroom: float
+    """The share of each limit that is used, above 0 to 1. Default 0.98."""
+    retry: Literal[False] | dict[Literal["limit"], int]
+    """How often a call that is refused with 429, 503 or 529 is sent again. Default ``{"limit": 5}``."""
+
+
+def transport(
+    throttle: ThreadThrottle,
+    inner: Any = None,
+    *,
+    library: ModuleType | None = None,
+    **options: Unpack[LlmOptions],
+) -> Any:
+    """A transport for ``httpx2.Client`` or ``httpx.Client``; its ``stats`` say what became of calls.
+
+    ``inner`` sends; by default ``library.HTTPTransport()``. ``library`` is ``httpx2`` or ``httpx``: by
+    default that of ``inner``, else ``httpx2`` if it is installed.
+
+    Raises ``ConfigError`` with every problem of the options.
+    """
+    expect(throttle, ThreadThrottle, Throttle, "llm.transport", "llm.async_transport")
+    return _sync_class(_library(inner, library))(throttle, inner, options)
+
+
+def async_transport(
+    throttle: Throttle,
+    inner: Any = None,
+    *,
+    library: ModuleType | None = None,
+    **options: Unpack[LlmOptions],
+) -> Any:
+    """The same for ``httpx2.AsyncClient`` or ``httpx.AsyncClient``."""
+    expect(throttle, Throttle, ThreadThrottle, "llm.async_transport", "llm.transport")
+    return _async_class(_library(inner, library))(throttle, inner, options)
+
+
+def middleware(throttle: ThreadThrottle | Throttle, **options: Unpack[LlmOptions]) -> Any:
+    """For ``Anthropic(middleware=[llm.middleware(throttle)])``, or ``AsyncAnthropic`` with a ``Throttle``.
+
+    It sees Anthropic's own form of each call, also to Bedrock and Vertex, and no key: one account, unless
+    ``account`` names another. Errors of the throttle are raised as they are.
+    """
+    core = Core(throttle, {"vendor": "anthropic", "account": "default", **options})
+
+    def exchange(request: Any, send: Any, wrap: Any, read: Any) -> Exchange:
+        import json
+
+        headers = {str(name).lower(): str(value) for name, value in dict(request.headers).items()}
+        headers.setdefault("x-stainless-retry-count", str(request.retries_taken))
+        url = request.url if "://" in request.url else f"https://api.anthropic.com{request.url}"
+        body = None if request.json is None else json.dumps(request.json, default=str).encode()
+        return Exchange(url, request.method, headers, body, None, send, read, wrap)
+
+    if isinstance(throttle, ThreadThrottle):
+
+        def handle(request: Any, call_next: Any) -> Any:
+            answers = []
+
+            async def send() -> Any:
+                answers.append(call_next(request))
+                return answers[-1].http_response
+
+            async def read(response: Any) -> bytes:
+                content: bytes = response.read()
+                return content
+
+            run_now(core.call(exchange(request, send, _watch_sync, read)))
+            return _told_final(answers[-1])
+
+        return _with_stats(handle, core)
+
+    async def handle_async(request: Any, call_next: Any) -> Any:
+        answers = []
+
+        async def send() -> Any:
+            answers.append(await call_next(request))
+            return answers[-1].http_response
+
+        async def read(response: Any) -> bytes:
+            content: bytes = await response.aread()
+            return content
+
+        await core.call(exchange(request, send, _watch_async, read))
+        return _told_final(answers[-1])
+
+    return _with_stats(handle_async, core)
+
+
+def _told_final(answer: Any) -> Any:
+    """Tells the SDK not to send again what was refused to the end."""
+    if answer.http_response.status_code in (429, 503, 529):
+        answer.http_response.headers["x-should-retry"] = "false"
+    return answer
+
+
+def _with_stats(handle: Any, core: Core) -> Any:
+    handle.stats = core.stats
+    return handle
+
+
+def _library(inner: Any, library: ModuleType | None) -> ModuleType:
+    """The one that the client is of."""
+    if library is not None:
+        return library
+    for kind in type(inner).__mro__ if inner is not None else ():
+        root = kind.__module__.partition(".")[0]
+        if root in ("httpx", "httpx2"):
+            return importlib.import_module(root)
+    try:
+        return importlib.import_module("httpx2")
+    except ModuleNotFoundError:
+        return importlib.import_module("httpx")
+
+
+def _exchange(request: Any, send: Any, read: Any, watch: Any) -> Exchange:
+    try:
+        body = request.content
+    except Exception:
+        # A stream: it can be sent once, and no model can be read from it.
+        body = None
+    if re_asks(request.headers.get("accept-encoding", "")):
+        request.headers["accept-encoding"] = "gzip, deflate"
+    options = request.extensions.get("throttle")
+    return Exchange(str(request.url), request.method, request.headers, body, options, send, read, watch)
+
+
+def re_asks(accepted: str) -> bool:
+    """Whether an answer might come in a form that is not read here."""
+    return "br" in accepted or "zstd" in accepted
+
+
+def _last(library: ModuleType, request: Any, response: Any, content: bytes) -> Any:
+    """The last refusal, as the server said it; a header says to the SDK that it is final."""
+    headers = [
+        (name, value)
+        for name, value in response.headers.multi_items()
+        if name.lower() not in ("content-encoding", "content-length", "transfer-encoding", "x-should-retry")
+    ]
+    headers.append(("x-should-retry", "false"))
+    return library.Response(response.status_code, headers=headers, content=content, request=request)
+
+
+def _failure(library: ModuleType, request: Any, error: ThrottleError) -> Any:
+    is_anthropic = str(request.url.path).endswith("/messages")
+    headers, content = error_answer(error, is_anthropic)
+    status = 408 if getattr(error, "is_sent", False) else 429
+    return library.Response(status, headers=headers, content=content, request=request)
+
+
+def _sync_class(library: ModuleType) -> Any:
+    """A transport of this library."""
+
+    class LlmTransport(library.BaseTransport):  # type: ignore[misc, name-defined]
+        """Calls of language models wait for their turn."""
+
+        def __init__(self, throttle: ThreadThrottle, inner: Any, options: Mapping[str, Any]) -> None:
+            self._core = Core(throttle, options)
+            self._inner = library.HTTPTransport() if inner is None else inner
+
+        @property
+        def stats(self) -> LlmStats:
+            """What became of calls."""
+            return self._core.stats
+
+        def handle_request(self, request: Any) -> Any:
+            async def send() -> Any:
+                return self._inner.handle_request(request)
+
+            async def read(response: Any) -> bytes:
+                content: bytes = response.read()
+                response.close()
+                return content
+
+            try:
+                response, content = run_now(self._core.call(_exchange(request, send, read, _watch_sync)))
+            except ThrottleError as error:
+                return _failure(library, request, error)
+            return response if content is None else _last(library, request, response, content)
+
+        def close(self) -> None:
+            self._inner.close()
+
+    return LlmTransport
+
+
+def _async_class(library: ModuleType) -> Any:
+    class LlmAsyncTransport(library.AsyncBaseTransport):  # type: ignore[misc, name-defined]
+        """Calls of language models wait for their turn."""
+
+        def __init__(self, throttle: Throttle, inner: Any, options: Mapping[str, Any]) -> None:
+            self._core = Core(throttle, options)
+            self._inner = library.AsyncHTTPTransport() if inner is None else inner
+
+        @property
+        def stats(self) -> LlmStats:
+            """What became of calls."""
+            return self._core.stats
+
+        async def handle_async_request(self, request: Any) -> Any:
+            async def send() -> Any:
+                return await self._inner.handle_async_request(request)
+
+            async def read(response: Any) -> bytes:
+                content: bytes = await response.aread()
+                await response.aclose()
+                return content
+
+            try:
+                response, content = await self._core.call(_exchange(request, send, read, _watch_async))
+            except ThrottleError as error:
+                return _failure(library, request, error)
+            return response if content is None else _last(library, request, response, content)
+
+        async def aclose(self) -> None:
+            await self._inner.aclose()
+
+    return LlmAsyncTransport
+
+
+class _Heard:
+    """A body that is read in passing, and whose end is passed on once."""
+
+    def __init__(self, stream: Any, hear: Hear, end: End) -> None:
+        self._stream, self._hear, self._end = stream, hear, end
+        self._is_over = False
+
+    def _over(self, error: BaseException | None, is_read: bool = False) -> None:
+        if not self._is_over:
+            self._is_over = True
+            self._end(error, is_read)
+
+
+def _watch_sync(response: Any, hear: Hear, end: End) -> None:
+    class Watched(_Heard, _base(response, "SyncByteStream")):  # type: ignore[misc]
+        def __iter__(self) -> Iterator[bytes]:
+            try:
+                for part in self._stream:
+                    self._hear(part)
+                    yield part
+            except Exception as error:
+                self._over(error)
+                raise
+            self._over(None, True)
+
+        def close(self) -> None:
+            self._over(None)
+            self._stream.close()
+
+    _put(response, Watched, hear, end)
+
+
+def _watch_async(response: Any, hear: Hear, end: End) -> None:
+    class Watched(_Heard, _base(response, "AsyncByteStream")):  # type: ignore[misc]
+        async def __aiter__(self) -> AsyncIterator[bytes]:
+            try:
+                async for part in self._stream:
+                    self._hear(part)
+                    yield part
+            except Exception as error:
+                self._over(error)
+                raise
+            self._over(None, True)
+
+        async def aclose(self) -> None:
+            self._over(None)
+            await self._stream.aclose()
+
+    _put(response, Watched, hear, end)
+
+
+def _base(response: Any, name: str) -> Any:
+    root = next(kind.__module__.partition(".")[0] for kind in type(response).__mro__)
+    return getattr(importlib.import_module(root), name)
+
+
+def _put(response: Any, kind: Any, hear: Hear, end: End) -> None:
+    """A body that is here already, as with transports of tests, is read at once."""
+    try:
+        content = response.content
+    except Exception:
+        response.stream = kind(response.stream, hear, end)
+        return
+    # It is decoded: as a transport got it, it is not to be had any more.
+    heard = kind(None, hear, end)
+    if "content-encoding" not in response.headers:
+        heard._hear(content)
+    heard._over(None, True)

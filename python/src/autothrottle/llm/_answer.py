@@ -1,0 +1,278 @@
+"""What an answer says: limits in its headers, usage in its body or in the events of its stream, and whether a
+refusal will ever end.
+
+The traps: ``reset`` is the time until a bucket is *full*, not until something is left. ``-requests`` may be a
+bucket of a day. A streamed usage comes last, or never. And a refusal may say how long to wait although no
+wait will help: a quota is used up, or the request is above the whole limit.
+"""
+
+from __future__ import annotations
+
+import codecs
+import json
+import math
+import re
+import zlib
+from collections.abc import Mapping
+from datetime import datetime
+from email.utils import parsedate_to_datetime
+from typing import Any, NamedTuple
+
+from ._request import Kind, Rules
+
+MINUTE, DAY = 60.0, 86_400.0
+_WINDOWS = (1.0, 10.0, MINUTE, 3600.0, DAY)
+_FIELD = re.compile(
+    r"(?:x|anthropic)-ratelimit-(?:(limit|rem\w+|reset)-)?(req\w*|(?:\w+-)?tokens)(?:-(minute|day))?"
+    r"(?:-(limit|rem\w+|reset))?"
+)
+_KINDS: dict[str, Kind] = {
+    "req": "requests",
+    "requests": "requests",
+    "tokens": "tokens",
+    "project-tokens": "project",
+    "input-tokens": "input",
+    "output-tokens": "output",
+}
+_UNITS = {"ms": 0.001, "s": 1.0, "m": MINUTE, "h": 3600.0, "d": DAY}
+
+
+class ToldLimit(NamedTuple):
+    """A budget as the headers tell it: what is left of it, and its length in seconds."""
+
+    kind: Kind
+    limit: float
+    left: float | None
+    per: float
+
+
+def number_of(text: str | None) -> float:
+    """A number; NaN where it is none."""
+    try:
+        return float(text or "nan")
+    except ValueError:
+        return math.nan
+
+
+def _date_of(headers: Mapping[str, str]) -> float:
+    try:
+        return parsedate_to_datetime(headers.get("date", "")).timestamp()
+    except (TypeError, ValueError):
+        return math.nan
+
+
+def span_of(text: str, date: float) -> float:
+    """``1h2m3.5s``, ``120ms``, ``7.66`` (seconds), or a date. NaN where it is none of them."""
+    if re.fullmatch(r"\d+(?:\.\d+)?", text):
+        return float(text)
+    if re.match(r"\d{4}-", text):
+        try:
+            return datetime.fromisoformat(text.replace("Z", "+00:00")).timestamp() - date
+        except ValueError:
+            return math.nan
+    parts = re.findall(r"(\d+(?:\.\d+)?)(ms|[smhd])", text)
+    if not parts or "".join(amount + unit for amount, unit in parts) != text:
+        return math.nan
+    return sum(float(amount) * _UNITS[unit] for amount, unit in parts)
+
+
+def told_by(headers: Mapping[str, str], rules: Rules, is_daily: bool) -> list[ToldLimit]:
+    """The budgets that the headers tell.
+
+    The window follows from what is missing and the time until it is back; where too little is missing to
+    tell, it is the usual one: a minute, and Groq's requests a day.
+    """
+    found: dict[tuple[str, str], dict[str, str]] = {}
+    for name, value in headers.items():
+        match = _FIELD.fullmatch(name.lower())
+        part = match and (match[1] or match[4])
+        if match and part:
+            found.setdefault((match[2], match[3] or ""), {})[part] = value
+    date = _date_of(headers)
+    told = []
+    for (what, window), fields in found.items():
+        limit, kind = number_of(fields.get("limit")), _KINDS.get(what)
+        if kind is None or not limit > 0 or kind not in rules.kinds:
+            continue
+        remaining = number_of(fields.get("remaining"))
+        left = min(remaining, limit) if remaining >= 0 else None
+        is_token = what.endswith("tokens")
+        missing = limit - (limit if left is None else left)
+        reset = span_of(fields.get("reset", ""), date)
+        rounding = rules.rounding if is_token else 0
+        is_clear = missing > 2 * rounding and reset >= 0.001 and not rules.is_spread
+        per = DAY if is_daily and not is_token else MINUTE
+        if window:
+            per = DAY if window == "day" else MINUTE
+        elif is_clear:
+            guess = math.log(reset * limit / missing)
+            per = min(_WINDOWS, key=lambda each: abs(math.log(each) - guess))
+        is_day = kind == "requests" and per > MINUTE and "day" in rules.kinds
+        told.append(ToldLimit("day" if is_day else kind, limit, left, per))
+    return told
+
+
+def _number(*values: Any) -> float | None:
+    return next((each for each in values if isinstance(each, (int, float))), None)
+
+
+def _written(value: Any) -> int:
+    """The characters that an event of a stream adds to the answer."""
+    if isinstance(value, str):
+        return len(value)
+    if isinstance(value, list):
+        return sum(_written(each) for each in value)
+    if isinstance(value, dict):
+        return sum(_written(each) for key, each in value.items() if key not in _NO_TEXT)
+    return 0
+
+
+_NO_TEXT = {
+    *("id", "type", "role", "name", "index", "finish_reason", "stop_reason", "signature", "object", "model")
+}
+# Beyond it a body is not kept: its usage is estimated.
+_MOST = 4_000_000
+_ENDS = ("message_stop", "response.completed", "response.incomplete", "response.failed")
+
+
+class Body:
+    """Hears a body in passing."""
+
+    def __init__(self, is_stream: bool, is_cached_free: bool, encoding: str = "") -> None:
+        self.input: float | None = None
+        """What is charged of the input."""
+        self.free: float = 0
+        """What of it came from the vendor's cache, and is free."""
+        self.output: float | None = None
+        self.written: float = 0
+        """Tokens that were seen to be written: characters of a stream ÷ 4, or what the vendor counts so far.
+        """
+        self.is_broken = False
+        """The stream told an error."""
+        self.is_whole = False
+        """A stream was read to the event that ends it."""
+        self._is_stream = is_stream
+        self._is_cached_free = is_cached_free
+        # 47: zlib or gzip. Others are not asked for.
+        self._unpack = zlib.decompressobj(47) if encoding in ("gzip", "deflate") else None
+        self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
+        self._text = ""
+        self._characters = 0
+        self._is_skipping = encoding not in ("", "identity", "gzip", "deflate")
+
+    def hear(self, part: bytes) -> None:
+        """A part was read."""
+        if self._is_skipping and not self._is_stream:
+            return
+        if self._unpack is not None:
+            try:
+                part = self._unpack.decompress(part)
+            except zlib.error:
+                self._is_skipping, self._is_stream = True, False
+                return
+        text = self._text + self._decoder.decode(part)
+        if not self._is_stream:
+            self._text, self._is_skipping = (text, False) if len(text) <= _MOST else ("", True)
+            return
+        *lines, self._text = re.split(r"\r\n|\r|\n", text)
+        for line in lines:
+            if not self._is_skipping and line.startswith("data:"):
+                self._event(line[5:])
+            self._is_skipping = False
+        if len(self._text) > _MOST:
+            self._text, self._is_skipping = "", True
+
+    def end(self) -> None:
+        """The body is over."""
+        if self._is_stream:
+            if self._text.startswith("data:"):
+                self._event(self._text[5:])
+        elif not self._is_skipping:
+            try:
+                self._read_usage(json.loads(self._text))
+            except ValueError:
+                return
+
+    def _event(self, data: str) -> None:
+        if data.strip() == "[DONE]":
+            self.is_whole = True
+            return
+        try:
+            told = json.loads(data)
+        except ValueError:
+            return
+        if not isinstance(told, dict):
+            return
+        kind = told.get("type")
+        self.is_broken |= bool(told.get("error")) or kind == "error"
+        self.is_whole |= kind in _ENDS
+        # Anthropic's first event counts one token of output, its ``message_delta`` all of them.
+        before = self.output
+        self._read_usage(told)
+        if kind == "message_start":
+            self.output = before
+        self._characters += _written(told.get("delta"))
+        for each in told.get("choices") or told.get("candidates") or ():
+            if isinstance(each, dict):
+                self._characters += _written(each.get("delta") or each.get("content"))
+        self.written = max(self._characters / 4, self.output or 0)
+
+    def _read_usage(self, told: Any) -> None:
+        """Reads ``usage`` wherever vendors put it, over what was known before."""
+        if not isinstance(told, dict):
+            return
+        places = (told, told.get("response"), told.get("message"))
+        found = [each.get("usage") for each in places if isinstance(each, dict)]
+        usage = next((each for each in [*found, told.get("usageMetadata")] if isinstance(each, dict)), None)
+        if usage is None:
+            return
+        taken = _number(*map(usage.get, ("prompt_tokens", "input_tokens", "promptTokenCount")))
+        # Anthropic counts cached input beside; the others count it as a part.
+        beside = _number(usage.get("cache_read_input_tokens")) or 0
+        details = usage.get("prompt_tokens_details") or usage.get("input_tokens_details") or {}
+        within = _number(details.get("cached_tokens"), usage.get("cachedContentTokenCount")) or 0
+        if taken is not None:
+            self.free = (within or beside) if self._is_cached_free else 0
+            made = _number(usage.get("cache_creation_input_tokens")) or 0
+            self.input = taken + made + beside - self.free
+        given = _number(*map(usage.get, ("completion_tokens", "output_tokens", "candidatesTokenCount")))
+        if given is not None:
+            self.output = given + (_number(usage.get("thoughtsTokenCount")) or 0)
+
+
+class Refusal(NamedTuple):
+    """What a refusal says."""
+
+    wait: float | None
+    """Seconds to wait; ``None`` where it does not say."""
+    is_final: bool
+    """No wait helps."""
+    kind: Kind | None
+    """Which budget has no room, in the words of the refusal."""
+
+
+_WORDS: dict[str, Kind] = {"input": "input", "output": "output", "token": "tokens", "request": "requests"}
+_LONGEST = 2.0**31 / 1000
+
+
+def refusal_of(status: int, headers: Mapping[str, str], text: str, is_anthropic: bool) -> Refusal:
+    """Reads a refusal: headers first, then what its body says."""
+    after = headers.get("retry-after", "")
+    wait = number_of(headers.get("retry-after-ms")) / 1000
+    if not wait >= 0:
+        wait = number_of(after)
+    if not wait >= 0 and after:
+        try:
+            wait = parsedate_to_datetime(after).timestamp() - _date_of(headers)
+        except (TypeError, ValueError):
+            wait = math.nan
+    if not wait > 0:
+        match = re.search(r'(?:try again in |"retryDelay":\s*")([\dhm.]*?[\d.]+(?:ms|s))\b', text)
+        wait = span_of(match[1], math.nan) if match else math.nan
+    never = r'insufficient_quota|Request too large|"limit":\s*"?0\b|limit: 0\b'
+    is_over = re.search(never, text) is not None or (is_anthropic and status == 429 and not after)
+    is_final = headers.get("x-should-retry") == "false" or (status < 500 and is_over)
+    # "This request would exceed … 10,000 input tokens": the first word is not the budget.
+    word = re.search(r"(?:out|in)put(?=.token)|token|request(?!.would)", text, re.IGNORECASE)
+    kind = _WORDS.get(word[0].lower()) if word else None
+    return Refusal(min(wait, _LONGEST) if wait > 0 else None, is_final, kind)

@@ -1,0 +1,370 @@
+"""One call's way: its model and key → their budgets → a permit of all of them → the request → limits in its
+headers → usage in its body, read in passing.
+
+It is written once for tasks and for threads: with threads no await here ever suspends. The traps: the SDKs
+send again by themselves what fails, so what is refused goes out as an answer with ``x-should-retry: false``;
+an answer that is not read to its end, whose tokens stay unknown; a body that is compressed on its way.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+from zlib import crc32
+
+from .._base import BaseThrottle
+from .._clock import NANOS
+from .._errors import ConfigError, Problem
+from .._hooks import ScopeBackoff
+from .._outcome import failure_of
+from .._permit import NOTHING, Permit, Told
+from .._requests import current_options, wait_of
+from ..errors import ThrottleError
+from ._answer import Body, Refusal, refusal_of, told_by
+from ._budgets import NUMBERS, BudgetOptions, Budgets, Call
+from ._request import VENDORS, Asked, asked_of
+
+# Refused before it was run, so it may be sent again whatever it was.
+_REFUSALS = (429, 503, 529)
+_MOST = 10_000
+_LIMIT_KEYS = (*NUMBERS, "sliding", "cached")
+
+
+@dataclass
+class LlmStats:
+    """What became of calls."""
+
+    sent: int = 0
+    """Calls that were sent, each attempt."""
+    refused: int = 0
+    """Those that the server refused: 429, 503, 529."""
+    estimated: int = 0
+    """Answers that told no usage although it counts: what they took is an estimate."""
+    cut: int = 0
+    """Answers that were broken off: what was read of them is charged."""
+    uncounted: int = 0
+    """Calls with files or sound, each counted as 1,600 tokens."""
+
+
+@dataclass
+class Exchange:
+    """One request, as a transport or a middleware has it."""
+
+    url: str
+    method: str
+    headers: Mapping[str, str]
+    body: bytes | None
+    options: Any
+    send: Callable[[], Awaitable[Any]]
+    """Sends it; gives the response of httpx."""
+    read: Callable[[Any], Awaitable[bytes]]
+    watch: Callable[[Any, Callable[[bytes], None], Callable[[BaseException | None, bool], None]], None]
+    """Has each part of the body heard, and its end: why it failed, and whether it was read."""
+
+
+class Core:
+    """The calls of one throttle."""
+
+    def __init__(self, throttle: BaseThrottle, options: Mapping[str, Any]) -> None:
+        _check(options)
+        self.stats = LlmStats()
+        self._throttle: Any = throttle
+        self._options = options
+        self._concurrency: int = throttle._concurrency
+        self._limits = [
+            (re.compile(re.escape(pattern).replace(r"\*", ".*").replace(r"\?", ".")), limit)
+            for pattern, limit in (options.get("limits") or {}).items()
+        ]
+        self._families: dict[str, Budgets] = {}
+        self._prepared: set[str] = set()
+
+    async def call(self, what: Exchange) -> tuple[Any, bytes | None]:
+        """The attempts of one call: its answer, and what it says where that is the last refusal."""
+        throttle, options = self._throttle, self._options
+        asked = asked_of(what.url, what.method, what.body, options.get("vendor"), options.get("count_tokens"))
+        account = self._account(asked.host, what.headers)
+        with throttle._desk.lock:
+            budgets = self._budgets_of(asked, account)
+            if budgets is None:
+                self._prepare(f"{account}#other")
+            if asked.host not in throttle._typed:
+                self._prepare(asked.host)
+            self.stats.uncounted += asked.is_uncounted
+        if what.headers.get("x-stainless-retry-count", "0") != "0":
+            text = f"the SDK sends calls to {asked.host} again by itself: set max_retries=0"
+            throttle._desk.warn("nested", text, asked.host, f"nested {asked.host}")
+        own = current_options(what.options, 'extensions["throttle"]')
+        retry = options.get("retry", {"limit": 5})
+        most = retry["limit"] if retry and what.body is not None else 0
+        delay = 0.0
+        for attempt in range(most + 1):
+            with throttle._desk.lock:
+                plan = None if budgets is None else budgets.plan(asked)
+            scopes = {asked.host: 1.0, **({f"{account}#other": 1.0} if plan is None else plan.scopes)}
+            # What was refused is older than what waits.
+            priority = own.get("priority", 0) + (1 if attempt else 0)
+            permit = await throttle._enter(None, scopes, wait_of(priority, 1, delay, own.get("timeout")))
+            call = None
+            with throttle._desk.lock:
+                if budgets is not None and plan is not None:
+                    call = budgets.begin(asked, permit, plan)
+                self.stats.sent += 1
+            sent_at = throttle._clock.now()
+            try:
+                response = await what.send()
+            except BaseException as error:
+                self._failed(error, permit, call, budgets, asked.host)
+                raise
+            latency = (throttle._clock.now() - sent_at) / NANOS
+            status, headers = response.status_code, response.headers
+            with throttle._desk.lock:
+                if call is not None and budgets is not None:
+                    rules = VENDORS[asked.vendor]
+                    budgets.told(call, told_by(headers, rules, asked.vendor == "groq"))
+            is_refused = status in _REFUSALS
+            if not is_refused and headers.get("x-should-retry") != "true":
+                self._answered(what, response, latency, permit, call, budgets)
+                return response, None
+            self.stats.refused += is_refused
+            try:
+                content = await what.read(response)
+            except Exception:
+                content = b""
+            text = content[:64_000].decode("utf-8", "replace")
+            refusal = refusal_of(status, headers, text, asked.vendor == "anthropic")
+            self._refused(status, latency, refusal, permit, call, budgets, f"{account}#other")
+            if refusal.is_final or attempt == most:
+                return response, content
+            delay = min(8.0, 0.5 * 2**attempt) if refusal.wait is None else refusal.wait
+        raise AssertionError("each attempt ends")
+
+    def _answered(
+        self,
+        what: Exchange,
+        response: Any,
+        latency: float,
+        permit: Permit,
+        call: Call | None,
+        budgets: Budgets | None,
+    ) -> None:
+        """A good answer, or one that says what is wrong with the request."""
+        status, lock = response.status_code, self._throttle._desk.lock
+        told = Told(status, latency=latency, hints={}, scopes=permit.scopes[0] if status >= 500 else None)
+        is_held = self._throttle._settings.is_held_by_body
+        if not is_held:
+            permit.tell(told)
+        if call is None or budgets is None or status >= 400:
+            if call is not None and budgets is not None:
+                with lock:
+                    budgets.refused(call)
+            if is_held:
+                what.watch(response, lambda _: None, lambda *_: permit.tell(told))
+            return
+        known, kept = call, budgets
+        encoding = response.headers.get("content-encoding", "").strip().lower()
+        is_stream = "event-stream" in response.headers.get("content-type", "")
+        body = Body(is_stream, kept.is_cached_free, encoding)
+        with lock:
+            kept.open()
+            known.is_stream = is_stream
+
+        def hear(part: bytes) -> None:
+            body.hear(part)
+            if is_stream:
+                with lock:
+                    kept.wrote(known, body.input, body.written)
+
+        def end(error: BaseException | None, is_read: bool) -> None:
+            permit.tell(told)
+            body.end()
+            is_over = is_read and (not is_stream or known.asked.vendor == "gemini")
+            is_whole = error is None and not body.is_broken and (body.is_whole or is_over)
+            with lock:
+                is_estimated = kept.ended(known, body, is_whole)
+            if not is_whole:
+                self._say("cut", "stream-cut", known.asked, "broke off, and what was read of it is charged")
+            elif is_estimated and kept.needs_usage:
+                text = (
+                    'told no usage, so it is estimated (stream_options={"include_usage": True} asks for it)'
+                )
+                self._say("estimated", "usage-estimated", known.asked, text)
+
+        what.watch(response, hear, end)
+
+    def _say(self, counter: str, code: str, asked: Asked, text: str) -> None:
+        setattr(self.stats, counter, getattr(self.stats, counter) + 1)
+        self._throttle._desk.warn(code, f"an answer of {asked.model} at {asked.host} {text}")
+
+    def _refused(
+        self,
+        status: int,
+        latency: float,
+        refusal: Refusal,
+        permit: Permit,
+        call: Call | None,
+        budgets: Budgets | None,
+        other: str,
+    ) -> None:
+        """The model's scopes know of it, or the host's where the whole server is overloaded."""
+        is_final = refusal.is_final
+        if call is not None and budgets is not None:
+            kind = refusal.kind if status == 429 and not is_final else None
+            with self._throttle._desk.lock:
+                budgets.refused(call, kind, refusal.wait)
+        whose = other if budgets is None else budgets.scope("requests")
+        whose = whose if status == 429 else permit.scopes[0]
+        # A bucket that is known refills as we know: no pace has to be found.
+        is_known = status == 429 and (is_final or (budgets is not None and budgets.is_known))
+        means: ScopeBackoff = {"backoff": not is_known}
+        if refusal.wait is not None and not is_final:
+            means["delay"] = refusal.wait
+        permit.tell(Told(status, latency=latency, scopes={whose: means}))
+
+    def _failed(
+        self, error: BaseException, permit: Permit, call: Call | None, budgets: Budgets | None, host: str
+    ) -> None:
+        # A task that is cancelled says no word about the server.
+        told = NOTHING if failure_of(error) is None else Told(error=error, scopes=host)
+        permit.tell(told)
+        if call is None or budgets is None:
+            return
+        with self._throttle._desk.lock:
+            if {"ConnectError", "ConnectTimeout"} & {kind.__name__ for kind in type(error).__mro__}:
+                budgets.failed(call)
+            else:
+                budgets.gone(call)
+
+    def _account(self, host: str, headers: Mapping[str, str]) -> str:
+        account = self._options.get("account")
+        named = account(headers) if callable(account) else account
+        if named is None:
+            text = "".join(f"{headers.get(name, '')}|" for name in _ACCOUNT)
+            named = f"{crc32(text.encode()):08x}"
+        return f"llm:{host}/{named}"
+
+    def _budgets_of(self, asked: Asked, account: str) -> Budgets | None:
+        if asked.model is None:
+            return None
+        options, rules = self._options, VENDORS[asked.vendor]
+        family = options.get("family")
+        named = family_of(asked.model, asked.vendor) if family is None else family(asked.model)
+        name = f"{account}/{named}"
+        known = self._families.get(name)
+        if known is not None:
+            return known
+        fits = (asked.model, named)
+        fit = (limit for pattern, limit in self._limits if any(map(pattern.fullmatch, fits)))
+        limit: Mapping[str, Any] = next(fit, {})
+        output = options.get("output")
+        made = BudgetOptions(
+            headroom=options.get("headroom", 0.98),
+            is_max=rules.is_max if output is None else output == "max",
+            is_counted=options.get("count_tokens") is not None,
+            concurrency=self._concurrency,
+        )
+        if len(self._families) >= _MOST:
+            self._families.clear()
+        self._families[name] = Budgets(self._throttle, name, rules, limit, made)
+        return self._families[name]
+
+    def _prepare(self, scope: str) -> None:
+        """The models pace, and their host bears as many calls as all scopes."""
+        if scope in self._prepared:
+            return
+        if len(self._prepared) >= _MOST:
+            self._prepared.clear()
+        self._prepared.add(scope)
+        # An overloaded server wants a pause, not a pace of a request a second.
+        backoff = {"min_delay": 0.1, "window": 10}
+        self._throttle.scope(scope).configure(delay=0, concurrency=self._concurrency, backoff=backoff)
+
+
+_ACCOUNT = (
+    *("authorization", "x-api-key", "api-key", "x-goog-api-key"),
+    *("openai-organization", "openai-project"),
+)
+
+
+def family_of(model: str, vendor: str) -> str:
+    """Dated names share the limits of the model; Anthropic's minor versions those of their class."""
+    undated = re.sub(r"-?(?:\d{4}-\d\d-\d\d|\d{8})$|-latest$", "", model)
+    return re.sub(r"^(claude-[a-z]+-\d+)[-.]\d+$", r"\1", undated) if vendor == "anthropic" else undated
+
+
+def error_answer(error: ThrottleError, is_anthropic: bool) -> tuple[dict[str, str], bytes]:
+    """An error of ours in the vendor's shape: raised, the SDKs would send the call again."""
+    message = str(error)
+    told: dict[str, Any] = {
+        "error": {"type": "autothrottle", "message": message, "param": None, "code": error.code}
+    }
+    if is_anthropic:
+        told = {"type": "error", "error": {"type": "rate_limit_error", "message": message}}
+    headers = {
+        "content-type": "application/json",
+        "x-should-retry": "false",
+        "x-autothrottle-error": error.code,
+    }
+    return headers, json.dumps(told).encode()
+
+
+_KEYS = ("vendor", "limits", "account", "family", "count_tokens", "output", "headroom", "retry")
+
+
+def _check(options: Mapping[str, Any]) -> None:
+    """Raises ``ConfigError`` with every problem."""
+    problems = [
+        Problem(f"llm.{key}", f"one of {', '.join(_KEYS)}", f"{value!r:.60}")
+        for key, value in options.items()
+        if key not in _KEYS
+    ]
+
+    def want(path: str, is_right: bool, wanted: str, got: object) -> None:
+        if not is_right:
+            problems.append(Problem(f"llm.{path}", wanted, f"{got!r:.60}"))
+
+    get = options.get
+    vendor, output, retry = get("vendor"), get("output"), get("retry", {"limit": 5})
+    want("vendor", vendor is None or vendor in VENDORS, f"one of {', '.join(VENDORS)}", vendor)
+    account = get("account")
+    want(
+        "account",
+        account is None or isinstance(account, str) or callable(account),
+        "a text or a function",
+        account,
+    )
+    for key in ("family", "count_tokens"):
+        want(key, get(key) is None or callable(get(key)), "a function", get(key))
+    want("output", output in (None, "learned", "max"), '"learned" or "max"', output)
+    headroom = get("headroom", 0.98)
+    want("headroom", _is_positive(headroom) and headroom <= 1, "above 0 to 1", headroom)
+    limit = retry.get("limit") if isinstance(retry, Mapping) else None
+    is_retry = retry is False or (isinstance(limit, int) and not isinstance(limit, bool) and limit >= 0)
+    want("retry", is_retry, 'False or {"limit": n}', retry)
+    limits = get("limits")
+    want("limits", limits is None or isinstance(limits, Mapping), "a mapping of model to limits", limits)
+    for model, each in limits.items() if isinstance(limits, Mapping) else ():
+        path = f"limits.{json.dumps(str(model))}"
+        if not isinstance(each, Mapping):
+            want(path, False, "a mapping", each)
+            continue
+        for key, value in each.items():
+            at = f"{path}.{key}"
+            if key == "sliding":
+                want(at, isinstance(value, bool), "True or False", value)
+            elif key == "cached":
+                want(at, value in ("free", "counted"), '"free" or "counted"', value)
+            elif key in NUMBERS:
+                want(at, _is_positive(value), "a number above 0", value)
+            else:
+                want(at, False, f"one of {', '.join(_LIMIT_KEYS)}", value)
+    if problems:
+        raise ConfigError(problems)
+
+
+def _is_positive(value: object) -> bool:
+    is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
+    return is_number and math.isfinite(value) and 0 < value <= 1e9  # type: ignore[operator, arg-type]

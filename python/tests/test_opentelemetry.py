@@ -1,0 +1,105 @@
+"""What OpenTelemetry is told: waits by reason and scope, requests by status, spans under the caller's."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from autothrottle import ThreadThrottle, Throttle
+from autothrottle.errors import ThrottleTimeoutError
+from autothrottle.testing import FakeClock
+
+pytest.importorskip("opentelemetry.sdk")
+
+from opentelemetry.sdk.metrics import MeterProvider
+from opentelemetry.sdk.metrics.export import InMemoryMetricReader
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+
+from autothrottle.opentelemetry import instrument
+
+
+class Exported:
+    """Providers that keep what they are told."""
+
+    def __init__(self) -> None:
+        self.reader = InMemoryMetricReader()
+        self.meter = MeterProvider(metric_readers=[self.reader]).get_meter("test")
+        self.spans = InMemorySpanExporter()
+        provider = TracerProvider()
+        provider.add_span_processor(SimpleSpanProcessor(self.spans))
+        self.tracer = provider.get_tracer("test")
+
+    def points(self, name: str) -> list[tuple[dict[str, Any], float]]:
+        """Attributes and sums of an instrument."""
+        data = self.reader.get_metrics_data()
+        found = []
+        for resource in data.resource_metrics if data else ():
+            for scope in resource.scope_metrics:
+                for metric in scope.metrics:
+                    if metric.name == name:
+                        for point in metric.data.data_points:
+                            value = point.sum if hasattr(point, "sum") else point.value
+                            found.append((dict(point.attributes or {}), value))
+        return found
+
+
+async def _ask(throttle: Throttle, status: int = 200) -> None:
+    async with throttle.acquire("https://api.example/") as permit:
+        permit.settle(status=status)
+
+
+async def test_waits_are_told_by_scope_and_reason() -> None:
+    exported, clock = Exported(), FakeClock()
+    throttle = Throttle(clock=clock, jitter=False, delay=2)
+    end = instrument(throttle, meter=exported.meter, tracer=exported.tracer, attributes={"app": "a"})
+    with exported.tracer.start_as_current_span("caller"):
+        tasks = [asyncio.create_task(_ask(throttle)) for _ in range(3)]
+        await clock.advance(10)
+    await asyncio.gather(*tasks)
+    own = {"app": "a", "autothrottle.scope": "api.example"}
+    waits = exported.points("autothrottle.wait.duration")
+    assert sum(seconds for _, seconds in waits) == 6
+    assert {**own, "autothrottle.reason": "delay"} in [attributes for attributes, _ in waits]
+    assert exported.points("autothrottle.requests") == [({**own, "http.response.status_code": 200}, 3)]
+    assert exported.points("autothrottle.delay") == [(own, 2.0)]
+    assert exported.points("autothrottle.waiting") == [(own, 0)]
+    spans = exported.spans.get_finished_spans()
+    caller = next(span for span in spans if span.name == "caller")
+    waited = [span for span in spans if span.name == "throttle.wait"]
+    took = [((span.end_time or 0) - (span.start_time or 0)) / 1e9 for span in waited]
+    assert [round(seconds) for seconds in took] == [2, 4]
+    assert [span.parent for span in waited] == [caller.context, caller.context]
+    end()
+    await _ask(throttle)
+    assert len(exported.spans.get_finished_spans()) == 3
+
+
+async def test_who_gives_up_ends_its_span() -> None:
+    exported, clock = Exported(), FakeClock()
+    throttle = Throttle(clock=clock, jitter=False, delay=60)
+    instrument(throttle, meter=False, tracer=exported.tracer)
+    await _ask(throttle)
+    late = asyncio.create_task(throttle.acquire("https://api.example/", timeout=5).__aenter__())
+    await clock.advance(6)
+    with pytest.raises(ThrottleTimeoutError):
+        await late
+    [span] = exported.spans.get_finished_spans()
+    assert (span.name, span.status.is_ok) == ("throttle.wait", False)
+
+
+def test_no_throttle_is_an_error() -> None:
+    with pytest.raises(TypeError, match="instrument wants a throttle; got 5"):
+        instrument(5)  # type: ignore[arg-type]
+
+
+def test_threads_are_told_of_too() -> None:
+    exported = Exported()
+    throttle = ThreadThrottle(delay=0)
+    instrument(throttle, meter=exported.meter, tracer=False)
+    with throttle.acquire("https://api.example/") as permit:
+        permit.settle(status=503)
+    assert exported.points("autothrottle.requests")[0][0]["http.response.status_code"] == 503

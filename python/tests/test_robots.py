@@ -1,0 +1,143 @@
+"""The option ``robots``: each host's robots.txt is asked for once, through the throttle."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+from typing import Any
+
+import httpx
+import pytest
+
+from autothrottle import ConfigError, DisallowedError, RobotsOptions, ThreadThrottle, Throttle
+from autothrottle.httpx import AsyncThrottleTransport, ThrottleTransport
+from autothrottle.robots import rules
+from autothrottle.testing import FakeClock
+
+PAGE = "https://a.example/page"
+ROBOTS: RobotsOptions = {"user_agent": "foobot"}
+TEXT = "User-agent: foobot\nCrawl-delay: 2\nDisallow: /private\n"
+
+
+class Site:
+    """Hosts whose robots.txt are answers in turn, the last one for ever."""
+
+    def __init__(self, clock: FakeClock, *answers: httpx.Response | Exception) -> None:
+        self.clock = clock
+        self.answers = list(answers)
+        self.asked: list[tuple[float, str]] = []
+        self.agents: list[str] = []
+
+    def __call__(self, request: httpx.Request) -> httpx.Response:
+        self.asked.append((self.clock.seconds, str(request.url)))
+        if request.url.path != "/robots.txt":
+            return httpx.Response(200)
+        self.agents.append(request.headers["User-Agent"])
+        answer = self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    @property
+    def files(self) -> list[str]:
+        return [url for _, url in self.asked if "robots" in url]
+
+
+def client_of(clock: FakeClock, site: Site, robots: Any = ROBOTS) -> httpx.AsyncClient:
+    throttle = Throttle(clock=clock, jitter=False, backoff=False, robots=robots)
+    return httpx.AsyncClient(transport=AsyncThrottleTransport(throttle, httpx.MockTransport(site)))
+
+
+async def over(clock: FakeClock, *work: Any, seconds: float = 100) -> list[Any]:
+    tasks = asyncio.gather(*work, return_exceptions=True)
+    await clock.advance(seconds)
+    return await tasks
+
+
+async def test_a_host_is_asked_once_and_its_pace_is_kept(clock: FakeClock) -> None:
+    site = Site(clock, httpx.Response(200, text=TEXT))
+    client = client_of(clock, site)
+    await over(clock, *(client.get(PAGE) for _ in range(4)))
+    assert site.files == ["https://a.example/robots.txt"]
+    assert site.agents == ["foobot"]
+    pages = [at for at, url in site.asked if url == PAGE]
+    gaps = [later - earlier for earlier, later in itertools.pairwise(pages)]
+    assert gaps == [2, 2, 2], "Crawl-delay in place of the second of the default"
+    await over(clock, client.get("https://b.example/"))
+    assert site.files[1:] == ["https://b.example/robots.txt"]
+
+
+async def test_rules_decide_which_pages(clock: FakeClock) -> None:
+    site = Site(clock, httpx.Response(200, text=TEXT))
+    client = client_of(clock, site, {**ROBOTS, "rules": rules})
+    (refused, allowed) = await over(
+        clock, client.get("https://a.example/private/1"), client.get("https://a.example/open")
+    )
+    assert isinstance(refused, DisallowedError)
+    assert not refused.is_unavailable
+    assert allowed.status_code == 200
+    assert "https://a.example/private/1" not in [url for _, url in site.asked]
+
+
+async def test_a_file_that_cannot_be_had_allows_no_url_for_a_minute(clock: FakeClock) -> None:
+    for failure in (httpx.Response(503), httpx.ConnectError("refused")):
+        site = Site(clock, failure, httpx.Response(200, text=""))
+        client = client_of(clock, site)
+        (refused,) = await over(clock, client.get(PAGE), seconds=30)
+        assert isinstance(refused, DisallowedError)
+        assert refused.is_unavailable
+        assert refused.__cause__ is not None
+        (again,) = await over(clock, client.get(PAGE), seconds=1)
+        assert isinstance(again, DisallowedError), "and the host is not asked again"
+        assert len(site.files) == 1
+        (answer,) = await over(clock, client.get(PAGE), seconds=60)
+        assert isinstance(answer, DisallowedError)
+        (answer,) = await over(clock, client.get(PAGE), seconds=10)
+        assert answer.status_code == 200
+
+
+async def test_without_a_file_there_are_no_rules_and_redirects_are_followed(clock: FakeClock) -> None:
+    (answer,) = await over(clock, client_of(clock, Site(clock, httpx.Response(404, text=TEXT))).get(PAGE))
+    assert answer.status_code == 200
+    moved = httpx.Response(301, headers={"Location": "https://www.a.example/robots.txt"})
+    site = Site(clock, moved, httpx.Response(200, text=TEXT))
+    client = client_of(clock, site, {**ROBOTS, "rules": rules})
+    (refused,) = await over(clock, client.get("https://a.example/private"))
+    assert isinstance(refused, DisallowedError)
+    assert site.files == ["https://a.example/robots.txt", "https://www.a.example/robots.txt"]
+    endless = Site(clock, httpx.Response(302, headers={"Location": "https://a.example/robots.txt"}))
+    (answer,) = await over(clock, client_of(clock, endless).get(PAGE))
+    assert answer.status_code == 200
+    assert len(endless.files) == 6
+
+
+async def test_who_gives_up_leaves_the_question_to_the_next(clock: FakeClock) -> None:
+    site = Site(clock, httpx.Response(200, text=TEXT))
+    client = client_of(clock, site)
+    first, second = (asyncio.ensure_future(client.get(PAGE)) for _ in range(2))
+    await asyncio.sleep(0)
+    first.cancel()
+    await clock.advance(10)
+    assert (await second).status_code == 200
+
+
+def test_threads_have_the_same(clock: FakeClock) -> None:
+    site = Site(clock, httpx.Response(200, text=TEXT))
+    throttle = ThreadThrottle(clock=clock, jitter=False, robots={**ROBOTS, "rules": rules})
+    with httpx.Client(transport=ThrottleTransport(throttle, httpx.MockTransport(site))) as client:
+        assert client.get(PAGE).status_code == 200
+        assert client.get(PAGE).status_code == 200
+        with pytest.raises(DisallowedError):
+            client.get("https://a.example/private")
+    assert len(site.files) == 1
+
+
+async def test_what_is_typed_wrong_is_told(clock: FakeClock) -> None:
+    wrong: Any = {"rules": 3, "agent": "x", "max_delay": -1}
+    with pytest.raises(ConfigError) as failed:
+        Throttle(robots=wrong)
+    paths = sorted(problem.path for problem in failed.value.problems)
+    assert paths == ["robots.agent", "robots.max_delay", "robots.rules", "robots.user_agent"]
+    site = Site(clock, httpx.Response(200, text=TEXT))
+    await over(clock, client_of(clock, site, {**ROBOTS, "obey": False}).get(PAGE))
+    assert site.files == []
