@@ -18,7 +18,15 @@ const FLAGS = [
   '--disable-background-networking',
 ]
 const CHROME = '/usr/bin/chromium'
-const PAGES = ['', 'playground.html', 'race.html', 'docs/start.html', 'reference/simulate.html']
+const PAGES = [
+  '',
+  'playground.html',
+  'race.html',
+  'how-it-works.html',
+  'my-api.html',
+  'docs/start.html',
+  'reference/simulate.html',
+]
 
 const server = createServer(serveFolder(fileURLToPath(new URL('./dist', import.meta.url))))
 await new Promise((resolve) => server.listen(0, '127.0.0.1', resolve))

@@ -7,15 +7,17 @@ import { register } from 'node:module'
 register('./test/resolve.mjs', import.meta.url)
 
 /** Charts by their column, and the least that their height stands for: as in Playground.vue. */
-const LEAST = { rate: 1, delay: 10, latency: 10, inFlight: 2, waiting: 5 }
+const LEAST = { rate: 1, delay: 10, latency: 10, inFlight: 2, refused: 5 }
 /** Every third sample is as much as a phone shows. */
 const EVERY = 3
 
-/** Paths of lines by chart, in a box of 1000 × 100; the limit stands before the policies. */
+/** Paths of lines by chart, in a box of 1000 × 100, the limit before the policies; `notes` and `verdict` in words. */
 export async function opening() {
   const { programOf } = await import('./playground/program.js')
   const { Stage } = await import('./playground/stage.js')
-  const { OPENING } = await import('./playground/stories.js')
+  const { OPENING, storyOf } = await import('./playground/stories.js')
+  const { linesOf, verdictOf } = await import('./playground/figures.js')
+  const { notesOf } = await import('./playground/notes.js')
   const stage = new Stage(programOf(OPENING.story))
   stage.advance(OPENING.at)
   const lines = stage.recorders.map((recorder) => recorder.lines.get('server'))
@@ -33,7 +35,7 @@ export async function opening() {
         `M0 ${y(values[0])}`,
       )
     const path = (values) => {
-      if (column === 'delay' || values === lines[0].limit) return steps(values)
+      if (/delay|refused/.test(column) || values === lines[0].limit) return steps(values)
       const points = values.flatMap((value, at) =>
         value === null || (at % EVERY > 0 && at < values.length - 1) ? [] : [`${x(times[at])} ${y(value)}`],
       )
@@ -41,5 +43,6 @@ export async function opening() {
     }
     return [column, shown.map(path)]
   }
-  return Object.fromEntries(Object.entries(LEAST).map(chart))
+  const verdict = verdictOf(stage, linesOf(stage.program), storyOf(OPENING.story))
+  return { ...Object.fromEntries(Object.entries(LEAST).map(chart)), notes: notesOf(stage), verdict }
 }

@@ -58,7 +58,7 @@ export const compiledBeside = {
   },
 }
 
-/** What libraries do as a page comes up, and costs more than it looks. */
+/** What libraries do as a page comes up, and costs more than it looks; and what readers of pages aloud miss. */
 const EDITS = {
   // The language that is there already, set again, has every element of a page styled anew.
   '/vitepress/dist/client/app/index.js': [
@@ -71,6 +71,17 @@ const EDITS = {
     }
     export async function`,
     ],
+  ],
+  // The first page has a main part like all others, and a key beside a button's name is no part of the name.
+  '/theme-default/components/VPHome.vue': [
+    ['<div \n    class="VPHome"', '<main\n    class="VPHome"'],
+    ['<Content v-else />\n  </div>', '<Content v-else />\n  </main>'],
+  ],
+  '/theme-default/components/VPNavBarSearchButton.vue': [
+    ['<kbd class="DocSearch-Button-Key">K</kbd>', '<kbd class="DocSearch-Button-Key search-key"></kbd>'],
+  ],
+  '/theme-default/components/VPSwitchAppearance.vue': [
+    ["const switchTitle = ref('')", "const switchTitle = ref('Switch to dark theme')"],
   ],
   // Formats of languages, which no chart of ours asks for, take longer than all the rest of uPlot.
   '/uplot/dist/uPlot.esm.js': [
@@ -86,7 +97,10 @@ export const frugal = {
   name: 'frugal',
   enforce: 'pre',
   transform(code, id) {
-    const edits = Object.entries(EDITS).find(([end]) => id.split('?')[0].endsWith(end))?.[1]
+    const [path, query = ''] = id.split('?')
+    // Parts of a component come from its source, which was here before.
+    if (query.startsWith('vue')) return undefined
+    const edits = Object.entries(EDITS).find(([end]) => path.endsWith(end))?.[1]
     return edits?.reduce((text, [from, to]) => {
       if (text.split(from).length !== 2) throw new Error(`${id} has not one \`${from}\``)
       return text.replace(from, () => to)

@@ -9,6 +9,7 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { BASE } from '../base.mjs'
+import { head as headOfLinks } from '../links.mjs'
 import { compiledBeside, frugal, partByPart } from '../vite-plugins.mjs'
 
 const root = fileURLToPath(new URL('../..', import.meta.url)).replace(/\/$/, '')
@@ -19,13 +20,12 @@ const manifest = JSON.parse(readFileSync(`${root}/package.json`, 'utf8'))
  * come after, by name.
  */
 const ORDER = {
-  Begin: ['start', 'which-setting', 'recipes', 'coming-from', 'comparison', 'weight'],
+  Begin: ['start', 'which-setting', 'recipes', 'coming-from', 'comparison'],
   Use: ['clients', 'llm', 'runtimes', 'shared', 'shared-faults', 'command'],
   'How it decides': ['policies', 'rampup', 'hints'],
-  'Look up': ['settings', 'api', 'errors', 'events'],
+  'Look up': ['settings', 'api', 'python-api', 'errors', 'events'],
   'See and test': ['monitoring', 'trace', 'testing', 'simulate'],
   Elsewhere: ['python', 'scrapy', 'component'],
-  Inside: ['architecture'],
 }
 const SHORT = {
   start: 'First steps',
@@ -113,6 +113,17 @@ function outward(md) {
   })
 }
 
+/** A header without words is a cell: who reads a table aloud is not told of a header that is not there. */
+function quietHeaders(md) {
+  md.core.ruler.after('inline', 'quiet-headers', ({ tokens }) => {
+    tokens.forEach((token, at) => {
+      if (token.type !== 'th_open' || tokens[at + 1].content.trim() !== '') return
+      token.tag = 'td'
+      tokens[at + 2].tag = 'td'
+    })
+  })
+}
+
 export default {
   title: 'autothrottle',
   description: manifest.description,
@@ -124,17 +135,33 @@ export default {
   metaChunk: true,
   // Most visitors open one page, and the playground is large.
   router: { prefetchLinks: false },
-  head: [['link', { rel: 'icon', href: `${BASE}icon.svg`, type: 'image/svg+xml' }]],
+  head: [
+    ['link', { rel: 'icon', href: `${BASE}icon.svg`, type: 'image/svg+xml' }],
+    // Inside a frame of another page: without the bar.
+    ['script', {}, "document.documentElement.classList.toggle('embed', /[?&]embed/.test(location.search))"],
+  ],
+  transformHead: headOfLinks,
   // Nothing changes while a page comes up: with transitions off for a moment all of it is styled three times.
   appearance: { disableTransition: false },
   // Comments in code are as readable as the rest: the usual themes grey them out.
   markdown: {
-    config: outward,
+    // A heading is called in links what GitHub calls it: the guides are read there, too.
+    anchor: {
+      slugify: (heading) =>
+        heading
+          .toLowerCase()
+          .replaceAll(/[^\p{L}\p{N} _-]/gu, '')
+          .replaceAll(' ', '-'),
+    },
+    config: (md) => {
+      outward(md)
+      quietHeaders(md)
+    },
     theme: { light: 'github-light-high-contrast', dark: 'github-dark-high-contrast' },
   },
   // Tables of settings have a sentence in each row: they get the whole width.
   transformPageData: ({ relativePath, frontmatter }) => {
-    if (!/^docs\/(?:settings|clients)\.md$/.test(relativePath)) return
+    if (!/^docs\/(?:settings|clients|api|python-api)\.md$/.test(relativePath)) return
     const pageClass = relativePath.includes('settings') ? 'wide settings' : 'wide'
     Object.assign(frontmatter, { aside: false, pageClass })
   },
@@ -148,6 +175,8 @@ export default {
       { text: 'Clients', link: '/docs/clients' },
       { text: 'Command', link: '/docs/command' },
       { text: 'Reference', link: '/reference/', activeMatch: '/reference/' },
+      { text: 'How it works', link: '/how-it-works' },
+      { text: 'My API', link: '/my-api' },
       { text: 'Playground', link: '/playground' },
       { text: 'Changes', link: '/changelog' },
     ],

@@ -28,6 +28,7 @@ const FONT = '11px Inter, ui-sans-serif, system-ui, sans-serif'
 
 /** The axis of time below each chart: minutes and seconds. */
 const timeAxis = ({ text, grid }) => ({
+  // Short times are all told in seconds, long ones all in minutes.
   stroke: text,
   font: FONT,
   grid: { stroke: grid, width: 1 },
@@ -36,8 +37,8 @@ const timeAxis = ({ text, grid }) => ({
   gap: 4,
   space: 70,
   incrs: [0.1, 0.2, 0.5, 1, 2, 5, 10, 15, 30, 60, 120, 300, 600],
-  values: (_, splits) =>
-    splits.map((second) => (second % 1 === 0 ? clock(second * 1000) : second.toFixed(1))),
+  values: ({ window: [from, to] = [0, 60] }, splits) =>
+    splits.map((second) => clock(second * 1000, (to - from) * 1000)),
 })
 
 /**
@@ -92,6 +93,29 @@ export function lineChart(element, { lines, least, height, onCursor, hooks = {},
     hooks: { setCursor: [({ cursor }) => onCursor?.(cursor.idx ?? null)], ...hooks },
   }
   return new uPlot(options, [[], ...lines.map(() => [])], element)
+}
+
+/** Marks instants with a line from top to bottom: `marks()` gives `{ at, isChange }`. A hook of uPlot. */
+export function drawMarks(marks) {
+  return (plot) => {
+    const { ctx, bbox } = plot
+    const { text } = colours()
+    const [from, to] = plot.window ?? [0, 1]
+    ctx.save()
+    ctx.strokeStyle = text
+    ctx.globalAlpha = 0.55
+    ctx.lineWidth = devicePixelRatio
+    ctx.setLineDash([2 * devicePixelRatio, 3 * devicePixelRatio])
+    for (const { at } of marks()) {
+      if (at / 1000 < from || at / 1000 > to) continue
+      const x = Math.round(plot.valToPos(at / 1000, 'x', true))
+      ctx.beginPath()
+      ctx.moveTo(x, bbox.top)
+      ctx.lineTo(x, bbox.top + bbox.height)
+      ctx.stroke()
+    }
+    ctx.restore()
+  }
 }
 
 /** The window of time that is shown: it fills from the left, then goes along. */

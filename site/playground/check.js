@@ -20,7 +20,17 @@ export async function check(options) {
 
 /** The options without what only a driver reads: a simulation has a network and a clock of its own. */
 export function forSimulation(options) {
-  const { requestTimeout, robots, hints, redirects, redirectMaxDelay, release, debug, unref, ...rest } =
-    options
+  const {
+    requestTimeout,
+    robots,
+    hints,
+    redirects,
+    redirectMaxDelay,
+    release,
+    debug,
+    unref,
+    warnings,
+    ...rest
+  } = options
   return rest
 }

@@ -12,10 +12,10 @@ export function reader() {
   return loaded
 }
 
-/** Options as code: keys without quotes where they need none, numbers in groups of three. */
-export function toCode(value, indent = '') {
+/** Options as code: keys without quotes where they need none, numbers in groups of three, lines of `width`. */
+export function toCode(value, indent = '', width = 64) {
   const deeper = `${indent}  `
-  if (Array.isArray(value)) return `[${value.map((item) => toCode(item, deeper)).join(', ')}]`
+  if (Array.isArray(value)) return `[${value.map((item) => toCode(item, deeper, width)).join(', ')}]`
   if (typeof value === 'number') return group(value)
   if (typeof value !== 'object' || value === null) {
     return typeof value === 'string'
@@ -24,9 +24,9 @@ export function toCode(value, indent = '') {
   }
   const entries = Object.entries(value).filter(([, inner]) => inner !== undefined && inner !== null)
   if (entries.length === 0) return '{}'
-  const parts = entries.map(([key, inner]) => `${name(key)}: ${toCode(inner, deeper)}`)
+  const parts = entries.map(([key, inner]) => `${name(key)}: ${toCode(inner, deeper, width)}`)
   const line = `{ ${parts.join(', ')} }`
-  if (!line.includes('\n') && indent.length + line.length <= 64) return line
+  if (!line.includes('\n') && indent.length + line.length <= width) return line
   return `{\n${parts.map((part) => `${deeper}${part},\n`).join('')}${indent}}`
 }
 

@@ -6,9 +6,13 @@
  * for none (then charts are drawn twice a second). Nothing plays before somebody asks for it, but for a story that was chosen.
  */
 import { computed, onMounted, onUnmounted, ref, shallowRef } from 'vue'
-import { currentOf, fromHash, programOf, toHash } from './program.js'
+import { figuresOf, linesOf } from './figures.js'
+import { currentOf, fromHash, programOf, titleOf, toHash } from './program.js'
 import { soon } from './soon.js'
 import { OPENING } from './stories.js'
+
+/** An hour of simulated time is the most. */
+const LONGEST = 3_600_000
 
 export const SPEEDS = [0.2, 0.5, 1, 2, 5, 10, 20, 50, 100]
 
@@ -19,6 +23,10 @@ const bringStage = async () => {
 }
 if (!import.meta.env.SSR) bringStage().catch(() => undefined)
 
+const CUT = 'This link is cut, or of another version. Below is the first story.'
+/** Whether the address names a program that cannot be read. A place of the page is none. */
+const isCut = () => location.hash.length > 1 && !document.getElementById(location.hash.slice(1))
+
 export function usePlayer() {
   const program = shallowRef(programOf(OPENING.story))
   const stage = shallowRef()
@@ -27,18 +35,30 @@ export function usePlayer() {
   const isReal = ref(false)
   const frame = ref(0)
   const message = ref('')
+  /** A word about something that is no problem. */
+  const notice = ref('')
   let wantsCalm = false
   let request = 0
   let last = 0
   let carry = 0
   let lastText = 0
   let lastDraw = 0
+  let forgetting
 
   /** Says what the texts say; `isFull` also what takes longer to work out. */
   const look = () => {
     const { value: on } = stage
-    if (on) view.value = { now: on.now, states: on.states(), summaries: on.summaries() }
+    if (on) view.value = { now: on.now, states: on.states(), isOver: isOver() }
     frame.value++
+  }
+
+  /** For three seconds. */
+  const tell = (text) => {
+    notice.value = text
+    clearTimeout(forgetting)
+    forgetting = setTimeout(() => {
+      notice.value = ''
+    }, 3000)
   }
 
   /** Runs what may throw; the message is the engine's own. */
@@ -115,6 +135,8 @@ export function usePlayer() {
 
   const start = () => {
     if (isPlaying.value || !stage.value) return
+    // What is over begins anew.
+    if (isOver()) return load({ ...program.value, now: 0 }, { play: true })
     isPlaying.value = true
     stage.value.resume?.()
     last = 0
@@ -136,7 +158,7 @@ export function usePlayer() {
     carry += passed * program.value.speed
     const whole = Math.floor(carry)
     carry -= whole
-    const isFine = trying(() => stage.value.advance(whole))
+    const isFine = trying(() => stage.value.advance(Math.min(whole, left())))
     if (!isFine || isOver()) return pause()
     if (time - lastText > 250) {
       lastText = time
@@ -148,17 +170,18 @@ export function usePlayer() {
     request = requestAnimationFrame(tick)
   }
 
-  /** A story that ends by itself stops when its width is full; nothing goes on for more than an hour. */
-  const isOver = () => {
-    if (isReal.value) return false
-    const { now } = stage.value
-    const { options, span } = program.value
-    return now >= 3_600_000 || (options.load?.requests !== undefined && now >= span)
+  /** Where it ends: a story, and what has a last request, at its width; all else after an hour. */
+  const end = () => {
+    const { story, options, span } = program.value
+    return story || options.load?.requests !== undefined ? span : LONGEST
   }
+  const left = () => (isReal.value ? Number.POSITIVE_INFINITY : Math.max(0, end() - stage.value.now))
+  const isOver = () => stage.value !== undefined && left() === 0
 
   const step = () => {
+    if (isOver()) return restart()
     pause()
-    trying(() => stage.value.step())
+    trying(() => stage.value.step(left()))
     look()
     link()
   }
@@ -175,12 +198,12 @@ export function usePlayer() {
 
   /** Something that the simulations take while they run. */
   const change = (made) => {
-    if (!trying(() => stage.value.change(made))) return
+    if (!trying(() => stage.value.change({ ...made, mine: true }))) return
     const { story: _, ...mine } = program.value
     program.value = mine
     if (isReal.value) {
       const later = mine.changes.findIndex(({ at }) => at > mine.now)
-      mine.changes.splice(later < 0 ? mine.changes.length : later, 0, { at: mine.now, ...made })
+      mine.changes.splice(later < 0 ? mine.changes.length : later, 0, { at: mine.now, ...made, mine: true })
     } else stage.value.program = mine
     look()
     link()
@@ -196,16 +219,20 @@ export function usePlayer() {
     const next = structuredClone({ ...program.value, now: 0 })
     edit(next)
     delete next.story
-    return load(next, { play: isPlaying.value })
+    const isFine = load(next, { play: isPlaying.value })
+    if (isFine) tell('Started anew')
+    return isFine
   }
 
   const link = () => {
     if (!stage.value || isReal.value) return
     history.replaceState(history.state, '', `#${toHash(program.value)}`)
+    const { served, refused } = figuresOf(stage.value, linesOf(program.value)[0])
+    document.title = `${titleOf(program.value)}: ${served} served, ${refused} refused | autothrottle`
   }
 
   /** Lets a story happen up to an instant, some milliseconds of work a task, and shows it when it is there. */
-  const opening = (next, until) => {
+  const opening = (next, until, onEnd) => {
     trying(() => {
       const made = new Stage(next)
       stage.value = made
@@ -216,7 +243,7 @@ export function usePlayer() {
         while (made.now < until && performance.now() < end) made.advance(Math.min(500, until - made.now))
         if (made.now < until) return soon(go)
         look()
-        link()
+        onEnd?.()
       }
       soon(go)
     })
@@ -225,13 +252,18 @@ export function usePlayer() {
   const fromLink = () => {
     const linked = fromHash(location.hash)
     if (linked) load(linked)
+    else if (isCut()) message.value = CUT
   }
 
   onMounted(() => {
     wantsCalm = matchMedia('(prefers-reduced-motion: reduce)').matches
     const linked = fromHash(location.hash)
     // It goes on when asked to.
-    bring(() => soon(() => (linked ? load(linked) : opening(programOf(OPENING.story), OPENING.at))))
+    const open = () =>
+      opening(programOf(OPENING.story), OPENING.at, () => {
+        if (isCut()) message.value = CUT
+      })
+    bring(() => soon(() => (linked ? load(linked) : open())))
     addEventListener('hashchange', fromLink)
   })
   onUnmounted(() => {
@@ -250,6 +282,7 @@ export function usePlayer() {
     setReal,
     frame,
     message,
+    notice,
     story,
     load,
     start,

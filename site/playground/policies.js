@@ -13,7 +13,7 @@ export const POLICIES = [
   {
     kind: 'fixed',
     label: 'Fixed delay',
-    about: 'One request every so often, whatever the server says.',
+    about: 'One request every so often. Refusals do not change it; Retry-After is kept.',
     throttle: { defaults: { delay: 500, concurrency: 1, jitter: false, backoff: false } },
     fields: [delay, slots],
   },
@@ -42,18 +42,19 @@ export const POLICIES = [
   {
     kind: 'backoff',
     label: 'Backoff',
-    about: 'A bad answer doubles the delay; quiet time takes a step back.',
-    throttle: {
-      defaults: { delay: 100, concurrency: 4, backoff: { factor: 2, minDelay: 500, window: 10_000 } },
-    },
+    about:
+      'The default. A bad answer doubles the delay, to 1 s at least; a minute without one takes a step back.',
+    // The package's own: what is not said here has its default.
+    throttle: { defaults: { delay: 100, concurrency: 4 } },
     fields: [
       delay,
-      { path: 'backoff.factor', label: 'Factor', unit: 'times', values: [1.2, 1.5, 2, 3, 4] },
+      { path: 'backoff.factor', label: 'Factor', unit: 'times', values: [1.2, 1.5, 2, 3, 4], start: 2 },
       {
         path: 'backoff.window',
-        label: 'Quiet time',
+        label: 'Window',
         unit: 'ms',
         values: [2000, 5000, 10_000, 20_000, 30_000, 60_000],
+        start: 60_000,
       },
     ],
   },
@@ -67,7 +68,7 @@ export const POLICIES = [
   {
     kind: 'quota',
     label: 'Quota',
-    about: 'So many units in a window, as fast as possible until they are spent.',
+    about: 'An amount per window, as fast as possible until it is spent.',
     throttle: { defaults: { quota: { limit: 100, window: 20_000 }, concurrency: 4 } },
     fields: [
       { path: 'quota.limit', label: 'Units', unit: 'per window', values: [20, 50, 100, 200, 500, 1000] },
@@ -82,7 +83,7 @@ export const POLICIES = [
   {
     kind: 'rate',
     label: 'Rate',
-    about: 'So many requests a second, evenly spaced.',
+    about: 'Requests a second, evenly spaced.',
     throttle: { defaults: { rate: 4 } },
     fields: [
       {

@@ -12,6 +12,9 @@ export function programOf(name) {
   return { story: name, now: 0, seed: 1, clients: 1, ...structuredClone(program) }
 }
 
+/** What a program is called in a tab and on a picture. */
+export const titleOf = ({ story }) => storyOf(story)?.title ?? 'Your own server and policies'
+
 /** What `createSimulation` is given for one of the policies. */
 export function simulationOptions({ options, policies, seed, clients }, index) {
   return { ...options, seed, clients, throttle: policies[index].throttle }

@@ -56,6 +56,15 @@ export class RealStage {
         { kind: 'answer', request: id, scope, at: this.clock(), status, latencyMs, headers: '' },
       ])
     })
+    for (const kind of ['backoff', 'recover', 'hold']) {
+      throttle.addEventListener(kind, ({ scope, delayMs, step, holdUntil, askedMs }) => {
+        const until = holdUntil === undefined ? undefined : this.clock() + holdUntil - throttle.now()
+        recorder.hear([{ kind, at: this.clock(), scope, delayMs, step, holdUntil: until, askedMs }])
+      })
+    }
+    throttle.addEventListener('warning', ({ scope = 'server', message: why }) => {
+      recorder.hear([{ kind: 'warning', at: this.clock(), scope, why }])
+    })
     return run
   }
 
@@ -65,7 +74,9 @@ export class RealStage {
     const names = Object.keys(this.servers)
     const due = load.rate === undefined ? Number.POSITIVE_INFINITY : (this.clock() / 1000) * load.rate + 1
     for (const scope of names) {
-      const isFree = () => load.rate !== undefined || (run.waiting[scope] ?? 0) < BACKLOG
+      // Requests that are counted all wait from the start, as in a simulation.
+      const isCounted = load.rate !== undefined || load.requests !== undefined
+      const isFree = () => isCounted || (run.waiting[scope] ?? 0) < BACKLOG
       while (this.isOpen && run.count < Math.min(due, load.requests ?? due) && isFree()) {
         const cost = load.costs?.[run.count % load.costs.length]
         run.count++
@@ -146,22 +157,6 @@ export class RealStage {
   next({ throttle }, scope) {
     const { at } = throttle.peek({ scopes: scope })
     return Number.isFinite(at) ? this.now + Math.max(0, at - throttle.now()) : undefined
-  }
-
-  summaries() {
-    return this.recorders.map(({ requests }) => {
-      const ended = requests.filter(({ answeredAt }) => answeredAt !== undefined)
-      const served = ended.filter(({ status }) => status >= 200 && status < 400)
-      const refused = ended.filter(({ status }) => status === 429 || status === 503)
-      const latency = served.reduce((sum, { sentAt, answeredAt }) => sum + answeredAt - sentAt, 0)
-      return {
-        sent: requests.length,
-        served: served.length,
-        refused: refused.length,
-        failed: ended.length - served.length - refused.length,
-        latencyMs: latency / Math.max(1, served.length),
-      }
-    })
   }
 
   sample(at = 0) {

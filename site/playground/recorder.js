@@ -6,6 +6,17 @@
 
 /** Requests that are kept for drawing; beyond them the oldest go. */
 const MOST_REQUESTS = 6000
+/** What was told, and refusals, that are kept for notes. */
+const MOST_TOLD = 2000
+/** Statuses that refuse; any other bad end is a failure. */
+const REFUSED = new Set([401, 403, 429, 430, 503, 529])
+
+/** Milliseconds over which a rate is counted in a chart of so many: a hundredth of it, two seconds at least. */
+export function rateSpan(span) {
+  const wanted = Math.max(span / 100, Math.min(2000, span / 4))
+  const ten = 10 ** Math.floor(Math.log10(wanted))
+  return ([5, 2, 1].find((each) => each * ten <= wanted) ?? 1) * ten
+}
 
 const columns = () => ({
   rate: [],
@@ -23,16 +34,18 @@ export class Recorder {
     this.bin = bin
     this.keep = Math.ceil(span / bin) + 2
     /** Over so many samples a rate is counted: few requests would make it flicker. */
-    this.width = Math.max(1, Math.round(span / 20 / bin))
+    this.width = Math.max(1, Math.round(rateSpan(span) / bin))
     this.times = []
     this.scopes = scopes
     this.lines = new Map(scopes.map((scope) => [scope, columns()]))
     this.counts = new Map(scopes.map((scope) => [scope, []]))
     this.tally = new Map(scopes.map((scope) => [scope, fresh()]))
     this.flights = new Map(scopes.map((scope) => [scope, { count: 0, since: 0, refused: 0 }]))
+    this.totals = new Map(scopes.map((scope) => [scope, nothing()]))
     this.requests = []
     this.open = new Map()
     this.told = []
+    this.refusals = []
     this.heard = 0
   }
 
@@ -45,7 +58,10 @@ export class Recorder {
         const request = { id, client, scope, queuedAt, sentAt: at, reason, cost }
         this.requests.push(request)
         this.open.set(id, request)
-        if (tally) tally.sent++
+        if (tally) {
+          tally.sent++
+          this.totals.get(scope).sent++
+        }
         this.fly(event.scope, at, 1)
         this.heard++
       } else if (event.kind === 'answer') {
@@ -53,15 +69,31 @@ export class Recorder {
         this.open.delete(event.request)
         this.heard++
         this.fly(event.scope, event.at, -1)
-        if (event.status < 200 || event.status >= 400) this.flights.get(event.scope).refused++
+        this.count(event, request)
         if (!request) continue
         const { at: answeredAt, status, headers } = event
         Object.assign(request, { answeredAt, status, headers })
         if (tally) tally.latencies.push(event.latencyMs)
-      } else if (event.kind !== 'arrive') this.told.push(event)
+      } else if (event.kind !== 'arrive' && event.kind !== 'delay') this.told.push(event)
     }
     if (this.requests.length > MOST_REQUESTS) this.requests.splice(0, this.requests.length - MOST_REQUESTS)
-    if (this.told.length > 200) this.told.splice(0, this.told.length - 200)
+    if (this.told.length > MOST_TOLD) this.told.splice(0, this.told.length - MOST_TOLD)
+    if (this.refusals.length > MOST_TOLD) this.refusals.splice(0, this.refusals.length - MOST_TOLD)
+  }
+
+  /** What an answer adds to the figures. */
+  count({ at, scope, status, latencyMs }, request) {
+    const totals = this.totals.get(scope)
+    if (status >= 200 && status < 400) {
+      totals.served++
+      totals.latencyMs += latencyMs
+      totals.waitedMs += request ? at - request.queuedAt : latencyMs
+      return
+    }
+    this.flights.get(scope).refused++
+    this.refusals.push({ at, scope, status })
+    if (REFUSED.has(status)) totals.refused++
+    else totals.failed++
   }
 
   /** A sample of what is in force now, at the end of a bin. */
@@ -83,6 +115,9 @@ export class Recorder {
       line.delay.push(Math.max(delayMs, backoffMs))
       line.waiting.push(waiting)
       line.limit.push(limit ?? null)
+      const totals = this.totals.get(scope)
+      totals.allowed += ((totals.limit ?? limit ?? 0) * (now - totals.at)) / 1000
+      Object.assign(totals, { at: now, limit })
       line.quota.push(quotaLeft ?? null)
       line.latency.push(mean(tally.latencies))
       this.tally.set(scope, fresh())
@@ -102,10 +137,11 @@ export class Recorder {
     flight.count += by
   }
 
-  /** The request that left nearest to an instant, within a distance. */
-  near(at, within) {
+  /** The request to a scope that left nearest to an instant, within a distance. */
+  near(at, within, scope) {
     let best
     for (const request of this.requests) {
+      if (request.scope !== scope) continue
       const away = Math.abs(request.sentAt - at)
       if (away <= within && (!best || away < Math.abs(best.sentAt - at))) best = request
     }
@@ -118,6 +154,11 @@ export class Recorder {
   }
 }
 
+/** What came of it since the beginning. `allowed`: requests that the limit allowed in that time. */
+const nothing = () => ({
+  ...{ sent: 0, served: 0, refused: 0, failed: 0, latencyMs: 0, waitedMs: 0 },
+  ...{ allowed: 0, limit: undefined, at: 0 },
+})
 const fresh = () => ({ sent: 0, busy: 0, latencies: [] })
 const mean = (numbers) =>
   numbers.length === 0 ? null : numbers.reduce((sum, number) => sum + number, 0) / numbers.length

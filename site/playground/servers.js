@@ -36,25 +36,25 @@ export const SERVERS = [
   {
     model: 'fixed-window',
     label: 'Fixed window',
-    about: 'So many requests in each window of a grid; then nothing until the next one.',
+    about: 'A number of requests in each window of a grid; then refusals until the next one.',
     fields: [perWindow, window],
   },
   {
     model: 'sliding-window',
     label: 'Sliding window',
-    about: 'Never more than so many in any window. As Redis sorted sets do it.',
+    about: 'Never more than the limit in any window. As Redis sorted sets do it.',
     fields: [perWindow, window],
   },
   {
     model: 'concurrency',
     label: 'Concurrency limit',
-    about: 'So many requests at a time; one more is a 503 at once.',
+    about: 'A number of requests at a time; one more is a 503 at once.',
     fields: [{ key: 'slots', label: 'At a time', unit: 'requests', values: COUNTS, start: 3 }, service],
   },
   {
     model: 'queue',
     label: 'Growing queue',
-    about: 'Nothing is refused: whoever is too fast waits in a queue that grows.',
+    about: 'A client that is too fast waits in a queue that grows, until the gateway gives up with 504.',
     fields: [{ key: 'workers', label: 'Workers', unit: 'at a time', values: COUNTS, start: 2 }, service],
   },
 ]
@@ -83,7 +83,7 @@ export const EXTRAS = [
     unit: 'ms',
     values: [0, ...WINDOWS],
     start: 0,
-    about: 'Refused for so long, anew with every request.',
+    about: 'How long a refused client stays refused, anew with every request.',
   },
   {
     of: 'network',
@@ -92,7 +92,7 @@ export const EXTRAS = [
     unit: 'ms',
     values: [0, ...TIMES.slice(0, 9)],
     start: 0,
-    about: 'At most so much more each way.',
+    about: 'The most milliseconds more, each way.',
   },
   {
     of: 'server',

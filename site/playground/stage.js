@@ -42,11 +42,12 @@ export class Stage {
     this.program.now = this.now
   }
 
-  /** Up to the next request that leaves or is answered; a minute at most. */
-  step() {
+  /** Up to the next request that leaves or is answered; a minute at most, and no further than `left`. */
+  step(left = Number.POSITIVE_INFINITY) {
     const count = () => this.recorders.reduce((sum, { heard }) => sum + heard, 0)
     const before = count()
-    for (let waited = 0; waited < 60_000 && count() === before; waited += 10) this.advance(10)
+    const end = this.now + Math.min(60_000, left)
+    while (this.now < end && count() === before) this.advance(Math.min(10, end - this.now))
   }
 
   /** Changes something now. If it makes no sense it throws, and nothing has changed. */
@@ -59,10 +60,6 @@ export class Stage {
   /** Why the next request waits, and all the rest, of each policy. */
   states() {
     return this.simulations.map((simulation) => simulation.state())
-  }
-
-  summaries() {
-    return this.simulations.map((simulation) => simulation.summary())
   }
 
   /** Everything for Node: the recordings, and what came of them here. */

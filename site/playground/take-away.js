@@ -1,39 +1,39 @@
-/** What can be taken away: a link to what is on screen, and the trace for Node. */
-import { ref } from 'vue'
-import { toHash } from './program.js'
+/** What can be taken away from the playground: a link, a picture and a frame of what is on screen, and the trace. */
+import { titleOf, toHash } from './program.js'
+import { save, useSharing } from './sharing.js'
+import { storyOf } from './stories.js'
+import { storyCard } from './story-card.js'
+import { base } from './worker-of-page.js'
 
 export function useTakeAway(program, stage) {
-  const said = ref('')
-  let timer
-  const say = (text) => {
-    said.value = text
-    clearTimeout(timer)
-    timer = setTimeout(() => {
-      said.value = ''
-    }, 3000)
-  }
-
-  const copyLink = async () => {
+  const hash = () => toHash(program.value)
+  /** A story has a page of its own for its link: with a title and a picture, which then opens the playground. */
+  const link = () => {
+    const [name, now] = hash().split('@')
     const url = new URL(location.href)
-    url.hash = toHash(program.value)
-    history.replaceState(history.state, '', url)
-    try {
-      await navigator.clipboard.writeText(url.href)
-      say('Link copied')
-    } catch {
-      say('The link is in the address bar')
-    }
+    history.replaceState(history.state, '', `#${hash()}`)
+    const page = storyOf(name) ? `story/${name}.html` : 'playground.html'
+    const inside = storyOf(name) ? (now ?? '') : hash()
+    const made = new URL(`${base()}${page}`, url)
+    made.hash = inside
+    return made.href
   }
+  const picture = (theme) => storyCard(stage.value, { title: titleOf(program.value), theme })
+  const sharing = useSharing({
+    name: 'autothrottle',
+    page: 'playground.html',
+    title: 'Rate limits, simulated in the page',
+    height: 1100,
+    hash,
+    link,
+    picture,
+  })
 
   const download = () => {
     const blob = new Blob([JSON.stringify(stage.value.download())], { type: 'application/json' })
-    const link = document.createElement('a')
-    link.href = URL.createObjectURL(blob)
-    link.download = `autothrottle-${program.value.story ?? 'playground'}.json`
-    link.click()
-    setTimeout(() => URL.revokeObjectURL(link.href), 10_000)
-    say('Saved')
+    save(blob, `autothrottle-${program.value.story ?? 'playground'}.json`)
+    sharing.say('Saved')
   }
 
-  return { said, copyLink, download }
+  return { ...sharing, download }
 }

@@ -15,9 +15,12 @@ const ROWS = [
 ]
 
 /** How high the time line of so many policies is. */
-export const timelineHeight = (policies) => 30 + policies * (ROWS.length * 18 + 10)
+export const timelineHeight = (groups) => 30 + groups * (ROWS.length * 18 + gapOf(groups))
 
-/** A hook of uPlot that draws it. `marks()` gives the policies: `{ colourOf, requests }`; `lit()` one request. */
+/** What lies between groups; the names of many stand there. */
+const gapOf = (groups) => (groups > 2 ? 22 : 10)
+
+/** A hook of uPlot that draws it. `marks()` gives the groups: `{ colour, label, requests }`; `lit()` one request. */
 export function drawTimeline(marks, lit) {
   return (plot) => {
     const { ctx, bbox } = plot
@@ -25,15 +28,16 @@ export function drawTimeline(marks, lit) {
     const ratio = devicePixelRatio
     const groups = marks()
     const groupHeight = bbox.height / groups.length
+    const gap = gapOf(groups.length)
     ctx.save()
     ctx.beginPath()
     ctx.rect(bbox.left, bbox.top, bbox.width, bbox.height)
     ctx.clip()
     const x = (ms) => Math.round(plot.valToPos(ms / 1000, 'x', true))
     const [from, to] = plot.window ?? [0, 1]
-    groups.forEach(({ colourOf, requests }, group) => {
-      const top = bbox.top + group * groupHeight + 4 * ratio
-      const rowHeight = (groupHeight - 10 * ratio) / ROWS.length
+    groups.forEach(({ colour, requests }, group) => {
+      const top = bbox.top + group * groupHeight + (gap - 6) * ratio
+      const rowHeight = (groupHeight - gap * ratio) / ROWS.length
       const middle = (row) => top + rowHeight * (row + 0.5)
       const tall = rowHeight * 0.66
       const mark = (at, row, width) => ctx.fillRect(x(at) - width / 2, middle(row) - tall / 2, width, tall)
@@ -48,7 +52,7 @@ export function drawTimeline(marks, lit) {
       const alpha = seen.length > 1500 ? 0.5 : 0.9
       ctx.globalAlpha = alpha
       for (const request of seen) {
-        ctx.fillStyle = colourOf(request)
+        ctx.fillStyle = colour
         mark(request.sentAt, 0, width)
         const row = ROWS.findIndex((each, index) => index > 0 && each.has(request))
         if (row < 0) continue
@@ -63,6 +67,11 @@ export function drawTimeline(marks, lit) {
         const row = ROWS.findIndex((each, index) => index > 0 && each.has(chosen))
         ctx.fillStyle = ctx.strokeStyle = theme.text
         mark(chosen.sentAt, 0, 3 * ratio)
+        // Since when it waited.
+        const queued = Math.max(x(chosen.queuedAt), bbox.left)
+        ctx.globalAlpha = 0.35
+        ctx.fillRect(queued, middle(0) - tall / 4, x(chosen.sentAt) - queued, tall / 2)
+        ctx.globalAlpha = 1
         if (row > 0) {
           mark(chosen.answeredAt, row, 3 * ratio)
           ctx.lineWidth = ratio
@@ -79,11 +88,18 @@ export function drawTimeline(marks, lit) {
     ctx.textBaseline = 'middle'
     ctx.fillStyle = theme.text
     groups.forEach((_, group) => {
-      const rowHeight = (groupHeight - 10 * ratio) / ROWS.length
+      const rowHeight = (groupHeight - gap * ratio) / ROWS.length
       ROWS.forEach(({ name }, row) => {
-        const y = bbox.top + group * groupHeight + 4 * ratio + rowHeight * (row + 0.5)
+        const y = bbox.top + group * groupHeight + (gap - 6) * ratio + rowHeight * (row + 0.5)
         ctx.fillText(name, bbox.left - 6 * ratio, y)
       })
+    })
+    if (groups.length < 3) return
+    // Many groups look alike: each says whose it is.
+    ctx.textAlign = 'left'
+    groups.forEach(({ label, colour }, group) => {
+      ctx.fillStyle = colour
+      ctx.fillText(label, bbox.left + 2 * ratio, bbox.top + group * groupHeight + 9 * ratio)
     })
   }
 }

@@ -1,5 +1,8 @@
 /** What the engine says in numbers, in words. */
 
+/** The first server of several has a host's name, too. */
+export const hostOf = (scope) => (scope === 'server' ? 'bad.example' : scope)
+
 /** 950 → `0.95 s`; 61000 → `1:01`. */
 export function span(ms) {
   if (ms < 1000) return `${Math.round(ms)} ms`
@@ -7,8 +10,9 @@ export function span(ms) {
   return clock(ms)
 }
 
-/** Minutes and seconds, as on a watch. */
-export function clock(ms) {
+/** Minutes and seconds, as on a watch; of what takes seconds in all, tenths of them. */
+export function clock(ms, whole = 60_000) {
+  if (whole <= 10_000) return `${(Math.floor(ms / 100 + 1e-6) / 10).toFixed(1)} s`
   const seconds = Math.floor(ms / 1000 + 1e-6)
   return `${Math.floor(seconds / 60)}:${String(seconds % 60).padStart(2, '0')}`
 }
@@ -38,8 +42,12 @@ const WHY = {
   'crawl-delay': () => 'robots.txt asks for a delay',
   'slot-delay': () => 'the slot that is next has not rested long enough',
   hold: () => 'the server asked to be left alone (Retry-After)',
-  quota: ({ quotaLeft }) =>
-    quotaLeft === undefined ? 'the quota is spent' : `only ${short(quotaLeft)} units of the quota are left`,
+  quota: ({ quotaLeft }, at) => {
+    const until = at === undefined ? '' : ` until ${clock(at)}`
+    return quotaLeft === undefined || quotaLeft < 1
+      ? `the quota is spent${until}`
+      : `it costs more than the ${short(quotaLeft)} units that are left${until}`
+  },
   'request-delay': () => 'the request has a delay of its own',
   rate: () => 'the rate spaces requests evenly',
 }
@@ -61,13 +69,14 @@ const KEPT = {
 
 /** Why the next request waits, from `state()` of a simulation. */
 export function whyNext({ next, now, scopes, waiting }) {
-  if (!next) return waiting > 0 ? 'The next request may leave now.' : 'Nothing waits.'
+  if (!next) return waiting > 0 ? 'The next request may leave now.' : 'No request waits.'
   const scope = scopes[next.scope] ?? Object.values(scopes)[0]
-  const where = next.scope && next.scope !== 'server' ? ` for ${next.scope}` : ''
+  const isOfMany = Object.keys(scopes).length > 1
+  const where = next.scope && (isOfMany || next.scope !== 'server') ? ` for ${hostOf(next.scope)}` : ''
   const left = (next.at ?? 0) - now
   const when = next.at === undefined ? 'waits' : left < 1 ? 'leaves now' : `leaves in ${span(left)}`
   if (when === 'leaves now') return `The next request${where} ${when}.`
-  return `The next request${where} ${when}: ${WHY[next.reason](scope)}.`
+  return `The next request${where} ${when}: ${WHY[next.reason](scope, next.at)}.`
 }
 
 const STATUS = {
@@ -80,19 +89,29 @@ const STATUS = {
 
 /** A request's life, in order. */
 export function life(request) {
-  const waited = request.sentAt - request.queuedAt
-  const lines = [`Queued at ${clockExact(request.queuedAt)}`]
+  return parts(request).flatMap(({ text, more = [] }) => [text, ...more])
+}
+
+/**
+ * The same as parts of a bar: what each is, from when to when, and in words. A part that no time passed in is
+ * left out.
+ */
+export function parts(request, now = request.sentAt) {
+  const { queuedAt, sentAt, answeredAt, status, reason, cost } = request
+  const waited = sentAt - queuedAt
+  const out = [{ kind: 'queued', from: queuedAt, to: queuedAt, text: `Queued at ${clockExact(queuedAt)}` }]
   if (waited >= 1) {
-    const reason = request.reason ? ` for ${KEPT[request.reason]}` : ''
-    lines.push(`Waited ${span(waited)}${reason}`)
+    const why = reason ? ` for ${KEPT[reason]}` : ''
+    out.push({ kind: 'waited', from: queuedAt, to: sentAt, text: `Waited ${span(waited)}${why}` })
   }
-  lines.push(`Sent at ${clockExact(request.sentAt)}`)
-  if (request.answeredAt === undefined) lines.push('No answer yet')
-  else {
-    const said = STATUS[request.status] ?? `answered ${request.status}`
-    lines.push(`${said[0].toUpperCase()}${said.slice(1)} after ${span(request.answeredAt - request.sentAt)}`)
-    for (const line of (request.headers ?? '').split('\n')) if (line) lines.push(line)
+  out.push({ kind: 'sent', from: sentAt, to: sentAt, text: `Sent at ${clockExact(sentAt)}` })
+  const more = (request.headers ?? '').split('\n').filter(Boolean)
+  if (cost !== undefined && cost !== 1) more.push(`Cost ${short(cost)} units`)
+  if (answeredAt === undefined) {
+    return [...out, { kind: 'open', from: sentAt, to: Math.max(now, sentAt), text: 'No answer yet', more }]
   }
-  if (request.cost !== undefined && request.cost !== 1) lines.push(`Cost ${short(request.cost)} units`)
-  return lines
+  const said = STATUS[status] ?? `answered ${status}`
+  const text = `${said[0].toUpperCase()}${said.slice(1)} after ${span(answeredAt - sentAt)}`
+  const kind = status >= 200 && status < 400 ? 'served' : 'refused'
+  return [...out, { kind, from: sentAt, to: answeredAt, text, more }]
 }

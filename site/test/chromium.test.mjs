@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict'
 import { existsSync } from 'node:fs'
 import { createServer } from 'node:http'
+import { register } from 'node:module'
 import { after, before, test } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { serveFolder } from '../../scripts/serve.mjs'
@@ -48,7 +49,7 @@ const PLAYGROUND = '/site/dist/playground.html'
 
 test('keys alone: a story, its clock, a request’s life', options, async () => {
   const { page, said } = await open(`${PLAYGROUND}#draft@1500`)
-  await page.waitForFunction(() => document.querySelector('.pg-clock')?.textContent === '0:01')
+  await page.waitForFunction(() => document.querySelector('.pg-clock')?.textContent === '1.5 s')
   const plot = page.getByRole('application')
   await plot.focus()
   await page.keyboard.press('ArrowLeft')
@@ -75,9 +76,87 @@ test('a pointer over a mark tells the life of that request', options, async () =
   await page.waitForFunction(() => document.querySelector('.pg-clock')?.textContent === '0:20')
   const over = page.locator('.pg-chart .u-over').first()
   const { x, y, width, height } = await over.boundingBox()
-  await page.mouse.move(x + (width * 3.1) / 60, y + height * 0.8)
+  await page.mouse.move(x + (width * 3.3) / 60, y + height * 0.3)
   await page.locator('#pg-life').getByText('Refused (429 Too Many Requests)').waitFor()
-  assert.match(await page.locator('#pg-life').textContent(), /retry-after: \d/i)
+  assert.match(await page.locator('#pg-life').textContent(), /Throttle.*retry-after: \d/is)
+  assert.equal(await page.locator('.pg-bar span').count(), 2, 'waiting here, and refused')
+  assert.deepEqual(said, [])
+  await page.close()
+})
+
+const THEMES = ['light', 'dark']
+const PAGES = [
+  'index',
+  'playground',
+  'race',
+  'how-it-works',
+  'my-api',
+  'docs/start',
+  'docs/settings',
+  'docs/policies',
+]
+for (const colorScheme of THEMES)
+  test(`axe-core finds no fault, ${colorScheme}`, { ...options, timeout: 120_000 }, async () => {
+    const { readFileSync } = await import('node:fs')
+    const axe = readFileSync(`${root}/site/node_modules/axe-core/axe.min.js`, 'utf8')
+    const page = await browser.newPage({ colorScheme })
+    const found = []
+    for (const name of PAGES) {
+      await page.goto('about:blank')
+      await page.goto(`${base}/site/dist/${name}.html`)
+      if (name === 'playground') {
+        await page.waitForFunction(() => document.querySelectorAll('.pg canvas').length === 6)
+        await page.locator('.pg-notes button').first().click()
+      }
+      await page.evaluate(axe)
+      const { violations } = await page.evaluate(() => globalThis.axe.run())
+      found.push(...violations.map(({ id, nodes }) => `${name}: ${id} ${nodes.map(({ target }) => target)}`))
+    }
+    assert.deepEqual(found, [])
+    await page.close()
+  })
+
+test(
+  'my API: the figures are those of Node, a link shows the same, a wrong number says so',
+  options,
+  async () => {
+    register('./resolve.mjs', import.meta.url)
+    const my = await import('../playground/my-api.js')
+    const choice = { ...my.DEFAULT, api: 'api.stripe.com', requests: 300 }
+    const { page, said } = await open(`/site/dist/my-api.html#${my.toHash(choice)}`)
+    const runs = my.play(choice)
+    await page.getByText(my.answer(choice, runs)).waitFor()
+    assert.equal(await page.locator('.api-lanes li').count(), runs.length)
+    for (const { code } of my.codeOf(choice))
+      assert.ok((await page.locator('.api').innerText()).includes(code))
+    await page.getByLabel('My API').selectOption('unknown')
+    await page.getByLabel('Suppose it bears').selectOption('2')
+    const other = { api: 'unknown', requests: 300, limit: 2 }
+    await page.getByText(my.answer(other, my.play(other))).waitFor()
+    assert.match(page.url(), /#unknown,300,2$/)
+    await page.getByLabel('Requests').fill('0')
+    await page.getByText('want 1 to 10,000 requests; got 0').waitFor()
+    await page.getByText('Watch it in the playground').click()
+    await page.locator('.pg-legend').getByText('p-queue').waitFor()
+    await page.waitForFunction(() => document.querySelectorAll('.pg canvas').length === 6)
+    assert.deepEqual(said, [])
+    await page.close()
+  },
+)
+
+test('on a phone the rate stays in sight while a slider moves', options, async () => {
+  const { page, said } = await open(`${PLAYGROUND}#hidden-limit@100000`, {
+    viewport: { width: 390, height: 844 },
+  })
+  await page.waitForFunction(() => document.querySelector('.pg-clock')?.textContent === '1:40')
+  await page.getByText('Change the server and the policies').click()
+  const slider = page.getByRole('slider', { name: 'Window' })
+  await slider.scrollIntoViewIfNeeded()
+  await slider.focus()
+  await page.keyboard.press('ArrowLeft')
+  const { y, height } = await page.locator('.pg-peek canvas').boundingBox()
+  assert.ok(y > 0 && y + height < 844, `the rate is drawn at ${y}`)
+  await page.locator('.pg-notes').getByText('you: Window 60 s → 30 s').waitFor()
   assert.deepEqual(said, [])
   await page.close()
 })
@@ -105,7 +184,7 @@ for (const [what, viewport] of Object.entries({
     await session.send('Emulation.setCPUThrottlingRate', { rate: 4 })
     await page.goto(`${base}${PLAYGROUND}`)
     await page.waitForFunction(() => document.querySelectorAll('.pg canvas').length === 6)
-    await page.waitForFunction(() => document.querySelector('.pg-clock')?.textContent === '1:15')
+    await page.waitForFunction(() => document.querySelector('.pg-clock')?.textContent === '1:00')
     const shift = await page.evaluate(
       () =>
         new Promise((resolve) => {
@@ -122,10 +201,10 @@ for (const [what, viewport] of Object.entries({
 
 test('once seen, the playground opens without a network', options, async () => {
   const { page } = await open(PLAYGROUND)
-  await page.waitForFunction(() => document.querySelector('.pg-clock')?.textContent === '1:15')
+  await page.waitForFunction(() => document.querySelector('.pg-clock')?.textContent === '1:00')
   await page.waitForFunction(async () => (await navigator.serviceWorker.ready).active.state === 'activated')
   await page.reload()
-  await page.waitForFunction(() => document.querySelector('.pg-clock')?.textContent === '1:15')
+  await page.waitForFunction(() => document.querySelector('.pg-clock')?.textContent === '1:00')
   await page.waitForLoadState('networkidle')
   try {
     isOffline = true
@@ -208,6 +287,20 @@ test('what a page needs before it is drawn is small, and no script is in its way
     [],
     'the fonts are the reader’s',
   )
+})
+
+test('all that the playground fetches is 350 kB at most', options, async () => {
+  const page = await browser.newPage({ serviceWorkers: 'block' })
+  await page.goto(`${base}${PLAYGROUND}`)
+  await page.waitForFunction(() => document.querySelectorAll('.pg canvas').length === 6)
+  await page.waitForLoadState('networkidle')
+  const bytes = await page.evaluate(() =>
+    ['navigation', 'resource']
+      .flatMap((type) => performance.getEntriesByType(type))
+      .reduce((sum, { encodedBodySize }) => sum + encodedBodySize, 0),
+  )
+  assert.ok(bytes < 350_000, `${bytes} bytes`)
+  await page.close()
 })
 
 test('examples/browser: one file, and it throttles', options, async () => {

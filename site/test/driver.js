@@ -80,18 +80,38 @@ async function stories() {
     const name = location.hash.slice(1).split('@')[0]
     const now = TIMES[name] ?? 60_000
     location.hash = `#${name}@${now}`
-    const wanted = `${Math.floor(now / 60_000)}:${String(Math.floor(now / 1000) % 60).padStart(2, '0')}`
+    const minutes = `${Math.floor(now / 60_000)}:${String(Math.floor(now / 1000) % 60).padStart(2, '0')}`
+    const wanted = name === 'draft' ? '2.0 s' : minutes
     await until(`${name} at ${wanted}`, () => clock() === wanted && button('Play'))
     await until(`${name} is drawn`, () => all('.pg canvas').length >= 6 && all('.pg canvas').every(isDrawn))
     seen.stories.push({
       name,
       now,
-      why: text('.pg-why'),
+      says: text('.pg-says'),
+      notes: all('.pg-notes button').map(({ textContent }) => textContent),
       drawn: all('.pg canvas').map(isDrawn),
       figures: all('.pg-figures tbody tr').map((row) => [...row.children].map((cell) => cell.textContent)),
       ...(await download()),
     })
   }
+}
+
+/** At its end a story says what it showed; *Play* starts it anew. A note opens its rule. */
+async function ends() {
+  location.hash = '#retry-after@59990'
+  await until('nearly the end', () => clock() === '0:59' && button('Play'))
+  await press('Play')
+  await until('the verdict', () => text('.pg-verdict'))
+  const verdict = all('.pg-verdict p').map(({ textContent }) => textContent)
+  const opened = location.hash
+  await press('Play')
+  await until('it began anew', () => clock() === '0:01' || clock() === '0:02')
+  await press('Pause')
+  location.hash = '#retry-after@20000'
+  await until('notes', () => clock() === '0:20' && all('.pg-notes button').length > 0)
+  one('.pg-notes button').click()
+  const rule = await until('the rule', () => text('.pg-rule'))
+  seen.ends = { verdict, opened, rule }
 }
 
 /** Everything that can be touched is touched once; the engine's own errors are shown. */
@@ -108,9 +128,9 @@ async function controls() {
   const moved = await download()
   const link = location.hash
   location.hash = '#draft'
-  await until('another story', () => clock() === '0:00')
+  await until('another story', () => clock() === '0.0 s')
   location.hash = link
-  await until('what was linked', () => clock() !== '0:00')
+  await until('what was linked', () => clock() !== '0.0 s')
   const linked = await download()
   seen.controls = { stepped, moved, linked }
   for (const { value } of [...one('#pg-model').options]) {
@@ -143,22 +163,22 @@ async function controls() {
 async function real() {
   location.hash = '#retry-after'
   await until('the story', () => clock() === '0:00')
-  const mode = all('.pg-transport select').find((each) => each.value === 'virtual')
-  mode.value = 'real'
-  mode.dispatchEvent(new Event('change', { bubbles: true }))
+  await press('Do it for real')
   const count = (column) => Number(text(`.pg-figures tbody td:nth-of-type(${column})`))
   await until('a refusal, and why nothing leaves', () => count(3) > 0 && /Retry-After/.test(text('.pg-why')))
   seen.real = { sent: count(1), served: count(2), refused: count(3), why: text('.pg-why') }
+  seen.real.notes = text('.pg-notes')
   await press('Pause')
-  mode.value = 'virtual'
-  mode.dispatchEvent(new Event('change', { bubbles: true }))
+  await press('Simulate again')
   await until('the simulation again', () => clock() === '0:00')
 }
 
 try {
-  await until('the first story', () => all('.pg-stage canvas').length === 6 && clock() === '1:15')
+  await until('the first story', () => all('.pg-stage canvas').length === 6 && clock() === '1:00')
   await real()
-  await until('all that a click may want', () => fetched().some((name) => /real\./.test(name)))
+  // Who comes near to typing has what it takes, also without a network.
+  one('#pg-code-0').dispatchEvent(new FocusEvent('focusin', { bubbles: true }))
+  await until('the reader of options', () => fetched().filter((name) => /\/dist\./.test(name)).length >= 2)
   await wait(500)
   // From here on there is no network: the server hangs up.
   await fetch('offline', { method: 'POST' })
@@ -167,6 +187,7 @@ try {
     () => true,
   )
   await stories()
+  await ends()
   await controls()
 } catch (error) {
   seen.errors.push(`driver: ${error.message}\n${error.stack}`)

@@ -10,11 +10,10 @@ const texts = (selector) =>
   )
 const post = (seen) => fetch('done', { method: 'POST', body: JSON.stringify({ errors, ...seen }) })
 
-let isStarted = false
 const looking = setInterval(() => {
+  // Until the page has come alive, a click says no more; then the button becomes another.
   const button = document.querySelector('.race-start')
-  if (!isStarted && button && !button.disabled) button.click()
-  isStarted ||= button?.disabled === true
+  if (button?.textContent.trim() === 'Start the race') button.click()
   const verdict = texts('.race-verdict p')
   if (verdict.length === 0) return
   clearInterval(looking)

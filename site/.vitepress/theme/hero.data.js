@@ -19,7 +19,7 @@ export default {
     const refused = []
     trace.sent.forEach((at, index) => {
       sent[Math.min(BINS - 1, Math.floor(at / width))] += 1000 / width
-      if (trace.status[index] === 429) refused.push(at / DURATION)
+      if (trace.status[index] !== 200) refused.push(at / DURATION)
     })
     const around = (index) => sent.slice(Math.max(0, index - 1), index + 2)
     const smooth = sent.map((_, index) => {

@@ -1,0 +1,125 @@
+/**
+ * What a link to the site shows elsewhere: a title, a sentence and a picture for each page (`head`), and a page
+ * for each story of the playground, whose own link is behind a `#` that other sites never see (`covers`).
+ *
+ * The trap: sites that show links want whole addresses, and this one is built for any place. With `SITE_URL` the
+ * addresses are whole; without it the build says so.
+ */
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { createRequire, register } from 'node:module'
+import { BASE } from './base.mjs'
+
+register('./test/resolve.mjs', import.meta.url)
+
+const site = process.env.SITE_URL?.replace(/\/*$/, '/')
+const address = (path) => `${site ?? BASE}${path}`
+
+/** Pages with a picture of their own. */
+const PICTURES = {
+  'index.md': 'race',
+  'race.md': 'race',
+  'playground.md': 'race',
+  'how-it-works.md': 'how-it-works',
+}
+
+/** The tags of a page, as pairs of name and content. */
+const tags = ({ title, description, picture, path }) => [
+  ['og:type', 'website'],
+  ['og:site_name', 'autothrottle'],
+  ['og:title', title],
+  ['og:description', description],
+  ['og:image', address(`og/${picture}.png`)],
+  ['og:image:width', '1200'],
+  ['og:image:height', '630'],
+  ...(site ? [['og:url', address(path)]] : []),
+  ['twitter:card', 'summary_large_image'],
+]
+
+/** For VitePress's `transformHead`. */
+export const head = ({ pageData, title, description }) =>
+  tags({
+    ...{ title, description, picture: PICTURES[pageData.relativePath] ?? 'autothrottle' },
+    path: pageData.relativePath.replace(/(?:index)?\.md$/, (end) => (end === '.md' ? '.html' : '')),
+  }).map(([property, content]) => ['meta', { property, content }])
+
+/** Writes the pictures and the pages of the stories. */
+export async function covers(folder) {
+  if (!site) console.log('  no SITE_URL: the addresses of pictures for links are not whole (CONTRIBUTING.md)')
+  const { pageCard, raceCard } = await import('./playground/card.js')
+  const { storyCard } = await import('./playground/story-card.js')
+  const { simulate } = await import('../dist/simulate.js')
+  const { race } = await import('./playground/race.js')
+  const { programOf } = await import('./playground/program.js')
+  const { Stage } = await import('./playground/stage.js')
+  const { STORIES } = await import('./playground/stories.js')
+  const draw = await painter()
+  for (const name of ['og', 'story']) mkdirSync(`${folder}/${name}`, { recursive: true })
+  const put = (name, svg) => writeFileSync(`${folder}/og/${name}.png`, draw(svg))
+  put('race', raceCard(race(simulate)))
+  put(
+    'how-it-works',
+    pageCard({
+      title: 'How it works, one request at a time',
+      about:
+        'Watch requests wait, travel, and come back: served or refused. Six screens, from a burst to many processes.',
+    }),
+  )
+  put(
+    'autothrottle',
+    pageCard({
+      title: 'autothrottle',
+      about: 'Rate limits for HTTP clients, decided by what you allow and what the server says.',
+      code: 'createThrottle({ rate: 5 })',
+    }),
+  )
+  writeFileSync(`${folder}/story.js`, STORY)
+  for (const { name, title, about } of STORIES) {
+    const stage = new Stage(programOf(name))
+    stage.advance(stage.program.span)
+    put(`story-${name}`, storyCard(stage, { title, about }))
+    writeFileSync(`${folder}/story/${name}.html`, cover({ name, title, about }))
+  }
+}
+
+/** Draws an SVG as PNG, with letters that every machine has: these. */
+async function painter() {
+  const { initWasm, Resvg } = await import('@resvg/resvg-wasm')
+  const { resolve } = createRequire(import.meta.url)
+  await initWasm(readFileSync(resolve('@resvg/resvg-wasm/index_bg.wasm')))
+  const fontBuffers = ['DejaVuSans', 'DejaVuSans-Bold', 'DejaVuSansMono'].map((name) =>
+    readFileSync(resolve(`dejavu-fonts-ttf/ttf/${name}.ttf`)),
+  )
+  const font = { fontBuffers, loadSystemFonts: false, defaultFontFamily: 'DejaVu Sans' }
+  return (svg) => new Resvg(svg, { font }).render().asPng()
+}
+
+const safe = (text) => text.replaceAll('&', '&amp;').replaceAll('"', '&quot;').replaceAll('<', '&lt;')
+
+/** A page that shows itself where it is linked, and opens the playground for a reader. */
+const cover = ({ name, title, about }) => `<!doctype html>
+<html lang="en">
+  <head>
+    <meta charset="utf-8">
+    <meta name="viewport" content="width=device-width">
+    <title>${safe(title)} | autothrottle</title>
+    <meta name="description" content="${safe(about)}">
+${tags({ title, description: about, picture: `story-${name}`, path: `story/${name}.html` })
+  .map(([property, content]) => `    <meta property="${property}" content="${safe(content)}">`)
+  .join('\n')}
+    <script src="${BASE}story.js" data-story="${name}"></script>
+  </head>
+  <body>
+    <main>
+      <h1>${safe(title)}</h1>
+      <p>${safe(about)}</p>
+      <p><a href="${BASE}playground.html#${name}">Open it in the playground</a></p>
+    </main>
+  </body>
+</html>
+`
+
+/** What stands behind the `#` of a story's link is its instant. */
+const STORY = `const { story } = document.currentScript.dataset
+const at = /^#\\d+$/.test(location.hash) ? \`@\${location.hash.slice(1)}\` : ''
+location.replace(\`../playground.html#\${story}\${at}\`)
+`
