@@ -132,7 +132,7 @@ function fitBindings(name) {
   code += '\nlet brokenOff = (message) => new Error(message)\n'
   code += 'export function throwAs(make) {\n    brokenOff = make\n}\n'
   appendFileSync(`${root}/pkg/${name}.d.ts`, '\nexport function throwAs(make: () => Error): void;\n')
-  // Nothing is left behind by an argument that is none: what crosses is checked before.
+  // A wrong argument leaves no memory behind: what crosses is checked before.
   const undone =
     /let (ptr0, len0, ptr1, len1);\n *try \{\n((?: {12}.*\n)*?) {8}\} catch \(e\) \{\n(?: {12}.*\n)*? {8}\}\n/g
   code = code.replaceAll(undone, 'let $1;\n$2')

@@ -34,9 +34,9 @@ const { undici: _, local: __, ...EDGE } = BRINGING
 /** Entries that are the same everywhere. */
 const PLAIN = [
   ...['slim', 'domains', 'robots', 'testing'],
-  ...['got', 'axios', 'crawlee', 'playwright', 'opentelemetry', 'presets'],
+  ...['got', 'axios', 'crawlee', 'playwright', 'opentelemetry', 'presets', 'llm'],
 ]
-/** Where modules come from, by folder: docs/architecture.md has the reason of each. */
+/** Where modules come from, by folder: ARCHITECTURE.md has the reason of each. */
 const FOLDERS = {
   '': { suffix: '', bringing: BRINGING },
   'node/': { suffix: '.node', bringing: BRINGING },
@@ -212,8 +212,8 @@ function declarePlatform() {
 }
 
 /**
- * Declarations are there once, in the folder that says it is CommonJS, for ES modules may import what is
- * CommonJS and not the other way round; those of an ES entry are one line. What no entry reaches goes.
+ * Declarations are there once, in the folder that says it is CommonJS: ES modules may import CommonJS, and
+ * not the other way round. Those of an ES entry are one line. What no entry reaches goes.
  */
 function declarations() {
   const reached = new Set()

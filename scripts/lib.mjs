@@ -16,7 +16,7 @@ export const start = (command) => ({
   shell: process.platform === 'win32' && /^np[mx]$/.test(command),
 })
 
-/** Where a lane keeps what its step has said; outside of lanes nothing is kept. */
+/** Where a lane keeps what its step has said; outside of lanes there is none. */
 const lane = new AsyncLocalStorage()
 const running = new Set()
 
@@ -44,6 +44,9 @@ export function capture(command, args) {
   return result.status === 0 ? result.stdout : undefined
 }
 
+/** How much is copied into callers: of what is hot (`#[inline]`) so much, of the rest only trifles. */
+const INLINING = ['-Cllvm-args=-inline-threshold=5', '-Cllvm-args=-inlinehint-threshold=120']
+
 /**
  * Builds for WebAssembly. A panic's place is in the module: where the sources of crates lie on this machine
  * is left out of it, so that it is the same from every machine.
@@ -53,7 +56,7 @@ export function buildWasm(flags) {
   const registries = existsSync(sources) ? readdirSync(sources) : []
   const remapped = registries.map((name) => `--remap-path-prefix=${sources}/${name}=crates`)
   const target = 'wasm32-unknown-unknown'
-  const config = `target.${target}.rustflags=${JSON.stringify(remapped)}`
+  const config = `target.${target}.rustflags=${JSON.stringify([...remapped, ...INLINING])}`
   return run('cargo', ['build', '--config', config, '--profile', 'wasm', '--target', target, ...flags])
 }
 

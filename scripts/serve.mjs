@@ -35,7 +35,13 @@ export function serveFolder(folder, { under = '/', headers = {} } = {}) {
       file = join(file, 'index.html')
       stats = statSync(file, { throwIfNoEntry: false })
     }
-    if (!stats) return response.writeHead(404, headers).end('not found')
+    const isMissing = !stats
+    if (isMissing) {
+      // As static hosts do.
+      file = join(folder, '404.html')
+      stats = statSync(file, { throwIfNoEntry: false })
+      if (!stats) return response.writeHead(404, headers).end('not found')
+    }
     const type = extname(file)
     const isHashed = /\.[\w-]{8}\.(?:lean\.)?\w+$/.test(file)
     const cache = { 'cache-control': isHashed ? 'public, max-age=31536000, immutable' : 'no-cache' }
@@ -43,7 +49,8 @@ export function serveFolder(folder, { under = '/', headers = {} } = {}) {
     const wantsZip = request.headers['accept-encoding']?.includes('gzip') && !PACKED.has(type)
     const key = `${file} ${stats.mtimeMs}`
     if (wantsZip && !zipped.has(key)) zipped.set(key, gzipSync(readFileSync(file)))
-    if (wantsZip) response.writeHead(200, { ...all, 'content-encoding': 'gzip' }).end(zipped.get(key))
-    else response.writeHead(200, all).end(readFileSync(file))
+    const status = isMissing ? 404 : 200
+    if (wantsZip) response.writeHead(status, { ...all, 'content-encoding': 'gzip' }).end(zipped.get(key))
+    else response.writeHead(status, all).end(readFileSync(file))
   }
 }

@@ -2,7 +2,7 @@
  * The site: `npm run site` builds it and serves it; `npm run site -- --build` only builds. Static files for
  * any host lie in `site/dist` afterwards.
  */
-import { existsSync, rmSync } from 'node:fs'
+import { existsSync, readFileSync, rmSync } from 'node:fs'
 import { createServer } from 'node:http'
 import { fileURLToPath } from 'node:url'
 import { build } from './build.mjs'
@@ -13,7 +13,8 @@ const site = `${root}/site`
 
 /** What the site is made with lies in its folder; fetched once. */
 export async function fetchSite() {
-  if (existsSync(`${site}/node_modules/vitepress`)) return
+  const { devDependencies } = JSON.parse(readFileSync(`${site}/package.json`, 'utf8'))
+  if (Object.keys(devDependencies).every((name) => existsSync(`${site}/node_modules/${name}`))) return
   // Not `npm ci`: it refuses a lock file without the packages of other platforms, which some registries lack.
   const args = ['install', '--no-save', '--no-audit', '--no-fund', '--prefix', 'site']
   await step('site: packages', () => run('npm', args))
@@ -24,11 +25,13 @@ export async function buildSite() {
   const { gather } = await import('../site/pages.mjs')
   const { relocate } = await import('../site/relocate.mjs')
   const { worker } = await import('../site/worker.mjs')
+  const { covers } = await import('../site/links.mjs')
   await step('site: guides and reference', gather)
   rmSync(`${site}/dist`, { recursive: true, force: true })
   await step('site: service worker', worker)
   const vitepress = `${site}/node_modules/vitepress/bin/vitepress.js`
   await step('site: pages', () => run('node', [vitepress, 'build', '.'], { cwd: site }))
+  await step('site: pictures for links', () => covers(`${site}/dist`))
   relocate(`${site}/dist`)
 }
 

@@ -42,9 +42,17 @@ async function rust() {
   await step('tower', () => run('cargo', ['test', ...tower]))
   const alone = ['--quiet', '--locked', '--manifest-path', 'tower/Cargo.toml']
   await step('tower: without features', () => run('cargo', ['check', ...alone]))
-  const crates = ['--package', 'autothrottle-reading', '--package', 'autothrottle', '--locked', '--no-verify']
+  const crates = ['reading', 'shared'].flatMap((name) => ['--package', `autothrottle-${name}`])
   await step('crates, as they would be published', () =>
-    run('cargo', ['package', '--allow-dirty', ...crates]),
+    run('cargo', [
+      'package',
+      '--allow-dirty',
+      '--package',
+      'autothrottle',
+      ...crates,
+      '--locked',
+      '--no-verify',
+    ]),
   )
   await step('host of the component', () => run('cargo', [...HOST, '--no-run']))
 }
@@ -130,7 +138,7 @@ async function all() {
 /** What tests of `stryker.config.json` are to notice changes of. */
 const MUTATED = ['answers', 'base', 'core', 'fetch', 'scopes', 'throttle'].map((room) => `js/${room}`)
 
-/** One after another: whoever reads the morning's log wants each to the end. */
+/** One after another: the reader of the morning's log wants each to the end. */
 async function nightly() {
   await build()
   const night = Math.floor(Date.now() / 86_400_000)
@@ -140,8 +148,9 @@ async function nightly() {
   const seeds = ['test', '--locked', '--profile', 'checked', '--test', 'native', '--']
   const played = ['reference', 'soak', 'hostile', 'random_calls_break_no_promise']
   await step('native, many seeds', () => run('cargo', [...seeds, ...played], { env }))
-  const shared = ['--import', 'tsx', '--test', 'tests/slow/shared.test.ts']
-  await step('shared limits, many seeds', () => run('node', shared, { env }))
+  const shared = ['test', '--locked', '--release', '--package', 'autothrottle-shared', '--test', 'simulation']
+  const group = { ...process.env, SEEDS: '100000', FROM: String(100_000 * night) }
+  await step('shared limits, many seeds', () => run('cargo', shared, { env: group }))
   await step('Python, oldest versions', () => run('python3', ['python/scripts/check.py', '--oldest']))
   await step("Scrapy's own tests", () => run('python3', ['python/scripts/scrapy_suite.py']))
   for (const manifest of ['Cargo.toml', 'tower/Cargo.toml']) {

@@ -2,6 +2,8 @@
 
 #[path = "native/boundary.rs"]
 mod boundary;
+#[path = "native/budgets.rs"]
+mod budgets;
 #[path = "native/config.rs"]
 mod config;
 #[path = "native/corpus.rs"]

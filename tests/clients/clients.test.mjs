@@ -223,7 +223,7 @@ const CLIENTS = [
   {
     name: 'Playwright',
     how: '`autothrottle/playwright`',
-    retries: 'its own',
+    retries: 'yours',
     redirects: 'one permit',
     abort: 'page closed',
     needs: 'browser',
@@ -237,7 +237,7 @@ const CLIENTS = [
   {
     name: 'Puppeteer',
     how: '`autothrottle/playwright`',
-    retries: 'its own',
+    retries: 'yours',
     redirects: 'each hop',
     abort: 'page closed',
     needs: 'browser',

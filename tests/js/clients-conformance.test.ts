@@ -75,7 +75,7 @@ const CLIENTS: Client[] = [
   {
     name: 'axios',
     how: '`autothrottle/axios`',
-    retries: 'its own',
+    retries: 'yours',
     redirects: 'each hop',
     make: (throttle, limit) => {
       const client = axios.create({ adapter: throttleAdapter(throttle, axios) })
@@ -146,7 +146,7 @@ const CLIENTS: Client[] = [
   {
     name: '`node:http`',
     how: '`throttle.run`',
-    retries: 'its own',
+    retries: 'yours',
     redirects: 'not followed',
     make: (throttle, limit) => {
       const get = (url: string, signal?: AbortSignal) =>

@@ -1,11 +1,12 @@
 /** Crawls and lists in this process, against a web of functions and a clock that is moved on. */
 import assert from 'node:assert/strict'
-import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, test } from 'node:test'
 import { setImmediate } from 'node:timers/promises'
 import { FakeClock } from 'autothrottle/testing'
+import { receive } from '../../js/command/body.js'
 import { crawl } from '../../js/command/crawl.js'
 import { get } from '../../js/command/get.js'
 import type { Run } from '../../js/command/run.js'
@@ -261,6 +262,60 @@ test('a body goes to its file piece by piece; one that breaks off leaves none', 
     [{ 'https://a.example/long.txt': 'ERR_CONNECTION_RESET' }, undefined],
   )
   assert.equal(existsSync(join(torn.out, String(file))), false)
+})
+
+test('a long body in a line comes piece by piece, and no line comes in between', async () => {
+  // Pieces end in the middle of letters, and of three bytes.
+  const text = Buffer.from('a "quoted" line\\n\n\u0001 é€😀'.repeat(60_000))
+  const page = (type: string) => () => {
+    let at = 0
+    const pull = (controller: ReadableStreamDefaultController) => {
+      if (at >= text.length) return controller.close()
+      controller.enqueue(text.subarray(at, at + 49_999))
+      at += 49_999
+    }
+    return new Response(new ReadableStream({ pull }), { headers: { 'content-type': type } })
+  }
+  const web = {
+    'https://a.example/long': page('text/plain; charset=utf-8'),
+    'https://b.example/long': page('application/octet-stream'),
+    'https://c.example/short': () => new Response('short', { headers: { 'content-type': 'text/plain' } }),
+  }
+  const { lines, out } = await run('get', [listOf(...Object.keys(web)), '--body'], web)
+  const of = (url: string) => lines.find((line) => line.url === url)!
+  assert.equal(lines.length, 3)
+  assert.equal(of('https://a.example/long').body, text.toString())
+  assert.ok(Buffer.from(String(of('https://b.example/long').base64), 'base64').equals(text))
+  assert.equal(of('https://c.example/short').body, 'short')
+  assert.equal(of('https://a.example/long').bytes, text.length)
+  assert.deepEqual(readdirSync(out).sort(), ['index.jsonl', 'pages'])
+})
+
+test('a body without a file of its own has one until it was read', async () => {
+  const long = () => new Response(Buffer.alloc(3_000_000, 'é'))
+  const ways = { most: 1e9, file: undefined, isReadAgain: true, spare: () => fresh('.spare') }
+  let spare = ''
+  const body = await receive(long(), { ...ways, spare: () => (spare = fresh('.spare')) })
+  assert.deepEqual([body.held, existsSync(spare)], [undefined, true])
+  const parts: Uint8Array[] = []
+  for await (const part of body.read()) parts.push(part)
+  assert.ok(Buffer.concat(parts).equals(Buffer.alloc(3_000_000, 'é')))
+  await body.drop()
+  assert.equal(existsSync(spare), false)
+  const short = await receive(new Response('short'), ways)
+  assert.equal(short.held?.toString(), 'short')
+  await short.drop()
+  const none = await receive(long(), { ...ways, isReadAgain: false })
+  await none.drop()
+  assert.deepEqual([...(none.read() as Iterable<Uint8Array>)], [])
+  let pulled = 0
+  const pull = (controller: ReadableStreamDefaultController) => {
+    if (++pulled > 5) controller.error(new Error('torn'))
+    else controller.enqueue(Buffer.alloc(400_000))
+  }
+  const torn = new Response(new ReadableStream({ pull }))
+  await assert.rejects(receive(torn, { ...ways, spare: () => (spare = fresh('.spare')) }), /torn/)
+  assert.equal(existsSync(spare), false)
 })
 
 test('pages are those with a 2xx; answers are of URLs, and robots.txt and retries are requests', async () => {

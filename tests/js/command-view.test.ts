@@ -1,11 +1,13 @@
 /** What the command shows, without a terminal: the picture, bars, lines, the plot; and time in few points. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { stripVTControlCharacters } from 'node:util'
 import type { Reason, ScopeStats } from 'autothrottle'
+import { chart, sparkline } from '../../js/command/bars.js'
 import { Host } from '../../js/command/frontier.js'
 import { plot, seconds } from '../../js/command/plot.js'
 import { Series } from '../../js/command/series.js'
-import { frame, gapOf, plainLine, type Shown, sparkline } from '../../js/command/view.js'
+import { frame, gapOf, plainLine, type Shown } from '../../js/command/view.js'
 
 const shown: Shown = {
   ...{ seconds: 12, pages: 120, rate: 9.87, inFlight: 3, left: 45, refused: 2, failed: 1, eta: 130 },
@@ -27,10 +29,10 @@ const shown: Shown = {
 test('the picture: totals, rate against delay, why each host waits, until when, what was sent last', () => {
   assert.deepEqual(frame(shown, 120, false), [
     '120 pages  9.87/s  3 in flight  45 left  ETA 2 min  2 refused  1 failed',
-    'rate ▁▂▄▇█ 10/s  delay █▅▃ 250 ms',
-    'host          done  left   rate   delay    ETA  why',
-    'a.example      100    40  9.1/s  105 ms  2 min  hold 4 s, step 1  /items?page=2',
-    'b.example:81    20     0    0/s    0 ms',
+    'rate ▁▂▄▇█ 10/s  busiest host’s delay █▅▃ 250 ms',
+    'host          done  left    rate   delay    ETA  why',
+    'a.example      100    40  9.10/s  105 ms  2 min  hold 4 s, step 1  /items?page=2',
+    'b.example:81    20     0  0.00/s    0 ms',
     'and 3 more hosts',
   ])
 })
@@ -48,6 +50,36 @@ test('bars end at the right, and nothing is drawn of nothing', () => {
   assert.equal(sparkline([], 10), '')
   assert.equal(sparkline([0, 0], 10), '▁▁ 0')
   assert.equal(sparkline([9, 1, 2], 2), '▅█ 2')
+})
+
+test('a line that is cut keeps its colours', () => {
+  const row = frame(shown, 60, true)[3]!
+  assert.ok(row.startsWith('\x1b[33ma.example'), JSON.stringify(row))
+  assert.ok(row.endsWith('…'), JSON.stringify(row))
+  assert.equal(stripVTControlCharacters(row), frame(shown, 60, false)[3], 'as wide as without colours')
+  assert.ok(row.includes('\x1b[0m'), 'the colour ends')
+})
+
+test('a small chart has a scale, times, and a row for refusals', () => {
+  const options = { height: 2, span: 600, isPlain: false }
+  const values = [0, 2.5, 5, 7.5, 10, 10, 10, 10, 10, 10, 10, 10, 10, 10, 10, 10]
+  const marks = values.map((_, at) => (at === 5 ? 2 : 0))
+  assert.deepEqual(chart(values, marks, options), {
+    bars: ['     10 │   ▄████████████', '        │ ▄██████████████', '      0 └────────────────'],
+    marks: 'refused       ×',
+    times: '         0 s       10 min',
+  })
+  const plain = chart(
+    values,
+    values.map(() => 0),
+    { ...options, isPlain: true },
+  )
+  assert.deepEqual(plain.bars, [
+    '     10 |   #############',
+    '        | ###############',
+    '      0 +----------------',
+  ])
+  assert.equal(plain.marks, '')
 })
 
 test('one page is a page, and a host that is slowed stands out', () => {

@@ -25,7 +25,7 @@ export interface Client {
   /** Options that its way of sending needs. */
   options?: (retries: number) => ThrottleOptions
   /** Who sends again. */
-  readonly retries: 'its own' | 'the throttle’s'
+  readonly retries: 'its own' | 'the throttle’s' | 'yours'
   readonly redirects: 'each hop' | 'one permit' | 'not followed'
   /** How a wait is aborted. Default `signal`. */
   readonly abort?: 'signal' | 'page closed' | 'timeout'

@@ -1,30 +1,62 @@
 /**
- * Every block of JavaScript and TypeScript in the guides, run as it stands there, in virtual time. What it
- * prints must be what its comments say: `// → 200`.
+ * Every block of code in the guides runs as it stands there: those in JavaScript and TypeScript here, in
+ * virtual time, the others where `ELSEWHERE` says. What a block prints must be what its comments say: `// →
+ * 200`. `UNRUN` has the blocks that cannot run, each with its reason.
  *
  * The world of the guides: hosts answer 200 with "ok" after 100 ms; `busy.example` refuses the first request
- * with `Retry-After: 2`; `soft.example` answers 200 and says no in its body.
+ * with `Retry-After: 2`; `soft.example` answers 200 and says no in its body; `shop.example/graphql` says in
+ * its body what is left.
  */
 import assert from 'node:assert/strict'
-import { readFileSync } from 'node:fs'
+import { execFileSync } from 'node:child_process'
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { test } from 'node:test'
+import { fileURLToPath, pathToFileURL } from 'node:url'
 import { format } from 'node:util'
 import * as autothrottle from 'autothrottle'
 import * as testing from 'autothrottle/testing'
 import { transform } from 'esbuild'
 
-const PAGES = [
-  ...['start', 'which-setting', 'policies', 'trace', 'errors', 'events', 'testing', 'coming-from', 'recipes'],
-  ...['llm', 'monitoring'],
-  '../site/pages/index',
-]
+const root = fileURLToPath(new URL('../../', import.meta.url))
+const read = (path: string) => readFileSync(`${root}${path}`, 'utf8')
+const text = (page: string) => read(`docs/${page}.md`)
+const PAGES = readdirSync(`${root}docs`)
+  .filter((name) => name.endsWith('.md'))
+  .map((name) => `docs/${name}`)
+  .concat('README.md', 'python/README.md', 'tower/README.md', 'site/pages/index.md')
 
-const text = (page: string) => readFileSync(new URL(`../../docs/${page}.md`, import.meta.url), 'utf8')
+/** Blocks of a page in a language that another test runs: that test names the page. */
+const ELSEWHERE: Record<string, string> = {
+  'docs/clients.md js': 'tests/js/recipes.ts',
+  'docs/component.md js': 'tests/package/component.test.mjs',
+  'docs/component.md rust': 'tests/component/tests/docs.rs',
+  'docs/shared.md ts': 'tests/shared/docs.test.mjs',
+  'docs/simulate.md ts': 'tests/js/simulate.test.ts',
+  'docs/scrapy.md python': 'python/tests/with_scrapy/test_docs.py',
+  'docs/shared.md python': 'python/tests/shared/test_docs.py',
+  'python/README.md python': 'python/scripts/snippets.py',
+  'README.md js': 'tests/js/readme.test.ts',
+  'tower/README.md rust': 'tower/tests/readme.rs',
+}
+
+/** Blocks that no test runs, by page and language. */
+const UNRUN: Record<string, string> = {
+  'docs/command.md json': 'a line of a list; it is parsed here',
+  'docs/component.md sh': 'fetches jco; tests/package/component.test.mjs calls the same code',
+  'docs/runtimes.md http': 'a header that a site sends',
+  'docs/runtimes.md json': 'a part of a manifest; it is parsed here',
+  'docs/scrapy.md sh': 'the package is not published',
+  'docs/start.md sh': 'the package is not published, and the clone has no address yet',
+  'docs/trace.md sh': 'needs jq and the index of a crawl',
+  'python/README.md console': 'the package is not published',
+  'README.md sh': 'the package is not published',
+  'site/pages/index.md sh': 'the package is not published',
+}
 
 /** The blocks of a page, each with its line. */
 function blocksOf(page: string): { line: number; code: string; kind: string }[] {
-  const whole = text(page)
-  return [...whole.matchAll(/^```(js|ts)\n(.*?)^```$/gms)].map(({ 1: kind, 2: code, index }) => ({
+  const whole = read(page)
+  return [...whole.matchAll(/^```(\w+)\n(.*?)^```$/gms)].map(({ 1: kind, 2: code, index }) => ({
     line: whole.slice(0, index).split('\n').length,
     code: code!,
     kind: kind!,
@@ -38,7 +70,14 @@ function world(clock: testing.FakeClock): typeof fetch {
     const url = input instanceof Request ? input.url : String(input)
     await new Promise<void>((done) => clock.setTimeout(done, 100))
     let response = new Response('ok')
+    if (url.startsWith('file:')) {
+      response = new Response(readFileSync(new URL(url)), { headers: { 'content-type': 'application/wasm' } })
+    }
     if (url.includes('soft.example')) response = Response.json({ error: 'too many requests' })
+    if (url.includes('shop.example/graphql')) {
+      const throttleStatus = { currentlyAvailable: 40, restoreRate: 10 }
+      response = Response.json({ extensions: { cost: { throttleStatus } } })
+    }
     if (url.includes('busy.example') && isBusy) {
       isBusy = false
       response = new Response('', { status: 429, headers: { 'retry-after': '2' } })
@@ -65,12 +104,14 @@ async function play(source: string): Promise<string[]> {
         autothrottle.createThrottle({ clock, fetch, seed: 1, ...options }),
     },
     'autothrottle/testing': testing,
+    'autothrottle/slim.wasm?url': { default: pathToFileURL(`${root}pkg/autothrottle_bg.wasm`).href },
   }
   const body = code
     .replaceAll(/^import (\w+) from "(.+?)";$/gm, 'const { default: $1 } = await load("$2")')
     .replaceAll(/^import (\{.+?\}) from "(.+?)";$/gms, 'const $1 = await load("$2")')
     .replace(/^export \{\s*(\w+) as default\s*\};$/m, 'return $1')
     .replace(/^export default /m, 'return ')
+    .replace(/^export \{\s*\w+\s*\};$/m, '')
   const load = async (name: string) => modules[name] ?? (await import(name))
   const console = { log: (...words: unknown[]) => void printed.push(format(...words)) }
   let isOver = false
@@ -106,14 +147,50 @@ async function play(source: string): Promise<string[]> {
 }
 
 for (const page of PAGES) {
-  for (const { line, code } of blocksOf(page)) {
-    test(`docs/${page}.md, line ${line}`, async () => {
+  for (const { line, code, kind } of blocksOf(page)) {
+    const place = `${page} ${kind}`
+    if (place in ELSEWHERE || place in UNRUN || kind === 'sh') continue
+    test(`${page}, line ${line}`, async () => {
+      assert.ok(kind === 'js' || kind === 'ts', `${kind}: say where it runs, or why it cannot`)
       const expected = [...code.matchAll(/^\/\/ → (.*)$/gm)].map(([, said]) => said)
-      assert.ok(expected.length > 0 || code.includes('export default'), 'it says what it prints')
+      assert.ok(expected.length > 0 || /^export /m.test(code), 'it says what it prints')
       assert.deepEqual(await play(code), expected)
     })
   }
 }
+
+test('each block runs here, in another test, or has its reason', () => {
+  const places = new Set(PAGES.flatMap((page) => blocksOf(page).map(({ kind }) => `${page} ${kind}`)))
+  for (const [place, file] of Object.entries(ELSEWHERE)) {
+    assert.ok(places.has(place), `${place}: there is none any more`)
+    assert.ok(existsSync(`${root}${file}`), file)
+    const [, name] = place.match(/([\w-]+\.md)/)!
+    assert.ok(read(file).includes(name!), `${file} reads ${name}`)
+  }
+  for (const place of Object.keys(UNRUN)) assert.ok(places.has(place), `${place}: there is none any more`)
+  const fences = PAGES.flatMap((page) => read(page).match(/^\s*```.+$/gm) ?? [])
+  assert.equal(fences.length, PAGES.flatMap(blocksOf).length, 'each fence says its language, at the margin')
+})
+
+test('JSON is JSON', () => {
+  const found = PAGES.flatMap(blocksOf).filter(({ kind }) => kind === 'json')
+  assert.ok(found.length >= 3)
+  for (const { code } of found) JSON.parse(code)
+})
+
+test('what the pages type in a shell are commands and options that there are', () => {
+  const help = (name: string) =>
+    execFileSync(process.execPath, [`${root}dist/bin.js`, name, '--help'], { encoding: 'utf8' })
+  const typed = PAGES.flatMap(blocksOf)
+    .filter(({ kind }) => kind === 'sh')
+    .flatMap(({ code }) => [...code.matchAll(/^(?:.*\| )?npx autothrottle (\w+)(.*?)(?: \| .*)?$/gm)])
+  assert.ok(typed.length >= 4)
+  for (const [line, name, rest] of typed) {
+    const known = help(name!)
+    for (const [option] of rest!.matchAll(/--[\w-]+/g))
+      assert.ok(known.includes(option), `${line}: ${option}`)
+  }
+})
 
 test('every error is in docs/errors.md, every event and warning in docs/events.md', () => {
   const source = (name: string) => readFileSync(new URL(`../../js/${name}.ts`, import.meta.url), 'utf8')
@@ -128,4 +205,29 @@ test('every error is in docs/errors.md, every event and warning in docs/events.m
   const known = [...warnings.matchAll(/'([\w-]+)'/g)].map(([, code]) => code!)
   assert.ok(known.length >= 8)
   for (const code of known) assert.ok(text('events').includes(`| \`${code}\` |`), code)
+})
+
+test('errors are found by the text that one pastes', () => {
+  const { ClosedError, EngineBrokenError, QueueFullError, ScopeDownError, StalledError } = autothrottle
+  const { BodyNotReplayableError, CostExceedsQuotaError, RetryAfterTooLongError, TimeoutError } = autothrottle
+  const errors = [
+    ...[
+      new ClosedError(undefined),
+      new EngineBrokenError(),
+      new QueueFullError(),
+      new BodyNotReplayableError(),
+    ],
+    ...[new ScopeDownError('a.example', 60_000), new StalledError('a.example', 60_000)],
+    ...[
+      new TimeoutError(5000),
+      new TimeoutError(5000, true),
+      new CostExceedsQuotaError('a.example', 'quota'),
+    ],
+    new RetryAfterTooLongError(600_000, 300_000, new Response()),
+  ]
+  for (const { code, message } of errors) {
+    const [said] = message.replaceAll(/\d+|a\.example(?: \(quota\))?/g, '…').split(/ \(|: status/)
+    const row = text('errors').match(new RegExp(`^\\| \`${code}\`.*$`, 'm'))![0]
+    assert.ok(row.includes(said!), `${code}: ${said}`)
+  }
 })

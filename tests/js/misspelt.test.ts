@@ -111,7 +111,10 @@ test('methods may be taken off', async () => {
   assert.equal(robots('a.example', '', { userAgent: 'bot' }), null)
   await idle()
   close()
-  assert.deepEqual(Object.keys(throttle), ['fetch'])
+  assert.deepEqual(
+    Object.keys(throttle).filter((key) => typeof throttle[key as 'fetch'] === 'function'),
+    ['fetch'],
+  )
 })
 
 test('a delay that looks like seconds is warned of, once', async () => {
@@ -136,4 +139,178 @@ test('a delay that looks like seconds is warned of, once', async () => {
     assert.equal(warnings.length, expected === undefined ? 0 : 1)
     assert.ok(warnings[0] === undefined || warnings[0].startsWith(expected!), warnings[0])
   }
+})
+
+test('names of scopes that no URL has are told, once each', async () => {
+  const warned = (options: ThrottleOptions, use: (throttle: Throttle) => unknown = () => {}) => {
+    const said: string[] = []
+    const throttle = make(options)
+    throttle.addEventListener('warning', ({ code, message }) => {
+      if (code === 'no-effect') said.push(message)
+    })
+    use(throttle)
+    return Promise.resolve().then(() => said)
+  }
+  const rate = { rate: 5 }
+  const pattern = 'has no effect: names of scopes are no patterns; defaults are for all hosts'
+  const table: [string, string | undefined][] = [
+    ['API.example', 'has no effect: it is the scope of no URL; type "api.example"'],
+    ['bücher.example', 'has no effect: it is the scope of no URL; type "xn--bcher-kva.example"'],
+    ['a.example:0443', 'has no effect: it is the scope of no URL; type "a.example"'],
+    ['*.example', pattern],
+    ['*', pattern],
+    ['a.example', undefined],
+    ['a.example:443', undefined],
+    ['a.example:8080', undefined],
+    ['127.0.0.1', undefined],
+    ['Jobs', undefined],
+    ['GET /v1.2/Items', undefined],
+    ['v1.2', undefined],
+    ['1.2', undefined],
+  ]
+  for (const [name, expected] of table) {
+    const got = await warned({ scopes: { [name]: rate } })
+    assert.equal(got.length, expected === undefined ? 0 : 1, name)
+    if (expected !== undefined)
+      assert.ok(got[0]!.startsWith(`scopes.${JSON.stringify(name)} ${expected}`), got[0])
+  }
+  const looked = await warned({}, (throttle) => {
+    throttle.scope('API.example').configure(rate)
+    throttle.scope('API.example').pause()
+  })
+  assert.deepEqual(looked, [
+    'scope("API.example") has no effect: it is the scope of no URL; type "api.example"',
+  ])
+  const used = await warned({}, async (throttle) => {
+    await throttle.acquire({ scopes: 'My.Jobs' })
+    throttle.scope('My.Jobs').configure(rate)
+  })
+  assert.deepEqual(used, [])
+  // A hook may give any name.
+  assert.deepEqual(await warned({ scopes: { 'API.example': rate }, getScopes: () => 'API.example' }), [])
+})
+
+test('what is no list of items is told when map is called', () => {
+  const untyped = make() as unknown as Record<string, (...args: unknown[]) => unknown>
+  const want = 'map: want a list of items, or what gives them one by one; got'
+  const table: [unknown, string][] = [
+    [page, `"${page}": for one item put it in a list`],
+    [{}, 'an object'],
+    [undefined, 'undefined'],
+    [null, 'null'],
+    [3, '3'],
+    [Promise.resolve([page]), 'a Promise: await it'],
+    [() => [page], 'a function: the items come before it; what a generator gives is generator()'],
+  ]
+  for (const [items, got] of table)
+    assert.throws(() => untyped.map!(items, () => 1), { name: 'TypeError', message: `${want} ${got}` })
+})
+
+test('configure without settings, and an outcome without a word of ours', async () => {
+  const throttle = make({ concurrency: 1, delay: 0, slotDelay: 0 })
+  const scope = throttle.scope('a.example') as unknown as { configure(...args: unknown[]): void }
+  for (const [args, got] of [
+    [[], 'undefined'],
+    [[null], 'null'],
+    [['5/s'], '"5/s"'],
+  ] as const)
+    assert.throws(() => scope.configure(...args), {
+      code: 'ERR_CONFIG',
+      message: `configure: want an object, such as { rate: 5 }; got ${got}`,
+    })
+  const table: [unknown, RegExp][] = [
+    [{ code: 429 }, /settle: want one of status, .*; got { code } \(did you mean status\?\)$/],
+    [{ statsu: 429 }, /got { statsu } \(did you mean status\?\)$/],
+    [{ response: new Response() }, /got { response } \(did you mean settle\(response\)\?\)$/],
+    [{ ok: false, why: 'busy' }, /got { ok, why }$/],
+    [new Error('HTTP 429'), /got an error: type settle\({ error }\)$/],
+    [429, /settle: want an outcome, such as { status: 429 }; got 429$/],
+  ]
+  for (const [outcome, expected] of table) {
+    const permit = await throttle.acquire({ scopes: 'jobs' })
+    assert.throws(() => permit.settle(outcome as object), expected)
+    assert.equal(throttle.stats().inFlight, 0)
+  }
+  for (const outcome of [undefined, {}, { latency: 5 }, { status: undefined }, new Response()])
+    (await throttle.acquire({ scopes: 'others' })).settle(outcome as object)
+})
+
+test('hosts in capitals are those of their URLs', async () => {
+  const scopes = byEndpoint('API.example', 'https://B.example/x')
+  assert.equal(scopes({ url: 'https://api.example/v1' }), 'api.example/v1')
+  assert.equal(scopes({ url: 'https://b.example/v1' }), 'b.example/v1')
+  assert.equal(scopes({ url: 'https://c.example/v1' }), 'c.example')
+  const throttle = make({ delay: 0, slotDelay: 0 })
+  throttle.robots('A.example', 'User-agent: *\nCrawl-delay: 5', { userAgent: 'bot' })
+  assert.equal(throttle.scope('a.example').stats.delayMs, 5000)
+})
+
+test('more that would be read in another way than it is meant', async () => {
+  const throttle = make({ delay: 0, slotDelay: 0 })
+  const warned: string[] = []
+  throttle.addEventListener('warning', ({ message }) => warned.push(message))
+  const untyped = throttle as unknown as Record<string, (...args: unknown[]) => unknown>
+  const want = /robots: want a host, its robots\.txt as text, and { userAgent: "name" }; got /
+  const table: [() => unknown, RegExp][] = [
+    [() => untyped.robots!('User-agent: *'), /got undefined for the text$/],
+    [() => untyped.robots!('a.example', 'User-agent: *'), /got undefined for userAgent$/],
+    [() => untyped.robots!('a.example', new Response('x'), { userAgent: 'b' }), want],
+    [() => untyped.fetch!(page, 5), /fetch: want options as an object; got 5/],
+    [() => untyped.acquire!({ scopes: [] }), /scopes: want at least one name; got none/],
+    [() => untyped.acquire!({ scopes: {} }), /scopes: want at least one name; got none/],
+  ]
+  for (const [call, expected] of table) await assert.rejects(async () => call(), expected)
+  const mapped = untyped.map!([page], () => 7, null) as AsyncGenerator
+  assert.equal((await mapped.next()).value, 7)
+  assert.equal((await (untyped.fetch!(page, null) as Promise<Response>)).status, 200)
+  throttle.scope('a.example').configure({ delay: 2 })
+  throttle.scope('a.example').configure({ delay: 3 })
+  assert.deepEqual(warned, ['delay is in milliseconds: 2 is 500 requests a second; for 2 s type 2000'])
+})
+
+test('an event that no throttle has', () => {
+  const throttle = make()
+  const known = 'queued, send, settle, cancel, backoff, recover, delay, hold, stall, warning, shared'
+  for (const method of ['addEventListener', 'removeEventListener'] as const)
+    for (const [type, got] of [
+      ['holds', '"holds" (did you mean hold?)'],
+      ['sent', '"sent" (did you mean send?)'],
+      ['Settle', '"Settle" (did you mean settle?)'],
+      ['error', '"error"'],
+      [undefined, 'undefined'],
+    ] as const)
+      assert.throws(() => throttle[method](type as never, () => {}), {
+        name: 'TypeError',
+        message: `${method}: want one of ${known}; got ${got}`,
+      })
+  const event = new Event('anything')
+  assert.equal(throttle.dispatchEvent(event), true)
+})
+
+test('retry of one request, and what the retry of a function does not take', async () => {
+  const throttle = make({ retry: { limit: 2 } })
+  const table: [object, RegExp][] = [
+    [
+      { limit: 1, shouldRetry: () => true },
+      /retry\.shouldRetry: want { limit } alone, .*503 to be called ag/,
+    ],
+    [
+      { limit: 1, statusCodes: [500] },
+      /retry\.statusCodes: want it in the throttle's own retry.*statusCodes }/,
+    ],
+    [{ limit: 1, methods: ['POST'] }, /retry\.methods: want { limit } alone: a function is called again/],
+  ]
+  for (const [retry, expected] of table) {
+    await assert.rejects(
+      throttle.run(page, () => 1, { retry } as object),
+      expected,
+    )
+    await assert.rejects(throttle.wrap(() => 1, page, { retry } as object)(), expected)
+    assert.throws(() => throttle.map([page], () => 1, { retry } as object), expected)
+  }
+  const once = throttle.fetch(page, { throttle: { retry: { limit: 1 } } as object })
+  await assert.rejects(
+    once,
+    /^ConfigError: throttle\.retry: want it as an option of the throttle, or of throttle\.run/,
+  )
 })

@@ -116,28 +116,103 @@ test('who is outside waits for its turn', async () => {
   assert.deepEqual(times(sent), [500])
 })
 
-test('where a runtime knows nothing, the call is rejected with what to type', async () => {
+/** Calls `work` where no async context is known, and stacks end at the first `await`. */
+async function blindly(work: () => Promise<void>): Promise<void> {
   const { prepareStackTrace } = Error
   Error.prepareStackTrace = () => 'fetch@https://a.example/app.js:1:1'
   // Node from 24 on knows by its async context.
   const knows = mock.method(process, 'getBuiltinModule', () => undefined)
   try {
+    await work()
+  } finally {
+    knows.mock.restore()
+    Error.prepareStackTrace = prepareStackTrace as never
+  }
+}
+
+const isNested = (error: unknown) => {
+  assert(error instanceof NestedError && error.code === 'ERR_NESTED')
+  return /inside of them call the fetch that they are given/.test(error.message)
+}
+
+test('where a runtime knows nothing, the call is rejected with what to type', () =>
+  blindly(async () => {
     const { clock, throttle, sleep } = make({ concurrency: 1 })
     const blind = throttle.run(page, async () => {
       await sleep(1)
       await throttle.fetch(page)
     })
-    const failed = assert.rejects(blind, (error) => {
-      assert(error instanceof NestedError && error.code === 'ERR_NESTED')
-      return /inside of them call the fetch that they are given/.test(error.message)
-    })
+    const failed = assert.rejects(blind, isNested)
     await clock.advance(20_000)
     await failed
     assert.equal(throttle.stats().inFlight, 0)
-  } finally {
-    knows.mock.restore()
-    Error.prepareStackTrace = prepareStackTrace as never
-  }
+  }))
+
+test('so it is where another request was in flight at first, and in a callback of a timer', async () => {
+  await blindly(async () => {
+    const { clock, throttle, sleep } = make({ concurrency: 2 })
+    const other = throttle.acquire('https://b.example/')
+    const blind = throttle.run(page, async () => {
+      await sleep(1)
+      await Promise.all([throttle.fetch(page), throttle.fetch(page)])
+    })
+    const failed = assert.rejects(blind, isNested)
+    await clock.advance(25_000)
+    assert.equal(throttle.stats().waiting, 2)
+    ;(await other).settle()
+    await clock.advance(25_000)
+    assert.equal(throttle.stats().waiting, 0)
+    await failed.catch(() => {})
+  })
+})
+
+test('functions that are slow are no calls that wait for themselves', () =>
+  blindly(async () => {
+    const { clock, throttle, sleep, warned } = make({ concurrency: 1 })
+    const jobs: Promise<unknown>[] = []
+    // All are for one URL, as calls of an API are; each takes longer than it is waited for.
+    for (let job = 0; job < 8; job++) {
+      jobs.push(throttle.run(page, () => sleep(30_000)))
+      await clock.advance(5000)
+    }
+    await clock.advance(300_000)
+    assert.deepEqual(
+      (await Promise.allSettled(jobs)).map(({ status }) => status),
+      Array(8).fill('fulfilled'),
+    )
+    assert.deepEqual(warned, [])
+  }))
+
+test('where it can only be guessed, it is told after two minutes', () =>
+  blindly(async () => {
+    const { clock, throttle, sleep, warned } = make({ concurrency: 1 })
+    const blind = throttle.run(page, async () => {
+      await sleep(1)
+      await throttle.fetch(`${page}another`)
+    })
+    await clock.advance(110_000)
+    assert.deepEqual(warned, [])
+    await clock.advance(20_000)
+    assert.deepEqual(warned, ['nested'])
+    throttle.close()
+    await assert.rejects(blind, { code: 'ERR_CLOSED' })
+    assert.equal(clock.timers, 0)
+  }))
+
+test('what waits for resume is not stuck', async () => {
+  const { clock, throttle, warned, sleep } = make({ concurrency: 1 })
+  const nested = throttle.run(page, async () => {
+    await sleep(1)
+    await throttle.fetch(`https://b.example/`)
+  })
+  throttle.pause()
+  await clock.advance(60_000)
+  assert.deepEqual([warned, throttle.stats().inFlight], [[], 1])
+  throttle.resume()
+  await clock.advance(1000)
+  await nested
+  // Now it waits for the slot.
+  assert.deepEqual(warned, ['nested'])
 })
 
 test('the fetch of a permit sends its request, once, and is heard whatever is returned', async () => {

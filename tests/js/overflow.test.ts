@@ -1,16 +1,20 @@
-/** A stack overflow that somebody caught: the throttle says what became of it, in whichever call. */
+/** A stack overflow that your program caught: the throttle says what became of it, in whichever call. */
 import assert from 'node:assert/strict'
 import { spawnSync } from 'node:child_process'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { test } from 'node:test'
 
 const cwd = new URL('../..', import.meta.url)
 
 /** Recursion until a call into the engine is where the stack ends; `then` is what happens next. */
-function run(then: string) {
+function run(then: string, shared = 'undefined') {
   const script = `
     import { createThrottle, EngineBrokenError } from 'autothrottle'
+    import { local } from 'autothrottle/local'
     const free = { delay: 0, slotDelay: 0, concurrency: 2, defaults: { concurrency: 2 }, warnings: false }
-    const throttle = createThrottle(free)
+    const throttle = createThrottle({ ...free, shared: ${shared} })
     const url = 'https://a.example/'
     process.on('uncaughtException', (error) => console.log('uncaught ' + error.code))
     const held = [await throttle.acquire(url), await throttle.acquire(url)]
@@ -54,4 +58,25 @@ test('nothing is thrown where nobody catches it, and no call is needed to hear o
   const settled = run('held[0].settle(); throttle.close(); console.log(await waits)')
   // Who settles hears it, as who asks does.
   assert.deepEqual(settled, [CODE, `uncaught ${CODE}`])
+})
+
+test('so it is in the module of shared limits, and a process that was broken off leaves its group', () => {
+  const folder = mkdtempSync(join(tmpdir(), 'overflow-'))
+  try {
+    const shared = `local({ name: 'broken', folder: ${JSON.stringify(folder)} })`
+    const lines = run(
+      `console.log(await waits)
+      for (const permit of held) permit.settle({ status: 200 })
+      console.log(await throttle.run(url, () => 1).catch((error) => error.code))
+      await throttle.idle()
+      await throttle[Symbol.asyncDispose]()
+      const other = createThrottle({ ...free, shared: ${shared} })
+      console.log(await other.run(url, () => 'works'))
+      other.close()`,
+      shared,
+    )
+    assert.deepEqual(lines, [CODE, CODE, CODE, 'works'])
+  } finally {
+    rmSync(folder, { recursive: true })
+  }
 })

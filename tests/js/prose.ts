@@ -80,9 +80,25 @@ export function comments(source: string, isPython: boolean): { line: number; tex
     line: source.slice(0, match.index).split('\n').length,
     text: match[0]
       .replaceAll(/^\s*(?:\/\*\*|\*\/|\*|\/\/[/!]?|#)|"""/gm, '')
-      .replaceAll(/```[\s\S]*?```/g, ''),
+      .replaceAll(/```[\s\S]*?```|^\s*\.\. code-block::.*\n(?:\s*\n| {4}.*\n)*/gm, '')
+      .replaceAll(/^\s*\|.*$/gm, '\n'),
   }))
 }
+
+/**
+ * What is wrong with the comments of a source. A semicolon ends a sentence there, since traps are lists: "a
+ * timer per request; a timer that fires early".
+ */
+export const problemsOfComments = (source: string, isPython: boolean) =>
+  comments(source, isPython).flatMap(({ line, text }) => [
+    ...badWords(text).map((problem) => `${line}: ${problem}`),
+    ...text
+      .split(/\n\s*\n|\n\s*(?:[-*] |\d+\. )/)
+      .flatMap(sentences)
+      .flatMap((sentence) => sentence.split(/;\s/))
+      .filter((sentence) => wordsOf(sentence) > LONGEST)
+      .map((sentence) => `${line}: ${wordsOf(sentence)} words: ${sentence}`),
+  ])
 
 /** What is wrong with a page, in lines that an editor can open. */
 export const problemsOf = (page: string) =>

@@ -332,3 +332,68 @@ test('a scope that is down is an error of its type in each process, for early an
     })
   probe.settle()
 })
+
+test('functions that hold what calls inside them wait for: the slots come back, and it is told', async () => {
+  const two = { concurrency: 2, defaults: { ...FREE, concurrency: 2 } }
+  const { world, all } = throttles(2, { ...two, fetch: async () => new Response('x') })
+  const warned: string[] = []
+  for (const throttle of all) throttle.addEventListener('warning', ({ code }) => warned.push(code))
+  await world.run(500)
+  const nested = all.map((throttle, index) =>
+    throttle.run({ scopes: 'jobs' }, async () => {
+      const { status } = await throttle.fetch(`https://b.example/${index}`)
+      return status
+    }),
+  )
+  await world.run(5000)
+  assert.deepEqual(warned, [])
+  assert.deepEqual(await after(world, 30_000, Promise.all(nested)), [200, 200])
+  assert.deepEqual([...new Set(warned)], ['nested'])
+  // A wait for anything but a slot is no reason.
+  all[0]!.scope('c.example').hold(60_000)
+  warned.length = 0
+  const held = all[0]!.run({ scopes: 'jobs' }, async () => (await all[0]!.fetch('https://c.example/')).status)
+  assert.equal(await after(world, 30_000, held), 'waits')
+  assert.equal(all[0]!.stats().inFlight, 1)
+  assert.equal(await after(world, 40_000, held), 200)
+  assert.deepEqual(warned, [])
+})
+
+test('hold-cut, stall and unheard are told in a group as they are in one process', async () => {
+  const { world, all } = throttles(2, { defaults: FREE })
+  const [a, b] = all as [Throttle, Throttle]
+  const told: [string, WarningEvent['code'], string | undefined][] = []
+  for (const [name, throttle] of [
+    ['a', a],
+    ['b', b],
+  ] as const)
+    throttle.addEventListener('warning', ({ code, scope }) => told.push([name, code, scope]))
+  const settle = async (throttle: Throttle, target: string, outcome: object) => {
+    const permit = await after(world, 5000, throttle.acquire(target))
+    assert.ok(permit instanceof Permit, String(permit))
+    permit.settle(outcome)
+    await world.run(500)
+  }
+  // A hold is told where its answer came in.
+  await settle(b, 'https://cut.example/', { status: 429, headers: { 'retry-after': '100000' } })
+  assert.deepEqual(
+    told.filter(([, code]) => code === 'hold-cut').map(([, , scope]) => scope),
+    ['cut.example'],
+  )
+  for (let silent = 0; silent < 25; silent++) await settle(a, 'https://deaf.example/', {})
+  assert.deepEqual(
+    told.filter(([, code]) => code === 'unheard'),
+    [['a', 'unheard', 'deaf.example']],
+  )
+  for (let minute = 0; minute < 4; minute++) {
+    for (const throttle of all) {
+      const permit = await after(world, 60_000, throttle.acquire('https://bad.example/'))
+      if (permit instanceof Permit) permit.settle({ status: 503 })
+    }
+    await world.run(20_000)
+  }
+  assert.ok(
+    told.some(([, code, scope]) => code === 'stall' && scope === 'bad.example'),
+    JSON.stringify(told),
+  )
+})

@@ -38,7 +38,7 @@ test('who never heard of the others waits, and says so; together they go on at t
   await world.run(19_000)
   assert.deepEqual(sent, [])
   assert.equal(warned.length, 8)
-  assert.match(warned[0]!, /^shared-offline: .*waits, since it never heard of the others: `members`/)
+  assert.match(warned[0]!, /^shared-offline: .*waits, since it never reached the others; set `members`/)
   await world.run(21_000)
   assert.ok(sent.length > 0.95 * 400, `${sent.length} in 20 s of 20/s`)
   assert.ok(most(sent, 1000) <= 21, `${most(sent, 1000)} in a second`)
@@ -124,7 +124,7 @@ test('stats().shared says who decides, and an event each change', async () => {
   const writer = processes.findIndex(({ id }) => id === world.store.holder)
   const member = 1 - writer
   const { shared } = all[member]!.stats()
-  const told = { writer: processes[writer]!.id, isWriter: false, epoch: 1, members: 2, debt: 0 }
+  const told = { writer: processes[writer]!.id, isWriter: false, epoch: 1, members: 2, debtMs: 0 }
   const { lastHeardAt = Number.NaN, leadMs, roundTripMs = Number.NaN } = shared!
   assert.deepEqual(shared, { ...told, leadMs, roundTripMs, lastHeardAt, offlineSince: undefined })
   assert.ok(roundTripMs >= 4 && roundTripMs < 30, `${roundTripMs}`)

@@ -53,8 +53,8 @@ test('a folder that cannot work is an error of each request, with the reason', {
   fs.chmodSync(wide, 0o755)
   fs.writeFileSync(file, '')
   const cases: [string, RegExp][] = [
-    [wide, /nobody else may open.*755/],
-    [file, /nobody else may open/],
+    [wide, /no other user may open.*755/],
+    [file, /no other user may open/],
     [join(file, 'below'), /ENOTDIR/],
     [deep, /shorter by \d+ bytes/],
   ]

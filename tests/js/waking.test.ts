@@ -228,7 +228,10 @@ function waiter(
   return {
     ticket,
     scopes,
+    cost: 1,
+    target: { scopes },
     signal,
+    method: undefined,
     alarm: undefined,
     grant: (at) => void heard.push(`grant ${ticket} ${at}`),
     fail: (error) => void heard.push(`fail ${ticket} ${(error as Error).message ?? error}`),

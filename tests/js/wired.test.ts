@@ -41,6 +41,7 @@ test('each method of the module is called once and answers', () => {
   assert.equal(seen.asked_ms, 3000)
   seen.prioritize(2, second, 5)
   seen.left(2, second)
+  seen.route(2, second, 'GET', 'https://a/b')
   seen.cancel(2, second)
   assert.equal(seen.waiting(), 0)
   seen.reset(2, a)

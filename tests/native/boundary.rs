@@ -224,6 +224,7 @@ impl<'a> Player<'a> {
                     self.boundary.prioritize(now, ticket, tape.number());
                 } else {
                     self.boundary.left(now, ticket);
+                    self.boundary.route(now, ticket, "GET", "https://a.example/b/7");
                 }
             }
             12 => self.change(tape, now),
@@ -405,6 +406,7 @@ impl<'a> Player<'a> {
             self.boundary.cancel(now, ticket);
             self.boundary.prioritize(now, ticket, 5.0);
             self.boundary.left(now, ticket);
+            self.boundary.route(now, ticket, "", "//");
         }
         assert!(self.boundary.peek(now, &[f64::NAN], &[]) < 0.0);
         assert_eq!(self.boundary.find("nobody ever named it"), NO_SCOPE);

@@ -221,7 +221,7 @@ const ROOMS: [&str; 10] = [
     "core",
     "fetch",
     "throttle",
-    "clients shared simulate entry command",
+    "clients llm shared simulate entry command",
 ];
 
 #[test]

@@ -17,24 +17,26 @@ const SECTIONS: &[(Section, &str, &str)] = &[
     (Section::AutoThrottle, "AutoThrottleOptions", "Scrapy's AutoThrottle: the delay follows the latency."),
     (Section::Backoff, "BackoffOptions", "A longer delay after bad answers, and the way back."),
     (Section::Rampup, "RampupOptions", "Find the server's limit and stay just below it."),
-    (Section::Retry, "RetryOptions", "Retries of the transports. Scrapy: RETRY_ENABLED and its kin."),
+    (Section::Retry, "RetryOptions", "Retries of the transports. Scrapy: RETRY_ENABLED, RETRY_TIMES."),
     (
         Section::HeaderMap,
         "HeaderMapOptions",
         "How one server's headers are to be read. Names are those of header fields, in any case.",
     ),
+    (Section::Robots, "RobotsOptions", "How the transports ask for robots.txt."),
     (Section::Scope, "ScopeOptions", "Settings of one scope."),
-    (Section::Root, "ThrottleOptions", "What a throttle is told. Settings of scopes may stand at the top."),
+    (Section::Root, "ThrottleOptions", "All options of a throttle. Settings of scopes may stand at the top."),
 ];
 
 /// What only JavaScript has: Python's clients come hop by hop.
-const NOT_PYTHONS: &[&str] = &["fetch", "redirects", "robots", "unref"];
+const NOT_PYTHONS: &[&str] = &["fetch", "redirects", "unref"];
 
 /// Types that the kind does not say.
 const TYPES: &[(&str, &str)] = &[
     ("clock", "Clock"),
     ("snapshot", "Snapshot"),
     ("shared", "Shared"),
+    ("rules", "RobotsRules"),
     ("getScopes", "GetScopes"),
     ("getResponseBackoff", "GetResponseBackoff"),
     ("getErrorBackoff", "GetErrorBackoff"),
@@ -51,6 +53,8 @@ const WORDS: &[(&str, &str)] = &[
     ("Whether and how `throttle.fetch` tries again.", "Whether and how the transports try again."),
     ("`fetch` does not, and to send", "Clients do not by themselves, and to send"),
     ("and `fetch` has no such limit either", "and clients have limits of their own"),
+    ("Whether `throttle.fetch` asks each host", "Whether the transports ask each host"),
+    ("`rules` of autothrottle/robots", "`rules` of `autothrottle.robots`"),
     ("perhaps as a promise", "perhaps awaitable"),
     ("Each keeps its promise and its context in memory", "Each keeps its task and its context in memory"),
     ("an object with onSend, onGood, onBad", "an object with on_send, on_good, on_bad"),
@@ -224,6 +228,7 @@ if TYPE_CHECKING:
     from ._clock import Clock
     from ._hooks import GetErrorBackoff, GetHints, GetResponseBackoff, GetResponseDelay, GetScopes
     from ._managers import MakeScopeManager, ScopeManager
+    from ._robots import RobotsRules
     from .redis import Shared
 
 Seconds: TypeAlias = float | timedelta

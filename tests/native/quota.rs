@@ -295,3 +295,46 @@ fn a_fixed_window_counts_what_left_late_from_its_leave() {
     engine.left(millis(4000.0), ticket);
     assert_eq!([9999.0, 10_000.0].map(|at| left(&engine, scope, at)), [9.0, 10.0]);
 }
+
+/// Five in each two seconds, told in whole seconds and without the length of a window: fifteen requests,
+/// evenly spread, take 5.6 seconds. The reset as it stands, divided by the rest, made that nearly nine.
+#[test]
+fn a_short_reset_in_whole_seconds_is_followed_in_time() {
+    for offset in [0.0, 300.0, 700.0, 1100.0, 1500.0, 1900.0] {
+        let options = r#"{ "defaults": { "delay": 0, "slotDelay": 0, "jitter": false, "concurrency": 4,
+            "followRateLimit": true } }"#;
+        let mut engine = Engine::new(Config::parse(serde_json::from_str(options).unwrap()).unwrap());
+        let scope = engine.scope("a");
+        for _ in 0..15 {
+            engine.submit(millis(0.0), Request::new(&[scope])).unwrap();
+        }
+        let (mut window, mut used, mut last, mut flying) = (0.0, 0, 0.0, Vec::new());
+        for at in (0..20_000).step_by(5).map(f64::from) {
+            let now = at + offset;
+            if (now / 2000.0).floor() != window {
+                (window, used) = ((now / 2000.0).floor(), 0);
+            }
+            while let Some(&(left, ticket)) = flying.first().filter(|(left, _)| left + 20.0 <= at) {
+                let reset = (2.0 * (window + 1.0) - now / 1000.0).ceil();
+                let fields = [
+                    ("x-ratelimit-limit", "5".to_owned()),
+                    ("x-ratelimit-remaining", (5 - used).to_string()),
+                    ("x-ratelimit-reset", reset.to_string()),
+                ];
+                let fields = fields.iter().map(|(name, value)| (*name, value.as_str()));
+                let hints = Hints::read(fields, Context { status: 200, ..Context::default() });
+                let feedback = Feedback { hint: Hint::of(&hints), ..Feedback::response(200) };
+                engine.settle(millis(left + 20.0), ticket, &feedback);
+                flying.remove(0);
+            }
+            while let Decision::Send(ticket) = engine.poll(millis(at)) {
+                used += 1;
+                assert!(used <= 5, "at {at}, {offset}: none is refused");
+                last = at;
+                flying.push((at, ticket));
+            }
+        }
+        assert!(engine.stats(millis(20_000.0)).waiting == 0, "{offset}: all were sent");
+        assert!(last <= 7000.0, "offset {offset}: {last} ms in place of 5600");
+    }
+}

@@ -111,3 +111,15 @@ fn what_it_may_send_unasked_is_bounded() {
         assert!(seconds[8..].iter().all(|&count| count >= 49), "{ceiling}: {seconds:?}");
     }
 }
+
+/// A server without a burst that refuses by 403 refuses half of what is a little too fast. Those denials were
+/// taken for the server's own, so the start went on: twice as fast, and twice again.
+#[test]
+fn a_start_that_is_denied_ends() {
+    let json = r#"{ "server": { "model": "nginx", "rate": 10, "refusal": "403", "upstream": 200 },
+        "network": { "latency": 1, "jitter": 0.5 }, "duration": 10000, "seed": 11,
+        "throttle": { "defaults": { "rampup": true } } }"#;
+    let (_, summary) = Simulation::parse(serde_json::from_str(json).unwrap()).unwrap().run().unwrap();
+    assert!(summary.refused <= 12, "{} of {}", summary.refused, summary.sent);
+    assert!(summary.served >= 50, "{} of {}", summary.served, summary.sent);
+}

@@ -37,7 +37,7 @@ const SECTIONS: &[(Section, &str, &str, &str)] = &[
         Section::Retry,
         "`retry`",
         "RetryOptions",
-        "Retries of `throttle.fetch`. Scrapy: RETRY_ENABLED and its kin.",
+        "Retries of `throttle.fetch`. Scrapy: RETRY_ENABLED, RETRY_TIMES.",
     ),
     (Section::Robots, "`robots`", "RobotsOptions", "How `throttle.fetch` asks for robots.txt."),
     (

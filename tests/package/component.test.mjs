@@ -3,12 +3,14 @@
  * drive it are tested in `tests/component` (Rust).
  */
 import assert from 'node:assert/strict'
-import { readFileSync } from 'node:fs'
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, test } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { gzipSync } from 'node:zlib'
 import { capture } from '../../scripts/lib.mjs'
+import { skipUnless } from '../required.mjs'
 import { packed } from './install.mjs'
 import { COMPONENT_BUDGET } from './sizes.mjs'
 
@@ -65,4 +67,31 @@ test('it says what it is to registries', () => {
   const bytes = readFileSync(shipped('component')).toString('latin1')
   const { version } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'))
   for (const words of ['autothrottle:engine', 'MIT', version]) assert.ok(bytes.includes(words), words)
+})
+
+const JCO = new URL('../runtimes/node_modules/@bytecodealliance/jco-transpile/dist/index.js', import.meta.url)
+
+test('the code of docs/component.md for jco runs, and prints what it says', {
+  skip: skipUnless(existsSync(JCO), 'jco is not installed'),
+}, async (t) => {
+  const folder = mkdtempSync(join(tmpdir(), 'autothrottle-jco-'))
+  t.after(() => rmSync(folder, { recursive: true, force: true }))
+  const page = readFileSync(join(root, 'docs/component.md'), 'utf8')
+  const [, code] = /```js\n([\s\S]*?)```/.exec(page)
+  const { transpile } = await import(JCO.href)
+  const { files } = await transpile(shipped('component'), { name: 'autothrottle' })
+  writeFileSync(join(folder, 'package.json'), '{ "type": "module" }')
+  writeFileSync(join(folder, 'program.js'), code)
+  for (const [name, content] of Object.entries(files)) {
+    const file = join(folder, 'engine', name)
+    mkdirSync(join(file, '..'), { recursive: true })
+    writeFileSync(file, content)
+  }
+  const printed = run(process.execPath, [join(folder, 'program.js')])
+    .trim()
+    .split('\n')
+  assert.deepEqual(
+    printed,
+    [...code.matchAll(/^\/\/ → (.*)$/gm)].map(([, said]) => said),
+  )
 })

@@ -58,9 +58,9 @@ test('it is small to install: files, bytes as they lie there, bytes on the way',
     run('npm', ['pack', '--dry-run', '--ignore-scripts', '--json'], root),
   )
   t.diagnostic(`${files.length} files, ${unpackedSize} bytes, ${size} packed`)
-  assert.ok(files.length <= 175, `${files.length} files`)
-  assert.ok(unpackedSize <= 3_600_000, `${unpackedSize} bytes`)
-  assert.ok(size <= 1_500_000, `${size} bytes packed`)
+  assert.ok(files.length <= 180, `${files.length} files`)
+  assert.ok(unpackedSize <= 3_700_000, `${unpackedSize} bytes`)
+  assert.ok(size <= 1_560_000, `${size} bytes packed`)
   const hashes = files
     .filter(({ size }) => size > 200)
     .map(({ path }) => [
@@ -134,7 +134,7 @@ for (const condition of ['workerd', 'edge-light']) {
     const script = gzipSync(outputFiles[0].contents, { level: 9 }).length
     const module = gzipSync(readFileSync(join(installed, 'pkg/autothrottle_bg.wasm')), { level: 9 }).length
     t.diagnostic(`${script} bytes of JavaScript and ${module} of WebAssembly, gzipped`)
-    assert.ok(script < 32_000, `${script} bytes of JavaScript`)
+    assert.ok(script < 33_000, `${script} bytes of JavaScript`)
   })
 }
 

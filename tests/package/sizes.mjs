@@ -30,11 +30,11 @@ export async function sizeOf(code, options = {}) {
  * counted.
  */
 export const BUDGETS = {
-  autothrottle: 156_000,
-  'autothrottle/slim': 28_500,
-  'autothrottle/engine': 133_000,
-  'autothrottle/undici': 154_000,
-  'autothrottle/simulate': 129_000,
+  autothrottle: 164_500,
+  'autothrottle/slim': 31_000,
+  'autothrottle/engine': 139_000,
+  'autothrottle/undici': 162_000,
+  'autothrottle/simulate': 129_500,
 }
 
 /**
@@ -42,14 +42,15 @@ export const BUDGETS = {
  * `redis` and `local` are a module of their own; that of Workers is a file.
  */
 export const OVER_MAIN = {
-  redis: 255_000,
-  local: 255_000,
+  redis: 245_000,
+  local: 245_000,
   'durable-object': 7_000,
   axios: 1_700,
   crawlee: 1_500,
   got: 1_000,
   playwright: 1_700,
   testing: 1_000,
+  llm: 7_800,
   domains: 300,
   robots: 500,
 }
@@ -68,7 +69,7 @@ export async function sizeOverMain(entry, dist) {
 }
 
 /** The most that the module of `autothrottle/slim` may weigh in bytes, by brotli as a server sends it. */
-export const SLIM_MODULE_BUDGET = 102_000
+export const SLIM_MODULE_BUDGET = 109_000
 
 /** The most that the component may weigh in bytes, gzipped: it is no entry and no bundle has it. */
-export const COMPONENT_BUDGET = 136_000
+export const COMPONENT_BUDGET = 145_000

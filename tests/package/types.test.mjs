@@ -73,9 +73,13 @@ createThrottle({ concurency: 1 })
 `
 /** Where the platform has types, they are the ones. */
 const WITH_FETCH = `import { instrument } from 'autothrottle/opentelemetry'
+import { llmFetch, llmMiddleware, type LlmOptions } from 'autothrottle/llm'
 ${PLAIN}
 // The types of OpenTelemetry need a console.
 export const stop: () => void = instrument(throttle, { meter: false })
+const llmOptions: LlmOptions = { limits: { '*': { rpm: 60, tpm: 30_000 } } }
+export const llm: typeof fetch = llmFetch(throttle, llmOptions).client.fetch
+export const middleware = [llmMiddleware(throttle)]
 const { signal } = new AbortController()
 const request = new Request('https://a.example/')
 export const response: Promise<Response> = throttle.fetch(request, { method: 'POST', signal })

@@ -6,112 +6,14 @@
  * In `npm run test:all` it fails.
  */
 import assert from 'node:assert/strict'
-import { spawn } from 'node:child_process'
-import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync } from 'node:fs'
 import { createServer } from 'node:http'
-import { connect } from 'node:net'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import { after, before, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { fileURLToPath } from 'node:url'
 import { skipUnless } from '../required.mjs'
-import { freePort } from './server.mjs'
+import { WORKERD, Workers } from './workers.mjs'
 
-const WORKERD = fileURLToPath(new URL('../runtimes/node_modules/.bin/workerd', import.meta.url))
 const skip = skipUnless(existsSync(WORKERD), 'workerd is not installed')
-
-const config = (port, disk) => `using Workerd = import "/workerd/workerd.capnp";
-const config :Workerd.Config = (
-  services = [
-    (name = "main", worker = .worker),
-    (name = "internet", network = (allow = ["private"])),
-    (name = "disk", disk = (path = "${disk}", writable = true)),
-  ],
-  sockets = [(name = "http", address = "127.0.0.1:${port}", http = (), service = "main")],
-);
-const worker :Workerd.Worker = (
-  compatibilityDate = "2026-01-01",
-  compatibilityFlags = ["enable_request_signal"],
-  durableObjectNamespaces = [(className = "Limiter", uniqueKey = "limiter", enableSql = true)],
-  durableObjectStorage = (localDisk = "disk"),
-  bindings = [(name = "LIMITER", durableObjectNamespace = "Limiter")],
-  modules = [
-    (name = "worker.mjs", esModule = embed "worker.mjs"),
-    (name = "autothrottle_bg.wasm?module", wasm = embed "autothrottle_bg.wasm"),
-    (name = "shared_bg.wasm?module", wasm = embed "shared_bg.wasm"),
-  ],
-);`
-
-class Workers {
-  #folder = mkdtempSync(join(tmpdir(), 'autothrottle-workers-'))
-  #process
-  said = ''
-
-  async build() {
-    const { build } = await import('esbuild')
-    await build({
-      entryPoints: [fileURLToPath(new URL('worker.mjs', import.meta.url))],
-      bundle: true,
-      format: 'esm',
-      target: 'es2022',
-      conditions: ['workerd', 'worker'],
-      external: ['cloudflare:workers'],
-      loader: { '.wasm': 'copy' },
-      assetNames: '[name]',
-      outdir: this.#folder,
-      outExtension: { '.js': '.mjs' },
-      logLevel: 'error',
-    })
-    mkdirSync(join(this.#folder, 'disk'))
-    return this
-  }
-
-  async start() {
-    const port = await freePort()
-    this.url = `http://127.0.0.1:${port}`
-    writeFileSync(join(this.#folder, 'config.capnp'), config(port, join(this.#folder, 'disk')))
-    this.#process = spawn(WORKERD, ['serve', 'config.capnp'], { cwd: this.#folder })
-    this.#process.stderr.on('data', (text) => {
-      this.said += text
-    })
-    for (let tries = 0; tries < 200; tries++) {
-      const isUp = await fetch(`${this.url}/up`).then(
-        (response) => response.ok,
-        () => false,
-      )
-      if (isUp) return
-      await sleep(50)
-    }
-    throw new Error(`workerd: ${this.said}`)
-  }
-
-  async kill() {
-    const ended = new Promise((resolve) => this.#process.once('exit', resolve))
-    this.#process.kill('SIGKILL')
-    await ended
-  }
-
-  async stop() {
-    await this.kill()
-    rmSync(this.#folder, { recursive: true, force: true })
-  }
-
-  get(path, query, init) {
-    return fetch(`${this.url}/${path}?${new URLSearchParams(query)}`, init)
-  }
-
-  /**
-   * A client that asks, and can go. A reset is what workerd notices: a mere end might be half a connection.
-   */
-  client(path, query) {
-    const { hostname, port } = new URL(this.url)
-    const socket = connect(Number(port), hostname).on('error', () => {})
-    socket.unref()
-    socket.write(`GET /${path}?${new URLSearchParams(query)} HTTP/1.1\r\nhost: ${hostname}\r\n\r\n`)
-    return { go: () => socket.resetAndDestroy() }
-  }
-}
 
 /** A site that counts how many it serves at a time. Pages of `/held` are answered when the test says so. */
 async function siteOf(t, latency, status = 200) {

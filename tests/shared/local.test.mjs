@@ -184,6 +184,6 @@ test('the socket is for the same user alone', { skip: !isPosix }, async () => {
   const refused = createThrottle({ ...two, shared: local({ name: 'own', folder: open, offline: 'fail' }) })
   const error = await refused.acquire({ scopes: 'x' }).catch((error) => error)
   assert.equal(error.code, 'ERR_CONFIG')
-  assert.match(error.message, /want a folder of this user's that nobody else may open/)
+  assert.match(error.message, /want a folder of this user's that no other user may open/)
   await refused[Symbol.asyncDispose]()
 })

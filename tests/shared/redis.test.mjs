@@ -6,7 +6,7 @@
  * skipped by name, under `npm run test:all` it fails.
  */
 import assert from 'node:assert/strict'
-import { fork, spawnSync } from 'node:child_process'
+import { fork, spawn, spawnSync } from 'node:child_process'
 import { existsSync } from 'node:fs'
 import { createServer } from 'node:http'
 import { after, before, test } from 'node:test'
@@ -205,6 +205,55 @@ else {
     assert.equal(site.most, 4)
     site.stop()
     await Promise.all([master.stop(), replica.stop(), sentinel.stop()])
+  })
+
+  test('Rust and Node: one quota for three processes, whoever decides', async () => {
+    const build = [
+      'build',
+      '--locked',
+      '--example',
+      'group',
+      '--features',
+      'redis,reqwest',
+      '--message-format=json',
+    ]
+    const built = spawnSync('cargo', [...build, '--manifest-path', 'tower/Cargo.toml'], {
+      encoding: 'utf8',
+      maxBuffer: 2 ** 26,
+    })
+    assert.equal(built.status, 0, built.stderr)
+    const made = built.stdout
+      .split('\n')
+      .filter(Boolean)
+      .map((line) => JSON.parse(line))
+    const binary = made.findLast(({ executable }) => executable)?.executable
+    const site = await new Site(0).start()
+    const options = { quota: { limit: 12, window: 600_000 }, delay: 0, concurrency: 30 }
+    const urls = Array.from({ length: 10 }, () => `${site.url}?by=2`)
+    const rust = () =>
+      spawn(binary, [`redis://127.0.0.1:${store.port}/`, 'languages', JSON.stringify(options), ...urls])
+    const first = rust()
+    await until('Rust decides', () => site.total > 0)
+    const client = await CLIENTS.ioredis(store.port)
+    const throttle = createThrottle({ ...options, shared: redis(client, { name: 'languages' }) })
+    const asked = Array.from({ length: 10 }, () => throttle.fetch(`${site.url}?by=1`))
+    const settled = Promise.allSettled(asked)
+    const second = rust()
+    await until('twelve leave', () => site.total >= 12)
+    // The one that decided is gone: another one does, and knows what was spent.
+    first.kill('SIGKILL')
+    await until(
+      'another decides',
+      () => throttle.stats().shared.isWriter || throttle.stats().shared.epoch > 1,
+    )
+    await sleep(300)
+    assert.equal(site.total, 12)
+    second.kill('SIGKILL')
+    throttle.close()
+    await settled
+    await throttle[Symbol.asyncDispose]()
+    await quit(client)
+    site.stop()
   })
 
   test('slots are never more than there are, when the writer, another and the store are killed', async () => {

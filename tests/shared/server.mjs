@@ -55,6 +55,13 @@ export class RedisServer {
     await ended
   }
 
+  /** It stands still for so many milliseconds. */
+  async stand(ms) {
+    this.#process.kill('SIGSTOP')
+    await new Promise((resolve) => setTimeout(resolve, ms))
+    this.#process.kill('SIGCONT')
+  }
+
   async stop() {
     if (this.#process?.exitCode === null && this.#process.signalCode === null) await this.kill()
     rmSync(this.#folder, { recursive: true, force: true })

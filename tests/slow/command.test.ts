@@ -293,7 +293,10 @@ test('simulate: figures, JSON and a picture', async () => {
   writeFileSync(at('options.json'), JSON.stringify(options))
   const plain = await run(['simulate', 'options.json', '--plot', 'simulated.svg'])
   assert.equal(plain.code, 0, plain.said)
-  assert.match(plain.out, /^sent +\d+ requests\n[\s\S]*settled at +\d+(\.\d+)? % of what the limit allows\n/)
+  assert.match(
+    plain.out,
+    /^sent +\d+ requests\n[\s\S]*settled at +\d+(\.\d+)? % of what the limit allows\n[\s\S]*requests per second, .* s a column\n/,
+  )
   assert.match(readFileSync(at('simulated.svg'), 'utf8'), /refused, a second/)
   const { json } = await run(['simulate', '-', '--json'], JSON.stringify(options))
   assert.ok(Number(json()[0]!.sent) > 100)
@@ -359,7 +362,7 @@ test('nothing is there: exit 1, whatever robots.txt had to do with it', async ()
   assert.equal(host.code, 1)
   assert.match(
     host.said,
-    new RegExp(`nothing answers at https://127.0.0.1:${port}; try http://127.0.0.1:${port}`),
+    new RegExp(`no server answers at https://127.0.0.1:${port}; try http://127.0.0.1:${port}`),
   )
   const file = await run(['get', `${origin}/`])
   assert.match(file.said, /there is no file http.*; for one URL: echo http.* \| autothrottle get -/)

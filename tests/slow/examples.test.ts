@@ -172,6 +172,7 @@ test('each runs by itself and ends', () => {
     'cost-capped',
     'retry-policy',
     'api-client',
+    'llm',
     'shared',
   ]) {
     const { status, stdout, stderr } = spawnSync(

@@ -1,0 +1,199 @@
+/**
+ * Servers with several budgets through `throttle.fetch`: what an answer says of one is for the requests that
+ * spend from it. In virtual time, and over loopback. `tests/native/budgets.rs` has whole servers.
+ */
+import assert from 'node:assert/strict'
+import http from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { test } from 'node:test'
+import { createThrottle, type ThrottleOptions } from '../../js/index.js'
+import { FakeClock } from '../../js/testing.js'
+
+/** GitHub with three resources: so many an hour or a minute, from their first request on. */
+class GitHub {
+  readonly refused: string[] = []
+  readonly served: string[] = []
+  readonly #budgets = {
+    core: { limit: 5000, window: 3_600_000, used: 0, until: 0 },
+    search: { limit: 30, window: 60_000, used: 0, until: 0 },
+    code_search: { limit: 10, window: 60_000, used: 0, until: 0 },
+  }
+  readonly #now: () => number
+
+  constructor(now: () => number) {
+    this.#now = now
+  }
+
+  answer(url: string): { status: number; headers: Record<string, string> } {
+    const path = new URL(url, 'https://api.github.com').pathname
+    const name = path === '/search/code' ? 'code_search' : path.startsWith('/search/') ? 'search' : 'core'
+    const budget = this.#budgets[name]
+    const now = this.#now()
+    if (now >= budget.until) Object.assign(budget, { used: 0, until: now + budget.window })
+    const isServed = budget.used < budget.limit
+    if (isServed) budget.used++
+    const list = isServed ? this.served : this.refused
+    list.push(path)
+    const headers = {
+      'x-ratelimit-limit': String(budget.limit),
+      'x-ratelimit-remaining': String(budget.limit - budget.used),
+      'x-ratelimit-reset': String(Math.ceil((budget.until - now) / 1000)),
+      'x-ratelimit-resource': name,
+    }
+    return { status: isServed ? 200 : 403, headers }
+  }
+}
+
+function githubOf(options: ThrottleOptions = {}) {
+  const clock = new FakeClock()
+  const server = new GitHub(() => clock.now())
+  const sent: [string, number][] = []
+  const fetch = async (input: RequestInfo | URL) => {
+    const url = String(input)
+    sent.push([new URL(url).pathname, clock.now()])
+    await new Promise<void>((done) => clock.setTimeout(done, 50))
+    const { status, headers } = server.answer(url)
+    return new Response('', { status, headers })
+  }
+  const defaults = { concurrency: 8, delay: 0 }
+  const throttle = createThrottle({ clock, fetch: fetch as typeof globalThis.fetch, defaults, ...options })
+  const get = (path: string, init?: RequestInit) => throttle.fetch(`https://api.github.com${path}`, init)
+  return { clock, server, sent, throttle, get }
+}
+
+test('an empty search does not hold the repositories', async () => {
+  const { clock, server, sent, throttle, get } = githubOf()
+  const all: Promise<Response>[] = []
+  for (let n = 0; n < 200; n++) {
+    all.push(get(n % 4 === 0 ? `/search/issues?q=${n}` : `/repos/owner${n % 5}/name${n}/issues`))
+  }
+  await clock.advance(5000)
+  const { budgets, reason, waiting } = throttle.scope('api.github.com').stats
+  assert.deepEqual([server.refused, server.served.length], [[], 180], '30 searches, and all the others')
+  assert.deepEqual([waiting, reason], [20, 'quota'])
+  assert.equal(budgets?.search?.waiting, 20)
+  assert.equal(budgets?.search?.quotaLeft, 0)
+  assert.ok((budgets?.search?.recoversAt ?? 0) > 55_000)
+  assert.ok((budgets?.core?.quotaLeft ?? 0) > 4800)
+  assert.deepEqual(Object.keys(throttle.stats().scopes), ['api.github.com'], 'budgets are inside')
+  await clock.advance(120_000)
+  await Promise.all(all)
+  assert.deepEqual([server.refused, server.served.length], [[], 200])
+  const repos = sent.filter(([path]) => path.startsWith('/repos')).map(([, at]) => at)
+  assert.ok(Math.max(...repos) < 2500, 'none of them waited for a search')
+})
+
+/** The assumption is false: nothing names a budget. Then all of the host is held, as before. */
+test('a server that names no budget has one', async () => {
+  const clock = new FakeClock()
+  const fetch = async () =>
+    new Response('', { headers: { 'x-ratelimit-remaining': '0', 'x-ratelimit-reset': '60' } })
+  const throttle = createThrottle({ clock, fetch, delay: 0, jitter: false })
+  await throttle.fetch('https://api.example/a')
+  assert.equal(throttle.peek('https://api.example/b').at, 60_000)
+  assert.equal(throttle.scope('api.example').stats.budgets, undefined)
+})
+
+test('methods of one path are routes of their own', async () => {
+  const clock = new FakeClock()
+  const fetch = async (_: RequestInfo | URL, init: RequestInit = {}) => {
+    const isPost = init.method === 'POST'
+    const headers = {
+      'x-ratelimit-bucket': isPost ? 'writes' : 'reads',
+      'x-ratelimit-remaining': isPost ? '0' : '4',
+      'x-ratelimit-reset-after': '9',
+    }
+    return new Response('', { headers })
+  }
+  const throttle = createThrottle({ clock, fetch, defaults: { delay: 0, concurrency: 4 } })
+  const url = 'https://discord.com/api/v10/channels/123/messages'
+  const ask = (method: string) => throttle.fetch(url, { method })
+  for (const method of ['GET', 'POST', 'GET']) {
+    const done = ask(method)
+    await clock.advance(1)
+    await done
+  }
+  let late = false
+  const second = ask('POST').then(() => {
+    late = true
+  })
+  const reads = ask('GET')
+  await clock.advance(1000)
+  await reads
+  assert.equal(late, false)
+  assert.equal(throttle.scope('discord.com').stats.budgets?.['writes/123']?.waiting, 1)
+  await clock.advance(9000)
+  await second
+})
+
+test('what was learned of routes is in the snapshot', async () => {
+  const first = githubOf()
+  const all = ['/search/issues', '/user', '/search/issues', '/user'].map((path) => first.get(path))
+  await first.clock.advance(2000)
+  await Promise.all(all)
+  const snapshot = JSON.parse(JSON.stringify(first.throttle.snapshot()))
+  const next = githubOf({ snapshot })
+  const again = Array.from({ length: 6 }, () => next.get('/user'))
+  await next.clock.advance(1)
+  assert.equal(next.sent.length, 6, 'a route that is known is not tried one by one')
+  await next.clock.advance(1000)
+  await Promise.all(again)
+})
+
+test('a hold of a budget is an event with its name, and an abort gives its place back', async () => {
+  const { clock, throttle, get } = githubOf()
+  const holds: string[] = []
+  throttle.addEventListener('hold', ({ scope }) => holds.push(scope))
+  const all = Array.from({ length: 11 }, () => get('/search/code').catch(() => undefined))
+  const controller = new AbortController()
+  const aborted = get('/search/code', { signal: controller.signal })
+  await clock.advance(3000)
+  assert.deepEqual(new Set(holds), new Set(['api.github.com\u{a0}#code_search']))
+  controller.abort()
+  await assert.rejects(aborted, { name: 'AbortError' })
+  assert.equal(throttle.scope('api.github.com').stats.budgets?.code_search?.waiting, 1)
+  await clock.advance(120_000)
+  await Promise.all(all)
+  await throttle.close()
+})
+
+test('over loopback: three resources, none refused, repositories in time', async () => {
+  const server = new GitHub(() => performance.now())
+  const listener = http.createServer((request, response) => {
+    const { status, headers } = server.answer(request.url ?? '/')
+    response.writeHead(status, headers).end()
+  })
+  await new Promise<void>((done) => listener.listen(0, '127.0.0.1', done))
+  const { port } = listener.address() as AddressInfo
+  const throttle = createThrottle({ defaults: { concurrency: 8, delay: 0 } })
+  try {
+    const host = `http://127.0.0.1:${port}`
+    const controller = new AbortController()
+    const { signal } = controller
+    let answered = 0
+    let tenth = () => {}
+    const ten = new Promise<void>((done) => {
+      tenth = done
+    })
+    const searches = Array.from({ length: 14 }, (_, n) =>
+      throttle.fetch(`${host}/search/code?q=${n}`, { signal }).then(
+        () => {
+          answered++
+          if (answered === 10) tenth()
+        },
+        () => undefined,
+      ),
+    )
+    const repos = Array.from({ length: 60 }, (_, n) => throttle.fetch(`${host}/repos/o/n${n}`))
+    await Promise.all(repos)
+    await ten
+    assert.equal(throttle.scope(`127.0.0.1:${port}`).stats.budgets?.code_search?.waiting, 4)
+    controller.abort()
+    await Promise.all(searches)
+    assert.deepEqual([server.refused.length, server.served.length], [0, 70])
+  } finally {
+    await throttle.close()
+    listener.closeAllConnections()
+    listener.close()
+  }
+})
