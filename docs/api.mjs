@@ -2,7 +2,7 @@
  * Writes `docs/api.md`: every public member with its signature and the first paragraph of its comment, as the
  * sources have it. `tests/js/api.test.ts` says when the page is old.
  */
-import { readFileSync, writeFileSync } from 'node:fs'
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { parseSync } from 'vite'
 
@@ -20,6 +20,7 @@ const SECTIONS = [
   ['`throttle.peek(url)`', 'wasm/types', ['Peek']],
   ['`throttle.stats()`', 'wasm/types', ['Stats']],
   ['Statistics of a scope', 'wasm/types', ['ScopeStats']],
+  ['Of one budget: `stats.budgets[name]`', 'wasm/types', ['BudgetStats']],
   [
     'Rules for scopes',
     'scopes/hooks',
@@ -27,22 +28,38 @@ const SECTIONS = [
   ],
   ['', 'scopes/by-ip', ['byIp']],
   ["Scrapy's settings", 'options/scrapy', ['fromScrapySettings']],
+  ['Options of `autothrottle/llm`, and its statistics', 'llm', ['LlmOptions', 'LlmStats']],
+  ['', 'llm/budgets', ['LlmLimit']],
   ['A clock for tests: `autothrottle/testing`', 'testing', ['FakeClock'], 'clock.'],
 ]
 
-const ENTRIES = [
-  'undici',
-  'axios',
-  'got',
-  'crawlee',
-  'playwright',
-  'robots',
-  'domains',
-  'local',
-  'redis',
-  'durable-object',
-]
-ENTRIES.push('simulate', 'engine', 'slim')
+/** Every file of `js/` is an entry of the package. */
+const ENTRIES = readdirSync(`${root}js`)
+  .filter((name) => name.endsWith('.ts') && name !== 'index.ts')
+  .map((name) => name.slice(0, -3))
+
+/** What entries export, beside types: where it stands. */
+const FUNCTIONS = {
+  axios: { axios: ['throttleAdapter'] },
+  crawlee: { crawlee: ['throttleHooks'] },
+  domains: { domains: ['byRegistrableDomain', 'byDomainHierarchy'] },
+  'durable-object': { 'durable-object': ['throttleOf'] },
+  got: { got: ['throttleHandler'] },
+  llm: { llm: ['llmFetch', 'llmMiddleware'] },
+  local: { local: ['local'] },
+  opentelemetry: { opentelemetry: ['instrument'] },
+  playwright: { playwright: ['throttlePage'] },
+  presets: { presets: ['presets', 'preset', 'presetHosts', 'bodyHints'] },
+  redis: { redis: ['redis'] },
+  robots: { robots: ['rules'] },
+  simulate: {
+    simulate: ['simulate'],
+    'simulate/live': ['createSimulation', 'replaySimulation'],
+    'simulate/server': ['playServer'],
+  },
+  slim: { 'wasm/load/initialize': ['initialize'] },
+  undici: { undici: ['throttle'] },
+}
 
 const oneLine = (text) =>
   text
@@ -71,7 +88,7 @@ function file(name) {
       .replaceAll(/^\s*\* ?/gm, '')
       .trim()
     if (text.includes('@internal')) return ''
-    return oneLine(text.split(/\n\s*\n|\n@/)[0]).replaceAll(/\{@link (\w+)\}/g, '`$1`')
+    return oneLine(text.split(/\n\s*\n|\n@/)[0].replace(/:$/, '.')).replaceAll(/\{@link (\w+)\}/g, '`$1`')
   }
   return { code, program, about }
 }
@@ -143,6 +160,11 @@ warnings in [events](events.md), errors in [errors](errors.md). Your editor show
     const text = oneLine(first.replace(/^`autothrottle\/\S+: /, '').replace(/:$/, '.'))
     page += `| \`autothrottle/${entry}\` | ${text} |\n`
   }
+  page += '\n## What the entries export\n\n| entry | member | what it does |\n|---|---|---|\n'
+  for (const [entry, files] of Object.entries(FUNCTIONS))
+    for (const [name, names] of Object.entries(files))
+      for (const [signature, text] of rowsOf(file(name), names))
+        page += `| \`${entry}\` | \`${signature.replaceAll('|', '\\|')}\` | ${text.replaceAll('|', '\\|')} |\n`
   for (const [title, name, names, as] of SECTIONS) {
     if (title) page += `\n## ${title}\n\n| member | what it does |\n|---|---|\n`
     for (const [signature, text] of rowsOf(file(name), names, as))

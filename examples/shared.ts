@@ -1,8 +1,8 @@
 /**
- * One limit for several processes: `node --import tsx examples/shared.ts`. This program starts three of itself
- * against a server that counts; together they keep to two at a time and ten a second.
+ * One limit for several processes: `node --import tsx examples/shared.ts`. This program starts three of
+ * itself against a server that counts; together they keep to two at a time and ten a second.
  *
- * Nothing but `shared` is different from a throttle of one process.
+ * Only `shared` differs from a throttle of one process.
  */
 import { fork } from 'node:child_process'
 import { createServer } from 'node:http'

@@ -1,11 +1,13 @@
 /**
- * Draws the pictures of `docs/policies.md` and `docs/rampup.md`: each is a simulated run, so that it shows
- * what the engine does. `node docs/images/pictures.mjs` writes them, after a build.
+ * Draws the pictures of `docs/policies.md` and `docs/rampup.md`, and the README's film of the race: each is a
+ * simulated run, so that it shows what the engine does. `node docs/images/pictures.mjs` writes them, after a build.
  */
 import { writeFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { createSimulation, simulate } from '../../dist/simulate.js'
 import { root } from '../../scripts/lib.mjs'
+import { raceFilm } from '../../site/playground/card.js'
+import { race } from '../../site/playground/race.js'
 
 const [WIDTH, RIGHT] = [840, 22]
 const [BLUE, GREEN, RED, GREY, TEXT] = ['#2256c7', '#1a7f37', '#c22222', '#a9a9a9', '#444']
@@ -150,7 +152,7 @@ stroke-dasharray="5 4"/>`,
   ])
 }
 
-/** Retry-After: nothing leaves before it, then more slowly. */
+/** Retry-After: no request leaves before it, then more slowly. */
 function hints() {
   const run = [
     ...samples({
@@ -168,7 +170,7 @@ function hints() {
   ])
 }
 
-/** A limit that nobody tells is found, and found again when it has doubled. */
+/** An unknown limit is found, and found again when it has doubled. */
 function rampup() {
   const bin = 2500
   const run = [
@@ -204,6 +206,7 @@ export const pictures = () => ({
   'backoff.svg': backoff(),
   'retry-after.svg': hints(),
   'rampup.svg': rampup(),
+  'race.svg': raceFilm(race(simulate)),
 })
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) {

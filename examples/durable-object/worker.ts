@@ -20,7 +20,7 @@ export class Limiter extends ThrottleObject {
 }
 
 export default {
-  /** A client waits: not for longer than ten seconds. If it goes, nothing is sent for it. */
+  /** A client waits: not for longer than ten seconds. If it goes, no request is sent for it. */
   async fetch(request: Request, env: Env): Promise<Response> {
     const throttle = throttleOf(env.LIMITER, { name: 'api.example' })
     try {
@@ -32,7 +32,7 @@ export default {
     }
   },
 
-  /** Nobody waits: it may take a quarter of an hour. */
+  /** No client waits: it may take a quarter of an hour. */
   async scheduled(_: unknown, env: Env): Promise<void> {
     const throttle = throttleOf(env.LIMITER, { name: 'api.example', maxWait: 800_000 })
     await throttle.fetch('https://api.example/sync', { throttle: { priority: -1 } })

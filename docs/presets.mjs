@@ -1,0 +1,64 @@
+/**
+ * Writes the presets for Python, `python/src/autothrottle/_presets.py`, from those of `js/presets.ts`: the one
+ * place where they are typed. `tests/js/presets.test.ts` says when the file is old. Spans are seconds there,
+ * and options have Python's names.
+ */
+import { writeFileSync } from 'node:fs'
+import { fileURLToPath, pathToFileURL } from 'node:url'
+
+const target = fileURLToPath(new URL('../python/src/autothrottle/_presets.py', import.meta.url))
+/** Options that are milliseconds. */
+const SPANS = new Set(['delay', 'slotDelay', 'per', 'window', 'minDelay', 'maxDelay', 'maxHold'])
+
+const snake = (key) => key.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)
+
+function literal(value, indent, key = '') {
+  if (Array.isArray(value)) return `[${value.map((each) => literal(each, indent)).join(', ')}]`
+  if (typeof value === 'object') {
+    const inner = `${indent}    `
+    const entries = Object.entries(value).map(
+      ([key, each]) => `${inner}${JSON.stringify(snake(key))}: ${literal(each, inner, key)},\n`,
+    )
+    return `{\n${entries.join('')}${indent}}`
+  }
+  if (typeof value === 'boolean') return value ? 'True' : 'False'
+  if (typeof value === 'number') return String(SPANS.has(key) ? value / 1000 : value)
+  return JSON.stringify(value)
+}
+
+/** The file, for these presets. */
+export function pythonOf(hosts, preset) {
+  const sources = ({ sentence, url, read, copy }) =>
+    `PresetSource(\n${[sentence, url, read, copy]
+      .filter((each) => each !== undefined)
+      .map((each) => `                ${JSON.stringify(each)},\n`)
+      .join('')}            ),`
+  const each = (host) => {
+    const { options, sources: said, userAgent } = preset(host)
+    return `    ${JSON.stringify(host)}: Preset(
+        options=${literal(options, '        ')},
+        sources=(
+${said.map((source) => `            ${sources(source)}\n`).join('')}        ),
+        user_agent=${userAgent === undefined ? 'None' : JSON.stringify(userAgent)},
+    ),
+`
+  }
+  return `"""What owners of public APIs say of their limits: written from \`\`js/presets.ts\`\` by
+\`\`node docs/presets.mjs\`\`. Change it there.
+"""
+
+# ruff: noqa: E501
+from __future__ import annotations
+
+from ._preset import Preset, PresetSource
+
+PRESETS: dict[str, Preset] = {
+${hosts.map(each).join('')}}
+"""By host. Spans are seconds."""
+`
+}
+
+if (import.meta.url === pathToFileURL(process.argv[1] ?? '').href) {
+  const { preset, presetHosts } = await import('../dist/presets.js')
+  writeFileSync(target, pythonOf(presetHosts, preset))
+}
