@@ -43,10 +43,10 @@ async function run(
     isOver = true
   })
   running.catch(() => {})
-  // Time stands still while a file is read or written: how fast the disk is changes no test.
+  // Time stands still while a file is read, written or closed: how fast the disk is changes no test.
   while (!isOver) {
     await setImmediate()
-    const isBusy = process.getActiveResourcesInfo().some((name) => name.startsWith('FSReq'))
+    const isBusy = process.getActiveResourcesInfo().some((name) => /^(FSReq|CloseReq)/.test(name))
     if (!isBusy) await clock.advance(500)
   }
   const done: Run = await running
