@@ -146,8 +146,7 @@ macro_rules! policies {
                 least
             }
 
-            /// The least that one of them lets one request cost at most, and what those have in common who
-            /// cost no more than a usual one.
+            /// The most that one request may cost: the strictest bound of them all.
             pub fn most(config: &ScopeConfig) -> Option<Cost> {
                 let most = [$($config(config).and_then(|config| <$state>::most(&config)),)*];
                 most.into_iter().flatten().min()
@@ -178,7 +177,7 @@ macro_rules! policies {
                 })*
             }
 
-            /// Whether nothing is owed.
+            /// Whether no policy is owed anything.
             pub fn are_free(&self, now: Instant) -> bool {
                 true $(&& self.$name.as_ref().is_none_or(|state| Policy::is_free(&**state, now)))*
             }

@@ -3,8 +3,8 @@
 //! The trap is one long vector: when it grows it is copied, and WebAssembly's memory never shrinks, so the
 //! old copy is lost. Pages stay where they are; only the first one grows.
 //!
-//! The other trap is a handle that somebody kept after its item was removed: the place has another item by
-//! then. So each item has a generation, and an [`Id`] means the item only while both agree.
+//! The other trap is a handle that outlives its item: the place has another item by then. So each item has a
+//! generation, and an [`Id`] means the item only while both agree.
 //!
 //! Looking an item up is inlined, for it is half of what a decision costs in code that is compiled for size.
 

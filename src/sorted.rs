@@ -1,7 +1,7 @@
 //! Indices of a table in an order that only the table knows: scopes by name, lanes by key, classes by need.
 //!
-//! The trap is a name that comes from a page somebody crawls: a hash table with a fixed seed can be flooded,
-//! and one with a random seed has no fixed order. An order has neither fault, and is asked once per host.
+//! The trap is a name that comes from a crawled page: a hash table with a fixed seed can be flooded, and one
+//! with a random seed has no fixed order. An order has neither fault, and is asked once per host.
 //!
 //! The other trap is weight: each kind of the library's map is eight kilobytes of WebAssembly, and keeps a
 //! second copy of its keys. Here is one kind for all: a B-tree of two levels, whose keys stay where they are.
@@ -15,7 +15,7 @@ const LEAF: usize = 128;
 /// How the item at an index stands to the one that is looked for.
 type Order<'a> = &'a dyn Fn(u32) -> Ordering;
 
-/// Indices, sorted. Each call is told the order, which must always be the same.
+/// Indices, sorted. Each call names the order, which must always be the same.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct SortedIndex {
     /// None of them is empty.

@@ -1,5 +1,5 @@
-//! Plain values: options as somebody typed them, and what the engine shows to people. Every host has its own
-//! kind of object; this is what they are turned into, and out of.
+//! Plain values: options as they were typed, and what the engine shows to people. Every host has its own kind
+//! of object; this is what they are turned into, and out of.
 //!
 //! The trap: a deserializer that stops at the first wrong value tells its user one problem at a time. This
 //! one takes every value. What a host has and settings never want (functions, symbols, cycles) becomes
@@ -35,7 +35,7 @@ pub enum Value {
 }
 
 impl Value {
-    /// An object of these entries, without those that are nothing.
+    /// An object of these entries, without those that are undefined.
     pub fn object(entries: Vec<(&str, Self)>) -> Self {
         let there = entries.into_iter().filter(|(_, value)| *value != Self::Nothing);
         Self::Map(there.map(|(key, value)| (key.into(), value)).collect())

@@ -69,10 +69,10 @@ impl Boundary {
     }
 
     /// What [`Boundary::settle`] would answer for a request that is in flight in another engine with the same
-    /// settings, and its outcome in numbers for that engine. Changes nothing.
+    /// settings. With it the outcome, in numbers for that engine. This engine stays as it is.
     ///
     /// What is answered (the place in [`Settled`]); the milliseconds that the server asked to wait, NaN for
-    /// none; then what that engine is told: the flags, the milliseconds until the next attempt, the five of
+    /// none; then what goes to that engine: the flags, the milliseconds until the next attempt, the five of
     /// [`Outcome::hint`], and [`Outcome::said_ms`].
     pub fn digest(&self, outcome: &Outcome) -> [f64; 10] {
         let heard = outcome.heard().unwrap_or_default();

@@ -26,14 +26,14 @@ pub mod flags {
     pub const GOOD: u32 = 1 << 2;
     /// The answer is bad, whatever its status says.
     pub const BAD: u32 = 1 << 3;
-    /// [`super::Outcome::hint`] takes the place of what the header fields say, also where it says nothing.
+    /// [`super::Outcome::hint`] takes the place of what the header fields say, also where it says less.
     pub const HINTED: u32 = 1 << 4;
     /// A plain number in a reset field means milliseconds.
     pub const RESET_IS_MILLIS: u32 = 1 << 5;
     /// A plain number in `Retry-After` means milliseconds.
     pub const RETRY_AFTER_IS_MILLIS: u32 = 1 << 6;
-    /// [`super::Outcome::scopes`] names whom it concerns: a scope that it names is told that it is bad there,
-    /// unless it only has a cost or units left to tell; the others ignore a refusal.
+    /// [`super::Outcome::scopes`] names whom it concerns: a scope that it names counts it as bad, unless the
+    /// entry has only a cost or units left; the others ignore a refusal.
     pub const NAMED_ONLY: u32 = 1 << 7;
     /// The hints were read by another engine ([`super::Boundary::digest`]): [`super::Outcome::hint`] holds
     /// the milliseconds between two sends in place of the units per window, and
@@ -52,7 +52,8 @@ pub mod flags {
 /// How a request ended: everything at once.
 #[derive(Clone, Copy, Debug)]
 pub struct Outcome<'a> {
-    /// A status from 100 to 599; 0 is a connection that failed, 1 a timeout; anything else says nothing.
+    /// A status from 100 to 599; 0 is a connection that failed, 1 a timeout; the engine reads no meaning into
+    /// any other.
     pub answer: f64,
     /// From send to response headers.
     pub latency_ms: f64,
@@ -72,9 +73,9 @@ pub struct Outcome<'a> {
     /// Of hints that were read elsewhere: the wait as the server said it, NaN for none.
     pub said_ms: f64,
     /// What it means for single scopes where that is another thing, [`STRIDE`] numbers each: the scope; 1 if
-    /// the answer has nothing to do with it, else 0; 1 if it is bad there, 0 if not; milliseconds to hold,
-    /// units left, milliseconds until their reset (with one of the first two the response's own hints are
-    /// not for it); its cost.
+    /// the answer does not concern it, else 0; 1 if it is bad there, 0 if not; milliseconds to hold, units
+    /// left, milliseconds until their reset (with one of the first two the response's own hints are not for
+    /// it); its cost.
     pub scopes: &'a [f64],
 }
 
@@ -162,7 +163,7 @@ impl<'a> Outcome<'a> {
     }
 
     /// What the server asked for, if there are fields or hints that could say it: most outcomes have none,
-    /// and then nothing is made and copied.
+    /// and then make and copy no text.
     pub(super) fn heard(&self) -> Option<Heard> {
         let is_told = !self.lines.is_empty() || self.has(flags::HINTED);
         is_told.then(|| self.read_all())
@@ -190,7 +191,7 @@ impl<'a> Outcome<'a> {
         [0.0, 1.0].contains(&self.answer) || self.answer >= 400.0
     }
 
-    /// What one scope is told. `is_of_one`: it is the refusal of one of its budgets.
+    /// What one scope hears. `is_of_one`: it is the refusal of one of its budgets.
     fn feedback(&self, scope: ScopeId, hint: Option<&Hint>, is_of_one: bool) -> Feedback {
         let adjust = !self.has(flags::KEEP_DELAY);
         let told = |bad, cost, hint: Option<&Hint>| {
@@ -234,7 +235,7 @@ impl<'a> Outcome<'a> {
 /// What header fields and hints say.
 #[derive(Default)]
 pub(super) struct Heard {
-    /// What scopes are told.
+    /// What scopes hear.
     pub hint: Hint,
     /// The wait by which a retry is judged, and whether it is in whole seconds.
     pub asked: Option<(Span, bool)>,
@@ -272,7 +273,7 @@ impl Budgets {
 /// What became of a request that was settled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Settled {
-    /// The ticket was not in flight; nothing has changed.
+    /// The ticket was not in flight; the engine is as it was.
     Unknown,
     /// It is over.
     Over,
@@ -354,7 +355,7 @@ impl Boundary {
 }
 
 /// Adds a header field to [`Outcome::lines`]. A line break in its value cannot forge another field. No server
-/// can send a name with a colon or a space: such a field is none.
+/// can send a name with a colon or a space: a field with one of these is none.
 pub fn push_field(lines: &mut String, name: &str, value: &str) {
     if name.contains(|c: char| c == ':' || c <= ' ') {
         return;

@@ -65,7 +65,7 @@ fn check_named(value: Value, path: &str, section: Section, problems: &mut Proble
     }
 }
 
-/// Scopes are called by hosts: for one that is called by a URL nothing would ever wait.
+/// Scopes are called by hosts: no request would ever wait in one that is called by a URL.
 pub(super) fn check_name(name: &str, path: &str, problems: &mut Problems) {
     if let Some(host) = host_of(name) {
         problems.add(path, text(&["the host alone, ", &quoted(host)]), quoted(name));

@@ -1,9 +1,9 @@
-//! Settings that can do nothing beside the others: what is known before the first request.
+//! Settings that have no effect beside the others: what is known before the first request.
 //!
 //! The trap is a setting that is believed to act. Five slots behind a delay of a second are one slot, unless
 //! an answer takes seconds. What only shows while requests wait is found by the meter (`observe`).
 //!
-//! Only what somebody typed is told: a default that another setting makes useless is nobody's mistake.
+//! A notice names only what you typed: a default that another setting makes useless is no mistake of yours.
 
 use super::{Config, ScopeConfig, Typed};
 use crate::{

@@ -29,13 +29,13 @@ use crate::{
     error::ConfigError, policy::retry as retry_policy, sorted::SortedIndex, time::Span, value::Value,
 };
 
-/// The limit of all scopes together where nobody set one.
+/// The limit of all scopes together where the options set none.
 const GLOBAL: u32 = table::number(Section::Root, "concurrency") as u32;
 
 /// The same where a scope ramps: what it finds may need more than sixteen at a time.
 const GLOBAL_RAMPED: u32 = 256;
 
-/// What the engine was told, complete and in order.
+/// The engine's options, complete and in order.
 #[derive(Clone, Debug)]
 pub struct Config {
     /// Requests in flight, all scopes together.
@@ -53,7 +53,7 @@ pub struct Config {
     pub seed: Option<u64>,
     /// The most requests that may wait; `None` for no bound.
     pub max_waiting: Option<u32>,
-    /// Beyond so many scopes the least recently used idle ones are forgotten.
+    /// The most scopes to keep. Beyond it the engine forgets the least recently used idle ones.
     pub max_scopes: u32,
     /// Waiting requests that cause a warning.
     pub warn_threshold: u32,
@@ -135,7 +135,7 @@ impl Config {
         }
     }
 
-    /// What the scope called `name` was told.
+    /// The options of the scope called `name`.
     pub fn scope(&self, name: &str) -> &Arc<ScopeConfig> {
         let found = self.by_name.get(&|other| (*self.scopes[other as usize].0).cmp(name));
         found.map_or(&self.defaults, |index| &self.scopes[index as usize].1)
@@ -166,7 +166,7 @@ impl Config {
     }
 }
 
-/// The host of a name that is a URL: scopes are called by hosts, and nothing would ever be in such a one.
+/// The host of a name that is a URL: scopes are called by hosts, so no request would ever be in this one.
 fn host_of(name: &str) -> Option<&str> {
     let (_, rest) = name.split_once("://")?;
     let authority = rest.split(['/', '?', '#']).next().unwrap_or(rest);

@@ -17,14 +17,14 @@
 //! | `rampup`, `quota` | 0 | 0 | 50 % | 1 |
 //! | `rate` | 0 | 0 | none | all of the throttle |
 //!
-//! Where a default stayed in force beside a pace that somebody typed, `delay: 200` behind a slot delay of a
-//! second would be a request a second. The cases are in `tests/native/precedence.rs`.
+//! If a default stayed in force beside the pace that you type, `delay: 200` would be a request a second: a
+//! slot delay of a second would bind. The cases are in `tests/native/precedence.rs`.
 
 use super::{reader::Fields, scope::ScopeConfig};
 use crate::{policy::jitter, time::Span, value::text};
 use std::ops::BitOr;
 
-/// Settings of the pace: those that somebody typed, or those in question.
+/// Settings of the pace: those that were typed, or those in question.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Typed(u8);
 
@@ -57,7 +57,7 @@ impl Typed {
         near
     }
 
-    /// The setting of this name; nothing if it is none of the pace.
+    /// The setting of this name; `None` if it is none of the pace.
     pub(super) fn named(setting: &str) -> Self {
         Self::where_key(|key| key == setting)
     }
@@ -93,7 +93,7 @@ impl BitOr for Typed {
 }
 
 impl ScopeConfig {
-    /// Gives each setting of the pace that nobody typed the default that fits what was typed.
+    /// Gives each setting of the pace that was not typed the default that fits what was typed.
     pub(super) fn resolve_pace(&mut self, usual: &Self) {
         let typed = |setting| self.typed.has(setting);
         let is_rate = typed(Typed::RATE);

@@ -27,7 +27,7 @@ pub enum Choice<'a> {
     Fields(Fields<'a>),
 }
 
-/// The fields of one object that nobody has taken yet.
+/// The fields of one object that are not taken yet.
 pub struct Fields<'a> {
     pub(super) rows: &'static [Row],
     path: String,
@@ -155,7 +155,7 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// Takes a list of such texts.
+    /// Takes a list of texts of this kind.
     pub fn texts(&mut self, key: &str) -> Option<Vec<String>> {
         let (value, row) = self.take(key)?;
         let text = |item: &Value| match item {

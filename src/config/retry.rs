@@ -12,7 +12,7 @@ use crate::{
     value::Value,
 };
 
-/// What holds where nobody said anything.
+/// What holds where the options are silent.
 pub(super) fn usual() -> Config {
     Config {
         status_codes: const { table::codes(Section::Retry, "statusCodes") }.into(),

@@ -1,4 +1,4 @@
-//! What one scope was told: its settings in layers, read. Which of them wins is in `precedence.rs`.
+//! One scope's options: its settings in layers, read. Which of them wins is in `precedence.rs`.
 
 use super::{
     GLOBAL,
@@ -15,7 +15,7 @@ use crate::{
     value::{Value, number_text, text},
 };
 
-/// What one scope was told.
+/// One scope's options, read.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ScopeConfig {
     /// Slots.
@@ -45,7 +45,7 @@ pub struct ScopeConfig {
     pub ignore_robots_txt: bool,
     /// How the scope finds its server's limit.
     pub rampup: Option<Rampup>,
-    /// So many requests per span, evenly spaced; complete.
+    /// Requests per span, evenly spaced; complete.
     pub rate: Option<rate::Config>,
     /// What the user said of this very scope's pace.
     pub own: Typed,
@@ -53,8 +53,7 @@ pub struct ScopeConfig {
     pub typed: Typed,
     /// The limit of all scopes together.
     pub(super) global: u32,
-    /// Whether the driver has a strategy of its own for this scope: answers are classified, and nothing
-    /// more.
+    /// Whether the driver has a strategy of its own for this scope: the engine only classifies answers.
     pub is_managed: bool,
     /// It is a budget of a server's, or a route to one: it has no limit but what the server says.
     pub is_budget: bool,

@@ -1,8 +1,8 @@
 //! Every setting once: where it goes, its range, its default, Scrapy's name, what it means and why its
-//! default is what it is. Written from it are the reader's checks, the code's defaults, `docs/settings.md`
-//! and TypeScript's types (a test fails when one of them is not up to date).
+//! default is what it is. The reader's checks, the code's defaults, `docs/settings.md` and TypeScript's types
+//! are written from it. A test fails when one of them is not up to date.
 //!
-//! The trap is documentation in the WebAssembly module: thousands of bytes that nobody reads there. So one
+//! The trap is documentation in the WebAssembly module: thousands of bytes without a reader there. So one
 //! list makes two tables: [`ROWS`] for the engine, and [`TEXTS`] for what is written from it, which the
 //! engine never names.
 //!
@@ -18,7 +18,7 @@ pub struct Row {
     pub key: &'static str,
     /// Type and range.
     pub kind: Kind,
-    /// What holds where nobody typed it.
+    /// What holds where it was not typed.
     pub default: DefaultValue,
 }
 
@@ -37,12 +37,12 @@ pub struct Text {
     pub typescript: &'static str,
 }
 
-/// What holds where nobody typed a setting.
+/// What holds where a setting was not typed.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum DefaultValue {
     /// It must be typed.
     Required,
-    /// Nothing, or what [`Text::when`] says.
+    /// No text, or what [`Text::when`] says.
     Unset,
     /// An empty object.
     Empty,
@@ -162,7 +162,7 @@ pub enum Kind {
     Word(&'static [&'static str]),
     /// A text that is not empty, in words.
     Text(&'static str),
-    /// A list of such texts, in words.
+    /// A list of texts of this kind, in words.
     Texts(&'static str),
     /// A function of the driver's language.
     Function,
@@ -187,7 +187,7 @@ macro_rules! settings {
             default: $default,
         }),*];
 
-        /// The same settings for people, in the same order. Nothing in the engine may name this.
+        /// The same settings for people, in the same order. The engine must not name this.
         pub const TEXTS: &[$crate::config::table::Text] = &[$($crate::config::table::Text {
             when: $when,
             scrapy: $scrapy,

@@ -1,7 +1,7 @@
-//! The schedule: who is asked next, who waits where, and when somebody wakes.
+//! The schedule: who is asked next, who waits where, and when the next one wakes.
 //!
-//! Nothing here scans what waits. A lane is in one place ([`crate::queue`]): *ready*, or in the queue of the
-//! scope that blocked it. A scope with such a queue has at most one entry in the heap of times, for when the
+//! No decision here scans what waits. A lane is in one place ([`crate::queue`]): *ready*, or in the queue of
+//! the scope that blocked it. A scope with a queue has at most one entry in the heap of times, for when the
 //! first of the queue could go; when the scope opens, that one becomes its *candidate* and is asked. When the
 //! candidate was sent or was blocked elsewhere, the scope is looked at again ([`Engine::refresh`]). So a
 //! decision costs a few heap operations, whatever waits.
@@ -37,7 +37,7 @@ impl Heads {
 }
 
 impl Engine {
-    /// The answer when nothing can be sent: wait for the earliest time there is, or for an event.
+    /// The answer when no request can be sent: wait for the earliest time there is, or for an event.
     pub(super) fn answer(&self) -> Decision {
         let timer = self.timers.first().map(|(at, index)| {
             let strictest = self.heads(index).iter().map(|head| head.verdict).min();
@@ -70,8 +70,8 @@ impl Engine {
         strictest
     }
 
-    /// The cost that must fit before a lane of this rank may consume `cost`: no smaller than that of whoever
-    /// waits before it. Otherwise the cheap would keep the expensive waiting for ever.
+    /// The cost that must fit before a lane of this rank may consume `cost`: no smaller than that of the
+    /// request before it. Otherwise the cheap would keep the expensive waiting for ever.
     fn reserved(&self, scope: u32, rank: Rank, cost: Cost) -> Cost {
         match self.registry[scope].waiters.lanes[0].first() {
             Some((before, lane)) if cost > Cost::ZERO && before < rank => {
@@ -102,7 +102,7 @@ impl Engine {
         ticket
     }
 
-    /// All scopes of a request let it go, or nothing has changed.
+    /// All scopes of a request let it go, or every scope is as it was.
     #[allow(clippy::inline_always, reason = "for one scope, the usual case, no loop is left")]
     #[inline(always)]
     pub(super) fn leave_at_once(&mut self, scopes: &[u32], costs: &Costs) -> bool {

@@ -5,7 +5,7 @@
 //! out.
 //!
 //! A window of a minute slides by two halves of a ring: this minute's counts and the last one's, which counts
-//! for the part of it that is still in the window. Nothing is remembered per request. It only watches; no
+//! for the part of it that is still in the window. It remembers no request by itself. It only watches; no
 //! decision depends on it.
 
 use crate::{
@@ -16,14 +16,14 @@ use crate::{
 /// The window that slides.
 const WINDOW: Span = Span::from_micros(60_000_000);
 
-/// A limit that did nothing in so much time of waiting for the scope's pace has no effect: ten requests at
-/// the default pace, and soon enough to be connected with what was typed.
+/// A limit that never bound in this much waiting for the scope's pace has no effect: ten requests at the
+/// default pace, and soon enough to be connected with what was typed.
 const LONG: Span = Span::from_micros(10_000_000);
 
 /// The same where the pace is learned, which begins slowly.
 const LONG_LEARNED: Span = Span::from_micros(300_000_000);
 
-/// What says nothing about the settings of the pace while it binds: it ends, and then they count again.
+/// A reason that hides the settings of the pace while it binds: it ends, and then they count again.
 const PASSING: [Reason; 4] = [Reason::Paused, Reason::Hold, Reason::Backoff, Reason::CrawlDelay];
 
 const REASONS: usize = Reason::ALL.len();
@@ -66,7 +66,7 @@ pub(crate) struct Meter {
     activity: Activity,
     this: Counts,
     last: Counts,
-    /// Since the settings last changed: how long somebody waited, and which limits ever bound.
+    /// Since the settings last changed: how long requests waited, and which limits ever bound.
     waited: Span,
     /// How much of it was for the scope's own pace.
     paced: Span,
@@ -74,9 +74,9 @@ pub(crate) struct Meter {
     rated: Span,
     ever_bound: u32,
     most_in_flight: u32,
-    /// The user's limits that were told to bind, one bit each.
+    /// The user's limits that a note said to bind, one bit each.
     told: u32,
-    /// A window has turned over since the last note, or somebody has now waited for long.
+    /// A window has turned over since the last note, or a request has now waited for long.
     is_turned: bool,
 }
 
@@ -188,7 +188,7 @@ impl Meter {
         self.most_in_flight
     }
 
-    /// Whether nothing of it is in the window any more.
+    /// Whether the window has no part of it any more.
     pub fn is_stale(&self, now: Instant) -> bool {
         self.activity == Activity::default() && now.since(self.seen) >= WINDOW + WINDOW
     }
@@ -232,7 +232,7 @@ impl Meter {
         self.last = core::mem::take(&mut self.this);
         self.opened = self.opened + WINDOW;
         if over > 1 {
-            // Whole windows in which nothing changed: all alike, the last of them is enough.
+            // Whole windows without a change: all alike, the last of them is enough.
             let skipped = Span::from_micros((over - 1) * WINDOW.micros());
             self.seen = self.opened + skipped - WINDOW;
             self.book(self.opened + skipped);
@@ -261,7 +261,7 @@ impl Meter {
     fn book_wait(&mut self, span: Span) {
         let bound = self.activity.bound;
         self.this.bound[place(bound)] += span.micros() as u32;
-        // Also limits elsewhere, which are seen for no time at all whenever somebody leaves.
+        // Also limits elsewhere, which are seen for no time at all whenever a request leaves.
         self.ever_bound |= 1 << place(bound);
         self.wait(span);
     }

@@ -15,7 +15,7 @@
 use super::{Ended, Numbers, Policy};
 use crate::time::{Instant, LONGEST_MS, Span};
 
-/// What one scope's `AutoThrottle` was told. Seconds, as in Scrapy.
+/// One scope's `AutoThrottle` settings. Seconds, as in Scrapy.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Config {
     /// The delay before anything is known; `AUTOTHROTTLE_START_DELAY`.
@@ -61,8 +61,8 @@ impl Policy for State {
         Self::new(config)
     }
 
-    /// Felt at once: the same latency, divided by another target, in new bounds. Where nothing was learned
-    /// yet, the start delay is the new one.
+    /// Takes effect at once: the same latency, divided by another target, in new bounds. Without a latency so
+    /// far, the start delay is the new one.
     fn on_configure(self, old: &Config, new: &Config, _: Option<Instant>) -> Self {
         if self == Self::new(old) {
             return Self::new(new);

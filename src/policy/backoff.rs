@@ -12,18 +12,18 @@
 //!    bad answer to a request sent until the last step up is no new step (RFC 9002 §7.3.2 has the same
 //!    rule). It still makes the quiet window start again.
 //! 2. A step back needs a window without a bad answer *and* a good answer to a request sent since the last
-//!    step: silence is not evidence. One window, one step, however long nobody looked.
+//!    step: silence is not evidence. One window, one step, however long no request asked.
 //! 3. A step back is *on trial* for a window. If it fails, the delay before it is known to be good, and the
 //!    one that failed is remembered as the *failed delay*: back to the good one.
 //! 4. With a failed delay, steps back go half of the way to it, so it is approached from the slow side; close
 //!    to it (a sixteenth) they stop.
 //! 5. It is forgotten slowly: after eight quiet windows there, one step past it is tried. If that holds for a
 //!    window, the limit has moved and it is forgotten. So against a constant limit, in the long run, at most
-//!    one window in nine has a bad answer, at a delay within some percent of the best.
+//!    one window in nine has a bad answer. The delay is within some percent of the best.
 //!
 //! The traps: counting each answer of a flight (eight 429s made 128 s of the draft's one); walking back on
-//! time alone, into a server that nobody asked; and the saw-tooth between two steps, one too fast and one too
-//! slow, for ever. Source: Scrapy draft, *Backoff* and its open question; the settings `BACKOFF_*`.
+//! time alone, into a server that no request asked; and the saw-tooth between two steps, one too fast and one
+//! too slow, for ever. Source: Scrapy draft, *Backoff* and its open question; the settings `BACKOFF_*`.
 
 use super::jitter;
 use crate::time::{Instant, Span};
@@ -34,7 +34,7 @@ const REST: u8 = 8;
 /// How close to the failed delay is close: a sixteenth of it.
 const CLOSE: u64 = 16;
 
-/// What one scope's backoff was told.
+/// One scope's settings of backoff.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Config {
     /// Above 1; `BACKOFF_DELAY_FACTOR`.
@@ -60,7 +60,7 @@ pub struct Base {
     pub slots: u32,
 }
 
-/// Where one scope stands. A new one asks for nothing.
+/// Where one scope stands. A new one asks for no delay.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct State {
     /// The least delay; none at all is no backoff.
@@ -86,7 +86,7 @@ pub struct State {
 }
 
 impl State {
-    /// Nothing bad yet.
+    /// No bad answer yet.
     pub const NEW: Self = Self {
         pace: Span::ZERO,
         slots: u32::MAX,
@@ -100,17 +100,17 @@ impl State {
         rested: 0,
     };
 
-    /// Whether it asks for nothing and remembers nothing.
+    /// Whether it asks for no delay and remembers none.
     pub fn is_new(&self) -> bool {
         self.is_over() && self.good == Span::ZERO && self.failed_delay == Span::ZERO
     }
 
-    /// Whether it asks for nothing.
+    /// Whether it asks for no delay.
     pub fn is_over(&self) -> bool {
         self.pace == Span::ZERO && self.slots == u32::MAX
     }
 
-    /// When the next step back will be taken if nothing happens until then.
+    /// When the next step back will be taken if no answer comes until then.
     pub fn recovers(&self, config: &Config) -> Option<Instant> {
         (self.is_good && !self.is_new()).then(|| self.quiet + config.window)
     }

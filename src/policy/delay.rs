@@ -1,8 +1,9 @@
 //! Delay: the least time between two sends of a scope, from send to send.
 //!
 //! The trap is to fix the next instant when the last request leaves: a delay that changes meanwhile
-//! (`AutoThrottle`, a new setting) would be felt one request late. The state is the last send and its draw;
-//! the next instant is worked out from the delay in force when somebody asks. Source: `DOWNLOAD_DELAY`.
+//! (`AutoThrottle`, a new setting) would take effect one request late. The state is the last send and its
+//! draw; the next instant is worked out when it is asked for, from the delay in force. Source:
+//! `DOWNLOAD_DELAY`.
 
 use super::jitter;
 use crate::{
@@ -18,7 +19,7 @@ pub struct State {
 }
 
 impl State {
-    /// Nothing sent yet.
+    /// No send yet.
     pub const NEW: Self = Self { last: None, draw: Draw::MIDDLE };
 
     /// A request left.
@@ -43,7 +44,7 @@ impl State {
         self.last
     }
 
-    /// The first instant at which `delay` allows a send; `None` when nothing was sent yet.
+    /// The first instant at which `delay` allows a send; `None` before the first send.
     pub fn next(self, delay: Span, jitter: jitter::Config) -> Option<Instant> {
         self.last.map(|last| last + jitter.spread(delay, self.draw))
     }

@@ -1,14 +1,14 @@
 //! Denied: answers that refuse the client and not its pace (401, 403, 407, 451).
 //!
 //! Rules:
-//! 1. one of them teaches nothing: it is no evidence that a pace is borne, and none that it is not;
-//! 2. [`RUN`] of them with nothing good between them are one bad answer, and so is each further [`RUN`].
+//! 1. one of them is no news: it is no evidence that a pace is borne, and none that it is not;
+//! 2. [`RUN`] of them without a good answer between them are one bad answer, and so is each further [`RUN`].
 //!
 //! The trap of rule 1 alone is a client whose token has expired: it asks at full speed, is refused each time,
 //! and is banned for that (Discord does so after 10,000 in ten minutes). The trap without it is a firewall
 //! that refuses by 403, which a client that counts those as good answers floods.
 
-/// So many of them in a row are a bad answer.
+/// This many of them in a row are a bad answer.
 const RUN: u8 = 20;
 
 /// How many came since the last good answer, or since the last of them that was bad.

@@ -54,7 +54,7 @@ pub struct Sent {
     pub cost: Cost,
 }
 
-/// How a request ended, as policies see it. What is neither bad nor good teaches nothing about limits.
+/// How a request ended, as policies see it. An answer that is neither bad nor good has no news about limits.
 #[derive(Clone, Copy, Debug)]
 pub struct Ended {
     /// When.
@@ -73,7 +73,7 @@ pub struct Ended {
     pub asked: Option<Span>,
     /// How much of the hold it may not need: whole seconds are rounded up, and one is added to them.
     pub unsure: Span,
-    /// Seconds from send to answer, and the status; `None` if nobody measured it or it is not to be learned
+    /// Seconds from send to answer, and the status; `None` if it was not measured or it is not to be learned
     /// from.
     pub sample: Option<(f64, u16)>,
 }
@@ -83,13 +83,14 @@ pub type Numbers = [Option<f64>; 3];
 
 /// A policy that a scope may have or not: from its settings to what it asks for, and what it remembers.
 ///
-/// States are values: each transition gives the next one. What is not overridden is asked for by nobody.
+/// States are values: each transition gives the next one. What a policy does not override, it does not ask
+/// for.
 pub trait Policy: Copy + Debug + PartialEq {
-    /// What the policy was told.
+    /// The policy's settings.
     type Config: PartialEq;
 
-    /// Whether it finds the pace by itself. Then the pace of the defaults does not bound it, backoff takes no
-    /// steps beside it, and what a server says of its quota is followed.
+    /// Whether it finds the pace by itself. Then the pace of the defaults does not bound it, and backoff
+    /// takes no steps beside it. It follows what a server says of its quota.
     const FINDS_PACE: bool = false;
 
     /// What its numbers are called in a snapshot, and the largest of each that makes sense.
@@ -183,12 +184,12 @@ pub trait Policy: Copy + Debug + PartialEq {
         u32::MAX
     }
 
-    /// Whether nothing was learned that is worth keeping the scope for.
+    /// Whether it learned no more than a new one knows, so the scope need not be kept for it.
     fn is_fresh(&self, config: &Self::Config) -> bool {
         *self == Self::fresh(config)
     }
 
-    /// Whether nothing is owed: the scope could be forgotten and made anew without a request that leaves too
+    /// Whether it owes no wait: the scope could be forgotten and made anew without a request that leaves too
     /// early.
     fn is_free(&self, _now: Instant) -> bool {
         true

@@ -4,10 +4,11 @@
 //! 1. a request is sent when its expected cost fits in what is left; the cost is taken then;
 //! 2. the actual cost corrects it by the difference, in the window it was taken from, if that still is; what
 //!    is more than expected counts now where that is over;
-//! 3. a fixed window starts with the first request and turns over by division, however long nobody looked;
+//! 3. a fixed window starts with the first request and turns over by division, after any time without a
+//!    request;
 //! 4. a strict one rolls: no window-long span holds more than the limit, wherever it starts;
-//! 5. what is spent above the limit by such a correction is owed: the windows that follow have less, until it
-//!    is paid. So the mean keeps the limit;
+//! 5. what a correction spends above the limit is owed: the windows that follow have less, until it is paid.
+//!    So the mean keeps the limit;
 //! 6. what was spent stays spent when the limit or the window changes. Where it is not known when it was
 //!    spent, the last send is when: the latest that is possible.
 //!
@@ -19,7 +20,7 @@ use std::collections::VecDeque;
 
 use crate::time::{Instant, Span, double, whole};
 
-/// So many sends of a rolling window are remembered one by one. Beyond it, sends that are closer together
+/// The sends of a rolling window that are remembered one by one. Beyond them, sends that are closer together
 /// than a part of the window this small are remembered as one, at the later time: never too much, hardly
 /// late.
 const REMEMBERED: usize = 4096;
@@ -61,9 +62,9 @@ pub enum State {
 }
 
 impl Cost {
-    /// Nothing.
+    /// No cost.
     pub const ZERO: Self = Self(0);
-    /// The cost of a request about which nobody said anything.
+    /// The cost of a request without a stated one.
     pub const ONE: Self = Self(1_000_000);
     /// The most that a quota or a request may name.
     pub const MOST_UNITS: f64 = 1e12;
@@ -87,7 +88,7 @@ impl Cost {
         ((u128::from(self.0) << 32) / u128::from(limit.0.max(1))).min(u128::from(u64::MAX)) as u64
     }
 
-    /// So many units.
+    /// This number of units.
     pub(crate) const fn whole(units: u32) -> Self {
         Self(Self::ONE.0 * units as u64)
     }
@@ -99,12 +100,12 @@ impl Cost {
         (u64::try_from(total / of).unwrap_or(u64::MAX), (total % of) as u64)
     }
 
-    /// Without the cost of so many usual requests; nothing at least.
+    /// Without the cost of this many usual requests; zero at least.
     pub(crate) fn less(self, requests: u32) -> Self {
         self.minus_at_most(Self::whole(requests))
     }
 
-    /// The difference; nothing at least.
+    /// The difference; zero at least.
     pub(crate) fn minus_at_most(self, other: Self) -> Self {
         Self(self.0.saturating_sub(other.0))
     }
@@ -119,7 +120,7 @@ impl Cost {
 }
 
 impl State {
-    /// Nothing consumed yet.
+    /// No unit consumed yet.
     pub fn new(config: &Config) -> Self {
         if config.strict {
             Self::Rolling { sends: VecDeque::new(), before: Cost::ZERO }
@@ -146,7 +147,7 @@ impl State {
     }
 
     /// The first instant at which `cost` fits (rule 1); `None` for at once. A cost above the limit, which
-    /// only a limit lowered later leaves waiting, fits when nothing is consumed.
+    /// only a limit lowered later leaves waiting, fits when no unit is consumed.
     pub fn next(&self, config: &Config, now: Instant, cost: Cost) -> Option<Instant> {
         let cost = cost.min(config.limit);
         if cost <= self.left(config, now) {
@@ -191,7 +192,8 @@ impl State {
     }
 
     /// A request of this cost left at `sent`, from somewhere else. Where a fixed window began later than
-    /// that, it counts all the same if it is less than a window ago: nobody here saw when the window began.
+    /// that, it counts all the same if it is less than a window ago: this process did not see the window
+    /// begin.
     pub fn adopt(&mut self, config: &Config, now: Instant, sent: Instant, cost: Cost) {
         if sent + config.window <= now {
             return;
@@ -294,7 +296,7 @@ impl State {
             at = at.saturating_sub(1);
         }
         let Some(&(_, total)) = sends.get(at) else { return Cost::ZERO };
-        // No send costs less than nothing.
+        // No send costs less than zero.
         let taken = cost.min(total.minus(if at == 0 { *before } else { sends[at - 1].1 }));
         for (_, total) in sends.range_mut(at..) {
             *total = total.minus(taken);
@@ -316,7 +318,7 @@ impl State {
         Some((opened + Span::from_micros(windows * window), owed, owed))
     }
 
-    /// Whether nothing of the window that `now` is in is consumed.
+    /// Whether the window that `now` is in is unused.
     pub fn is_new(&self, config: &Config, now: Instant) -> bool {
         match self {
             Self::Fixed { opened, .. } => {

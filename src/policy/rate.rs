@@ -1,5 +1,5 @@
-//! Rate: so many units of cost per span, evenly spaced, and at most `burst` of them at once after an idle
-//! time. A request of which nobody says its cost is one unit.
+//! Rate: `limit` units of cost per span, evenly spaced, and at most `burst` of them at once after an idle
+//! time. A request without a stated cost is one unit.
 //!
 //! The generic cell rate algorithm (ITU-T I.371, annex A; `limit_req` of nginx and Redis' `CELL_THROTTLE` are
 //! kin), which is a bucket of `burst` units that refills evenly. One instant is the whole level: the
@@ -8,7 +8,7 @@
 //! 2. it moves the arrival on by cost × gap, from now if the arrival is over;
 //! 3. a send that was late because the driver's timer was late does not move the schedule: it goes on from
 //!    when the request was due, though never more than its own gap behind. Late by more than [`GRACE`], or
-//!    with nobody waiting when it was due, it is idle time, and rule 2 counts;
+//!    with no request waiting when it was due, it is idle time, and rule 2 counts;
 //! 4. a true cost above the expected one is a debt: it moves the arrival on, from now if that is over;
 //! 5. a true cost below it gives back what the bucket would hold had it been known: no more than was missing
 //!    from it when it was fullest since;
@@ -31,7 +31,7 @@ use crate::{
 /// what a person or a slow answer takes.
 pub const GRACE: Span = Span::from_micros(50_000);
 
-/// So many low levels are remembered for rule 5; of two beyond it, the lower counts for both.
+/// The low levels that are remembered for rule 5; of two beyond them, the lower counts for both.
 const REMEMBERED: usize = 8;
 
 /// Whole microseconds, and parts of one more: `parts` of [`Config::of`].
@@ -41,7 +41,7 @@ struct Exact {
     parts: u64,
 }
 
-/// What one scope's rate was told.
+/// One scope's rate, as its options say it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Config {
     /// For one unit.
@@ -64,7 +64,7 @@ pub struct State {
     arrival: Exact,
     /// Puts the next request off, where a jitter is wanted.
     draw: Draw,
-    /// Since when somebody has been waiting, if anybody is.
+    /// Since when a request has been waiting, if one is.
     waiting: Instant,
     /// What was missing from the bucket when these left, oldest first: each was followed by no fuller one.
     missing: [(Instant, Span); REMEMBERED],
@@ -98,7 +98,7 @@ impl Config {
         self.per
     }
 
-    /// The time for so many units.
+    /// The time for this number of units.
     fn exactly(&self, cost: Cost) -> Exact {
         if cost == Cost::ONE && self.gap != Exact::default() {
             return self.gap; // the usual case, without a division
@@ -145,7 +145,7 @@ impl Exact {
 }
 
 impl State {
-    /// Nothing sent yet.
+    /// No send yet.
     pub const NEW: Self = Self {
         arrival: Exact { micros: 0, parts: 0 },
         draw: Draw::MIDDLE,
@@ -169,7 +169,7 @@ impl State {
         due + gap.up().times(config.spread * self.draw.unit())
     }
 
-    /// Somebody waits from now on, and nobody did.
+    /// A request waits from now on, the first to do so.
     #[must_use]
     pub fn on_wait(self, now: Instant) -> Self {
         Self { waiting: now, ..self }
@@ -268,7 +268,7 @@ impl State {
         Self { arrival: Exact::at(last + ahead.min(new.longest())), ..next }
     }
 
-    /// How far ahead of now the schedule is; nothing where a whole burst may leave.
+    /// How far ahead of now the schedule is; zero where a whole burst may leave.
     pub fn ahead(&self, now: Instant) -> Span {
         (Instant::default() + self.arrival.up()).since(now)
     }
@@ -426,7 +426,7 @@ mod tests {
         let config = rate(1, 1000.0, 1);
         let at = Instant::from_micros;
         let sent = State::NEW.on_send(&config, at(0), Cost::ONE, Draw::MIDDLE);
-        // Nobody waited at 1 s: the request of 1.02 s starts the schedule anew.
+        // No request waited at 1 s: the request of 1.02 s starts the schedule anew.
         let idle = sent.on_wait(at(1_020_000)).on_send(&config, at(1_020_000), Cost::ONE, Draw::MIDDLE);
         assert_eq!(idle.next(&config, Cost::ONE), at(2_020_000));
         let late = sent.on_wait(at(10)).on_send(&config, at(1_020_000), Cost::ONE, Draw::MIDDLE);

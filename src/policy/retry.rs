@@ -4,7 +4,7 @@
 //! 1. A failure (no response came) is sent again at once: the scope's pace is what it waits for.
 //! 2. A response is sent again if its status is in `statusCodes`; 413 only where the server says when (RFC
 //!    9110 §15.5.14: the condition is temporary if there is a `Retry-After`). A 403 of a rate limit counts as
-//!    a 429 (whoever reads the header fields knows).
+//!    a 429 (the reader of the header fields says which).
 //! 3. It is never sent earlier than the server asked. One second is added where the server speaks whole
 //!    seconds, of which many cut the rest off.
 //! 4. Beyond `maxRetryAfter` it is not waited for (`fail`), waited for all the same (`wait`), or only so long
@@ -122,7 +122,7 @@ mod tests {
         assert_eq!(after(429, long, Long::Fail), Verdict::TooLong);
         assert_eq!(after(429, long, Long::Wait), Verdict::Again(ms(401_000)));
         assert_eq!(after(429, long, Long::Cap), Verdict::Again(ms(300_000)));
-        // At the very bound nothing is too long, and only the cap takes the second back.
+        // At the very bound no wait is too long, and only the cap takes the second back.
         assert_eq!(after(429, Some(300_000), Long::Fail), Verdict::Again(ms(301_000)));
         assert_eq!(after(429, Some(300_000), Long::Cap), Verdict::Again(ms(300_000)));
     }

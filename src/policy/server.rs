@@ -8,14 +8,14 @@
 //! 4. at zero it is a hold until the reset, on whatever status it came;
 //! 5. `t` is in whole seconds, which says little about a window of one. When more is left than before, a
 //!    window has opened, at the latest now: with a length of `w` it turns over at the latest `w` later;
-//! 6. whoever calls cuts `t` to the longest wait that is allowed: one wrong header must not silence a host
+//! 6. the caller cuts `t` to the longest wait that is allowed: one wrong header must not silence a host
 //!    for a year.
 //!
 //! 7. what was served within `t` refutes it, if it is more than two windows of that could give, for within
 //!    `t` no third one opens: a bucket whose refill is rounded up to a whole second. `is_refuted` is for
-//!    those who find a pace by themselves; nobody else knows a better one.
+//!    policies that find a pace by themselves; no other knows a better one.
 //!
-//! The trap is to divide: `r / t` as a rate is eight times too fast for a client that was told the rest of a
+//! The trap is to divide: `r / t` as a rate is eight times too fast for a client that reads the rest of a
 //! day's quota a minute before midnight. Pacing by it is another matter, for those who ask
 //! (`followRateLimit`), and then by the slower of r/t and q/w.
 
@@ -27,7 +27,7 @@ use crate::time::{Instant, Span};
 pub struct QuotaReport {
     /// Units left, and for how long.
     pub left: Option<(Cost, Span)>,
-    /// The length of the window, if it was told.
+    /// The length of the window, if the server said it.
     pub window: Option<Span>,
     /// The delay that spreads what is left evenly.
     pub pace: Option<Span>,
@@ -44,7 +44,7 @@ pub struct State {
     pub until: Option<Instant>,
     /// When a window was first seen to have opened: at the latest then.
     pub opened: Option<Instant>,
-    /// The delay that spreads them; none if nobody said.
+    /// The delay that spreads them; none if the server said none.
     pub pace: Span,
     /// When the request was sent whose answer said so.
     pub sent: Instant,
@@ -57,7 +57,7 @@ pub struct State {
 }
 
 impl State {
-    /// Nothing was said.
+    /// The server said no quota.
     pub const NEW: Self = Self {
         left: Cost::ZERO,
         told: Cost::ZERO,
@@ -84,7 +84,7 @@ impl State {
             opened.zip(told.window).map(|(opened, window)| opened + window).filter(|&turns| turns > now); // 5
         let until = turns.map_or(now + span, |turns| turns.min(now + span));
         let most = self.most.max(left_told);
-        // A window has one more than was told after its first request. One may have been on its way.
+        // A window has one more than the answer to its first request says. One may have been on its way.
         let window = most.plus(Cost::ONE);
         let is_counted = now.since(self.counted.0) <= span;
         let counted = if is_counted { self.counted } else { (now, Cost::ZERO) };
@@ -116,7 +116,7 @@ impl State {
         self.until.filter(|&until| until > now).map(|_| self.left)
     }
 
-    /// What a whole window gives, where the last one is over and nothing was said of the next.
+    /// What a whole window gives, where the last one is over and the server said no word of the next.
     pub fn turned(self, now: Instant) -> Option<Cost> {
         self.until.filter(|&until| until <= now).map(|_| self.most.plus(Cost::ONE))
     }
@@ -138,7 +138,7 @@ mod tests {
         Cost::from_units(f64::from(units)).unwrap()
     }
 
-    /// Units left for so many seconds, of a window of ten.
+    /// Units left for this number of seconds, of a window of ten.
     fn told(left: u32, seconds: u64) -> QuotaReport {
         QuotaReport { left: Some((units(left), FOR(seconds))), window: Some(FOR(10)), pace: None }
     }
@@ -187,7 +187,7 @@ mod tests {
         assert_eq!(state.until, Some(AT(4)));
     }
 
-    /// A window is another one when the last is over, or when there is more left than was told.
+    /// A window is another one when the last is over, or when there is more left than the server said.
     #[test]
     fn a_new_window_is_seen_by_the_time_or_by_what_is_left() {
         let first = State::NEW.on_told(AT(1), AT(0), told(5, 60), 0);

@@ -5,8 +5,8 @@
 //! 2. the slot that has been free longest is used; one never used has been free for ever;
 //! 3. that slot's last send is at least the slot delay ago.
 //!
-//! The trap is an array of slots to search. A slot is nothing but its last send, and slots come free in the
-//! order in which requests settle, so a queue of the send times of settled requests is all there is to know.
+//! The trap is an array of slots to search. A slot is its last send and no more, and slots come free in the
+//! order in which requests settle. So a queue of the send times of settled requests is all there is to know.
 
 use std::collections::{BinaryHeap, VecDeque};
 
@@ -72,7 +72,7 @@ impl State {
         self.free.iter().map(move |&last| now.since(last)).filter(move |&ago| ago < slot_delay)
     }
 
-    /// Slots of which nobody is in flight and these still rest; the longest free first.
+    /// Slots without a request in flight that still rest; the longest free first.
     pub fn resting(now: Instant, slots: u32, rests: &[Span]) -> Self {
         // A heap sorts as well, and is a tenth of the library's sort.
         let times: BinaryHeap<Instant> = rests.iter().map(|&ago| now - ago).collect();
@@ -89,7 +89,7 @@ impl State {
         }
     }
 
-    /// Whether nothing distinguishes these slots from new ones.
+    /// Whether these slots are as good as new.
     pub fn is_new(&self, now: Instant, slot_delay: Span) -> bool {
         self.in_flight == 0 && self.free.iter().all(|&last| last + slot_delay <= now)
     }

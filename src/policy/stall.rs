@@ -1,14 +1,14 @@
-//! Stall: a server has given nothing but bad answers for long, and people should know.
+//! Stall: a server has given only bad answers for long, and people should know.
 //!
 //! Rules:
 //! 1. a run of bad answers begins with the first one and ends with a good one;
-//! 2. it also ends with a silence of [`Config::silence`]: what nobody asked for cannot be refused;
-//! 3. it has stalled when it has lasted [`Config::after`] and has at least [`RUN`] answers. That is told once
-//!    a run.
+//! 2. it also ends with a silence of [`Config::silence`]: a server cannot refuse what no request asks for;
+//! 3. it has stalled when it has lasted [`Config::after`] and has at least [`RUN`] answers. The notice comes
+//!    once a run.
 //!
-//! The trap of rule 2 is the host that refuses everything, so that it is asked ever more seldom: at the
+//! The trap of rule 2 is the host that refuses everything, so requests to it become ever rarer: at the
 //! longest delay of its backoff that is no silence. So the silence is twice that delay (jitter, and the time
-//! to answer), and no shorter than `after`, for those who ask a host by themselves every ten minutes.
+//! to answer). It is no shorter than `after`, for programs that ask a host by themselves every ten minutes.
 
 use crate::time::{Instant, Span};
 

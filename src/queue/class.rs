@@ -1,6 +1,6 @@
 //! Classes: requests of one lane that are alike but for their age.
 //!
-//! The trap is a class for each request. A class is found by what its requests need, while somebody waits in
+//! The trap is a class for each request. A class is found by what its requests need, while a request waits in
 //! it; the one whose turn it is, is the lane's head, and the others are sorted beside it.
 
 use core::cmp::Reverse;
@@ -86,7 +86,7 @@ impl Queue {
         &self.classes[index]
     }
 
-    /// The oldest of a class in which somebody waits.
+    /// The oldest of a class that is not empty.
     pub(super) fn oldest(&self, class: u32) -> u32 {
         let class = &self.classes[class];
         match class.early.first() {
@@ -95,7 +95,7 @@ impl Queue {
         }
     }
 
-    /// The class with this need in which somebody waits.
+    /// The class with this need that is not empty.
     #[inline]
     pub(super) fn class_of(&self, lane: u32, need: &Need) -> Option<u32> {
         let lane = &self.lanes[lane];
@@ -105,7 +105,7 @@ impl Queue {
         lane.others.get(&|other| self.classes[other].need.cmp(need))
     }
 
-    /// Empty classes are not indexed, so two may share a need. Whoever joins then joins the one that is
+    /// Empty classes are not indexed, so two may share a need. The next request with it joins the one that is
     /// indexed.
     pub(super) fn merged(&mut self, index: u32, class_index: u32) -> u32 {
         let class = &self.classes[class_index];

@@ -2,8 +2,9 @@
 //! scope opens when.
 //!
 //! The trap in a plain heap is the member that is no longer wanted: left in, it costs memory until its time
-//! comes; searched for, it costs a scan. Here each member is told its position whenever it moves (`place`),
-//! so it can be taken out by position in logarithmic time. Four children a node: fewer cache misses than two.
+//! comes; searched for, it costs a scan. Here each member keeps its position, written whenever it moves
+//! (`place`), so it can be taken out by position in logarithmic time. Four children a node: fewer cache
+//! misses than two.
 
 const ARITY: usize = 4;
 

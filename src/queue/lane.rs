@@ -1,8 +1,7 @@
 //! Lanes: requests with the same scopes, and their place among all that wait.
 //!
 //! The trap is memory for the usual case. A lane of one scope is found through that scope and has no boxes;
-//! one of several is found by its key, and its scopes are shared with whoever goes through them while the
-//! lane changes.
+//! one of several is found by its key, and a loop over its scopes shares them while the lane changes.
 
 use std::sync::Arc;
 
@@ -33,7 +32,7 @@ pub(crate) enum Place {
 }
 
 /// The scopes of a lane, sorted, no duplicates. One is the usual case and needs no memory of its own; more
-/// are shared with whoever goes through them while the lane changes.
+/// are shared with the loop that goes through them while the lane changes.
 #[derive(Clone, Debug)]
 pub(crate) enum Scopes {
     One([u32; 1]),
@@ -53,16 +52,16 @@ impl core::ops::Deref for Scopes {
 #[derive(Clone, Debug)]
 pub(crate) struct Lane {
     pub scopes: Scopes,
-    /// Where it stands in `by_key`: scopes, each with a bit that says whether it costs nothing there. `None`
-    /// for the lanes of one scope, which the scope's queue knows.
+    /// Where it stands in `by_key`: scopes, each with a bit that says whether it is free there. `None` for
+    /// the lanes of one scope, which the scope's queue knows.
     pub(super) key: Option<Arc<[u64]>>,
-    /// Whether its requests cost nothing in its first scope.
+    /// Whether its requests are free in its first scope.
     pub is_free: bool,
     pub place: Place,
     pub position: u32,
     /// The class whose turn it is, or [`NONE`].
     pub head: u32,
-    /// The classes behind the head in which somebody waits, by need.
+    /// The classes behind the head that are not empty, by need.
     pub(super) others: SortedIndex,
     pub(super) served: u64,
     pub(super) members: u32,

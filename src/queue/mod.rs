@@ -1,16 +1,17 @@
 //! Who waits, and in which order.
 //!
-//! Requests with the same set of scopes wait in one *lane* (those that cost nothing in a scope apart from
-//! those that do, for no quota blocks them); inside it, requests that also cost the same and have the same
-//! priority form a *class*, first come, first served. So all requests of a class are alike but for their age,
-//! and a lane is asked by asking its head.
+//! Requests with the same set of scopes wait in one *lane*. Those that are free in a scope have a lane apart,
+//! for no quota blocks them. Inside a lane, requests with the same cost and priority form a *class*, first
+//! come, first served. So all requests of a class are alike but for their age, and a lane is asked by asking
+//! its head.
 //!
 //! Cost: a decision moves a few lanes, whatever waits. The one exception is a lane that two scopes block in
 //! turns: each time one opens and the other does not, it moves from one queue to the other. So where k
 //! different scope sets share two scopes that are both at their limit, a decision may move up to k lanes.
 //!
 //! The trap is to ask everything that waits whenever something changes. A lane is always in exactly one
-//! place: *ready* to be asked, or in the queue of the one scope that blocked it. Nothing else asks it again.
+//! place: *ready* to be asked, or in the queue of the one scope that blocked it. Only that scope asks it
+//! again.
 //!
 //! Order among lanes ([`Rank`]): priority, then the larger share of a quota, then age. A lane's age counts
 //! from when its head became its head: a host with a thousand waiting requests goes to the back
@@ -59,7 +60,7 @@ pub(crate) struct Entry {
 }
 
 /// A lane of one scope whose last request has ended, and the class of that one. The next request is most
-/// often like it: then nothing has to be made. One at a time, so that a million hosts keep one.
+/// often like it: then no lane has to be made. One at a time, so that a million hosts keep one.
 #[derive(Clone, Copy, Debug)]
 struct Spare {
     lane: u32,
@@ -169,7 +170,7 @@ impl Queue {
         Ticket(self.tickets.id(index))
     }
 
-    /// An admitted ticket leaves at `now` without having waited: nobody waits in its lane. The same as
+    /// An admitted ticket leaves at `now` without having waited: its lane is empty. The same as
     /// [`Queue::join`] and [`Queue::send_head`].
     pub fn send_at_once(&mut self, index: u32, lane: u32, now: Instant) {
         self.lanes[lane].served = self.next_age(now);

@@ -1,7 +1,7 @@
 //! The lanes that a scope blocked, in order, and the one that it sent to be asked.
 //!
-//! The trap is memory for scopes where nobody waits, which are most of them: the queue is made when it is
-//! needed.
+//! The trap is memory for scopes without a waiting request, which are most of them: the queue is made when it
+//! is needed.
 
 use super::{IndexedHeap, Rank};
 
@@ -10,14 +10,14 @@ use super::{IndexedHeap, Rank};
 pub(crate) struct WaitQueue {
     /// Requests that name this scope and wait, wherever their lanes are.
     pub waiting: u32,
-    /// Lanes that this scope blocked: those that consume of a quota, and those that consume nothing and so
-    /// never wait behind a request that the quota blocks.
+    /// Lanes that this scope blocked: those that consume of a quota, and those that are free and so never
+    /// wait behind a request that the quota blocks.
     pub lanes: [IndexedHeap<Rank>; 2],
     /// The lane that was sent to be asked because the scope opened. One at a time.
     pub candidate: Option<u32>,
     /// Position in the heap of times.
     pub timer: Option<u32>,
-    /// The lanes of requests that name only this scope: those that cost something, those that cost nothing.
+    /// The lanes of requests that name only this scope: those with a cost, those that are free.
     pub solo: [Option<u32>; 2],
 }
 
@@ -36,7 +36,7 @@ impl WaitQueue {
     };
 }
 
-/// A queue that has no memory of its own until somebody waits: most scopes are idle.
+/// A queue that has no memory of its own until a request waits: most scopes are idle.
 #[derive(Clone, Default)]
 pub(crate) struct LazyWaitQueue(Option<Box<WaitQueue>>);
 
@@ -47,7 +47,7 @@ impl core::fmt::Debug for LazyWaitQueue {
 }
 
 impl LazyWaitQueue {
-    /// Gives the memory back. Nobody waits.
+    /// Gives the memory back. No request waits.
     pub fn sleep(&mut self) {
         debug_assert!(self.waiting == 0 && self.solo == [None; 2]);
         self.0 = None;

@@ -1,7 +1,7 @@
 //! How a request ended, as each policy of its scope is to hear it.
 //!
-//! The trap is one answer that is heard twice: a refusal with `Retry-After` is a step of backoff and a
-//! hold, and each is worked out from the state before the other.
+//! The trap is one answer that counts twice: a refusal with `Retry-After` is a step of backoff and a hold,
+//! and each is worked out from the state before the other.
 
 use super::{Scope, learned::ServerState};
 use crate::{
@@ -65,7 +65,7 @@ impl Scope {
         }
     }
 
-    /// For how long nothing came back, if the scope is down.
+    /// For how long no answer came back, if the scope is down.
     pub fn down(&self, now: Instant) -> Option<Span> {
         let down = self.server.as_ref()?.down;
         down.has_stalled(&self.down_config()?, now).then(|| down.span())
@@ -113,12 +113,12 @@ impl Scope {
             let ended = Ended { now, sent, is_bad, is_good, is_denied, is_refusal, asked, unsure, sample };
             self.policies.on_end(&self.config, &ended);
         }
-        let Some(base) = base else { return settled }; // nothing to recover from
+        let Some(base) = base else { return settled }; // there is no trouble to recover from
         let config = &self.config.backoff;
         if is_bad {
             let server = self.server.get_or_insert_with(|| Box::new(ServerState::NOTHING));
             if !finds_pace && !self.config.is_managed {
-                // One URL that always breaks off says nothing of its host: its attempts are one flight.
+                // One URL that always breaks off is no news of its host: its attempts are one flight.
                 let is_old = is_repeat && matches!(feedback.answer, Answer::Failed(_));
                 let sent = if is_old { Instant::from_micros(0) } else { sent };
                 server.backoff = server.backoff.on_bad(config, now, sent, base);
@@ -178,7 +178,7 @@ impl Scope {
             let server = self.server.get_or_insert_with(|| Box::new(ServerState::NOTHING));
             server.quota = server.quota.on_told(now, sent, told, flying);
             turns = server.quota.until.filter(|_| hint.is_quota && told.left.is_some());
-            // What was served refutes it, and rampup finds the pace: it binds nobody, and makes no hold.
+            // What was served refutes it, and rampup finds the pace: it binds no request, and makes no hold.
             if server.quota.is_refuted && self.policies.finds_pace() && !is_bad {
                 server.quota.until = None;
                 refuted = left.take().map(|(_, span)| span);

@@ -15,7 +15,7 @@ use crate::{decision::ScopeId, snapshot::Known, time::Instant};
 const MOST: usize = 512;
 /// A family whose routes differ.
 const MIXED: u8 = u8::MAX;
-/// So many routes make a family.
+/// This many routes make a family.
 const AGREED: u8 = 3;
 
 /// What is known of a server's budgets.
@@ -31,9 +31,9 @@ pub(crate) struct Family {
     pub budgets: Vec<ScopeId>,
     /// Routes whose budgets are not known; some of them may be by now.
     pub open: Vec<ScopeId>,
-    /// Requests in flight of which nobody knows from which of them they spend.
+    /// Requests in flight that spend from a budget that is not known yet.
     pub unknown: u32,
-    /// Requests that wait and whose budget nobody knows, and since when there are any.
+    /// Requests that wait and whose budget is not known yet, and since when there are any.
     pub explorers: u32,
     pub exploring: Instant,
 }

@@ -1,5 +1,5 @@
 //! What a scope learned: what the server made of it, what is worth remembering when the process ends, and
-//! when nothing tells the scope from a new one.
+//! when the scope is as good as new.
 //!
 //! The trap is a scope that is forgotten while something is owed: a hold, a window that is used up, a slot
 //! that rests.
@@ -108,14 +108,14 @@ impl Scope {
         }
     }
 
-    /// Whether nothing distinguishes this scope from one that was just made.
+    /// Whether this scope is as good as one that was just made.
     pub fn is_new(&self, now: Instant) -> bool {
         self.is_free(now)
             && self.server.as_ref().is_none_or(|server| server.is_over(now))
             && self.policies.are_fresh(&self.config)
     }
 
-    /// Whether it may be forgotten although it learned something: nothing holds it back and nothing is owed.
+    /// Whether it may be forgotten although it learned something: it has no hold and owes no wait.
     pub fn is_free(&self, now: Instant) -> bool {
         !self.paused
             && self.hold_until(now).is_none()
@@ -150,7 +150,7 @@ impl Scope {
         self.server.as_ref().and_then(|server| server.crawl)
     }
 
-    /// What robots.txt asks for; `None` if it asks for nothing.
+    /// What robots.txt asks for; `None` if it asks for no delay.
     pub fn set_crawl_delay(&mut self, crawl: Option<Span>) {
         if crawl.is_some() || self.server.is_some() {
             self.server.get_or_insert_with(|| Box::new(ServerState::NOTHING)).crawl = crawl;

@@ -11,7 +11,7 @@
 //! | [`family`] | what is known of the budgets of a scope's server |
 //! | [`registry`] | names of scopes, and which of them may go |
 //!
-//! The trap is a policy that knows another. They meet only here, and each sees nothing but times and numbers.
+//! The trap is a policy that knows another. They meet only here, and each sees only times and numbers.
 
 mod answers;
 pub(crate) mod family;
@@ -151,7 +151,7 @@ impl Scope {
         best.map_or_else(|| quota::State::new(new), |(_, state)| state)
     }
 
-    /// Nothing is sent before `until`. A hold is only ever made longer.
+    /// No request leaves before `until`. A hold is only ever made longer.
     pub fn hold(&mut self, until: Instant) {
         self.hold = self.hold.max(Some(until));
     }

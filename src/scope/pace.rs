@@ -1,5 +1,5 @@
 //! What is in force in a scope: the one place where settings, what was learned and what was asked for become
-//! slots, a delay, and instants before which nothing is sent.
+//! slots, a delay, and instants before which no request leaves.
 //!
 //! The trap is a limit that is worked out in two places: the gate, the statistics and the memory would
 //! disagree.
@@ -33,7 +33,7 @@ impl Scope {
             return Verdict::Blocked(Reason::Paused);
         }
         let Some(server) = &self.server else {
-            // Most scopes, most of the time: nothing but what was configured.
+            // Most scopes, most of the time: only what was configured.
             return if self.policies.finds_pace() {
                 self.verdict_with(now, &backoff::State::NEW, None)
             } else {
@@ -80,7 +80,7 @@ impl Scope {
             .max(Verdict::not_before(now, self.hold, Reason::Hold))
     }
 
-    /// What is in force in a scope that learned nothing but `AutoThrottle`'s delay.
+    /// What is in force in a scope that learned only `AutoThrottle`'s delay.
     fn configured(&self) -> InForce {
         let delay = self.policies.delay_ms().unwrap_or(self.config.delay);
         InForce {
@@ -92,7 +92,7 @@ impl Scope {
         }
     }
 
-    /// The part that depends on the request's cost. What costs nothing never waits for a quota.
+    /// The part that depends on the request's cost. A request that is free never waits for a quota.
     pub(super) fn quota_verdict(&self, now: Instant, cost: Cost) -> Verdict {
         if cost == Cost::ZERO || self.quotas.is_empty() && self.server.is_none() {
             return Verdict::Go;
@@ -148,13 +148,13 @@ impl Scope {
         [step, told, own].into_iter().max()?.filter(|&at| at > now)
     }
 
-    /// What those who watch are told of it.
+    /// What watchers of it hear.
     pub fn seen(&self, now: Instant) -> Seen {
         Seen { delay_ms: self.delay_ms(now), step: self.backoff_step(now), hold_until: self.hold_until(now) }
     }
 
     /// The delay before jitter, in milliseconds: backoff's or a policy's gap if that is longer.
-    /// `AutoThrottle`'s is told as it is.
+    /// `AutoThrottle`'s is given as it is.
     pub fn delay_ms(&self, now: Instant) -> f64 {
         let base = self.base_ms().max(self.policies.gap(&self.config).unwrap_or_default().millis());
         let is_told = self.policies.delay_ms().is_some() || self.policies.finds_pace();

@@ -1,9 +1,9 @@
 //! Names ↔ handles, each name kept once.
 //!
-//! The trap is a crawl of a million hosts that are seen once. Scopes of which nothing waits and nothing
-//! is in flight stand in a list, least recently used first. A new name lets the first of them go if they look
-//! like new, and beyond `maxScopes` also if they learned something, but never one that holds, is paused, was
-//! configured at run time or has used quota, and never one whose handle somebody keeps.
+//! The trap is a crawl of a million hosts that are seen once. Scopes without a waiting request or one in
+//! flight stand in a list, least recently used first. A new name lets the first of them go if they look like
+//! new, and beyond `maxScopes` also if they learned something. A scope stays if it holds, is paused, was
+//! configured at run time, has used quota, or if a program keeps its handle.
 
 use std::sync::Arc;
 
@@ -35,9 +35,9 @@ pub(crate) struct Entry {
     pub name: Arc<str>,
     pub scope: Scope,
     pub waiters: LazyWaitQueue,
-    /// Made with the first request; gone when nothing happened for long.
+    /// Made with the first request; gone after a long time without a request.
     pub meter: Option<Box<Meter>>,
-    /// What was last told of it, where somebody watches.
+    /// What watchers last heard of it.
     pub seen: Option<Box<Seen>>,
     /// How many callers keep the handle.
     pins: u32,
@@ -46,7 +46,7 @@ pub(crate) struct Entry {
     /// Neighbours in one of the lists of idle scopes; `None` when the scope is in neither.
     idle: Option<[u32; 2]>,
     is_asleep: bool,
-    /// Whether it was told that a wait was cut.
+    /// Whether a notice said that a wait was cut.
     pub is_cut_told: bool,
     pub role: Role,
     /// What is known of its server's budgets, if there are several.
@@ -92,13 +92,13 @@ impl Entry {
         self.meter(now).note(now, activity)
     }
 
-    /// Whether somebody keeps its handle, or configured it at run time.
+    /// Whether the program keeps its handle, or configured it at run time.
     fn is_kept(&self, config: &Config) -> bool {
         let is_plain = matches!(self.role, Role::Plain);
         self.pins > 0 || is_plain && !Arc::ptr_eq(&self.scope.config, config.scope(&self.name))
     }
 
-    /// Whether nothing tells the scope from a new one.
+    /// Whether the scope is as good as new.
     fn is_new(&self, now: Instant) -> bool {
         self.family.is_none() && self.scope.is_new(now)
     }
@@ -158,12 +158,12 @@ impl Registry {
         self[index].turn = self.turn;
     }
 
-    /// Keeps a scope for as long as somebody keeps its handle.
+    /// Keeps a scope for as long as the program keeps its handle.
     pub fn pin(&mut self, index: u32) {
         self[index].pins = self[index].pins.saturating_add(1);
     }
 
-    /// One keeper less. A scope that nothing tells from a new one goes at once.
+    /// One keeper less. A scope that is as good as new goes at once.
     pub fn unpin(&mut self, index: u32, config: &Config, now: Instant) {
         self[index].pins = self[index].pins.saturating_sub(1);
         let entry = &self[index];
@@ -173,7 +173,7 @@ impl Registry {
         }
     }
 
-    /// Puts a scope at the end of the idle list if nothing of it waits and nothing is in flight.
+    /// Puts a scope at the end of the idle list if it has no request that waits or is in flight.
     pub fn mark_idle(&mut self, index: u32) {
         let entry = &self[index];
         if entry.idle.is_some() || entry.waiters.waiting > 0 || entry.scope.slots.in_flight() > 0 {
@@ -267,7 +267,7 @@ impl Registry {
         }
     }
 
-    /// Whether somebody needs this very scope, or configured it at run time.
+    /// Whether the program needs this very scope, or configured it at run time.
     fn is_kept(&self, index: u32, config: &Config) -> bool {
         let entry = &self[index];
         entry.turn == self.turn || entry.is_kept(config)

@@ -84,7 +84,7 @@ impl<C: Client + ?Sized> Client for Box<C> {
 pub struct Load {
     /// The gap between two new requests; none keeps a backlog at all times.
     pub gap: Option<Span>,
-    /// So many in all.
+    /// This many in all.
     pub requests: u64,
     /// What they cost, in turn; empty: 1 each.
     pub costs: Vec<f64>,

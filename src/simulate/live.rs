@@ -69,7 +69,8 @@ impl Live {
         self.end.is_some_and(|end| self.world.until() >= end)
     }
 
-    /// Changes settings of a scope, in every client's engine. If they are wrong nothing has changed.
+    /// Changes settings of a scope, in every client's engine. If they are wrong, the engines are as they
+    /// were.
     pub fn configure(&mut self, scope: &str, partial: &Value) -> Result<(), ConfigError> {
         let place = self.place(scope)?;
         self.world.change(|client, now| client.configure(now, place, partial.clone()))
@@ -210,7 +211,7 @@ impl Live {
     }
 }
 
-/// One server alone, for whoever has clients of their own: a test's, or a page's.
+/// One server alone, for a test or a page that has clients of its own.
 pub struct PlayedServer {
     server: Box<dyn Server>,
     rng: Rng,

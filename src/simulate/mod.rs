@@ -6,9 +6,9 @@
 //!
 //! The client is the engine, driven through its public calls alone, or any other [`Client`] (a yardstick).
 //! Everything is a function of the options and the seed. The trap is a simulator that is kinder than the
-//! world: here timers fire late, requests overtake each other when the network jitters, a lost packet costs
-//! its request a while, a client gives up after its timeout while the server goes on working, and headers are
-//! text that the engine reads like any other.
+//! world: here timers fire late, requests overtake each other when the network jitters, and a lost packet
+//! costs its request a while. A client gives up after its timeout while the server goes on working, and
+//! headers are text that the engine reads like any other.
 //!
 //! | file | concern |
 //! |---|---|

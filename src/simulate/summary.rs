@@ -1,8 +1,8 @@
 //! What came of a simulation, in figures that compare across servers: ratios to the limit, counts per minute.
 //!
-//! *Settled* is the second half. Largest burst: the depth of the token bucket at the limit's own rate through
-//! which everything would fit that one client sent (the σ of Cruz's (σ, ρ) calculus, 1991). Fairness: Jain's
-//! index, (Σx)² ÷ nΣx² (Jain, Chiu, Hawe 1984).
+//! *Settled* is the second half. Largest burst: how deep a token bucket at the limit's own rate must be to
+//! let one client's sends through (σ in Cruz's calculus, 1991). Fairness: Jain's index, (Σx)² ÷ nΣx² (Jain,
+//! Chiu, Hawe 1984).
 
 use super::world::Place;
 use crate::{

@@ -1,7 +1,7 @@
 //! What happens when: clients are asked, requests travel, servers answer, up to an instant.
 //!
-//! The trap is a stop that changes what comes after it: a world that is advanced in small steps draws the
-//! same chances in the same order as one that is advanced at once, so both are equal to the last bit.
+//! The trap is a stop that changes what comes after it: a world that advances in small steps draws the same
+//! chances in the same order as one that advances at once. So both are equal to the last bit.
 
 use std::{cmp::Reverse, collections::BinaryHeap};
 

@@ -17,7 +17,7 @@ const isHere = existsSync(new URL('node_modules/@anthropic-ai/sdk', import.meta.
 const skip = skipUnless(isHere, 'not installed: npm install --prefix tests/clients')
 const sdk = async () => (await import('@anthropic-ai/sdk')).default
 
-/** A server; `answer` is told the request and its number. */
+/** A server; `answer` gets the request and its number. */
 async function serve(t, answer) {
   const seen = []
   const server = createServer(async (request, response) => {

@@ -1,4 +1,4 @@
-/** The engine's boundary: a call that makes no sense changes nothing, also not for the next call. */
+/** The engine's boundary: a call that makes no sense leaves it as it was, for the next call, too. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { type EngineOptions, type Snapshot, SnapshotError } from 'autothrottle'

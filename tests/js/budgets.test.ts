@@ -9,7 +9,7 @@ import { test } from 'node:test'
 import { createThrottle, type ThrottleOptions } from '../../js/index.js'
 import { FakeClock } from '../../js/testing.js'
 
-/** GitHub with three resources: so many an hour or a minute, from their first request on. */
+/** GitHub with three resources: each with its number an hour or a minute, from its first request on. */
 class GitHub {
   readonly refused: string[] = []
   readonly served: string[] = []
@@ -83,7 +83,7 @@ test('an empty search does not hold the repositories', async () => {
   assert.ok(Math.max(...repos) < 2500, 'none of them waited for a search')
 })
 
-/** The assumption is false: nothing names a budget. Then all of the host is held, as before. */
+/** The assumption is false: no field names a budget. Then all of the host is held, as before. */
 test('a server that names no budget has one', async () => {
   const clock = new FakeClock()
   const fetch = async () =>

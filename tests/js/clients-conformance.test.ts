@@ -18,7 +18,7 @@ const site = new Site()
 before(() => site.listen())
 after(() => site.close())
 
-/** For clients that send nothing again by themselves. */
+/** For clients that do not retry by themselves. */
 const retry = (limit: number) => (limit > 0 ? { retry: { limit } } : {})
 const statusOf = (error: unknown): number => {
   const { status, response } = error as {
@@ -183,7 +183,7 @@ const CLIENTS: Client[] = [
       return client.request(`GET ${new URL(url).pathname}`, options).then(
         ({ status }: { status: number }) => status,
         (error) => {
-          // It says 500 where nothing answered.
+          // It says 500 where no server answered.
           if (error.response === undefined) throw error
           return statusOf(error)
         },

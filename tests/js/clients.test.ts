@@ -1,7 +1,7 @@
 /**
- * Every client is heard: real ones against a loopback server that refuses with `Retry-After`, by result and
- * by error. What `run` and `wrap` hear of one is a step of backoff and a hold; what they hear of a good
- * answer is its status.
+ * The throttle hears every client: real ones against a loopback server that refuses with `Retry-After`, by
+ * result and by error. What `run` and `wrap` hear of one is a step of backoff and a hold; what they hear of a
+ * good answer is its status.
  */
 import assert from 'node:assert/strict'
 import http, { createServer, type IncomingMessage } from 'node:http'

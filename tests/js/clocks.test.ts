@@ -1,4 +1,4 @@
-/** Clocks and timers that misbehave. Whatever they do: nothing early, no flood, no spin. */
+/** Clocks and timers that misbehave. Whatever they do: no request early, no flood, no spin. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { type Clock, createThrottle, type Permit, TimeoutError } from 'autothrottle'

@@ -1,8 +1,8 @@
 /**
  * What every client must pass, with the real library against a server on this machine: a 429 and its
- * `Retry-After` are heard, retries come back, an abort frees its place, a slot comes back on an error,
- * redirects are seen, the pace is kept. And nothing goes past the throttle: in every test the server has seen
- * as many requests as the throttle let go.
+ * `Retry-After` count; retries come back; an abort frees its place, a slot comes back on an error, redirects
+ * are seen; the pace holds. And no request goes past the throttle: in every test the server has seen as many
+ * requests as the throttle let go.
  *
  * Time is a `FakeClock`; only what the clients themselves wait for (a retry's millisecond) is real.
  */
@@ -19,7 +19,7 @@ export type Send = (url: string, signal?: AbortSignal) => Promise<number | undef
 /** A client, and what is different about it. */
 export interface Client {
   readonly name: string
-  /** How it is told, as the table in docs/clients.md says it. */
+  /** How it is given, as the table in docs/clients.md says it. */
   readonly how: string
   make(throttle: Throttle, retries: number): Send
   /** Options that its way of sending needs. */
@@ -43,7 +43,7 @@ export interface Row {
 export const lineOf = ({ name, how, retries, abort = 'signal', redirects }: Client): string =>
   `| ${name} | ${how} | yes | ${retries} | ${abort} | yes | ${redirects} | yes |`
 
-/** A server that answers as the last part of the path is told to. */
+/** A server that answers as the last part of the path says. */
 export class Site {
   readonly hits: string[] = []
   readonly scripts = new Map<string, number[]>()
@@ -186,7 +186,7 @@ export function conforms(client: Client, site: Site, skip: string | false = fals
       await throttle.idle()
     }
     assert.equal(site.hits.length, from + 1)
-    // An abort says nothing about the server; a timeout does.
+    // An abort is no news of the server; a timeout is.
     assert.equal(throttle.scope(host).stats.backoffStep, client.abort === 'timeout' ? 1 : 0)
     nothingPassed()
   })

@@ -1,6 +1,6 @@
 /**
- * How one request comes in and ends, where nothing waits for a server: wrong options, permits, timeouts,
- * closing, managers that throw. Whatever happens, the slot comes back.
+ * How one request comes in and ends, without a server to wait for: wrong options, permits, timeouts, closing,
+ * managers that throw. Whatever happens, the slot comes back.
  */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'

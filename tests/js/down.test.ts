@@ -1,4 +1,4 @@
-/** Failing fast: hosts that are down, waits that are known to be in vain, stalls that somebody hears of. */
+/** Failing fast: hosts that are down, waits that are known to be in vain, stalls that a listener hears of. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { createThrottle, ScopeDownError, type ThrottleOptions, TimeoutError } from 'autothrottle'

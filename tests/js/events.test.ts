@@ -1,4 +1,4 @@
-/** What a throttle tells, and that it costs nothing when nobody listens. */
+/** What a throttle tells, and that it is free without a listener. */
 import assert from 'node:assert/strict'
 import diagnostics from 'node:diagnostics_channel'
 import { mock, test } from 'node:test'

@@ -1,4 +1,4 @@
-/** Programs that end while requests wait say so; those that end by themselves say nothing. */
+/** Programs that end while requests wait say so; those that end by themselves are silent. */
 import assert from 'node:assert/strict'
 import { spawnSync } from 'node:child_process'
 import { test } from 'node:test'

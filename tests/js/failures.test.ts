@@ -53,7 +53,7 @@ test('words of every runtime are a failure of the connection, wherever they stan
   }
   assert.equal(failureOf(new Error('the word is wrong')), NEITHER)
   assert.equal(failureOf({ message: 7 }), NEITHER, 'a message that is no text')
-  // `TypeError: fetch failed` says why in its cause; where that says nothing, its own words count.
+  // `TypeError: fetch failed` says why in its cause; where that is silent, its own words count.
   assert.equal(failureOf(new TypeError('fetch failed', { cause: failed({ code: 'ETIMEDOUT' }) })), TIMEOUT)
   assert.equal(failureOf(new TypeError('fetch failed', { cause: new Error('?') })), CONNECTION)
   assert.equal(failureOf(new Error('fetch failed', { cause: new Error('?') })), NEITHER)

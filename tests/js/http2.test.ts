@@ -1,6 +1,6 @@
 /**
  * HTTP/2 through undici, without TLS: many requests on one connection, as `throttle.fetch` and as undici's
- * interceptor send them. After each fault nothing waits and nothing is in flight.
+ * interceptor send them. After each fault no request waits and none is in flight.
  *
  * The trap is a fault of the connection: one reset ends every request on it.
  */

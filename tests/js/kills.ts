@@ -1,6 +1,6 @@
 /**
- * `--state`: a crawl that is killed twenty times, and goes on each time. Nothing is lost, and nothing is in
- * the index twice; with bodies, WARC and a torn line as a kill may leave it.
+ * `--state`: a crawl that is killed twenty times, and goes on each time. No page is lost, and none is in the
+ * index twice; with bodies, WARC and a torn line as a kill may leave it.
  */
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
@@ -57,7 +57,7 @@ after(() => {
   rmSync(folder, { recursive: true, force: true })
 })
 
-/** Runs it, and kills it once the server has seen so many requests more. */
+/** Runs it, and kills it once the server has seen that many requests more. */
 export async function run(args: readonly string[], killAfter = Number.POSITIVE_INFINITY) {
   const child = spawn(process.execPath, [bin, ...args], { cwd: folder })
   let said = ''
@@ -121,7 +121,7 @@ export function survives(way: string, more: readonly string[], skip: string | fa
       assert.match(body, new RegExp(`page ${String(url).slice(origin.length + 2)}<`))
       assert.equal(body.length, bytes)
     }
-    // What was in flight at a kill is asked for again; nothing else.
+    // Only what was in flight at a kill is asked for again.
     const asked = hits.filter((url) => url !== '/robots.txt').length
     assert.ok(asked <= urls.length + KILLS * 10, `${asked} requests for ${urls.length} URLs`)
     if (!more[1]) return

@@ -33,7 +33,7 @@ export interface ModelServerOptions {
   isHeaderless?: boolean
   /** Requests of a minute are counted by the second. */
   isBySecond?: boolean
-  /** Refuses what is more than twice the minute before, from so many input tokens on. */
+  /** Refuses what is more than twice the minute before, from this many input tokens on. */
   accelerates?: number
   /** Tokens a second; the true median of answers. */
   speed?: [number, number]

@@ -374,7 +374,7 @@ test('hold-cut, stall and unheard are told in a group as they are in one process
     permit.settle(outcome)
     await world.run(500)
   }
-  // A hold is told where its answer came in.
+  // The process that an answer came in at tells of its hold.
   await settle(b, 'https://cut.example/', { status: 429, headers: { 'retry-after': '100000' } })
   assert.deepEqual(
     told.filter(([, code]) => code === 'hold-cut').map(([, , scope]) => scope),

@@ -77,7 +77,7 @@ for (const strict of [false, true])
     await world.run(100_000)
     assert.ok(most(sent, 60_000) <= (strict ? 80 : 120), `${most(sent, 60_000)} in a minute`)
     assert.ok(sent.length > (strict ? -1 : 150), `${sent.length} in ${world.now - began} ms`)
-    // Nothing is owed for longer than a window.
+    // No debt lasts longer than a window.
     await world.run(20_000)
     const back = sent.length
     await world.run(125_000)

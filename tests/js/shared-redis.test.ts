@@ -80,7 +80,7 @@ test('a connection is made anew when it is asked for, and hears what the old one
   assert.deepEqual([...ears[1]!.keys()], channels)
   assert.equal(ears[0]!.size, 0, 'the old one is closed')
   ears[1]!.get('autothrottle:{x}:all')?.(Uint8Array.of(5))
-  // Whoever asks whether anybody listens says nothing.
+  // A process that asks for listeners does not speak itself.
   ears[1]!.get('autothrottle:{x}:leader')?.(new Uint8Array(0))
   assert.deepEqual(frames, [5])
 })

@@ -1,6 +1,6 @@
 /**
- * What a caller hands over and nobody expects: getters that throw, nulls, look-alikes, texts where numbers
- * belong, sources that never answer. The work's own result comes through, and no slot is lost.
+ * What a caller hands over against all expectation: getters that throw, nulls, look-alikes, texts where
+ * numbers belong, sources that never answer. The work's own result comes through, and no slot is lost.
  */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'

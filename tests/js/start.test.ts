@@ -1,4 +1,4 @@
-/** `npm start` as somebody meets it first: its help before anything is there, and a host that is down. */
+/** `npm start` as a newcomer meets it: its help before anything is there, and a host that is down. */
 import assert from 'node:assert/strict'
 import { spawn, spawnSync } from 'node:child_process'
 import { cpSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs'
@@ -16,7 +16,7 @@ for (const folder of ['scripts', 'examples', 'js/command']) {
   mkdirSync(join(clone, folder), { recursive: true })
   cpSync(join(root, folder), join(clone, folder), { recursive: true })
 }
-/** In a clone in which nothing was installed and nothing built. */
+/** In a clone without packages and without a build. */
 const start = (...args: string[]) =>
   spawnSync(process.execPath, ['scripts/start.mjs', ...args], { cwd: clone, encoding: 'utf8' })
 

@@ -1,4 +1,4 @@
-/** The public face against a fake clock: nothing here sleeps. */
+/** The public face against a fake clock: no test here sleeps. */
 import assert from 'node:assert/strict'
 import { getEventListeners } from 'node:events'
 import { test } from 'node:test'

@@ -1,6 +1,5 @@
 /**
- * What a throttle hears of answers that a function keeps to itself, and what it says where it hears
- * nothing.
+ * What a throttle hears of answers that a function keeps to itself, and what it says where it hears none.
  */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'

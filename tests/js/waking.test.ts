@@ -205,7 +205,7 @@ test('whoever leaves takes the listener along', async () => {
   assert.equal(getEventListeners(signal, 'abort').length, 0)
 })
 
-/** An engine that gives what it is told to give, and writes down what it hears. */
+/** An engine that gives what the test says, and writes down what it hears. */
 function scripted(tickets: number[]) {
   const heard: string[] = []
   const engine = {

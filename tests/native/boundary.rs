@@ -1,11 +1,11 @@
 //! Any bytes at all, played as calls at the boundary: what the fuzzer calls (`fuzz/`), and what replays the
 //! corpus that it found.
 //!
-//! The traps: a fuzzer of well-formed calls, so here numbers are whatever eight bytes make, handles and
-//! tickets are half of the time invented, options and snapshots are text, and time jumps about; and a call
-//! that leaves something behind for the next one, so every tape is played by two engines side by side, one of
-//! them with bogus calls between all others, and both must say the same. What they say is compared as
-//! numbers: as text it took most of the time.
+//! One trap is a fuzzer of well-formed calls. So numbers are whatever eight bytes make, half of the handles
+//! and tickets are invented, options and snapshots are text, and time jumps about. The other is a call that
+//! leaves something behind for the next one. So two engines play every tape side by side, one of them with
+//! bogus calls between all others, and both must say the same. The test compares what they say as numbers: as
+//! text it took most of the time.
 
 use autothrottle::{
     Boundary, Instant, Value,
@@ -167,7 +167,7 @@ impl<'a> Player<'a> {
         Self { tape, clock: 0.0, boundary, options, scopes, tickets, flying, has_bogus_calls, said }
     }
 
-    /// Makes one call and gives its time; nothing at the end of the tape.
+    /// Makes one call and gives its time; `None` at the end of the tape.
     fn next(&mut self) -> Option<f64> {
         self.said.clear();
         if self.tape.0.is_empty() {
@@ -187,7 +187,7 @@ impl<'a> Player<'a> {
         Some(now)
     }
 
-    /// No slot is lost: what flies is settled, what waits is cancelled, and nothing is left.
+    /// No slot is lost: what flies is settled, what waits is cancelled, and the engine is empty.
     fn end(mut self) {
         assert_eq!(self.boundary.in_flight(), self.flying.len() as f64);
         let now = self.clock + 2e9;
@@ -393,7 +393,7 @@ impl<'a> Player<'a> {
         self.say("restored", [sent, other.wake_at(), 0.0]);
     }
 
-    /// Calls that mean nothing. None of them may be seen in what the others say.
+    /// Calls without a meaning. None of them may be seen in what the others say.
     fn bogus(&mut self, now: f64) {
         let refusal = "retry-after: 100\nx-ratelimit-remaining: 0\nx-ratelimit-reset: 60";
         let mut more = vec![1e12, 50.0, 9e5, 0.0, 9e5, 100.0, 9e5];

@@ -14,7 +14,7 @@ use autothrottle::{
 /// From send to the server, and back again.
 const WAY: u64 = 40;
 
-/// One budget of a server: so many a window, which begins with its first request.
+/// One budget of a server: a number a window, which begins with its first request.
 #[derive(Clone, Debug)]
 struct Budget {
     name: &'static str,
@@ -78,7 +78,7 @@ impl Server {
         self.budgets.get(&key).unwrap_or(&new).left(now)
     }
 
-    /// Sends all of it through an engine with so many slots.
+    /// Sends all of it through an engine with this number of slots.
     fn serve(&mut self, boundary: &mut Boundary, requests: &[(&str, String)]) -> Run {
         let scope = boundary.intern("api.example");
         let mut run = Run::default();
@@ -93,7 +93,7 @@ impl Server {
         // Arrival, ticket, URL; and the answers on their way back.
         let mut going: VecDeque<(u64, u64, &str)> = VecDeque::new();
         let mut coming: VecDeque<(u64, u64, &str, f64, String)> = VecDeque::new();
-        // Since when each budget that somebody waits for has room.
+        // Since when each budget that requests wait for has room.
         let mut open: BTreeMap<String, u64> = BTreeMap::new();
         for now in 0.. {
             let at = now as f64;
@@ -463,7 +463,7 @@ fn routes_outlive_the_process() {
     assert_eq!(next.budgets(1.0), [("core".into(), Some(48.0)), ("search".into(), Some(0.0))]);
 }
 
-/// Requests with a cost of nothing, cancelled, retried and with a delay of their own keep the books right.
+/// Requests with a cost of zero, cancelled, retried and with a delay of their own keep the books right.
 #[test]
 fn every_way_out_gives_back() {
     let mut rig = Rig::new();

@@ -1,4 +1,4 @@
-//! Each wrong option and its message; every row of the settings table is read by somebody.
+//! Each wrong option and its message; some code reads every row of the settings table.
 
 use autothrottle::{
     Config, Value,

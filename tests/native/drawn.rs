@@ -1,12 +1,10 @@
-//! Servers drawn from a seed, as many as are wanted: a held-out set that nobody has seen. `DRAWN="60 7"`
-//! judges
+//! Servers drawn from a seed, as many as are wanted: a held-out set, never looked at. `DRAWN="60 7"` judges
 //! sixty that seed 7 draws (`npm run bench:drawn`), class by class.
 //!
 //! A set that was looked at twice is no longer held out. So there is no fixed one: a seed draws a new one,
-//! and the law is judged once on each. Kinds, limits, latencies, noise, how a server says no, and what
-//! befalls
-//! it (bans, failures, others, balancers, steps, outages) are drawn each by itself, from wide ranges, so they
-//! also come together.
+//! and the law is judged once on each. It draws kinds, limits, latencies, noise, how a server says no, and
+//! what befalls it (bans, failures, others, balancers, steps, outages). Each comes by itself, from a wide
+//! range, so they also come together.
 
 use std::{
     fmt::Write,
@@ -27,7 +25,7 @@ use crate::{
 struct Draws(u64);
 
 impl Draws {
-    /// Evenly from 0 to 1. Source: `SplitMix64`, whose neighbouring seeds have nothing in common.
+    /// Evenly from 0 to 1. Source: `SplitMix64`, whose neighbouring seeds are unrelated.
     fn unit(&mut self) -> f64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut mixed = self.0;
@@ -66,7 +64,7 @@ impl Draws {
     }
 }
 
-/// So many servers of this seed.
+/// This many servers of this seed.
 pub fn drawn(count: u64, seed: u64) -> Vec<Scenario> {
     (0..count).map(|index| one(seed.wrapping_mul(1_000_003).wrapping_add(index))).collect()
 }
@@ -92,7 +90,7 @@ fn one(seed: u64) -> Scenario {
     Scenario { name: format!("{name}; {latency} ms away"), server, network, minutes }
 }
 
-/// What the server takes, its limit, about so many requests a second, and the seconds of its window.
+/// What the server takes, its limit, about how many requests a second that is, and the seconds of its window.
 fn model(d: &mut Draws) -> (String, f64, f64) {
     let kinds = [
         ("token-bucket", 24.0),
@@ -141,7 +139,7 @@ fn model(d: &mut Draws) -> (String, f64, f64) {
     }
 }
 
-/// What befalls it: most often nothing, rarely several things at once.
+/// What befalls it: most often no trouble, rarely several at once.
 fn befalls(d: &mut Draws, rate: f64) -> String {
     let mut all = String::new();
     let refusal = d.one(&[
@@ -293,7 +291,7 @@ fn class(name: &str, all: &[&Judged]) -> String {
 
 const CLASSES: &str = "| | servers | of the best constant rate: median / p10 / worst, mean | refused, median / p90 | a minute, median / p90 | in the first minute, median / p90 | 200 requests at the limit ÷ in fact, median / p10 |\n|---|---|---|---|---|---|---|\n";
 
-/// Servers drawn from a seed that nobody looked at: `DRAWN="COUNT SEED …"`, `npm run bench:drawn`.
+/// Servers drawn from a seed without a look at them: `DRAWN="COUNT SEED …"`, `npm run bench:drawn`.
 #[test]
 fn servers_that_were_drawn() {
     let wanted = std::env::var("DRAWN").unwrap_or_else(|_| "2 1".into());

@@ -1,4 +1,4 @@
-//! An engine that goes on where another one was: what it is told of requests and outcomes of elsewhere.
+//! An engine that goes on where another one was: how it takes in requests and outcomes of elsewhere.
 
 use autothrottle::{
     Boundary, Config, Decision, Engine, Feedback, Instant, Request, Span, Value,
@@ -9,7 +9,7 @@ fn json(text: &str) -> Value {
     serde_json::from_str(text).unwrap()
 }
 
-/// What a boundary is told of an outcome by header lines, and by the numbers that another one made of them.
+/// What a boundary hears of an outcome by header lines, and by the numbers that another one made of them.
 #[test]
 fn a_digest_says_to_another_engine_what_the_lines_say() {
     let lines = [
@@ -53,7 +53,7 @@ fn a_digest_says_to_another_engine_what_the_lines_say() {
     }
 }
 
-/// What makes no sense is refused, and changes nothing.
+/// The engine refuses what makes no sense, and stays as it is.
 #[test]
 fn what_another_engine_says_is_checked() {
     let mut boundary = Boundary::new(json("{}")).unwrap();
@@ -94,7 +94,7 @@ fn what_a_snapshot_remembers_is_not_counted_again() {
 }
 
 /// A snapshot's spans are a little off. What it remembers of a send is corrected all the same, and no send
-/// costs less than nothing.
+/// costs less than zero.
 #[test]
 fn what_a_rolling_quota_remembers_is_corrected_where_it_stands() {
     let options = r#"{ "defaults": { "jitter": false, "delay": 0, "slotDelay": 0, "concurrency": 9,
@@ -125,7 +125,7 @@ fn what_a_rolling_quota_remembers_is_corrected_where_it_stands() {
     }
 }
 
-/// What was sent elsewhere counts from when it was sent, not from when it is told; so does what waited
+/// What was sent elsewhere counts from when it was sent, not from when the news comes; so does what waited
 /// before.
 #[test]
 fn what_is_adopted_counts_from_its_send() {

@@ -43,7 +43,8 @@ fn finding_a_scope_makes_none() {
     assert_eq!(engine.find("a"), Some(scope));
 }
 
-/// Plays bad answers at these seconds, each to a request that was sent then; gives when the stall was told.
+/// Plays bad answers at these seconds, each to a request that was sent then; gives when the stall's notice
+/// came.
 fn stalls(options: &str, seconds: impl IntoIterator<Item = u64>) -> Vec<(u64, f64)> {
     let mut engine = engine(options);
     let scope = engine.scope("a");
@@ -193,8 +194,8 @@ fn slots_come_back_one_by_one_where_the_factor_is_near_one() {
     assert_eq!((slots[5], slots[39]), (1, 4), "{slots:?}");
 }
 
-/// Who was chosen while nobody could go gives way to whoever is more urgent and comes later, also in another
-/// combination of scopes, or at no cost.
+/// The request chosen while none could go gives way to a more urgent one that comes later. That one may have
+/// other scopes, or no cost.
 #[test]
 fn the_more_urgent_goes_first_though_it_came_while_nobody_could_go() {
     for (first, second, is_free) in [(0.0, 5.0, false), (5.0, 0.0, false), (0.0, 5.0, true), (5.0, 0.0, true)]
@@ -250,7 +251,7 @@ fn a_slot_that_is_taken_away_is_the_one_that_rested_longest() {
     assert_eq!(next(&engine), Some(at(1200.0)));
 }
 
-/// Of scopes that are equally strict the one that is known for longest is told, whatever the order.
+/// Of scopes that are equally strict the answer names the one known for longest, whatever the order.
 #[test]
 fn of_equal_obstacles_the_first_is_named() {
     let mut engine = engine(r#"{ "defaults": { "delay": 1000, "slotDelay": 0, "jitter": false } }"#);
@@ -280,7 +281,8 @@ fn feedback_of_plain_numbers() {
     assert_eq!(unknown, Feedback::IGNORED);
 }
 
-/// Idle time is no lateness: whoever did not wait when the schedule was due takes no time from the next one.
+/// Idle time is no lateness: a request that did not wait when the schedule was due takes no time from the
+/// next one.
 #[test]
 fn a_rate_makes_up_for_late_timers_only_where_somebody_waited() {
     let at = |ms: f64| Instant::from_millis(ms).unwrap();
@@ -296,7 +298,7 @@ fn a_rate_makes_up_for_late_timers_only_where_somebody_waited() {
     }
 }
 
-/// Another start is felt while nothing was learned; what was learned stays.
+/// Another start counts until a latency is learned; what was learned stays.
 #[test]
 fn settings_of_rampup_change_what_it_begins_with() {
     let at = |ms: f64| Instant::from_millis(ms).unwrap();
@@ -320,7 +322,7 @@ fn settings_of_rampup_change_what_it_begins_with() {
     assert_eq!(gap(&engine, 181_000.0), learned);
 }
 
-/// A busy caller sends later than it was told to. The next one waits for the whole delay, and only it.
+/// A busy caller sends later than the engine said. The next one waits for the whole delay, and only it.
 #[test]
 fn the_delay_counts_from_when_a_request_really_left() {
     let mut engine = engine(
@@ -339,7 +341,7 @@ fn the_delay_counts_from_when_a_request_really_left() {
     assert_eq!(until(&mut engine, 0.0), 10.0);
     engine.left(at(4.0), first);
     assert_eq!(until(&mut engine, 4.0), 14.0);
-    // Earlier than what is known, not in flight, or unknown: nothing changes.
+    // Earlier than what is known, not in flight, or unknown: the engine stays as it is.
     engine.left(at(3.0), first);
     engine.left(at(4.0), waiting);
     engine.settle(at(4.0), other, &Feedback::response(200));
@@ -355,8 +357,8 @@ fn the_delay_counts_from_when_a_request_really_left() {
 }
 
 /// The next process of a group is on time, the one before it was late: a server without burst refuses, and
-/// rampup would take that for its limit. Of two milliseconds, as many as timers are late, nothing is said;
-/// and the news may come when the engine has heard of a later time.
+/// rampup would take that for its limit. Two milliseconds, as late as timers are, make no news; and the news
+/// may come when the engine has heard of a later time.
 #[test]
 fn a_found_pace_counts_from_when_a_request_really_left() {
     let mut engine = engine(r#"{ "defaults": { "rampup": true } }"#);

@@ -134,7 +134,7 @@ fn no_more_are_forgotten_than_there_has_to_be_room_for() {
     }
 }
 
-/// Nothing learned, nothing kept: also where a policy might have learned something.
+/// What learned no more than a new scope knows is not kept, also where a policy might have learned something.
 #[test]
 fn scopes_that_taught_nothing_are_forgotten() {
     let mut engine = engine(r#"{ "defaults": { "autothrottle": { "startDelay": 10 }, "slotDelay": 0 } }"#);
@@ -149,7 +149,7 @@ fn scopes_that_taught_nothing_are_forgotten() {
     assert!(engine.scopes() < 100, "{}", engine.scopes());
 }
 
-/// Whoever has a handle asks before using it; then the scope stays until the next poll.
+/// A host with a handle asks before it uses it; then the scope stays until the next poll.
 #[test]
 fn a_handle_is_kept_alive_until_the_next_poll() {
     let mut engine = engine(r#"{ "maxScopes": 1, "defaults": { "delay": 0, "slotDelay": 0 } }"#);

@@ -1,4 +1,4 @@
-//! The header vectors and captured responses: what real servers send, read as somebody wrote down beforehand.
+//! The header vectors and captured responses: what real servers send, read as was written down beforehand.
 
 use std::fs;
 
@@ -101,8 +101,8 @@ const NO_RULE: [&str; 6] = [
 ];
 
 /// The 407 captured responses as servers: what was sent is sent where the engine would have sent it, and
-/// answered as it was. Once a server has said how long to wait, or what is left, the engine must not be
-/// refused again by the rule that the capture shows: no refusal may lie where the engine would send.
+/// answered as it was. Once a server has said how long to wait, or what is left, the rule that the capture
+/// shows must not refuse the engine again: no refusal may lie where the engine would send.
 #[test]
 fn captured_servers_do_not_refuse_twice() {
     let captures = lines("captures.jsonl");
@@ -296,7 +296,7 @@ fn less_than_nothing_is_used_up() {
         assert_eq!(hints.quotas.len(), 1, "{fields:?}");
         assert_eq!((hints.quotas[0].remaining, hints.delay_ms), (Some(0), Some(9000)), "{fields:?}");
     }
-    // A limit below nothing is none (Azure).
+    // A limit below zero is none (Azure).
     let unlimited = [("x-ratelimit-limit-tokens", "-1"), ("x-ratelimit-remaining-tokens", "-1")];
     assert_eq!(read(200, &unlimited).quotas, []);
 }
@@ -391,7 +391,7 @@ fn what_is_left_makes_no_second_quota() {
     assert_eq!(quotas(&read(200, &hubspot)), [[Some(100), Some(9), None, None]]);
 }
 
-/// Escapes belong to the string of a structured field (RFC 9651 §4.2.5), and to nothing else.
+/// Escapes belong to the string of a structured field (RFC 9651 §4.2.5), and only there.
 #[test]
 fn names_are_shown_as_they_are_meant() {
     let hints = read(200, &[("RateLimit", r#""say \"a\\b\"";r=1"#), ("X-RateLimit-Bucket", r"a\b é")]);

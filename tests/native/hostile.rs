@@ -1,11 +1,11 @@
-//! Any bytes at all as header fields and as robots.txt: an answer, a finite one, and the same whoever asks.
+//! Any bytes at all as header fields and as robots.txt: an answer, a finite one, and the same for every host.
 //!
-//! The trap is a mutation of nothing but bytes, which gets no further than the first wrong letter. So each
-//! text begins as one that real servers sent, and is then cut, doubled, spliced and spoilt.
+//! The trap is a mutation of mere bytes, which gets no further than the first wrong letter. So each text
+//! begins as one that real servers sent, and is then cut, doubled, spliced and spoilt.
 
 use autothrottle::{Hint, Hints, Span, Value, crawl_delay_ms, headers::Context};
 
-/// A year: nothing that is read is longer.
+/// A year: no span that is read is longer.
 const MOST_MS: f64 = 31_536_000_000.0;
 
 /// Reads bytes as header fields and as a robots.txt. Panics if a promise is broken. The first byte is the

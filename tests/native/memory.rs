@@ -68,7 +68,7 @@ fn waiting_requests_and_idle_scopes_cost_so_many_bytes() {
     assert!(idle <= 300 && alone <= 600 && together <= 48, "{idle}, {alone}, {together}");
 }
 
-/// Requests that left or were cancelled leave nothing behind, however they differ in cost and priority.
+/// Requests that left or were cancelled leave no memory behind, however they differ in cost and priority.
 #[test]
 fn what_waited_is_given_back() {
     let mut engine = engine();
@@ -94,7 +94,7 @@ fn what_waited_is_given_back() {
     assert!(more < 1000, "{more} bytes more after 10,000 requests");
 }
 
-/// A rolling window remembers so many sends; what comes closer together than that counts as one.
+/// A rolling window remembers a bounded number of sends; what comes closer together than that counts as one.
 #[test]
 fn a_rolling_quota_has_a_bound_in_memory() {
     let options = r#"{ "defaults": { "delay": 0, "slotDelay": 0, "jitter": false,

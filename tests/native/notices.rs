@@ -1,4 +1,4 @@
-//! What answers change is told by the engine, once, and costs nothing where nobody listens.
+//! The engine tells once what answers change, and that is free without a listener.
 
 use std::collections::VecDeque;
 
@@ -67,7 +67,7 @@ fn a_hold_that_was_cut_says_what_was_asked() {
     assert_eq!(told(&mut engine)[2], "hold a Some(86400050.0) of Some(100000000.0)");
 }
 
-/// Each scope once, also where nobody listens.
+/// Each scope once, also without a listener.
 #[test]
 fn a_wait_that_is_cut_is_warned_of() {
     let options = r#"{ "defaults": { "delay": 0 }, "scopes": { "a": { "backoff": { "maxHold": 5000 } } } }"#;
@@ -121,7 +121,7 @@ fn with_rampup_a_refusal_is_told_too() {
     assert!(told(&mut engine).iter().any(|line| line.starts_with("backoff a")));
 }
 
-/// Keeps twenty requests waiting for a server that refuses nothing and answers after 200 ms.
+/// Keeps twenty requests waiting for a server that refuses no request and answers after 200 ms.
 struct Crawl {
     engine: Engine,
     now: Instant,
@@ -135,7 +135,7 @@ impl Crawl {
         Self { engine, now: at(0), flying: VecDeque::new(), waiting: 0 }
     }
 
-    /// What was told of limits that bind, up to a time in seconds.
+    /// The notices of limits that bind, up to a time in seconds.
     fn until(&mut self, seconds: u64, answer: impl Fn(u64) -> Feedback) -> Vec<String> {
         let scope = self.engine.scope("a");
         while self.now < at(1000 * seconds) {

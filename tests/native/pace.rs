@@ -335,7 +335,7 @@ fn what_only_shows_while_requests_wait_is_told_within_ten_seconds() {
         assert_eq!(without_effect(&mut driver.engine), want, "{options}");
     }
 
-    // A hold says nothing about slots, and AutoThrottle begins slowly.
+    // A hold is no news of slots, and AutoThrottle begins slowly.
     let mut driver = Driver::new(r#"{ "defaults": { "concurrency": 5, "delay": 0 } }"#, 50);
     let scope = driver.engine.scope("a");
     driver.engine.hold(driver.at(), scope, Span::from_millis(60_000.0));
@@ -349,7 +349,7 @@ fn what_only_shows_while_requests_wait_is_told_within_ten_seconds() {
     let mut driver = Driver::new(r#"{ "defaults": { "concurrency": 1, "delay": 500 } }"#, 50);
     driver.run(30);
     assert_eq!(without_effect(&mut driver.engine), [""; 0]);
-    // A slot delay of nothing was never meant to do anything.
+    // A slot delay of zero was never meant to do anything.
     let mut driver = Driver::new(r#"{ "delay": 100, "slotDelay": 0 }"#, 50);
     driver.run(600);
     assert_eq!(without_effect(&mut driver.engine), [""; 0]);
@@ -388,7 +388,8 @@ fn backoffs_jitter_never_goes_below_the_delay_that_was_typed() {
     assert_eq!(least, 1_000_000);
 }
 
-/// `AutoThrottle`'s delay is told as it is, also where backoff asks for more; backoff's stands beside it.
+/// The state shows `AutoThrottle`'s delay as it is, also where backoff asks for more; backoff's stands beside
+/// it.
 #[test]
 fn autothrottles_delay_is_told_beside_backoff() {
     let mut engine = engine(
@@ -403,7 +404,7 @@ fn autothrottles_delay_is_told_beside_backoff() {
     assert_eq!((stats.delay_ms, stats.backoff_ms), (2000.0, 4000.0));
 }
 
-/// A delay strays also where nobody typed a jitter.
+/// A delay strays also without a typed jitter.
 #[test]
 fn gaps_stray_unless_somebody_says_otherwise() {
     let sends = Driver::new(r#"{ "seed": 3, "defaults": { "delay": 1000, "slotDelay": 0 } }"#, 20).run(120);

@@ -143,7 +143,7 @@ proptest! {
             }
             prop_assert_eq!(engine.waiting() as usize, watch.waiting.len());
             prop_assert_eq!(engine.in_flight() as usize, watch.in_flight.len());
-            // Nothing that waits could leave at once, so nothing was forgotten anywhere.
+            // No waiting request could leave at once, so none was forgotten anywhere.
             for (scopes, due) in watch.waiting.values() {
                 let handles: Vec<ScopeId> = scopes.iter().map(|&scope| ids[scope]).collect();
                 let peek = engine.peek(now, Request::new(&handles)).unwrap();
@@ -173,7 +173,8 @@ proptest! {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 1000, ..ProptestConfig::default() })]
 
-    /// What `peek` says is exact when nothing else is submitted: not a microsecond before, and exactly then.
+    /// What `peek` says is exact when no other request is submitted: not a microsecond before, and exactly
+    /// then.
     #[test]
     fn peek_is_exact_when_nothing_else_is_submitted(
         sends in prop::collection::vec((0..3_usize, 0..1_500_000_u64, any::<bool>(), 0..5_usize), 0..16),
@@ -216,7 +217,7 @@ proptest! {
         prop_assert_eq!(engine.poll(at), Decision::Send(ticket));
     }
 
-    /// A rolling quota: whatever comes, no window-long span holds more than the limit, and nothing waits
+    /// A rolling quota: whatever comes, no window-long span holds more than the limit, and no request waits
     /// longer than that takes.
     #[test]
     fn a_rolling_window_never_holds_more_than_its_quota(
@@ -282,8 +283,8 @@ fn change() -> impl Strategy<Value = Change> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 600, ..ProptestConfig::default() })]
 
-    /// Costs over several scopes with quotas, settings that change under what waits: polling always ends,
-    /// nothing is sent twice, and with answers and time everything is sent.
+    /// Costs over several scopes with quotas, settings that change under what waits: polling always ends, no
+    /// request is sent twice, and with answers and time each is sent.
     #[test]
     fn quotas_over_several_scopes_never_strand_a_request(changes in prop::collection::vec(change(), 1..200)) {
         let options = r#"{ "concurrency": 4, "defaults": { "jitter": false, "slotDelay": 0, "delay": 30, "concurrency": 3 },

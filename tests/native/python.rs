@@ -1,5 +1,5 @@
-//! What Python is told of the table of settings: types for people (`options.py`), and for the conversion
-//! which settings there are and which of them are times (`_settings.py`). `UPDATE_GOLDEN=1` writes them anew.
+//! What Python gets of the table of settings: types for people (`options.py`), and for the conversion which
+//! settings there are and which of them are times (`_settings.py`). `UPDATE_GOLDEN=1` writes them anew.
 //!
 //! The trap is a page about another language: names are in Python's case, times are seconds, and what only
 //! JavaScript has is left out.

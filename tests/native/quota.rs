@@ -73,7 +73,7 @@ fn thousands_in_a_rolling_window_come_back_as_they_went() {
     assert_eq!([12_495.0, 13_000.0].map(|at| left(&engine, scope, at)), [4950.0, 5000.0]);
 }
 
-/// A fixed window that is over counts for nothing, whatever takes its place.
+/// A fixed window that is over no longer counts, whatever takes its place.
 #[test]
 fn a_window_that_is_over_is_not_brought_back() {
     for quota in
@@ -104,7 +104,7 @@ fn a_fixed_quota_keeps_what_was_spent() {
     assert_eq!((left(&engine, scope, 5999.0), left(&engine, scope, 6000.0)), (8.0, 10.0), "where it began");
 }
 
-/// Only the limit changes: nothing moves.
+/// Only the limit changes: no window moves.
 #[test]
 fn another_limit_leaves_the_window_where_it_is() {
     for (strict, free) in [(false, [8.0, 10.0]), (true, [8.0, 9.0])] {
@@ -156,7 +156,7 @@ fn what_a_server_told_is_remembered() {
     assert_eq!(stats(&next, 25_500.0).quota_left, None);
 }
 
-/// Whoever needs much and came first is not kept waiting by those who need little, in another queue, too.
+/// A request that needs much and came first does not wait for those that need little, in another queue, too.
 #[test]
 fn the_cheap_of_another_queue_do_not_overtake_the_expensive() {
     let (mut engine, shared) = make(r#"{ "limit": 5, "window": 10000, "strict": true }"#, &[0.0, 0.0, 0.0]);
@@ -198,7 +198,7 @@ fn fractions_are_rounded_up() {
     assert_eq!(asked("retry-after: 1700000002.5"), Some(2500));
 }
 
-/// Fields have room for so many bytes together; what goes beyond is not read.
+/// Fields have room for a bounded number of bytes together; what goes beyond is not read.
 #[test]
 fn fields_beyond_their_room_are_not_read() {
     let context = Context { status: 429, ..Context::default() };
@@ -261,8 +261,8 @@ fn a_date_has_eighty_letters_at_most() {
     assert_eq!([1, 52, 53].map(asked), [Some(60_000), Some(60_000), None]);
 }
 
-/// What left late counts from then: else a busy caller fits one more window into the same span. Those that
-/// were given leave at once are told apart, and a cost that turns out to be another counts once.
+/// What left late counts from then: else a busy caller fits one more window into the same span. The window
+/// tells apart those that were given leave at once, and a cost that turns out to be another counts once.
 #[test]
 fn a_rolling_window_counts_what_left_late_from_when_it_left() {
     for several in [1, 3] {
@@ -277,7 +277,7 @@ fn a_rolling_window_counts_what_left_late_from_when_it_left() {
         assert_eq!(left(&engine, scope, 4010.0), 10.0 - all, "counted once");
         assert_eq!(left(&engine, scope, 13_999.0), 10.0 - all);
         assert_eq!(left(&engine, scope, 14_000.0), 10.0 - all + 1.0);
-        // Earlier than what is known: nothing changes.
+        // Earlier than what is known: no change.
         engine.left(millis(3000.0), sent[0]);
         assert_eq!(left(&engine, scope, 13_999.0), 10.0 - all);
         let cost = Feedback { cost: autothrottle::Cost::from_units(4.0), ..Feedback::response(200) };

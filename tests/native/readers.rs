@@ -123,7 +123,8 @@ fn texts() -> impl Iterator<Item = String> {
 fn structured_fields_are_read_as_sfv_reads_them() {
     let mut wrong = Vec::new();
     for text in SENT.map(String::from).into_iter().chain(texts()) {
-        // Tabs around a field are HTTP's. The bytes of base64 and of display strings are nobody's business.
+        // Tabs around a field are HTTP's. The bytes of base64 and of display strings are no reader's
+        // business.
         let text = text.trim_matches(['\t', ' ']);
         let [ours, theirs] = [ours(text), theirs(text)];
         let is_lenient = theirs.is_empty() && (text.contains(':') || text.contains("%\""));

@@ -1,7 +1,7 @@
 //! A second engine that is slow and obvious, and a million random events that must be answered alike.
 //!
 //! It scans everything: no lanes, no heap, no lines. At each poll it looks at the head of every group of
-//! requests with the same scopes and sends the first, by rank, that all scopes allow. What it shares with the
+//! requests with the same scopes. It sends the first, by rank, that all scopes allow. What it shares with the
 //! engine is the specification alone.
 //!
 //! Some requests are sent at once where that is possible (`send_at_once`), which the reference does not know:
@@ -41,7 +41,7 @@ struct Scope {
     /// The gap for a unit, the burst; and everything that was ever taken from the bucket.
     rate: Option<(u64, u64)>,
     taken: Vec<(u64, u64)>,
-    /// When the bucket is full again, as far as nothing can change it any more.
+    /// When the bucket is full again, and no news can change that.
     full: u64,
 }
 

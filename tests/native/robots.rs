@@ -86,7 +86,7 @@ fn hostile_files() {
     assert_eq!(crawl_delay_ms(b"\xff\xfe\nUser-agent: \xff*\nCrawl-delay: 1", "x"), None);
 }
 
-/// Every browser says `Mozilla`, so beside another product it names nobody.
+/// Every browser says `Mozilla`, so beside another product it names no crawler.
 #[test]
 fn mozilla_is_nobody_beside_another_product() {
     let text = b"User-agent: mozilla\nCrawl-delay: 3";

@@ -1,4 +1,5 @@
-//! Servers whose limit nobody tells: those that the law was made with. `drawn` has those that it never saw.
+//! Servers that do not tell their limit: those that the law was made with. `drawn` has those that it never
+//! saw.
 //!
 //! The trap is a world that is too kind: a law that was tuned in one fails in the real one. So every scenario
 //! has timers that fire late, a network and a server that jitter, and lost packets, unless it says otherwise.
@@ -63,8 +64,8 @@ impl Scenario {
         self.server.contains("\"step\"")
     }
 
-    /// Whether the limit is the same at all times and only the pace decides who is refused.
-    /// (A refusal that costs minutes halves the ten minutes that it is in, whoever paces.)
+    /// Whether the limit is the same at all times and only the pace decides who is refused. (A refusal that
+    /// costs minutes halves the ten minutes that it is in, at any pace.)
     pub fn is_constant(&self) -> bool {
         !["step", "drift", "outage", "others", "failing", "ban", "retryAfter"]
             .iter()

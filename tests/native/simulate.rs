@@ -1,4 +1,4 @@
-//! Servers whose limit nobody tells, and what each policy makes of them: the golden tables, the aims, and
+//! Servers that do not tell their limit, and what each policy makes of them: the golden tables, the aims, and
 //! what must never happen.
 //!
 //! The usual run takes the scenarios that are quick, with one seed. `UPDATE_GOLDEN=1` (`npm run bless`) takes
@@ -69,7 +69,7 @@ fn is_full() -> bool {
     std::env::var_os("UPDATE_GOLDEN").is_some()
 }
 
-/// Those that a usual run takes: no more than so many requests.
+/// Those that a usual run takes: no more than this number of requests.
 fn quick() -> Vec<Scenario> {
     let is_quick = |each: &Scenario| each.limit() * each.minutes * 60.0 < 40_000.0;
     train().into_iter().filter(|each| is_full() || is_quick(each)).collect()
@@ -191,7 +191,7 @@ fn digest(name: &str, all: &[&Summary], best: &[f64]) -> String {
 const DIGEST: &str = "| | of the best constant rate: median / p10 / worst | of the limit | share refused, median / p90 | refusals a minute, median / p90 | 90 % after, median |\n|---|---|---|---|---|---|\n";
 pub const HEADER: &str = "| server | utilisation | share refused | refusals a minute | 90 % after | after the step | largest burst | latency | best constant rate |\n|---|---|---|---|---|---|---|---|---|\n";
 
-/// The tables of `benches/rampup.md`, from cold, nothing tuned.
+/// The tables of `benches/rampup.md`, from cold, without tuning.
 #[test]
 fn limits_are_found_and_kept() {
     let scenarios = quick();
@@ -276,7 +276,7 @@ fn what_was_found_wrong_stays_right() {
         ("nginx 500/s, burst 5", 0.98, 2.0),
         // A touch that cost six refusals, and then nine minutes until the next one: .771.
         ("nginx 20/s, burst 5, doubles", 0.85, 4.0),
-        // Refused with 503, 502, nothing or 403: 59, 172, 34 and 79,578 a minute.
+        // Refused with 503, 502, a closed connection or 403: 59, 172, 34 and 79,578 a minute.
         ("bucket 10/s, depth 20, 503", 0.95, 2.0),
         ("bucket 30/s, depth 50, 502", 0.95, 2.0),
         ("bucket 15/s, depth 10, silence", 0.98, 2.0),

@@ -1,4 +1,4 @@
-//! What a restart keeps: an engine that goes on from a snapshot is the engine that was never stopped, and a
+//! What a restart keeps: an engine that goes on from a snapshot is the engine that was never stopped. A
 //! snapshot that says nonsense is refused with the path of each mistake.
 
 use autothrottle::{
@@ -25,7 +25,7 @@ fn told(lines: &str, status: u16) -> Hint {
     Hint::of(&Hints::from_lines(lines, Context { status, ..Context::default() }))
 }
 
-/// An engine that has lived for a while, nothing waiting and nothing in flight.
+/// An engine that has lived for a while, no request waiting and none in flight.
 fn lived(seed: u64) -> (Engine, Vec<ScopeId>, Instant) {
     let mut rng = Rng::new(seed);
     let mut pick = move |below: usize| (rng.draw().unit() * below as f64) as usize;
@@ -148,7 +148,7 @@ fn a_crawl_delay_goes_on() {
     assert_eq!(next.peek(at(0.0), Request::new(&[scope])).unwrap().at, Some(at(7000.0)));
 }
 
-/// Every mistake has its path, and nothing is restored of a snapshot that has one.
+/// Every mistake has its path, and a snapshot that has one restores no part.
 #[test]
 fn a_broken_snapshot_is_refused() {
     let cases = [
@@ -202,7 +202,7 @@ fn a_broken_snapshot_is_refused() {
     assert!(Snapshot::parse(serde_json::from_str(most).unwrap()).is_ok());
 }
 
-/// After a restart less than was told before is the same window, so it ends when the server says; more would
+/// After a restart less than was said before is the same window, so it ends when the server says; more would
 /// be a new one.
 #[test]
 fn what_was_told_before_a_restart_still_says_which_window_it_is() {

@@ -2,18 +2,18 @@
 //!
 //! Where processes share a limit, a writer dies at any instant: before the first refusal, between a refusal
 //! and the next success, on the way up. The trap is a memory that takes the gap of that instant for what the
-//! server bears: then a group stays at a tenth of its limit for minutes, and nothing ever refuses it.
+//! server bears: then a group stays at a tenth of its limit for minutes, and no answer ever refuses it.
 
 use std::{cmp::Reverse, collections::BinaryHeap};
 
 use autothrottle::{Config, Decision, Engine, Feedback, Instant, Request, Snapshot, Span, Ticket, Value};
 
-/// So many loops ask, each when it has its answer.
+/// This many loops ask, each when it has its answer.
 const LOOPS: usize = 32;
 /// A second, in microseconds.
 const SECOND: u64 = 1_000_000;
 
-/// As nginx's `limit_req`: so many a second, and so many at once.
+/// As nginx's `limit_req`: a number a second, and a number at once.
 struct Server {
     rate: f64,
     burst: f64,
@@ -108,7 +108,7 @@ impl Group {
         self.settle();
     }
 
-    /// What is served of what the server bears, in so many seconds after so many.
+    /// What is served of what the server bears, over a span of seconds that begins after another.
     fn share_of_next(&mut self, after: u64, seconds: u64) -> f64 {
         let from = self.now + after * SECOND;
         self.run(from + seconds * SECOND);

@@ -1,6 +1,6 @@
 //! What to compare with: two well-known controllers of a sending rate (the AWS SDKs' adaptive retry limiter
-//! and AIMD), and the best constant rate, which nobody knows beforehand. Our own code, after their
-//! descriptions; nothing of it ships.
+//! and AIMD), and the best constant rate, unknown beforehand. Our own code, after their descriptions; none of
+//! it ships.
 
 use autothrottle::{
     Answer, Instant, Span,
@@ -165,7 +165,7 @@ impl Client for Aimd {
     }
 }
 
-/// So many a second, whatever comes back.
+/// A constant number a second, whatever comes back.
 pub struct Constant {
     gap: f64,
     due: f64,

@@ -1,5 +1,5 @@
 /**
- * The component as it is shipped: it is what its WIT says, needs nothing, is small, and runs. Hosts that
+ * The component as it is shipped: it is what its WIT says, has no imports, is small, and runs. Hosts that
  * drive it are tested in `tests/component` (Rust).
  */
 import assert from 'node:assert/strict'

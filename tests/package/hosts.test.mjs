@@ -122,7 +122,7 @@ export async function middleware() {
 }
 `
 
-// A minute of work: only where nobody waits for it.
+// A minute of work: only where no person waits for it.
 test('Next.js: node, edge and middleware, built and run', {
   skip: isAll ? false : 'npm run test:all runs it',
 }, async () => {

@@ -113,7 +113,7 @@ const fetching: typeof fetch = throttledFetch(throttle)
 const result: Promise<number> = throttle.run('https://a.example/', async (permit: Permit) => permit.sentAt)
 throttle.addEventListener('warning', (event) => event.code satisfies string)
 throttle.addEventListener('stall', (event) => event.forMs satisfies number)
-// @ts-expect-error: there is no such event
+// @ts-expect-error: no event has this name
 throttle.addEventListener('stal', () => {})
 // @ts-expect-error: unknown options are an error to the compiler too
 createThrottle({ concurency: 1 })
@@ -137,14 +137,14 @@ const hooks: ThrottleOptions = {
     }),
   },
 }
-// @ts-expect-error: nobody follows them sometimes
+// @ts-expect-error: "sometimes" is no way to follow them
 createThrottle({ redirects: 'sometimes' })
 // @ts-expect-error: a hook names scopes or says what it means for each
 createThrottle({ getResponseBackoff: () => 7 })
 const server = { model: 'gcra', rate: 5 } as const
 const { summary, trace } = simulate({ server, throttle: { defaults: { rampup: true } } })
 const share: number = summary.shareRefused + trace.sent.length
-// @ts-expect-error: there is no such model
+// @ts-expect-error: no model has this name
 simulate({ server: { model: 'abacus' } })
 const from: string = build.revision
 const rampup = { backoffTarget: [1, 3] } as const

@@ -56,8 +56,8 @@ export const OVER_MAIN = {
 }
 
 /**
- * What such an entry adds; `dist` is that of an installed package. It stands before the main one, for gzip
- * looks back 32 kB, and the module would be between.
+ * What an entry of this kind adds; `dist` is that of an installed package. It stands before the main one, for
+ * gzip looks back 32 kB, and the module would be between.
  */
 export async function sizeOverMain(entry, dist) {
   const options = { resolveDir: dist, external: [...EXTERNAL, 'cloudflare:workers', '*.wasm?module'] }

@@ -151,7 +151,7 @@ for (const [name, bundle] of Object.entries(BUNDLERS)) {
   })
 }
 
-/** What the page in this folder posts. Its policy lets WebAssembly compile and nothing else. */
+/** What the page in this folder posts. Its policy only lets WebAssembly compile. */
 async function inChromium(folder) {
   const { promise, resolve, reject } = withResolvers()
   const types = { '.js': 'text/javascript', '.wasm': 'application/wasm' }

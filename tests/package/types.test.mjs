@@ -31,7 +31,7 @@ const WAYS = {
   node10: { module: 'commonjs', moduleResolution: 'node10' },
 }
 
-/** Nothing here needs a type of the platform's. */
+/** No type of the platform's is needed here. */
 const PLAIN = `
 import { createThrottle, build, ConfigError, WasmBlockedError } from 'autothrottle'
 import type { Permit, ThrottleOptions } from 'autothrottle'
@@ -64,9 +64,9 @@ export const known = createThrottle({ scopes: presets('crates.io') })
 export const said: ClientRequestOptions = { priority: 1 }
 export const entries = [throttleAdapter, throttleHandler(throttle), throttleHooks(throttle, { maxWait: 1 })]
 export const page = (page: PageLike) => throttlePage(page, throttle, { resourceTypes: ['document'] })
-// @ts-expect-error: there is no such kind
+// @ts-expect-error: no kind has this name
 void ((page: PageLike) => throttlePage(page, throttle, { resourceTypes: ['documents'] }))
-// @ts-expect-error: a number is nothing that can be fetched
+// @ts-expect-error: a number cannot be fetched
 void throttle.fetch(7)
 // @ts-expect-error: unknown options are an error to the compiler too
 createThrottle({ concurency: 1 })

@@ -1,7 +1,7 @@
 /**
  * What a user relies on, in any runtime: web APIs only, a real clock, a few milliseconds. Prints one line.
  *
- * Timers are the runtime's own, so nothing here says how long anything takes: only order, and not before.
+ * Timers are the runtime's own, so no test here says how long anything takes: only order, and not before.
  */
 import {
   ConfigError,

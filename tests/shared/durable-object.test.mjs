@@ -89,8 +89,8 @@ else {
     assert.equal(site.counts.most, 2)
   })
 
-  // The bar is a second, so whoever comes after them waits for less. Two leases are six seconds: without
-  // disposal the places would come back after that.
+  // The bar is a second, so the next one waits for less. Two leases are six seconds: without disposal the
+  // places would come back after that.
   const goOn = async (site) => {
     const query = { scope: 'slots', maxWait: 950, ...(site && { target: `${site.url}next` }) }
     const answers = await times(4, () => workers.get('run', query))
@@ -107,7 +107,7 @@ else {
     await goOn()
   })
 
-  // With its signal the Worker is told; without it the platform ends the Worker, and disposes.
+  // With its signal the Worker knows; without it the platform ends the Worker, and disposes.
   for (const signal of ['yes', 'no'])
     test(`clients that go while they wait, signal ${signal}: nothing is sent, the next goes on`, async (t) => {
       const site = await siteOf(t, 30)

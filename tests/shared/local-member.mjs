@@ -1,6 +1,6 @@
 /**
  * One of several processes of a machine that share a limit: `local-member.mjs {name, folder, url, options,
- * atOnce}`. It asks for pages until it is told to end; `state` is answered with what it knows.
+ * atOnce}`. It asks for pages until its parent says `end`; `state` is answered with what it knows.
  */
 import cluster from 'node:cluster'
 import { local } from '../../dist/local.js'

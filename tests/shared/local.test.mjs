@@ -27,7 +27,7 @@ async function site(latency) {
   const seen = { most: 0, by: new Map() }
   const flying = new Map()
   // This process may hear that a connection has ended after what another was given leave for by that end: so
-  // whoever was killed is not counted.
+  // a killed process does not count.
   const dead = new Set()
   const server = createServer((request, response) => {
     const pid = Number(new URL(request.url, 'http://a').searchParams.get('by'))

@@ -90,7 +90,7 @@ else {
   })
   after(() => store.stop())
 
-  /** Three throttles want 30 of a quota of 10: exactly 10 leave, whoever asks. */
+  /** Three throttles want 30 of a quota of 10: exactly 10 leave, whichever asks. */
   async function sharesQuota(make, name, look = () => {}) {
     const clients = await Promise.all([make(), make(), make()])
     const quota = { quota: { limit: 10, window: 600_000 }, delay: 0, concurrency: 30 }

@@ -1,4 +1,4 @@
-/** A redis-server (or valkey-server) of the test's own, on a free port, that remembers nothing. */
+/** A redis-server (or valkey-server) of the test's own, on a free port, that keeps no data. */
 import { spawn, spawnSync } from 'node:child_process'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:net'
@@ -11,8 +11,8 @@ export const SERVERS = ['redis-server', 'valkey-server'].filter(
 )
 
 /**
- * A port that nobody has, for a server that is about to start. Not one of those that connections go out from:
- * until it listens, one of them might get it.
+ * A free port, for a server that is about to start. Not one of those that connections go out from: until it
+ * listens, one of them might get it.
  */
 export async function freePort() {
   for (;;) {
@@ -55,7 +55,7 @@ export class RedisServer {
     await ended
   }
 
-  /** It stands still for so many milliseconds. */
+  /** It stands still for this many milliseconds. */
   async stand(ms) {
     this.#process.kill('SIGSTOP')
     await new Promise((resolve) => setTimeout(resolve, ms))

@@ -47,7 +47,8 @@ if (isMainThread) {
   const areAll = await until(() => served(1) > 5 && served(2) > 5)
   const mostBefore = Atomics.load(cells, 2 * COUNT)
   await first.terminate()
-  // Bun says so before the thread has ended. What it had in flight is over then, and nobody was told.
+  // Bun says so before the thread has ended. What it had in flight is over then, and the group did not hear
+  // of it.
   for (let last = -1; last !== served(0); await sleep(300)) last = served(0)
   Atomics.store(cells, 0, 0)
   await sleep(100)

@@ -1,7 +1,7 @@
 /**
- * No burst, whatever the machine does: random limits, and a clock that stands still for five seconds (a
- * blocked event loop), jumps an hour (a machine that sleeps, whose timers then all fire late and together),
- * goes back, or strays. What was typed holds over all windows of the clock: gaps, quotas, slots.
+ * No burst, whatever the machine does: random limits, and a clock that misbehaves. It stands still for five
+ * seconds (a blocked event loop), goes back, or strays. Or it jumps an hour: a machine slept, and its timers
+ * then all fire late and together. What was typed holds over all windows of the clock: gaps, quotas, slots.
  * `ORDERS=2000 node --import tsx --test tests/slow/bursts.test.ts` tries as many.
  *
  * The trap is a limit that is kept on average: what was not sent while the loop was blocked is made up for.
@@ -19,7 +19,7 @@ const COUNT = 80
 /** What was typed, and what it means for the instants of all sends, in milliseconds. */
 interface Typed {
   readonly options: ThrottleOptions
-  /** At most so many in any window of so long, both ends counted. */
+  /** At most `limit` in any window of this length, both ends counted. */
   readonly most: number
   readonly windowMs: number
   readonly slots: number

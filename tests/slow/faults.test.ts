@@ -1,6 +1,6 @@
 /**
  * Servers that break the exchange, over real sockets: each fault many times, whatever releases the slots.
- * After each, nothing waits, nothing is in flight, no timer is armed, and the heap is as large as before.
+ * After each, no request waits or is in flight, no timer is armed, and the heap is as large as before.
  *
  * The trap is a fault that is tried once: what a request leaves behind is seen when many have left it.
  */
@@ -64,7 +64,7 @@ const free: ThrottleOptions = {
   backoff: false,
 }
 
-/** What is used when nothing is left to collect. */
+/** What is used when no garbage is left to collect. */
 async function used(): Promise<number> {
   for (let turns = 0; turns < 4; turns++) {
     collect()
@@ -78,15 +78,15 @@ type Play = (fetch: (path: string, init?: RequestInit) => Promise<Response>) => 
 
 /**
  * Plays a fault again and again, and looks at what is left. What is left behind makes every round grow. What
- * the runtime compiles and caches makes some of them grow, so the least of three rounds is compared with the
- * least of the three before them, until nothing was kept between them.
+ * the runtime compiles and caches makes some of them grow. So the test compares the least of three rounds
+ * with the least of the three before them, until no memory stays between them.
  */
 async function broken(answer: Answer, options: ThrottleOptions, play: Play, atOnce = 20) {
   const { url, close } = await serve(answer)
   const { clock, armed } = watchedClock()
   const throttle = createThrottle({ ...free, clock, ...options })
   const fetch = (path: string, init?: RequestInit) => throttle.fetch(url + path, init)
-  // One response that somebody keeps is a kilobyte and more.
+  // One response that is kept is a kilobyte and more.
   const most = 3 * atOnce * 1000
   const sizes: number[] = []
   let grown = Number.POSITIVE_INFINITY

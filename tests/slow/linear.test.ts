@@ -3,7 +3,7 @@
  * robots.txt are written by strangers.
  *
  * The trap is to take the time, which flickers. So work is counted: Binaryen puts a call at the head of each
- * loop and of each function of the very module that is shipped, and those calls are what is compared.
+ * loop and of each function of the very module that is shipped. The test compares those calls.
  */
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'

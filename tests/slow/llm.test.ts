@@ -1,7 +1,7 @@
 /**
  * Servers of language models, each by its vendor's rules, for twenty minutes of virtual time: how much of the
  * tightest budget is used, and how many calls are refused. Beside them a client with its own retries, and
- * p-queue that is told the numbers.
+ * p-queue that knows the numbers.
  */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'

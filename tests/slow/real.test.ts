@@ -1,7 +1,7 @@
 /**
- * The few tests with real time and a real server: what a fake clock cannot show is that real fetch, real
- * timers and a real 429 fit together, and that a process ends when it should. No assertion here is about how
- * long anything takes, only that nothing is early.
+ * The few tests with real time and a real server: a fake clock cannot show that real fetch, real timers and a
+ * real 429 fit together, and that a process ends when it should. No assertion here is about how long anything
+ * takes, only that no request is early.
  */
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
@@ -109,7 +109,7 @@ test('a crawl that is interrupted goes on at the learned pace in a new process',
     assert.equal(stopped.code, 130, stopped.output)
     const learned = delay()
     assert.notEqual(learned, 0.25, 'the delay to start with')
-    // Nobody serves any more: without answers the pace stays, so what is remembered is what was taken up.
+    // No server runs any more: without answers the pace stays, so what is remembered is what was taken up.
     rmSync(state)
     const alone = ['--delay', '0', '--retries', '0', '--ignore-robots']
     const next = await run([...crawl, ...alone, `http://127.0.0.1:${port}/`])

@@ -1,6 +1,6 @@
 /**
- * No slot is ever lost: whatever a hook, a body, a fetch, a caller or an outcome does, at rest nothing waits
- * and nothing is in flight. The cases that were seen, and a property over random orders of all of them:
+ * No slot is ever lost: whatever a hook, a body, a fetch, a caller or an outcome does, at rest no request
+ * waits and none is in flight. The cases that were seen, and a property over random orders of all of them:
  * `ORDERS=100 RUNS=10000 node --import tsx --test tests/slow/slots.test.ts`.
  */
 import assert from 'node:assert/strict'

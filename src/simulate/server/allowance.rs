@@ -1,5 +1,5 @@
-//! A second limit over a longer time: so many a day, whatever the pace. Source: the daily and monthly quotas
-//! of most paid APIs, beside their limits a second.
+//! A second limit over a longer time: a number of requests a day, whatever the pace. Source: the daily and
+//! monthly quotas of most paid APIs, beside their limits a second.
 
 use super::{Fixed, Reply, Server};
 use crate::{

@@ -1,4 +1,4 @@
-//! A token bucket: so many tokens a second, at most `depth` of them. Source: AWS API Gateway, Stripe's
+//! A token bucket: `rate` tokens a second, at most `depth` of them. Source: AWS API Gateway, Stripe's
 //! limiter.
 
 use super::{Left, Reply, Server, seconds, time_for};

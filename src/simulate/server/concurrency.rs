@@ -1,5 +1,5 @@
-//! So many at a time, each takes its time; one more is a 503 at once. Source: nginx's `limit_conn`, `maxconn`
-//! of a proxy without a queue.
+//! A number at a time, each takes its time; one more is a 503 at once. Source: nginx's `limit_conn`,
+//! `maxconn` of a proxy without a queue.
 //!
 //! Service times are drawn: uniform within ±`spread` of their mean.
 

@@ -1,5 +1,5 @@
-//! A fixed window: so many requests in each window of a grid. Source: Kong's `rate-limiting` (local policy),
-//! Cloudflare's rules.
+//! A fixed window: a number of requests in each window of a grid. Source: Kong's `rate-limiting` (local
+//! policy), Cloudflare's rules.
 
 use super::{Left, Reply, Server, seconds};
 use crate::{
@@ -22,7 +22,7 @@ impl Fixed {
         Self { limit, window, index: 0, used: 0 }
     }
 
-    /// Whether nothing is left of the window.
+    /// Whether the window is used up.
     pub(super) fn is_used_up(&self, now: Instant) -> bool {
         now.micros() / self.window.micros() == self.index && self.used >= self.limit
     }

@@ -1,11 +1,11 @@
 //! Servers: what becomes of a request that arrives. One small file a kind of limit, each after what it
 //! models.
 //!
-//! Wrappers change any of them: [`moving`] lets its limit step or drift, [`adaptive`] lets refusals lower it,
-//! [`failing`] lets some requests fail, [`outage`] all of them for a while, [`others`] brings traffic of
-//! others, [`replicas`] puts several behind a balancer, [`upstream`] lets answers take their time,
-//! [`allowance`] adds a second limit, [`penalty`] bans, [`refusing`] says no in another way, [`telling`]
-//! writes headers.
+//! Wrappers change any of them. [`moving`] lets its limit step or drift, and [`adaptive`] lets refusals lower
+//! it. [`failing`] lets some requests fail, and [`outage`] all of them for a while. [`others`] brings traffic
+//! of others, and [`replicas`] puts several behind a balancer. [`upstream`] lets answers take their time,
+//! [`allowance`] adds a second limit, and [`penalty`] bans. [`refusing`] says no in another way, and
+//! [`telling`] writes headers.
 
 mod adaptive;
 mod allowance;
@@ -56,7 +56,7 @@ use crate::{
 /// What becomes of a request.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Reply {
-    /// Its status; 0 where nothing is said.
+    /// Its status; 0 where it says none.
     pub status: u16,
     /// How long the server takes to say so.
     pub service: Span,
@@ -109,7 +109,7 @@ pub trait Server {
     }
 }
 
-/// So many units at so many a second.
+/// The time in which `units` come back, at `rate` of them a second.
 fn time_for(units: f64, rate: f64) -> Span {
     Span::from_micros((units.max(0.0) / rate * 1e6) as u64 + 1)
 }

@@ -61,7 +61,7 @@ impl Server for Others {
 
     fn limit(&self, now: Instant) -> f64 {
         let others = if self.is_there(now) { self.rate } else { 0.0 };
-        // No less than one in the period: a limit of nothing has no ratio.
+        // No less than one in the period: a limit of zero has no ratio.
         (self.inside.limit(now) - others).max(1.0 / seconds(self.period))
     }
 

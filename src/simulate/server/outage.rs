@@ -2,7 +2,7 @@
 //! backend.
 //!
 //! The trap for a client: it looks like a ban. A ban is the price of a pace, so one stays slower; an outage
-//! says nothing.
+//! is no news of the limit.
 
 use super::{Reply, Server};
 use crate::{

@@ -1,5 +1,5 @@
-//! Workers behind a queue: nobody is refused at first, everybody waits longer. A gateway before it gives up
-//! with 504 after its patience while the worker goes on, and a queue that is full is a 503. Source: M/G/k;
+//! Workers behind a queue: it refuses no request at first, and each waits longer. A gateway before it gives
+//! up with 504 after its patience while the worker goes on, and a queue that is full is a 503. Source: M/G/k;
 //! gunicorn's `backlog`, nginx's `proxy_read_timeout`.
 //!
 //! Service times are drawn: uniform within ±`spread` of their mean.

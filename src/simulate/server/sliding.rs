@@ -1,4 +1,4 @@
-//! A sliding log: never more than so many in any window. Source: Redis sorted-set limiters, GitHub's
+//! A sliding log: never more than the limit in any window. Source: Redis sorted-set limiters, GitHub's
 //! secondary limits.
 
 use std::collections::VecDeque;

@@ -1,4 +1,4 @@
-//! What a server says about its limit: nothing, `Retry-After` on refusals (whole seconds, rounded up: RFC
+//! What a server says about its limit: no word, `Retry-After` on refusals (whole seconds, rounded up: RFC
 //! 9110 §10.2.3), or `RateLimit-*` on every answer as well (draft-ietf-httpapi-ratelimit-headers-06, which
 //! most servers speak).
 

@@ -1,7 +1,8 @@
 //! What is behind the limit takes its time, and not always the same: served requests are answered later than
 //! refused ones, and overtake each other. Source: any application behind nginx.
 //!
-//! The trap for a client: whoever counts answers as they come counts requests that were sent at another pace.
+//! The trap for a client: one that counts answers as they come counts requests that were sent at another
+//! pace.
 
 use super::{Reply, Server};
 use crate::{

@@ -261,7 +261,7 @@ impl Player {
     }
 }
 
-/// A report that says nothing but these fields.
+/// A report that says only these fields.
 pub fn report(fields: Fields) -> Report {
     Report {
         fields,

@@ -1,4 +1,4 @@
-//! The component in wasmtime: what it is, what it answers, and that nothing traps it.
+//! The component in wasmtime: what it is, what it answers, and that no input traps it.
 
 use std::{fs, path::Path};
 

@@ -41,7 +41,7 @@ export class World {
     ...{ epoch: 0, holder: '', until: 0, storedAt: 0 },
     stored: undefined as Uint8Array | undefined,
   }
-  /** The store has forgotten all, and nobody but who wrote may have the lease yet. */
+  /** The store has forgotten all, and only the process that wrote may have the lease yet. */
   isReserved = false
   readonly takeovers: Takeover[] = []
   readonly dice: Dice
@@ -68,7 +68,7 @@ export class World {
     for (let time = 0; time < times; time++) this.after(least + more * next(), owner, run)
   }
 
-  /** As a store that is restarted and remembers nothing. Messages pass. */
+  /** As a store that restarts with an empty memory. Messages pass. */
   forget(): void {
     Object.assign(this.store, { epoch: 0, until: 0, stored: undefined })
     this.isReserved = false
@@ -282,7 +282,7 @@ class MemoryTransport implements Transport {
     this.#process.peer = undefined
   }
 
-  /** As the scripts of Redis: whoever had it last has it still. */
+  /** As the scripts of Redis: the process that had it last has it still. */
   #isGood(epoch: number): boolean {
     const { store, now, isReserved } = this.#world
     if (store.epoch === epoch && now < store.until && !isReserved) return true

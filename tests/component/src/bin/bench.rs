@@ -47,7 +47,7 @@ fn main() -> wasmtime::Result<()> {
     Ok(())
 }
 
-/// Seconds of CPU that this thread has had; where nobody says so, of time since the beginning.
+/// Seconds of CPU that this thread has had; where the system does not say it, of time since the beginning.
 fn cpu(begin: Instant) -> f64 {
     let told = fs::read_to_string("/proc/thread-self/schedstat").ok();
     let ns = told.and_then(|line| line.split(' ').next()?.parse::<f64>().ok());
