@@ -1,4 +1,4 @@
-"""Plays a trace through the component: the language of ``tests/traces``, and the same transcript."""
+"""Plays a trace through the component: the language of ``tests/traces.txt``, and the same transcript."""
 
 from __future__ import annotations
 
@@ -13,10 +13,13 @@ from autothrottle._native import Engine
 def play(trace: str) -> str:
     lines: list[str] = []
     player: Player | None = None
-    for line in map(str.strip, trace.splitlines()):
-        if line == "" or line.startswith("#"):
+    for written in trace.splitlines():
+        if not written.startswith((">", "#")):
             continue
-        lines.append(f"> {line}")
+        lines.append(written)
+        if written.startswith("#"):
+            continue
+        line = written[2:]
         if line.startswith("options "):
             try:
                 player = Player(Engine(json.loads(line[8:]), seed=0))

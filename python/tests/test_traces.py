@@ -8,17 +8,16 @@ import pytest
 
 from player import play
 
-TRACES = Path(__file__).parents[2] / "tests" / "traces"
-NAMES = sorted(path.stem for path in TRACES.glob("*.trace"))
+TRACES = Path(__file__).parents[2] / "tests" / "traces.txt"
+STORIES = TRACES.read_text("utf-8").split("\n== ")[1:] if TRACES.exists() else []
 
-pytestmark = pytest.mark.skipif(not NAMES, reason="the traces are in the repository, not in the sdist")
+pytestmark = pytest.mark.skipif(not STORIES, reason="the traces are in the repository, not in the sdist")
 
 
 def test_there_are_traces() -> None:
-    assert len(NAMES) >= 13
+    assert len(STORIES) >= 47
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_a_trace_is_played_as_natively(name: str) -> None:
-    golden = (TRACES / f"{name}.golden").read_text()
-    assert play((TRACES / f"{name}.trace").read_text()) == golden
+@pytest.mark.parametrize("story", STORIES, ids=lambda story: story.partition("\n")[0])
+def test_a_trace_is_played_as_natively(story: str) -> None:
+    assert play(story).rstrip() == story.partition("\n")[2].rstrip()

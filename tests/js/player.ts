@@ -6,9 +6,10 @@ import { Engine, type Reason, type Ticket, WAIT } from 'autothrottle/engine'
 export function play(trace: string): string {
   const lines: string[] = []
   let player: Player | undefined
-  for (const line of trace.split('\n').map((line) => line.trim())) {
-    if (line === '' || line.startsWith('#')) continue
-    lines.push(`> ${line}`)
+  for (const written of trace.split('\n').filter((line) => /^[>#]/.test(line))) {
+    lines.push(written)
+    if (written.startsWith('#')) continue
+    const line = written.slice(2)
     if (line.startsWith('options ')) {
       try {
         player = new Player(new Engine(JSON.parse(line.slice(8))))

@@ -1,7 +1,7 @@
 //! Plays a trace: a story in text, one event a line, and writes down what the engine answers.
 //!
 //! `tests/js/player.ts` reads the same language through WebAssembly. Both transcripts must be equal to the
-//! golden file, byte for byte. The language is described in `tests/traces/README.md`.
+//! trace itself, byte for byte. The language is described in `tests/traces.txt`.
 
 use std::{collections::BTreeMap, fmt::Write};
 
@@ -13,12 +13,9 @@ use autothrottle::{
 pub fn play(trace: &str) -> String {
     let mut player: Option<Player> = None;
     let mut transcript = String::new();
-    for line in trace.lines() {
-        let line = line.trim();
-        if line.is_empty() || line.starts_with('#') {
-            continue;
-        }
-        writeln!(transcript, "> {line}").unwrap();
+    for line in trace.lines().filter(|line| line.starts_with(['>', '#'])) {
+        writeln!(transcript, "{line}").unwrap();
+        let Some(line) = line.strip_prefix("> ") else { continue };
         if let Some(json) = line.strip_prefix("options ") {
             match Config::parse(json_value(json)) {
                 Ok(config) => player = Some(Player::new(config)),

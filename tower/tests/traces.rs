@@ -59,7 +59,7 @@ async fn play(trace: &str) -> Vec<String> {
     let mut waiting: BTreeMap<String, JoinHandle<()>> = BTreeMap::new();
     let start = Instant::now();
     let at = |word: &str| start + Duration::from_secs_f64(word.parse::<f64>().unwrap() / 1000.0);
-    for line in trace.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#')) {
+    for line in trace.lines() {
         let words: Vec<&str> = line.split_whitespace().collect();
         let json = || serde_json::from_str::<serde_json::Value>(&line[line.find('{').unwrap()..]).unwrap();
         if words[0] == "options" {
@@ -139,15 +139,13 @@ async fn play(trace: &str) -> Vec<String> {
 #[tokio::test(start_paused = true)]
 async fn every_request_of_a_trace_leaves_when_it_leaves_elsewhere() {
     let mut played = 0;
-    let mut files: Vec<_> =
-        fs::read_dir("../tests/traces").unwrap().map(|file| file.unwrap().path()).collect();
-    files.sort();
-    for file in files.iter().filter(|file| file.extension().is_some_and(|end| end == "trace")) {
-        let trace = fs::read_to_string(file).unwrap();
-        let golden = fs::read_to_string(file.with_extension("golden")).unwrap();
-        let sent: Vec<String> = golden
+    let text = fs::read_to_string("../tests/traces.txt").unwrap();
+    for story in text.split("\n== ").skip(1) {
+        let trace: String =
+            story.lines().filter_map(|line| line.strip_prefix("> ")).flat_map(|line| [line, "\n"]).collect();
+        let sent: Vec<String> = story
             .lines()
-            .filter(|line| !line.starts_with('>') && line.contains(" send "))
+            .filter(|line| line.starts_with(' ') && line.contains(" send "))
             .map(|line| line.trim().trim_end_matches(" at once").to_owned())
             .collect();
         // tokio's timers have milliseconds.
@@ -157,7 +155,8 @@ async fn every_request_of_a_trace_leaves_when_it_leaves_elsewhere() {
         if is_finer || is_told || sent.is_empty() || NOT_OURS.iter().any(|words| trace.contains(words)) {
             continue;
         }
-        assert_eq!(LocalSet::new().run_until(play(&trace)).await, sent, "{}", file.display());
+        let name = story.lines().next().unwrap();
+        assert_eq!(LocalSet::new().run_until(play(&trace)).await, sent, "{name}");
         played += 1;
     }
     assert!(played >= 14, "only {played} traces are played");

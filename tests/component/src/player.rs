@@ -1,4 +1,4 @@
-//! Plays a trace through the component: the language of `tests/traces`, and the same transcript as natively.
+//! Plays a trace through the component: the language of `tests/traces.txt`, and the same transcript as natively.
 
 use std::{collections::BTreeMap, fmt::Write};
 
@@ -10,11 +10,9 @@ use crate::{
 pub fn play(compiled: &Compiled, trace: &str) -> String {
     let mut player: Option<Player> = None;
     let mut transcript = String::new();
-    for line in trace.lines().map(str::trim) {
-        if line.is_empty() || line.starts_with('#') {
-            continue;
-        }
-        writeln!(transcript, "> {line}").unwrap();
+    for line in trace.lines().filter(|line| line.starts_with(['>', '#'])) {
+        writeln!(transcript, "{line}").unwrap();
+        let Some(line) = line.strip_prefix("> ") else { continue };
         if let Some(json) = line.strip_prefix("options ") {
             match compiled.instance().unwrap().engine(json, 0).unwrap() {
                 Ok(host) => player = Some(Player::new(host)),
