@@ -1,21 +1,27 @@
 //! The robots.txt vectors: what each file asks of a crawler, in seconds.
 
-use std::fs;
-
 use autothrottle::crawl_delay_ms;
 use serde_json::Value;
 
 #[test]
 fn all_robots_vectors() {
-    let folder = format!("{}/tests/vectors/robots", env!("CARGO_MANIFEST_DIR"));
-    let cases: Vec<Value> =
-        serde_json::from_slice(&fs::read(format!("{folder}/cases.json")).unwrap()).unwrap();
+    let lines = include_str!("../vectors/robots.jsonl").lines();
+    let cases: Vec<Value> = lines.map(|line| serde_json::from_str(line).unwrap()).collect();
     assert_eq!(cases.len(), 55);
     let wrong = cases.iter().filter_map(|case| {
-        let bytes = fs::read(format!("{folder}/files/{}", case["file"].as_str().unwrap())).unwrap();
+        let mut text = case["text"].as_str().unwrap().to_owned();
+        if let Some(times) = case["filler"][1].as_u64() {
+            text = text.replace('…', &case["filler"][0].as_str().unwrap().repeat(times as usize));
+        }
+        let bytes = match case["utf16"].as_bool() {
+            Some(_) => {
+                [0xff, 0xfe].into_iter().chain(text.encode_utf16().flat_map(u16::to_le_bytes)).collect()
+            }
+            None => text.into_bytes(),
+        };
         let got = crawl_delay_ms(&bytes, case["ua"].as_str().unwrap());
         let want = case["expect"].as_f64().map(|seconds| seconds * 1000.0);
-        (got != want).then(|| format!("{}: got {got:?}, want {want:?}", case["file"]))
+        (got != want).then(|| format!("{}: got {got:?}, want {want:?}", case["name"]))
     });
     let wrong: Vec<String> = wrong.collect();
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
