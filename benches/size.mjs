@@ -1,10 +1,4 @@
-/**
- * What a bundle grows by, minified and gzipped, beside others: `npm run bench:size`.
- *
- * They do not do the same: p-queue and bottleneck pace what they are told, ky retries, Octokit's plugin
- * knows one API. Peers are not counted. The trap is `export *`, which leaves a default export out: p-queue
- * has nothing else.
- */
+/** What a bundle grows by with each entry, minified and gzipped: `npm run bench:size`. Peers do not count. */
 import { root } from '../scripts/lib.mjs'
 import { BUDGETS, OVER_MAIN, sizeOf, sizeOverMain } from '../tests/package/sizes.mjs'
 
@@ -17,14 +11,4 @@ for (const entry of Object.keys(BUDGETS)) {
 for (const entry of Object.keys(OVER_MAIN)) {
   const added = kb(await sizeOverMain(entry, `${root}/dist`))
   console.log(`${`/${entry}, over the main one`.padEnd(32)} ${''.padEnd(10)} ${added}`)
-}
-for (const [other, names] of [
-  ['p-queue', 'default'],
-  ['bottleneck/light', 'default'],
-  ['bottleneck', 'default'],
-  ['ky', 'default'],
-  ['@octokit/plugin-throttling', 'throttling'],
-]) {
-  const { bytes, gzipped } = await sizeOf(`export { ${names} } from '${other}'`)
-  console.log(`${other.padEnd(32)} ${kb(bytes)} ${kb(gzipped)}`)
 }

@@ -1,5 +1,5 @@
 //! Servers drawn from a seed, as many as are wanted: a held-out set, never looked at. `DRAWN="60 7"` judges
-//! sixty that seed 7 draws (`npm run bench:drawn`), class by class.
+//! sixty that seed 7 draws, class by class.
 //!
 //! A set that was looked at twice is no longer held out. So there is no fixed one: a seed draws a new one,
 //! and the law is judged once on each. It draws kinds, limits, latencies, noise, how a server says no, and
@@ -291,7 +291,7 @@ fn class(name: &str, all: &[&Judged]) -> String {
 
 const CLASSES: &str = "| | servers | of the best constant rate: median / p10 / worst, mean | refused, median / p90 | a minute, median / p90 | in the first minute, median / p90 | 200 requests at the limit ÷ in fact, median / p10 |\n|---|---|---|---|---|---|---|\n";
 
-/// Servers drawn from a seed without a look at them: `DRAWN="COUNT SEED …"`, `npm run bench:drawn`.
+/// Servers drawn from a seed without a look at them: `DRAWN="COUNT SEED …"`.
 #[test]
 fn servers_that_were_drawn() {
     let wanted = std::env::var("DRAWN").unwrap_or_else(|_| "2 1".into());

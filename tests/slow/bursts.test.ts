@@ -93,7 +93,6 @@ for (const [name, mishap] of Object.entries(MISHAPS))
     }
   })
 
-/** A million of them, with the memory: `npm run bench:aborts`. */
 test('waits that are aborted, together or one by one, leave nothing', async () => {
   const clock = new FakeClock()
   const throttle = createThrottle({ clock, warnThreshold: 1e6, defaults: { delay: 300_000, jitter: false } })

@@ -1,4 +1,4 @@
-//! What a call of the component costs a host in Rust: `npm run bench:component`.
+//! What a call of the component costs a host in Rust: `cargo run --release` here, once the component is made.
 
 use std::{fs, time::Instant};
 
