@@ -1,9 +1,10 @@
 /**
- * A program that ends while requests wait says so: its event loop has no more work that could let them go.
+ * A program that ends while requests wait, or have not ended, says so: its event loop has no more work that
+ * could let them go.
  *
- * The trap is a permit that is never settled. The request behind it waits for good. Node finds no work to
+ * The trap is a permit that is never settled, or a function of `run` that never ends. Node finds no work to
  * do and ends without a word: with code 13, or with 0 inside of `main()`. An import has no effects:
- * the listener is added when the first request waits.
+ * the listener is added with the first throttle. It keeps no throttle in memory.
  */
 
 /** Who may be left waiting. */
@@ -14,24 +15,21 @@ export interface Stuck {
 
 type Process = { on?(event: 'beforeExit', listener: () => void): void }
 
-const stuck = new Set<Stuck>()
+const stuck = new Set<WeakRef<Stuck>>()
 let isListening = false
 
 /**
- * Requests wait. Node, Bun and Deno have an event for it, which comes only if no timer or socket keeps them
- * alive.
+ * Node, Bun and Deno have an event for it, which comes only if no timer or socket keeps them alive. The caller
+ * keeps `one`.
  */
 export function watchExit(one: Stuck): void {
-  stuck.add(one)
+  const { process } = globalThis as { process?: Process }
+  if (typeof WeakRef === 'undefined' || typeof process?.on !== 'function') return
+  for (const each of stuck) if (each.deref() === undefined) stuck.delete(each)
+  stuck.add(new WeakRef(one))
   if (isListening) return
   isListening = true
-  const { process } = globalThis as { process?: Process }
-  process?.on?.('beforeExit', () => {
-    for (const each of [...stuck]) each.tellStuck()
+  process.on('beforeExit', () => {
+    for (const each of [...stuck]) each.deref()?.tellStuck()
   })
-}
-
-/** None waits any more. */
-export function unwatchExit(one: Stuck): void {
-  stuck.delete(one)
 }

@@ -26,6 +26,7 @@ import {
   WAIT,
 } from '../wasm/engine.js'
 import type { Abortable } from './aborts.js'
+import { type Stuck, watchExit } from './at-exit.js'
 import { Converter, checkedCost, type HeaderMaps } from './convert.js'
 import { Driver } from './driver.js'
 import { CancelEvent, type Ears, QueuedEvent, SendEvent, SettleEvent, SharedEvent } from './events.js'
@@ -47,6 +48,8 @@ export interface Wait {
   readonly cost?: number | undefined
   readonly delay?: number | undefined
   readonly timeout?: number | undefined
+  /** The timeout as it was typed, where a part of it is over. */
+  readonly allowed?: number | undefined
   /** The function that it is called in, where that is known. */
   readonly inside?: Inside
   /** Its method, of a call of `fetch` alone. */
@@ -97,6 +100,7 @@ export class Desk {
   readonly #budgeted = new Map<string, number>()
   readonly #entering = new Set<Abortable>()
   #following = 0
+  #stuck: Stuck | undefined
   #askedMs = Number.NaN
 
   /** `idleClock`: the same time, with timers that keep no process alive. */
@@ -281,7 +285,7 @@ export class Desk {
    * has handed it in. Its signal, its `timeout` and `close` end this wait as they end the one for permission.
    */
   enter<T, R>(promise: PromiseLike<T>, wait: Wait, next: (value: T) => R | PromiseLike<R>): Promise<R> {
-    const { signal = null, timeout } = wait
+    const { signal = null, timeout, allowed = timeout } = wait
     return new Promise((resolve, reject) => {
       let alarm: Alarm | undefined
       const over = (end: () => void) => {
@@ -308,7 +312,7 @@ export class Desk {
       this.#entering.add(entering)
       if (signal) this.driver.aborts.add(signal, entering)
       if (timeout !== undefined)
-        alarm = this.driver.alarm(timeout, () => entering.abort(new TimeoutError(timeout)))
+        alarm = this.driver.alarm(timeout, () => entering.abort(new TimeoutError(allowed!)))
     })
   }
 
@@ -350,27 +354,34 @@ export class Desk {
     return new Promise((resolve) => this.#idle.push(resolve))
   }
 
-  /** From here on, a program that ends while requests wait says so. */
+  /** From here on, a program that ends while requests wait or have not ended says so. */
   tellAtExit(): void {
-    this.driver.watchExit(() => {
-      this.driver.drain()
-      const { waiting, inFlight } = this.#engine
-      if (waiting === 0) {
-        if (inFlight > 0 && this.closed === undefined) this.#tellNeverSettled(inFlight)
-        return
-      }
-      const held = inFlight > 0 ? `; in flight and never settled: ${inFlight} (see permit.settle)` : ''
-      const scopes = this.driver.scopesWaiting.slice(0, 3).join(', ')
-      this.warnings.once(
-        'never-sent',
-        `the program ends while requests wait for ${scopes}: ${waiting}${held}`,
-      )
-    })
+    this.#stuck = { tellStuck: () => this.#tellStuck() }
+    watchExit(this.#stuck)
   }
 
-  #tellNeverSettled(many: number): void {
-    const what = many === 1 ? '1 request was never settled' : `${many} requests were never settled`
-    this.warnings.once('permit-lost', `the program ends, and ${what}: ${HOW_TO_SETTLE}`)
+  #tellStuck(): void {
+    if (this.closed) return
+    this.driver.drain()
+    const { waiting, inFlight } = this.#engine
+    const entering = this.#entering.size
+    const held = inFlight > 0 ? `; in flight and never settled: ${inFlight} (see permit.settle)` : ''
+    if (waiting > 0) {
+      const scopes = this.driver.scopesWaiting.slice(0, 3).join(', ')
+      const { paused } = this.#engine.stats(undefined, this.clock.now())
+      const how = paused ? '; the throttle is paused: resume() lets them go' : ''
+      this.#tellNeverSent(`${scopes}: ${waiting}${held}${how}`)
+    } else if (entering > 0) this.#tellNeverSent(`getScopes or robots.txt: ${entering}`)
+    else if (inFlight > 0) {
+      const what = inFlight === 1 ? '1 request was never settled' : `${inFlight} requests were never settled`
+      const how = `${HOW_TO_SETTLE}; with release: 'body' read or cancel each body`
+      const why = this.nesting.isRunning ? 'a function of run, wrap or map did not end' : how
+      this.warnings.once('permit-lost', `the program ends, and ${what}: ${why}`)
+    }
+  }
+
+  #tellNeverSent(what: string): void {
+    this.warnings.once('never-sent', `the program ends while requests wait for ${what}`)
   }
 
   /** The engine knows its scopes by handles; one that it has forgotten is refused, and made anew. */
@@ -386,13 +397,13 @@ export class Desk {
 
   /** A wait that a hold makes longer than its `timeout` is known to be in vain. */
   #refuseHopeless(
-    timeout: number,
+    { timeout = Number.POSITIVE_INFINITY, allowed = timeout }: Wait,
     handles: readonly ScopeHandle[],
     cost: number | readonly number[],
     now: number,
   ): void {
     const { at, reason } = this.#engine.peek(now, handles, { cost })
-    if (reason === 'hold' && at - now > timeout) throw new TimeoutError(timeout, false, at - now)
+    if (reason === 'hold' && at - now > timeout) throw new TimeoutError(allowed, false, at - now)
   }
 
   /** It may leave at once. */
@@ -438,7 +449,7 @@ export class Desk {
     inside: Inside,
     now: number,
   ): Promise<Permit> {
-    if (wait.timeout !== undefined) this.#refuseHopeless(wait.timeout, handles, options.cost, now)
+    if (wait.timeout !== undefined) this.#refuseHopeless(wait, handles, options.cost, now)
     const ticket = this.#engine.submit(now, handles, options)
     if (this.#budgeted.size > 0 && this.#isBudgeted(names))
       this.#route({ ticket, target, method: wait.method })
@@ -456,7 +467,7 @@ export class Desk {
     scopes: readonly string[],
     cost: Cost,
     target: Target,
-    { signal = null, timeout, method }: Wait,
+    { signal = null, timeout, allowed = timeout, method }: Wait,
     inside: Permit | undefined,
     resolve: (permit: Permit) => void,
     reject: (error: unknown) => void,
@@ -464,7 +475,7 @@ export class Desk {
   ): Waiting {
     const request = { ticket, scopes, cost, target, signal, method: before?.method ?? method }
     const waiting = new Waiting(this, request, before, inside, resolve, reject)
-    this.driver.add(waiting, timeout)
+    this.driver.add(waiting, timeout, allowed)
     return waiting
   }
 

@@ -16,7 +16,6 @@ import type { Clock } from '../options/options.js'
 import type { Target } from '../scopes/names.js'
 import { type Ticket, WAIT } from '../wasm/engine.js'
 import { type Abortable, Aborts } from './aborts.js'
-import { type Stuck, unwatchExit, watchExit } from './at-exit.js'
 import type { Host } from './host.js'
 import type { Crowd, Nesting } from './nesting.js'
 import type { Permit } from './permit.js'
@@ -53,8 +52,6 @@ export class Driver implements Crowd {
   readonly #wake: Wake
   readonly #onRest: () => void
   readonly #onError: (error: unknown) => boolean
-  #stuck: Stuck | undefined
-  #isWatched = false
   #isDraining = false
   #isStale = false
   /** Permits that were given and not used yet, and when the first of them was given. */
@@ -109,24 +106,6 @@ export class Driver implements Crowd {
     }
   }
 
-  /** Calls `tellStuck` if the program ends while requests wait, or permits that went out are not settled. */
-  watchExit(tellStuck: () => void): void {
-    this.#stuck = { tellStuck }
-  }
-
-  /** A permit goes out that the caller has to settle. */
-  watch(): void {
-    if (this.#stuck === undefined || this.#isWatched) return
-    this.#isWatched = true
-    watchExit(this.#stuck)
-  }
-
-  #unwatch(): void {
-    if (!this.#isWatched || this.#waiting.size > 0 || this.engine.inFlight > 0) return
-    this.#isWatched = false
-    unwatchExit(this.#stuck!)
-  }
-
   get inFlight(): number {
     return this.engine.inFlight
   }
@@ -152,13 +131,12 @@ export class Driver implements Crowd {
     return [...this.#waiting.values()].filter(({ scopes: [first, other] }) => first === scope && !other)
   }
 
-  /** Keeps who waits for its ticket; `begin` follows. */
-  add(waiting: Waiter, timeout: number | undefined): void {
-    this.watch()
+  /** Keeps who waits for its ticket; `begin` follows. `allowed`: the timeout as it was typed. */
+  add(waiting: Waiter, timeout: number | undefined, allowed = timeout): void {
     this.#waiting.set(waiting.ticket, waiting)
     if (waiting.signal) this.aborts.add(waiting.signal, waiting)
     if (timeout !== undefined)
-      waiting.alarm = this.alarm(timeout, () => this.end(waiting, new TimeoutError(timeout)))
+      waiting.alarm = this.alarm(timeout, () => this.end(waiting, new TimeoutError(allowed!)))
   }
 
   /** Asks for everybody, and sees to it that it is asked again for this one. */
@@ -175,7 +153,6 @@ export class Driver implements Crowd {
 
   #rest(): void {
     if (this.#waiting.size === 0) this.#nesting?.rest()
-    this.#unwatch()
     this.#onRest()
   }
 

@@ -91,6 +91,11 @@ export class Nesting {
     last.place = place
   }
 
+  /** Whether functions run whose permit is not used yet. */
+  get isRunning(): boolean {
+    return !this.#held().next().done
+  }
+
   /** The function that this is known to be called in. */
   get inside(): Permit | undefined {
     return this.#here ?? this.#storage?.getStore()

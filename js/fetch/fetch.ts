@@ -25,7 +25,7 @@ import { discard, watched } from './body.js'
 import { follows, type Hop, placeOf, Redirects } from './redirects.js'
 import { Retry } from './retry.js'
 import type { Robots } from './robots.js'
-import { sent } from './send.js'
+import { isRefused, sent } from './send.js'
 
 /** What of a throttle's options concerns its `fetch`. */
 export type FetchSettings = Pick<
@@ -215,7 +215,8 @@ export class Fetcher {
       this.#desk.driver.late(permit)
       response = await sent
     } catch (error) {
-      if (Number.isNaN(failureOfRequest(error, call.signal))) throw error
+      const isOurs = Number.isNaN(failureOfRequest(error, call.signal))
+      if (isOurs || isRefused(error, hop.input, hop.init)) throw error
       attempt.outcome = { error }
       await this.#askAboutError(error, attempt.outcome, permit, hop, call)
       const again = retry?.isLeft && this.#again(attempt, retry, call)
@@ -300,7 +301,7 @@ export class Fetcher {
   #waitOf({ options, signal, start, inside }: Call, delay = 0): Wait {
     const { timeout, priority, cost } = options
     const left = timeout === undefined ? undefined : Math.max(0, timeout - (this.#desk.clock.now() - start))
-    return { signal, priority, cost, delay, timeout: left, inside }
+    return { signal, priority, cost, delay, timeout: left, allowed: timeout, inside }
   }
 
   /** The answer goes out; its slots come back now, or when its body is over. */

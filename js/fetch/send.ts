@@ -6,7 +6,9 @@
 import { TimeoutError } from '../base/errors.js'
 import { joined } from '../base/joined.js'
 import type { Desk } from '../core/desk.js'
+import { isRequest } from '../scopes/names.js'
 import { discard } from './body.js'
+import { isStream } from './retry.js'
 
 export function sent(
   desk: Desk,
@@ -40,4 +42,25 @@ export function sent(
       },
     )
   })
+}
+
+/** Node's words for what it does not send or follow. They are a cause's, which has no code. */
+const REFUSED =
+  /^(?:unknown scheme|bad port|about scheme|not implemented|URL scheme|redirect count|unexpected redirect)/
+
+/**
+ * Whether `fetch` failed for what the caller typed, which no server saw: no request can be made of it. With a
+ * body that can be read once it cannot be tried.
+ */
+export function isRefused(error: unknown, input: RequestInfo | URL, init: RequestInit): boolean {
+  if (!(error instanceof TypeError)) return false
+  const cause = error.cause as { message?: unknown } | undefined
+  if (cause) return REFUSED.test(String(cause.message))
+  if (isStream(init.body)) return false
+  try {
+    void new Request(isRequest(input) ? input.url : input, init)
+    return false
+  } catch {
+    return true
+  }
 }

@@ -403,7 +403,6 @@ export class Throttle extends ThrottleEventTarget {
 
   #handOut(permit: Permit, { signal = null }: RequestOptions): Permit {
     permit.outer = signal
-    this.#desk.driver.watch()
     return keep(permit, this.#desk)
   }
 
@@ -421,7 +420,7 @@ export class Throttle extends ThrottleEventTarget {
     const inside = wait.inside ?? this.#desk.nesting.where()
     return this.#desk.enter(scopes, wait, (known) => {
       const left = timeout === undefined ? undefined : Math.max(0, timeout - (this.#clock.now() - start))
-      const permit = this.#desk.request(known, target, { ...wait, timeout: left, inside })
+      const permit = this.#desk.request(known, target, { ...wait, timeout: left, allowed: timeout, inside })
       if (!(permit instanceof Promise)) this.#desk.driver.given(permit)
       return permit
     })

@@ -39,6 +39,38 @@ test('a permit that is never settled, and no request waits for it: the program s
   assert.equal(one.status, 0)
 })
 
+test('what never ends, or is never let go, is told by its name', () => {
+  const never = 'new Promise(() => {})'
+  const told: [string, RegExp][] = [
+    [
+      `await throttle.run(url, () => ${never})`,
+      /^permit-lost: .* 1 request was never settled: a function of run/,
+    ],
+    [
+      `for await (const one of throttle.map([url], () => ${never})) one`,
+      /^permit-lost: .*: a function of run/,
+    ],
+    [
+      'throttle.pause(); await throttle.fetch(url)',
+      /^never-sent: .* a\.example: 1; the throttle is paused: resume/,
+    ],
+    [`await with_({ fetch: () => ${never} })`, /^permit-lost: .* 1 request was never settled/],
+    [`await with_({ getScopes: () => ${never} })`, /^never-sent: .* wait for getScopes or robots\.txt: 1$/],
+    [`await with_({ robots: { userAgent: 'b' }, fetch: () => ${never} })`, /^never-sent: .* robots\.txt: 1$/],
+  ]
+  const others = `const with_ = (options) => {
+    const other = createThrottle(options)
+    other.addEventListener('warning', ({ code, message }) => console.log(code + ': ' + message))
+    return other.fetch(url)
+  };`
+  for (const [body, want] of told) {
+    const { stdout, status } = run(`${others}${body}`)
+    assert.match(stdout.trim(), want, body)
+    assert.equal(stdout.trim().split('\n').length, 1, stdout)
+    assert.equal(status, 13, body)
+  }
+})
+
 test('a program that ends with nothing waiting, or on purpose, says nothing', () => {
   const settled =
     'const permit = await throttle.acquire(url); const next = throttle.acquire(url); permit.settle()'

@@ -223,8 +223,13 @@ test('a timeout counts the wait for scopes and the one for permission together',
   const first = throttle.acquire(page)
   await clock.advance(40)
   const second = throttle.acquire(page, { timeout: 50 }).catch((error) => error)
+  const sent = throttle.fetch(page, { throttle: { timeout: 50 } }).catch((error) => error)
   await clock.advance(50)
-  assert.ok((await second) instanceof TimeoutError)
+  // The timeout that was typed is named, and not what was left of it.
+  for (const error of [await second, await sent]) {
+    assert.ok(error instanceof TimeoutError)
+    assert.match(error.message, /waited 50 ms/)
+  }
   ;(await first).settle()
 })
 

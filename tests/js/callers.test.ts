@@ -1,0 +1,82 @@
+/**
+ * What a caller typed is no evidence about a server: it fails at once, is sent once, and slows no host down.
+ */
+import assert from 'node:assert/strict'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { test } from 'node:test'
+import { createThrottle } from 'autothrottle'
+import { FakeClock } from 'autothrottle/testing'
+
+const free = { delay: 0, slotDelay: 0, jitter: false } as const
+
+test('what fetch refuses to send is no failed connection, and is not tried again', async () => {
+  const page = 'http://a.example/'
+  const refused: [string, RequestInit][] = [
+    [page, { body: 'GET has none' }],
+    [page, { headers: { 'no name': '1' } }],
+    [page, { headers: { name: '€' } }],
+    [page, { method: 'G ET' }],
+    ['http://user:password@a.example/', {}],
+    ['http://a.example:6000/', {}],
+    ['ws://a.example/', {}],
+    ['file:///etc/hostname', {}],
+  ]
+  for (const [url, init] of refused) {
+    const clock = new FakeClock()
+    const methods = ['GET', 'G ET']
+    const throttle = createThrottle({ clock, defaults: free, retry: { limit: 3, methods } })
+    const failed = await throttle.fetch(url, init).then(
+      () => undefined,
+      (error) => error,
+    )
+    assert.ok(failed instanceof TypeError, url)
+    const { scopes, waiting, inFlight } = throttle.stats()
+    assert.deepEqual(
+      { steps: Object.values(scopes).map(({ backoffStep }) => backoffStep), waiting, inFlight },
+      { steps: [0], waiting: 0, inFlight: 0 },
+      failed.message,
+    )
+  }
+})
+
+test('a failed connection is one still, whatever was typed', async () => {
+  const failures = [
+    new TypeError('fetch failed', { cause: Object.assign(new Error('reset'), { code: 'ECONNRESET' }) }),
+    new TypeError('Load failed'),
+    new TypeError('A server with the specified hostname could not be found.'),
+    new Error('bad port'),
+  ]
+  for (const failure of failures)
+    for (const init of [{}, { method: 'PUT', body: 'text' }, { method: 'PUT', body: new Blob().stream() }]) {
+      const clock = new FakeClock()
+      const throttle = createThrottle({ clock, defaults: free, fetch: () => Promise.reject(failure) })
+      await assert.rejects(throttle.fetch('http://a.example/', init), failure)
+      assert.equal(throttle.stats().scopes['a.example']?.backoffStep, 1, failure.message)
+    }
+})
+
+test('a redirect without end, or one that was not wanted, is asked for once', async () => {
+  let asked = 0
+  const server = createServer((_, response) => {
+    asked++
+    response.writeHead(302, { location: '/' }).end()
+  })
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/`
+  try {
+    for (const [redirect, times] of [
+      ['follow', 21],
+      ['error', 1],
+    ] as const) {
+      asked = 0
+      const throttle = createThrottle({ defaults: free, retry: { limit: 3 } })
+      await assert.rejects(throttle.fetch(url, { redirect }), /fetch failed/)
+      assert.equal(asked, times, redirect)
+      assert.equal(Object.values(throttle.stats().scopes)[0]?.backoffStep, 0, redirect)
+    }
+  } finally {
+    server.close()
+    server.closeAllConnections()
+  }
+})
