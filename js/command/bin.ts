@@ -9,6 +9,9 @@ setFlagsFromString('--semi-space-growth-factor=1')
 // The reader of our output may leave before its end (`| head`).
 process.stdout.on('error', (error: NodeJS.ErrnoException) => {
   if (error.code === 'EPIPE') process.exit(0)
-  throw error
+  process.stderr.write(`autothrottle: standard output: ${error.message}\n`)
+  process.exit(1)
 })
+// The progress may lose its reader: the work goes on.
+process.stderr.on('error', () => {})
 process.exitCode = await main(process.argv.slice(2))

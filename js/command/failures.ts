@@ -17,6 +17,8 @@ const CODES: readonly (readonly [string, RegExp])[] = [
     /^(?:CERT_\w+|ERR_TLS_\w+|ERR_SSL_\w+|EPROTO|UNABLE_TO_\w+|\w*SELF_SIGNED_CERT\w*|HOSTNAME_\w+)$/,
   ],
 ]
+/** What a disk that is full, or not ours, says. */
+const DISK = /^(?:ENOSPC|EDQUOT|EROFS|EACCES|EPERM|EIO|EMFILE|ENFILE|ENOTDIR)$/
 const NETWORK = new Set(CODES.map(([code]) => code))
 
 /** An error and its causes, the outermost first. */
@@ -38,6 +40,9 @@ export function codeOf(error: unknown): string {
 
 /** Whether no server was reached, or none that speaks as was expected. */
 export const isOfNetwork = (code: string | undefined) => code !== undefined && NETWORK.has(code)
+
+/** Whether it is about a file of ours: what a network says is a cause of `fetch failed`. */
+export const isOfDisk = (error: unknown) => DISK.test((error as NodeJS.ErrnoException | null)?.code ?? '')
 
 /** What OpenSSL says: numbers, the library, the function, the reason, and where in its sources. */
 const OPENSSL = /^[\dA-F]+:error:[\dA-F]+:[^:]*:[^:]*:([^:]+):[\s\S]*$/

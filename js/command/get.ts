@@ -59,10 +59,12 @@ class List implements Task {
       lines.close()
       input.destroy()
     })
+    const name = this.#file === '-' ? 'standard input' : this.#file
     let number = 0
     let jobs: Job[] = []
     for await (const line of lines) {
-      number++
+      if (number++ === 0 && /^\ufffd{2}.?\0|^.\0/.test(line))
+        throw new UsageError(`get: ${name} is in UTF-16; want UTF-8`)
       try {
         const job = this.#jobOf(line.trim())
         if (job) jobs.push(job)
@@ -75,6 +77,7 @@ class List implements Task {
       await run.room()
     }
     run.add(jobs)
+    if (number === 0) run.say(`${name} has no lines`)
   }
 
   read({ url, request }: Job, response: Response, entry: Entry): Reader {

@@ -104,8 +104,9 @@ function summaryOf(
     ['failed', String(failed)],
   ]
   if (stalled > 0) rows.push(['left alone', `${stalled}: the same command tries them again`])
-  if (stopped !== undefined && settings.state !== undefined)
-    rows.push(['left', `${frontier.pending}: the same command goes on`])
+  const isKept = settings.state !== undefined
+  if (stopped !== undefined && (isKept || stopped in SIGNALS))
+    rows.push(['left', `${frontier.pending}: ${isKept ? '' : 'with --state FILE '}the same command goes on`])
   const kept = bytes < 1e6 ? `${Math.ceil(bytes / 1000)} kB` : `${(bytes / 1e6).toFixed(1)} MB`
   const size = `${kept} in ${took.toFixed(1)} s`
   const lines = rows.map(([word, figures]) => `${word.padEnd(12)}${figures}\n`)

@@ -6,7 +6,7 @@ import type { Throttle } from 'autothrottle'
 import { toUrl } from '../scopes/places.js'
 import { type Body, receive } from './body.js'
 import { Sends } from './exchange.js'
-import { codeOf, isOfNetwork, messageOf } from './failures.js'
+import { codeOf, isOfDisk, isOfNetwork, messageOf } from './failures.js'
 import { type Failure, Frontier, type Host } from './frontier.js'
 import type { Job, Journal } from './journal.js'
 import { Series } from './series.js'
@@ -275,12 +275,13 @@ export class Run {
   }
 
   /**
-   * A URL without an answer is an entry, too; what is wrong with our options ends the run. Gives whether it
-   * is done: with a state, what a host that is left alone still has stays to be done.
+   * A URL without an answer is an entry, too; what is wrong with our options or our disk ends the run. Gives
+   * whether it is done: with a state, what a host that is left alone still has stays to be done.
    */
   #failed(error: unknown, job: Job, host: Host, entry: Entry, sends: Sends): boolean {
     const { code, isUnavailable } = error as { code?: unknown; isUnavailable?: boolean }
     if (code === 'ERR_CONFIG' || code === 'ERR_MANAGER') throw error
+    if (isOfDisk(error)) throw new Error('the pages cannot be kept', { cause: error })
     const failure = this.#failureOf(error, job)
     if (isUnavailable) this.giveUp(host.name, failure)
     const isLeft = isUnavailable ? !isOfNetwork(failure.code) : host.givenUp !== undefined

@@ -217,11 +217,15 @@ function headersOf(lines: readonly string[] = []): Record<string, string> {
 export function urlOf(typed: string, isHostEnough = false): URL {
   const text = isHostEnough && !typed.includes('://') ? `https://${typed}` : typed
   const url = toUrl(text)
+  if (url?.username || url?.password)
+    throw new UsageError("want a URL without a user and a password: --header 'Authorization: …' sends them")
   if (url?.protocol === 'http:' || url?.protocol === 'https:') {
     url.hash = ''
     return url
   }
-  throw new UsageError(`want a URL that starts with http:// or https://; got ${JSON.stringify(typed)}`)
+  const isWeb = /^https?:\/\//i.test(text)
+  const want = isWeb ? 'with a host, and a port below 65536' : 'that starts with http:// or https://'
+  throw new UsageError(`want a URL ${want}; got ${JSON.stringify(typed)}`)
 }
 
 /** A file of JSON; `-` is standard input. */

@@ -1,6 +1,6 @@
 /** Crawls and lists in this process, against a web of functions and a clock that is moved on. */
 import assert from 'node:assert/strict'
-import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, test } from 'node:test'
@@ -332,5 +332,48 @@ test('pages are those with a 2xx; answers are of URLs, and robots.txt and retrie
       ...{ pages: 1, requests: 5, refused: 2 },
       statuses: { 200: 1, 410: 1 },
     },
+  )
+})
+
+test('a disk that is full ends the run: no page is fetched to be thrown away', async () => {
+  const urls = Array.from({ length: 50 }, (_, page) => `https://a.example/${page}`)
+  let asked = 0
+  const page = () => {
+    asked++
+    return html('x')()
+  }
+  const web = Object.fromEntries(urls.map((url) => [url, page]))
+  const [out, state, list] = [fresh(''), fresh('.state'), listOf(...urls)]
+  // A file stands where the folder of the pages belongs.
+  mkdirSync(out)
+  writeFileSync(join(out, 'pages'), '')
+  await assert.rejects(run('get', [list, '--state', state], web, out), ({ message, cause }: Error) => {
+    assert.equal(message, 'the pages cannot be kept')
+    return /^E/.test((cause as NodeJS.ErrnoException).code!)
+  })
+  assert.ok(asked >= 1 && asked <= 4, `${asked}`)
+  // There is room again: all of them are to do still.
+  rmSync(join(out, 'pages'))
+  const { totals } = await run('get', [list, '--state', state], web, out)
+  assert.deepEqual([totals.pages, totals.failed], [50, 0])
+})
+
+test('a list in UTF-16, and one without a URL, are named', async () => {
+  const wide = fresh('.txt')
+  writeFileSync(wide, Buffer.from('\ufeffhttps://a.example/1\r\nhttps://a.example/2\r\n', 'utf16le'))
+  await assert.rejects(run('get', [wide], {}), /UTF-16; want UTF-8/)
+})
+
+test('a URL with a user, and one with a wrong port, say what is wrong with them', async () => {
+  const { lines } = await run('get', [listOf('http://me:secret@a.example/', 'http://a.example:99999/')], {})
+  const errors = lines.map(({ error }) => String(error))
+  assert.match(
+    errors[0]!,
+    /want a URL without a user and a password: --header 'Authorization: …' sends them$/,
+  )
+  assert.doesNotMatch(errors[0]!, /secret/)
+  assert.match(
+    errors[1]!,
+    /want a URL with a host, and a port below 65536; got "http:\/\/a\.example:99999\/"/,
   )
 })

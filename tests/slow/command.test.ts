@@ -45,8 +45,12 @@ after(() => {
   rmSync(folder, { recursive: true, force: true })
 })
 
-async function run(args: readonly string[], input = '', cwd = folder) {
-  const child = spawn(process.execPath, [bin, ...args], { cwd })
+const run = (args: readonly string[], input = '', cwd = folder) =>
+  spawned(process.execPath, [bin, ...args], input, cwd)
+const shellOf = (command: string) => spawned('sh', ['-c', command], '', folder)
+
+async function spawned(program: string, args: readonly string[], input: string, cwd: string) {
+  const child = spawn(program, args, { cwd })
   let [out, said] = ['', '']
   child.stdout.on('data', (part) => {
     out += part
@@ -416,4 +420,23 @@ test('a list into a pipe with --state: what had no answer comes again, the rest 
   assert.deepEqual(await of(), { b: 200 })
   assert.deepEqual(await of('--retry-failed'), { c: 200 })
   assert.deepEqual(await of('--retry-failed'), {})
+})
+
+test('output that cannot be written is one line, and progress without a reader stops no work', async () => {
+  for (const page of ['/1', '/2', '/3', '/4']) pages[page] = html(page)
+  writeFileSync(at('four.txt'), ['/1', '/2', '/3', '/4'].map((path) => `${origin}${path}\n`).join(''))
+  const get = `'${process.execPath}' '${bin}' get four.txt --ignore-robots --delay 300`
+  if (existsSync('/dev/full')) {
+    const full = await shellOf(`${get} >/dev/full`)
+    assert.deepEqual([full.code, full.said.split('\n').length], [1, 2], full.said)
+    assert.match(full.said, /^autothrottle: standard output: ENOSPC/m)
+  }
+  const deaf = await shellOf(`${get} >deaf.jsonl 2>&- `)
+  assert.equal(deaf.code, 0)
+  const gone = await shellOf(`(${get} 2>&1 >gone.jsonl; echo $? >gone.code) | head -n 1`)
+  assert.match(gone.out, /^\d pages? /)
+  assert.equal(readFileSync(at('gone.code'), 'utf8'), '0\n')
+  assert.equal(readFileSync(at('gone.jsonl'), 'utf8').trim().split('\n').length, 4)
+  const empty = await run(['get', '-'])
+  assert.match(empty.said, /standard input has no lines/)
 })
