@@ -9,7 +9,11 @@ import { Engine, parseHints, parseRobots } from 'autothrottle/engine'
 import { FakeClock } from 'autothrottle/testing'
 
 const vectors = new URL('../vectors/', import.meta.url)
-const text = (name: string) => readFileSync(new URL(name, vectors), 'utf8')
+const lines = (name: string) =>
+  readFileSync(new URL(name, vectors), 'utf8')
+    .trim()
+    .split('\n')
+    .map((line) => JSON.parse(line))
 const camel = (key: string) => key.replace(/_(\w)/g, (_, letter: string) => letter.toUpperCase())
 
 /** Everything that is expected is there; what is not mentioned may be anything. */
@@ -38,10 +42,7 @@ interface Case {
 }
 
 test('174 of 174 header vectors, as plain objects and as Headers', () => {
-  const cases: Case[] = text('headers.jsonl')
-    .trim()
-    .split('\n')
-    .map((line) => JSON.parse(line))
+  const cases: Case[] = lines('headers.jsonl')
   assert.equal(cases.length, 174)
   for (const { name, headers, now_epoch_ms: wallNowMs, status, expect } of cases) {
     const plain = parseHints(headers, { status, wallNowMs })
@@ -55,13 +56,23 @@ test('174 of 174 header vectors, as plain objects and as Headers', () => {
   }
 })
 
+interface Robots {
+  name: string
+  ua: string
+  expect: number | null
+  text: string
+  filler?: [string, number]
+  utf16?: boolean
+}
+
 test('55 of 55 robots.txt vectors', () => {
-  const cases: { file: string; ua: string; expect: number | null }[] = JSON.parse(text('robots/cases.json'))
+  const cases: Robots[] = lines('robots.jsonl')
   assert.equal(cases.length, 55)
-  for (const { file, ua, expect } of cases) {
-    const bytes = readFileSync(new URL(`robots/files/${file}`, vectors))
+  for (const { name, ua, expect, text, filler: [filler, times] = ['', 0], utf16 } of cases) {
+    const whole = text.replace('…', filler.repeat(times))
+    const bytes = utf16 ? Buffer.from(`\ufeff${whole}`, 'utf16le') : Buffer.from(whole)
     const want = expect === null ? null : { crawlDelayMs: expect * 1000 }
-    assert.deepEqual(parseRobots(bytes, ua), want, file)
+    assert.deepEqual(parseRobots(bytes, ua), want, name)
   }
   assert.deepEqual(parseRobots('User-agent: *\nCrawl-delay: 2', 'any'), { crawlDelayMs: 2000 })
   assert.equal(Object.hasOwn(Object.prototype, 'crawlDelayMs'), false)

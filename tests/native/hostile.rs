@@ -37,7 +37,7 @@ mod tests {
     use std::{fs, path::Path};
 
     use super::*;
-    use crate::corpus::corpus;
+    use crate::{corpus::corpus, robots};
 
     /// Texts that servers sent or might send, from the vectors.
     fn seeds() -> Vec<Vec<u8>> {
@@ -68,10 +68,7 @@ mod tests {
                 seeds.push(text.into_bytes());
             }
         }
-        let mut files: Vec<_> =
-            fs::read_dir(vectors.join("robots/files")).unwrap().map(|file| file.unwrap().path()).collect();
-        files.sort();
-        seeds.extend(files.iter().map(|file| [b"\0".to_vec(), fs::read(file).unwrap()].concat()));
+        seeds.extend(robots::vectors().into_iter().map(|(_, file)| [b"\0".to_vec(), file].concat()));
         seeds
     }
 

@@ -3,12 +3,10 @@
 use autothrottle::crawl_delay_ms;
 use serde_json::Value;
 
-#[test]
-fn all_robots_vectors() {
-    let lines = include_str!("../vectors/robots.jsonl").lines();
-    let cases: Vec<Value> = lines.map(|line| serde_json::from_str(line).unwrap()).collect();
-    assert_eq!(cases.len(), 55);
-    let wrong = cases.iter().filter_map(|case| {
+/// The vectors, each with the bytes of its file.
+pub fn vectors() -> Vec<(Value, Vec<u8>)> {
+    let with_bytes = |line| {
+        let case: Value = serde_json::from_str(line).unwrap();
         let mut text = case["text"].as_str().unwrap().to_owned();
         if let Some(times) = case["filler"][1].as_u64() {
             text = text.replace('…', &case["filler"][0].as_str().unwrap().repeat(times as usize));
@@ -19,12 +17,19 @@ fn all_robots_vectors() {
             }
             None => text.into_bytes(),
         };
-        let got = crawl_delay_ms(&bytes, case["ua"].as_str().unwrap());
+        (case, bytes)
+    };
+    include_str!("../vectors/robots.jsonl").lines().map(with_bytes).collect()
+}
+
+#[test]
+fn all_robots_vectors() {
+    let cases = vectors();
+    assert_eq!(cases.len(), 55);
+    for (case, bytes) in cases {
         let want = case["expect"].as_f64().map(|seconds| seconds * 1000.0);
-        (got != want).then(|| format!("{}: got {got:?}, want {want:?}", case["name"]))
-    });
-    let wrong: Vec<String> = wrong.collect();
-    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+        assert_eq!(crawl_delay_ms(&bytes, case["ua"].as_str().unwrap()), want, "{}", case["name"]);
+    }
 }
 
 /// What people write and parsers take: a star behind a token (Google reads the token's own letters only), and

@@ -1,52 +1,15 @@
-//! Servers: what becomes of a request that arrives. One small file a kind of limit, each after what it
-//! models.
-//!
-//! Wrappers change any of them. [`moving`] lets its limit step or drift, and [`adaptive`] lets refusals lower
-//! it. [`failing`] lets some requests fail, and [`outage`] all of them for a while. [`others`] brings traffic
-//! of others, and [`replicas`] puts several behind a balancer. [`upstream`] lets answers take their time,
-//! [`allowance`] adds a second limit, and [`penalty`] bans. [`refusing`] says no in another way, and
-//! [`telling`] writes headers.
+//! Servers: what becomes of a request that arrives. [`limits`] has the kinds of limits, [`around`] what changes
+//! any of them.
 
-mod adaptive;
-mod allowance;
-mod bucket;
-mod concurrency;
-mod counter;
-mod failing;
-mod fixed;
-mod gcra;
-mod moving;
-mod nginx;
-mod others;
-mod outage;
-mod penalty;
-mod queue;
-mod refusing;
-mod replicas;
-mod sliding;
-mod telling;
-mod upstream;
+mod around;
+mod limits;
 
 pub use self::{
-    adaptive::Adaptive,
-    allowance::Allowance,
-    bucket::Bucket,
-    concurrency::Concurrency,
-    counter::Counter,
-    failing::Failing,
-    fixed::Fixed,
-    gcra::Gcra,
-    moving::{Change, Moving},
-    nginx::Nginx,
-    others::Others,
-    outage::Outage,
-    penalty::PenaltyBox,
-    queue::Queue,
-    refusing::{Refusal, Refusing},
-    replicas::Replicas,
-    sliding::Sliding,
-    telling::{Fields, Telling},
-    upstream::Upstream,
+    around::{
+        Adaptive, Allowance, Change, Failing, Fields, Moving, Others, Outage, PenaltyBox, Refusal, Refusing,
+        Replicas, Telling, Upstream,
+    },
+    limits::{Bucket, Concurrency, Counter, Fixed, Gcra, Nginx, Queue, Sliding},
 };
 use crate::{
     rng::Rng,
@@ -100,12 +63,19 @@ pub trait Server {
     /// A request arrives. Never called with an earlier `now` than the last.
     fn arrive(&mut self, now: Instant, rng: &mut Rng) -> Reply;
 
+    /// The server that this one changes.
+    fn inside(&self) -> Option<&dyn Server> {
+        None
+    }
+
     /// Requests per second that it bears.
-    fn limit(&self, now: Instant) -> f64;
+    fn limit(&self, now: Instant) -> f64 {
+        self.inside().map_or(f64::INFINITY, |inside| inside.limit(now))
+    }
 
     /// When the limit last steps.
     fn last_step(&self) -> Option<Instant> {
-        None
+        self.inside()?.last_step()
     }
 }
 
