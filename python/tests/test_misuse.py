@@ -260,3 +260,44 @@ async def test_what_is_no_list_of_items_is_told_when_map_is_called(clock: FakeCl
             items.close()
     with pytest.raises(ConfigError, match="configure: want settings, such as rate=5; got none"):
         throttle.scope("a.example").configure()
+
+
+@pytest.mark.parametrize(
+    ("options", "meant"),
+    [
+        ({"max_concurrent": 1}, "concurrency"),
+        ({"timeout": 1}, "request_timeout"),
+        ({"max_retries": 1}, 'retry={"limit": …}'),
+        ({"requests_per_minute": 1}, 'rate="60/min"'),
+        ({"interval": 1}, 'rate={"limit": …, "per": …}'),
+        ({"maxDelay": 1}, 'backoff={"max_delay": …}'),
+        ({"status_codes": 1}, 'retry={"status_codes": …}'),
+        ({"priority": 1}, "an option of a single request: acquire(url, priority=…)"),
+        ({"rate": {"limit": 1, "interval": 1}}, "per"),
+        ({"retry": {"limit": 1, "attempts": 1}}, "limit"),
+        ({"retry": {"retries": 1}}, "limit"),
+        ({"robots": {"user_agent": "b", "agent": 1}}, "user_agent"),
+        ({"scopes": {"h": {"min_time": 1}}}, "delay"),
+        ({"colour": 1}, None),
+    ],
+)
+async def test_words_of_other_libraries_are_answered_with_ours(options: Any, meant: str | None) -> None:
+    with pytest.raises(ConfigError) as raised:
+        Throttle(**options)
+    want = "want a known setting" if meant is None else f"want a known setting (did you mean {meant}?)"
+    assert want in str(raised.value)
+
+
+async def test_what_is_no_function_is_refused_before_anything_waits(clock: FakeClock) -> None:
+    throttle: Any = Throttle(clock=clock, delay=10)
+
+    async def page() -> int:
+        return 1
+
+    coroutine = page()
+    with pytest.raises(TypeError, match=r"^run: want a function; got a coroutine, which was made already"):
+        await throttle.run("https://a.example/", coroutine)
+    with pytest.raises(TypeError, match=r"^run: want a function; got None$"):
+        await throttle.run("https://a.example/", None)
+    assert throttle.stats().scopes == {}
+    coroutine.close()

@@ -27,6 +27,16 @@ from ._settings import DRIVER, SECTIONS
 _SNAKE = {camel: snake for keys in SECTIONS.values() for snake, (camel, _) in keys.items()}
 _CAMEL_WORD = re.compile(r"\b[a-z]+(?:[A-Z][a-z]*)+\b")
 _SEGMENT = re.compile(r'\.?("(?:[^"\\]|\\.)*"|[^."\[\]]+)|(\[\d+\])')
+_MEANT = re.compile(r"did you mean (.+)\?\)")
+_PLACES = {
+    "Root": "",
+    "Scope": "defaults",
+    "Rate": "rate",
+    "Quota": "quota",
+    "Backoff": "backoff",
+    "Retry": "retry",
+    "Robots": "robots",
+}
 _PLAIN = re.compile(r"[A-Za-z_$][A-Za-z0-9_$]*\Z")
 
 
@@ -225,11 +235,34 @@ def _millis(value: Any) -> Any:
 
 
 def _unknown(section: str, key: str) -> str:
-    """What is wanted in place of an unknown key."""
+    """What is wanted in place of an unknown key: ours for another library's word, else the nearest."""
     sections = ["Root", "Scope"] if section == "Root" else [section]
     known = [name for each in sections for name in SECTIONS[each]]
-    nearest = nearest_name(key, known)
-    return f"a known setting (did you mean {nearest}?)" if nearest else "a known setting"
+    meant = _rival(section, key) or nearest_name(key, known)
+    return f"a known setting (did you mean {meant}?)" if meant else "a known setting"
+
+
+def _rival(section: str, key: str) -> str | None:
+    """The engine's answer to a word of another library, as it is typed here."""
+    place = _PLACES.get(section)
+    if place is None:
+        return None
+    check = check_driver_options if section == "Robots" else Engine
+    try:
+        check({place: {key: 0}} if place else {key: 0})
+    except ConfigError as error:
+        for path, want, _ in error.problems:
+            meant = _MEANT.search(want)
+            if meant is None or not path.endswith(key):
+                continue
+            words = _CAMEL_WORD.sub(lambda match: _SNAKE.get(match[0], match[0]), meant[1])
+            if words.startswith("an option of a single request"):
+                return "an option of a single request: acquire(url, priority=…)"
+            place, braced, keys = words.partition(": ")
+            if keys.startswith("{"):
+                keys = "{" + ", ".join(f'"{name}": …' for name in keys.strip("{ }").split(", ")) + "}"
+            return f"{place}={keys}" if braced else words
+    return None
 
 
 def _engine_join(path: str, key: str) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import partial
+from inspect import isawaitable
 from typing import Any, Protocol, TypedDict
 
 from ._base import Settings
@@ -115,7 +116,13 @@ def _how_to_retry(key: object) -> str:
 
 
 def given(fn: Callable[..., Any], args: tuple[Any, ...]) -> Callable[[Permit], Any]:
-    """A call of a function with these arguments; with its permit, if it has a parameter of that name."""
+    """A call of a function with these arguments; with its permit, if it has a parameter of that name.
+
+    Raises for what is no function: before anything waits for it.
+    """
+    if not callable(fn):
+        begun = "a coroutine, which was made already: put `lambda:` before it"
+        raise TypeError(f"run: want a function; got {begun if isawaitable(fn) else f'{fn!r:.60}'}")
     if not takes_permit(fn):
         return lambda _: fn(*args)
     return lambda permit: fn(*args, permit=permit)
