@@ -2,8 +2,9 @@
  * What a link to the site shows elsewhere: a title, a sentence and a picture for each page (`head`), and a page
  * for each story of the playground, whose own link is behind a `#` that other sites never see (`covers`).
  *
- * The trap: sites that show links want whole addresses, and this one is built for any place. With `SITE_URL` the
- * addresses are whole; without it the build says so.
+ * The trap: sites that show links want whole addresses, and this one is built for any place. The addresses are
+ * whole where the place is known: `SITE_URL` says it, or the host that builds the site. Otherwise the build says
+ * what to do.
  */
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { createRequire, register } from 'node:module'
@@ -11,7 +12,24 @@ import { BASE } from './base.mjs'
 
 register('./test/resolve.mjs', import.meta.url)
 
-const site = process.env.SITE_URL?.replace(/\/*$/, '/')
+/** Where the site will stand, with a slash at its end: as you say, or as a host of pages tells its builds. */
+export function placeOf(env) {
+  const [owner, name] = env.GITHUB_REPOSITORY?.split('/') ?? []
+  const vercel = env.VERCEL_PROJECT_PRODUCTION_URL
+  const said = [
+    env.SITE_URL,
+    env.CF_PAGES_URL,
+    env.NETLIFY && env.URL,
+    vercel && `https://${vercel}`,
+    name && `https://${owner}.github.io/${name === `${owner}.github.io` ? '' : name}`,
+  ].find(Boolean)
+  if (said === undefined) return undefined
+  if (!/^https?:/.test(said) || !URL.canParse(said))
+    throw new Error(`SITE_URL wants https://host/path, got ${said}`)
+  return said.replace(/\/*$/, '/')
+}
+
+const site = placeOf(process.env)
 const address = (path) => `${site ?? BASE}${path}`
 
 /** Pages with a picture of their own. */
@@ -36,15 +54,24 @@ const tags = ({ title, description, picture, path }) => [
 ]
 
 /** For VitePress's `transformHead`. */
-export const head = ({ pageData, title, description }) =>
-  tags({
-    ...{ title, description, picture: PICTURES[pageData.relativePath] ?? 'autothrottle' },
-    path: pageData.relativePath.replace(/(?:index)?\.md$/, (end) => (end === '.md' ? '.html' : '')),
-  }).map(([property, content]) => ['meta', { property, content }])
+export function head({ pageData, title, description }) {
+  const path = pageData.relativePath.replace(/(?:index)?\.md$/, (end) => (end === '.md' ? '.html' : ''))
+  const picture = PICTURES[pageData.relativePath] ?? 'autothrottle'
+  return [
+    ...(site ? [['link', { rel: 'canonical', href: address(path) }]] : []),
+    ...tags({ title, description, picture, path }).map(([property, content]) => [
+      'meta',
+      { property, content },
+    ]),
+  ]
+}
+
+const NO_PLACE = `  The site's address is not known: other sites show its links without pictures, and pages have no canonical
+  address. If you publish it: SITE_URL=https://host/path npm run site -- --build`
 
 /** Writes the pictures and the pages of the stories. */
 export async function covers(folder) {
-  if (!site) console.log('  no SITE_URL: the addresses of pictures for links are not whole (CONTRIBUTING.md)')
+  console.log(site ? `  links show their pictures at ${site}` : NO_PLACE)
   const { pageCard, raceCard } = await import('./playground/card.js')
   const { storyCard } = await import('./playground/story-card.js')
   const { simulate } = await import('../dist/simulate.js')

@@ -21,7 +21,7 @@ const manifest = JSON.parse(readFileSync(`${root}/package.json`, 'utf8'))
  */
 const ORDER = {
   Begin: ['start', 'which-setting', 'recipes', 'coming-from', 'comparison'],
-  Use: ['clients', 'llm', 'runtimes', 'shared', 'shared-faults', 'command'],
+  Use: ['clients', 'llm', 'presets', 'runtimes', 'shared', 'shared-faults', 'command'],
   'How it decides': ['policies', 'rampup', 'hints'],
   'Look up': ['settings', 'api', 'python-api', 'errors', 'events'],
   'See and test': ['monitoring', 'trace', 'testing', 'simulate'],
@@ -159,11 +159,16 @@ export default {
     },
     theme: { light: 'github-light-high-contrast', dark: 'github-dark-high-contrast' },
   },
-  // Tables of settings have a sentence in each row: they get the whole width.
+  // Tables with a sentence in each row get the whole width; on a phone each of their rows is a block.
   transformPageData: ({ relativePath, frontmatter }) => {
-    if (!/^docs\/(?:settings|clients|api|python-api)\.md$/.test(relativePath)) return
-    const pageClass = relativePath.includes('settings') ? 'wide settings' : 'wide'
-    Object.assign(frontmatter, { aside: false, pageClass })
+    const pageClass = {
+      'docs/clients.md': 'wide',
+      'docs/settings.md': 'wide rows',
+      'docs/errors.md': 'wide rows',
+      'docs/api.md': 'wide rows signatures',
+      'docs/python-api.md': 'wide rows signatures',
+    }[relativePath]
+    if (pageClass) Object.assign(frontmatter, { aside: false, pageClass })
   },
   themeConfig: {
     logo: '/icon.svg',

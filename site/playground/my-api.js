@@ -232,14 +232,9 @@ let throttle = Throttle::new(json!(${toJson(scopes)}))?;
 let client = ClientBuilder::new(reqwest::Client::new()).with(throttle).build();
 let response = client.get("https://${host}/").send().await?;`
   return [
-    { name: 'JavaScript, TypeScript', install: 'npm install autothrottle', code: npm },
-    { name: 'Python', install: 'pip install autothrottle[requests]', code: python },
-    {
-      name: 'Rust',
-      install:
-        'cargo add autothrottle-tower --features reqwest && cargo add reqwest reqwest-middleware serde_json',
-      code: rust,
-    },
+    { name: 'JavaScript, TypeScript', code: npm },
+    { name: 'Python', code: python },
+    { name: 'Rust', code: rust, also: 'cargo add reqwest reqwest-middleware serde_json' },
   ]
 }
 

@@ -17,7 +17,7 @@ const MOST = 8
 export const RULES = {
   server: {
     title: 'The server changed',
-    text: 'This is part of the simulation. The throttle is not told; it sees only answers and how long they take.',
+    text: 'This is part of the simulation. The throttle sees only answers, and how long they take.',
     link: 'docs/simulate',
   },
   you: {

@@ -10,6 +10,7 @@ import { after, before, test } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { serveFolder } from '../../scripts/serve.mjs'
 import { skipUnless } from '../../tests/required.mjs'
+import { head, placeOf } from '../links.mjs'
 
 const CHROME = '/usr/bin/chromium'
 const dist = fileURLToPath(new URL('../dist', import.meta.url))
@@ -56,11 +57,40 @@ test('each page and story has a title, a sentence and a picture for links', opti
     const html = readFileSync(`${dist}/${name}.html`, 'utf8')
     const tag = (property) => html.match(new RegExp(`property="${property}" content="([^"]+)"`))?.[1]
     assert.ok(tag('og:title') && tag('og:description'), name)
-    const picture = readFileSync(new URL(tag('og:image'), `file://${dist}/${name}.html`))
+    const image = tag('og:image').replace(placeOf(process.env) ?? '?', `file://${dist}/`)
+    const picture = readFileSync(new URL(image, `file://${dist}/${name}.html`))
     assert.equal(picture.subarray(1, 4).toString(), 'PNG', name)
     assert.deepEqual([picture.readUInt32BE(16), picture.readUInt32BE(20)], [1200, 630], name)
     assert.ok(picture.length > 15_000 && picture.length < 300_000, `${name}: ${picture.length} bytes`)
   }
+})
+
+test('the place of the site is what you say, else what a host of pages tells its builds', () => {
+  assert.equal(placeOf({}), undefined)
+  assert.equal(placeOf({ SITE_URL: 'https://a.example/docs', NETLIFY: 'true' }), 'https://a.example/docs/')
+  assert.equal(placeOf({ GITHUB_REPOSITORY: 'owner/name' }), 'https://owner.github.io/name/')
+  assert.equal(placeOf({ GITHUB_REPOSITORY: 'owner/owner.github.io' }), 'https://owner.github.io/')
+  assert.equal(placeOf({ NETLIFY: 'true', URL: 'https://b.example' }), 'https://b.example/')
+  assert.equal(placeOf({ URL: 'https://not-ours.example' }), undefined)
+  assert.throws(
+    () => placeOf({ SITE_URL: 'a.example' }),
+    /SITE_URL wants https:\/\/host\/path, got a\.example/,
+  )
+})
+
+test('a page names its address where the place is known, and none where it is not', () => {
+  const { title, description } = { title: 'Start', description: 'Begin.' }
+  const of = head({ pageData: { relativePath: 'docs/start.md' }, title, description })
+  const canonical = of.find(([, { rel }]) => rel === 'canonical')?.[1].href
+  const place = placeOf(process.env)
+  assert.equal(canonical, place && `${place}docs/start.html`)
+})
+
+test('My API says how to install what it shows, from the one table that says it', async () => {
+  const { load } = (await import('../playground/install.data.js')).default
+  const { codeOf } = await import('../playground/my-api.js')
+  const lines = load()
+  for (const { name } of codeOf({ api: 'unknown' })) assert.match(lines[name], /\.\.\/autothrottle/, name)
 })
 
 test('no link of the guides leads to a place that is not there', {

@@ -2,11 +2,12 @@
  * VitePress's own theme, with colours a little calmer, and a picture that is true. The fonts are the reader's:
  * those of the theme are as large as all else that a first page needs.
  */
-import { useData } from 'vitepress'
+import { useData, withBase } from 'vitepress'
 import DefaultTheme from 'vitepress/theme-without-fonts'
 import { h, watch } from 'vue'
 import { keepSite } from '../../playground/worker-of-page.js'
 import HeroChart from './HeroChart.vue'
+import { data } from './hero.data.js'
 import './style.css'
 
 /** Light and dark change at once: with transitions, each part of a page would change at its own pace. */
@@ -20,6 +21,27 @@ function switchAtOnce() {
   watch(isDark, change, { flush: 'sync' })
 }
 
+/** Why to use it, in one sentence: how the race ends. */
+const Verdict = () =>
+  h('p', { class: 'home-verdict' }, [
+    h('strong', '500 pages from a server that bans: '),
+    `${data.race} `,
+    h('a', { href: withBase('/race.html') }, 'Watch the race'),
+  ])
+
+/** The theme's own has no main part, and a button whose name is not what stands on it. */
+const NotFound = () =>
+  h('main', { class: 'vp-doc not-found' }, [
+    h('h1', 'There is no page here'),
+    h('p', [
+      'Search above, or start from ',
+      h('a', { href: withBase('/') }, 'the first page'),
+      ' or ',
+      h('a', { href: withBase('/docs/start.html') }, 'the guide'),
+      '.',
+    ]),
+  ])
+
 export default {
   extends: DefaultTheme,
   enhanceApp: () => {
@@ -28,5 +50,10 @@ export default {
   setup: () => {
     if (!import.meta.env.SSR) switchAtOnce()
   },
-  Layout: () => h(DefaultTheme.Layout, null, { 'home-hero-image': () => h(HeroChart) }),
+  Layout: () =>
+    h(DefaultTheme.Layout, null, {
+      'home-hero-image': () => h(HeroChart),
+      'home-hero-after': () => h(Verdict),
+      'not-found': () => h(NotFound),
+    }),
 }
