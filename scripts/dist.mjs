@@ -20,7 +20,7 @@ import {
   statSync,
   writeFileSync,
 } from 'node:fs'
-import { basename, dirname, join, relative, resolve } from 'node:path'
+import { basename, dirname, join, relative } from 'node:path'
 import { newest, root, run, step } from './lib.mjs'
 
 const dist = `${root}/dist`
@@ -36,12 +36,33 @@ const PLAIN = [
   ...['slim', 'domains', 'robots', 'testing'],
   ...['got', 'axios', 'crawlee', 'playwright', 'opentelemetry', 'presets', 'llm'],
 ]
-/** Where modules come from, by folder: ARCHITECTURE.md has the reason of each. */
+const fileOf = (name) => `../../pkg/${name === 'engine' ? 'autothrottle' : name}_bg.wasm`
+/** Code that brings a module, by folder: ARCHITECTURE.md has the reason of each. */
 const FOLDERS = {
-  '': { suffix: '', bringing: BRINGING },
-  'node/': { suffix: '.node', bringing: BRINGING },
-  'edge/': { suffix: '.edge', bringing: { ...EDGE, 'durable-object': ['engine', 'shared'] } },
+  '': {
+    bringing: BRINGING,
+    source: (name) => `import { ${name}Module as source } from './js/wasm/load/${name}-module.ts'`,
+  },
+  // Bundles, which have no file beside them, take the folder above (condition `module`).
+  'node/': {
+    bringing: BRINGING,
+    source: (name) => `
+      import { readFileSync } from 'node:fs'
+      const source = () => readFileSync(new URL('${fileOf(name)}', import.meta.url))`,
+  },
+  // Compiled at deployment: Workers and edge functions cannot compile bytes.
+  'edge/': {
+    bringing: { ...EDGE, 'durable-object': ['engine', 'shared'] },
+    source: (name) => `
+      import compiled from '${fileOf(name)}?module'
+      const source = () => compiled`,
+  },
 }
+/** The modules of the code, which an entry brings. */
+const NONE = `
+  import { NotInitializedError } from './js/base/errors.ts'
+  const none = () => { throw new NotInitializedError() }
+  export { none as engineModule, none as simulatorModule, none as sharedModule }`
 
 /** Makes `dist/`, if anything that it comes from has changed. */
 export async function makeDist() {
@@ -101,7 +122,7 @@ async function esModules() {
   // Not at the top: a fresh clone gets its packages from the step before.
   const { build: bundle } = await import('esbuild')
   const made = {}
-  for (const [folder, { suffix, bringing }] of Object.entries(FOLDERS)) {
+  for (const [folder, { source, bringing }] of Object.entries(FOLDERS)) {
     for (const [entry, modules] of Object.entries(bringing)) {
       made[`${folder}${entry}`] = `
         ${modules.map((module) => `import './${module}-module.js'`).join('\n')}
@@ -111,12 +132,13 @@ async function esModules() {
         made[`${folder}${module}-module`] = `
         import 'whole'
         import { give } from './js/wasm/load/given.ts'
-        import { ${module}Module } from './js/wasm/load/${module}-module${suffix}.ts'
-        give('${module}', ${module}Module)`
+        ${source(module)}
+        give('${module}', source)`
     }
   }
   const entryPoints = PLAIN.map((entry) => ({ in: `${root}/js/${entry}.ts`, out: entry }))
   for (const name of Object.keys(made)) entryPoints.push({ in: `made:${name}`, out: name })
+  made.none = NONE
   const plugin = {
     name: 'entries',
     setup(build) {
@@ -127,15 +149,12 @@ async function esModules() {
         resolveDir: root,
       }))
       // From an entry it is the file beside; from the code there is none.
-      build.onResolve({ filter: /-module\.js$/ }, ({ path, namespace, resolveDir }) =>
+      build.onResolve({ filter: /-module\.js$/ }, ({ path, namespace }) =>
         namespace === 'made'
           ? { path, external: true, sideEffects: true }
-          : { path: resolve(resolveDir, path.replace(/\.js$/, '.none.ts')) },
+          : { path: 'none', namespace: 'made', sideEffects: false },
       )
-      build.onResolve({ filter: /\.wasm\?module$/ }, ({ path }) => ({
-        path: `../../pkg/${basename(path)}`,
-        external: true,
-      }))
+      build.onResolve({ filter: /\.wasm\?module$/ }, ({ path }) => ({ path, external: true }))
     },
   }
   await bundle({ ...COMMON, entryPoints, outdir: dist, plugins: [plugin, whole] })
@@ -148,8 +167,14 @@ async function commonJs() {
   const plugin = {
     name: 'file beside',
     setup(build) {
-      build.onResolve({ filter: /-module\.js$/ }, ({ path, resolveDir }) => ({
-        path: resolve(resolveDir, path.replace(/\.js$/, '.cjs.ts')),
+      build.onResolve({ filter: /-module\.js$/ }, ({ path }) => ({
+        path: basename(path, '-module.js'),
+        namespace: 'beside',
+      }))
+      build.onLoad({ filter: /./, namespace: 'beside' }, ({ path }) => ({
+        contents: `
+          import { readFileSync } from 'node:fs'
+          export const ${path}Module = () => readFileSync(\`\${__dirname}/${fileOf(path)}\`)`,
       }))
     },
   }

@@ -95,6 +95,9 @@ impl Server {
         let mut coming: VecDeque<(u64, u64, &str, f64, String)> = VecDeque::new();
         // Since when each budget that requests wait for has room.
         let mut open: BTreeMap<String, u64> = BTreeMap::new();
+        // These, with one URL each: read anew where a request has left.
+        let mut seen: BTreeMap<String, &str> = BTreeMap::new();
+        let mut read_with = 0;
         for now in 0.. {
             let at = now as f64;
             while going.front().is_some_and(|&(due, ..)| due <= now) {
@@ -140,19 +143,22 @@ impl Server {
                 going as u64
             };
             let is_full = boundary.in_flight() >= 16.0;
-            let mut seen = BTreeMap::new();
-            for (_, url) in pending.values() {
-                seen.entry((self.of)(url).0).or_insert(*url);
+            if read_with != pending.len() {
+                read_with = pending.len();
+                seen.clear();
+                for (_, url) in pending.values() {
+                    seen.entry((self.of)(url).0).or_insert(*url);
+                }
             }
             open.retain(|key, _| seen.contains_key(key));
             let mut is_needless = false;
-            for (key, url) in seen {
-                let has_room = !is_full && self.left(url, now) > flying(url);
-                if !has_room {
-                    open.remove(&key);
+            for (key, url) in &seen {
+                let left = self.left(url, now);
+                if is_full || left == 0 || left <= flying(url) {
+                    open.remove(key);
                     continue;
                 }
-                let since = *open.entry(key).or_insert(now);
+                let since = *open.entry(key.clone()).or_insert(now);
                 is_needless |= now > since + 2 * WAY;
             }
             if is_needless {

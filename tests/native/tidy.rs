@@ -56,9 +56,7 @@ fn in_typescript_only_the_clock_names_a_clock_and_only_the_loader_the_module() {
         }
         let is_loader = name.starts_with("js/wasm/load/");
         assert!(is_loader || !code.contains("/pkg/"), "{name} imports pkg/");
-        // What only Node is given may import from Node.
-        let is_nodes = is_loader && (name.ends_with(".node.ts") || name.ends_with(".cjs.ts"));
-        assert!(is_nodes || !code.contains("'node:"), "{name} names a module of Node's");
+        assert!(!code.contains("'node:"), "{name} names a module of Node's");
     }
 }
 

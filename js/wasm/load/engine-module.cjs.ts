@@ -1,7 +1,0 @@
-/** The engine's module in CommonJS: the file itself. */
-import { readFileSync } from 'node:fs'
-
-declare const __dirname: string
-
-/** Its bytes, read by this call. The path is that from `dist/cjs/`, where this ends up. */
-export const engineModule = () => readFileSync(`${__dirname}/../../pkg/autothrottle_bg.wasm`)

@@ -1,9 +1,0 @@
-/**
- * The engine's module in Cloudflare's Workers and in edge functions of Next.js and Vercel: imported, and
- * compiled at deployment. They cannot compile bytes.
- */
-// @ts-expect-error: TypeScript does not know what a bundler makes of a .wasm file.
-import compiled from '../../../pkg/autothrottle_bg.wasm?module'
-
-/** The module. */
-export const engineModule = (): WebAssembly.Module => compiled

@@ -1,5 +1,0 @@
-/** The simulator's module in Node: the file itself, as with the engine's. */
-import { readFileSync } from 'node:fs'
-
-/** Its bytes, read by this call. The path is that from `dist/node/`, where this ends up. */
-export const simulatorModule = () => readFileSync(new URL('../../pkg/simulator_bg.wasm', import.meta.url))
