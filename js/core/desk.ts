@@ -34,6 +34,7 @@ import type { Host } from './host.js'
 import { type Inside, Nesting } from './nesting.js'
 import { type Audience, Notices } from './notices.js'
 import { NOTHING, Permit, type PermitOutcome } from './permit.js'
+import { Unheard } from './unheard.js'
 import { Waiting } from './waiting.js'
 import type { Alarm } from './wake.js'
 import type { Warnings } from './warnings.js'
@@ -63,10 +64,6 @@ export interface Wait {
 export type Verdict = 'over' | 'too-long' | 'again' | Promise<Permit>
 
 const NO_OUTCOME: Outcome = {}
-/** How many requests of a scope may end without a status before the warning `unheard`. */
-const UNHEARD = 20
-/** Scopes whose silent requests are counted. */
-const MOST_UNHEARD = 10_000
 /** Scopes of which is known that they have several budgets. */
 const MOST_BUDGETED = 10_000
 /** What to type so that no permit is forgotten. */
@@ -93,9 +90,7 @@ export class Desk {
   readonly #converter: Converter
   readonly #warnThreshold: number
   readonly #idle: (() => void)[] = []
-  readonly #unheard = new Map<string, number>()
-  /** The scope of the last warning of that kind: there is no more to count of it. */
-  #deaf: string | undefined
+  readonly #unheard: Unheard
   /** Scopes whose answers name several budgets, and since when. Bounded, for a crawl sees many. */
   readonly #budgeted = new Map<string, number>()
   readonly #entering = new Set<Abortable>()
@@ -118,6 +113,7 @@ export class Desk {
     this.tell = tell
     this.warnings = warnings
     this.#isManaged = managed !== undefined
+    this.#unheard = new Unheard(warnings)
     this.nesting = new Nesting(warnings, idleClock)
     this.driver = new Driver(
       engine,
@@ -170,14 +166,17 @@ export class Desk {
     const { cost = 1, delay = 0 } = wait
     const priority = (wait.priority ?? 0) + (inside ? BEFORE_OTHERS : 0)
     const now = this.driver.now()
-    const isBudgeted = this.#budgeted.size > 0 && this.#isBudgeted(scopes)
+    const isBudgeted = this.#isBudgeted(scopes)
     if (typeof scopes === 'string' && delay === 0 && typeof cost === 'number' && !isBudgeted) {
       const known = this.handles.last(scopes)
       const ticket = this.#sendOne(now, scopes, known.handle, cost, priority)
       if (ticket !== WAIT) return this.#leave(ticket, known.names, cost, target, now, wait.method)
     }
-    const { names, costs } = namedScopes(scopes)
-    const handles = this.handles.all(names)
+    // If the engine has forgotten the scope, `#submit` makes it anew; a look at it must not find it gone.
+    const known =
+      typeof scopes === 'string' && wait.timeout === undefined ? this.handles.last(scopes) : undefined
+    const { names, costs } = known ? { names: known.names, costs: undefined } : namedScopes(scopes)
+    const handles = known?.handles ?? this.handles.all(names)
     const options = { priority, cost: costs ?? cost, delay }
     if (typeof scopes !== 'string' && delay === 0 && !isBudgeted) {
       const ticket = this.#engine.sendAtOnce(now, handles, options)
@@ -250,8 +249,8 @@ export class Desk {
 
   /** After an adjustment the outcome carries no cost: the engine would begin from what it expected. */
   #costs(permit: Permit, told: Outcome): Outcome {
+    if (told.cost === undefined && !told.scopes?.some((own) => own.cost !== undefined)) return told
     const { cost, scopes, ...rest } = told
-    if (cost === undefined && !scopes?.some((own) => own.cost !== undefined)) return told
     const { isAdjusted } = permit
     const ownOf = (name: string) => scopes?.find(({ scope }) => scope === this.handles.of(name).handle)
     this.#charge(permit, isAdjusted, (name) => ownOf(name)?.cost ?? cost)
@@ -395,6 +394,22 @@ export class Desk {
     }
   }
 
+  /** The same for a request that has to wait. */
+  #submit(
+    now: number,
+    names: readonly string[],
+    handles: readonly ScopeHandle[],
+    options: SubmitOptions,
+  ): Ticket {
+    try {
+      return this.#engine.submit(now, handles, options)
+    } catch (error) {
+      const made = this.handles.all(names)
+      if (made.every((handle, index) => handle === handles[index])) throw error
+      return this.#engine.submit(now, made, options)
+    }
+  }
+
   /** A wait that a hold makes longer than its `timeout` is known to be in vain. */
   #refuseHopeless(
     { timeout = Number.POSITIVE_INFINITY, allowed = timeout }: Wait,
@@ -420,6 +435,7 @@ export class Desk {
   }
 
   #isBudgeted(scopes: Scopes): boolean {
+    if (this.#budgeted.size === 0) return false
     const { names } = namedScopes(scopes)
     return names.length === 1 && this.#budgeted.has(names[0]!)
   }
@@ -450,13 +466,14 @@ export class Desk {
     now: number,
   ): Promise<Permit> {
     if (wait.timeout !== undefined) this.#refuseHopeless(wait, handles, options.cost, now)
-    const ticket = this.#engine.submit(now, handles, options)
-    if (this.#budgeted.size > 0 && this.#isBudgeted(names))
-      this.#route({ ticket, target, method: wait.method })
-    const { nesting } = this
+    const ticket = this.#submit(now, names, handles, options)
+    const isBudgeted = this.#isBudgeted(names)
+    if (isBudgeted) this.#route({ ticket, target, method: wait.method })
+    const { cost, priority, delay } = options
+    const rank = names.length > 1 || delay > 0 || isBudgeted ? undefined : priority
     return new Promise((resolve, reject) => {
-      const within = nesting.block(inside)
-      const waiting = this.#waiting(ticket, names, options.cost, target, wait, within, resolve, reject)
+      const within = this.nesting.block(inside)
+      const waiting = this.#waiting(ticket, names, cost, target, wait, within, resolve, reject, rank)
       this.#begin(waiting, now)
     })
   }
@@ -471,9 +488,10 @@ export class Desk {
     inside: Permit | undefined,
     resolve: (permit: Permit) => void,
     reject: (error: unknown) => void,
+    rank: number | undefined,
     before?: Permit,
   ): Waiting {
-    const request = { ticket, scopes, cost, target, signal, method: before?.method ?? method }
+    const request = { ticket, scopes, cost, target, signal, method: before?.method ?? method, rank }
     const waiting = new Waiting(this, request, before, inside, resolve, reject)
     this.driver.add(waiting, timeout, allowed)
     return waiting
@@ -482,7 +500,7 @@ export class Desk {
   #begin(waiting: Waiting, now: number): void {
     if (this.#ears.queued.isHeard) this.tell(new QueuedEvent(waiting, now))
     this.driver.begin(waiting)
-    const many = this.#engine.waiting
+    const many = this.driver.waiting
     if (many >= this.#warnThreshold)
       this.warnings.once(
         'many-waiting',
@@ -524,8 +542,7 @@ export class Desk {
     if (isAsked) this.#askedMs = this.#engine.askedMs
     const again = settled === 'again' && isRepeatable ? this.#again(permit, wait!) : undefined
     if (settled === 'again' && !isRepeatable) this.#engine.cancel(now, ticket)
-    if (permit.outer !== undefined && (told !== NO_OUTCOME || !this.#isDeaf(permit)))
-      this.#listen(permit, told)
+    if (permit.outer !== undefined) this.#unheard.hear(permit, told)
     if (this.#ears.settle.isHeard) this.tell(new SettleEvent(permit, told.status, told.error, told.latencyMs))
     if (this.#notices.areUrgent || told.headers !== undefined)
       try {
@@ -543,39 +560,12 @@ export class Desk {
   /** What the next attempt of a request waits for. */
   #again(before: Permit, wait: Wait): { permit: Promise<Permit>; waiting: Waiting } {
     const { ticket, scopes, cost, target } = before
+    const none = undefined
     let waiting: Waiting
     const permit = new Promise<Permit>((resolve, reject) => {
-      waiting = this.#waiting(ticket, scopes, cost, target, wait, undefined, resolve, reject, before)
+      waiting = this.#waiting(ticket, scopes, cost, target, wait, none, resolve, reject, none, before)
     })
     return { permit, waiting: waiting! }
-  }
-
-  /** A scope whose requests end without a status: the throttle would not notice a 429. */
-  #listen({ scopes, target, outer }: Permit, told: Outcome): void {
-    const { status, error, backoff, hints, scopes: own } = told
-    if ((status ?? error ?? backoff ?? hints ?? own) !== undefined) {
-      if (this.#unheard.size === 0) return
-      this.#deaf = undefined
-      for (const scope of scopes) this.#unheard.delete(scope)
-      return
-    }
-    if (urlTextOf(target) === undefined || outer?.aborted) return
-    if (this.#unheard.size > MOST_UNHEARD) this.#unheard.clear()
-    for (const scope of scopes) {
-      const count = (this.#unheard.get(scope) ?? 0) + 1
-      if (count > UNHEARD) continue
-      this.#unheard.set(scope, count)
-      if (count < UNHEARD) continue
-      const what = `the last ${UNHEARD} requests of ${scope} ended without a status, so a 429 has no effect`
-      const how =
-        'send with the fetch of the permit, ({ fetch }) => …, return the response, or settle({ status })'
-      this.warnings.once('unheard', `${what}: ${how}`, scope)
-      if (scopes.length === 1) this.#deaf = scope
-    }
-  }
-
-  #isDeaf({ scopes }: Permit): boolean {
-    return scopes[0] === this.#deaf && scopes.length === 1
   }
 
   #tellManagers(ticket: Ticket, names: readonly string[], now: number): void {

@@ -30,6 +30,8 @@ export interface Waiter extends Abortable {
   readonly target: Target
   /** The method of its request, of a call of `fetch` alone. */
   readonly method: string | undefined
+  /** Its priority, where none but its one scope, its cost and its age say when it leaves. */
+  readonly rank?: number | undefined
   /** What ends the wait, if it has a `timeout`. */
   alarm: Alarm | undefined
   /** The permit of the function that waits for it. */
@@ -43,12 +45,24 @@ export interface Waiter extends Abortable {
 /** How late after its permit a request may begin without a report to the engine, in milliseconds. */
 export const LATE_MS = 0.5
 
+/** The place of a ticket: no two that wait have one. */
+const place = (ticket: Ticket) => ticket | 0
+
+/** Whether it can only leave after another that waits, which came before: then there is no need to ask. */
+function isBehind({ rank, scopes, cost, inside }: Waiter, other: Waiter): boolean {
+  const isAlike = rank !== undefined && rank === other.rank && cost === other.cost
+  return isAlike && scopes[0] === other.scopes[0] && inside === undefined
+}
+
 export class Driver implements Crowd {
   readonly engine: Host
   readonly clock: Clock
   readonly aborts = new Aborts()
   readonly #nesting: Nesting | undefined
-  readonly #waiting = new Map<Ticket, Waiter>()
+  /** By the place of their tickets: a key that is no small number costs the map a call. */
+  readonly #waiting = new Map<number, Waiter>()
+  /** Who came last. */
+  #last: Waiter | undefined
   readonly #wake: Wake
   readonly #onRest: () => void
   readonly #onError: (error: unknown) => boolean
@@ -110,6 +124,11 @@ export class Driver implements Crowd {
     return this.engine.inFlight
   }
 
+  /** How many wait. */
+  get waiting(): number {
+    return this.#waiting.size
+  }
+
   get waiters(): Iterable<Waiter> {
     return this.#waiting.values()
   }
@@ -133,7 +152,7 @@ export class Driver implements Crowd {
 
   /** Keeps who waits for its ticket; `begin` follows. `allowed`: the timeout as it was typed. */
   add(waiting: Waiter, timeout: number | undefined, allowed = timeout): void {
-    this.#waiting.set(waiting.ticket, waiting)
+    this.#waiting.set(place(waiting.ticket), waiting)
     if (waiting.signal) this.aborts.add(waiting.signal, waiting)
     if (timeout !== undefined)
       waiting.alarm = this.alarm(timeout, () => this.end(waiting, new TimeoutError(allowed!)))
@@ -141,8 +160,14 @@ export class Driver implements Crowd {
 
   /** Asks for everybody, and sees to it that it is asked again for this one. */
   begin(waiting: Waiter): void {
-    this.drain()
-    if (this.#waiting.get(waiting.ticket) === waiting) this.#wake.begin(waiting)
+    const last = this.#last
+    this.#last = waiting
+    if (last === undefined || !this.#waits(last) || !isBehind(waiting, last)) this.drain()
+    if (this.#waits(waiting)) this.#wake.begin(waiting)
+  }
+
+  #waits(waiting: Waiter): boolean {
+    return this.#waiting.get(place(waiting.ticket)) === waiting
   }
 
   /** Something changed: asks if anybody waits. */
@@ -183,8 +208,8 @@ export class Driver implements Crowd {
 
   /** The engine refuses one that waits. */
   refuse(ticket: Ticket, error: unknown): void {
-    const waiting = this.#waiting.get(ticket)
-    if (waiting === undefined) return
+    const waiting = this.#waiting.get(place(ticket))
+    if (waiting?.ticket !== ticket) return
     this.forget(waiting)
     waiting.fail(error)
   }
@@ -201,7 +226,7 @@ export class Driver implements Crowd {
         const now = this.now()
         let ticket = this.engine.poll(now)
         while (ticket >= 0) {
-          const waiting = this.#waiting.get(ticket)
+          const waiting = this.#waiting.get(place(ticket))
           if (waiting) this.#wake.grant(waiting, now)
           ticket = this.engine.poll(now)
         }
@@ -249,7 +274,7 @@ export class Driver implements Crowd {
 
   /** It waits no longer, if it waits still. */
   end(waiting: Waiter, error: unknown): void {
-    if (this.#waiting.get(waiting.ticket) !== waiting) return
+    if (!this.#waits(waiting)) return
     this.forget(waiting)
     this.#cancel(waiting)
     waiting.fail(error)
@@ -266,7 +291,8 @@ export class Driver implements Crowd {
 
   /** It waits no longer; the caller tells the engine. */
   forget(waiting: Waiter): void {
-    if (!this.#waiting.delete(waiting.ticket)) return
+    if (!this.#waiting.delete(place(waiting.ticket))) return
+    if (this.#last === waiting) this.#last = undefined
     waiting.alarm?.cancel()
     this.#nesting?.unblock(waiting.inside)
     if (waiting.signal) this.aborts.remove(waiting.signal, waiting)

@@ -10,7 +10,7 @@ import type { Permit } from './permit.js'
 import type { Alarm } from './wake.js'
 
 /** What waits. */
-type Request = Pick<Waiting, 'ticket' | 'scopes' | 'cost' | 'target' | 'signal' | 'method'>
+type Request = Pick<Waiting, 'ticket' | 'scopes' | 'cost' | 'target' | 'signal' | 'method' | 'rank'>
 
 export class Waiting implements Waiter {
   readonly ticket: Ticket
@@ -21,6 +21,7 @@ export class Waiting implements Waiter {
   readonly target: Target
   readonly signal: AbortSignal | null
   readonly method: string | undefined
+  readonly rank: number | undefined
   alarm: Alarm | undefined
   readonly inside: Permit | undefined
   readonly #desk: Desk
@@ -29,7 +30,7 @@ export class Waiting implements Waiter {
 
   constructor(
     desk: Desk,
-    { ticket, scopes, cost, target, signal, method }: Request,
+    { ticket, scopes, cost, target, signal, method, rank }: Request,
     before: Permit | undefined,
     inside: Permit | undefined,
     resolve: (permit: Permit) => void,
@@ -43,6 +44,7 @@ export class Waiting implements Waiter {
     this.target = target
     this.signal = signal
     this.method = method
+    this.rank = rank
     this.alarm = undefined
     this.inside = inside
     this.#resolve = resolve

@@ -64,6 +64,11 @@ interface Attempt {
   response: Response | undefined
 }
 
+/** What the next attempt waits for. */
+interface Again {
+  readonly permit: Promise<Permit>
+}
+
 /** An attempt that is the last word, its permit not yet settled. */
 interface Exchange extends Attempt {
   readonly response: Response
@@ -189,7 +194,19 @@ export class Fetcher {
     for (;;) {
       const attempt: Attempt = { permit, outcome: NOTHING, response: undefined }
       try {
-        const again = await this.#attempt(attempt, hop, call, retry)
+        let response: Response | undefined
+        let failure: { error: unknown } | undefined
+        try {
+          const sent = this.#send(retry?.input ?? hop.input, hop.init, call)
+          this.#desk.driver.late(permit)
+          response = await sent
+        } catch (error) {
+          failure = { error }
+        }
+        const heard = failure
+          ? this.#failed(failure.error, attempt, hop, call, retry)
+          : this.#answered(response, attempt, hop, call, retry)
+        const again = heard instanceof Promise ? await heard : heard
         if (again === undefined) return end(attempt as Exchange)
         discard(attempt.response)
         permit = await again.permit
@@ -201,41 +218,47 @@ export class Fetcher {
     }
   }
 
-  /** Sends, and asks the hooks. Gives what the next attempt waits for; then this one is settled. */
-  async #attempt(
+  /** There was no response. Gives what the next attempt waits for; then this one is settled. */
+  async #failed(
+    error: unknown,
     attempt: Attempt,
     hop: Hop,
     call: Call,
     retry: Retry | undefined,
-  ): Promise<{ permit: Promise<Permit> } | undefined> {
-    const { permit } = attempt
-    let response: Response
-    try {
-      const sent = this.#send(retry?.input ?? hop.input, hop.init, call)
-      this.#desk.driver.late(permit)
-      response = await sent
-    } catch (error) {
-      const isOurs = Number.isNaN(failureOfRequest(error, call.signal))
-      if (isOurs || isRefused(error, hop.input, hop.init)) throw error
-      attempt.outcome = { error }
-      await this.#askAboutError(error, attempt.outcome, permit, hop, call)
-      const again = retry?.isLeft && this.#again(attempt, retry, call)
-      if (!again) throw error
-      return again
-    }
-    const latency = this.#desk.clock.now() - permit.sentAt
-    attempt.response = checkedResponse(response)
+  ): Promise<Again> {
+    const isOurs = Number.isNaN(failureOfRequest(error, call.signal))
+    if (isOurs || isRefused(error, hop.input, hop.init)) throw error
+    attempt.outcome = { error }
+    await this.#askAboutError(error, attempt.outcome, attempt.permit, hop, call)
+    const again = retry?.isLeft && this.#again(attempt, retry, call)
+    if (!again) throw error
+    return again
+  }
+
+  /** The same for a response, where there is a next attempt. A promise only where hooks are asked. */
+  #answered(
+    given: unknown,
+    attempt: Attempt,
+    hop: Hop,
+    call: Call,
+    retry: Retry | undefined,
+  ): Again | undefined | Promise<Again | undefined> {
+    const latency = this.#desk.clock.now() - attempt.permit.sentAt
+    const response = checkedResponse(given)
+    attempt.response = response
     const { status, headers }: Answer = answerIn(response) ?? {}
     const { adjustDelay } = call.options
     // One shape, with all that may be known later.
     attempt.outcome = { status, headers, latency, adjustDelay, hints: undefined, scopes: undefined }
-    if (this.#isAsked) await this.#askAbout(response, attempt.outcome, permit, hop, call)
     // Good answers may keep their slot until their body was read; bad ones are asked about, and are short.
-    return retry?.isLeft && response.status >= 400 ? this.#again(attempt, retry, call) : undefined
+    const next = () =>
+      retry?.isLeft && response.status >= 400 ? this.#again(attempt, retry, call) : undefined
+    if (!this.#isAsked) return next()
+    return this.#askAbout(response, attempt.outcome, attempt.permit, hop, call).then(next)
   }
 
   /** Settles, and asks the engine whether to send it again. */
-  #again(attempt: Attempt, retry: Retry, call: Call): { permit: Promise<Permit> } | undefined {
+  #again(attempt: Attempt, retry: Retry, call: Call): Again | undefined {
     const { permit, response, outcome } = attempt
     const verdict = this.#desk.retry(permit, outcome, this.#waitOf(call), retry.isRepeatable)
     if (verdict === 'over') return undefined
@@ -282,7 +305,7 @@ export class Fetcher {
 
   #enter(scopes: Scopes, { input, init, delay }: Hop, call: Call): Permit | Promise<Permit> {
     const method = init.method ?? (typeof input === 'object' && 'method' in input ? input.method : 'GET')
-    return this.#desk.request(scopes, input, { ...this.#waitOf(call, delay), method })
+    return this.#desk.request(scopes, input, this.#waitOf(call, delay, method))
   }
 
   /** The scopes of a request, by `getScopes` where there is one; without it there is no wait. */
@@ -298,10 +321,10 @@ export class Fetcher {
   }
 
   /** How it waits, and how much longer. */
-  #waitOf({ options, signal, start, inside }: Call, delay = 0): Wait {
+  #waitOf({ options, signal, start, inside }: Call, delay = 0, method?: string): Wait {
     const { timeout, priority, cost } = options
     const left = timeout === undefined ? undefined : Math.max(0, timeout - (this.#desk.clock.now() - start))
-    return { signal, priority, cost, delay, timeout: left, allowed: timeout, inside }
+    return { signal, priority, cost, delay, timeout: left, allowed: timeout, inside, method }
   }
 
   /** The answer goes out; its slots come back now, or when its body is over. */

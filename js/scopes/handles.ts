@@ -8,10 +8,11 @@ import type { Host } from '../core/host.js'
 import type { ScopeHandle } from '../wasm/engine.js'
 import { checkedName } from './names.js'
 
-/** A scope that is known by name. Its list of one serves all of its requests. */
+/** A scope that is known by name. Its lists of one serve all of its requests. */
 export interface Known {
   readonly names: readonly [string]
   readonly handle: ScopeHandle
+  readonly handles: readonly [ScopeHandle]
 }
 
 export class Handles {
@@ -61,8 +62,9 @@ export class Handles {
 
   #make(name: string): Known {
     if (this.#known.size > 1000 + 2 * this.#engine.scopes) this.#known.clear()
-    const made: Known = { names: [name], handle: this.#engine.intern(name) }
-    this.#onMade?.(name, made.handle)
+    const handle = this.#engine.intern(name)
+    const made: Known = { names: [name], handle, handles: [handle] }
+    this.#onMade?.(name, handle)
     this.#known.set(name, made)
     return made
   }

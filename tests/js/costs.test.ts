@@ -26,6 +26,23 @@ test('a call that does not wait crosses the boundary to enter and to settle, and
   assert.deepEqual(counts, { sendOne: 20, settle: 20, ...none })
 })
 
+test('who comes behind another that waits crosses the boundary to wait, and no more', async () => {
+  const throttle = createThrottle({ concurrency: 1, defaults: free })
+  const order: string[] = []
+  const run = (name: string, priority = 0) =>
+    throttle.run(page, async () => void order.push(name), { priority })
+  const all = [run('first'), run('second')]
+  const methods = ['sendOne', 'submit', 'poll', 'keepAlive'] as const
+  const spies = methods.map((name) => mock.method(Engine.prototype, name as 'poll'))
+  for (let call = 0; call < 10; call++) all.push(run('behind'))
+  const counts = Object.fromEntries(methods.map((name, index) => [name, spies[index]!.mock.callCount()]))
+  mock.restoreAll()
+  assert.deepEqual(counts, { sendOne: 10, submit: 10, poll: 0, keepAlive: 0 })
+  all.push(run('before', 1))
+  await Promise.all(all)
+  assert.deepEqual(order, ['first', 'before', 'second', ...Array(10).fill('behind')])
+})
+
 test('a request that waits takes less than 700 bytes of JavaScript, one of fetch less than 1100', () => {
   const program = `
     import { createThrottle } from 'autothrottle'

@@ -1,0 +1,49 @@
+/**
+ * Scopes whose requests end without a status: the throttle would not notice a 429 there, and warns.
+ *
+ * The trap is to count for good: a scope that was warned of is looked up no more.
+ */
+import { urlTextOf } from '../scopes/names.js'
+import type { Outcome } from '../wasm/engine.js'
+import type { Permit } from './permit.js'
+import type { Warnings } from './warnings.js'
+
+/** How many requests of a scope may end without a status before the warning. */
+const UNHEARD = 20
+/** Scopes whose silent requests are counted. */
+const MOST_UNHEARD = 10_000
+
+export class Unheard {
+  readonly #warnings: Warnings
+  readonly #counts = new Map<string, number>()
+  /** The scope of the last warning: there is no more to count of it. */
+  #deaf: string | undefined
+
+  constructor(warnings: Warnings) {
+    this.#warnings = warnings
+  }
+
+  /** A request of the caller's ended. */
+  hear({ scopes, target, outer }: Permit, { status, error, backoff, hints, scopes: own }: Outcome): void {
+    if ((status ?? error ?? backoff ?? hints ?? own) !== undefined) {
+      if (this.#counts.size === 0) return
+      this.#deaf = undefined
+      for (const scope of scopes) this.#counts.delete(scope)
+      return
+    }
+    if (scopes[0] === this.#deaf && scopes.length === 1) return
+    if (urlTextOf(target) === undefined || outer?.aborted) return
+    if (this.#counts.size > MOST_UNHEARD) this.#counts.clear()
+    for (const scope of scopes) {
+      const count = (this.#counts.get(scope) ?? 0) + 1
+      if (count > UNHEARD) continue
+      this.#counts.set(scope, count)
+      if (count < UNHEARD) continue
+      const what = `the last ${UNHEARD} requests of ${scope} ended without a status, so a 429 has no effect`
+      const how =
+        'send with the fetch of the permit, ({ fetch }) => …, return the response, or settle({ status })'
+      this.#warnings.once('unheard', `${what}: ${how}`, scope)
+      if (scopes.length === 1) this.#deaf = scope
+    }
+  }
+}
