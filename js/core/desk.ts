@@ -105,6 +105,7 @@ export class Desk {
     idleClock: Clock,
     audience: Audience,
     hints: HeaderMaps | undefined,
+    isPaced = true,
   ) {
     const { ears, tell, managed, warnings } = audience
     this.#engine = engine
@@ -121,6 +122,7 @@ export class Desk {
       () => this.#rest(),
       (error) => this.#broke(error),
       this.nesting,
+      isPaced,
     )
     const failAll = (error: unknown, scope: string) => this.driver.failAll(error, scope)
     const split = (scope: string) => this.#split(scope)
@@ -536,6 +538,9 @@ export class Desk {
       told = error instanceof TypeError ? statusIn(outcome) : NO_OUTCOME
       settled = this.#engine.settle(now, ticket, told)
     }
+    // A server that refuses, or says what is left, has a pace.
+    if (told.error !== undefined || told.status! >= 400 || told.headers !== undefined)
+      this.driver.isPaced = true
     // A redirect's wait is for its hop, a retry's for its error.
     const isAsked =
       wait !== undefined || (told.status !== undefined && told.status >= 300 && told.status < 400)

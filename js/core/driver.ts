@@ -71,6 +71,8 @@ export class Driver implements Crowd {
   /** Permits that were given and not used yet, and when the first of them was given. */
   #given = 0
   #givenAt = 0
+  /** Whether a gap may count from a send: then it is looked at whether it is late. */
+  isPaced: boolean
 
   /**
    * `onRest` is called when everything that could be sent was, `onError` with what the engine throws: true if
@@ -82,12 +84,14 @@ export class Driver implements Crowd {
     onRest: () => void,
     onError: (error: unknown) => boolean = () => false,
     nesting?: Nesting,
+    isPaced = true,
   ) {
     this.engine = engine
     this.clock = clock
     this.#nesting = nesting
     this.#onRest = onRest
     this.#onError = onError
+    this.isPaced = isPaced
     this.#wake = wakeOf(clock, this)
   }
 
@@ -101,15 +105,18 @@ export class Driver implements Crowd {
     if (this.#given++ === 0) this.#givenAt = permit.sentAt
   }
 
-  /** The request of a permit begins. There is no report if no request waits for the next. */
+  /** The request of a permit begins. */
   begun(permit: Permit): void {
     if (this.#given > 0) this.#given--
     this.late(permit)
   }
 
-  /** The request of a permit is on its way only now. */
-  late(permit: Permit): void {
-    if (!(this.engine.isAwaited ?? this.#waiting.size > 0)) return
+  /**
+   * The request of a permit is on its way only now. Where no gap counts from it, the clock is left alone.
+   * `isSent`: it is; else only those that wait for the next one count.
+   */
+  late(permit: Permit, isSent = true): void {
+    if (!(this.engine.isAwaited ?? (isSent ? this.isPaced : this.#waiting.size > 0))) return
     const now = this.clock.now()
     if (now - permit.sentAt < LATE_MS) return
     permit.leave(now)
@@ -216,6 +223,7 @@ export class Driver implements Crowd {
 
   /** Asks until there is no more to send, then sleeps until there may be. */
   drain(): void {
+    this.isPaced = true
     this.#isStale = true
     if (this.#isDraining) return
     this.#isDraining = true

@@ -105,7 +105,8 @@ export class Runner {
 
   #call<T>(permit: Permit, work: Work<T>): T | PromiseLike<T> {
     const worked = this.#desk.nesting.call(permit, work)
-    this.#desk.driver.late(permit)
+    // When in a function its request was sent is not known.
+    this.#desk.driver.late(permit, false)
     return worked
   }
 

@@ -31,6 +31,13 @@ export function delayInSeconds({ defaults, scopes, ...short }: ThrottleOptions):
   return undefined
 }
 
+/** Whether a send may keep the next one waiting for a time, as far as it was typed. */
+export function isPaced({ defaults, scopes, robots, snapshot, shared, ...short }: ThrottleOptions): boolean {
+  const { delay, slotDelay, rate, quota, rampup, autothrottle, manager, ...more } = { ...short, ...defaults }
+  const others = [rate, quota, rampup, autothrottle, manager, more.followRateLimit]
+  return delay !== 0 || [slotDelay, scopes, robots, snapshot, shared, ...others].some(Boolean)
+}
+
 /** What to say of each name in `scopes` and `hints` that no URL has for its scope. */
 export function namesOfNone({ scopes, hints, getScopes }: ThrottleOptions): [name: string, said: string][] {
   // A hook may give any name.

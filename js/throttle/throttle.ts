@@ -35,7 +35,7 @@ import { Robots } from '../fetch/robots.js'
 import { ROBOTS_MAX_DELAY } from '../options/generated.js'
 import type { Clock, ThrottleOptions } from '../options/options.js'
 import { splitOptions } from '../options/split.js'
-import { delayInSeconds, namesOfNone, saidOfName } from '../options/units.js'
+import { delayInSeconds, isPaced, namesOfNone, saidOfName } from '../options/units.js'
 import { ScopeControl } from '../scopes/control.js'
 import {
   checkedName,
@@ -116,7 +116,7 @@ export class Throttle extends ThrottleEventTarget {
       isDebug: debug ?? false,
       warnings: new Warnings(this.ears, tell, warnings ?? true),
     }
-    this.#desk = new Desk(this.#engine, this.#clock, idleClock, audience, hints)
+    this.#desk = new Desk(this.#engine, this.#clock, idleClock, audience, hints, isPaced(options))
     // Settings without effect, once the program had time to add a listener.
     queueMicrotask(() => {
       this.#desk.tellNotices()

@@ -5,7 +5,7 @@
 import assert from 'node:assert/strict'
 import { getEventListeners } from 'node:events'
 import { test } from 'node:test'
-import { createThrottle } from 'autothrottle'
+import { createThrottle, type Throttle, type ThrottleOptions } from 'autothrottle'
 import { FakeClock } from 'autothrottle/testing'
 import { LONGEST_TIMEOUT } from '../../js/base/clock.js'
 import { Aborts } from '../../js/core/aborts.js'
@@ -435,4 +435,59 @@ test('what holds the loop until its request is on its way makes the next one lat
     await clock.advance(100)
     assert.deepEqual(starts, [0, 10, 54, 64], way)
   }
+})
+
+test('a gap counts from the send, also where it is late and no request waits for the next', async () => {
+  const url = 'https://a.example/'
+  const ways: [string, (throttle: Throttle, send: () => void) => Promise<unknown>][] = [
+    ['run', (throttle, send) => throttle.run(url, () => ({ status: 200, at: send() }))],
+    [
+      'acquire',
+      async (throttle, send) => {
+        const permit = await throttle.acquire(url)
+        send()
+        permit.settle({ status: 200 })
+      },
+    ],
+  ]
+  const paces: ThrottleOptions[] = [
+    { delay: 100, slotDelay: 0, jitter: false },
+    { delay: 0, scopes: { 'a.example': { delay: 100, jitter: false } } },
+  ]
+  for (const [name, way] of ways)
+    for (const pace of paces) {
+      const clock = new FakeClock()
+      const throttle = createThrottle({ clock, defaults: { concurrency: 5 }, ...pace })
+      const sent: number[] = []
+      const send = () => sent.push(clock.now())
+      const first = way(throttle, send)
+      clock.jump(80) // a loop that is busy right after the call
+      await first
+      await clock.advance(25)
+      const second = way(throttle, send)
+      await clock.advance(100)
+      await second
+      assert.deepEqual(sent, [80, 180], `${name} ${JSON.stringify(pace)}`)
+    }
+})
+
+test('a host that backs off is one with a pace: without one, a late start is not looked at', async () => {
+  const clock = new FakeClock()
+  const throttle = createThrottle({ clock, defaults: { delay: 0, concurrency: 5, backoff: { jitter: 0 } } })
+  const sent: number[] = []
+  const call = (status: number) =>
+    throttle.run('https://a.example/', () => {
+      sent.push(clock.now())
+      return { status }
+    })
+  await call(429)
+  await clock.advance(1000)
+  const late = call(200)
+  clock.jump(500)
+  await late
+  await clock.advance(600)
+  const next = call(200)
+  await clock.advance(1000)
+  await next
+  assert.deepEqual(sent, [0, 1500, 2500])
 })
