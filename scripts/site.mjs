@@ -5,9 +5,9 @@
 import { existsSync, readFileSync, rmSync } from 'node:fs'
 import { createServer } from 'node:http'
 import { fileURLToPath } from 'node:url'
+import { serveFolder } from '../site/serve.mjs'
 import { build } from './build.mjs'
 import { main, root, run, step } from './lib.mjs'
-import { serveFolder } from './serve.mjs'
 
 const site = `${root}/site`
 

@@ -8,7 +8,7 @@ import { fileURLToPath } from 'node:url'
 import { launch } from 'chrome-launcher'
 import lighthouse, { desktopConfig } from 'lighthouse'
 import { chromium } from 'playwright-core'
-import { serveFolder } from '../scripts/serve.mjs'
+import { serveFolder } from './serve.mjs'
 
 const FLAGS = [
   '--headless',

@@ -5,8 +5,8 @@ import { createServer } from 'node:http'
 import { register } from 'node:module'
 import { after, before, test } from 'node:test'
 import { fileURLToPath } from 'node:url'
-import { serveFolder } from '../../scripts/serve.mjs'
 import { skipUnless } from '../../tests/required.mjs'
+import { serveFolder } from '../serve.mjs'
 
 const CHROME = '/usr/bin/chromium'
 const root = fileURLToPath(new URL('../..', import.meta.url)).replace(/\/$/, '')

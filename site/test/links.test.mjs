@@ -8,9 +8,9 @@ import { createServer } from 'node:http'
 import { dirname, join } from 'node:path'
 import { after, before, test } from 'node:test'
 import { fileURLToPath } from 'node:url'
-import { serveFolder } from '../../scripts/serve.mjs'
 import { skipUnless } from '../../tests/required.mjs'
 import { head, placeOf } from '../links.mjs'
+import { serveFolder } from '../serve.mjs'
 
 const CHROME = '/usr/bin/chromium'
 const dist = fileURLToPath(new URL('../dist', import.meta.url))

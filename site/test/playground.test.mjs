@@ -11,8 +11,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import { fileURLToPath } from 'node:url'
-import { serveFolder } from '../../scripts/serve.mjs'
 import { skipUnless } from '../../tests/required.mjs'
+import { serveFolder } from '../serve.mjs'
 
 register('./resolve.mjs', import.meta.url)
 const { fromHash, programOf } = await import('../playground/program.js')
