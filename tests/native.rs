@@ -1,5 +1,7 @@
 //! All native tests in one binary, so that they link once.
 
+#[path = "native/baselines.rs"]
+mod baselines;
 #[path = "native/boundary.rs"]
 mod boundary;
 #[path = "native/budgets.rs"]
@@ -74,5 +76,3 @@ mod soak;
 mod takeover;
 #[path = "native/tidy.rs"]
 mod tidy;
-#[path = "native/yardsticks.rs"]
-mod yardsticks;

@@ -4,7 +4,7 @@
 //! client ──poll──► send ──latency──► server.arrive ──service, latency──► client.answered ──poll──► …
 //! ```
 //!
-//! The client is the engine, driven through its public calls alone, or any other [`Client`] (a yardstick).
+//! The client is the engine, driven through its public calls alone, or any other [`Client`].
 //! Everything is a function of the options and the seed. The trap is a simulator that is kinder than the
 //! world: here timers fire late, requests overtake each other when the network jitters, and a lost packet
 //! costs its request a while. A client gives up after its timeout while the server goes on working, and

@@ -26,7 +26,7 @@ function make(options: ThrottleOptions = {}, answer: () => Response = () => new 
 
 const times = (sent: [number, string][]) => sent.map(([at]) => at)
 
-test('S1: throttle.fetch inside map, run and wrap ends; the first is the request of the permit', async () => {
+test('throttle.fetch inside map, run and wrap ends; the first is the request of the permit', async () => {
   for (const how of ['at once', 'after an await'] as const) {
     const { clock, throttle, sent, sleep } = make({ concurrency: 1, delay: 100 })
     const work = async (url: string) => {

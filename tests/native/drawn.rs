@@ -17,9 +17,9 @@ use autothrottle::{
 };
 
 use crate::{
+    baselines::best_constant,
     scenarios::Scenario,
     simulate::{HEADER, Policy, SEED, in_parallel, line, rank, refused, run},
-    yardsticks::best_constant,
 };
 
 struct Draws(u64);

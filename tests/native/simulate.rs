@@ -12,8 +12,8 @@ use autothrottle::{
 };
 
 use crate::{
+    baselines::{Aimd, Cubic, best_constant},
     scenarios::{Scenario, shared, train},
-    yardsticks::{Aimd, Cubic, best_constant},
 };
 
 #[derive(Clone, Copy, Debug, PartialEq)]

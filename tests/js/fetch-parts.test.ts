@@ -6,7 +6,10 @@
 import assert from 'node:assert/strict'
 import { getEventListeners } from 'node:events'
 import { PassThrough } from 'node:stream'
-import { test } from 'node:test'
+import { after, before, describe, test } from 'node:test'
+import { setImmediate } from 'node:timers/promises'
+import { setFlagsFromString } from 'node:v8'
+import { runInNewContext } from 'node:vm'
 import { createThrottle, RetryAfterTooLongError, TimeoutError } from 'autothrottle'
 import { FakeClock } from 'autothrottle/testing'
 import { joined } from '../../js/base/joined.js'
@@ -170,7 +173,7 @@ test('letting go: a body is cancelled once, and one that was read, is read or is
   discard({ body: node } as unknown as Response)
   assert.ok(node.destroyed)
   node.emit('error', new Error('too late to be news'))
-  await new Promise(setImmediate)
+  await setImmediate()
 })
 
 const moved = (status: number, location?: string, type?: ResponseType) => {
@@ -462,4 +465,47 @@ test('8,000 redirects to a host in letters of its own are followed', () => {
 test('a Location that is no UTF-8 is read as it came', () => {
   const places = ['/caf\u00e9', '/\u00c3\u00a9', '/%C3%A9', '/\u0101\u00c3\u00a9'].map(asUtf8)
   assert.deepEqual(places, ['/caf\u00e9', '/é', '/%C3%A9', '/\u0101\u00c3\u00a9'])
+})
+
+describe('signals joined where AbortSignal.any is missing', () => {
+  const { any } = AbortSignal
+  before(() => Reflect.deleteProperty(AbortSignal, 'any'))
+  after(() => Object.assign(AbortSignal, { any }))
+
+  test('the caller and we can abort, also one that is aborted already', () => {
+    for (const who of ['caller', 'us', 'before'] as const) {
+      const [caller, own] = [new AbortController(), new AbortController()]
+      if (who === 'before') caller.abort('before')
+      const signal = joined(caller.signal, own)
+      if (who === 'caller') caller.abort('caller')
+      if (who === 'us') own.abort('us')
+      assert.equal(signal.aborted, true)
+      assert.equal(signal.reason, who)
+    }
+    const own = new AbortController()
+    assert.equal(joined(null, own), own.signal)
+  })
+
+  test('a signal that lives on keeps no request', async () => {
+    setFlagsFromString('--expose-gc')
+    const collect = runInNewContext('gc')
+    const { signal } = new AbortController()
+    let listeners = 0
+    const { addEventListener, removeEventListener } = signal
+    signal.addEventListener = (...args: Parameters<AbortSignal['addEventListener']>) => {
+      listeners++
+      addEventListener.apply(signal, args)
+    }
+    signal.removeEventListener = (...args: Parameters<AbortSignal['removeEventListener']>) => {
+      listeners--
+      removeEventListener.apply(signal, args)
+    }
+    for (let index = 0; index < 100; index++) joined(signal, new AbortController())
+    assert.equal(listeners, 100)
+    for (let turn = 0; turn < 20 && listeners > 0; turn++) {
+      collect()
+      await setImmediate()
+    }
+    assert.equal(listeners, 0)
+  })
 })

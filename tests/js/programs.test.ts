@@ -1,0 +1,225 @@
+/** Programs of their own: what a newcomer types first, a stack overflow, an end while requests wait. */
+import assert from 'node:assert/strict'
+import { spawnSync } from 'node:child_process'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { describe, test } from 'node:test'
+import { fileURLToPath } from 'node:url'
+
+const cwd = fileURLToPath(new URL('../..', import.meta.url))
+
+/** Runs a program with a throttle whose server answers at once; gives its exit code and what it printed. */
+function program(text: string, answer = 'new Response("x")') {
+  const head = `
+    import { createThrottle } from 'autothrottle'
+    let sent = 0
+    const fetch = async () => (sent++, ${answer})
+    const urls = Array.from({ length: 40 }, (_, n) => 'https://quotes.example/' + n)
+    const throttle = createThrottle({ rate: 1000, fetch })
+  `
+  const flags = ['--import', 'tsx', '--input-type=module', '-e', head + text]
+  const { status, stdout, stderr } = spawnSync(process.execPath, flags, { cwd, encoding: 'utf8' })
+  return { status, printed: stdout.trim(), warned: stderr.split('\n').filter((line) => /^auto/.test(line)) }
+}
+
+const MAP = `
+  let pages = 0
+  for await (const page of throttle.map(urls, async (url) => (await throttle.fetch(url)).text())) pages++
+  console.log(pages, sent)`
+
+test('throttle.fetch in map ends, at the top and in main, with all pages and exit 0', () => {
+  const all = { status: 0, printed: '40 40', warned: [] }
+  assert.deepEqual(program(MAP), all)
+  assert.deepEqual(program(`async function main() {${MAP}}\nmain()`), all)
+})
+
+test('throttle.fetch after an await in run ends, too', () => {
+  const text = `
+    const late = async (url) => {
+      await new Promise((resolve) => setImmediate(resolve))
+      return (await throttle.fetch(url)).status
+    }
+    console.log(new Set(await Promise.all(urls.map((url) => throttle.run(url, () => late(url))))), sent)`
+  assert.deepEqual(program(text), { status: 0, printed: 'Set(1) { 200 } 40', warned: [] })
+})
+
+test('a function that keeps its answers to itself is told of, on the console', () => {
+  const text = `
+    for await (const _ of throttle.map(urls, async (url) => (await fetch(url)).text()));
+    console.log(sent)`
+  const { status, printed, warned } = program(text)
+  assert.deepEqual([status, printed, warned.length], [0, '40', 1])
+  assert.match(warned[0]!, /^autothrottle: the last 20 requests of .* ended without a status, .*\(unheard\)$/)
+})
+
+test('with the fetch of the permit a 429 stops it', () => {
+  const text = `
+    throttle.addEventListener('hold', () => setImmediate(() => (console.log(sent), process.exit())))
+    for await (const _ of throttle.map(urls, async (url, { fetch }) => (await fetch(url)).text()));`
+  const { printed } = program(text, `new Response('', { status: 429, headers: { 'retry-after': '600' } })`)
+  assert(Number(printed) <= 16, printed)
+})
+
+describe('a stack overflow that a program caught', () => {
+  const cwd = new URL('../..', import.meta.url)
+
+  /** Recursion until a call into the engine is where the stack ends; `then` is what happens next. */
+  function run(then: string, shared = 'undefined') {
+    const script = `
+      import { createThrottle, EngineBrokenError } from 'autothrottle'
+      import { local } from 'autothrottle/local'
+      const free = { delay: 0, slotDelay: 0, concurrency: 2, defaults: { concurrency: 2 }, warnings: false }
+      const throttle = createThrottle({ ...free, shared: ${shared} })
+      const url = 'https://a.example/'
+      process.on('uncaughtException', (error) => console.log('uncaught ' + error.code))
+      const held = [await throttle.acquire(url), await throttle.acquire(url)]
+      const waits = throttle.acquire(url).then(() => 'went', (error) => error.code)
+      const deep = (...pad) => { throttle.scope('a.example').stats; throttle.peek(url); deep(...pad) }
+      const probe = () => { try { throttle.stats(); throttle.peek(url); throttle.scope("q").pause(); return true } catch (error) { return error.code } }
+      for (let pad = 0; pad < 300 && probe() === true; pad++)
+        try { deep(...Array(pad % 97)) } catch {}
+      console.log(probe())
+      ${then}`
+    const args = ['--import', 'tsx', '--input-type=module', '-e', script]
+    const { stdout } = spawnSync(process.execPath, args, { encoding: 'utf8', cwd, timeout: 60_000 } as const)
+    return stdout.trim().split('\n')
+  }
+
+  const CODE = 'ERR_ENGINE_BROKEN'
+
+  test('an overflow in a call: what waits is rejected, each later call says so, and another throttle works', () => {
+    const lines = run(
+      `const heard = await throttle.acquire(url).catch((error) => error)
+      console.log(await waits, heard.code, heard instanceof EngineBrokenError, heard.message)
+      for (const permit of held) permit.settle({ status: 200 })
+      await throttle.idle()
+      throttle.close()
+      for (const call of ['run', 'fetch', 'wrap'])
+        console.log(await throttle[call === 'wrap' ? 'run' : call](url, call === 'fetch' ? {} : () => 1).catch((error) => error.code))
+      const other = createThrottle(free)
+      console.log(await other.run(url, () => 'works'))`,
+    )
+    assert.equal(lines[0], CODE)
+    assert.match(
+      lines[1]!,
+      /^ERR_ENGINE_BROKEN ERR_ENGINE_BROKEN true .*end that recursion, and make a new throttle/,
+    )
+    assert.deepEqual(lines.slice(2), [CODE, CODE, CODE, 'works'])
+  })
+
+  test('nothing is thrown where nobody catches it, and no call is needed to hear of it', () => {
+    const lines = run('console.log(await waits)')
+    assert.deepEqual(lines, [CODE, CODE])
+    const settled = run('held[0].settle(); throttle.close(); console.log(await waits)')
+    // Who settles hears it, as who asks does.
+    assert.deepEqual(settled, [CODE, `uncaught ${CODE}`])
+  })
+
+  test('so it is in the module of shared limits, and a process that was broken off leaves its group', () => {
+    const folder = mkdtempSync(join(tmpdir(), 'overflow-'))
+    try {
+      const shared = `local({ name: 'broken', folder: ${JSON.stringify(folder)} })`
+      const lines = run(
+        `console.log(await waits)
+        for (const permit of held) permit.settle({ status: 200 })
+        console.log(await throttle.run(url, () => 1).catch((error) => error.code))
+        await throttle.idle()
+        await throttle[Symbol.asyncDispose]()
+        const other = createThrottle({ ...free, shared: ${shared} })
+        console.log(await other.run(url, () => 'works'))
+        other.close()`,
+        shared,
+      )
+      assert.deepEqual(lines, [CODE, CODE, CODE, 'works'])
+    } finally {
+      rmSync(folder, { recursive: true })
+    }
+  })
+})
+
+describe('programs that end while requests wait', () => {
+  const WAITS =
+    /never-sent: the program ends while requests wait for a\.example: 1; in flight and never settled: 1/
+
+  function run(body: string) {
+    const listen =
+      "throttle.addEventListener('warning', ({ code, message }) => console.log(code + ': ' + message))"
+    const script = `import { createThrottle } from 'autothrottle'; const url = 'https://a.example/'
+      const throttle = createThrottle({ delay: 0 }); ${listen}; ${body}`
+    const args = ['--import', 'tsx', '--input-type=module', '-e', script]
+    return spawnSync(process.execPath, args, { encoding: 'utf8', cwd: new URL('../..', import.meta.url) })
+  }
+
+  test('a permit that is never settled: the program says what waits when it ends', () => {
+    const top = run('await throttle.acquire(url); await throttle.acquire(url)')
+    assert.match(top.stdout, WAITS)
+    assert.equal(top.status, 13)
+    const inMain = run(
+      'async function main() { await throttle.acquire(url); await throttle.acquire(url) }; main()',
+    )
+    assert.match(inMain.stdout, WAITS)
+    assert.equal(inMain.stdout.trim().split('\n').length, 1)
+    assert.equal(inMain.status, 0)
+  })
+
+  test('a permit that is never settled, and no request waits for it: the program says so when it ends', () => {
+    const one = run(
+      'const permit = await throttle.acquire(url); (await throttle.acquire("https://b.example/")).settle()',
+    )
+    assert.match(
+      one.stdout,
+      /^permit-lost: the program ends, and 1 request was never settled: use `run`, or `using/,
+    )
+    assert.equal(one.stdout.trim().split('\n').length, 1)
+    assert.equal(one.status, 0)
+  })
+
+  test('what never ends, or is never let go, is told by its name', () => {
+    const never = 'new Promise(() => {})'
+    const told: [string, RegExp][] = [
+      [
+        `await throttle.run(url, () => ${never})`,
+        /^permit-lost: .* 1 request was never settled: a function of run/,
+      ],
+      [
+        `for await (const one of throttle.map([url], () => ${never})) one`,
+        /^permit-lost: .*: a function of run/,
+      ],
+      [
+        'throttle.pause(); await throttle.fetch(url)',
+        /^never-sent: .* a\.example: 1; the throttle is paused: resume/,
+      ],
+      [`await with_({ fetch: () => ${never} })`, /^permit-lost: .* 1 request was never settled/],
+      [`await with_({ getScopes: () => ${never} })`, /^never-sent: .* wait for getScopes or robots\.txt: 1$/],
+      [
+        `await with_({ robots: { userAgent: 'b' }, fetch: () => ${never} })`,
+        /^never-sent: .* robots\.txt: 1$/,
+      ],
+    ]
+    const others = `const with_ = (options) => {
+      const other = createThrottle(options)
+      other.addEventListener('warning', ({ code, message }) => console.log(code + ': ' + message))
+      return other.fetch(url)
+    };`
+    for (const [body, want] of told) {
+      const { stdout, status } = run(`${others}${body}`)
+      assert.match(stdout.trim(), want, body)
+      assert.equal(stdout.trim().split('\n').length, 1, stdout)
+      assert.equal(status, 13, body)
+    }
+  })
+
+  test('a program that ends with nothing waiting, or on purpose, says nothing', () => {
+    const settled =
+      'const permit = await throttle.acquire(url); const next = throttle.acquire(url); permit.settle()'
+    for (const body of [
+      `${settled}; (await next).settle()`,
+      'await throttle.acquire(url); throttle.acquire(url); process.exit()',
+      'await throttle.acquire(url); throttle.acquire(url).catch(() => {}); throttle.close()',
+    ]) {
+      const { stdout, stderr, status } = run(body)
+      assert.deepEqual({ stdout, stderr, status }, { stdout: '', stderr: '', status: 0 })
+    }
+  })
+})
