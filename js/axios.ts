@@ -18,6 +18,7 @@
  */
 
 import { answerOfError, answerOfResult } from './answers/answer.js'
+import { checkThrottle } from './base/checks.js'
 import { type ClientRequestOptions, enter, outcomeWith } from './clients/enter.js'
 import { asUtf8, toUrl } from './scopes/places.js'
 import type { Throttle } from './throttle/throttle.js'
@@ -90,6 +91,7 @@ const OF_THE_ORIGIN = ['authorization', 'proxy-authorization', 'cookie', 'host']
  * @param axios axios' default export: its adapter sends.
  */
 export function throttleAdapter(throttle: Throttle, axios: AxiosLike): AxiosAdapter {
+  checkThrottle(throttle, 'throttleAdapter')
   const usual = axios.defaults.adapter
   const send = (hop: Config) => sendThrottled(throttle, axios, hop, axios.getAdapter(usual, hop))
   return async (config: Config) => {

@@ -21,6 +21,7 @@
  */
 
 import { answerOfError } from './answers/answer.js'
+import { checkThrottle } from './base/checks.js'
 import { type ClientRequestOptions, enter, outcomeOfText, outcomeWith } from './clients/enter.js'
 import type { Permit, PermitOutcome } from './core/permit.js'
 import type { Scopes } from './scopes/names.js'
@@ -118,6 +119,7 @@ class WaitedTooLong extends Error {
  * @throws {TypeError} for a `maxWait` that is none.
  */
 export function throttleHooks(throttle: Throttle, options: CrawlHookOptions = {}): CrawlHooks {
+  checkThrottle(throttle, 'throttleHooks')
   const { preNavigationHooks = [], postNavigationHooks = [], maxWait = 30_000 } = options
   if (!(maxWait >= 0)) throw new TypeError(`maxWait: want milliseconds from 0; got ${String(maxWait)}`)
   const navigations = new WeakMap<CrawlContext, Navigation>()

@@ -18,6 +18,7 @@
  */
 
 import { answerOfError, answerOfResult } from './answers/answer.js'
+import { checkThrottle } from './base/checks.js'
 import { type ClientRequestOptions, enter, outcomeWith } from './clients/enter.js'
 import type { Permit, PermitOutcome } from './core/permit.js'
 import type { Throttle } from './throttle/throttle.js'
@@ -61,6 +62,7 @@ export type GotHandler = (options: any, next: (options: any) => any) => any
  * A single request says more in `context.throttle`: priority, cost, scopes, timeout of the wait.
  */
 export function throttleHandler(throttle: Throttle): GotHandler {
+  checkThrottle(throttle, 'throttleHandler')
   return (options: GotOptions, next) => {
     const { request } = options
     const beforeRequest = (at: GotOptions) => {

@@ -16,7 +16,7 @@
  */
 
 import { failureOfRequest } from './answers/failures.js'
-import { kindOf, unknownKeys } from './base/checks.js'
+import { checkThrottle, kindOf, unknownKeys } from './base/checks.js'
 import { ConfigError, type Problem, ThrottleError } from './base/errors.js'
 import type { Permit, PermitOutcome } from './core/permit.js'
 import { watched, withMetadata } from './fetch/body.js'
@@ -98,6 +98,7 @@ export type LlmMiddleware = (<R extends MiddlewareRequest>(
  * @throws {ConfigError} listing every problem of the options.
  */
 export function llmFetch(throttle: Throttle, options: LlmOptions = {}): LlmFetch {
+  checkThrottle(throttle, 'llmFetch')
   const llm = new Llm(throttle, options)
   const send = throttle.options.fetch ?? ((input, init) => globalThis.fetch(input, init))
   const fetch: typeof globalThis.fetch = async (input, init = {}) => {
@@ -129,6 +130,7 @@ export function llmFetch(throttle: Throttle, options: LlmOptions = {}): LlmFetch
  * @throws {ConfigError} listing every problem of the options.
  */
 export function llmMiddleware(throttle: Throttle, options: LlmOptions = {}): LlmMiddleware {
+  checkThrottle(throttle, 'llmMiddleware')
   const llm = new Llm(throttle, { vendor: 'anthropic', ...options })
   const middleware = <R extends MiddlewareRequest>(request: R, next: (request: R) => Promise<Response>) => {
     const { url, method = 'GET', headers, body } = request

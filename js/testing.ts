@@ -10,6 +10,7 @@
  */
 
 import { builtin } from './base/builtin.js'
+import { kindOf } from './base/checks.js'
 import type { Clock } from './options/options.js'
 
 type Channels = Pick<typeof globalThis, 'MessageChannel'>
@@ -28,6 +29,7 @@ export class FakeClock implements Clock {
 
   /** @param start engine time at the beginning, in milliseconds; wall time starts at `wallStart`. */
   constructor(start = 0, wallStart: number = Date.UTC(2026, 0, 1)) {
+    checkMillis(start)
     this.#now = start
     this.#wallOffset = wallStart - start
   }
@@ -65,6 +67,7 @@ export class FakeClock implements Clock {
    * resolve runs before the next.
    */
   async advance(ms: number): Promise<void> {
+    checkMillis(ms)
     const until = this.#now + ms
     await settled()
     for (let at = this.nextAt; at <= until; at = this.nextAt) {
@@ -81,6 +84,7 @@ export class FakeClock implements Clock {
    * `advance`.
    */
   jump(ms: number): void {
+    checkMillis(ms)
     this.#now += ms
   }
 
@@ -94,6 +98,11 @@ export class FakeClock implements Clock {
     this.#timers = this.#timers.filter(({ at }) => at > this.#now)
     for (const { wake } of due) wake()
   }
+}
+
+/** @throws {TypeError} for what would stop the clock, or turn it back. */
+function checkMillis(ms: number): void {
+  if (!(typeof ms === 'number' && ms >= 0)) throw new TypeError(`want milliseconds from 0; got ${kindOf(ms)}`)
 }
 
 /** One turn of the real event loop: every promise that can move has moved. */

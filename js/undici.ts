@@ -21,13 +21,14 @@
  */
 
 import type { HeadersLike } from './answers/headers.js'
+import { isThrottle } from './base/checks.js'
 import { systemClock } from './base/clock.js'
 import type { Permit, PermitOutcome } from './core/permit.js'
 import type { FetchOptions } from './core/requests.js'
 import type { Clock, ThrottleOptions } from './options/options.js'
 import type { Target } from './scopes/names.js'
 import { createThrottle } from './throttle/create.js'
-import { Throttle } from './throttle/throttle.js'
+import type { Throttle } from './throttle/throttle.js'
 
 /** What undici calls while a request is on its way: those of its `DispatchHandler` that matter here. */
 interface Handler {
@@ -93,7 +94,9 @@ export type UndiciRequestOptions = FetchOptions
  *   undici 6.
  */
 export function throttle(throttleOrOptions: Throttle | ThrottleOptions = {}): Interceptor {
-  const shared = throttleOrOptions instanceof Throttle ? throttleOrOptions : createThrottle(throttleOrOptions)
+  const shared = isThrottle(throttleOrOptions)
+    ? (throttleOrOptions as Throttle)
+    : createThrottle(throttleOrOptions as ThrottleOptions)
   const clock = systemClock(false)
   return (dispatch: Dispatch) => (options: DispatchOptions, handler: Handler) => {
     wantModern(handler)

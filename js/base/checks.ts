@@ -40,6 +40,17 @@ export function unknownKeys(options: object, known: readonly string[], path: str
   return problems
 }
 
+/** Whether it is a throttle, of this copy of the package or another. */
+export function isThrottle(value: unknown): boolean {
+  return typeof (value as { acquire?: unknown } | null | undefined)?.acquire === 'function'
+}
+
+/** @throws {TypeError} for what stands where an entry wants the throttle. */
+export function checkThrottle(value: unknown, entry: string): void {
+  if (!isThrottle(value))
+    throw new TypeError(`${entry}: want a throttle, as createThrottle gives it; got ${kindOf(value)}`)
+}
+
 /** Milliseconds from 0 to a year. */
 export function isMillis(value: unknown): boolean {
   return typeof value === 'number' && value >= 0 && value <= 31_536_000_000

@@ -65,11 +65,18 @@ export interface ThrottledRequestInit extends RequestInit {
 export const NO_OPTIONS: RunOptions & FetchOptions = {}
 export const REQUEST_KEYS = ['signal', 'priority', 'cost', 'timeout', 'delay']
 export const RUN_KEYS = [...REQUEST_KEYS, 'requestTimeout', 'retry']
-export const MAP_KEYS = ['ordered', 'buffer', 'errors', 'signal', 'retry']
+export const MAP_KEYS = ['ordered', 'buffer', 'errors', 'signal', 'retry', 'target']
 export const FETCH_KEYS = ['priority', 'cost', 'timeout', 'requestTimeout', 'delay', 'scopes', 'adjustDelay']
 
+const OF_THE_THROTTLE = 'it as an option of the throttle'
 /** Words that are options, of something else than a single request. */
 const ELSEWHERE: Readonly<Record<string, string>> = {
+  concurrency: OF_THE_THROTTLE,
+  rate: OF_THE_THROTTLE,
+}
+/** The same for `init.throttle`. */
+const BESIDE_FETCH: typeof ELSEWHERE = {
+  ...ELSEWHERE,
   retry: 'it as an option of the throttle, or of throttle.run(url, ({ fetch }) => fetch(url), { retry })',
   signal: 'it beside throttle, as in fetch: { signal, throttle: … }',
 }
@@ -80,10 +87,10 @@ export function checkKeys(options: object, known: readonly string[], path: strin
     throw new ConfigError([{ path: path || 'options', want: 'an object', got: kindOf(options) }])
   const problems = unknownKeys(options, known, path)
   if (problems.length === 0) return
-  const elsewhere = path === 'throttle' ? ELSEWHERE : {}
+  const elsewhere = path === 'throttle' ? BESIDE_FETCH : ELSEWHERE
   throw new ConfigError(
     problems.map((problem) => {
-      const want = elsewhere[problem.path.slice(path.length + 1)]
+      const want = elsewhere[problem.path.slice(path === '' ? 0 : path.length + 1)]
       return want === undefined ? problem : { ...problem, want }
     }),
   )

@@ -53,7 +53,10 @@ export function placeOf(response: Response): string | null {
   if (response.type === 'opaqueredirect') {
     throw new TypeError("redirects: 'throttle' cannot be had here: this runtime hides redirects")
   }
-  const place = REDIRECTS.includes(response.status) ? response.headers.get('location') : null
+  if (!REDIRECTS.includes(response.status)) return null
+  if (typeof response.headers?.get !== 'function')
+    throw new TypeError("redirects: 'throttle' wants a fetch that gives a Response; got no Headers in it")
+  const place = response.headers.get('location')
   return place === null ? null : asUtf8(place)
 }
 

@@ -185,6 +185,17 @@ const settingReaders = (): Record<string, Reader> => ({
 const MAX_DELAY = 300_000
 const HTTP_CODES = [429, 502, 503, 504, 520, 521, 522, 523, 524]
 
+/** What `scrapy startproject` writes besides: no pace. */
+const OF_NO_PACE = [
+  'BOT_NAME',
+  'SPIDER_MODULES',
+  'NEWSPIDER_MODULE',
+  'ADDONS',
+  'FEED_EXPORT_ENCODING',
+  'TWISTED_REACTOR',
+  'REQUEST_FINGERPRINTER_IMPLEMENTATION',
+]
+
 /** Settings that only mean something beside another. */
 const PAIRED = [
   'AUTOTHROTTLE_ENABLED',
@@ -228,7 +239,8 @@ export function fromScrapySettings(settings: ScrapySettings): ThrottleOptions {
   for (const [key, value] of Object.entries(settings)) {
     const reader = Object.hasOwn(readers, key) ? readers[key] : undefined
     if (reader) attempt(key, value, () => reader(value, options, key))
-    else if (!PAIRED.includes(key)) problems.push(unknown(key, value, known, key))
+    else if (!PAIRED.includes(key) && !OF_NO_PACE.includes(key))
+      problems.push(unknown(key, value, known, key))
   }
   const has = (key: string) => settings[key] !== undefined && settings[key] !== null
   const take = <T>(key: string, convert: (value: unknown) => T, otherwise: T): T =>
@@ -254,7 +266,7 @@ export function fromScrapySettings(settings: ScrapySettings): ThrottleOptions {
     }
   }
   const limit = take('RETRY_TIMES', number, 2)
-  if (take('RETRY_ENABLED', flag, has('RETRY_TIMES')) && limit > 0) {
+  if (take('RETRY_ENABLED', flag, has('RETRY_TIMES') || has('RETRY_HTTP_CODES')) && limit > 0) {
     const statusCodes = take<number[] | undefined>('RETRY_HTTP_CODES', codes, undefined)
     options.retry = { limit, ...(statusCodes ? { statusCodes } : {}) }
   }

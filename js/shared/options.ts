@@ -21,6 +21,10 @@ export function checkShared(
   own: readonly string[],
   more: (wrong: Wrong) => void,
 ): void {
+  if (typeof options === 'string') {
+    const want = `an object, such as { name: ${shown(options)} }`
+    throw new ConfigError([{ path: 'shared', want, got: shown(options) }])
+  }
   const problems = unknownKeys(options, ['name', 'offline', 'members', ...own], 'shared')
   const wrong: Wrong = (path, want, value) =>
     problems.push({ path: `shared${path}`, want, got: shown(value) })

@@ -1,6 +1,7 @@
 /**
  * How throttles are made: synchronously, and without a timer before the first wait.
  */
+import { isThrottle } from '../base/checks.js'
 import type { ThrottleOptions } from '../options/options.js'
 import { Throttle } from './throttle.js'
 
@@ -18,10 +19,11 @@ export function throttledFetch(
   throttleOrOptions: Throttle | ThrottleOptions = {},
   send?: typeof fetch,
 ): Throttle['fetch'] {
-  if (throttleOrOptions instanceof Throttle) {
+  if (isThrottle(throttleOrOptions)) {
     if (send !== undefined)
       throw new TypeError('a throttle has its own fetch: give it as an option of the throttle')
-    return throttleOrOptions.fetch
+    return (throttleOrOptions as Throttle).fetch
   }
-  return createThrottle(send ? { ...throttleOrOptions, fetch: send } : throttleOrOptions).fetch
+  const options = throttleOrOptions as ThrottleOptions
+  return createThrottle(send ? { ...options, fetch: send } : options).fetch
 }

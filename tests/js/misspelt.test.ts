@@ -4,8 +4,22 @@
  */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { byEndpoint, ConfigError, createThrottle, type Throttle, type ThrottleOptions } from 'autothrottle'
+import {
+  byEndpoint,
+  ConfigError,
+  createThrottle,
+  type Throttle,
+  type ThrottleOptions,
+  throttledFetch,
+} from 'autothrottle'
+import { throttleAdapter } from 'autothrottle/axios'
+import { throttleHooks } from 'autothrottle/crawlee'
+import { throttleHandler } from 'autothrottle/got'
+import { llmFetch, llmMiddleware } from 'autothrottle/llm'
+import { local } from 'autothrottle/local'
+import { redis } from 'autothrottle/redis'
 import { FakeClock } from 'autothrottle/testing'
+import { throttle as undiciThrottle } from 'autothrottle/undici'
 
 const page = 'https://a.example/page'
 
@@ -313,4 +327,68 @@ test('retry of one request, and what the retry of a function does not take', asy
     once,
     /^ConfigError: throttle\.retry: want it as an option of the throttle, or of throttle\.run/,
   )
+})
+
+test('what belongs to the throttle, typed at a call', async () => {
+  const throttle = make()
+  const untyped = throttle as unknown as Record<string, (...args: unknown[]) => unknown>
+  const work = () => 1
+  const table: [() => unknown, RegExp][] = [
+    [
+      () => untyped.map!([page], work, { concurrency: 3 }),
+      /map\.concurrency: want it as an option of the thr/,
+    ],
+    [() => untyped.run!(page, work, { rate: 5 }), /^ConfigError: rate: want it as an option of the throttle/],
+    [
+      () => throttle.fetch(page, { throttle: { concurrency: 1 } as object }),
+      /\.concurrency: want it as an opt/,
+    ],
+    [() => untyped.map!([page], work, { size: 3 }), /map\.size: want one of .*, target/],
+  ]
+  for (const [call, expected] of table) await assert.rejects(async () => call(), expected)
+})
+
+test('what stands where the throttle, or the options of sharing, belong', () => {
+  const entries: [string, (throttle: never) => unknown][] = [
+    ['throttleAdapter', (throttle) => throttleAdapter(throttle, {} as never)],
+    ['throttleHandler', throttleHandler],
+    ['throttleHooks', throttleHooks],
+    ['llmFetch', llmFetch],
+    ['llmMiddleware', llmMiddleware],
+  ]
+  for (const [name, entry] of entries)
+    for (const [value, got] of [
+      [undefined, 'undefined'],
+      [{ rate: 5 }, 'an object'],
+    ] as const)
+      assert.throws(() => entry(value as never), {
+        name: 'TypeError',
+        message: `${name}: want a throttle, as createThrottle gives it; got ${got}`,
+      })
+  for (const share of [local, (options: never) => redis({} as never, options)])
+    assert.throws(() => share('crawler' as never), {
+      code: 'ERR_CONFIG',
+      message: 'shared: want an object, such as { name: "crawler" }; got "crawler"',
+    })
+})
+
+test('a throttle of another copy of the package is one', async () => {
+  // Two versions in one program: neither is an instance of the other's class.
+  const own = make({ delay: 0 })
+  const other = new Proxy(own, { getPrototypeOf: () => EventTarget.prototype })
+  assert.ok(!(other instanceof (own.constructor as new () => object)))
+  const fetch = throttledFetch(other)
+  assert.equal((await fetch(page)).status, 200)
+  assert.equal(typeof undiciThrottle(other), 'function')
+})
+
+test('a clock of tests that is moved by what is no time', async () => {
+  const clock = new FakeClock()
+  const want = /want milliseconds from 0; got /
+  for (const ms of ['5', -5, Number.NaN, undefined] as number[]) {
+    await assert.rejects(clock.advance(ms), want)
+    assert.throws(() => clock.jump(ms), want)
+  }
+  assert.throws(() => new FakeClock({} as never), want)
+  assert.equal(clock.now(), 0)
 })

@@ -185,6 +185,16 @@ test('where redirects are hidden it says so', async () => {
 
 const held = (options: ThrottleOptions = {}) => createThrottle({ ...free, release: 'body', ...options })
 
+test('a fetch that gives no Response says so where it redirects', async () => {
+  for (const headers of [undefined, { location: 'https://b.example/' }]) {
+    const fetch = (async () => ({ status: 302, headers })) as unknown as typeof globalThis.fetch
+    const throttle = createThrottle({ ...free, redirects: 'throttle', fetch })
+    const want = "redirects: 'throttle' wants a fetch that gives a Response; got no Headers in it"
+    await assert.rejects(throttle.fetch('https://a.example/'), { name: 'TypeError', message: want })
+    assert.equal(throttle.stats().inFlight, 0)
+  }
+})
+
 test("release: 'body': read, cancelled, failed, empty, cloned", async () => {
   const url = await serve((request, response) => {
     if (request.url === '/none') return void response.writeHead(204).end()

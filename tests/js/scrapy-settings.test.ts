@@ -252,3 +252,24 @@ test('by address, redirects and managers', async () => {
   })
   assert.deepEqual(managed, { getScopes, defaults: { ...draft, manager }, scopes: { one: { manager } } })
 })
+
+test('the file of scrapy startproject is taken as it is, and RETRY_HTTP_CODES alone retries', () => {
+  const started = {
+    BOT_NAME: 'quotes',
+    SPIDER_MODULES: ['quotes.spiders'],
+    NEWSPIDER_MODULE: 'quotes.spiders',
+    ADDONS: {},
+    ROBOTSTXT_OBEY: true,
+    CONCURRENT_REQUESTS_PER_DOMAIN: 1,
+    DOWNLOAD_DELAY: 1,
+    FEED_EXPORT_ENCODING: 'utf-8',
+  }
+  const { BOT_NAME, SPIDER_MODULES, NEWSPIDER_MODULE, ADDONS, FEED_EXPORT_ENCODING, ...paced } = started
+  assert.deepEqual(fromScrapySettings(started as ScrapySettings), fromScrapySettings(paced))
+  assert.throws(() => fromScrapySettings({ BOT_NAMES: 'x' } as ScrapySettings), /BOT_NAMES: want a known/)
+  // Scrapy retries twice unless RETRY_ENABLED or RETRY_TIMES says otherwise.
+  const codes = { RETRY_HTTP_CODES: [500, 502] }
+  assert.deepEqual(fromScrapySettings(codes).retry, { limit: 2, statusCodes: [500, 502] })
+  assert.equal(fromScrapySettings({ ...codes, RETRY_ENABLED: false }).retry, undefined)
+  assert.equal(fromScrapySettings({ ...codes, RETRY_TIMES: 0 }).retry, undefined)
+})
