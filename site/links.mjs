@@ -1,6 +1,7 @@
 /**
- * What a link to the site shows elsewhere: a title, a sentence and a picture for each page (`head`), and a page
- * for each story of the playground, whose own link is behind a `#` that other sites never see (`covers`).
+ * What a link to the site shows elsewhere: a title, a sentence and a picture for each page (`head`). Each
+ * story of the playground gets a page, too (`covers`): its own link is behind a `#` that other sites never
+ * see.
  *
  * The trap: sites that show links want whole addresses, and this one is built for any place. The addresses are
  * whole where the place is known: `SITE_URL` says it, or the host that builds the site. Otherwise the build says

@@ -1,6 +1,6 @@
 /**
- * The playground's first charts, drawn as the site is built: whoever opens it sees them before any script has
- * run. The live ones take their place once the same has happened in the page.
+ * The playground's first charts, drawn as the site is built: you see them before any script has run. The live
+ * ones take their place once the same has happened in the page.
  */
 import { register } from 'node:module'
 

@@ -39,7 +39,7 @@ export const partByPart = (later) => ({
 })
 
 /**
- * A `.wasm` that is imported is a file, fetched and compiled beside the page's own thread. Nothing of it runs
+ * A `.wasm` that is imported is a file, fetched and compiled beside the page's own thread. It does not run
  * where pages are rendered.
  */
 export const compiledBeside = {

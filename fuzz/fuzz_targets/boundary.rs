@@ -1,4 +1,5 @@
-//! The fuzzer's way in: any bytes, played as calls at the boundary. What they mean is told in `tests/native/boundary.rs`.
+//! The fuzzer's way in: any bytes, played as calls at the boundary. `tests/native/boundary.rs` says what they
+//! mean.
 
 #![no_main]
 

@@ -1,4 +1,4 @@
-//! Any bytes as header fields and robots.txt. What must hold is told in `tests/native/hostile.rs`.
+//! Any bytes as header fields and robots.txt. `tests/native/hostile.rs` says what must hold.
 
 #![no_main]
 

@@ -22,7 +22,7 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
         return None
     names = pyfuncitem._fixtureinfo.argnames
     work = pyfuncitem.obj(**{name: pyfuncitem.funcargs[name] for name in names})
-    # Nothing here takes time: what is not over by then hangs.
+    # No test takes time: what is not over by then hangs.
     asyncio.run(asyncio.wait_for(work, 30))
     return True
 
@@ -34,7 +34,7 @@ def clock() -> FakeClock:
 
 @pytest.fixture
 def drive(clock: FakeClock) -> Callable[[Throttle, Awaitable[Any]], Awaitable[Any]]:
-    """Runs something to its end over real sockets, in fake time that moves while nothing is in flight."""
+    """Runs something to its end over real sockets, in fake time that moves while no request is in flight."""
 
     async def driven(throttle: Throttle, work: Awaitable[T]) -> T:
         task = asyncio.ensure_future(work)

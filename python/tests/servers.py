@@ -1,4 +1,4 @@
-"""A server on this machine that answers as it is told, for clients that only know real sockets."""
+"""A server on this machine that answers as a test says, for clients that only know real sockets."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Told:
 
 @contextmanager
 def server() -> Iterator[Told]:
-    """Answers 200 when it was told nothing else. A status of 0 closes the connection."""
+    """Answers 200 unless a test says otherwise. A status of 0 closes the connection."""
 
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
@@ -44,7 +44,7 @@ def server() -> Iterator[Told]:
         do_GET = do_PUT = do_POST = answer  # noqa: N815
 
         def log_message(self, format: str, *args: object) -> None:  # noqa: A002
-            """Says nothing."""
+            """Stays silent."""
 
     listening = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     listening.daemon_threads = True

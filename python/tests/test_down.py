@@ -1,4 +1,4 @@
-"""Failing fast: hosts that are down, and stalls that somebody hears of."""
+"""Failing fast: hosts that are down, and stalls that a listener hears of."""
 
 from __future__ import annotations
 

@@ -277,7 +277,7 @@ def test_closed() -> None:
 
 
 def test_an_outcome_may_be_read_by_another_engine() -> None:
-    """Options that both have; what one reads the other is told, and does as if it had read it itself."""
+    """Options that both have; what one reads the other takes, and does as if it had read it itself."""
     options = {"defaults": {"delay": 100, "slotDelay": 0, "jitter": False, "backoff": {"jitter": False}}}
     outcomes: list[dict[str, Any]] = [
         {"status": 200, "latency": 50 * MS},

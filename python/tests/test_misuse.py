@@ -1,4 +1,4 @@
-"""What people type by mistake, and what they are told: nothing of it passes in silence."""
+"""What people type by mistake, and what they read then: no mistake passes in silence."""
 
 from __future__ import annotations
 

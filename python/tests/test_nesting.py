@@ -1,4 +1,4 @@
-"""Requests inside of functions that have leave to send: no slot waits for itself, and answers are heard."""
+"""Requests inside of functions that have a permit: no slot waits for itself, and answers count."""
 
 from __future__ import annotations
 

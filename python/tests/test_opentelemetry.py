@@ -1,4 +1,4 @@
-"""What OpenTelemetry is told: waits by reason and scope, requests by status, spans under the caller's."""
+"""What OpenTelemetry gets: waits by reason and scope, requests by status, spans under the caller's."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from autothrottle.opentelemetry import instrument
 
 
 class Exported:
-    """Providers that keep what they are told."""
+    """Providers that keep what they get."""
 
     def __init__(self) -> None:
         self.reader = InMemoryMetricReader()

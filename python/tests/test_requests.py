@@ -1,4 +1,4 @@
-"""The adapter of requests, over real sockets and in fake time: whoever waits moves the clock."""
+"""The adapter of requests, over real sockets and in fake time: a thread that waits moves the clock."""
 
 from __future__ import annotations
 

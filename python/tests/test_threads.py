@@ -1,4 +1,4 @@
-"""``ThreadThrottle``: threads that wait. Whoever waits moves the fake clock."""
+"""``ThreadThrottle``: threads that wait, and so move the fake clock."""
 
 from __future__ import annotations
 

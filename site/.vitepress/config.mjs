@@ -2,8 +2,8 @@
  * The site: guides as they stand in docs/, the reference as typedoc writes it, the playground. All pages are
  * gathered in `.pages` first (`pages.mjs`), so that one folder is the source of one site.
  *
- * It is built for a base that nobody has (`/__base__/`), which `relocate.mjs` then takes out again: the files
- * work wherever a host puts them.
+ * Its base is a placeholder (`/__base__/`), which `relocate.mjs` then takes out again: the files work
+ * wherever a host puts them.
  */
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
@@ -141,7 +141,8 @@ export default {
     ['script', {}, "document.documentElement.classList.toggle('embed', /[?&]embed/.test(location.search))"],
   ],
   transformHead: headOfLinks,
-  // Nothing changes while a page comes up: with transitions off for a moment all of it is styled three times.
+  // No colour changes while a page comes up: with transitions off for a moment all of it is styled three
+  // times.
   appearance: { disableTransition: false },
   // Comments in code are as readable as the rest: the usual themes grey them out.
   markdown: {

@@ -1,6 +1,6 @@
 /**
- * Pictures for links: of the race, and of a page (`story-card.js`: of a story). An SVG as text, so that a build (PNG by resvg), a
- * browser (a canvas) and the README (the film) draw the same from the same figures.
+ * Pictures for links: of the race, and of a page (`story-card.js`: of a story). Each is an SVG as text. So a
+ * build (PNG by resvg), a browser (a canvas) and the README (the film) draw the same from the same figures.
  *
  * The trap is a picture that a test cannot compare: no measured text, no fonts of the machine's own choice, and
  * numbers with one digit behind the point.
@@ -45,7 +45,7 @@ export const word = (x, y, text, { size = 26, fill, weight = 400, anchor = 'star
   `<text x="${fixed(x)}" y="${fixed(y)}" font-size="${size}" font-weight="${weight}" fill="${fill}" ` +
   `text-anchor="${anchor}"${more}>${plain(text)}</text>`
 
-/** Words in rows of about so many letters. */
+/** Words in rows of about `width` letters. */
 function rows(text, letters) {
   const out = ['']
   for (const each of text.split(' ')) {
@@ -116,8 +116,8 @@ const still = ({ served, refused }, _, look, y) => [
 const FILM = { race: 10, verdict: 4, stops: 40 }
 
 /**
- * The race as a film: an SVG that moves by its own style. It is as sharp as text, says the same as the engine,
- * is drawn without a browser, and stands still at its end where you ask for less motion.
+ * The race as a film: an SVG that moves by its own style. It is as sharp as text, and says the same as the
+ * engine. Where you ask for less motion, it stands still at its end.
  */
 export function raceFilm(runs) {
   const look = THEMES.light

@@ -1,5 +1,5 @@
 /**
- * uPlot, as all charts here use it: colours of the theme, one cursor for all, nothing that moves by itself.
+ * uPlot, as all charts here use it: colours of the theme, one cursor for all, no motion of its own.
  */
 import { clock, short } from './words.js'
 

@@ -1,8 +1,8 @@
 /**
  * Options that were pasted, checked by `createThrottle` itself: the errors are those of code. What only a
- * driver reads is fine there and means nothing to a simulation, so it is told apart afterwards.
+ * driver reads is fine there and has no meaning in a simulation, so it is sorted out afterwards.
  *
- * The package comes when the page has nothing else to do: the first chart needs the simulator alone.
+ * The package comes when the page is idle: the first chart needs the simulator alone.
  */
 
 let loaded

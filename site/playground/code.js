@@ -2,11 +2,11 @@
  * Options as people type them, both ways.
  *
  * The trap is `eval`: a page under `script-src 'self' 'wasm-unsafe-eval'` has none, and what was pasted may
- * come from anywhere. JSON5 reads what object literals are made of; it runs nothing.
+ * come from anywhere. JSON5 reads what object literals are made of; it runs no code.
  */
 
 let loaded
-/** JSON5; fetched once, when the page has nothing else to do. */
+/** JSON5; fetched once, when the page is idle. */
 export function reader() {
   loaded ??= import('json5').then((module) => module.default)
   return loaded

@@ -85,7 +85,7 @@ const unthrottled = (concurrency) => ({
 /** Settings of the scope that you type. */
 export const settingsOf = ({ api }) => (HOSTS.includes(api) ? preset(api).options : { rampup: true })
 
-/** So many in a window: what p-queue can be told. */
+/** A number in a window: what p-queue takes. */
 const pacedOf = ({ limit, window, slots, allowance }) =>
   limit ? { limit, window } : slots && allowance?.window <= 60_000 ? allowance : undefined
 

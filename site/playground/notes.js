@@ -13,7 +13,7 @@ import { short, span } from './words.js'
 /** The most notes that are read; beyond them, near ones are taken together. */
 const MOST = 8
 
-/** What acted, in words, and where it is told at length. */
+/** What acted, in words, and the page that has more. */
 export const RULES = {
   server: {
     title: 'The server changed',
@@ -135,7 +135,7 @@ function serversOwn({ options }, now) {
     .filter(({ at }) => at <= now)
 }
 
-/** What the engine told, and refusals that it told nothing about. */
+/** What the engine told, and refusals that it did not tell of. */
 function toldBy({ told, refusals }, { policies }, run) {
   const asked = JSON.stringify(policies[run]?.throttle ?? {})
   const isDeaf = /"backoff":(?:false|\{"statusCodes":\[\])/.test(asked)
@@ -146,7 +146,7 @@ function toldBy({ told, refusals }, { policies }, run) {
   const notes = new Map(bad.map((note) => [`${note.scope} ${note.at}`, note]))
   let heard = 0
   for (const { kind, at, scope, delayMs, step, holdUntil, askedMs, why } of told) {
-    // Real requests are told a moment apart.
+    // News of real requests comes a moment apart.
     while (bad[heard]?.at <= at + 20) heard++
     let last = heard - 1
     while (bad[last]?.at > at - 20 && bad[last].scope !== scope) last--

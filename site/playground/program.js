@@ -1,5 +1,5 @@
 /**
- * What is on screen, as plain data: a program. A link carries it, and whoever opens the link sees the same.
+ * What is on screen, as plain data: a program. A link carries it, and shows every reader the same.
  *
  * The trap is a state that is spread over widgets: here it is one object, from which the simulations are made
  * and to which every change is added with its time.
@@ -39,7 +39,7 @@ export function currentOf({ options, policies, changes }, now) {
   return { server, network, policies: shown }
 }
 
-/** The program as the text after `#`: short for a story that nobody touched. */
+/** The program as the text after `#`: short for an untouched story. */
 export function toHash(program) {
   const fresh = program.story && storyOf(program.story) ? programOf(program.story) : undefined
   const isFresh = fresh && JSON.stringify({ ...program, now: 0 }) === JSON.stringify(fresh)
@@ -64,7 +64,7 @@ export function fromHash(hash) {
   }
 }
 
-/** A link may come from anybody: nothing but the keys of a program, and numbers in their range. */
+/** A link may come from anywhere: only the keys of a program count, and numbers in their range. */
 function checked({ story, options, policies, changes, span, speed, now, seed, clients }) {
   const isFine =
     typeof options === 'object' &&

@@ -6,12 +6,12 @@
 
 /** Requests that are kept for drawing; beyond them the oldest go. */
 const MOST_REQUESTS = 6000
-/** What was told, and refusals, that are kept for notes. */
+/** The news and refusals that are kept for notes. */
 const MOST_TOLD = 2000
 /** Statuses that refuse; any other bad end is a failure. */
 const REFUSED = new Set([401, 403, 429, 430, 503, 529])
 
-/** Milliseconds over which a rate is counted in a chart of so many: a hundredth of it, two seconds at least. */
+/** Milliseconds over which a rate counts, in a chart of `span`: a hundredth of it, two seconds at least. */
 export function rateSpan(span) {
   const wanted = Math.max(span / 100, Math.min(2000, span / 4))
   const ten = 10 ** Math.floor(Math.log10(wanted))
@@ -33,7 +33,7 @@ export class Recorder {
   constructor(scopes, bin, span) {
     this.bin = bin
     this.keep = Math.ceil(span / bin) + 2
-    /** Over so many samples a rate is counted: few requests would make it flicker. */
+    /** A rate counts over this many samples: few requests would make it flicker. */
     this.width = Math.max(1, Math.round(rateSpan(span) / bin))
     this.times = []
     this.scopes = scopes
@@ -108,7 +108,7 @@ export class Recorder {
       counts.push(tally)
       if (counts.length > this.width) counts.shift()
       const over = (key, bins) => counts.reduce((sum, count) => sum + count[key], 0) / (bins * this.bin)
-      // As if nothing had been sent before the beginning: one request in the first bin is no high rate.
+      // As if no request had left before the beginning: one request in the first bin is no high rate.
       line.rate.push(over('sent', this.width) * 1000)
       line.inFlight.push(over('busy', counts.length))
       line.refused.push(this.flights.get(scope).refused)

@@ -1,8 +1,8 @@
 /**
  * Runs a program: one simulation for each policy, side by side, on the same server, network and seed.
  *
- * The trap is a picture that depends on how fast the screen is drawn. So time goes in whole milliseconds, and
- * what the charts show is sampled at fixed instants of it, however large the steps between two frames are.
+ * The trap is a picture that depends on how fast the screen is drawn. So time goes in whole milliseconds. The
+ * charts show samples at fixed instants of it, however large the steps between two frames are.
  */
 import { createSimulation } from 'autothrottle/simulate'
 import { simulationOptions } from './program.js'
@@ -24,7 +24,7 @@ export class Stage {
     this.sample()
   }
 
-  /** Lets so many whole milliseconds pass, with what changes on the way. */
+  /** Lets this many whole milliseconds pass, with what changes on the way. */
   advance(ms) {
     const end = this.now + Math.floor(ms)
     while (this.now < end) {
@@ -50,7 +50,7 @@ export class Stage {
     while (this.now < end && count() === before) this.advance(Math.min(10, end - this.now))
   }
 
-  /** Changes something now. If it makes no sense it throws, and nothing has changed. */
+  /** Changes something now. If it makes no sense it throws, and the stage stays as it is. */
   change(change) {
     const dated = { at: this.now, ...change }
     this.apply(dated)

@@ -3,10 +3,10 @@
  * without a network: what was seen, and the guides, their search and the playground also if they were not
  * (`relocate.mjs` writes their list into this file).
  *
- * The traps: a worker that is ended between two requests forgets its server (the page says with every request
- * what it is like, and time is counted from the epoch, so a new one goes on); a cache that outlives a release
- * (the network comes first, the cache is for when there is none; what a new release lacks goes); pages
- * that wait for an activation that waits for a megabyte (files are fetched when a page says so).
+ * One trap is a worker that ends between two requests, and forgets its server. So each request says what the
+ * server is like, and time counts from the epoch: a new worker goes on. Others: a cache that outlives a
+ * release (the network comes first, the cache is for when there is none; what a new release lacks goes);
+ * pages that wait for an activation that waits for a megabyte (files are fetched when a page says so).
  */
 import { playServer } from 'autothrottle/simulate'
 
@@ -34,7 +34,7 @@ async function keep() {
   if ((await done?.text()) === list) return
   const wanted = new Set(JSON.parse(list).map((path) => new URL(path, location.href).href))
   for (const { url } of await cache.keys()) {
-    // The name of a script says what is in it: it is there already, or nobody asks for it any more.
+    // The name of a script says what is in it: it is there already, or no page asks for it any more.
     if (url.includes('/assets/') && !wanted.delete(url)) await cache.delete(url)
   }
   for (const url of wanted) {

@@ -14,7 +14,7 @@ const ROWS = [
   },
 ]
 
-/** How high the time line of so many policies is. */
+/** How high the time line of this many policies is. */
 export const timelineHeight = (groups) => 30 + groups * (ROWS.length * 18 + gapOf(groups))
 
 /** What lies between groups; the names of many stand there. */

@@ -13,7 +13,7 @@ export async function startWorker() {
   })
 }
 
-/** Once a page is there and has nothing else to do: not for those who save data, nor where none may be had. */
+/** Once a page is there and idle: not for those who save data, nor where none may be had. */
 export function keepSite() {
   if (!globalThis.isSecureContext || navigator.connection?.saveData) return
   const idle = globalThis.requestIdleCallback ?? ((work) => setTimeout(work, 500))

@@ -229,7 +229,7 @@ test('a page seen, the guides and their search go on without a network', {
     isOffline = true
     await page.goto('about:blank')
     await page.goto(`${base}/site/dist/docs/policies.html`)
-    // Until the page has come alive, a click says nothing.
+    // Until the page has come alive, a click has no effect.
     await page.waitForFunction(() => {
       document.querySelector('.DocSearch-Button').click()
       return document.querySelector('#localsearch-input')

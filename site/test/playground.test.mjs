@@ -1,6 +1,6 @@
 /**
- * The built site in real browsers: every story runs, its numbers are those of Node, nothing is said on the
- * console, and a strict Content-Security-Policy and a path of its own are no hindrance.
+ * The built site in real browsers: every story runs, its numbers are those of Node, and the console stays
+ * empty. A strict Content-Security-Policy and a path of its own are no hindrance.
  */
 import assert from 'node:assert/strict'
 import { spawn, spawnSync } from 'node:child_process'

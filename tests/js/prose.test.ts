@@ -48,6 +48,13 @@ const SOURCES = [
   'reading/src',
   'src',
   'tests',
+  'tower/tests',
+  'python/tests',
+  'fuzz/fuzz_targets',
+  'site/playground',
+  'site/essay',
+  'site/test',
+  'site/.vitepress/theme',
 ]
 /** What `npm run bless` writes, and scripts in another language. */
 const WRITTEN = [
@@ -63,7 +70,7 @@ for (const folder of SOURCES)
   test(`comments of ${folder}`, () => {
     const files = readdirSync(join(root, folder), { recursive: true, encoding: 'utf8' })
       .map((name) => `${folder}/${name.replaceAll('\\', '/')}`)
-      .filter((name) => /\.(?:ts|mjs|rs|pyi?)$/.test(name) && !WRITTEN.includes(name))
+      .filter((name) => /\.(?:ts|m?js|vue|rs|pyi?)$/.test(name) && !WRITTEN.includes(name))
       .filter((name) => !UNREAD.some((path) => name.startsWith(path)))
     assert.ok(files.length > 0)
     const problems = files.flatMap((name) =>

@@ -76,7 +76,10 @@ export function comments(source: string, isPython: boolean): { line: number; tex
   const pattern = isPython
     ? /"""[\s\S]*?"""|(?:^[ \t]*# .*\n)+/gm
     : /\/\*\*[\s\S]*?\*\/|(?:^[ \t]*\/\/[/!]? .*\n)+|[ ]\/\/ .*$/gm
-  return [...source.matchAll(pattern)].map((match) => ({
+  // A string that is a value is no docstring.
+  const isValue = ({ index }: RegExpExecArray) => isPython && /[=(,]\s*[a-z]?$/.test(source.slice(0, index))
+  const found = [...source.matchAll(pattern)].filter((match) => !isValue(match))
+  return found.map((match) => ({
     line: source.slice(0, match.index).split('\n').length,
     text: match[0]
       .replaceAll(/^\s*(?:\/\*\*|\*\/|\*|\/\/[/!]?|#)|"""/gm, '')

@@ -1,4 +1,4 @@
-//! As a layer of tower: each request waits, each answer is heard, retries keep to it.
+//! As a layer of tower: each request waits, each answer counts, retries keep to it.
 
 use std::{
     convert::Infallible,

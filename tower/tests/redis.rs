@@ -19,7 +19,7 @@ use tokio::{task::JoinSet, time::Instant};
 const PAGE: &str = "https://a.example/";
 const OK: Told<'_> = Told::Response { status: 200, headers: None };
 
-/// A server of the test's own, which remembers nothing.
+/// A server of the test's own, which keeps no data.
 struct Server {
     child: Child,
     port: u16,
@@ -62,7 +62,7 @@ impl Drop for Server {
     }
 }
 
-/// Each of them takes so many permits, four at a time; gives when they left, in order.
+/// Each of them takes this many permits, four at a time; gives when they left, in order.
 async fn take(throttles: &[Throttle], each: usize) -> Vec<Instant> {
     let mut tasks = JoinSet::new();
     for throttle in throttles {

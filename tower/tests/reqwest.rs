@@ -1,4 +1,4 @@
-//! reqwest's client against axum's server, over a real connection: what is asserted is that nothing is early.
+//! reqwest's client against axum's server, over a real connection: the tests assert that no request is early.
 #![cfg(feature = "reqwest")]
 
 use std::{

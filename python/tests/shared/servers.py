@@ -19,7 +19,7 @@ BINARY = next((name for name in ("redis-server", "valkey-server") if shutil.whic
 
 
 def free_port() -> int:
-    """A port that nobody has, and that no connection goes out from."""
+    """A free port that no connection goes out from."""
     while True:
         port = random.randrange(12_000, 32_000)
         with socket.socket() as probe, contextlib.suppress(OSError):
@@ -28,7 +28,7 @@ def free_port() -> int:
 
 
 class RedisServer:
-    """Remembers nothing."""
+    """Keeps no data."""
 
     def __init__(self) -> None:
         assert BINARY is not None
@@ -57,7 +57,7 @@ class RedisServer:
             self._process = None
 
     def pause(self) -> None:
-        """It answers nobody, and its connections stay."""
+        """It answers no client, and its connections stay."""
         assert self._process is not None
         self._process.send_signal(signal.SIGSTOP)
 

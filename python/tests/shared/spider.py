@@ -21,7 +21,7 @@ class Pages(Spider):
             yield Request(f"{GIVEN['url']}&page={page}", callback=self.parse)
 
     def parse(self, response: Any) -> None:
-        """There is nothing to keep."""
+        """There is no item to keep."""
 
 
 if __name__ == "__main__":

@@ -67,7 +67,7 @@ class Client:
 
 
 def test_an_answer_that_cannot_be_used_ends_no_task(caplog: pytest.LogCaptureFixture) -> None:
-    """A state in the store that nobody can read, say: all later commands would wait for ever."""
+    """A state in the store that no process can read, say: all later commands would wait for ever."""
     answers: list[Any] = []
 
     async def play() -> None:
@@ -155,7 +155,7 @@ class Time:
 
 
 def nothing(*_: Any) -> None:
-    """Hears nothing."""
+    """Hears no message."""
 
 
 def competing() -> tuple[RedisTransport, Courier]:
@@ -167,7 +167,7 @@ def competing() -> tuple[RedisTransport, Courier]:
 
 
 def test_closed_before_it_hears_it_leaves_no_connection() -> None:
-    """Threads are told nothing any more then: nobody would close it later."""
+    """Threads get no word any more then: no code would close it later."""
     transport, courier = competing()
     transport.close()
     assert [ears.is_closed for ears in courier.ears] == [True]

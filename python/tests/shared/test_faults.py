@@ -1,6 +1,6 @@
 """What a group does about faults that are no crash: odd messages, a store that was away, wrong options.
 
-The trap is a fault that is only met by whoever has it: each is told.
+The trap is a fault that only its victim meets: each hears of it.
 """
 
 from __future__ import annotations
@@ -105,7 +105,7 @@ class _Store:
 
 
 def nothing(*_: Any) -> None:
-    """Hears nothing."""
+    """Hears no message."""
 
 
 def test_a_connection_is_made_anew_and_the_leader_hears_as_one_again() -> None:

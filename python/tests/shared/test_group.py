@@ -73,7 +73,7 @@ class Crowd:
 
     @property
     def unfinished(self) -> list[tuple[str, int]]:
-        """Requests of those that live that nobody answered."""
+        """Requests of living processes without an answer."""
         alive = {process.id for process in self.processes if not process.is_dead}
         return [key for key in self.open if key[0] in alive]
 
@@ -149,7 +149,7 @@ def test_another_goes_on_when_the_writer_dies(seed: int) -> None:
     assert crowd.unfinished == []
     after = [at for at in crowd.times() if at > died_at + 60]
     assert after[0] - died_at < 2 * LEASE_MS
-    # What it had sent since its last beat nobody can know; all else keeps its gap.
+    # What it had sent since its last beat is lost; all else keeps its gap.
     assert min(gaps([at for at in crowd.times() if at <= died_at])) >= 149 - world.way
     assert min(gaps(after)) >= 149 - world.way
 
@@ -194,7 +194,7 @@ def test_settings_and_holds_count_for_all() -> None:
     first.submit("slots")
     world.run(5000)
     assert 2300 < left[0] - begin < 2500
-    # Whoever writes next knows it as well.
+    # The next writer knows it as well.
     first.kill()
     world.run(4000)
     assert second.host.scope_stats(second.ns, second.host.intern("gap")).delay == 700_000_000

@@ -201,7 +201,7 @@ class Process:
         self.stopped_until = max(self.stopped_until, self.world.now + ms)
 
     def cut(self, ms: float) -> None:
-        """Nothing passes for so long."""
+        """No message passes for this long."""
         self.is_cut = True
         self.world.after(ms, None, lambda: setattr(self, "is_cut", False))
 
@@ -270,7 +270,7 @@ class Way:
         self.process.peer = None
 
     def _is_good(self, epoch: int) -> bool:
-        """As the scripts of Redis: whoever had it last has it still."""
+        """As the scripts of Redis: the process that had it last has it still."""
         store, now = self.process.world.store, self.process.world.now
         if store.epoch == epoch and now < store.until:
             return True
