@@ -301,3 +301,29 @@ async def test_what_is_no_function_is_refused_before_anything_waits(clock: FakeC
         await throttle.run("https://a.example/", None)
     assert throttle.stats().scopes == {}
     coroutine.close()
+
+
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [
+        (
+            {"headers": "retry-after: 5"},
+            r"^headers: want a mapping, or names and values; got 'retry-after: 5'$",
+        ),
+        ({"headers": 5}, r"^headers: want a mapping, or names and values; got 5$"),
+        ({"headers": ["retry-after"]}, r"^headers: want \(name, value\); got 'retry-after'$"),
+        ({"latency": "0.5"}, r"^latency: want seconds or a timedelta; got '0.5'$"),
+        ({"cost": "5"}, r"^settle: want a cost from 0 of example.com; got '5'$"),
+        ({"error": "boom"}, r"^error: want an exception; got 'boom'$"),
+        ({"error": ValueError}, r"^error: want an exception; got <class 'ValueError'>$"),
+    ],
+)
+async def test_a_slip_in_an_answer_is_told_and_its_status_counts(
+    clock: FakeClock, more: Any, message: str
+) -> None:
+    throttle = Throttle(clock=clock, delay=0)
+    permit = await throttle.acquire(URL)
+    with pytest.raises((TypeError, ValueError), match=message):
+        permit.settle(status=429, **more)
+    scope = throttle.stats().scopes["example.com"]
+    assert (scope.backoff_step, scope.in_flight) == (1, 0)

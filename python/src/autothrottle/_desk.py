@@ -35,6 +35,7 @@ from ._managers import ManagedScopes
 from ._native import Engine
 from ._nesting import BEFORE_OTHERS, Nested, own_of, permits_around
 from ._notices import Notices
+from ._outcome import is_status
 from ._permit import NOTHING, Permit, Told
 from ._scopes import Scopes, named_scopes
 from ._state import Settled
@@ -202,7 +203,9 @@ class Desk:
                 settled = self.engine.settle(now, ticket, retry=is_wanted, **what)
         except Exception as error:
             failure = error
-            settled = self.engine.settle(now, ticket)
+            # What is wrong with the rest of an answer does not make its status unheard.
+            is_slip = isinstance(error, (TypeError, ValueError)) and is_status(told.status)
+            settled = self.engine.settle(now, ticket, **({"status": told.status} if is_slip else {}))
         verdict, waiting = self._verdict(settled, permit, wait, is_repeatable, now)
         self.asked = settled.asked
         if self.events.settle:

@@ -135,9 +135,16 @@ class Permit:
                 self.tell(NOTHING)
                 raise TypeError(f"settle: want a response with a status; got {response!r:.60}")
             status, headers = answer.status, answer.headers if headers is None else headers
-        elif headers is not None:
-            headers = fields_of(headers)
+        slip = None
+        if error is not None and not isinstance(error, BaseException):
+            slip, error = f"error: want an exception; got {error!r:.60}", None
+        if headers is not None:
+            typed, headers = headers, fields_of(headers)
+            if headers is None:
+                slip = f"headers: want a mapping, or names and values; got {typed!r:.60}"
         self.tell(Told(status, headers, error, hints, latency, backoff, scopes, cost, adjust_delay))
+        if slip is not None:
+            raise TypeError(slip)
 
     def adjust(self, cost: float | Mapping[str, float]) -> None:
         """Corrects the cost of the request, as often as you like, also after it was settled.
