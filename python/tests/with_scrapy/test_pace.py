@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -10,6 +12,8 @@ from harness import Bench, settle, virtual
 from scrapy import Request, signals
 from scrapy.exceptions import NotConfigured
 from scrapy.http import Response
+from scrapy.pqueues import DownloaderAwarePriorityQueue
+from scrapy.squeues import LifoMemoryQueue
 from twisted.internet import error
 
 from autothrottle.errors import CostExceedsQuotaError
@@ -271,6 +275,79 @@ async def test_only_so_many_are_taken_ahead() -> None:
     assert bench.downloader.needs_backout(), "one flies, five wait"
     await bench.clock.advance(1)
     assert not bench.downloader.needs_backout()
+
+
+class Scheduler:
+    """Scrapy's queue, and what its engine does with it."""
+
+    def __init__(self, bench: Bench) -> None:
+        self.bench = bench
+        self.queue = DownloaderAwarePriorityQueue.from_crawler(bench.crawler, LifoMemoryQueue, "")
+        self.empty = 0
+        engine: Any = bench.crawler.engine
+        engine._slot = SimpleNamespace(
+            scheduler=SimpleNamespace(mqs=self.queue), nextcall=SimpleNamespace(schedule=self.take)
+        )
+        bench.crawler.signals.send_catch_log(signals.spider_opened, spider=bench.crawler.spider)
+
+    def push(self, *paths: str) -> None:
+        for path in paths:
+            self.queue.push(Request(f"https://{path}"))
+        self.take()
+
+    def take(self) -> None:
+        asyncio.get_running_loop().call_soon(self._take)
+
+    def _take(self) -> None:
+        while not self.bench.downloader.needs_backout():
+            request = self.queue.pop()
+            if request is None:
+                self.empty += 1
+                return
+            self.bench.fetch(request, is_scheduled=True).add_done_callback(lambda _: self.take())
+
+
+@virtual
+async def test_the_downloader_is_full_where_scrapys_is() -> None:
+    bench = Bench({**FREE, "CONCURRENT_REQUESTS": 2, "CONCURRENT_REQUESTS_PER_DOMAIN": 8})
+    bench.server.latency = 1
+    scheduler = Scheduler(bench)
+    for host in "ab":
+        assert not bench.downloader.needs_backout()
+        scheduler.push(f"{host}.example/")
+        await settle()
+    assert bench.downloader.needs_backout(), "as many fly as may"
+    await bench.clock.advance(1)
+    assert not bench.downloader.needs_backout()
+
+
+@virtual
+async def test_what_waits_for_its_host_leaves_room_for_other_hosts() -> None:
+    bench = Bench({**EXACT, "CONCURRENT_REQUESTS": 2})
+    scheduler = Scheduler(bench)
+    scheduler.push(*(f"a.example/{index}" for index in range(6)))
+    await settle()
+    assert (len(bench.server.sent), bench.downloader._desk.waiting) == (1, 2)  # type: ignore[union-attr]
+    assert bench.downloader.needs_backout(), "of a.example there is enough, and of no other host is any"
+    assert scheduler.empty == 0, "the scheduler is not empty, and no signal says so"
+    scheduler.push("b.example/")
+    await settle()
+    assert [url for _, url in bench.server.sent] == ["https://a.example/5", "https://b.example/"]
+
+
+@virtual
+async def test_the_order_is_that_of_scrapys_queue() -> None:
+    bench = Bench({**EXACT, "CONCURRENT_REQUESTS": 1})
+    bench.server.latency = 0.5
+    scheduler = Scheduler(bench)
+    scheduler.push("a.example/1")
+    await settle()
+    scheduler.push("a.example/4", "a.example/3")
+    await bench.clock.advance(0.4)
+    scheduler.push("a.example/2")
+    await bench.clock.advance(10)
+    assert [url[-1] for _, url in bench.server.sent] == list("1234")
+    assert bench.server.times == [0, 1, 2, 3]
 
 
 @virtual

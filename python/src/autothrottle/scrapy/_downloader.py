@@ -99,8 +99,11 @@ class Downloader(ScrapysDownloader):
         return super().fetch(request).addBoth(self._passed, request)
 
     def needs_backout(self) -> bool:
-        """Whether enough was taken ahead: what flies is the engine's to bound."""
-        return self._closing.has_begun or self._ahead.is_enough(self._waiting_bypassing)
+        """Whether the downloader is full: as many requests as Scrapy allows do not wait for their scopes, or
+        enough of each slot wait.
+        """
+        active = len(self.active) - (self._desk.waiting if self._desk is not None else 0)
+        return self._closing.has_begun or self._ahead.is_enough(active, self._waiting_bypassing)
 
     def get_slot_key(self, request: Request) -> str:
         """The name of the request's slot: its scopes; its host where they cannot be said yet."""
@@ -172,6 +175,7 @@ class Downloader(ScrapysDownloader):
             bypasses = request in self._bypassing
             self._waiting_bypassing += bypasses
             self._teller.waiting(self._waiting_bypassing)
+            self._ahead.waits()
             try:
                 at = await maybe_deferred_to_future(gate)
             except ThrottleError:
@@ -246,7 +250,7 @@ class Downloader(ScrapysDownloader):
 
     def _passed(self, result: Any, request: Request) -> Any:
         self._bypassing.discard(request)
-        self._ahead.leave(request)
+        self._ahead.end(request)
         return result
 
     # Slots and scopes

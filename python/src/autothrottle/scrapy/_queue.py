@@ -8,6 +8,7 @@ downloader yet (it waits for a robots.txt), which Scrapy does not count.
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any
 
 from scrapy import signals
@@ -28,39 +29,41 @@ _MOST_BLINDLY = 64
 
 
 class Ahead:
-    """The requests that were taken from the scheduler and have not left."""
+    """The requests that were taken from the scheduler: those that wait to leave, and those that have left."""
 
     def __init__(self, crawler: Crawler, most: int | None, concurrency: int) -> None:
         self._crawler = crawler
         self._typed = most
         self._most = most or max(_MOST_BLINDLY, concurrency if concurrency <= _MOST else 0)
-        self._slots: dict[str, int] = {}
+        self._concurrency = concurrency or math.inf
+        self._slots: dict[str, list[int]] = {}
+        """How many of a slot wait, and how many fly."""
+        self._full: set[str] = set()
+        """Slots of which no more should be taken."""
         self._requests: dict[Request, str] = {}
+        self._flying: dict[Request, str] = {}
+        self._queues: list[DownloaderAwarePriorityQueue] = []
         self._left_some = False
         """Whether some were left in the scheduler: then one that leaves makes room."""
         crawler.signals.connect(self._spider_opened, signal=signals.spider_opened)
 
-    def is_enough(self, others: int) -> bool:
-        """Whether no more should be taken, beside others that wait without having been taken from there."""
-        is_enough = len(self._requests) + others >= self._most
+    def is_enough(self, active: int, others: int) -> bool:
+        """Whether no more should be taken: beside `active` requests that do not wait for their scopes, and
+        `others` that wait without having been taken from there.
+        """
+        is_enough = (
+            active >= self._concurrency or len(self._requests) + others >= self._most or self._are_full()
+        )
         self._left_some |= is_enough
         return is_enough
 
     def take(self, request: Request, slot: str) -> None:
         """The scheduler gave this one."""
         self._requests[request] = slot
-        self._slots[slot] = self._slots.get(slot, 0) + 1
+        self._count(slot, 1, 0)
 
-    def leave(self, request: Request) -> None:
-        """It was sent, or it will not be: another may be taken."""
-        slot = self._requests.pop(request, None)
-        if slot is None:
-            return
-        left = self._slots[slot] - 1
-        if left:
-            self._slots[slot] = left
-        else:
-            del self._slots[slot]
+    def waits(self) -> None:
+        """One of them waits for its scopes: it makes room for those of other scopes."""
         if not self._left_some:
             return
         self._left_some = False
@@ -68,37 +71,75 @@ class Ahead:
         if nextcall is not None:
             nextcall.schedule()
 
-    def room_for(self, slot: str, flying: int) -> int | None:
-        """How many of a slot were taken and have not left; None if that is enough of it."""
-        taken = self._slots.get(slot, 0)
-        if taken < _MOST_OF_A_SLOT + 2 * flying:
-            return taken
-        self._left_some = True
-        return None
+    def leave(self, request: Request) -> None:
+        """It was sent: another may be taken."""
+        slot = self._requests.pop(request, None)
+        if slot is not None:
+            self._flying[request] = slot
+            self._count(slot, -1, 1)
+            self.waits()
+
+    def end(self, request: Request) -> None:
+        """It is over, whether it was sent or not."""
+        slot = self._flying.pop(request, None)
+        if slot is not None:
+            self._count(slot, 0, -1)
+            return
+        slot = self._requests.pop(request, None)
+        if slot is not None:
+            self._count(slot, -1, 0)
+            self.waits()
+
+    def room_of(self, slot: str) -> int | None:
+        """How many of a slot are in the downloader; None if that is enough of it."""
+        if slot in self._full:
+            self._left_some = True
+            return None
+        waiting, flying = self._slots.get(slot, (0, 0))
+        return waiting + flying
+
+    def _count(self, slot: str, waiting: int, flying: int) -> None:
+        counts = self._slots.setdefault(slot, [0, 0])
+        counts[0] += waiting
+        counts[1] += flying
+        waiting, flying = counts
+        # Never more than Scrapy would take of a slot: so its order is no other than Scrapy's.
+        if waiting >= _MOST_OF_A_SLOT + 2 * flying or waiting + flying >= self._concurrency:
+            self._full.add(slot)
+        else:
+            self._full.discard(slot)
+            if not waiting and not flying:
+                del self._slots[slot]
+
+    def _are_full(self) -> bool:
+        """Whether there are requests in the scheduler, and each is of a slot that has enough."""
+        full = self._full
+        found = False
+        for queue in self._queues:
+            slots = queue.pqueues
+            if len(full) < len(slots) or not full.issuperset(slots):
+                return False
+            found |= bool(slots)
+        return found
 
     def _spider_opened(self) -> None:
         scheduler: Any = getattr(getattr(self._crawler.engine, "_slot", None), "scheduler", None)
         for name in ("mqs", "dqs"):
             queue = getattr(scheduler, name, None)
             if isinstance(queue, DownloaderAwarePriorityQueue):
-                queue._downloader_interface = _Slots(self._crawler, self.room_for)
+                queue._downloader_interface = _Slots(self._crawler, self.room_of)
+                self._queues.append(queue)
                 self._most = self._typed or _MOST
 
 
 class _Slots(DownloaderInterface):
     """What Scrapy's queue asks of the downloader: how busy each slot is."""
 
-    def __init__(self, crawler: Crawler, room_for: Callable[[str, int], int | None]) -> None:
+    def __init__(self, crawler: Crawler, room_of: Callable[[str], int | None]) -> None:
         super().__init__(crawler)
-        self._room_for = room_for
+        self._room_of = room_of
 
     def stats(self, possible_slots: Iterable[str]) -> list[tuple[int, str]]:
         """The slots of which more may be taken, with the requests that they have in the downloader."""
-        found = []
-        for name in possible_slots:
-            slot = self.downloader.slots.get(name)
-            flying = len(slot.transferring) if slot else 0
-            ahead = self._room_for(name, flying)
-            if ahead is not None:
-                found.append((ahead + flying, name))
-        return found
+        rooms = ((self._room_of(name), name) for name in possible_slots)
+        return [(there, name) for there, name in rooms if there is not None]
