@@ -50,10 +50,8 @@ const json = (value: object, headers: Record<string, string> = {}, status = 200)
 const used = (input: number, output: number) =>
   json({ usage: { input_tokens: input, output_tokens: output } })
 
+/** The quick ones; the others are in `tests/slow/llm.test.ts`. */
 for (const [name, server, client, work] of [
-  ['OpenAI charges max_tokens', { style: 'openai', rpm: 500, tpm: 200_000 }, {}, {}],
-  ['OpenAI, requests are scarce', { style: 'openai', rpm: 30, tpm: 200_000 }, {}, {}],
-  ['Anthropic, input is scarce', { style: 'anthropic', rpm: 200, itpm: 200_000, otpm: 80_000 }, {}, {}],
   [
     'Anthropic, output is scarce',
     { style: 'anthropic', rpm: 200, itpm: 400_000, otpm: 8000 },

@@ -16,6 +16,8 @@ const OPENAI = { style: 'openai', rpm: 500, tpm: 200_000 } as const
 
 /** What is served, by which settings, for which calls. */
 const CASES: readonly (readonly [string, ModelServerOptions, LlmOptions, Work])[] = [
+  ['OpenAI, requests are scarce', { ...OPENAI, rpm: 30 }, {}, {}],
+  ['Anthropic, input is scarce', { ...ANTHROPIC, rpm: 200 }, {}, {}],
   ['requests by the second', { ...ANTHROPIC, rpm: 120, isBySecond: true, otpm: 1e6, itpm: 4e6 }, {}, {}],
   [
     'Azure, tokens',
