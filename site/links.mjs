@@ -105,7 +105,7 @@ export async function covers(folder) {
     const stage = new Stage(programOf(name))
     stage.advance(stage.program.span)
     put(`story-${name}`, storyCard(stage, { title, about }))
-    writeFileSync(`${folder}/story/${name}.html`, cover({ name, title, about }))
+    writeFileSync(`${folder}/story/${name}.html`, cover({ name, title, about, end: stage.now }))
   }
 }
 
@@ -124,7 +124,7 @@ async function painter() {
 const safe = (text) => text.replaceAll('&', '&amp;').replaceAll('"', '&quot;').replaceAll('<', '&lt;')
 
 /** A page that shows itself where it is linked, and opens the playground for a reader. */
-const cover = ({ name, title, about }) => `<!doctype html>
+const cover = ({ name, title, about, end }) => `<!doctype html>
 <html lang="en">
   <head>
     <meta charset="utf-8">
@@ -134,20 +134,20 @@ const cover = ({ name, title, about }) => `<!doctype html>
 ${tags({ title, description: about, picture: `story-${name}`, path: `story/${name}.html` })
   .map(([property, content]) => `    <meta property="${property}" content="${safe(content)}">`)
   .join('\n')}
-    <script src="${BASE}story.js" data-story="${name}"></script>
+    <script src="${BASE}story.js" data-story="${name}" data-end="${end}"></script>
   </head>
   <body>
     <main>
       <h1>${safe(title)}</h1>
       <p>${safe(about)}</p>
-      <p><a href="${BASE}playground.html#${name}">Open it in the playground</a></p>
+      <p><a href="${BASE}playground.html#${name}@${end}">Open it in the playground</a></p>
     </main>
   </body>
 </html>
 `
 
-/** What stands behind the `#` of a story's link is its instant. */
-const STORY = `const { story } = document.currentScript.dataset
-const at = /^#\\d+$/.test(location.hash) ? \`@\${location.hash.slice(1)}\` : ''
-location.replace(\`../playground.html#\${story}\${at}\`)
+/** What stands behind the `#` of a story's link is its instant. Without one it shows how it ends. */
+const STORY = `const { story, end } = document.currentScript.dataset
+const at = /^#\\d+$/.test(location.hash) ? location.hash.slice(1) : end
+location.replace(\`../playground.html#\${story}@\${at}\`)
 `

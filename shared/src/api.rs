@@ -22,8 +22,8 @@ pub type Ticket = u64;
 pub struct Settings {
     /// For how long a lease lasts: who is silent for longer has lost it.
     pub lease: Span,
-    /// What to do when nobody who decides can be heard. `None`: [`Offline::Divide`] for requests whose scopes
-    /// have no quota, [`Offline::Wait`] for the others.
+    /// What to do when no deciding process can be heard. `None`: [`Offline::Divide`] for requests whose
+    /// scopes have no quota, [`Offline::Wait`] for the others.
     pub offline: Option<Offline>,
     /// After so long without a leader `offline` counts.
     pub patience: Span,
@@ -40,7 +40,7 @@ pub struct Settings {
     pub snapshot: Option<(Value, f64)>,
 }
 
-/// What a process does while nobody who decides can be heard.
+/// What a process does while it hears no deciding process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Offline {
     /// Goes on alone with one part of every limit, by the number of processes that there were. What has a
@@ -79,14 +79,14 @@ pub struct Settlement {
 pub enum Order {
     /// Changes settings of one scope.
     Configure(String, Value),
-    /// What the robots.txt of a scope asks for; `None` is nothing. Given by
+    /// What the robots.txt of a scope asks for; `None` is no delay. Given by
     /// [`Shared::crawl_delay`](crate::Shared::crawl_delay), which says whether it counts.
     Crawl(String, Option<Span>),
-    /// Sends nothing of this scope for so long.
+    /// Sends no request of this scope for this long.
     Hold(String, Span),
-    /// Sends nothing of this scope, or nothing at all, until it is resumed.
+    /// Sends no request of this scope, or none at all, until it is resumed.
     Pause(Option<String>),
-    /// Ends such a pause.
+    /// Ends that pause.
     Resume(Option<String>),
     /// Forgets what this scope learned and lifts its hold.
     Reset(String),
@@ -111,7 +111,7 @@ pub enum Input<'a> {
     /// The connection that hears was made, or made anew: what was said meanwhile is lost. A transport without
     /// connections never says so.
     Opened,
-    /// A frame came in, of whoever.
+    /// A frame came in, from any process.
     Received(&'a [u8]),
     /// [`Effect::Compete`] was won.
     Elected {
@@ -121,7 +121,7 @@ pub enum Input<'a> {
         epoch: Epoch,
         /// What was stored last, if anything was, and how long ago.
         stored: Option<(&'a [u8], Span)>,
-        /// Nobody led before: there is nobody to wait for.
+        /// No process led before: there is none to wait for.
         first: bool,
     },
     /// Another process has the lease.
@@ -151,14 +151,14 @@ pub enum Input<'a> {
         /// The epoch.
         epoch: Epoch,
     },
-    /// What was said to this member under this epoch reached nobody: nobody listens there.
+    /// What was said to this member under this epoch was lost: no process listens there.
     Unheard {
         /// The member.
         to: MemberId,
         /// The epoch.
         epoch: Epoch,
     },
-    /// Nobody listens as the leader. `ended`: its process is known to be dead.
+    /// No process listens as the leader. `ended`: its process is known to be dead.
     Vacant {
         /// Whether its process ended, not only its connection.
         ended: bool,
@@ -174,8 +174,8 @@ pub enum Cause<'a> {
     Timeout,
     /// The way is broken, and may heal: the reason in words.
     Broken(&'a str),
-    /// It can never work (a folder of somebody else's, no permission): the reason in words. Requests are
-    /// refused with it until a question is answered.
+    /// It can never work (another user's folder, no permission): the reason in words. Requests are refused
+    /// with it until a question is answered.
     Denied(&'a str),
 }
 
@@ -226,7 +226,7 @@ pub enum Effect {
         /// What.
         bytes: Vec<u8>,
     },
-    /// Make the connection that hears anew: it is open and carries nothing.
+    /// Make the connection that hears anew: it is open and carries no frame.
     Reconnect,
     /// This request is over: it will never be sent.
     Fail {
@@ -305,7 +305,7 @@ pub enum Warning {
     },
     /// The way is open again.
     Online,
-    /// The connection that hears is open and carries nothing: it is made anew.
+    /// The connection that hears is open and carries no frame: it is made anew.
     Deaf,
     /// A group has as many members as there may be: another one is not served. At most once a minute.
     Crowded,
@@ -314,7 +314,7 @@ pub enum Warning {
 /// What a process is in its group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
-    /// Nothing was asked yet.
+    /// No request asked yet.
     New,
     /// Another process decides, or none.
     Member,
@@ -343,7 +343,7 @@ pub struct Status {
     pub round_trip: Option<Span>,
     /// How far ahead grants are made.
     pub lead: Span,
-    /// Since when there is nobody who decides, and `offline` counts.
+    /// Since when no process decides, and `offline` counts.
     pub offline_since: Option<Instant>,
     /// The time that the whole limit takes for what this process sent alone and the leader has not counted
     /// yet. At most the longest window: what is older is free.

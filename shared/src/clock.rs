@@ -1,9 +1,9 @@
 //! Two clocks: that of another process, measured by the frames that come and go, and the engine's.
 //!
-//! Each frame has its sender's stamp, and the newest stamp that the sender had heard of the other side with
-//! the time that it kept it. So both ends know how long the way there and back took, and how far the other
-//! clock is ahead, without any third clock. The trap is a way that is slow in one direction: what cannot be
-//! known is counted as late.
+//! Each frame has its sender's stamp. It also has the newest stamp that the sender heard of the other side,
+//! with the time that it kept it. So both ends know how long the way there and back took, and how far the
+//! other clock is ahead, without any third clock. The trap is a way that is slow in one direction: what
+//! cannot be known is counted as late.
 
 use std::collections::VecDeque;
 
@@ -11,10 +11,10 @@ use autothrottle::{Instant, Span};
 
 use crate::frame::Head;
 
-/// So many measurements are kept.
+/// The measurements that are kept.
 const MOST: usize = 16;
 
-/// Clocks part by so many microseconds while measurements are kept, at most.
+/// Clocks part by this many microseconds while measurements are kept, at most.
 const DRIFT: i64 = 10_000;
 
 /// The clock of another process.
@@ -35,7 +35,7 @@ impl PeerClock {
         }
         let behind = (now.micros() as i64).wrapping_sub(head.stamp as i64);
         if let Some(span) = age(now, head) {
-            // One of both clocks stood still, or was set: what was measured before says nothing.
+            // One of both clocks stood still, or was set: what was measured before is void.
             let least = behind.saturating_sub(span.micros() as i64 + DRIFT);
             self.behind.retain(|&known| known >= least);
             keep(&mut self.spans, span);
@@ -68,7 +68,7 @@ impl PeerClock {
         oldest(self.spans.iter().copied()).get(slower).and_then(|&place| self.spans.get(place)).copied()
     }
 
-    /// What was measured while the way was broken, or while this process stood still, says nothing.
+    /// What was measured while the way was broken, or while this process stood still, is void.
     pub fn forget(&mut self) {
         self.spans.clear();
         self.behind.clear();

@@ -1,6 +1,6 @@
 //! Numbers, plain values and lists in CBOR: whole numbers take few bytes, what is unknown is `null`.
 //!
-//! The trap is a length that somebody claims: nothing is reserved for what has not been read.
+//! The trap is a length that a sender claims: no memory is reserved for what has not been read.
 
 use autothrottle::{Span, Value, value::DEEPEST};
 use minicbor::{
@@ -66,7 +66,7 @@ pub fn canonical(value: &Value) -> Vec<u8> {
     bytes
 }
 
-/// The value behind bytes; nothing for what is none.
+/// The value behind bytes; `None` for what is none.
 pub fn plain(bytes: &[u8]) -> Option<Value> {
     let mut decoder = Decoder::new(bytes);
     let value = value(&mut decoder, 0).ok()?;
@@ -299,7 +299,7 @@ fn value(from: &mut Decoder<'_>, depth: u8) -> Result<Value, Error> {
     })
 }
 
-/// Without what is nothing and what no other process understands, by key.
+/// Without what is undefined and what no other process understands, by key.
 fn sorted(value: &Value) -> Value {
     match value {
         Value::List(items) => Value::List(items.iter().map(sorted).collect()),

@@ -156,7 +156,7 @@ impl Shared {
     }
 }
 
-/// Statistics by a clock that is ahead by so many milliseconds.
+/// Statistics by a clock that is ahead by this many milliseconds.
 fn shifted(stats: Value, ms: f64, age_ms: f64) -> Value {
     let stats = map(stats, |key, value| match key {
         "scopes" => map(value, |_, scope| {

@@ -2,13 +2,13 @@
 //! elects, a strict quota of two, and whatever may be lost, late or dead, in every order.
 //!
 //! It is written from the rules, not from the code: the simulation plays the code. The trap is a model that
-//! forbids nothing: so each rule is left out once, and then the quota must be exceeded.
+//! forbids no step: so each rule is left out once, and then the quota must be exceeded.
 
 use std::collections::BTreeSet;
 
 use stateright::{Checker, HasDiscoveries, Model, Property};
 
-/// May leave in all, whoever leads.
+/// May leave in all, under any leader.
 const QUOTA: usize = 2;
 const PROCESSES: usize = 3;
 const MOST_EPOCHS: u8 = 3;
@@ -21,13 +21,13 @@ const MOST_DEAD: usize = 1;
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Rule {
     None,
-    /// Nothing is granted but what a stored snapshot sets aside.
+    /// The leader grants only what a stored snapshot sets aside.
     Aside,
     /// A leader's words count only while the lease is its own.
     Fence,
     /// What a member tells and the snapshot knows is not of what that set aside.
     Counted,
-    /// What was set aside, and of which nobody tells, counts as spent.
+    /// What was set aside, and of which no process tells, counts as spent.
     Spend,
     /// A snapshot that is stored is of the leader that has the lease.
     StoreFence,
@@ -58,7 +58,7 @@ enum Role {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 struct Snapshot {
     epoch: u8,
-    /// Known grants, those that nobody can name, and what may be granted without another snapshot.
+    /// Known grants, those that no process can name, and what may be granted without another snapshot.
     known: BTreeSet<Grant>,
     lost: usize,
     aside: usize,
@@ -93,7 +93,7 @@ enum Action {
     Decide(usize),
     Take(usize),
     Store(usize),
-    /// To nobody: it is lost on the way, or comes too late.
+    /// To no process: it is lost on the way, or comes too late.
     Grant(usize, Option<usize>),
     Kill(usize),
 }
@@ -197,8 +197,8 @@ impl Model for Group {
                 let process = &mut state.processes[of];
                 let Role::Collecting(base) = &mut process.role else { return None };
                 base.known.extend(&process.used);
-                // Those that were granted since that snapshot, as far as anybody tells, are of what it set
-                // aside. The rest of that nobody will ever name.
+                // Those that were granted since that snapshot, as far as the stories tell, are of what it set
+                // aside. No process will ever name the rest.
                 let is_since = |grant: &&Grant| {
                     let is_counted = self.has(Rule::Counted) && last.stored.known.contains(*grant);
                     grant.0 == base.epoch && !is_counted

@@ -13,7 +13,7 @@ export function useTakeAway(program, stage) {
     const url = new URL(location.href)
     history.replaceState(history.state, '', `#${hash()}`)
     const page = storyOf(name) ? `story/${name}.html` : 'playground.html'
-    const inside = storyOf(name) ? (now ?? '') : hash()
+    const inside = storyOf(name) ? (now ?? '0') : hash()
     const made = new URL(`${base()}${page}`, url)
     made.hash = inside
     return made.href

@@ -10,6 +10,7 @@ import { after, before, test } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { skipUnless } from '../../tests/required.mjs'
 import { head, placeOf } from '../links.mjs'
+import { programOf } from '../playground/program.js'
 import { serveFolder } from '../serve.mjs'
 
 const CHROME = '/usr/bin/chromium'
@@ -122,6 +123,16 @@ test('a story’s link leads to the playground at its instant', options, async (
   await page.getByText('Picture copied').waitFor()
   const type = await page.evaluate(async () => (await navigator.clipboard.read())[0].types)
   assert.deepEqual(type, ['image/png'])
+  assert.deepEqual(said, [])
+  await page.context().close()
+})
+
+test('a story’s link without an instant shows how it ends', options, async () => {
+  const { page, said } = await open('/story/quota.html')
+  await page.waitForURL(/playground\.html#quota@\d+$/)
+  const { span } = programOf('quota')
+  await page.waitForFunction((end) => location.hash === `#quota@${end}`, span)
+  await page.locator('.pg-verdict').waitFor()
   assert.deepEqual(said, [])
   await page.context().close()
 })

@@ -1,5 +1,5 @@
 //! What must hold of the sum of all processes, as the server saw it. The table of `docs/shared.md` says what
-//! is not promised; nothing else is excused.
+//! is not promised; no other breach is excused.
 
 use autothrottle::Span;
 use autothrottle_shared::{Offline, Role};
@@ -11,7 +11,7 @@ use crate::{
 
 pub fn problems(settings: &Settings, world: &World, measured: Micros) -> Vec<String> {
     let mut all = Vec::new();
-    // No transport alters a frame, so nothing is promised then, but that everything goes on.
+    // No transport alters a frame, so the promise is only that everything goes on.
     if settings.has(Fault::Flips) {
         return all;
     }
@@ -36,7 +36,7 @@ fn way(settings: &Settings) -> Micros {
     2 * (settings.way.least + settings.way.more)
 }
 
-/// Whether its process stood still, or nobody could hear it, shortly before.
+/// Whether its process stood still, or was cut off, shortly before.
 fn is_late(world: &World, send: &Send, span: Micros) -> bool {
     world.processes[send.process].away.iter().any(|&(from, to)| send.at >= from && send.at <= to + span)
 }
@@ -55,8 +55,8 @@ fn limits(settings: &Settings, at: Micros, span: Micros) -> usize {
     1 + near.count()
 }
 
-/// How many leaders there were within a window that did not know what was stored before: nothing is, or the
-/// store forgot it.
+/// How many leaders there were within a window that did not know what was stored before: there was no
+/// snapshot, or the store forgot it.
 fn forgetful(settings: &Settings, world: &World, at: Micros, window: Micros) -> usize {
     let is_near = |from: Micros| from <= at && from + window + LEASE > at;
     let forgot =
@@ -253,7 +253,7 @@ fn pace(settings: &Settings, world: &World, measured: Micros, problems: &mut Vec
     }
 }
 
-/// Who never heard of anybody sends nothing.
+/// A process that never heard of another sends no request.
 fn cold(settings: &Settings, world: &World, problems: &mut Vec<String>) {
     if settings.is_cold && settings.members.is_none() && world.sends.iter().any(|send| send.at < 7 * SECOND) {
         problems.push("cold: sent without ever having heard of the others".into());

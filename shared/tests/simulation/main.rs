@@ -1,6 +1,6 @@
 //! Groups in virtual time: processes, their ways, the store, and a server that remembers what came.
 //!
-//! `SEED=n` plays one seed and prints what happened; `SEEDS=n` plays so many (default 60), from `FROM`.
+//! `SEED=n` plays one seed and prints what happened; `SEEDS=n` plays n of them (default 60), from `FROM`.
 
 #![allow(
     clippy::too_many_lines,

@@ -349,7 +349,7 @@ impl Player<'_> {
         }
     }
 
-    /// Somebody, the leader half of the time.
+    /// A process, the leader half of the time.
     fn somebody(&mut self, world: &World) -> Option<usize> {
         let living = world.living();
         let leader = world.leader();

@@ -421,7 +421,7 @@ fn word_of(warning: &Warning) -> &'static str {
     }
 }
 
-/// A number for a process that nobody else has drawn: for its work.
+/// A number for a process that no other has drawn: for its work.
 pub fn dice_of(seed: u64, place: usize) -> Dice {
     Dice::new(seed ^ ((place as u64 + 1) << 32))
 }

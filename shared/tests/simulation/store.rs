@@ -126,7 +126,7 @@ impl World {
         self.reigns.push((self.now, process));
     }
 
-    /// Whether the lease is good: whoever had it last has it still.
+    /// Whether the lease is good: the process that had it last has it still.
     fn claims(&mut self, of: usize, home: usize, epoch: u64) -> bool {
         let now = self.now;
         let store = &mut self.stores[home];

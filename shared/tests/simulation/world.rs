@@ -50,13 +50,13 @@ pub struct Way {
     /// Of a frame, from 0 to 1.
     pub loss: f64,
     pub doubled: f64,
-    /// It carries nothing until then.
+    /// It carries no frame until then.
     pub cut_until: Micros,
     /// It keeps what is sent until then, and delivers all at once.
     pub held_until: Micros,
-    /// It carries nothing until its connection is made anew.
+    /// It carries no frame until its connection is made anew.
     pub is_hollow: bool,
-    /// As a stream: nothing overtakes.
+    /// As a stream: no frame overtakes another.
     pub in_order: bool,
     pub last: Micros,
 }
@@ -206,7 +206,7 @@ pub struct Send {
 pub struct Store {
     pub epoch: u64,
     pub holder: Option<(u64, usize)>,
-    /// Nobody has it, but whoever had it may have it again.
+    /// It is free, but the process that had it may have it again.
     pub reserved: u64,
     pub until: Micros,
     pub snapshot: Option<(Rc<[u8]>, Micros)>,
@@ -224,7 +224,7 @@ pub struct World {
     pub sends: Vec<Send>,
     /// Who led from when.
     pub reigns: Vec<(Micros, usize)>,
-    /// As a socket of one machine: who dies is known, nothing is stored unless `keeps`.
+    /// As a socket of one machine: who dies is known, and the store keeps data only with `keeps`.
     pub is_socket: bool,
     pub keeps: bool,
     /// How often what fired.
@@ -275,7 +275,7 @@ impl World {
         self.at(self.now + span, event);
     }
 
-    /// Goes on until then. `play` is told what the world does not do by itself.
+    /// Goes on until then. `play` does what the world does not do by itself.
     pub fn run(&mut self, until: Micros, mut play: impl FnMut(&mut Self, Event)) {
         let mut is_still = 0;
         while let Some(entry) = self.queue.first_entry() {
