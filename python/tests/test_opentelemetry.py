@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,7 +18,7 @@ from autothrottle.testing import FakeClock
 pytest.importorskip("opentelemetry.sdk")
 
 from opentelemetry.sdk.metrics import MeterProvider
-from opentelemetry.sdk.metrics.export import InMemoryMetricReader
+from opentelemetry.sdk.metrics.export import Histogram, InMemoryMetricReader, Metric, Sum
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
@@ -103,3 +107,48 @@ def test_threads_are_told_of_too() -> None:
     with throttle.acquire("https://api.example/") as permit:
         permit.settle(status=503)
     assert exported.points("autothrottle.requests")[0][0]["http.response.status_code"] == 503
+
+
+BOARD = Path(__file__).resolve().parents[2] / "examples" / "grafana" / "autothrottle.json"
+
+
+def _series(metric: Metric) -> Iterator[tuple[str, set[str]]]:
+    """The series that Prometheus has of an instrument, by OpenTelemetry's rules, with their labels."""
+    name = metric.name.replace(".", "_") + ("_seconds" if metric.unit == "s" else "")
+    labels = {key.replace(".", "_") for point in metric.data.data_points for key in point.attributes or {}}
+    if isinstance(metric.data, Histogram):
+        yield from ((f"{name}{suffix}", labels | {"le"}) for suffix in ("_bucket", "_sum", "_count"))
+    else:
+        yield name + ("_total" if isinstance(metric.data, Sum) else ""), labels
+
+
+async def test_each_query_of_the_board_reads_what_is_exported() -> None:
+    exported, clock = Exported(), FakeClock()
+    throttle = Throttle(clock=clock, jitter=False, delay=2)
+    instrument(throttle, meter=exported.meter, tracer=False)
+    tasks = [asyncio.create_task(_ask(throttle)) for _ in range(2)]
+    await clock.advance(10)
+    await asyncio.gather(*tasks)
+    async with throttle.acquire("https://api.example/") as permit:
+        permit.settle(error=OSError("gone"))
+    data = exported.reader.get_metrics_data()
+    assert data is not None
+    scopes = [scope for each in data.resource_metrics for scope in each.scope_metrics]
+    metrics = [metric for scope in scopes for metric in scope.metrics]
+    series = dict(line for metric in metrics for line in _series(metric))
+    board = json.loads(BOARD.read_text())
+    queries = [target["expr"] for panel in board["panels"] for target in panel.get("targets", ())]
+    queries += [each["query"] for each in board["templating"]["list"] if each["type"] == "query"]
+    assert len(queries) >= 9
+    read: set[str] = set()
+    for query in queries:
+        names = re.findall(r"\bautothrottle_\w+(?=[{,])", query)
+        assert names, query
+        for name in names:
+            assert name in series, f"{name} is not exported: {query}"
+            labels = re.findall(r"(\w+)=~?\"", query) + re.findall(r"by \(([\w, ]+)\)", query)
+            wanted = {label.strip() for each in labels for label in each.split(",")}
+            wanted |= set(re.findall(r"label_values\(\w+, (\w+)\)", query))
+            assert wanted <= series[name], (wanted - series[name], query)
+        read.update(name.removesuffix("_bucket").removesuffix("_sum") for name in names)
+    assert read == {name.removesuffix("_bucket") for name in series if not name.endswith(("_sum", "_count"))}

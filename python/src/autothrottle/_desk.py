@@ -208,6 +208,8 @@ class Desk:
             settled = self.engine.settle(now, ticket, **({"status": told.status} if is_slip else {}))
         verdict, waiting = self._verdict(settled, permit, wait, is_repeatable, now)
         self.asked = settled.asked
+        for heard in self.events.ends:
+            heard(names[0], status, told.error)
         if self.events.settle:
             took = None if latency is None else latency / NANOS
             event = SettleEvent("settle", ticket, permit.target, names, now / NANOS, status, told.error, took)
@@ -446,6 +448,8 @@ class Desk:
         timeout = wait.timeout
         if timeout is not None:
             waiting.alarm = self.alarm(timeout, lambda: self._expire(waiting, timeout))
+        for heard in self.events.waits:
+            heard(waiting)
         return waiting
 
     def forget(self, waiting: Waiting) -> bool:

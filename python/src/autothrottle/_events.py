@@ -11,9 +11,12 @@ import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from difflib import get_close_matches
-from typing import Any, Literal, TypeAlias, TypeVar, get_args, overload
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar, get_args, overload
 
 from ._errors import ThrottleWarning
+
+if TYPE_CHECKING:
+    from ._waiting import Waiting
 
 logger = logging.getLogger("autothrottle")
 
@@ -154,6 +157,10 @@ class Events:
         self.send = self._listeners["send"]
         self.settle = self._listeners["settle"]
         self.cancel = self._listeners["cancel"]
+        self.waits: list[Callable[[Waiting], object]] = []
+        """Told of each request that begins to wait: what leaves at once costs them nothing."""
+        self.ends: list[Callable[[str, int | None, BaseException | None], object]] = []
+        """Told of each request that ended, without an event: its first scope, status and error."""
 
     @property
     def is_stall_heard(self) -> bool:

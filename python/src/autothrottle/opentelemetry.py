@@ -10,8 +10,8 @@ Names and attributes are those of npm's ``autothrottle/opentelemetry``, so that 
 ``autothrottle[opentelemetry]``.
 
 The traps: a throttle that pays for what is not exported, and a span that begins where the caller's context is
-lost. So a request that leaves at once costs one counter. The context is kept where a request comes in, and
-its span is made when it leaves.
+lost. So a request that leaves at once costs one addition, which the exporter reads when it collects. The
+context is kept where a request begins to wait, and its span is made when it leaves.
 """
 
 from __future__ import annotations
@@ -25,7 +25,8 @@ from opentelemetry import context, metrics, trace
 from opentelemetry.metrics import CallbackOptions, Meter, Observation
 from opentelemetry.trace import Status, StatusCode, Tracer
 
-from ._events import CancelEvent, RequestEvent, SettleEvent
+from ._clock import NANOS
+from ._events import CancelEvent, RequestEvent
 from ._threads import ThreadThrottle
 from ._throttle import Throttle
 
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from opentelemetry.context import Context
 
     from ._stats import ScopeStats
+    from ._waiting import Waiting
 
 __all__ = ["instrument"]
 
@@ -77,17 +79,18 @@ def instrument(
     if not isinstance(throttle, (Throttle, ThreadThrottle)):
         raise TypeError(f"instrument wants a throttle; got {throttle!r:.60}")
     told = _Telling(throttle, meter, tracer, dict(attributes or {}))
-    throttle.on("queued", told.queued)
-    throttle.on("send", told.sent)
+    events = throttle._desk.events
+    events.waits.append(told.waits)
+    events.ends.append(told.ended)
     throttle.on("cancel", told.cancelled)
-    throttle.on("settle", told.settled)
 
     def end() -> None:
         told.is_over = True
-        throttle.off("queued", told.queued)
+        if told.waits in events.waits:
+            events.waits.remove(told.waits)
+            events.ends.remove(told.ended)
         throttle.off("send", told.sent)
         throttle.off("cancel", told.cancelled)
-        throttle.off("settle", told.settled)
 
     return end
 
@@ -107,8 +110,9 @@ class _Telling:
         self._attributes = attributes
         self._waiting: dict[int, _Waiting] = {}
         self._tracer = None if tracer is False else tracer or trace.get_tracer(_NAME)
+        self._ended: dict[tuple[str, int | None, str | None], int] = {}
         if meter is False:
-            self._waits = self._requests = None
+            self._waits = None
             return
         made = meter or metrics.get_meter(_NAME)
         self._waits = made.create_histogram(
@@ -117,7 +121,9 @@ class _Telling:
             description="How long requests waited before they left",
             explicit_bucket_boundaries_advisory=_BUCKETS,
         )
-        self._requests = made.create_counter("autothrottle.requests", description="Requests that ended")
+        made.create_observable_counter(
+            "autothrottle.requests", [self._count], description="Requests that ended"
+        )
         for name, unit, description, read in (
             ("waiting", "", "Requests that wait", lambda stats: stats.waiting),
             ("in_flight", "", "Requests in flight", lambda stats: stats.in_flight),
@@ -127,18 +133,19 @@ class _Telling:
                 f"autothrottle.{name}", [self._gauge(read)], unit=unit, description=description
             )
 
-    def queued(self, event: RequestEvent) -> None:
-        """A request came in. One that leaves at once is not told of."""
-        if event.id not in self._throttle._desk.waiting:
-            return
-        told = self._of(event.scopes[0], {"autothrottle.reason": "unknown"})
-        waiting = _Waiting(event.at, context.get_current(), told, time.time_ns())
-        for scope in event.scopes:
+    def waits(self, request: Waiting) -> None:
+        """A request begins to wait, the first time or again."""
+        desk = self._throttle._desk
+        told = self._of(request.scopes[0], {"autothrottle.reason": "unknown"})
+        waiting = _Waiting(desk.clock.now() / NANOS, context.get_current(), told, time.time_ns())
+        if not self._waiting:
+            desk.events.send.append(self.sent)
+        self._waiting[request.ticket] = waiting
+        for scope in request.scopes:
             reason = self._throttle.scope(scope).stats.reason
             if reason is not None:
                 waiting.told = self._of(scope, {"autothrottle.reason": reason})
                 break
-        self._waiting[event.id] = waiting
 
     def sent(self, event: RequestEvent) -> None:
         """It left."""
@@ -148,13 +155,15 @@ class _Telling:
         """It gave up."""
         self._end(event, event.error or "cancelled")
 
-    def settled(self, event: SettleEvent) -> None:
+    def ended(self, scope: str, status: int | None, error: BaseException | None) -> None:
         """It ended."""
-        if self._requests is not None:
-            self._requests.add(1, self._of(event.scopes[0], _outcome(event)))
+        key = scope, status, None if error is None else type(error).__name__
+        self._ended[key] = self._ended.get(key, 0) + 1
 
     def _end(self, event: RequestEvent, error: BaseException | str | None) -> None:
         waiting = self._waiting.pop(event.id, None)
+        if waiting is not None and not self._waiting:
+            self._throttle.off("send", self.sent)
         if waiting is None or (event.at <= waiting.at and error is None):
             return
         if self._waits is not None:
@@ -178,12 +187,16 @@ class _Telling:
 
         return observe
 
+    def _count(self, _: CallbackOptions) -> Iterable[Observation]:
+        for (scope, status, error), ended in self._ended.copy().items():
+            yield Observation(ended, self._of(scope, _outcome(status, error)))
+
     def _of(self, scope: str, more: Attributes) -> dict[str, str | bool | int | float]:
         return {**self._attributes, "autothrottle.scope": scope, **more}
 
 
-def _outcome(event: SettleEvent) -> Attributes:
+def _outcome(status: int | None, error: str | None) -> Attributes:
     """By the names of OpenTelemetry's conventions for HTTP."""
-    if event.status is not None:
-        return {"http.response.status_code": event.status}
-    return {} if event.error is None else {"error.type": type(event.error).__name__}
+    if status is not None:
+        return {"http.response.status_code": status}
+    return {} if error is None else {"error.type": error}
