@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from autothrottle import ConfigError, ThreadThrottle, Throttle, llm
+from autothrottle import ClosedError, ConfigError, ThreadThrottle, Throttle, llm
 from autothrottle.llm._answer import Body, refusal_of, span_of, told_by
 from autothrottle.llm._request import VENDORS, asked_of
 from autothrottle.testing import FakeClock
@@ -437,3 +437,43 @@ def test_the_middleware_of_anthropic(clock: FakeClock) -> None:
     assert client.messages.create(**asks).content[0].text == "Hi"
     assert spent(throttle, "llm:api.anthropic.com/default/m#output") == 20
     assert own.stats.sent == 1
+
+
+async def test_the_middleware_of_anthropic_where_tasks_wait(clock: FakeClock) -> None:
+    """A refusal is waited for, a stream is read in passing, and errors of ours arrive as they are."""
+    sdk = pytest.importorskip("anthropic")
+    if not hasattr(sdk, "Middleware"):
+        pytest.skip("this version has none")
+    library = importlib.import_module(sdk.DefaultHttpxClient.__mro__[1].__module__.partition(".")[0])
+    calls: list[float] = []
+
+    async def answer(_: Any) -> Any:
+        calls.append(clock.seconds)
+        if len(calls) == 1:
+            error = {"type": "error", "error": {"type": "rate_limit_error", "message": "slow"}}
+            return library.Response(429, json=error, headers={"retry-after": "2"})
+        return library.Response(
+            200, content=START + TEXT + END, headers={"content-type": "text/event-stream"}
+        )
+
+    throttle = Throttle(clock=clock, concurrency=16, warnings=False)
+    own = llm.middleware(throttle, limits={"*": {"otpm": 1000}}, headroom=1)
+    http_client = library.AsyncClient(transport=library.MockTransport(answer))
+    client = sdk.AsyncAnthropic(api_key="k", http_client=http_client, middleware=[own])
+    asks: Any = {"model": "m", "max_tokens": 50, "messages": [{"role": "user", "content": "a"}]}
+
+    async def read() -> list[str]:
+        return [event.type async for event in await client.messages.create(stream=True, **asks)]
+
+    reading = asyncio.create_task(read())
+    await clock.advance(10)
+    assert (await reading)[0] == "message_start"
+    assert len(calls) == 2
+    assert calls[1] - calls[0] >= 2
+    since = clock.seconds - calls[1]
+    assert spent(throttle, "llm:api.anthropic.com/default/m#output") == round(150 - since * 1000 / 60)
+    assert (own.stats.sent, own.stats.refused, own.stats.cut) == (2, 1, 0)
+    throttle.close()
+    with pytest.raises(ClosedError):
+        await read()
+    assert len(calls) == 2
