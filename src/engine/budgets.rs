@@ -7,8 +7,8 @@
 //! 2. of a route whose budgets are not known one request is on its way at a time, until its answer names
 //!    them; then what waits of it is moved there;
 //! 3. a request whose budget is not known may spend from any. While it is on its way, so much is kept back in
-//!    each. While it waits, for [`PATIENCE`] at most, so much is kept back, too, and it leaves once every
-//!    budget has room.
+//!    each. While such requests wait, [`KEPT`] are kept back in each, too, and one leaves once every budget
+//!    has room for it and for its share of those on their way. [`PATIENCE`] without news ends that.
 //!
 //! The trap is a route that is learned while requests of it are underway: `settle` must find the scopes that
 //! the request left with. So only what waits is moved.
@@ -37,6 +37,8 @@ const INSIDE: &str = "\u{a0}";
 const BUDGET: u8 = b'#';
 /// Routes beyond these find their budgets by their own answers alone.
 const MOST_OPEN: usize = 500;
+/// With one, each route that is learned takes the last of its budget, and the next waits for a window.
+const KEPT: u32 = 2;
 /// Discord's buckets are there again within seconds. A longer wait for a budget that is likely another's
 /// (GitHub's search) is in vain: the first answer will say.
 const PATIENCE: Span = Span::from_micros(5_000_000);
@@ -137,6 +139,12 @@ impl Engine {
         }
         self.tell_always(index, &settled);
         self.refresh(index);
+        if let Role::Budget(of) = self.registry[index].role
+            && let Some(scope) = self.known(of)
+            && self.registry[scope].family.as_ref().is_some_and(|family| family.explorers > 0)
+        {
+            self.refresh_inside(scope);
+        }
     }
 
     /// When a request left that is in flight, in the engine's own reckoning.
@@ -238,23 +246,32 @@ impl Engine {
         let Some(family) = family(of).filter(|_| cost > Cost::ZERO) else {
             return entry.scope.verdict(now, cost);
         };
-        let cost = cost.plus(Cost::whole(family.unknown));
-        let verdict = entry.scope.verdict(now, cost);
         let until = family.exploring + PATIENCE;
-        if family.explorers == 0 || until <= now || verdict != Verdict::Go {
+        let is_patient = family.explorers > 0 && now < until;
+        let within = |verdict| match verdict {
+            Verdict::Go => Verdict::Go,
+            Verdict::NotBefore(at, reason) => Verdict::NotBefore(at.min(until), reason),
+            Verdict::Blocked(reason) => Verdict::NotBefore(until, reason),
+        };
+        let unknown = family.unknown;
+        if matches!(entry.role, Role::Budget(_)) {
+            let verdict = entry.scope.verdict(now, cost.plus(Cost::whole(unknown)));
+            if verdict != Verdict::Go || !is_patient {
+                return verdict;
+            }
+            return within(entry.scope.verdict(now, cost.plus(Cost::whole(unknown + KEPT))));
+        }
+        let verdict = entry.scope.verdict(now, cost);
+        if verdict != Verdict::Go || !is_patient {
             return verdict;
         }
-        if matches!(entry.role, Role::Budget(_)) {
-            let kept = cost.plus(Cost::whole(family.explorers));
-            return match entry.scope.verdict(now, kept) {
-                Verdict::Go => Verdict::Go,
-                Verdict::NotBefore(at, reason) => Verdict::NotBefore(at.min(until), reason),
-                Verdict::Blocked(reason) => Verdict::NotBefore(until, reason),
-            };
-        }
-        let budgets = family.budgets.iter().filter_map(|&budget| self.known(budget));
-        let free = budgets.filter_map(|budget| self.registry[budget].scope.told_next(now, cost));
-        Verdict::not_before(now, free.filter(|&at| at <= until).max(), Reason::Quota)
+        let budgets = || family.budgets.iter().filter_map(|&budget| self.known(budget));
+        let many = budgets().count().max(1) as u32;
+        let cost = cost.plus(Cost::whole(unknown / many));
+        let all = budgets().map(|budget| self.registry[budget].scope.verdict(now, cost));
+        // One that takes longer is likely another's.
+        let is_near = |verdict: &Verdict| !matches!(verdict, Verdict::NotBefore(at, _) if *at > until);
+        within(all.filter(is_near).max().unwrap_or(Verdict::Go))
     }
 
     /// A request of these scopes leaves, or has ended: whether it counts as one whose budget is not known.
@@ -275,11 +292,11 @@ impl Engine {
         let Some(family) = &mut self.registry[scope].family else { return };
         family.unknown = if leaves { family.unknown + 1 } else { family.unknown.saturating_sub(1) };
         if !leaves {
-            self.refresh_budgets(scope);
+            self.refresh_inside(scope);
         }
     }
 
-    /// That many more requests of this scope wait: whether their budget is not known.
+    /// A route more waits, or less: whether its budget is not known.
     #[inline]
     pub(super) fn count_explorers(&mut self, scope: u32, more: i32) {
         if let Role::Route(of, None) = self.registry[scope].role {
@@ -297,17 +314,31 @@ impl Engine {
         }
         family.explorers = family.explorers.saturating_add_signed(more);
         if family.explorers == 0 {
-            self.refresh_budgets(scope);
+            self.refresh_inside(scope);
         }
     }
 
-    /// Less is kept back.
-    fn refresh_budgets(&mut self, scope: u32) {
-        let budgets =
-            self.registry[scope].family.as_ref().map_or_else(Vec::new, |family| family.budgets.clone());
-        for id in budgets {
-            if let Some(budget) = self.known(id).filter(|&budget| !self.registry[budget].waiters.is_quiet()) {
-                self.refresh(budget);
+    /// A route was learned: the others are patient for as long again.
+    fn progress(&mut self, of: ScopeId) {
+        let now = self.now;
+        let Some(scope) = self.known(of) else { return };
+        if let Some(family) = &mut self.registry[scope].family
+            && now < family.exploring + PATIENCE
+        {
+            family.exploring = now;
+        }
+    }
+
+    /// Less is kept back, or more is there.
+    fn refresh_inside(&mut self, scope: u32) {
+        let Some(family) = &self.registry[scope].family else { return };
+        let mut inside = family.budgets.clone();
+        if family.explorers > 0 {
+            inside.extend(&family.open);
+        }
+        for id in inside {
+            if let Some(index) = self.known(id).filter(|&index| !self.registry[index].waiters.is_quiet()) {
+                self.refresh(index);
             }
         }
     }
@@ -354,8 +385,10 @@ impl Engine {
             let (of, is_new) = (*of, known.is_none());
             entry.role = Role::Route(of, Some(leads.into()));
             if is_new {
-                let waiting = entry.waiters.waiting as i32;
-                self.count_explorers_of(of, -waiting);
+                if entry.waiters.waiting > 0 {
+                    self.count_explorers_of(of, -1);
+                }
+                self.progress(of);
                 let entry = &mut self.registry[route];
                 let open = Arc::new(entry.scope.config.budget(u32::MAX));
                 entry.scope.configure(now, open);

@@ -141,8 +141,8 @@ impl Engine {
     pub(super) fn begin_waiting(&mut self, scope: u32) {
         self.registry[scope].waiters.waiting += 1;
         self.registry.mark_used(scope);
-        self.count_explorers(scope, 1);
         if self.registry[scope].waiters.waiting == 1 {
+            self.count_explorers(scope, 1);
             self.registry[scope].scope.on_wait(self.now);
             self.observe(scope);
         }
@@ -151,7 +151,9 @@ impl Engine {
     /// One request of this scope less waits.
     pub(super) fn stop_waiting(&mut self, scope: u32) {
         self.registry[scope].waiters.waiting -= 1;
-        self.count_explorers(scope, -1);
+        if self.registry[scope].waiters.waiting == 0 {
+            self.count_explorers(scope, -1);
+        }
     }
 
     /// Lets an admitted request wait with the others, at once or when its own delay is over.

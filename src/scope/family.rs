@@ -4,7 +4,8 @@
 //! 1. a server that says by itself that its budgets are several (a resource, a bucket) is believed; one that
 //!    names policies has several once two answers name others;
 //! 2. a route spends from what its last answer named;
-//! 3. a route that has not been answered spends from what all of its family do, if three of them agree.
+//! 3. a route that has not been answered spends from what all of its family do, if three of them agree. Of
+//!    buckets they say nothing of each other.
 //!
 //! The trap is memory: slugs are routes without end. What its family says of a route is not kept, and of a
 //! server no more than [`MOST`] routes are.
@@ -33,7 +34,7 @@ pub(crate) struct Family {
     pub open: Vec<ScopeId>,
     /// Requests in flight that spend from a budget that is not known yet.
     pub unknown: u32,
-    /// Requests that wait and whose budget is not known yet, and since when there are any.
+    /// Routes that wait and whose budget is not known; and since when, or when one of them was last learned.
     pub explorers: u32,
     pub exploring: Instant,
 }
@@ -109,7 +110,8 @@ impl Family {
 }
 
 fn is_agreed(known: &Known) -> bool {
-    (AGREED..MIXED).contains(&known.routes)
+    let is_bucket = known.budgets.iter().any(|name| name.as_bytes().last() == Some(&b'/'));
+    (AGREED..MIXED).contains(&known.routes) && !is_bucket
 }
 
 #[cfg(test)]
