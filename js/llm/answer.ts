@@ -235,7 +235,7 @@ export function refusalOf(response: Response, text: string, isAnthropic: boolean
     (isAnthropic && status === 429 && !after)
   const isFinal = headers.get('x-should-retry') === 'false' || (status < 500 && isOver)
   // "This request would exceed … 10,000 input tokens": the first word is not the budget.
-  const [kind = ''] = /(?:out|in)put(?=.token)|token|request(?!.would)/i.exec(text) ?? []
+  const [kind = ''] = /(?:out|in)put(?=.token)|token|request(?!.would|_id)/i.exec(text) ?? []
   return {
     wait: told > 0 ? Math.min(told, LONGEST) : undefined,
     isFinal,

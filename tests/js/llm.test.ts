@@ -4,7 +4,7 @@ import { test } from 'node:test'
 import { ConfigError, createThrottle, type Throttle } from 'autothrottle'
 import { llmFetch, llmMiddleware } from 'autothrottle/llm'
 import { FakeClock } from 'autothrottle/testing'
-import { toldBy } from '../../js/llm/answer.js'
+import { refusalOf, toldBy } from '../../js/llm/answer.js'
 import { askedOf, VENDORS } from '../../js/llm/request.js'
 import { load } from './model-load.js'
 import { after, throttles } from './shared/throttles.js'
@@ -209,6 +209,12 @@ test('a refusal that no wait helps is not sent again, and holds no other call', 
     assert.equal((await within(clock, llm(url, post()), 0)).status, 200)
     assert.equal(calls.length, 2)
   }
+})
+
+test('the number of a refused request names no budget', () => {
+  const said = (message: string) => JSON.stringify({ error: { message }, request_id: 'req_1' })
+  const kindOf = (text: string) => refusalOf(new Response('', { status: 429 }), text, true).kind
+  assert.deepEqual([kindOf(said('it rises too fast')), kindOf(said('50 requests'))], [undefined, 'requests'])
 })
 
 test('errors of ours are answers that no SDK sends again; in middleware they are thrown', async () => {

@@ -273,6 +273,6 @@ def refusal_of(status: int, headers: Mapping[str, str], text: str, is_anthropic:
     is_over = re.search(never, text) is not None or (is_anthropic and status == 429 and not after)
     is_final = headers.get("x-should-retry") == "false" or (status < 500 and is_over)
     # "This request would exceed … 10,000 input tokens": the first word is not the budget.
-    word = re.search(r"(?:out|in)put(?=.token)|token|request(?!.would)", text, re.IGNORECASE)
+    word = re.search(r"(?:out|in)put(?=.token)|token|request(?!.would|_id)", text, re.IGNORECASE)
     kind = _WORDS.get(word[0].lower()) if word else None
     return Refusal(min(wait, _LONGEST) if wait > 0 else None, is_final, kind)
