@@ -26,7 +26,7 @@ async function race(contenders, count) {
   const least = Object.fromEntries(Object.keys(contenders).map((name) => [name, Number.POSITIVE_INFINITY]))
   const all = Object.entries(contenders)
   for (let round = 0; round < ROUNDS; round++) {
-    // Whoever is first clears away what the others left: nobody is always first.
+    // The first clears away what the others left, so they take turns.
     all.push(all.shift())
     for (const [name, run] of all) {
       const before = process.cpuUsage()

@@ -2,9 +2,8 @@
  * What each library does where a crawl or an API client meets it: `npm run bench:compare`, which prints the
  * table of `docs/comparison.md`; a minute, in real time, against a server on this machine.
  *
- * Each is told "five a second" as its own README says. What they are asked: how do a dozen requests leave,
- * does anything leave after a 429 before its `Retry-After` is over, and does a busy host keep another one
- * waiting.
+ * Each is set to "five a second" as its own README says. The questions: how do a dozen requests leave? Does
+ * any leave after a 429 before its `Retry-After` is over? Does a busy host keep another one waiting?
  */
 import { spawnSync } from 'node:child_process'
 import { existsSync } from 'node:fs'

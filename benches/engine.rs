@@ -1,10 +1,10 @@
 //! What a decision costs: `npm run bench:engine`.
 //!
-//! Two tables: the simple cycle (submit, poll, settle in one scope), and the cost per dispatch while N
-//! requests wait over N/10 hosts, with and without one more scope that all share. Read the ratios: machines
-//! differ. Each figure is the best of several rounds, so what else the machine does counts little. With the
-//! name of a workload and a number it only runs that many: `npm run bench:instructions` counts what they
-//! take.
+//! Two tables. One has the simple cycle (submit, poll, settle in one scope). The other has the cost per
+//! dispatch while N requests wait over N/10 hosts, with and without one more scope that all share. Read the
+//! ratios: machines differ. Each figure is the best of several rounds, so what else the machine does counts
+//! little. With the name of a workload and a number it only runs that many: `npm run bench:instructions`
+//! counts what they take.
 
 #![allow(clippy::disallowed_methods, reason = "a benchmark reads the real clock")]
 

@@ -1,16 +1,16 @@
 /**
- * Real servers that limit and say nothing about it: `npm run bench:nginx` (needs nginx; HAProxy too, or its
- * lines are left out).
+ * Real servers that limit and do not say so: `npm run bench:nginx` (needs nginx; HAProxy too, or its lines
+ * are left out).
  *
- * Rampup, told nothing, beside clients that are told the limit: p-queue in two ways (so many per second;
- * one per gap) and a fixed delay. All of them run at once, each in a process of its own and against a zone
- * of its own, so that a busy machine is as bad for one as for the other. What was served and refused is
- * counted in the server's own log; *settled* leaves out the first ten seconds.
+ * Rampup, which does not know the limit, beside clients that do: p-queue in two ways (a number per second;
+ * one per gap) and a fixed delay. All of them run at once, each in a process of its own and against a zone of
+ * its own. So a busy machine is as bad for one as for the other. What was served and refused is counted in
+ * the server's own log; *settled* leaves out the first ten seconds.
  *
- * `--only NAME` runs the set-ups whose name contains it, `--seconds N` (60) makes it shorter, `--status 503`
- * is what limit_req refuses with (429), and with `--delayed` it queues what is within the burst. With
- * `--gaps 1,1.2,2` fixed delays of so many gaps of the limit run in place of the told clients: what a
- * constant rate could do.
+ * `--only NAME` runs the set-ups whose name contains it, and `--seconds N` (60) makes it shorter. `--status
+ * 503` is what limit_req refuses with (429), and with `--delayed` it queues what is within the burst. With
+ * `--gaps 1,1.2,2` fixed delays of this many gaps of the limit run in place of the clients that know it: what
+ * a constant rate could do.
  */
 import { spawn } from 'node:child_process'
 import { mkdtempSync, writeFileSync } from 'node:fs'
@@ -31,12 +31,12 @@ const STATUS = Number(option('--status', 429))
 
 const PLAIN = { slotDelay: 0, jitter: false, backoff: false }
 
-/** A delay of so many gaps of a rate. */
+/** A delay of this many gaps of a rate. */
 const fixed = (gaps, rate) => ({
   throttle: { concurrency: 256, defaults: { ...PLAIN, delay: (1000 * gaps) / rate, concurrency: 256 } },
 })
 
-/** What each is told of the limit: `rate` per second, or `slots` at a time. */
+/** What each knows of the limit: `rate` per second, or `slots` at a time. */
 const TOLD = {
   'p-queue, per second': ({ rate, slots }) => ({
     queue: slots === undefined ? { intervalCap: rate, interval: 1000 } : { concurrency: slots },

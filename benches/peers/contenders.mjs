@@ -2,8 +2,8 @@
  * Ours, and what people would pick instead, each as its own README says to use it.
  *
  * - `open()` lets everything pass: what a call costs.
- * - `spaced(ms)` starts at most one task in so many milliseconds for each key.
- * - `capped(count, ms)` starts at most so many in a window, all with one key.
+ * - `spaced(ms)` starts at most one task in this many milliseconds for each key.
+ * - `capped(count, ms)` starts at most `count` in a window, all with one key.
  *
  * Each gives a function of a key and a task. None of the others but Effect has keys, so users keep a map of
  * limiters: so do we. What a library cannot do is left out: p-limit, cockatiel and semaphores know no time.

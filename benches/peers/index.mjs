@@ -1,6 +1,6 @@
 /**
  * Ours beside the peers: `npm run bench`, which writes `benches/RESULTS.md`. `--only ROW` runs one row and
- * writes that one anew; `--quick` tries it out and writes nothing.
+ * writes that one anew; `--quick` tries it out and writes no file.
  *
  * Contenders take turns within a row wherever they can share a process, so that a busy machine slows all
  * alike; the figures to read are the ratios. Each row runs on this Node and on Node 24.

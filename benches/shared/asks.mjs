@@ -1,4 +1,6 @@
-/** Asks for permits as fast as they come, for so many milliseconds; says how many, and how long one took. */
+/**
+ * Asks for permits as fast as they come, for this many milliseconds; says how many, and how long one took.
+ */
 import { createThrottle } from 'autothrottle'
 import { local } from 'autothrottle/local'
 
@@ -20,7 +22,7 @@ const took = []
 const before = process.cpuUsage()
 const end = performance.now() + ms
 /**
- * A program that never comes to its event loop hears nobody: the one that decides must not ask without end.
+ * A program that never comes to its event loop hears no other: the one that decides must not ask without end.
  */
 const rest = () => new Promise((resolve) => setImmediate(resolve))
 const loop = async () => {
@@ -37,5 +39,5 @@ took.sort((a, b) => a - b)
 const isWriter = throttle.stats().ageMs === 0
 const { user, system } = process.cpuUsage(before)
 process.send({ count: took.length, medianMs: took[took.length >> 1], isWriter, micros: user + system })
-// Whoever asks it would lose it.
+// A process that asks it would lose it.
 setInterval(() => {}, 1000)

@@ -1,5 +1,5 @@
 /**
- * One of the processes of the outages: asks for each scope of its options, so many at a time, until it is
+ * One of the processes of the outages: asks for each scope of its options, a number at a time, until it is
  * killed. It says whether it decides, and what it was warned of.
  */
 import { createThrottle } from 'autothrottle'

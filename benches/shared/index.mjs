@@ -1,6 +1,6 @@
 /**
  * Processes that share a limit, with faults: `npm run test:shared`. Behind nginx, which limits to 10 a second
- * and tells nobody, what was served and refused is read from its own log; `outages.mjs` has a server that
+ * and does not say so, what was served and refused is read from its own log; `outages.mjs` has a server that
  * counts.
  *
  * `--way local|redis` (both, where `npm install --prefix tests/shared` was run and there is a redis-server),

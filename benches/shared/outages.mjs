@@ -40,7 +40,7 @@ class Site {
   of(scope, from = 0, to = Number.POSITIVE_INFINITY) {
     return this.seen.filter((each) => each.scope === scope && each.at >= from && each.at < to)
   }
-  /** The most of a scope within any span of so many milliseconds. */
+  /** The most of a scope within any span of this many milliseconds. */
   within(scope, span) {
     const times = this.of(scope).map(({ at }) => at)
     let [from, most] = [0, 0]
@@ -62,7 +62,7 @@ class Site {
   }
 }
 
-/** So many processes of a group that ask at `port`, once all of them run. */
+/** This many processes of a group that ask at `port`, once all of them run. */
 async function groupOf(
   count,
   site,
@@ -197,7 +197,7 @@ async function quota(offline) {
   return { isMet: most <= 80, said: `${most} in the minute, ${away} of them without the store` }
 }
 
-/** The connection by which the writer hears stays open and carries nothing. */
+/** The connection by which the writer hears stays open and carries no message. */
 async function halfOpen() {
   const store = await new RedisServer(await freePort()).start()
   const way = await openWay(store.port)

@@ -2,8 +2,8 @@
  * One case: eight processes behind nginx, others beside them, and what nginx wrote down.
  *
  * The trap is the start of a process, a second or more where many start at once, and of a slow way to the
- * store: both would count as time in which nothing was sent. So all are there before any begins, and the
- * time runs from when each group has been served once.
+ * store: both would count as time without a send. So all are there before any begins, and the time runs from
+ * when each group has been served once.
  */
 import { spawn } from 'node:child_process'
 import { createServer } from 'node:http'
@@ -54,7 +54,7 @@ function schedule(what, seconds, all, store) {
   }
 }
 
-/** The counts of the eight as `shared`, of one process as `alone`, and of whoever is beside them. */
+/** The counts of the eight as `shared`, of one process as `alone`, and of those beside them. */
 export async function play(what, way, most) {
   const seconds = Math.min(what.seconds, most)
   let [now, mostAtOnce] = [0, 0]

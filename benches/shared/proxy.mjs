@@ -31,8 +31,8 @@ export async function slowWay(port, { least = 15, more = 20 } = {}) {
 }
 
 /**
- * A way that breaks: `cut(ms)` ends all connections and refuses others for so long; `hollow()` leaves those
- * open that have subscribed, and carries nothing by them any more.
+ * A way that breaks: `cut(ms)` ends all connections and refuses others for that long; `hollow()` leaves those
+ * open that have subscribed, and carries no more messages by them.
  */
 export async function openWay(port) {
   const pairs = new Set()

@@ -21,7 +21,7 @@ if (hosts > 0) {
     const permits = await Promise.all(some.map((scopes) => throttle.acquire({ scopes })))
     for (const permit of permits) permit.settle({ status: 200, latency: 300 })
   }
-  // A refusal is told at once, with all that is known.
+  // News of a refusal goes out at once, with all that is known.
   const tell = async () => (await throttle.acquire({ scopes: 'bad' })).settle({ status: 503 })
   setInterval(() => tell().catch(() => {}), 5000)
   await tell()

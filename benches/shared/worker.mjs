@@ -12,7 +12,7 @@ process.on('disconnect', () => process.exit())
 let begun = Number.POSITIVE_INFINITY
 
 /**
- * What the store says of its clock is ahead by what the last of the steps says: nothing sets a clock here.
+ * What the store says of its clock is ahead by what the last of the steps says: no code sets a clock here.
  */
 function withClock(client) {
   const ask = client.eval.bind(client)

@@ -51,6 +51,8 @@ const SOURCES = [
   'tower/tests',
   'python/tests',
   'fuzz/fuzz_targets',
+  'benches',
+  'shared/tests/simulation',
   'site/playground',
   'site/essay',
   'site/test',

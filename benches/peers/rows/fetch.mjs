@@ -49,7 +49,7 @@ export async function run({ isQuick }) {
     'autothrottle, run': (call) => all(call, () => throttle.run(url, () => read(fetch(url)))),
   }
   const figures = Object.fromEntries(Object.keys(ways).map((name) => [name, []]))
-  // Whoever is first pays for what the others left: nobody is always first.
+  // The first pays for what the others left, so they take turns.
   const turns = Object.entries(ways)
   for (let round = 0; round < (isQuick ? 2 : 9); round++) {
     turns.push(turns.shift())

@@ -1,4 +1,4 @@
-/** A task through an open limiter: nothing waits. Rounds take turns; the least of each counts. */
+/** A task through an open limiter: none waits. Rounds take turns; the least of each counts. */
 import { able, contenders } from '../contenders.mjs'
 
 export const title = 'A task through an open limiter'

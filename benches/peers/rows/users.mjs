@@ -1,6 +1,6 @@
 /**
  * What users feel, in virtual time: servers in this process, the same for all, and each client as its users
- * would write it. *Told* ones know the limit; *untold* ones find out. Whoever is refused tries again, after
+ * would write it. *Told* ones know the limit; *untold* ones find out. A refused client tries again, after
  * what the server asks for or else after a second, as people do.
  */
 import { inChild } from '../child.mjs'

@@ -57,7 +57,7 @@ fn ours(name: &'static str, options: &str) -> Line {
     let before = LIVE.load(atomic::Ordering::Relaxed);
     let mut engine = Engine::new(Config::parse(serde_json::from_str(options).unwrap()).unwrap());
     let scopes: Vec<ScopeId> = names().iter().map(|name| engine.scope(name)).collect();
-    // The time stands a second further on at each call, so that nothing ever waits.
+    // The time stands a second further on at each call, so that no call ever waits.
     let mut now = 0.0;
     let feedback = Feedback::response(200);
     let mut task = |scope: ScopeId| {
