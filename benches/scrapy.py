@@ -1,12 +1,12 @@
 """Real crawls with Scrapy against nginx, beside Scrapy's own AutoThrottle: `python benches/scrapy.py`.
 
 Needs nginx, `pip install -e python[scrapy]` in the Python that runs it, and `npm run build` for the line of
-the Node driver. All crawls of a row run at once, each in a process of its own and against a zone of its own. So a busy machine is as bad for one as for the other. What was served and refused is counted in nginx's
-log.
+the Node driver. All crawls of a row run at once, each in a process of its own and against a zone of its own.
+So a busy machine is as bad for one as for the other. What was served and refused is counted in nginx's log.
 
-* `limit`: nginx `limit_req` 10/s, upstream 200 ms, burst 0 and 20, 60 s from a cold start, without the limit.
-* `line`: one slow host (a request in two seconds, 300 of them first) beside seven at 10/s, 15 s. `cpu`: CPU
-* time a page where nothing limits, and where a delay of 10 ms does; the median of three.
+* `limit`: nginx `limit_req` 10/s, upstream 200 ms, burst 0 and 20, 60 s from a cold start.
+* `line`: one slow host (a request in two seconds, 300 of them first) beside seven at 10/s, 15 s.
+* `cpu`: CPU time a page without a limit, and with a delay of 10 ms; the median of three.
 
 `--only NAME` runs one of them, `--seconds N` (60) makes `limit` shorter.
 """
