@@ -6,9 +6,9 @@
 //!    well; what an answer says of a budget is for that one alone;
 //! 2. of a route whose budgets are not known one request is on its way at a time, until its answer names
 //!    them; then what waits of it is moved there;
-//! 3. a request whose budget is not known may spend from any. While it is on its way, so much is kept back in
-//!    each. While such requests wait, [`KEPT`] are kept back in each, too, and one leaves once every budget
-//!    has room for it and for its share of those on their way. [`PATIENCE`] without news ends that.
+//! 3. a request whose budget is not known may spend from any. While it is on its way, its cost is kept back
+//!    in each. While requests of this kind wait, [`KEPT`] are kept back in each, too. One leaves once every
+//!    budget has room for it and for its share of those on their way. [`PATIENCE`] without news ends that.
 //!
 //! The trap is a route that is learned while requests of it are underway: `settle` must find the scopes that
 //! the request left with. So only what waits is moved.

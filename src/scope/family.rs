@@ -4,8 +4,8 @@
 //! 1. a server that says by itself that its budgets are several (a resource, a bucket) is believed; one that
 //!    names policies has several once two answers name others;
 //! 2. a route spends from what its last answer named;
-//! 3. a route that has not been answered spends from what all of its family do, if three of them agree. Of
-//!    buckets they say nothing of each other.
+//! 3. a route that has not been answered spends from what all of its family do, if three of them agree.
+//!    Buckets are no news of each other.
 //!
 //! The trap is memory: slugs are routes without end. What its family says of a route is not kept, and of a
 //! server no more than [`MOST`] routes are.

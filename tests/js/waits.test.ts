@@ -31,7 +31,7 @@ function adder() {
   return { waits, meter }
 }
 
-/** So many calls at once: how long they took, what of it was spent at the server, and what was told of waits. */
+/** Calls at once: how long they took, what of it was spent at the server, and the news of their waits. */
 async function told(
   clock: FakeClock,
   server: Fetch,

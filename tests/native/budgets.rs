@@ -301,8 +301,8 @@ fn discord_requests(channels: u32) -> Vec<(&'static str, String)> {
     requests
 }
 
-/// Nobody can know of which bucket a route is that was never answered. So while one is used up and routes are
-/// unknown, those wait for it: for a window of it, at most. Who knows the routes waits for no other's budget.
+/// The bucket of a route is unknown until its first answer. So while one is used up and routes are unknown,
+/// those wait for it: for a window of it, at most. Who knows the routes waits for no other's budget.
 #[test]
 fn discord_has_forty_routes_in_twelve_buckets() {
     for channels in [1, 3] {

@@ -158,7 +158,7 @@ class Events:
         self.settle = self._listeners["settle"]
         self.cancel = self._listeners["cancel"]
         self.waits: list[Callable[[Waiting], object]] = []
-        """Told of each request that begins to wait: what leaves at once costs them nothing."""
+        """They hear of each request that begins to wait: what leaves at once is free of cost to them."""
         self.ends: list[Callable[[str, int | None, BaseException | None], object]] = []
         """Told of each request that ended, without an event: its first scope, status and error."""
 
