@@ -5,6 +5,7 @@
  * no more items are held than `buffer`, so an endless source is welcome and memory stays flat.
  */
 
+import { kindOf } from '../base/checks.js'
 import type { RunOptions } from './requests.js'
 
 /** How {@link mapItems} works. */
@@ -25,6 +26,17 @@ export interface MapOptions {
   signal?: AbortSignal | null
   /** Whether the function is called again after a failure, as in `run`. */
   retry?: RunOptions['retry']
+}
+
+/** @throws {TypeError} for an `errors` or an `ordered` that is none: a misspelt one would leave errors out. */
+export function checkMapping({ errors, ordered, target }: MapOptions & { target?: unknown }): void {
+  const fail = (key: string, want: string, got: unknown) => {
+    throw new TypeError(`map.${key}: want ${want}; got ${kindOf(got)}`)
+  }
+  if (errors !== undefined && !['throw', 'skip', 'settle'].includes(errors))
+    fail('errors', '"throw", "skip" or "settle"', errors)
+  if (ordered !== undefined && typeof ordered !== 'boolean') fail('ordered', 'true or false', ordered)
+  if (target !== undefined && typeof target !== 'function') fail('target', 'a function of an item', target)
 }
 
 /** Runs `work` for each item; when the caller stops, so does everything. */

@@ -59,6 +59,7 @@ export interface ScopeManager {
 export type MakeScopeManager = (scope: string) => ScopeManager
 
 const METHODS = ['onSend', 'onGood', 'onBad'] as const
+const WORDS = [...METHODS, 'delay', 'concurrency']
 
 /** Problems of a `manager` setting. */
 export function managerProblems(manager: unknown, path: string, isShared: boolean): Problem[] {
@@ -70,6 +71,10 @@ export function managerProblems(manager: unknown, path: string, isShared: boolea
     return [{ path, want, got: kindOf(manager) }]
   }
   const problems: Problem[] = []
+  if (!WORDS.some((word) => word in manager)) {
+    const typed = Object.keys(manager).slice(0, 3).join(', ')
+    problems.push({ path, want: `one of ${WORDS.join(', ')} in it`, got: `{ ${typed} }` })
+  }
   for (const method of METHODS) {
     const value = (manager as ScopeManager)[method]
     if (value !== undefined && typeof value !== 'function')
@@ -108,9 +113,10 @@ export class ManagedScopes {
     const make = own ?? this.#defaults.manager
     if (make === undefined) return undefined
     const manager = ask(scope, () => (typeof make === 'function' ? make(scope) : make))
-    const problems = managerProblems(manager, 'manager', false)
-    if (problems.length > 0 || typeof manager !== 'object') {
-      throw new ManagerError('manager', `for ${scope}: want an object; got ${shown(manager)}`)
+    const [problem] = managerProblems(manager, 'manager', false)
+    if (problem || typeof manager !== 'object') {
+      const { want, got } = problem ?? { want: 'an object', got: shown(manager) }
+      throw new ManagerError('manager', `for ${scope}: want ${want}; got ${got}`)
     }
     const told = paceOf(scope, manager)
     this.#managers.set(scope, { manager, told })

@@ -8,7 +8,7 @@ import { ClosedError } from '../base/errors.js'
 import { Desk, type Wait } from '../core/desk.js'
 import { type ThrottleEvents, ThrottleEventTarget } from '../core/events.js'
 import type { Host } from '../core/host.js'
-import { type MapOptions, mapItems } from '../core/map.js'
+import { checkMapping, type MapOptions, mapItems } from '../core/map.js'
 import type { Permit } from '../core/permit.js'
 import {
   checkInit,
@@ -282,6 +282,7 @@ export class Throttle extends ThrottleEventTarget {
     const { target = (item: I) => itself(item, BY_TARGET), ...rest } = options ?? {}
     if (typeof fn !== 'function') throw notWork('map', undefined, fn)
     checkKeys(rest, MAP_KEYS, 'map')
+    checkMapping(options ?? {})
     checkSignal(rest.signal)
     const { buffer = 100 } = rest
     if (!(Number.isInteger(buffer) && buffer >= 1)) {

@@ -100,13 +100,20 @@ export function numbers(what: string, list: readonly number[]): Float64Array {
   return new Float64Array(list)
 }
 
+const HINTS = ['delayMs', 'remaining', 'resetMs', 'limit', 'windowMs'] as const
+
 /** Hints that were not in headers take the places from the third on: see `Outcome::hint`. */
 function tellHints(told: number[], hints: SomeHints): void {
   if (typeof hints !== 'object' || hints === null)
     throw new TypeError(`hints: want an object; got ${shown(hints)}`)
-  const { delayMs, limit, remaining, resetMs, windowMs } = hints
-  let at = 2
-  for (const hint of [delayMs, remaining, resetMs, limit, windowMs]) told[at++] = hint ?? UNKNOWN
+  const typed = Object.keys(hints)
+  if (typed.length > 0 && !HINTS.some((key) => key in hints))
+    throw new TypeError(`hints: want one of ${HINTS.join(', ')}; got { ${typed.slice(0, 3).join(', ')} }`)
+  HINTS.forEach((key, index) => {
+    const hint = hints[key] ?? UNKNOWN
+    if (typeof hint !== 'number') throw new TypeError(`hints.${key}: want a number; got ${shown(hint)}`)
+    told[2 + index] = hint
+  })
 }
 
 /** What an outcome means for one scope: see `Outcome::scopes`. */

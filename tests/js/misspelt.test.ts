@@ -392,3 +392,33 @@ test('a clock of tests that is moved by what is no time', async () => {
   assert.throws(() => new FakeClock({} as never), want)
   assert.equal(clock.now(), 0)
 })
+
+test('a word that would be taken for another, or for none, in map, hints and managers', async () => {
+  const throttle = make({ delay: 0 })
+  const untyped = throttle as unknown as Record<string, (...args: unknown[]) => unknown>
+  const bad = () => Promise.reject(new Error('lost'))
+  const hinted = (hints: object) => make({ getHints: () => hints }).fetch(page)
+  const managed = (manager: unknown) => make({ scopes: { 'a.example': { manager: manager as never } } })
+  const table: [() => unknown, RegExp][] = [
+    [
+      () => untyped.map!([page], bad, { errors: 'thorw' }),
+      /map\.errors: want "throw", "skip" or "settle"; got "th/,
+    ],
+    [() => untyped.map!([page], bad, { errors: true }), /map\.errors: want .*; got true$/],
+    [() => untyped.map!([page], bad, { ordered: 'no' }), /map\.ordered: want true or false; got "no"$/],
+    [() => untyped.map!([page], bad, { target: 5 }), /map\.target: want a function of an item; got 5$/],
+    [() => hinted({ delay: 5 }), /hints: want one of delayMs, .*; got { delay }$/],
+    [() => hinted({ delayMs: '5' }), /hints\.delayMs: want a number; got "5"$/],
+    [
+      () => managed({ onGod() {} }),
+      /scopes\."?a\.example"?\.manager: want one of onSend, .* in it; got { onGod }$/,
+    ],
+    [() => managed(() => ({})).fetch(page), /manager for a\.example: want one of onSend, .*; got { {2}}$/],
+  ]
+  for (const [call, expected] of table) await assert.rejects(async () => call(), expected)
+  class Own {
+    onBad() {}
+  }
+  assert.equal((await managed(new Own()).fetch(page)).status, 200)
+  assert.equal((await hinted({})).status, 200)
+})

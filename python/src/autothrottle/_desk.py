@@ -205,7 +205,7 @@ class Desk:
             failure = error
             # What is wrong with the rest of an answer does not make its status unheard.
             is_slip = isinstance(error, (TypeError, ValueError)) and is_status(told.status)
-            settled = self.engine.settle(now, ticket, **({"status": told.status} if is_slip else {}))
+            settled = self.engine.settle(now, ticket, status=told.status if is_slip else None)
         verdict, waiting = self._verdict(settled, permit, wait, is_repeatable, now)
         self.asked = settled.asked
         for heard in self.events.ends:

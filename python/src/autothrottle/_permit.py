@@ -136,8 +136,9 @@ class Permit:
                 raise TypeError(f"settle: want a response with a status; got {response!r:.60}")
             status, headers = answer.status, answer.headers if headers is None else headers
         slip = None
-        if error is not None and not isinstance(error, BaseException):
-            slip, error = f"error: want an exception; got {error!r:.60}", None
+        given: object = error
+        if given is not None and not isinstance(given, BaseException):
+            slip, error = f"error: want an exception; got {given!r:.60}", None
         if headers is not None:
             typed, headers = headers, fields_of(headers)
             if headers is None:

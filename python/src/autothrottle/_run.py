@@ -115,7 +115,7 @@ def _how_to_retry(key: object) -> str:
     return f'{{"limit": 3}} alone, as status_codes in the retry of the throttle decides: {how}'
 
 
-def given(fn: Callable[..., Any], args: tuple[Any, ...]) -> Callable[[Permit], Any]:
+def given(fn: Any, args: tuple[Any, ...]) -> Callable[[Permit], Any]:
     """A call of a function with these arguments; with its permit, if it has a parameter of that name.
 
     Raises for what is no function: before anything waits for it.
