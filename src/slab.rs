@@ -33,6 +33,7 @@ impl Id {
     }
 
     /// The id behind a number; `None` for what never was one.
+    #[inline]
     pub fn from_number(number: f64) -> Option<Self> {
         let is_whole = number.trunc() == number && (0.0..9_007_199_254_740_992.0).contains(&number);
         is_whole.then(|| Self { generation: (whole(number) >> 32) as u32, index: whole(number) as u32 })
@@ -125,6 +126,7 @@ impl<T> Slab<T> {
     }
 
     /// The item, if it is still the one that was meant.
+    #[inline]
     pub fn get(&self, id: Id) -> Option<&T> {
         match self.place(id.index)? {
             Place::Used { generation, item } if *generation == id.generation => Some(item),

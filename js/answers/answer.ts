@@ -120,8 +120,9 @@ export function isStatus(status: unknown): status is number {
 
 /** `undefined` if they are none. */
 function fieldsOf(headers: object): HeadersLike | undefined {
-  if (typeof Headers !== 'undefined' && headers instanceof Headers) return headers
+  // In this order: Node loads its fetch with the first look at `Headers`, which takes ten milliseconds.
   if (!(Symbol.iterator in headers)) return headers as HeadersLike
+  if (typeof Headers !== 'undefined' && headers instanceof Headers) return headers
   const list = [...(headers as Iterable<unknown>)]
   const isFlat = list.length % 2 === 0 && list.every((each) => typeof each === 'string')
   if (isFlat) return pairs(list as string[])

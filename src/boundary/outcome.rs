@@ -6,7 +6,7 @@
 use super::{Boundary, wall};
 use crate::{
     Answer, Cost, Feedback, Hint, Hints, ScopeId, Span, Ticket,
-    headers::{Context, Parts},
+    headers::Context,
     policy::{
         retry::{AFTER_FAILURE, Verdict},
         server::QuotaReport,
@@ -182,8 +182,7 @@ impl<'a> Outcome<'a> {
             Some(hints) => hints.delay_ms.map(|ms| (Span::from_millis(ms as f64), hints.is_whole)),
             None => None,
         };
-        let parts = read.as_ref().filter(|_| !self.has(flags::HINTED)).and_then(Hints::parts);
-        Heard { hint, asked, budgets: parts.map(Budgets::of) }
+        Heard { hint, asked, read: read.filter(|_| !self.has(flags::HINTED)) }
     }
 
     /// No answer, or one that says no: a status from 400.
@@ -239,35 +238,8 @@ pub(super) struct Heard {
     pub hint: Hint,
     /// The wait by which a retry is judged, and whether it is in whole seconds.
     pub asked: Option<(Span, bool)>,
-    /// What of it is for budgets.
-    pub budgets: Option<Budgets>,
-}
-
-/// What header fields say of budgets.
-pub(super) struct Budgets {
-    /// What is not for one of them.
-    rest: Hint,
-    names: Vec<String>,
-    hints: Vec<Hint>,
-    is_one_of_several: bool,
-    is_refusal_of_one: bool,
-}
-
-impl Budgets {
-    fn of(parts: Parts) -> Self {
-        let mut budgets = Self {
-            rest: Hint::of(&parts.rest),
-            names: Vec::new(),
-            hints: Vec::new(),
-            is_one_of_several: parts.is_one_of_several,
-            is_refusal_of_one: parts.is_refusal_of_one,
-        };
-        for (name, hints) in parts.budgets {
-            budgets.names.push(name);
-            budgets.hints.push(Hint::of(&hints));
-        }
-        budgets
-    }
+    /// What may be for budgets. Few scopes have several, so it is taken apart for these alone.
+    read: Option<Hints>,
 }
 
 /// What became of a request that was settled.
@@ -295,15 +267,14 @@ impl Boundary {
             verdict = Verdict::Over;
         }
         let now = self.now(now);
-        let named = heard.as_ref().and_then(|heard| heard.budgets.as_ref());
-        let sent = self.engine.departed(ticket);
-        let (names, several) =
-            named.map_or((&[][..], false), |named| (&named.names[..], named.is_one_of_several));
+        let read = heard.as_ref().and_then(|heard| heard.read.as_ref());
+        let (names, several) = read.map(Hints::names).unwrap_or_default();
         let is_good = (200.0..400.0).contains(&outcome.answer);
-        let told = sent.and_then(|_| self.engine.hear(ticket, names, several, is_good));
-        let named = named.filter(|_| told.is_some());
-        let hint = named.map(|named| &named.rest).or(heard.as_ref().map(|heard| &heard.hint));
-        let is_of_one = named.is_some_and(|named| named.is_refusal_of_one);
+        let told = self.engine.hear(ticket, &names, several, is_good);
+        let parts = told.as_ref().and_then(|_| read?.parts());
+        let rest = parts.as_ref().map(|parts| Hint::of(&parts.rest));
+        let hint = rest.as_ref().or(heard.as_ref().map(|heard| &heard.hint));
+        let is_of_one = parts.as_ref().is_some_and(|parts| parts.is_refusal_of_one);
         let of = |scope| outcome.feedback(scope, hint, is_of_one);
         let is_known = match verdict {
             Verdict::Again(delay) => self.engine.retry_each(now, ticket, of, delay.millis()),
@@ -313,10 +284,10 @@ impl Boundary {
             return Settled::Unknown;
         }
         self.asked_ms = asked.map_or(f64::NAN, |(asked, _)| asked.millis());
-        if let (Some(sent), Some(told), Some(named)) = (sent, told, named) {
-            for (budget, hint) in told.into_iter().zip(&named.hints) {
+        if let (Some((sent, told)), Some(parts)) = (told, parts) {
+            for (budget, (_, hints)) in told.into_iter().zip(&parts.budgets) {
                 if let Some(budget) = budget {
-                    self.engine.tell_budget(now, budget, sent, hint, outcome.is_refusal());
+                    self.engine.tell_budget(now, budget, sent, &Hint::of(hints), outcome.is_refusal());
                 }
             }
         }

@@ -64,17 +64,19 @@ impl Engine {
         self.transfer(ticket.0.index, &self.scopes_by(scope, id));
     }
 
-    /// The answer to a request that is in flight names budgets, with what it says of each. Gives them, where
-    /// the scope has several; else what it says is for the scope. `is_good`: one that names none says so.
+    /// The answer to a request that is in flight names budgets, with what it says of each. Gives them, and
+    /// when the request left, where the scope has several; else what it says is for the scope. `is_good`: one
+    /// that names none says so.
     pub(crate) fn hear(
         &mut self,
         ticket: Ticket,
         named: &[String],
         is_one_of_several: bool,
         is_good: bool,
-    ) -> Option<Vec<Option<ScopeId>>> {
-        let class = self.queue.get(ticket)?.class;
-        let scopes = &self.queue.lane_at(self.queue.class(class).lane).scopes;
+    ) -> Option<(Instant, Vec<Option<ScopeId>>)> {
+        let entry = self.queue.get(ticket)?;
+        let Stage::InFlight { sent } = entry.stage else { return None };
+        let scopes = &self.queue.lane_at(self.queue.class(entry.class).lane).scopes;
         if named.is_empty() && scopes.len() == 1 {
             return None;
         }
@@ -97,10 +99,10 @@ impl Engine {
             for name in named {
                 told.push(self.budget(scope, name, None));
             }
-            return Some(told);
+            return Some((sent, told));
         };
         if named.is_empty() && (self.leads(route).is_some() || !is_good) {
-            return Some(told);
+            return Some((sent, told));
         }
         self.lead(scope, route, named);
         for &lead in self.leads(route).unwrap_or_default().iter().take(named.len()) {
@@ -115,7 +117,7 @@ impl Engine {
         for id in open.into_iter().flatten() {
             self.resolve(scope, id);
         }
-        Some(told)
+        Some((sent, told))
     }
 
     /// What an answer to a request that left at `sent` says of a budget.
@@ -145,11 +147,6 @@ impl Engine {
         {
             self.refresh_inside(scope);
         }
-    }
-
-    /// When a request left that is in flight, in the engine's own reckoning.
-    pub(crate) fn departed(&self, ticket: Ticket) -> Option<Instant> {
-        self.sent_at(ticket)
     }
 
     /// Whether people named the scope.

@@ -475,6 +475,7 @@ impl Engine {
         }
     }
 
+    #[inline]
     fn sent_at(&self, ticket: Ticket) -> Option<Instant> {
         match self.queue.get(ticket)?.stage {
             Stage::InFlight { sent } => Some(sent),

@@ -88,8 +88,12 @@ impl Engine {
     /// Tells what people should know, also without a listener.
     pub(super) fn tell_always(&mut self, scope: u32, settled: &Settled) {
         let name = || self.registry[scope].name.to_string();
-        self.notices.extend(settled.stall.map(|span| Notice::Stalled { scope: name(), span }));
-        self.notices.extend(settled.down.map(|span| Notice::Down { scope: name(), span }));
+        if let Some(span) = settled.stall {
+            self.notices.push(Notice::Stalled { scope: name(), span });
+        }
+        if let Some(span) = settled.down {
+            self.notices.push(Notice::Down { scope: name(), span });
+        }
         if let Some(wait) = settled.wait {
             self.tell_if_cut(scope, wait.asked);
         }

@@ -26,6 +26,7 @@ impl State {
     }
 
     /// Rule 1.
+    #[inline]
     pub fn is_full(&self, slots: u32) -> bool {
         self.in_flight >= slots
     }
@@ -58,11 +59,12 @@ impl State {
     }
 
     /// Slots that have rested are as good as new and need no memory.
+    #[inline]
     pub fn forget_rested(&mut self, now: Instant, slot_delay: Span) {
         while self.free.front().is_some_and(|&last| last + slot_delay <= now) {
             self.free.pop_front();
         }
-        if self.free.is_empty() {
+        if self.free.is_empty() && self.free.capacity() > 0 {
             self.free = VecDeque::new();
         }
     }

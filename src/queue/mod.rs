@@ -257,6 +257,7 @@ impl Queue {
         })
     }
 
+    #[inline]
     pub fn get(&self, ticket: Ticket) -> Option<&Entry> {
         self.tickets.get(ticket.0)
     }

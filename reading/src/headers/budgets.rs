@@ -56,8 +56,14 @@ impl Hints {
         self.resource.clone().or(bucket)
     }
 
-    /// The answer taken apart; `None` if it names no budget.
-    pub fn parts(&self) -> Option<Parts> {
+    /// The budgets that the answer names, and whether it says by itself that they are some of several.
+    pub fn names(&self) -> (Vec<String>, bool) {
+        let (names, _, is_one_of_several) = self.placed();
+        (names, is_one_of_several)
+    }
+
+    /// The same, with the place among them of each quota's budget.
+    fn placed(&self) -> (Vec<String>, Vec<Option<usize>>, bool) {
         let marked = self.marked();
         let is_one_of_several = marked.is_some();
         let mut names = Vec::new();
@@ -74,6 +80,12 @@ impl Hints {
             }
             places.push(place);
         }
+        (names, places, is_one_of_several)
+    }
+
+    /// The answer taken apart; `None` if it names no budget.
+    pub fn parts(&self) -> Option<Parts> {
+        let (names, places, is_one_of_several) = self.placed();
         if names.is_empty() {
             return None;
         }
