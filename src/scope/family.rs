@@ -5,7 +5,7 @@
 //!    names policies has several once two answers name others;
 //! 2. a route spends from what its last answer named;
 //! 3. a route that has not been answered spends from what all of its family do, if three of them agree.
-//!    Buckets are no news of each other.
+//!    With buckets, one route is no news of another.
 //!
 //! The trap is memory: slugs are routes without end. What its family says of a route is not kept, and of a
 //! server no more than [`MOST`] routes are.

@@ -21,12 +21,21 @@ function switchAtOnce() {
   watch(isDark, change, { flush: 'sync' })
 }
 
-/** Why to use it, in one sentence: how the race ends. */
+const LINES = `const throttle = createThrottle({ rate: 5 })   // five a second to each host
+const response = await throttle.fetch(url)     // as fetch`
+
+/** What to type, and why: how the race ends. */
 const Verdict = () =>
-  h('p', { class: 'home-verdict' }, [
-    h('strong', '500 pages from a server that bans: '),
-    `${data.race} `,
-    h('a', { href: withBase('/race.html') }, 'Watch the race'),
+  h('div', { class: 'home-verdict' }, [
+    h('pre', { tabindex: 0 }, h('code', LINES)),
+    h('p', [
+      h('strong', '500 pages from a server that bans: '),
+      `${data.race} `,
+      h('a', { href: withBase('/race.html') }, 'Watch the race, or run it with real requests'),
+      '. ',
+      h('a', { href: withBase('/docs/comparison.html') }, 'When to take another library'),
+      '.',
+    ]),
   ])
 
 /** The theme's own has no main part, and a button whose name is not what stands on it. */
