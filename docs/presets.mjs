@@ -12,14 +12,11 @@ const SPANS = new Set(['delay', 'slotDelay', 'per', 'window', 'minDelay', 'maxDe
 
 const snake = (key) => key.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)
 
-function literal(value, indent, key = '') {
-  if (Array.isArray(value)) return `[${value.map((each) => literal(each, indent)).join(', ')}]`
+function literal(value, key = '') {
+  if (Array.isArray(value)) return `[${value.map((each) => literal(each)).join(', ')}]`
   if (typeof value === 'object') {
-    const inner = `${indent}    `
-    const entries = Object.entries(value).map(
-      ([key, each]) => `${inner}${JSON.stringify(snake(key))}: ${literal(each, inner, key)},\n`,
-    )
-    return `{\n${entries.join('')}${indent}}`
+    const entries = Object.entries(value)
+    return `{${entries.map(([key, each]) => `"${snake(key)}": ${literal(each, key)}`).join(', ')}}`
   }
   if (typeof value === 'boolean') return value ? 'True' : 'False'
   if (typeof value === 'number') return String(SPANS.has(key) ? value / 1000 : value)
@@ -28,19 +25,13 @@ function literal(value, indent, key = '') {
 
 /** The file, for these presets. */
 export function pythonOf(hosts, preset) {
-  const sources = ({ sentence, url, read, copy }) =>
-    `PresetSource(\n${[sentence, url, read, copy]
-      .filter((each) => each !== undefined)
-      .map((each) => `                ${JSON.stringify(each)},\n`)
-      .join('')}            ),`
+  const texts = (values) => values.filter((each) => each !== undefined).map((each) => JSON.stringify(each))
+  const source = ({ sentence, url, read, copy }) =>
+    `        PresetSource(${texts([sentence, url, read, copy]).join(', ')}),\n`
   const each = (host) => {
-    const { options, sources: said, userAgent } = preset(host)
-    return `    ${JSON.stringify(host)}: Preset(
-        options=${literal(options, '        ')},
-        sources=(
-${said.map((source) => `            ${sources(source)}\n`).join('')}        ),
-        user_agent=${userAgent === undefined ? 'None' : JSON.stringify(userAgent)},
-    ),
+    const { options, sources, userAgent } = preset(host)
+    return `    "${host}": Preset(${literal(options)}, (
+${sources.map(source).join('')}    ), ${userAgent === undefined ? 'None' : JSON.stringify(userAgent)}),
 `
   }
   return `"""What owners of public APIs say of their limits: written from \`\`js/presets.ts\`\` by
@@ -48,6 +39,7 @@ ${said.map((source) => `            ${sources(source)}\n`).join('')}        ),
 """
 
 # ruff: noqa: E501
+# fmt: off
 from __future__ import annotations
 
 from ._preset import Preset, PresetSource

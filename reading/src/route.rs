@@ -117,8 +117,7 @@ mod tests {
             ("GET", "https://a.example/orders/17/lines/0b9f3c2e-11aa", "GET /orders/:/lines/:"),
             ("PUT", "https://a.example/x/%F0%9F%98%80/@me", "PUT /x/:/@me"),
             (
-                "DELETE",
-                "https://d.example/api/v10/channels/12/messages/34",
+                "DELETE", "https://d.example/api/v10/channels/12/messages/34",
                 "DELETE /api/v10/channels/12/messages/:",
             ),
         ] {

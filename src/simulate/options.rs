@@ -27,13 +27,7 @@ const FACTOR: Kind = Kind::Number { above: 0.0, max: 1000.0 };
 /// Requests in one simulation: each is remembered, some hundred bytes until the end.
 const MOST: usize = 4_000_000;
 const MODELS: &[&str] = &[
-    "fixed-window",
-    "sliding-window",
-    "sliding-counter",
-    "token-bucket",
-    "nginx",
-    "gcra",
-    "concurrency",
+    "fixed-window", "sliding-window", "sliding-counter", "token-bucket", "nginx", "gcra", "concurrency",
     "queue",
 ];
 const REFUSALS: &[&str] = &["429", "503", "502", "403", "401", "silence", "reset"];

@@ -95,11 +95,8 @@ fn every_row_of_the_table_is_read() {
                 format!("defaults.backoff.{}", row.key),
             ),
             Section::Retry => (
-                format!(r#"{{ "retry": {{ "limit": 1, {} }}"#, &wrong[1..]).replacen(
-                    "\"limit\": 1,  \"limit\"",
-                    "\"limit\"",
-                    1,
-                ),
+                format!(r#"{{ "retry": {{ "limit": 1, {} }}"#, &wrong[1..])
+                    .replacen("\"limit\": 1,  \"limit\"", "\"limit\"", 1),
                 format!("retry.{}", row.key),
             ),
             Section::Rate if row.key == "limit" => {
@@ -184,22 +181,8 @@ fn a_pace_slower_than_any_backoff_raises_the_longest_delay_unless_that_was_typed
 fn a_rate_that_is_none_says_what_it_wants() {
     let want = "requests a second from 0.000001; \"100/min\" (/s, /min, /h, /day); or { limit, per, burst }";
     for rate in [
-        "0",
-        "-1",
-        "1e10",
-        "1e-9",
-        "true",
-        "[]",
-        r#""5""#,
-        r#""5/m""#,
-        r#""/min""#,
-        r#""5/""#,
-        r#""1e3/s""#,
-        r#""-1/s""#,
-        r#""0/s""#,
-        r#""5 per min""#,
-        r#""1.1234567/s""#,
-        r#""∞/s""#,
+        "0", "-1", "1e10", "1e-9", "true", "[]", r#""5""#, r#""5/m""#, r#""/min""#, r#""5/""#, r#""1e3/s""#,
+        r#""-1/s""#, r#""0/s""#, r#""5 per min""#, r#""1.1234567/s""#, r#""∞/s""#,
     ] {
         let found = problems(&format!(r#"{{ "rate": {rate} }}"#));
         assert_eq!(found.len(), 1, "{rate}: {found:?}");

@@ -92,11 +92,7 @@ fn all_header_vectors() {
 /// Refusals that no wait would have avoided: what is behind the server is dead, or the configuration always
 /// refuses.
 const NO_RULE: [&str; 6] = [
-    "dead backend",
-    "dead upstream",
-    "dead server",
-    "dead cluster",
-    "always; return 503",
+    "dead backend", "dead upstream", "dead server", "dead cluster", "always; return 503",
     "no built-in limiter",
 ];
 
@@ -182,18 +178,9 @@ fn hostile_headers_are_read_in_bounded_time() {
         "a=b=c",
     ];
     let fields = [
-        "retry-after",
-        "ratelimit",
-        "ratelimit-policy",
-        "x-ratelimit-reset",
-        "x-ratelimit-limit",
-        "x-ratelimit-remaining",
-        "date",
-        "age",
-        "retry-after-ms",
-        "x-shopify-shop-api-call-limit",
-        "x-amzn-ratelimit-limit",
-        "anthropic-ratelimit-tokens-reset",
+        "retry-after", "ratelimit", "ratelimit-policy", "x-ratelimit-reset", "x-ratelimit-limit",
+        "x-ratelimit-remaining", "date", "age", "retry-after-ms", "x-shopify-shop-api-call-limit",
+        "x-amzn-ratelimit-limit", "anthropic-ratelimit-tokens-reset",
     ];
     for value in values {
         for status in [200, 429] {
@@ -420,20 +407,9 @@ fn hostile_answers_leave_little_behind() {
         "1".into(),
     ];
     let families = [
-        "Retry-After",
-        "RateLimit",
-        "RateLimit-Policy",
-        "RateLimit-Limit",
-        "X-RateLimit-Limit",
-        "X-RateLimit-Remaining",
-        "X-RateLimit-Reset",
-        "X-RateLimit-Bucket",
-        "X-RateLimit-Scope",
-        "X-Shopify-Shop-Api-Call-Limit",
-        "X-Amzn-RateLimit-Limit",
-        "Date",
-        "Age",
-        &unnamed,
+        "Retry-After", "RateLimit", "RateLimit-Policy", "RateLimit-Limit", "X-RateLimit-Limit",
+        "X-RateLimit-Remaining", "X-RateLimit-Reset", "X-RateLimit-Bucket", "X-RateLimit-Scope",
+        "X-Shopify-Shop-Api-Call-Limit", "X-Amzn-RateLimit-Limit", "Date", "Age", &unnamed,
     ];
     for value in &values {
         for status in [200, 429] {

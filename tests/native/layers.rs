@@ -212,15 +212,7 @@ fn no_circle_of_files_in_typescript_and_python() {
 /// The rooms of `js/`, each by itself: an import leads to the left. What stands in one string is level, and
 /// does not know the others there. The command may read what the package's entries show.
 const ROOMS: [&str; 10] = [
-    "pkg",
-    "base",
-    "answers",
-    "wasm",
-    "scopes",
-    "options",
-    "core",
-    "fetch",
-    "throttle",
+    "pkg", "base", "answers", "wasm", "scopes", "options", "core", "fetch", "throttle",
     "clients llm shared simulate entry command",
 ];
 

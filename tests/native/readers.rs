@@ -86,15 +86,11 @@ impl Dice {
 }
 
 const SENT: [&str; 10] = [
-    r#""default";r=50;t=30"#,
-    r#""burst";r=0;t=2,"daily";r=0;t=5400"#,
+    r#""default";r=50;t=30"#, r#""burst";r=0;t=2,"daily";r=0;t=5400"#,
     r#""a \"b\" \\";r=1, token;t=5;pk=:dHJpYWw=:"#,
-    r#""hour";r=3;t=9;qu="requests";x;y=?1;z=1.5, "day";r=7"#,
-    "limit=100, remaining=50, reset=5",
-    "limit=10;w=1, remaining=0;x=?0, reset=10, limit=9",
-    r#"limit=3, remaining=0, reset=4, policy="3;w=4""#,
-    r#"("a" "b");r=1, "c";r=2"#,
-    r#""a";r=1;qu=%"f%c3%bc";t=@5, "b";t=7"#,
+    r#""hour";r=3;t=9;qu="requests";x;y=?1;z=1.5, "day";r=7"#, "limit=100, remaining=50, reset=5",
+    "limit=10;w=1, remaining=0;x=?0, reset=10, limit=9", r#"limit=3, remaining=0, reset=4, policy="3;w=4""#,
+    r#"("a" "b");r=1, "c";r=2"#, r#""a";r=1;qu=%"f%c3%bc";t=@5, "b";t=7"#,
     r#""a";r=1;r=2;t=-3, "b";r=-4;t=999999999999999"#,
 ];
 

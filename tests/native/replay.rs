@@ -1,6 +1,6 @@
 //! Every trace against the answers that stand in it. `UPDATE_GOLDEN=1` writes them: review them as behaviour.
 
-use std::fs;
+use std::{fmt::Write, fs};
 
 use crate::player::play;
 
@@ -15,9 +15,9 @@ fn every_trace_has_the_answers_that_stand_in_it() {
         let (name, story) = story.split_once('\n').unwrap();
         let transcript = play(story);
         if transcript.trim_end() != story.trim_end() {
-            wrong += &format!("--- {name}\n{transcript}");
+            write!(wrong, "--- {name}\n{transcript}").unwrap();
         }
-        written += &format!("\n\n== {name}\n{}", transcript.trim_end());
+        write!(written, "\n\n== {name}\n{}", transcript.trim_end()).unwrap();
         count += 1;
     }
     assert!(count >= 47, "only {count} traces");

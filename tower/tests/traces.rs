@@ -12,18 +12,8 @@ use tokio::{
 
 /// What only the engine has, or what a driver counts by itself.
 const NOT_OURS: [&str; 12] = [
-    "adopt",
-    "crawl-delay",
-    "prioritize",
-    " cost=",
-    " wall=",
-    " retry=",
-    " keep",
-    " bad",
-    " good",
-    " waited=",
-    " cost=",
-    "pause\n",
+    "adopt", "crawl-delay", "prioritize", " cost=", " wall=", " retry=", " keep", " bad", " good",
+    " waited=", " cost=", "pause\n",
 ];
 
 #[derive(Default)]

@@ -159,15 +159,8 @@ fn no_text(value: &Bound<'_, PyAny>) -> PyErr {
 
 /// What stands in the names of fields that say something of limits.
 const SAYS_SOMETHING: [&str; 9] = [
-    "retry-after",
-    "ratelimit",
-    "rate-limit",
-    "call-limit",
-    "x-mbx-",
-    "limit-per-",
-    "remaining-t",
-    "burst-throttle",
-    "token-bucket",
+    "retry-after", "ratelimit", "rate-limit", "call-limit", "x-mbx-", "limit-per-", "remaining-t",
+    "burst-throttle", "token-bucket",
 ];
 
 #[derive(Clone, Copy, PartialEq)]

@@ -19,13 +19,7 @@ const MOST_NAME: usize = 200;
 /// What stands in the names of fields that tell of a quota. The hosts look for the same words, so that no
 /// other field is handed over.
 const QUOTA_WORDS: [&str; 8] = [
-    "ratelimit",
-    "rate-limit",
-    "call-limit",
-    "x-mbx-",
-    "limit-per-",
-    "remaining-t",
-    "burst-throttle",
+    "ratelimit", "rate-limit", "call-limit", "x-mbx-", "limit-per-", "remaining-t", "burst-throttle",
     "token-bucket",
 ];
 
