@@ -25,13 +25,16 @@ def left(engine: Engine, clock: Callable[[], int], ticket: int, at: int) -> int:
     It does so also where no request waits: the first of some tasks is on its way before the second asks. With
     a shared limit it tells only where a request waits.
     """
-    if not getattr(engine, "is_awaited", True):
-        return at
     now = clock()
-    if now - at < LATE:
+    if now - at < LATE or not is_told(engine):
         return at
     engine.left(now, ticket)
     return now
+
+
+def is_told(engine: Engine) -> bool:
+    """Whether an engine is to know when a request really left."""
+    return getattr(engine, "is_awaited", True)
 
 
 class Begun(Coroutine[Any, Any, T]):

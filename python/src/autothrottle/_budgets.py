@@ -22,10 +22,12 @@ class Budgets:
     def __init__(self, desk: Desk) -> None:
         self._desk = desk
         self._since: dict[str, int] = {}
+        self.are_there = False
+        """Whether any scope has some."""
 
     def has(self, names: tuple[str, ...]) -> bool:
         """Whether requests of these scopes have routes."""
-        return bool(self._since) and len(names) == 1 and names[0] in self._since
+        return len(names) == 1 and names[0] in self._since
 
     def split(self, scope: str) -> None:
         """Answers of a scope name several budgets: what waits goes to that of its route."""
@@ -33,13 +35,14 @@ class Budgets:
             self._since.clear()
         now = self._desk.clock.now()
         self._since[scope] = now
+        self.are_there = True
         for waiting in list(self._desk.waiting.values()):
             if waiting.scopes == (scope,):
                 self.route(now, waiting.ticket, waiting.target)
 
     def ends(self, permit: Permit, now: int) -> None:
         """The answer of a request came that may have left before its budget could be known."""
-        if self._since and self.has(permit.scopes) and permit.charge.sent <= self._since[permit.scopes[0]]:
+        if self.has(permit.scopes) and permit.charge.sent <= self._since[permit.scopes[0]]:
             self.route(now, permit._ticket, permit.target)
 
     def route(self, now: int, ticket: int, target: object) -> None:

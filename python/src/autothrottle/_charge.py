@@ -21,27 +21,37 @@ _UNEVEN = "cost: want a mapping of scope to cost, for the scopes of this request
 class Charge:
     """All permits of one request share it: of who sends it, and of each attempt."""
 
-    __slots__ = ("_costs", "_expected", "_is_adjusted", "sent")
+    __slots__ = ("_corrected", "_cost", "_is_adjusted", "_names", "sent")
 
     def __init__(self, names: Sequence[str], cost: float | Sequence[float]) -> None:
-        costs = cost if isinstance(cost, Sequence) else [cost] * len(names)
-        self._expected = dict(zip(names, costs, strict=True))
+        self._names = names
+        self._cost = cost
         self.leave(0)
 
     @property
-    def expected(self) -> list[float]:
+    def expected(self) -> float | Sequence[float]:
         """What it is to cost in each scope."""
-        return list(self._expected.values())
+        return self._cost
+
+    @property
+    def _expected(self) -> dict[str, float]:
+        costs = self._cost if isinstance(self._cost, Sequence) else [self._cost] * len(self._names)
+        return dict(zip(self._names, costs, strict=True))
+
+    @property
+    def _costs(self) -> dict[str, float]:
+        """What it has cost so far. A request that is not corrected makes no mapping."""
+        return self._expected if self._corrected is None else self._corrected
 
     def leave(self, now: int) -> None:
         """An attempt leaves: it costs what was expected."""
         self.sent = now
-        self._costs = self._expected
+        self._corrected: dict[str, float] | None = None
         self._is_adjusted = False
 
     def checked(self, cost: float | Mapping[str, float]) -> dict[str, float]:
         """A cost by scope; raises for what is none."""
-        names = list(self._expected)
+        names = list(self._names)
         if isinstance(cost, Mapping):
             return checked_costs(cost, names)
         if len(set(self._expected.values())) > 1:
@@ -51,22 +61,25 @@ class Charge:
     def adjust(self, desk: Desk, now: int, costs: Mapping[str, float]) -> None:
         """The engine takes or gives back the difference."""
         self._is_adjusted = True
+        before = self._costs
         for name, cost in costs.items():
-            charged = self._costs[name]
+            charged = before[name]
             if cost != charged:
                 desk.engine.adjust(now, desk.handle(name), self.sent, charged, cost)
-        self._costs = {**self._costs, **costs}
+        self._corrected = {**before, **costs}
 
     def settle(self, desk: Desk, now: int, what: dict[str, Any]) -> None:
         """What its outcome says that it cost."""
+        if "scopes" not in what and "cost" not in what:
+            return
         scopes, one = what.get("scopes", ()), what.get("cost")
         own = {each.scope: each.cost for each in scopes if each.cost is not None}
         if one is None and not own:
             return
-        costs = {name: own.get(desk.handle(name), one) for name in self._expected}
+        costs = {name: own.get(desk.handle(name), one) for name in self._names}
         known = {name: cost for name, cost in costs.items() if cost is not None}
         if not self._is_adjusted:
-            self._costs = {**self._costs, **known}
+            self._corrected = {**self._costs, **known}
             return
         self.adjust(desk, now, known)
         what.pop("cost", None)

@@ -113,9 +113,9 @@ class Desk:
         """When things of a group of processes happen."""
         raise NotImplementedError
 
-    def new_waiting(self, ticket: int, scopes: tuple[str, ...], target: object) -> Waiting:
+    def new_waiting(self, ticket: int, scopes: tuple[str, ...], target: object, charge: Charge) -> Waiting:
         """A request is about to wait."""
-        return Waiting(ticket, scopes, target)
+        return Waiting(ticket, scopes, target, charge)
 
     def arm(self, at: int | None) -> None:
         """Calls ``tick`` at this instant, and at no other."""
@@ -140,19 +140,19 @@ class Desk:
             raise ClosedError() from self.closed.__cause__
         if self.lost or self.is_forked:
             self.collect()
-        names, costs = named_scopes(scopes)
+        names, costs = ((scopes,), None) if type(scopes) is str else named_scopes(scopes)
         outer = permits_around(self)
         if outer:
             own = own_of(outer, names, costs, wait)
             if own is not None:
                 return own.give(target)
             wait = wait._replace(priority=wait.priority + BEFORE_OTHERS)
-        handles = [self._handles.of(name) for name in names]
+        handles = list(map(self._handles.of, names))
         cost = wait.cost if costs is None else costs
         charge = Charge(names, cost)
         now = self.clock.now()
         try:
-            is_budgeted = self.budgets.has(names)
+            is_budgeted = self.budgets.are_there and self.budgets.has(names)
             if not self.waiting and wait.delay == 0 and not self.is_draining and not is_budgeted:
                 sent = self.engine.send_at_once(now, handles, cost=cost, priority=wait.priority)
                 if sent is not None:
@@ -189,7 +189,8 @@ class Desk:
         status: int | None = None
         latency: int | None = None
         self._unheard.ended(permit, told)
-        self.budgets.ends(permit, now)
+        if self.budgets.are_there:
+            self.budgets.ends(permit, now)
         try:
             if told is NOTHING:
                 settled = self.engine.settle(now, ticket)
@@ -206,7 +207,10 @@ class Desk:
             # What is wrong with the rest of an answer does not make its status unheard.
             is_slip = isinstance(error, (TypeError, ValueError)) and is_status(told.status)
             settled = self.engine.settle(now, ticket, status=told.status if is_slip else None)
-        verdict, waiting = self._verdict(settled, permit, wait, is_repeatable, now)
+        verdict: Verdict = "over"
+        waiting: Waiting | None = None
+        if settled.outcome != "over":
+            verdict, waiting = self._verdict(settled, permit, wait, is_repeatable, now)
         self.asked = settled.asked
         for heard in self.events.ends:
             heard(names[0], status, told.error)
@@ -314,12 +318,13 @@ class Desk:
                 now = self.clock.now()
                 decision = self.engine.poll(now)
                 for ticket in decision.send:
-                    waiting = self.waiting.get(ticket)
+                    waiting = self.waiting.pop(ticket, None)
                     if waiting is None:  # struck by a listener in this very loop
                         self.engine.cancel(now, ticket)
                         self._is_stale = True
                         continue
-                    self.forget(waiting)
+                    if waiting.alarm is not None or waiting.outer:
+                        self._let_go(waiting)
                     try:
                         waiting.permit = self._permit(
                             ticket, waiting.scopes, waiting.target, now, waiting.charge
@@ -442,9 +447,7 @@ class Desk:
     def _add(
         self, ticket: int, scopes: tuple[str, ...], target: object, wait: Wait, charge: Charge
     ) -> Waiting:
-        waiting = self.new_waiting(ticket, scopes, target)
-        waiting.charge = charge
-        self.waiting[ticket] = waiting
+        self.waiting[ticket] = waiting = self.new_waiting(ticket, scopes, target, charge)
         timeout = wait.timeout
         if timeout is not None:
             waiting.alarm = self.alarm(timeout, lambda: self._expire(waiting, timeout))
@@ -456,11 +459,15 @@ class Desk:
         """It waits no longer; the caller tells the engine."""
         if self.waiting.pop(waiting.ticket, None) is None:
             return False
+        self._let_go(waiting)
+        return True
+
+    def _let_go(self, waiting: Waiting) -> None:
+        """Its alarm rings no more, and the functions around it have one less."""
         if waiting.alarm is not None:
             self.cancel(waiting.alarm)
         if waiting.outer:
             self._nested.end(waiting)
-        return True
 
     def _expire(self, waiting: Waiting, timeout: float) -> None:
         if self.forget(waiting):

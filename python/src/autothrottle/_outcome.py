@@ -60,10 +60,10 @@ def answer_in(value: object) -> Answer | None:
     if isinstance(value, Mapping):
         return _plain_answer(_field(value, "response")) if "response" in value else None
     for name in ("status_code", "status"):
-        status = _field(value, name)
+        status = _attribute(value, name)
         if is_status(status):
-            return Answer(cast("int", status), fields_of(_field(value, "headers")))
-    response = _field(value, "response")
+            return Answer(cast("int", status), fields_of(_attribute(value, "headers")))
+    response = _attribute(value, "response")
     return None if response is None else _plain_answer(response)
 
 
@@ -88,9 +88,17 @@ def _plain_answer(response: object) -> Answer | None:
 
 
 def _field(value: object, name: str) -> Any:
-    """An attribute or a key; ``None`` where it fails (httpx: an error without a request)."""
+    """An attribute or a key."""
     try:
         return value[name] if isinstance(value, Mapping) else getattr(value, name, None)
+    except Exception:
+        return None
+
+
+def _attribute(value: object, name: str) -> Any:
+    """An attribute; ``None`` where it fails (httpx: an error without a request)."""
+    try:
+        return getattr(value, name, None)
     except Exception:
         return None
 

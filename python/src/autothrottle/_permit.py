@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
-from ._begun import LATE, left
+from ._begun import LATE, is_told
 from ._clock import NANOS
 from ._hooks import Backoffs, SomeHints
 from ._nesting import enter, leave
@@ -186,11 +186,13 @@ class Permit:
     def begun(self) -> None:
         """Its request is on its way only now."""
         desk = self._desk
-        if desk.clock.now() - self.charge.sent < LATE:
+        now = desk.clock.now()
+        if now - self.charge.sent < LATE:
             return
         with desk.lock:
-            if not self._is_settled:
-                self.charge.sent = left(desk.engine, desk.clock.now, self._ticket, self.charge.sent)
+            if not self._is_settled and is_told(desk.engine):
+                desk.engine.left(now, self._ticket)
+                self.charge.sent = now
 
     def leave(self, error: BaseException | None) -> None:
         """The end of the block that it was taken for."""

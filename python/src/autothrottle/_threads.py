@@ -42,6 +42,7 @@ from ._waiting import Wait, Waiting
 if TYPE_CHECKING:
     from typing_extensions import Self, Unpack
 
+    from ._charge import Charge
     from ._shared.transport import Scheduler
     from .options import Seconds, ThrottleOptions
 
@@ -59,9 +60,7 @@ class _ThreadWaiting(Waiting):
 
     __slots__ = ("condition",)
 
-    def __init__(self, ticket: int, scopes: tuple[str, ...], target: object, lock: Any) -> None:
-        super().__init__(ticket, scopes, target)
-        self.condition = threading.Condition(lock)
+    condition: threading.Condition
 
     @property
     def is_over(self) -> bool:
@@ -100,8 +99,10 @@ class ThreadDesk(Desk):
 
         return ThreadScheduler(self.clock, self.lock)
 
-    def new_waiting(self, ticket: int, scopes: tuple[str, ...], target: object) -> Waiting:
-        return _ThreadWaiting(ticket, scopes, target, self.lock)
+    def new_waiting(self, ticket: int, scopes: tuple[str, ...], target: object, charge: Charge) -> Waiting:
+        waiting = _ThreadWaiting(ticket, scopes, target, charge)
+        waiting.condition = threading.Condition(self.lock)
+        return waiting
 
     def arm(self, at: int | None) -> None:
         if at != self._at:

@@ -36,6 +36,7 @@ from .errors import ThrottleTimeoutError
 if TYPE_CHECKING:
     from typing_extensions import Self, Unpack
 
+    from ._charge import Charge
     from ._shared.transport import Scheduler
     from .options import Seconds, ThrottleOptions
 
@@ -49,15 +50,12 @@ class _TaskWaiting(Waiting):
 
     __slots__ = ("future",)
 
-    def __init__(
-        self, ticket: int, scopes: tuple[str, ...], target: object, loop: asyncio.AbstractEventLoop
-    ) -> None:
-        super().__init__(ticket, scopes, target)
-        self.future: asyncio.Future[None] = loop.create_future()
+    future: asyncio.Future[None]
 
     def wake(self) -> None:
-        if not self.future.done() and not self.future.get_loop().is_closed():
-            self.future.set_result(None)
+        future = self.future
+        if not future.done() and not future.get_loop().is_closed():
+            future.set_result(None)
 
 
 class _TaskDesk(Desk):
@@ -83,8 +81,10 @@ class _TaskDesk(Desk):
 
         return LoopScheduler(self.clock)
 
-    def new_waiting(self, ticket: int, scopes: tuple[str, ...], target: object) -> Waiting:
-        return _TaskWaiting(ticket, scopes, target, self.bind())
+    def new_waiting(self, ticket: int, scopes: tuple[str, ...], target: object, charge: Charge) -> Waiting:
+        waiting = _TaskWaiting(ticket, scopes, target, charge)
+        waiting.future = (self.loop or self.bind()).create_future()
+        return waiting
 
     def submitted(self) -> None:
         # Requests of one turn of the loop are asked for together: a thousand tasks are one question.
@@ -158,8 +158,10 @@ class Acquisition(Awaitable[Permit]):
         return permit
 
     async def __aexit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        leave(self._permit)
-        self._permit.leave(error)
+        permit = self._permit
+        leave(permit)
+        if not permit._is_settled:
+            permit.leave(error)
 
     def __del__(self) -> None:
         if not self._is_awaited:
@@ -400,7 +402,7 @@ class Throttle(BaseThrottle):
         except BaseException as error:
             self._desk.give_up(waiting, error)
             raise
-        permit = waiting.take()
+        permit, waiting.permit = waiting.permit or waiting.take(), None
         # Other tasks may have had their turns first.
         permit.begun()
         return permit

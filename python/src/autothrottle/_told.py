@@ -32,8 +32,7 @@ def engine_words(desk: Desk, permit: Permit, told: Told, now: int) -> dict[str, 
         raise TypeError(f"status: want a status of HTTP; got {status!r:.60}")
     what: dict[str, Any] = {}
     if status is not None:
-        what["status"] = status
-        what["latency"] = now - permit.charge.sent
+        what = {"status": status, "latency": now - permit.charge.sent}
     elif error is not None:
         failure = failure_of(error)
         if failure is None and told.is_blamed and _may_be_the_servers(error):
@@ -52,13 +51,15 @@ def engine_words(desk: Desk, permit: Permit, told: Told, now: int) -> dict[str, 
         what["hints"] = hints_of("settle", told.hints)
     if told.backoff is not None:
         what["backoff"] = told.backoff
+    if not told.adjust_delay:
+        what["adjust_delay"] = False
+    if told.cost is None and told.scopes is None:
+        return what
     costs: dict[str, float] = {}
     if isinstance(told.cost, Mapping):
         costs = checked_costs(told.cost, permit.scopes)
     elif told.cost is not None:
         what["cost"] = told.cost
-    if not told.adjust_delay:
-        what["adjust_delay"] = False
     backoffs = checked_backoffs("settle", told.scopes, permit.scopes)
     if backoffs is not None:
         is_refusal = error is not None or (status or 0) >= 400

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import wraps
 from typing import TYPE_CHECKING, Concatenate, Literal, NamedTuple, ParamSpec, TypeAlias, TypeVar, cast
 
@@ -29,15 +29,15 @@ class Waiting:
 
     __slots__ = ("alarm", "charge", "error", "outer", "permit", "scopes", "target", "ticket")
 
-    def __init__(self, ticket: int, scopes: tuple[str, ...], target: object) -> None:
+    def __init__(self, ticket: int, scopes: tuple[str, ...], target: object, charge: Charge) -> None:
         self.ticket = ticket
         self.scopes = scopes
         self.target = target
+        self.charge = charge
         self.alarm: Alarm | None = None
         self.permit: Permit | None = None
-        self.outer: list[Permit] = []
+        self.outer: Sequence[Permit] = ()
         self.error: BaseException | None = None
-        self.charge: Charge
 
     def wake(self) -> None:
         """It has a permit or an error now."""
