@@ -47,7 +47,7 @@ if os.environ.get("AUTOTHROTTLE_SUITE"):
 
 PACKAGES = (
     *("scrapy", "httpx", "aiohttp", "typing_extensions", "pytest", "pytest-twisted", "pytest-timeout"),
-    *("testfixtures", "pexpect", "pyftpdlib", "sybil", "pillow", "psutil", "uvloop"),
+    *("pytest-rerunfailures", "testfixtures", "pexpect", "pyftpdlib", "sybil", "pillow", "psutil", "uvloop"),
 )
 
 

@@ -41,6 +41,7 @@ from ._scopes import Scopes, named_scopes
 from ._state import Settled
 from ._told import engine_words
 from ._unheard import Unheard
+from ._unsettled import Unsettled
 from ._waiting import Verdict, Wait, Waiting, locked
 from .errors import (
     ClosedError,
@@ -74,6 +75,8 @@ class Desk:
         self.closed: ClosedError | None = None
         self.in_flight: set[int] = set()
         self.is_forked = False
+        self.is_quiet = False
+        """Whether a timer that only watches would do harm."""
         self.entering = 0
         self.waiting: dict[int, Waiting] = {}
         self.asked: int | None = None
@@ -94,6 +97,7 @@ class Desk:
         self._warn_threshold = self.engine.warn_threshold
         self._warned: set[str] = set()
         self._unheard = Unheard(self.warn)
+        self.unsettled = Unsettled(self)
         self._nested = Nested()
         self._handles = Handles(self.engine, clock, managed)
         self.lost: deque[tuple[int, tuple[str, ...]]] = deque()
@@ -185,6 +189,7 @@ class Desk:
         now = self.clock.now()
         names, ticket = permit.scopes, permit._ticket
         self.in_flight.discard(ticket)
+        self.unsettled.tickets.discard(ticket)
         failure: Exception | None = None
         status: int | None = None
         latency: int | None = None
@@ -260,6 +265,7 @@ class Desk:
         """It was never sent."""
         if permit.take():
             self.in_flight.discard(permit._ticket)
+            self.unsettled.tickets.discard(permit._ticket)
             self.engine.cancel(self.clock.now(), permit._ticket)
             self.drain()
 
@@ -336,6 +342,8 @@ class Desk:
         finally:
             self.is_draining = False
         if self._wake is None and self.waiting:
+            if self.unsettled.tickets:
+                self.unsettled.watch()
             if self.following is None:
                 self._nested.free(self)
             else:
@@ -364,6 +372,11 @@ class Desk:
     def cancel(self, alarm: Alarm) -> None:
         """Strikes it out."""
         self.alarms.strike(alarm)
+
+    @property
+    def waits_for_slots(self) -> bool:
+        """Whether time alone lets no request leave, and none is paused."""
+        return self._wake is None and any(map(self.is_for_slot, self.waiting.values()))
 
     def is_for_slot(self, waiting: Waiting) -> bool:
         """Whether it waits for a slot, and for no time that is known."""
@@ -433,6 +446,7 @@ class Desk:
         while self.lost:
             ticket, scopes = self.lost.popleft()
             self.in_flight.discard(ticket)
+            self.unsettled.tickets.discard(ticket)
             self.engine.settle(self.clock.now(), ticket)
             what = f"a permit for {', '.join(scopes)} was collected as garbage before it was settled"
             self.warn("permit-lost", f"{what}: use `with`, or `run`", scopes[0])

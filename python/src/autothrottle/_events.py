@@ -123,6 +123,7 @@ class WarningEvent:
         "stall",
         SharedCode,
         "unheard",
+        "unsettled",
     ]
     """Which warning it is: events.md lists them."""
     message: str

@@ -56,6 +56,7 @@ def abandon(desk: Desk) -> None:
     waiting, sent = tuple(desk.waiting), tuple(desk.in_flight)
     desk.waiting.clear()
     desk.in_flight.clear()
+    desk.unsettled.tickets.clear()
     desk.lost.clear()
     desk.alarms = Alarms()
     desk.is_draining = False

@@ -199,6 +199,7 @@ class Permit:
         self.end(NOTHING if error is None else told_by_error(error))
 
     def __enter__(self) -> Self:
+        self._desk.unsettled.tickets.discard(self._ticket)
         enter(self)
         return self
 

@@ -27,7 +27,7 @@ from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from typing import TYPE_CHECKING, Any, ParamSpec, Protocol, TypeVar, cast, overload
 
 from ._base import BaseThrottle, refuse
-from ._clock import NANOS
+from ._clock import NANOS, SystemClock
 from ._desk import Desk
 from ._errors import ConfigError, Problem
 from ._exchange import run_now
@@ -77,6 +77,8 @@ class ThreadDesk(Desk):
 
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
+        # Of a clock in a test, who waits for a timer moves it.
+        self.is_quiet = not isinstance(self.clock, SystemClock)
         self._idle = threading.Condition(self.lock)
         self._at: int | None = None
         self._keeper: _ThreadWaiting | None = None
@@ -221,7 +223,9 @@ class ThreadThrottle(BaseThrottle):
         The arguments are those of ``autothrottle.Throttle.acquire``.
         """
         wait = wait_of(priority, cost, delay, timeout)
-        return run_now(self._enter(target, scopes, wait))
+        permit = run_now(self._enter(target, scopes, wait))
+        self._desk.unsettled.keep(permit)
+        return permit
 
     def run(
         self,

@@ -143,7 +143,9 @@ class Acquisition(Awaitable[Permit]):
 
     def __await__(self) -> Generator[Any, Any, Permit]:
         self._is_awaited = True
-        return self._throttle._enter(self._target, self._scopes, self._wait).__await__()
+        permit = yield from self._throttle._enter(self._target, self._scopes, self._wait).__await__()
+        permit._desk.unsettled.keep(permit)
+        return permit
 
     async def __aenter__(self) -> Permit:
         self._is_awaited = True
