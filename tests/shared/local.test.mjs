@@ -3,7 +3,7 @@
  * be played. What is asserted are counts at the server, not times.
  */
 import assert from 'node:assert/strict'
-import { fork } from 'node:child_process'
+import { fork, spawn } from 'node:child_process'
 import { chmodSync, existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, statSync } from 'node:fs'
 import { createServer } from 'node:http'
 import { tmpdir } from 'node:os'
@@ -13,6 +13,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { local } from '../../dist/local.js'
 import { createThrottle } from '../../dist/node/index.js'
+import { groupInRust } from './rust.mjs'
 
 const isPosix = process.platform !== 'win32'
 const root = mkdtempSync(join(tmpdir(), 'at-'))
@@ -164,6 +165,39 @@ test('other options are a warning, and those of the process that decides count',
   assert.ok(!first.said.some(({ warning }) => warning), 'whose options count need not')
   assert.ok(seen.most <= 2, `${seen.most} at a time`)
   await stopAll([first, second])
+})
+
+test('Rust and Node: one quota for three processes, whoever decides', { skip: !isPosix }, async (t) => {
+  const binary = groupInRust()
+  const seen = await site(0)
+  t.after(seen.stop)
+  const total = () => [...seen.by.values()].reduce((sum, count) => sum + count, 0)
+  const [name, folder] = ['languages', join(root, 'languages')]
+  const options = { quota: { limit: 12, window: 600_000 }, delay: 0, concurrency: 30 }
+  const urls = Array.from({ length: 10 }, () => `${seen.url}?by=2`)
+  const rust = () => {
+    const child = spawn(binary, [folder, name, JSON.stringify(options), ...urls])
+    children.add(child)
+    return child
+  }
+  const first = rust()
+  await until('Rust decides', () => total() > 0)
+  const throttle = createThrottle({ ...options, shared: local({ name, folder }) })
+  const settled = Promise.allSettled(urls.map(() => throttle.fetch(`${seen.url}?by=1`)))
+  const second = rust()
+  await until('twelve leave', () => total() >= 12)
+  // The one that decided is gone: another one does, and knows what was spent.
+  seen.kill(first)
+  await until('another decides', () => {
+    const { isWriter, epoch } = throttle.stats().shared
+    return isWriter || epoch > 1
+  })
+  await sleep(300)
+  assert.equal(total(), 12)
+  second.kill('SIGKILL')
+  throttle.close()
+  await settled
+  await throttle[Symbol.asyncDispose]()
 })
 
 test('the socket is for the same user alone', { skip: !isPosix }, async () => {

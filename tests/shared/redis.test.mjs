@@ -14,6 +14,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { slowWay } from '../../benches/shared/proxy.mjs'
 import { isAll } from '../required.mjs'
+import { groupInRust } from './rust.mjs'
 import { freePort, RedisServer, SERVERS, Sentinel } from './server.mjs'
 
 const areClientsThere = existsSync(new URL('node_modules/ioredis', import.meta.url))
@@ -208,25 +209,7 @@ else {
   })
 
   test('Rust and Node: one quota for three processes, whoever decides', async () => {
-    const build = [
-      'build',
-      '--locked',
-      '--example',
-      'group',
-      '--features',
-      'redis,reqwest',
-      '--message-format=json',
-    ]
-    const built = spawnSync('cargo', [...build, '--manifest-path', 'tower/Cargo.toml'], {
-      encoding: 'utf8',
-      maxBuffer: 2 ** 26,
-    })
-    assert.equal(built.status, 0, built.stderr)
-    const made = built.stdout
-      .split('\n')
-      .filter(Boolean)
-      .map((line) => JSON.parse(line))
-    const binary = made.findLast(({ executable }) => executable)?.executable
+    const binary = groupInRust()
     const site = await new Site(0).start()
     const options = { quota: { limit: 12, window: 600_000 }, delay: 0, concurrency: 30 }
     const urls = Array.from({ length: 10 }, () => `${site.url}?by=2`)

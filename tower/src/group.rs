@@ -24,8 +24,8 @@ use tokio::{
 use crate::{
     Error, Target, Told,
     host::{Host, Next, Order},
-    redis::{Heard, Way},
     throttle::{Shared as Inner, wall_ms},
+    way::{Heard, Way},
 };
 
 pub(crate) struct Group {
@@ -205,7 +205,7 @@ async fn carry(inner: Weak<Inner>, mut way: Way, mut last: mpsc::UnboundedReceiv
         });
         let (origin, changed) = (inner.origin, inner.earlier.clone());
         drop(inner);
-        way.say(says, &tell);
+        way.say(says, &tell).await;
         let Some(wake_at) = wake_at else {
             way.close().await;
             left.send_replace(true);
@@ -220,9 +220,9 @@ async fn carry(inner: Weak<Inner>, mut way: Way, mut last: mpsc::UnboundedReceiv
         while let Ok(more) = heard.try_recv() {
             inputs.push(more);
         }
-        inputs.iter().for_each(|input| way.hear(input, &tell));
+        inputs = inputs.into_iter().filter_map(|input| way.hear(input, &tell)).collect();
     }
-    way.say(std::iter::from_fn(|| last.try_recv().ok()).collect(), &tell);
+    way.say(std::iter::from_fn(|| last.try_recv().ok()).collect(), &tell).await;
     way.close().await;
 }
 

@@ -5,13 +5,13 @@ use autothrottle::{
     ScopeStats, Span, Stats, SubmitError, Ticket, Value,
 };
 
-#[cfg(feature = "redis")]
+#[cfg(feature = "_shared")]
 use crate::group::Group;
 use crate::{Error, Target, Told, permit::hints_of};
 
 pub(crate) enum Host {
     Own(Box<Engine>),
-    #[cfg(feature = "redis")]
+    #[cfg(feature = "_shared")]
     Group(Box<Group>),
 }
 
@@ -25,7 +25,7 @@ pub(crate) enum Entered {
 pub(crate) enum Next {
     Send(Ticket),
     /// The request will never leave.
-    #[cfg(feature = "redis")]
+    #[cfg(feature = "_shared")]
     Refuse(Ticket, Error),
     /// Ask again then, or after the next call.
     Wait(Option<Instant>),
@@ -39,7 +39,7 @@ impl Host {
     pub fn config(&self) -> &Config {
         match self {
             Self::Own(engine) => engine.config(),
-            #[cfg(feature = "redis")]
+            #[cfg(feature = "_shared")]
             Self::Group(group) => &group.config,
         }
     }
@@ -48,7 +48,7 @@ impl Host {
     pub fn enter(&mut self, now: Instant, target: &Target) -> Result<Entered, Error> {
         let engine = match self {
             Self::Own(engine) => engine,
-            #[cfg(feature = "redis")]
+            #[cfg(feature = "_shared")]
             Self::Group(group) => return group.enter(now, target).map(Entered::Waits),
         };
         let (scopes, costs): (Vec<ScopeId>, Vec<f64>) =
@@ -79,7 +79,7 @@ impl Host {
                 Decision::Wait { until, .. } => Next::Wait(Some(until)),
                 Decision::Idle { .. } => Next::Wait(None),
             },
-            #[cfg(feature = "redis")]
+            #[cfg(feature = "_shared")]
             Self::Group(group) => group.poll(now),
         }
     }
@@ -88,7 +88,7 @@ impl Host {
     pub fn left(&mut self, now: Instant, ticket: Ticket) {
         match self {
             Self::Own(engine) => engine.left(now, ticket),
-            #[cfg(feature = "redis")]
+            #[cfg(feature = "_shared")]
             Self::Group(group) => group.left(now, ticket),
         }
     }
@@ -97,7 +97,7 @@ impl Host {
     pub fn settle(&mut self, now: Instant, ticket: Ticket, told: Told<'_>, latency_ms: f64) {
         match self {
             Self::Own(engine) => engine.settle(now, ticket, &feedback_of(told, latency_ms)),
-            #[cfg(feature = "redis")]
+            #[cfg(feature = "_shared")]
             Self::Group(group) => group.settle(now, ticket, told, latency_ms),
         }
     }
@@ -105,7 +105,7 @@ impl Host {
     pub fn cancel(&mut self, now: Instant, ticket: Ticket) {
         match self {
             Self::Own(engine) => engine.cancel(now, ticket),
-            #[cfg(feature = "redis")]
+            #[cfg(feature = "_shared")]
             Self::Group(group) => group.cancel(now, ticket),
         }
     }
@@ -117,7 +117,7 @@ impl Host {
                 let scope = engine.intern(scope);
                 engine.adjust(now, scope, now - ago, units(charged), units(cost));
             }
-            #[cfg(feature = "redis")]
+            #[cfg(feature = "_shared")]
             Self::Group(group) => group.adjust(now, scope, ago, charged, cost),
         }
     }
@@ -128,7 +128,7 @@ impl Host {
                 let scope = engine.intern(scope);
                 engine.configure(now, scope, options)
             }
-            #[cfg(feature = "redis")]
+            #[cfg(feature = "_shared")]
             Self::Group(group) => group.configure(now, scope, options),
         }
     }
@@ -144,7 +144,7 @@ impl Host {
                     Order::Reset => engine.reset(now, scope),
                 }
             }
-            #[cfg(feature = "redis")]
+            #[cfg(feature = "_shared")]
             Self::Group(group) => group.order(now, scope, order),
         }
     }
@@ -156,7 +156,7 @@ impl Host {
                 let scope = engine.intern(scope);
                 engine.crawl_delay(now, scope, delay)
             }
-            #[cfg(feature = "redis")]
+            #[cfg(feature = "_shared")]
             Self::Group(group) => group.crawl_delay(now, scope, delay),
         }
     }
@@ -164,7 +164,7 @@ impl Host {
     pub fn snapshot(&mut self, now: Instant, wall_ms: Option<f64>) -> Value {
         match self {
             Self::Own(engine) => engine.snapshot(now, wall_ms).into(),
-            #[cfg(feature = "redis")]
+            #[cfg(feature = "_shared")]
             Self::Group(group) => group.snapshot(now, wall_ms),
         }
     }
@@ -172,7 +172,7 @@ impl Host {
     pub fn stats(&mut self, now: Instant) -> Stats {
         match self {
             Self::Own(engine) => engine.stats(now),
-            #[cfg(feature = "redis")]
+            #[cfg(feature = "_shared")]
             Self::Group(group) => group.stats(now),
         }
     }
@@ -180,7 +180,7 @@ impl Host {
     pub fn scope_stats(&mut self, now: Instant, scope: &str) -> Option<ScopeStats> {
         match self {
             Self::Own(engine) => engine.find(scope).and_then(|scope| engine.scope_stats(now, scope)),
-            #[cfg(feature = "redis")]
+            #[cfg(feature = "_shared")]
             Self::Group(group) => {
                 group.stats(now).scopes.into_iter().find(|(name, _)| name == scope).map(|(_, stats)| stats)
             }
@@ -190,7 +190,7 @@ impl Host {
     pub fn take_notices(&mut self) -> Vec<Notice> {
         match self {
             Self::Own(engine) => engine.take_notices(),
-            #[cfg(feature = "redis")]
+            #[cfg(feature = "_shared")]
             Self::Group(_) => Vec::new(),
         }
     }

@@ -19,6 +19,7 @@
 //! * [`Throttle`] is a [`tower::Layer`] for each service that takes an [`http::Request`].
 //! * [`Retry`] is a [`tower::retry::Policy`]: it sends again what may be sent again, not before the server asked.
 //! * `Robots` (feature `robots`) keeps to each host's robots.txt: what it allows, and its `Crawl-delay`.
+//! * `Local` and `Redis` (features of those names) share limits with other processes, of Node and Python, too.
 //! * With the feature `reqwest` it is a middleware of `reqwest-middleware`.
 //!
 //! Options have the names and defaults of
@@ -38,10 +39,12 @@
 
 mod answer;
 mod error;
-#[cfg(feature = "redis")]
+#[cfg(feature = "_shared")]
 mod group;
 mod host;
 mod layer;
+#[cfg(all(feature = "local", unix))]
+mod local;
 mod permit;
 #[cfg(feature = "redis")]
 mod redis;
@@ -52,13 +55,17 @@ mod retry;
 mod robots;
 mod target;
 mod throttle;
+#[cfg(feature = "_shared")]
+mod way;
 
 pub use answer::{Answer, Told};
 pub use autothrottle::{ConfigError, Failure, Reason, ScopeStats, Stats};
-#[cfg(feature = "redis")]
+#[cfg(feature = "_shared")]
 pub use autothrottle_shared::{Offline, Role, Status};
 pub use error::Error;
 pub use layer::{BoxError, Throttled};
+#[cfg(all(feature = "local", unix))]
+pub use local::Local;
 pub use permit::{Charge, Permit};
 #[cfg(feature = "redis")]
 pub use redis::Redis;
@@ -67,3 +74,5 @@ pub use retry::Retry;
 pub use robots::{Allowed, Robots};
 pub use target::Target;
 pub use throttle::Throttle;
+#[cfg(feature = "_shared")]
+pub use way::By;

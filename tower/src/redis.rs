@@ -3,35 +3,26 @@
 //! The scripts are those of `js/shared/redis/scripts.ts`, which explains them: a test compares both. The trap
 //! is one that differs: two processes would hold the lease at once.
 
-use std::{
-    hash::{BuildHasher, RandomState},
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering},
-    },
-    time::Duration,
+use std::sync::{
+    Arc,
+    atomic::{AtomicBool, Ordering},
 };
 
-use autothrottle::{ConfigError, Span};
-use autothrottle_shared::{Cause, Effect, Epoch, Input, MemberId, Offline, Op, Settings, Status};
+use autothrottle::Span;
+use autothrottle_shared::{Effect, Epoch, MemberId, Offline, Op};
 use base64::{Engine as _, engine::general_purpose::STANDARD as BASE64};
 use futures_util::StreamExt;
 use redis::{
     AsyncConnectionConfig, Client, RedisError, RedisResult, Value,
     aio::{MultiplexedConnection, PubSubSink},
 };
-use serde::Deserializer;
 use tokio::{
     sync::{Mutex, mpsc::UnboundedSender},
     task::{AbortHandle, JoinSet},
     time::timeout,
 };
 
-use crate::{Throttle, group::Group, host::Host, throttle::value_of};
-
-const LEASE: Duration = Duration::from_millis(1500);
-/// The connection may be broken for so long before `offline` counts.
-const PATIENCE: Duration = Duration::from_secs(5);
+use crate::way::{Heard, Joins, LEASE, Why};
 
 const COMPETE: &str = include_str!("scripts/compete.lua");
 const RENEW: &str = include_str!("scripts/renew.lua");
@@ -53,138 +44,29 @@ const RELEASE: &str = include_str!("scripts/release.lua");
 /// One server, not a cluster. Give all processes the same options.
 #[derive(Clone, Debug)]
 pub struct Redis {
-    client: Client,
-    name: String,
-    offline: Option<Offline>,
-    members: Option<u32>,
+    pub(crate) client: Client,
+    pub(crate) joins: Joins,
 }
 
 impl Redis {
     /// The group of this name, by this client.
     pub fn new(client: Client, name: impl Into<String>) -> Self {
-        Self { client, name: name.into(), offline: None, members: None }
+        Self { client, joins: Joins::new(name.into()) }
     }
 
     /// What this process does after five seconds without Redis. By default it goes on with its part of each
     /// limit ([`Offline::Divide`]), and requests with a strict quota wait.
     #[must_use]
-    pub fn offline(self, offline: Offline) -> Self {
-        Self { offline: Some(offline), ..self }
+    pub fn offline(mut self, offline: Offline) -> Self {
+        self.joins.offline = Some(offline);
+        self
     }
 
     /// How many processes the group has, for one that starts while Redis is away. Without it that one waits.
     #[must_use]
-    pub fn members(self, members: u32) -> Self {
-        Self { members: Some(members), ..self }
-    }
-}
-
-impl Throttle {
-    /// A throttle whose limits all processes of a group share. Feature `redis`.
-    ///
-    /// It connects with the first request, in the runtime of that one. When its last clone is dropped, the
-    /// process leaves the group; [`Throttle::leave`] waits until the others know.
-    ///
-    /// # Errors
-    ///
-    /// All problems of the options at once.
-    pub fn shared<'de>(options: impl Deserializer<'de>, redis: Redis) -> Result<Self, ConfigError> {
-        let random = RandomState::new();
-        let (one, two) = (random.hash_one(1).to_be_bytes(), random.hash_one(2).to_be_bytes());
-        let id = MemberId(std::array::from_fn(|at| if at < 8 { one[at] } else { two[at - 8] }));
-        let span = |duration: Duration| Span::from_millis(duration.as_secs_f64() * 1000.0);
-        let settings = Settings {
-            lease: span(LEASE),
-            offline: redis.offline,
-            patience: span(PATIENCE),
-            members: redis.members,
-            prompt: false,
-            keep_every: Span::ZERO,
-            snapshot: None,
-        };
-        let options = value_of(options, "options")?;
-        let way = Way::new(redis.client, &redis.name, id);
-        let group = Group::new(id, options, settings, random.hash_one(3), way)?;
-        Ok(Self::by(Host::Group(Box::new(group))))
-    }
-
-    /// The group as this process knows it: who decides, how many there are, since when it is alone. `None`
-    /// for a throttle that is not [shared](Throttle::shared).
-    pub fn group(&self) -> Option<Status> {
-        self.with(|host, now| match host {
-            Host::Group(group) => Some(group.status(now)),
-            Host::Own(_) => None,
-        })
-    }
-
-    /// Leaves the group and waits until the others know. Later requests get an [`Error`](crate::Error).
-    /// A throttle that is not [shared](Throttle::shared) goes on as before.
-    pub async fn leave(&self) {
-        let left = self.with(|host, now| match host {
-            Host::Group(group) => Some(group.leave(now)),
-            Host::Own(_) => None,
-        });
-        if let Some(mut left) = left {
-            // The other end is kept by `self`.
-            let _ = left.wait_for(|left| *left).await;
-        }
-    }
-}
-
-/// What happened outside.
-#[derive(Debug)]
-pub(crate) enum Heard {
-    Time,
-    Opened,
-    /// The connection that hears broke. Not for the machine, which notices the silence.
-    Ended,
-    Frame(Vec<u8>),
-    Elected {
-        op: Op,
-        epoch: Epoch,
-        stored: Option<(Vec<u8>, Span)>,
-    },
-    Refused(Op),
-    Renewed(Op),
-    Released(Op),
-    Failed(Op, Why),
-    Fenced(Epoch),
-    Unheard(MemberId, Epoch),
-    Vacant,
-}
-
-#[derive(Debug)]
-pub(crate) enum Why {
-    Late,
-    Broken(String),
-    Denied(String),
-}
-
-impl Heard {
-    pub fn as_input(&self) -> Input<'_> {
-        match self {
-            Self::Time | Self::Ended => Input::Timeout,
-            Self::Opened => Input::Opened,
-            Self::Frame(bytes) => Input::Received(bytes),
-            Self::Elected { op, epoch, stored } => {
-                let stored = stored.as_ref().map(|(bytes, age)| (bytes.as_slice(), *age));
-                Input::Elected { op: *op, epoch: *epoch, stored, first: false }
-            }
-            Self::Refused(op) => Input::Refused { op: *op },
-            Self::Renewed(op) => Input::Renewed { op: *op },
-            Self::Released(op) => Input::Released { op: *op },
-            Self::Failed(op, why) => {
-                let cause = match why {
-                    Why::Late => Cause::Timeout,
-                    Why::Broken(why) => Cause::Broken(why),
-                    Why::Denied(why) => Cause::Denied(why),
-                };
-                Input::Failed { op: *op, cause }
-            }
-            Self::Fenced(epoch) => Input::Fenced { epoch: *epoch },
-            Self::Unheard(to, epoch) => Input::Unheard { to: *to, epoch: *epoch },
-            Self::Vacant => Input::Vacant { ended: false },
-        }
+    pub fn members(mut self, members: u32) -> Self {
+        self.joins.members = Some(members);
+        self
     }
 }
 
@@ -208,7 +90,7 @@ pub(crate) struct Way {
 }
 
 impl Way {
-    fn new(client: Client, name: &str, id: MemberId) -> Self {
+    pub fn new(client: Client, name: &str, id: MemberId) -> Self {
         // The braces keep the keys in one slot of a cluster, as the other languages write them.
         let prefix = format!("autothrottle:{{{name}}}:");
         let keys = ["lease", "epoch", "snapshot"].map(|key| format!("{prefix}{key}"));
@@ -262,14 +144,14 @@ impl Way {
     }
 
     /// A connection that broke is made anew, until there is one.
-    pub fn hear(&mut self, heard: &Heard, tell: &UnboundedSender<Heard>) {
-        if matches!(heard, Heard::Ended) {
-            let (store, tell) = (self.store.clone(), tell.clone());
-            self.flying.spawn(async move {
-                tokio::time::sleep(LEASE / 5).await;
-                store.reconnect(tell).await;
-            });
-        }
+    pub fn hear(&mut self, heard: Heard, tell: &UnboundedSender<Heard>) -> Option<Heard> {
+        let Heard::Ended = heard else { return Some(heard) };
+        let (store, tell) = (self.store.clone(), tell.clone());
+        self.flying.spawn(async move {
+            tokio::time::sleep(LEASE / 5).await;
+            store.reconnect(tell).await;
+        });
+        None
     }
 
     /// What is on its way arrives, or is late.
@@ -365,7 +247,8 @@ impl Store {
         }
         let stored = BASE64.decode(stored).ok().filter(|bytes| !bytes.is_empty());
         let age = Span::from_millis(age.parse().unwrap_or(0.0));
-        Ok(Heard::Elected { op, epoch: epoch.parse().unwrap_or(0), stored: stored.map(|bytes| (bytes, age)) })
+        let (epoch, stored) = (epoch.parse().unwrap_or(0), stored.map(|bytes| (bytes, age)));
+        Ok(Heard::Elected { op, epoch, stored, is_first: false })
     }
 
     async fn renew(&self, epoch: Epoch, kept: Option<Vec<u8>>) -> RedisResult<bool> {
@@ -379,7 +262,7 @@ impl Store {
         let mut command = redis::cmd("PUBLISH");
         command.arg(self.channel("leader")).arg(bytes);
         if let Ok(Value::Int(0)) = self.command(&command).await {
-            let _ = tell.send(Heard::Vacant);
+            let _ = tell.send(Heard::Vacant { has_ended: false });
         }
     }
 

@@ -242,7 +242,7 @@ impl Shared {
     fn change<T>(self: &Arc<Self>, change: impl FnOnce(&mut State, EngineInstant) -> T) -> T {
         self.quietly(|state, now| {
             let result = change(state, now);
-            #[cfg(feature = "redis")]
+            #[cfg(feature = "_shared")]
             if let Host::Group(group) = &mut state.host {
                 group.changed(self);
             }
@@ -272,7 +272,7 @@ impl Shared {
                         state.host.cancel(now, ticket);
                     }
                 }
-                #[cfg(feature = "redis")]
+                #[cfg(feature = "_shared")]
                 Next::Refuse(ticket, error) => {
                     // Its future may have been dropped: then it needs no reason.
                     state.waiting.remove(&ticket).map(|waiting| waiting.send(Err(error)));
@@ -327,7 +327,7 @@ impl Drop for Driven {
 /// The task, if there is one, ends.
 impl Drop for Shared {
     fn drop(&mut self) {
-        #[cfg(feature = "redis")]
+        #[cfg(feature = "_shared")]
         {
             let now = self.now();
             let state = self.state.get_mut().unwrap_or_else(PoisonError::into_inner);
