@@ -89,7 +89,7 @@ def test_a_program_that_settles_them_says_nothing() -> None:
 
 
 def stderr_of(program: str) -> str:
-    head = "import asyncio\nfrom autothrottle import ThreadThrottle, Throttle\nkept, URL = [], 'https://a.example/'\n"
+    head = "import asyncio\nfrom autothrottle import *\nkept, URL = [], 'https://a.example/'\n"
     done = subprocess.run(
         [sys.executable, "-c", head + program],
         env={**os.environ, "PYTHONPATH": str(HERE.parent / "src")},
