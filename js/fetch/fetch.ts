@@ -20,7 +20,7 @@ import { checkSignal, type FetchOptions, NO_OPTIONS } from '../core/requests.js'
 import { REDIRECT_MAX_DELAY, RETRY_MAX_RETRY_AFTER } from '../options/generated.js'
 import type { ThrottleOptions } from '../options/options.js'
 import { addScope, askScopes, checkedBackoffs, type Nothing, scopeRequest } from '../scopes/hooks.js'
-import { hostOf, isRequest, namedScopes, type Scopes, urlOf } from '../scopes/names.js'
+import { hostOf, isRequest, namedScopes, type Scopes, urlOf, urlTextOf } from '../scopes/names.js'
 import { discard, watched } from './body.js'
 import { follows, type Hop, placeOf, Redirects } from './redirects.js'
 import { Retry } from './retry.js'
@@ -80,6 +80,9 @@ export class Fetcher {
   readonly #robots: Robots | undefined
   /** Whether the host is the scope of every request that names none, and no hook has to be asked. */
   readonly #isPlain: boolean
+  /** The global `fetch` as it was when this was made: the throttle may be put in its place. */
+  readonly platform = globalThis.fetch
+  #sending: RequestInfo | URL | undefined
 
   constructor(desk: Desk, settings: FetchSettings, robots: Robots | undefined) {
     this.#desk = desk
@@ -317,7 +320,18 @@ export class Fetcher {
   #send(input: RequestInfo | URL, init: RequestInit, call: Call): Promise<Response> {
     const timeout = call.options.requestTimeout ?? this.#settings.requestTimeout
     const send = this.#settings.fetch ?? globalThis.fetch
-    return sent(this.#desk, send, input, init, call.signal, timeout)
+    this.#sending = input
+    try {
+      return sent(this.#desk, send, input, init, call.signal, timeout)
+    } finally {
+      this.#sending = undefined
+    }
+  }
+
+  /** Whether this comes from what it sends with: the request has its permit, and would wait for itself. */
+  isSending(input: RequestInfo | URL): boolean {
+    const own = this.#sending
+    return own !== undefined && (input === own || urlTextOf(input) === urlTextOf(own))
   }
 
   /** How it waits, and how much longer. */

@@ -153,6 +153,8 @@ export class Throttle extends ThrottleEventTarget {
    */
   readonly fetch = (input: RequestInfo | URL, init?: ThrottledRequestInit): Promise<Response> => {
     try {
+      const { platform } = this.#fetcher
+      if (this.#fetcher.isSending(input)) return platform(input, init)
       if (init !== undefined) checkInit(init)
       if (init?.throttle === undefined) return this.#fetcher.fetch(input, init ?? NO_INIT, NO_OPTIONS)
       const { throttle, ...rest } = init

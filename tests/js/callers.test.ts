@@ -5,7 +5,7 @@ import assert from 'node:assert/strict'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { test } from 'node:test'
-import { createThrottle } from 'autothrottle'
+import { createThrottle, type Throttle } from 'autothrottle'
 import { FakeClock } from 'autothrottle/testing'
 
 const free = { delay: 0, slotDelay: 0, jitter: false } as const
@@ -78,5 +78,49 @@ test('a redirect without end, or one that was not wanted, is asked for once', as
   } finally {
     server.close()
     server.closeAllConnections()
+  }
+})
+
+test('the throttle may stand in the place of the global fetch', async () => {
+  const real = globalThis.fetch
+  const asked: string[] = []
+  const web = async (input: RequestInfo | URL) => {
+    asked.push(String(input))
+    return new Response('ok')
+  }
+  const url = 'https://a.example/'
+  try {
+    for (const place of [
+      (throttle: Throttle) => throttle.fetch,
+      (throttle: Throttle) => (input: RequestInfo | URL, init?: RequestInit) => throttle.fetch(input, init),
+      (throttle: Throttle) => async (input: RequestInfo | URL) => throttle.fetch(new URL(String(input))),
+    ]) {
+      globalThis.fetch = web
+      const clock = new FakeClock()
+      const throttle = createThrottle({ clock, delay: 100, slotDelay: 0, jitter: false })
+      globalThis.fetch = place(throttle)
+      const both = Promise.all([fetch(url), fetch(url)])
+      await clock.advance(100)
+      assert.deepEqual(
+        (await both).map(({ status }) => status),
+        [200, 200],
+      )
+      assert.equal(throttle.stats().sent, 2, 'each is throttled, and once')
+    }
+    globalThis.fetch = web
+    // Another URL inside a fetch of one's own is a request of its own.
+    const own: Throttle = createThrottle({
+      clock: new FakeClock(),
+      delay: 0,
+      fetch: async (input) => {
+        if (String(input) === url) await own.fetch('https://token.example/')
+        return web(input as string)
+      },
+    })
+    asked.length = 0
+    assert.equal((await own.fetch(url)).status, 200)
+    assert.deepEqual([asked, own.stats().sent], [['https://token.example/', url], 2])
+  } finally {
+    globalThis.fetch = real
   }
 })
