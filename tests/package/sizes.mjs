@@ -30,11 +30,11 @@ export async function sizeOf(code, options = {}) {
  * counted.
  */
 export const BUDGETS = {
-  autothrottle: 164_500,
+  autothrottle: 159_000,
   'autothrottle/slim': 31_000,
-  'autothrottle/engine': 139_000,
-  'autothrottle/undici': 162_000,
-  'autothrottle/simulate': 129_500,
+  'autothrottle/engine': 133_000,
+  'autothrottle/undici': 156_500,
+  'autothrottle/simulate': 123_000,
 }
 
 /**
@@ -42,8 +42,8 @@ export const BUDGETS = {
  * `redis` and `local` are a module of their own; that of Workers is a file.
  */
 export const OVER_MAIN = {
-  redis: 245_000,
-  local: 245_000,
+  redis: 234_000,
+  local: 234_000,
   'durable-object': 7_000,
   axios: 1_700,
   crawlee: 1_500,

@@ -3,14 +3,21 @@
 //!
 //! - `cargo xtask bind INPUT.wasm OUT_DIR NAME`: the JavaScript bindings, by exactly the generator that
 //!   `wasm-bindgen` itself is locked to;
+//! - `cargo xtask deflate INPUT OUTPUT`: a file deflated, a twentieth smaller than zlib's best;
 //! - `cargo xtask component INPUT.wasm OUTPUT.wasm VERSION`: a module as a component;
 //! - `cargo xtask wit COMPONENT.wasm`: a component's WIT, read back from its bytes; also of a folder of WIT.
 
 mod component;
 
-use std::process::ExitCode;
+use std::{
+    fs::{self, File},
+    process::ExitCode,
+};
+
+use zopfli::{Format, Options};
 
 const USAGE: &str = "usage: cargo xtask bind INPUT.wasm OUT_DIR NAME
+       cargo xtask deflate INPUT OUTPUT
        cargo xtask component INPUT.wasm OUTPUT.wasm VERSION
        cargo xtask wit COMPONENT.wasm|FOLDER";
 
@@ -19,6 +26,7 @@ fn main() -> ExitCode {
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let made = match words[..] {
         ["bind", input, out_dir, name] => bind(input, out_dir, name),
+        ["deflate", input, output] => deflate(input, output),
         ["component", input, output, version] => component::make(input, output, version),
         ["wit", input] => component::wit(input).map(|text| print!("{text}")),
         _ => {
@@ -44,4 +52,10 @@ fn bind(input: &str, out_dir: &str, name: &str) -> anyhow::Result<()> {
         .omit_default_module_path(true)
         .web(true)
         .and_then(|bindgen| bindgen.generate(out_dir))
+}
+
+fn deflate(input: &str, output: &str) -> anyhow::Result<()> {
+    let mut deflated = Vec::new();
+    zopfli::compress(Options::default(), Format::Deflate, File::open(input)?, &mut deflated)?;
+    Ok(fs::write(output, deflated)?)
 }
