@@ -19,8 +19,8 @@ const stuck = new Set<WeakRef<Stuck>>()
 let isListening = false
 
 /**
- * Node, Bun and Deno have an event for it, which comes only if no timer or socket keeps them alive. The caller
- * keeps `one`.
+ * Node, Bun and Deno have an event for it, which comes only if no timer or socket keeps them alive. The
+ * caller keeps `one`.
  */
 export function watchExit(one: Stuck): void {
   const { process } = globalThis as { process?: Process }

@@ -28,7 +28,7 @@ export interface MapOptions {
   retry?: RunOptions['retry']
 }
 
-/** @throws {TypeError} for an `errors` or an `ordered` that is none: a misspelt one would leave errors out. */
+/** @throws {TypeError} for an `errors` that is none: a misspelt one would leave errors out. */
 export function checkMapping({ errors, ordered, target }: MapOptions & { target?: unknown }): void {
   const fail = (key: string, want: string, got: unknown) => {
     throw new TypeError(`map.${key}: want ${want}; got ${kindOf(got)}`)
