@@ -50,7 +50,6 @@ const UNRUN: Record<string, string> = {
   'docs/trace.md sh': 'needs jq and the index of a crawl',
   'python/README.md console': 'the package is not published',
   'README.md sh': 'the package is not published',
-  'site/pages/index.md sh': 'the package is not published',
 }
 
 /** The blocks of a page, each with its line. */

@@ -72,7 +72,9 @@ for (const folder of SOURCES)
   test(`comments of ${folder}`, () => {
     const files = readdirSync(join(root, folder), { recursive: true, encoding: 'utf8' })
       .map((name) => `${folder}/${name.replaceAll('\\', '/')}`)
-      .filter((name) => /\.(?:ts|m?js|vue|rs|pyi?)$/.test(name) && !WRITTEN.includes(name))
+      // Vite writes a file with a time stamp while it reads its settings.
+      .filter((name) => /\.(?:ts|m?js|vue|rs|pyi?)$/.test(name) && !name.includes('.timestamp-'))
+      .filter((name) => !WRITTEN.includes(name))
       .filter((name) => !UNREAD.some((path) => name.startsWith(path)))
     assert.ok(files.length > 0)
     const problems = files.flatMap((name) =>
