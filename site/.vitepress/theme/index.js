@@ -30,7 +30,7 @@ const Verdict = () =>
     h('pre', { tabindex: 0 }, h('code', LINES)),
     h('p', [
       h('strong', '500 pages from a server that bans: '),
-      `${data.race} `,
+      `${data.race.replaceAll('p-queue', 'p\u2011queue')} `,
       h('a', { href: withBase('/race.html') }, 'Watch the race, or run it with real requests'),
       '. ',
       h('a', { href: withBase('/docs/comparison.html') }, 'When to take another library'),
