@@ -13,6 +13,7 @@ import { join } from 'node:path'
 import { test } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { createThrottle } from 'autothrottle'
+import { llmFetch } from 'autothrottle/llm'
 
 const root = fileURLToPath(new URL('../..', import.meta.url))
 
@@ -136,4 +137,48 @@ test('wrong arguments are explained', async () => {
     assert.equal(code, 2, output)
     assert.ok(output.includes(text), output)
   }
+})
+
+/**
+ * What a server can write to a reader that stopped is what the sockets of both sides hold, and no more: as much
+ * as with plain `fetch`. A fake clock has no sockets.
+ */
+test('behind a reader that stops stand at most 4 MB, as with plain fetch', async (t) => {
+  const part = `data: ${'x'.repeat(16_000)}\n\n`
+  let written = 0
+  const server = createServer((request, response) => {
+    request.resume()
+    response.writeHead(200, { 'content-type': 'text/event-stream' })
+    const write = () => {
+      while (written < 200e6) {
+        written += part.length
+        if (!response.write(part)) return void response.once('drain', write)
+      }
+    }
+    write()
+  }).listen(0, '127.0.0.1')
+  t.after(() => {
+    server.closeAllConnections()
+    server.close()
+  })
+  await new Promise((resolve) => server.once('listening', resolve))
+  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/v1/chat/completions`
+  const body = JSON.stringify({ model: 'm', max_tokens: 10, stream: true, messages: [] })
+  const behind = async (send: typeof fetch) => {
+    written = 0
+    const reader = (await send(url, { method: 'POST', body })).body!.getReader()
+    const { value } = await reader.read()
+    // As long as the server is still writing, its sockets are not full.
+    for (let before = -1; before !== written; ) {
+      before = written
+      await new Promise((resolve) => setTimeout(resolve, 300))
+    }
+    const most = written - value!.length
+    await reader.cancel()
+    return most
+  }
+  const plain = await behind(fetch)
+  const ours = await behind(llmFetch(createThrottle({ delay: 0, warnings: false })))
+  assert.ok(ours <= plain + 2 * part.length, `${ours} bytes, ${plain} with plain fetch`)
+  assert.ok(ours <= 4e6, `${ours} bytes`)
 })
