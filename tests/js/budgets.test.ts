@@ -157,6 +157,125 @@ test('a hold of a budget is an event with its name, and an abort gives its place
   await throttle.close()
 })
 
+/** Discord: forty routes in twelve buckets, each for each channel. What is not in the window is refused. */
+class Discord {
+  refused = 0
+  served = 0
+  readonly #budgets = new Map<string, { used: number; until: number }>()
+  readonly #now: () => number
+  readonly #limitOf: (bucket: number) => number
+  readonly #windowOf: (bucket: number) => number
+
+  constructor(now: () => number, limitOf: (bucket: number) => number, windowOf: (bucket: number) => number) {
+    this.#now = now
+    this.#limitOf = limitOf
+    this.#windowOf = windowOf
+  }
+
+  answer(url: string): { status: number; headers: Record<string, string> } {
+    const [, , , , channel, name = ''] = new URL(url, 'https://discord.com').pathname.split('/')
+    const bucket = Number(name.slice(1)) % 12
+    const key = `${bucket} ${channel}`
+    const now = this.#now()
+    const budget = this.#budgets.get(key) ?? { used: 0, until: 0 }
+    this.#budgets.set(key, budget)
+    if (now >= budget.until) Object.assign(budget, { used: 0, until: now + this.#windowOf(bucket) })
+    const limit = this.#limitOf(bucket)
+    const isServed = budget.used < limit
+    if (isServed) {
+      budget.used++
+      this.served++
+    } else this.refused++
+    const headers = {
+      'x-ratelimit-limit': String(limit),
+      'x-ratelimit-remaining': String(limit - budget.used),
+      'x-ratelimit-reset-after': ((budget.until - now) / 1000).toFixed(3),
+      'x-ratelimit-bucket': `b${bucket}`,
+    }
+    return { status: isServed ? 200 : 429, headers }
+  }
+}
+
+const routeOf = (route: number, channel = 100_001) => `/api/v10/channels/${channel}/r${route}`
+
+test('forty routes of twelve buckets: none is refused, and learning costs no time', async () => {
+  const run = async (snapshot?: ThrottleOptions['snapshot']) => {
+    const clock = new FakeClock()
+    const server = new Discord(
+      () => clock.now(),
+      (bucket) => 3 + (bucket % 5),
+      (bucket) => 1000 + 500 * (bucket % 4),
+    )
+    const fetch = async (input: RequestInfo | URL) => {
+      await new Promise<void>((done) => clock.setTimeout(done, 40))
+      const { status, headers } = server.answer(String(input))
+      await new Promise<void>((done) => clock.setTimeout(done, 40))
+      return new Response('', { status, headers })
+    }
+    const defaults = { concurrency: 16, delay: 0 }
+    const known = snapshot ? { snapshot } : {}
+    const throttle = createThrottle({
+      ...{ clock, fetch: fetch as typeof globalThis.fetch, defaults },
+      ...{ retry: { limit: 3 }, warnings: false, ...known },
+    })
+    let took = 0
+    const all: Promise<unknown>[] = []
+    for (let turn = 0; turn < 20; turn++)
+      for (let route = 0; route < 40; route++)
+        all.push(
+          throttle.fetch(`https://discord.com${routeOf(route)}`).then(() => {
+            took = clock.now()
+          }),
+        )
+    await clock.advance(120_000)
+    await Promise.all(all)
+    assert.deepEqual([server.refused, server.served], [0, 800])
+    return { took, snapshot: throttle.snapshot() }
+  }
+  const first = await run()
+  const known = await run(JSON.parse(JSON.stringify(first.snapshot)))
+  assert.ok(first.took <= known.took * 1.02, `${first.took} ms, ${known.took} with known routes`)
+})
+
+test('over loopback: forty routes of twelve buckets; what is used up holds its own alone', async () => {
+  // Windows that outlast the test: no request waits for one, except those beyond the first bucket's limit.
+  const server = new Discord(
+    () => performance.now(),
+    (bucket) => (bucket === 0 ? 12 : 1000),
+    () => 600_000,
+  )
+  const listener = http.createServer((request, response) => {
+    const { status, headers } = server.answer(request.url ?? '/')
+    response.writeHead(status, headers).end()
+  })
+  await new Promise<void>((done) => listener.listen(0, '127.0.0.1', done))
+  const { port } = listener.address() as AddressInfo
+  const throttle = createThrottle({ defaults: { concurrency: 16, delay: 0 } })
+  try {
+    const host = `http://127.0.0.1:${port}`
+    const controller = new AbortController()
+    const all: Promise<unknown>[] = []
+    const of: Promise<unknown>[] = []
+    for (let turn = 0; turn < 6; turn++)
+      for (let route = 0; route < 40; route++) {
+        const url = `${host}${routeOf(route)}`
+        const asked = throttle.fetch(url, { signal: controller.signal }).then((answer) => answer.text())
+        if (route % 12 === 0) of.push(asked.catch(() => undefined))
+        else all.push(asked)
+      }
+    await Promise.all(all)
+    while (server.served < all.length + 12) await new Promise((done) => setImmediate(done))
+    assert.equal(throttle.scope(`127.0.0.1:${port}`).stats.budgets?.['b0/100001']?.waiting, of.length - 12)
+    controller.abort()
+    await Promise.all(of)
+    assert.deepEqual([server.refused, server.served], [0, all.length + 12])
+  } finally {
+    await throttle.close()
+    listener.closeAllConnections()
+    listener.close()
+  }
+})
+
 test('over loopback: three resources, none refused, repositories in time', async () => {
   const server = new GitHub(() => performance.now())
   const listener = http.createServer((request, response) => {
