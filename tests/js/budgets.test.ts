@@ -3,11 +3,10 @@
  * spend from it. In virtual time, and over loopback. `tests/native/budgets.rs` has whole servers.
  */
 import assert from 'node:assert/strict'
-import http from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { test } from 'node:test'
 import { createThrottle, type ThrottleOptions } from '../../js/index.js'
 import { FakeClock } from '../../js/testing.js'
+import { serve } from './serve.js'
 
 /** GitHub with three resources: each with its number an hour or a minute, from its first request on. */
 class GitHub {
@@ -244,15 +243,12 @@ test('over loopback: forty routes of twelve buckets; what is used up holds its o
     (bucket) => (bucket === 0 ? 12 : 1000),
     () => 600_000,
   )
-  const listener = http.createServer((request, response) => {
+  const host = await serve((request, response) => {
     const { status, headers } = server.answer(request.url ?? '/')
     response.writeHead(status, headers).end()
   })
-  await new Promise<void>((done) => listener.listen(0, '127.0.0.1', done))
-  const { port } = listener.address() as AddressInfo
   const throttle = createThrottle({ defaults: { concurrency: 16, delay: 0 } })
   try {
-    const host = `http://127.0.0.1:${port}`
     const controller = new AbortController()
     const all: Promise<unknown>[] = []
     const of: Promise<unknown>[] = []
@@ -265,28 +261,23 @@ test('over loopback: forty routes of twelve buckets; what is used up holds its o
       }
     await Promise.all(all)
     while (server.served < all.length + 12) await new Promise((done) => setImmediate(done))
-    assert.equal(throttle.scope(`127.0.0.1:${port}`).stats.budgets?.['b0/100001']?.waiting, of.length - 12)
+    assert.equal(throttle.scope(new URL(host).host).stats.budgets?.['b0/100001']?.waiting, of.length - 12)
     controller.abort()
     await Promise.all(of)
     assert.deepEqual([server.refused, server.served], [0, all.length + 12])
   } finally {
     await throttle.close()
-    listener.closeAllConnections()
-    listener.close()
   }
 })
 
 test('over loopback: three resources, none refused, repositories in time', async () => {
   const server = new GitHub(() => performance.now())
-  const listener = http.createServer((request, response) => {
+  const host = await serve((request, response) => {
     const { status, headers } = server.answer(request.url ?? '/')
     response.writeHead(status, headers).end()
   })
-  await new Promise<void>((done) => listener.listen(0, '127.0.0.1', done))
-  const { port } = listener.address() as AddressInfo
   const throttle = createThrottle({ defaults: { concurrency: 8, delay: 0 } })
   try {
-    const host = `http://127.0.0.1:${port}`
     const controller = new AbortController()
     const { signal } = controller
     let answered = 0
@@ -306,13 +297,11 @@ test('over loopback: three resources, none refused, repositories in time', async
     const repos = Array.from({ length: 60 }, (_, n) => throttle.fetch(`${host}/repos/o/n${n}`))
     await Promise.all(repos)
     await ten
-    assert.equal(throttle.scope(`127.0.0.1:${port}`).stats.budgets?.code_search?.waiting, 4)
+    assert.equal(throttle.scope(new URL(host).host).stats.budgets?.code_search?.waiting, 4)
     controller.abort()
     await Promise.all(searches)
     assert.deepEqual([server.refused.length, server.served.length], [0, 70])
   } finally {
     await throttle.close()
-    listener.closeAllConnections()
-    listener.close()
   }
 })

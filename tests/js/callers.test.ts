@@ -2,11 +2,10 @@
  * What a caller typed is no evidence about a server: it fails at once, is sent once, and slows no host down.
  */
 import assert from 'node:assert/strict'
-import { createServer } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { test } from 'node:test'
 import { createThrottle, type Throttle } from 'autothrottle'
 import { FakeClock } from 'autothrottle/testing'
+import { serve } from './serve.js'
 
 const free = { delay: 0, slotDelay: 0, jitter: false } as const
 
@@ -58,26 +57,19 @@ test('a failed connection is one still, whatever was typed', async () => {
 
 test('a redirect without end, or one that was not wanted, is asked for once', async () => {
   let asked = 0
-  const server = createServer((_, response) => {
+  const url = await serve((_, response) => {
     asked++
     response.writeHead(302, { location: '/' }).end()
   })
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/`
-  try {
-    for (const [redirect, times] of [
-      ['follow', 21],
-      ['error', 1],
-    ] as const) {
-      asked = 0
-      const throttle = createThrottle({ defaults: free, retry: { limit: 3 } })
-      await assert.rejects(throttle.fetch(url, { redirect }), /fetch failed/)
-      assert.equal(asked, times, redirect)
-      assert.equal(Object.values(throttle.stats().scopes)[0]?.backoffStep, 0, redirect)
-    }
-  } finally {
-    server.close()
-    server.closeAllConnections()
+  for (const [redirect, times] of [
+    ['follow', 21],
+    ['error', 1],
+  ] as const) {
+    asked = 0
+    const throttle = createThrottle({ defaults: free, retry: { limit: 3 } })
+    await assert.rejects(throttle.fetch(url, { redirect }), /fetch failed/)
+    assert.equal(asked, times, redirect)
+    assert.equal(Object.values(throttle.stats().scopes)[0]?.backoffStep, 0, redirect)
   }
 })
 

@@ -1,8 +1,7 @@
 /** What the entries for axios and got do beside the conformance test: redirects' rules, options, streams. */
 import assert from 'node:assert/strict'
-import { createServer, type IncomingMessage } from 'node:http'
-import type { AddressInfo } from 'node:net'
-import { after, before, test } from 'node:test'
+import type { IncomingMessage } from 'node:http'
+import { test } from 'node:test'
 import { createThrottle, type SendEvent, type ThrottleOptions } from 'autothrottle'
 import { throttleAdapter } from 'autothrottle/axios'
 import { type CrawlContext, throttleHooks } from 'autothrottle/crawlee'
@@ -10,6 +9,7 @@ import { throttleHandler } from 'autothrottle/got'
 import { FakeClock } from 'autothrottle/testing'
 import axios from 'axios'
 import got from 'got'
+import { serve } from './serve.js'
 
 interface Seen {
   readonly line: string
@@ -17,7 +17,7 @@ interface Seen {
   readonly headers: IncomingMessage['headers']
 }
 const seen: Seen[] = []
-const server = createServer(async (request, response) => {
+const origin = await serve(async (request, response) => {
   let body = ''
   for await (const part of request) body += part
   const { pathname, searchParams } = new URL(request.url!, 'http://x')
@@ -27,18 +27,7 @@ const server = createServer(async (request, response) => {
   response.writeHead(status, location === null ? {} : { location })
   response.end('page')
 })
-let origin = ''
-let elsewhere = ''
-before(async () => {
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  const { port } = server.address() as AddressInfo
-  origin = `http://127.0.0.1:${port}`
-  elsewhere = `http://localhost:${port}`
-})
-after(() => {
-  server.closeAllConnections()
-  server.close()
-})
+const elsewhere = origin.replace('127.0.0.1', 'localhost')
 
 function make(options: ThrottleOptions = {}) {
   const throttle = createThrottle({ delay: 0, slotDelay: 0, jitter: false, ...options })

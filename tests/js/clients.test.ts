@@ -4,9 +4,8 @@
  * good answer is its status.
  */
 import assert from 'node:assert/strict'
-import http, { createServer, type IncomingMessage } from 'node:http'
-import type { AddressInfo } from 'node:net'
-import { after, before, test } from 'node:test'
+import http, { type IncomingMessage } from 'node:http'
+import { test } from 'node:test'
 import { Octokit } from '@octokit/core'
 import {
   createThrottle,
@@ -21,8 +20,10 @@ import ky from 'ky'
 import nodeFetch from 'node-fetch'
 import OpenAI from 'openai'
 import { request } from 'undici'
+import { deadOrigin, serve } from './serve.js'
 
-const server = createServer((incoming, response) => {
+const scripts = new Map<string, number[]>()
+const origin = await serve((incoming, response) => {
   const { pathname, searchParams } = new URL(incoming.url!, 'http://x')
   const script = scripts.get(pathname)
   const status = script?.shift() ?? Number(searchParams.get('status') ?? 200)
@@ -32,16 +33,6 @@ const server = createServer((incoming, response) => {
     ...(status === 429 ? { 'retry-after': '7' } : {}),
   })
   response.end('{"ok":true}')
-})
-const scripts = new Map<string, number[]>()
-let origin = ''
-before(async () => {
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  origin = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
-})
-after(() => {
-  server.closeAllConnections()
-  server.close()
 })
 
 const free = { defaults: { delay: 0, slotDelay: 0, jitter: false } } as const
@@ -190,10 +181,7 @@ test('a result that only looks like a response says nothing', async () => {
 })
 
 test('clients that cannot connect, or give up, say so', async () => {
-  const dead = createServer().listen(0, '127.0.0.1')
-  await new Promise((resolve) => dead.once('listening', resolve))
-  const url = `http://127.0.0.1:${(dead.address() as AddressInfo).port}/`
-  await new Promise((resolve) => dead.close(resolve))
+  const url = `${await deadOrigin()}/`
   for (const name of Object.keys(CLIENTS).filter((name) => !name.startsWith('Octokit'))) {
     const { throttle } = make()
     await assert.rejects(throttle.run(url, () => CLIENTS[name]![0](url)))

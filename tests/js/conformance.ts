@@ -12,6 +12,7 @@ import type { AddressInfo } from 'node:net'
 import { test } from 'node:test'
 import { createThrottle, type Throttle, type ThrottleOptions } from 'autothrottle'
 import { FakeClock } from 'autothrottle/testing'
+import { deadOrigin } from './serve.js'
 
 /** Sends one request, and gives the status of its answer, also where the client throws it. */
 export type Send = (url: string, signal?: AbortSignal) => Promise<number | undefined>
@@ -193,13 +194,10 @@ export function conforms(client: Client, site: Site, skip: string | false = fals
 
   test(`${name}: the slot comes back when nothing answers`, { skip }, async () => {
     const { clock, throttle, send } = setUp({ concurrency: 1 })
-    const dead = createServer().listen(0, '127.0.0.1')
-    await new Promise((resolve) => dead.once('listening', resolve))
-    const { port } = dead.address() as AddressInfo
-    await new Promise((resolve) => dead.close(resolve))
-    await assert.rejects(played({ clock, throttle }, send(`http://127.0.0.1:${port}/b/page`)))
+    const dead = await deadOrigin()
+    await assert.rejects(played({ clock, throttle }, send(`${dead}/b/page`)))
     await throttle.idle()
-    const { backoffStep, inFlight } = throttle.scope(`127.0.0.1:${port}`).stats
+    const { backoffStep, inFlight } = throttle.scope(new URL(dead).host).stats
     assert.deepEqual([backoffStep, inFlight, throttle.stats().inFlight], [1, 0, 0])
     assert.equal(await played({ clock, throttle }, send(`${site.origin}/b/page`)), 200)
   })

@@ -3,37 +3,26 @@
  * servers of this machine.
  */
 import assert from 'node:assert/strict'
-import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
-import type { AddressInfo } from 'node:net'
-import { after, test } from 'node:test'
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import { test } from 'node:test'
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 import { createThrottle, type ThrottleOptions } from 'autothrottle'
 import { FakeClock } from 'autothrottle/testing'
+import { serve } from './serve.js'
 
 const free = { defaults: { delay: 0, slotDelay: 0, jitter: false } } as const
-const closing: (() => void)[] = []
-after(() => {
-  for (const close of closing) close()
-})
 
-async function serve(answer: (request: IncomingMessage, response: ServerResponse, body: string) => void) {
-  const server = createServer(async (request, response) => {
+const served = (answer: (request: IncomingMessage, response: ServerResponse, body: string) => void) =>
+  serve(async (request, response) => {
     let body = ''
     for await (const chunk of request) body += chunk
     answer(request, response, body)
-  }).listen(0, '127.0.0.1')
-  await new Promise((resolve) => server.once('listening', resolve))
-  closing.push(() => {
-    server.closeAllConnections()
-    server.close()
   })
-  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`
-}
 
 /** Answers `/STATUS?to=…` with a redirect, anything else with what it was asked. */
 const mirror = () =>
-  serve((request, response, body) => {
+  served((request, response, body) => {
     const url = new URL(request.url!, 'http://x')
     const status = Number(url.pathname.slice(1))
     if (status) {
@@ -100,7 +89,7 @@ test('methods, bodies, headers, fragments and `redirected`: as fetch does it its
 test('a Location in UTF-8 leads where fetch goes, also to a host', async () => {
   const raw = (text: string) => Buffer.from(text).toString('latin1')
   const asked: string[] = []
-  const here = await serve((request, response) => {
+  const here = await served((request, response) => {
     asked.push(request.url!)
     if (request.url === '/from') response.writeHead(302, { location: raw('/café?q=東京#ü') })
     response.end()
@@ -112,7 +101,7 @@ test('a Location in UTF-8 leads where fetch goes, also to a host', async () => {
 })
 
 test('what fetch refuses is refused: loops, strange places, streams that would be needed again', async () => {
-  const here = await serve((request, response) => {
+  const here = await served((request, response) => {
     const to: Record<string, string> = {
       '/loop': '/loop',
       '/ftp': 'ftp://x/',
@@ -196,7 +185,7 @@ test('a fetch that gives no Response says so where it redirects', async () => {
 })
 
 test("release: 'body': read, cancelled, failed, empty, cloned", async () => {
-  const url = await serve((request, response) => {
+  const url = await served((request, response) => {
     if (request.url === '/none') return void response.writeHead(204).end()
     response.write('first ')
     if (request.url === '/break') setTimeout(() => response.destroy(), 20)

@@ -3,11 +3,10 @@
  * request. The trap is a check of the first URL alone: redirects and robots.txt lead elsewhere.
  */
 import assert from 'node:assert/strict'
-import { createServer } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { test } from 'node:test'
 import { byHost, createThrottle, DisallowedError, ManagerError, type ScopeRequest } from 'autothrottle'
 import { rules } from 'autothrottle/robots'
+import { serve } from './serve.js'
 
 const free = { delay: 0, slotDelay: 0, jitter: false } as const
 const INSIDE = /^(?:localhost|127\.|10\.|169\.254\.|\[)/
@@ -87,23 +86,16 @@ test('robots.txt that redirects in circles has no rules, after six requests', as
 
 test('a scope may have any name: none of it is sent', async () => {
   const heard: string[] = []
-  const server = createServer((request, response) => {
+  const url = await serve((request, response) => {
     heard.push(`${request.method} ${request.url} ${JSON.stringify(request.rawHeaders)}`)
     response.end('page')
   })
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/`
-  try {
-    const names = ['plain', 'a\r\nx-evil: 1', 'b\n\nGET / HTTP/1.1', '\0', '__proto__', 'é', '\ud800']
-    for (const name of names) {
-      const throttle = createThrottle({ defaults: free, getScopes: () => [name] })
-      await (await throttle.fetch(url)).text()
-      assert.equal(throttle.scope(name).stats.inFlight, 0)
-    }
-    assert.equal(heard.length, names.length)
-    assert.equal(new Set(heard).size, 1, heard.join('\n'))
-  } finally {
-    server.closeAllConnections()
-    server.close()
+  const names = ['plain', 'a\r\nx-evil: 1', 'b\n\nGET / HTTP/1.1', '\0', '__proto__', 'é', '\ud800']
+  for (const name of names) {
+    const throttle = createThrottle({ defaults: free, getScopes: () => [name] })
+    await (await throttle.fetch(url)).text()
+    assert.equal(throttle.scope(name).stats.inFlight, 0)
   }
+  assert.equal(heard.length, names.length)
+  assert.equal(new Set(heard).size, 1, heard.join('\n'))
 })

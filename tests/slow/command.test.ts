@@ -12,6 +12,7 @@ import { fileURLToPath } from 'node:url'
 import { gzipSync } from 'node:zlib'
 import { fileOf } from '../../js/command/store.js'
 import { bundled } from '../js/bundle.js'
+import { deadOrigin } from '../js/serve.js'
 
 const root = fileURLToPath(new URL('../..', import.meta.url))
 const folder = mkdtempSync(join(tmpdir(), 'autothrottle-command-'))
@@ -231,11 +232,7 @@ test('refusals are tried again at the host’s pace, and told', async () => {
 
 test('exit codes: nothing answered is 1, some failed is 3, wrong usage is 2 and says what', async () => {
   pages['/'] = html('x')
-  const dead = createServer().listen(0, '127.0.0.1')
-  await new Promise((resolve) => dead.once('listening', resolve))
-  const { port } = dead.address() as AddressInfo
-  await new Promise((resolve) => dead.close(resolve))
-  const down = `http://127.0.0.1:${port}/`
+  const down = `${await deadOrigin()}/`
   const usual = [...FAST, '--ignore-robots', '--retries', '0']
   const nothing = await run(['crawl', down, ...usual])
   assert.deepEqual([nothing.code, /ECONNREFUSED/.test(nothing.said)], [1, true], nothing.said)
@@ -350,10 +347,7 @@ test('a list that is longer than what is held at a time: Ctrl-C ends it, and the
 })
 
 test('nothing is there: exit 1, whatever robots.txt had to do with it', async () => {
-  const closed = createServer()
-  await new Promise<void>((resolve) => closed.listen(0, '127.0.0.1', resolve))
-  const { port } = closed.address() as AddressInfo
-  await new Promise((resolve) => closed.close(resolve))
+  const { port } = new URL(await deadOrigin())
   const dead = await run(['crawl', `http://127.0.0.1:${port}/`, '--retries', '0', ...FAST])
   assert.equal(dead.code, 1)
   assert.match(dead.said, /could not be had .*ECONNREFUSED/)

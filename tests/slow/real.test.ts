@@ -6,14 +6,13 @@
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { createServer } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { createThrottle } from 'autothrottle'
 import { llmFetch } from 'autothrottle/llm'
+import { deadOrigin, serve } from '../js/serve.js'
 
 const root = fileURLToPath(new URL('../..', import.meta.url))
 
@@ -37,12 +36,9 @@ function run(args: string[], signalAfter?: { text: RegExp; signal: NodeJS.Signal
 
 test('real fetch, real timers, a real server: every permit is a delay after the one before', async () => {
   let arrived = 0
-  const server = createServer((_request, response) => response.end(String(++arrived))).listen(0, '127.0.0.1')
-  await new Promise((resolve) => server.once('listening', resolve))
-  const { port } = server.address() as AddressInfo
+  const url = await serve((_, response) => response.end(String(++arrived)))
   const sends: number[] = []
   const throttle = createThrottle({ defaults: { concurrency: 2, delay: 30, slotDelay: 0, jitter: false } })
-  const url = `http://127.0.0.1:${port}/`
   const get = () =>
     throttle.run(url, ({ sentAt }) => {
       sends.push(sentAt)
@@ -53,8 +49,6 @@ test('real fetch, real timers, a real server: every permit is a delay after the 
     new Set(await Promise.all(responses.map((each) => each.text()))),
     new Set(['1', '2', '3', '4', '5']),
   )
-  server.close()
-  server.closeAllConnections()
   for (let index = 1; index < sends.length; index++) {
     assert.ok(sends[index]! - sends[index - 1]! >= 30, `${sends}`)
   }
@@ -96,11 +90,8 @@ test('Ctrl-C stops the crawl and keeps what it had', async () => {
 test('a crawl that is interrupted goes on at the learned pace in a new process', async () => {
   const folder = mkdtempSync(join(tmpdir(), 'autothrottle-'))
   const state = join(folder, 'state.json')
-  const probe = createServer().listen(0, '127.0.0.1')
-  await new Promise((resolve) => probe.once('listening', resolve))
-  const { port } = probe.address() as AddressInfo
-  await new Promise((resolve) => probe.close(resolve))
-  const crawl = ['--import', 'tsx', 'examples/start.ts', '--port', String(port), '--state', state]
+  const { port } = new URL(await deadOrigin())
+  const crawl = ['--import', 'tsx', 'examples/start.ts', '--port', port, '--state', state]
   const delay = () =>
     JSON.parse(readFileSync(`${state}.pace`, 'utf8')).scopes[`127.0.0.1:${port}`].delaySeconds
   try {
@@ -143,10 +134,10 @@ test('wrong arguments are explained', async () => {
  * What a server can write to a reader that stopped is what the sockets of both sides hold, and no more: as much
  * as with plain `fetch`. A fake clock has no sockets.
  */
-test('behind a reader that stops stand at most 4 MB, as with plain fetch', async (t) => {
+test('behind a reader that stops stand at most 4 MB, as with plain fetch', async () => {
   const part = `data: ${'x'.repeat(16_000)}\n\n`
   let written = 0
-  const server = createServer((request, response) => {
+  const origin = await serve((request, response) => {
     request.resume()
     response.writeHead(200, { 'content-type': 'text/event-stream' })
     const write = () => {
@@ -156,13 +147,8 @@ test('behind a reader that stops stand at most 4 MB, as with plain fetch', async
       }
     }
     write()
-  }).listen(0, '127.0.0.1')
-  t.after(() => {
-    server.closeAllConnections()
-    server.close()
   })
-  await new Promise((resolve) => server.once('listening', resolve))
-  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/v1/chat/completions`
+  const url = `${origin}/v1/chat/completions`
   const body = JSON.stringify({ model: 'm', max_tokens: 10, stream: true, messages: [] })
   const behind = async (send: typeof fetch) => {
     written = 0

@@ -5,8 +5,6 @@
  */
 import assert from 'node:assert/strict'
 import { getEventListeners } from 'node:events'
-import { createServer } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { test } from 'node:test'
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
@@ -20,6 +18,7 @@ import {
 } from 'autothrottle'
 import { FakeClock } from 'autothrottle/testing'
 import { Dice } from '../js/dice.js'
+import { serve } from '../js/serve.js'
 
 const page = 'https://a.example/page'
 const free = { delay: 0, slotDelay: 0, jitter: false } as const
@@ -41,13 +40,11 @@ const never = () => new Promise<never>(() => {})
 
 test('an async hook and a server that resets after the headers of a 503: all slots come back', async () => {
   let count = 0
-  const server = createServer((_, response) => {
+  const url = await serve((_, response) => {
     if (++count % 2 === 0) return void response.end('ok')
     response.writeHead(503, { 'content-length': '100' })
     response.write('begin', () => response.destroy())
-  }).listen(0, '127.0.0.1')
-  await new Promise((resolve) => server.once('listening', resolve))
-  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/`
+  })
   const throttle = createThrottle({
     concurrency: 100,
     defaults: { ...free, concurrency: 100 },
@@ -57,8 +54,6 @@ test('an async hook and a server that resets after the headers of a 503: all slo
   })
   await Promise.allSettled(Array.from({ length: 100 }, async () => (await throttle.fetch(url)).text()))
   isAtRest(throttle)
-  server.closeAllConnections()
-  server.close()
 })
 
 test('a body that fails, throws or never answers when it is let go of holds nobody up', async () => {
