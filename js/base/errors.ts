@@ -25,9 +25,15 @@ export class ThrottleError extends Error {
 
   constructor(code: string, message: string, options?: ErrorOptions) {
     super(message, options)
-    this.name = new.target.name
+    this.name = nameOf(code)
     this.code = code
   }
+}
+
+/** `ERR_QUEUE_FULL`: `QueueFullError`. The name of the class is what a bundler shortens. */
+function nameOf(code: string): string {
+  const words = code.slice(4).toLowerCase()
+  return `${words.replace(/(?:^|_)(.)/g, (_, letter: string) => letter.toUpperCase())}Error`
 }
 
 /** Input that makes no sense, with all of its problems at once. */

@@ -106,6 +106,7 @@ export interface SharedOptions {
 export class SharedError extends ThrottleError {
   constructor(cause: unknown) {
     super('ERR_SHARED_OFFLINE', 'the connection to the group is broken', { cause })
+    this.name = 'SharedError'
   }
 }
 

@@ -11,7 +11,9 @@ import {
   type ThrottleOptions,
   TimeoutError,
 } from 'autothrottle'
+import { SharedError } from 'autothrottle/local'
 import { FakeClock } from 'autothrottle/testing'
+import { build } from 'esbuild'
 import {
   answerIn,
   answerInError,
@@ -250,4 +252,27 @@ describe('hosts that are down, waits that are in vain, stalls', () => {
       assert.deepEqual(told, ['stall a.example at true'])
     }
   })
+})
+
+test('an error has its name also where a bundler shortens the names of classes', async () => {
+  const { outputFiles } = await build({
+    entryPoints: [new URL('../../js/base/errors.ts', import.meta.url).pathname],
+    bundle: true,
+    minify: true,
+    format: 'esm',
+    write: false,
+  })
+  type Kinds = Record<string, new (...args: unknown[]) => Error & { code: string }>
+  const code = `data:text/javascript,${encodeURIComponent(outputFiles[0]!.text)}`
+  const [small, whole] = (await Promise.all([import(code), import('../../js/base/errors.js')])) as [
+    Kinds,
+    Kinds,
+  ]
+  const kinds = Object.keys(whole).filter((name) => /Error$/.test(name) && name !== 'ThrottleError')
+  assert.ok(kinds.length > 12, kinds.join())
+  for (const name of kinds) {
+    const given = name === 'ConfigError' || name === 'SnapshotError' ? [] : new Response('')
+    for (const all of [small, whole]) assert.equal(new all[name]!(given, given, given).name, name)
+  }
+  assert.equal(new SharedError('gone').name, 'SharedError')
 })
