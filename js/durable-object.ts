@@ -246,6 +246,7 @@ export class ObjectThrottle {
 /** The Worker's side: it never leads. */
 class WorkerTransport implements Transport {
   readonly leaseMs = LEASE_MS
+  readonly isPrompt = true
   readonly #stub: () => Stub
   #peer!: Peer
   #seat: Promise<SeatStub> | undefined

@@ -1,5 +1,6 @@
 /**
  * Asks for permits as fast as they come, for this many milliseconds; says how many, and how long one took.
+ * The first two seconds are not counted: there the runtime compiles, and that is most of what they cost.
  */
 import { createThrottle } from 'autothrottle'
 import { local } from 'autothrottle/local'
@@ -19,8 +20,9 @@ const first = await throttle.acquire({ scopes: 'x' })
 first.settle()
 await new Promise((resolve) => setTimeout(resolve, 1000 - (index === 0 ? 0 : 300)))
 const took = []
-const before = process.cpuUsage()
-const end = performance.now() + ms
+const from = performance.now() + 2000
+const end = from + ms
+let before
 /**
  * A program that never comes to its event loop hears no other: the one that decides must not ask without end.
  */
@@ -30,7 +32,10 @@ const loop = async () => {
     await rest()
     const at = performance.now()
     const permit = await throttle.acquire({ scopes: 'x' })
-    took.push(performance.now() - at)
+    if (at >= from) {
+      before ??= process.cpuUsage()
+      took.push(performance.now() - at)
+    }
     permit.settle({ status: 200, latency: 1 })
   }
 }

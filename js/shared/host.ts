@@ -1,8 +1,10 @@
 /**
  * A shared host: it answers what an engine answers, by the machine of a group (`shared/` in Rust).
  *
- * The machine decides everything. Here names have numbers, as the desk knows them, and refusals are errors.
- * The trap is to answer for others: what the machine says of them is as old as what it heard last.
+ * The machine decides everything, also when to give a question up. Here refusals are errors, frames go to the
+ * transport and its answers come back, and one timer wakes the machine. What happens in one turn of the event
+ * loop is said at its end. The trap is to answer for others: what the machine says of them is as old as what
+ * it heard last.
  */
 import {
   ConfigError,
@@ -12,11 +14,12 @@ import {
   ScopeDownError,
   withProblems,
 } from '../base/errors.js'
+import type { WarningEvent } from '../core/events.js'
 import type { Host, HostContext, HostListener } from '../core/host.js'
 import type { ScopeOptions } from '../options/options.js'
 import { brokenOff, Engine, IDLE, WAIT } from '../wasm/engine.js'
 import { loadShared, type WasmShared } from '../wasm/load/shared.js'
-import { costsOf, NO_MORE, numbersOf, RECORDS_AT, STRIDE } from '../wasm/numbers.js'
+import { costsOf, NO_MORE, numbers, numbersOf, ROBOTS_OUTCOMES, SETTLED } from '../wasm/numbers.js'
 import type {
   Notice,
   Outcome,
@@ -32,28 +35,38 @@ import type {
   SubmitOptions,
   Ticket,
 } from '../wasm/types.js'
-import { Courier, type Refusal } from './courier.js'
-import { type Offline, SharedError, type Transport } from './transport.js'
+import { type Lease, type Offline, SharedError, type Transport } from './transport.js'
 
-/** Names that are known by number at a time. */
-const MOST_NAMES = 20_000
 const OFFLINE: readonly Offline[] = ['divide', 'wait', 'fail']
-const SETTLED: readonly Settled[] = ['unknown', 'over', 'again', 'too-long']
-const ROBOTS: readonly RobotsOutcome[] = ['applied', 'overruled', 'ignored']
+/** The numbers of orders. */
+const [HOLD, PAUSE, RESUME, RESET, ADJUST] = [0, 1, 2, 3, 4]
+const ALL = -1
 
 /** What is left of a machine after a call that was broken off: no request waits or is in flight. */
 const LEFT = {
-  poll: () => IDLE,
-  settle: () => 0,
-  asked_ms: Number.NaN,
-  is_awaited: false,
-  waiting: 0,
-  in_flight: 0,
-  cancel() {},
-  left() {},
-  watch() {},
-  close() {},
-} as const
+  ...{ poll: () => IDLE, settle: () => 0, asked_ms: Number.NaN, is_awaited: false },
+  ...{ waiting: () => 0, in_flight: () => 0, cancel() {}, left() {}, watch() {}, close() {} },
+}
+
+/** Why a request is refused, and what there is to say of it. */
+type Refusal = readonly [
+  what: 'full' | 'cost' | 'down' | 'wrong' | 'offline' | 'denied',
+  first?: string,
+  second?: string | number,
+]
+
+/** What the machine wants done, as the module writes it. */
+type Effect =
+  | readonly [what: 0, op: number, above: number]
+  | readonly [what: 1 | 2, op: number, epoch: number, store: Uint8Array | undefined]
+  | readonly [what: 3, frame: Uint8Array]
+  | readonly [what: 4, epoch: number, id: string, frame: Uint8Array]
+  | readonly [what: 5, epoch: number, frame: Uint8Array]
+  | readonly [what: 6]
+  | readonly [what: 7, ticket: Ticket, refusal: Refusal]
+  | readonly [what: 8, notice: Notice]
+  | readonly [what: 9, code: WarningEvent['code'], message: string]
+  | readonly [what: 10]
 
 /** What a host takes beside its transport. */
 export interface HostSettings {
@@ -66,18 +79,25 @@ export interface HostSettings {
 
 export class SharedHost implements Host {
   askedMs = Number.NaN
+  /** When to ask again this host knows by itself. */
+  readonly wakeAt = Number.POSITIVE_INFINITY
   readonly id: string
   readonly #context: HostContext
+  readonly #transport: Transport
   #machine: WasmShared
-  readonly #courier: Courier
   readonly #reasons: readonly string[]
-  readonly #names = new Map<ScopeHandle, string>()
-  readonly #handles = new Map<string, ScopeHandle>()
-  /** The scopes of requests that are not over. */
-  readonly #scopes = new Map<Ticket, readonly ScopeHandle[]>()
-  #made = 0
   #listener: HostListener | undefined
   readonly #notices: Notice[] = []
+  /** Questions to the transport that have no answer yet. */
+  readonly #asked = new Set<Promise<void>>()
+  #isOpen = false
+  #isClosed = false
+  #isTurning = false
+  /** Clears the timer. */
+  #rest: (() => void) | undefined
+  /** Why the way to the others can never work, and why it was broken last. */
+  #denied: ConfigError | undefined
+  #broken: unknown
 
   constructor(
     transport: Transport,
@@ -87,6 +107,7 @@ export class SharedHost implements Host {
     const { options, snapshot, clock } = context
     this.id = id
     this.#context = context
+    this.#transport = transport
     // Said at once if it is wrong, as what it is.
     if (snapshot !== undefined) new Engine(options).restore(snapshot, clock.now(), clock.wallNow())
     const Machine = loadShared()
@@ -99,18 +120,7 @@ export class SharedHost implements Host {
       ConfigError,
       () => new Machine(id, options, leaseMs, away, members, isPrompt, keepMs, snapshot, wallMs, seed),
     )
-    this.#courier = new Courier(this.#machine, transport, context, id, {
-      changed: () => this.#listener?.changed(),
-      failed: (ticket, refusal) => {
-        this.#scopes.delete(ticket)
-        this.#listener?.fail(ticket, this.#errorOf(refusal))
-      },
-      noticed: (notice) => this.#notices.push(notice),
-      warned: (code, message) => this.#listener?.warn(code, message),
-      moved: () => this.#listener?.shared(this.shared),
-      broke: (error) => this.#listener?.broke?.(error) === true,
-    })
-    this.#courier.carry()
+    this.#carry()
   }
 
   listen(listener: HostListener): void {
@@ -120,54 +130,63 @@ export class SharedHost implements Host {
   /** Leads, or asks who does, though no request is to be sent. */
   open(): void {
     this.#machine.open(this.#now)
-    this.#courier.soon()
+    this.#soon()
   }
 
+  /** Says what there is to say last, and lets go of the way. */
   async close(): Promise<void> {
     this.#machine.close(this.#now)
-    await this.#courier.close()
+    if (this.#isClosed) return
+    this.#carry()
+    this.#end()
+    const { idleClock } = this.#context
+    let timer: unknown
+    const late = new Promise<void>((resolve) => {
+      timer = idleClock.setTimeout(resolve, this.#transport.leaseMs)
+    })
+    await Promise.race([Promise.all(this.#asked), late])
+    idleClock.clearTimeout(timer)
+    if (this.#isOpen) await this.#transport.close()
   }
 
   /** Leaves the group without a word: the others notice it as they notice a process that was killed. */
   abandon(error: EngineBrokenError): void {
     this.#machine = brokenOff(LEFT, error)
-    this.#courier.abandon()
+    if (this.#isClosed) return
+    this.#end()
+    if (this.#isOpen) Promise.resolve(this.#transport.close()).catch(() => {})
+  }
+
+  #end(): void {
+    this.#isClosed = true
+    this.#rest?.()
   }
 
   get scopes(): number {
-    return this.#names.size
+    return this.#machine.scopes()
   }
 
   find(name: string): ScopeHandle {
-    return this.#handles.get(name) ?? -1
+    return this.#machine.find(name)
   }
 
   intern(name: string): ScopeHandle {
-    const known = this.#handles.get(name)
-    if (known !== undefined) return known
-    const made = this.#made++
-    this.#handles.set(name, made)
-    this.#names.set(made, name)
-    return made
+    return this.#machine.intern(name)
   }
 
   release(scope: ScopeHandle): void {
-    this.#handles.delete(this.#names.get(scope) ?? '')
-    this.#names.delete(scope)
+    this.#machine.release(scope)
   }
 
   keepAlive(scope: ScopeHandle): boolean {
-    return this.#names.has(scope)
+    return this.#machine.keep_alive(scope)
   }
 
   submit(now: number, scopes: readonly ScopeHandle[], options: SubmitOptions = {}): Ticket {
     const { cost = 1, priority = 0, delay = 0 } = options
-    const names = scopes.map((scope) => this.#nameOf(scope))
-    const ticket = this.#machine.submit(now, names, costsOf(cost), priority, delay)
+    const ticket = this.#machine.submit(now, numbers('scopes', scopes), costsOf(cost), priority, delay)
     if (ticket < 0) throw this.#errorOf(this.#machine.take_refusal() as Refusal)
-    this.#scopes.set(ticket, scopes)
-    this.#courier.soon()
-    if (this.#names.size > MOST_NAMES) queueMicrotask(() => this.#forgetNames())
+    this.#soon()
     return ticket
   }
 
@@ -179,25 +198,18 @@ export class SharedHost implements Host {
     return WAIT
   }
 
-  /** When to ask again this host knows by itself. */
   poll(now: number): Ticket {
     const ticket = this.#machine.poll(now)
     return ticket < 0 ? IDLE : ticket
   }
 
-  readonly wakeAt = Number.POSITIVE_INFINITY
-
   settle(now: number, ticket: Ticket, outcome: Outcome = {}): Settled {
     this.askedMs = Number.NaN
-    const numbers = numbersOf(now, ticket, outcome)
-    const { answer, latencyMs, cost, flags, lines, more = NO_MORE } = numbers
-    const scopes = this.#scopes.get(ticket) ?? []
-    for (let at = RECORDS_AT; at < more.length; at += STRIDE) more[at] = scopes.indexOf(more[at]!)
-    const settled = SETTLED[this.#machine.settle(now, ticket, answer, latencyMs, cost, flags, lines, more)]!
+    const { answer, latencyMs, cost, flags, lines, more = NO_MORE } = numbersOf(now, ticket, outcome)
+    const settled = this.#machine.settle(now, ticket, answer, latencyMs, cost, flags, lines, more)
     this.askedMs = this.#machine.asked_ms
-    if (settled !== 'again') this.#scopes.delete(ticket)
-    this.#courier.soon()
-    return settled
+    this.#soon()
+    return SETTLED[settled]!
   }
 
   get isAwaited(): boolean {
@@ -206,56 +218,55 @@ export class SharedHost implements Host {
 
   left(now: number, ticket: Ticket): void {
     this.#machine.left(now, ticket)
-    this.#courier.soon()
+    this.#soon()
   }
 
   cancel(now: number, ticket: Ticket): void {
-    this.#scopes.delete(ticket)
     this.#machine.cancel(now, ticket)
-    this.#courier.soon()
+    this.#soon()
   }
 
   get waiting(): number {
-    return this.#machine.waiting
+    return this.#machine.waiting()
   }
 
   get inFlight(): number {
-    return this.#machine.in_flight
+    return this.#machine.in_flight()
   }
 
   configure(now: number, scope: ScopeHandle, partial: ScopeOptions): void {
-    withProblems(ConfigError, () => this.#machine.configure(now, this.#nameOf(scope), partial))
-    this.#courier.soon()
+    withProblems(ConfigError, () => this.#machine.configure(now, scope, partial))
+    this.#soon()
   }
 
   crawlDelay(now: number, scope: ScopeHandle, delayMs: number | undefined): RobotsOutcome {
-    this.#courier.soon()
-    return ROBOTS[this.#machine.crawl_delay(now, this.#nameOf(scope), delayMs ?? Number.NaN)]!
+    this.#soon()
+    return ROBOTS_OUTCOMES[this.#machine.crawl_delay(now, scope, delayMs ?? Number.NaN)]!
   }
 
   hold(now: number, scope: ScopeHandle, ms: number): void {
-    this.#machine.hold(now, this.#nameOf(scope), ms)
-    this.#courier.soon()
+    this.#order(now, HOLD, scope, ms)
   }
 
   adjust(now: number, scope: ScopeHandle, sentAt: number, charged: number, cost: number): void {
-    this.#machine.adjust(now, this.#nameOf(scope), sentAt, charged, cost)
-    this.#courier.soon()
+    this.#order(now, ADJUST, scope, sentAt, charged, cost)
   }
 
-  pause(now: number, scope?: ScopeHandle): void {
-    this.#machine.pause(now, scope === undefined ? undefined : this.#nameOf(scope))
-    this.#courier.soon()
+  pause(now: number, scope: ScopeHandle = ALL): void {
+    this.#order(now, PAUSE, scope)
   }
 
-  resume(now: number, scope?: ScopeHandle): void {
-    this.#machine.resume(now, scope === undefined ? undefined : this.#nameOf(scope))
-    this.#courier.soon()
+  resume(now: number, scope: ScopeHandle = ALL): void {
+    this.#order(now, RESUME, scope)
   }
 
   reset(now: number, scope: ScopeHandle): void {
-    this.#machine.reset(now, this.#nameOf(scope))
-    this.#courier.soon()
+    this.#order(now, RESET, scope)
+  }
+
+  #order(now: number, what: number, scope: ScopeHandle, ...of: number[]): void {
+    this.#machine.order(now, what, scope, Float64Array.from(of))
+    this.#soon()
   }
 
   /** As of the last message, where another process decides. */
@@ -264,8 +275,7 @@ export class SharedHost implements Host {
     scopes: readonly ScopeHandle[],
     options: { cost?: number | readonly number[] } = {},
   ): Peek {
-    const names = scopes.map((scope) => this.#names.get(scope) ?? '')
-    const at = this.#machine.peek(now, names, costsOf(options.cost ?? 1))
+    const at = this.#machine.peek(now, numbers('scopes', scopes), costsOf(options.cost ?? 1))
     const reason = this.#reasons[this.#machine.reason] as Reason | undefined
     return { at, reason, scope: this.#machine.reason_scope }
   }
@@ -274,7 +284,7 @@ export class SharedHost implements Host {
   stats(scope: ScopeHandle, now?: number): ScopeStats
   stats(): Stats
   stats(scope?: ScopeHandle, now: number = this.#now): Stats | ScopeStats {
-    if (scope !== undefined) return this.#machine.scope_stats(now, this.#nameOf(scope)) as ScopeStats
+    if (scope !== undefined) return this.#machine.scope_stats(now, scope) as ScopeStats
     return { ...(this.#machine.stats(now) as Stats), shared: this.shared }
   }
 
@@ -291,7 +301,7 @@ export class SharedHost implements Host {
 
   watch(level: 0 | 1 | 2): void {
     this.#machine.watch(this.#now, level)
-    this.#courier.soon()
+    this.#soon()
   }
 
   get hasNotices(): boolean {
@@ -310,27 +320,127 @@ export class SharedHost implements Host {
     return this.#context.clock.now()
   }
 
-  #nameOf(scope: ScopeHandle): string {
-    const name = this.#names.get(scope)
-    if (name === undefined) throw new TypeError('the request names no scope that is known')
-    return name
-  }
-
-  #forgetNames(): void {
-    if (this.#names.size <= MOST_NAMES) return
-    this.#names.clear()
-    this.#handles.clear()
-  }
-
   #errorOf([what, first, second]: Refusal): Error {
-    const { denied, broken } = this.#courier
     if (what === 'full') return new QueueFullError()
     if (what === 'cost') return new CostExceedsQuotaError(first as string, second as string)
     if (what === 'down') return new ScopeDownError(first as string, second as number)
-    if (what === 'offline') return new SharedError(broken ?? new Error(first as string))
+    if (what === 'offline') return new SharedError(this.#broken ?? new Error(first as string))
     const never = { path: 'shared', want: 'a way to the others that can work', got: first as string }
-    if (what === 'denied') return denied ?? new ConfigError([never])
+    if (what === 'denied') return this.#denied ?? new ConfigError([never])
     return new TypeError(first as string)
+  }
+
+  /** Carries at the end of this turn. */
+  #soon(): void {
+    if (this.#isTurning || this.#isClosed) return
+    this.#isTurning = true
+    const carry = () => {
+      this.#isTurning = false
+      if (!this.#isClosed) this.#carry()
+    }
+    if (this.#transport.afterTurn) this.#transport.afterTurn(carry)
+    else queueMicrotask(carry)
+  }
+
+  /** Does what there is to do. */
+  #carry(): void {
+    this.#guard((now) => {
+      let effect = this.#machine.poll_effect(now) as Effect | undefined
+      for (; effect; effect = this.#machine.poll_effect(now) as Effect | undefined) this.#do(effect)
+      // What this process grants itself is in no frame.
+      this.#listener?.changed()
+      this.#sleep()
+    })
+  }
+
+  #do(effect: Effect): void {
+    const listener = this.#listener
+    if (effect[0] < 7) this.#say(effect, this.#way())
+    if (effect[0] === 7) listener?.fail(effect[1], this.#errorOf(effect[2]))
+    if (effect[0] === 8) this.#notices.push(effect[1])
+    if (effect[0] === 9) listener?.warn(effect[1], effect[2])
+    if (effect[0] === 10) listener?.shared(this.shared)
+  }
+
+  #say(effect: Effect, transport: Transport): void {
+    if (effect[0] === 0) this.#ask(effect[1], transport.compete(effect[2]))
+    if (effect[0] === 1) this.#ask(effect[1], transport.renew(effect[2], effect[3]))
+    if (effect[0] === 2) this.#ask(effect[1], transport.release(effect[2], effect[3]))
+    if (effect[0] === 3) transport.toLeader(effect[1])
+    if (effect[0] === 4) transport.toMember(effect[1], effect[2], effect[3])
+    if (effect[0] === 5) transport.toAll(effect[1], effect[2])
+    if (effect[0] === 6) transport.reconnect()
+  }
+
+  /** The transport, open. */
+  #way(): Transport {
+    const transport = this.#transport
+    if (this.#isOpen) return transport
+    this.#isOpen = true
+    transport.open({
+      id: this.id,
+      clock: this.#context.idleClock,
+      opened: () => this.#hear((now) => this.#machine.opened(now)),
+      received: (frame) => this.#hear((now) => this.#machine.received(now, frame)),
+      gone: (id) => this.#hear((now) => this.#machine.gone(now, id)),
+      unheard: (id, epoch) => this.#hear((now) => this.#machine.unheard(now, id, epoch)),
+      vacant: (hasEnded) => this.#hear((now) => this.#machine.vacant(now, hasEnded)),
+      fenced: (epoch) => this.#hear((now) => this.#machine.fenced(now, epoch)),
+    })
+    return transport
+  }
+
+  /** Something happened outside: who may leave now leaves. */
+  #hear(hear: (now: number) => void): void {
+    if (this.#isClosed) return
+    this.#guard((now) => {
+      hear(now)
+      this.#listener?.changed()
+    })
+    this.#soon()
+  }
+
+  #guard(call: (now: number) => void): void {
+    try {
+      call(this.#now)
+    } catch (error) {
+      if (this.#listener?.broke?.(error) !== true) throw error
+    }
+  }
+
+  /** Hears the answer: a lease, or whether the lease is ours. */
+  #ask(op: number, asked: Promise<Lease | boolean | undefined> | Promise<void>): void {
+    const answered = (given: Lease | boolean | undefined) => {
+      this.#denied = undefined
+      this.#hear((now) => {
+        if (typeof given !== 'object') return this.#machine.answered(now, op, given === true)
+        const { epoch, stored, ageMs = 0, isFirst = false } = given
+        this.#machine.elected(now, op, epoch, stored, ageMs, isFirst)
+      })
+    }
+    const failed = (error: unknown) => {
+      this.#broken = error
+      const isDenied = error instanceof ConfigError
+      if (isDenied) this.#denied = error
+      const why = (error as Error | undefined)?.message ?? String(error)
+      this.#hear((now) => this.#machine.failed(now, op, why, isDenied))
+    }
+    const done = (asked as Promise<Lease | undefined>)
+      .then(answered, failed)
+      .finally(() => this.#asked.delete(done))
+    this.#asked.add(done)
+  }
+
+  /** One timer. While a request waits for another process, this may be all that keeps this one alive. */
+  #sleep(): void {
+    this.#rest?.()
+    const { wake_at: at, has_unsaid: hasUnsaid } = this.#machine
+    if (at === Number.POSITIVE_INFINITY) return
+    const { clock, idleClock } = this.#context
+    const its = this.waiting > 0 || hasUnsaid ? clock : idleClock
+    const ring = () => this.#hear((now) => this.#machine.timeout(now))
+    const timer = its.setTimeout(ring, Math.max(at - this.#now, 0))
+    this.#rest = () => its.clearTimeout(timer)
   }
 }
 

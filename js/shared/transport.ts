@@ -71,7 +71,8 @@ export interface Transport {
   reconnect(): void
   /**
    * Whether each process that lives learns at once that another leads. Then one that is silent has ended,
-   * and its places are free as soon as the leader begins; else they are kept for two leases. Default false.
+   * and its places are free as soon as the leader begins; else they are kept for two leases. And it may end
+   * with its turn, so it says all at once. Default false.
    */
   readonly isPrompt?: boolean
   /** The least milliseconds between two states to store, unless a strict quota waits for one. Default 0. */

@@ -25,7 +25,7 @@ import {
 } from '../base/errors.js'
 import type { EngineOptions, ScopeOptions } from '../options/options.js'
 import { load } from './load/load.js'
-import { costsOf, NO_OUTCOME, numbers, numbersOf, UNKNOWN } from './numbers.js'
+import { costsOf, NO_OUTCOME, numbers, numbersOf, ROBOTS_OUTCOMES, SETTLED, UNKNOWN } from './numbers.js'
 import type {
   Notice,
   Outcome,
@@ -51,10 +51,6 @@ export const WAIT = -1
  * What `poll` answers when time alone changes no state: no request waits, or all need an answer.
  */
 export const IDLE = -2
-
-const SETTLED: readonly Settled[] = ['unknown', 'over', 'again', 'too-long']
-
-const ROBOTS_OUTCOMES: readonly RobotsOutcome[] = ['applied', 'overruled', 'ignored']
 
 /** What is left of an engine that a call has left in pieces. */
 const LEFT = {

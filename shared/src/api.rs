@@ -30,7 +30,8 @@ pub struct Settings {
     /// How many processes there are, for one that starts alone and never heard of the others.
     pub members: Option<u32>,
     /// Each process that lives hears at once that another one leads (a socket): one that tells no story then
-    /// has ended. Where it is false its places are kept for two leases.
+    /// has ended. Where it is false its places are kept for two leases. And a process may end with its turn,
+    /// so nothing that it says is put off.
     pub prompt: bool,
     /// The least time between two snapshots, but where a strict quota waits for one: for a store that is paid
     /// by the write. At zero there are three a lease, and more when something is learned.

@@ -6,11 +6,11 @@
 //! snapshot that takes the place of another one whose chunk is being granted: its own is never smaller than
 //! what may still be granted of any before it.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 
 use autothrottle::{Config, Span, Value};
 
-use crate::{api::MemberId, codec::Number};
+use crate::{api::MemberId, codec::Number, few::Few};
 
 /// A chunk is one part of so many of a limit, at least.
 const PARTS: f64 = 20.0;
@@ -32,13 +32,13 @@ struct Chunk {
 }
 
 /// By scope the units that a snapshot sets aside, and what was granted ever then.
-type Chunks = BTreeMap<String, (f64, f64)>;
+type Chunks = Few<String, (f64, f64)>;
 
 #[derive(Debug, Default)]
 pub struct Aside {
-    scopes: BTreeMap<String, Chunk>,
+    scopes: Few<String, Chunk>,
     /// The limit of strict quotas by scope, as they were looked up.
-    limits: BTreeMap<String, Option<f64>>,
+    limits: Few<String, Option<f64>>,
     /// Snapshots that are not known to be stored.
     taken: VecDeque<(u32, Chunks)>,
     /// The last snapshot.
@@ -48,7 +48,7 @@ pub struct Aside {
 }
 
 /// What was set while it ran, by scope.
-pub type Settings = BTreeMap<String, Vec<(String, Value)>>;
+pub type Settings = Few<String, Vec<(String, Value)>>;
 
 impl Aside {
     /// Whether a request of these costs has a strict quota, if it may leave at once; then they are taken.
@@ -61,7 +61,7 @@ impl Aside {
         let (mut is_there, mut is_strict) = (true, false);
         for (name, cost) in costs.clone() {
             let Some(limit) = self.limit(config, settings, name) else { continue };
-            let chunk = self.scopes.entry(name.into()).or_default();
+            let chunk = self.scopes.or_default(name.into());
             is_strict = true;
             chunk.limit = limit;
             chunk.used += cost;
@@ -97,8 +97,8 @@ impl Aside {
     /// A snapshot is taken: what it sets aside.
     pub fn take(&mut self, number: u32) -> Vec<(String, Number)> {
         self.last = number;
-        let mut chunks = BTreeMap::new();
-        for (name, chunk) in &mut self.scopes {
+        let mut chunks = Few::default();
+        for (name, chunk) in self.scopes.iter_mut() {
             chunk.idle = if chunk.used > 0.0 { 0 } else { chunk.idle.saturating_add(1) };
             if chunk.idle > IDLE {
                 chunk.left = 0.0;

@@ -2,12 +2,11 @@
 //!
 //! It goes on from the newest snapshot that anybody has: the stored one, its own, or that of a member.
 
-use std::collections::{BTreeMap, BTreeSet};
-
 use autothrottle::{Instant, Span};
 
 use crate::{
     api::{Epoch, MemberId},
+    few::Few,
     frame::{Act, Head, Memory, Open, memory, memory_number},
     leader::Story,
     member::Kept,
@@ -26,10 +25,10 @@ pub struct Collecting {
     pub until: Instant,
     /// When all are asked again.
     pub ask_at: Instant,
-    pub stories: BTreeMap<MemberId, Story>,
+    pub stories: Few<MemberId, Story>,
     pub batches: Vec<(MemberId, u32, u32, Vec<Act>)>,
     /// Whose story it waits for, if that is known.
-    pub missing: Option<BTreeSet<MemberId>>,
+    pub missing: Option<Few<MemberId>>,
     /// Snapshots that it may go on from.
     known: Vec<Kept>,
     /// It asked for a newer one.
@@ -52,7 +51,7 @@ impl Collecting {
             epoch,
             until: now + COLLECT,
             ask_at: now + COLLECT,
-            stories: BTreeMap::new(),
+            stories: Few::default(),
             batches: Vec::new(),
             missing: None,
             known: Vec::new(),
@@ -66,8 +65,10 @@ impl Collecting {
         }
         if let Some(memory) = collecting.known.first().and_then(|kept| memory(&kept.bytes)) {
             let there = memory.members.iter().filter(|known| known.alive && Some(known.id) != gone);
-            let mut missing = BTreeSet::from([own]);
-            missing.extend(there.map(|known| known.id));
+            let mut missing = Few::default();
+            for id in there.map(|known| known.id).chain([own]) {
+                missing.add(id, ());
+            }
             collecting.missing = Some(missing);
             collecting.until = now + COLLECT + Span::from_micros(lease.micros() / 5);
         }
@@ -128,7 +129,7 @@ impl Collecting {
         {
             missing.remove(&former);
         }
-        let is_complete = self.wants.is_none() && self.missing.as_ref().is_some_and(BTreeSet::is_empty);
+        let is_complete = self.wants.is_none() && self.missing.as_ref().is_some_and(Few::is_empty);
         if is_complete || now >= self.until {
             return Some(true);
         }

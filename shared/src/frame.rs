@@ -27,7 +27,7 @@ use crate::{
 };
 
 /// Of the protocol. A frame of another version is dropped.
-pub const VERSION: u8 = 2;
+pub const VERSION: u8 = 3;
 
 /// The most bytes of a frame. A transport that reads a length may close what announces more.
 pub const MOST_BYTES: usize = 32 << 20;
@@ -318,6 +318,9 @@ pub struct Reply {
     /// counts as late.
     #[n(11)]
     pub exact: bool,
+    /// Somebody waits, so what ends is to be said at once.
+    #[n(12)]
+    pub busy: bool,
 }
 
 /// What the next leader needs.

@@ -52,7 +52,7 @@ impl Leader {
             Some(is_exact) => {
                 peer.granted.push((id, attempt));
                 peer.is_exact |= is_exact;
-                self.owed.insert(from);
+                self.owed.add(from, ());
             }
             None => self.aside.keep(from, id, attempt),
         }
@@ -69,7 +69,7 @@ impl Leader {
             if let Some(peer) = self.peers.get_mut(&from) {
                 peer.granted.push((id, attempt));
                 peer.is_exact = true;
-                self.owed.insert(from);
+                self.owed.add(from, ());
             }
         }
     }

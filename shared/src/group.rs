@@ -17,6 +17,7 @@ use crate::{
     api::{Cause, Effect, Input, Offline, Op, Refusal, Warning},
     clock::PeerClock,
     collect::Collecting,
+    few::Few,
     frame::{self, Said, memory_number},
     leader::{Beginning, Leader, Story},
     machine::{Lease, Renewal, Shared, State},
@@ -37,7 +38,19 @@ impl Shared {
 
     pub(crate) fn op(&mut self) -> Op {
         self.ops += 1;
+        self.asked.push_back((self.ops, self.now));
         self.ops
+    }
+
+    /// Questions that have waited for a lease have no answer.
+    fn give_up(&mut self) {
+        let (now, lease) = (self.now, self.lease_span());
+        while let Some(&(op, asked)) = self.asked.front()
+            && now.since(asked) >= lease
+        {
+            self.asked.pop_front();
+            self.failed(op, Cause::Timeout);
+        }
     }
 
     /// A random part of a span.
@@ -86,6 +99,14 @@ impl Shared {
             }
             return;
         }
+        if let Input::Elected { op, .. }
+        | Input::Refused { op }
+        | Input::Renewed { op }
+        | Input::Released { op }
+        | Input::Failed { op, .. } = input
+        {
+            self.asked.retain(|&(asked, _)| asked != op);
+        }
         match input {
             Input::Timeout => self.pass(),
             Input::Opened => {
@@ -129,6 +150,7 @@ impl Shared {
 
     /// Time passed.
     pub(crate) fn pass(&mut self) {
+        self.give_up();
         if self.way.tick_at.is_some_and(|at| at <= self.now) {
             self.tick();
         }
@@ -333,12 +355,12 @@ impl Shared {
         // Its own options are known to be right.
         let Ok(mut leader) = leader else { return };
         if self.settings.prompt {
-            for &id in collecting.missing.iter().flatten() {
+            for &id in collecting.missing.iter().flat_map(Few::keys) {
                 leader.lose(self.now, id);
             }
         }
         let Collecting { stories, batches, .. } = *collecting;
-        let stories: Vec<Story> = stories.into_values().collect();
+        let stories: Vec<Story> = stories.into_iter().map(|(_, story)| story).collect();
         leader.take(self.now, stories);
         leader.spend(self.now, &aside);
         for (from, session, number, acts) in batches {
@@ -412,7 +434,7 @@ impl Shared {
 
     pub(crate) fn fail_all(&mut self, why: &Refusal) {
         for ticket in self.member.everybody() {
-            self.member.cancel(ticket);
+            self.member.cancel(self.now, ticket);
             self.out.push_back(Effect::Fail { ticket, why: why.clone() });
         }
     }

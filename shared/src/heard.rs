@@ -69,7 +69,7 @@ impl Shared {
     pub(crate) fn heard_itself(&mut self, head: &Head, said: &Said) {
         let now = self.now;
         let Some(lease) = self.lease() else { return };
-        let place = usize::from(*said == Said::Probe);
+        let place = usize::from(matches!(said, Said::Probe));
         if lease.epoch == head.epoch
             && matches!(said, Said::Probe | Said::Beat(_))
             && let Some(looped) = lease.looped.get_mut(place)
@@ -110,10 +110,10 @@ impl Shared {
             },
             State::Leading(_, leader) => {
                 let is_known = leader.peers.get(&from).is_some_and(|peer| peer.session == head.session);
-                if !is_ours || said == Said::Ping && !is_known {
+                if !is_ours || matches!(said, Said::Ping) && !is_known {
                     return self.greet(from, head);
                 }
-                let is_ping = said == Said::Ping;
+                let is_ping = matches!(said, Said::Ping);
                 leader.hear(now, from, head, said);
                 if is_ping && let Some((to, head, reply)) = leader.reply(now, from, true) {
                     self.say_to(to, head, reply);

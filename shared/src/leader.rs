@@ -4,7 +4,7 @@
 //! is asked); what is counted twice then (each flight names its grant, and the snapshot says up to which
 //! grant it counts); and whoever is quick after that (all are collected for a moment, and age decides).
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use autothrottle::{
     Boundary, Config, ConfigError, Instant, Span, Value,
@@ -13,9 +13,10 @@ use autothrottle::{
 
 use crate::{
     api::{Epoch, MemberId, Order, Refusal},
-    aside::{Aside, strict},
+    aside::{Aside, Settings, strict},
     clock::EngineClock,
     codec::{Number, hash, plain},
+    few::Few,
     frame::{Act, Ask, GrantId, Head, Memory, Open, Request, Said},
     offline,
     peer::{Held, Peer},
@@ -70,12 +71,12 @@ pub struct Leader {
     pub options: (Vec<u8>, u64),
     /// Other options that a member has.
     pub offered: Option<(Vec<u8>, u64)>,
-    pub peers: BTreeMap<MemberId, Peer>,
-    pub former: BTreeMap<MemberId, (GrantId, u64)>,
-    pub settings: BTreeMap<String, Vec<(String, Value)>>,
+    pub peers: Few<MemberId, Peer>,
+    pub former: Few<MemberId, (GrantId, u64)>,
+    pub settings: Settings,
     pub is_paused: bool,
     /// Those that are owed a reply.
-    pub owed: BTreeSet<MemberId>,
+    pub owed: Few<MemberId>,
     pub aside: Aside,
     /// Something was learned that should not be lost, or somebody is new.
     pub has_news: bool,
@@ -88,18 +89,18 @@ pub struct Leader {
     /// What has a quota waits for the way.
     pub skips_quotas: bool,
     pub by_ticket: BTreeMap<u64, (MemberId, u64)>,
-    pub ahead: BTreeMap<(MemberId, u32, u32), Vec<Act>>,
+    pub ahead: Few<(MemberId, u32, u32), Vec<Act>>,
     pub level: u8,
     /// The engine's instant at which it will have something.
     pub wake: Option<Instant>,
     /// The leader whose snapshot it goes on from.
     pub before: Epoch,
     /// What that one granted since then, as far as it is known, by scope: units.
-    pub adopted: BTreeMap<String, f64>,
+    pub adopted: Few<String, f64>,
     /// Since when what left of strict quotas is known: before, nobody could read what a leader knew.
     pub unknown: Option<Instant>,
     /// Alone: from when it sends to a scope.
-    pub phases: BTreeMap<String, Instant>,
+    pub phases: Few<String, Instant>,
 }
 
 impl Leader {
@@ -115,7 +116,7 @@ impl Leader {
         let value = plain(bytes).unwrap_or(Value::Nothing);
         let config = Config::parse(value.clone())?;
         let value = match share {
-            Some((of, _)) => offline::divided(value, of),
+            Some(share) => offline::divided(value, share),
             None => value,
         };
         let mut engine = Boundary::new(value)?;
@@ -151,11 +152,11 @@ impl Leader {
             clock,
             options,
             offered: None,
-            peers: BTreeMap::new(),
-            former: BTreeMap::new(),
-            settings: BTreeMap::new(),
+            peers: Few::default(),
+            former: Few::default(),
+            settings: Few::default(),
             is_paused: false,
-            owed: BTreeSet::new(),
+            owed: Few::default(),
             aside: Aside::default(),
             has_news: false,
             is_crowded: false,
@@ -163,13 +164,13 @@ impl Leader {
             share,
             skips_quotas: false,
             by_ticket: BTreeMap::new(),
-            ahead: BTreeMap::new(),
+            ahead: Few::default(),
             level: 1,
             wake: None,
             before: 0,
-            adopted: BTreeMap::new(),
+            adopted: Few::default(),
             unknown: unknown.then_some(now),
-            phases: BTreeMap::new(),
+            phases: Few::default(),
         };
         if let Some(memory) = memory {
             leader.before = memory.epoch;
@@ -236,8 +237,8 @@ impl Leader {
     pub fn batch(&mut self, now: Instant, from: MemberId, session: u32, number: u32, acts: Vec<Act>) {
         let known = self.peers.get(&from).map_or(0, |peer| peer.session);
         if session > known {
-            let range = (from, 0, 0)..=(from, u32::MAX, u32::MAX);
-            if self.ahead.range(range).count() < MOST_EARLY && self.ahead.len() < MOST_EARLY * 64 {
+            let is_its = |(other, ..): &&(MemberId, u32, u32)| *other == from;
+            if self.ahead.keys().filter(is_its).count() < MOST_EARLY && self.ahead.len() < MOST_EARLY * 64 {
                 self.ahead.insert((from, session, number), acts);
             }
             return;
@@ -347,7 +348,7 @@ impl Leader {
         };
         if let Some(peer) = self.peers.get_mut(&from) {
             peer.refused.push((ask.id, why));
-            self.owed.insert(from);
+            self.owed.add(from, ());
         }
     }
 
@@ -462,7 +463,8 @@ impl Leader {
         self.owed.remove(&id);
         self.former.insert(id, known);
         if self.former.len() > MOST_FORMER {
-            self.former.pop_first();
+            let first = self.former.keys().next().copied();
+            first.and_then(|first| self.former.remove(&first));
         }
         self.has_news = true;
         self.watches();
@@ -499,12 +501,12 @@ impl Leader {
         match order {
             Order::Configure(name, partial) => {
                 if let Value::Map(entries) = partial {
-                    let known = self.settings.entry(name.clone()).or_default();
+                    let known = self.settings.or_default(name.clone());
                     known.retain(|(key, _)| entries.iter().all(|(other, _)| other != key));
                     known.extend(entries.iter().cloned());
                 }
                 let partial = match self.share {
-                    Some((of, _)) => offline::part(partial.clone(), of),
+                    Some(share) => offline::part(partial.clone(), share),
                     None => partial.clone(),
                 };
                 self.aside.forget(name);

@@ -21,8 +21,7 @@
 //!
 //! * Nothing is opened before the first effect. Before the first one is carried out, the host opens its
 //!   transport.
-//! * Each effect with an [`Op`] is answered **once**, at the latest after a lease
-//!   ([`Input::Failed`] with [`Cause::Timeout`]). The answer of an older one is ignored.
+//! * Each effect with an [`Op`] is answered once, or never: after a lease the machine gives it up.
 //! * Frames may be lost, doubled, late and out of order. They are never cut or altered on purpose; what is,
 //!   is dropped and counted.
 //! * What the leader says [to all](Effect::ToAll) and [to the leader](Effect::ToLeader) comes back to it: so
@@ -34,6 +33,7 @@ mod aside;
 mod clock;
 mod codec;
 mod collect;
+mod few;
 mod frame;
 mod grants;
 mod group;
@@ -41,6 +41,7 @@ mod heard;
 mod leader;
 mod machine;
 mod member;
+mod names;
 mod offline;
 mod peer;
 mod says;
@@ -55,3 +56,4 @@ pub use api::{
 };
 pub use frame::{MOST_BYTES, VERSION};
 pub use machine::Shared;
+pub use names::Names;

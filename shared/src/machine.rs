@@ -1,6 +1,6 @@
 //! One process of a group, as its host sees it.
 
-use std::collections::VecDeque;
+use std::{collections::VecDeque, sync::Arc};
 
 use autothrottle::{
     Boundary, Config, ConfigError, Instant, LONGEST_MS, Rng, Robots, Span, Value,
@@ -39,6 +39,8 @@ pub struct Shared {
     /// The latest instant that it was told.
     pub(crate) now: Instant,
     pub(crate) ops: Op,
+    /// Questions without an answer, and when they were asked.
+    pub(crate) asked: VecDeque<(Op, Instant)>,
     pub(crate) rng: Rng,
     pub(crate) way: Way,
 }
@@ -132,6 +134,7 @@ impl Shared {
             is_dirty: false,
             now: start,
             ops: 0,
+            asked: VecDeque::new(),
             rng: Rng::new(seed),
             way: Way {
                 leader: None,
@@ -166,12 +169,13 @@ impl Shared {
     /// Takes a request in. It waits, also if it could leave at once: [`poll`](Self::poll) says when.
     pub fn submit(&mut self, now: Instant, ask: &Ask<'_>) -> Result<Ticket, Refusal> {
         self.at(now);
-        let numbers = |numbers: &[f64]| numbers.iter().map(|&number| Number(number)).collect();
-        let what = frame::Request {
-            names: ask.names.iter().map(|&name| name.into()).collect(),
-            costs: numbers(ask.costs),
-            priority: Number(ask.priority),
-        };
+        let what = self.member.as_before(ask).unwrap_or_else(|| {
+            Arc::new(frame::Request {
+                names: ask.names.iter().map(|&name| name.into()).collect(),
+                costs: ask.costs.iter().map(|&cost| Number(cost)).collect(),
+                priority: Number(ask.priority),
+            })
+        });
         if !what.is_sound() || !(0.0..=LONGEST_MS).contains(&ask.delay_ms) {
             return Err(Refusal::Wrong(wrong(ask)));
         }
@@ -193,7 +197,7 @@ impl Shared {
     pub fn poll(&mut self, now: Instant) -> Option<Ticket> {
         self.at(now);
         let ticket = self.member.poll(self.now);
-        self.is_dirty |= self.member.has_news();
+        self.is_dirty |= self.member.has_news(self.now);
         ticket
     }
 
@@ -207,7 +211,7 @@ impl Shared {
     pub fn left(&mut self, now: Instant, ticket: Ticket) {
         self.at(now);
         self.member.leaves(self.now, ticket);
-        self.is_dirty |= self.member.has_news();
+        self.is_dirty |= self.member.has_news(self.now);
     }
 
     /// How a request that `poll` gave ended. `outcome.scopes` name scopes by their place among the request's
@@ -215,7 +219,7 @@ impl Shared {
     /// flight.
     pub fn settle(&mut self, now: Instant, ticket: Ticket, outcome: &Outcome<'_>) -> Settlement {
         self.at(now);
-        if self.member.flying(ticket).is_none() {
+        if !self.member.is_flying(ticket) {
             return Settlement { settled: Settled::Unknown, asked_ms: f64::NAN };
         }
         self.is_dirty = true;
@@ -226,9 +230,14 @@ impl Shared {
             told.extend(rest);
             told.extend(outcome.scopes);
         }
+        let is_lazy = told.len() == 4;
         let told = told.into_iter().map(|number| Number(finite(number))).collect();
         let again = (!delay.is_nan()).then(|| Span::from_millis(delay));
-        self.member.settle(self.now, ticket, told, again);
+        // What ended well says little; a slot that somebody waits for is another thing.
+        let is_far =
+            !matches!(self.state, State::Leading(..)) && self.alone.is_none() && !self.settings.prompt;
+        let is_well = outcome.answer.is_nan() || (100.0..400.0).contains(&outcome.answer);
+        self.member.settle(self.now, ticket, told, again, is_lazy && is_far && is_well);
         let settled = match settled {
             0.0 => Settled::Unknown,
             1.0 => Settled::Over,
@@ -241,7 +250,7 @@ impl Shared {
     /// The caller gave up: the request is forgotten, whether it waits or is in flight.
     pub fn cancel(&mut self, now: Instant, ticket: Ticket) {
         self.at(now);
-        self.member.cancel(ticket);
+        self.member.cancel(self.now, ticket);
         self.is_dirty = true;
     }
 
@@ -276,7 +285,7 @@ impl Shared {
     /// How much this process wants to hear of answers: 0 nothing, 1 what they changed, 2 every answer.
     pub fn watch(&mut self, now: Instant, level: u8) {
         self.at(now);
-        self.member.watches(level.min(2));
+        self.member.watches(self.now, level.min(2));
         self.is_dirty = true;
     }
 
@@ -315,7 +324,8 @@ impl Shared {
             }
         };
         let alone = self.alone.as_ref().and_then(|alone| alone.wake_at());
-        let all = [self.way.tick_at, self.way.compete_at, leader, alone, self.member.wake_at()];
+        let late = self.asked.front().map(|&(_, asked)| asked + self.settings.lease);
+        let all = [self.way.tick_at, self.way.compete_at, leader, alone, self.member.wake_at(), late];
         all.into_iter().flatten().min()
     }
 
@@ -330,6 +340,18 @@ impl Shared {
     /// Requests of this process that have not left.
     pub fn waiting(&self) -> u32 {
         self.member.waiting()
+    }
+
+    /// Whether something is to be said that was put off: a process should not end before.
+    pub fn has_unsaid(&self) -> bool {
+        self.member.say_by().is_some()
+    }
+
+    /// The place of a name among those of a request that is not over, as an outcome names it; one that no
+    /// request has, where it is none of them.
+    pub fn place_of(&self, ticket: Ticket, name: Option<&str>) -> f64 {
+        let place = |name| self.member.names(ticket)?.iter().position(|known| known == name);
+        name.and_then(place).map_or(1e9, |place| place as f64)
     }
 
     /// Requests of this process in flight.

@@ -12,9 +12,10 @@ use std::{
 use autothrottle::{Instant, Span};
 
 use crate::{
-    api::{Epoch, Order, Refusal, Ticket},
+    api::{self, Epoch, Order, Refusal, Ticket},
     clock::{PeerClock, age},
     codec::Number,
+    few::Few,
     frame::{self, Act, Ask, Fact, Flight, GrantId, Head, Open, Reply, Said},
 };
 
@@ -23,6 +24,8 @@ use crate::{
 const LATE: [Span; 3] = [Span::from_micros(20_000), Span::from_micros(500), Span::ZERO];
 /// A request of an `Open` takes so long to be told and heard, on a machine that has much to do.
 const TELL: Span = Span::from_micros(50);
+/// So long an answer that changes little may wait for what is said next, where nobody waits for its slot.
+const LAZY: Span = Span::from_micros(2000);
 /// Facts that no stored snapshot has, at most: beyond it the oldest are given up.
 const MOST_FACTS: usize = 20_000;
 
@@ -96,12 +99,18 @@ pub struct Member {
     /// With the instant at which a request left, or an order was given.
     log: VecDeque<(Instant, Fact)>,
     acts: Vec<Act>,
-    late: BTreeSet<Ticket>,
+    /// When those are said at the latest; `None` where there are none.
+    say_by: Option<Instant>,
+    /// Some request waited for another one when the leader last replied.
+    is_busy: bool,
+    /// What the last request was, in case the next one is like it.
+    last: Option<Arc<frame::Request>>,
+    late: Few<Ticket>,
     wants_open: bool,
     opened: Option<Instant>,
     /// Replies heard in this session: all up to here, and some beyond.
     replies: u32,
-    beyond: BTreeSet<u32>,
+    beyond: Few<u32>,
     /// What was said, and what the leader had said, when it last replied.
     before: (u32, u32),
 }
@@ -112,15 +121,25 @@ impl Member {
         self.requests.len() as u32 - self.in_flight
     }
 
-    pub fn submit(&mut self, now: Instant, what: frame::Request, delay: Span) -> Ticket {
+    pub fn submit(&mut self, now: Instant, what: Arc<frame::Request>, delay: Span) -> Ticket {
         let id = self.tickets;
         self.tickets += 1;
-        let what = Arc::new(what);
+        self.last = Some(what.clone());
         let not_before = now + delay;
         let pending = Pending { what, since: now, not_before, attempt: 0, stage: Stage::Waiting };
-        self.act(Act::Ask(ask(id, &pending, now)));
+        self.act(now, Act::Ask(ask(id, &pending, now)));
         self.requests.insert(id, pending);
         id
+    }
+
+    /// The same as the last request, if it asked for the same.
+    pub fn as_before(&self, ask: &api::Ask<'_>) -> Option<Arc<frame::Request>> {
+        let is_same = |last: &&Arc<frame::Request>| {
+            last.names == ask.names
+                && last.costs.iter().map(|cost| cost.0).eq(ask.costs.iter().copied())
+                && last.priority.0 == ask.priority
+        };
+        self.last.as_ref().filter(is_same).cloned()
     }
 
     /// The next that may leave now.
@@ -134,7 +153,7 @@ impl Member {
             if now > until {
                 pending.stage = Stage::Waiting;
                 let (attempt, waited) = (pending.attempt, now.since(pending.since));
-                self.act(Act::Returned { id, attempt, waited });
+                self.act(now, Act::Returned { id, attempt, waited });
                 self.returned += 1;
                 continue;
             }
@@ -151,9 +170,10 @@ impl Member {
         None
     }
 
-    /// When [`Member::poll`] will have something.
+    /// When [`Member::poll`] will have something, or there is something to say.
     pub fn wake_at(&self) -> Option<Instant> {
-        self.ready.first().map(|&(at, _)| at)
+        let ready = self.ready.first().map(|&(at, _)| at);
+        [ready, self.say_by].into_iter().flatten().min()
     }
 
     /// A request leaves only now: what the leader grants next counts from here.
@@ -162,19 +182,31 @@ impl Member {
         if let Stage::Flying { due, sent, tells, .. } = &mut pending.stage {
             *sent = now;
             if now.since(*due) >= LATE.get(*tells).copied().unwrap_or_default() {
-                self.late.insert(id);
+                self.late.add(id, ());
             }
         }
     }
 
-    /// The names of one that is in flight.
-    pub fn flying(&self, id: Ticket) -> Option<&[String]> {
-        let pending = self.requests.get(&id)?;
-        matches!(pending.stage, Stage::Flying { .. }).then_some(&*pending.what.names)
+    /// Whether one is in flight.
+    pub fn is_flying(&self, id: Ticket) -> bool {
+        self.requests.get(&id).is_some_and(|pending| matches!(pending.stage, Stage::Flying { .. }))
+    }
+
+    /// The names of one that is not over.
+    pub fn names(&self, id: Ticket) -> Option<&[String]> {
+        self.requests.get(&id).map(|pending| &*pending.what.names)
     }
 
     /// One that is in flight ended; `again` is the delay of its next attempt.
-    pub fn settle(&mut self, now: Instant, id: Ticket, mut told: Vec<Number>, again: Option<Span>) {
+    /// What says little (`is_lazy`) may wait for what else is said.
+    pub fn settle(
+        &mut self,
+        now: Instant,
+        id: Ticket,
+        mut told: Vec<Number>,
+        again: Option<Span>,
+        is_lazy: bool,
+    ) {
         let Some(pending) = self.requests.get_mut(&id) else { return };
         let Some((sent, flight)) = flight(id, pending, now) else { return };
         self.seq += 1;
@@ -194,7 +226,8 @@ impl Member {
                 self.requests.remove(&id);
             }
         }
-        self.act(Act::Done { seq: self.seq, id, attempt, told: told.clone(), late });
+        let by = if is_lazy && !self.is_busy { now + LAZY } else { now };
+        self.act(by, Act::Done { seq: self.seq, id, attempt, told: told.clone(), late });
         // Whoever hears it later hears of the next attempt as of a request that waits.
         if let Some(delay) = told.get_mut(AGAIN) {
             *delay = Number(f64::NAN);
@@ -202,21 +235,21 @@ impl Member {
         self.keep(sent, Fact::Done(self.seq, flight, told));
     }
 
-    pub fn cancel(&mut self, id: Ticket) {
+    pub fn cancel(&mut self, now: Instant, id: Ticket) {
         if self.forget(id) {
-            self.act(Act::Cancel(id));
+            self.act(now, Act::Cancel(id));
         }
     }
 
     pub fn order(&mut self, now: Instant, order: Order) {
         self.seq += 1;
-        self.act(Act::Order(self.seq, order.clone()));
+        self.act(now, Act::Order(self.seq, order.clone()));
         self.keep(now, Fact::Order(self.seq, Span::ZERO, order));
     }
 
-    pub fn watches(&mut self, level: u8) {
+    pub fn watches(&mut self, now: Instant, level: u8) {
         self.watch = level;
-        self.act(Act::Watch(level));
+        self.act(now, Act::Watch(level));
     }
 
     /// All that have not left.
@@ -225,10 +258,11 @@ impl Member {
         self.requests.iter().filter(|(_, pending)| waits(pending)).map(|(&id, _)| id).collect()
     }
 
-    /// Where everything is said anew, this is as well.
-    fn act(&mut self, act: Act) {
+    /// It is said by then. Where everything is said anew, this is as well.
+    fn act(&mut self, by: Instant, act: Act) {
         if !self.wants_open && (self.epoch > 0 || self.alone.is_some()) {
             self.acts.push(act);
+            self.say_by = Some(self.say_by.map_or(by, |known| known.min(by)));
         }
     }
 
@@ -255,22 +289,32 @@ impl Member {
         }
     }
 
-    /// Whether there is something to say.
-    pub fn has_news(&self) -> bool {
+    /// Whether there is something to say now.
+    pub fn has_news(&self, now: Instant) -> bool {
         (self.epoch > 0 || self.alone.is_some())
-            && (self.wants_open || !self.acts.is_empty() || !self.late.is_empty())
+            && (self.wants_open || self.say_by.is_some_and(|by| by <= now) || !self.late.is_empty())
+    }
+
+    /// When there is something to say.
+    pub fn say_by(&self) -> Option<Instant> {
+        self.say_by
+    }
+
+    /// What may wait is said now.
+    pub fn say_all(&mut self, now: Instant) {
+        self.say_by = self.say_by.map(|_| now);
     }
 
     /// What the leader is told now.
     pub fn flush(&mut self, now: Instant, options: &[u8]) -> Option<Said> {
-        if !self.has_news() {
+        if !self.has_news(now) {
             return None;
         }
         if core::mem::take(&mut self.wants_open) {
             return Some(Said::Open(Box::new(self.story(now, options))));
         }
         let mut acts = Vec::with_capacity(self.acts.len() + self.late.len());
-        for id in core::mem::take(&mut self.late) {
+        for (id, ()) in core::mem::take(&mut self.late) {
             let Some(pending) = self.requests.get_mut(&id) else { continue };
             if let Stage::Flying { due, sent, .. } = &mut pending.stage {
                 let late = sent.since(*due);
@@ -279,6 +323,7 @@ impl Member {
             }
         }
         acts.append(&mut self.acts);
+        self.say_by = None;
         self.batches += 1;
         Some(Said::Batch { number: self.batches, acts })
     }
@@ -289,6 +334,7 @@ impl Member {
         (self.batches, self.replies, self.before) = (0, 0, (0, 0));
         self.beyond.clear();
         self.acts.clear();
+        self.say_by = None;
         self.late.clear();
         let mut open = Open {
             seen: self.memory.as_ref().map_or((0, 0), |memory| memory.number),
@@ -326,6 +372,7 @@ impl Member {
         if head.session != self.session {
             return self.open_again(now, lease);
         }
+        self.is_busy = reply.busy;
         if self.alone.is_none() {
             self.rank = Some(reply.rank);
             self.debt = Span::ZERO;
@@ -335,8 +382,8 @@ impl Member {
         {
             self.log.pop_front();
         }
-        if reply.number > self.replies && self.beyond.insert(reply.number) {
-            while self.beyond.remove(&(self.replies + 1)) {
+        if reply.number > self.replies && self.beyond.add(reply.number, ()) {
+            while self.beyond.remove(&(self.replies + 1)).is_some() {
                 self.replies += 1;
             }
             let by = GrantId { epoch: head.epoch, session: head.session, number: reply.number };

@@ -1,14 +1,19 @@
 //! One of several that go on alone, since they cannot ask each other: each with its part of every limit.
 //!
 //! Its clock runs slower by their number, so gaps, rates and what was learned are divided without a word
-//! about them. Slots are no span, and a quota is an amount: those are divided by themselves. The trap is what
-//! cannot be divided: a slot fewer than processes, which only the first of them use; and a strict quota,
-//! which waits for the way.
+//! about them. Slots are no span, and a quota is an amount: those are divided by themselves. So is a rate,
+//! where the processes never met: if each keeps its gap, at whatever instants, a span holds one request more
+//! of each.
+//!
+//! The trap is what cannot be divided: a slot fewer than processes, which only the first of them use; and a
+//! strict quota, which waits for the way.
 
 use autothrottle::{Config, Value};
 
 use crate::aside::strict;
 
+/// So much earlier than a rate says a request may leave after one that was late.
+const GRACE_MS: f64 = autothrottle::policy::rate::GRACE.micros() as f64 / 1000.0;
 /// A quota that names no window has this one, in milliseconds.
 const WINDOW_MS: f64 = 60_000.0;
 
@@ -27,14 +32,14 @@ pub fn has_quota(config: &Config, names: &[String]) -> bool {
 }
 
 /// The options of one of so many processes.
-pub fn divided(options: Value, of: u32) -> Value {
-    let Value::Map(entries) = part(options, of) else { return Value::Nothing };
+pub fn divided(options: Value, share: (u32, u32)) -> Value {
+    let Value::Map(entries) = part(options, share) else { return Value::Nothing };
     let mut entries: Vec<_> = entries
         .into_iter()
         .map(|(key, value)| match (&*key, value) {
-            ("defaults", value) => (key, part(value, of)),
+            ("defaults", value) => (key, part(value, share)),
             ("scopes", Value::Map(scopes)) => {
-                let scopes = scopes.into_iter().map(|(name, scope)| (name, part(scope, of))).collect();
+                let scopes = scopes.into_iter().map(|(name, scope)| (name, part(scope, share))).collect();
                 (key, Value::Map(scopes))
             }
             (_, value) => (key, value),
@@ -45,7 +50,7 @@ pub fn divided(options: Value, of: u32) -> Value {
         entries.iter().any(|(name, value)| name == key && *value != Value::Nothing)
     };
     if !has(&entries, "window") {
-        let window = ("window".to_string(), Value::Number(WINDOW_MS / f64::from(of)));
+        let window = ("window".to_string(), Value::Number(WINDOW_MS / f64::from(share.0)));
         match entries.iter_mut().find(|(key, _)| key == "defaults") {
             Some((_, Value::Map(defaults))) if has(defaults, "window") => {}
             Some((_, Value::Map(defaults))) => defaults.push(window),
@@ -56,13 +61,19 @@ pub fn divided(options: Value, of: u32) -> Value {
 }
 
 /// The same of a scope's settings.
-pub fn part(limits: Value, of: u32) -> Value {
+pub fn part(limits: Value, (of, rank): (u32, u32)) -> Value {
     let Value::Map(entries) = limits else { return limits };
     let by = f64::from(of);
+    // Those that have met take turns: they know who is the first.
+    let is_strange = rank >= of;
+    let is_rated = is_strange && entries.iter().any(|(key, value)| key == "rate" && *value != Value::Nothing);
     let entries = entries.into_iter().map(|(key, value)| {
         let value = match (&*key, value) {
             ("concurrency", Value::Number(slots)) => Value::Number((slots / by).floor().max(1.0)),
             ("window", Value::Number(ms)) => Value::Number(ms / by),
+            ("rate", rate) if is_strange => paced(rate, by),
+            // What is put off by chance comes nearer to the next.
+            ("jitter", _) if is_rated => Value::Bool(false),
             ("quota", Value::List(quotas)) => {
                 Value::List(quotas.into_iter().map(|quota| one(quota, by)).collect())
             }
@@ -72,6 +83,30 @@ pub fn part(limits: Value, of: u32) -> Value {
         (key, value)
     });
     Value::Map(entries.collect())
+}
+
+/// A rate of which no span holds more than the whole number that is one part of it, by the slower clock. Less
+/// than one request a span is one in a longer span.
+fn paced(rate: Value, by: f64) -> Value {
+    let options = Value::object(vec![("defaults", Value::object(vec![("rate", rate.clone())]))]);
+    let Some(known) = Config::parse(options).ok().and_then(|config| config.scope("").rate) else {
+        return rate;
+    };
+    let gap = known.gap().millis();
+    // The gap was rounded up.
+    let part = (known.per().millis() / gap / by + 1e-6).floor();
+    let (part, per) = if part < 1.0 { (1.0, gap * by) } else { (part, known.per().millis()) };
+    let burst = match &rate {
+        Value::Map(entries) => entries.iter().find(|(key, _)| key == "burst").map(|(_, burst)| burst),
+        _ => None,
+    };
+    let burst =
+        if let Some(Value::Number(burst)) = burst { (burst / by).floor().clamp(1.0, part) } else { 1.0 };
+    Value::object(vec![
+        ("limit", (part - burst + 1.0).into()),
+        ("per", (per / by + GRACE_MS).into()),
+        ("burst", burst.into()),
+    ])
 }
 
 fn one(quota: Value, by: f64) -> Value {

@@ -7,6 +7,7 @@ use autothrottle::{Instant, Span};
 use crate::{
     api::Refusal,
     clock::PeerClock,
+    few::Few,
     frame::{Act, GrantId, Request},
 };
 
@@ -19,7 +20,7 @@ pub struct Peer {
     pub session: u32,
     /// Batches heard in order, and those that came before others.
     pub batches: u32,
-    pub early: BTreeMap<u32, Vec<Act>>,
+    pub early: Few<u32, Vec<Act>>,
     /// Replies with grants or refusals that were said in this session.
     pub replies: u32,
     pub heard_at: Instant,
@@ -60,7 +61,7 @@ impl Peer {
         Self {
             session: 0,
             batches: 0,
-            early: BTreeMap::new(),
+            early: Few::default(),
             replies: 0,
             heard_at: now,
             clock: PeerClock::default(),
@@ -102,9 +103,9 @@ impl Peer {
 
     /// What it has in flight: how many with the same scopes.
     pub fn flying(&self) -> Vec<(u32, Vec<String>)> {
-        let mut counts: BTreeMap<&[String], u32> = BTreeMap::new();
+        let mut counts: Few<&[String], u32> = Few::default();
         for held in self.requests.values().filter(|held| held.is_flying) {
-            *counts.entry(&held.what.names).or_default() += 1;
+            *counts.or_default(&held.what.names) += 1;
         }
         counts.into_iter().map(|(names, count)| (count, names.to_vec())).collect()
     }

@@ -17,7 +17,7 @@ impl Leader {
     /// What is owed to members, with the head of each.
     pub fn replies(&mut self, now: Instant) -> Vec<(MemberId, Head, Reply)> {
         let owed = core::mem::take(&mut self.owed);
-        owed.into_iter().filter_map(|id| self.reply(now, id, false)).collect()
+        owed.into_iter().filter_map(|(id, ())| self.reply(now, id, false)).collect()
     }
 
     /// The answer to a ping, or all that is owed to one member.
@@ -25,7 +25,8 @@ impl Leader {
         // Who is alone has a slower clock for its engine, and this one for the rest.
         let at = if self.share.is_some() { now } else { self.clock.peek(now) }.micros();
         let (epoch, lease, awaited) = (self.epoch, self.lease, self.is_awaited());
-        let rank = self.peers.range(..id).count() as u32;
+        let busy = self.engine.waiting() > 0.0;
+        let rank = self.peers.place(&id) as u32;
         let members = self.peers.len() as u32;
         let peer = self.peers.get_mut(&id)?;
         if is_ping {
@@ -58,6 +59,7 @@ impl Leader {
             refused,
             wants: false,
             exact,
+            busy,
         };
         Some((id, head, reply))
     }

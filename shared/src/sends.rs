@@ -116,7 +116,7 @@ impl Shared {
                     self.say_to_all(epoch, said);
                 }
             }
-            if !self.member.has_news() {
+            if !self.member.has_news(now) {
                 break;
             }
         }
@@ -190,6 +190,7 @@ impl Shared {
         if matches!(self.state, State::Closed) {
             return;
         }
+        self.member.say_all(self.now);
         self.flush();
         match core::mem::replace(&mut self.state, State::Closed) {
             State::Leading(lease, mut leader) => {

@@ -4,14 +4,13 @@
 //! is asked); and what is counted twice then (each flight names its grant, and the snapshot says up to which
 //! grant it counts).
 
-use std::collections::BTreeSet;
-
 use autothrottle::{Instant, Span, boundary::Outcome};
 
 use crate::{
     api::MemberId,
     clock::oldest,
     codec::{Number, hash},
+    few::Few,
     frame::{Ask, Fact, Flight, GrantId, Open},
     leader::{Leader, MOST_MEMBERS, Story, cost_of, share_of},
     peer::Peer,
@@ -55,12 +54,12 @@ impl Leader {
                 waiting.push((from, ask));
             }
         }
-        let mut taken = BTreeSet::new();
+        let mut taken = Few::default();
         for (from, flight, told) in oldest_first(flying, |(_, flight, _)| flight.ago) {
-            taken.insert(from);
+            taken.add(from, ());
             self.fly(now, from, flight, told.as_deref());
         }
-        for from in taken {
+        for (from, ()) in taken {
             self.counted(from);
         }
         for (from, ask) in oldest_first(waiting, |(_, ask)| ask.waited) {
@@ -95,27 +94,28 @@ impl Leader {
         if self.peers.get(&from).is_none_or(|peer| peer.session == 0) {
             self.has_news = true;
         }
-        let peer = self.peers.entry(from).or_insert_with(|| Peer::new(now, counted, applied));
+        self.peers.add(from, Peer::new(now, counted, applied));
+        let Some(peer) = self.peers.get_mut(&from) else { return applied };
         peer.begin(session, hash);
         peer.heard_at = now;
         peer.watch = open.watch;
         let applied = peer.applied;
         peer.applied = open.log.last().map_or(applied, |fact| fact.seq().max(applied));
         let name = |ask: &Ask| (ask.id, ask.attempt);
-        let (mut waits, mut flies) = (BTreeSet::new(), BTreeSet::new());
-        waits.extend(open.waiting.iter().map(name));
-        flies.extend(open.flying.iter().map(|flight| name(&flight.ask)));
+        let (mut waits, mut flies) = (Few::default(), Few::default());
+        open.waiting.iter().for_each(|ask| _ = waits.add(name(ask), ()));
+        open.flying.iter().for_each(|flight| _ = flies.add(name(&flight.ask), ()));
         for fact in &open.log {
             if let Fact::Done(_, flight, _) = fact {
-                flies.insert(name(&flight.ask));
+                flies.add(name(&flight.ask), ());
             }
         }
         let mut over = Vec::new();
         for (&id, held) in &peer.requests {
             let name = (id, held.attempt);
-            let is_known = if held.is_flying { flies.contains(&name) } else { waits.contains(&name) };
+            let is_known = if held.is_flying { flies.contains_key(&name) } else { waits.contains_key(&name) };
             if !is_known {
-                over.push((id, waits.contains(&name)));
+                over.push((id, waits.contains_key(&name)));
             }
         }
         for (id, is_unused) in over {
@@ -141,7 +141,7 @@ impl Leader {
             let mut ask = flight.ask;
             if !is_counted && flight.by.epoch == self.before {
                 for (place, name) in ask.what.names.iter().enumerate() {
-                    *self.adopted.entry(name.clone()).or_default() += cost_of(&ask.what, place);
+                    *self.adopted.or_default(name.clone()) += cost_of(&ask.what, place);
                 }
             }
             ask.waited = ask.waited - ago;

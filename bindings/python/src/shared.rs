@@ -10,10 +10,10 @@ use autothrottle::{
     Instant, Robots, Span, Value,
     boundary::{Boundary, nanos},
 };
-use autothrottle_shared::{Ask, Cause, Effect, Input, MemberId, Offline, Order, Settings};
+use autothrottle_shared::{Ask, Cause, Effect, Input, MemberId, Names, Offline, Order, Settings};
 use pyo3::{
     IntoPyObjectExt,
-    exceptions::PyRuntimeError,
+    exceptions::{PyRuntimeError, PyValueError},
     prelude::*,
     types::{PyBytes, PyDict, PyTuple},
 };
@@ -31,7 +31,7 @@ const PATIENCE_MS: f64 = 5000.0;
 
 /// One process of a group.
 #[pyclass(frozen, module = "autothrottle._native")]
-pub struct Shared(Mutex<autothrottle_shared::Shared>);
+pub struct Shared(Mutex<(autothrottle_shared::Shared, Names)>);
 
 #[pymethods]
 impl Shared {
@@ -66,7 +66,7 @@ impl Shared {
         };
         let class = if snapshot.is_some() { "SnapshotError" } else { "ConfigError" };
         autothrottle_shared::Shared::new(member_of(&id.0), value::read(options)?, settings, seed.0)
-            .map(|machine| Self(Mutex::new(machine)))
+            .map(|machine| Self(Mutex::new((machine, Names::default()))))
             .map_err(|error| problems(py, class, error))
     }
 
@@ -74,17 +74,47 @@ impl Shared {
         self.with(|machine| machine.open(instant(now)))
     }
 
+    #[getter]
+    fn scopes(&self) -> PyResult<usize> {
+        self.named(|names| names.count())
+    }
+
+    fn find(&self, name: Text) -> PyResult<Option<u32>> {
+        self.named(|names| names.find(&name.0))
+    }
+
+    fn intern(&self, name: Text) -> PyResult<u32> {
+        self.named(|names| names.intern(&name.0))
+    }
+
+    fn scope(&self, name: Text) -> PyResult<u32> {
+        self.named(|names| names.hold(&name.0))
+    }
+
+    fn release(&self, scope: Whole) -> PyResult<()> {
+        self.named(|names| names.release(scope.0 as u32))
+    }
+
+    fn keep_alive(&self, scope: Whole) -> PyResult<bool> {
+        self.named(|names| names.name(scope.0 as u32).is_some())
+    }
+
+    fn name(&self, scope: Whole) -> PyResult<Option<String>> {
+        self.named(|names| names.name(scope.0 as u32).map(Into::into))
+    }
+
     /// A ticket, or why it is refused.
     fn submit<'py>(
         &self,
         py: Python<'py>,
         now: Whole,
-        names: Vec<Text>,
+        scopes: Vec<Whole>,
         cost: Costs,
         priority: Real,
         delay: Whole,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let names: Vec<&str> = names.iter().map(|name| name.0.as_str()).collect();
+        let names = scopes.into_iter().map(|scope| self.name_of(scope)).collect::<PyResult<Vec<_>>>()?;
+        let names: Vec<&str> = names.iter().map(String::as_str).collect();
         let (costs, delay_ms) = (cost.numbers(), delay.span());
         let ask = Ask { names: &names, costs: &costs, priority: priority.0, delay_ms };
         match self.with(|machine| machine.submit(instant(now), &ask))? {
@@ -106,7 +136,6 @@ impl Shared {
         self.with(|machine| machine.left(instant(now), ticket.0))
     }
 
-    /// Scopes of the outcome are places among the names of the request.
     #[pyo3(signature = (now, ticket, **outcome))]
     fn settle<'py>(
         &self,
@@ -115,7 +144,11 @@ impl Shared {
         ticket: Whole,
         outcome: Option<&Bound<'py, PyDict>>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let reported = Reported::read(outcome)?;
+        let mut reported = Reported::read(outcome)?;
+        {
+            let known = self.0.lock().map_err(|_| failed())?;
+            reported.place_scopes(|scope| known.0.place_of(ticket.0, known.1.name(scope as u32)));
+        }
         let settlement = self.with(|machine| machine.settle(instant(now), ticket.0, &reported.outcome()))?;
         settled_of(py, settlement.settled, settlement.asked_ms)
     }
@@ -124,16 +157,17 @@ impl Shared {
         self.with(|machine| machine.cancel(instant(now), ticket.0))
     }
 
-    fn configure(&self, now: Whole, name: Text, options: &Bound<'_, PyAny>) -> PyResult<()> {
-        let order = Order::Configure(name.0, value::read(options)?);
+    fn configure(&self, now: Whole, scope: Whole, options: &Bound<'_, PyAny>) -> PyResult<()> {
+        let order = Order::Configure(self.name_of(scope)?, value::read(options)?);
         self.with(|machine| machine.order(instant(now), order))?
             .map_err(|error| problems(options.py(), "ConfigError", error))
     }
 
-    #[pyo3(signature = (now, name, delay))]
-    fn crawl_delay(&self, now: Whole, name: Text, delay: Option<Whole>) -> PyResult<&'static str> {
+    #[pyo3(signature = (now, scope, delay))]
+    fn crawl_delay(&self, now: Whole, scope: Whole, delay: Option<Whole>) -> PyResult<&'static str> {
         let delay = delay.map(|delay| Span::from_millis(delay.span()));
-        let outcome = self.with(|machine| machine.crawl_delay(instant(now), &name.0, delay))?;
+        let name = self.name_of(scope)?;
+        let outcome = self.with(|machine| machine.crawl_delay(instant(now), &name, delay))?;
         Ok(match outcome {
             Robots::Applied => "applied",
             Robots::Overruled => "overruled",
@@ -141,28 +175,29 @@ impl Shared {
         })
     }
 
-    fn hold(&self, now: Whole, name: Text, span: Whole) -> PyResult<()> {
-        self.order(now, Order::Hold(name.0, Span::from_millis(span.span())))
+    fn hold(&self, now: Whole, scope: Whole, span: Whole) -> PyResult<()> {
+        self.order(now, Order::Hold(self.name_of(scope)?, Span::from_millis(span.span())))
     }
 
     /// `sent`: when the request left.
-    fn adjust(&self, now: Whole, name: Text, sent: Whole, charged: Real, cost: Real) -> PyResult<()> {
+    fn adjust(&self, now: Whole, scope: Whole, sent: Whole, charged: Real, cost: Real) -> PyResult<()> {
         let ago = Span::from_millis(nanos::span(now.0.saturating_sub(sent.0)));
-        self.order(now, Order::Adjust { name: name.0, ago, charged: charged.0, cost: cost.0 })
+        let name = self.name_of(scope)?;
+        self.order(now, Order::Adjust { name, ago, charged: charged.0, cost: cost.0 })
     }
 
-    #[pyo3(signature = (now, name))]
-    fn pause(&self, now: Whole, name: Option<Text>) -> PyResult<()> {
-        self.order(now, Order::Pause(name.map(|name| name.0)))
+    #[pyo3(signature = (now, scope))]
+    fn pause(&self, now: Whole, scope: Option<Whole>) -> PyResult<()> {
+        self.order(now, Order::Pause(scope.map(|scope| self.name_of(scope)).transpose()?))
     }
 
-    #[pyo3(signature = (now, name))]
-    fn resume(&self, now: Whole, name: Option<Text>) -> PyResult<()> {
-        self.order(now, Order::Resume(name.map(|name| name.0)))
+    #[pyo3(signature = (now, scope))]
+    fn resume(&self, now: Whole, scope: Option<Whole>) -> PyResult<()> {
+        self.order(now, Order::Resume(scope.map(|scope| self.name_of(scope)).transpose()?))
     }
 
-    fn reset(&self, now: Whole, name: Text) -> PyResult<()> {
-        self.order(now, Order::Reset(name.0))
+    fn reset(&self, now: Whole, scope: Whole) -> PyResult<()> {
+        self.order(now, Order::Reset(self.name_of(scope)?))
     }
 
     fn watch(&self, now: Whole, level: u8) -> PyResult<()> {
@@ -181,34 +216,14 @@ impl Shared {
         self.hears(now, Input::Received(frame))
     }
 
-    #[pyo3(signature = (now, op, epoch, stored, age, first))]
-    fn elected(
-        &self,
-        now: Whole,
-        op: u64,
-        epoch: u64,
-        stored: Option<&[u8]>,
-        age: Whole,
-        first: bool,
-    ) -> PyResult<()> {
+    fn elected(&self, now: Whole, op: u64, epoch: u64, stored: Option<&[u8]>, age: Whole) -> PyResult<()> {
         let stored = stored.map(|bytes| (bytes, Span::from_millis(age.span())));
-        self.hears(now, Input::Elected { op, epoch, stored, first })
+        self.hears(now, Input::Elected { op, epoch, stored, first: false })
     }
 
-    fn refused(&self, now: Whole, op: u64) -> PyResult<()> {
-        self.hears(now, Input::Refused { op })
-    }
-
-    fn renewed(&self, now: Whole, op: u64) -> PyResult<()> {
-        self.hears(now, Input::Renewed { op })
-    }
-
-    fn released(&self, now: Whole, op: u64) -> PyResult<()> {
-        self.hears(now, Input::Released { op })
-    }
-
-    fn timed_out(&self, now: Whole, op: u64) -> PyResult<()> {
-        self.hears(now, Input::Failed { op, cause: Cause::Timeout })
+    /// The lease is ours, or that of another.
+    fn answered(&self, now: Whole, op: u64, is_ours: bool) -> PyResult<()> {
+        self.hears(now, if is_ours { Input::Renewed { op } } else { Input::Refused { op } })
     }
 
     fn failed(&self, now: Whole, op: u64, why: Text, is_denied: bool) -> PyResult<()> {
@@ -262,12 +277,15 @@ impl Shared {
     fn peek(
         &self,
         now: Whole,
-        names: Vec<Text>,
+        scopes: Vec<Option<Whole>>,
         cost: Costs,
-    ) -> PyResult<(Option<u64>, Option<String>, Option<String>)> {
-        let names: Vec<&str> = names.iter().map(|name| name.0.as_str()).collect();
+    ) -> PyResult<(Option<u64>, Option<String>, Option<u32>)> {
+        let name = |scope: Option<Whole>| scope.map_or(Ok(String::new()), |scope| self.name_of(scope));
+        let names = scopes.into_iter().map(name).collect::<PyResult<Vec<_>>>()?;
+        let names: Vec<&str> = names.iter().map(String::as_str).collect();
         let (at, reason, scope) = self.with(|machine| machine.peek(instant(now), &names, &cost.numbers()))?;
         let reason = (reason >= 0.0).then(|| Boundary::reasons().into_iter().nth(reason as usize)).flatten();
+        let scope = scope.map(|scope| self.named(|names| names.intern(&scope))).transpose()?;
         Ok((at.is_finite().then(|| nanos::of_mark(at)), reason, scope))
     }
 
@@ -275,8 +293,9 @@ impl Shared {
         value::object(py, &self.with(|machine| machine.stats(instant(now)))?)
     }
 
-    fn scope_stats<'py>(&self, py: Python<'py>, now: Whole, name: Text) -> PyResult<Bound<'py, PyAny>> {
-        value::object(py, &self.with(|machine| machine.scope_stats(instant(now), &name.0))?)
+    fn scope_stats<'py>(&self, py: Python<'py>, now: Whole, scope: Whole) -> PyResult<Bound<'py, PyAny>> {
+        let name = self.name_of(scope)?;
+        value::object(py, &self.with(|machine| machine.scope_stats(instant(now), &name))?)
     }
 
     #[pyo3(signature = (now, wall = None))]
@@ -294,9 +313,18 @@ impl Shared {
 impl Shared {
     /// No Python may run in there.
     fn with<T>(&self, ask: impl FnOnce(&mut autothrottle_shared::Shared) -> T) -> PyResult<T> {
-        let failed = |_| PyRuntimeError::new_err("the group failed in an earlier call");
-        let mut machine = self.0.lock().map_err(failed)?;
-        Ok(ask(&mut machine))
+        let mut known = self.0.lock().map_err(|_| failed())?;
+        Ok(ask(&mut known.0))
+    }
+
+    fn named<T>(&self, ask: impl FnOnce(&mut Names) -> T) -> PyResult<T> {
+        let mut known = self.0.lock().map_err(|_| failed())?;
+        Ok(ask(&mut known.1))
+    }
+
+    fn name_of(&self, scope: Whole) -> PyResult<String> {
+        let unknown = || PyValueError::new_err("the request names no scope that is known");
+        self.named(|names| names.name(scope.0 as u32).map(Into::into))?.ok_or_else(unknown)
     }
 
     fn hears(&self, now: Whole, input: Input<'_>) -> PyResult<()> {
@@ -307,6 +335,10 @@ impl Shared {
     fn order(&self, now: Whole, order: Order) -> PyResult<()> {
         self.with(|machine| machine.order(instant(now), order)).map(drop)
     }
+}
+
+fn failed() -> PyErr {
+    PyRuntimeError::new_err("the group failed in an earlier call")
 }
 
 fn instant(now: Whole) -> Instant {

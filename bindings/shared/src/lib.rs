@@ -7,9 +7,14 @@
 #![allow(clippy::too_many_arguments, reason = "numbers cross in tens of nanoseconds, objects in a thousand")]
 #![allow(clippy::needless_pass_by_value, reason = "what JavaScript hands over is owned")]
 
-use autothrottle::{Boundary, Instant, Robots, Span, Value, boundary::Outcome};
+use autothrottle::{
+    Boundary, Instant, Robots, Span, Value,
+    boundary::{Outcome, STRIDE},
+};
 use autothrottle_convert::{js, problems, value};
-use autothrottle_shared::{Ask, Cause, Effect, Input, MemberId, Offline, Order, Refusal, Settings, Shared};
+use autothrottle_shared::{
+    Ask, Cause, Effect, Input, MemberId, Names, Offline, Order, Refusal, Settings, Shared,
+};
 use js_sys::{Array, Uint8Array};
 use wasm_bindgen::prelude::*;
 
@@ -22,6 +27,7 @@ static ALLOCATOR: talc::wasm::WasmDynamicTalc = talc::wasm::new_wasm_dynamic_all
 #[wasm_bindgen]
 pub struct WasmShared {
     machine: Shared,
+    names: Names,
     now: Instant,
     asked_ms: f64,
     refused: Option<Refusal>,
@@ -59,7 +65,15 @@ impl WasmShared {
         let machine = Shared::new(member(id), value(&options), settings, seed as u64).map_err(problems)?;
         let (refused, reason_scope) = (None, None);
         let now = Instant::from_micros(0);
-        Ok(Self { machine, now, asked_ms: f64::NAN, refused, reason: -1.0, reason_scope })
+        Ok(Self {
+            machine,
+            names: Names::default(),
+            now,
+            asked_ms: f64::NAN,
+            refused,
+            reason: -1.0,
+            reason_scope,
+        })
     }
 
     pub fn open(&mut self, now: f64) {
@@ -67,19 +81,37 @@ impl WasmShared {
         self.machine.open(now);
     }
 
+    /// The number of a scope's name.
+    pub fn intern(&mut self, name: &str) -> u32 {
+        self.names.intern(name)
+    }
+
+    /// The same, or -1.
+    pub fn find(&self, name: &str) -> i32 {
+        self.names.find(name).map_or(-1, |number| number as i32)
+    }
+
+    pub fn release(&mut self, scope: u32) {
+        self.names.release(scope);
+    }
+
+    pub fn keep_alive(&self, scope: u32) -> bool {
+        self.names.name(scope).is_some()
+    }
+
+    pub fn scopes(&self) -> u32 {
+        self.names.count() as u32
+    }
+
     /// A ticket, or -1 for a [refusal](Self::take_refusal).
-    pub fn submit(
-        &mut self,
-        now: f64,
-        names: Vec<String>,
-        costs: &[f64],
-        priority: f64,
-        delay_ms: f64,
-    ) -> f64 {
+    pub fn submit(&mut self, now: f64, scopes: &[f64], costs: &[f64], priority: f64, delay_ms: f64) -> f64 {
         let now = self.at(now);
-        let names: Vec<&str> = names.iter().map(String::as_str).collect();
-        let ask = Ask { names: &names, costs, priority, delay_ms };
-        match self.machine.submit(now, &ask) {
+        let names: Option<Vec<&str>> = scopes.iter().map(|&scope| self.names.name(scope as u32)).collect();
+        let submitted = match &names {
+            Some(names) => self.machine.submit(now, &Ask { names, costs, priority, delay_ms }),
+            None => Err(Refusal::Wrong(UNKNOWN.into())),
+        };
+        match submitted {
             Ok(ticket) => ticket as f64,
             Err(refusal) => {
                 self.refused = Some(refusal);
@@ -119,11 +151,14 @@ impl WasmShared {
         cost: f64,
         flags: u32,
         lines: &str,
-        more: &[f64],
+        mut more: Vec<f64>,
     ) -> u32 {
-        let now = self.at(now);
-        let outcome = Outcome::new(answer, latency_ms, cost, flags).with(lines, more);
-        let settlement = self.machine.settle(now, ticket as u64, &outcome);
+        let (now, ticket) = (self.at(now), ticket as u64);
+        for scope in more.iter_mut().skip(RECORDS).step_by(STRIDE) {
+            *scope = self.machine.place_of(ticket, self.names.name(*scope as u32));
+        }
+        let outcome = Outcome::new(answer, latency_ms, cost, flags).with(lines, &more);
+        let settlement = self.machine.settle(now, ticket, &outcome);
         self.asked_ms = settlement.asked_ms;
         settlement.settled as u32
     }
@@ -140,38 +175,41 @@ impl WasmShared {
     }
 
     /// Throws a list of `[path, want, got]`.
-    pub fn configure(&mut self, now: f64, name: String, partial: JsValue) -> Result<(), JsValue> {
-        self.order(now, Order::Configure(name, value(&partial))).map_err(problems)
+    pub fn configure(&mut self, now: f64, scope: f64, partial: JsValue) -> Result<(), JsValue> {
+        let now = self.at(now);
+        let order = Order::Configure(self.name(scope), value(&partial));
+        self.machine.order(now, order).map_err(problems)
     }
 
     /// The place of the outcome in [`Robots`]. NaN is none.
-    pub fn crawl_delay(&mut self, now: f64, name: &str, ms: f64) -> u32 {
-        let now = self.at(now);
+    pub fn crawl_delay(&mut self, now: f64, scope: f64, ms: f64) -> u32 {
+        let (now, name) = (self.at(now), self.name(scope));
         let delay = (ms >= 0.0).then(|| Span::from_millis(ms));
-        let robots: Robots = self.machine.crawl_delay(now, name, delay);
+        let robots: Robots = self.machine.crawl_delay(now, &name, delay);
         robots as u32
     }
 
-    pub fn hold(&mut self, now: f64, name: String, ms: f64) {
-        self.orders(now, Order::Hold(name, Span::from_millis(ms)));
-    }
-
-    /// `sent`: when the request left.
-    pub fn adjust(&mut self, now: f64, name: String, sent: f64, charged: f64, cost: f64) {
-        let ago = Span::from_millis((now - sent).max(0.0));
-        self.orders(now, Order::Adjust { name, ago, charged, cost });
-    }
-
-    pub fn pause(&mut self, now: f64, name: Option<String>) {
-        self.orders(now, Order::Pause(name));
-    }
-
-    pub fn resume(&mut self, now: f64, name: Option<String>) {
-        self.orders(now, Order::Resume(name));
-    }
-
-    pub fn reset(&mut self, now: f64, name: String) {
-        self.orders(now, Order::Reset(name));
+    /// An order that cannot be wrong; of all scopes where `scope` is -1.
+    ///
+    /// | `what` | order | `of` |
+    /// |---|---|---|
+    /// | 0 | hold | for so many milliseconds |
+    /// | 1, 2, 3 | pause, resume, reset | |
+    /// | 4 | adjust | when it left, what was charged, and what it cost |
+    pub fn order(&mut self, now: f64, what: u32, scope: f64, of: &[f64]) {
+        let instant = self.at(now);
+        let name = (scope >= 0.0).then(|| self.name(scope));
+        let order = match (what, name, of) {
+            (0, Some(name), &[ms]) => Order::Hold(name, Span::from_millis(ms)),
+            (1, name, _) => Order::Pause(name),
+            (2, name, _) => Order::Resume(name),
+            (3, Some(name), _) => Order::Reset(name),
+            (4, Some(name), &[sent, charged, cost]) => {
+                Order::Adjust { name, ago: Span::from_millis((now - sent).max(0.0)), charged, cost }
+            }
+            _ => return,
+        };
+        let _ = self.machine.order(instant, order);
     }
 
     pub fn watch(&mut self, now: f64, level: u8) {
@@ -204,20 +242,10 @@ impl WasmShared {
         self.hears(now, Input::Elected { op: op as u64, epoch: epoch as u64, stored, first });
     }
 
-    pub fn refused(&mut self, now: f64, op: f64) {
-        self.hears(now, Input::Refused { op: op as u64 });
-    }
-
-    pub fn renewed(&mut self, now: f64, op: f64) {
-        self.hears(now, Input::Renewed { op: op as u64 });
-    }
-
-    pub fn released(&mut self, now: f64, op: f64) {
-        self.hears(now, Input::Released { op: op as u64 });
-    }
-
-    pub fn timed_out(&mut self, now: f64, op: f64) {
-        self.hears(now, Input::Failed { op: op as u64, cause: Cause::Timeout });
+    /// The lease is ours, or that of another.
+    pub fn answered(&mut self, now: f64, op: f64, is_ours: bool) {
+        let op = op as u64;
+        self.hears(now, if is_ours { Input::Renewed { op } } else { Input::Refused { op } });
     }
 
     /// `is_denied`: it can never work.
@@ -259,12 +287,15 @@ impl WasmShared {
         self.machine.close(now);
     }
 
-    #[wasm_bindgen(getter)]
     pub fn waiting(&self) -> u32 {
         self.machine.waiting()
     }
 
     #[wasm_bindgen(getter)]
+    pub fn has_unsaid(&self) -> bool {
+        self.machine.has_unsaid()
+    }
+
     pub fn in_flight(&self) -> u32 {
         self.machine.in_flight()
     }
@@ -275,9 +306,10 @@ impl WasmShared {
     }
 
     /// `reason` and `reason_scope` say more.
-    pub fn peek(&mut self, now: f64, names: Vec<String>, costs: &[f64]) -> f64 {
+    pub fn peek(&mut self, now: f64, scopes: &[f64], costs: &[f64]) -> f64 {
         let now = self.at(now);
-        let names: Vec<&str> = names.iter().map(String::as_str).collect();
+        let name = |&scope: &f64| self.names.name(scope as u32).unwrap_or_default();
+        let names: Vec<&str> = scopes.iter().map(name).collect();
         let (at, reason, scope) = self.machine.peek(now, &names, costs);
         (self.reason, self.reason_scope) = (reason, scope);
         at
@@ -302,9 +334,9 @@ impl WasmShared {
         js(&self.machine.stats(now))
     }
 
-    pub fn scope_stats(&mut self, now: f64, name: &str) -> JsValue {
-        let now = self.at(now);
-        js(&self.machine.scope_stats(now, name))
+    pub fn scope_stats(&mut self, now: f64, scope: f64) -> JsValue {
+        let (now, name) = (self.at(now), self.name(scope));
+        js(&self.machine.scope_stats(now, &name))
     }
 
     pub fn snapshot(&mut self, now: f64, wall_ms: f64) -> JsValue {
@@ -318,8 +350,12 @@ impl WasmShared {
     }
 }
 
+/// Where the records of single scopes begin among the numbers of an outcome.
+const RECORDS: usize = 7;
 /// In the order of the numbers that JavaScript gives.
 const OFFLINE: [Offline; 3] = [Offline::Divide, Offline::Wait, Offline::Fail];
+/// Why a request is refused whose scope was forgotten.
+const UNKNOWN: &str = "the request names no scope that is known";
 /// The way may be broken for so long before `offline` counts.
 const PATIENCE_MS: f64 = 5000.0;
 
@@ -335,14 +371,9 @@ impl WasmShared {
         self.machine.handle(now, input);
     }
 
-    fn order(&mut self, now: f64, order: Order) -> Result<(), autothrottle::ConfigError> {
-        let now = self.at(now);
-        self.machine.order(now, order)
-    }
-
-    /// One that cannot be wrong.
-    fn orders(&mut self, now: f64, order: Order) {
-        let _ = self.order(now, order);
+    /// The empty name for a number that means none.
+    fn name(&self, scope: f64) -> String {
+        self.names.name(scope as u32).unwrap_or_default().into()
     }
 }
 

@@ -1,14 +1,13 @@
 """A shared host: it answers what an engine answers, by the machine of a group (``shared/`` in Rust).
 
-The machine decides everything. Here names have numbers, as a desk knows them, and refusals are errors; what
-the machine wants done is carried out at the end of each turn, and one timer wakes it. The trap is to answer
-for others: what the machine says of them is as old as what it heard last.
+The machine decides everything. Here refusals are errors; what the machine wants done is carried out at the
+end of each turn, and one timer wakes it. The trap is to answer for others: what the machine says of them is
+as old as what it heard last.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from typing import Any, Protocol
 
 from .._events import SharedCode
@@ -24,9 +23,6 @@ from ..errors import (
 )
 from .reading import notice_read, scope_read, stats_read
 from .transport import Lease, Leaving, Offline, Peer, Scheduler, Timer, Transport
-
-_MOST_NAMES = 20_000
-"""Names that are known by number at a time, beside those that are held."""
 
 _NS = 1_000_000
 _LEVELS = {"nothing": 0, "changes": 1, "answers": 2}
@@ -67,12 +63,6 @@ class SharedHost:
         self._seed = int(random() * 2**53)
         self.id = id or "".join(f"{int(random() * 256):02x}" for _ in range(16))
         self._machine = self._made()
-        self._names: dict[int, str] = {}
-        self._handles: dict[str, int] = {}
-        self._holders: dict[int, int] = {}
-        self._tickets: dict[int, tuple[int, ...]] = {}
-        """The scopes of requests that are not over."""
-        self._numbers = 0
         self._listener: Listener | None = None
         self._notices: list[Notice] = []
         self._timer: Timer | None = None
@@ -113,44 +103,31 @@ class SharedHost:
     @property
     def scopes(self) -> int:
         """Names that are known."""
-        return len(self._names)
+        return self._machine.scopes
 
     def find(self, name: str) -> int | None:
         """A handle, if the name has one: only the leader knows whether the scope exists."""
-        return self._handles.get(name)
+        return self._machine.find(name)
 
     def intern(self, name: str) -> int:
         """A handle that may be forgotten."""
-        known = self._handles.get(name)
-        if known is not None:
-            return known
-        if len(self._names) - len(self._holders) >= _MOST_NAMES:
-            self._names = {handle: each for handle, each in self._names.items() if handle in self._holders}
-            self._handles = {each: handle for handle, each in self._names.items()}
-        made = self._handles[name] = self._numbers
-        self._numbers += 1
-        self._names[made] = name
-        return made
+        return self._machine.intern(name)
 
     def scope(self, name: str) -> int:
         """A handle that is good until it is released."""
-        handle = self.intern(name)
-        self._holders[handle] = self._holders.get(handle, 0) + 1
-        return handle
+        return self._machine.scope(name)
 
     def release(self, scope: int) -> None:
         """Gives it back."""
-        holders = self._holders.pop(scope, 0)
-        if holders > 1:
-            self._holders[scope] = holders - 1
+        self._machine.release(scope)
 
     def keep_alive(self, scope: int) -> bool:
         """Whether the handle still means what it meant."""
-        return scope in self._names
+        return self._machine.keep_alive(scope)
 
     def name(self, scope: int) -> str | None:
         """The name behind a handle."""
-        return self._names.get(scope)
+        return self._machine.name(scope)
 
     # Requests.
 
@@ -164,11 +141,9 @@ class SharedHost:
         delay: int = 0,
     ) -> int:
         """A request that waits until the leader gives leave."""
-        names = [self._name_of(scope) for scope in scopes]
-        ticket = self._machine.submit(now, names, cost, priority, delay)
+        ticket = self._machine.submit(now, scopes, cost, priority, delay)
         if not isinstance(ticket, int):
             raise self._error_of(ticket)
-        self._tickets[ticket] = tuple(scopes)
         self._soon()
         return ticket
 
@@ -196,21 +171,12 @@ class SharedHost:
 
     def settle(self, now: int, ticket: int, **outcome: Any) -> Settled:
         """How a request ended: judged here, told there."""
-        own = outcome.get("scopes")
-        if own:
-            places = self._tickets.get(ticket, ())
-            outcome["scopes"] = [
-                replace(each, scope=places.index(each.scope)) for each in own if each.scope in places
-            ]
         settled = self._machine.settle(now, ticket, **outcome)
-        if settled.outcome != "again":
-            self._tickets.pop(ticket, None)
         self._soon()
         return settled
 
     def cancel(self, now: int, ticket: int) -> None:
         """It is not wanted any more."""
-        self._tickets.pop(ticket, None)
         self._machine.cancel(now, ticket)
         self._soon()
 
@@ -228,37 +194,37 @@ class SharedHost:
 
     def configure(self, now: int, scope: int, options: Mapping[str, object]) -> None:
         """Changes settings of one scope, in all processes."""
-        self._machine.configure(now, self._name_of(scope), options)
+        self._machine.configure(now, scope, options)
         self._soon()
 
     def crawl_delay(self, now: int, scope: int, delay: int | None) -> Robots:
         """What a robots.txt asks for."""
         self._soon()
-        return self._machine.crawl_delay(now, self._name_of(scope), delay)
+        return self._machine.crawl_delay(now, scope, delay)
 
     def hold(self, now: int, scope: int, length: int) -> None:
         """Sends no request for that long."""
-        self._machine.hold(now, self._name_of(scope), length)
+        self._machine.hold(now, scope, length)
         self._soon()
 
     def adjust(self, now: int, scope: int, sent: int, charged: float, cost: float) -> None:
         """What a request turned out to cost."""
-        self._machine.adjust(now, self._name_of(scope), sent, charged, cost)
+        self._machine.adjust(now, scope, sent, charged, cost)
         self._soon()
 
     def pause(self, now: int, scope: int | None = None) -> None:
         """Sends no request."""
-        self._machine.pause(now, None if scope is None else self._name_of(scope))
+        self._machine.pause(now, scope)
         self._soon()
 
     def resume(self, now: int, scope: int | None = None) -> None:
         """Ends a pause."""
-        self._machine.resume(now, None if scope is None else self._name_of(scope))
+        self._machine.resume(now, scope)
         self._soon()
 
     def reset(self, now: int, scope: int) -> None:
         """Forgets what a scope learned."""
-        self._machine.reset(now, self._name_of(scope))
+        self._machine.reset(now, scope)
         self._soon()
 
     def watch(self, level: Watching) -> None:
@@ -270,9 +236,7 @@ class SharedHost:
 
     def peek(self, now: int, scopes: Sequence[int | None], *, cost: float | Sequence[float] = 1) -> Peek:
         """As of the last message, where another process decides."""
-        names = ["" if scope is None else self._name_of(scope) for scope in scopes]
-        at, reason, where = self._machine.peek(now, names, cost)
-        return Peek(at, reason, None if where is None else self.intern(where))
+        return Peek(*self._machine.peek(now, scopes, cost))
 
     def stats(self, now: int) -> Stats:
         """What the leader last said. ``age``: how old it is."""
@@ -280,7 +244,7 @@ class SharedHost:
 
     def scope_stats(self, now: int, scope: int) -> ScopeStats:
         """The state of one scope."""
-        return scope_read(self._machine.scope_stats(now, self._name_of(scope)))
+        return scope_read(self._machine.scope_stats(now, scope))
 
     def snapshot(self, now: int, wall: int | None = None) -> dict[str, Any]:
         """What was learned, by all."""
@@ -341,7 +305,6 @@ class SharedHost:
         machine, transport = self._machine, self._transport
         if what == "fail":
             ticket, refusal = of
-            self._tickets.pop(ticket, None)
             if self._listener is not None:
                 self._listener.refuse(ticket, self._error_of(refusal))
         elif what == "notice":
@@ -354,14 +317,10 @@ class SharedHost:
             transport.compete(above, self._answer(op, lambda lease, now: self._elected(now, op, lease)))
         elif what == "renew":
             op, epoch, store = of
-
-            def renewed(is_ours: bool, now: int) -> None:
-                (machine.renewed if is_ours else machine.refused)(now, op)
-
-            transport.renew(epoch, store, self._answer(op, renewed))
+            transport.renew(epoch, store, self._answer(op, lambda yes, now: machine.answered(now, op, yes)))
         elif what == "release":
             op, epoch, store = of
-            transport.release(epoch, store, self._answer(op, lambda _, now: machine.released(now, op)))
+            transport.release(epoch, store, self._answer(op, lambda _, now: machine.answered(now, op, True)))
         elif what == "leader":
             transport.to_leader(*of)
         elif what == "member":
@@ -373,10 +332,9 @@ class SharedHost:
 
     def _elected(self, now: int, op: int, lease: Lease | None) -> None:
         if lease is None:
-            self._machine.refused(now, op)
+            self._machine.answered(now, op, False)
         else:
-            age = int(lease.age_ms * _NS)
-            self._machine.elected(now, op, lease.epoch, lease.stored, age, False)
+            self._machine.elected(now, op, lease.epoch, lease.stored, int(lease.age_ms * _NS))
 
     def _answer(
         self, op: int, answer: Callable[[Any, int], None]
@@ -388,15 +346,11 @@ class SharedHost:
             if error is None:
                 self._denied = None
                 answer(given, now)
-            elif isinstance(error, TimeoutError):
-                self._broken = error
-                self._machine.timed_out(now, op)
             else:
                 self._broken = error
-                is_denied = isinstance(error, ConfigError)
                 if isinstance(error, ConfigError):
                     self._denied = error
-                self._machine.failed(now, op, str(error), is_denied)
+                self._machine.failed(now, op, str(error), isinstance(error, ConfigError))
             self._heard()
 
         return done
@@ -440,12 +394,6 @@ class SharedHost:
     def _wake(self) -> None:
         self._timer = None
         self._hear(self._machine.timeout)
-
-    def _name_of(self, scope: int) -> str:
-        name = self._names.get(scope)
-        if name is None:
-            raise ValueError("the request names no scope that is known")
-        return name
 
     def _error_of(self, refusal: Sequence[Any]) -> Exception:
         what, *more = refusal

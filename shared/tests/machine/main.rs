@@ -1,228 +1,13 @@
 //! Single rules of the machine, with a few processes, a store and no chance: what the simulation plays by the
 //! thousand is shown here once and by name.
 
-use std::collections::{BTreeMap, VecDeque};
+mod group;
 
-use autothrottle::{
-    Instant, Rng, Span, Value,
-    boundary::{Outcome, Settled},
-};
+use autothrottle::{Rng, Span, Value, boundary::Outcome};
 use autothrottle_shared::{
     Ask, Cause, Effect, Input, MemberId, Offline, Order, Refusal, Role, Settings, Shared, Ticket, Warning,
 };
-
-const LEASE: u64 = 1_500_000;
-const WAY: u64 = 1000;
-
-fn at(micros: u64) -> Instant {
-    Instant::from_micros(micros)
-}
-
-fn map(entries: Vec<(&str, Value)>) -> Value {
-    Value::Map(entries.into_iter().map(|(key, value)| (key.into(), value)).collect())
-}
-
-/// One scope with these settings.
-fn options(scope: Vec<(&str, Value)>) -> Value {
-    let mut settings = vec![
-        ("delay", Value::Number(0.0)),
-        ("jitter", Value::Bool(false)),
-        ("concurrency", Value::Number(50.0)),
-    ];
-    settings.retain(|(key, _)| scope.iter().all(|(other, _)| other != key));
-    settings.extend(scope);
-    map(vec![("seed", Value::Number(1.0)), ("scopes", map(vec![("s", map(settings))]))])
-}
-
-fn settings() -> Settings {
-    Settings {
-        lease: Span::from_micros(LEASE),
-        offline: Some(Offline::Wait),
-        patience: Span::from_micros(5_000_000),
-        members: None,
-        prompt: false,
-        keep_every: Span::ZERO,
-        snapshot: None,
-    }
-}
-
-#[derive(Clone)]
-enum News {
-    Frame(Vec<u8>),
-    Elected(u64, u64, Option<(Vec<u8>, u64)>),
-    Refused(u64),
-    Renewed(u64),
-    Failed(u64),
-}
-
-/// Processes, a store that elects, and ways of a millisecond.
-#[derive(Default)]
-struct Group {
-    now: u64,
-    processes: Vec<Shared>,
-    /// Killed, or left.
-    dead: Vec<usize>,
-    /// The store cannot be reached by these.
-    cut: Vec<usize>,
-    holder: Option<(usize, u64, u64)>,
-    epoch: u64,
-    stored: Option<(Vec<u8>, u64)>,
-    news: VecDeque<(u64, usize, News)>,
-    sent: Vec<(u64, usize, Ticket)>,
-    failed: Vec<(usize, Refusal)>,
-    warned: BTreeMap<usize, Vec<Warning>>,
-    reconnected: usize,
-}
-
-impl Group {
-    fn of(count: usize, options: &Value, settings: &Settings) -> Self {
-        let mut group = Self { now: 1_000_000, ..Self::default() };
-        for _ in 0..count {
-            group.join(options, settings);
-        }
-        group
-    }
-
-    fn join(&mut self, options: &Value, settings: &Settings) -> usize {
-        let place = self.processes.len();
-        let mut id = [0; 16];
-        id[0] = place as u8 + 1;
-        let process = Shared::new(MemberId(id), options.clone(), settings.clone(), place as u64).unwrap();
-        self.processes.push(process);
-        place
-    }
-
-    fn ask(&mut self, of: usize, count: usize) {
-        for _ in 0..count {
-            let ask = Ask { names: &["s"], costs: &[], priority: 0.0, delay_ms: 0.0 };
-            self.processes[of].submit(at(self.now), &ask).unwrap();
-        }
-    }
-
-    fn says(&mut self, of: usize, effect: Effect) {
-        let now = self.now;
-        let is_cut = self.cut.contains(&of);
-        let later = now + 2 * WAY;
-        let mut tell = |to: usize, news: News| self.news.push_back((later, to, news));
-        let is_held = self.holder.is_some_and(|(_, _, until)| until > now);
-        match effect {
-            Effect::Compete { op, .. } | Effect::Renew { op, .. } if is_cut => tell(of, News::Failed(op)),
-            Effect::ToLeader(_) | Effect::ToMember { .. } | Effect::ToAll { .. } if is_cut => {}
-            Effect::Compete { op, .. } if is_held => tell(of, News::Refused(op)),
-            Effect::Compete { op, above } => {
-                self.epoch = self.epoch.max(above) + 1;
-                self.holder = Some((of, self.epoch, now + LEASE));
-                let stored = self.stored.clone().map(|(bytes, at)| (bytes, now - at));
-                tell(of, News::Elected(op, self.epoch, stored));
-            }
-            Effect::Renew { op, epoch, store } => match &mut self.holder {
-                Some((holder, held, until)) if *holder == of && *held == epoch => {
-                    *until = now + LEASE;
-                    self.stored = store.map(|bytes| (bytes, now)).or(self.stored.take());
-                    tell(of, News::Renewed(op));
-                }
-                _ => tell(of, News::Refused(op)),
-            },
-            Effect::Release { epoch, store, .. } => {
-                if self.holder.is_some_and(|(holder, held, _)| holder == of && held == epoch) {
-                    self.holder = None;
-                    self.stored = store.map(|bytes| (bytes, now)).or(self.stored.take());
-                }
-            }
-            Effect::ToLeader(bytes) => {
-                if let Some((holder, ..)) = self.holder {
-                    tell(holder, News::Frame(bytes));
-                }
-            }
-            Effect::ToMember { to, bytes, .. } => tell(usize::from(to.0[0]) - 1, News::Frame(bytes)),
-            Effect::ToAll { bytes, .. } => {
-                for to in 0..self.processes.len() {
-                    tell(to, News::Frame(bytes.clone()));
-                }
-            }
-            Effect::Reconnect => self.reconnected += 1,
-            Effect::Fail { why, .. } => self.failed.push((of, why)),
-            Effect::Warn(warning) => self.warned.entry(of).or_default().push(warning),
-            Effect::Notice(_) | Effect::Moved => {}
-        }
-    }
-
-    fn hears(&mut self, of: usize, news: News) {
-        if self.dead.contains(&of) || self.cut.contains(&of) && !matches!(news, News::Failed(_)) {
-            return;
-        }
-        let process = &mut self.processes[of];
-        let now = at(self.now);
-        match news {
-            News::Frame(bytes) => process.handle(now, Input::Received(&bytes)),
-            News::Elected(op, epoch, stored) => {
-                let stored = stored.as_ref().map(|(bytes, age)| (&bytes[..], Span::from_micros(*age)));
-                process.handle(now, Input::Elected { op, epoch, stored, first: epoch == 1 });
-            }
-            News::Refused(op) => process.handle(now, Input::Refused { op }),
-            News::Renewed(op) => process.handle(now, Input::Renewed { op }),
-            News::Failed(op) => process.handle(now, Input::Failed { op, cause: Cause::Broken("it is away") }),
-        }
-    }
-
-    /// A millisecond at a time; what leaves is answered after `latency`.
-    fn run(&mut self, span: u64, latency: u64) {
-        let end = self.now + span;
-        let mut flying: VecDeque<(u64, usize, Ticket)> = VecDeque::new();
-        while self.now < end {
-            self.now += WAY;
-            while self.news.front().is_some_and(|news| news.0 <= self.now) {
-                let (_, of, news) = self.news.pop_front().unwrap();
-                self.hears(of, news);
-            }
-            while flying.front().is_some_and(|flight| flight.0 <= self.now) {
-                let (_, of, ticket) = flying.pop_front().unwrap();
-                if !self.dead.contains(&of) {
-                    let ok = Outcome::new(200.0, 10.0, f64::NAN, 0);
-                    assert_eq!(self.processes[of].settle(at(self.now), ticket, &ok).settled, Settled::Over);
-                }
-            }
-            for of in 0..self.processes.len() {
-                if self.dead.contains(&of) {
-                    continue;
-                }
-                let now = at(self.now);
-                if self.processes[of].wake_at().is_some_and(|wake| wake <= now) {
-                    self.processes[of].handle(now, Input::Timeout);
-                }
-                for _ in 0..2 {
-                    while let Some(effect) = self.processes[of].poll_effect(now) {
-                        self.says(of, effect);
-                    }
-                    while let Some(ticket) = self.processes[of].poll(now) {
-                        self.sent.push((self.now, of, ticket));
-                        if latency > 0 {
-                            flying.push_back((self.now + latency, of, ticket));
-                        }
-                    }
-                }
-            }
-        }
-    }
-
-    fn role(&self, of: usize) -> Role {
-        self.processes[of].status(at(self.now)).role
-    }
-
-    fn count(&self, of: usize) -> usize {
-        self.sent.iter().filter(|sent| sent.1 == of).count()
-    }
-
-    fn most_within(&self, window: u64) -> usize {
-        let within =
-            |from: u64| self.sent.iter().filter(|sent| (from..from + window).contains(&sent.0)).count();
-        self.sent.iter().map(|sent| within(sent.0)).max().unwrap_or(0)
-    }
-}
-
-fn gap(ms: f64) -> Value {
-    options(vec![("delay", Value::Number(ms))])
-}
+use group::{Group, LEASE, News, WAY, at, gap, map, options, settings};
 
 #[test]
 fn nothing_happens_before_the_first_request() {
@@ -358,6 +143,96 @@ fn who_never_heard_of_the_others_waits_unless_it_is_told_how_many_there_are() {
         assert!(group.sent.len() <= most.max(4), "{}", group.sent.len());
         assert_eq!(group.sent.is_empty(), members.is_none());
     }
+}
+
+#[test]
+fn who_never_met_sends_together_at_most_the_rate_in_any_of_its_spans() {
+    let rates = [
+        (Value::Number(20.0), 1_000_000, 20),
+        (Value::Text("600/min".into()), 60_000_000, 600),
+        // Less than one each: the span is longer.
+        (Value::Number(3.0), 2_666_667, 8),
+        (map(vec![("limit", Value::Number(100.0)), ("burst", Value::Number(40.0))]), 1_000_000, 100),
+    ];
+    for (rate, span, most) in rates {
+        let options = options(vec![("rate", rate.clone()), ("delay", Value::Nothing)]);
+        let settings = Settings { offline: Some(Offline::Divide), members: Some(8), ..settings() };
+        let mut group = Group::of(8, &options, &settings);
+        group.cut = (0..8).collect();
+        let mut rng = Rng::new(1);
+        for of in 0..8 {
+            group.ask(of, 400);
+            // None begins when another one does, and each stands still now and then.
+            group.run((rng.draw().unit() * 130_000.0) as u64, 10_000);
+        }
+        while group.now < 20_000_000 + span {
+            group.stands = (rng.draw().unit() * 8.0) as usize;
+            group.run((rng.draw().unit() * 600_000.0) as u64, 10_000);
+        }
+        let sent = group.most_within(span);
+        assert!(sent <= most, "{sent} of {most} within {span} µs: {rate:?}");
+        assert!(3 * sent >= most, "{sent} of {most}: {rate:?}");
+    }
+}
+
+#[test]
+fn what_ended_well_is_said_with_the_next_request_or_soon_and_at_once_where_somebody_waits() {
+    let mut group = Group::of(2, &options(vec![("concurrency", Value::Number(2.0))]), &settings());
+    group.ask(0, 1);
+    group.run(500_000, 10_000);
+    group.ask(1, 2);
+    group.run(20_000, 0);
+    let leave = |group: &Group| -> Vec<Ticket> {
+        group.sent.iter().filter(|sent| sent.1 == 1).map(|sent| sent.2).collect()
+    };
+    let ends = |group: &mut Group, ticket: Ticket, status: f64| {
+        let outcome = Outcome::new(status, 10.0, f64::NAN, 0);
+        group.processes[1].settle(at(group.now), ticket, &outcome);
+        (group.turn(1), group.processes[1].has_unsaid())
+    };
+    let tickets = leave(&group);
+    assert_eq!(ends(&mut group, tickets[0], 200.0), (0, true));
+    assert!(group.processes[1].wake_at().is_some_and(|wake| wake <= at(group.now + 2000)));
+    group.ask(1, 1);
+    assert_eq!((group.turn(1), group.processes[1].has_unsaid()), (1, false), "both in one");
+    // Now all slots are taken, and the other process waits.
+    group.run(20_000, 0);
+    group.ask(0, 1);
+    group.run(20_000, 0);
+    group.ask(1, 1);
+    group.run(20_000, 0);
+    assert_eq!(group.sent.len(), 4);
+    let last = ends(&mut group, tickets[1], 200.0);
+    assert_eq!(last, (0, true), "the member was told of nobody who waits");
+    group.run(20_000, 0);
+    // The first one has it, and the member heard that its own request waits behind.
+    let last = leave(&group).len();
+    let tickets = leave(&group);
+    assert_eq!(ends(&mut group, tickets[last - 1], 429.0), (1, false), "a refusal is said at once");
+}
+
+#[test]
+fn a_question_that_nobody_answers_is_given_up_after_a_lease() {
+    let mut process = Shared::new(MemberId([1; 16]), gap(100.0), settings(), 1).unwrap();
+    process.open(at(1));
+    let competes = |process: &mut Shared, now: u64| {
+        let effects = core::iter::from_fn(|| process.poll_effect(at(now)));
+        effects.filter(|effect| matches!(effect, Effect::Compete { .. })).count()
+    };
+    assert_eq!(competes(&mut process, 1), 1);
+    process.handle(at(LEASE), Input::Timeout);
+    assert_eq!(competes(&mut process, LEASE), 0, "it was asked");
+    let mut now = LEASE + 2;
+    let mut asked = 0;
+    for _ in 0..50 {
+        process.handle(at(now), Input::Timeout);
+        asked += competes(&mut process, now);
+        now = process.wake_at().unwrap().micros().max(now + 1000);
+        if now > 2 * LEASE {
+            break;
+        }
+    }
+    assert!(asked > 0, "and again, though no host said that it failed");
 }
 
 #[test]
