@@ -135,7 +135,7 @@ async fn every_request_of_a_trace_leaves_when_it_leaves_elsewhere() {
             story.lines().filter_map(|line| line.strip_prefix("> ")).flat_map(|line| [line, "\n"]).collect();
         let sent: Vec<String> = story
             .lines()
-            .filter(|line| line.starts_with(' ') && line.contains(" send "))
+            .filter(|line| !line.starts_with(['>', '#']) && line.contains(" send "))
             .map(|line| line.trim().trim_end_matches(" at once").to_owned())
             .collect();
         // tokio's timers have milliseconds.
