@@ -1,6 +1,7 @@
 /** `autothrottle robots`: what a host's robots.txt asks for, and whether it allows the paths. */
 import { createThrottle } from 'autothrottle'
 import { parseRobots } from 'autothrottle/engine'
+import { codeOf } from './failures.js'
 import { fetchOf } from './network.js'
 import { rules } from './parsers.js'
 import { networkOf, number, UsageError, urlOf } from './settings.js'
@@ -23,7 +24,8 @@ export async function robots([host, ...paths]: readonly string[], values: Values
   })
   const response = await throttle.fetch(url, { headers: { 'user-agent': userAgent } }).catch((cause) => {
     if (host.includes('://')) throw cause
-    throw new Error(`no server answers at ${at.origin}; try http://${at.host}`, { cause })
+    const hint = codeOf(cause) === 'ERR_DNS' ? '' : `; try http://${at.host}`
+    throw new Error(`no server answers at ${at.origin}${hint}`, { cause })
   })
   const text = (await response.text()).slice(0, MOST_BYTES)
   const isThere = response.ok

@@ -297,7 +297,7 @@ export class Run {
 
   #failureOf(error: unknown, job: Job): Failure {
     const of = codeOf(error)
-    const hint = isOfNetwork(of) ? (this.#task.hint?.(job) ?? '') : ''
+    const hint = isOfNetwork(of) && of !== 'ERR_DNS' ? (this.#task.hint?.(job) ?? '') : ''
     return { error: `${messageOf(error)}${hint}`, code: of === 'ERR_DISALLOWED' ? 'ERR_ROBOTS' : of }
   }
 

@@ -300,6 +300,11 @@ async def test_what_is_no_function_is_refused_before_anything_waits(clock: FakeC
     with pytest.raises(TypeError, match=r"^run: want a function; got None$"):
         await throttle.run("https://a.example/", None)
     assert throttle.stats().scopes == {}
+    for throttled in (throttle, ThreadThrottle(clock=clock)):
+        with pytest.raises(TypeError, match=r"^wrap: want a function; got 'https://a.example/'$"):
+            throttled.wrap("https://a.example/")
+        with pytest.raises(TypeError, match=r"^wrap: want a function; got a coroutine, which was made alr"):
+            throttled.wrap(coroutine)
     coroutine.close()
 
 

@@ -358,6 +358,17 @@ test('a disk that is full ends the run: no page is fetched to be thrown away', a
   assert.deepEqual([totals.pages, totals.failed], [50, 0])
 })
 
+test('only where a name is known, http:// is proposed for a host that does not answer', async () => {
+  const refused = 'https://a.example/robots.txt'
+  for (const [code, is] of [
+    ['ECONNREFUSED', true],
+    ['ENOTFOUND', false],
+  ] as const) {
+    const { lines } = await run('crawl', ['a.example'], { [refused]: broken(code) })
+    assert.equal(/try http:\/\/a\.example$/.test(String(lines[0]!.error)), is, String(lines[0]!.error))
+  }
+})
+
 test('a list in UTF-16, and one without a URL, are named', async () => {
   const wide = fresh('.txt')
   writeFileSync(wide, Buffer.from('\ufeffhttps://a.example/1\r\nhttps://a.example/2\r\n', 'utf16le'))

@@ -115,14 +115,19 @@ def _how_to_retry(key: object) -> str:
     return f'{{"limit": 3}} alone, as status_codes in the retry of the throttle decides: {how}'
 
 
+def check_function(method: str, fn: object) -> None:
+    """Raises for what is no function."""
+    if not callable(fn):
+        begun = "a coroutine, which was made already: put `lambda:` before it"
+        raise TypeError(f"{method}: want a function; got {begun if isawaitable(fn) else f'{fn!r:.60}'}")
+
+
 def given(fn: Any, args: tuple[Any, ...]) -> Callable[[Permit], Any]:
     """A call of a function with these arguments; with its permit, if it has a parameter of that name.
 
     Raises for what is no function: before anything waits for it.
     """
-    if not callable(fn):
-        begun = "a coroutine, which was made already: put `lambda:` before it"
-        raise TypeError(f"run: want a function; got {begun if isawaitable(fn) else f'{fn!r:.60}'}")
+    check_function("run", fn)
     if not takes_permit(fn):
         return lambda _: fn(*args)
     return lambda permit: fn(*args, permit=permit)

@@ -35,7 +35,7 @@ from ._forked import abandon
 from ._hooks import ScopeRequest, ask, checked_scopes
 from ._permit import Permit
 from ._requests import target_of, wait_of
-from ._run import RunRetry, given, run
+from ._run import RunRetry, check_function, given, run
 from ._scopes import Scopes
 from ._waiting import Wait, Waiting
 
@@ -267,6 +267,7 @@ class ThreadThrottle(BaseThrottle):
         if fn is None:
             return functools.partial(self.wrap, **options)
         target = options.pop("target", None)
+        check_function("wrap", fn)
 
         @functools.wraps(fn)
         def throttled(*args: Any, **kwargs: Any) -> Any:

@@ -28,7 +28,7 @@ from ._map import check_items, map_items
 from ._nesting import enter, leave
 from ._permit import Permit
 from ._requests import seconds_of, target_of, wait_of
-from ._run import RunRetry, given, run
+from ._run import RunRetry, check_function, given, run
 from ._scopes import Scopes
 from ._waiting import Wait, Waiting
 from .errors import ThrottleTimeoutError
@@ -309,6 +309,7 @@ class Throttle(BaseThrottle):
         if fn is None:
             return functools.partial(self.wrap, **options)
         target = options.pop("target", None)
+        check_function("wrap", fn)
 
         @functools.wraps(fn)
         async def throttled(*args: Any, **kwargs: Any) -> Any:
