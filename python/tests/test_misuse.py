@@ -300,7 +300,8 @@ async def test_what_is_no_function_is_refused_before_anything_waits(clock: FakeC
     with pytest.raises(TypeError, match=r"^run: want a function; got None$"):
         await throttle.run("https://a.example/", None)
     assert throttle.stats().scopes == {}
-    for throttled in (throttle, ThreadThrottle(clock=clock)):
+    kinds: list[Any] = [throttle, ThreadThrottle(clock=clock)]
+    for throttled in kinds:
         with pytest.raises(TypeError, match=r"^wrap: want a function; got 'https://a.example/'$"):
             throttled.wrap("https://a.example/")
         with pytest.raises(TypeError, match=r"^wrap: want a function; got a coroutine, which was made alr"):
