@@ -31,7 +31,7 @@ pub struct Settings {
     pub members: Option<u32>,
     /// Each process that lives hears at once that another one leads (a socket): one that tells no story then
     /// has ended. Where it is false its places are kept for two leases. And a process may end with its turn,
-    /// so nothing that it says is put off.
+    /// so it puts off no word.
     pub prompt: bool,
     /// The least time between two snapshots, but where a strict quota waits for one: for a store that is paid
     /// by the write. At zero there are three a lease, and more when something is learned.

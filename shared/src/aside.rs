@@ -1,4 +1,4 @@
-//! Strict quotas: nothing is granted of one but what a stored snapshot has set aside.
+//! Strict quotas: the leader grants of one only what a stored snapshot has set aside.
 //!
 //! A leader that dies takes what it granted since its last snapshot into its grave. So each snapshot sets a
 //! *chunk* of every strict quota in use aside, and only when it is stored may that chunk be granted; a
@@ -12,9 +12,9 @@ use autothrottle::{Config, Span, Value};
 
 use crate::{api::MemberId, codec::Number, few::Few};
 
-/// A chunk is one part of so many of a limit, at least.
+/// A chunk is at least the limit divided by this.
 const PARTS: f64 = 20.0;
-/// After so many snapshots without a request nothing is set aside any more.
+/// After this many snapshots without a request no part is set aside any more.
 const IDLE: u8 = 10;
 /// Scopes whose limit is remembered, at most.
 const MOST_LIMITS: usize = 10_000;
@@ -84,7 +84,7 @@ impl Aside {
         self.kept.push_back((self.last + 1, from, id, attempt));
     }
 
-    /// Whether somebody waits for a snapshot that was not taken yet.
+    /// Whether a request waits for a snapshot that was not taken yet.
     pub fn is_wanted(&self) -> bool {
         self.kept.back().is_some_and(|kept| kept.0 > self.last)
     }

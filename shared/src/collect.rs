@@ -12,8 +12,8 @@ use crate::{
     member::Kept,
 };
 
-/// For so long it listens where it does not know to whom; those that it knows may take a fifth of a lease
-/// longer, for a story that is lost is told again then.
+/// How long it listens for processes that it does not know; those that it knows may take a fifth of a lease
+/// longer, since they repeat a lost story then.
 pub const COLLECT: Span = Span::from_micros(100_000);
 /// Batches that follow a story, at most.
 const MOST_BATCHES: usize = 4096;
@@ -33,7 +33,7 @@ pub struct Collecting {
     known: Vec<Kept>,
     /// It asked for a newer one.
     wants: Option<(Epoch, u32)>,
-    /// Who led before: it was silent for a lease, so it is waited for only as long as somebody unknown.
+    /// Who led before: it was silent for a lease, so it is waited for only as long as an unknown process.
     former: Option<MemberId>,
     started: Instant,
     lease: Span,
@@ -114,7 +114,7 @@ impl Collecting {
         self.known.insert(place, kept);
     }
 
-    /// A process has ended: nobody waits for its story.
+    /// A process has ended: its story will not come.
     pub fn lose(&mut self, id: MemberId) {
         self.stories.remove(&id);
         if let Some(missing) = &mut self.missing {

@@ -194,7 +194,7 @@ pub struct Flight {
 /// What must outlive a request.
 #[derive(Clone, Debug, PartialEq, Encode, Decode)]
 pub enum Fact {
-    /// It ended. What the engine is told: see [`crate::told`].
+    /// It ended. What the engine hears: see [`crate::told`].
     #[n(0)]
     Done(#[n(0)] u64, #[n(1)] Flight, #[n(2)] Vec<Number>),
     #[n(1)]
@@ -286,10 +286,10 @@ pub struct Reply {
     /// Which of the session's replies with grants or refusals it is, from 1; 0 if it has none.
     #[n(0)]
     pub number: u32,
-    /// How many such there were so far.
+    /// How many of them there were so far.
     #[n(1)]
     pub replies: u32,
-    /// How many batches were heard in order.
+    /// How many batches came in order.
     #[n(2)]
     pub batches: u32,
     /// The last fact that is in a stored snapshot.
@@ -306,7 +306,7 @@ pub struct Reply {
     /// For so long after that they may be used.
     #[cbor(n(7), with = "span")]
     pub valid: Span,
-    /// Somebody waits for the time after them: so it is to be said if they leave late.
+    /// A request waits for the time after them: so it is to be said if they leave late.
     #[n(8)]
     pub awaited: bool,
     #[n(9)]
@@ -318,7 +318,7 @@ pub struct Reply {
     /// counts as late.
     #[n(11)]
     pub exact: bool,
-    /// Somebody waits, so what ends is to be said at once.
+    /// A request waits, so what ends is to be said at once.
     #[n(12)]
     pub busy: bool,
 }
@@ -348,10 +348,10 @@ pub struct Memory {
     /// What may be spent of strict quotas without another snapshot, by scope.
     #[n(7)]
     pub aside: Vec<(String, Number)>,
-    /// For how many microseconds nobody has known what left of strict quotas before.
+    /// For how many microseconds it was unknown what left of strict quotas before.
     #[n(8)]
     pub unknown: Option<u64>,
-    /// The engine's instant was later than the leader's, by so many microseconds.
+    /// The engine's instant was later than the leader's, by this many microseconds.
     #[n(9)]
     pub ahead: u64,
 }
@@ -365,7 +365,7 @@ pub struct Known {
     /// Requests that were let go up to here are counted.
     #[n(1)]
     pub counted: GrantId,
-    /// Facts up to here were heard.
+    /// Facts up to here came in.
     #[n(2)]
     pub applied: u64,
     /// What it had in flight: how many with the same scopes.

@@ -88,7 +88,7 @@ impl Leader {
         self.wake.map(|wake| self.clock.when(wake))
     }
 
-    /// Somebody waits for the time after what is granted now.
+    /// A request waits for the time after what is granted now.
     pub fn is_awaited(&self) -> bool {
         self.wake.is_some()
     }

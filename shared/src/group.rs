@@ -1,12 +1,12 @@
-//! This process among those that share a limit: who leads, what was heard, what becomes of silence.
+//! This process among those that share a limit: who leads, what came in, what becomes of silence.
 //!
-//! 1. Nothing happens before the first request. Then it competes: somebody leads, or this process does.
+//! 1. It is idle before the first request. Then it competes: another process leads, or this one does.
 //! 2. A leader makes its lease last, and says so in a beat, three times a lease. A process that hears none
 //!    for a lease competes.
-//! 3. Whoever hears nobody for long is offline: `Settings::offline` says what happens then.
+//! 3. A process that hears no other for long is offline: `Settings::offline` says what happens then.
 //!
 //! The traps are clocks and connections. Only spans of this process's own clock are compared, and what it
-//! missed while it stood still is not counted as silence. A connection that is open and carries nothing is
+//! missed while it stood still is not counted as silence. A connection that is open and carries no frame is
 //! found out: a leader hears its own beats, a member the answers to its pings.
 
 use std::collections::VecDeque;
@@ -93,7 +93,7 @@ impl Shared {
 
     pub(crate) fn hear(&mut self, input: Input<'_>) {
         if matches!(self.state, State::Closed) {
-            // It was won after all: nobody is to wait for a process that left.
+            // It was won after all: no process is to wait for one that left.
             if let Input::Elected { epoch, .. } = input {
                 self.release(epoch, None);
             }
@@ -199,7 +199,7 @@ impl Shared {
             } else {
                 self.compete_within(part(lease, 10));
                 next = part(lease, 10);
-                // A lease lasts as long after its holder was heard last: before that, to be refused is right.
+                // A lease lasts as long after its holder's last word: before that, to be refused is right.
                 if self.way.was_refused && silent.micros() >= 2 * lease.micros() {
                     self.reconnect();
                 }
@@ -208,8 +208,7 @@ impl Shared {
         self.way.tick_at = Some(self.now + next.max(Span::from_micros(1000)));
     }
 
-    /// This process stood still: what it did not hear meanwhile is no silence, and what it measured says
-    /// nothing.
+    /// This process stood still: what it did not hear meanwhile is no silence, and what it measured is void.
     pub(crate) fn slept(&mut self, span: Span) {
         let lease = self.lease_span();
         if span >= part(lease, 30) {
@@ -258,7 +257,7 @@ impl Shared {
         let silent = lease.looped.map(|at| now.since(at));
         let silent = silent[0].max(silent[1]);
         if silent.micros() >= 2 * span.micros() {
-            // Somebody else may hear more.
+            // Another process may hear more.
             self.release(epoch, None);
             self.way.deaf_until = Some(now + span + span);
             self.step_down();
@@ -293,7 +292,7 @@ impl Shared {
     pub(crate) fn elected(&mut self, op: Op, epoch: u64, stored: Option<(&[u8], Span)>, first: bool) {
         let asked = match self.way.competing {
             Some((asked_op, at)) if asked_op == op => at,
-            // Too late: nobody is to wait for it.
+            // Too late: no process is to wait for it.
             _ => return self.release(epoch, None),
         };
         self.way.competing = None;
@@ -382,7 +381,7 @@ impl Shared {
         self.way.competing = None;
         self.answered();
         self.way.was_refused = true;
-        // Whoever leads is to say so at once: a new process need not wait for the next beat.
+        // The leader is to say so at once: a new process need not wait for the next beat.
         if self.member.epoch == 0 {
             self.say_to_leader(Said::Ping);
         }
@@ -426,7 +425,7 @@ impl Shared {
             Cause::Broken(why) | Cause::Denied(why) => why.into(),
         };
         if let Cause::Denied(why) = cause {
-            // It will not heal by itself, so nothing waits for that.
+            // It will not heal by itself, so no request waits for that.
             self.way.denied = Some(why.into());
             self.fail_all(&Refusal::Denied(why.into()));
         }
@@ -452,7 +451,7 @@ impl Shared {
         self.compete_within(part(self.lease_span(), 10));
     }
 
-    /// Somebody leads.
+    /// A process leads.
     pub(crate) fn connected(&mut self) {
         self.way.was_refused = false;
         self.way.gone = self.way.gone.filter(|&gone| Some(gone) != self.way.leader);

@@ -19,7 +19,7 @@ use crate::{
 
 /// An epoch that is so much farther is a lie.
 const FARTHEST_EPOCH: u64 = 1 << 32;
-/// The same warning is told once in so long.
+/// The same warning comes once in this long.
 const SELDOM: Span = Span::from_micros(60_000_000);
 
 impl Shared {
@@ -185,7 +185,7 @@ impl Shared {
         self.moved();
     }
 
-    /// What was heard of the leader's snapshot.
+    /// What came in of the leader's snapshot.
     pub(crate) fn remember(&mut self, bytes: Arc<[u8]>, number: (u64, u32)) {
         if self.member.memory.as_ref().is_none_or(|kept| kept.number < number) {
             self.member.memory = Some(Kept { bytes, number, at: self.now });

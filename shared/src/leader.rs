@@ -1,8 +1,8 @@
 //! The one process that decides: the very engine, asked by members.
 //!
-//! The traps: a slot that is given away twice when the leader changes (what flies is adopted before anybody
-//! is asked); what is counted twice then (each flight names its grant, and the snapshot says up to which
-//! grant it counts); and whoever is quick after that (all are collected for a moment, and age decides).
+//! The traps: a slot that is given away twice when the leader changes (what flies is adopted before a request
+//! is granted); what is counted twice then (each flight names its grant, and the snapshot says up to which
+//! grant it counts); and the quickest after that (all are collected for a moment, and age decides).
 
 use std::collections::BTreeMap;
 
@@ -24,7 +24,7 @@ use crate::{
 
 /// Snapshots count their age from here: no wall clock is believed.
 pub const WALL_MS: f64 = 1e12;
-/// Nothing that is adopted is in a snapshot that there is not.
+/// Without a snapshot, it has none of what is adopted.
 const LONG_AGO_MS: f64 = 1e10;
 /// Members of a group, at most.
 pub const MOST_MEMBERS: usize = 4096;
@@ -35,7 +35,7 @@ const MOST_PHASES: usize = 10_000;
 /// Members that left and are remembered, at most.
 const MOST_FORMER: usize = 1024;
 
-/// A story, as it was heard.
+/// A story, as it came in.
 #[derive(Debug)]
 pub struct Story {
     pub from: MemberId,
@@ -51,9 +51,9 @@ pub struct Beginning {
     pub age: Span,
     /// Members that are known to have ended.
     pub gone: Option<MemberId>,
-    /// This process has one of so many parts of every limit.
+    /// This process has one of this many parts of every limit.
     pub share: Option<(u32, u32)>,
-    /// Where nobody decided before: what was learned at another time, and the wall time now.
+    /// Where no process decided before: what was learned at another time, and the wall time now.
     pub learned: Option<(Value, f64)>,
     /// What the leader before knew cannot be read.
     pub unknown: bool,
@@ -78,9 +78,9 @@ pub struct Leader {
     /// Those that are owed a reply.
     pub owed: Few<MemberId>,
     pub aside: Aside,
-    /// Something was learned that should not be lost, or somebody is new.
+    /// Something was learned that should not be lost, or a member is new.
     pub has_news: bool,
-    /// Somebody is not served: there are as many members as there may be.
+    /// A member is not served: there are as many as there may be.
     pub is_crowded: bool,
     /// What is said to all.
     pub tells: Vec<Said>,
@@ -97,7 +97,7 @@ pub struct Leader {
     pub before: Epoch,
     /// What that one granted since then, as far as it is known, by scope: units.
     pub adopted: Few<String, f64>,
-    /// Since when what left of strict quotas is known: before, nobody could read what a leader knew.
+    /// Since when what left of strict quotas is known: before, no process could read what a leader knew.
     pub unknown: Option<Instant>,
     /// Alone: from when it sends to a scope.
     pub phases: Few<String, Instant>,
@@ -352,7 +352,7 @@ impl Leader {
         }
     }
 
-    /// How long a request of these scopes waits whatever the limits say: where nobody knows what left of a
+    /// How long a request of these scopes waits whatever the limits say: where it is unknown what left of a
     /// strict quota, for its window; alone, for this process's turn among those that are.
     fn put_off(&mut self, now: Instant, names: &[String]) -> Span {
         let mut until = now;
@@ -442,7 +442,7 @@ impl Leader {
         let ticket = held.ticket as f64;
         self.by_ticket.remove(&held.ticket);
         if held.is_flying && !is_unused {
-            // Nobody will say when it left: at the latest that it may have.
+            // Its time is lost: it counts as the latest that it may have.
             if let Some(at) = held.at {
                 self.engine.left((at + self.lease).millis().min(engine_now), ticket);
             }
@@ -470,8 +470,8 @@ impl Leader {
         self.watches();
     }
 
-    /// It is silent: nobody is granted for it until it says everything again. What it has in flight stays,
-    /// but where it is known that nobody heard the last grants.
+    /// It is silent: it gets no grant until it says everything again. What it has in flight stays, but where
+    /// it is known that the last grants were lost.
     pub fn set_aside(&mut self, now: Instant, id: MemberId, is_unheard: bool) {
         let Some(peer) = self.peers.get_mut(&id) else { return };
         peer.session = 0;
@@ -548,7 +548,7 @@ impl Leader {
         }
     }
 
-    /// As much is told of answers as anybody hears; and what is learned, for the next leader.
+    /// It tells as much of answers as members listen to; and what is learned, for the next leader.
     pub(crate) fn watches(&mut self) {
         self.level = self.peers.values().map(|peer| peer.watch).max().unwrap_or(0).max(1);
         self.engine.watch(u32::from(self.level));

@@ -2,9 +2,9 @@
 //! machine without I/O, clock or chance of its own.
 //!
 //! Each process of a group has one [`Shared`]. It is always a *member*, which keeps the process's requests.
-//! While it holds the *lease* it is the *leader* too, which runs the engine for everybody. Calls and
-//! [`Input`]s go in, [`Effect`]s come out, and there is one [wake-up](Shared::wake_at). A *host* carries the
-//! bytes, holds the one timer, and knows nothing of epochs, sessions and grants.
+//! While it holds the *lease* it is the *leader* too, which runs the engine for all. Calls and [`Input`]s go
+//! in, [`Effect`]s come out, and there is one [wake-up](Shared::wake_at). A *host* carries the bytes, holds
+//! the one timer, and does not know epochs, sessions and grants.
 //!
 //! # The loop of a host
 //!
@@ -19,13 +19,12 @@
 //!
 //! # What a host promises
 //!
-//! * Nothing is opened before the first effect. Before the first one is carried out, the host opens its
-//!   transport.
+//! * The host opens its transport before it carries out the first effect, and no earlier.
 //! * Each effect with an [`Op`] is answered once, or never: after a lease the machine gives it up.
 //! * Frames may be lost, doubled, late and out of order. They are never cut or altered on purpose; what is,
 //!   is dropped and counted.
 //! * What the leader says [to all](Effect::ToAll) and [to the leader](Effect::ToLeader) comes back to it: so
-//!   it knows whether it is heard, and whether it hears.
+//!   it knows whether others hear it, and whether it hears.
 //! * At most one process holds the lease of an epoch; epochs grow, and one that is won is above `above`.
 
 mod api;

@@ -18,7 +18,7 @@ use crate::{
 
 /// One process of a group: member always, leader while it holds the lease.
 ///
-/// Nothing in here panics, whatever comes in. Same calls, same effects: a run can be replayed.
+/// No call in here panics, whatever comes in. Same calls, same effects: a run can be replayed.
 #[derive(Debug)]
 pub struct Shared {
     pub(crate) id: MemberId,
@@ -26,7 +26,7 @@ pub struct Shared {
     /// Of the engine's options: their bytes, and their hash.
     pub(crate) options: (Vec<u8>, u64),
     pub(crate) config: Config,
-    /// Has the same options and sends nothing: for what needs an answer at once.
+    /// Has the same options and sends no frame: for what needs an answer at once.
     pub(crate) judge: Boundary,
     /// Which snapshot the judge knows.
     pub(crate) judged: Option<(u64, u32)>,
@@ -36,7 +36,7 @@ pub struct Shared {
     pub(crate) out: VecDeque<Effect>,
     /// Something happened since effects were taken.
     pub(crate) is_dirty: bool,
-    /// The latest instant that it was told.
+    /// The latest instant that a call named.
     pub(crate) now: Instant,
     pub(crate) ops: Op,
     /// Questions without an answer, and when they were asked.
@@ -93,24 +93,24 @@ pub(crate) struct Way {
     pub competing: Option<(Op, Instant)>,
     pub was_refused: bool,
     pub reconnected_at: Option<Instant>,
-    /// The connection that hears seems to carry nothing: the first and the last look that said so.
+    /// The connection that hears seems to carry no frame: the first and the last look that said so.
     pub doubted: Option<(Instant, Instant)>,
-    /// This process hears nothing, so it does not compete before.
+    /// This process hears no frame, so it does not compete before.
     pub deaf_until: Option<Instant>,
     pub cause: String,
     pub denied: Option<String>,
     pub offline_since: Option<Instant>,
     pub bad: u64,
     pub warned_at: [Option<Instant>; 3],
-    /// The options about which people were told.
+    /// The options that a notice was about.
     pub told_options: u64,
     pub counted_options: u64,
     pub moved: Option<(Option<MemberId>, Option<u32>, bool)>,
 }
 
 impl Shared {
-    /// A process that has asked for nothing yet. `options` are those of the engine, as they were typed;
-    /// `seed` decides what it draws.
+    /// A process without a request so far. `options` are those of the engine, as they were typed; `seed`
+    /// decides what it draws.
     pub fn new(id: MemberId, options: Value, settings: Settings, seed: u64) -> Result<Self, ConfigError> {
         let bytes = canonical(&options);
         let config = Config::parse(options.clone())?;
@@ -160,7 +160,8 @@ impl Shared {
         })
     }
 
-    /// Begins, though nothing is to be sent: an object that decides for others has no requests of its own.
+    /// Begins, though it has no request to send: an object that decides for others has no requests of its
+    /// own.
     pub fn open(&mut self, now: Instant) {
         self.at(now);
         self.begin();
@@ -201,7 +202,7 @@ impl Shared {
         ticket
     }
 
-    /// Whether somebody waits for the time after what `poll` gave last: then the host says when it really
+    /// Whether a request waits for the time after what `poll` gave last: then the host says when it really
     /// [left](Self::left).
     pub fn is_awaited(&self) -> bool {
         self.member.is_awaited
@@ -233,7 +234,7 @@ impl Shared {
         let is_lazy = told.len() == 4;
         let told = told.into_iter().map(|number| Number(finite(number))).collect();
         let again = (!delay.is_nan()).then(|| Span::from_millis(delay));
-        // What ended well says little; a slot that somebody waits for is another thing.
+        // What ended well says little; a slot that a request waits for is another thing.
         let is_far =
             !matches!(self.state, State::Leading(..)) && self.alone.is_none() && !self.settings.prompt;
         let is_well = outcome.answer.is_nan() || (100.0..400.0).contains(&outcome.answer);
@@ -254,7 +255,7 @@ impl Shared {
         self.is_dirty = true;
     }
 
-    /// Gives an order to the whole group. Settings that are wrong change nothing.
+    /// Gives an order to the whole group. Wrong settings leave it as it is.
     pub fn order(&mut self, now: Instant, order: Order) -> Result<(), ConfigError> {
         self.at(now);
         if let Order::Configure(name, partial) = &order {
@@ -282,7 +283,7 @@ impl Shared {
         outcome
     }
 
-    /// How much this process wants to hear of answers: 0 nothing, 1 what they changed, 2 every answer.
+    /// How much this process wants to hear of answers: 0 none, 1 what they changed, 2 every answer.
     pub fn watch(&mut self, now: Instant, level: u8) {
         self.at(now);
         self.member.watches(self.now, level.min(2));

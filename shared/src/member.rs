@@ -19,17 +19,17 @@ use crate::{
     frame::{self, Act, Ask, Fact, Flight, GrantId, Head, Open, Reply, Said},
 };
 
-/// So late it is said where nobody waits for the time after it, where somebody does, and where its quota is
+/// How late it is said: where no request waits for the time after it, where one does, and where its quota is
 /// strict.
 const LATE: [Span; 3] = [Span::from_micros(20_000), Span::from_micros(500), Span::ZERO];
 /// A request of an `Open` takes so long to be told and heard, on a machine that has much to do.
 const TELL: Span = Span::from_micros(50);
-/// So long an answer that changes little may wait for what is said next, where nobody waits for its slot.
+/// How long an answer that changes little may wait for the next message, where no request waits for its slot.
 const LAZY: Span = Span::from_micros(2000);
 /// Facts that no stored snapshot has, at most: beyond it the oldest are given up.
 const MOST_FACTS: usize = 20_000;
 
-/// Where the delay of the next attempt stands in what the engine is told.
+/// Where the delay of the next attempt stands in what the engine hears.
 const AGAIN: usize = 4;
 
 #[derive(Clone, Debug)]
@@ -62,7 +62,7 @@ enum Stage {
     },
 }
 
-/// A snapshot of a leader, as it was heard.
+/// A snapshot of a leader, as it came in.
 #[derive(Clone, Debug)]
 pub struct Kept {
     pub bytes: Arc<[u8]>,
@@ -84,9 +84,9 @@ pub struct Member {
     pub rank: Option<(u32, u32)>,
     pub returned: u64,
     pub in_flight: u32,
-    /// Somebody waits for the time after what was polled last.
+    /// A request waits for the time after what was polled last.
     pub is_awaited: bool,
-    /// Nobody decides but this process, as one of so many: since when, or when it sent last.
+    /// Only this process decides, as one of this many: since when, or when it sent last.
     pub alone: Option<(Instant, u32)>,
     /// What left alone and the leader does not know yet, as the time that the whole limit takes for it.
     pub debt: Span,
@@ -228,7 +228,7 @@ impl Member {
         }
         let by = if is_lazy && !self.is_busy { now + LAZY } else { now };
         self.act(by, Act::Done { seq: self.seq, id, attempt, told: told.clone(), late });
-        // Whoever hears it later hears of the next attempt as of a request that waits.
+        // A process that hears it later hears of the next attempt as of a request that waits.
         if let Some(delay) = told.get_mut(AGAIN) {
             *delay = Number(f64::NAN);
         }
@@ -305,7 +305,7 @@ impl Member {
         self.say_by = self.say_by.map(|_| now);
     }
 
-    /// What the leader is told now.
+    /// What the leader hears now.
     pub fn flush(&mut self, now: Instant, options: &[u8]) -> Option<Said> {
         if !self.has_news(now) {
             return None;
@@ -422,7 +422,7 @@ impl Member {
         let is_old = !is_local && age(now, head).is_none_or(|age| age > reply.valid + ahead);
         let (at, until) = match at {
             Some(at) if !is_old => (at.min(now + lease), at + reply.valid),
-            // Nobody knows how old it is, so it is given back when it is polled.
+            // Its age is unknown, so it is given back when it is polled.
             _ => (now - Span::from_micros(2), now - Span::from_micros(1)),
         };
         let doubt = self.clock.doubt().filter(|_| reply.exact && !is_local).unwrap_or_default();

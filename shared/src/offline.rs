@@ -31,7 +31,7 @@ pub fn has_quota(config: &Config, names: &[String]) -> bool {
     names.iter().any(|name| !config.scope(name).quotas.is_empty())
 }
 
-/// The options of one of so many processes.
+/// The options of one of this many processes.
 pub fn divided(options: Value, share: (u32, u32)) -> Value {
     let Value::Map(entries) = part(options, share) else { return Value::Nothing };
     let mut entries: Vec<_> = entries
@@ -45,7 +45,7 @@ pub fn divided(options: Value, share: (u32, u32)) -> Value {
             (_, value) => (key, value),
         })
         .collect();
-    // The window that nobody named is shorter as well, since the clock runs slower.
+    // The default window is shorter as well, since the clock runs slower.
     let has = |entries: &[(String, Value)], key: &str| {
         entries.iter().any(|(name, value)| name == key && *value != Value::Nothing)
     };

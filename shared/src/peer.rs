@@ -28,7 +28,7 @@ pub struct Peer {
     pub requests: BTreeMap<u64, Held>,
     /// What it sent is counted up to here.
     pub counted: GrantId,
-    /// Its facts were heard up to here; and those are in a stored snapshot.
+    /// Its facts came in up to here; and those are in a stored snapshot.
     pub applied: u64,
     pub durable: u64,
     pub watch: u8,

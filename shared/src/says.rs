@@ -64,7 +64,7 @@ impl Leader {
         Some((id, head, reply))
     }
 
-    /// Forgets members that were silent for long, and grants nothing to those that were silent for a lease.
+    /// Forgets members that were silent for long, and grants none to those that were silent for a lease.
     pub fn listen(&mut self, now: Instant) {
         let lease = self.lease;
         for (id, heard_at) in self.peers.iter().map(|(&id, peer)| (id, peer.heard_at)).collect::<Vec<_>>() {
@@ -80,7 +80,7 @@ impl Leader {
         }
     }
 
-    /// This process stood still for so long: nobody could be heard meanwhile.
+    /// This process stood still for this long: it could not hear the others meanwhile.
     pub fn slept(&mut self, span: Span, is_long: bool) {
         for peer in self.peers.values_mut() {
             peer.heard_at = peer.heard_at + span;

@@ -143,7 +143,7 @@ impl Shared {
         }
     }
 
-    /// To whoever decides: here, if it is this process.
+    /// To the process that decides: here, if it is this one.
     pub(crate) fn deliver(&mut self, said: Said) {
         let (now, id) = (self.now, self.id);
         let head = Head { epoch: self.member.epoch, session: self.member.session, ..Head::default() };

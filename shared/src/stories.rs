@@ -84,7 +84,7 @@ impl Leader {
     }
 
     /// A newer story: what it does not know is over, and what it says waits was not granted. Up to which fact
-    /// it was heard before.
+    /// it had come in before.
     pub(crate) fn welcome(&mut self, now: Instant, from: MemberId, session: u32, open: &Open) -> u64 {
         let hash = hash(&open.options);
         if hash != self.options.1 {
@@ -167,8 +167,8 @@ impl Leader {
         self.hold(from, ask, ticket as u64, true, at);
     }
 
-    /// What was set aside of strict quotas, and not used by those that are known: nobody knows whether it
-    /// was. It counts as spent now.
+    /// What was set aside of strict quotas, and not used by those that are known: others may have used it. It
+    /// counts as spent now.
     pub fn spend(&mut self, now: Instant, aside: &[(String, Number)]) {
         let engine_now = self.now(now);
         for (name, units) in aside {

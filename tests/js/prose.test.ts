@@ -52,7 +52,7 @@ const SOURCES = [
   'python/tests',
   'fuzz/fuzz_targets',
   'benches',
-  'shared/tests/simulation',
+  'shared',
   'site/playground',
   'site/essay',
   'site/test',

@@ -71,7 +71,7 @@ pub struct Group {
     pub failed: Vec<(usize, Refusal)>,
     pub warned: BTreeMap<usize, Vec<Warning>>,
     pub reconnected: usize,
-    /// This one does nothing.
+    /// This one is idle.
     pub stands: usize,
 }
 

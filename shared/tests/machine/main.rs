@@ -333,7 +333,7 @@ fn a_strict_quota_waits_for_its_window_where_nobody_knows_what_was_spent() {
     group.ask(0, 20);
     let begun = group.now;
     group.run(2_000_000, 10_000);
-    // Whoever leads next knows it from the snapshot, which can be read.
+    // The next leader knows it from the snapshot, which can be read.
     let leader = (0..2).find(|&of| group.role(of) == Role::Leader).unwrap();
     group.dead.push(leader);
     group.ask(1 - leader, 20);
@@ -395,7 +395,7 @@ fn the_newest_options_count_once_every_process_has_them() {
     let before = group.sent.len();
     group.run(2_000_000, 5000);
     assert!((17..=21).contains(&(group.sent.len() - before)), "the old ones count");
-    // The old processes end, whoever leads.
+    // The old processes end, and with them the leader.
     group.dead.extend([0, 1]);
     group.run(6_000_000, 5000);
     let before = group.sent.len();
