@@ -14,7 +14,7 @@ import { gzipSync } from 'node:zlib'
 import { notices } from '../../scripts/notices.mjs'
 import { skipUnless } from '../required.mjs'
 import { packed } from './install.mjs'
-import { BUDGETS, OVER_MAIN, sizeOf, sizeOverMain } from './sizes.mjs'
+import { BUDGETS, OVER_MAIN, sizeOf, sizeOverMain, WITHOUT_MODULE } from './sizes.mjs'
 
 const root = fileURLToPath(new URL('../..', import.meta.url))
 const { scratch, tarball, run, remove } = packed()
@@ -50,6 +50,10 @@ for (const [entry, budget] of Object.entries(OVER_MAIN)) {
     const added = await sizeOverMain(entry, join(installed, 'dist'))
     t.diagnostic(`${added} bytes`)
     assert.ok(added <= budget, `${added} bytes`)
+    if (entry !== 'redis' && entry !== 'local') return
+    const module = gzipSync(readFileSync(join(installed, 'dist/shared-module.js')), { level: 9 })
+    const rest = added - module.length
+    assert.ok(rest <= WITHOUT_MODULE, `${rest} bytes without the module`)
   })
 }
 
