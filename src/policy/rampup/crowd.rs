@@ -1,13 +1,14 @@
 //! Some servers limit how many they serve at a time, not how many in a second.
 //!
-//! Refusals that come at an unusual number in flight *vote* for that number less one as the limit, a cap, if
-//! so many serve as much as the rate that was borne. The cap is probed once in a while, like the rate. The
-//! trap is a cap that explains every refusal: each lowers it, and one that would leave less than the rate
-//! that was borne contradicts it. Then the next one needs twice the votes.
+//! Refusals that come at an unusual number in flight *vote* for that number less one as the limit, a cap.
+//! They vote only if a cap of that size would serve as much as the rate that was borne. The cap is probed
+//! once in a while, like the rate. The trap is a cap that explains every refusal: each lowers it, and one
+//! that would leave less than the rate that was borne contradicts it. Then the next one needs twice the
+//! votes.
 
 use crate::time::Instant;
 
-/// So many votes make a cap.
+/// This many votes make a cap.
 const VOTES: i32 = 6;
 /// In flight at most, in what the rate and the usual latency put there: a queue does not grow for ever.
 const ROOM: f64 = 3.0;
@@ -109,7 +110,7 @@ impl Crowd {
     /// What was sent at `sent` was refused; `borne` is the gap that was borne.
     pub fn on_bad(&mut self, now: Instant, sent: Instant, borne: f64) -> Fault {
         let fewer = self.cap.unwrap_or(self.now).saturating_sub(1);
-        // So many at a time serve as much as the rate that was borne.
+        // This many at a time serve as much as the rate that was borne.
         let is_enough = fewer > 0 && self.usual / f64::from(fewer) <= 1.03 * borne;
         if self.is_capped() {
             if sent < self.changed {
@@ -146,8 +147,8 @@ mod tests {
     /// A gap that six at a time bear at a second an answer.
     const BORNE: f64 = 1e6 / 6.0;
 
-    /// One that usually has two in flight, whose answers take a second, and of which seven at a time were
-    /// refused as often as makes a cap.
+    /// One that usually has two in flight, whose answers take a second. Seven at a time were refused as often
+    /// as makes a cap.
     fn capped() -> Crowd {
         let mut crowd = Crowd::NEW;
         crowd.on_good(AT(1), 1e6, BORNE, 1e9);
@@ -195,7 +196,7 @@ mod tests {
         assert_eq!(crowd.on_bad(AT(3), AT(3), BORNE * 2.0), Fault::Uncapped, "two bear less than three");
     }
 
-    /// A cap of which so many serve less than the rate that was borne is none.
+    /// A cap that would serve less than the rate that was borne is none.
     #[test]
     fn a_cap_that_bears_too_little_is_given_up() {
         let mut crowd = capped();

@@ -1,10 +1,10 @@
-//! Rampup as a scope sees it: which events it is told, and what it asks for.
+//! Rampup as a scope sees it: which events it hears of, and what it asks for.
 //!
 //! Two traps. A limit that is asked for twice: the gap comes through `next`, so that late timers are made up
 //! for, and `gap` only tells it. And a memory of the gap alone, taken for what the server bears: the one of
-//! Start is a guess, and after a refusal it is doubled until something is served. Whoever goes on from that
-//! climbs by a percent a minute. So what is remembered is `e`, how far it may be wrong, and where on the
-//! curve.
+//! Start is a guess, and after a refusal it doubles until the server serves a request. A process that goes on
+//! from that climbs by a percent a minute. So what is remembered is `e`, how far it may be wrong, and where
+//! on the curve.
 
 use super::{Config, State, WIDE, micros, span};
 use crate::{
