@@ -140,10 +140,12 @@ export function hostInName(name: string): string | undefined {
 /** Labels with a dot between them, and perhaps a port: a host, however it is written. */
 const LIKE_HOST = /^[\p{L}\p{N}_-]+(?:\.[\p{L}\p{N}_-]+)+(?::\d+)?$/u
 
-/** The scope that a URL with this host has, where that is another: `API.example`, `bücher.example`. */
+/** The scope that a URL with this host has, where that is another: `API.example`, `bücher.example`, `::1`. */
 export function hostOfName(name: string): string | undefined {
-  if (!LIKE_HOST.test(name) || !/\p{L}/u.test(name)) return undefined
-  const hosts = ['https', 'http'].map((scheme) => hostOr(`${scheme}://${name}/`))
+  const text = name.trim().replace(/\/$/, '')
+  const isAddress = /^[\da-f]*(?::[\da-f]*){2,7}$/i.test(text)
+  if (!isAddress && !(LIKE_HOST.test(text) && /\p{L}/u.test(text))) return undefined
+  const hosts = ['https', 'http'].map((scheme) => hostOr(`${scheme}://${isAddress ? `[${text}]` : text}/`))
   return hosts.includes(name) ? undefined : hosts[0]
 }
 
