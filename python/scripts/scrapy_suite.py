@@ -38,11 +38,19 @@ FILES = (
 PLUGIN = '''
 """Scrapy's default settings with another downloader, at Scrapy's own pace."""
 import os
-from scrapy.settings import default_settings
+from scrapy.settings import Settings, default_settings
 
 if os.environ.get("AUTOTHROTTLE_SUITE"):
     default_settings.DOWNLOADER = "autothrottle.scrapy.Downloader"
-    default_settings.THROTTLING_DEFAULTS = {"delay": 0, "slot_delay": 0, "concurrency": 8}
+    plain = Settings.__init__
+
+    def typed(self, *arguments, **keywords):
+        # A default of Scrapy's would count as not typed.
+        plain(self, *arguments, **keywords)
+        pace = {"DOWNLOAD_DELAY": 0, "DOWNLOAD_DELAY_PER_SLOT": 0, "CONCURRENT_REQUESTS_PER_DOMAIN": 8}
+        self.setdict(pace, priority="addon")
+
+    Settings.__init__ = typed
 '''
 
 PACKAGES = (
