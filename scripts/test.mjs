@@ -11,6 +11,7 @@
  */
 import { readdirSync, readFileSync } from 'node:fs'
 import { build, setUp } from './build.mjs'
+import { packCrates } from './crates.mjs'
 import { capture, inLane, main, root, run, step, together } from './lib.mjs'
 import { buildSite, fetchSite } from './site.mjs'
 
@@ -42,18 +43,7 @@ async function rust() {
   await step('tower', () => run('cargo', ['test', ...tower]))
   const alone = ['--quiet', '--locked', '--manifest-path', 'tower/Cargo.toml']
   await step('tower: without features', () => run('cargo', ['check', ...alone]))
-  const crates = ['reading', 'shared'].flatMap((name) => ['--package', `autothrottle-${name}`])
-  await step('crates, as they would be published', () =>
-    run('cargo', [
-      'package',
-      '--allow-dirty',
-      '--package',
-      'autothrottle',
-      ...crates,
-      '--locked',
-      '--no-verify',
-    ]),
-  )
+  await step('crates, as they would be published', packCrates)
   await step('host of the component', () => run('cargo', [...HOST, '--no-run']))
 }
 

@@ -1,0 +1,38 @@
+/**
+ * The crates as they would be published: packed, and the one for tower compiled from what was packed.
+ *
+ * The trap is a crate that needs another one which is not published yet: cargo looks for it in the registry.
+ * So the one for tower is packed without its lock file, and compiled with the others beside it.
+ */
+import { mkdirSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
+import { pathToFileURL } from 'node:url'
+import { root, run } from './lib.mjs'
+
+const CRATES = ['autothrottle', 'autothrottle-reading', 'autothrottle-shared']
+const PACKED = `${root}/target/crates`
+
+export async function packCrates() {
+  const crates = CRATES.flatMap((name) => ['--package', name])
+  const quick = ['--quiet', '--allow-dirty', '--no-verify']
+  await run('cargo', ['publish', '--dry-run', ...quick, '--locked', ...crates])
+  await run('cargo', ['package', ...quick, '--locked', ...crates])
+  const tower = ['--manifest-path', `${root}/tower/Cargo.toml`]
+  await run('cargo', ['package', ...quick, '--exclude-lockfile', ...tower])
+  rmSync(PACKED, { recursive: true, force: true })
+  mkdirSync(PACKED, { recursive: true })
+  for (const folder of [`${root}/target/package`, `${root}/tower/target/package`])
+    for (const file of readdirSync(folder).filter((name) => name.endsWith('.crate')))
+      await run('tar', ['xzf', `${folder}/${file}`, '-C', PACKED])
+  const folders = readdirSync(PACKED)
+  const folderOf = (name) => folders.find((folder) => folder.replace(/-\d.*/, '') === name)
+  const patches = CRATES.map((name) => `${name}.path = ${JSON.stringify(folderOf(name))}\n`).join('')
+  const members = JSON.stringify([folderOf('autothrottle-tower')])
+  const workspace = `[workspace]\nmembers = ${members}\nresolver = "3"\n[patch.crates-io]\n${patches}`
+  writeFileSync(`${PACKED}/Cargo.toml`, workspace)
+  await run('cargo', ['check', '--quiet', '--all-features', '--examples'], {
+    cwd: PACKED,
+    env: { ...process.env, CARGO_TARGET_DIR: `${root}/tower/target` },
+  })
+}
+
+if (import.meta.url === pathToFileURL(process.argv[1]).href) await packCrates()
