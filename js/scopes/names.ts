@@ -142,7 +142,7 @@ const LIKE_HOST = /^[\p{L}\p{N}_-]+(?:\.[\p{L}\p{N}_-]+)+(?::\d+)?$/u
 
 /** The scope that a URL with this host has, where that is another: `API.example`, `bücher.example`, `::1`. */
 export function hostOfName(name: string): string | undefined {
-  const text = name.trim().replace(/\/$/, '')
+  const text = String(name).trim().replace(/\/$/, '')
   const isAddress = /^[\da-f]*(?::[\da-f]*){2,7}$/i.test(text)
   if (!isAddress && !(LIKE_HOST.test(text) && /\p{L}/u.test(text))) return undefined
   const hosts = ['https', 'http'].map((scheme) => hostOr(`${scheme}://${isAddress ? `[${text}]` : text}/`))
