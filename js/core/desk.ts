@@ -168,8 +168,9 @@ export class Desk {
     const { cost = 1, delay = 0 } = wait
     const priority = (wait.priority ?? 0) + (inside ? BEFORE_OTHERS : 0)
     const now = this.driver.now()
-    const isBudgeted = this.#isBudgeted(scopes)
-    if (typeof scopes === 'string' && delay === 0 && typeof cost === 'number' && !isBudgeted) {
+    // Where another waits, none leaves at once: there is no need to ask.
+    const isAtOnce = delay === 0 && this.driver.waiting === 0 && !this.#isBudgeted(scopes)
+    if (isAtOnce && typeof scopes === 'string' && typeof cost === 'number') {
       const known = this.handles.last(scopes)
       const ticket = this.#sendOne(now, scopes, known.handle, cost, priority)
       if (ticket !== WAIT) return this.#leave(ticket, known.names, cost, target, now, wait.method)
@@ -180,7 +181,7 @@ export class Desk {
     const { names, costs } = known ? { names: known.names, costs: undefined } : namedScopes(scopes)
     const handles = known?.handles ?? this.handles.all(names)
     const options = { priority, cost: costs ?? cost, delay }
-    if (typeof scopes !== 'string' && delay === 0 && !isBudgeted) {
+    if (isAtOnce && typeof scopes !== 'string') {
       const ticket = this.#engine.sendAtOnce(now, handles, options)
       if (ticket !== WAIT) return this.#leave(ticket, names, options.cost, target, now, wait.method)
     }
