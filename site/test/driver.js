@@ -181,7 +181,7 @@ try {
   await until('the reader of options', () => fetched().filter((name) => /\/dist\./.test(name)).length >= 2)
   await wait(500)
   // From here on there is no network: the server hangs up.
-  await fetch('offline', { method: 'POST' })
+  await fetch('offline', { method: 'PUT' })
   seen.isOffline = await fetch(`nothing-${Date.now()}`).then(
     ({ ok }) => !ok,
     () => true,

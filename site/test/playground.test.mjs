@@ -3,14 +3,12 @@
  * empty. A strict Content-Security-Policy and a path of its own are no hindrance.
  */
 import assert from 'node:assert/strict'
-import { spawn, spawnSync } from 'node:child_process'
-import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
-import { createServer } from 'node:http'
+import { spawnSync } from 'node:child_process'
+import { existsSync, readFileSync } from 'node:fs'
 import { register } from 'node:module'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import { test } from 'node:test'
 import { fileURLToPath } from 'node:url'
+import { BROWSERS, posted } from '../../tests/browsers.mjs'
 import { skipUnless } from '../../tests/required.mjs'
 import { serveFolder } from '../serve.mjs'
 
@@ -32,44 +30,14 @@ const UNDER = '/any/where/'
 const POLICY = "script-src 'self' 'wasm-unsafe-eval'"
 const plain = (value) => JSON.parse(JSON.stringify(value))
 
-const BROWSERS = [
-  {
-    name: 'Chromium',
-    command: 'chromium',
-    args: (profile, url) => [
-      ...['--headless', '--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run'],
-      ...['--disable-background-networking', '--disable-component-update', '--disable-sync'],
-      `--user-data-dir=${profile}`,
-      url,
-    ],
-  },
-  {
-    name: 'Firefox',
-    command: 'firefox-esr',
-    args: (profile, url) => ['--headless', '--no-remote', '--profile', profile, url],
-  },
-]
-
 /** Opens the playground with a driver beside it; gives what the driver posts. */
-async function drive({ command, args }, driver = 'driver.js', page = 'playground.html') {
-  const profile = mkdtempSync(join(tmpdir(), 'autothrottle-site-'))
+async function drive(browser, driver = 'driver.js', page = 'playground.html') {
   const files = serveFolder(dist, { under: UNDER, headers: { 'content-security-policy': POLICY } })
   let isOffline = false
-  let settle
-  const result = new Promise((resolve, reject) => {
-    settle = { resolve, reject }
-  })
-  const server = createServer((request, response) => {
+  const driven = (request, response) => {
     if (request.url.endsWith('/offline')) {
       isOffline = true
       response.end()
-    } else if (request.method === 'POST') {
-      const parts = []
-      request.on('data', (part) => parts.push(part))
-      request.on('end', () => {
-        response.end()
-        settle.resolve(JSON.parse(Buffer.concat(parts).toString()))
-      })
     } else if (isOffline) {
       request.destroy()
     } else if (request.url === `${UNDER}driver.js`) {
@@ -77,31 +45,16 @@ async function drive({ command, args }, driver = 'driver.js', page = 'playground
       response.writeHead(200, { 'content-type': 'text/javascript' }).end(code)
     } else if (request.url === `${UNDER}${page}`) {
       const plainPage = readFileSync(`${dist}/${page}`, 'utf8')
-      const driven = plainPage.replace('</body>', '<script type="module" src="./driver.js"></script></body>')
-      response.writeHead(200, { 'content-type': 'text/html', 'content-security-policy': POLICY }).end(driven)
+      const withDriver = plainPage.replace(
+        '</body>',
+        '<script type="module" src="./driver.js"></script></body>',
+      )
+      response
+        .writeHead(200, { 'content-type': 'text/html', 'content-security-policy': POLICY })
+        .end(withDriver)
     } else files(request, response)
-  })
-  await new Promise((resolve) => server.listen(0, '127.0.0.1', resolve))
-  const url = `http://127.0.0.1:${server.address().port}${UNDER}${page}`
-  const browser = spawn(command, args(profile, url), {
-    stdio: 'ignore',
-    env: { ...process.env, HOME: profile },
-  })
-  browser.on('exit', (code) => settle.reject(new Error(`${command} ended with ${code}`)))
-  const patience = setTimeout(() => settle.reject(new Error(`${command} said nothing for 100 s`)), 100_000)
-  try {
-    return await result
-  } finally {
-    clearTimeout(patience)
-    browser.removeAllListeners('exit')
-    const ended = new Promise((resolve) => browser.once('exit', resolve))
-    browser.kill('SIGKILL')
-    await ended
-    server.closeAllConnections()
-    server.close()
-    // Its children may write for a moment longer.
-    rmSync(profile, { recursive: true, force: true, maxRetries: 20, retryDelay: 100 })
   }
+  return JSON.parse(await posted(browser, driven, `${UNDER}${page}`))
 }
 
 function skipWithout(command) {

@@ -8,11 +8,12 @@
  */
 import assert from 'node:assert/strict'
 import { spawn, spawnSync } from 'node:child_process'
-import { copyFileSync, existsSync, mkdtempSync, readFileSync, writeFileSync } from 'node:fs'
+import { copyFileSync, existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:http'
 import { join } from 'node:path'
 import { after, test } from 'node:test'
 import { fileURLToPath } from 'node:url'
+import { BROWSERS, posted } from '../browsers.mjs'
 import { skipUnless } from '../required.mjs'
 import { packed } from './install.mjs'
 
@@ -81,24 +82,6 @@ function output(command, args) {
   })
 }
 
-const BROWSERS = [
-  {
-    name: 'Chromium',
-    command: 'chromium',
-    args: (profile, url) => [
-      ...['--headless', '--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run'],
-      ...['--disable-background-networking', '--disable-component-update', '--disable-sync'],
-      `--user-data-dir=${profile}`,
-      url,
-    ],
-  },
-  {
-    name: 'Firefox',
-    command: 'firefox-esr',
-    args: (profile, url) => ['--headless', '--no-remote', '--profile', profile, url],
-  },
-]
-
 const PAGE = `<!doctype html><title>conformance</title>
 <script type="importmap">{ "imports": {
   "autothrottle": "/node_modules/autothrottle/dist/index.js",
@@ -125,23 +108,11 @@ await fetch('/result', { method: 'POST', body: said })
 `
 writeFileSync(join(scratch, 'policy.js'), POLICY)
 
-/** Serves the scratch project and the page; resolves with what the page posts. */
-async function inBrowser({ command, args }, page = PAGE, policy = undefined) {
-  let settle
-  const result = new Promise((resolve, reject) => {
-    settle = { resolve, reject }
-  })
-  const server = createServer((request, response) => {
+/** What the page posts, beside the scratch project. */
+const inBrowser = (browser, page = PAGE, policy = undefined) =>
+  posted(browser, (request, response) => {
     const path = new URL(request.url, 'http://x').pathname
-    if (request.method === 'POST') {
-      const parts = []
-      request
-        .on('data', (part) => parts.push(part))
-        .on('end', () => {
-          response.end()
-          settle.resolve(Buffer.concat(parts).toString())
-        })
-    } else if (path === '/') {
+    if (path === '/') {
       if (policy !== undefined) response.setHeader('content-security-policy', policy)
       response.setHeader('content-type', 'text/html').end(page)
     } else if (/^[\w./-]+\.m?js$/.test(path) && !path.includes('..') && existsSync(scratch + path)) {
@@ -150,28 +121,6 @@ async function inBrowser({ command, args }, page = PAGE, policy = undefined) {
       response.writeHead(404).end()
     }
   })
-  await new Promise((resolve) => server.listen(0, '127.0.0.1', resolve))
-  const profile = mkdtempSync(join(scratch, 'profile-'))
-  const url = `http://127.0.0.1:${server.address().port}/`
-  const browser = spawn(command, args(profile, url), {
-    stdio: 'ignore',
-    env: { ...process.env, HOME: profile },
-  })
-  browser.on('exit', (code) => settle.reject(new Error(`${command} ended with ${code}`)))
-  const patience = setTimeout(
-    () => settle.reject(new Error(`${command} said nothing for two minutes`)),
-    120_000,
-  )
-  try {
-    return await result
-  } finally {
-    clearTimeout(patience)
-    browser.removeAllListeners('exit')
-    browser.kill('SIGKILL')
-    server.closeAllConnections()
-    server.close()
-  }
-}
 
 for (const browser of BROWSERS) {
   const version = spawnSync(browser.command, ['--version'], { encoding: 'utf8' })

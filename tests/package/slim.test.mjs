@@ -3,12 +3,11 @@
  * weighs, bundled by Vite and esbuild, and in a browser.
  */
 import assert from 'node:assert/strict'
-import { spawn } from 'node:child_process'
 import { existsSync, mkdtempSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
-import { createServer } from 'node:http'
 import { join } from 'node:path'
 import { after, test } from 'node:test'
 import { brotliCompressSync } from 'node:zlib'
+import { BROWSERS, posted } from '../browsers.mjs'
 import { skipUnless } from '../required.mjs'
 import { packed } from './install.mjs'
 import { SLIM_MODULE_BUDGET } from './sizes.mjs'
@@ -152,56 +151,16 @@ for (const [name, bundle] of Object.entries(BUNDLERS)) {
 }
 
 /** What the page in this folder posts. Its policy only lets WebAssembly compile. */
-async function inChromium(folder) {
-  const { promise, resolve, reject } = withResolvers()
+function inChromium(folder) {
   const types = { '.js': 'text/javascript', '.wasm': 'application/wasm' }
-  const server = createServer((request, response) => {
+  return posted(BROWSERS[0], (request, response) => {
     const path = new URL(request.url, 'http://x').pathname
     const type = types[/\.\w+$/.exec(path)?.[0]]
-    if (request.method === 'POST') {
-      let said = ''
-      request.on('data', (part) => {
-        said += part
-      })
-      request.on('end', () => {
-        response.end()
-        resolve(said)
-      })
-    } else if (type !== undefined && !path.includes('..') && existsSync(join(folder, path)))
+    if (type !== undefined && !path.includes('..') && existsSync(join(folder, path)))
       response.setHeader('content-type', type).end(readFileSync(join(folder, path)))
     else {
       response.setHeader('content-security-policy', "script-src 'self' 'wasm-unsafe-eval'")
       response.setHeader('content-type', 'text/html').end('<script type="module" src="/main.js"></script>')
     }
   })
-  await new Promise((done) => server.listen(0, '127.0.0.1', done))
-  const profile = mkdtempSync(join(scratch, 'profile-'))
-  const flags = [
-    '--headless',
-    '--no-sandbox',
-    '--disable-gpu',
-    '--no-first-run',
-    `--user-data-dir=${profile}`,
-  ]
-  const url = `http://127.0.0.1:${server.address().port}/`
-  const browser = spawn('chromium', [...flags, url], { stdio: 'ignore' })
-  browser.on('exit', (code) => reject(new Error(`chromium ended with ${code}`)))
-  const patience = setTimeout(() => reject(new Error('chromium said nothing for two minutes')), 120_000)
-  try {
-    return await promise
-  } finally {
-    clearTimeout(patience)
-    browser.removeAllListeners('exit')
-    browser.kill('SIGKILL')
-    server.closeAllConnections()
-    server.close()
-  }
-}
-
-function withResolvers() {
-  let settle
-  const promise = new Promise((resolve, reject) => {
-    settle = { resolve, reject }
-  })
-  return { promise, ...settle }
 }
