@@ -14,6 +14,8 @@
 //! 2. *Refused*: the rate that was refused bounds the limit from above; what was served since the event
 //!    before, ÷ the time with this wall, from below: a bucket is empty at both refusals, and a window used
 //!    up. `e` is the geometric mean of both, and `m` halves; it doubles where the limit is beyond 2`m`.
+//!    What ends Start and says when to come again (`Retry-After`) is a plain limit: `e` is what was served in
+//!    the doubling before and since, and nearly sure.
 //! 3. *Not refused* to x = 2: `m` grows fourfold, and on from e(1+m), each time in a smaller part of T.
 //! 4. *T ∝ 1 ÷ m*: a wide search is short, and a settled one costs `backoffTarget` refusals a window, but no
 //!    more than one in a hundred requests. What a refusal costs and how long the wall was make T longer.
@@ -23,6 +25,7 @@
 //! 6. *Merely bad answers*: see `failing`. Where the pace is clearly below what was *borne* (served ÷ time)
 //!    they are the server's own, and one too many widens the search. Plain refusals are treated alike where
 //!    *e* is below a third of that, and T is a number of requests: others take a share whatever the pace.
+//!    Refused above *e*, what was borne is less: the limit fell.
 //! 7. *Rate or number at a time?* See `crowd`.
 //! 8. *Unused capacity is no evidence*: x grows only while sends follow each other as closely as allowed.
 //!    What the caller's timer was late is not idle time, and is made up for.
@@ -95,8 +98,11 @@ struct Event {
     /// How much of the wall may be our own hold.
     unsure: f64,
     is_merely_bad: bool,
+    is_denied: bool,
     /// At a rate below `e`.
     is_below: bool,
+    /// It ended Start and said when to come again: so far in the doubling.
+    step: Option<f64>,
     /// Refused again since: single probes.
     is_wall: bool,
 }
@@ -119,8 +125,8 @@ pub struct State {
     span: f64,
     /// How often in a row nothing was refused.
     quiet: f64,
-    /// Too little was served to measure, the last time.
-    was_few: bool,
+    /// `m` grows by this if too little is served to measure.
+    doubt: f64,
     /// Used time in this phase.
     clock: f64,
     /// When the phase or its gap last changed: what was sent since is evidence.
@@ -169,7 +175,7 @@ impl State {
             gap: micros(config.start.max(config.min)).max(1.0),
             span: WIDE,
             quiet: 0.0,
-            was_few: false,
+            doubt: 1.0,
             clock: 0.0,
             entered: Instant::default(),
             is_confirmed: false,
@@ -316,9 +322,7 @@ impl State {
             // A ban may begin anew with each probe; an outage does not, and one that says when it ends is
             // asked then.
             let lasted = micros(now.since(event.at));
-            let mut wait = (2.0 * event.fast)
-                .max(if asked.is_some() { lasted / 4.0 } else { 2.0 * lasted })
-                .max(self.wall / 8.0);
+            let mut wait = (2.0 * event.fast).max(if asked.is_some() { lasted / 4.0 } else { 2.0 * lasted });
             if event.is_merely_bad {
                 wait = wait.min((micros(config.window) / config.target).max(2.0 * event.fast));
             }
@@ -356,21 +360,31 @@ impl State {
         let later = if self.is_start { later } else { later.max(sends * share) };
         // What fails whatever the pace was borne.
         let lost = if is_merely_bad { self.failing.strikes } else { bad };
-        self.failing.on_event(self.is_start);
+        self.failing.on_event(self.is_start, bad, sends);
         let served = (sends - later - lost).max(0.0);
         let active = micros(sent.since(from));
         self.cost = if is_merely_bad { bad.max(1.0) } else { 1.0 };
         let is_below = !self.is_start && self.x(config) < 1.0 && sent >= self.entered;
-        let unsure = micros(ended.unsure);
-        self.event =
-            Some(Event { at: now, fast, served, active, unsure, is_merely_bad, is_below, is_wall: false });
+        let step = micros(sent.since(self.entered)) / DOUBLING;
+        self.event = Some(Event {
+            at: now,
+            fast,
+            served,
+            active,
+            unsure: micros(ended.unsure),
+            is_merely_bad,
+            is_denied,
+            is_below,
+            step: (self.is_start && asked.is_some()).then_some(step),
+            is_wall: false,
+        });
         self.pause = Some(now + span((2.0 * fast).max(self.wall / 2.0)).min(config.max));
         self
     }
 
     /// What the event says, now that something is served again.
     fn judge(&mut self, config: &Config, now: Instant, event: Event) {
-        let Event { at, fast, served, active, unsure, is_merely_bad, is_below, .. } = event;
+        let Event { at, fast, served, active, unsure, is_merely_bad, is_denied, is_below, step, .. } = event;
         let believed = self.gap;
         let is_first = self.is_start;
         self.is_start = false;
@@ -381,11 +395,13 @@ impl State {
         let whole = active + wall;
         let measured = (whole / served).max(fast);
         if is_enough && !is_first {
-            // The first was served from a full bucket.
-            self.borne = measured.min(1.005 * self.borne);
+            // The first was served from a full bucket. A limit that fell is refused above `e`; what fails by
+            // chance fails below it, too.
+            self.borne = measured.min(if is_below { 1.0 } else { 1.25 } * self.borne);
         }
         let is_rare = self.down.is_none_or(|down| micros(at.since(down)) > RARE * wall);
         let is_outage = is_long && is_merely_bad && !is_first && is_rare;
+        let step = step.filter(|_| !is_long);
         self.quiet = 0.0;
         if is_outage {
             self.wall = 0.0;
@@ -395,7 +411,11 @@ impl State {
             let deepest = if is_first { DEEPEST } else { 1.0 / (1.0 - 2.0 * self.span) };
             let longer = if is_first && is_long { measured } else { measured.min(deepest) };
             self.gap = fast * longer.sqrt();
-            if is_first {
+            if let Some(step) = step {
+                // Half as fast for a doubling, then as fast: what was served in both.
+                self.gap = fast * (1.0 + step) / (0.5 + step);
+                self.span = 1.0 / FEW;
+            } else if is_first {
                 self.span = WIDE;
                 self.quiet = 1.0; // its limit is not what it was believed to be
             } else if is_enough {
@@ -405,13 +425,17 @@ impl State {
                 let factor = if is_surprise { 4.0 } else { factor };
                 self.span = (factor * self.span).max(self.narrow(config)).min(WIDE);
             } else {
-                self.span = (if self.was_few { 2.0 } else { 1.0 } * self.span).min(WIDE);
+                self.span = (self.doubt * self.span).min(WIDE);
             }
         }
-        if is_merely_bad && self.gap > 1.1 * believed {
+        if is_merely_bad && !is_denied && self.gap > 1.1 * believed {
             self.failing.forget();
         }
-        self.was_few = !is_enough;
+        self.doubt = match step {
+            Some(_) => DEEPEST, // a deep bucket hides the limit
+            None if is_enough => 1.0,
+            None => 2.0,
+        };
         self.gap = self.gap.min(micros(config.max));
         self.tally = Some(Tally { from: now, sends: 0.0, bad: 0.0 });
         self.enter(now);

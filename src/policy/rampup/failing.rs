@@ -69,11 +69,14 @@ impl Failing {
         self.strikes >= chance.max(0.9 + 2.0 * (self.share() * CLUSTER).min(1.0)).max(least)
     }
 
-    /// It was a refusal. Of what Start sent, half was clearly below the pace that is refused.
-    pub fn on_event(&mut self, is_start: bool) {
+    /// It was a refusal. Of what Start sent, half was clearly below the pace that is refused. Later, no
+    /// larger share is background than what failed of the `sends` since the event before.
+    pub fn on_event(&mut self, is_start: bool, bad: f64, sends: f64) {
         if is_start {
             self.failed = (self.failed - self.strikes).max(0.0) / 2.0;
             self.sent /= 2.0;
+        } else if sends > CLUSTER {
+            self.failed = self.failed.min(bad / sends * (self.sent + GUESS));
         }
         self.strikes = 0.0;
     }
@@ -126,6 +129,16 @@ mod tests {
         events(&mut failing, 3, true, true);
         assert_eq!(events(&mut failing, 3, true, true), 0, "a third is forbidden");
         assert!(events(&mut failing, 1, false, true) > 1, "now all of it");
+    }
+
+    #[test]
+    fn what_is_rare_at_any_pace_is_no_background() {
+        let mut failing = Failing::NEW;
+        events(&mut failing, 10, true, false);
+        failing.on_event(false, 2.0, 40.0);
+        assert!(failing.share() > 0.07, "too few to tell");
+        failing.on_event(false, 2.0, 400.0);
+        assert!(failing.share() < 0.006);
     }
 
     #[test]
