@@ -124,6 +124,16 @@ function quietHeaders(md) {
   })
 }
 
+/** A drawing goes sideways on a phone (style.css): keys can move it, too. */
+function drawings(md) {
+  md.core.ruler.after('inline', 'drawings', ({ tokens }) => {
+    tokens.forEach(({ type, children }, at) => {
+      if (type === 'inline' && children.length === 1 && children[0].type === 'image')
+        tokens[at - 1].attrSet('tabindex', '0')
+    })
+  })
+}
+
 export default {
   title: 'autothrottle',
   description: manifest.description,
@@ -157,6 +167,7 @@ export default {
     config: (md) => {
       outward(md)
       quietHeaders(md)
+      drawings(md)
     },
     theme: { light: 'github-light-high-contrast', dark: 'github-dark-high-contrast' },
   },
