@@ -112,6 +112,14 @@ for (const colorScheme of THEMES)
       const { violations } = await page.evaluate(() => globalThis.axe.run())
       found.push(...violations.map(({ id, nodes }) => `${name}: ${id} ${nodes.map(({ target }) => target)}`))
     }
+    // On a phone, drawings and tables go sideways.
+    await page.setViewportSize({ width: 390, height: 844 })
+    for (const name of ['docs/policies', 'docs/errors', '404']) {
+      await page.goto(`${base}/site/dist/${name}.html`)
+      await page.evaluate(axe)
+      const { violations } = await page.evaluate(() => globalThis.axe.run())
+      found.push(...violations.map(({ id, nodes }) => `${name}, phone: ${id} ${nodes.length}`))
+    }
     assert.deepEqual(found, [])
     await page.close()
   })
