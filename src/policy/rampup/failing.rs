@@ -1,16 +1,16 @@
-//! Merely failing answers (503, timeouts, 403) say nothing by themselves: some servers fail at any pace.
+//! Merely failing answers (503, timeouts, 403) are no news by themselves: some servers fail at any pace.
 //!
 //! Page's test: a count that leaks at twice the *background*, the share that fails well below what was borne.
 //! It is an event where chance alone would bring it less than once in three windows. The trap is a ratchet:
-//! if each failure were a refusal, one in a hundred would throttle a healthy server to nothing. And its
+//! if each failure were a refusal, one in a hundred would throttle a healthy server to a standstill. And its
 //! opposite: a background that is guessed, or measured above the limit, explains every refusal. So only
 //! failures at a pace that is clearly lower than one that was borne are background: a dose, and no response.
 
-/// So many more are taken to have gone well, so that one of a few that failed is no share.
+/// This many more are taken to have gone well, so that one of a few that failed is no share.
 const GUESS: f64 = 10.0;
-/// So many sends tell a background; forty times as many are remembered.
+/// This many sends tell a background; forty times as many are remembered.
 const CLUSTER: f64 = 50.0;
-/// Each further failure is so many times rarer by chance: e^λ, where 1 + 2λ = e^λ.
+/// Each further failure is this many times rarer by chance: e^λ, where 1 + 2λ = e^λ.
 const RARER: f64 = 3.51;
 /// No larger share is the server's own. A leak of twice that still hears of two thirds that are denied.
 const MOST: f64 = 0.17;
@@ -21,7 +21,7 @@ const DENIALS: f64 = 2.4;
 pub(super) struct Failing {
     /// Failures beyond the background.
     pub strikes: f64,
-    /// So many failed, of so many sent clearly below the limit.
+    /// How many failed, of how many sent clearly below the limit.
     failed: f64,
     sent: f64,
     /// Half of what Start was denied at its rate of now: no background yet, it may be for that rate.
@@ -93,7 +93,7 @@ impl Failing {
 mod tests {
     use super::*;
 
-    /// So many of a thousand sends at which an event came, where one in `every` fails.
+    /// How many of a thousand sends bring an event, where one in `every` fails.
     fn events(failing: &mut Failing, every: u32, is_low: bool, is_denied: bool) -> u32 {
         let mut events = 0;
         for index in 1..=1000 {
