@@ -133,8 +133,11 @@ function fitBindings(name) {
   appendFileSync(`${root}/pkg/${name}.d.ts`, '\nexport function throwAs(make: () => Error): void;\n')
   // A wrong argument leaves no memory behind: what crosses is checked before.
   const undone =
-    /let (ptr0, len0, ptr1, len1);\n *try \{\n((?: {12}.*\n)*?) {8}\} catch \(e\) \{\n(?: {12}.*\n)*? {8}\}\n/g
-  code = code.replaceAll(undone, 'let $1;\n$2')
+    /let (ptr0, len0, ptr1, len1);\n( *)try \{\n((?:\2 {4}.*\n)*?)\2\} catch \(e\) \{\n(?:\2 {4}.*\n)*?\2\}\n/g
+  code = code.replaceAll(undone, 'let $1;\n$3')
+  // Each text comes with what makes its room larger; and `free` is called by its name.
+  code = code.replace(/ {4}if \(realloc === undefined\) \{\n(?: {8}.*\n)*? {4}\}\n/, '')
+  code = code.replaceAll(/if \(Symbol\.dispose\) \w+\.prototype\[Symbol\.dispose\] = .*\n/g, '')
   const start = code.indexOf('const cachedTextEncoder = new TextEncoder();')
   if (start >= 0) {
     const end = code.indexOf('let WASM_VECTOR_LEN')
