@@ -156,12 +156,11 @@ impl ScopeConfig {
         if problems.0.is_empty() { Ok(config) } else { Err(ConfigError { problems: problems.0 }) }
     }
 
-    /// What holds in a budget of this scope's server, or on the way to one: what the server says, and these
-    /// slots.
+    /// What holds in a budget of this scope's server, or on the way to one: what the server says.
     #[must_use]
-    pub fn budget(&self, concurrency: u32) -> Self {
+    pub fn budget(&self) -> Self {
         Self {
-            concurrency,
+            concurrency: u32::MAX,
             delay: 0.0,
             slot_delay: Span::ZERO,
             jitter: jitter::Config::NONE,

@@ -160,7 +160,7 @@ impl Engine {
         let of = self.intern(scope);
         let is_budget = inner.as_bytes().first() == Some(&BUDGET);
         let config = &self.registry[of.0.index].scope.config;
-        let config = Arc::new(config.budget(if is_budget { u32::MAX } else { 1 }));
+        let config = Arc::new(config.budget());
         Some((if is_budget { Role::Budget(of) } else { Role::Route(of, None) }, config))
     }
 
@@ -236,13 +236,15 @@ impl Engine {
 
     #[cold]
     fn verdict_inside(&self, now: Instant, entry: &Entry, cost: Cost) -> Verdict {
-        let family = |of| self.known(of).and_then(|scope| self.registry[scope].family.as_deref());
-        let (Role::Budget(of) | Role::Route(of, None)) = entry.role else {
-            return entry.scope.verdict(now, cost);
+        let (of, verdict) = match entry.role {
+            Role::Budget(of) => (of, entry.scope.verdict(now, cost)),
+            Role::Route(of, None) if entry.scope.slots.in_flight() == 0 => (of, Verdict::Go),
+            Role::Route(_, None) => return Verdict::Blocked(Reason::Concurrency),
+            // Its budgets speak for it.
+            _ => return Verdict::Go,
         };
-        let Some(family) = family(of).filter(|_| cost > Cost::ZERO) else {
-            return entry.scope.verdict(now, cost);
-        };
+        let family = self.known(of).and_then(|scope| self.registry[scope].family.as_deref());
+        let Some(family) = family.filter(|_| cost > Cost::ZERO) else { return verdict };
         let until = family.exploring + PATIENCE;
         let is_patient = family.explorers > 0 && now < until;
         let within = |verdict| match verdict {
@@ -258,8 +260,7 @@ impl Engine {
             }
             return within(entry.scope.verdict(now, cost.plus(Cost::whole(unknown + KEPT))));
         }
-        let verdict = entry.scope.verdict(now, cost);
-        if verdict != Verdict::Go || !is_patient {
+        if !is_patient {
             return verdict;
         }
         let budgets = || family.budgets.iter().filter_map(|&budget| self.known(budget));
@@ -328,12 +329,11 @@ impl Engine {
 
     /// Less is kept back, or more is there.
     fn refresh_inside(&mut self, scope: u32) {
-        let Some(family) = &self.registry[scope].family else { return };
-        let mut inside = family.budgets.clone();
-        if family.explorers > 0 {
-            inside.extend(&family.open);
-        }
-        for id in inside {
+        for place in 0_usize.. {
+            let Some(family) = &self.registry[scope].family else { return };
+            let more = place.checked_sub(family.budgets.len()).filter(|_| family.explorers > 0);
+            let open = more.and_then(|place| family.open.get(place));
+            let Some(&id) = family.budgets.get(place).or(open) else { return };
             if let Some(index) = self.known(id).filter(|&index| !self.registry[index].waiters.is_quiet()) {
                 self.refresh(index);
             }
@@ -376,7 +376,6 @@ impl Engine {
             leads.extend(self.budget(scope, "", Some(route)));
         }
         let before = self.scopes_by(scope, route);
-        let now = self.now;
         let entry = &mut self.registry[route];
         if let Role::Route(of, known) = &entry.role {
             let (of, is_new) = (*of, known.is_none());
@@ -386,9 +385,6 @@ impl Engine {
                     self.count_explorers_of(of, -1);
                 }
                 self.progress(of);
-                let entry = &mut self.registry[route];
-                let open = Arc::new(entry.scope.config.budget(u32::MAX));
-                entry.scope.configure(now, open);
             }
         }
         let after = self.scopes_by(scope, route);
