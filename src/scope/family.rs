@@ -150,6 +150,16 @@ mod tests {
     }
 
     #[test]
+    fn buckets_say_no_word_of_each_other() {
+        let mut family = Family::default();
+        for route in ["a", "b", "c", "d"] {
+            family.learn(&format!("GET /channels/:/{route}"), "GET /channels/*", &names(&["b0/"]));
+        }
+        assert_eq!(family.of("GET /channels/:/e", "GET /channels/*"), None);
+        assert_eq!(family.of("GET /channels/:/d", "GET /channels/*"), Some(&names(&["b0/"])[..]));
+    }
+
+    #[test]
     fn memory_has_a_bound() {
         let mut family = Family::default();
         for route in 0..2000 {
