@@ -19,9 +19,9 @@
 //! 3. *Not refused* to x = 2: `m` grows fourfold, and on from e(1+m), each time in a smaller part of T.
 //! 4. *T ∝ 1 ÷ m*: a wide search is short, and a settled one costs `backoffTarget` refusals a window, but no
 //!    more than one in a hundred requests. What a refusal costs and how long the wall was make T longer.
-//! 5. *Walls* are probed. One of merely bad answers is an outage and says nothing of the pace, if there was
-//!    none for eight times as long. One that says when it ends (`Retry-After`) is asked then; what we add to
-//!    that is no wall.
+//! 5. *Walls* are probed. One of merely bad answers is an outage, and no news of the pace, if there was none
+//!    for eight times as long. One that says when it ends (`Retry-After`) is asked then; what we add to that
+//!    is no wall.
 //! 6. *Merely bad answers*: see `failing`. Where the pace is clearly below what was *borne* (served ÷ time)
 //!    they are the server's own, and one too many widens the search. Plain refusals are treated alike where
 //!    *e* is below a third of that, and T is a number of requests: others take a share whatever the pace.
@@ -48,7 +48,7 @@ use crate::{
     time::{Instant, Span},
 };
 
-/// What one scope's rampup was told.
+/// One scope's settings of rampup.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Config {
     /// The gap before anything is known.
@@ -67,7 +67,7 @@ pub struct Config {
 const DWELL: f64 = 0.75;
 /// T in lengths of the last wall, times `m`: what a step could gain in that time, in walls.
 const WORTH: f64 = 0.7;
-/// T in gaps at least; six times as many where `m` is least. So many served requests make a measurement.
+/// T in gaps at least; six times as many where `m` is least. This many served requests make a measurement.
 const FEW: f64 = 16.0;
 /// The most that a refusal can cost, in refusals.
 const DEAREST: f64 = 3.0;
@@ -79,7 +79,7 @@ const NARROW: f64 = 0.01;
 const DEEPEST: f64 = 6.0;
 /// The most that `m` can be.
 const WIDE: f64 = 1.0 / 3.0;
-/// A wall of merely bad answers is an outage if the last one was so many walls ago: a window's return.
+/// A wall of merely bad answers is an outage if the last one was this many walls ago: a window's return.
 const RARE: f64 = 8.0;
 /// What is later than this was no timer: those of Windows are 16 ms late. No more is made up for.
 const LATEST: Span = Span::from_micros(25_000);
@@ -123,7 +123,7 @@ pub struct State {
     gap: f64,
     /// `m`.
     span: f64,
-    /// How often in a row nothing was refused.
+    /// How often in a row no request was refused.
     quiet: f64,
     /// `m` grows by this if too little is served to measure.
     doubt: f64,
@@ -138,7 +138,7 @@ pub struct State {
     tally: Option<Tally>,
     /// What the last event was refused in all.
     cost: f64,
-    /// For how long nothing was served after the last event.
+    /// For how long no request was served after the last event.
     wall: f64,
     /// When the last outage was over.
     down: Option<Instant>,
@@ -155,7 +155,7 @@ pub struct State {
     last: Option<Instant>,
     /// How late the last timer was, up to `LATEST`.
     late: Span,
-    /// Nothing before this.
+    /// No request before this.
     pause: Option<Instant>,
 }
 
@@ -218,7 +218,7 @@ impl State {
         self.clock / self.period(config)
     }
 
-    /// T; never less than some requests and some round trips, and a refusal is heard of within it.
+    /// T; never less than some requests and some round trips, and news of a refusal comes within it.
     fn period(&self, config: &Config) -> f64 {
         let dwell = self.dwell(config) * self.narrow(config) / (2.0 * self.quiet + 1.0);
         let least = (FEW * self.gap).max(4.0 * self.away).max(2.0 * self.heard);
