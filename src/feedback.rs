@@ -72,6 +72,12 @@ pub struct Hint {
 }
 
 impl Hint {
+    /// Whether the server asked for no wait, no pace and no quota.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.hold.is_none() && self.told.left.is_none() && self.told.pace.is_none()
+    }
+
     /// What hints mean for a scope. A second is added where the server speaks whole seconds.
     pub fn of(hints: &Hints) -> Self {
         let span = |ms: u64| Span::from_millis(ms as f64);
@@ -118,6 +124,12 @@ impl Feedback {
         let latency_ms = (latency_ms >= 0.0 && latency_ms.is_finite()).then_some(latency_ms);
         let is_bad = (!bad.is_nan()).then_some(bad > 0.0);
         Self { answer, latency_ms, adjust_delay, cost: Cost::from_units(cost), is_bad, ..Self::IGNORED }
+    }
+
+    /// Whether it is no word about the server, bad or good.
+    #[inline]
+    pub fn says_nothing(&self) -> bool {
+        self.answer == Answer::Ignored && self.is_bad.is_none() && self.hint.is_empty()
     }
 
     /// It teaches no pace.

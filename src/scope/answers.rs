@@ -38,6 +38,10 @@ impl Scope {
             return Settled::default();
         }
         let latency = feedback.latency_ms;
+        // A function that gave no response: no policy learns from it, and no server said a word.
+        if feedback.says_nothing() && self.policies.is_empty() {
+            return Settled { latency, ..Settled::default() };
+        }
         let settled = self.on_answer(now, sent, feedback, is_repeat, stall_after);
         let wait = self.on_hint(now, sent, &feedback.hint, settled.is_bad == Some(true));
         let down = self.down_config().and_then(|config| self.on_connection(now, feedback.answer, &config));
@@ -156,7 +160,7 @@ impl Scope {
     /// A hold is only ever made longer. No wait that a server asks for is longer than `backoff.maxHold`:
     /// gives what was asked, and what is kept of it. `is_bad`: it came with a bad answer.
     pub fn on_hint(&mut self, now: Instant, sent: Instant, hint: &Hint, is_bad: bool) -> Option<Wait> {
-        if hint.hold.is_none() && hint.told.left.is_none() && hint.told.pace.is_none() {
+        if hint.is_empty() {
             return None;
         }
         self.on_request(now, sent, hint, is_bad)

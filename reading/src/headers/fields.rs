@@ -23,10 +23,15 @@ const QUOTA_WORDS: [&str; 8] = [
     "token-bucket",
 ];
 
+/// Fields that are asked for by their whole names, and are no vendor's.
+const STANDARD: [&str; 4] = ["ratelimit", "ratelimit-policy", "date", "age"];
+
 /// Fields by name, in the order in which they came.
 #[derive(Default)]
 pub(super) struct Fields<'a> {
     fields: Vec<(&'a [u8], Cow<'a, [u8]>)>,
+    /// Whether one of them is not standard.
+    has_others: bool,
     bytes: usize,
 }
 
@@ -49,6 +54,7 @@ impl<'a> Fields<'a> {
             joined.to_mut().extend(b", ");
             joined.to_mut().extend(value);
         } else if self.fields.len() < MOST_FIELDS {
+            self.has_others |= !STANDARD.iter().any(|known| is(name, known));
             self.fields.push((name, Cow::Borrowed(value)));
         }
     }
@@ -56,6 +62,11 @@ impl<'a> Fields<'a> {
     /// The value of a field.
     pub fn get(&self, name: &str) -> Option<&[u8]> {
         self.iter().find(|(other, _)| is(other, name)).map(|(_, value)| value)
+    }
+
+    /// Whether a vendor's field is among them, or one with a wait: only then is it worth looking for those.
+    pub fn have_others(&self) -> bool {
+        self.has_others
     }
 
     /// Names and values.

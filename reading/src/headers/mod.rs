@@ -156,11 +156,16 @@ impl Hints {
         } else {
             let policies = fields.get("ratelimit-policy").and_then(structured::list).unwrap_or_default();
             hints.quotas = rate_limit::quotas(fields, &policies);
-            let reset_is_millis = context.reset_is_millis;
-            vendors::read(fields, Reading { clock, reset_is_millis, policies: &policies }, &mut hints);
+            if fields.have_others() {
+                let reset_is_millis = context.reset_is_millis;
+                vendors::read(fields, Reading { clock, reset_is_millis, policies: &policies }, &mut hints);
+            }
         }
-        let explicit = retry_after::read(fields, clock, context.retry_after_is_millis);
-        hints.resource = fields.get("x-ratelimit-resource").map(fields::name);
+        let mut explicit = None;
+        if fields.have_others() {
+            explicit = retry_after::read(fields, clock, context.retry_after_is_millis);
+            hints.resource = fields.get("x-ratelimit-resource").map(fields::name);
+        }
         hints.said = (context.status, explicit);
         hints.decide();
         hints

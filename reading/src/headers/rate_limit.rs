@@ -40,7 +40,7 @@ fn of_item(item: &Item, policies: &[Item]) -> Quota {
     let policy = policies.iter().find(|policy| policy.value == item.value);
     let base = policy.map_or(Quota::default(), of_policy);
     Quota {
-        policy: item.value.name().map(unescaped),
+        policy: base.policy.or_else(|| item.value.name().map(unescaped)),
         remaining: item.param(Param::R).and_then(left),
         reset_ms: item.seconds(Param::T),
         partition_key: partition(item).or(base.partition_key),
