@@ -1,20 +1,24 @@
 //! `cargo bench --bench permits`: what one permit costs where no request has to wait, beside a semaphore of
-//! tokio and other limiters. Nanoseconds, the least of seven rounds.
+//! tokio, other limiters and tower's own limits. Nanoseconds, the least of many rounds.
 //!
 //! The trap is to compare what is not alike: a semaphore and a limiter hear no answer, and each has one key.
 
-use std::{future::Future, hint::black_box, num::NonZeroU32, time::Duration};
+use std::{convert::Infallible, hint::black_box, num::NonZeroU32, time::Duration};
 
 use autothrottle_tower::{Target, Throttle, Told};
 use governor::{Quota, RateLimiter};
+use http::{Request, Response};
 use serde_json::json;
 use tokio::{runtime, sync::Semaphore, time::Instant};
+use tower::{Service, ServiceBuilder, ServiceExt, service_fn};
 
-const CALLS: u32 = 20_000;
+/// So few that a round fits between two turns of other processes, also on a busy machine.
+const CALLS: u32 = 500;
+const ROUNDS: u32 = 400;
 
-async fn measure<F: Future>(name: &str, call: impl Fn() -> F) {
+async fn measure<T>(name: &str, mut call: impl AsyncFnMut() -> T) {
     let mut least = f64::INFINITY;
-    for _ in 0..7 {
+    for _ in 0..ROUNDS {
         let start = Instant::now();
         for _ in 0..CALLS {
             black_box(call().await);
@@ -32,7 +36,15 @@ async fn run() {
     measure("governor, until_ready", async || limiter.until_ready().await).await;
     let bucket = leaky_bucket::RateLimiter::builder().initial(usize::MAX >> 1).max(usize::MAX >> 1).build();
     measure("leaky-bucket, acquire_one", async || bucket.acquire_one().await).await;
+    let answer = |_: Request<()>| async { Ok::<_, Infallible>(Response::new(())) };
+    let mut limited = ServiceBuilder::new().concurrency_limit(1).service(service_fn(answer));
+    measure("tower, ConcurrencyLimit", async || limited.ready().await.unwrap().call(get()).await).await;
+    let mut limited =
+        ServiceBuilder::new().rate_limit(1 << 40, Duration::from_secs(1)).service(service_fn(answer));
+    measure("tower, RateLimit", async || limited.ready().await.unwrap().call(get()).await).await;
     let open = Throttle::new(json!({ "delay": 0 })).unwrap();
+    let mut layered = ServiceBuilder::new().layer(open.clone()).service(service_fn(answer));
+    measure("Throttle, a layer", async || layered.ready().await.unwrap().call(get()).await).await;
     let scope = Target::scope("a.example");
     let ok = Told::Response { status: 200, headers: None };
     measure("Throttle, a scope", async || open.acquire(&scope).await.unwrap().settle(&ok)).await;
@@ -40,6 +52,10 @@ async fn run() {
     measure("Throttle, a URL", async || open.acquire(url).await.unwrap().settle(&ok)).await;
     let rate = Throttle::new(json!({ "rate": { "limit": 1e6, "per": 1000, "burst": 1e6 } })).unwrap();
     measure("Throttle, a URL, with a rate", async || rate.acquire(url).await.unwrap().settle(&ok)).await;
+}
+
+fn get() -> Request<()> {
+    Request::get("https://a.example/items").body(()).unwrap()
 }
 
 fn main() {
