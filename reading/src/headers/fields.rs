@@ -29,7 +29,7 @@ const STANDARD: [&str; 4] = ["ratelimit", "ratelimit-policy", "date", "age"];
 /// Fields by name, in the order in which they came.
 #[derive(Default)]
 pub(super) struct Fields<'a> {
-    fields: Vec<(&'a [u8], Cow<'a, [u8]>)>,
+    kept: Vec<(&'a [u8], Cow<'a, [u8]>)>,
     /// Whether one of them is not standard.
     has_others: bool,
     bytes: usize,
@@ -49,13 +49,13 @@ impl<'a> Fields<'a> {
             return;
         }
         self.bytes = bytes;
-        let known = self.fields.iter_mut().find(|(other, _)| other.eq_ignore_ascii_case(name));
+        let known = self.kept.iter_mut().find(|(other, _)| other.eq_ignore_ascii_case(name));
         if let Some((_, joined)) = known {
             joined.to_mut().extend(b", ");
             joined.to_mut().extend(value);
-        } else if self.fields.len() < MOST_FIELDS {
+        } else if self.kept.len() < MOST_FIELDS {
             self.has_others |= !STANDARD.iter().any(|known| is(name, known));
-            self.fields.push((name, Cow::Borrowed(value)));
+            self.kept.push((name, Cow::Borrowed(value)));
         }
     }
 
@@ -71,7 +71,7 @@ impl<'a> Fields<'a> {
 
     /// Names and values.
     pub fn iter(&self) -> impl Iterator<Item = (&'a [u8], &[u8])> {
-        self.fields.iter().map(|(name, value)| (*name, &value[..]))
+        self.kept.iter().map(|(name, value)| (*name, &value[..]))
     }
 
     /// Whether any of them tells of a quota.
