@@ -319,12 +319,13 @@ impl State {
             event.is_merely_bad &= is_merely_bad;
             event.is_wall = true;
             event.unsure = micros(ended.unsure);
-            // A ban may begin anew with each probe; an outage does not, and one that says when it ends is
-            // asked then.
+            // A ban may begin anew with each probe; an outage does not, so that one a window will do, but
+            // not for ever. One that says when it ends is asked then.
             let lasted = micros(now.since(event.at));
             let mut wait = (2.0 * event.fast).max(if asked.is_some() { lasted / 4.0 } else { 2.0 * lasted });
             if event.is_merely_bad {
-                wait = wait.min((micros(config.window) / config.target).max(2.0 * event.fast));
+                let often = (micros(config.window) / config.target).max(2.0 * event.fast);
+                wait = wait.min(often.max(lasted / RARE));
             }
             self.fresh = now;
             self.cost += 1.0;

@@ -126,6 +126,21 @@ fn forbidden_pages_do_not_throttle_a_crawl() {
     assert!(shares[2] >= 0.8, "{shares:?}");
 }
 
+/// A ban that each request makes longer, and that is longer than a window: a probe a window kept it up for ever.
+#[test]
+fn a_ban_without_a_word_ends() {
+    for (refusal, ban) in [("502", 77), ("403", 100), ("silence", 150)] {
+        let json = format!(
+            r#"{{ "server": {{ "model": "token-bucket", "rate": 10, "depth": 10, "refusal": "{refusal}",
+                    "ban": {ban}000 }}, "network": {{ "latency": 100, "timeout": 5000 }}, "duration": 3600000,
+                  "throttle": {{ "defaults": {{ "rampup": true }} }} }}"#
+        );
+        let simulation = Simulation::parse(serde_json::from_str(&json).unwrap()).unwrap();
+        let served = simulation.run().unwrap().1.served;
+        assert!(served >= 500, "{refusal}, {ban} s: {served} in an hour");
+    }
+}
+
 /// How many leave in each second, for a server that would take ten thousand.
 fn each_second(defaults: &str) -> Vec<usize> {
     let json = format!(
