@@ -13,6 +13,14 @@ import { BASE } from './base.mjs'
 
 register('./test/resolve.mjs', import.meta.url)
 
+function isOnTheWeb(text) {
+  try {
+    return /^https?:$/.test(new URL(text).protocol)
+  } catch {
+    return false
+  }
+}
+
 /** Where the site will stand, with a slash at its end: as you say, or as a host of pages tells its builds. */
 export function placeOf(env) {
   const [owner, name] = env.GITHUB_REPOSITORY?.split('/') ?? []
@@ -25,8 +33,7 @@ export function placeOf(env) {
     name && `https://${owner}.github.io/${name === `${owner}.github.io` ? '' : name}`,
   ].find(Boolean)
   if (said === undefined) return undefined
-  if (!/^https?:/.test(said) || !URL.canParse(said))
-    throw new Error(`SITE_URL wants https://host/path, got ${said}`)
+  if (!isOnTheWeb(said)) throw new Error(`SITE_URL wants https://host/path, got ${said}`)
   return said.replace(/\/*$/, '/')
 }
 

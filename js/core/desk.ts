@@ -11,7 +11,6 @@
  * is thrown); a manager that learns of it after others have left at the old pace; work for listeners who are
  * not there.
  */
-
 import { statusIn } from '../answers/answer.js'
 import { type ClosedError, EngineBrokenError, TimeoutError } from '../base/errors.js'
 import type { Clock } from '../options/options.js'
