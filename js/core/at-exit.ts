@@ -14,6 +14,7 @@ export interface Stuck {
 }
 
 type Process = { on?(event: 'beforeExit', listener: () => void): void }
+type Platform = { readonly process?: Process; readonly EdgeRuntime?: string }
 
 const stuck = new Set<WeakRef<Stuck>>()
 let isListening = false
@@ -23,8 +24,10 @@ let isListening = false
  * caller keeps `one`.
  */
 export function watchExit(one: Stuck): void {
-  const { process } = globalThis as { process?: Process }
-  if (typeof WeakRef === 'undefined' || typeof process?.on !== 'function') return
+  const { process, EdgeRuntime } = globalThis as Platform
+  // Next.js ends a build where code of its edge so much as looks at `process.on`.
+  if (EdgeRuntime !== undefined || typeof WeakRef === 'undefined') return
+  if (typeof process?.on !== 'function') return
   for (const each of stuck) if (each.deref() === undefined) stuck.delete(each)
   stuck.add(new WeakRef(one))
   if (isListening) return
