@@ -30,8 +30,8 @@ export async function sizeOf(code, options = {}) {
  * counted.
  */
 export const BUDGETS = {
-  autothrottle: 159_000,
-  'autothrottle/slim': 31_000,
+  autothrottle: 159_200,
+  'autothrottle/slim': 31_400,
   'autothrottle/engine': 133_000,
   'autothrottle/undici': 156_500,
   'autothrottle/simulate': 123_000,
