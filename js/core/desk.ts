@@ -25,7 +25,7 @@ import {
   WAIT,
 } from '../wasm/engine.js'
 import type { Abortable } from './aborts.js'
-import { type Stuck, watchExit } from './at-exit.js'
+import { watchExit } from './at-exit.js'
 import { Converter, checkedCost, type HeaderMaps } from './convert.js'
 import { Driver } from './driver.js'
 import { CancelEvent, type Ears, QueuedEvent, SendEvent, SettleEvent, SharedEvent } from './events.js'
@@ -94,7 +94,6 @@ export class Desk {
   readonly #budgeted = new Map<string, number>()
   readonly #entering = new Set<Abortable>()
   #following = 0
-  #stuck: Stuck | undefined
   #askedMs = Number.NaN
 
   /** `idleClock`: the same time, with timers that keep no process alive. */
@@ -351,17 +350,16 @@ export class Desk {
 
   /** Resolves when no request waits or is in flight. */
   idle(): Promise<void> {
-    if (this.#isIdle) return Promise.resolve()
+    if (this.isIdle) return Promise.resolve()
     return new Promise((resolve) => this.#idle.push(resolve))
   }
 
   /** From here on, a program that ends while requests wait or have not ended says so. */
   tellAtExit(): void {
-    this.#stuck = { tellStuck: () => this.#tellStuck() }
-    watchExit(this.#stuck)
+    watchExit(this)
   }
 
-  #tellStuck(): void {
+  tellStuck(): void {
     if (this.closed) return
     this.driver.drain()
     const { waiting, inFlight } = this.#engine
@@ -583,7 +581,7 @@ export class Desk {
     }
   }
 
-  get #isIdle(): boolean {
+  get isIdle(): boolean {
     const isEntering = this.#entering.size > 0 || this.#following > 0
     return !isEntering && this.#engine.waiting === 0 && this.#engine.inFlight === 0
   }
@@ -595,6 +593,6 @@ export class Desk {
 
   #rest(): void {
     this.tellNotices()
-    if (this.#idle.length > 0 && this.#isIdle) for (const resolve of this.#idle.splice(0)) resolve()
+    if (this.#idle.length > 0 && this.isIdle) for (const resolve of this.#idle.splice(0)) resolve()
   }
 }
