@@ -1,4 +1,4 @@
-/** Servers of this machine, each on a free port. They end, with their connections, when a file's tests have. */
+/** Servers of this machine, each on a free port. They and their connections end when a file's tests have. */
 import { createServer, type RequestListener, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { after } from 'node:test'

@@ -126,7 +126,8 @@ fn forbidden_pages_do_not_throttle_a_crawl() {
     assert!(shares[2] >= 0.8, "{shares:?}");
 }
 
-/// A ban that each request makes longer, and that is longer than a window: a probe a window kept it up for ever.
+/// A ban that each request makes longer, and that is longer than a window. A probe a window kept it up for
+/// ever.
 #[test]
 fn a_ban_without_a_word_ends() {
     for (refusal, ban) in [("502", 77), ("403", 100), ("silence", 150)] {

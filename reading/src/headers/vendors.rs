@@ -64,8 +64,8 @@ const PARTS: [(&str, Part, bool); 11] = [
     ("used", Part::Used, true),
 ];
 
-/// Names that are a window in milliseconds (Kong: `X-RateLimit-Limit-Minute`). Exact Online's are
-/// those of its page *API limits*, which picqer/exact-php-client#363 reads and forums.invantive.com/t/3102 cites.
+/// Names that are a window in milliseconds (Kong: `X-RateLimit-Limit-Minute`). Exact Online's are those of
+/// its page *API limits*, which picqer/exact-php-client#363 reads and forums.invantive.com/t/3102 cites.
 const WINDOWS: [(&str, u64); 5] = [
     ("second", 1000),
     ("minute", 60_000),

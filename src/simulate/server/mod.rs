@@ -1,5 +1,5 @@
-//! Servers: what becomes of a request that arrives. [`limits`] has the kinds of limits, [`around`] what changes
-//! any of them.
+//! Servers: what becomes of a request that arrives. [`limits`] has the kinds of limits, [`around`] what
+//! changes any of them.
 
 mod around;
 mod limits;
