@@ -1,6 +1,7 @@
 /**
  * What `autothrottle/opentelemetry` tells of waits adds up: the time of a call is its waits, by their
- * reasons, and the time at the server. In virtual time, over the server of language models and over one that refuses.
+ * reasons, and the time at the server. In virtual time, over the server of language models and over one that
+ * refuses.
  */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
