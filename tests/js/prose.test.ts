@@ -65,10 +65,20 @@ const WRITTEN = [
   'python/src/autothrottle/_shared/scripts.py',
 ]
 
+/** What was installed or built lies beside the sources, and may come and go while this reads. */
+const NOT_OURS = /^(?:node_modules|target|dist|\.venv.*)$/
+
+function filesOf(folder: string): string[] {
+  return readdirSync(join(root, folder), { withFileTypes: true }).flatMap((entry) => {
+    const name = `${folder}/${entry.name}`
+    if (!entry.isDirectory()) return [name]
+    return NOT_OURS.test(entry.name) ? [] : filesOf(name)
+  })
+}
+
 for (const folder of SOURCES)
   test(`comments of ${folder}`, () => {
-    const files = readdirSync(join(root, folder), { recursive: true, encoding: 'utf8' })
-      .map((name) => `${folder}/${name.replaceAll('\\', '/')}`)
+    const files = filesOf(folder)
       // Vite writes a file with a time stamp while it reads its settings.
       .filter((name) => /\.(?:ts|m?js|vue|rs|pyi?)$/.test(name) && !name.includes('.timestamp-'))
       .filter((name) => !WRITTEN.includes(name))
