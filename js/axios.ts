@@ -161,8 +161,10 @@ async function sendThrottled(
   send: AxiosAdapter,
 ): Promise<Answer> {
   const { method, headers, throttle: own } = config
-  const abort = listenForAbort(config)
   const request = { url: axios.getUri(config), method, headers }
+  // No server is asked.
+  if (/^(?:data|blob):/.test(request.url)) return send(config)
+  const abort = listenForAbort(config)
   const permit = await enter(throttle, request, own, abort.signal)
     .catch((error) => {
       throw abort.signal.aborted ? new axios.CanceledError(undefined, config as never) : error

@@ -15,6 +15,11 @@ export function kindOf(value: unknown): string {
   return typeof value === 'string' ? JSON.stringify(value) : String(value)
 }
 
+/** What stands where something else belongs. */
+export function notA(what: string, want: string, got: unknown): TypeError {
+  return new TypeError(`${what}: want ${want}; got ${kindOf(got)}`)
+}
+
 /** A value as JSON, cut, where what is in it matters. */
 export function shown(value: unknown): string {
   if (value === undefined) return 'nothing'
@@ -47,8 +52,7 @@ export function isThrottle(value: unknown): boolean {
 
 /** @throws {TypeError} for what stands where an entry wants the throttle. */
 export function checkThrottle(value: unknown, entry: string): void {
-  if (!isThrottle(value))
-    throw new TypeError(`${entry}: want a throttle, as createThrottle gives it; got ${kindOf(value)}`)
+  if (!isThrottle(value)) throw notA(entry, 'a throttle, as createThrottle gives it', value)
 }
 
 /** Milliseconds from 0 to a year. */

@@ -119,8 +119,7 @@ export class WasmBlockedError extends ThrottleError {
   constructor(options?: ErrorOptions) {
     super(
       'ERR_WASM_BLOCKED',
-      "WebAssembly is blocked: allow 'wasm-unsafe-eval' in script-src of the Content-Security-Policy" +
-        ' (docs/runtimes.md of autothrottle)',
+      "WebAssembly is blocked: allow 'wasm-unsafe-eval' in script-src of the Content-Security-Policy",
       options,
     )
   }
@@ -167,8 +166,8 @@ export class EngineBrokenError extends ThrottleError {
   constructor(options?: ErrorOptions) {
     super(
       'ERR_ENGINE_BROKEN',
-      'an error broke off a call into the engine, most likely a stack overflow that your program caught' +
-        ' (RangeError: Maximum call stack size exceeded): end that recursion, and make a new throttle',
+      'an error broke off a call into the engine, most likely a stack overflow that your program caught:' +
+        ' end that recursion, and make a new throttle',
       options,
     )
   }
@@ -202,19 +201,20 @@ export class BodyNotReplayableError extends ThrottleError {
   }
 }
 
+/** What to type inside of functions and hooks. */
+export const HOW_TO_NEST =
+  'functions of run, map or wrap call the fetch that they are given, ({ fetch }) => fetch(url),' +
+  ' hooks another throttle'
+
 /**
  * A call inside a function of `run`, `map` or `wrap` waits for the slot that its function holds, in a runtime
- * that cannot know it.
+ * that cannot know it. So does a call inside a hook, in all runtimes.
  */
 export class NestedError extends ThrottleError {
   declare readonly code: 'ERR_NESTED'
 
   constructor(url: string) {
-    const wait = `${url} waits for a slot, and functions of run, map or wrap hold all of them`
-    super(
-      'ERR_NESTED',
-      `${wait}: inside of them call the fetch that they are given, ({ fetch }) => fetch(url)`,
-    )
+    super('ERR_NESTED', `${url} waits for a slot that its own function holds: ${HOW_TO_NEST}`)
   }
 }
 

@@ -32,8 +32,7 @@ let isListening = false
 export function watchExit(one: Stuck): void {
   const { process, EdgeRuntime } = globalThis as Platform
   // Next.js ends a build where code of its edge so much as looks at `process.on`.
-  if (EdgeRuntime !== undefined || typeof WeakRef === 'undefined') return
-  if (typeof process?.on !== 'function') return
+  if (EdgeRuntime !== undefined || typeof process?.on !== 'function') return
   for (const each of stuck) if (each.deref() === undefined) stuck.delete(each)
   for (const each of kept) if (each.isIdle) kept.delete(each)
   stuck.add(new WeakRef(one))

@@ -30,7 +30,7 @@ import { Converter, checkedCost, type HeaderMaps } from './convert.js'
 import { Driver } from './driver.js'
 import { CancelEvent, type Ears, QueuedEvent, SendEvent, SettleEvent, SharedEvent } from './events.js'
 import type { Host } from './host.js'
-import { type Inside, Nesting } from './nesting.js'
+import { HOW_TO_END, HOW_TO_SETTLE, type Inside, Nesting } from './nesting.js'
 import { type Audience, Notices } from './notices.js'
 import { NOTHING, Permit, type PermitOutcome } from './permit.js'
 import { Unheard } from './unheard.js'
@@ -65,8 +65,6 @@ export type Verdict = 'over' | 'too-long' | 'again' | Promise<Permit>
 const NO_OUTCOME: Outcome = {}
 /** Scopes of which is known that they have several budgets. */
 const MOST_BUDGETED = 10_000
-/** What to type so that no permit is forgotten. */
-const HOW_TO_SETTLE = 'use `run`, or `using permit = …`'
 /** So much before others is who was called in a function that runs: what has begun is to end. */
 const BEFORE_OTHERS = 1e6
 
@@ -82,14 +80,15 @@ export class Desk {
   readonly tell: Audience['tell']
   readonly warnings: Warnings
   /** Sends the request of a permit: `fetch` of the throttle. */
-  send: (permit: Permit, input: RequestInfo | URL, init?: RequestInit) => Promise<Response> = () =>
-    Promise.reject(new TypeError('no fetch'))
+  declare send: (permit: Permit, input: RequestInfo | URL, init?: RequestInit) => Promise<Response>
   readonly #isManaged: boolean
   readonly #notices: Notices
   readonly #converter: Converter
   readonly #warnThreshold: number
   readonly #idle: (() => void)[] = []
   readonly #unheard: Unheard
+  /** Tells of hosts that were typed, and that no request met. */
+  declare tellUnmet: () => void
   /** Scopes whose answers name several budgets, and since when. Bounded, for a crawl sees many. */
   readonly #budgeted = new Map<string, number>()
   readonly #entering = new Set<Abortable>()
@@ -361,26 +360,22 @@ export class Desk {
 
   tellStuck(): void {
     if (this.closed) return
+    this.tellUnmet()
     this.driver.drain()
     const { waiting, inFlight } = this.#engine
     const entering = this.#entering.size
-    const held = inFlight > 0 ? `; in flight and never settled: ${inFlight} (see permit.settle)` : ''
-    if (waiting > 0) {
-      const scopes = this.driver.scopesWaiting.slice(0, 3).join(', ')
-      const { paused } = this.#engine.stats(undefined, this.clock.now())
-      const how = paused ? '; the throttle is paused: resume() lets them go' : ''
-      this.#tellNeverSent(`${scopes}: ${waiting}${held}${how}`)
-    } else if (entering > 0) this.#tellNeverSent(`getScopes or robots.txt: ${entering}`)
-    else if (inFlight > 0) {
-      const what = inFlight === 1 ? '1 request was never settled' : `${inFlight} requests were never settled`
-      const how = `${HOW_TO_SETTLE}; with release: 'body' read or cancel each body`
-      const why = this.nesting.isRunning ? 'a function of run, wrap or map did not end' : how
-      this.warnings.once('permit-lost', `the program ends, and ${what}: ${why}`)
-    }
-  }
-
-  #tellNeverSent(what: string): void {
-    this.warnings.once('never-sent', `the program ends while requests wait for ${what}`)
+    if (waiting + entering + inFlight === 0) return
+    const { paused } = this.#engine.stats(undefined, this.clock.now())
+    const scopes = this.driver.scopesWaiting.slice(0, 3).join(', ')
+    const waits =
+      waiting + entering === 0
+        ? ''
+        : ` while requests wait for ${scopes || 'getScopes or robots.txt'}: ${waiting || entering}`
+    const isPaused = waiting > 0 && paused ? '; paused: resume() lets them go' : ''
+    const why = this.nesting.isRunning ? 'a function of run, map or wrap or a hook did not end' : HOW_TO_END
+    const held =
+      inFlight === 0 || (waits && waiting === 0) ? '' : `; in flight and never settled: ${inFlight} (${why})`
+    this.warnings.once(waits ? 'never-sent' : 'permit-lost', `the program ends${waits}${held}${isPaused}`)
   }
 
   /** The engine knows its scopes by handles; one that it has forgotten is refused, and made anew. */
@@ -502,10 +497,7 @@ export class Desk {
     this.driver.begin(waiting)
     const many = this.driver.waiting
     if (many >= this.#warnThreshold)
-      this.warnings.once(
-        'many-waiting',
-        `${many} requests wait, each with its promise in memory: pull work with throttle.map`,
-      )
+      this.warnings.once('many-waiting', `${many} requests wait: pull work with throttle.map`)
   }
 
   /**

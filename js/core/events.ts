@@ -138,6 +138,7 @@ export class WarningEvent extends Event {
     | 'rampup-bound'
     | 'nested'
     | 'unheard'
+    | 'unsettled'
     | 'hold-cut'
     | 'robots-overruled'
     | 'permit-lost'
@@ -287,34 +288,26 @@ export class Ear {
   }
 }
 
+const TYPES = 'queued send settle cancel backoff recover delay hold stall warning shared'.split(' ')
+
 /** An ear for each type: fields, since they are asked at each request. */
 export class Ears {
-  readonly queued: Ear
-  readonly send: Ear
-  readonly settle: Ear
-  readonly cancel: Ear
-  readonly backoff: Ear
-  readonly recover: Ear
-  readonly delay: Ear
-  readonly hold: Ear
-  readonly stall: Ear
-  readonly warning: Ear
-  readonly shared: Ear
+  declare readonly queued: Ear
+  declare readonly send: Ear
+  declare readonly settle: Ear
+  declare readonly cancel: Ear
+  declare readonly backoff: Ear
+  declare readonly recover: Ear
+  declare readonly delay: Ear
+  declare readonly hold: Ear
+  declare readonly stall: Ear
+  declare readonly warning: Ear
+  declare readonly shared: Ear
 
   constructor() {
     const diagnostics = builtin('diagnostics_channel') as Diagnostics | undefined
-    const ear = (type: keyof ThrottleEvents) => new Ear(diagnostics?.channel(`autothrottle:${type}`))
-    this.queued = ear('queued')
-    this.send = ear('send')
-    this.settle = ear('settle')
-    this.cancel = ear('cancel')
-    this.backoff = ear('backoff')
-    this.recover = ear('recover')
-    this.delay = ear('delay')
-    this.hold = ear('hold')
-    this.stall = ear('stall')
-    this.warning = ear('warning')
-    this.shared = ear('shared')
+    const ears: Record<string, Ear> = this as never
+    for (const type of TYPES) ears[type] = new Ear(diagnostics?.channel(`autothrottle:${type}`))
   }
 
   /** Whether changes of scopes have a listener. */
@@ -330,10 +323,9 @@ export class Ears {
   check(method: string, type: string): Ear {
     const ear = this.of(type)
     if (ear) return ear
-    const known = Object.keys(this)
-    const nearest = nearestName(String(type), known)
+    const nearest = nearestName(String(type), TYPES)
     const meant = nearest === undefined ? '' : ` (did you mean ${nearest}?)`
-    throw new TypeError(`${method}: want one of ${known.join(', ')}; got ${kindOf(type)}${meant}`)
+    throw new TypeError(`${method}: want one of ${TYPES.join(', ')}; got ${kindOf(type)}${meant}`)
   }
 }
 

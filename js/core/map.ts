@@ -5,7 +5,7 @@
  * no more items are held than `buffer`, so an endless source is welcome and memory stays flat.
  */
 
-import { kindOf } from '../base/checks.js'
+import { notA } from '../base/checks.js'
 import type { RunOptions } from './requests.js'
 
 /** How {@link mapItems} works. */
@@ -29,13 +29,19 @@ export interface MapOptions {
 }
 
 /** @throws {TypeError} for an `errors` that is none: a misspelt one would leave errors out. */
-export function checkMapping({ errors, ordered, target }: MapOptions & { target?: unknown }): void {
+export function checkMapping({
+  errors,
+  ordered,
+  target,
+  buffer = 1,
+}: MapOptions & { target?: unknown }): void {
   const fail = (key: string, want: string, got: unknown) => {
-    throw new TypeError(`map.${key}: want ${want}; got ${kindOf(got)}`)
+    throw notA(`map.${key}`, want, got)
   }
   if (errors !== undefined && !['throw', 'skip', 'settle'].includes(errors))
     fail('errors', '"throw", "skip" or "settle"', errors)
   if (ordered !== undefined && typeof ordered !== 'boolean') fail('ordered', 'true or false', ordered)
+  if (!(Number.isInteger(buffer) && buffer >= 1)) fail('buffer', 'a whole number from 1', buffer)
   if (target !== undefined && typeof target !== 'function') fail('target', 'a function of an item', target)
 }
 

@@ -1,17 +1,17 @@
 /**
- * Calls inside functions of `run`, `map` and `wrap`: which of them waits for a slot that its own function
- * holds.
+ * Calls inside functions of `run`, `map` and `wrap`, and inside hooks: which of them waits for a slot that
+ * its own function holds.
  *
  * A call is known to be inside while its function has not returned to us yet. After an `await`,
  * `AsyncLocalStorage` says it where that is free; in Node before 24 it slows every promise of the process.
  * There V8's asynchronous stack traces say it, read only for calls that wait while a function runs. The
  * traps: to guess where a runtime knows neither, and work for those who do not nest.
  *
- * Where it is not known, time says it: no slot has come back for a while, and functions hold all of them.
+ * Where it is not known, time says it: no slot has come back for a while, and requests wait for one.
  */
 
 import { builtin } from '../base/builtin.js'
-import { NestedError } from '../base/errors.js'
+import { HOW_TO_NEST, NestedError } from '../base/errors.js'
 import type { Clock } from '../options/options.js'
 import { namedScopes, type Scopes, urlTextOf } from '../scopes/names.js'
 import type { Waiter } from './driver.js'
@@ -29,8 +29,12 @@ export const FRAME = 'autothrottle run'
 const HERE = new RegExp(`at async .*${FRAME}`)
 /** How long no slot comes back before it is looked who holds them, in milliseconds. */
 const LOOK_MS = 10_000
-/** The look at which a warning says that functions hold all slots, where no call inside them is known. */
+/** The look at which a warning says that no slot comes back: after two minutes. */
 const LOOKS = 12
+/** What to type so that no permit is forgotten. */
+export const HOW_TO_SETTLE = 'use `run`, or `using permit = …`'
+/** The same, where it may be no permit. */
+export const HOW_TO_END = `${HOW_TO_SETTLE}, read bodies, set requestTimeout`
 
 interface Storage {
   run<T>(store: Permit, call: (permit: Permit) => T, permit: Permit): T
@@ -50,7 +54,7 @@ export interface Crowd {
 export class Nesting {
   readonly #warnings: Warnings
   /** Its timers keep no process alive. */
-  readonly #clock: Pick<Clock, 'setTimeout' | 'clearTimeout'>
+  readonly #clock: Pick<Clock, 'setTimeout' | 'clearTimeout' | 'isPerRequest'>
   readonly #running: Permit[] = []
   #here: Permit | undefined
   /** `null` where there is none for free. */
@@ -61,7 +65,7 @@ export class Nesting {
   #moves = 0
   #timer: { handle: unknown } | undefined
 
-  constructor(warnings: Warnings, clock: Pick<Clock, 'setTimeout' | 'clearTimeout'>) {
+  constructor(warnings: Warnings, clock: Pick<Clock, 'setTimeout' | 'clearTimeout' | 'isPerRequest'>) {
     this.#warnings = warnings
     this.#clock = clock
   }
@@ -85,7 +89,6 @@ export class Nesting {
     permit.place = -1
     this.#moves++
     const last = this.#running.pop()!
-    if (this.#timer !== undefined && this.#running.length === 0) this.rest()
     if (last === permit) return
     this.#running[place] = last
     last.place = place
@@ -118,7 +121,7 @@ export class Nesting {
     for (const permit of all) {
       const isSame =
         permit.scopes.length === names.length && names.every((name) => permit.scopes.includes(name))
-      if (isSame && !permit.isSettled) return permit
+      if (isSame && !permit.isSettled && !isHook(permit)) return permit
     }
     return undefined
   }
@@ -146,12 +149,13 @@ export class Nesting {
    * are functions that wait for calls inside them, no other code can give a slot back: their slots are.
    */
   stuck(crowd: Crowd, isShared: boolean): void {
-    if (this.#running.length === 0) return
     if (!isShared && this.#free(crowd)) return
-    if (this.#storage === null || (isShared && this.#waits > 0)) this.#watch(crowd, isShared, 1)
+    // A timer of one request in a Worker is none for others.
+    if (this.#clock.isPerRequest && this.#waits === 0) return
+    this.#watch(crowd, isShared, 1)
   }
 
-  /** No request waits, or no function runs. */
+  /** No request waits. */
   rest(): void {
     if (this.#timer) this.#clock.clearTimeout(this.#timer.handle)
     this.#timer = undefined
@@ -162,10 +166,17 @@ export class Nesting {
     const held = [...this.#held()]
     if (held.length !== crowd.inFlight || held.some(({ waits }) => waits === 0)) return false
     for (const waiting of crowd.waiters) if (waiting.inside && !crowd.isForSlot(waiting)) return false
-    const message = `functions of run, map or wrap hold all slots that calls inside them wait for`
-    const how = 'their slots are given back; raise `concurrency`'
-    this.#warnings.once('nested', `${message} (${scopesOf(held)}): ${how}`)
-    for (const permit of held) permit.settle(NOTHING)
+    const functions = held.filter((permit) => !isHook(permit))
+    if (functions.length > 0) {
+      const message = 'functions of run, map or wrap hold all slots that calls inside wait for'
+      const how = 'their slots are given back; raise `concurrency`'
+      this.#warnings.once('nested', `${message} (${scopesOf(functions)}): ${how}`)
+    }
+    for (const permit of functions) permit.settle(NOTHING)
+    // An answer is not heard before its hooks have spoken, so these keep their slot.
+    for (const waiting of [...crowd.waiters])
+      if (waiting.inside && !functions.includes(waiting.inside))
+        crowd.end(waiting, new NestedError(urlTextOf(waiting.target) ?? scopesOf([waiting])))
     return true
   }
 
@@ -180,31 +191,31 @@ export class Nesting {
       this.#timer = undefined
       const isStill = this.#moves === moves
       if (isStill && isShared && this.#free(crowd)) return
-      if (isStill && this.#storage === null) this.#guess(crowd, looks)
-      if (this.#running.length > 0) this.#watch(crowd, isShared, isStill ? looks + 1 : 1)
+      if (isStill) this.#guess(crowd, looks)
+      this.#watch(crowd, isShared, isStill ? looks + 1 : 1)
     }, LOOK_MS)
   }
 
   /**
-   * The runtime does not know whose calls wait. One for the very URL that a function is called for is taken
-   * for its own; of others it can only be told.
+   * Where the runtime does not know whose calls wait, one for the very URL that a function is called for is
+   * taken for its own. All else that holds slots can only be told.
    */
   #guess(crowd: Crowd, looks: number): void {
     const held = [...this.#held()]
-    if (held.length === 0 || held.length !== crowd.inFlight) return
-    const urls = new Set(held.map(({ target }) => urlTextOf(target)))
+    const areFunctions = held.length === crowd.inFlight
+    if (areFunctions ? this.#storage !== null || held.length === 0 : looks !== LOOKS) return
     const stuck = [...crowd.waiters].filter((waiting) => crowd.isForSlot(waiting))
-    for (const waiting of stuck) {
+    const urls = new Set(held.map(({ target }) => urlTextOf(target)))
+    for (const waiting of areFunctions ? stuck : []) {
       const url = urlTextOf(waiting.target)
       if (waiting.method !== undefined && url !== undefined && urls.has(url))
         crowd.end(waiting, new NestedError(url))
     }
-    if (looks < LOOKS || stuck.length === 0) return
-    const minutes = (LOOKS * LOOK_MS) / 60_000
-    const message = `for ${minutes} minutes functions of run, map or wrap hold all slots (${scopesOf(held)})`
-    const how =
-      'if they call the throttle, let them call the fetch that they are given, ({ fetch }) => fetch(url)'
-    this.#warnings.once('nested', `${message}, and requests wait for one: ${how}`)
+    if (looks !== LOOKS || stuck.length === 0) return
+    const message = `no slot of ${scopesOf(stuck)} came back for 2 minutes`
+    const how = areFunctions ? HOW_TO_NEST : HOW_TO_END
+    const code = areFunctions ? 'nested' : 'unsettled'
+    this.#warnings.once(code, `${message}, and ${stuck.length} requests wait: ${how}`)
   }
 
   /** Functions whose permit is not used yet. */
@@ -213,8 +224,13 @@ export class Nesting {
   }
 }
 
-function scopesOf(permits: readonly Permit[]): string {
-  return [...new Set(permits.flatMap(({ scopes }) => scopes))].join(', ')
+function scopesOf(all: readonly Pick<Permit, 'scopes'>[]): string {
+  return [...new Set(all.flatMap(({ scopes }) => scopes))].slice(0, 3).join(', ')
+}
+
+/** A hook holds the permit of a request that the throttle itself hears. */
+function isHook({ outer }: Permit): boolean {
+  return outer === undefined
 }
 
 /** `AsyncLocalStorage` where it is no hook at every promise. */

@@ -5,7 +5,7 @@
  * for listeners who are not there (the engine tells only what has a listener).
  */
 
-import { ManagerError, ScopeDownError } from '../base/errors.js'
+import { ManagerError, ScopeDownError, StalledError } from '../base/errors.js'
 import type { Clock, ScopeOptions } from '../options/options.js'
 import type { Handles } from '../scopes/handles.js'
 import type { ManagedScopes } from '../scopes/strategy.js'
@@ -21,6 +21,13 @@ export interface Audience {
   readonly managed: ManagedScopes | undefined
   readonly isDebug: boolean
   readonly warnings: Warnings
+}
+
+/** What a setting does to a scope. */
+const DOES = {
+  'no-effect': 'has no effect in',
+  'rampup-bound': 'slows rampup down in',
+  'hold-cut': 'cuts a wait of',
 }
 
 export class Notices {
@@ -75,30 +82,19 @@ export class Notices {
         }
       } else if (kind === 'stall') {
         const fail = (error: unknown) => this.#failAll(error, scope)
-        if (!this.#audience.ears.stall.isHeard) this.#warnOfStall(scope, notice.forMs)
+        const { ears, warnings } = this.#audience
+        if (!ears.stall.isHeard) warnings.tell(kind, new StalledError(scope, notice.forMs).message, scope)
         this.#audience.tell(new StallEvent(scope, notice.forMs, fail))
       } else if (kind === 'budgets') {
         this.#split(scope)
       } else if (kind === 'down') {
         this.#failAll(new ScopeDownError(scope, notice.forMs), scope)
-      } else if (kind === 'no-effect') {
-        const where = scope === '' ? '' : ` in ${scope}`
-        const message = `${notice.path} has no effect${where}: ${notice.why}`
-        this.#audience.warnings.tell(kind, message, scope === '' ? undefined : scope)
-      } else if (kind === 'rampup-bound') {
-        const message = `${notice.path} slows rampup down in ${scope}: ${notice.why}`
-        this.#audience.warnings.tell(kind, message, scope)
-      } else if (kind === 'hold-cut') {
-        const message = `${notice.path} cuts a wait of ${scope}: ${notice.why}`
-        this.#audience.warnings.tell(kind, message, scope)
+      } else if (kind === 'no-effect' || kind === 'rampup-bound' || kind === 'hold-cut') {
+        const message = `${notice.path} ${scope ? `${DOES[kind]} ${scope}` : 'has no effect'}: ${notice.why}`
+        this.#audience.warnings.tell(kind, message, scope || undefined)
       } else this.#audience.tell(new ScopeEvent(kind, notice))
     }
     if (failure) throw failure.error
-  }
-
-  #warnOfStall(scope: string, forMs: number): void {
-    const message = `${scope} has answered only badly for ${Math.round(forMs / 1000)} s`
-    this.#audience.warnings.tell('stall', message, scope)
   }
 
   /** A scope that is made asks its manager how fast it goes. */

@@ -3,7 +3,7 @@
  *
  * The trap is a misspelt option that is quietly ignored: every key is known, or an error.
  */
-import { isMillis, kindOf, unknownKeys } from '../base/checks.js'
+import { isMillis, kindOf, notA, unknownKeys } from '../base/checks.js'
 import { ConfigError } from '../base/errors.js'
 import type { RetryOptions } from '../options/options.js'
 import type { Scopes } from '../scopes/names.js'
@@ -112,8 +112,7 @@ const VALUES: readonly [keyof RunOptions, string, (value: unknown) => boolean][]
 export function checkValues(options: RunOptions, path: string): void {
   for (const [key, want, isRight] of VALUES) {
     const value = options[key]
-    if (value !== undefined && !isRight(value))
-      throw new TypeError(`${path}${key}: want ${want}; got ${kindOf(value)}`)
+    if (value !== undefined && !isRight(value)) throw notA(path + key, want, value)
   }
   checkSignal(options.signal)
 }
@@ -123,7 +122,7 @@ export function checkSignal(signal: unknown): void {
   if (signal === undefined || signal === null) return
   const { aborted, addEventListener } = signal as Partial<AbortSignal>
   if (typeof aborted !== 'boolean' || typeof addEventListener !== 'function')
-    throw new TypeError(`signal: want an AbortSignal; got ${kindOf(signal)}`)
+    throw notA('signal', 'an AbortSignal', signal)
 }
 
 /** Ours, which no `fetch` knows: beside `init.throttle` they would be ignored without a word. */
@@ -131,7 +130,7 @@ const MISPLACED = ['cost', 'delay', 'scopes', 'requestTimeout', 'adjustDelay'] a
 
 /** @throws {TypeError} for what belongs into `init.throttle`. A priority of the platform's own is a word. */
 export function checkInit(init: object): void {
-  if (typeof init !== 'object') throw new TypeError(`fetch: want options as an object; got ${kindOf(init)}`)
+  if (typeof init !== 'object') throw notA('fetch', 'options as an object', init)
   if (init === null) return
   const { priority } = init as { priority?: unknown }
   const misplaced = typeof priority === 'number' ? 'priority' : MISPLACED.find((key) => key in init)
@@ -163,13 +162,9 @@ export function notWork(method: string, target: unknown, work: unknown): TypeErr
 }
 
 /** What to type in place of what the `retry` of a function does not take. */
-function howToRetry(key: string): string {
-  if (key === 'methods') return '{ limit } alone: a function is called again whatever method it uses'
-  if (['statusCodes', 'maxRetryAfter', 'longRetryAfter'].includes(key))
-    return `it in the throttle's own retry, which is for functions as well: { limit, ${key} }`
-  const how = 'throw an error with a status, 503 to be called again and 400 not to be'
-  return `{ limit } alone, as retry.statusCodes of the throttle decides: ${how}`
-}
+const HOW_TO_RETRY =
+  "{ limit } alone; the rest is in the throttle's own retry: an error with one of its statusCodes, such as" +
+  ' 503, calls a function again, whatever method it uses'
 
 /**
  * How often a function is called again, by its own `retry` and the throttle's.
@@ -184,7 +179,7 @@ export function retryOf(own: RunOptions['retry'], root: RetryOptions | undefined
   if (own === true) return root ?? fail('retry', 'retry of the throttle, which true means, or { limit }', own)
   if (typeof own !== 'object' || own === null) return fail('retry', 'true or { limit: 3 }', own)
   const [other] = Object.keys(own).filter((key) => key !== 'limit')
-  if (other !== undefined) fail(`retry.${other}`, howToRetry(other), own[other as keyof typeof own])
+  if (other !== undefined) fail(`retry.${other}`, HOW_TO_RETRY, own[other as keyof typeof own])
   const { limit } = own
   if (!Number.isInteger(limit) || limit < 0) return fail('retry.limit', 'a whole number from 0', limit)
   return { ...root, limit }

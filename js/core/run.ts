@@ -99,7 +99,7 @@ export class Runner {
   }
 
   #warn(): void {
-    const what = 'retry has no effect on functions of run, wrap and map'
+    const what = 'retry has no effect on functions of run, map or wrap'
     this.#desk.warnings.once('no-effect', `${what}: { retry: true } of their own calls them again`)
   }
 

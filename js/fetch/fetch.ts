@@ -14,13 +14,13 @@ import { isMillis, shown } from '../base/checks.js'
 import { BodyNotReplayableError, ManagerError, RetryAfterTooLongError } from '../base/errors.js'
 import { both } from '../base/joined.js'
 import type { Desk, Wait } from '../core/desk.js'
-import type { Inside } from '../core/nesting.js'
+import { FRAME, type Inside } from '../core/nesting.js'
 import { NOTHING, type Permit, type PermitOutcome } from '../core/permit.js'
 import { checkSignal, type FetchOptions, NO_OPTIONS } from '../core/requests.js'
 import { REDIRECT_MAX_DELAY, RETRY_MAX_RETRY_AFTER } from '../options/generated.js'
 import type { ThrottleOptions } from '../options/options.js'
 import { addScope, askScopes, checkedBackoffs, type Nothing, scopeRequest } from '../scopes/hooks.js'
-import { hostOf, isRequest, namedScopes, type Scopes, urlOf, urlTextOf } from '../scopes/names.js'
+import { hostOf, isHostless, isRequest, namedScopes, type Scopes, urlOf, urlTextOf } from '../scopes/names.js'
 import { discard, watched } from './body.js'
 import { follows, type Hop, placeOf, Redirects } from './redirects.js'
 import { Retry } from './retry.js'
@@ -107,6 +107,8 @@ export class Fetcher {
     const start = options.timeout === undefined ? 0 : this.#desk.clock.now()
     const inside = this.#isPlain || permit ? undefined : this.#desk.nesting.where()
     const call: Call = { options, signal, start, inside, permit }
+    if (permit === undefined && options.scopes === undefined && isHostless(input))
+      return this.#send(input, init, call)
     const { redirects } = this.#settings
     if (redirects === 'throttle' && follows(input, init))
       return this.#desk.follow(this.#follow(input, init, call))
@@ -381,7 +383,7 @@ export class Fetcher {
   ): Promise<void> {
     const { getHints, getResponseDelay, getResponseBackoff } = this.#settings
     const ask = <T>(hook: string, call: () => T | PromiseLike<T>) =>
-      this.#ask(hook, response.url, signal, call)
+      this.#ask(hook, permit, response.url, signal, call)
     const hints = (getHints && (await ask('getHints', () => getHints(response)))) ?? undefined
     const delayMs =
       getResponseDelay && (await ask('getResponseDelay', () => askDelay(getResponseDelay(response))))
@@ -406,28 +408,34 @@ export class Fetcher {
     const { getErrorBackoff } = this.#settings
     if (!getErrorBackoff) return
     const request = scopeRequest(input, init)
-    const scopes = await this.#ask('getErrorBackoff', request.url, signal, async () =>
+    const scopes = await this.#ask('getErrorBackoff', permit, request.url, signal, async () =>
       checkedBackoffs('getErrorBackoff', await getErrorBackoff(error, request), permit.scopes),
     )
     if (scopes !== undefined) outcome.scopes = scopes
   }
 
-  /** Asks a hook. An abort ends the wait for it. */
+  /** Asks a hook. An abort ends the wait for it. The name of its frame is how calls inside are known. */
   async #ask<T>(
     hook: string,
+    permit: Permit,
     url: string,
     signal: AbortSignal | null,
     call: () => T | PromiseLike<T>,
   ): Promise<T> {
-    const asked = async () => {
-      try {
-        return await call()
-      } catch (cause) {
-        if (cause instanceof ManagerError) throw cause
-        throw new ManagerError(hook, `failed for ${url || 'a response'}`, { cause })
-      }
-    }
-    return this.#desk.driver.aborts.race(asked(), signal)
+    const { nesting, driver } = this.#desk
+    const asked = {
+      [FRAME]: async () => {
+        try {
+          return await nesting.call(permit, call)
+        } catch (cause) {
+          if (cause instanceof ManagerError) throw cause
+          throw new ManagerError(hook, `failed for ${url || 'a response'}`, { cause })
+        } finally {
+          nesting.over(permit)
+        }
+      },
+    }[FRAME]!
+    return driver.aborts.race(asked(), signal)
   }
 }
 

@@ -38,23 +38,44 @@ export function isPaced({ defaults, scopes, robots, snapshot, shared, ...short }
   return delay !== 0 || [slotDelay, scopes, robots, snapshot, shared, ...others].some(Boolean)
 }
 
-/** What to say of each name in `scopes` and `hints` that no URL has for its scope. */
-export function namesOfNone({ scopes, hints, getScopes }: ThrottleOptions): [name: string, said: string][] {
-  // A hook may give any name.
-  if (getScopes !== undefined) return []
-  return ['scopes', 'hints'].flatMap((key) =>
-    Object.keys((key === 'scopes' ? scopes : hints) ?? {}).flatMap((name): [string, string][] => {
-      const said = saidOfName(name)
-      return said === undefined ? [] : [[name, `${key}.${JSON.stringify(name)} ${said}`]]
-    }),
-  )
+/**
+ * What to say of each name in `scopes` and `hints` that no URL has for its scope.
+ *
+ * @param met the scopes of requests, if no more are to come for now. The trap is to cry wolf: of presets for
+ *   ten hosts two are used. So a name without a request counts beside one that it may be meant for.
+ */
+export function namesOfNone(
+  { scopes, hints, getScopes }: ThrottleOptions,
+  met: readonly string[] = [],
+): [name: string, said: string][] {
+  const names = Object.keys({ ...scopes, ...hints })
+  // A hook may give any name, and idle scopes of many are forgotten.
+  if (getScopes !== undefined || met.length > 1000) return []
+  return names.flatMap((name): [string, string][] => {
+    const sent = met.includes(name)
+      ? undefined
+      : met.find((other) => !names.includes(other) && isAlike(name, other))
+    const said =
+      sent === undefined ? saidOfName(name) : `has no effect: requests go to ${JSON.stringify(sent)}`
+    const path = `${scopes && Object.hasOwn(scopes, name) ? 'scopes' : 'hints'}.${JSON.stringify(name)}`
+    return said === undefined ? [] : [[name, `${path} ${said}`]]
+  })
+}
+
+/** Whether one host may be typed for the other: below it, at a port, or a typo away. */
+function isAlike(...names: [typed: string, sent: string]): boolean {
+  const [one, other] = names.map((name) => `.${name.replace(/:\d+$/, '')}`) as typeof names
+  // `a.example` and `b.example` are two, and so are `eu1` and `eu2`.
+  const [a, b] = [one, other].map((name) => name.replace(/\d|\b.\b/g, '')) as typeof names
+  const without = (name: string) => [...name].map((_, at) => name.slice(0, at) + name.slice(at + 1))
+  const isTypo = () => [a, ...without(a)].some((each) => each === b || without(b).includes(each))
+  return one.endsWith(other) || other.endsWith(one) || (a !== b && isTypo())
 }
 
 /** What to say of a name that no URL has for its scope; `undefined` where one may. */
 export function saidOfName(name: string): string | undefined {
   if (/^(?=.*\*)[\w.*-]+$/.test(name)) {
-    const all = 'defaults are for all hosts, getScopes: byDomainHierarchy() is for those of one domain'
-    return `has no effect: names of scopes are no patterns; ${all}`
+    return 'has no effect: scopes are no patterns; type defaults, or getScopes: byDomainHierarchy()'
   }
   const host = hostOfName(name)
   return host === undefined

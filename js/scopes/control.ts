@@ -2,7 +2,7 @@
  * One scope from outside: what it is doing, and how to change that while it runs.
  */
 
-import { kindOf } from '../base/checks.js'
+import { kindOf, notA } from '../base/checks.js'
 import { ConfigError } from '../base/errors.js'
 import type { Driver } from '../core/driver.js'
 import type { ScopeOptions } from '../options/options.js'
@@ -48,8 +48,7 @@ export class ScopeControl {
 
   /** Sends no request for `ms` milliseconds. A longer hold stays. */
   hold(ms: number): void {
-    if (typeof ms !== 'number' || !(ms >= 0))
-      throw new TypeError(`hold: want milliseconds from 0; got ${kindOf(ms)}`)
+    if (typeof ms !== 'number' || !(ms >= 0)) throw notA('hold', 'milliseconds from 0', ms)
     this.#change((now, handle) => this.#driver.engine.hold(now, handle, ms))
   }
 

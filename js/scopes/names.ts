@@ -30,17 +30,15 @@ export function urlOf(input: string | URL | Request): URL {
   try {
     return base === undefined || base === 'about:blank' ? new URL(url) : new URL(url, base)
   } catch (cause) {
-    throw new TypeError(`${WANT_TARGET}; got ${targetSeen(input)}`, { cause })
+    throw noTarget(input, '', { cause })
   }
 }
 
-const WANT_TARGET = "want a URL, a Request or { scopes: 'name' }"
-
-function targetSeen(input: unknown): string {
-  if (typeof input === 'string') return JSON.stringify(input)
-  if (typeof input === 'function') return 'a function: the URL comes first'
+function noTarget(input: unknown, why = '', options?: ErrorOptions): TypeError {
   const isScope = typeof input === 'object' && input !== null && 'scope' in input
-  return isScope ? '{ scope } (did you mean scopes?)' : kindOf(input)
+  const seen = isScope ? '{ scope } (did you mean scopes?)' : kindOf(input)
+  const how = typeof input === 'function' ? ': the URL comes first' : ''
+  return new TypeError(`want a URL, a Request or { scopes: 'name' }; got ${seen}${how}${why}`, options)
 }
 
 /**
@@ -50,7 +48,7 @@ function targetSeen(input: unknown): string {
  */
 export function itself(value: unknown, how: string): Target {
   if (typeof value === 'string' || (typeof value === 'object' && value !== null)) return value as Target
-  throw new TypeError(`${WANT_TARGET}; got ${targetSeen(value)} (${how})`)
+  throw noTarget(value, ` (${how})`)
 }
 
 /** The URL of a target as text, if it has one. */
@@ -78,9 +76,20 @@ const MOST_PLAIN = 1000
 /** The last of them with what stands around it: requests to one host often follow each other. */
 let last = { begins: '\0', host: '' }
 
-/** The scope of a URL: its host. */
+/**
+ * Whether a URL has no host (`data:`, `blob:`, a file): no server is asked, and no request waits.
+ */
+export function isHostless(input: string | URL | Request): boolean {
+  return !begins(urlTextOf(input) ?? '', 'http') && urlOf(input).host === ''
+}
+
+/**
+ * The scope of a URL: its host.
+ *
+ * @throws {TypeError} without a host, as in `localhost:3000`: that would be one scope of them all.
+ */
 export function hostOf(url: string | URL | Request): string {
-  if (typeof url !== 'string') return urlOf(url).host
+  if (typeof url !== 'string') return hostIn(url)
   if (begins(url, last.begins)) return last.host
   const start = begins(url, 'https://') ? 8 : 7
   const end = url.indexOf('/', start)
@@ -91,13 +100,19 @@ export function hostOf(url: string | URL | Request): string {
   }
   const host = PLAIN.exec(url)?.[1]
   if (host === undefined || host.includes('xn--')) {
-    const { host } = urlOf(url)
+    const host = hostIn(url)
     const begin = url.slice(0, end + 1)
     if (IS_SIMPLE.test(begin)) last = { begins: begin, host }
     return host
   }
   if (plain.size >= MOST_PLAIN) plain.clear()
   plain.set(host, host)
+  return host
+}
+
+function hostIn(url: string | URL | Request): string {
+  const { host } = urlOf(url)
+  if (host === '') throw noTarget(url, ', which has no host')
   return host
 }
 

@@ -53,24 +53,6 @@ const NO_INIT: RequestInit = {}
 const BY_SECOND = 'the second argument of wrap names it'
 const BY_TARGET = "map's option target names it"
 
-/** Methods that may be taken off: `const { run } = throttle`. */
-const BOUND = [
-  'run',
-  'wrap',
-  'acquire',
-  'map',
-  'robots',
-  'peek',
-  'scope',
-  'now',
-  'stats',
-  'snapshot',
-  'pause',
-  'resume',
-  'idle',
-  'close',
-] as const
-
 /** Decides when requests leave. Made by {@link createThrottle}. */
 export class Throttle extends ThrottleEventTarget {
   readonly #engine: Host
@@ -91,8 +73,10 @@ export class Throttle extends ThrottleEventTarget {
    */
   constructor(options: ThrottleOptions = {}) {
     super()
-    for (const name of BOUND)
-      Object.defineProperty(this, name, { value: this[name].bind(this), configurable: true, writable: true })
+    // Methods may be taken off: `const { run } = throttle`.
+    for (const [name, { value }] of Object.entries(Object.getOwnPropertyDescriptors(Throttle.prototype)))
+      if (typeof value === 'function' && name !== 'constructor')
+        Object.defineProperty(this, name, { value: value.bind(this), configurable: true, writable: true })
     const { engineOptions, driverOptions } = splitOptions(options)
     const { clock, snapshot, shared, unref, robots, debug, warnings, hints, ...settings } = driverOptions
     const { scopes, manager } = options
@@ -123,8 +107,11 @@ export class Throttle extends ThrottleEventTarget {
       const { warnings } = this.#desk
       const seconds = delayInSeconds(options)
       if (seconds !== undefined) warnings.once('units', seconds)
-      for (const [name, said] of namesOfNone(options)) warnings.once('no-effect', said, name)
+      this.#warnOfNames()
     })
+    this.#desk.tellUnmet = () => {
+      if ((scopes ?? hints) && !this.#desk.closed) this.#warnOfNames(Object.keys(this.stats().scopes))
+    }
     if (clock === undefined && unref !== true) this.#desk.tellAtExit()
     this.#runner = new Runner(this.#desk, settings)
     this.#hasHook = settings.getScopes !== undefined
@@ -286,10 +273,6 @@ export class Throttle extends ThrottleEventTarget {
     checkKeys(rest, MAP_KEYS, 'map')
     checkMapping(options ?? {})
     checkSignal(rest.signal)
-    const { buffer = 100 } = rest
-    if (!(Number.isInteger(buffer) && buffer >= 1)) {
-      throw new TypeError(`map.buffer: want a whole number from 1; got ${String(buffer)}`)
-    }
     const inside = this.#desk.nesting.where()
     const { retry } = rest
     this.#runner.check(retry)
@@ -377,12 +360,14 @@ export class Throttle extends ThrottleEventTarget {
 
   /** Resolves when no request waits or is in flight. */
   idle(): Promise<void> {
+    this.#desk.tellUnmet()
     return this.#desk.idle()
   }
 
   /** Rejects what waits, and each new request, with a `ClosedError`. What is in flight may end. */
   close(reason?: unknown): void {
     if (this.#desk.closed) return
+    this.#desk.tellUnmet()
     const closed = new ClosedError(reason)
     this.#desk.close(closed)
     this.#robots?.close(closed)
@@ -407,6 +392,12 @@ export class Throttle extends ThrottleEventTarget {
   #handOut(permit: Permit, { signal = null }: RequestOptions): Permit {
     permit.outer = signal
     return keep(permit, this.#desk)
+  }
+
+  /** Says which names in the options are the scope of no request. */
+  #warnOfNames(met?: readonly string[]): void {
+    for (const [name, said] of namesOfNone(this.options, met))
+      this.#desk.warnings.once('no-effect', said, name)
   }
 
   #request(target: Target, wait: Wait): Permit | Promise<Permit> {

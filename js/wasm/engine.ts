@@ -200,7 +200,7 @@ export class Engine {
   ): Ticket {
     const { cost = 1, priority = 0 } = options
     if (typeof nowMs !== 'number' || typeof priority !== 'number') {
-      throw new TypeError('nowMs and priority must be numbers')
+      throw new TypeError('nowMs, priority and delay must be numbers')
     }
     if (scopes.length === 1 && typeof scopes[0] === 'number' && typeof cost === 'number')
       return this.sendOne(nowMs, scopes[0], cost, priority)

@@ -19,7 +19,6 @@ test('what fetch refuses to send is no failed connection, and is not tried again
     ['http://user:password@a.example/', {}],
     ['http://a.example:6000/', {}],
     ['ws://a.example/', {}],
-    ['file:///etc/hostname', {}],
   ]
   for (const [url, init] of refused) {
     const clock = new FakeClock()
@@ -115,4 +114,49 @@ test('the throttle may stand in the place of the global fetch', async () => {
   } finally {
     globalThis.fetch = real
   }
+})
+
+test('what reaches no server waits for none: a URL without a host', async () => {
+  const sent: unknown[] = []
+  const fetch = async (input: unknown) => {
+    sent.push(input)
+    return new Response('ok')
+  }
+  const urls = ['data:text/plain,hi', 'blob:https://a.example/1', 'about:blank', 'file:///etc/hostname']
+  const requests = [...urls, new URL(urls[0]!), new Request(urls[0]!)]
+  const clock = new FakeClock()
+  for (const options of [
+    {},
+    { robots: { userAgent: 'bot' } },
+    { getScopes: () => 'a' },
+    { retry: { limit: 1 } },
+  ]) {
+    sent.length = 0
+    const throttle = createThrottle({ clock, fetch, concurrency: 1, ...options })
+    for (const url of requests) assert.equal((await throttle.fetch(url)).status, 200)
+    assert.deepEqual([sent, throttle.stats().sent], [requests, 0])
+  }
+  const throttle = createThrottle({ clock, fetch, defaults: free })
+  // Where its scope is typed, it counts.
+  await throttle.fetch(urls[0]!, { throttle: { scopes: 'a' } })
+  await throttle.run({ scopes: 'a' }, ({ fetch }) => fetch(urls[0]!)).catch(() => {})
+  assert.deepEqual(Object.keys(throttle.stats().scopes), ['a'])
+})
+
+test('a target without a host is refused: it would be one scope of all of them', async () => {
+  const throttle = createThrottle({ clock: new FakeClock(), defaults: free })
+  for (const target of ['localhost:3000/items', 'job:resize', 'mailto:a@b.example', new URL('about:blank')]) {
+    const want = `want a URL, a Request or { scopes: 'name' }; got ${
+      typeof target === 'string' ? JSON.stringify(target) : 'an object'
+    }, which has no host`
+    for (const call of [
+      () => throttle.acquire(target),
+      () => throttle.run(target, () => 1),
+      () => throttle.wrap(() => 1, target)(),
+      () => throttle.map([target], () => 1).next(),
+      async () => throttle.peek(target),
+    ])
+      await assert.rejects(call, { name: 'TypeError', message: want })
+  }
+  assert.deepEqual(throttle.stats().scopes, {})
 })

@@ -166,7 +166,7 @@ test('names of scopes that no URL has are told, once each', async () => {
     return Promise.resolve().then(() => said)
   }
   const rate = { rate: 5 }
-  const pattern = 'has no effect: names of scopes are no patterns; defaults are for all hosts'
+  const pattern = 'has no effect: scopes are no patterns; type defaults, or getScopes: byDomainHierarchy()'
   const table: [string, string | undefined][] = [
     ['API.example', 'has no effect: it is the scope of no URL; type "api.example"'],
     ['bücher.example', 'has no effect: it is the scope of no URL; type "xn--bcher-kva.example"'],
@@ -207,6 +207,56 @@ test('names of scopes that no URL has are told, once each', async () => {
   assert.deepEqual(used, [])
   // A hook may give any name.
   assert.deepEqual(await warned({ scopes: { 'API.example': rate }, getScopes: () => 'API.example' }), [])
+})
+
+test('a host that no request meets, beside one that is hardly another, is told when it is sure', async () => {
+  const said = async (typed: string[], sent: string[], options: ThrottleOptions = {}) => {
+    const clock = new FakeClock()
+    const scopes = Object.fromEntries(typed.map((name) => [name, { rate: 5 }]))
+    const throttle = make({ clock, delay: 0, scopes, ...options })
+    const heard: string[] = []
+    throttle.addEventListener('warning', ({ message }) => heard.push(message))
+    for (const host of sent) await throttle.fetch(`https://${host}/`)
+    await clock.advance(1)
+    assert.deepEqual(heard, [])
+    await throttle.idle()
+    const early = [...heard]
+    throttle.close()
+    assert.deepEqual(heard, early)
+    return heard
+  }
+  const table: [typed: string, sent: string, isTold: boolean][] = [
+    ['api.exmaple.com', 'api.example.com', true],
+    ['api.exampel.com', 'api.example.com', true],
+    ['api.exampl.com', 'api.example.com', true],
+    ['api.example.com', 'api.examplle.com', true],
+    ['api.exanple.com', 'api.example.com', true],
+    ['github.com', 'api.github.com', true],
+    ['www.github.com', 'github.com', true],
+    ['api.example.com', 'api.example.com:8443', true],
+    ['a.example.com', 'b.example.com', false],
+    ['eu1.example.com', 'eu2.example.com', false],
+    ['api.example.com', 'api.other.org', false],
+    ['thub.com', 'github.com', false],
+  ]
+  for (const [typed, sent, isTold] of table) {
+    const want = `scopes.${JSON.stringify(typed)} has no effect: requests go to ${JSON.stringify(sent)}`
+    assert.deepEqual(await said([typed], [sent]), isTold ? [want] : [], typed)
+    // What is met is no slip, and neither is what another name was typed for.
+    assert.deepEqual(await said([typed], [sent, typed]), [])
+    assert.deepEqual(await said([typed, sent], [sent]), [])
+    assert.deepEqual(await said([typed], [sent], { getScopes: () => sent }), [])
+  }
+  const hints = { 'api.exmaple.com': { remaining: 'x-left' } }
+  assert.deepEqual(await said([], ['api.example.com'], { hints }), [
+    'hints."api.exmaple.com" has no effect: requests go to "api.example.com"',
+  ])
+  const early = make({ scopes: { 'github.com': { rate: 5 } } })
+  const heard: string[] = []
+  early.addEventListener('warning', ({ message }) => heard.push(message))
+  await early.fetch('https://api.github.com/')
+  early.close()
+  assert.deepEqual(heard, ['scopes."github.com" has no effect: requests go to "api.github.com"'])
 })
 
 test('what is no list of items is told when map is called', () => {
@@ -311,13 +361,13 @@ test('retry of one request, and what the retry of a function does not take', asy
   const table: [object, RegExp][] = [
     [
       { limit: 1, shouldRetry: () => true },
-      /retry\.shouldRetry: want { limit } alone, .*503 to be called ag/,
+      /retry\.shouldRetry: want { limit } alone; .* 503, calls a function/,
     ],
+    [{ limit: 1, statusCodes: [500] }, /retry\.statusCodes: want .*the throttle's own retry: .*statusCodes/],
     [
-      { limit: 1, statusCodes: [500] },
-      /retry\.statusCodes: want it in the throttle's own retry.*statusCodes }/,
+      { limit: 1, methods: ['POST'] },
+      /retry\.methods: want { limit } alone; .* again, whatever method it uses/,
     ],
-    [{ limit: 1, methods: ['POST'] }, /retry\.methods: want { limit } alone: a function is called again/],
   ]
   for (const [retry, expected] of table) {
     await assert.rejects(

@@ -1,7 +1,7 @@
 /** Calls inside functions of `run`, `map` and `wrap`, and the fetch of a permit. */
 import assert from 'node:assert/strict'
 import { mock, test } from 'node:test'
-import { createThrottle, NestedError, type Permit, type ThrottleOptions } from 'autothrottle'
+import { createThrottle, NestedError, type Permit, type Throttle, type ThrottleOptions } from 'autothrottle'
 import { FakeClock } from 'autothrottle/testing'
 
 const page = 'https://a.example/'
@@ -132,7 +132,7 @@ async function blindly(work: () => Promise<void>): Promise<void> {
 
 const isNested = (error: unknown) => {
   assert(error instanceof NestedError && error.code === 'ERR_NESTED')
-  return /inside of them call the fetch that they are given/.test(error.message)
+  return /run, map or wrap call the fetch that they are given/.test(error.message)
 }
 
 test('where a runtime knows nothing, the call is rejected with what to type', () =>
@@ -198,6 +198,82 @@ test('where it can only be guessed, it is told after two minutes', () =>
     await assert.rejects(blind, { code: 'ERR_CLOSED' })
     assert.equal(clock.timers, 0)
   }))
+
+test('a hook that waits for the slot of its own request is rejected, with what to type', async () => {
+  const fails = (throttle: Throttle) => throttle.fetch(`${page}status`).then(() => undefined)
+  const refuse = () => Promise.reject(new TypeError('fetch failed'))
+  const table: [string, (ask: () => Promise<undefined>) => ThrottleOptions, string][] = [
+    ['getHints', (ask) => ({ getHints: ask }), 'at once'],
+    ['getResponseDelay', (ask) => ({ getResponseDelay: ask }), 'after an await'],
+    ['getResponseBackoff', (ask) => ({ getResponseBackoff: ask }), 'after an await'],
+    ['getErrorBackoff', (ask) => ({ getErrorBackoff: ask, fetch: refuse as never }), 'at once'],
+  ]
+  for (const [hook, options, how] of table) {
+    const own: { throttle?: Throttle } = {}
+    const ask = async () => {
+      if (how === 'after an await') await made.sleep(1)
+      return await fails(own.throttle!)
+    }
+    const made = make({ concurrency: 1, ...options(ask) })
+    own.throttle = made.throttle
+    const failed = made.throttle.fetch(page).catch((error) => error)
+    await made.clock.advance(100)
+    const error = (await Promise.race([failed, undefined])) as { code?: string; cause?: unknown } | undefined
+    assert.equal(error?.code, 'ERR_MANAGER', hook)
+    assert(error.cause instanceof NestedError)
+    assert.match(
+      error.cause.message,
+      /status waits for a slot that its own function holds: .* hooks another throttle/,
+    )
+    assert.deepEqual(made.warned, [])
+    assert.equal(made.throttle.stats().inFlight, 0)
+  }
+})
+
+test('a hook that asks where slots are left is answered', async () => {
+  const own: { throttle?: Throttle } = {}
+  const getResponseDelay = async ({ headers }: Response) => {
+    if (headers.get('x') === null) return undefined
+    return (await own.throttle!.fetch('https://b.example/')).ok ? 700 : undefined
+  }
+  const answers = [new Response('x', { headers: { x: '1' } }), new Response('x')]
+  const { clock, throttle, sent } = make({ concurrency: 2, getResponseDelay }, () => answers.shift()!)
+  own.throttle = throttle
+  const fetched = throttle.fetch(page)
+  await clock.advance(100)
+  assert.equal((await fetched).status, 200)
+  assert.deepEqual(sent, [
+    [0, 'a.example'],
+    [10, 'b.example'],
+  ])
+  assert.equal(throttle.scope('a.example').stats.holdUntil, 720)
+})
+
+test('slots that do not come back for two minutes are told, once', async () => {
+  const never = () => new Promise<never>(() => {})
+  const table: [string, ThrottleOptions, (throttle: Throttle) => Promise<unknown>][] = [
+    ['a permit that is never settled', {}, (throttle) => throttle.acquire(page)],
+    ['a server that never answers', { fetch: never }, (throttle) => throttle.fetch(page)],
+    ['a body that is never read', { release: 'body' }, (throttle) => throttle.fetch(page)],
+  ]
+  for (const [name, options, begin] of table) {
+    const { clock, throttle } = make({ concurrency: 1, ...options })
+    const said: string[] = []
+    throttle.addEventListener('warning', ({ code, message }) => said.push(`${code}: ${message}`))
+    const held = begin(throttle)
+    held.catch(() => {})
+    await clock.advance(50)
+    for (let more = 0; more < 3; more++) throttle.acquire(page).catch(() => {})
+    await clock.advance(110_000)
+    assert.deepEqual(said, [], name)
+    await clock.advance(300_000)
+    assert.equal(said.length, 1, name)
+    assert.match(said[0]!, /^unsettled: no slot of a\.example came back for 2 minutes, and 3 requests wait: /)
+    throttle.close()
+    assert.equal(clock.timers, 0, name)
+    void held
+  }
+})
 
 test('what waits for resume is not stuck', async () => {
   const { clock, throttle, warned, sleep } = make({ concurrency: 1 })

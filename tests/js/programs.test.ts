@@ -169,7 +169,7 @@ describe('programs that end while requests wait', () => {
     )
     assert.match(
       one.stdout,
-      /^permit-lost: the program ends, and 1 request was never settled: use `run`, or `using/,
+      /^permit-lost: the program ends; in flight and never settled: 1 \(use `run`, or `using/,
     )
     assert.equal(one.stdout.trim().split('\n').length, 1)
     assert.equal(one.status, 0)
@@ -178,19 +178,13 @@ describe('programs that end while requests wait', () => {
   test('what never ends, or is never let go, is told by its name', () => {
     const never = 'new Promise(() => {})'
     const told: [string, RegExp][] = [
-      [
-        `await throttle.run(url, () => ${never})`,
-        /^permit-lost: .* 1 request was never settled: a function of run/,
-      ],
+      [`await throttle.run(url, () => ${never})`, /^permit-lost: .* never settled: 1 \(a function of run/],
       [
         `for await (const one of throttle.map([url], () => ${never})) one`,
-        /^permit-lost: .*: a function of run/,
+        /^permit-lost: .* \(a function of run/,
       ],
-      [
-        'throttle.pause(); await throttle.fetch(url)',
-        /^never-sent: .* a\.example: 1; the throttle is paused: resume/,
-      ],
-      [`await with_({ fetch: () => ${never} })`, /^permit-lost: .* 1 request was never settled/],
+      ['throttle.pause(); await throttle.fetch(url)', /^never-sent: .* a\.example: 1; paused: resume/],
+      [`await with_({ fetch: () => ${never} })`, /^permit-lost: .* never settled: 1 \(/],
       [`await with_({ getScopes: () => ${never} })`, /^never-sent: .* wait for getScopes or robots\.txt: 1$/],
       [
         `await with_({ robots: { userAgent: 'b' }, fetch: () => ${never} })`,
@@ -209,6 +203,18 @@ describe('programs that end while requests wait', () => {
       assert.equal(stdout.trim().split('\n').length, 1, stdout)
       assert.equal(status, 13, body)
     }
+  })
+
+  test('a host in scopes that no request met is told when the program ends', () => {
+    const { stderr, status } = run(
+      `const other = createThrottle({ scopes: { 'github.com': { rate: 5 } } })
+      await other.run('https://api.github.com/', () => 1)`,
+    )
+    assert.match(
+      stderr,
+      /^autothrottle: scopes\."github\.com" has no effect: requests go to "api\.github\.com" \(no-effect\)\n$/,
+    )
+    assert.equal(status, 0)
   })
 
   test('a program that ends with nothing waiting, or on purpose, says nothing', () => {

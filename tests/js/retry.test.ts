@@ -446,7 +446,7 @@ describe('retry of run, wrap and map', () => {
     await all
     assert.equal(at.length, 2)
     assert.equal(warned.length, 1)
-    assert.match(warned[0]!, /retry has no effect on functions of run, wrap and map: \{ retry: true \}/)
+    assert.match(warned[0]!, /retry has no effect on functions of run, map or wrap: \{ retry: true \}/)
   })
 
   test('a cost for each scope; one number where they were to cost different ones is refused', async () => {
