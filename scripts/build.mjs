@@ -49,6 +49,9 @@ export async function build() {
   }
   const inflate = `${root}/pkg/inflate.js`
   if (!existsSync(inflate) || statSync(inflate).mtimeMs < inputs) await inflater()
+  const options = `${root}/js/options/generated.ts`
+  if (!existsSync(options) || statSync(options).mtimeMs < inputs)
+    await step('types of the options', () => run('cargo', ['xtask', 'options', options]))
   provenance()
   await makeDist()
   await component()

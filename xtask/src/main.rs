@@ -5,9 +5,11 @@
 //!   `wasm-bindgen` itself is locked to;
 //! - `cargo xtask deflate INPUT OUTPUT`: a file deflated, a twentieth smaller than zlib's best;
 //! - `cargo xtask component INPUT.wasm OUTPUT.wasm VERSION`: a module as a component;
+//! - `cargo xtask options OUTPUT`: the types of the options, from the table of settings;
 //! - `cargo xtask wit COMPONENT.wasm`: a component's WIT, read back from its bytes; also of a folder of WIT.
 
 mod component;
+mod options;
 
 use std::{
     fs::{self, File},
@@ -19,6 +21,7 @@ use zopfli::{Format, Options};
 const USAGE: &str = "usage: cargo xtask bind INPUT.wasm OUT_DIR NAME
        cargo xtask deflate INPUT OUTPUT
        cargo xtask component INPUT.wasm OUTPUT.wasm VERSION
+       cargo xtask options OUTPUT
        cargo xtask wit COMPONENT.wasm|FOLDER";
 
 fn main() -> ExitCode {
@@ -28,6 +31,7 @@ fn main() -> ExitCode {
         ["bind", input, out_dir, name] => bind(input, out_dir, name),
         ["deflate", input, output] => deflate(input, output),
         ["component", input, output, version] => component::make(input, output, version),
+        ["options", output] => fs::write(output, options::types()).map_err(Into::into),
         ["wit", input] => component::wit(input).map(|text| print!("{text}")),
         _ => {
             eprintln!("{USAGE}");

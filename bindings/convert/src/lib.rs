@@ -1,9 +1,9 @@
 //! Converts values between JavaScript and Rust, both ways: what both modules share.
 //!
-//! serde-wasm-bindgen in its place makes the module 13.4 kB larger by brotli (98 lines would be 26), and the way
-//! out alone .7 kB. Nor can it do what these lines do. They catch what a getter or a proxy throws: what cannot be
-//! read is a value that no setting wants. And they define a scope called `__proto__`, which an assignment would
-//! make the prototype.
+//! serde-wasm-bindgen in its place makes the module 13.4 kB larger by brotli (98 lines would be 26), and the
+//! way out alone .7 kB. Nor can it do what these lines do. They catch what a getter or a proxy throws: what
+//! cannot be read is a value that no setting wants. And they define a scope called `__proto__`, which an
+//! assignment would make the prototype.
 
 use autothrottle::{ConfigError, Value, value::DEEPEST};
 use wasm_bindgen::{JsCast, prelude::*};

@@ -1,0 +1,216 @@
+//! TypeScript's types of the options, which the build writes from the table of settings.
+
+use std::fmt::Write;
+
+use autothrottle::{
+    config::table::{self, DefaultValue, Kind, Row, Section, Text},
+    simulate,
+};
+
+/// A section: where it is documented, and its interface with a word about it.
+pub const SECTIONS: &[(Section, &str, &str, &str)] = &[
+    (Section::Root, "Options", "EngineOptions", "What the engine is told."),
+    (Section::Driver, "", "ThrottleOptions", "What `createThrottle` is told."),
+    (
+        Section::Scope,
+        "A scope: `defaults`, each of `scopes`, and the top",
+        "ScopeOptions",
+        "Settings of one scope.",
+    ),
+    (
+        Section::Rate,
+        "A rate: an object in `rate`",
+        "RateOptions",
+        "A rate with its own span, or with bursts.",
+    ),
+    (Section::Quota, "A quota: an object in `quota`", "QuotaOptions", "A budget per window."),
+    (
+        Section::AutoThrottle,
+        "`autothrottle`",
+        "AutoThrottleOptions",
+        "Scrapy's AutoThrottle: the delay follows the latency.",
+    ),
+    (Section::Backoff, "`backoff`", "BackoffOptions", "A longer delay after bad answers, and the way back."),
+    (Section::Rampup, "`rampup`", "RampupOptions", "Find the server's limit and stay just below it."),
+    (
+        Section::Retry,
+        "`retry`",
+        "RetryOptions",
+        "Retries of `throttle.fetch`. Scrapy: RETRY_ENABLED, RETRY_TIMES.",
+    ),
+    (Section::Robots, "`robots`", "RobotsOptions", "How `throttle.fetch` asks for robots.txt."),
+    (
+        Section::HeaderMap,
+        "Each of `hints`",
+        "HeaderMap",
+        "How one server's headers are to be read. Names are those of header fields, in any case.",
+    ),
+    (Section::Simulation, "`simulate`: `autothrottle/simulate`", "SimulationOptions", "What to simulate."),
+    (
+        Section::Server,
+        "`server` of a simulation",
+        "SimulatedServer",
+        "A server and its limit. What its model does not know is an error.",
+    ),
+    (Section::Step, "`server.step`", "SimulatedStep", "The limit becomes another."),
+    (Section::Drift, "`server.drift`", "SimulatedDrift", "The limit moves up and down, as a triangle."),
+    (
+        Section::Adaptive,
+        "`server.adaptive`",
+        "SimulatedAdaptive",
+        "Each refusal lowers the limit for a while.",
+    ),
+    (
+        Section::Allowance,
+        "`server.allowance`",
+        "SimulatedAllowance",
+        "A second limit over a longer time, on a grid from the start.",
+    ),
+    (Section::Outage, "`server.outage`", "SimulatedOutage", "For a while everything is a 503."),
+    (Section::Others, "`server.others`", "SimulatedOthers", "Traffic of others on the same limit."),
+    (Section::Network, "`network` of a simulation", "SimulatedNetwork", "The way there and back."),
+    (Section::Load, "`load` of a simulation", "SimulatedLoad", "What each client has to send."),
+];
+
+/// Each setting with its texts.
+pub fn settings() -> impl Iterator<Item = (&'static Row, &'static Text)> {
+    let throttle = table::ROWS.iter().zip(table::TEXTS);
+    throttle.chain(simulate::ROWS.iter().zip(simulate::TEXTS))
+}
+
+/// The default in words, with when another one holds.
+pub fn default_of(row: &Row, text: &Text) -> String {
+    let value = match row.default {
+        DefaultValue::Required => "required".into(),
+        DefaultValue::Unset if !text.when.is_empty() => return text.when.into(),
+        DefaultValue::Unset => "none".into(),
+        DefaultValue::Empty => "{}".into(),
+        DefaultValue::Number(number) => number.to_string(),
+        DefaultValue::Flag(flag) => flag.to_string(),
+        DefaultValue::Word(word) => format!("`{word}`"),
+        DefaultValue::Words(words) => words.join(", "),
+        DefaultValue::Codes(codes) => codes.iter().map(u16::to_string).collect::<Vec<_>>().join(", "),
+    };
+    if text.when.is_empty() { value } else { format!("{value}; {}", text.when) }
+}
+
+fn interface(of: Section) -> &'static str {
+    SECTIONS.iter().find(|(section, ..)| *section == of).expect("each section has one").2
+}
+
+fn typescript(row: &Row, text: &Text) -> String {
+    if !text.typescript.is_empty() {
+        return text.typescript.into();
+    }
+    match row.kind {
+        Kind::Number { .. } | Kind::Whole { .. } | Kind::Millis { .. } | Kind::Fraction | Kind::Seed => {
+            "number".into()
+        }
+        Kind::MillisOrFalse => "number | false".into(),
+        Kind::Flag => "boolean".into(),
+        Kind::Target => "number | readonly [low: number, high: number]".into(),
+        Kind::Codes { .. } | Kind::Amounts => "readonly number[]".into(),
+        Kind::Failures => "readonly ('timeout' | 'connection')[]".into(),
+        Kind::Jitter => "Jitter".into(),
+        Kind::Quota => "number | QuotaOptions | readonly (number | QuotaOptions)[]".into(),
+        Kind::Rate => "Rate".into(),
+        Kind::Object(section) => interface(section).into(),
+        Kind::Named(section) => format!("Record<string, {}>", interface(section)),
+        Kind::FlagOr(section) => format!("boolean | {}", interface(section)),
+        Kind::Word(words) => words.iter().map(|word| format!("'{word}'")).collect::<Vec<_>>().join(" | "),
+        Kind::Text(_) => "string".into(),
+        Kind::Texts(_) => "readonly string[]".into(),
+        Kind::Function | Kind::Driver(_) => unreachable!("{} has a type of its own", row.key),
+    }
+}
+
+/// A comment, in lines that fit.
+fn comment(text: &str, indent: &str) -> String {
+    if indent.len() + text.len() + 8 <= 108 {
+        return format!("{indent}/** {text} */\n");
+    }
+    let mut out = format!("{indent}/**\n");
+    let mut line = format!("{indent} *");
+    for word in text.split(' ') {
+        if line.chars().count() + 1 + word.chars().count() > 106 {
+            writeln!(out, "{line}").unwrap();
+            line = format!("{indent} *");
+        }
+        write!(line, " {word}").unwrap();
+    }
+    write!(out, "{line}\n{indent} */\n").unwrap();
+    out
+}
+
+/// `js/options/generated.ts`.
+pub fn types() -> String {
+    let mut code = String::from(
+        "/** The options' types, which `npm run build` writes from `src/config/rows.rs`: change them there. */\n\n\
+         import type { Shared } from '../core/host.js'\n\
+         import type { RobotsRules } from '../fetch/robots.js'\n\
+         import type { GetErrorBackoff, GetResponseBackoff, GetResponseDelay, GetScopes } from '../scopes/hooks.js'\n\
+         import type { MakeScopeManager, ScopeManager } from '../scopes/strategy.js'\n\
+         import type { Snapshot } from '../wasm/engine.js'\n\
+         import type { Clock, GetHints, Jitter, Rate } from './options.js'\n",
+    );
+    for &(section, _, name, about) in SECTIONS {
+        let (above, extends) = match section {
+            Section::Root => (
+                "What the engine is told. Settings of scopes may stand at the top: `{ rate: 5 }` is short for \
+                 `{ defaults: { rate: 5 } }`. Only `concurrency` means something else here: the limit of all scopes \
+                 together.",
+                " extends Omit<ScopeOptions, 'concurrency'>",
+            ),
+            Section::Driver => (about, " extends EngineOptions"),
+            _ => (about, ""),
+        };
+        write!(code, "\n{}export interface {name}{extends} {{\n", comment(above, "")).unwrap();
+        for (row, text) in settings().filter(|(row, _)| row.section == section) {
+            let is_required = row.default == DefaultValue::Required;
+            let mut doc = text.about.to_string();
+            let wants = row.kind.wants();
+            let is_range = matches!(row.kind, Kind::Number { .. } | Kind::Whole { .. } | Kind::Fraction);
+            if is_range {
+                write!(doc, " {}{}.", wants[..1].to_uppercase(), &wants[1..]).unwrap();
+            }
+            if !is_required {
+                write!(doc, " Default {}.", default_of(row, text).replace("*/", "")).unwrap();
+            }
+            if !text.because.is_empty() {
+                write!(doc, " {}", text.because).unwrap();
+            }
+            if !text.scrapy.is_empty() {
+                write!(doc, " Scrapy: {}.", text.scrapy).unwrap();
+            }
+            // What a model of server wants depends on the model.
+            let optional =
+                if is_required && (section != Section::Server || row.key == "model") { "" } else { "?" };
+            let mut wanted = format!(" {}", typescript(row, text));
+            if row.key.len() + optional.len() + wanted.len() > 97 {
+                wanted = format!(" |{wanted}").replace(" | ", "\n    | "); // as Biome has it
+            }
+            writeln!(code, "{}  {}{optional}:{wanted}", comment(&doc, "  "), row.key).unwrap();
+        }
+        code.push_str("}\n");
+    }
+    code.push_str("\n/** What only a driver reads. */\nexport const DRIVER_KEYS = [\n");
+    for row in table::ROWS.iter().filter(|row| row.section == Section::Driver) {
+        writeln!(code, "  '{}',", row.key).unwrap();
+    }
+    code.push_str("] as const\n\n// Defaults of settings that the engine does not read.\n");
+    for (section, key, name) in [
+        (Section::Driver, "redirectMaxDelay", "REDIRECT_MAX_DELAY"),
+        (Section::Retry, "methods", "RETRY_METHODS"),
+        (Section::Retry, "maxRetryAfter", "RETRY_MAX_RETRY_AFTER"),
+        (Section::Robots, "maxDelay", "ROBOTS_MAX_DELAY"),
+    ] {
+        let row = table::ROWS.iter().find(|row| row.section == section && row.key == key).unwrap();
+        let default = match row.default {
+            DefaultValue::Number(number) => number.to_string(),
+            DefaultValue::Words(words) => format!("{words:?}").replace('"', "'"),
+            _ => unreachable!("{key}"),
+        };
+        writeln!(code, "export const {name} = {default}").unwrap();
+    }
+    code
+}
