@@ -1,5 +1,5 @@
-//! `docs/settings.md` is written from the table of settings: `UPDATE_GOLDEN=1` writes it anew; otherwise it must
-//! be what it would be. The build writes TypeScript's types.
+//! `docs/settings.md` is written from the table of settings: `UPDATE_GOLDEN=1` writes it anew; otherwise it
+//! must be what it would be. The build writes TypeScript's types.
 
 use std::fmt::Write;
 
