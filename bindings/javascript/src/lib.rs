@@ -52,106 +52,8 @@ impl WasmEngine {
         js(&self.0.snapshot(now, wall_ms))
     }
 
-    pub fn scope(&mut self, name: &str) -> f64 {
-        self.0.scope(name)
-    }
-
-    pub fn intern(&mut self, name: &str) -> f64 {
-        make_room();
-        self.0.intern(name)
-    }
-
-    pub fn find(&self, name: &str) -> f64 {
-        self.0.find(name)
-    }
-
-    pub fn keep_alive(&mut self, scope: f64) -> bool {
-        self.0.keep_alive(scope)
-    }
-
-    pub fn release(&mut self, scope: f64) {
-        self.0.release(scope);
-    }
-
-    pub fn scopes(&self) -> f64 {
-        self.0.scopes()
-    }
-
     pub fn name(&self, scope: f64) -> Option<String> {
         self.0.name(scope).map(str::to_string)
-    }
-
-    pub fn submit(&mut self, now: f64, scope: f64, cost: f64, priority: f64, delay_ms: f64) -> f64 {
-        make_room();
-        self.0.submit(now, scope, cost, priority, delay_ms)
-    }
-
-    pub fn submit_many(
-        &mut self,
-        now: f64,
-        scopes: &[f64],
-        costs: &[f64],
-        priority: f64,
-        delay_ms: f64,
-    ) -> f64 {
-        make_room();
-        self.0.submit_many(now, scopes, costs, priority, delay_ms)
-    }
-
-    pub fn submit_again(
-        &mut self,
-        now: f64,
-        scopes: &[f64],
-        costs: &[f64],
-        priority: f64,
-        delay_ms: f64,
-        waited_ms: f64,
-    ) -> f64 {
-        make_room();
-        self.0.submit_again(now, scopes, costs, priority, delay_ms, waited_ms)
-    }
-
-    pub fn adopt(
-        &mut self,
-        now: f64,
-        scopes: &[f64],
-        costs: &[f64],
-        priority: f64,
-        waited_ms: f64,
-        sent_ago_ms: f64,
-    ) -> f64 {
-        self.draw_seed();
-        self.0.adopt(now, scopes, costs, priority, waited_ms, sent_ago_ms)
-    }
-
-    pub fn send_at_once(&mut self, now: f64, scope: f64, cost: f64, priority: f64) -> f64 {
-        self.draw_seed();
-        self.0.send_at_once(now, scope, cost, priority)
-    }
-
-    pub fn send_many_at_once(&mut self, now: f64, scopes: &[f64], costs: &[f64], priority: f64) -> f64 {
-        self.draw_seed();
-        self.0.send_many_at_once(now, scopes, costs, priority)
-    }
-
-    pub fn poll(&mut self, now: f64) -> f64 {
-        self.draw_seed();
-        self.0.poll(now)
-    }
-
-    #[wasm_bindgen(getter)]
-    pub fn wake_at(&self) -> f64 {
-        self.0.wake_at()
-    }
-
-    #[wasm_bindgen(getter)]
-    pub fn reason(&self) -> f64 {
-        self.0.reason()
-    }
-
-    #[wasm_bindgen(getter)]
-    pub fn reason_scope(&self) -> f64 {
-        self.0.reason_scope()
     }
 
     pub fn reasons() -> Vec<String> {
@@ -187,84 +89,9 @@ impl WasmEngine {
         self.0.settle(now, ticket, &outcome) as u32
     }
 
-    #[wasm_bindgen(getter)]
-    pub fn asked_ms(&self) -> f64 {
-        self.0.asked_ms()
-    }
-
-    pub fn crawl_delay(&mut self, now: f64, scope: f64, ms: f64) -> f64 {
-        self.0.crawl_delay(now, scope, ms)
-    }
-
-    pub fn left(&mut self, now: f64, ticket: f64) {
-        self.0.left(now, ticket);
-    }
-
-    pub fn route(&mut self, now: f64, ticket: f64, method: &str, url: &str) {
-        make_room();
-        self.0.route(now, ticket, method, url);
-    }
-
-    pub fn cancel(&mut self, now: f64, ticket: f64) {
-        self.0.cancel(now, ticket);
-    }
-
-    pub fn prioritize(&mut self, now: f64, ticket: f64, priority: f64) {
-        self.0.prioritize(now, ticket, priority);
-    }
-
-    pub fn peek(&mut self, now: f64, scopes: &[f64], costs: &[f64]) -> f64 {
-        self.0.peek(now, scopes, costs)
-    }
-
     /// Throws a list of `[path, want, got]`.
     pub fn configure(&mut self, now: f64, scope: f64, partial: JsValue) -> Result<(), JsValue> {
         self.0.configure(now, scope, value(&partial)).map_err(problems)
-    }
-
-    pub fn hold(&mut self, now: f64, scope: f64, ms: f64) {
-        self.0.hold(now, scope, ms);
-    }
-
-    pub fn adjust(&mut self, now: f64, scope: f64, sent: f64, charged: f64, cost: f64) -> bool {
-        self.0.adjust(now, scope, sent, charged, cost)
-    }
-
-    pub fn pause(&mut self, now: f64, scope: f64) {
-        self.0.pause(now, scope);
-    }
-
-    pub fn resume(&mut self, now: f64, scope: f64) {
-        self.0.resume(now, scope);
-    }
-
-    pub fn reset(&mut self, now: f64, scope: f64) {
-        self.0.reset(now, scope);
-    }
-
-    pub fn pause_all(&mut self, paused: bool) {
-        self.0.pause_all(paused);
-    }
-
-    pub fn waiting(&self) -> f64 {
-        self.0.waiting()
-    }
-
-    pub fn in_flight(&self) -> f64 {
-        self.0.in_flight()
-    }
-
-    pub fn warn_threshold(&self) -> f64 {
-        self.0.warn_threshold()
-    }
-
-    pub fn watch(&mut self, level: u32) {
-        self.0.watch(level);
-    }
-
-    #[wasm_bindgen(getter)]
-    pub fn has_notices(&self) -> bool {
-        self.0.has_notices()
     }
 
     pub fn take_notices(&mut self) -> JsValue {
@@ -283,27 +110,85 @@ impl WasmEngine {
     pub fn refused_scope(&self) -> Option<String> {
         self.0.refused_scope().map(str::to_string)
     }
-
-    #[wasm_bindgen(getter)]
-    pub fn refused_ms(&self) -> f64 {
-        self.0.refused_ms()
-    }
-
-    #[wasm_bindgen(getter)]
-    pub fn refused_path(&self) -> Option<String> {
-        self.0.refused_path()
-    }
 }
 
-impl WasmEngine {
-    /// Randomness is drawn with the first request: some runtimes have none before. It spreads delays and
-    /// keeps no secret, so that the cheap kind will do: to load Node's Web Crypto takes as long as to
-    /// compile us.
-    fn draw_seed(&mut self) {
-        if self.0.wants_seed() {
-            let half = || (random() * 4_294_967_296.0) as u64;
-            self.0.seed(half() << 32 | half());
+/// Methods of [`Boundary`] as they are, in three kinds by what comes first.
+macro_rules! forward {
+    ($first:ident: $($(#[$meta:meta])* fn $name:ident($($arg:ident: $type:ty),*) $(-> $out:ty)?;)*) => {
+        #[wasm_bindgen]
+        impl WasmEngine {
+            $($(#[$meta])* pub fn $name(&mut self, $($arg: $type),*) $(-> $out)? {
+                $first(self);
+                self.0.$name($($arg),*)
+            })*
         }
+    };
+}
+
+forward! { at_once:
+    fn scope(name: &str) -> f64;
+    fn find(name: &str) -> f64;
+    fn keep_alive(scope: f64) -> bool;
+    fn release(scope: f64);
+    fn scopes() -> f64;
+    #[wasm_bindgen(getter)]
+    fn wake_at() -> f64;
+    #[wasm_bindgen(getter)]
+    fn reason() -> f64;
+    #[wasm_bindgen(getter)]
+    fn reason_scope() -> f64;
+    #[wasm_bindgen(getter)]
+    fn asked_ms() -> f64;
+    fn crawl_delay(now: f64, scope: f64, ms: f64) -> f64;
+    fn left(now: f64, ticket: f64);
+    fn cancel(now: f64, ticket: f64);
+    fn prioritize(now: f64, ticket: f64, priority: f64);
+    fn peek(now: f64, scopes: &[f64], costs: &[f64]) -> f64;
+    fn hold(now: f64, scope: f64, ms: f64);
+    fn adjust(now: f64, scope: f64, sent: f64, charged: f64, cost: f64) -> bool;
+    fn pause(now: f64, scope: f64);
+    fn resume(now: f64, scope: f64);
+    fn reset(now: f64, scope: f64);
+    fn pause_all(paused: bool);
+    fn waiting() -> f64;
+    fn in_flight() -> f64;
+    fn warn_threshold() -> f64;
+    fn watch(level: u32);
+    #[wasm_bindgen(getter)]
+    fn has_notices() -> bool;
+    #[wasm_bindgen(getter)]
+    fn refused_ms() -> f64;
+    #[wasm_bindgen(getter)]
+    fn refused_path() -> Option<String>;
+}
+
+forward! { with_room:
+    fn intern(name: &str) -> f64;
+    fn submit(now: f64, scope: f64, cost: f64, priority: f64, delay_ms: f64) -> f64;
+    fn submit_many(now: f64, scopes: &[f64], costs: &[f64], priority: f64, delay_ms: f64) -> f64;
+    fn submit_again(now: f64, scopes: &[f64], costs: &[f64], priority: f64, delay_ms: f64, waited_ms: f64) -> f64;
+    fn route(now: f64, ticket: f64, method: &str, url: &str);
+}
+
+forward! { with_seed:
+    fn adopt(now: f64, scopes: &[f64], costs: &[f64], priority: f64, waited_ms: f64, sent_ago_ms: f64) -> f64;
+    fn send_at_once(now: f64, scope: f64, cost: f64, priority: f64) -> f64;
+    fn send_many_at_once(now: f64, scopes: &[f64], costs: &[f64], priority: f64) -> f64;
+    fn poll(now: f64) -> f64;
+}
+
+fn at_once(_: &mut WasmEngine) {}
+
+fn with_room(_: &mut WasmEngine) {
+    make_room();
+}
+
+/// Randomness is drawn with the first request: some runtimes have none before. It spreads delays and keeps no
+/// secret, so that the cheap kind will do: to load Node's Web Crypto takes as long as to compile us.
+fn with_seed(engine: &mut WasmEngine) {
+    if engine.0.wants_seed() {
+        let half = || (random() * 4_294_967_296.0) as u64;
+        engine.0.seed(half() << 32 | half());
     }
 }
 
