@@ -45,6 +45,8 @@ pub struct Aside {
     last: u32,
     /// Requests that wait until a snapshot is stored: which one.
     kept: VecDeque<(u32, MemberId, u64, u32)>,
+    /// The last that is.
+    stored: u32,
 }
 
 /// What was set while it ran, by scope.
@@ -116,8 +118,9 @@ impl Aside {
         aside
     }
 
-    /// A snapshot is stored: who may leave now.
-    pub fn stored(&mut self, number: u32) -> Vec<(MemberId, u64, u32)> {
+    /// A snapshot is stored: its chunks may be granted.
+    pub fn stored(&mut self, number: u32) {
+        self.stored = self.stored.max(number);
         while self.taken.front().is_some_and(|(taken, _)| *taken <= number) {
             let Some((taken, chunks)) = self.taken.pop_front() else { break };
             if taken < number {
@@ -129,14 +132,15 @@ impl Aside {
                 }
             }
         }
-        let mut free = Vec::new();
-        while let Some(&(wanted, from, id, attempt)) = self.kept.front()
-            && wanted <= number
-        {
+    }
+
+    /// One that waited for a snapshot that is stored.
+    pub fn free(&mut self) -> Option<(MemberId, u64, u32)> {
+        let (wanted, from, id, attempt) = *self.kept.front()?;
+        (wanted <= self.stored).then(|| {
             self.kept.pop_front();
-            free.push((from, id, attempt));
-        }
-        free
+            (from, id, attempt)
+        })
     }
 
     /// The settings of a scope are others.

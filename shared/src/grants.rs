@@ -18,6 +18,7 @@ impl Leader {
         self.notice(now, None);
         self.lead();
         let engine_now = self.clock.now(now);
+        self.release(engine_now);
         loop {
             let ticket = self.engine.poll(engine_now.millis());
             if ticket == WAIT {
@@ -58,14 +59,14 @@ impl Leader {
         }
     }
 
-    /// What waited for a snapshot that is stored now may leave; it counts from now.
-    pub fn release(&mut self, now: Instant, number: u32) {
-        let engine_now = self.clock.now(now);
-        for (from, id, attempt) in self.aside.stored(number) {
+    /// What waited for a snapshot that is stored may leave, and counts from the instant that its reply names:
+    /// what is heard in a turn may move the lead.
+    fn release(&mut self, at: Instant) {
+        while let Some((from, id, attempt)) = self.aside.free() {
             let Some(held) = self.held(from, id, attempt) else { continue };
-            held.at = Some(engine_now);
+            held.at = Some(at);
             let ticket = held.ticket as f64;
-            self.engine.left(engine_now.millis(), ticket);
+            self.engine.left(at.millis(), ticket);
             if let Some(peer) = self.peers.get_mut(&from) {
                 peer.granted.push((id, attempt));
                 peer.is_exact = true;

@@ -401,12 +401,12 @@ impl Shared {
 
     pub(crate) fn renewed(&mut self, op: Op) {
         let Some(renewal) = self.take_renewal(op) else { return };
-        let (now, span) = (self.now, self.lease_span());
+        let span = self.lease_span();
         if let Some(lease) = self.lease() {
             lease.until = lease.until.max(renewal.asked + span);
         }
         if let (State::Leading(_, leader), Some((number, applied))) = (&mut self.state, renewal.snapshot) {
-            leader.is_stored(now, number, applied);
+            leader.is_stored(number, applied);
         }
     }
 

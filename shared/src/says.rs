@@ -144,13 +144,13 @@ impl Leader {
     }
 
     /// A snapshot with these facts is stored.
-    pub fn is_stored(&mut self, now: Instant, number: u32, applied: Vec<(MemberId, u64)>) {
+    pub fn is_stored(&mut self, number: u32, applied: Vec<(MemberId, u64)>) {
         for (id, seq) in applied {
             if let Some(peer) = self.peers.get_mut(&id) {
                 peer.durable = peer.durable.max(seq);
             }
         }
-        self.release(now, number);
+        self.aside.stored(number);
     }
 
     /// Statistics for all, where there are not too many: `[now in milliseconds, stats]`.

@@ -299,7 +299,7 @@ impl Engine {
         let lane = self.queue.class(class).lane;
         for (position, &scope) in self.queue.lane_at(lane).scopes.clone().iter().enumerate() {
             let cost = self.queue.class(class).need.costs.of(position);
-            self.registry[scope].scope.on_left(sent, left, cost);
+            self.registry[scope].scope.on_left(self.now, (sent, left), cost);
             self.refresh(scope);
         }
         self.queue.adopt(ticket.0.index, sent.max(left));

@@ -206,12 +206,14 @@ impl State {
     }
 
     /// A request of this cost was permitted at `sent` and left only at `left`: a rolling window counts it
-    /// from there. A fixed one has it where it was given.
-    pub fn on_left(&mut self, sent: Instant, left: Instant, cost: Cost) {
+    /// from there. A fixed one has it where it was given. What was permitted longer ago than the window is
+    /// forgotten there: another's is not taken in its place.
+    pub fn on_left(&mut self, config: &Config, now: Instant, (sent, left): (Instant, Instant), cost: Cost) {
         if let Self::Rolling { .. } = self
             && left > sent
         {
-            let taken = self.take(sent, cost);
+            let is_over = sent + config.window <= now;
+            let taken = if is_over { cost } else { self.take(sent, cost) };
             self.add(left, taken);
         }
     }

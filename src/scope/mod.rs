@@ -94,11 +94,11 @@ impl Scope {
     /// A request of this cost that was let go at `sent` left only at `left`: gaps and rolling windows count
     /// from there. A rate's schedule makes up for what is late and stays as it is; a fixed window took its
     /// cost.
-    pub fn on_left(&mut self, sent: Instant, left: Instant, cost: Cost) {
+    pub fn on_left(&mut self, now: Instant, (sent, left): (Instant, Instant), cost: Cost) {
         self.delay = self.delay.left(left);
         self.policies.on_left(left);
-        for state in &mut self.quotas {
-            state.on_left(sent, left, cost);
+        for (config, state) in self.config.quotas.iter().zip(&mut self.quotas) {
+            state.on_left(config, now, (sent, left), cost);
         }
     }
 

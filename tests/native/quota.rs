@@ -287,6 +287,20 @@ fn a_rolling_window_counts_what_left_late_from_when_it_left() {
     }
 }
 
+/// Of a request that was given leave longer ago than the window, a leader may hear only then that it left a
+/// little later: that frees no place of another one.
+#[test]
+fn what_left_late_and_is_over_takes_no_other_out_of_the_window() {
+    let (mut engine, scope) = make(ROLLING, &[]);
+    let first = engine.send_at_once(millis(0.0), Request::new(&[scope])).unwrap().unwrap();
+    send(&mut engine, scope, 12_000.0);
+    engine.left(millis(1000.0), first);
+    assert_eq!(left(&engine, scope, 12_000.0), 9.0);
+    // What left within the window counts in it.
+    engine.left(millis(5000.0), first);
+    assert_eq!([12_000.0, 14_999.0, 15_000.0].map(|at| left(&engine, scope, at)), [8.0, 8.0, 9.0]);
+}
+
 /// A fixed window keeps what was given leave in it.
 #[test]
 fn a_fixed_window_counts_what_left_late_from_its_leave() {
