@@ -18,7 +18,7 @@
  */
 
 import { answerOfError, answerOfResult } from './answers/answer.js'
-import { checkThrottle } from './base/checks.js'
+import { checkThrottle, notA } from './base/checks.js'
 import { type ClientRequestOptions, enter, outcomeWith } from './clients/enter.js'
 import { asUtf8, toUrl } from './scopes/places.js'
 import type { Throttle } from './throttle/throttle.js'
@@ -92,6 +92,12 @@ const OF_THE_ORIGIN = ['authorization', 'proxy-authorization', 'cookie', 'host']
  */
 export function throttleAdapter(throttle: Throttle, axios: AxiosLike): AxiosAdapter {
   checkThrottle(throttle, 'throttleAdapter')
+  if (typeof axios?.getAdapter !== 'function')
+    throw notA('throttleAdapter', 'axios after the throttle, as `import axios` gives it', axios)
+  if (throttle.options.retry) {
+    const how = 'axios-retry repeats requests, or run(url, fn, { retry: true })'
+    throttle.desk.warnings.once('no-effect', `retry has no effect on axios: ${how}`, undefined, 'axios')
+  }
   const usual = axios.defaults.adapter
   const send = (hop: Config) => sendThrottled(throttle, axios, hop, axios.getAdapter(usual, hop))
   return async (config: Config) => {

@@ -64,6 +64,17 @@ const NONE = `
   const none = () => { throw new NotInitializedError() }
   export { none as engineModule, none as simulatorModule, none as sharedModule }`
 
+/** Who looks for the end of a program: not pages that count bytes, nor Workers, which have none. */
+const EXIT = `
+  export let watchExit = () => {}
+  export const giveExit = (watch) => { watchExit = watch }`
+const EXITING = ['index', 'undici', 'local', 'redis']
+const GIVES_EXIT = `
+  import 'whole'
+  import { giveExit } from './js/core/at-exit.js'
+  import { watchExit } from './js/core/at-exit.ts'
+  giveExit(watchExit)`
+
 /** Makes `dist/`, if anything that it comes from has changed. */
 export async function makeDist() {
   // Not in `dist/`: it is a time, and two builds would differ in it.
@@ -124,8 +135,9 @@ async function esModules() {
   const made = {}
   for (const [folder, { source, bringing }] of Object.entries(FOLDERS)) {
     for (const [entry, modules] of Object.entries(bringing)) {
+      const exit = folder !== 'edge/' && EXITING.includes(entry) ? ['exit'] : []
       made[`${folder}${entry}`] = `
-        ${modules.map((module) => `import './${module}-module.js'`).join('\n')}
+        ${[...exit, ...modules].map((module) => `import './${module}-module.js'`).join('\n')}
         import 'whole'
         export * from './js/${entry}.ts'`
       for (const module of modules)
@@ -135,10 +147,11 @@ async function esModules() {
         ${source(module)}
         give('${module}', source)`
     }
+    if (folder !== 'edge/') made[`${folder}exit-module`] = GIVES_EXIT
   }
   const entryPoints = PLAIN.map((entry) => ({ in: `${root}/js/${entry}.ts`, out: entry }))
   for (const name of Object.keys(made)) entryPoints.push({ in: `made:${name}`, out: name })
-  made.none = NONE
+  Object.assign(made, { none: NONE, exit: EXIT })
   const plugin = {
     name: 'entries',
     setup(build) {
@@ -154,6 +167,7 @@ async function esModules() {
           ? { path, external: true, sideEffects: true }
           : { path: 'none', namespace: 'made', sideEffects: false },
       )
+      build.onResolve({ filter: /\/at-exit\.js$/ }, () => ({ path: 'exit', namespace: 'made' }))
       build.onResolve({ filter: /\.wasm\?module$/ }, ({ path }) => ({ path, external: true }))
     },
   }

@@ -8,15 +8,17 @@
  *
  * A throttle that only its own requests know could be collected before it speaks. So the newest throttle is
  * kept, and those whose requests were not over when another was made.
+ *
+ * Pages and Workers have no end of their own, so slim and Workers' modules go without (`scripts/dist.mjs`).
  */
+import type { Desk } from './desk.js'
+import { HOW_TO_END } from './nesting.js'
 
 /** Who may be left waiting. */
-export interface Stuck {
-  /** Whether no request waits, and none is under way. */
-  readonly isIdle: boolean
-  /** The program ends. */
-  tellStuck(): void
-}
+export type Stuck = Pick<
+  Desk,
+  'isIdle' | 'closed' | 'tellUnmet' | 'clock' | 'driver' | 'nesting' | 'entering' | 'warnings'
+>
 
 type Process = { on?(event: 'beforeExit', listener: () => void): void }
 type Platform = { readonly process?: Process; readonly EdgeRuntime?: string }
@@ -40,6 +42,24 @@ export function watchExit(one: Stuck): void {
   if (isListening) return
   isListening = true
   process.on('beforeExit', () => {
-    for (const each of [...stuck]) each.deref()?.tellStuck()
+    for (const each of [...stuck]) tell(each.deref())
   })
+}
+
+function tell(one: Stuck | undefined): void {
+  if (!one || one.closed) return
+  const { driver, clock, nesting, warnings } = one
+  one.tellUnmet()
+  driver.drain()
+  const { waiting, inFlight } = driver.engine
+  const entering = one.entering.size
+  if (waiting + entering + inFlight === 0) return
+  const scopes = driver.scopesWaiting.slice(0, 3).join(', ') || 'getScopes or robots.txt'
+  const waits = waiting + entering > 0 ? ` while requests wait for ${scopes}: ${waiting || entering}` : ''
+  const isPaused = waiting > 0 && driver.engine.stats(undefined, clock.now()).paused
+  const why = nesting.isRunning ? 'a function of run, map or wrap or a hook did not end' : HOW_TO_END
+  const isHeld = inFlight > 0 && (waits === '' || waiting > 0)
+  const held = isHeld ? `; in flight and never settled: ${inFlight} (${why})` : ''
+  const how = isPaused ? '; paused: resume() lets them go' : ''
+  warnings.once(waits ? 'never-sent' : 'permit-lost', `the program ends${waits}${held}${how}`)
 }

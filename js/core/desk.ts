@@ -25,12 +25,11 @@ import {
   WAIT,
 } from '../wasm/engine.js'
 import type { Abortable } from './aborts.js'
-import { watchExit } from './at-exit.js'
 import { Converter, checkedCost, type HeaderMaps } from './convert.js'
 import { Driver } from './driver.js'
 import { CancelEvent, type Ears, QueuedEvent, SendEvent, SettleEvent, SharedEvent } from './events.js'
 import type { Host } from './host.js'
-import { HOW_TO_END, HOW_TO_SETTLE, type Inside, Nesting } from './nesting.js'
+import { HOW_TO_SETTLE, type Inside, Nesting } from './nesting.js'
 import { type Audience, Notices } from './notices.js'
 import { NOTHING, Permit, type PermitOutcome } from './permit.js'
 import { Unheard } from './unheard.js'
@@ -91,7 +90,8 @@ export class Desk {
   declare tellUnmet: () => void
   /** Scopes whose answers name several budgets, and since when. Bounded, for a crawl sees many. */
   readonly #budgeted = new Map<string, number>()
-  readonly #entering = new Set<Abortable>()
+  /** Requests that wait for a hook or for robots.txt. */
+  readonly entering = new Set<Abortable>()
   #following = 0
   #askedMs = Number.NaN
 
@@ -104,14 +104,14 @@ export class Desk {
     hints: HeaderMaps | undefined,
     isPaced = true,
   ) {
-    const { ears, tell, managed, warnings } = audience
+    const { ears, tell, managed, warnings, hasRobots } = audience
     this.#engine = engine
     this.clock = clock
     this.#ears = ears
     this.tell = tell
     this.warnings = warnings
     this.#isManaged = managed !== undefined
-    this.#unheard = new Unheard(warnings)
+    this.#unheard = new Unheard(warnings, hasRobots)
     this.nesting = new Nesting(warnings, idleClock)
     this.driver = new Driver(
       engine,
@@ -288,7 +288,7 @@ export class Desk {
     return new Promise((resolve, reject) => {
       let alarm: Alarm | undefined
       const over = (end: () => void) => {
-        if (!this.#entering.delete(entering)) return
+        if (!this.entering.delete(entering)) return
         alarm?.cancel()
         if (signal) this.driver.aborts.remove(signal, entering)
         end()
@@ -308,7 +308,7 @@ export class Desk {
       )
       signal?.throwIfAborted()
       if (this.closed) throw this.closed
-      this.#entering.add(entering)
+      this.entering.add(entering)
       if (signal) this.driver.aborts.add(signal, entering)
       if (timeout !== undefined)
         alarm = this.driver.alarm(timeout, () => entering.abort(new TimeoutError(allowed!)))
@@ -330,7 +330,7 @@ export class Desk {
   close(closed: ClosedError | EngineBrokenError): void {
     this.closed = closed
     this.driver.failAll(closed)
-    for (const entering of [...this.#entering]) entering.abort(closed)
+    for (const entering of [...this.entering]) entering.abort(closed)
   }
 
   /**
@@ -351,31 +351,6 @@ export class Desk {
   idle(): Promise<void> {
     if (this.isIdle) return Promise.resolve()
     return new Promise((resolve) => this.#idle.push(resolve))
-  }
-
-  /** From here on, a program that ends while requests wait or have not ended says so. */
-  tellAtExit(): void {
-    watchExit(this)
-  }
-
-  tellStuck(): void {
-    if (this.closed) return
-    this.tellUnmet()
-    this.driver.drain()
-    const { waiting, inFlight } = this.#engine
-    const entering = this.#entering.size
-    if (waiting + entering + inFlight === 0) return
-    const { paused } = this.#engine.stats(undefined, this.clock.now())
-    const scopes = this.driver.scopesWaiting.slice(0, 3).join(', ')
-    const waits =
-      waiting + entering === 0
-        ? ''
-        : ` while requests wait for ${scopes || 'getScopes or robots.txt'}: ${waiting || entering}`
-    const isPaused = waiting > 0 && paused ? '; paused: resume() lets them go' : ''
-    const why = this.nesting.isRunning ? 'a function of run, map or wrap or a hook did not end' : HOW_TO_END
-    const held =
-      inFlight === 0 || (waits && waiting === 0) ? '' : `; in flight and never settled: ${inFlight} (${why})`
-    this.warnings.once(waits ? 'never-sent' : 'permit-lost', `the program ends${waits}${held}${isPaused}`)
   }
 
   /** The engine knows its scopes by handles; one that it has forgotten is refused, and made anew. */
@@ -574,7 +549,7 @@ export class Desk {
   }
 
   get isIdle(): boolean {
-    const isEntering = this.#entering.size > 0 || this.#following > 0
+    const isEntering = this.entering.size > 0 || this.#following > 0
     return !isEntering && this.#engine.waiting === 0 && this.#engine.inFlight === 0
   }
 

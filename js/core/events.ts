@@ -29,14 +29,15 @@ export class RequestEvent extends (Event as new (type: string) => Omit<Event, 't
   /** The same number in all events of one request, its retries among them. */
   readonly id: number
   /** What was asked for: the URL, the `Request`, or `{ scopes }`. */
-  readonly target: Target
+  declare readonly target: Target
   /** Its scopes. */
   readonly scopes: readonly string[]
 
   constructor(type: 'queued' | 'send' | 'settle' | 'cancel', { ticket, target, scopes }: RequestLike) {
     super(type)
     this.id = ticket
-    this.target = target
+    // The platform's own is a getter.
+    Object.defineProperty(this, 'target', { value: target, enumerable: true })
     this.scopes = scopes
   }
 

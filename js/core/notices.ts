@@ -21,6 +21,8 @@ export interface Audience {
   readonly managed: ManagedScopes | undefined
   readonly isDebug: boolean
   readonly warnings: Warnings
+  /** Whether robots.txt is to be asked before a URL is. */
+  readonly hasRobots: boolean
 }
 
 /** What a setting does to a scope. */

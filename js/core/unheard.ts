@@ -10,21 +10,29 @@ import type { Warnings } from './warnings.js'
 
 /** How many requests of a scope may end without a status before the warning. */
 const UNHEARD = 20
+const HOW_TO_SEND = 'send with the fetch of the permit, ({ fetch }) => …'
 /** Scopes whose silent requests are counted. */
 const MOST_UNHEARD = 10_000
 
 export class Unheard {
   readonly #warnings: Warnings
+  readonly #hasRobots: boolean
   readonly #counts = new Map<string, number>()
   /** The scope of the last warning: there is no more to count of it. */
   #deaf: string | undefined
 
-  constructor(warnings: Warnings) {
+  /** `hasRobots`: URLs are to be asked about first, which `fetch` alone does. */
+  constructor(warnings: Warnings, hasRobots: boolean) {
     this.#warnings = warnings
+    this.#hasRobots = hasRobots
   }
 
   /** A request of the caller's ended. */
   hear({ scopes, target, outer }: Permit, { status, error, backoff, hints, scopes: own }: Outcome): void {
+    if (this.#hasRobots && urlTextOf(target) !== undefined) {
+      const message = `robots has no effect on what other clients send: ${HOW_TO_SEND}`
+      this.#warnings.once('no-effect', message, undefined, 'robots')
+    }
     if ((status ?? error ?? backoff ?? hints ?? own) !== undefined) {
       if (this.#counts.size === 0) return
       this.#deaf = undefined
@@ -40,8 +48,7 @@ export class Unheard {
       this.#counts.set(scope, count)
       if (count < UNHEARD) continue
       const what = `the last ${UNHEARD} requests of ${scope} ended without a status, so a 429 has no effect`
-      const how =
-        'send with the fetch of the permit, ({ fetch }) => …, return the response, or settle({ status })'
+      const how = `${HOW_TO_SEND}, return the response, or settle({ status })`
       this.#warnings.once('unheard', `${what}: ${how}`, scope)
       if (scopes.length === 1) this.#deaf = scope
     }

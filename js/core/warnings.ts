@@ -20,9 +20,9 @@ export class Warnings {
     this.#isPrinted = isPrinted
   }
 
-  /** Tells it, once for each code and scope. */
-  once(code: WarningEvent['code'], message: string, scope?: string): void {
-    const key = `${code} ${scope ?? ''}`
+  /** Tells it, once for each code and scope, or what else it is about. */
+  once(code: WarningEvent['code'], message: string, scope?: string, about = scope): void {
+    const key = `${code} ${about ?? ''}`
     if (this.#told.has(key)) return
     if (this.#told.size >= MOST_KNOWN) this.#told.clear()
     this.#told.add(key)

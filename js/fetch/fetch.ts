@@ -134,22 +134,24 @@ export class Fetcher {
   async send(permit: Permit, input: RequestInfo | URL, init: RequestInit = {}): Promise<Response> {
     if ('throttle' in init)
       throw new TypeError('permit.fetch: say it where the permit is asked for; got throttle')
+    const { outer, stop } = permit
+    const own = init.signal === undefined && isRequest(input) ? input.signal : init.signal
+    const signal = outer || stop ? (own ? both(own, permit.signal) : permit.signal) : own
+    const given = signal ? { ...init, signal } : init
     if (this.#robots && !permit.isSettled) {
       const url = urlOf(input)
       if (!this.#robots.knows(url)) {
         // The file itself needs the slot first.
+        permit.outer = undefined
         permit.settle(NOTHING)
-        return this.fetch(input, init, NO_OPTIONS)
+        return this.fetch(input, given, NO_OPTIONS)
       }
       await this.#robots.admit(url)
     }
-    const { outer, stop } = permit
-    const own = init.signal === undefined && isRequest(input) ? input.signal : init.signal
-    const wanted = outer || stop ? (own ? both(own, permit.signal) : permit.signal) : own
     const passed = permit.pass(input)
     if (passed === undefined)
       throw new TypeError('permit.fetch: one permit is for one request; for another call throttle.fetch')
-    return this.fetch(input, wanted ? { ...init, signal: wanted } : init, NO_OPTIONS, passed)
+    return this.fetch(input, given, NO_OPTIONS, passed)
   }
 
   /**

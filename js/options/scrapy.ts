@@ -33,8 +33,9 @@ const millis = (value: unknown): number => {
   return Math.round(number(value) * 1e6) / 1e3
 }
 const flag = (value: unknown): boolean => {
-  if (value === true || value === 1 || value === 'True' || value === 'true' || value === '1') return true
-  if (value === false || value === 0 || value === 'False' || value === 'false' || value === '0') return false
+  const text = typeof value === 'object' ? '' : String(value)
+  if (/^(?:[Tt]rue|1)$/.test(text)) return true
+  if (/^(?:[Ff]alse|0)$/.test(text)) return false
   throw new Want('True or False')
 }
 const list = (value: unknown): readonly unknown[] => {
@@ -94,9 +95,7 @@ const scopeReaders: Record<string, (value: unknown, problems: Problem[], path: s
   ignore_robots_txt: (value) => ({ ignoreRobotsTxt: flag(value) }),
   manager: (value) => {
     if (typeof value !== 'function' && (typeof value !== 'object' || value === null))
-      throw new Want(
-        'an object with onSend, onGood, onBad, delay and concurrency, or a function that makes one',
-      )
+      throw new Want('an object or a function that makes one')
     return { manager: value as ScopeManager }
   },
   backoff: (value, problems, path) => ({ backoff: read(value, backoffReaders, problems, path) }),

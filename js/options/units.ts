@@ -10,7 +10,7 @@ import type { ScopeOptions, ThrottleOptions } from './options.js'
 /** Below it a delay is nearly always meant in seconds. */
 const LEAST_LIKELY_MS = 20
 
-/** What to say of the first delay that looks like seconds, if there is one. */
+/** What to say of the first span that looks like seconds, if there is one. */
 export function delayInSeconds({ defaults, scopes, ...short }: ThrottleOptions): string | undefined {
   const places: [string, ScopeOptions | undefined][] = [
     ['', short as ScopeOptions],
@@ -20,14 +20,15 @@ export function delayInSeconds({ defaults, scopes, ...short }: ThrottleOptions):
       scope,
     ]),
   ]
-  for (const [path, place] of places)
-    for (const key of ['delay', 'slotDelay'] as const) {
-      const ms = place?.[key]
-      if (ms === undefined || !(ms > 0 && ms < LEAST_LIKELY_MS)) continue
-      const rate = Math.round(1000 / ms)
-      const seconds = `for ${ms} s type ${ms * 1000}`
-      return `${path}${key} is in milliseconds: ${ms} is ${rate} requests a second; ${seconds}`
+  for (const [path, place] of places) {
+    const { delay, slotDelay, window, rate, quota } = (place ?? {}) as Record<string, Record<string, unknown>>
+    const spans = { delay, slotDelay, window, 'rate.per': rate?.per, 'quota.window': quota?.window }
+    for (const [key, ms] of Object.entries(spans) as [string, number | undefined][]) {
+      // A minute, an hour and a day in seconds are no spans in milliseconds, but for a delay.
+      const isLikely = ms! >= LEAST_LIKELY_MS && (/y$/i.test(key) || ![60, 3600, 86_400].includes(ms!))
+      if (ms! > 0 && !isLikely) return `${path}${key} is in milliseconds: for ${ms} s type ${ms! * 1000}`
     }
+  }
   return undefined
 }
 

@@ -5,6 +5,7 @@
 
 import { systemClock } from '../base/clock.js'
 import { ClosedError } from '../base/errors.js'
+import { watchExit } from '../core/at-exit.js'
 import { Desk, type Wait } from '../core/desk.js'
 import { type ThrottleEvents, ThrottleEventTarget } from '../core/events.js'
 import type { Host } from '../core/host.js'
@@ -99,6 +100,7 @@ export class Throttle extends ThrottleEventTarget {
       managed,
       isDebug: debug ?? false,
       warnings: new Warnings(this.ears, tell, warnings ?? true),
+      hasRobots: robots !== undefined && robots.obey !== false,
     }
     this.#desk = new Desk(this.#engine, this.#clock, idleClock, audience, hints, isPaced(options))
     // Settings without effect, once the program had time to add a listener.
@@ -112,17 +114,24 @@ export class Throttle extends ThrottleEventTarget {
     this.#desk.tellUnmet = () => {
       if ((scopes ?? hints) && !this.#desk.closed) this.#warnOfNames(Object.keys(this.stats().scopes))
     }
-    if (clock === undefined && unref !== true) this.#desk.tellAtExit()
+    if (clock === undefined && unref !== true) watchExit(this.#desk)
     this.#runner = new Runner(this.#desk, settings)
     this.#hasHook = settings.getScopes !== undefined
     this.#crawlDelays = new CrawlDelays(this.#engine, this.#desk, robots?.maxDelay ?? ROBOTS_MAX_DELAY)
-    if (robots && robots.obey !== false) {
+    if (robots && audience.hasRobots) {
       this.#robots = new Robots(robots, {
         clock: this.#clock,
         fetch: (url, init) => this.#fetcher.fetchRobots(url, init),
         retries: settings.retry?.limit ?? 0,
         within: (call) => this.#runner.within(call),
-        tell: (host, bytes) => void this.robots(host, bytes, robots),
+        tell: (host, bytes) => {
+          if (!robots.rules && /^\s*disallow\s*:\s*\w*\//im.test(new TextDecoder().decode(bytes))) {
+            const message = `Disallow in robots.txt of ${host} has no effect`
+            const how = 'type rules of autothrottle/robots into robots'
+            this.#desk.warnings.once('no-effect', `${message}: ${how}`, undefined, 'Disallow')
+          }
+          this.robots(host, bytes, robots)
+        },
       })
     }
     this.#fetcher = new Fetcher(this.#desk, settings, this.#robots)

@@ -133,12 +133,22 @@ test('methods may be taken off', async () => {
 
 test('a delay that looks like seconds is warned of, once', async () => {
   const table: [ThrottleOptions, string | undefined][] = [
-    [{ delay: 2 }, 'delay is in milliseconds: 2 is 500 requests a second; for 2 s type 2000'],
-    [{ defaults: { delay: 0.5 } }, 'defaults.delay is in milliseconds: 0.5 is 2000 requests a second'],
+    [{ delay: 2 }, 'delay is in milliseconds: for 2 s type 2000'],
+    [{ defaults: { delay: 0.5 } }, 'defaults.delay is in milliseconds: for 0.5 s type 500'],
     [
       { scopes: { 'a.example': { slotDelay: 5 } } },
-      'scopes."a.example".slotDelay is in milliseconds: 5 is 200',
+      'scopes."a.example".slotDelay is in milliseconds: for 5 s',
     ],
+    [{ rate: { limit: 5, per: 1 } }, 'rate.per is in milliseconds: for 1 s type 1000'],
+    [{ rate: { limit: 100, per: 60 } }, 'rate.per is in milliseconds: for 60 s type 60000'],
+    [
+      { defaults: { quota: 100, window: 3600 } },
+      'defaults.window is in milliseconds: for 3600 s type 3600000',
+    ],
+    [{ quota: { limit: 100, window: 86_400 } }, 'quota.window is in milliseconds: for 86400 s type 86400000'],
+    [{ rate: { limit: 1, per: 50 } }, undefined],
+    [{ rate: { limit: 5, per: 1000 }, quota: 9, window: 60_000 }, undefined],
+    [{ delay: 60 }, undefined],
     [{ delay: 0 }, undefined],
     [{ delay: 20 }, undefined],
   ]
@@ -334,7 +344,58 @@ test('more that would be read in another way than it is meant', async () => {
   assert.equal((await (untyped.fetch!(page, null) as Promise<Response>)).status, 200)
   throttle.scope('a.example').configure({ delay: 2 })
   throttle.scope('a.example').configure({ delay: 3 })
-  assert.deepEqual(warned, ['delay is in milliseconds: 2 is 500 requests a second; for 2 s type 2000'])
+  assert.deepEqual(warned, ['delay is in milliseconds: for 2 s type 2000'])
+})
+
+test('robots is for fetch: what other clients send is told, and so is a Disallow without rules', async () => {
+  const rules = () => () => true
+  const warned = async (use: (throttle: Throttle) => unknown, more: ThrottleOptions = {}) => {
+    const fetch = async () => new Response('User-agent: *\nDisallow: /secret')
+    const robots = { userAgent: 'bot', rules }
+    const throttle = make({ delay: 0, slotDelay: 0, fetch: fetch as never, robots, ...more })
+    const said: string[] = []
+    throttle.addEventListener('warning', ({ code, message }) => said.push(`${code}: ${message}`))
+    for (let twice = 0; twice < 2; twice++) await use(throttle)
+    return said
+  }
+  const other =
+    'no-effect: robots has no effect on what other clients send: send with the fetch of the permit'
+  const table: [(throttle: Throttle) => unknown, isTold: boolean][] = [
+    [(throttle) => throttle.run(page, () => 1), true],
+    [async (throttle) => (await throttle.acquire(page)).settle({ status: 200 }), true],
+    [(throttle) => throttle.run(page, ({ fetch }) => fetch(page)), false],
+    [async (throttle) => (await throttle.acquire(page)).fetch(page), false],
+    [(throttle) => throttle.run({ scopes: 'jobs' }, () => 1), false],
+    [(throttle) => throttle.fetch(page), false],
+  ]
+  for (const [use, isTold] of table) {
+    const said = await warned(use)
+    assert.equal(said.length, isTold ? 1 : 0, String(use))
+    if (isTold) assert.ok(said[0]!.startsWith(other), said[0])
+  }
+  assert.deepEqual(await warned(table[0]![0], { robots: undefined } as object), [])
+  const use = (throttle: Throttle) => throttle.fetch(page)
+  assert.deepEqual(await warned(use, { robots: { userAgent: 'bot' } }), [
+    'no-effect: Disallow in robots.txt of a.example has no effect: type rules of autothrottle/robots into robots',
+  ])
+})
+
+test('axios: a forgotten argument, and a retry that is for fetch', async () => {
+  const untyped = throttleAdapter as (...args: unknown[]) => unknown
+  const said: string[] = []
+  const throttle = make({ retry: { limit: 3 } })
+  throttle.addEventListener('warning', ({ message }) => said.push(message))
+  for (const axios of [undefined, {}])
+    assert.throws(
+      () => untyped(throttle, axios),
+      /^TypeError: throttleAdapter: want axios after the throttle, .*; got/,
+    )
+  const axios = { defaults: {}, getAdapter: () => async () => ({}), getUri: () => page }
+  for (const _ of [1, 2]) untyped(throttle, axios)
+  untyped(make(), axios)
+  assert.deepEqual(said, [
+    'retry has no effect on axios: axios-retry repeats requests, or run(url, fn, { retry: true })',
+  ])
 })
 
 test('an event that no throttle has', () => {

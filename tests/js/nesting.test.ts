@@ -356,6 +356,22 @@ test('with robots, the fetch of a permit asks first', async () => {
   assert.deepEqual(asked, ['/robots.txt', '/one', '/two'])
 })
 
+test('with robots, the first fetch of a permit hears the signal of its caller, too', async () => {
+  const fetch = (input: unknown, init?: RequestInit) =>
+    String(input).endsWith('.txt')
+      ? Promise.resolve(new Response())
+      : new Promise<never>((_, reject) =>
+          init?.signal?.addEventListener('abort', () => reject(init.signal?.reason)),
+        )
+  const throttle = createThrottle({ fetch: fetch as never, ...PLAIN, robots: { userAgent: 'bot' } })
+  const controller = new AbortController()
+  const options = { signal: controller.signal }
+  const got = throttle.run(page, ({ fetch }) => fetch(page), options).catch((error) => error)
+  while (throttle.stats().sent < 3) await new Promise((resolve) => setImmediate(resolve))
+  controller.abort(new Error('enough'))
+  assert.match(String(await got), /enough/)
+})
+
 test('no timer and no listener is left, and a line is printed where nobody listens', async () => {
   const printing = mock.method(console, 'warn', () => {})
   const throttle = createThrottle({
