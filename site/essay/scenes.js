@@ -10,6 +10,14 @@ const deaf = (concurrency, more) => ({
   defaults: { delay: 0, jitter: false, backoff: false, concurrency, ...more },
 })
 
+const even = { rate: 5, backoff: false, jitter: false }
+/** A client in the same setting as the one beside it. */
+const run = (label, throttle, setting) => ({ label, options: { network, ...setting, throttle } })
+/** Two clients, each with its label and its throttle. */
+const beside = (setting, one, other) => [run(...one, setting), run(...other, setting)]
+const WINDOW = { model: 'fixed-window', limit: 8, window: 6000 }
+const bucket = (rate, depth, more) => ({ model: 'token-bucket', rate, depth, ...more })
+
 export const SCENES = [
   {
     name: 'burst',
@@ -17,26 +25,11 @@ export const SCENES = [
     doc: ['which-setting', 'Which setting do I need?'],
     title: 'Twenty requests at once',
     code: 'createThrottle({ rate: 5 })',
-    runs: [
-      {
-        label: 'Promise.all',
-        options: {
-          network,
-          server: { model: 'token-bucket', rate: 5, depth: 5 },
-          throttle: deaf(20),
-          load: { requests: 20 },
-        },
-      },
-      {
-        label: 'rate: 5',
-        options: {
-          network,
-          server: { model: 'token-bucket', rate: 5, depth: 5 },
-          throttle: { rate: 5, backoff: false, jitter: false },
-          load: { requests: 20 },
-        },
-      },
-    ],
+    runs: beside(
+      { server: bucket(5, 5), load: { requests: 20 } },
+      ['Promise.all', deaf(20)],
+      ['rate: 5', even],
+    ),
     tell: ([loose, kept]) => [
       'The server serves five requests a second, and five at once.',
       `Promise.all sends all twenty together: ${loose.served} are served, ${loose.refused} refused.`,
@@ -49,26 +42,14 @@ export const SCENES = [
     doc: ['policies', 'Policies'],
     title: '429: slower after a refusal',
     code: 'createThrottle({ delay: 125 })',
-    runs: [
-      {
-        label: 'a delay of 125 ms alone',
-        options: {
-          network,
-          server: { model: 'token-bucket', rate: 2, depth: 4 },
-          throttle: deaf(8, { delay: 125 }),
-          load: { requests: 32 },
-        },
-      },
-      {
-        label: 'with backoff, the default',
-        options: {
-          network,
-          server: { model: 'token-bucket', rate: 2, depth: 4 },
-          throttle: { concurrency: 8, defaults: { delay: 125, jitter: false, concurrency: 8 } },
-          load: { requests: 32 },
-        },
-      },
-    ],
+    runs: beside(
+      { server: bucket(2, 4), load: { requests: 32 } },
+      ['a delay of 125 ms alone', deaf(8, { delay: 125 })],
+      [
+        'with backoff, the default',
+        { concurrency: 8, defaults: { delay: 125, jitter: false, concurrency: 8 } },
+      ],
+    ),
     tell: ([deafOne, listening]) => [
       'Eight requests a second leave, and the server serves two.',
       `If the client ignores the answers, ${deafOne.refused} of ${deafOne.sent} requests are refused.`,
@@ -82,25 +63,13 @@ export const SCENES = [
     title: 'Retry-After: the server names the time',
     code: 'createThrottle({ rate: 5 })',
     runs: [
-      {
-        label: 'rate: 5 alone',
-        options: {
-          network,
-          // To a client that does not read the header, the server says none.
-          server: { model: 'fixed-window', limit: 8, window: 6000 },
-          throttle: { rate: 5, backoff: false, jitter: false },
-          load: { requests: 30 },
-        },
-      },
-      {
-        label: 'with Retry-After, the default',
-        options: {
-          network,
-          server: { model: 'fixed-window', limit: 8, window: 6000, says: 'retry-after' },
-          throttle: { rate: 5, jitter: false },
-          load: { requests: 30 },
-        },
-      },
+      // To a client that does not read the header, the server says none.
+      run('rate: 5 alone', even, { server: WINDOW, load: { requests: 30 } }),
+      run(
+        'with Retry-After, the default',
+        { rate: 5, jitter: false },
+        { server: { ...WINDOW, says: 'retry-after' }, load: { requests: 30 } },
+      ),
     ],
     tell: ([deafOne, listening]) => [
       'The server serves eight requests in each six seconds. A refusal says how long to wait.',
@@ -115,26 +84,11 @@ export const SCENES = [
     title: 'A limit that the server does not tell',
     code: 'createThrottle({ rampup: true })',
     speed: 4,
-    runs: [
-      {
-        label: 'a guess: one a second',
-        options: {
-          network: { latency: 300 },
-          server: { model: 'nginx', rate: 4, burst: 8 },
-          throttle: { rate: 1, backoff: false, jitter: false },
-          duration: 60_000,
-        },
-      },
-      {
-        label: 'rampup: true',
-        options: {
-          network: { latency: 300 },
-          server: { model: 'nginx', rate: 4, burst: 8 },
-          throttle: { rampup: true },
-          duration: 60_000,
-        },
-      },
-    ],
+    runs: beside(
+      { network: { latency: 300 }, server: { model: 'nginx', rate: 4, burst: 8 }, duration: 60_000 },
+      ['a guess: one a second', { ...even, rate: 1 }],
+      ['rampup: true', { rampup: true }],
+    ),
     tell: ([guess, found]) => [
       'The server serves four requests a second and does not say so. This minute plays four times faster.',
       `A careful guess of one a second gets ${guess.served} pages.`,
@@ -148,34 +102,18 @@ export const SCENES = [
     title: 'One bad host among many',
     code: 'createThrottle({ delay: 0, concurrency: 4, defaults: { concurrency: 2 } })',
     hosts: ['slow.example', 'b.example', 'c.example'],
-    runs: [
+    runs: beside(
       {
-        label: 'four at a time in all',
-        options: {
-          network,
-          server: { model: 'token-bucket', rate: 20, depth: 20, upstream: 5000 },
-          servers: {
-            'b.example': { model: 'token-bucket', rate: 20, depth: 20, upstream: 300 },
-            'c.example': { model: 'token-bucket', rate: 20, depth: 20, upstream: 300 },
-          },
-          throttle: deaf(4),
-          load: { requests: 30 },
+        server: bucket(20, 20, { upstream: 5000 }),
+        servers: {
+          'b.example': bucket(20, 20, { upstream: 300 }),
+          'c.example': bucket(20, 20, { upstream: 300 }),
         },
+        load: { requests: 30 },
       },
-      {
-        label: 'and two at each host',
-        options: {
-          network,
-          server: { model: 'token-bucket', rate: 20, depth: 20, upstream: 5000 },
-          servers: {
-            'b.example': { model: 'token-bucket', rate: 20, depth: 20, upstream: 300 },
-            'c.example': { model: 'token-bucket', rate: 20, depth: 20, upstream: 300 },
-          },
-          throttle: { concurrency: 4, defaults: { delay: 0, jitter: false, backoff: false, concurrency: 2 } },
-          load: { requests: 30 },
-        },
-      },
-    ],
+      ['four at a time in all', deaf(4)],
+      ['and two at each host', { ...deaf(2), concurrency: 4 }],
+    ),
     tell: ([pool, scopes]) => [
       `${pool.sent} requests go to three hosts. One takes five seconds for each answer.`,
       `In a pool of four the slow host soon has all four places: the other hosts are done after ${pool.othersDone} s.`,
@@ -189,25 +127,12 @@ export const SCENES = [
     title: 'Many processes, one limit',
     code: "createThrottle({ rate: 5, shared: local({ name: 'crawl' }) })",
     runs: [
-      {
-        label: 'four processes, five a second each',
-        options: {
-          network,
-          clients: 4,
-          server: { model: 'token-bucket', rate: 5, depth: 5 },
-          throttle: { rate: 5, backoff: false, jitter: false },
-          load: { requests: 8 },
-        },
-      },
-      {
-        label: 'one engine for all four',
-        options: {
-          network,
-          server: { model: 'token-bucket', rate: 5, depth: 5 },
-          throttle: { rate: 5, backoff: false, jitter: false },
-          load: { requests: 32 },
-        },
-      },
+      run('four processes, five a second each', even, {
+        clients: 4,
+        server: bucket(5, 5),
+        load: { requests: 8 },
+      }),
+      run('one engine for all four', even, { server: bucket(5, 5), load: { requests: 32 } }),
     ],
     tell: ([each, one]) => [
       'Four processes share a server that serves five requests a second.',
