@@ -47,6 +47,7 @@ SECTIONS: list[tuple[str, str, list[str]]] = [
     ("Events `backoff`, `recover`, `delay`, `hold`", "event.", ["_events.py ScopeEvent"]),
     ("Event `stall`", "event.", ["_events.py StallEvent"]),
     ("Event `warning`", "event.", ["_events.py WarningEvent"]),
+    ("Event `shared`", "event.", ["_events.py SharedEvent"]),
     ("Rules for scopes", "", ["_scopes.py by_host by_endpoint by_domain_hierarchy add_scope"]),
     ("Hooks", "", ["_hooks.py ScopeRequest Backoffs update_scope_backoff"]),
     ("What a hook says of one scope", "", ["_hooks.py ScopeBackoff"]),

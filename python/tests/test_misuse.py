@@ -208,7 +208,7 @@ def test_after_its_loop_a_throttle_can_be_settled_and_closed() -> None:
 
 async def test_a_misspelt_event_is_told(clock: FakeClock) -> None:
     throttle: Any = Throttle(clock=clock)
-    known = "queued, send, settle, cancel, backoff, recover, delay, hold, stall, warning"
+    known = "queued, send, settle, cancel, backoff, recover, delay, hold, stall, warning, shared"
     for kind, got in [("holds", "'holds' (did you mean 'hold'?)"), ("sent", "'sent' (did you mean 'send'?)")]:
         expected = re.escape(f"want one of {known}; got {got}")
         with pytest.raises(ValueError, match=f"^on: {expected}$"):
@@ -228,8 +228,20 @@ async def test_a_misspelt_event_is_told(clock: FakeClock) -> None:
         ("bücher.example", 'it is the scope of no URL; type "xn--bcher-kva.example"'),
         ("*.example", "names of scopes are no patterns; defaults are for all hosts"),
         ("*", "names of scopes are no patterns; defaults are for all hosts"),
+        ("a.example:0443", 'it is the scope of no URL; type "a.example"'),
+        ("a.example/", 'it is the scope of no URL; type "a.example"'),
+        (" a.example", 'it is the scope of no URL; type "a.example"'),
+        ("::1", 'it is the scope of no URL; type "[::1]"'),
+        ("[::1]:8080", None),
+        ("a:b:c", None),
         ("a.example", None),
+        ("a.example:443", None),
+        ("a.example:8080", None),
+        ("127.0.0.1", None),
         ("Jobs", None),
+        ("GET /v1.2/Items", None),
+        ("v1.2", None),
+        ("1.2", None),
     ],
 )
 async def test_a_name_that_no_url_has_is_told(
@@ -244,6 +256,60 @@ async def test_a_name_that_no_url_has_is_told(
     throttle.scope(name).configure(rate=5)
     throttle.scope(name).pause()
     assert [code for code, _ in told] == ([] if said is None else ["no-effect"])
+
+
+@pytest.mark.parametrize(
+    ("typed", "sent", "is_told"),
+    [
+        ("api.exmaple.com", "api.example.com", True),
+        ("api.exampl.com", "api.example.com", True),
+        ("api.example.com", "api.examplle.com", True),
+        ("github.com", "api.github.com", True),
+        ("www.github.com", "github.com", True),
+        ("api.example.com", "api.example.com:8443", True),
+        ("a.example.com", "b.example.com", False),
+        ("eu1.example.com", "eu2.example.com", False),
+        ("api.example.com", "api.other.org", False),
+    ],
+)
+async def test_a_host_that_no_request_met_is_told_at_the_end(
+    clock: FakeClock, typed: str, sent: str, is_told: bool
+) -> None:
+    said = f'scopes["{typed}"] has no effect: requests go to "{sent}"'
+    for hosts, names, more, expected in [
+        ([sent], [typed], {}, [("no-effect", said)] if is_told else []),
+        ([sent, typed], [typed], {}, []),
+        ([sent], [typed, sent], {}, []),
+        ([sent], [typed], {"get_scopes": lambda _: sent}, []),
+    ]:
+        options: Any = {"scopes": {name: {"rate": 5} for name in names}, **more}
+        throttle = Throttle(clock=clock, delay=0, **options)
+        told = warned(throttle)
+        for host in hosts:
+            (await throttle.acquire(f"https://{host}/")).settle(status=200)
+        assert told == []
+        throttle.close()
+        throttle.close()
+        assert told == expected
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"rate": {"limit": 100, "per": 60_000}}, "rate.per=60000 is 16:40:00"),
+        ({"quota": 100, "window": 3_600_000}, "window=3.6e+06 is 41 days, 16:00:00"),
+        ({"quota": {"limit": 5, "window": 1000}}, "quota.window=1000 is 0:16:40"),
+        ({"rate": {"limit": 100, "per": 3600}}, None),
+        ({"quota": 100, "window": 86_400}, None),
+    ],
+)
+async def test_spans_in_milliseconds_are_told(
+    clock: FakeClock, caplog: pytest.LogCaptureFixture, options: Any, said: str | None
+) -> None:
+    Throttle(clock=clock, **options)
+    assert len(caplog.messages) == (0 if said is None else 1)
+    if said is not None:
+        assert caplog.messages[0].startswith(f"{said}: times are seconds here, so ")
 
 
 async def test_what_is_no_list_of_items_is_told_when_map_is_called(clock: FakeClock) -> None:

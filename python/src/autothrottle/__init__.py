@@ -7,7 +7,16 @@
 
 from ._base import ScopeControl
 from ._clock import Clock
-from ._events import CancelEvent, Event, RequestEvent, ScopeEvent, SettleEvent, StallEvent, WarningEvent
+from ._events import (
+    CancelEvent,
+    Event,
+    RequestEvent,
+    ScopeEvent,
+    SettleEvent,
+    SharedEvent,
+    StallEvent,
+    WarningEvent,
+)
 from ._hooks import ScopeBackoff, ScopeRequest, SomeHints, update_scope_backoff
 from ._managers import ManagedAnswer, ManagedSend, ScopeManager
 from ._native import Engine
@@ -87,6 +96,7 @@ __all__ = [
     "ScopeStats",
     "SettleEvent",
     "SharedError",
+    "SharedEvent",
     "SnapshotError",
     "SomeHints",
     "StallEvent",

@@ -153,6 +153,7 @@ class BaseThrottle:
 
     def close(self, reason: BaseException | None = None) -> None:
         """Rejects what waits, and each new request, with a ``ClosedError``. What is in flight may end."""
+        self._desk.tell_unmet()
         self._desk.close(reason)
 
     def robots(

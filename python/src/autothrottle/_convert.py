@@ -123,12 +123,17 @@ class Converted:
         return value
 
     def _note_of_delay(self, value: Any, typed: str) -> None:
-        """Perhaps milliseconds, as in npm: hardly a pace is slower than a request a minute."""
-        is_delay = typed.rpartition(".")[2] in ("delay", "slot_delay")
-        if is_delay and isinstance(value, (int, float)) and 60 < value <= YEAR:
-            what = (
-                f"{typed}={value:g} is {timedelta(seconds=value)} between two sends: times are seconds here"
-            )
+        """Perhaps milliseconds, as in npm: hardly a pace is slower than a request a minute, and a second, a
+        minute, an hour and a day in milliseconds are no spans in seconds.
+        """
+        key = typed.rpartition(".")[2]
+        if not isinstance(value, (int, float)):
+            return
+        is_delay = key in ("delay", "slot_delay") and 60 < value <= YEAR
+        is_span = key in ("per", "window") and value in (1000, 60_000, 3_600_000, 86_400_000)
+        if (is_delay or is_span) and not typed.endswith("backoff.window"):
+            between = " between two sends" if is_delay else ""
+            what = f"{typed}={value:g} is {timedelta(seconds=value)}{between}: times are seconds here"
             silence = f"timedelta(seconds={value:g}) silences this"
             self.notes.append((typed, f"{what}, so {value:g} ms are {value / 1000:g} ({silence})"))
 

@@ -37,7 +37,7 @@ from ._nesting import BEFORE_OTHERS, Nested, own_of, permits_around
 from ._notices import Notices
 from ._outcome import is_status
 from ._permit import NOTHING, Permit, Told
-from ._scopes import Scopes, named_scopes
+from ._scopes import Scopes, named_scopes, unmet
 from ._state import Settled
 from ._told import engine_words
 from ._unheard import Unheard
@@ -79,6 +79,9 @@ class Desk:
         """Whether a timer that only watches would do harm."""
         self.entering = 0
         self.waiting: dict[int, Waiting] = {}
+        hook = made.driver.get("get_scopes")
+        self.typed: tuple[str, ...] = () if hook else tuple(made.engine.get("scopes") or ())
+        """Names in ``scopes``, which are of hosts."""
         self.asked: int | None = None
         """What the server of the request that was settled last asked for."""
         self.header_maps: Mapping[str, Any] = made.driver_checked.get("hints") or {}
@@ -105,6 +108,8 @@ class Desk:
         self._wake: int | None = None
         self.is_draining = False
         self._is_stale = False
+        if self.typed:
+            self.unsettled.register()
         survive(self)
 
     # What a task or a thread does for it.
@@ -294,6 +299,15 @@ class Desk:
         if self.events.cancel:
             names, now = waiting.scopes, self.clock.now() / NANOS
             self.events.tell(CancelEvent("cancel", waiting.ticket, waiting.target, names, now, error))
+
+    @locked
+    def tell_unmet(self) -> None:
+        """Names in ``scopes`` that no request met, where one went to a host that may be meant."""
+        if self.typed and self.closed is None:
+            met = self.engine.stats(self.clock.now()).scopes
+            for name, sent in unmet(self.typed, met) if len(met) < 1000 else ():
+                said = f'scopes["{name}"] has no effect: requests go to "{sent}"'
+                self.warn("no-effect", said, name, f"scopes {name}")
 
     @locked
     def close(self, reason: BaseException | None = None) -> None:

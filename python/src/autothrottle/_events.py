@@ -16,12 +16,13 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar, get_args, ov
 from ._errors import ThrottleWarning
 
 if TYPE_CHECKING:
+    from ._stats import SharedStats
     from ._waiting import Waiting
 
 logger = logging.getLogger("autothrottle")
 
 EventKind: TypeAlias = Literal[
-    "queued", "send", "settle", "cancel", "backoff", "recover", "delay", "hold", "stall", "warning"
+    "queued", "send", "settle", "cancel", "backoff", "recover", "delay", "hold", "stall", "warning", "shared"
 ]
 KINDS: tuple[EventKind, ...] = get_args(EventKind)
 
@@ -132,7 +133,18 @@ class WarningEvent:
     """The scope in which it was noticed, if it is about one."""
 
 
-Event: TypeAlias = RequestEvent | SettleEvent | CancelEvent | ScopeEvent | StallEvent | WarningEvent
+@dataclass(frozen=True, slots=True)
+class SharedEvent:
+    """Another process decides for the group, others are in it, or the way to them broke or is open again."""
+
+    kind: EventKind
+    shared: SharedStats
+    """The group, as this process sees it from now on."""
+
+
+Event: TypeAlias = (
+    RequestEvent | SettleEvent | CancelEvent | ScopeEvent | StallEvent | WarningEvent | SharedEvent
+)
 T = TypeVar("T")
 OnRequest = TypeVar("OnRequest", bound=Callable[[RequestEvent], object])
 OnSettle = TypeVar("OnSettle", bound=Callable[[SettleEvent], object])
@@ -140,6 +152,7 @@ OnCancel = TypeVar("OnCancel", bound=Callable[[CancelEvent], object])
 OnScope = TypeVar("OnScope", bound=Callable[[ScopeEvent], object])
 OnStall = TypeVar("OnStall", bound=Callable[[StallEvent], object])
 OnWarning = TypeVar("OnWarning", bound=Callable[[WarningEvent], object])
+OnShared = TypeVar("OnShared", bound=Callable[[SharedEvent], object])
 RequestKind: TypeAlias = Literal["queued", "send"]
 ScopeKind: TypeAlias = Literal["backoff", "recover", "delay", "hold"]
 
@@ -195,6 +208,10 @@ class Events:
         self, kind: Literal["warning"], listener: Callable[[WarningEvent], T]
     ) -> Callable[[WarningEvent], T]: ...
     @overload
+    def on(
+        self, kind: Literal["shared"], listener: Callable[[SharedEvent], T]
+    ) -> Callable[[SharedEvent], T]: ...
+    @overload
     def on(self, kind: RequestKind) -> Callable[[OnRequest], OnRequest]: ...
     @overload
     def on(self, kind: Literal["settle"]) -> Callable[[OnSettle], OnSettle]: ...
@@ -206,6 +223,8 @@ class Events:
     def on(self, kind: Literal["stall"]) -> Callable[[OnStall], OnStall]: ...
     @overload
     def on(self, kind: Literal["warning"]) -> Callable[[OnWarning], OnWarning]: ...
+    @overload
+    def on(self, kind: Literal["shared"]) -> Callable[[OnShared], OnShared]: ...
     def on(self, kind: EventKind, listener: Any = None) -> Any:
         """Calls ``listener`` for each event of a kind; also a decorator. A listener is kept once."""
         if listener is None:

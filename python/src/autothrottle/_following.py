@@ -9,6 +9,8 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from ._convert import python_path
+from ._events import SharedEvent
+from ._stats import Stats
 from .errors import CostExceedsQuotaError, QueueFullError
 
 if TYPE_CHECKING:
@@ -54,6 +56,14 @@ class Following:
     def shared_warning(self, code: str, message: str) -> None:
         """Something about the group."""
         self._desk.warn(code, message)
+
+    def moved(self) -> None:
+        """Another decides, others are in the group, or the way to them is another."""
+        desk = self._desk
+        with desk.lock:
+            stats = Stats.of(desk.engine.stats(desk.clock.now()))
+        if stats.shared is not None:
+            desk.events.tell(SharedEvent("shared", stats.shared))
 
     def leave(self) -> Leaving | None:
         """Leaves the group; gives what is still to be said there."""

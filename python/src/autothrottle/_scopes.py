@@ -18,7 +18,8 @@ Scopes: TypeAlias = str | Sequence[str] | Mapping[str, float]
 _PLAIN = re.compile(r"https?://((?:[a-z0-9-]+\.)*[a-z][a-z0-9-]*)(?:[/?#]|\Z)")
 _IN_NAME = re.compile(r"://(?:[^/?#]*@)?([^/?#]*)")
 _PATTERN = re.compile(r"(?=.*\*)[\w.*-]+")
-_HOST = re.compile(r"[\w-]+(?:\.[\w-]+)+")
+_HOST = re.compile(r"[\w-]+(?:\.[\w-]+)+(?::\d+)?")
+_IPV6 = re.compile(r"[\da-f]*(?::[\da-f]*){2,7}", re.IGNORECASE)
 _PORTS = {"http": 80, "ws": 80, "https": 443, "wss": 443, "ftp": 21}
 
 
@@ -86,14 +87,48 @@ def checked_name(name: object) -> str:
 
 
 def host_of_name(name: object) -> str | None:
-    """The scope that a URL with this host has, where that is another: ``API.example``, ``bücher.example``."""
-    if not isinstance(name, str) or _HOST.fullmatch(name) is None:
+    """The scope that a URL with this host has, where that is another: ``API.example``, ``bücher.example``,
+    ``::1``.
+    """
+    if not isinstance(name, str):
+        return None
+    text = name.strip().removesuffix("/")
+    is_address = _IPV6.fullmatch(text) is not None
+    if not is_address and (_HOST.fullmatch(text) is None or not any(map(str.isalpha, text))):
         return None
     try:
-        host = host_of(f"http://{name}/")
+        hosts = [
+            host_of(f"{scheme}://{f'[{text}]' if is_address else text}/") for scheme in ("https", "http")
+        ]
     except ValueError:  # nor is it a host
         return None
-    return None if host == name else host
+    return None if name in hosts else hosts[0]
+
+
+def unmet(typed: Iterable[str], met: Iterable[str]) -> list[tuple[str, str]]:
+    """Names that no request met, each beside the host that it may be meant for.
+
+    The trap is to cry wolf: of presets for ten hosts two are used.
+    """
+    names, met = list(typed), list(met)
+    others = [host for host in met if host not in names]
+    pairs = ((name, host) for name in names if name not in met for host in others if _is_alike(name, host))
+    return list(dict(reversed(list(pairs))).items())
+
+
+def _is_alike(typed: str, sent: str) -> bool:
+    """Whether one host may be typed for the other: below it, at a port, or a typo away."""
+    one, other = ("." + re.sub(r":\d+\Z", "", name) for name in (typed, sent))
+    if one.endswith(other) or other.endswith(one):
+        return True
+    # `a.example` and `b.example` are two, and so are `eu1` and `eu2`.
+    a, b = (re.sub(r"\d|\b.\b", "", name) for name in (one, other))
+    near = {b, *_without_one(b)}
+    return a != b and not near.isdisjoint((a, *_without_one(a)))
+
+
+def _without_one(name: str) -> list[str]:
+    return [name[:at] + name[at + 1 :] for at in range(len(name))]
 
 
 def said_of_name(name: object) -> str | None:

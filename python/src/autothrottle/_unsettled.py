@@ -35,9 +35,13 @@ class Unsettled:
 
     def keep(self, permit: Permit) -> None:
         """It was given out by hand."""
-        global _is_registered
         if not permit.is_settled:
             self.tickets.add(permit._ticket)
+        self.register()
+
+    def register(self) -> None:
+        """The end of the program is to be told."""
+        global _is_registered
         _desks.add(self._desk)
         if not _is_registered:
             _is_registered = True
@@ -63,6 +67,7 @@ class Unsettled:
     def tell_at_exit(self) -> None:
         """The program ends."""
         desk = self._desk
+        desk.tell_unmet()
         many = len(self.tickets & desk.in_flight) + len(desk.lost)
         if many and desk.closed is None:
             desk.warn("permit-lost", f"the program ends, and {_never(many)}: {_REMEDY}", key="at exit")

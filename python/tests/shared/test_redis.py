@@ -31,6 +31,7 @@ from autothrottle import (
     CostExceedsQuotaError,
     QueueFullError,
     SharedError,
+    SharedEvent,
     ThreadThrottle,
     Throttle,
 )
@@ -175,6 +176,23 @@ def test_what_is_set_before_the_loop_runs_counts(store: RedisServer) -> None:
         await client.aclose()
 
     asyncio.run(play())
+
+
+def test_a_change_of_the_group_is_an_event(store: RedisServer) -> None:
+    client = redis.asyncio.Redis(port=store.port)
+    heard: list[SharedEvent] = []
+
+    async def play() -> None:
+        throttle = Throttle(shared=shared(client, name="moves"))
+        throttle.on("shared", heard.append)
+        async with throttle, throttle.acquire("https://a.example/"):
+            pass
+        await client.aclose()
+
+    asyncio.run(play())
+    assert heard
+    assert {event.kind for event in heard} == {"shared"}
+    assert any(event.shared.is_writer for event in heard)
 
 
 def test_refusals_come_back_with_their_type(store: RedisServer) -> None:

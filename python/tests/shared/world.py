@@ -134,6 +134,7 @@ class Process:
         self.peer: Peer | None = None
         self.origin = world.dice.choice([0.0, 17.25, 3.6e6])
         self.warnings: list[str] = []
+        self.moves = 0
         self.failed: list[tuple[int, BaseException]] = []
         self.work: Callable[[int], None] = lambda _: None
         self._timer: Event | None = None
@@ -182,6 +183,9 @@ class Process:
 
     def shared_warning(self, code: str, message: str) -> None:
         self.warnings.append(code)
+
+    def moved(self) -> None:
+        self.moves += 1
 
     @property
     def ns(self) -> int:

@@ -105,6 +105,19 @@ def test_a_delay_in_download_slots_means_what_it_means_in_scrapy(caplog: Any) ->
     assert 'at most 2.5 a second, by DOWNLOAD_SLOTS["a.example"]["delay"] = 0.4' in told[1][1]
 
 
+def test_a_target_of_rampup_without_rampup_is_told(caplog: Any) -> None:
+    target = {"RAMPUP_BACKOFF_TARGET": 3}
+    warned = [line for level, line in lines(target, caplog) if level == "WARNING" and "RAMPUP" in line]
+    assert len(warned) == 1
+    assert warned[0].startswith("RAMPUP_BACKOFF_TARGET has no effect without rampup, and no scope has it: ")
+    for more in (
+        {"THROTTLING_SCOPES": {"api.example": {"rampup": True}}},
+        {"THROTTLING_DEFAULTS": {"rampup": True}},
+    ):
+        caplog.clear()
+        assert not [line for _, line in lines({**target, **more}, caplog) if "has no effect" in line]
+
+
 def test_a_scope_that_no_url_has_is_told(caplog: Any) -> None:
     told = lines({"THROTTLING_SCOPES": {"API.example": {"delay": 2}, "users": {"delay": 2}}}, caplog)
     want = "the scope API.example is that of no URL: hosts are in small letters, want api.example"

@@ -40,6 +40,9 @@ class Listener(Protocol):
     def shared_warning(self, code: SharedCode, message: str) -> None:
         """Something noteworthy that is no error."""
 
+    def moved(self) -> None:
+        """Another decides, others are in the group, or the way to them is another."""
+
 
 class SharedHost:
     """Stands in for an :class:`Engine` at a desk. Instants and spans are its: whole nanoseconds."""
@@ -312,6 +315,9 @@ class SharedHost:
         elif what == "warn":
             if self._listener is not None:
                 self._listener.shared_warning(*of)
+        elif what == "moved":
+            if self._listener is not None:
+                self._listener.moved()
         elif what == "compete":
             op, above = of
             transport.compete(above, self._answer(op, lambda lease, now: self._elected(now, op, lease)))

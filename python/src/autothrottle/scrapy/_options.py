@@ -116,6 +116,8 @@ class Options:
     shared_members: int | None = None
     debug: bool = False
     by_address: bool = False
+    idle: list[str] = field(default_factory=list)
+    """Settings without effect, each with why."""
     typed: dict[str, tuple[str, Any]] = field(default_factory=dict)
     """The engine's path → the path that was typed, and the value."""
 
@@ -179,6 +181,10 @@ class _Reader:
         for name, scope in self._scopes("THROTTLING_SCOPES", False).items():
             scopes[name] = {**scopes.get(name, {}), **scope}
         self._slot_delay(scopes)
+        has_rampup = any(place.get("rampup") for place in (defaults, *scopes.values()))
+        if not has_rampup and is_typed(self._settings, "RAMPUP_BACKOFF_TARGET"):
+            how = "no scope has it: THROTTLING_SCOPES, or THROTTLING_DEFAULTS = {'rampup': True} for all"
+            options.idle.append(f"RAMPUP_BACKOFF_TARGET has no effect without rampup, and {how}")
         self._backoff(scopes)
         for managed, manager in options.managers.items():
             if manager is not None:

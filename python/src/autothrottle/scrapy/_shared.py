@@ -121,6 +121,9 @@ class GroupListener:
         """Something about the group."""
         self._teller.shared(code, message)
 
+    def moved(self) -> None:
+        """Its stats have it."""
+
 
 def make_engine(options: Options, clock: Clock) -> Any:
     """The engine, or what stands in for it where spiders share a limit."""

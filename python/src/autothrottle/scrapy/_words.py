@@ -46,6 +46,8 @@ def paces(options: Options) -> Iterator[tuple[bool, str]]:
         host = host_of_name(name)
         if host is not None:
             yield True, f"the scope {name} is that of no URL: hosts are in small letters, want {host}"
+    for line in options.idle:
+        yield True, line
     yield _pace(options, engine, "", {})
     for name in list(scopes)[:_MOST_SCOPES]:
         yield _pace(options, engine, name, scopes[name])
