@@ -31,6 +31,8 @@ const BRINGING = {
 }
 /** No Worker has undici, or sockets of its machine. */
 const { undici: _, local: __, ...EDGE } = BRINGING
+/** A simulation may begin three milliseconds later. */
+const { simulate: ___, ...NODES } = BRINGING
 /** Entries that are the same everywhere. */
 const PLAIN = [
   ...['slim', 'domains', 'robots', 'testing'],
@@ -45,7 +47,7 @@ const FOLDERS = {
   },
   // Bundles, which have no file beside them, take the folder above (condition `module`).
   'node/': {
-    bringing: BRINGING,
+    bringing: NODES,
     source: (name) => `
       import { readFileSync } from 'node:fs'
       const source = () => readFileSync(new URL('${fileOf(name)}', import.meta.url))`,
@@ -121,11 +123,22 @@ const whole = {
     build.onResolve({ filter: /^whole$/ }, () => ({ path: `${root}/js/index.ts`, sideEffects: true }))
     const entries = [...Object.keys(BRINGING), ...PLAIN].filter((entry) => entry !== 'index').join('|')
     const filter = new RegExp(`[\\\\/]js[\\\\/](?:${entries}|durable-object)\\.ts$`)
-    build.onLoad({ filter }, ({ path }) => ({
-      contents: `${readFileSync(path, 'utf8')}\nimport 'whole'\n`,
-      loader: 'ts',
+    build.onLoad({ filter }, async ({ path }) => ({
+      contents: await bare(build, `${readFileSync(path, 'utf8')}\nimport 'whole'\n`, 'ts'),
+      loader: 'js',
+    }))
+    build.onLoad({ filter: /[\\/](?:js|pkg)[\\/].*\.[jt]s$/ }, async ({ path }) => ({
+      contents: await bare(build, readFileSync(path, 'utf8'), path.slice(-2)),
+      loader: 'js',
     }))
   },
+}
+
+/** Without comments: esbuild keeps those of a class's members, a fifth of what a runtime would read. */
+async function bare({ esbuild }, contents, loader) {
+  const tsconfigRaw = { compilerOptions: { verbatimModuleSyntax: true } }
+  const options = { loader, minifyWhitespace: true, target: COMMON.target, tsconfigRaw }
+  return (await esbuild.transform(contents, options)).code
 }
 
 /** Entries of all folders over the chunks that they share. */
@@ -220,6 +233,8 @@ async function command() {
     format: 'esm',
     platform: 'node',
     external: ['autothrottle', 'autothrottle/*', 'warcio'],
+    minifyWhitespace: true,
+    minifySyntax: true,
     // Its paths are for the sources: the bundle wants the package.
     tsconfigRaw: '{}',
     target: 'node20',
