@@ -9,8 +9,9 @@ from typing import Any, cast
 import httpx
 import pytest
 
-from autothrottle import Permit, ThreadThrottle, Throttle
+from autothrottle import ManagerError, Permit, ThreadThrottle, Throttle
 from autothrottle._following import Following
+from autothrottle.errors import NestedError
 from autothrottle.httpx import AsyncThrottleTransport, ThrottleTransport
 from autothrottle.testing import FakeClock
 from helpers import URL, Response, plain
@@ -234,3 +235,77 @@ def test_threads_nest_alike(clock: FakeClock) -> None:
     assert done
     assert throttle.scope("example.com").stats.backoff_step > 0
     assert throttle.stats().in_flight == 0
+
+
+HOOKS = ["get_hints", "get_response_delay", "get_response_backoff", "get_error_backoff"]
+PAGE = "https://a.example/"
+
+
+def answers_to(hook: str) -> httpx.MockTransport:
+    """What a hook is asked about."""
+
+    def answer(_: httpx.Request) -> httpx.Response:
+        if hook == "get_error_backoff":
+            raise httpx.ConnectError("refused")
+        return httpx.Response(200)
+
+    return httpx.MockTransport(answer)
+
+
+def is_refused(error: ManagerError, told: list[str]) -> None:
+    cause = error.__cause__
+    assert isinstance(cause, NestedError)
+    assert cause.code == "ERR_NESTED"
+    assert str(cause).startswith(f"{PAGE}status waits for a slot that its own hook holds: ")
+    assert told == []
+
+
+@pytest.mark.parametrize("hook", HOOKS)
+async def test_a_hook_that_waits_for_the_slot_of_its_own_request_is_refused(hook: str) -> None:
+    clients: list[httpx.AsyncClient] = []
+    told: list[str] = []
+
+    async def ask(*_: object) -> None:
+        await clients[0].get(f"{PAGE}status")
+
+    options: Any = {hook: ask}
+    throttle = Throttle(delay=0, concurrency=1, **options)
+    throttle.on("warning", lambda event: told.append(event.code))
+    clients.append(httpx.AsyncClient(transport=AsyncThrottleTransport(throttle, answers_to(hook))))
+    with pytest.raises(ManagerError) as caught:
+        await asyncio.wait_for(clients[0].get(PAGE), 5)
+    is_refused(caught.value, told)
+
+
+@pytest.mark.parametrize("hook", HOOKS)
+def test_so_it_is_in_a_thread(hook: str) -> None:
+    clients: list[httpx.Client] = []
+    told: list[str] = []
+
+    def ask(*_: object) -> None:
+        clients[0].get(f"{PAGE}status")
+
+    options: Any = {hook: ask}
+    throttle = ThreadThrottle(delay=0, concurrency=1, **options)
+    throttle.on("warning", lambda event: told.append(event.code))
+    clients.append(httpx.Client(transport=ThrottleTransport(throttle, answers_to(hook))))
+    with pytest.raises(ManagerError) as caught:
+        clients[0].get(PAGE)
+    is_refused(caught.value, told)
+
+
+async def test_a_hook_that_asks_where_slots_are_left_is_answered() -> None:
+    asked: list[str] = []
+    clients: list[httpx.AsyncClient] = []
+
+    async def ask(response: httpx.Response) -> None:
+        if str(response.url) == PAGE:
+            asked.append((await clients[0].get(f"{PAGE}status")).text)
+
+    options: Any = {"get_hints": ask}
+    throttle = Throttle(defaults={"concurrency": 2, "delay": 0, "slot_delay": 0}, **options)
+    answers = httpx.MockTransport(lambda _: httpx.Response(200, text="fine"))
+    clients.append(httpx.AsyncClient(transport=AsyncThrottleTransport(throttle, answers)))
+    assert (await clients[0].get(PAGE)).text == "fine"
+    assert asked == ["fine"]
+    assert throttle.stats().settled == 2

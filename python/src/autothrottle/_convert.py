@@ -123,7 +123,7 @@ class Converted:
         return value
 
     def _note_of_delay(self, value: Any, typed: str) -> None:
-        """Perhaps milliseconds, as in npm: hardly a pace is slower than a request a minute, and a second, a
+        """Perhaps milliseconds, as in npm: hardly a pace is slower than a request a minute. A second, a
         minute, an hour and a day in milliseconds are no spans in seconds.
         """
         key = typed.rpartition(".")[2]

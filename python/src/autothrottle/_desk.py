@@ -101,7 +101,7 @@ class Desk:
         self._warned: set[str] = set()
         self._unheard = Unheard(self.warn)
         self.unsettled = Unsettled(self)
-        self._nested = Nested()
+        self.nested = Nested()
         self._handles = Handles(self.engine, clock, managed)
         self.lost: deque[tuple[int, tuple[str, ...]]] = deque()
         self.alarms = Alarms()
@@ -152,7 +152,8 @@ class Desk:
         names, costs = ((scopes,), None) if type(scopes) is str else named_scopes(scopes)
         outer = permits_around(self)
         if outer:
-            own = own_of(outer, names, costs, wait)
+            asked = self.nested.asked
+            own = own_of((each for each in outer if each not in asked), names, costs, wait)
             if own is not None:
                 return own.give(target)
             wait = wait._replace(priority=wait.priority + BEFORE_OTHERS)
@@ -177,7 +178,7 @@ class Desk:
             raise typed_refusal(error) from None
         waiting = self._add(ticket, names, target, wait, charge)
         if outer:
-            self._nested.begin(waiting, outer)
+            self.nested.begin(waiting, outer)
         if self.events.queued:
             self._tell_queued(ticket, names, target, now)
         self.submitted()
@@ -359,9 +360,9 @@ class Desk:
             if self.unsettled.tickets:
                 self.unsettled.watch()
             if self.following is None:
-                self._nested.free(self)
+                self.nested.free(self)
             else:
-                self._nested.watch(self)
+                self.nested.watch(self)
         self.arm(self._next())
         self.notices.at_rest(now)
         self.rest()
@@ -495,12 +496,16 @@ class Desk:
         if waiting.alarm is not None:
             self.cancel(waiting.alarm)
         if waiting.outer:
-            self._nested.end(waiting)
+            self.nested.end(waiting)
 
-    def _expire(self, waiting: Waiting, timeout: float) -> None:
+    def leave_in_vain(self, waiting: Waiting, error: BaseException) -> None:
+        """It waits no longer, and was never sent."""
         if self.forget(waiting):
             self.engine.cancel(self.clock.now(), waiting.ticket)
-            self.fail(waiting, ThrottleTimeoutError(timeout))
+            self.fail(waiting, error)
+
+    def _expire(self, waiting: Waiting, timeout: float) -> None:
+        self.leave_in_vain(waiting, ThrottleTimeoutError(timeout))
 
     def _refuse_hopeless(
         self, timeout: float, handles: list[int], cost: float | list[float], now: int

@@ -211,29 +211,33 @@ def _told_by(core: Core, response: Any, permit: Permit, options: RequestOptions)
 
 async def _ask_about(core: Core, response: Any, request: ScopeRequest, permit: Permit, told: Told) -> None:
     """What the hooks know better than status and headers."""
-    settings, url = core._settings, request.url
-    hints = await _hook(core, "get_hints", url, settings.get_hints, response)
-    delay = await _hook(core, "get_response_delay", url, settings.get_response_delay, response)
+    settings = core._settings
+    hints = await _hook(core, "get_hints", request, permit, settings.get_hints, response)
+    delay = await _hook(core, "get_response_delay", request, permit, settings.get_response_delay, response)
     if delay is not None:
         span_of("get_response_delay", "delay", delay)
         hints = {**(hints or {}), "delay": delay}
     hints_of("get_hints", hints)
     told.hints = hints
-    backoffs = await _hook(
-        core, "get_response_backoff", url, settings.get_response_backoff, response, request
-    )
+    asked = settings.get_response_backoff
+    backoffs = await _hook(core, "get_response_backoff", request, permit, asked, response, request)
     told.scopes = checked_backoffs("get_response_backoff", backoffs, permit.scopes)
 
 
 async def _asked_about_error(core: Core, error: Exception, request: ScopeRequest, permit: Permit) -> Any:
     """The scopes that a failure makes back off, where a hook knows better."""
     hook = core._settings.get_error_backoff
-    backoffs = await _hook(core, "get_error_backoff", request.url, hook, error, request)
+    backoffs = await _hook(core, "get_error_backoff", request, permit, hook, error, request)
     return checked_backoffs("get_error_backoff", backoffs, permit.scopes)
 
 
-async def _hook(core: Core, name: str, url: str, hook: Any, *args: object) -> Any:
-    return None if hook is None else await ask(name, url, lambda: hook(*args), core._is_plain)
+async def _hook(
+    core: Core, name: str, request: ScopeRequest, permit: Permit, hook: Any, *args: object
+) -> Any:
+    if hook is None:
+        return None
+    with core._desk.nested.asking(permit):
+        return await ask(name, request.url, lambda: hook(*args), core._is_plain)
 
 
 def run_now(work: Coroutine[Any, Any, T]) -> T:

@@ -1,4 +1,5 @@
-"""Requests that are made inside of a function of ``run``, ``map`` or ``wrap``, or in the block of a permit.
+"""Requests that are made inside of a function of ``run``, ``map`` or ``wrap``, inside a hook, or in the block
+of a permit.
 
 The first one for the scopes of the permit is the request that the permit is for: it takes the permit, and the
 throttle reads its answer. Each further one waits for its turn, before those that have not begun.
@@ -11,10 +12,12 @@ Source: context variables go along with a task and into the tasks that it makes.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import TYPE_CHECKING
+
+from .errors import NestedError
 
 if TYPE_CHECKING:
     from ._alarms import Alarm
@@ -62,11 +65,11 @@ def permits_around(desk: Desk) -> list[Permit]:
 
 
 def own_of(
-    outer: list[Permit], names: tuple[str, ...], costs: list[float] | None, wait: Wait
+    outer: Iterable[Permit], names: tuple[str, ...], costs: list[float] | None, wait: Wait
 ) -> Permit | None:
     """The permit that a request inside is for. One with a cost or delay of its own is another request."""
     if costs is None and wait.cost == 1 and wait.delay == 0:
-        for permit in reversed(outer):
+        for permit in reversed([*outer]):
             if set(permit.scopes) == set(names):
                 return permit
     return None
@@ -80,6 +83,18 @@ class Nested:
         self._moves = 0
         """Counts requests that begin or end their wait."""
         self._alarm: Alarm | None = None
+        self.asked: set[Permit] = set()
+        """Of requests that hooks are asked about: no request inside is theirs."""
+
+    @contextmanager
+    def asking(self, permit: Permit) -> Iterator[None]:
+        """A hook is asked about this request in here."""
+        self.asked.add(permit)
+        try:
+            with around(permit):
+                yield
+        finally:
+            self.asked.discard(permit)
 
     def begin(self, waiting: Waiting, outer: list[Permit]) -> None:
         """A request inside of these waits."""
@@ -108,12 +123,18 @@ class Nested:
             return
         if not all(desk.is_for_slot(each) for each in desk.waiting.values() if each.outer):
             return
-        scopes = ", ".join(sorted({name for permit in held for name in permit.scopes}))
+        functions = [permit for permit in held if permit not in self.asked]
+        # An answer counts when its hooks have spoken, so these keep their slot.
+        for each in [each for each in desk.waiting.values() if not self.asked.isdisjoint(each.outer)]:
+            desk.leave_in_vain(each, NestedError(each.target))
+        if not functions:
+            return
+        scopes = ", ".join(sorted({name for permit in functions for name in permit.scopes}))
         what = (
             f"functions of run, map or wrap hold all slots that requests inside of them wait for ({scopes})"
         )
         desk.warn("nested", f"{what}: their slots are given back; raise `concurrency`")
-        for permit in held:
+        for permit in functions:
             permit.leave(None)
 
     def watch(self, desk: Desk) -> None:

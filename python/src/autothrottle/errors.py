@@ -24,6 +24,7 @@ __all__ = [
     "CostExceedsQuotaError",
     "DisallowedError",
     "ManagerError",
+    "NestedError",
     "Problem",
     "QueueFullError",
     "RetryAfterTooLongError",
@@ -63,6 +64,16 @@ class ClosedError(ThrottleError):
 
     def __init__(self) -> None:
         super().__init__("the throttle is closed")
+
+
+class NestedError(ThrottleError):
+    """A call inside a hook waits for the slot of the request that the hook is asked about."""
+
+    code = "ERR_NESTED"
+
+    def __init__(self, target: object) -> None:
+        url = getattr(target, "url", target)
+        super().__init__(f"{url} waits for a slot that its own hook holds: send by another client there")
 
 
 class RetryAfterTooLongError(ThrottleError):
