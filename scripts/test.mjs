@@ -152,8 +152,8 @@ async function nightly() {
   // A hundredth of the engine's mutants and one room of TypeScript's each night: all of them take days.
   if (capture('cargo', ['mutants', '--version']) === undefined)
     throw new Error('cargo-mutants is missing: cargo install cargo-mutants --locked')
-  const part = ['mutants', '--shard', `${night % 100}/100`, '--output', 'target']
-  await step('mutants of the engine', () => run('cargo', part))
+  const part = ['run', 'mutants', '--', '--shard', `${night % 100}/100`, '--output', 'target']
+  await step('mutants of the engine', () => run('npm', part))
   const room = MUTATED[night % MUTATED.length]
   await step(`mutants of ${room}`, () =>
     run('npm', ['run', 'mutants:js', '--', '--mutate', `${room}/**/*.ts`]),
