@@ -1,4 +1,4 @@
-/** What was learned survives the process, on another clock, without a burst and never by half. */
+/** What was learned survives the process, on another clock. What it is, `tests/native/snapshot.rs` says. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { createThrottle, type Snapshot, SnapshotError, type ThrottleOptions } from 'autothrottle'
@@ -7,11 +7,6 @@ import { FakeClock } from 'autothrottle/testing'
 const page = 'https://a.example/'
 const options: ThrottleOptions = {
   defaults: { delay: 100, slotDelay: 0, jitter: false, autothrottle: { startDelay: 5000 } },
-  scopes: {
-    slots: { concurrency: 3, delay: 0, slotDelay: 1000, autothrottle: false },
-    fixed: { concurrency: 9, delay: 0, quota: 3, window: 10_000, autothrottle: false },
-    strict: { concurrency: 9, delay: 0, quota: 2, window: 10_000, strict: true, autothrottle: false },
-  },
 }
 
 /**
@@ -50,37 +45,6 @@ test('a crawl goes on at the learned pace, also on a clock that starts at 0', as
   assert.ok(peek.at > other.now())
 })
 
-test('holds, pauses, slots in flight and quotas go on; no burst', async () => {
-  const clock = new FakeClock(7)
-  const throttle = createThrottle({ ...options, clock })
-  throttle.scope('held').hold(60_000)
-  throttle.scope('paused').pause()
-  const take = (scope: string) => throttle.acquire({ scopes: scope })
-  const flying = await Promise.all([
-    take('slots'),
-    take('slots'),
-    take('fixed'),
-    take('fixed'),
-    take('strict'),
-  ])
-  await clock.advance(400)
-  const { throttle: next, clock: other } = moved(throttle.snapshot(), clock, 100)
-  assert.equal(next.scope('held').stats.holdUntil, other.now() + 59_500)
-  assert.equal(next.scope('paused').stats.paused, true)
-  assert.equal(next.scope('fixed').stats.quotaLeft, 1)
-  assert.equal(next.scope('strict').stats.quotaLeft, 1)
-  const sent: number[] = []
-  for (let index = 0; index < 3; index++) {
-    void next.acquire({ scopes: 'slots' }).then((permit) => {
-      sent.push(other.now())
-      permit.settle()
-    })
-  }
-  await other.advance(2000)
-  assert.deepEqual(sent, [3, 503, 503], 'one slot was never used, two rest for 500 ms more')
-  for (const permit of flying) permit.settle()
-})
-
 test('time offline ends holds and windows', () => {
   const clock = new FakeClock()
   const throttle = createThrottle({ ...options, clock })
@@ -105,43 +69,11 @@ test('a bad snapshot is an error that names every problem', () => {
   const good = { version: 1, wallMs: 5, scopes: {} }
   const wrong: [unknown, string][] = [
     [null, ''],
-    [7, ''],
     [[], ''],
     [{}, 'version'],
-    [{ ...good, version: 2 }, 'version'],
-    [{ ...good, version: '1' }, 'version'],
     [{ ...good, wallMs: Number.NaN }, 'wallMs'],
-    [{ ...good, extra: 1 }, 'extra'],
-    [{ ...good, scopes: [] }, 'scopes'],
     [{ ...good, scopes: { 'a.example': 1 } }, 'scopes."a.example"'],
-    [{ ...good, scopes: { a: { hold: -1 } } }, 'scopes.a.hold'],
-    [{ ...good, scopes: { a: { hold: 1e18 } } }, 'scopes.a.hold'],
-    [{ ...good, scopes: { a: { sinceSend: '3' } } }, 'scopes.a.sinceSend'],
     [{ ...good, scopes: { a: { rests: [1, Number.POSITIVE_INFINITY] } } }, 'scopes.a.rests[1]'],
-    [{ ...good, scopes: { a: { delaySeconds: Number.NaN } } }, 'scopes.a.delaySeconds'],
-    [{ ...good, scopes: { a: { isPaused: 1 } } }, 'scopes.a.isPaused'],
-    [
-      { ...good, scopes: { a: { quotas: [{ window: 1, strict: true, sends: [[1]] }] } } },
-      'scopes.a.quotas[0].sends[0]',
-    ],
-    [
-      {
-        ...good,
-        scopes: {
-          a: {
-            quotas: [
-              {
-                sends: [
-                  [1, 1],
-                  [2, 1],
-                ],
-              },
-            ],
-          },
-        },
-      },
-      'scopes.a.quotas[0].sends',
-    ],
     [{ ...good, scopes: { a: { what: 1 } } }, 'scopes.a.what'],
   ]
   for (const [snapshot, path] of wrong) {
