@@ -1,6 +1,6 @@
 /**
- * No handle or option from JavaScript may panic the engine: a panic poisons the module for good. Random calls with
- * any numbers are `tests/native/boundary.rs`.
+ * No handle or option from JavaScript may panic the engine: a panic poisons the module for good. Random calls
+ * with any numbers are in `tests/native/boundary.rs`.
  */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
