@@ -18,14 +18,14 @@
 import { failureOfRequest } from './answers/failures.js'
 import { checkThrottle, kindOf, unknownKeys } from './base/checks.js'
 import { ConfigError, type Problem, ThrottleError } from './base/errors.js'
-import type { Permit, PermitOutcome } from './core/permit.js'
+import type { PermitOutcome } from './core/permit.js'
 import { watched, withMetadata } from './fetch/body.js'
 import { isHttp } from './fetch/redirects.js'
 import { isStream } from './fetch/retry.js'
 import { sent } from './fetch/send.js'
-import { Body, type Refusal, refusalOf, toldBy } from './llm/answer.js'
+import { Body, refusalOf, toldBy } from './llm/answer.js'
 import { Budgets, type Call, type LlmLimit } from './llm/budgets.js'
-import { type Asked, askedOf, VENDORS, type Vendor } from './llm/request.js'
+import { type Asked, askedOf, OTHER, VENDORS, type Vendor } from './llm/request.js'
 import { isRequest, urlOf } from './scopes/names.js'
 import type { Throttle } from './throttle/throttle.js'
 
@@ -46,7 +46,7 @@ export interface LlmOptions {
    */
   account?: string | ((headers: Headers) => string)
   /** Which models share their limits: gives the name of the family. Default: dates and minor versions off. */
-  family?: (model: string) => string
+  family?: (model: string, vendor: Vendor) => string
   /** Counts the tokens of a text. Default: UTF-8 bytes ÷ 4, by what usage taught for calls of that size. */
   countTokens?: (text: string, model: string) => number
   /**
@@ -145,37 +145,39 @@ const REFUSALS = [429, 503, 529]
 /** Families that are known at a time. */
 const MOST = 10_000
 
-const isFunction = (value: unknown) => typeof value === 'function'
+type Want = readonly [string, (value: never) => boolean]
 const isPositive = (value: unknown) => typeof value === 'number' && value > 0 && value <= 1e9
 const isObject = (value: unknown) => typeof value === 'object' && value !== null
-
+const one = (...words: unknown[]): Want => [`one of ${words.join(', ')}`, (value) => words.includes(value)]
+const FUNCTION: Want = ['a function', (value) => typeof value === 'function']
+const POSITIVE: Want = ['a number above 0', isPositive]
 /** What an option wants, where it is given. */
-const WANTS: Readonly<Record<keyof LlmOptions, [string, (value: never) => boolean]>> = {
-  vendor: [`one of ${Object.keys(VENDORS).join(', ')}`, (value: string) => Object.hasOwn(VENDORS, value)],
+const WANTS: Readonly<Record<keyof LlmOptions, Want>> = {
+  vendor: one(...Object.keys(VENDORS)),
   limits: ['a map of model to limits', isObject],
-  account: ['a text or a function', (value) => typeof value === 'string' || isFunction(value)],
-  family: ['a function', isFunction],
-  countTokens: ['a function', isFunction],
-  output: ["'learned' or 'max'", (value: string) => value === 'learned' || value === 'max'],
+  account: ['a text or a function', (value) => /^[sf]/.test(typeof value)],
+  family: FUNCTION,
+  countTokens: FUNCTION,
+  output: one('learned', 'max'),
   headroom: ['above 0 to 1', (value: number) => isPositive(value) && value <= 1],
   retry: [
     'false or { limit }, a whole number',
     (value: false | { limit: number }) =>
       value === false || (Number.isInteger(value.limit) && value.limit >= 0),
   ],
-  requestTimeout: ['milliseconds above 0', isPositive],
+  requestTimeout: POSITIVE,
 }
-const POSITIVE: [string, (value: never) => boolean] = ['a number above 0', isPositive]
-const LIMIT_WANTS: Readonly<Record<keyof LlmLimit, [string, (value: never) => boolean]>> = {
+const LIMIT_WANTS: Readonly<Record<keyof LlmLimit, Want>> = {
   ...{ rpm: POSITIVE, rpd: POSITIVE, tpm: POSITIVE, itpm: POSITIVE, otpm: POSITIVE },
-  sliding: ['true or false', (value) => typeof value === 'boolean'],
-  cached: ["'free' or 'counted'", (value: string) => value === 'free' || value === 'counted'],
+  sliding: one(true, false),
+  cached: one('free', 'counted'),
 }
 
-function problemsOf(options: object, wants: typeof WANTS | typeof LIMIT_WANTS, path: string): Problem[] {
+function problemsOf(options: object, wants: Readonly<Record<string, Want>>, path: string): Problem[] {
+  if (!isObject(options)) return [{ path, want: 'an object', got: kindOf(options) }]
   const problems = unknownKeys(options, Object.keys(wants), path)
   for (const [key, value] of Object.entries(options)) {
-    const [want, isRight] = (wants as typeof WANTS)[key as keyof LlmOptions] ?? []
+    const [want, isRight] = wants[key] ?? []
     if (want && value !== undefined && !isRight!(value as never))
       problems.push({ path: `${path}.${key}`, want, got: kindOf(value) })
   }
@@ -185,11 +187,8 @@ function problemsOf(options: object, wants: typeof WANTS | typeof LIMIT_WANTS, p
 /** @throws {ConfigError} */
 function check(options: LlmOptions): void {
   const problems = problemsOf(options, WANTS, 'llm')
-  for (const [model, limit] of Object.entries(options.limits ?? {})) {
-    const path = `llm.limits.${JSON.stringify(model)}`
-    if (isObject(limit)) problems.push(...problemsOf(limit, LIMIT_WANTS, path))
-    else problems.push({ path, want: 'an object', got: kindOf(limit) })
-  }
+  for (const [model, limit] of Object.entries(options.limits ?? {}))
+    problems.push(...problemsOf(limit, LIMIT_WANTS, `llm.limits.${JSON.stringify(model)}`))
   if (problems.length > 0) throw new ConfigError(problems)
 }
 
@@ -199,8 +198,7 @@ class Llm {
   readonly #options: LlmOptions
   readonly #limits: readonly [RegExp, LlmLimit][]
   readonly #concurrency: number
-  readonly #families = new Map<string, Budgets>()
-  readonly #prepared = new Set<string>()
+  readonly #known = new Map<string, Budgets | undefined>()
 
   constructor(throttle: Throttle, options: LlmOptions) {
     check(options)
@@ -208,10 +206,7 @@ class Llm {
     this.#options = options
     this.#concurrency = throttle.options.concurrency ?? 16
     this.#limits = Object.entries(options.limits ?? {}).map(([pattern, limit]) => {
-      const text = pattern
-        .replace(/[\\^$+.()|[\]{}]/g, '\\$&')
-        .replaceAll('*', '.*')
-        .replaceAll('?', '.')
+      const text = pattern.replace(/[^\w*?]/g, '\\$&').replace(/[*?]/g, (sign) => (sign === '*' ? '.*' : '.'))
       return [new RegExp(`^${text}$`), limit]
     })
   }
@@ -229,69 +224,79 @@ class Llm {
     signal: AbortSignal | null = null,
   ): Promise<Response> {
     const { throttle: own = {}, ...rest } = init as RequestInit & { throttle?: object }
-    const { desk, options } = this.#throttle
+    const throttle = this.#throttle
+    const { desk, options } = throttle
+    const { host, vendor } = asked
     const wanted = rest.signal ?? signal
     const budgets = this.#budgetsOf(asked, headers)
-    const other = `${this.#account(asked.host, headers)}#other`
     if (asked.isUncounted) this.stats.uncounted++
     if (Number(headers.get('x-stainless-retry-count')) > 0)
-      desk.warnings.once('nested', `the SDK sends calls to ${asked.host} again by itself: set maxRetries: 0`)
-    if (!budgets) this.#prepare(other)
-    this.#prepareHost(asked.host)
+      desk.warnings.once('nested', `the SDK sends calls to ${host} again by itself: set maxRetries: 0`)
     const { retry = { limit: 5 }, requestTimeout = options.requestTimeout ?? 600_000 } = this.#options
-    let left = retry && !isStream(rest.body) ? retry.limit : 0
-    for (let delay = 0; ; left--) {
-      const plan = budgets?.plan(asked)
-      const scopes = { [asked.host]: 1, ...(plan?.scopes ?? { [other]: 1 }) }
+    const most = retry && !isStream(rest.body) ? retry.limit : 0
+    for (let tries = 0, delay = 0; ; tries++) {
+      const plan = budgets.plan(asked)
       // What was refused is older than what waits.
       const waits = delay > 0 ? { priority: 1, ...own, delay } : own
-      const permit = await this.#throttle.acquire({ scopes }, { ...waits, signal: wanted })
-      const { sentAt } = permit
-      const call = plan && budgets?.begin(asked, permit, plan)
+      const scopes = { [host]: 1, ...plan.scopes }
+      const permit = await throttle.acquire({ scopes }, { ...waits, signal: wanted })
+      const call = budgets.begin(asked, permit, plan)
       this.stats.sent++
       let response: Response
       try {
         response = await sent(desk, (_, own) => send(own ?? {}), '', rest, wanted, requestTimeout)
       } catch (error) {
-        this.#failed(error, wanted, permit, call, budgets)
+        // What you break off says no word about the server.
+        const isTheirs = !Number.isNaN(failureOfRequest(error, wanted))
+        permit.settle(isTheirs ? { error, scopes: host } : {})
+        const { code } = ((error as Error | null)?.cause ?? {}) as { code?: unknown }
+        budgets.gone(
+          call,
+          !/^(?:ECONNREFUSED|ENOTFOUND|EAI_AGAIN|UND_ERR_CONNECT_TIMEOUT)$/.test(String(code)),
+        )
         throw error
       }
-      if (call) budgets?.told(call, toldBy(response.headers, VENDORS[asked.vendor], asked.vendor === 'groq'))
+      budgets.told(call, toldBy(response.headers, budgets.rules))
       const { status } = response
-      const outcome = { status, latency: this.#throttle.now() - sentAt, hints: {} }
+      const outcome = { status, latency: throttle.now() - permit.sentAt, hints: {} }
       const isRefused = REFUSALS.includes(status)
       if (!isRefused && response.headers.get('x-should-retry') !== 'true')
-        return this.#answered(response, outcome, permit, call, budgets)
+        return this.#answered(response, outcome, call, budgets)
       if (isRefused) this.stats.refused++
       const text = await response.text().catch(() => '')
-      const refusal = refusalOf(response, text, asked.vendor === 'anthropic')
-      const { wait, isFinal } = refusal
-      this.#refused(outcome, refusal, permit, call, budgets, other)
-      if (left <= 0 || isFinal || wanted?.aborted) return final(response, text)
-      delay = wait ?? Math.min(8000, 500 * 2 ** ((retry ? retry.limit : 0) - left))
+      const { wait, isFinal, kind } = refusalOf(response, text, vendor === 'anthropic')
+      const isLimit = status === 429
+      budgets.refused(call, isLimit && !isFinal ? kind : undefined, wait)
+      // The model's scopes know of it, or the host's where the whole server is overloaded. A bucket that is
+      // known refills as we know: no pace has to be found.
+      const whose = isLimit ? budgets.scope() : host
+      const backoff = !(isLimit && (isFinal || budgets.isKnown))
+      permit.settle({
+        ...outcome,
+        scopes: { [whose]: { backoff, ...(!isFinal && wait && { delay: wait }) } },
+      })
+      if (tries >= most || isFinal || wanted?.aborted) return final(response, text)
+      delay = wait ?? Math.min(8000, 500 * 2 ** tries)
     }
   }
 
   /** A good answer, or one that says what is wrong with the request. */
-  #answered(
-    response: Response,
-    outcome: PermitOutcome,
-    permit: Permit,
-    call: Call | undefined,
-    budgets: Budgets | undefined,
-  ): Response {
+  #answered(response: Response, outcome: PermitOutcome, call: Call, budgets: Budgets): Response {
     const { status, headers } = response
-    const [host] = permit.scopes
-    const settle = () => permit.settle(status >= 500 ? { ...outcome, scopes: host! } : outcome)
+    const { asked, permit } = call
+    const { host, model, vendor } = asked
+    const settle = () => permit.settle(status >= 500 ? { ...outcome, scopes: host } : outcome)
     if (!this.#throttle.isHeldByBodies) settle()
-    if (!call || !budgets) return watched(response, settle)
-    if (status >= 400) {
+    if (status >= 400 || model === undefined) {
       budgets.refused(call)
       return watched(response, settle)
     }
     budgets.open()
+    const say = (counter: 'cut' | 'estimated', code: 'stream-cut' | 'usage-estimated', what: string) => {
+      this.stats[counter]++
+      this.#throttle.desk.warnings.once(code, `an answer of ${model} at ${host} ${what}`)
+    }
     call.isStream = /event-stream/.test(headers.get('content-type') ?? '')
-    const { asked } = call
     const body = new Body(call.isStream, budgets.isCachedFree)
     return watched(
       response,
@@ -299,14 +304,12 @@ class Llm {
         settle()
         body.end()
         const isWhole = error === undefined && !body.isBroken && (body.isWhole || (isRead && !call.isStream))
-        const isEnded = isWhole || (isRead && asked.vendor === 'gemini')
-        if (!isEnded) this.#say('cut', 'stream-cut', asked, 'broke off, and what was read of it is charged')
-        const isEstimated = budgets.ended(call, body, isEnded)
-        if (isEstimated && isEnded && budgets.needsUsage)
-          this.#say(
+        const isEnded = isWhole || (isRead && vendor === 'gemini')
+        if (!isEnded) say('cut', 'stream-cut', 'broke off, and what was read of it is charged')
+        if (budgets.ended(call, body, isEnded) && isEnded && budgets.needsUsage)
+          say(
             'estimated',
             'usage-estimated',
-            asked,
             'told no usage, so it is estimated (stream_options: { include_usage: true } asks for it)',
           )
       },
@@ -317,94 +320,31 @@ class Llm {
     )
   }
 
-  #say(
-    counter: 'cut' | 'estimated',
-    code: 'stream-cut' | 'usage-estimated',
-    { model, host }: Asked,
-    what: string,
-  ) {
-    this.stats[counter]++
-    this.#throttle.desk.warnings.once(code, `an answer of ${model} at ${host} ${what}`)
-  }
-
-  /** The model's scopes know of it, or the host's where the whole server is overloaded. */
-  #refused(
-    { status, latency }: PermitOutcome,
-    { wait, isFinal, kind }: Refusal,
-    permit: Permit,
-    call: Call | undefined,
-    budgets: Budgets | undefined,
-    other: string,
-  ): void {
-    if (call) budgets?.refused(call, status === 429 && !isFinal ? kind : undefined, wait)
-    const whose = status !== 429 ? permit.scopes[0]! : (budgets?.scope('requests') ?? other)
-    const delay = wait === undefined || isFinal ? {} : { delay: wait }
-    // A bucket that is known refills as we know: no pace has to be found.
-    const isKnown = status === 429 && (isFinal || (budgets?.isKnown ?? false))
-    permit.settle({ status, latency, scopes: { [whose]: { backoff: !isKnown, ...delay } } })
-  }
-
-  #failed(
-    error: unknown,
-    signal: AbortSignal | null,
-    permit: Permit,
-    call: Call | undefined,
-    budgets: Budgets | undefined,
-  ): void {
-    // What you break off says no word about the server.
-    const isTheirs = !Number.isNaN(failureOfRequest(error, signal))
-    permit.settle(isTheirs ? { error, scopes: permit.scopes[0]! } : {})
-    const { code } = ((error as Error | null)?.cause ?? {}) as { code?: unknown }
-    if (!call || !budgets) return
-    if (/^(?:ECONNREFUSED|ENOTFOUND|EAI_AGAIN|UND_ERR_CONNECT_TIMEOUT)$/.test(String(code)))
-      budgets.failed(call)
-    else budgets.gone(call)
-  }
-
-  #account(host: string, headers: Headers): string {
-    const { account } = this.#options
-    const named = typeof account === 'function' ? account(headers) : account
-    return `llm:${host}/${named ?? hashOf(headers)}`
-  }
-
-  #budgetsOf(asked: Asked, headers: Headers): Budgets | undefined {
-    const { model, vendor, host } = asked
-    if (model === undefined) return undefined
-    const {
-      family = (model) => familyOf(model, vendor),
-      headroom = 0.98,
-      output,
-      countTokens,
-    } = this.#options
-    const named = family(model)
-    const name = `${this.#account(host, headers)}/${named}`
-    const known = this.#families.get(name)
-    if (known) return known
-    const limit = this.#limits.find(([pattern]) => pattern.test(model) || pattern.test(named))?.[1] ?? {}
-    const rules = VENDORS[vendor]
-    const isMax = output === undefined ? rules.isMax === true : output === 'max'
+  #budgetsOf({ model, vendor, host }: Asked, headers: Headers): Budgets {
+    const { account, family = familyOf, headroom = 0.98, output, countTokens } = this.#options
+    const throttle = this.#throttle
     const concurrency = this.#concurrency
-    const isCounted = countTokens !== undefined
-    const made = new Budgets(this.#throttle, name, rules, limit, { headroom, isMax, isCounted, concurrency })
-    if (this.#families.size >= MOST) this.#families.clear()
-    this.#families.set(name, made)
-    return made
-  }
-
-  /** The host keeps what you typed for it. Else its models pace, and it bears as many calls as all scopes. */
-  #prepareHost(host: string): void {
-    const { scopes } = this.#throttle.options
-    if (scopes === undefined || !Object.hasOwn(scopes, host)) this.#prepare(host)
-  }
-
-  #prepare(scope: string): void {
-    if (this.#prepared.has(scope)) return
-    if (this.#prepared.size >= MOST) this.#prepared.clear()
-    this.#prepared.add(scope)
     // An overloaded server wants a pause, not a pace of a request a second.
-    this.#throttle
-      .scope(scope)
-      .configure({ delay: 0, concurrency: this.#concurrency, backoff: { minDelay: 100, window: 10_000 } })
+    const pausing = { delay: 0, concurrency, backoff: { minDelay: 100, window: 10_000 } }
+    if (this.#known.size >= MOST) this.#known.clear()
+    // The host keeps what you typed for it. Else its models pace, and it bears as many calls as all scopes.
+    if (!this.#known.has(host) && !Object.hasOwn(throttle.options.scopes ?? {}, host))
+      throttle.scope(host).configure(pausing)
+    this.#known.set(host, undefined)
+    const whose = typeof account === 'function' ? account(headers) : (account ?? hashOf(headers))
+    const named = model === undefined ? '' : family(model, vendor)
+    const name = `llm:${host}/${whose}${named && `/${named}`}`
+    let budgets = this.#known.get(name)
+    if (budgets) return budgets
+    const rules = model === undefined ? OTHER : VENDORS[vendor]
+    const fits = ([pattern]: [RegExp, unknown]) => pattern.test(model ?? '') || pattern.test(named)
+    const limit = (model !== undefined && this.#limits.find(fits)?.[1]) || {}
+    const isMax = output === undefined ? rules.isMax === true : output === 'max'
+    const isCounted = countTokens !== undefined
+    budgets = new Budgets({ ...{ throttle, name, rules, limit, headroom, isMax, isCounted, concurrency } })
+    if (model === undefined) throttle.scope(budgets.scope()).configure(pausing)
+    this.#known.set(name, budgets)
+    return budgets
   }
 }
 

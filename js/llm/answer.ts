@@ -6,6 +6,8 @@
  * bucket of a day. A streamed usage comes last, or never. And a refusal may say how long to wait although no
  * wait will help: a quota is used up, or the request is above the whole limit.
  */
+import type { Hints } from '../answers/headers.js'
+import { parseHints } from '../wasm/functions.js'
 import type { Kind, Rules } from './request.js'
 
 /** A budget as the headers tell it: what is left of it, and its length in milliseconds. */
@@ -19,61 +21,27 @@ export interface Told {
 const MINUTE = 60_000
 const DAY = 86_400_000
 const WINDOWS = [1000, 10_000, MINUTE, 3_600_000, DAY]
-const PART = '(limit|remaining|reset)'
-const FIELD = new RegExp(
-  `^(?:x|anthropic)-ratelimit-(?:${PART}-)?(req\\w*|(?:\\w+-)?tokens)(?:-(minute|day))?(?:-${PART})?$`,
-)
-const KINDS: Readonly<Record<string, Kind>> = { req: 'requests', 'project-tokens': 'project' }
-const UNITS: Readonly<Record<string, number>> = { ms: 1, s: 1000, m: MINUTE, h: 3_600_000, d: DAY }
-
-/** `1h2m3.5s`, `120ms`, `7.66` (seconds), or a date. NaN where it is none of them. */
-function spanOf(text: string, date: number): number {
-  if (/^\d+(?:\.\d+)?$/.test(text)) return Number(text) * 1000
-  if (/^\d{4}-/.test(text)) return Date.parse(text) - date
-  let sum = 0
-  const rest = text.replace(/(\d+(?:\.\d+)?)(ms|[smhd])/g, (_, amount: string, unit: string) => {
-    sum += Number(amount) * UNITS[unit]!
-    return ''
-  })
-  return rest === '' && text !== '' ? sum : Number.NaN
-}
 
 /**
  * The budgets that the headers tell. The window follows from what is missing and the time until it is back;
  * where too little is missing to tell, it is the usual one: a minute, and Groq's requests a day.
  */
-export function toldBy(headers: Headers, rules: Rules, isDaily: boolean): Told[] {
-  const found: Record<string, Record<string, string>> = {}
-  const spans: Record<string, number> = {}
-  headers.forEach((value, name) => {
-    const [, before, what, window, after] = FIELD.exec(name) ?? []
-    const part = before ?? after
-    if (what === undefined || part === undefined) return
-    const key = `${what} ${window ?? ''}`
-    found[key] = { ...found[key], [part]: value }
-    if (window) spans[key] = window === 'day' ? DAY : MINUTE
-  })
-  const date = Date.parse(headers.get('date') ?? '')
+export function toldBy(headers: Headers, rules: Rules): Told[] {
   const told: Told[] = []
-  for (const [key, fields] of Object.entries(found)) {
-    const what = key.split(' ')[0]!
-    const limit = Number(fields.limit)
-    const isToken = what.endsWith('tokens')
-    const kind = KINDS[what] ?? (what.replace('-tokens', '') as Kind)
+  // Azure says −1 for what it does not tell.
+  for (const quota of parseHints([...headers].filter(([, value]) => value !== '-1')).quotas) {
+    const { policy = '', limit = 0, remaining = Number.NaN, resetMs: reset = 0 } = quota
+    const [, what = '', window] = /^(.*?)(?:-tokens)?(?:-(minute|day))?$/.exec(policy)!
+    const kind = (what === 'req' ? 'requests' : what) as Kind
     if (!(limit > 0 && rules.kinds.includes(kind))) continue
-    const remaining = Number(fields.remaining ?? Number.NaN)
     const left = remaining >= 0 ? Math.min(remaining, limit) : undefined
-    const rounding = isToken ? (rules.rounding ?? 0) : 0
-    const missing = limit - (left ?? limit)
-    const reset = spanOf(fields.reset ?? '', date)
-    const isClear = missing > 2 * rounding && reset >= (rules.rounding ? 2000 : 1)
-    const guess = (reset * limit) / missing
-    const nearest = (best: number, each: number) =>
-      Math.abs(Math.log(each / guess)) < Math.abs(Math.log(best / guess)) ? each : best
-    const usual = isDaily && !isToken ? DAY : MINUTE
-    const isFixed = rules.isSpread === true || !isClear
-    const per = spans[key] ?? (isFixed ? usual : WINDOWS.reduce(nearest))
-    const isDay = kind === 'requests' && per > MINUTE && rules.kinds.includes('day')
+    const isRequests = kind === 'requests'
+    const guess = (reset * limit) / (limit - (left ?? limit))
+    const off = (per: number) => Math.abs(Math.log(per / guess))
+    const isClear = !rules.isSpread && !window && guess > 0 && guess < 1e15
+    const usual = window === 'day' || (rules.isDaily && isRequests) ? DAY : MINUTE
+    const per = isClear ? WINDOWS.reduce((best, each) => (off(each) < off(best) ? each : best)) : usual
+    const isDay = isRequests && per > MINUTE && rules.kinds.includes('day')
     told.push({ kind: isDay ? 'day' : kind, limit, left, per })
   }
   return told
@@ -103,21 +71,14 @@ function readUsage(json: Json, usage: Usage, isCachedFree: boolean): void {
     told.cachedContentTokenCount,
   )
   const made = number(told.cache_creation_input_tokens) ?? 0
+  if (input !== undefined) usage.free = isCachedFree ? (within ?? beside ?? 0) : 0
   if (input !== undefined) usage.input = input + made + (isCachedFree ? -(within ?? 0) : (beside ?? 0))
   const output = number(told.completion_tokens, told.output_tokens, told.candidatesTokenCount)
   if (output !== undefined) usage.output = output + (number(told.thoughtsTokenCount) ?? 0)
 }
 
-/** The characters that an event of a stream adds to the answer. */
-function written(value: Json | undefined): number {
-  if (typeof value === 'string') return (value as string).length
-  if (!value || typeof value !== 'object') return 0
-  let sum = 0
-  for (const [key, each] of Object.entries(value))
-    if (!/^(?:id|type|role|name|index|finish_reason|stop_reason|signature|object|model)$/.test(key))
-      sum += written(each)
-  return sum
-}
+/** Texts of an event that add to the answer. */
+const TEXTS = /"(?:delta|text|content|\w*thinking|reasoning\w*|arguments|\w+_json)":\s*"((?:[^"\\]|\\.)*)"/g
 
 /** Beyond it a body is not kept: its usage is estimated. */
 const MOST = 4_000_000
@@ -187,15 +148,13 @@ export class Body {
     if (typeof json !== 'object' || json === null) return
     const type = String(json.type)
     if (json.error || type === 'error') this.isBroken = true
-    if (/^(?:message_stop|response\.(?:completed|incomplete|failed))$/.test(type)) this.isWhole = true
     // Anthropic's first event counts one token of output, its `message_delta` all of them.
     const before = this.usage.output
     readUsage(json, this.usage, this.#isCachedFree)
     if (type === 'message_start') this.usage.output = before
-    this.#characters += written(json.delta)
-    const parts = json.choices ?? json.candidates
-    if (Array.isArray(parts))
-      for (const { delta, content } of parts) this.#characters += written(delta ?? content)
+    if (/^(?:message_stop|response\.(?:completed|incomplete|failed))$/.test(type)) this.isWhole = true
+    else if (!/_start|done$/.test(type))
+      for (const [, text] of data.matchAll(TEXTS)) this.#characters += text!.length
     this.written = Math.max(this.#characters / 4, this.usage.output ?? 0)
   }
 }
@@ -210,35 +169,26 @@ export interface Refusal {
   readonly kind: Kind | undefined
 }
 
-const KIND_WORDS: Readonly<Record<string, Kind>> = {
-  input: 'input',
-  output: 'output',
-  token: 'tokens',
-  request: 'requests',
-}
 /** The most that a timer takes. */
 const LONGEST = 2 ** 31
 
 /** Reads a refusal: headers first, then what its body says. */
-export function refusalOf(response: Response, text: string, isAnthropic: boolean): Refusal {
-  const { status, headers } = response
-  const ms = Number.parseFloat(headers.get('retry-after-ms') ?? '')
-  const after = headers.get('retry-after') ?? ''
-  const date = Date.parse(headers.get('date') ?? '')
-  const header = ms >= 0 ? ms : /^[\d.]+$/.test(after) ? Number(after) * 1000 : Date.parse(after) - date
-  const [, amount = '', unit = ''] =
-    /(?:try again in |"retryDelay":\s*")([\dhm.]*?[\d.]+)(ms|s)\b/.exec(text) ?? []
-  const body = spanOf(`${amount}${unit}`, date)
-  const told = header > 0 ? header : body
+export function refusalOf({ status, headers }: Response, text: string, isAnthropic: boolean): Refusal {
+  const waitOf = ({ delayMs, source }: Hints) => (source?.includes('after') && delayMs) || 0
+  const [, said = ''] = /(?:try again in |"retryDelay":\s*")([\dhm.]*\d[\d.]*m?s)\b/.exec(text) ?? []
+  const wait = waitOf(parseHints(headers)) || waitOf(parseHints({ 'retry-after': said }))
   const isOver =
     /insufficient_quota|Request too large|"limit":\s*"?0\b|limit: 0\b/.test(text) ||
-    (isAnthropic && status === 429 && !after)
-  const isFinal = headers.get('x-should-retry') === 'false' || (status < 500 && isOver)
-  // "This request would exceed … 10,000 input tokens": the first word is not the budget.
-  const [kind = ''] = /(?:out|in)put(?=.token)|token|request(?!.would|_id)/i.exec(text) ?? []
+    (isAnthropic && status === 429 && !headers.has('retry-after'))
+  // "This request would exceed … 10,000 input tokens": the first word is not the budget. A rise that is too
+  // steep ("usage increase rate for input tokens") says no word of a level.
+  const [word = ''] = /increase rate/.test(text)
+    ? []
+    : (/(?:out|in)put(?=.token)|token|request(?!.would|_id)/i.exec(text) ?? [])
+  const kind = word.toLowerCase()
   return {
-    wait: told > 0 ? Math.min(told, LONGEST) : undefined,
-    isFinal,
-    kind: KIND_WORDS[kind.toLowerCase()],
+    wait: wait ? Math.min(wait, LONGEST) : undefined,
+    isFinal: headers.get('x-should-retry') === 'false' || (status < 500 && isOver),
+    kind: kind ? ((/put/.test(kind) ? kind : `${kind}s`) as Kind) : undefined,
   }
 }

@@ -11,6 +11,7 @@
  * key. And vendors that charge `max_tokens` whatever comes out give back no token by usage.
  */
 import type { Permit } from '../core/permit.js'
+import type { ScopeOptions } from '../options/options.js'
 import type { Throttle } from '../throttle/throttle.js'
 import type { Body, Told } from './answer.js'
 import type { Asked, Kind, Rules } from './request.js'
@@ -43,8 +44,12 @@ const TYPED: readonly [keyof LlmLimit & `${string}p${string}`, Kind, number][] =
   ['otpm', 'output', MINUTE],
 ]
 
-/** How budgets are kept. */
+/** Whose budgets they are, and how they are kept. */
 export interface BudgetOptions {
+  readonly throttle: Throttle
+  readonly name: string
+  readonly rules: Rules
+  readonly limit: LlmLimit
   readonly headroom: number
   readonly isMax: boolean
   /** A counter of the user's is exact: no ratio is learned. */
@@ -75,6 +80,17 @@ export interface Plan {
   readonly output: number
 }
 
+/** What a call takes of one budget. */
+interface Part {
+  /** By now, without corrections; and those. */
+  charged: number
+  corrected: number
+  /** What the vendor's level should have been when it left; NaN where that is not known. */
+  level: number
+  /** What calls of the same moment were charged: the vendor may have had them before it, or after. */
+  mates: number
+}
+
 /** A call that is on its way. */
 export interface Call {
   readonly asked: Asked
@@ -83,13 +99,7 @@ export interface Call {
   /** Tokens that the vendor has charged, as far as we know. */
   input: number
   readonly output: number
-  /** Charged by now, without corrections; and those. */
-  readonly charged: Partial<Record<Kind, number>>
-  readonly corrected: Partial<Record<Kind, number>>
-  /** What the vendor's level should have been when it left. */
-  readonly levels: Partial<Record<Kind, number>>
-  /** What calls of the same moment were charged: the vendor may have had them before it, or after. */
-  readonly mates: Partial<Record<Kind, number>>
+  readonly parts: Partial<Record<Kind, Part>>
   written: number
   isStream: boolean
 }
@@ -123,65 +133,48 @@ export class Budgets {
   /** Whether limits are known: typed, or told by an answer. */
   isKnown: boolean
   readonly isCachedFree: boolean
-  readonly #throttle: Throttle
-  readonly #name: string
-  readonly #rules: Rules
-  readonly #headroom: number
-  readonly #isMax: boolean
-  readonly #isCounted: boolean
-  readonly #isEven: boolean
-  readonly #concurrency: number
-  #isOpen: boolean
-  readonly #typed: Partial<Record<Kind, { limit: number; per: number }>> = {}
+  readonly rules: Rules
+  readonly #its: BudgetOptions
+  /** The budgets that its vendor has, and those that were typed. */
+  readonly #kinds: readonly Kind[]
+  readonly #typed: Partial<Record<Kind, number>> = {}
   readonly #budgets: Partial<Record<Kind, Budget>> = {}
   readonly #open = new Set<Call>()
   readonly #ratios = new Map<number, Ratio>()
+  #isOpen: boolean
   #output = USUAL_OUTPUT
   #outputs = 0
   #speed = USUAL_SPEED
   /** The share of input that is charged; the rest comes from the vendor's cache. */
   #uncached = 1
 
-  constructor(
-    throttle: Throttle,
-    name: string,
-    rules: Rules,
-    limit: LlmLimit,
-    { headroom, isMax, isCounted, concurrency }: BudgetOptions,
-  ) {
-    this.#throttle = throttle
-    this.#name = name
-    this.#rules = rules
-    this.#headroom = headroom
-    this.#isMax = isMax
-    this.#isCounted = isCounted
-    this.#concurrency = concurrency
-    this.isCachedFree = limit.cached === undefined ? rules.isCachedFree === true : limit.cached === 'free'
-    this.#isEven = !(limit.sliding ?? rules.isSliding)
-    for (const [key, kind, per] of TYPED)
-      if (limit[key] !== undefined) this.#typed[kind] = { limit: limit[key], per }
-    this.isKnown = Object.keys(this.#typed).length > 0
-    this.#isOpen = this.isKnown
-    for (const kind of this.#kinds) {
-      const typed = this.#typed[kind]
-      const slots = kind === 'requests' && !this.isKnown ? 1 : concurrency
-      throttle.scope(this.scope(kind)).configure({ delay: 0, concurrency: slots })
-      if (typed) this.#set(kind, typed.limit, typed.per, true)
+  constructor(its: BudgetOptions) {
+    const { rules, limit, concurrency } = its
+    this.#its = its
+    this.rules = rules
+    this.isCachedFree = limit.cached ? limit.cached === 'free' : rules.isCachedFree === true
+    const typed = TYPED.filter(([key]) => limit[key])
+    this.#kinds = [...new Set([...rules.kinds, ...typed.map(([, kind]) => kind)])]
+    this.#isOpen = this.isKnown = typed.length > 0
+    for (const kind of this.#kinds)
+      this.#configure(kind, { delay: 0, concurrency: kind === 'requests' && !this.isKnown ? 1 : concurrency })
+    for (const [key, kind, per] of typed) {
+      this.#typed[kind] = limit[key]! / per
+      this.#set(kind, limit[key]!, per, true)
     }
   }
 
   /** Whether true usage counts: the vendor charges it, and a limit of tokens is known. */
   get needsUsage(): boolean {
-    return this.#rules.isActual && Object.keys(this.#budgets).some((kind) => !/^(?:requests|day)$/.test(kind))
+    return this.rules.isActual && this.#kinds.some((kind) => this.#budgets[kind] && !isCount(kind))
   }
 
-  /** The budgets that its vendor has, and those that were typed. */
-  get #kinds(): Kind[] {
-    return [...new Set([...this.#rules.kinds, ...(Object.keys(this.#typed) as Kind[])])]
+  scope(kind = this.#kinds[0]!): string {
+    return `${this.#its.name}#${kind}`
   }
 
-  scope(kind: Kind): string {
-    return `${this.#name}#${kind}`
+  #configure(kind: Kind, options: ScopeOptions): void {
+    this.#its.throttle.scope(this.scope(kind)).configure(options)
   }
 
   /** What a call takes of each scope, as far as one can know. */
@@ -190,51 +183,51 @@ export class Budgets {
     const input = Math.ceil(this.#estimate(asked) * ratio + asked.tokens)
     // What the estimate may be short of is reserved too, and comes back with the answer.
     const padded = Math.ceil(input * (1 + 2 * doubt))
-    const usual = this.#isMax ? (asked.bound ?? 0) : Math.ceil(this.#output)
+    const usual = this.#its.isMax ? (asked.bound ?? 0) : Math.ceil(this.#output)
     const output = Math.min(usual, asked.bound ?? Number.POSITIVE_INFINITY)
     const scopes: Record<string, number> = {}
     for (const kind of this.#kinds) {
       const { burst = Number.POSITIVE_INFINITY, limit = 0 } = this.#budgets[kind] ?? {}
       const cost = this.#cost(kind, padded, output)
       // Where true usage counts, one that is larger than all waits for all, and owes the rest.
-      const isBorne = this.#rules.isActual || cost <= limit
+      const isBorne = this.rules.isActual || cost <= limit
       scopes[this.scope(kind)] = isBorne ? Math.min(cost, burst) : cost
     }
     return { scopes, input, output }
   }
 
   #cost(kind: Kind, input: number, output: number): number {
+    if (isCount(kind)) return 1
     if (kind === 'input') return input
     if (kind === 'output') return output
-    if (kind === 'requests' || kind === 'day') return 1
-    return this.#rules.isLarger ? Math.max(input, output) : input + output
+    return this.rules.isLarger ? Math.max(input, output) : input + output
   }
 
   /** The call leaves. */
   begin(asked: Asked, permit: Permit, { scopes, input, output }: Plan): Call {
-    const sentAt = this.#throttle.now()
-    const call: Call = {
-      ...{ asked, permit, sentAt, input, output },
-      ...{ charged: {}, corrected: {}, levels: {}, mates: {}, written: 0, isStream: false },
-    }
+    const { sentAt } = permit
+    const parts: Call['parts'] = {}
+    const call: Call = { asked, permit, sentAt, input, output, parts, written: 0, isStream: false }
     for (const open of this.#open)
       if (!open.isStream) this.wrote(open, open.input, AHEAD * this.#writtenSoFar(open))
     this.#open.add(call)
-    for (const kind of this.#kinds) call.charged[kind] = scopes[this.scope(kind)] ?? 0
+    for (const kind of this.#kinds)
+      parts[kind] = { charged: scopes[this.scope(kind)]!, corrected: 0, level: Number.NaN, mates: 0 }
     // It had to have room for all of its input, and is charged what is usually not from the cache.
-    if (this.#uncached < 0.98)
+    if (this.#uncached < 0.98) {
+      call.input = input * this.#uncached
       for (const kind of ['input', 'tokens'] as const) {
-        call.input = input * this.#uncached
         const cost = this.#cost(kind, call.input * 1.2, output)
-        if (cost < (call.charged[kind] ?? 0)) this.#charge(call, kind, cost)
+        if (cost < (parts[kind]?.charged ?? 0)) this.#charge(call, kind, cost)
       }
-    const mates = [...this.#open].filter((open) => open !== call && open.sentAt > sentAt - MOMENT)
+    }
     for (const kind of this.#kinds) {
-      const level = this.#level(kind)
-      if (level !== undefined) call.levels[kind] = level
-      for (const mate of mates) {
-        call.mates[kind] = (call.mates[kind] ?? 0) + (mate.charged[kind] ?? 0)
-        mate.mates[kind] = (mate.mates[kind] ?? 0) + (call.charged[kind] ?? 0)
+      const own = parts[kind]!
+      own.level = this.#level(kind)
+      for (const mate of this.#open) {
+        if (mate === call || mate.sentAt <= sentAt - MOMENT) continue
+        own.mates += mate.parts[kind]!.charged
+        mate.parts[kind]!.mates += own.charged
       }
     }
     return call
@@ -243,7 +236,7 @@ export class Budgets {
   /** More was written: what is beyond the estimate is charged as the vendor charges it, at once. */
   wrote(call: Call, input: number | undefined, written: number): void {
     if (call.isStream) call.written = Math.max(call.written, written)
-    if (!this.#rules.isActual) return
+    if (!this.rules.isActual) return
     if (input !== undefined && input !== call.input) {
       call.input = input
       this.#charge(call, 'input', input)
@@ -251,33 +244,30 @@ export class Budgets {
     for (const kind of ['output', 'tokens'] as const) {
       const cost = this.#cost(kind, call.input, written)
       // In steps, not with each word.
-      if (cost > (call.charged[kind] ?? 0) * 1.05 + 20) this.#charge(call, kind, cost)
+      if (cost > (call.parts[kind]?.charged ?? 0) * 1.05 + 20) this.#charge(call, kind, cost)
     }
   }
 
   /** The headers of an answer: limits, and what is left of them. */
   told(call: Call, all: readonly Told[]): void {
     for (const { kind, limit, left, per } of all) {
-      if (!this.#kinds.includes(kind)) continue
-      const typed = this.#typed[kind]
-      const isLower = typed === undefined || limit / per < (typed.limit / typed.per) * 0.999
-      if (isLower) this.#set(kind, limit, per, false)
-      const budget = this.#budgets[kind]
-      if (budget && left !== undefined && !budget.isSliding) this.#correct(call, kind, budget, left)
+      if (!(limit / per >= (this.#typed[kind] ?? Number.POSITIVE_INFINITY) * 0.999))
+        this.#set(kind, limit, per)
+      this.#correct(call, kind, left)
+      this.isKnown = true
     }
-    this.isKnown ||= all.length > 0
   }
 
   /** An answer came: others need not wait for it to tell limits. */
   open(): void {
-    if (this.#isOpen) return
+    if (!this.#isOpen) this.#configure('requests', { concurrency: this.#its.concurrency })
     this.#isOpen = true
-    this.#throttle.scope(this.scope('requests')).configure({ concurrency: this.#concurrency })
   }
 
-  /** No answer will come; what it was to take stays charged. */
-  gone(call: Call): void {
+  /** No answer will come. It keeps what it was to take, unless the server never had it. */
+  gone(call: Call, wasSent: boolean): void {
     this.#open.delete(call)
+    if (!wasSent) for (const kind of this.#kinds) this.#charge(call, kind, 0)
   }
 
   /** It was not run: no token was spent. `wait`: until it would have room in the budget that has none. */
@@ -285,38 +275,31 @@ export class Budgets {
     this.#open.delete(call)
     const budget = kind && this.#budgets[kind]
     if (budget && !isCount(kind)) {
-      const cost = call.charged[kind] ?? 0
       budget.isCalm = false
       budget.margin = Math.min(budget.limit / 2, budget.margin + budget.limit / 10)
-      this.#correct(call, kind, budget, cost - (wait * budget.limit) / budget.per)
+      this.#correct(call, kind, call.parts[kind]!.charged - (wait * budget.limit) / budget.per)
     }
     for (const kind of this.#kinds) if (!isCount(kind)) this.#charge(call, kind, 0)
-  }
-
-  /** The server never had it. */
-  failed(call: Call): void {
-    this.#open.delete(call)
-    for (const kind of this.#kinds) this.#charge(call, kind, 0)
   }
 
   /** The body is over. Whether what it took had to be estimated. */
   ended(call: Call, { usage, written }: Body, isWhole: boolean): boolean {
     this.#open.delete(call)
-    const { asked } = call
+    const { asked, sentAt } = call
     const { input = call.input, free, output = call.isStream ? written : call.output } = usage
     if (usage.input !== undefined) {
       this.#learn(asked, input + free)
       if (input + free > 0) this.#uncached += (input / (input + free) - this.#uncached) * SHARE
     }
     if (usage.output !== undefined && isWhole) {
-      const took = Math.max(1, this.#throttle.now() - call.sentAt)
-      this.#output = Math.max(1, this.#output + (usage.output - this.#output) / Math.min(++this.#outputs, 50))
-      if (usage.output > 20) this.#speed = follow(this.#speed, (usage.output / took) * 1000, this.#outputs)
+      const took = Math.max(1, this.#its.throttle.now() - sentAt)
+      this.#output = Math.max(1, this.#output + (output - this.#output) / Math.min(++this.#outputs, 50))
+      if (output > 20) this.#speed = follow(this.#speed, (output / took) * 1000, this.#outputs)
     }
-    if (this.#rules.isActual)
-      for (const kind of ['input', 'output', 'tokens'] as const)
-        if (kind in call.charged) this.#charge(call, kind, this.#cost(kind, input, output))
-    for (const budget of Object.values(this.#budgets)) {
+    for (const kind of this.#kinds) {
+      if (this.rules.isActual && !isCount(kind)) this.#charge(call, kind, this.#cost(kind, input, output))
+      const budget = this.#budgets[kind]
+      if (!budget) continue
       const less = budget.limit / (budget.isCalm ? 100 : 8000)
       budget.margin = Math.max(this.#marginOf(budget.limit), budget.margin - less)
     }
@@ -324,92 +307,84 @@ export class Budgets {
   }
 
   #writtenSoFar({ sentAt, asked }: Call): number {
-    const written = ((this.#throttle.now() - sentAt) / 1000) * this.#speed
-    return Math.min(written, asked.bound ?? Number.POSITIVE_INFINITY)
+    const written = ((this.#its.throttle.now() - sentAt) / 1000) * this.#speed
+    return Math.min(written, asked.bound ?? written)
   }
 
   #charge(call: Call, kind: Kind, cost: number): void {
-    if (call.charged[kind] === undefined) return
-    call.charged[kind] = cost
-    this.#adjust(call, kind)
-    this.#clamp(call, kind)
-  }
-
-  #adjust(call: Call, kind: Kind): void {
-    const cost = (call.charged[kind] ?? 0) + (call.corrected[kind] ?? 0)
-    // Given back is what was taken last: what the bucket held before that is no bound.
-    call.permit.leave(this.#throttle.now())
-    call.permit.adjust({ [this.scope(kind)]: Math.max(0, cost) })
+    const part = call.parts[kind]
+    if (!part) return
+    part.charged = cost
+    this.#take(call, kind, 0)
+    // The vendor's bucket does not rise above the whole while a call is only reserved.
+    const reserved = this.#reserved(kind)
+    const over = this.#room(kind) + reserved - (this.#budgets[kind]?.capacity ?? 0)
+    if (reserved > 0 && over > 1) this.#take(call, kind, over)
   }
 
   /** Takes so much more from a budget than the call costs; negative gives back. */
-  #take(call: Call, kind: Kind, more: number): void {
-    call.corrected[kind] = (call.corrected[kind] ?? 0) + more
-    this.#adjust(call, kind)
+  #take({ permit, parts }: Call, kind: Kind, more: number): void {
+    const part = parts[kind]!
+    part.corrected += more
+    // Given back is what was taken last: what the bucket held before that is no bound.
+    permit.leave(this.#its.throttle.now())
+    permit.adjust({ [this.scope(kind)]: Math.max(0, part.charged + part.corrected) })
   }
 
   /** What a vendor that charges as it writes has not charged yet. */
   #reserved(kind: Kind): number {
-    if (!this.#rules.isActual || isCount(kind)) return 0
     let sum = 0
-    for (const call of this.#open) {
-      const written = call.isStream ? call.written : this.#writtenSoFar(call)
-      sum += Math.max(0, (call.charged[kind] ?? 0) - this.#cost(kind, call.input, written))
-    }
+    if (this.rules.isActual && !isCount(kind))
+      for (const call of this.#open) {
+        const written = call.isStream ? call.written : this.#writtenSoFar(call)
+        sum += Math.max(0, call.parts[kind]!.charged - this.#cost(kind, call.input, written))
+      }
     return sum
   }
 
-  /** What is in the scope's bucket; `undefined` where another limit hides it. */
-  #room(kind: Kind): number | undefined {
-    const budget = this.#budgets[kind]
-    if (!budget || budget.isSliding) return undefined
-    const now = this.#throttle.now()
-    const { burst, capacity, per } = budget
-    const { at, reason } = this.#throttle.peek({ scopes: this.scope(kind) }, { cost: burst })
-    if (!Number.isFinite(at) || (reason !== undefined && reason !== 'rate')) return undefined
-    return burst - ((at - now) * capacity) / per
+  /** What is in the scope's bucket; NaN where it has none, or another limit hides it. */
+  #room(kind: Kind): number {
+    const { burst = 1, capacity = 1, per = 1, isSliding = true } = this.#budgets[kind] ?? {}
+    if (isSliding) return Number.NaN
+    const { throttle } = this.#its
+    const { at, reason = 'rate' } = throttle.peek({ scopes: this.scope(kind) }, { cost: burst })
+    return reason === 'rate' ? burst - ((at - throttle.now()) * capacity) / per : Number.NaN
   }
 
   /** What the vendor's level is, by our own accounts, without the headroom. */
-  #level(kind: Kind): number | undefined {
-    const room = this.#room(kind)
-    return room === undefined ? undefined : room + this.#reserved(kind)
-  }
-
-  /** The vendor's bucket does not rise above the whole while a call is only reserved. */
-  #clamp(call: Call, kind: Kind): void {
-    const reserved = this.#reserved(kind)
-    const room = reserved > 0 ? this.#room(kind) : undefined
-    const over = room === undefined ? 0 : room + reserved - this.#budgets[kind]!.capacity
-    if (over > 1) this.#take(call, kind, over)
+  #level(kind: Kind): number {
+    return this.#room(kind) + this.#reserved(kind)
   }
 
   /** Follows what the vendor says is left, by what is wrong both when the call left and now. */
-  #correct(call: Call, kind: Kind, { isOwn, margin }: Budget, left: number): void {
+  #correct(call: Call, kind: Kind, left = Number.NaN): void {
+    const { isOwn, margin } = this.#budgets[kind]!
+    const { level: then, mates } = call.parts[kind]!
     const level = this.#level(kind)
-    const before = call.levels[kind] ?? level
-    if (level === undefined || before === undefined) return
-    const rounding = isCount(kind) ? Number(isOwn) : (this.#rules.rounding ?? 0)
+    const before = then || level
+    const rounding = isCount(kind) ? Number(isOwn) : (this.rules.rounding ?? 0)
     const real = left - (isCount(kind) ? Number(!isOwn) : margin)
     const over = Math.min(level, before) - real - rounding
-    const under = real - Math.max(level, before + (call.mates[kind] ?? 0)) - rounding
+    const under = real - Math.max(level, before + mates) - rounding
     if (over > 0) this.#take(call, kind, over)
     else if (under > 0 && !isOwn) this.#take(call, kind, -under)
   }
 
   #marginOf(limit: number): number {
-    return Math.max(limit * (1 - this.#headroom), this.#rules.rounding ?? 0)
+    return Math.max(limit * (1 - this.#its.headroom), this.rules.rounding ?? 0)
   }
 
-  #set(kind: Kind, limit: number, per: number, isTyped: boolean): void {
+  #set(kind: Kind, limit: number, per: number, isTyped = false): void {
     const before = this.#budgets[kind]
     if (before?.limit === limit && before.per === per) return
     const isMinute = kind === 'requests' && per === MINUTE
     // Requests of a minute may be counted by the second: evenly spaced they need less headroom. Windows
     // that roll have no level that could drift.
-    const isSpread = isMinute && this.#rules.isSpread === true
-    const isSliding = !this.#isEven || (kind === 'day' && isTyped && !this.#rules.isEvenDay)
-    const less = (1 - this.#headroom) / (isSliding ? 4 : isSpread ? 2 : 1)
+    const isSpread = isMinute && this.rules.isSpread === true
+    const { headroom, concurrency, limit: typed } = this.#its
+    const isEven = !(typed.sliding ?? this.rules.isSliding)
+    const isSliding = !isEven || (kind === 'day' && isTyped && !this.rules.isEvenDay)
+    const less = (1 - headroom) / (isSliding ? 4 : isSpread ? 2 : 1)
     const capacity = Math.max(limit * (1 - less), Math.min(1, limit))
     const burst = Math.max(1, Math.floor(isSpread ? capacity / 60 : capacity))
     // Other clients of the key show only in answers: the first flight does not take all that is left.
@@ -417,24 +392,25 @@ export class Budgets {
     const isOwn = isTyped || isSpread
     this.#budgets[kind] = { limit, per, capacity, burst, isSliding, isOwn, margin, isCalm }
     // What left a moment later may arrive a moment earlier.
-    const quota = [{ limit: burst, window: per + SKEW, strict: true }]
-    if (isMinute)
-      quota.push({ limit: Math.max(1, Math.floor(limit / 6)), window: per / 6 + SKEW, strict: true })
-    const scope = this.#throttle.scope(this.scope(kind))
+    const rolling = (limit: number, per: number) => ({
+      ...{ limit: Math.max(1, Math.floor(limit)), window: per + SKEW, strict: true },
+    })
+    const quota = [rolling(burst, per), ...(isMinute ? [rolling(limit / 6, per / 6)] : [])]
     // A pace that is typed anew has all slots, unless they are, too.
-    const concurrency = kind === 'requests' && !this.#isOpen ? 1 : this.#concurrency
-    scope.configure(
-      isSliding ? { quota, concurrency } : { rate: { limit: capacity, per, burst }, concurrency },
-    )
+    const slots = kind === 'requests' && !this.#isOpen ? 1 : concurrency
+    this.#configure(kind, {
+      ...(isSliding ? { quota } : { rate: { limit: capacity, per, burst } }),
+      concurrency: slots,
+    })
   }
 
   #estimate({ characters, bytes }: Asked): number {
-    return (this.#rules.isByCharacters ? characters : bytes) / 4
+    return (this.rules.isByCharacters ? characters : bytes) / 4
   }
 
   /** What was learned for calls of this size, where it is better than none; and its error. */
   #ratioOf(asked: Asked): readonly [number, number] {
-    if (this.#isCounted || this.#rules.isByCharacters) return [1, 0]
+    if (this.#its.isCounted || this.rules.isByCharacters) return [1, 0]
     const ratio = this.#ratios.get(sizeOf(asked))
     if (!ratio || ratio.count < ENOUGH) return [1, 0.1]
     return ratio.error < ratio.plainError ? [ratio.value, ratio.error] : [1, ratio.plainError]
@@ -455,6 +431,6 @@ export class Budgets {
 }
 
 /** Counted in requests, not in tokens. */
-const isCount = (kind: Kind) => kind === 'requests' || kind === 'day'
+const isCount = (kind: Kind) => /^(?:requests|day|other)$/.test(kind)
 /** Calls of similar size: within a factor of four. */
 const sizeOf = ({ bytes }: Asked) => Math.floor(Math.log2(bytes + 1) / 2)

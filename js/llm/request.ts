@@ -21,6 +21,8 @@ export interface Rules {
   readonly isCachedFree?: boolean
   /** A day's requests come back evenly, not at midnight. */
   readonly isEvenDay?: boolean
+  /** Its requests are of a day, where the headers leave that open. */
+  readonly isDaily?: boolean
   /** Requests of a minute may be counted by the second. */
   readonly isSpread?: boolean
   /** Whether it estimates input from characters, as OpenAI does, and not from tokens. */
@@ -30,7 +32,7 @@ export interface Rules {
 }
 
 /** A budget of a model. */
-export type Kind = 'requests' | 'day' | 'tokens' | 'project' | 'input' | 'output'
+export type Kind = 'other' | 'requests' | 'day' | 'tokens' | 'project' | 'input' | 'output'
 
 const TOKENS = ['requests', 'day', 'tokens'] as const
 export const VENDORS: Readonly<Record<Vendor, Rules>> = {
@@ -51,19 +53,16 @@ export const VENDORS: Readonly<Record<Vendor, Rules>> = {
     rounding: 500,
   },
   mistral: { kinds: TOKENS, isActual: true },
-  groq: { kinds: TOKENS, isActual: true, isEvenDay: true },
+  groq: { kinds: TOKENS, isActual: true, isEvenDay: true, isDaily: true },
   openrouter: { kinds: TOKENS, isActual: true },
   gemini: { kinds: ['requests', 'day', 'input', 'tokens'], isActual: true },
 }
 
-const HOSTS: readonly [RegExp, Vendor][] = [
-  [/azure\.com$/, 'azure'],
-  [/anthropic\.com$/, 'anthropic'],
-  [/mistral\.ai$/, 'mistral'],
-  [/groq\.com$/, 'groq'],
-  [/openrouter\.ai$/, 'openrouter'],
-  [/googleapis\.com$/, 'gemini'],
-]
+/** What asks no model. */
+export const OTHER: Rules = { kinds: ['other'], isActual: false }
+
+/** A vendor's host; Gemini's is Google's. */
+const HOST = /(azure|anthropic|mistral|groq|openrouter|googleapis)\.(?:com|ai)$/
 
 /** A call, as far as its budgets are concerned. */
 export interface Asked {
@@ -102,9 +101,8 @@ export function askedOf(
   countTokens: ((text: string, model: string) => number) | undefined,
 ): Asked {
   const { host, pathname } = url
-  const isMessages = pathname.endsWith('/messages')
-  const vendor =
-    wanted ?? HOSTS.find(([pattern]) => pattern.test(host))?.[1] ?? (isMessages ? 'anthropic' : 'openai')
+  const known = HOST.exec(host)?.[1] ?? (pathname.endsWith('/messages') ? 'anthropic' : 'openai')
+  const vendor = wanted ?? (VENDORS[known as Vendor] ? (known as Vendor) : 'gemini')
   const nothing = { vendor, host, model: undefined, characters: 0, bytes: 0, tokens: 0, bound: 0 }
   if (method !== 'POST' || !CALL.test(pathname)) return { ...nothing, isUncounted: false }
   let json: unknown
@@ -150,51 +148,44 @@ function count(value: unknown, sum: Sum, counter: ((text: string) => number) | u
     } else if (counter) sum.tokens += counter(value)
     else {
       sum.characters += value.length
-      sum.bytes += bytesOf(value)
+      sum.bytes += utf8.encode(value).length
     }
   } else if (Array.isArray(value)) {
     if (typeof value[0] === 'number') sum.tokens += value.length
     else for (const each of value) count(each, sum, counter)
   } else if (isObject(value)) {
-    const { type, media_type, mimeType, detail, url, file_uri, data } = value
-    const isPicture = /^image\//.test(String(media_type ?? mimeType))
-    const address = url ?? file_uri ?? value.image_url
-    if (isPicture && typeof data === 'string') sum.tokens += tokensOfPicture(data)
-    else if (/image/.test(String(type)) || key === 'image_url' || (type === 'url' && key === 'source')) {
-      if (detail === 'low') sum.tokens += 85
-      else if (typeof address === 'string' && !address.startsWith('data:')) sum.tokens += PICTURE
-      else for (const [name, each] of Object.entries(value)) count(each, sum, counter, name)
-    } else for (const [name, each] of Object.entries(value)) count(each, sum, counter, name)
+    const { type, media_type, mimeType, detail, data } = value
+    const address = value.url ?? value.file_uri ?? value.image_url
+    const isImage = /image/.test(String(type)) || key === 'image_url' || (type === 'url' && key === 'source')
+    if (/^image/.test(String(media_type ?? mimeType)) && typeof data === 'string')
+      sum.tokens += tokensOfPicture(data)
+    else if (isImage && detail === 'low') sum.tokens += 85
+    else if (isImage && typeof address === 'string' && !address.startsWith('data:')) sum.tokens += PICTURE
+    else for (const [name, each] of Object.entries(value)) count(each, sum, counter, name)
   }
 }
 
 const utf8 = new TextEncoder()
-/** UTF-8; half of all text has one byte a character, which needs no copy. */
-const bytesOf = (text: string) => (/[^\0-\x7f]/.test(text) ? utf8.encode(text).length : text.length)
+
+/** Where PNG and JPEG, and then GIF and WebP, have their two sides: these with the lower byte first. */
+const SIDES =
+  /^\x89PNG.{14}(..)..(..)|\xff[\xc0-\xc2]\0.[\b](..)(..)|^(?:GIF8..|.{12}VP8 .{10})(..)(..)|^.{12}VP8X.{8}(..).(..)/gs
 
 /** Pixels ÷ 750, as Anthropic says and OpenAI's tiles come to; 1,600 where the size is hidden. */
 function tokensOfPicture(base64: string): number {
+  let pixels = 0
   try {
-    const text = atob(base64.slice(0, 64_000))
-    const at = (index: number) => text.charCodeAt(index)
-    const big = (index: number) => at(index) * 256 + at(index + 1)
-    const little = (index: number) => at(index) + at(index + 1) * 256
-    let [width, height] = [0, 0]
-    if (text.startsWith('\x89PNG')) [width, height] = [big(18), big(22)]
-    else if (text.startsWith('GIF8')) [width, height] = [little(6), little(8)]
-    else if (text.startsWith('VP8X', 12)) [width, height] = [little(24) + 1, little(27) + 1]
-    else if (text.startsWith('VP8 ', 12)) [width, height] = [little(26), little(28)]
-    else if (text.startsWith('\xff\xd8'))
-      // JPEG: from one segment to the next, up to the one with the frame.
-      for (let place = 2; at(place) === 255; place += 2 + big(place + 2)) {
-        const mark = at(place + 1)
-        if (mark < 0xc0 || mark > 0xcf || mark === 0xc4 || mark === 0xc8 || mark === 0xcc) continue
-        ;[height, width] = [big(place + 5), big(place + 7)]
-        break
+    // A JPEG may hold a small one of itself before.
+    for (const [, ...sides] of atob(base64.slice(0, 64_000)).matchAll(SIDES)) {
+      const first = sides.findIndex(Boolean)
+      const side = (at: number) => {
+        const [high, low] = [0, 1].map((byte) => sides[at]!.charCodeAt(first < 4 ? byte : 1 - byte))
+        return high! * 256 + low!
       }
-    if (width * height > 0) return Math.min(PICTURE, Math.ceil((width * height) / 750))
+      pixels = Math.max(pixels, side(first) * side(first + 1))
+    }
   } catch {
     // No base64: as if its size were hidden.
   }
-  return PICTURE
+  return Math.min(PICTURE, Math.ceil(pixels / 750) || PICTURE)
 }

@@ -291,7 +291,7 @@ def test_limits_in_headers_and_refusals() -> None:
     assert refusal_of(429, {}, gemini, False).wait == 46
     told = "This request would exceed your rate limit of 10,000 input tokens per minute"
     assert refusal_of(429, {"retry-after": "3"}, told, True) == (3, False, "input")
-    rise = '{"error": {"message": "rises too fast"}, "request_id": "r"}'
+    rise = '{"error": {"message": "maximum usage increase rate for input tokens per minute"}}'
     assert refusal_of(429, {"retry-after": "3"}, rise, True) == (3, False, None), "its number names no budget"
 
 

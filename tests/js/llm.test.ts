@@ -121,7 +121,6 @@ test('a bucket of a day is known by the time until it is full; a minute where to
         'x-ratelimit-reset-requests': reset,
       }),
       VENDORS.openai,
-      false,
     )
   assert.deepEqual(told(10_000, 9999, '8.64s'), [{ kind: 'day', limit: 10_000, left: 9999, per: 86_400_000 }])
   assert.deepEqual(told(500, 499, '120ms'), [{ kind: 'requests', limit: 500, left: 499, per: 60_000 }])
@@ -135,12 +134,12 @@ test('a bucket of a day is known by the time until it is full; a minute where to
     'anthropic-ratelimit-tokens-remaining': '0',
   })
   const input = [{ kind: 'input', limit: 50_000, left: 40_000, per: 60_000 }]
-  assert.deepEqual(toldBy(anthropic, VENDORS.anthropic, false), input)
+  assert.deepEqual(toldBy(anthropic, VENDORS.anthropic), input)
   const mistral = new Headers({
     'x-ratelimit-limit-tokens-minute': '9',
     'x-ratelimit-remaining-tokens-minute': '-1',
   })
-  assert.deepEqual(toldBy(mistral, VENDORS.mistral, false), [
+  assert.deepEqual(toldBy(mistral, VENDORS.mistral), [
     { kind: 'tokens', limit: 9, left: undefined, per: 60_000 },
   ])
 })
@@ -214,7 +213,8 @@ test('a refusal that no wait helps is not sent again, and holds no other call', 
 test('the number of a refused request names no budget', () => {
   const said = (message: string) => JSON.stringify({ error: { message }, request_id: 'req_1' })
   const kindOf = (text: string) => refusalOf(new Response('', { status: 429 }), text, true).kind
-  assert.deepEqual([kindOf(said('it rises too fast')), kindOf(said('50 requests'))], [undefined, 'requests'])
+  const steep = 'would exceed your maximum usage increase rate for input tokens per minute'
+  assert.deepEqual([kindOf(said(steep)), kindOf(said('50 requests'))], [undefined, 'requests'])
 })
 
 test('errors of ours are answers that no SDK sends again; in middleware they are thrown', async () => {
@@ -428,6 +428,21 @@ test('a ratio is learned where traffic is uniform', async () => {
   for (let call = 0; call < 8; call++) await input()
   const last = await input()
   assert.ok(first < 130 && last >= 200 && last < 230, `${first} → ${last}`)
+})
+
+test('input that comes from the cache is learned: calls reserve what is usually charged', async () => {
+  const usage = { input_tokens: 10, cache_read_input_tokens: 90, output_tokens: 1 }
+  const made = setUp([() => json({ usage })])
+  const llm = llmFetch(made.throttle, OTPM)
+  for (let call = 0; call < 30; call++) {
+    await (await within(made.clock, llm(MESSAGES, post()), 0)).text()
+    await made.clock.advance(60_000)
+  }
+  const call = llm(MESSAGES, post())
+  await made.clock.advance(0)
+  const reserved = gone(made, 'input')
+  assert.ok(reserved >= 10 && reserved <= 20, `${reserved} of 100 tokens, of which 10 are charged`)
+  await (await call).text()
 })
 
 test('what asks no server passes; a nested SDK is told; forms and odd bodies pass', async () => {

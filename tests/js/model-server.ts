@@ -330,7 +330,9 @@ export class ModelServer {
     const what = kind === 'input' || kind === 'output' ? `${kind} tokens per minute` : kind
     const message = isTooLarge
       ? `Request too large for this model on ${kind}`
-      : `This request would exceed your rate limit of ${what}. Please try again in ${Math.ceil(wait)}ms.`
+      : kind === 'acceleration'
+        ? this.#tooSteep()
+        : `This request would exceed your rate limit of ${what}. Please try again in ${Math.ceil(wait)}ms.`
     const type = status === 529 ? 'overloaded_error' : 'rate_limit_error'
     const error =
       style === 'anthropic'
@@ -345,6 +347,19 @@ export class ModelServer {
             }
           : { error: { message, type: kind, param: null, code: 'rate_limit_exceeded' } }
     return new Response(JSON.stringify(error), { status, headers })
+  }
+
+  /** Anthropic's words, as clients quote them: they tell this minute's limit and the next one's. */
+  #tooSteep(): string {
+    const minute = Math.floor((this.#clock.now() - this.#since) / 60_000)
+    const [now, next] = [minute - 1, minute].map((at) =>
+      Math.floor(Math.max(this.#options.accelerates ?? 0, 2 * (this.#minutes[at] ?? 0))).toLocaleString('en'),
+    )
+    return (
+      "This request would exceed your organization's maximum usage increase rate for input tokens per minute. " +
+      `Your current limit is ${now} input tokens per minute, and will increase to ${next} at the next minute ` +
+      'boundary. Please scale up your input tokens usage more gradually to stay within the acceleration limit.'
+    )
   }
 
   async #write(

@@ -50,7 +50,9 @@ export const OVER_MAIN = {
   got: 1_000,
   playwright: 1_700,
   testing: 1_000,
-  llm: 7_800,
+  llm: 7_000,
+  presets: 2_600,
+  opentelemetry: 1_000,
   domains: 300,
   robots: 500,
 }

@@ -272,7 +272,8 @@ def refusal_of(status: int, headers: Mapping[str, str], text: str, is_anthropic:
     never = r'insufficient_quota|Request too large|"limit":\s*"?0\b|limit: 0\b'
     is_over = re.search(never, text) is not None or (is_anthropic and status == 429 and not after)
     is_final = headers.get("x-should-retry") == "false" or (status < 500 and is_over)
-    # "This request would exceed … 10,000 input tokens": the first word is not the budget.
+    # "This request would exceed … 10,000 input tokens": the first word is not the budget. A rise that is too
+    # steep ("usage increase rate for input tokens") says no word of a level.
     word = re.search(r"(?:out|in)put(?=.token)|token|request(?!.would|_id)", text, re.IGNORECASE)
-    kind = _WORDS.get(word[0].lower()) if word else None
+    kind = _WORDS.get(word[0].lower()) if word and "increase rate" not in text else None
     return Refusal(min(wait, _LONGEST) if wait > 0 else None, is_final, kind)
