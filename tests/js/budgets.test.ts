@@ -4,9 +4,10 @@
  */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { createThrottle, type ThrottleOptions } from '../../js/index.js'
+import { createThrottle, type Throttle, type ThrottleOptions } from '../../js/index.js'
 import { FakeClock } from '../../js/testing.js'
 import { serve } from './serve.js'
+import { throttles } from './shared/throttles.js'
 
 /** GitHub with three resources: each with its number an hour or a minute, from its first request on. */
 class GitHub {
@@ -83,6 +84,40 @@ test('an empty search does not hold the repositories', async () => {
 })
 
 /** The assumption is false: no field names a budget. Then all of the host is held, as before. */
+test('requests of several scopes have one budget: what is used up holds them all, and none is refused', async () => {
+  const getScopes = () => ['api.github.com', 'all']
+  const { clock, server, throttle, get } = githubOf({ getScopes })
+  const all = [...Array.from({ length: 12 }, () => '/search/code'), '/user', '/user'].map((path) => get(path))
+  await clock.advance(59_000)
+  assert.deepEqual([server.refused.length, server.served.length], [0, 10], 'core waits for code_search')
+  await clock.advance(61_000)
+  await Promise.all(all)
+  assert.deepEqual([server.refused.length, server.served.length], [0, 14])
+  assert.deepEqual(throttle.stats().scopes['api.github.com']?.budgets, undefined)
+})
+
+test('processes that share a limit have one budget: what is used up holds them all', async () => {
+  let [github, sent]: [GitHub | undefined, number] = [undefined, 0]
+  const fetch = async (input: RequestInfo | URL) => {
+    sent++
+    const { status, headers } = github!.answer(String(input))
+    return new Response('', { status, headers })
+  }
+  const defaults = { concurrency: 1, delay: 0 }
+  const { world, all } = throttles(2, { fetch: fetch as typeof globalThis.fetch, defaults, warnings: false })
+  github = new GitHub(() => world.now)
+  const ask = (throttle: Throttle, path: string) => throttle.fetch(`https://api.github.com${path}`)
+  await world.run(1000)
+  for (let turn = 0; turn < 5; turn++) for (const each of all) void ask(each, '/search/code')
+  await world.run(5000)
+  assert.deepEqual([sent, github.refused.length], [10, 0])
+  for (const each of all) void ask(each, '/user')
+  await world.run(30_000)
+  assert.equal(sent, 10, 'core waits for code_search, in each process')
+  await world.run(60_000)
+  assert.deepEqual([sent, github.refused.length], [12, 0])
+})
+
 test('a server that names no budget has one', async () => {
   const clock = new FakeClock()
   const fetch = async () =>
