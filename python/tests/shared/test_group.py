@@ -170,6 +170,30 @@ def test_a_writer_that_slept_grants_nothing_when_it_wakes(seed: int) -> None:
     assert min(gaps(crowd.times())) >= 149 - world.way
 
 
+@pytest.mark.parametrize("seed", range(6))
+def test_a_machine_that_slept_with_all_of_them_gives_no_slot_twice(seed: int) -> None:
+    world = World(seed)
+    # What is in flight when all are stopped is answered after they go on.
+    scopes = {"slots": {"concurrency": 1}}
+    crowd = Crowd(world, 3, latency=lambda: 400, scopes=scopes)
+    crowd.begin("slots", 60)
+    for sleep in range(3):
+        world.run(3000 + 173 * seed + 61 * sleep)
+        for process in crowd.processes:
+            process.stop(4500)
+        # The server hears nothing meanwhile: what it has, it has until they go on.
+        now = world.now
+        crowd.sends = [
+            (name, at, max(end, now + 4500) if end > now else end, sender)
+            for name, at, end, sender in crowd.sends
+        ]
+        world.run(4500)
+    world.run(40_000)
+    assert crowd.unfinished == []
+    assert len(crowd.sends) == 60
+    assert crowd.most_at_once() == 1
+
+
 def pair(offline: Any = "wait", **options: Any) -> tuple[World, Process, Process]:
     """Two processes; the first writes."""
     world = World(1)
