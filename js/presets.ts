@@ -296,6 +296,8 @@ export const presetHosts = Object.keys(PRESETS) as readonly PresetHost[]
  * @throws {TypeError} that names a host without a preset, and those that have one.
  */
 export function presets(...hosts: readonly PresetHost[]): Record<string, ScopeOptions> {
+  if (hosts.length === 0)
+    throw new TypeError(`presets: want at least one host; there are ${presetHosts.join(', ')}`)
   return Object.fromEntries(hosts.map((host) => [host, { ...preset(host).options }]))
 }
 

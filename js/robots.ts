@@ -47,6 +47,8 @@ function productsOf(userAgent: string): Set<string> {
  * (`foobot/2.1` and `foobot*`, too) get one name; a group without rules is one all the same (§5.1).
  */
 export const rules: RobotsRules = (robotsUrl, text, userAgent) => {
+  if (typeof userAgent !== 'string')
+    throw new TypeError('rules: type it without (): robots: { userAgent: "name", rules }')
   const products = productsOf(userAgent)
   let isNamed = false
   const lines = text.split(/\r\n|\r|\n/).map((line) => {

@@ -17,7 +17,7 @@ import { HOW_TO_END } from './nesting.js'
 /** Who may be left waiting. */
 export type Stuck = Pick<
   Desk,
-  'isIdle' | 'closed' | 'tellUnmet' | 'clock' | 'driver' | 'nesting' | 'entering' | 'warnings'
+  'isIdle' | 'closed' | 'tellUnmet' | 'clock' | 'driver' | 'nesting' | 'entering' | 'warnings' | 'unread'
 >
 
 type Process = { on?(event: 'beforeExit', listener: () => void): void }
@@ -48,7 +48,12 @@ export function watchExit(one: Stuck): void {
 
 function tell(one: Stuck | undefined): void {
   if (!one || one.closed) return
-  const { driver, clock, nesting, warnings } = one
+  const { driver, clock, nesting, warnings, unread } = one
+  if (unread > 0) {
+    const how = 'for await (const result of throttle.map(…))'
+    const message = `the program ends, and no loop has read what map gives: ${how}`
+    warnings.once('never-sent', message, undefined, 'map')
+  }
   one.tellUnmet()
   driver.drain()
   const { waiting, inFlight } = driver.engine

@@ -90,6 +90,8 @@ export class Desk {
   declare tellUnmet: () => void
   /** Scopes whose answers name several budgets, and since when. Bounded, for a crawl sees many. */
   readonly #budgeted = new Map<string, number>()
+  /** What `map` gave and no loop has begun to read. */
+  unread = 0
   /** Requests that wait for a hook or for robots.txt. */
   readonly entering = new Set<Abortable>()
   #following = 0

@@ -50,7 +50,9 @@ export async function* mapItems<I, T>(
   items: Iterable<I> | AsyncIterable<I>,
   work: (item: I, signal: AbortSignal) => Promise<T>,
   options: MapOptions,
+  begun: () => void = () => {},
 ): AsyncGenerator<T | PromiseSettledResult<T>, void, undefined> {
+  begun()
   const { ordered = true, buffer = 100, errors = 'throw', signal } = options
   signal?.throwIfAborted()
   const stop = new AbortController()

@@ -15,7 +15,7 @@ export type Scopes = string | readonly string[] | Readonly<Record<string, number
 
 /** Whether `fetch` was given a `Request`, of this realm or another. */
 export function isRequest(input: string | URL | Request): input is Request {
-  return typeof input === 'object' && 'url' in input
+  return typeof input === 'object' && input !== null && 'url' in input
 }
 
 /**
@@ -80,7 +80,8 @@ let last = { begins: '\0', host: '' }
  * Whether a URL has no host (`data:`, `blob:`, a file): no server is asked, and no request waits.
  */
 export function isHostless(input: string | URL | Request): boolean {
-  return !begins(urlTextOf(input) ?? '', 'http') && urlOf(input).host === ''
+  const text = typeof input === 'string' ? input : (input as Partial<Request & URL> | null)?.url
+  return !begins(text ?? '', 'http') && urlOf(input).host === ''
 }
 
 /**

@@ -292,7 +292,8 @@ export class Throttle extends ThrottleEventTarget {
         (permit) => fn(item, permit),
         own(signal),
       )
-    return mapItems(items, work, rest)
+    this.#desk.unread++
+    return mapItems(items, work, rest, () => this.#desk.unread--)
   }
 
   /**

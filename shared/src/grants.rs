@@ -60,7 +60,7 @@ impl Leader {
     }
 
     /// What waited for a snapshot that is stored may leave, and counts from the instant that its reply names:
-    /// what is heard in a turn may move the lead.
+    /// a message of the same turn may move the lead.
     fn release(&mut self, at: Instant) {
         while let Some((from, id, attempt)) = self.aside.free() {
             let Some(held) = self.held(from, id, attempt) else { continue };

@@ -17,7 +17,9 @@ import { throttleHooks } from 'autothrottle/crawlee'
 import { throttleHandler } from 'autothrottle/got'
 import { llmFetch, llmMiddleware } from 'autothrottle/llm'
 import { local } from 'autothrottle/local'
+import { presets } from 'autothrottle/presets'
 import { redis } from 'autothrottle/redis'
+import { rules } from 'autothrottle/robots'
 import { FakeClock } from 'autothrottle/testing'
 import { throttle as undiciThrottle } from 'autothrottle/undici'
 
@@ -378,6 +380,20 @@ test('robots is for fetch: what other clients send is told, and so is a Disallow
   assert.deepEqual(await warned(use, { robots: { userAgent: 'bot' } }), [
     'no-effect: Disallow in robots.txt of a.example has no effect: type rules of autothrottle/robots into robots',
   ])
+})
+
+test('presets of no host, rules that were called, and a fetch of no URL', async () => {
+  const untyped = make().fetch as (...args: unknown[]) => Promise<unknown>
+  const call = rules as unknown as () => unknown
+  const table: [() => unknown, RegExp][] = [
+    [() => presets(), /^TypeError: presets: want at least one host; there are api\./],
+    [() => call(), /^TypeError: rules: type it without \(\): robots: { userAgent: "name", rules }$/],
+    [() => untyped(), /want a URL, a Request or { scopes: 'name' }; got undefined$/],
+    [() => untyped(null), /want a URL, a Request or { scopes: 'name' }; got null$/],
+    [() => untyped(5), /want a URL, a Request or { scopes: 'name' }; got 5$/],
+    [() => untyped({}), /want a URL, a Request or { scopes: 'name' }; got an object$/],
+  ]
+  for (const [slip, expected] of table) await assert.rejects(async () => slip(), expected)
 })
 
 test('axios: a forgotten argument, and a retry that is for fetch', async () => {

@@ -205,6 +205,17 @@ describe('programs that end while requests wait', () => {
     }
   })
 
+  test('what map gave and no loop read is told when the program ends', () => {
+    const slip = run('const pages = await throttle.map([url], () => 1)')
+    assert.match(
+      slip.stdout,
+      /^never-sent: the program ends, and no loop has read what map gives: for await \(/,
+    )
+    assert.equal(slip.status, 0)
+    const read = run('for await (const page of throttle.map([url], () => 1)) console.log(page)')
+    assert.equal(read.stdout, '1\n')
+  })
+
   test('a host in scopes that no request met is told when the program ends', () => {
     const { stderr, status } = run(
       `const other = createThrottle({ scopes: { 'github.com': { rate: 5 } } })

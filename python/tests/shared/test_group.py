@@ -181,7 +181,7 @@ def test_a_machine_that_slept_with_all_of_them_gives_no_slot_twice(seed: int) ->
         world.run(3000 + 173 * seed + 61 * sleep)
         for process in crowd.processes:
             process.stop(4500)
-        # The server hears nothing meanwhile: what it has, it has until they go on.
+        # What the server has, it has until they go on.
         now = world.now
         crowd.sends = [
             (name, at, max(end, now + 4500) if end > now else end, sender)
