@@ -116,6 +116,7 @@ pub(crate) enum Verdict {
 
 impl Verdict {
     /// Now, or not before `until` if that is in the future.
+    #[inline]
     pub fn not_before(now: Instant, until: Option<Instant>, reason: Reason) -> Self {
         match until {
             Some(until) if until > now => Self::NotBefore(until, reason),

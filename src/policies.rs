@@ -46,6 +46,7 @@ macro_rules! policies {
             }
 
             /// Whether there are none: the usual case.
+            #[inline]
             pub fn is_empty(&self) -> bool {
                 true $(&& self.$name.is_none())*
             }
@@ -71,6 +72,7 @@ macro_rules! policies {
             }
 
             /// A request waits, and none did.
+            #[inline]
             pub fn on_wait(&mut self, now: Instant) {
                 $(if let Some(state) = &mut self.$name {
                     **state = Policy::on_wait(**state, now);

@@ -192,42 +192,43 @@ impl<'a> Outcome<'a> {
 
     /// What one scope hears. `is_of_one`: it is the refusal of one of its budgets.
     fn feedback(&self, scope: ScopeId, hint: Option<&Hint>, is_of_one: bool) -> Feedback {
-        let adjust = !self.has(flags::KEEP_DELAY);
-        let told = |bad, cost, hint: Option<&Hint>| {
-            let told = Feedback::from_numbers(self.answer, self.latency_ms, adjust, cost, bad);
-            hint.map_or(told, |hint| Feedback { hint: *hint, ..told })
-        };
-        let ignored = |cost, hint| Feedback {
-            hint,
-            ..Feedback::from_numbers(f64::NAN, f64::NAN, true, cost, f64::NAN)
-        };
-        let number = scope.to_number();
-        let (records, _) = self.scopes.as_chunks::<STRIDE>();
+        let (mut cost, mut bad, mut hint, own_hint) = (self.cost, self.bad(), hint, &mut Hint::default());
         let is_named_only = self.has(flags::NAMED_ONLY);
-        let Some(&[_, is_ignored, bad, hold, left, reset, own_cost]) =
-            records.iter().find(|record| record[0] == number)
-        else {
-            return if is_named_only && self.is_refusal() {
-                ignored(self.cost, Hint::default())
-            } else if is_of_one {
-                ignored(self.cost, hint.copied().unwrap_or_default())
-            } else {
-                told(self.bad(), self.cost, hint)
-            };
-        };
-        let cost = if own_cost.is_nan() { self.cost } else { own_cost };
-        let own_hint = hint_of(hold, left, reset);
-        if is_ignored > 0.0 {
-            return ignored(cost, own_hint);
-        }
-        let bad = if !bad.is_nan() {
-            bad
-        } else if is_named_only && own_cost.is_nan() && left.is_nan() {
-            1.0
+        let is_ignored = if let Some(&[_, is_ignored, own_bad, hold, left, reset, own_cost]) =
+            self.record(scope.to_number())
+        {
+            if is_ignored > 0.0 || !hold.is_nan() || !left.is_nan() {
+                *own_hint = hint_of(hold, left, reset);
+                hint = Some(own_hint);
+            }
+            if !own_cost.is_nan() {
+                cost = own_cost;
+            }
+            if !own_bad.is_nan() {
+                bad = own_bad;
+            } else if is_named_only && own_cost.is_nan() && left.is_nan() {
+                bad = 1.0;
+            }
+            is_ignored > 0.0
         } else {
-            self.bad()
+            let is_others = is_named_only && self.is_refusal();
+            hint = hint.filter(|_| !is_others);
+            is_others || is_of_one
         };
-        told(bad, cost, if hold.is_nan() && left.is_nan() { hint } else { Some(&own_hint) })
+        let mut feedback = if is_ignored {
+            Feedback::from_numbers(f64::NAN, f64::NAN, true, cost, f64::NAN)
+        } else {
+            Feedback::from_numbers(self.answer, self.latency_ms, !self.has(flags::KEEP_DELAY), cost, bad)
+        };
+        if let Some(hint) = hint {
+            feedback.hint = *hint;
+        }
+        feedback
+    }
+
+    /// What it means for one scope, where that is another thing.
+    fn record(&self, scope: f64) -> Option<&[f64; STRIDE]> {
+        self.scopes.as_chunks().0.iter().find(|record| record[0] == scope)
     }
 }
 

@@ -74,6 +74,9 @@ impl Engine {
         is_one_of_several: bool,
         is_good: bool,
     ) -> Option<(Instant, Vec<Option<ScopeId>>)> {
+        if named.is_empty() && !self.has_budgets {
+            return None;
+        }
         let entry = self.queue.get(ticket)?;
         let Stage::InFlight { sent } = entry.stage else { return None };
         let scopes = &self.queue.lane_at(self.queue.class(entry.class).lane).scopes;
@@ -275,6 +278,13 @@ impl Engine {
     /// A request of these scopes leaves, or has ended: whether it counts as one whose budget is not known.
     #[inline]
     pub(super) fn count_unknown(&mut self, scopes: &[u32], leaves: bool) {
+        if self.has_budgets {
+            self.count_unknown_of_each(scopes, leaves);
+        }
+    }
+
+    #[cold]
+    fn count_unknown_of_each(&mut self, scopes: &[u32], leaves: bool) {
         for &scope in scopes {
             if self.registry[scope].family.as_ref().is_some_and(|family| family.is_split) {
                 self.count_unknown_of(scope, scopes, leaves);
@@ -282,7 +292,6 @@ impl Engine {
         }
     }
 
-    #[cold]
     fn count_unknown_of(&mut self, scope: u32, scopes: &[u32], leaves: bool) {
         if scopes.iter().any(|&other| matches!(self.registry[other].role, Role::Budget(_))) {
             return;
@@ -343,6 +352,7 @@ impl Engine {
     /// A scope turned out to have several budgets: what was said of one is not for all, and who is on its way
     /// may spend from any.
     fn split(&mut self, scope: u32) {
+        self.has_budgets = true;
         let entry = &mut self.registry[scope];
         entry.scope.forget_told();
         if let Some(family) = &mut entry.family {

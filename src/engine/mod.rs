@@ -64,6 +64,8 @@ pub struct Engine {
     /// Who blocked the last lane that was asked in vain.
     last_block: Option<Cause>,
     totals: Totals,
+    /// Whether a scope has several budgets.
+    has_budgets: bool,
     watch: Watch,
     notices: Vec<Notice>,
     /// The paths of all diagnostics there ever were, and their order.
@@ -103,6 +105,7 @@ impl Engine {
             alarm: None,
             last_block: None,
             totals: Totals::default(),
+            has_budgets: false,
             watch: Watch::Nothing,
             notices: Vec::new(),
             found: Vec::new(),

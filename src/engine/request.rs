@@ -84,6 +84,11 @@ impl Engine {
         if self.config.max_waiting.is_some_and(|most| self.waiting() >= most) {
             return Err(SubmitError::QueueFull);
         }
+        if let (Scopes::One([index]), Costs::Each(cost)) = (&scopes, &need.costs)
+            && self.registry[*index].scope.is_open_to(cost.0)
+        {
+            return Ok((scopes, need));
+        }
         self.check_costs(&scopes, &need.costs)?;
         for (position, &index) in scopes.iter().enumerate() {
             self.check_down(index, need.costs.of(position))?;
@@ -131,7 +136,8 @@ impl Engine {
             // The usual case, without the loops.
             let Some(index) = self.known(id) else { return Err(SubmitError::UnknownScope) };
             let cost = Self::cost(request, 0)?;
-            let share = !self.registry[index].scope.share(cost);
+            let scope = &self.registry[index].scope;
+            let share = !if scope.is_open_to(cost) { 0 } else { scope.share(cost) };
             return Ok((Scopes::One([index]), Need { priority, share, costs: Costs::Each(Reverse(cost)) }));
         }
         self.check_scopes(request)?;

@@ -218,6 +218,12 @@ impl Meter {
 
     #[inline]
     fn pass(&mut self, now: Instant) {
+        if now > self.seen {
+            self.pass_to(now);
+        }
+    }
+
+    fn pass_to(&mut self, now: Instant) {
         if now.since(self.opened) >= WINDOW {
             self.turn_over(now);
         }

@@ -64,8 +64,26 @@ impl Scope {
 
     /// May a request of this cost leave?
     pub fn verdict(&self, now: Instant, cost: Cost) -> Verdict {
-        let policies = self.policies.verdict(&self.config, now, self.delay, cost);
-        self.gate(now).max(policies).max(self.quota_verdict(now, cost))
+        let mut strictest = self.gate(now);
+        if !self.policies.is_empty() {
+            strictest = strictest.max(self.policies.verdict(&self.config, now, self.delay, cost));
+        }
+        if !self.has_no_quota() {
+            strictest = strictest.max(self.quota_verdict(now, cost));
+        }
+        strictest
+    }
+
+    /// Whether no quota counts, of the settings or of the server.
+    #[inline]
+    fn has_no_quota(&self) -> bool {
+        self.quotas.is_empty() && self.server.is_none()
+    }
+
+    /// Whether no request of this cost is ever refused, nor a share of anything: the usual case.
+    #[inline]
+    pub fn is_open_to(&self, cost: Cost) -> bool {
+        self.has_no_quota() && cost <= Cost::ONE
     }
 
     /// A request waits, and none did.
@@ -83,7 +101,9 @@ impl Scope {
             slots = slots.min(server.backoff.slots);
         }
         let sent = Sent { now, draw: rng.draw(), flying: self.slots.in_flight(), late, cost };
-        self.policies.on_send(&self.config, &sent);
+        if !self.policies.is_empty() {
+            self.policies.on_send(&self.config, &sent);
+        }
         self.slots.on_send(slots);
         self.delay = self.delay.on_send(now, sent.draw);
         for (config, state) in self.config.quotas.iter().zip(&mut self.quotas) {
