@@ -10,7 +10,10 @@
 
 use std::{collections::VecDeque, env, hint::black_box, time};
 
-use autothrottle::{Config, Decision, Engine, Feedback, Instant, Request, ScopeId, Span, Ticket};
+use autothrottle::{
+    Boundary, Config, Decision, Engine, Feedback, Instant, Request, ScopeId, Span, Ticket,
+    boundary::{Outcome, Settled},
+};
 
 fn main() {
     let words: Vec<String> = env::args().filter(|word| word != "--bench").skip(1).collect();
@@ -20,6 +23,7 @@ fn main() {
         match &workload[..] {
             "simple" => simple_cycle(dispatches as u64, false),
             "once" => simple_cycle(dispatches as u64, true),
+            "limits" => answers_with_limits(dispatches as u64),
             "own" => crowd(waiting, false, dispatches),
             "shared" => crowd(waiting, true, dispatches),
             other => panic!("no workload {other}"),
@@ -28,6 +32,7 @@ fn main() {
     }
     println!("simple cycle: {:.0} ns", best(5, || simple_cycle(300_000, false)));
     println!("at once:      {:.0} ns", best(5, || simple_cycle(300_000, true)));
+    println!("with limits:  {:.0} ns", best(5, || answers_with_limits(30_000)));
     println!("\nwaiting      own hosts  ratio   shared scope  ratio");
     let mut base = [0.0; 2];
     for waiting in [1000, 10_000, 100_000, 1_000_000] {
@@ -68,6 +73,22 @@ fn simple_cycle(cycles: u64, is_at_once: bool) -> f64 {
             ticket
         };
         engine.settle(now, ticket, &Feedback { latency_ms: Some(1.0), ..Feedback::response(200) });
+    }
+    start.elapsed().as_nanos() as f64 / cycles as f64
+}
+
+/// The same as hosts call it, with answers that have `RateLimit` fields.
+fn answers_with_limits(cycles: u64) -> f64 {
+    const LINES: &str = "ratelimit: \"default\";r=50;t=30\nratelimit-policy: \"default\";q=100;w=60\n";
+    let options = r#"{ "defaults": { "delay": 0, "slotDelay": 0, "jitter": false } }"#;
+    let mut boundary = Boundary::new(serde_json::from_str(options).expect("JSON")).expect("options");
+    let scope = boundary.scope("example.com");
+    let start = time::Instant::now();
+    for cycle in 0..cycles {
+        let now = cycle as f64;
+        let ticket = boundary.send_at_once(now, scope, 1.0, 0.0);
+        let outcome = Outcome { lines: LINES, wall_ms: 1.8e12, ..Outcome::new(200.0, 1.0, f64::NAN, 0) };
+        assert_eq!(boundary.settle(now, ticket, &outcome), Settled::Over);
     }
     start.elapsed().as_nanos() as f64 / cycles as f64
 }

@@ -3,9 +3,12 @@
  *
  * Times differ from machine to machine and from run to run; instructions don't. Each workload runs twice, the
  * second time with twice the dispatches, and the difference is what they take: setting up cancels out.
+ *
+ * `--check` compares what most requests take with `tests/golden/instructions.json`, and fails where it is
+ * three in a hundred more. `UPDATE_GOLDEN=1` writes that file.
  */
 import { spawnSync } from 'node:child_process'
-import { rmSync } from 'node:fs'
+import { readFileSync, rmSync, writeFileSync } from 'node:fs'
 
 function output(command, args) {
   const { status, stdout, stderr, error } = spawnSync(command, args, { encoding: 'utf8', maxBuffer: 2 ** 26 })
@@ -28,8 +31,26 @@ function instructions(workload, waiting, dispatches) {
 const perDispatch = (workload, waiting, dispatches) =>
   (instructions(workload, waiting, 2 * dispatches) - instructions(workload, waiting, dispatches)) / dispatches
 
-console.log(`simple cycle: ${perDispatch('simple', 0, 20_000).toFixed(0)} instructions`)
-console.log(`at once:      ${perDispatch('once', 0, 20_000).toFixed(0)} instructions\n`)
+const FILE = 'tests/golden/instructions.json'
+const MOST = 1.03
+const CYCLES = ['simple', 'once', 'limits']
+const now = Object.fromEntries(CYCLES.map((name) => [name, Math.round(perDispatch(name, 0, 5000))]))
+for (const name of CYCLES) console.log(`${name.padEnd(8)} ${now[name]} instructions`)
+if (process.argv.includes('--check')) {
+  const { rustc, ...known } = JSON.parse(readFileSync(FILE, 'utf8'))
+  const compiler = output('rustc', ['--version']).trim()
+  if (process.env.UPDATE_GOLDEN)
+    writeFileSync(FILE, `${JSON.stringify({ rustc: compiler, ...now }, null, 2)}\n`)
+  else
+    for (const name of CYCLES)
+      if (now[name] > known[name] * MOST)
+        throw new Error(
+          `${name}: ${now[name]} instructions, ${known[name]} before (${rustc}; now ${compiler}). ` +
+            `If that is meant: UPDATE_GOLDEN=1 npm run bench:instructions -- --check`,
+        )
+  process.exit()
+}
+console.log()
 console.log('  waiting   own hosts  ratio   shared scope  ratio')
 let base
 for (const waiting of [1_000, 10_000, 100_000, 1_000_000]) {

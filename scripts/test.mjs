@@ -36,6 +36,7 @@ async function rust() {
   const env = { ...process.env, ...seeds }
   await step('native tests', () => run('cargo', ['test', '--locked', '--quiet'], { env }))
   if (!isAll) return
+  await step('instructions', () => run('node', ['benches/instructions.mjs', '--check']))
   const tower = ['--quiet', '--locked', '--all-features', '--manifest-path', 'tower/Cargo.toml']
   await step('tower: clippy', () =>
     run('cargo', ['clippy', ...tower, '--all-targets', '--', '-D', 'warnings']),
