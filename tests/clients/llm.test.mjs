@@ -191,7 +191,7 @@ for (const [name, server] of [
 ])
   test(`${name}: fifteen minutes of calls by the SDK, streamed and not, to a server in virtual time`, {
     skip,
-  }, async () => {
+  }, async (t) => {
     const Anthropic = await sdk()
     const seen = await drive(server, { minutes: 15, workers: 40 }, (clock, fetch) => {
       const throttle = createThrottle({ clock, concurrency: 256, fetch, warnings: false, seed: 7 })
@@ -201,6 +201,7 @@ for (const [name, server] of [
       const resource = name === 'openai' ? client.chat.completions : client.messages
       return async (_, { body }) => readOut(await resource.create(JSON.parse(body)))
     })
+    t.diagnostic(`${seen.share.toFixed(3)} used, ${(100 * seen.refusedShare).toFixed(1)} % refused`)
     assert.deepEqual(seen.failed, {})
     assert.ok(seen.share >= 0.97 && seen.refusedShare <= 0.005, JSON.stringify(seen))
   })

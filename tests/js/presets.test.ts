@@ -93,6 +93,19 @@ test('a host without a preset is a TypeError that names those that have one', ()
   assert.throws(() => preset('toString' as PresetHost), TypeError)
 })
 
+test('the table of docs/presets.md has each host with its numbers', () => {
+  const page = readFileSync(new URL('../../docs/presets.md', import.meta.url), 'utf8')
+  const rows = [...page.matchAll(/^([\w.-]+\.\w+) +(.+?) +([.\d–]+)$/gm)]
+  assert.deepEqual(rows.map(([, host]) => host).sort(), [...presetHosts].sort())
+  for (const [, host, words, share] of rows) {
+    const { rate, quota } = preset(host as PresetHost).options
+    const numbers = (words!.match(/[\d.]+/g) ?? []).map(Number)
+    for (const each of [rate, quota])
+      if (each) assert.ok(numbers.includes((each as { limit: number }).limit), `${host}: ${words}`)
+    assert.ok(SERVERS[host as PresetHost][1] < Number(share) || SERVERS[host as PresetHost][1] === 0)
+  }
+})
+
 test('Python has the same: node docs/presets.mjs', () => {
   const file = new URL('../../python/src/autothrottle/_presets.py', import.meta.url)
   assert.equal(readFileSync(file, 'utf8'), pythonOf(presetHosts, preset))

@@ -62,9 +62,10 @@ const CASES: readonly (readonly [string, ModelServerOptions, LlmOptions, Work])[
 
 for (const [name, server, options, work] of CASES)
   for (const seed of [1, 2])
-    test(`${name}, seed ${seed}`, async () => {
+    test(`${name}, seed ${seed}`, async (t) => {
       const seen = await load({ ...server, seed }, options, { ...work, seed: seed + 6 })
       const { share, refusedShare } = seen
+      t.diagnostic(`${share.toFixed(3)} used, ${(100 * refusedShare).toFixed(2)} % refused`)
       assert.ok(share >= 0.97, `${share} of the tightest budget: ${JSON.stringify(seen)}`)
       assert.ok(refusedShare <= 0.005, `${refusedShare} refused: ${JSON.stringify(seen)}`)
     })
