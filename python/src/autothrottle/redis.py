@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any
 
 from ._convert import described
 from ._errors import ConfigError, Problem
-from ._shared.courier import Courier, LoopCourier, ThreadCourier
+from ._shared.courier import Courier, LoopCourier, ThreadCourier, is_cluster
 from ._shared.host import SharedHost
 from ._shared.redis_transport import RedisTransport
 from ._shared.transport import Offline, Scheduler
@@ -71,7 +71,7 @@ class Shared:
             courier = LoopCourier(self._client)
         else:
             courier = ThreadCourier(self._client, scheduler, owns_client=self._owns_client)
-        transport = RedisTransport(courier, scheduler, self._name)
+        transport = RedisTransport(courier, scheduler, self._name, is_cluster=is_cluster(self._client))
         random = secrets.SystemRandom().random
         return SharedHost(
             transport, scheduler, options, offline=self._offline, members=self._members, random=random
@@ -82,7 +82,7 @@ class Shared:
 
 
 def shared(
-    client: redis.Redis | redis.asyncio.Redis,
+    client: redis.Redis | redis.RedisCluster | redis.asyncio.Redis | redis.asyncio.RedisCluster,
     *,
     name: str,
     offline: Offline = "divide",
@@ -90,8 +90,8 @@ def shared(
 ) -> Shared:
     """What ``Throttle(shared=…)`` and ``ThreadThrottle(shared=…)`` take.
 
-    * ``client``: of redis-py, with any options, also behind a Sentinel; no cluster. ``Throttle`` takes a
-      ``redis.asyncio.Redis`` or a ``redis.Redis``, ``ThreadThrottle`` the latter. It stays yours: two
+    * ``client``: of redis-py, with any options, also behind a Sentinel or of a cluster. ``Throttle`` takes
+      one of ``redis.asyncio`` or one that blocks, ``ThreadThrottle`` the latter. It stays yours: two
       connections that listen are made from it. Redis 6 or newer, or Valkey.
     * ``name``: of the group; processes with the same name share their limits.
     * ``offline``: what happens when the connection to the others has been broken for five seconds.
@@ -106,8 +106,6 @@ def shared(
     methods = ("execute_command", "pipeline", "pubsub")
     if not all(callable(getattr(client, method, None)) for method in methods):
         problems.append(Problem("shared.client", _CLIENT, described(client)))
-    elif hasattr(client, "get_primaries"):
-        problems.append(Problem("shared.client", f"{_CLIENT}; no cluster", described(client)))
     if not isinstance(name, str) or not name:
         problems.append(Problem("shared.name", "a name that is not empty", described(name)))
     if offline not in ("divide", "wait", "fail"):

@@ -1,4 +1,4 @@
-"""A redis-server of the test's own, and a site that counts what it has at a time."""
+"""A redis-server of the test's own, a cluster, a Sentinel, and a site that counts what it has at a time."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ import threading
 import time
 from collections import Counter
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
 
 BINARY = next((name for name in ("redis-server", "valkey-server") if shutil.which(name)), None)
@@ -30,8 +31,8 @@ def free_port() -> int:
 class RedisServer:
     """Keeps no data."""
 
-    def __init__(self) -> None:
-        assert BINARY is not None
+    def __init__(self, *options: str) -> None:
+        self._options = options
         self.port = free_port()
         self._folder = tempfile.mkdtemp(prefix="autothrottle-redis-")
         self._process: subprocess.Popen[bytes] | None = None
@@ -41,7 +42,7 @@ class RedisServer:
         assert BINARY is not None
         quiet = ["--save", "", "--appendonly", "no", "--bind", "127.0.0.1", "--dir", self._folder]
         self._process = subprocess.Popen(
-            [BINARY, "--port", str(self.port), *quiet], stdout=subprocess.DEVNULL
+            [BINARY, "--port", str(self.port), *quiet, *self._options], stdout=subprocess.DEVNULL
         )
         for _ in range(600):
             with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", self.port), 1):
@@ -69,6 +70,61 @@ class RedisServer:
     def stop(self) -> None:
         self.kill()
         shutil.rmtree(self._folder, ignore_errors=True)
+
+
+class Cluster:
+    """Three nodes."""
+
+    def __init__(self) -> None:
+        on = ("--cluster-enabled", "yes", "--cluster-port")
+        self._nodes = [RedisServer(*on, str(free_port())) for _ in range(3)]
+        self.port = self._nodes[0].port
+        create = ["--cluster", "create", *(f"127.0.0.1:{node.port}" for node in self._nodes)]
+        ask(self.port, *create, "--cluster-replicas", "0", "--cluster-yes")
+
+    def stop(self) -> None:
+        for node in self._nodes:
+            node.stop()
+
+
+class Sentinel:
+    """It promotes the replica of a primary that is gone for a second."""
+
+    def __init__(self) -> None:
+        assert BINARY is not None
+        self.primary = RedisServer()
+        self.replica = RedisServer("--replicaof", "127.0.0.1", str(self.primary.port))
+        self.port = free_port()
+        self._folder = tempfile.mkdtemp(prefix="autothrottle-sentinel-")
+        file = Path(self._folder, "sentinel.conf")
+        lines = [
+            f"port {self.port}",
+            f"dir {self._folder}",
+            f"sentinel monitor mine 127.0.0.1 {self.primary.port} 1",
+            "sentinel down-after-milliseconds mine 1000",
+            "sentinel failover-timeout mine 5000",
+        ]
+        file.write_text("".join(f"{line}\n" for line in lines))
+        self._process = subprocess.Popen([BINARY, str(file), "--sentinel"], stdout=subprocess.DEVNULL)
+
+    def knows_replica(self) -> bool:
+        return str(self.replica.port) in ask(self.port, "SENTINEL", "replicas", "mine", check=False)
+
+    def has_promoted(self) -> bool:
+        return str(self.replica.port) in ask(self.port, "SENTINEL", "get-master-addr-by-name", "mine")
+
+    def stop(self) -> None:
+        self._process.kill()
+        self._process.wait()
+        self.primary.stop()
+        self.replica.stop()
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+
+def ask(port: int, *words: str, check: bool = True) -> str:
+    """What a server answers to redis-cli."""
+    command = ["redis-cli", *([] if words[0] == "--cluster" else ["-p", str(port)]), *words]
+    return subprocess.run(command, check=check, capture_output=True, text=True).stdout
 
 
 class Site:

@@ -17,13 +17,16 @@ import subprocess
 import sys
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 import redis
 import redis.asyncio
+from redis.sentinel import Sentinel as RedisSentinel
 
 from autothrottle import (
     ClosedError,
@@ -37,7 +40,7 @@ from autothrottle import (
 )
 from autothrottle.redis import shared
 
-from .servers import BINARY, RedisServer, Site
+from .servers import BINARY, Cluster, RedisServer, Sentinel, Site, ask
 
 ROOT = Path(__file__).resolve().parents[3]
 IS_ALL = os.environ.get("TEST_ALL") == "true"
@@ -53,6 +56,13 @@ def store() -> Iterator[RedisServer]:
     server = RedisServer()
     yield server
     server.stop()
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[Cluster]:
+    nodes = Cluster()
+    yield nodes
+    nodes.stop()
 
 
 def until(what: str, is_so: Callable[[], object]) -> None:
@@ -117,13 +127,13 @@ def test_three_slots_for_processes_of_all_kinds_and_the_writer_is_killed(
         site.stop()
 
 
-def test_one_quota_for_tasks_and_threads(store: RedisServer) -> None:
+def one_quota(make_one: Callable[[], Any], make_two: Callable[[], Any]) -> None:
+    """Tasks and threads want 24 of a quota of 10, by a client of asyncio and one that blocks."""
     options: Any = {"defaults": {**FREE, "concurrency": 30, "quota": {"limit": 10, "window": 600}}}
     sent: list[str] = []
 
     async def play() -> None:
-        one = redis.asyncio.Redis(port=store.port, decode_responses=True)
-        two = redis.Redis(port=store.port)
+        one, two = make_one(), make_two()
         async with (
             Throttle(**options, shared=shared(one, name="quota")) as tasks,
             Throttle(**options, shared=shared(two, name="quota")) as mixed,
@@ -160,6 +170,71 @@ def test_one_quota_for_tasks_and_threads(store: RedisServer) -> None:
     asyncio.run(play())
     assert len(sent) == 10
     until("its threads end", lambda: threading.active_count() <= before)
+
+
+def test_one_quota_for_tasks_and_threads(store: RedisServer) -> None:
+    one_quota(
+        lambda: redis.asyncio.Redis(port=store.port, decode_responses=True),
+        lambda: redis.Redis(port=store.port),
+    )
+
+
+@pytest.mark.parametrize("decode", [False, True])
+def test_one_quota_through_a_cluster(cluster: Cluster, decode: bool) -> None:
+    where: Any = {"host": "127.0.0.1", "port": cluster.port, "decode_responses": decode}
+    ask_cluster = partial(ask, cluster.port, "-c")
+    ask_cluster("DEL", "autothrottle:{quota}:snapshot")
+    one_quota(lambda: redis.asyncio.RedisCluster(**where), lambda: redis.RedisCluster(**where))
+    # They hear what goes to all nodes, and say so to those that would hear less.
+    assert ask_cluster("EXISTS", "autothrottle:{quota}:plain") == "1\n"
+
+
+def test_a_primary_that_is_killed_is_followed_by_its_replica() -> None:
+    sentinel = Sentinel()
+    by: Any = cast("Any", RedisSentinel)([("127.0.0.1", sentinel.port)], socket_timeout=1)
+    ways = [by.master_for("mine", decode_responses=decode) for decode in (False, True)]
+    sent: Counter[int] = Counter()
+    inside: list[int] = []
+    most = 0
+    is_over = threading.Event()
+
+    def work(which: int, throttle: ThreadThrottle) -> None:
+        nonlocal most
+        with contextlib.suppress(ClosedError):
+            while not is_over.is_set():
+                with throttle.acquire("https://a.example/"):
+                    inside.append(which)
+                    most = max(most, len(inside))
+                    is_over.wait(0.02)
+                    inside.remove(which)
+                    sent[which] += 1
+
+    try:
+        until("it knows the replica", sentinel.knows_replica)
+        options: Any = {"defaults": {**FREE, "concurrency": 3}}
+        throttles = [ThreadThrottle(**options, shared=shared(way, name="s")) for way in ways]
+        threads = [
+            threading.Thread(target=work, args=(which, throttle))
+            for which, throttle in enumerate(throttles)
+            for _ in range(3)
+        ]
+        for thread in threads:
+            thread.start()
+        until("both send", lambda: min(sent[0], sent[1]) > 5)
+        sentinel.primary.kill()
+        until("it is promoted", sentinel.has_promoted)
+        sent.clear()
+        until("both go on", lambda: min(sent[0], sent[1]) > 20)
+        assert ask(sentinel.replica.port, "GET", "autothrottle:{s}:lease").split(":")[0].isdigit()
+        assert most == 3
+        is_over.set()
+        for throttle in throttles:
+            throttle.close()
+        for thread in threads:
+            thread.join()
+    finally:
+        is_over.set()
+        sentinel.stop()
 
 
 def test_what_is_set_before_the_loop_runs_counts(store: RedisServer) -> None:
@@ -269,8 +344,6 @@ def test_what_makes_no_sense_is_said_at_once() -> None:
         "shared.name",
         "shared.offline",
     ]
-    with pytest.raises(ConfigError, match="no cluster"):
-        shared(redis.RedisCluster.__new__(redis.RedisCluster), name="a")  # type: ignore[arg-type]
     with pytest.raises(ConfigError, match=r"shared\.client: want a client that blocks"):
         ThreadThrottle(shared=shared(redis.asyncio.Redis(), name="a"))
     with pytest.raises(ConfigError, match=r"shared: want what autothrottle\.redis\.shared gives; got \"a\""):

@@ -27,6 +27,7 @@ def test_the_scripts_of_python_and_rust_are_those_of_javascript() -> None:
         )
         return re.sub(r"\$\{(\w+)\}", lambda name: whole(texts[name[1]]), placed)
 
+    assert whole(texts["TELL"]) == scripts.TELL
     for name in ("COMPETE", "RENEW", "SEND", "RELEASE"):
         assert getattr(scripts, name) == whole(texts[name]), name
         rust = ROOT / f"tower/src/scripts/{name.lower()}.lua"

@@ -80,14 +80,26 @@ class Courier(Protocol):
 _Job = tuple[Sequence[str | bytes], Answer]
 
 
-def undecoded(client: Any) -> Any:
-    """A client whose connections give bytes: frames are no text, whatever the program's client decodes."""
-    pool = client.connection_pool
-    if not pool.connection_kwargs.get("decode_responses"):
-        return client
+def is_cluster(client: Any) -> bool:
+    """Whether a client of redis-py is one of a cluster."""
+    return callable(getattr(client, "get_node_from_key", None))
+
+
+def _hearing(client: Any, channel: str) -> Any:
+    """A client whose connections give bytes: frames are no text, whatever the program's client decodes. Of a
+    cluster the one of the node that has the group's keys, which are in the channel's slot.
+    """
+    is_async = inspect.iscoroutinefunction(client.execute_command)
+    if is_cluster(client):
+        node = client.get_node_from_key(channel)
+        pool = node if is_async else client.get_redis_connection(node).connection_pool
+    else:
+        pool = client.connection_pool
+        if not pool.connection_kwargs.get("decode_responses"):
+            return client
     import redis
 
-    made = redis.asyncio if inspect.iscoroutinefunction(client.execute_command) else redis
+    made = redis.asyncio if is_async else redis
     kwargs = {**pool.connection_kwargs, "decode_responses": False}
     # Of a pool of Sentinel's the connections ask where the master is: they are made as it makes them.
     return made.Redis(connection_pool=made.ConnectionPool(pool.connection_class, **kwargs))
@@ -129,7 +141,7 @@ class ThreadCourier:
 
     def listen(self, channels: Sequence[str], heard: Callable[[bytes], None], ready: Answer) -> Ears:
         """See :class:`Courier`."""
-        return _ThreadEars(undecoded(self._client), self._scheduler, channels, heard, ready)
+        return _ThreadEars(self._client, self._scheduler, channels, heard, ready)
 
     def close(self) -> Leaving:
         """See :class:`Courier`."""
@@ -186,7 +198,7 @@ class _ThreadEars:
     def _hear(self) -> None:
         while not self._is_closed:
             try:
-                with self._client.pubsub() as pubsub:
+                with _hearing(self._client, self._channels[0]).pubsub() as pubsub:
                     pubsub.subscribe(*self._channels)
                     self._hear_until_closed(pubsub)
             except Exception as error:
@@ -247,7 +259,7 @@ class LoopCourier:
 
     def listen(self, channels: Sequence[str], heard: Callable[[bytes], None], ready: Answer) -> Ears:
         """See :class:`Courier`."""
-        return _LoopEars(undecoded(self._client), channels, heard, ready)
+        return _LoopEars(self._client, channels, heard, ready)
 
     def close(self) -> Leaving:
         """See :class:`Courier`."""
@@ -296,7 +308,9 @@ class _LoopEars:
     async def _hear(self) -> None:
         while True:
             try:
-                async with self._client.pubsub() as pubsub:
+                if is_cluster(self._client):
+                    await self._client.initialize()
+                async with _hearing(self._client, self._channels[0]).pubsub() as pubsub:
                     await pubsub.subscribe(*self._channels)
                     await self._hear_for_ever(pubsub)
             except Exception as error:

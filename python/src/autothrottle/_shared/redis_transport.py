@@ -5,6 +5,8 @@
 2. What a leader says leaves once a turn, in one script that first compares the lease. A leader that slept is
    told so, and what it said did not leave.
 
+In a cluster this process hears what goes to all nodes, and says so whenever it renews or asks the leader.
+
 The trap is a command that waits for a connection and hangs: each answer has as long as a lease lasts. See
 ``js/shared/redis/transport.ts``.
 """
@@ -18,7 +20,7 @@ from typing import Any
 
 from ..errors import ConfigError, Problem
 from .courier import Answer, Courier, Ears
-from .scripts import COMPETE, RELEASE, RENEW, SEND
+from .scripts import COMPETE, RELEASE, RENEW, SEND, TELL
 from .transport import Done, Lease, Leaving, Peer, Scheduler
 
 LEASE_MS = 1500.0
@@ -34,12 +36,16 @@ class RedisTransport:
 
     lease_ms = LEASE_MS
 
-    def __init__(self, courier: Courier, scheduler: Scheduler, name: str) -> None:
+    def __init__(
+        self, courier: Courier, scheduler: Scheduler, name: str, *, is_cluster: bool = False
+    ) -> None:
         self._courier = courier
         self._scheduler = scheduler
         # The braces keep the keys in one slot of a cluster.
         self._prefix = f"autothrottle:{{{name}}}:"
-        self._keys = [self._prefix + key for key in ("lease", "epoch", "snapshot")]
+        keys = ("lease", "epoch", "snapshot", *(("plain",) if is_cluster else ()))
+        self._keys = [self._prefix + key for key in keys]
+        self._plain = "plain" if is_cluster else ""
         self._leader = f"{self._prefix}leader"
         self._peer: Peer | None = None
         self._ears: Ears | None = None
@@ -73,7 +79,9 @@ class RedisTransport:
     def renew(self, epoch: int, store: bytes | None, done: Done) -> None:
         """See :class:`Transport`."""
         text = "" if store is None else base64.b64encode(store).decode()
-        self._run(RENEW, [*self._claim(epoch), text, ""], lambda answer, error: done(answer == 1, error))
+        self._run(
+            RENEW, [*self._claim(epoch), text, self._plain], lambda answer, error: done(answer == 1, error)
+        )
 
     def release(self, epoch: int, store: bytes | None, done: Done) -> None:
         """See :class:`Transport`."""
@@ -89,7 +97,10 @@ class RedisTransport:
             if error is None and heard == 0 and self._peer is not None:
                 self._peer.vacant()
 
-        self._courier.send(["PUBLISH", self._leader, frame], self._in_time(told))
+        if self._plain:
+            self._run(TELL, [self._leader, frame, self._plain], told)
+        else:
+            self._courier.send(["PUBLISH", self._leader, frame], self._in_time(told))
 
     def to_member(self, epoch: int, member: str, frame: bytes) -> None:
         """See :class:`Transport`."""

@@ -63,3 +63,9 @@ RELEASE = """
 local id = string.match(redis.call('GET', KEYS[1]) or '', '^%d+:(.*)$')
 if id == ARGV[1] then redis.call('DEL', KEYS[1]) end
 return 1"""
+
+TELL = """
+if ARGV[3] == 'plain' then redis.call('SET', KEYS[4], '1', 'PX', 10000) end
+local say = KEYS[4] and redis.call('EXISTS', KEYS[4]) == 0 and 'SPUBLISH' or 'PUBLISH'
+local heard = redis.call(say, ARGV[1], ARGV[2])
+return say == 'SPUBLISH' and heard or 1"""
