@@ -71,10 +71,11 @@ const EXIT = `
   export let watchExit = () => {}
   export const giveExit = (watch) => { watchExit = watch }`
 const EXITING = ['index', 'undici', 'local', 'redis']
-const GIVES_EXIT = `
+/** In Node it comes with the module: each file takes a millisecond. So it is there twice, in no chunk. */
+const givesExit = (folder) => `
   import 'whole'
   import { giveExit } from './js/core/at-exit.js'
-  import { watchExit } from './js/core/at-exit.ts'
+  import { watchExit } from './js/core/at-exit.ts?${folder}'
   giveExit(watchExit)`
 
 /** Makes `dist/`, if anything that it comes from has changed. */
@@ -148,20 +149,20 @@ async function esModules() {
   const made = {}
   for (const [folder, { source, bringing }] of Object.entries(FOLDERS)) {
     for (const [entry, modules] of Object.entries(bringing)) {
-      const exit = folder !== 'edge/' && EXITING.includes(entry) ? ['exit'] : []
+      const exit = folder === '' && EXITING.includes(entry) ? ['exit'] : []
       made[`${folder}${entry}`] = `
         ${[...exit, ...modules].map((module) => `import './${module}-module.js'`).join('\n')}
         import 'whole'
         export * from './js/${entry}.ts'`
       for (const module of modules)
         made[`${folder}${module}-module`] = `
-        import 'whole'
+        ${folder === 'node/' && module === 'engine' ? givesExit('node') : "import 'whole'"}
         import { give } from './js/wasm/load/given.ts'
         ${source(module)}
         give('${module}', source)`
     }
-    if (folder !== 'edge/') made[`${folder}exit-module`] = GIVES_EXIT
   }
+  made['exit-module'] = givesExit('')
   const entryPoints = PLAIN.map((entry) => ({ in: `${root}/js/${entry}.ts`, out: entry }))
   for (const name of Object.keys(made)) entryPoints.push({ in: `made:${name}`, out: name })
   Object.assign(made, { none: NONE, exit: EXIT })
@@ -181,6 +182,10 @@ async function esModules() {
           : { path: 'none', namespace: 'made', sideEffects: false },
       )
       build.onResolve({ filter: /\/at-exit\.js$/ }, () => ({ path: 'exit', namespace: 'made' }))
+      build.onResolve({ filter: /\/at-exit\.ts\?/ }, ({ path }) => {
+        const [, suffix] = path.split('.ts')
+        return { path: `${root}/js/core/at-exit.ts`, suffix }
+      })
       build.onResolve({ filter: /\.wasm\?module$/ }, ({ path }) => ({ path, external: true }))
     },
   }
