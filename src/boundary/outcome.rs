@@ -269,9 +269,11 @@ impl Boundary {
         }
         let now = self.now(now);
         let read = heard.as_ref().and_then(|heard| heard.read.as_ref());
-        let (names, several) = read.map(Hints::names).unwrap_or_default();
         let is_good = (200.0..400.0).contains(&outcome.answer);
-        let told = self.engine.hear(ticket, &names, several, is_good);
+        let told = match read.map(Hints::names) {
+            Some((names, several)) => self.engine.hear(ticket, &names, several, is_good),
+            None => self.engine.hear(ticket, &[], false, is_good),
+        };
         let parts = told.as_ref().and_then(|_| read?.parts());
         let rest = parts.as_ref().map(|parts| Hint::of(&parts.rest));
         let hint = rest.as_ref().or(heard.as_ref().map(|heard| &heard.hint));

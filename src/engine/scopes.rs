@@ -164,6 +164,7 @@ impl Engine {
         }
     }
 
+    #[inline]
     pub(super) fn known(&self, id: ScopeId) -> Option<u32> {
         self.registry.knows(id).then_some(id.0.index)
     }

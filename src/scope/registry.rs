@@ -79,6 +79,7 @@ pub(crate) struct Registry {
 
 impl Entry {
     /// The scope's meter, which is made with the first request.
+    #[inline]
     pub fn meter(&mut self, now: Instant) -> &mut Meter {
         self.meter.get_or_insert_with(|| Box::new(Meter::new(now)))
     }
@@ -285,6 +286,7 @@ impl Registry {
     }
 
     /// Whether the handle still means what it meant.
+    #[inline]
     pub fn knows(&self, id: ScopeId) -> bool {
         self.entries.get(id.0).is_some()
     }
@@ -295,6 +297,7 @@ impl Registry {
     }
 
     /// The scope at an index, with its full handle.
+    #[inline]
     pub fn entry(&mut self, index: u32) -> (ScopeId, &mut Entry) {
         let (id, entry) = self.entries.item_mut(index);
         (ScopeId(id), entry)
