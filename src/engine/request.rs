@@ -149,6 +149,7 @@ impl Engine {
     }
 
     /// What a request costs in the scope that it names in this place.
+    #[inline]
     fn cost(request: &Request, position: usize) -> Result<Cost, SubmitError> {
         match request.costs.get(position).or(request.costs.last()) {
             None => Ok(Cost::ONE),

@@ -115,12 +115,14 @@ impl Meter {
     }
 
     /// Books the time since the last look. True when a window has turned over.
+    #[inline]
     pub fn look(&mut self, now: Instant) -> bool {
         self.pass(now);
         core::mem::take(&mut self.is_turned)
     }
 
     /// A request leaves; [`Meter::note`] follows.
+    #[inline]
     pub fn on_send(&mut self, now: Instant) {
         self.pass(now);
         self.this.sends = self.this.sends.saturating_add(1);

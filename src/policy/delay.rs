@@ -45,6 +45,7 @@ impl State {
     }
 
     /// The first instant at which `delay` allows a send; `None` before the first send.
+    #[inline]
     pub fn next(self, delay: Span, jitter: jitter::Config) -> Option<Instant> {
         self.last.map(|last| last + jitter.spread(delay, self.draw))
     }

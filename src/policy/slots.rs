@@ -50,6 +50,7 @@ impl State {
     }
 
     /// The request that was sent at `sent` gave its slot back.
+    #[inline]
     pub fn on_settle(&mut self, now: Instant, sent: Instant, slot_delay: Span) {
         self.in_flight = self.in_flight.saturating_sub(1);
         if sent + slot_delay > now {

@@ -146,6 +146,7 @@ impl Scope {
     }
 
     /// What robots.txt asks for.
+    #[inline]
     pub fn crawl(&self) -> Option<Span> {
         self.server.as_ref().and_then(|server| server.crawl)
     }

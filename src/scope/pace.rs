@@ -266,6 +266,7 @@ impl Scope {
     }
 
     /// One slot with a crawl-delay needs no slot delay beside it.
+    #[inline]
     pub(super) fn slot_delay(&self) -> Span {
         let is_bound = !self.policies.finds_pace() || self.config.own.has(Typed::SLOT_DELAY);
         if self.crawl().is_some() || !is_bound { Span::ZERO } else { self.config.slot_delay }

@@ -175,6 +175,7 @@ impl Registry {
     }
 
     /// Puts a scope at the end of the idle list if it has no request that waits or is in flight.
+    #[inline]
     pub fn mark_idle(&mut self, index: u32) {
         let entry = &self[index];
         if entry.idle.is_some() || entry.waiters.waiting > 0 || entry.scope.slots.in_flight() > 0 {
