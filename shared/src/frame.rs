@@ -27,7 +27,7 @@ use crate::{
 };
 
 /// Of the protocol. A frame of another version is dropped.
-pub const VERSION: u8 = 3;
+pub const VERSION: u8 = 4;
 
 /// The most bytes of a frame. A transport that reads a length may close what announces more.
 pub const MOST_BYTES: usize = 32 << 20;
@@ -228,6 +228,9 @@ pub enum Act {
         /// It left so much later than it was to, where that was not said.
         #[cbor(n(4), with = "span")]
         late: Span,
+        /// A request like it has left in its slot.
+        #[n(5)]
+        next: Option<u64>,
     },
     /// A fact.
     #[n(2)]
@@ -306,21 +309,35 @@ pub struct Reply {
     /// For so long after that they may be used.
     #[cbor(n(7), with = "span")]
     pub valid: Span,
-    /// A request waits for the time after them: so it is to be said if they leave late.
+    /// See [`reply`].
     #[n(8)]
-    pub awaited: bool,
+    pub flags: u8,
     #[n(9)]
     pub refused: Vec<(u64, Refusal)>,
+}
+
+impl Reply {
+    pub fn has(&self, flag: u8) -> bool {
+        self.flags & flag != 0
+    }
+}
+
+/// What holds of a reply.
+pub mod reply {
+    /// A request waits for the time after its grants: so it is to be said if they leave late.
+    pub const AWAITED: u8 = 1;
     /// The leader wants the member's snapshot.
-    #[n(10)]
-    pub wants: bool,
-    /// A strict quota counts them: it is always to be said when they left, and what cannot be known of that
-    /// counts as late.
-    #[n(11)]
-    pub exact: bool,
+    pub const WANTS: u8 = 2;
+    /// A strict quota counts its grants: it is always to be said when they left, and what cannot be known of
+    /// that counts as late.
+    pub const EXACT: u8 = 4;
     /// A request waits, so what ends is to be said at once.
-    #[n(12)]
-    pub busy: bool,
+    pub const BUSY: u8 = 8;
+    /// The slots of its grants may be used again: their scopes have no other limit, and no request waits for
+    /// them.
+    pub const FREE: u8 = 16;
+    /// No slot that was granted before may be used again.
+    pub const ENDS: u8 = 32;
 }
 
 /// What the next leader needs.

@@ -8,7 +8,7 @@ use autothrottle::{
 use crate::{
     api::MemberId,
     codec::{Number, Plain},
-    frame::Said,
+    frame::{Said, reply},
     leader::{Leader, cost_of},
 };
 
@@ -52,7 +52,7 @@ impl Leader {
         match strict {
             Some(is_exact) => {
                 peer.granted.push((id, attempt));
-                peer.is_exact |= is_exact;
+                peer.flags |= if is_exact { reply::EXACT } else { 0 };
                 self.owed.add(from, ());
             }
             None => self.aside.keep(from, id, attempt),
@@ -69,7 +69,7 @@ impl Leader {
             self.engine.left(at.millis(), ticket);
             if let Some(peer) = self.peers.get_mut(&from) {
                 peer.granted.push((id, attempt));
-                peer.is_exact = true;
+                peer.flags |= reply::EXACT;
                 self.owed.add(from, ());
             }
         }

@@ -10,7 +10,7 @@ use crate::{
     api::{Effect, MemberId, Warning},
     clock::PeerClock,
     codec::{hash, plain},
-    frame::{self, Frame, Head, Read, Reply, Said, decode, memory_number},
+    frame::{self, Frame, Head, Read, Reply, Said, decode, memory_number, reply},
     group::SOON,
     machine::{Shared, State},
     member::Kept,
@@ -93,7 +93,7 @@ impl Shared {
                 Said::Open(open) if is_ours => {
                     let is_newer = collecting.hear(now, from, head, *open);
                     if is_newer {
-                        let reply = Reply { wants: true, ..Reply::default() };
+                        let reply = Reply { flags: reply::WANTS, ..Reply::default() };
                         self.say_to(from, Head { epoch, session: head.session, ..Head::default() }, reply);
                     }
                 }
@@ -170,7 +170,7 @@ impl Shared {
             }
             Said::Reply(reply) => {
                 self.way.replied_at = self.way.replied_at.max(self.now);
-                if reply.wants {
+                if reply.has(reply::WANTS) {
                     if let Some(kept) = self.member.memory.clone() {
                         let memory = kept.bytes.to_vec();
                         self.say_to_leader(Said::Lend { memory, age: self.now.since(kept.at) });

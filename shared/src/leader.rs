@@ -4,7 +4,7 @@
 //! is granted); what is counted twice then (each flight names its grant, and the snapshot says up to which
 //! grant it counts); and the quickest after that (all are collected for a moment, and age decides).
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, sync::Arc};
 
 use autothrottle::{
     Boundary, Config, ConfigError, Instant, Span, Value,
@@ -89,6 +89,8 @@ pub struct Leader {
     /// What has a quota waits for the way.
     pub skips_quotas: bool,
     pub by_ticket: BTreeMap<u64, (MemberId, u64)>,
+    /// What left in a slot that was used again, since the last replies.
+    pub again: Vec<(MemberId, u64)>,
     pub ahead: Few<(MemberId, u32, u32), Vec<Act>>,
     pub level: u8,
     /// The engine's instant at which it will have something.
@@ -164,6 +166,7 @@ impl Leader {
             share,
             skips_quotas: false,
             by_ticket: BTreeMap::new(),
+            again: Vec::new(),
             ahead: Few::default(),
             level: 1,
             wake: None,
@@ -202,7 +205,7 @@ impl Leader {
             let mut made = u64::MAX;
             for (count, names) in known.flying {
                 let what = Request { names, costs: Vec::new(), priority: Number(0.0) };
-                let what = std::sync::Arc::new(what);
+                let what = Arc::new(what);
                 for _ in 0..count.min(100_000) {
                     let ask = Ask { id: made, attempt: 0, what: what.clone(), delay: age, waited: age };
                     made -= 1;
@@ -261,10 +264,14 @@ impl Leader {
     pub(crate) fn act(&mut self, now: Instant, from: MemberId, act: Act) {
         match act {
             Act::Ask(ask) => self.ask(now, from, ask),
-            Act::Done { seq, id, attempt, told, late } => {
+            Act::Done { seq, id, attempt, told, late, next } => {
                 if self.applies(from, seq) {
                     self.left(now, from, id, attempt, late);
+                    let what = self.held(from, id, attempt).map(|held| held.what.clone());
                     self.over(now, from, id, attempt, &told);
+                    if let (Some(next), Some(what)) = (next, what) {
+                        self.again(now, from, next, what);
+                    }
                 }
             }
             Act::Order(seq, order) => {
@@ -290,6 +297,14 @@ impl Leader {
                 self.watches();
             }
         }
+    }
+
+    /// A request left in the slot of one that is over now. Whether it should have, is seen when all that came
+    /// in is decided.
+    fn again(&mut self, now: Instant, from: MemberId, id: u64, what: Arc<Request>) {
+        let ask = Ask { id, attempt: 0, what, delay: Span::ZERO, waited: Span::ZERO };
+        self.adopt(now, from, ask, Span::ZERO, false);
+        self.again.push((from, id));
     }
 
     /// It left later than it was granted: gaps and rolling windows count from there, though not from later
@@ -416,10 +431,7 @@ impl Leader {
             let name = what.names.get(*record as usize).map_or("", String::as_str);
             *record = self.engine.intern(name);
         }
-        let &[answer, latency_ms, cost, flags, ref rest @ ..] = &numbers[..] else { return };
-        let more: Vec<f64> = core::iter::once(f64::NAN).chain(rest.iter().copied()).collect();
-        let outcome = Outcome::new(answer, latency_ms, cost, flags as u32).with("", &more);
-        let settled = self.engine.settle(engine_now, ticket as f64, &outcome);
+        let settled = self.engine.settle_told(engine_now, ticket as f64, &numbers);
         if self.level == 2 {
             self.notice(now, Some((from, latency)));
         }

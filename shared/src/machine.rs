@@ -13,7 +13,7 @@ use crate::{
     collect::Collecting,
     frame::{self, LONGEST_NAME, MOST_NAMES},
     leader::Leader,
-    member::Member,
+    member::{AGAIN, Member},
 };
 
 /// One process of a group: member always, leader while it holds the lease.
@@ -224,27 +224,15 @@ impl Shared {
             return Settlement { settled: Settled::Unknown, asked_ms: f64::NAN };
         }
         self.is_dirty = true;
-        let [settled, asked_ms, flags, delay, rest @ ..] = self.judge.digest(outcome);
-        let mut told = vec![outcome.answer, outcome.latency_ms, outcome.cost, flags];
-        if !delay.is_nan() || !outcome.scopes.is_empty() || rest.iter().any(|number| !number.is_nan()) {
-            told.push(delay);
-            told.extend(rest);
-            told.extend(outcome.scopes);
-        }
+        let (settled, asked_ms, told) = self.judge.digest_told(outcome);
         let is_lazy = told.len() == 4;
+        let again = told.get(AGAIN).filter(|delay| !delay.is_nan()).map(|&delay| Span::from_millis(delay));
         let told = told.into_iter().map(|number| Number(finite(number))).collect();
-        let again = (!delay.is_nan()).then(|| Span::from_millis(delay));
         // What ended well says little; a slot that a request waits for is another thing.
         let is_far =
             !matches!(self.state, State::Leading(..)) && self.alone.is_none() && !self.settings.prompt;
         let is_well = outcome.answer.is_nan() || (100.0..400.0).contains(&outcome.answer);
         self.member.settle(self.now, ticket, told, again, is_lazy && is_far && is_well);
-        let settled = match settled {
-            0.0 => Settled::Unknown,
-            1.0 => Settled::Over,
-            2.0 => Settled::Again,
-            _ => Settled::TooLong,
-        };
         Settlement { settled, asked_ms }
     }
 

@@ -16,7 +16,8 @@ use crate::{
     clock::{PeerClock, age},
     codec::Number,
     few::Few,
-    frame::{self, Act, Ask, Fact, Flight, GrantId, Head, Open, Reply, Said},
+    frame::{self, Act, Ask, Fact, Flight, GrantId, Head, Open, Reply, Said, reply},
+    peer::VALID,
 };
 
 /// How late it is said: where no request waits for the time after it, where one does, and where its quota is
@@ -26,11 +27,16 @@ const LATE: [Span; 3] = [Span::from_micros(20_000), Span::from_micros(500), Span
 const TELL: Span = Span::from_micros(50);
 /// How long an answer that changes little may wait for the next message, where no request waits for its slot.
 const LAZY: Span = Span::from_micros(2000);
+/// The same where its slot is in use again: so the leader has none to give.
+const USED: Span = Span::from_micros(20_000);
+/// So often slots are used again before the leader has heard of it: it has much to do where all processes are
+/// quick, and keeps up so.
+const MOST_USED: u32 = 64;
 /// Facts that no stored snapshot has, at most: beyond it the oldest are given up.
 const MOST_FACTS: usize = 20_000;
 
 /// Where the delay of the next attempt stands in what the engine hears.
-const AGAIN: usize = 4;
+pub const AGAIN: usize = 4;
 
 #[derive(Clone, Debug)]
 struct Pending {
@@ -51,6 +57,7 @@ enum Stage {
         due: Instant,
         by: GrantId,
         tells: usize,
+        free: Option<u32>,
     },
     /// When it left as far as the leader knows, and when it did.
     Flying {
@@ -59,7 +66,20 @@ enum Stage {
         by: GrantId,
         tells: usize,
         alone: bool,
+        /// The round in which its slot may be used again.
+        free: Option<u32>,
     },
+}
+
+/// A request that ended, and is not said yet.
+#[derive(Debug)]
+struct Ended {
+    say_by: Instant,
+    sent: Instant,
+    late: Span,
+    flight: Flight,
+    told: Vec<Number>,
+    free: Option<u32>,
 }
 
 /// A snapshot of a leader, as it came in.
@@ -103,6 +123,14 @@ pub struct Member {
     say_by: Option<Instant>,
     /// Some request waited for another one when the leader last replied.
     is_busy: bool,
+    /// What ended well, in order: until it is said, the next request like it may have its slot.
+    spare: Vec<Ended>,
+    /// A reply that takes leave begins a round: slots that were granted before are not used again.
+    round: u32,
+    /// The leader replied not long ago: until then slots are used again.
+    fresh: Instant,
+    /// How often they were since it heard of it, and which batch says the last time.
+    used: (u32, u32),
     /// What the last request was, in case the next one is like it.
     last: Option<Arc<frame::Request>>,
     late: Few<Ticket>,
@@ -126,10 +154,52 @@ impl Member {
         self.tickets += 1;
         self.last = Some(what.clone());
         let not_before = now + delay;
-        let pending = Pending { what, since: now, not_before, attempt: 0, stage: Stage::Waiting };
-        self.act(now, Act::Ask(ask(id, &pending, now)));
+        let mut pending = Pending { what, since: now, not_before, attempt: 0, stage: Stage::Waiting };
+        match self.spare(now, &pending.what, delay) {
+            Some(ended) => {
+                let (by, free) = (ended.flight.by, ended.free);
+                pending.stage = Stage::Granted { at: now, until: now + VALID, due: now, by, tells: 0, free };
+                self.ready.insert((now, id));
+                self.used = (self.used.0 + 1, self.batches + 1);
+                self.end(now + USED, ended, Some(id));
+            }
+            None => self.act(now, Act::Ask(ask(id, &pending, now))),
+        }
         self.requests.insert(id, pending);
         id
+    }
+
+    /// The slot of a request like this one that ended and is not said yet: the leader counts it still.
+    fn spare(&mut self, now: Instant, what: &Arc<frame::Request>, delay: Span) -> Option<Ended> {
+        let is_like = |ended: &Ended| ended.free == Some(self.round) && ended.flight.ask.what == *what;
+        let place = self.spare.iter().position(is_like)?;
+        let is_free = delay == Span::ZERO && now < self.fresh && self.used.0 < MOST_USED;
+        is_free.then(|| self.spare.remove(place))
+    }
+
+    /// It is over, and said by then.
+    fn end(&mut self, by: Instant, ended: Ended, next: Option<Ticket>) {
+        self.seq += 1;
+        let Ended { sent, late, flight, told, .. } = ended;
+        let (seq, id, attempt) = (self.seq, flight.ask.id, flight.ask.attempt);
+        self.act(by, Act::Done { seq, id, attempt, told: told.clone(), late, next });
+        let mut told = told;
+        // A process that hears it later hears of the next attempt as of a request that waits.
+        if let Some(delay) = told.get_mut(AGAIN) {
+            *delay = Number(f64::NAN);
+        }
+        self.keep(sent, Fact::Done(seq, flight, told));
+    }
+
+    /// What ended and has to be said by then is said.
+    fn end_all(&mut self, by: Instant, now: Instant) {
+        for ended in core::mem::take(&mut self.spare) {
+            if ended.say_by <= by {
+                self.end(now, ended, None);
+            } else {
+                self.spare.push(ended);
+            }
+        }
     }
 
     /// The same as the last request, if it asked for the same.
@@ -149,7 +219,7 @@ impl Member {
         {
             self.ready.pop_first();
             let Some(pending) = self.requests.get_mut(&id) else { continue };
-            let Stage::Granted { until, due, by, tells, .. } = pending.stage else { continue };
+            let Stage::Granted { until, due, by, tells, free, .. } = pending.stage else { continue };
             if now > until {
                 pending.stage = Stage::Waiting;
                 let (attempt, waited) = (pending.attempt, now.since(pending.since));
@@ -157,7 +227,8 @@ impl Member {
                 self.returned += 1;
                 continue;
             }
-            pending.stage = Stage::Flying { due, sent: now, by, tells, alone: self.alone.is_some() };
+            let alone = self.alone.is_some();
+            pending.stage = Stage::Flying { due, sent: now, by, tells, alone, free };
             self.in_flight += 1;
             if let Some((last, of)) = &mut self.alone {
                 self.debt = self.debt + Span::from_micros(now.since(*last).micros() / u64::from(*of));
@@ -173,7 +244,7 @@ impl Member {
     /// When [`Member::poll`] will have something, or there is something to say.
     pub fn wake_at(&self) -> Option<Instant> {
         let ready = self.ready.first().map(|&(at, _)| at);
-        [ready, self.say_by].into_iter().flatten().min()
+        [ready, self.say_by()].into_iter().flatten().min()
     }
 
     /// A request leaves only now: what the leader grants next counts from here.
@@ -203,17 +274,15 @@ impl Member {
         &mut self,
         now: Instant,
         id: Ticket,
-        mut told: Vec<Number>,
+        told: Vec<Number>,
         again: Option<Span>,
         is_lazy: bool,
     ) {
         let Some(pending) = self.requests.get_mut(&id) else { return };
         let Some((sent, flight)) = flight(id, pending, now) else { return };
-        self.seq += 1;
-        let attempt = pending.attempt;
-        let late = match pending.stage {
-            Stage::Flying { due, sent, .. } => sent.since(due),
-            _ => Span::ZERO,
+        let (late, free) = match pending.stage {
+            Stage::Flying { due, sent, free, .. } => (sent.since(due), free),
+            _ => (Span::ZERO, None),
         };
         self.in_flight -= 1;
         match again {
@@ -226,13 +295,12 @@ impl Member {
                 self.requests.remove(&id);
             }
         }
-        let by = if is_lazy && !self.is_busy { now + LAZY } else { now };
-        self.act(by, Act::Done { seq: self.seq, id, attempt, told: told.clone(), late });
-        // A process that hears it later hears of the next attempt as of a request that waits.
-        if let Some(delay) = told.get_mut(AGAIN) {
-            *delay = Number(f64::NAN);
+        let ended = Ended { say_by: now + LAZY, sent, late, flight, told, free };
+        if is_lazy && (!self.is_busy || free == Some(self.round)) {
+            self.spare.push(ended);
+        } else {
+            self.end(now, ended, None);
         }
-        self.keep(sent, Fact::Done(self.seq, flight, told));
     }
 
     pub fn cancel(&mut self, now: Instant, id: Ticket) {
@@ -292,16 +360,18 @@ impl Member {
     /// Whether there is something to say now.
     pub fn has_news(&self, now: Instant) -> bool {
         (self.epoch > 0 || self.alone.is_some())
-            && (self.wants_open || self.say_by.is_some_and(|by| by <= now) || !self.late.is_empty())
+            && (self.wants_open || self.say_by().is_some_and(|by| by <= now) || !self.late.is_empty())
     }
 
     /// When there is something to say.
     pub fn say_by(&self) -> Option<Instant> {
-        self.say_by
+        let ended = self.spare.first().map(|ended| ended.say_by);
+        [self.say_by, ended].into_iter().flatten().min()
     }
 
     /// What may wait is said now.
     pub fn say_all(&mut self, now: Instant) {
+        self.end_all(now + LAZY, now);
         self.say_by = self.say_by.map(|_| now);
     }
 
@@ -313,6 +383,7 @@ impl Member {
         if core::mem::take(&mut self.wants_open) {
             return Some(Said::Open(Box::new(self.story(now, options))));
         }
+        self.end_all(now, now);
         let mut acts = Vec::with_capacity(self.acts.len() + self.late.len());
         for (id, ()) in core::mem::take(&mut self.late) {
             let Some(pending) = self.requests.get_mut(&id) else { continue };
@@ -329,9 +400,10 @@ impl Member {
     }
 
     fn story(&mut self, now: Instant, options: &[u8]) -> Open {
+        self.end_all(now + LAZY, now);
         self.session += 1;
         self.opened = Some(now);
-        (self.batches, self.replies, self.before) = (0, 0, (0, 0));
+        (self.batches, self.replies, self.before, self.used) = (0, 0, (0, 0), (0, 0));
         self.beyond.clear();
         self.acts.clear();
         self.say_by = None;
@@ -372,7 +444,16 @@ impl Member {
         if head.session != self.session {
             return self.open_again(now, lease);
         }
-        self.is_busy = reply.busy;
+        self.is_busy = reply.has(reply::BUSY);
+        if reply.has(reply::ENDS) {
+            self.round += 1;
+            self.say_all(now);
+        }
+        if reply.batches >= self.used.1 {
+            self.used = (0, 0);
+        }
+        let age = age(now, head).unwrap_or(lease);
+        self.fresh = now + Span::from_micros(lease.micros() / 2) - age;
         if self.alone.is_none() {
             self.rank = Some(reply.rank);
             self.debt = Span::ZERO;
@@ -413,11 +494,9 @@ impl Member {
         by: GrantId,
         is_local: bool,
     ) {
-        let at = if is_local {
-            Some(Instant::from_micros(reply.at))
-        } else {
-            self.clock.ours(reply.at, reply.exact)
-        };
+        let is_exact = reply.has(reply::EXACT);
+        let at =
+            if is_local { Some(Instant::from_micros(reply.at)) } else { self.clock.ours(reply.at, is_exact) };
         let ahead = Span::from_micros(reply.at.saturating_sub(head.stamp));
         let is_old = !is_local && age(now, head).is_none_or(|age| age > reply.valid + ahead);
         let (at, until) = match at {
@@ -425,14 +504,15 @@ impl Member {
             // Its age is unknown, so it is given back when it is polled.
             _ => (now - Span::from_micros(2), now - Span::from_micros(1)),
         };
-        let doubt = self.clock.doubt().filter(|_| reply.exact && !is_local).unwrap_or_default();
-        let tells = if reply.exact { 2 } else { usize::from(reply.awaited) };
+        let doubt = self.clock.doubt().filter(|_| is_exact && !is_local).unwrap_or_default();
+        let tells = if is_exact { 2 } else { usize::from(reply.has(reply::AWAITED)) };
+        let free = reply.has(reply::FREE).then_some(self.round);
         for &(id, attempt) in &reply.grants {
             let Some(pending) = self.requests.get_mut(&id) else { continue };
             if pending.stage != Stage::Waiting || pending.attempt != attempt {
                 continue;
             }
-            pending.stage = Stage::Granted { at, until, due: at - doubt, by, tells };
+            pending.stage = Stage::Granted { at, until, due: at - doubt, by, tells, free };
             self.ready.insert((at, id));
         }
     }

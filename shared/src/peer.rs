@@ -35,8 +35,8 @@ pub struct Peer {
     /// The hash of its options.
     pub options: Option<u64>,
     pub granted: Vec<(u64, u32)>,
-    /// A strict quota counts one of those.
-    pub is_exact: bool,
+    /// Of the next reply.
+    pub flags: u8,
     pub refused: Vec<(u64, Refusal)>,
     /// What it was granted last, if it was not heard since.
     pub unheard: Vec<(u64, u32)>,
@@ -72,7 +72,7 @@ impl Peer {
             watch: 0,
             options: None,
             granted: Vec::new(),
-            is_exact: false,
+            flags: 0,
             refused: Vec::new(),
             unheard: Vec::new(),
             valid: VALID,

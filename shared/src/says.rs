@@ -5,7 +5,7 @@ use autothrottle::{Instant, Span, Value};
 use crate::{
     api::MemberId,
     codec::{Number, Plain},
-    frame::{self, Beat, GrantId, Head, Known, Memory, Reply},
+    frame::{self, Beat, GrantId, Head, Known, Memory, Reply, reply},
     leader::{Leader, WALL_MS},
     peer::VALID,
 };
@@ -16,6 +16,15 @@ const MOST_SEEN: f64 = 5000.0;
 impl Leader {
     /// What is owed to members, with the head of each.
     pub fn replies(&mut self, now: Instant) -> Vec<(MemberId, Head, Reply)> {
+        for (from, id) in core::mem::take(&mut self.again) {
+            let has_room = self.has_room(from, id);
+            if let Some(peer) = self.peers.get_mut(&from)
+                && !has_room
+            {
+                peer.flags |= reply::ENDS;
+                self.owed.add(from, ());
+            }
+        }
         let owed = core::mem::take(&mut self.owed);
         owed.into_iter().filter_map(|(id, ())| self.reply(now, id, false)).collect()
     }
@@ -24,8 +33,13 @@ impl Leader {
     pub fn reply(&mut self, now: Instant, id: MemberId, is_ping: bool) -> Option<(MemberId, Head, Reply)> {
         // Who is alone has a slower clock for its engine, and this one for the rest.
         let at = if self.share.is_some() { now } else { self.clock.peek(now) }.micros();
-        let (epoch, lease, awaited) = (self.epoch, self.lease, self.is_awaited());
-        let busy = self.engine.waiting() > 0.0;
+        let (epoch, lease) = (self.epoch, self.lease);
+        let granted = self.peers.get(&id).filter(|peer| !is_ping && !peer.granted.is_empty());
+        let is_free =
+            granted.is_some_and(|peer| peer.granted.iter().all(|&(grant, _)| self.has_room(id, grant)));
+        let mut flags = u8::from(self.is_awaited()) * reply::AWAITED
+            + u8::from(self.engine.waiting() > 0.0) * reply::BUSY
+            + u8::from(is_free) * reply::FREE;
         let rank = self.peers.place(&id) as u32;
         let members = self.peers.len() as u32;
         let peer = self.peers.get_mut(&id)?;
@@ -38,7 +52,9 @@ impl Leader {
             (core::mem::take(&mut peer.granted), core::mem::take(&mut peer.refused))
         };
         let mut number = 0;
-        let exact = !is_ping && core::mem::take(&mut peer.is_exact);
+        if !is_ping {
+            flags |= core::mem::take(&mut peer.flags);
+        }
         if !grants.is_empty() || !refused.is_empty() {
             peer.replies += 1;
             number = peer.replies;
@@ -55,13 +71,16 @@ impl Leader {
             grants,
             at,
             valid: peer.valid,
-            awaited,
+            flags,
             refused,
-            wants: false,
-            exact,
-            busy,
         };
         Some((id, head, reply))
+    }
+
+    /// Whether the next request like this one could have its slots.
+    fn has_room(&self, from: MemberId, id: u64) -> bool {
+        let held = self.peers.get(&from).and_then(|peer| peer.requests.get(&id));
+        held.is_none_or(|held| self.engine.has_room(held.ticket as f64))
     }
 
     /// Forgets members that were silent for long, and grants none to those that were silent for a lease.

@@ -68,6 +68,11 @@ impl Boundary {
         self.ticket_or_refusal(ticket)
     }
 
+    /// See [`Engine::has_room`](crate::Engine::has_room).
+    pub fn has_room(&self, ticket: f64) -> bool {
+        Ticket::from_number(ticket).is_some_and(|ticket| self.engine.has_room(ticket))
+    }
+
     /// What [`Boundary::settle`] would answer for a request that is in flight in another engine with the same
     /// settings. With it the outcome, in numbers for that engine. This engine stays as it is.
     ///

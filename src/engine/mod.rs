@@ -240,13 +240,18 @@ impl Engine {
         for (position, &scope) in scopes.iter().enumerate() {
             self.registry.mark_used(scope);
             let cost = need.costs.of(position);
-            self.registry[scope].scope.adopt(self.now, sent, cost, is_new, &mut self.rng);
+            let entry = &mut self.registry[scope];
+            entry.scope.adopt(self.now, sent, cost, is_new, &mut self.rng);
+            if let (true, Some(meter)) = (is_new, &mut entry.meter) {
+                meter.on_send(self.now);
+            }
         }
         self.count_unknown(&scopes, true);
         let since = sent - Span::from_millis(request.waited_ms);
         let ticket = self.queue.admit(lane, need, self.now, since);
         self.queue.adopt(ticket.0.index, sent);
         self.in_flight += 1;
+        self.totals.sent += u64::from(is_new);
         for &scope in &*scopes {
             self.refresh(scope);
         }

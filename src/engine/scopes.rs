@@ -6,7 +6,7 @@
 
 use super::Engine;
 use crate::{
-    decision::ScopeId,
+    decision::{ScopeId, Ticket},
     error::ConfigError,
     policy::quota::Cost,
     scope::{Scope, registry::Role},
@@ -61,6 +61,20 @@ impl Engine {
     pub fn config_path(&self, scope: ScopeId, setting: &str) -> Option<String> {
         let entry = &self.registry[self.known(scope)?];
         Some(self.config.path_of(&entry.name, &entry.scope.config, setting))
+    }
+
+    /// Whether a request like this one, which is in flight, could have its slots next: no time and no quota
+    /// bounds their scopes, no server has said a limit of them, and no request waits for one.
+    pub fn has_room(&self, ticket: Ticket) -> bool {
+        let Some(entry) = self.queue.get(ticket) else { return false };
+        let scopes = &self.queue.lane_at(self.queue.class(entry.class).lane).scopes;
+        let mut entries = scopes.iter().map(|&scope| &self.registry[scope]);
+        self.global_block().is_none()
+            && entries.all(|entry| {
+                entry.waiters.waiting == 0
+                    && entry.family.is_none()
+                    && entry.scope.is_bound_by_slots(self.now)
+            })
     }
 
     /// Whether the handle still means what it meant.

@@ -194,7 +194,10 @@ fn what_ended_well_is_said_with_the_next_request_or_soon_and_at_once_where_someb
     assert_eq!(ends(&mut group, tickets[0], 200.0), (0, true));
     assert!(group.processes[1].wake_at().is_some_and(|wake| wake <= at(group.now + 2000)));
     group.ask(1, 1);
-    assert_eq!((group.turn(1), group.processes[1].has_unsaid()), (1, false), "both in one");
+    assert_eq!((group.turn(1), group.processes[1].has_unsaid()), (0, true), "its slot is used again");
+    assert_eq!(group.processes[1].poll(at(group.now)), Some(tickets[1] + 1), "without a message");
+    group.sent.push((group.now, 1, tickets[1] + 1));
+    assert!(group.processes[1].wake_at().is_some_and(|wake| wake <= at(group.now + 20_000)));
     // Now all slots are taken, and the other process waits.
     group.run(20_000, 0);
     group.ask(0, 1);
@@ -203,7 +206,7 @@ fn what_ended_well_is_said_with_the_next_request_or_soon_and_at_once_where_someb
     group.run(20_000, 0);
     assert_eq!(group.sent.len(), 4);
     let last = ends(&mut group, tickets[1], 200.0);
-    assert_eq!(last, (0, true), "the member was told of nobody who waits");
+    assert_eq!(last, (1, false), "the member was told that another request waits");
     group.run(20_000, 0);
     // The first one has it, and the member heard that its own request waits behind.
     let last = leave(&group).len();

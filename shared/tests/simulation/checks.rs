@@ -232,7 +232,8 @@ fn ends(settings: &Settings, world: &World, problems: &mut Vec<String>) {
 
 /// As fast as before, within ten seconds after the last fault.
 fn pace(settings: &Settings, world: &World, measured: Micros, problems: &mut Vec<String>) {
-    if settings.is_cold {
+    // How much is asked for depends on who lives, where slots are free.
+    if settings.is_cold || settings.is_wide {
         return;
     }
     let span = BEFORE.1 - BEFORE.0;

@@ -113,21 +113,45 @@ fn seeds_that_once_broke_a_promise_keep_it() {
 }
 
 #[test]
+fn whatever_happens_a_slot_that_is_used_again_is_one_slot() {
+    if let Some(seed) = number("SEED") {
+        let settings = Settings { is_traced: true, ..Settings::wide(seed) };
+        return show(&settings);
+    }
+    let from = number("FROM").unwrap_or(0);
+    let seen = plays(from..from + number("SEEDS").unwrap_or(60), Settings::wide);
+    assert!(seen["used again"] > 0);
+}
+
+#[test]
 fn whatever_happens_the_sum_of_all_processes_keeps_the_limits() {
     if let Some(seed) = number("SEED") {
         let settings = Settings { is_traced: true, ..Settings::drawn(seed) };
-        let played = play(&settings);
-        for line in &played.world.log {
-            println!("{line}");
-        }
-        println!("{settings:#?}");
-        assert_eq!(played.problems, Vec::<String>::new());
-        return;
+        return show(&settings);
     }
     let from = number("FROM").unwrap_or(0);
+    let seen = plays(from..from + number("SEEDS").unwrap_or(60), Settings::drawn);
+    if number("SEEDS").is_some_and(|seeds| seeds >= 1000) {
+        let missing: Vec<_> = SEEN.iter().filter(|what| !seen.contains_key(*what)).collect();
+        assert!(missing.is_empty(), "{missing:?}: a fault that never strikes, a rule that never counts");
+    }
+}
+
+/// Plays one and prints what happened.
+fn show(settings: &Settings) {
+    let played = play(settings);
+    for line in &played.world.log {
+        println!("{line}");
+    }
+    println!("{settings:#?}");
+    assert_eq!(played.problems, Vec::<String>::new());
+}
+
+/// Plays all; gives how often what was seen.
+fn plays(seeds: std::ops::Range<u64>, settings: impl Fn(u64) -> Settings) -> BTreeMap<&'static str, u64> {
     let (mut failed, mut seen) = (Vec::new(), BTreeMap::<&str, u64>::new());
-    for seed in from..from + number("SEEDS").unwrap_or(60) {
-        let played = play(&Settings::drawn(seed));
+    for seed in seeds {
+        let played = play(&settings(seed));
         for (what, count) in played.world.seen {
             *seen.entry(what).or_default() += count;
         }
@@ -138,8 +162,5 @@ fn whatever_happens_the_sum_of_all_processes_keeps_the_limits() {
     }
     println!("{seen:?}");
     assert_eq!(failed, Vec::<u64>::new(), "play them with SEED=n");
-    if number("SEEDS").is_some_and(|seeds| seeds >= 1000) {
-        let missing: Vec<_> = SEEN.iter().filter(|what| !seen.contains_key(*what)).collect();
-        assert!(missing.is_empty(), "{missing:?}: a fault that never strikes, a rule that never counts");
-    }
+    seen
 }

@@ -157,13 +157,16 @@ impl Process {
         let now = world.clock(of);
         let ask = Ask { names, costs: &[cost], priority, delay_ms: 0.0 };
         let process = &mut world.processes[of];
-        match process.machine.submit(now, &ask) {
-            Ok(ticket) => {
-                process.requests.insert(ticket, kind);
-            }
-            Err(why) => *process.failed.entry(name_of(&why)).or_default() += 1,
+        let submitted = process.machine.submit(now, &ask);
+        match &submitted {
+            Ok(ticket) => _ = process.requests.insert(*ticket, kind),
+            Err(why) => *process.failed.entry(name_of(why)).or_default() += 1,
         }
         Self::goes_on(world, of);
+        // It left at once, without a word.
+        if submitted.is_ok_and(|ticket| !world.processes[of].requests.contains_key(&ticket)) {
+            world.count("used again");
+        }
     }
 
     pub fn cancel(world: &mut World, of: usize, ticket: u64) -> Option<usize> {
