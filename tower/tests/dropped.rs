@@ -28,7 +28,7 @@ const PAGE: &str = "https://a.example/";
 
 type Work = Pin<Box<dyn Future<Output = ()> + Send>>;
 
-/// A future that is left alone after so many polls.
+/// A future that is left alone after a number of polls.
 struct Cut {
     work: Work,
     polls: u32,
