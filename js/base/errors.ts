@@ -119,7 +119,7 @@ export class WasmBlockedError extends ThrottleError {
   constructor(options?: ErrorOptions) {
     super(
       'ERR_WASM_BLOCKED',
-      "WebAssembly is blocked: allow 'wasm-unsafe-eval' in script-src of the Content-Security-Policy",
+      "WebAssembly is blocked: allow 'wasm-unsafe-eval' in script-src of the Content-Security-Policy (docs/runtimes.md)",
       options,
     )
   }
