@@ -75,7 +75,9 @@ impl Process {
     /// A new one; gives its place.
     pub fn start(world: &mut World, plan: &Plan<'_>) -> usize {
         let place = world.processes.len();
-        let home = world.processes.iter().find(|process| !process.is_dead).map_or(0, |process| process.home);
+        let others = &world.processes;
+        let known = others.iter().find(|process| !process.is_dead).or(others.last());
+        let home = known.map_or(0, |process| process.home);
         let settings = Settings {
             lease: Span::from_micros(LEASE),
             offline: plan.offline,
