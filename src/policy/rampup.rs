@@ -34,18 +34,21 @@
 //! far, and clients that have little gain on those that have much. Sources: the cube from CUBIC (RFC 9438
 //! §4.2), one event per flight and app-limited growth from RFC 9002 §7, the test from Page (1954). The trap
 //! is the saw-tooth: a step back that is a guess (÷ 2) wastes capacity for ever; a measured one does not.
+//!
+//! Two more: a limit that is asked for twice (the gap comes through `next`, so that late timers are made up
+//! for, and `gap` only tells it); and a memory of the gap alone, taken for what the server bears. In Start it
+//! is a guess, and after a refusal it doubles. So `e`, `m` and x are remembered.
 
 mod crowd;
 mod failing;
-mod policy;
 
 use self::{
     crowd::{Crowd, Fault},
     failing::Failing,
 };
 use crate::{
-    policy::{Ended, Sent},
-    time::{Instant, Span},
+    policy::{Ended, Numbers, Policy, Sent, quota::Cost},
+    time::{Instant, LONGEST_MS, Span},
 };
 
 /// One scope's settings of rampup.
@@ -116,9 +119,10 @@ struct Tally {
 }
 
 /// Where one scope stands.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct State {
-    is_start: bool,
+    /// Start is over.
+    is_search: bool,
     /// In Start the gap; else that of `e`, in microseconds.
     gap: f64,
     /// `m`.
@@ -168,44 +172,15 @@ fn span(micros: f64) -> Span {
 }
 
 impl State {
-    /// Before the first request.
-    pub fn new(config: &Config) -> Self {
-        Self {
-            is_start: true,
-            gap: micros(config.start.max(config.min)).max(1.0),
-            span: WIDE,
-            quiet: 0.0,
-            doubt: 1.0,
-            clock: 0.0,
-            entered: Instant::default(),
-            is_confirmed: false,
-            fresh: Instant::default(),
-            event: None,
-            tally: None,
-            cost: 1.0,
-            wall: 0.0,
-            down: None,
-            borne: f64::INFINITY,
-            away: 0.0,
-            heard: 0.0,
-            crowd: Crowd::NEW,
-            failing: Failing::NEW,
-            due: None,
-            last: None,
-            late: Span::ZERO,
-            pause: None,
-        }
-    }
-
     /// The gap in force: twice the one that was refused until something is served again.
-    pub fn gap(&self, config: &Config) -> Span {
+    fn in_force(&self, config: &Config) -> Span {
         let micros = self.event.map_or_else(|| self.pace(config), |event| 2.0 * event.fast);
         Span::from_micros(micros as u64 + 1).max(config.min).min(config.max)
     }
 
     /// The gap of the curve, in microseconds.
     fn pace(&self, config: &Config) -> f64 {
-        if self.is_start {
+        if !self.is_search {
             return self.gap;
         }
         let x = self.x(config).min(2.0) - 1.0;
@@ -238,40 +213,8 @@ impl State {
         (1.0 / requests.sqrt()).clamp(NARROW, WIDE)
     }
 
-    /// A request leaves.
-    #[must_use]
-    pub fn on_send(mut self, config: &Config, sent: &Sent) -> Self {
-        let Sent { now, flying, .. } = *sent;
-        let gap = micros(self.gap(config));
-        let due = self.due.map_or(now, |due| (due + span(gap)).min(now));
-        let late = now.since(due).min(sent.late).min(LATEST);
-        self.due = Some(now);
-        if self.event.is_none() {
-            let idle = micros(now.since(due) - late);
-            let elapsed = self.last.map_or(0.0, |last| micros(now.since(last)));
-            let is_used = idle <= gap / 3.0; // 8
-            self.clock = if is_used { self.clock + elapsed } else { (self.clock - gap).max(0.0) };
-            self.late = late;
-            self.due = Some(due.max(now - self.late));
-        }
-        self.last = Some(now);
-        if let Some(tally) = &mut self.tally {
-            tally.sends += 1.0;
-        }
-        self.crowd.on_send(flying.saturating_add(1));
-        self.failing.on_send(self.is_low(config));
-        self
-    }
-
-    /// It left only at `left`: no more of that is made up for than of a late timer.
-    #[must_use]
-    pub fn on_left(self, left: Instant) -> Self {
-        Self { due: self.due.map(|due| due.max(left - self.late.max(USUAL))), ..self }
-    }
-
     /// The request that was sent at `sent` was served.
-    #[must_use]
-    pub fn on_good(mut self, config: &Config, now: Instant, sent: Instant) -> Self {
+    fn on_good(mut self, config: &Config, now: Instant, sent: Instant) -> Self {
         self.away = micros(now.since(sent));
         self.crowd.on_good(now, self.away, self.gap, self.dwell(config));
         self.is_confirmed |= sent >= self.entered;
@@ -286,7 +229,7 @@ impl State {
             self.tally = Some(Tally { from: now, sends: 0.0, bad: 0.0 });
         }
         let least = micros(config.min).max(1.0);
-        if self.is_start {
+        if !self.is_search {
             if self.is_confirmed && self.clock >= DOUBLING {
                 self.gap = (self.gap / 2.0).max(least);
                 self.failing.on_step();
@@ -304,8 +247,7 @@ impl State {
     }
 
     /// A request was refused, or merely failed.
-    #[must_use]
-    pub fn on_bad(mut self, config: &Config, ended: &Ended) -> Self {
+    fn on_bad(mut self, config: &Config, ended: &Ended) -> Self {
         let Ended { now, sent, asked, is_denied, .. } = *ended;
         if sent < self.fresh {
             self.cost += 1.0;
@@ -332,7 +274,7 @@ impl State {
             self.pause = Some(now + span(wait).min(config.max));
             return self;
         }
-        if !self.is_start {
+        if self.is_search {
             match self.crowd.on_bad(now, sent, self.borne) {
                 Fault::Rate => {}
                 Fault::Number => return self,
@@ -346,9 +288,9 @@ impl State {
         }
         let fast = self.pace(config).max(micros(config.min)).min(micros(config.max));
         let is_low =
-            self.is_low(config) && (self.is_start || sent >= self.entered && !self.crowd.is_unusual());
+            self.is_low(config) && (!self.is_search || sent >= self.entered && !self.crowd.is_unusual());
         if (is_merely_bad || self.is_far_below(config))
-            && !self.failing.is_event(is_low, self.is_start, micros(config.window) / fast, is_denied)
+            && !self.failing.is_event(is_low, !self.is_search, micros(config.window) / fast, is_denied)
         {
             return self; // 6
         }
@@ -358,14 +300,14 @@ impl State {
         // By the time of sending: what was sent after the refused one is taken off.
         let later = (micros(now.since(sent)) / fast).min(f64::from(self.crowd.now));
         let share = micros(now.since(sent)) / micros(now.since(from)).max(1.0);
-        let later = if self.is_start { later } else { later.max(sends * share) };
+        let later = if self.is_search { later.max(sends * share) } else { later };
         // What fails whatever the pace was borne.
         let lost = if is_merely_bad { self.failing.strikes } else { bad };
-        self.failing.on_event(self.is_start, bad, sends);
+        self.failing.on_event(!self.is_search, bad, sends);
         let served = (sends - later - lost).max(0.0);
         let active = micros(sent.since(from));
         self.cost = if is_merely_bad { bad.max(1.0) } else { 1.0 };
-        let is_below = !self.is_start && self.x(config) < 1.0 && sent >= self.entered;
+        let is_below = self.is_search && self.x(config) < 1.0 && sent >= self.entered;
         let step = micros(sent.since(self.entered)) / DOUBLING;
         self.event = Some(Event {
             at: now,
@@ -376,7 +318,7 @@ impl State {
             is_merely_bad,
             is_denied,
             is_below,
-            step: (self.is_start && asked.is_some()).then_some(step),
+            step: (!self.is_search && asked.is_some()).then_some(step),
             is_wall: false,
         });
         self.pause = Some(now + span((2.0 * fast).max(self.wall / 2.0)).min(config.max));
@@ -387,8 +329,8 @@ impl State {
     fn judge(&mut self, config: &Config, now: Instant, event: Event) {
         let Event { at, fast, served, active, unsure, is_merely_bad, is_denied, is_below, step, .. } = event;
         let believed = self.gap;
-        let is_first = self.is_start;
-        self.is_start = false;
+        let is_first = !self.is_search;
+        self.is_search = true;
         self.wall = (micros(now.since(at)) - self.away - 4.0 * fast).max(0.0);
         let wall = (self.wall - unsure).max(0.0);
         let is_enough = served >= FEW;
@@ -446,7 +388,7 @@ impl State {
     /// counts, and half of it in the end.
     fn is_low(&self, config: &Config) -> bool {
         let pace = self.pace(config);
-        self.is_start || self.event.is_none() && pace > 1.1 * self.gap && pace > 1.1 * self.borne
+        !self.is_search || self.event.is_none() && pace > 1.1 * self.gap && pace > 1.1 * self.borne
     }
 
     /// Whether the rate is beyond one step below what was borne, and so low that T is a number of requests.
@@ -458,5 +400,97 @@ impl State {
         self.entered = now;
         self.is_confirmed = false;
         self.clock = 0.0;
+    }
+}
+
+impl Policy for State {
+    type Config = Config;
+    const KEYS: &'static [(&'static str, f64)] =
+        &[("gap", LONGEST_MS), ("gapMargin", 1.0), ("gapClimb", 2.0)];
+    const FINDS_PACE: bool = true;
+
+    fn fresh(config: &Config) -> Self {
+        let gap = micros(config.start.max(config.min)).max(1.0);
+        Self { gap, span: WIDE, doubt: 1.0, cost: 1.0, borne: f64::INFINITY, ..Self::default() }
+    }
+
+    fn on_send(mut self, config: &Config, sent: &Sent) -> Self {
+        let Sent { now, flying, .. } = *sent;
+        let gap = micros(self.in_force(config));
+        let due = self.due.map_or(now, |due| (due + span(gap)).min(now));
+        let late = now.since(due).min(sent.late).min(LATEST);
+        self.due = Some(now);
+        if self.event.is_none() {
+            let idle = micros(now.since(due) - late);
+            let elapsed = self.last.map_or(0.0, |last| micros(now.since(last)));
+            let is_used = idle <= gap / 3.0; // 8
+            self.clock = if is_used { self.clock + elapsed } else { (self.clock - gap).max(0.0) };
+            self.late = late;
+            self.due = Some(due.max(now - self.late));
+        }
+        self.last = Some(now);
+        if let Some(tally) = &mut self.tally {
+            tally.sends += 1.0;
+        }
+        self.crowd.on_send(flying.saturating_add(1));
+        self.failing.on_send(self.is_low(config));
+        self
+    }
+
+    /// It left only at `left`: no more of that is made up for than of a late timer.
+    fn on_left(self, left: Instant) -> Self {
+        Self { due: self.due.map(|due| due.max(left - self.late.max(USUAL))), ..self }
+    }
+
+    fn on_end(self, config: &Config, ended: &Ended) -> Self {
+        if ended.is_bad || ended.is_denied {
+            self.on_bad(config, ended)
+        } else if ended.is_good {
+            self.on_good(config, ended.now, ended.sent)
+        } else {
+            self
+        }
+    }
+
+    fn gap(&self, config: &Config) -> Option<Span> {
+        Some(self.in_force(config))
+    }
+
+    fn next(&self, config: &Config, _: Cost) -> Option<Instant> {
+        self.due.map(|due| due + self.in_force(config)).max(self.pause)
+    }
+
+    fn pause(&self, _: &Config) -> Option<Instant> {
+        self.pause
+    }
+
+    fn slots(&self) -> u32 {
+        if self.event.is_some_and(|event| event.is_wall) { 1 } else { self.crowd.slots(self.gap) }
+    }
+
+    /// A refusal that is not judged yet is judged as if something were served now. `m` and `x` are there
+    /// once Start is over.
+    fn remember(&self, config: &Config, now: Instant) -> Numbers {
+        if self.is_fresh(config) {
+            return Numbers::default();
+        }
+        let mut judged = *self;
+        if let Some(event) = judged.event.take() {
+            judged.judge(config, now, event);
+        }
+        let is_over = judged.is_search;
+        let climb = is_over.then(|| judged.x(config).min(2.0));
+        [Some(span(judged.gap).millis()), is_over.then_some(judged.span), climb]
+    }
+
+    /// What was sent before the memory is old news: what it taught may be in it.
+    fn recall(self, config: &Config, now: Instant, offline: Span, [gap, margin, climb]: Numbers) -> Self {
+        let gap = micros(Span::from_millis(gap.unwrap_or(0.0))).max(1.0);
+        let since = now - offline;
+        let Some(margin) = margin else { return Self { gap, entered: since, ..self } };
+        let mut found = Self { gap, entered: since, fresh: since, is_search: true, ..self };
+        found.span = margin.max(found.narrow(config)).min(WIDE);
+        found.clock = climb.unwrap_or(0.0) * found.period(config);
+        found
     }
 }

@@ -27,7 +27,7 @@ pub(super) enum Fault {
 }
 
 /// What is known of the number in flight.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Crowd {
     /// At the last send, that one included; what it usually is, and how far it strays.
     pub now: u32,
@@ -46,18 +46,6 @@ pub(super) struct Crowd {
 }
 
 impl Crowd {
-    pub const NEW: Self = Self {
-        now: 0,
-        mean: 0.0,
-        stray: 0.0,
-        usual: 0.0,
-        away: 0.0,
-        votes: 0,
-        cap: None,
-        changed: Instant::from_micros(0),
-        wrong: 0,
-    };
-
     pub fn is_capped(&self) -> bool {
         self.cap.is_some()
     }
@@ -150,7 +138,7 @@ mod tests {
     /// One that usually has two in flight, whose answers take a second. Seven at a time were refused as often
     /// as makes a cap.
     fn capped() -> Crowd {
-        let mut crowd = Crowd::NEW;
+        let mut crowd = Crowd::default();
         crowd.on_good(AT(1), 1e6, BORNE, 1e9);
         for _ in 0..100 {
             crowd.on_send(2);
@@ -211,7 +199,7 @@ mod tests {
     /// Latency that falls is believed at once, so that a tarpit's room does not stay; what grows hardly is.
     #[test]
     fn room_follows_latency_down_at_once_and_up_slowly() {
-        let mut crowd = Crowd::NEW;
+        let mut crowd = Crowd::default();
         let mut room = |away: f64| {
             for _ in 0..300 {
                 crowd.on_good(AT(1), away, 1e4, 1e9);
@@ -241,7 +229,7 @@ mod tests {
 
     #[test]
     fn room_is_three_times_what_the_rate_puts_there() {
-        let mut crowd = Crowd::NEW;
+        let mut crowd = Crowd::default();
         assert_eq!(crowd.slots(1000.0), u32::MAX);
         crowd.on_good(AT(1), 500_000.0, 1e5, 1e9);
         assert_eq!(crowd.slots(100_000.0), 23, "3 × 5 + 8");

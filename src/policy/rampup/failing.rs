@@ -17,7 +17,7 @@ const MOST: f64 = 0.17;
 /// Less than five denials, each half a failure, are no event.
 const DENIALS: f64 = 2.4;
 
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Failing {
     /// Failures beyond the background.
     pub strikes: f64,
@@ -29,8 +29,6 @@ pub(super) struct Failing {
 }
 
 impl Failing {
-    pub const NEW: Self = Self { strikes: 0.0, failed: 0.0, sent: 0.0, denied: 0.0 };
-
     /// The share that fails whatever the pace: none until one did.
     fn share(&self) -> f64 {
         (self.failed / (self.sent + GUESS)).min(MOST)
@@ -108,7 +106,7 @@ mod tests {
 
     #[test]
     fn what_fails_at_any_pace_is_no_event() {
-        let mut failing = Failing::NEW;
+        let mut failing = Failing::default();
         events(&mut failing, 50, true, false);
         assert_eq!(events(&mut failing, 50, true, false), 0, "two in a hundred, and always were");
         assert!(events(&mut failing, 5, false, false) > 10, "one in five, at a higher pace");
@@ -116,7 +114,7 @@ mod tests {
 
     #[test]
     fn next_to_nothing_fails_below_the_limit_so_each_failure_above_it_counts() {
-        let mut failing = Failing::NEW;
+        let mut failing = Failing::default();
         for _ in 0..2000 {
             failing.on_send(true);
         }
@@ -125,7 +123,7 @@ mod tests {
 
     #[test]
     fn a_flood_of_denials_is_heard_however_many_were_usual() {
-        let mut failing = Failing::NEW;
+        let mut failing = Failing::default();
         events(&mut failing, 3, true, true);
         assert_eq!(events(&mut failing, 3, true, true), 0, "a third is forbidden");
         assert!(events(&mut failing, 1, false, true) > 1, "now all of it");
@@ -133,7 +131,7 @@ mod tests {
 
     #[test]
     fn what_is_rare_at_any_pace_is_no_background() {
-        let mut failing = Failing::NEW;
+        let mut failing = Failing::default();
         events(&mut failing, 10, true, false);
         failing.on_event(false, 2.0, 40.0);
         assert!(failing.share() > 0.07, "too few to tell");
@@ -143,7 +141,7 @@ mod tests {
 
     #[test]
     fn what_was_measured_above_the_limit_is_forgotten() {
-        let mut failing = Failing::NEW;
+        let mut failing = Failing::default();
         events(&mut failing, 10, true, false);
         let before = failing.share();
         failing.forget();
