@@ -66,11 +66,13 @@ export function namesOfNone(
 /** Whether one host may be typed for the other: below it, at a port, or a typo away. */
 function isAlike(...names: [typed: string, sent: string]): boolean {
   const [one, other] = names.map((name) => `.${name.replace(/:\d+$/, '')}`) as typeof names
+  if (one.endsWith(other) || other.endsWith(one)) return true
   // `a.example` and `b.example` are two, and so are `eu1` and `eu2`.
   const [a, b] = [one, other].map((name) => name.replace(/\d|\b.\b/g, '')) as typeof names
-  const without = (name: string) => [...name].map((_, at) => name.slice(0, at) + name.slice(at + 1))
-  const isTypo = () => [a, ...without(a)].some((each) => each === b || without(b).includes(each))
-  return one.endsWith(other) || other.endsWith(one) || (a !== b && isTypo())
+  if (a === b || Math.abs(a.length - b.length) > 1) return false
+  const near = (name: string) => [name, ...[...name].map((_, at) => name.slice(0, at) + name.slice(at + 1))]
+  const those = new Set(near(b))
+  return near(a).some((each) => those.has(each))
 }
 
 /** What to say of a name that no URL has for its scope; `undefined` where one may. */

@@ -123,8 +123,9 @@ def _is_alike(typed: str, sent: str) -> bool:
         return True
     # `a.example` and `b.example` are two, and so are `eu1` and `eu2`.
     a, b = (re.sub(r"\d|\b.\b", "", name) for name in (one, other))
-    near = {b, *_without_one(b)}
-    return a != b and not near.isdisjoint((a, *_without_one(a)))
+    if a == b or abs(len(a) - len(b)) > 1:
+        return False
+    return not {b, *_without_one(b)}.isdisjoint((a, *_without_one(a)))
 
 
 def _without_one(name: str) -> list[str]:
