@@ -52,9 +52,25 @@ export async function build() {
   const options = `${root}/js/options/generated.ts`
   if (!existsSync(options) || statSync(options).mtimeMs < inputs)
     await step('types of the options', () => run('cargo', ['xtask', 'options', options]))
+  storeScripts()
   provenance()
   await makeDist()
   await component()
+}
+
+/** Writes the scripts of the store for `js/`, without their comments. */
+function storeScripts() {
+  const written = readFileSync(`${root}/shared/src/store.rs`, 'utf8').matchAll(/const (\w+).*"(.*\.lua)"/g)
+  const scripts = [...written].map(([, name, file]) => {
+    const lua = readFileSync(`${root}/shared/src/${file}`, 'utf8').replaceAll(/^--.*\n/gm, '')
+    return `export const ${name} = \`${lua}\`\n`
+  })
+  writeNew(`${root}/js/shared/redis/scripts.ts`, scripts.join(''))
+}
+
+/** Only what is new: `dist/` is made anew when a file that it is made of is. */
+function writeNew(file, text) {
+  if (!existsSync(file) || readFileSync(file, 'utf8') !== text) writeFileSync(file, text)
 }
 
 /** Writes where the modules come from; `build` of the package says it. */
@@ -83,11 +99,7 @@ function provenance() {
     'build.d.ts': `export declare const build: ${types}\n`,
     'build.js': `export const build = ${JSON.stringify({ version, revision, modules })}\n`,
   }
-  // Only what is new: `dist/` is made anew when a file here is.
-  for (const [name, text] of Object.entries(made)) {
-    const file = `${root}/pkg/${name}`
-    if (!existsSync(file) || readFileSync(file, 'utf8') !== text) writeFileSync(file, text)
-  }
+  for (const [name, text] of Object.entries(made)) writeNew(`${root}/pkg/${name}`, text)
 }
 
 /**

@@ -46,6 +46,7 @@ mod peer;
 mod says;
 mod sends;
 mod shown;
+pub mod store;
 mod stories;
 mod words;
 

@@ -58,12 +58,8 @@ const SOURCES = [
   'site/test',
   'site/.vitepress/theme',
 ]
-/** What `npm run bless` writes, and scripts in another language. */
-const WRITTEN = [
-  'js/options/generated.ts',
-  'js/shared/redis/scripts.ts',
-  'python/src/autothrottle/_shared/scripts.py',
-]
+/** What the build writes. */
+const WRITTEN = ['js/options/generated.ts', 'js/shared/redis/scripts.ts']
 
 /** What was installed or built lies beside the sources, and may come and go while this reads. */
 const NOT_OURS = /^(?:node_modules|target|dist|\.venv.*)$/

@@ -1,7 +1,4 @@
 //! The way between processes through Redis or Valkey: a lease in a key, frames by publish and subscribe.
-//!
-//! The scripts are those of `js/shared/redis/scripts.ts`, which explains them: a test compares both. The trap
-//! is one that differs: two processes would hold the lease at once.
 
 use std::sync::{
     Arc,
@@ -9,7 +6,10 @@ use std::sync::{
 };
 
 use autothrottle::Span;
-use autothrottle_shared::{Effect, Epoch, MemberId, Offline, Op};
+use autothrottle_shared::{
+    Effect, Epoch, MemberId, Offline, Op,
+    store::{COMPETE, RELEASE, RENEW, SEND},
+};
 use base64::{Engine as _, engine::general_purpose::STANDARD as BASE64};
 use futures_util::StreamExt;
 use redis::{
@@ -23,11 +23,6 @@ use tokio::{
 };
 
 use crate::way::{Heard, Joins, LEASE, Why};
-
-const COMPETE: &str = include_str!("scripts/compete.lua");
-const RENEW: &str = include_str!("scripts/renew.lua");
-const SEND: &str = include_str!("scripts/send.lua");
-const RELEASE: &str = include_str!("scripts/release.lua");
 
 /// Processes that share their limits through Redis or Valkey: those of the same name, in Rust, Node and Python.
 ///

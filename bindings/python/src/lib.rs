@@ -34,6 +34,22 @@ mod _native {
     use super::{
         check_driver_options, engine::Engine, nearest_name, parse_hints, parse_robots, shared::Shared,
     };
+
+    /// What Redis runs, by name.
+    #[pymodule_init]
+    fn add_scripts(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        [
+            ("COMPETE", store::COMPETE),
+            ("RENEW", store::RENEW),
+            ("SEND", store::SEND),
+            ("RELEASE", store::RELEASE),
+            ("TELL", store::TELL),
+        ]
+        .into_iter()
+        .try_for_each(|(name, script)| module.add(name, script))
+    }
+    use autothrottle_shared::store;
+    use pyo3::prelude::*;
 }
 
 /// What a response's headers say about limits.

@@ -33,6 +33,13 @@ from ._state import (
     Watching,
 )
 
+COMPETE: str
+"""The scripts of the store: see ``shared/src/store.rs``."""
+RENEW: str
+SEND: str
+RELEASE: str
+TELL: str
+
 class Engine:
     """Decides when requests may be sent.
 

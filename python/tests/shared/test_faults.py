@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
+from autothrottle._native import COMPETE
 from autothrottle._shared.courier import Answer
 from autothrottle._shared.redis_transport import RedisTransport
-from autothrottle._shared.scripts import COMPETE
 from autothrottle._shared.transport import Peer
 from autothrottle.errors import ConfigError
 

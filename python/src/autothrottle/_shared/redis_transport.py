@@ -18,9 +18,9 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
+from .._native import COMPETE, RELEASE, RENEW, SEND, TELL
 from ..errors import ConfigError, Problem
 from .courier import Answer, Courier, Ears
-from .scripts import COMPETE, RELEASE, RENEW, SEND, TELL
 from .transport import Done, Lease, Leaving, Peer, Scheduler
 
 LEASE_MS = 1500.0

@@ -1,3 +1,5 @@
+-- Keys: as above. Arguments: holder, its epoch, lease ms, then channels with their frames. Gives 0 if the
+-- lease is another's, else the places of those without a listener: one node knows that, a cluster does not.
 local holder = redis.call('GET', KEYS[1])
 if holder ~= ARGV[1] then
   if holder and not string.match(holder, ':$') then return 0 end

@@ -1,3 +1,10 @@
+-- Keys: lease, epoch, snapshot, and in a cluster `plain`. Arguments: process, known epoch, lease ms, the
+-- leader's channel. Gives epoch, snapshot, age in ms, or nothing where another process has the lease.
+--
+-- A store that forgot its keys does not know of a leader, which believes in its own lease for as long as it
+-- lasts. For that long only the process that had it may have it. A process that knows of none asks whether
+-- there is a listener on the leader's channel. If it got the lease all the same, it loses it to the older
+-- epoch.
 local say = KEYS[4] and redis.call('EXISTS', KEYS[4]) == 0 and 'SPUBLISH' or 'PUBLISH'
 local known = tonumber(ARGV[2])
 local epoch, id = string.match(redis.call('GET', KEYS[1]) or '', '^(%d+):(.*)$')
