@@ -61,6 +61,7 @@ SECTIONS: list[tuple[str, str, list[str]]] = [
             "httpx.py AsyncThrottleTransport ThrottleTransport",
             "aiohttp.py ThrottleMiddleware",
             "requests.py ThrottleAdapter",
+            "crawlee.py ThrottledHttpClient",
         ],
     ),
     ("Language models: `autothrottle.llm`", "", ["llm/__init__.py transport async_transport middleware"]),

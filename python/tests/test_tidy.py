@@ -29,7 +29,7 @@ def test_nothing_happens_at_import() -> None:
     program = """
 import sys, threading, autothrottle, autothrottle.testing
 assert threading.active_count() == 1
-assert not {"httpx", "aiohttp", "redis", "requests", "scrapy"} & set(sys.modules)
+assert not {"httpx", "aiohttp", "crawlee", "redis", "requests", "scrapy"} & set(sys.modules)
 """
     done = subprocess.run(
         [sys.executable, "-c", program],

@@ -1,8 +1,8 @@
 """Rate limits for HTTP clients: delays, quotas, backoff, retries and AutoThrottle, by one engine.
 
 ``Throttle`` is for asyncio, ``ThreadThrottle`` for threads; ``autothrottle.httpx``,
-``autothrottle.aiohttp``, ``autothrottle.requests`` and ``autothrottle.scrapy`` are for clients,
-``autothrottle.engine`` for people with a loop of their own, ``autothrottle.testing`` for tests.
+``autothrottle.aiohttp``, ``autothrottle.requests``, ``autothrottle.crawlee`` and ``autothrottle.scrapy`` are
+for clients, ``autothrottle.engine`` for people with a loop of their own, ``autothrottle.testing`` for tests.
 """
 
 from ._base import ScopeControl
