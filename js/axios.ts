@@ -18,7 +18,7 @@
  */
 
 import { answerOfError, answerOfResult } from './answers/answer.js'
-import { checkThrottle, notA } from './base/checks.js'
+import { checkSpelling, checkThrottle, notA } from './base/checks.js'
 import { type ClientRequestOptions, enter, outcomeWith } from './clients/enter.js'
 import { asUtf8, toUrl } from './scopes/places.js'
 import type { Throttle } from './throttle/throttle.js'
@@ -101,6 +101,7 @@ export function throttleAdapter(throttle: Throttle, axios: AxiosLike): AxiosAdap
   const usual = axios.defaults.adapter
   const send = (hop: Config) => sendThrottled(throttle, axios, hop, axios.getAdapter(usual, hop))
   return async (config: Config) => {
+    checkSpelling(config, 'axios')
     try {
       const response = await follow(config, axios.getUri(config), send)
       response.config = config

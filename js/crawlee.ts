@@ -21,7 +21,7 @@
  */
 
 import { answerOfError } from './answers/answer.js'
-import { checkThrottle } from './base/checks.js'
+import { checkSpelling, checkThrottle } from './base/checks.js'
 import { type ClientRequestOptions, enter, outcomeOfText, outcomeWith } from './clients/enter.js'
 import type { Permit, PermitOutcome } from './core/permit.js'
 import type { Scopes } from './scopes/names.js'
@@ -135,6 +135,7 @@ export function throttleHooks(throttle: Throttle, options: CrawlHookOptions = {}
   const wait = async (context: CrawlContext) => {
     const navigation = new Navigation()
     navigations.set(context, navigation)
+    checkSpelling(context.request.userData, 'userData')
     const said = context.request.userData.throttle as ClientRequestOptions | undefined
     const scopes = said?.scopes ?? options.scopes?.(context)
     await navigation.wait(throttle, context, scopes === undefined ? said : { ...said, scopes }, maxWait)

@@ -18,7 +18,7 @@
  */
 
 import { answerOfError, answerOfResult } from './answers/answer.js'
-import { checkThrottle } from './base/checks.js'
+import { checkSpelling, checkThrottle } from './base/checks.js'
 import { type ClientRequestOptions, enter, outcomeWith } from './clients/enter.js'
 import type { Permit, PermitOutcome } from './core/permit.js'
 import type { Throttle } from './throttle/throttle.js'
@@ -80,6 +80,7 @@ export function throttleHandler(throttle: Throttle): GotHandler {
 
 async function sendThrottled(throttle: Throttle, options: GotOptions, url: URL, send: () => unknown) {
   const { method, headers, signal, context } = options
+  checkSpelling(context, 'got context')
   const own = context.throttle as ClientRequestOptions | undefined
   const permit = await enter(throttle, { url: url.href, method, headers }, own, signal)
   try {

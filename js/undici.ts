@@ -21,7 +21,7 @@
  */
 
 import type { HeadersLike } from './answers/headers.js'
-import { isThrottle } from './base/checks.js'
+import { checkSpelling, isThrottle } from './base/checks.js'
 import { systemClock } from './base/clock.js'
 import type { Permit, PermitOutcome } from './core/permit.js'
 import type { FetchOptions } from './core/requests.js'
@@ -100,6 +100,7 @@ export function throttle(throttleOrOptions: Throttle | ThrottleOptions = {}): In
   const clock = systemClock(false)
   return (dispatch: Dispatch) => (options: DispatchOptions, handler: Handler) => {
     wantModern(handler)
+    checkSpelling(options, 'undici')
     const { throttle: own, ...rest } = options as DispatchOptions & { throttle?: UndiciRequestOptions }
     new Exchange(handler, clock, shared.isHeldByBodies).start(shared, rest, own, dispatch)
     return true

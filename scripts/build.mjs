@@ -132,6 +132,9 @@ function fitBindings(name) {
     }
 `
   replace(checked, '    ({module} = module)\n')
+  const grown = '.buffer.detached === undefined && cachedDataViewMemory0.buffer !== wasm.memory.buffer)'
+  replace(`.buffer.detached === true || (cachedDataViewMemory0${grown}`, '.buffer.byteLength === 0')
+  replace('__wbg_ptr', 'ptr')
   const { imports, exports } = shortenNames(`${root}/pkg/${name}_bg.wasm`)
   for (const [long, short] of imports) replace(`${long}:`, `${short}:`)
   const types = `${root}/pkg/${name}_bg.wasm.d.ts`
@@ -268,14 +271,16 @@ async function inflater() {
     bundle: true,
     minify: true,
     write: false,
-    format: 'iife',
-    globalName: 'made',
+    format: 'esm',
     conditions: ['browser'],
     platform: 'browser',
     target: 'es2022',
     logLevel: 'error',
   })
-  const load = `function load() { ${outputFiles[0].text.trim()} return made.inflateSync }`
+  const text = outputFiles[0].text.trim()
+  const made = text.replace(/export\{(\w+) as inflateSync\};?$/, 'return $1')
+  if (made === text) throw new Error('esbuild exports in another form')
+  const load = `function load() { ${made} }`
   const code = `${load}\nexport const inflate = (data, options) => load()(data, options)\n`
   writeFileSync(`${root}/pkg/inflate.js`, code)
   const types =

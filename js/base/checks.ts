@@ -10,9 +10,17 @@ import type { Problem } from './errors.js'
 export function kindOf(value: unknown): string {
   if (value === null) return 'null'
   if (Array.isArray(value)) return `a list of ${value.length}`
-  if (typeof value === 'object') return 'an object'
+  if (typeof value === 'object') return isPlain(value) ? 'an object' : `an object (${tagOf(value)})`
   if (typeof value === 'function') return 'a function'
   return typeof value === 'string' ? JSON.stringify(value) : String(value)
+}
+
+const tagOf = (value: object) => Object.prototype.toString.call(value).slice(8, -1)
+
+/** An object with members in sight. A Map, a Set, a date or a promise would count as an empty one. */
+export function isPlain(value: unknown): value is object {
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) return false
+  return tagOf(value) === 'Object' || Object.keys(value).length > 0
 }
 
 /** What stands where something else belongs. */
@@ -43,6 +51,13 @@ export function unknownKeys(options: object, known: readonly string[], path: str
     problems.push({ path: path ? `${path}.${key}` : key, want: `one of ${known.join(', ')}`, got })
   }
   return problems
+}
+
+/** @throws {TypeError} for what is hardly anything else than `throttle`. */
+export function checkSpelling(options: object, place: string): void {
+  for (const key of Object.keys(options))
+    if (key !== 'throttle' && /^t[hrote]{3,}l/i.test(key))
+      throw new TypeError(`${place}: got ${key} (did you mean throttle?)`)
 }
 
 /** Whether it is a throttle, of this copy of the package or another. */

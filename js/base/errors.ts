@@ -204,7 +204,7 @@ export class BodyNotReplayableError extends ThrottleError {
 /** What to type inside of functions and hooks. */
 export const HOW_TO_NEST =
   'functions of run, map or wrap call the fetch that they are given, ({ fetch }) => fetch(url),' +
-  ' hooks another throttle'
+  ' hooks and a fetch of yours another throttle'
 
 /**
  * A call inside a function of `run`, `map` or `wrap` waits for the slot that its function holds, in a runtime

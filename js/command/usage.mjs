@@ -222,6 +222,8 @@ export function readArguments(command, args, more = {}) {
       throw new ArgumentError(`${rawName}: want a value; got none`)
     if (!isFlag && !inlineValue && /^-./.test(value))
       throw new ArgumentError(`${rawName}: want a value; got ${value} (if it is one: ${rawName}=${value})`)
+    if (!option.multiple && !isFlag && name in values)
+      throw new ArgumentError(`${rawName}: want it once; got ${values[name]} and ${value}`)
     if (option.multiple) values[name] = [...(values[name] ?? []), value]
     else values[name] = isFlag ? true : value
   }

@@ -4,7 +4,7 @@
  * The trap is an outcome whose first half counts although its second half is wrong: so this changes no state.
  */
 import { answerOf } from '../answers/answer.js'
-import { shown } from '../base/checks.js'
+import { isPlain, kindOf, shown } from '../base/checks.js'
 import { ConfigError } from '../base/errors.js'
 import type { Clock, HeaderMap } from '../options/options.js'
 import type { Handles } from '../scopes/handles.js'
@@ -107,7 +107,9 @@ function checkSaid(outcome: PermitOutcome): void {
   }
   if (outcome instanceof Error) fail('an error: type settle({ error })')
   const typed = Object.keys(outcome)
-  if (typed.length === 0 || WORDS.some((word) => word in outcome)) return
+  if (WORDS.some((word) => word in outcome)) return
+  if (!isPlain(outcome)) fail(kindOf(outcome))
+  if (typed.length === 0) return
   const meant = MEANT[typed[0]!] ?? nearestName(typed[0]!, WORDS)
   fail(`{ ${typed.slice(0, 3).join(', ')} }${meant === undefined ? '' : ` (did you mean ${meant}?)`}`)
 }

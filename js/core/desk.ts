@@ -64,6 +64,8 @@ export type Verdict = 'over' | 'too-long' | 'again' | Promise<Permit>
 const NO_OUTCOME: Outcome = {}
 /** Scopes of which is known that they have several budgets. */
 const MOST_BUDGETED = 10_000
+/** After this many requests a warning names hosts that none met: a server is never closed or idle. */
+const SENT = 100
 /** So much before others is who was called in a function that runs: what has begun is to end. */
 const BEFORE_OTHERS = 1e6
 
@@ -95,6 +97,7 @@ export class Desk {
   /** Requests that wait for a hook or for robots.txt. */
   readonly entering = new Set<Abortable>()
   #following = 0
+  #sent = 0
   #askedMs = Number.NaN
 
   /** `idleClock`: the same time, with timers that keep no process alive. */
@@ -204,6 +207,7 @@ export class Desk {
   ): Permit {
     if (this.#isManaged) this.#tellManagers(ticket, names, now)
     const permit = new Permit(this, ticket, names, cost, target, now)
+    if (++this.#sent === SENT) this.tellUnmet()
     permit.method = method
     if (this.#ears.send.isHeard) this.tell(new SendEvent(permit, now))
     return permit

@@ -24,6 +24,9 @@ import type { Warnings } from './warnings.js'
  */
 export type Inside = Permit | boolean | undefined
 
+/** The places of a permit that is not among those that run, and of one whose request is being sent. */
+const NOWHERE = -1
+const SENDS = -2
 /** The name of the frame that awaits a function. */
 export const FRAME = 'autothrottle run'
 const HERE = new RegExp(`at async .*${FRAME}`)
@@ -72,8 +75,14 @@ export class Nesting {
 
   /** Calls a function; `over` follows when what it gives is there. */
   call<T>(permit: Permit, work: (permit: Permit) => T): T {
+    this.#run(permit)
+    return this.send(permit, work)
+  }
+
+  /** The same for what sends a request: only if it calls the throttle it is one of those that run. */
+  send<T>(permit: Permit, work: (permit: Permit) => T): T {
     if (this.#storage === undefined) this.#storage = storage()
-    permit.place = this.#running.push(permit) - 1
+    if (permit.place === NOWHERE) permit.place = SENDS
     const outer = this.#here
     this.#here = permit
     try {
@@ -85,13 +94,17 @@ export class Nesting {
 
   over(permit: Permit): void {
     const { place } = permit
+    permit.place = NOWHERE
     if (place < 0) return
-    permit.place = -1
     this.#moves++
     const last = this.#running.pop()!
     if (last === permit) return
     this.#running[place] = last
     last.place = place
+  }
+
+  #run(permit: Permit): void {
+    permit.place = this.#running.push(permit) - 1
   }
 
   /** Whether functions run whose permit is not used yet. */
@@ -131,6 +144,7 @@ export class Nesting {
     const held = inside === true ? [...this.#held()] : []
     const permit = inside === true ? (held.find(({ waits }) => waits === 0) ?? held[0]) : inside
     if (!permit) return undefined
+    if (permit.place === SENDS) this.#run(permit)
     permit.waits++
     this.#waits++
     return permit

@@ -3,7 +3,7 @@
  *
  * The trap is a misspelt option that is quietly ignored: every key is known, or an error.
  */
-import { isMillis, kindOf, notA, unknownKeys } from '../base/checks.js'
+import { checkSpelling, isMillis, isPlain, kindOf, notA, unknownKeys } from '../base/checks.js'
 import { ConfigError } from '../base/errors.js'
 import type { RetryOptions } from '../options/options.js'
 import type { Scopes } from '../scopes/names.js'
@@ -83,7 +83,7 @@ const BESIDE_FETCH: typeof ELSEWHERE = {
 
 /** @throws {ConfigError} for keys that are unknown. */
 export function checkKeys(options: object, known: readonly string[], path: string): void {
-  if (typeof options !== 'object' || options === null || Array.isArray(options))
+  if (!isPlain(options))
     throw new ConfigError([{ path: path || 'options', want: 'an object', got: kindOf(options) }])
   const problems = unknownKeys(options, known, path)
   if (problems.length === 0) return
@@ -132,6 +132,7 @@ const MISPLACED = ['cost', 'delay', 'scopes', 'requestTimeout', 'adjustDelay'] a
 export function checkInit(init: object): void {
   if (typeof init !== 'object') throw notA('fetch', 'options as an object', init)
   if (init === null) return
+  checkSpelling(init, 'fetch')
   const { priority } = init as { priority?: unknown }
   const misplaced = typeof priority === 'number' ? 'priority' : MISPLACED.find((key) => key in init)
   if (misplaced === undefined) return

@@ -11,7 +11,7 @@
 import { type Answer, answerIn, responseOf } from '../answers/answer.js'
 import { failureOf, failureOfRequest } from '../answers/failures.js'
 import { isMillis, shown } from '../base/checks.js'
-import { BodyNotReplayableError, ManagerError, RetryAfterTooLongError } from '../base/errors.js'
+import { BodyNotReplayableError, ManagerError, NestedError, RetryAfterTooLongError } from '../base/errors.js'
 import { both } from '../base/joined.js'
 import type { Desk, Wait } from '../core/desk.js'
 import { FRAME, type Inside } from '../core/nesting.js'
@@ -204,12 +204,13 @@ export class Fetcher {
         let response: Response | undefined
         let failure: { error: unknown } | undefined
         try {
-          const sent = this.#send(retry?.input ?? hop.input, hop.init, call)
+          const sent = this.#send(retry?.input ?? hop.input, hop.init, call, permit)
           this.#desk.driver.late(permit)
           response = await sent
         } catch (error) {
           failure = { error }
         }
+        this.#desk.nesting.over(permit)
         const heard = failure
           ? this.#failed(failure.error, attempt, hop, call, retry)
           : this.#answered(response, attempt, hop, call, retry)
@@ -234,7 +235,7 @@ export class Fetcher {
     retry: Retry | undefined,
   ): Promise<Again> {
     const isOurs = Number.isNaN(failureOfRequest(error, call.signal))
-    if (isOurs || isRefused(error, hop.input, hop.init)) throw error
+    if (isOurs || error instanceof NestedError || isRefused(error, hop.input, hop.init)) throw error
     attempt.outcome = { error }
     await this.#askAboutError(error, attempt.outcome, attempt.permit, hop, call)
     const again = retry?.isLeft && this.#again(attempt, retry, call)
@@ -321,12 +322,14 @@ export class Fetcher {
     return getScopes ? askScopes(getScopes, scopeRequest(input, init)) : hostOf(input)
   }
 
-  #send(input: RequestInfo | URL, init: RequestInit, call: Call): Promise<Response> {
+  #send(input: RequestInfo | URL, init: RequestInit, call: Call, permit?: Permit): Promise<Response> {
     const timeout = call.options.requestTimeout ?? this.#settings.requestTimeout
-    const send = this.#settings.fetch ?? globalThis.fetch
+    const { fetch } = this.#settings
+    const send = () => sent(this.#desk, fetch ?? globalThis.fetch, input, init, call.signal, timeout)
     this.#sending = input
     try {
-      return sent(this.#desk, send, input, init, call.signal, timeout)
+      // One of the caller's may call the throttle.
+      return fetch && permit ? this.#desk.nesting.send(permit, send) : send()
     } finally {
       this.#sending = undefined
     }

@@ -270,6 +270,9 @@ export function fromScrapySettings(settings: ScrapySettings): ThrottleOptions {
     options.retry = { limit, ...(statusCodes ? { statusCodes } : {}) }
   }
   if (problems.length > 0) throw new ConfigError(problems)
+  const isRampedUp = Object.values(options.scopes ?? {}).some(({ rampup }) => rampup)
+  if (has('RAMPUP_BACKOFF_TARGET') && !isRampedUp)
+    console.warn('autothrottle: RAMPUP_BACKOFF_TARGET has no effect: no scope has rampup (no-effect)')
   keepSlotDelay(options)
   options.defaults.backoff = {
     statusCodes: HTTP_CODES,

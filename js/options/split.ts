@@ -4,20 +4,20 @@
  * The trap is to report the problems of one layer, and those of the other when the first are mended.
  */
 
-import { kindOf } from '../base/checks.js'
+import { isPlain, kindOf } from '../base/checks.js'
 import { ConfigError, type Problem } from '../base/errors.js'
 import type { Shared } from '../core/host.js'
 import { ManagedScopes, managerProblems, withManagerMarked } from '../scopes/strategy.js'
 import { checkDriverOptions, Engine } from '../wasm/engine.js'
 import { DRIVER_KEYS } from './generated.js'
 import type { Clock, EngineOptions, ScopeOptions, ThrottleOptions } from './options.js'
+import { typedIn } from './units.js'
 
 type Checked = Partial<Record<keyof ThrottleOptions, unknown>>
 
 /** Splits what this layer reads from what the engine reads, and reports the problems of both together. */
 export function splitOptions(options: ThrottleOptions) {
-  if (typeof options !== 'object' || options === null || Array.isArray(options))
-    throw new ConfigError([{ path: '', want: 'an object', got: kindOf(options) }])
+  if (!isPlain(options)) throw new ConfigError([{ path: '', want: 'an object', got: kindOf(options) }])
   const [engine, driver]: [Checked, Checked] = [{}, {}]
   const isDriver = (key: string) => (DRIVER_KEYS as readonly string[]).includes(key)
   for (const [key, value] of Object.entries(options))
@@ -28,6 +28,9 @@ export function splitOptions(options: ThrottleOptions) {
   if (shared !== undefined && typeof (shared as Shared | null)?.open !== 'function')
     Object.assign(checked, { shared })
   const own: Problem[] = clock !== undefined && isClock(clock) ? clockProblems(clock) : []
+  for (const [path, , value] of typedIn(options))
+    if (typeof value === 'object' && value !== null && !isPlain(value) && !Array.isArray(value))
+      own.push({ path, want: 'an object', got: kindOf(value) })
   const engineOptions = withManagersMarked(engine as EngineOptions, own)
   if (shared !== undefined && ManagedScopes.areIn(options.scopes, managedOf(options)))
     own.push({ path: 'shared', want: 'no manager beside it: the engine may be elsewhere', got: 'one' })
@@ -48,12 +51,11 @@ function withManagersMarked(
   problems: Problem[],
 ): EngineOptions {
   const { scopes, defaults } = options
-  const isObject = (value: unknown) => typeof value === 'object' && value !== null && !Array.isArray(value)
   problems.push(...managerProblems(short, 'manager', true))
   if (short !== undefined && defaults?.manager !== undefined)
     problems.push({ path: 'manager', want: 'manager here or in defaults, not in both', got: kindOf(short) })
   const forAll = short ?? defaults?.manager
-  const isStrange = scopes !== undefined && !isObject(scopes)
+  const isStrange = scopes !== undefined && !isPlain(scopes)
   if (isStrange || !ManagedScopes.areIn(scopes, { manager: forAll } as ScopeOptions)) return options
   problems.push(...managerProblems(defaults?.manager, 'defaults.manager', true))
   for (const [name, scope] of Object.entries(scopes ?? {}))

@@ -4,32 +4,40 @@
  * The traps: `delay: 2` is milliseconds, so a server gets 500 requests a second from a user who meant one in
  * two seconds; and `API.example` in `scopes` is the scope of no URL, since hosts are in small letters.
  */
+import type { Warnings } from '../core/warnings.js'
 import { hostOfName } from '../scopes/names.js'
-import type { ScopeOptions, ThrottleOptions } from './options.js'
+import type { ThrottleOptions } from './options.js'
 
 /** Below it a delay is nearly always meant in seconds. */
 const LEAST_LIKELY_MS = 20
+const IN_SECONDS = [60, 300, 3600, 86_400]
 
-/** What to say of the first span that looks like seconds, if there is one. */
-export function delayInSeconds({ defaults, scopes, ...short }: ThrottleOptions): string | undefined {
-  const places: [string, ScopeOptions | undefined][] = [
-    ['', short as ScopeOptions],
-    ['defaults.', defaults],
-    ...Object.entries(scopes ?? {}).map(([name, scope]): [string, ScopeOptions] => [
-      `scopes.${JSON.stringify(name)}.`,
-      scope,
-    ]),
-  ]
-  for (const [path, place] of places) {
-    const { delay, slotDelay, window, rate, quota } = (place ?? {}) as Record<string, Record<string, unknown>>
-    const spans = { delay, slotDelay, window, 'rate.per': rate?.per, 'quota.window': quota?.window }
-    for (const [key, ms] of Object.entries(spans) as [string, number | undefined][]) {
-      // A minute, an hour and a day in seconds are no spans in milliseconds, but for a delay.
-      const isLikely = ms! >= LEAST_LIKELY_MS && (/y$/i.test(key) || ![60, 3600, 86_400].includes(ms!))
-      if (ms! > 0 && !isLikely) return `${path}${key} is in milliseconds: for ${ms} s type ${ms! * 1000}`
-    }
+/** Objects of others, which hold no settings. */
+const APART = ['clock', 'snapshot', 'shared', 'manager']
+
+/** All that was typed, however deep, and where. */
+export function* typedIn(
+  options: object,
+  path = '',
+  depth = 4,
+): Generator<readonly [at: string, key: string, value: unknown]> {
+  for (const [key, value] of Object.entries(options)) {
+    if (APART.includes(key)) continue
+    const at = path + (/^\w+$/.test(key) ? key : JSON.stringify(key))
+    yield [at, key, value]
+    if (depth > 0 && typeof value === 'object' && value !== null) yield* typedIn(value, `${at}.`, depth - 1)
   }
-  return undefined
+}
+
+/** Warns of the first span that looks like seconds. */
+export function warnOfSpans(warnings: Warnings, options: object, scope?: string): void {
+  for (const [at, key, ms] of typedIn(options)) {
+    if (typeof ms !== 'number' || !/delay$|^(?:window|per|hold|maxHold)$/i.test(key)) continue
+    // A minute, an hour and a day in seconds are no spans in milliseconds, but for a least delay.
+    const isLikely = ms >= LEAST_LIKELY_MS && (/^(?!max).*y$/i.test(key) || !IN_SECONDS.includes(ms))
+    if (ms > 0 && !isLikely)
+      warnings.once('units', `${at} is in milliseconds: for ${ms} s type ${ms * 1000}`, scope)
+  }
 }
 
 /** Whether a send may keep the next one waiting for a time, as far as it was typed. */

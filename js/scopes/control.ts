@@ -2,7 +2,7 @@
  * One scope from outside: what it is doing, and how to change that while it runs.
  */
 
-import { kindOf, notA } from '../base/checks.js'
+import { isPlain, kindOf, notA } from '../base/checks.js'
 import { ConfigError } from '../base/errors.js'
 import type { Driver } from '../core/driver.js'
 import type { ScopeOptions } from '../options/options.js'
@@ -16,14 +16,15 @@ export class ScopeControl {
   readonly #driver: Driver
   readonly #handles: Handles
 
-  readonly #look: (partial: ScopeOptions) => void
+  readonly #look: (partial: object) => void
 
   /** @internal `look` warns of settings that make sense, and are hardly meant. */
-  constructor(driver: Driver, handles: Handles, name: string, look: (partial: ScopeOptions) => void) {
+  constructor(driver: Driver, handles: Handles, name: string, look: (partial: object) => void) {
     this.#driver = driver
     this.#handles = handles
     this.#look = look
     this.name = name
+    Object.freeze(this)
   }
 
   /** Its statistics. */
@@ -38,7 +39,7 @@ export class ScopeControl {
    * @throws {ConfigError} listing every problem; then no setting has changed.
    */
   configure(partial: Omit<ScopeOptions, 'manager'>): void {
-    if (typeof partial !== 'object' || partial === null)
+    if (!isPlain(partial))
       throw new ConfigError([
         { path: 'configure', want: 'an object, such as { rate: 5 }', got: kindOf(partial) },
       ])
@@ -50,6 +51,7 @@ export class ScopeControl {
   hold(ms: number): void {
     if (typeof ms !== 'number' || !(ms >= 0)) throw notA('hold', 'milliseconds from 0', ms)
     this.#change((now, handle) => this.#driver.engine.hold(now, handle, ms))
+    this.#look({ hold: ms })
   }
 
   /** Sends no request until `resume`. */

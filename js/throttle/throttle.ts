@@ -36,7 +36,7 @@ import { Robots } from '../fetch/robots.js'
 import { ROBOTS_MAX_DELAY } from '../options/generated.js'
 import type { Clock, ThrottleOptions } from '../options/options.js'
 import { splitOptions } from '../options/split.js'
-import { delayInSeconds, isPaced, namesOfNone, saidOfName } from '../options/units.js'
+import { isPaced, namesOfNone, saidOfName, warnOfSpans } from '../options/units.js'
 import { ScopeControl } from '../scopes/control.js'
 import {
   checkedName,
@@ -106,9 +106,7 @@ export class Throttle extends ThrottleEventTarget {
     // Settings without effect, once the program had time to add a listener.
     queueMicrotask(() => {
       this.#desk.tellNotices()
-      const { warnings } = this.#desk
-      const seconds = delayInSeconds(options)
-      if (seconds !== undefined) warnings.once('units', seconds)
+      warnOfSpans(this.#desk.warnings, options)
       this.#warnOfNames()
     })
     this.#desk.tellUnmet = () => {
@@ -136,6 +134,7 @@ export class Throttle extends ThrottleEventTarget {
     }
     this.#fetcher = new Fetcher(this.#desk, settings, this.#robots)
     this.#desk.send = (permit, input, init) => this.#fetcher.send(permit, input, init)
+    Object.preventExtensions(this)
   }
 
   /**
@@ -317,6 +316,7 @@ export class Throttle extends ThrottleEventTarget {
       scopes.catch(() => {})
       throw new TypeError('peek: with getScopes, want { scopes }')
     }
+    checkKeys(options, ['cost'], '')
     checkValues(options, '')
     const { names, costs } = namedScopes(scopes)
     const cost = costs ?? options.cost ?? 1
@@ -333,10 +333,9 @@ export class Throttle extends ThrottleEventTarget {
     const said = isKnown ? undefined : saidOfName(name)
     if (said !== undefined)
       this.#desk.warnings.once('no-effect', `scope(${JSON.stringify(name)}) ${said}`, name)
-    return new ScopeControl(this.#desk.driver, this.#desk.handles, name, (partial) => {
-      const seconds = delayInSeconds(partial)
-      if (seconds !== undefined) this.#desk.warnings.once('units', seconds, name)
-    })
+    return new ScopeControl(this.#desk.driver, this.#desk.handles, name, (partial) =>
+      warnOfSpans(this.#desk.warnings, partial, name),
+    )
   }
 
   /** The throttle's clock, in milliseconds, as in `peek().at`, `permit.sentAt` and `holdUntil`. */

@@ -147,7 +147,7 @@ test('a target without a host is refused: it would be one scope of all of them',
   const throttle = createThrottle({ clock: new FakeClock(), defaults: free })
   for (const target of ['localhost:3000/items', 'job:resize', 'mailto:a@b.example', new URL('about:blank')]) {
     const want = `want a URL, a Request or { scopes: 'name' }; got ${
-      typeof target === 'string' ? JSON.stringify(target) : 'an object'
+      typeof target === 'string' ? JSON.stringify(target) : 'an object (URL)'
     }, which has no host`
     for (const call of [
       () => throttle.acquire(target),

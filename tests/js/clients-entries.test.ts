@@ -119,11 +119,11 @@ test('axios: a CancelToken ends the wait, as a CanceledError', async () => {
 })
 
 const ways = {
-  axios: (throttle: ReturnType<typeof createThrottle>, options: object) =>
-    axios.create({ adapter: throttleAdapter(throttle, axios) }).get(origin, { throttle: options } as object),
-  got: (throttle: ReturnType<typeof createThrottle>, options: object) =>
+  axios: (throttle: ReturnType<typeof createThrottle>, options: object, key = 'throttle') =>
+    axios.create({ adapter: throttleAdapter(throttle, axios) }).get(origin, { [key]: options } as object),
+  got: (throttle: ReturnType<typeof createThrottle>, options: object, key = 'throttle') =>
     got.extend({ handlers: [throttleHandler(throttle)], retry: { limit: 0 } })(origin, {
-      context: { throttle: options },
+      context: { [key]: options },
     }),
 }
 for (const [name, send] of Object.entries(ways)) {
@@ -132,6 +132,7 @@ for (const [name, send] of Object.entries(ways)) {
     await send(throttle, { scopes: ['api', 'users'], priority: 1 })
     assert.deepEqual(scopes, ['api users'])
     await assert.rejects(send(throttle, { prio: 1 }), /prio/)
+    await assert.rejects(send(throttle, {}, 'throtle'), /got throtle \(did you mean throttle\?\)/)
     assert.equal(throttle.stats().inFlight, 0)
   })
 }

@@ -268,7 +268,19 @@ test('a host that no request meets, beside one that is hardly another, is told w
   early.addEventListener('warning', ({ message }) => heard.push(message))
   await early.fetch('https://api.github.com/')
   early.close()
-  assert.deepEqual(heard, ['scopes."github.com" has no effect: requests go to "api.github.com"'])
+  const told = ['scopes."github.com" has no effect: requests go to "api.github.com"']
+  assert.deepEqual(heard, told)
+  // A server is never closed.
+  const server = make({ delay: 0, slotDelay: 0, scopes: { 'github.com': { rate: 5 } } })
+  heard.length = 0
+  server.addEventListener('warning', ({ message }) => heard.push(message))
+  const send = async () => {
+    for (let request = 0; request < 99; request++) await server.fetch('https://api.github.com/')
+  }
+  await send()
+  assert.deepEqual(heard, [])
+  await send()
+  assert.deepEqual(heard, told)
 })
 
 test('what is no list of items is told when map is called', () => {
@@ -507,7 +519,7 @@ test('what stands where the throttle, or the options of sharing, belong', () => 
 test('a throttle of another copy of the package is one', async () => {
   // Two versions in one program: neither is an instance of the other's class.
   const own = make({ delay: 0 })
-  const other = new Proxy(own, { getPrototypeOf: () => EventTarget.prototype })
+  const other = new Proxy(new EventTarget(), { get: (_, key) => own[key as 'fetch'] }) as Throttle
   assert.ok(!(other instanceof (own.constructor as new () => object)))
   const fetch = throttledFetch(other)
   assert.equal((await fetch(page)).status, 200)

@@ -1,5 +1,6 @@
 /** Calls inside functions of `run`, `map` and `wrap`, and the fetch of a permit. */
 import assert from 'node:assert/strict'
+import { AsyncLocalStorage } from 'node:async_hooks'
 import { mock, test } from 'node:test'
 import { createThrottle, NestedError, type Permit, type Throttle, type ThrottleOptions } from 'autothrottle'
 import { FakeClock } from 'autothrottle/testing'
@@ -223,11 +224,46 @@ test('a hook that waits for the slot of its own request is rejected, with what t
     assert(error.cause instanceof NestedError)
     assert.match(
       error.cause.message,
-      /status waits for a slot that its own function holds: .* hooks another throttle/,
+      /status waits for a slot that its own function holds: .* hooks and a fetch of yours another throttle/,
     )
     assert.deepEqual(made.warned, [])
     assert.equal(made.throttle.stats().inFlight, 0)
   }
+})
+
+test('a fetch of your own that waits for the slot of its own request is rejected, with what to type', async () => {
+  for (const how of ['at once', 'after an await'] as const) {
+    const own: { throttle?: Throttle } = {}
+    const fetch = async (input: unknown) => {
+      if (how === 'after an await') await made.sleep(1)
+      if (input === page) await own.throttle!.fetch(`${page}token`)
+      return new Response('x')
+    }
+    const made = make({ concurrency: 1, fetch: fetch as never })
+    own.throttle = made.throttle
+    // Without a storage that is free, a warning comes after two minutes.
+    const isKnown = how === 'at once' || !('_enable' in AsyncLocalStorage.prototype)
+    const failed = made.throttle.fetch(page).catch((error) => error)
+    await made.clock.advance(isKnown ? 100 : 130_000)
+    if (!isKnown) {
+      assert.deepEqual(made.warned, ['unsettled'])
+      continue
+    }
+    const error = await Promise.race([failed, undefined])
+    assert(error instanceof NestedError, how)
+    assert.match(error.message, /token waits for a slot that its own function holds/)
+    assert.deepEqual(made.warned, [])
+    assert.equal(made.throttle.stats().inFlight, 0)
+    assert.equal((await made.throttle.fetch(`${page}2`)).status, 200)
+  }
+  const own: { throttle?: Throttle } = {}
+  const fetch = async (input: unknown) => {
+    if (input === page) await own.throttle!.fetch('https://b.example/token')
+    return new Response('x')
+  }
+  const made = make({ concurrency: 2, fetch: fetch as never })
+  own.throttle = made.throttle
+  assert.equal((await made.throttle.fetch(page)).status, 200)
 })
 
 test('a hook that asks where slots are left is answered', async () => {

@@ -31,7 +31,7 @@ export async function sizeOf(code, options = {}) {
  */
 export const BUDGETS = {
   autothrottle: 156_000,
-  'autothrottle/slim': 31_400,
+  'autothrottle/slim': 31_700,
   'autothrottle/engine': 129_200,
   'autothrottle/undici': 153_400,
   'autothrottle/simulate': 119_000,

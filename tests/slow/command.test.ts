@@ -247,6 +247,7 @@ test('exit codes: nothing answered is 1, some failed is 3, wrong usage is 2 and 
     [['fetch'], /there is no command "fetch"\n/],
     [['crwal'], /there is no command "crwal": did you mean crawl\?/],
     [['crawl', origin, '--rat', '5'], /there is no option --rat: did you mean --rate\?/],
+    [['crawl', origin, '--rate', '5', '--rate=2'], /--rate: want it once; got 5 and 2/],
     [['crawl', origin, '--max-pages', '0'], /--max-pages: want a whole number from 1; got "0"/],
     [['crawl', origin, '--rate', '5', '--delay', '100'], /delay/],
     [['crawl', origin, '--retry-failed'], /--retry-failed: want --state FILE as well/],
