@@ -472,20 +472,6 @@ describe('signals joined where AbortSignal.any is missing', () => {
   before(() => Reflect.deleteProperty(AbortSignal, 'any'))
   after(() => Object.assign(AbortSignal, { any }))
 
-  test('the caller and we can abort, also one that is aborted already', () => {
-    for (const who of ['caller', 'us', 'before'] as const) {
-      const [caller, own] = [new AbortController(), new AbortController()]
-      if (who === 'before') caller.abort('before')
-      const signal = joined(caller.signal, own)
-      if (who === 'caller') caller.abort('caller')
-      if (who === 'us') own.abort('us')
-      assert.equal(signal.aborted, true)
-      assert.equal(signal.reason, who)
-    }
-    const own = new AbortController()
-    assert.equal(joined(null, own), own.signal)
-  })
-
   test('a signal that lives on keeps no request', async () => {
     setFlagsFromString('--expose-gc')
     const collect = runInNewContext('gc')

@@ -63,21 +63,6 @@ def test_who_never_heard_of_the_others_waits_unless_it_is_told_how_many_there_ar
         assert 90 < len(crowd.sends) - sent <= 101
 
 
-def test_what_is_left_of_a_quota_is_divided() -> None:
-    scopes = {"quota": {"quota": 80, "window": 60_000}}
-    crowd = Crowd(World(7), 4, latency=lambda: 50, offline="divide", scopes=scopes)
-    crowd.begin("quota", 40)
-    crowd.world.run(6000)
-    assert len(crowd.sends) == 40
-    for process in crowd.processes:
-        process.cut(60_000)
-    # For the rest of its lease the writer may use all that is left.
-    crowd.world.run(2000)
-    crowd.begin("quota", 1000)
-    crowd.world.run(40_000)
-    assert 76 <= len(crowd.sends) <= 80, len(crowd.sends)
-
-
 class _Store:
     """A courier whose store answers, and that counts connections."""
 

@@ -17,12 +17,11 @@ from autothrottle._shared.transport import Offline
 from autothrottle.errors import (
     ConfigError,
     CostExceedsQuotaError,
-    ScopeDownError,
     SharedError,
     SnapshotError,
 )
 
-from .world import LEASE_MS, Process, World
+from .world import Process, World
 
 OPTIONS: dict[str, Any] = {
     "seed": 1,
@@ -135,41 +134,6 @@ def test_nothing_breaks_a_gap_slots_or_a_quota(seed: int) -> None:
         assert (stats.waiting, stats.in_flight, stats.age) == (0, 0, 0)
 
 
-@pytest.mark.parametrize("seed", range(4))
-def test_another_goes_on_when_the_writer_dies(seed: int) -> None:
-    world = World(seed)
-    crowd = Crowd(world, 4, latency=lambda: 60)
-    crowd.begin("gap", 120)
-    world.run(3000)
-    before = world.writer
-    before.kill()
-    died_at = world.now
-    world.run(27_000)
-    assert world.writer is not before
-    assert crowd.unfinished == []
-    after = [at for at in crowd.times() if at > died_at + 60]
-    assert after[0] - died_at < 2 * LEASE_MS
-    # What it had sent since its last beat is lost; all else keeps its gap.
-    assert min(gaps([at for at in crowd.times() if at <= died_at])) >= 149 - world.way
-    assert min(gaps(after)) >= 149 - world.way
-
-
-@pytest.mark.parametrize("seed", range(3))
-def test_a_writer_that_slept_grants_nothing_when_it_wakes(seed: int) -> None:
-    world = World(seed)
-    crowd = Crowd(world, 3, latency=lambda: 20)
-    crowd.begin("gap", 120)
-    world.run(2000 + 37 * seed)
-    slept = world.writer
-    slept.stop(4000 + 111 * seed)
-    world.run(25_000)
-    assert world.writer is not slept
-    assert crowd.unfinished == []
-    assert len(crowd.sends) == 120
-    # Also its own requests, which no store could have kept from leaving.
-    assert min(gaps(crowd.times())) >= 149 - world.way
-
-
 @pytest.mark.parametrize("seed", range(6))
 def test_a_machine_that_slept_with_all_of_them_gives_no_slot_twice(seed: int) -> None:
     world = World(seed)
@@ -280,20 +244,6 @@ def test_offline_divides_waits_or_fails() -> None:
             assert second.warnings == ["shared-offline", "shared-online"]
 
 
-def test_slots_are_divided_offline() -> None:
-    world, first, second = pair("divide")
-    second.host.settle(second.ns, 0, status=200)
-    left: list[float] = []
-    second.work = lambda _: left.append(world.now)
-    first.kill()
-    second.cut(20_000)
-    for _ in range(3):
-        second.submit("slots")
-    world.run(10_000)
-    # Three for two: one in each of them.
-    assert len(left) == 1
-
-
 def test_other_options_are_told_and_the_writers_count() -> None:
     world = World(1)
     first = Process(world, "one", OPTIONS)
@@ -389,19 +339,6 @@ def test_names_that_nobody_holds_are_forgotten() -> None:
         first.host.submit(first.ns, [10**9])
     with pytest.raises(ValueError, match="finite"):
         first.host.submit(first.ns, [first.host.intern("a")], cost=float("nan"))
-
-
-def test_a_scope_that_is_down_is_an_error_of_its_type() -> None:
-    world, _, second = pair(downAfter=2000)
-
-    def fails(ticket: int) -> None:
-        second.host.settle(second.ns, ticket, failure="connection")
-
-    second.work = fails
-    for _ in range(10):
-        second.submit("dead")
-        world.run(70_000)
-    assert {type(error) for _, error in second.failed} == {ScopeDownError}
 
 
 def test_what_is_no_frame_is_dropped_and_told() -> None:
