@@ -14,10 +14,10 @@
  */
 import { spawn } from 'node:child_process'
 import { mkdtempSync, writeFileSync } from 'node:fs'
-import { createServer } from 'node:http'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { listen } from '../tests/serve.mjs'
 import { freePorts, has, limitConn, limitReq, listening, startNginx } from './nginx-server.mjs'
 
 function option(name, fallback) {
@@ -146,12 +146,11 @@ backend b
 }
 
 async function measure({ name: setupName, program, limit, upstream: ms, directives, ...told }) {
-  const upstream = createServer((_, response) => setTimeout(() => response.end('page'), ms))
-  await new Promise((resolve) => upstream.listen(0, '127.0.0.1', resolve))
+  const upstream = await listen((_, response) => setTimeout(() => response.end('page'), ms))
   const clients = Object.entries(CLIENTS)
     .map(([name, optionsFor]) => ({ name, options: optionsFor(told) }))
     .filter(({ options }) => options !== undefined)
-  const { port } = upstream.address()
+  const { port } = upstream
   const { ports, stop } =
     program === 'nginx'
       ? await startNginx(directives, port, clients.length)
@@ -187,8 +186,7 @@ async function measure({ name: setupName, program, limit, upstream: ms, directiv
       `| ${setupName} | ${name} | ${utilisation.toFixed(3)} | ${share.toFixed(2)} % | ${perMinute.toFixed(1)} | ${all} |`,
     )
   })
-  upstream.closeAllConnections()
-  upstream.close()
+  upstream.stop()
 }
 
 const job = option('--work')

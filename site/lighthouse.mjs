@@ -3,11 +3,11 @@
  * the playground are there: drawn with the page, and live. `node site/lighthouse.mjs`, two minutes, after
  * `npm run site -- --build`.
  */
-import { createServer } from 'node:http'
 import { fileURLToPath } from 'node:url'
 import { launch } from 'chrome-launcher'
 import lighthouse, { desktopConfig } from 'lighthouse'
 import { chromium } from 'playwright-core'
+import { listen } from '../tests/serve.mjs'
 import { serveFolder } from './serve.mjs'
 
 const FLAGS = [
@@ -28,9 +28,8 @@ const PAGES = [
   'reference/simulate.html',
 ]
 
-const server = createServer(serveFolder(fileURLToPath(new URL('./dist', import.meta.url))))
-await new Promise((resolve) => server.listen(0, '127.0.0.1', resolve))
-const base = `http://127.0.0.1:${server.address().port}/`
+const server = await listen(serveFolder(fileURLToPath(new URL('./dist', import.meta.url))))
+const base = `${server.url}/`
 
 const only = process.argv[2]
 const chrome = await launch({ chromePath: CHROME, chromeFlags: FLAGS })

@@ -1,9 +1,9 @@
 /** Browsers without a driver: a page posts what it found. */
 import { spawn } from 'node:child_process'
 import { mkdtempSync, rmSync } from 'node:fs'
-import { createServer } from 'node:http'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { listen } from './serve.mjs'
 
 export const BROWSERS = [
   {
@@ -30,7 +30,7 @@ export async function posted({ command, args }, files, path = '/') {
   const result = new Promise((resolve, reject) => {
     settle = { resolve, reject }
   })
-  const server = createServer((request, response) => {
+  const server = await listen((request, response) => {
     if (request.method !== 'POST') return files(request, response)
     const parts = []
     request.on('data', (part) => parts.push(part))
@@ -39,8 +39,7 @@ export async function posted({ command, args }, files, path = '/') {
       settle.resolve(Buffer.concat(parts).toString())
     })
   })
-  await new Promise((resolve) => server.listen(0, '127.0.0.1', resolve))
-  const url = `http://127.0.0.1:${server.address().port}${path}`
+  const url = server.url + path
   const env = { ...process.env, HOME: profile }
   const browser = spawn(command, args(profile, url), { stdio: 'ignore', env })
   browser.on('error', settle.reject)
@@ -56,8 +55,7 @@ export async function posted({ command, args }, files, path = '/') {
       browser.kill('SIGKILL')
       await ended
     }
-    server.closeAllConnections()
-    server.close()
+    server.stop()
     // Its children may write for a moment longer.
     rmSync(profile, { recursive: true, force: true, maxRetries: 20, retryDelay: 100 })
   }

@@ -6,9 +6,9 @@
  * from the tenth second on, and beside what was served before.
  */
 import { fork, spawnSync } from 'node:child_process'
-import { createServer } from 'node:http'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
+import { listen } from '../../tests/serve.mjs'
 import { freePort, RedisServer, Sentinel } from '../../tests/shared/server.mjs'
 import { openWay } from './proxy.mjs'
 
@@ -22,7 +22,7 @@ class Site {
   now = 0
   most = 0
   async start() {
-    this.server = createServer((request, response) => {
+    const { url, stop } = await listen((request, response) => {
       const scope = request.url.slice(1)
       this.seen.push({ scope, who: request.headers['x-who'], at: performance.now() })
       if (scope !== 'slots') return response.end('page')
@@ -33,9 +33,7 @@ class Site {
         this.now--
       })
     })
-    await new Promise((resolve) => this.server.listen(0, '127.0.0.1', resolve))
-    this.url = `http://127.0.0.1:${this.server.address().port}/`
-    return this
+    return Object.assign(this, { url: `${url}/`, stop })
   }
   of(scope, from = 0, to = Number.POSITIVE_INFINITY) {
     return this.seen.filter((each) => each.scope === scope && each.at >= from && each.at < to)
@@ -55,10 +53,6 @@ class Site {
     const times = this.of(scope, from).filter((each) => each.who === who)
     const all = [from, ...times.map(({ at }) => at), performance.now()]
     return Math.max(...all.slice(1).map((at, index) => at - all[index])) / 1000
-  }
-  stop() {
-    this.server.closeAllConnections()
-    this.server.close()
   }
 }
 

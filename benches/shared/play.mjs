@@ -6,9 +6,9 @@
  * when each group has been served once.
  */
 import { spawn } from 'node:child_process'
-import { createServer } from 'node:http'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
+import { listen } from '../../tests/serve.mjs'
 import { freePort, RedisServer } from '../../tests/shared/server.mjs'
 import { limitReq, noLimit, startNginx } from '../nginx-server.mjs'
 import { countsOf } from './counts.mjs'
@@ -64,7 +64,7 @@ export async function play(what, way, most) {
   const served = new Promise((resolve) => {
     allServed = resolve
   })
-  const upstream = createServer((request, response) => {
+  const upstream = await listen((request, response) => {
     const [who] = request.headers['x-who'].split('-')
     const isShared = who === 'shared'
     if (silent.delete(who) && silent.size === 0) allServed()
@@ -75,9 +75,8 @@ export async function play(what, way, most) {
       if (isShared) now--
     })
   })
-  await new Promise((resolve) => upstream.listen(0, '127.0.0.1', resolve))
   const limit = what.slots ? noLimit : limitReq(RATE, what.burst)
-  const server = await startNginx(limit, upstream.address().port, 2 + beside.length)
+  const server = await startNginx(limit, upstream.port, 2 + beside.length)
   const store = way === 'redis' ? await new RedisServer(await freePort()).start() : undefined
   const slow = what.isSlow ? await slowWay(store.port) : undefined
   const name = `bench-${process.pid}-${Date.now()}`
@@ -103,8 +102,7 @@ export async function play(what, way, most) {
   await sleep(seconds * 1000)
   for (const child of children) child.kill('SIGKILL')
   const lines = await server.stop()
-  upstream.closeAllConnections()
-  upstream.close()
+  upstream.stop()
   slow?.stop()
   await store?.stop()
   const from = Math.min(what.from ?? 0, seconds / 2)

@@ -1,11 +1,11 @@
 /** What a driver of a browser is needed for: keys, widths, preferences, a reload without a network. */
 import assert from 'node:assert/strict'
 import { existsSync } from 'node:fs'
-import { createServer } from 'node:http'
 import { register } from 'node:module'
 import { after, before, test } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { skipUnless } from '../../tests/required.mjs'
+import { listen } from '../../tests/serve.mjs'
 import { serveFolder } from '../serve.mjs'
 
 const CHROME = '/usr/bin/chromium'
@@ -25,14 +25,12 @@ before(async () => {
   const args = ['--no-sandbox', '--disable-gpu', '--disable-quic', '--disable-background-networking']
   browser = await chromium.launch({ executablePath: CHROME, args })
   const files = serveFolder(root)
-  server = createServer((request, response) => (isOffline ? request.destroy() : files(request, response)))
-  await new Promise((resolve) => server.listen(0, '127.0.0.1', resolve))
-  base = `http://127.0.0.1:${server.address().port}`
+  server = await listen((request, response) => (isOffline ? request.destroy() : files(request, response)))
+  base = server.url
 })
 after(async () => {
   await browser?.close()
-  server?.closeAllConnections()
-  server?.close()
+  server?.stop()
 })
 
 /** A page that fails the test when it says something on the console. */

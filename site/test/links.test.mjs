@@ -4,11 +4,11 @@
  */
 import assert from 'node:assert/strict'
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
-import { createServer } from 'node:http'
 import { dirname, join } from 'node:path'
 import { after, before, test } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { skipUnless } from '../../tests/required.mjs'
+import { listen } from '../../tests/serve.mjs'
 import { head, placeOf } from '../links.mjs'
 import { programOf } from '../playground/program.js'
 import { serveFolder } from '../serve.mjs'
@@ -29,14 +29,12 @@ before(async () => {
   if (skip) return
   const { chromium } = await import('playwright-core')
   browser = await chromium.launch({ executablePath: CHROME, args: ['--no-sandbox', '--disable-gpu'] })
-  server = createServer(serveFolder(dist))
-  await new Promise((resolve) => server.listen(0, '127.0.0.1', resolve))
-  base = `http://127.0.0.1:${server.address().port}`
+  server = await listen(serveFolder(dist))
+  base = server.url
 })
 after(async () => {
   await browser?.close()
-  server?.closeAllConnections()
-  server?.close()
+  server?.stop()
 })
 
 async function open(path, preferences = {}) {

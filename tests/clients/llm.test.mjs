@@ -3,15 +3,14 @@
  * what they send, what comes back, who sends again, and what a stream does to both ends.
  */
 import assert from 'node:assert/strict'
-import { once } from 'node:events'
 import { existsSync } from 'node:fs'
-import { createServer } from 'node:http'
 import { test } from 'node:test'
 import { createThrottle } from 'autothrottle'
 import { llmFetch, llmMiddleware } from 'autothrottle/llm'
 import OpenAI from 'openai'
 import { drive } from '../js/model-load.js'
 import { skipUnless } from '../required.mjs'
+import { listen } from '../serve.mjs'
 
 const isHere = existsSync(new URL('node_modules/@anthropic-ai/sdk', import.meta.url))
 const skip = skipUnless(isHere, 'not installed: npm install --prefix tests/clients')
@@ -20,19 +19,15 @@ const sdk = async () => (await import('@anthropic-ai/sdk')).default
 /** A server; `answer` gets the request and its number. */
 async function serve(t, answer) {
   const seen = []
-  const server = createServer(async (request, response) => {
+  const { url, stop } = await listen(async (request, response) => {
     let text = ''
     for await (const part of request) text += part
     const { url, method, headers } = request
     seen.push({ url, method, headers, body: text === '' ? undefined : JSON.parse(text) })
     answer(response, seen.length, request)
-  }).listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  t.after(() => {
-    server.closeAllConnections()
-    server.close()
   })
-  return { seen, url: `http://127.0.0.1:${server.address().port}` }
+  t.after(stop)
+  return { seen, url }
 }
 
 const json = (response, value, status = 200, headers = {}) =>

@@ -7,11 +7,10 @@
  * Time is a `FakeClock`; only what the clients themselves wait for (a retry's millisecond) is real.
  */
 import assert from 'node:assert/strict'
-import { createServer, type Server } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { test } from 'node:test'
 import { createThrottle, type Throttle, type ThrottleOptions } from 'autothrottle'
 import { FakeClock } from 'autothrottle/testing'
+import { type Listening, listen } from '../serve.mjs'
 import { deadOrigin } from './serve.js'
 
 /** Sends one request, and gives the status of its answer, also where the client throws it. */
@@ -48,10 +47,10 @@ export const lineOf = ({ name, how, retries, abort = 'signal', redirects }: Clie
 export class Site {
   readonly hits: string[] = []
   readonly scripts = new Map<string, number[]>()
-  readonly #server: Server
+  #listening: Listening | undefined
 
-  constructor() {
-    this.#server = createServer((request, response) => {
+  async listen(): Promise<void> {
+    this.#listening = await listen((request, response) => {
       const name = new URL(request.url!, 'http://x').pathname.split('/').at(-1)!
       if (name === 'favicon.ico') return void response.writeHead(204).end()
       request.resume()
@@ -68,17 +67,12 @@ export class Site {
     })
   }
 
-  async listen(): Promise<void> {
-    await new Promise<void>((resolve) => this.#server.listen(0, '127.0.0.1', resolve))
-  }
-
   get origin(): string {
-    return `http://127.0.0.1:${(this.#server.address() as AddressInfo).port}`
+    return this.#listening!.url
   }
 
   close(): void {
-    this.#server.closeAllConnections()
-    this.#server.close()
+    this.#listening?.stop()
   }
 }
 

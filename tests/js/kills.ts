@@ -14,14 +14,13 @@ import {
   symlinkSync,
   writeFileSync,
 } from 'node:fs'
-import { createServer } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, test } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { gunzipSync } from 'node:zlib'
 import { bundled } from './bundle.js'
+import { serve } from './serve.js'
 
 const PAGES = 400
 const KILLS = 20
@@ -31,7 +30,7 @@ const warcio = fileURLToPath(new URL('../clients/node_modules/warcio', import.me
 let hits: string[] = []
 let onHit = () => {}
 /** A tree of pages, each with links to pages that others lead to as well, and a redirect now and then. */
-const server = createServer((request, response) => {
+export const origin = await serve((request, response) => {
   const page = Number(request.url!.slice(2))
   hits.push(request.url!)
   onHit()
@@ -42,18 +41,13 @@ const server = createServer((request, response) => {
     .map((each) => `<a href="/${each % 10 === 3 ? 'r' : 'p'}${each}#x">${each}</a>`)
   response.writeHead(200, { 'content-type': 'text/html' }).end(`<p>page ${page}</p>${links.join(' ')}`)
 })
-export let origin = ''
 let bin = ''
 before(async () => {
   bin = await bundled(folder)
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  origin = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
   const options = { defaults: { delay: 0, slotDelay: 0, concurrency: 8 } }
   writeFileSync(join(folder, 'options.json'), JSON.stringify(options))
 })
 after(() => {
-  server.closeAllConnections()
-  server.close()
   rmSync(folder, { recursive: true, force: true })
 })
 

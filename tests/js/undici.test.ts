@@ -4,8 +4,7 @@
  * not count; handlers that cannot abort a wait.
  */
 import assert from 'node:assert/strict'
-import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
-import type { AddressInfo } from 'node:net'
+import type { IncomingMessage, ServerResponse } from 'node:http'
 import { after, test } from 'node:test'
 import { createThrottle } from 'autothrottle'
 import { throttle as throttled } from 'autothrottle/undici'
@@ -17,6 +16,7 @@ import {
   setGlobalDispatcher,
   fetch as undiciFetch,
 } from 'undici'
+import { listen } from '../serve.mjs'
 
 const free = { defaults: { delay: 0, slotDelay: 0, jitter: false } } as const
 const closing: (() => unknown)[] = []
@@ -25,14 +25,9 @@ after(async () => {
 })
 
 async function serve(answer: (request: IncomingMessage, response: ServerResponse) => void) {
-  const server = createServer(answer).listen(0, '127.0.0.1')
-  await new Promise((resolve) => server.once('listening', resolve))
-  closing.push(() => {
-    server.closeAllConnections()
-    server.close()
-  })
-  const { port } = server.address() as AddressInfo
-  return { url: `http://127.0.0.1:${port}`, host: `127.0.0.1:${port}`, server }
+  const { url, port, server, stop } = await listen(answer)
+  closing.push(stop)
+  return { url, host: `127.0.0.1:${port}`, server }
 }
 
 function agentOf(throttle: Parameters<typeof throttled>[0], ...more: Parameters<Agent['compose']>) {

@@ -35,11 +35,12 @@ for (const name of ['conformance.mjs', 'redirects.mjs']) {
 }
 const main = `import { createThrottle } from 'autothrottle'
 import { check } from './redirects.mjs'
+import { listen } from '../serve.mjs'
 console.log(await check(createThrottle, 'BASE'))
 `
 
 /** Redirects as `/STATUS?to=…` says; anything else says what it was asked. */
-const mirror = createServer(async (request, response) => {
+const mirror = await listen(async (request, response) => {
   let body = ''
   for await (const chunk of request) body += chunk
   const url = new URL(request.url, 'http://x')
@@ -48,13 +49,8 @@ const mirror = createServer(async (request, response) => {
   const { authorization, 'x-own': own } = request.headers
   response.end(JSON.stringify({ method: request.method, body, authorization, own }))
 })
-await new Promise((resolve) => mirror.listen(0, resolve))
-after(() => {
-  mirror.closeAllConnections()
-  mirror.close()
-})
-const base = `http://127.0.0.1:${mirror.address().port}`
-writeFileSync(join(scratch, 'main.mjs'), main.replace('BASE', base))
+after(mirror.stop)
+writeFileSync(join(scratch, 'main.mjs'), main.replace('BASE', mirror.url))
 const { WANTED } = await import('../runtimes/redirects.mjs')
 
 for (const { name, command, args } of RUNTIMES) {

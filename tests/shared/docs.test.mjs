@@ -9,14 +9,14 @@
 import assert from 'node:assert/strict'
 import { execFile } from 'node:child_process'
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { createServer } from 'node:http'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { after, before, test } from 'node:test'
+import { after, test } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { transform } from 'esbuild'
 import { skipUnless } from '../required.mjs'
+import { listen } from '../serve.mjs'
 import { freePort, RedisServer, SERVERS } from './server.mjs'
 import { WORKERD, Workers } from './workers.mjs'
 
@@ -27,14 +27,12 @@ const entries = { autothrottle: 'node/index', 'autothrottle/local': 'local', 'au
 // Beside the clients, so that they can be imported.
 const folder = mkdtempSync(fileURLToPath(new URL('.docs-', import.meta.url)))
 const sockets = mkdtempSync(join(tmpdir(), 'at-'))
-const site = createServer((request, response) => response.end(request.url))
-before(() => new Promise((resolve) => site.listen(0, '127.0.0.1', resolve)))
+const site = await listen((request, response) => response.end(request.url))
 after(() => {
-  site.closeAllConnections()
-  site.close()
+  site.stop()
   for (const made of [folder, sockets]) rmSync(made, { recursive: true, force: true })
 })
-const here = (code) => code.replaceAll('https://api.example', `http://127.0.0.1:${site.address().port}`)
+const here = (code) => code.replaceAll('https://api.example', site.url)
 
 /** Runs a block as a program; it must end by itself. Gives what it printed. */
 async function run(name, block) {

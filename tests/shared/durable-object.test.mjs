@@ -7,10 +7,10 @@
  */
 import assert from 'node:assert/strict'
 import { existsSync } from 'node:fs'
-import { createServer } from 'node:http'
 import { after, before, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { skipUnless } from '../required.mjs'
+import { listen } from '../serve.mjs'
 import { WORKERD, Workers } from './workers.mjs'
 
 const skip = skipUnless(existsSync(WORKERD), 'workerd is not installed')
@@ -19,7 +19,7 @@ const skip = skipUnless(existsSync(WORKERD), 'workerd is not installed')
 async function siteOf(t, latency, status = 200) {
   const counts = { now: 0, most: 0, all: 0, paths: [] }
   const held = []
-  const server = createServer((request, response) => {
+  const { url, stop } = await listen((request, response) => {
     counts.all++
     counts.paths.push(request.url)
     counts.most = Math.max(counts.most, ++counts.now)
@@ -28,15 +28,11 @@ async function siteOf(t, latency, status = 200) {
     if (request.url.startsWith('/held')) held.push(answer)
     else setTimeout(answer, latency)
   })
-  await new Promise((resolve) => server.listen(0, '127.0.0.1', resolve))
-  t.after(() => {
-    server.closeAllConnections()
-    server.close()
-  })
+  t.after(stop)
   const answerHeld = () => {
     for (const answer of held.splice(0)) answer()
   }
-  return { counts, answerHeld, url: `http://127.0.0.1:${server.address().port}/` }
+  return { counts, answerHeld, url: `${url}/` }
 }
 
 if (skip) test('limits shared through a Durable Object', { skip }, () => {})

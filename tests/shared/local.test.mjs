@@ -5,7 +5,6 @@
 import assert from 'node:assert/strict'
 import { fork, spawn } from 'node:child_process'
 import { chmodSync, existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, statSync } from 'node:fs'
-import { createServer } from 'node:http'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, test } from 'node:test'
@@ -13,6 +12,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { local } from '../../dist/local.js'
 import { createThrottle } from '../../dist/node/index.js'
+import { listen } from '../serve.mjs'
 import { groupInRust } from './rust.mjs'
 
 const isPosix = process.platform !== 'win32'
@@ -30,7 +30,7 @@ async function site(latency) {
   // This process may hear that a connection has ended after what another was given leave for by that end: so
   // a killed process does not count.
   const dead = new Set()
-  const server = createServer((request, response) => {
+  const { server, url, stop } = await listen((request, response) => {
     const pid = Number(new URL(request.url, 'http://a').searchParams.get('by'))
     flying.set(pid, (flying.get(pid) ?? 0) + 1)
     const now = [...flying].reduce((sum, [who, count]) => sum + (dead.has(who) ? 0 : count), 0)
@@ -48,13 +48,7 @@ async function site(latency) {
     dead.add(child.pid)
     child.kill('SIGKILL')
   }
-  await new Promise((resolve) => server.listen(0, '127.0.0.1', resolve))
-  seen.url = `http://127.0.0.1:${server.address().port}/`
-  seen.stop = () => {
-    server.closeAllConnections()
-    server.close()
-  }
-  return seen
+  return Object.assign(seen, { url: `${url}/`, stop })
 }
 
 function member(settings, workers = '') {

@@ -8,12 +8,12 @@
 import assert from 'node:assert/strict'
 import { fork, spawn, spawnSync } from 'node:child_process'
 import { existsSync } from 'node:fs'
-import { createServer } from 'node:http'
 import { after, before, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { slowWay } from '../../benches/shared/proxy.mjs'
 import { isAll } from '../required.mjs'
+import { listen } from '../serve.mjs'
 import { groupInRust } from './rust.mjs'
 import { freePort, RedisServer, SERVERS, Sentinel } from './server.mjs'
 
@@ -30,7 +30,7 @@ class Site {
     this.latency = latency
   }
   async start() {
-    this.server = createServer((request, response) => {
+    const { url, stop } = await listen((request, response) => {
       this.now++
       this.most = Math.max(this.most, this.now)
       const pid = Number(new URL(request.url, 'http://a').searchParams.get('by'))
@@ -41,16 +41,10 @@ class Site {
         this.now--
       })
     })
-    await new Promise((resolve) => this.server.listen(0, '127.0.0.1', resolve))
-    this.url = `http://127.0.0.1:${this.server.address().port}/`
-    return this
+    return Object.assign(this, { url: `${url}/`, stop })
   }
   get total() {
     return [...this.by.values()].reduce((sum, count) => sum + count, 0)
-  }
-  stop() {
-    this.server.closeAllConnections()
-    this.server.close()
   }
 }
 

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { spawn, spawnSync } from 'node:child_process'
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
+import type { IncomingMessage, ServerResponse } from 'node:http'
 import { createServer as createSecureServer } from 'node:https'
 import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
@@ -12,7 +12,7 @@ import { fileURLToPath } from 'node:url'
 import { gzipSync } from 'node:zlib'
 import { fileOf } from '../../js/command/store.js'
 import { bundled } from '../js/bundle.js'
-import { deadOrigin } from '../js/serve.js'
+import { deadOrigin, serve } from '../js/serve.js'
 
 const root = fileURLToPath(new URL('../..', import.meta.url))
 const folder = mkdtempSync(join(tmpdir(), 'autothrottle-command-'))
@@ -22,18 +22,15 @@ const paths = () => hits.map(({ url }) => url)
 const pages: Record<string, (request: IncomingMessage, response: ServerResponse) => void> = {}
 const html = (body: string) => (_: IncomingMessage, response: ServerResponse) =>
   void response.writeHead(200, { 'content-type': 'text/html; charset=utf-8' }).end(body)
-const server = createServer((request, response) => {
+const origin = await serve((request, response) => {
   hits.push(request)
   const page = pages[request.url!]
   if (page) page(request, response)
   else response.writeHead(404).end('not here')
 })
-let origin = ''
 let bin = ''
 before(async () => {
   bin = await bundled(folder)
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  origin = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
   writeFileSync(at('fast.json'), '{"defaults":{"delay":0,"slotDelay":0,"concurrency":4}}')
 })
 beforeEach(() => {
@@ -41,8 +38,6 @@ beforeEach(() => {
   for (const name of Object.keys(pages)) delete pages[name]
 })
 after(() => {
-  server.closeAllConnections()
-  server.close()
   rmSync(folder, { recursive: true, force: true })
 })
 

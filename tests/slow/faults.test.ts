@@ -5,8 +5,7 @@
  * The trap is a fault that is tried once: what a request leaves behind is seen when many have left it.
  */
 import assert from 'node:assert/strict'
-import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
-import type { AddressInfo } from 'node:net'
+import type { IncomingMessage, ServerResponse } from 'node:http'
 import { pipeline } from 'node:stream'
 import { after, test } from 'node:test'
 import { setFlagsFromString } from 'node:v8'
@@ -14,6 +13,7 @@ import { runInNewContext } from 'node:vm'
 import { createGzip } from 'node:zlib'
 import { type Clock, createThrottle, DisallowedError, type ThrottleOptions, TimeoutError } from 'autothrottle'
 import type { rules } from 'autothrottle/robots'
+import { listen } from '../serve.mjs'
 
 type Answer = (request: IncomingMessage, response: ServerResponse) => unknown
 
@@ -26,14 +26,9 @@ after(() => {
 })
 
 async function serve(answer: Answer) {
-  const server = createServer(answer).listen(0, '127.0.0.1')
-  await new Promise((resolve) => server.once('listening', resolve))
-  const close = () => {
-    server.closeAllConnections()
-    server.close()
-  }
-  closing.push(close)
-  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, close }
+  const { url, stop } = await listen(answer)
+  closing.push(stop)
+  return { url, close: stop }
 }
 
 /** The system's clock, and which of its timers are armed. */
