@@ -299,6 +299,18 @@ async def test_a_host_that_no_request_met_is_told_at_the_end(
         ({"rate": {"limit": 100, "per": 60_000}}, "rate.per=60000 is 16:40:00"),
         ({"quota": 100, "window": 3_600_000}, "window=3.6e+06 is 41 days, 16:00:00"),
         ({"quota": {"limit": 5, "window": 1000}}, "quota.window=1000 is 0:16:40"),
+        ({"backoff": {"window": 60_000}}, "backoff.window=60000 is 16:40:00"),
+        (
+            {"defaults": {"delay": 1, "autothrottle": {"start_delay": 5000}}},
+            "defaults.autothrottle.start_delay=5000 is 1:23:20",
+        ),
+        ({"robots": {"user_agent": "b", "max_delay": 60_000}}, "robots.max_delay=60000 is 16:40:00"),
+        ({"request_timeout": 30_000}, "request_timeout=30000 is 8:20:00"),
+        (
+            {"retry": {"limit": 1, "max_retry_after": 300_000}},
+            "retry.max_retry_after=300000 is 3 days, 11:20:00",
+        ),
+        ({"backoff": {"max_delay": 300, "max_hold": 3600}, "request_timeout": 120}, None),
         ({"rate": {"limit": 100, "per": 3600}}, None),
         ({"quota": 100, "window": 86_400}, None),
     ],
@@ -310,6 +322,49 @@ async def test_spans_in_milliseconds_are_told(
     assert len(caplog.messages) == (0 if said is None else 1)
     if said is not None:
         assert caplog.messages[0].startswith(f"{said}: times are seconds here, so ")
+
+
+async def test_a_hold_in_milliseconds_is_told(clock: FakeClock) -> None:
+    throttle = Throttle(clock=clock)
+    told = warned(throttle)
+    throttle.scope("a.example").hold(5)
+    throttle.scope("a.example").hold(5000)
+    said = "hold=5000 is 1:23:20: times are seconds here, so 5000 ms are 5"
+    assert told == [("seconds", f"{said} (timedelta(seconds=5000) silences this)")]
+
+
+def test_a_setting_that_is_assigned_is_refused(clock: FakeClock) -> None:
+    throttle: Any = Throttle(clock=clock)
+    for key in ("rate", "delay", "concurrency", "max_waiting"):
+        with pytest.raises(AttributeError, match=rf"^{key}: want it as an option, Throttle\({key}=…\)"):
+            setattr(throttle, key, 5)
+    throttle.name = "mine"
+    with pytest.raises(AttributeError):
+        throttle.scope("a.example").delay = 5
+
+
+async def test_a_name_in_hints_that_no_url_has_is_told(
+    clock: FakeClock, caplog: pytest.LogCaptureFixture
+) -> None:
+    hints: Any = {"API.example": {"remaining": "x-left"}}
+    Throttle(clock=clock, hints=hints)
+    expected = 'hints["API.example"] has no effect: it is the scope of no URL; type "api.example"'
+    assert [message[: len(expected)] for message in caplog.messages] == [expected]
+    hints = {"api.exmaple.com": {"remaining": "x-left"}}
+    throttle = Throttle(clock=clock, delay=0, hints=hints)
+    told = warned(throttle)
+    (await throttle.acquire("https://api.example.com/")).settle(status=200)
+    throttle.close()
+    assert told == [("no-effect", 'hints["api.exmaple.com"] has no effect: requests go to "api.example.com"')]
+
+
+async def test_a_server_that_is_never_closed_is_told_of_a_host_that_no_request_met(clock: FakeClock) -> None:
+    throttle = Throttle(clock=clock, delay=0, slot_delay=0, scopes={"github.com": {"rate": 5}})
+    told = warned(throttle)
+    for count in range(100):
+        assert told == [], count
+        (await throttle.acquire("https://api.github.com/")).settle(status=200)
+    assert told == [("no-effect", 'scopes["github.com"] has no effect: requests go to "api.github.com"')]
 
 
 async def test_what_is_no_list_of_items_is_told_when_map_is_called(clock: FakeClock) -> None:

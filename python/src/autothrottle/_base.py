@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from ._clock import NANOS, Clock, SystemClock, nanos
-from ._convert import convert_options
+from ._convert import convert_options, said_of_span
 from ._desk import Desk
 from ._errors import ConfigError, Problem
 from ._events import Events
@@ -17,6 +17,7 @@ from ._native import parse_robots
 from ._requests import seconds_of
 from ._robots import Robots
 from ._scopes import Scopes, add_scope, checked_name, host_of, host_of_name, named_scopes, said_of_name
+from ._settings import SECTIONS
 from ._stats import Peek, ScopeStats, Stats
 
 if TYPE_CHECKING:
@@ -106,6 +107,12 @@ class BaseThrottle:
             if key.startswith("scopes ") and self._settings.get_scopes is not None:
                 continue
             self._desk.warn("no-effect" if key.startswith("scopes ") else "seconds", note, key=key)
+
+    def __setattr__(self, name: str, value: object) -> None:
+        if (name in SECTIONS["Scope"] or name in SECTIONS["Root"]) and not hasattr(type(self), name):
+            kind = type(self).__name__
+            raise AttributeError(f"{name}: want it as an option, {kind}({name}=…)")
+        super().__setattr__(name, value)
 
     def scope(self, name: str) -> ScopeControl:
         """One scope: its statistics, and how to change its pace."""
@@ -227,6 +234,9 @@ class ScopeControl:
     def hold(self, seconds: Seconds) -> None:
         """Sends no request for that many seconds. A longer hold stays."""
         span = nanos("hold", seconds)
+        said = said_of_span("hold", seconds)
+        if said is not None:
+            self._desk.warn("seconds", said, self.name, f"hold {self.name}")
         self._desk.change(self.name, lambda now, scope: self._desk.engine.hold(now, scope, span))
 
     def crawl_delay(self, seconds: Seconds | None) -> str:

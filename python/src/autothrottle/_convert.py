@@ -102,8 +102,7 @@ class Converted:
         if kind == "object" and isinstance(value, Mapping):
             return self.object(section, value, path, typed)
         if kind == "named" and isinstance(value, Mapping):
-            if typed == "scopes":
-                self._note_of_names(value)
+            self._note_of_names(value, typed)
             return {
                 name: self.value(
                     f"object {section}", each, _engine_join(path, name), f"{typed}[{_quoted(name)}]"
@@ -126,22 +125,32 @@ class Converted:
         """Perhaps milliseconds, as in npm: hardly a pace is slower than a request a minute. A second, a
         minute, an hour and a day in milliseconds are no spans in seconds.
         """
-        key = typed.rpartition(".")[2]
-        if not isinstance(value, (int, float)):
-            return
-        is_delay = key in ("delay", "slot_delay") and 60 < value <= YEAR
-        is_span = key in ("per", "window") and value in (1000, 60_000, 3_600_000, 86_400_000)
-        if (is_delay or is_span) and not typed.endswith("backoff.window"):
-            between = " between two sends" if is_delay else ""
-            what = f"{typed}={value:g} is {timedelta(seconds=value)}{between}: times are seconds here"
-            silence = f"timedelta(seconds={value:g}) silences this"
-            self.notes.append((typed, f"{what}, so {value:g} ms are {value / 1000:g} ({silence})"))
+        said = said_of_span(typed, value)
+        if said is not None:
+            self.notes.append((typed, said))
 
-    def _note_of_names(self, scopes: Mapping[Any, Any]) -> None:
-        for name in scopes:
+    def _note_of_names(self, names: Mapping[Any, Any], place: str) -> None:
+        for name in names:
             said = said_of_name(name)
             if said is not None:
-                self.notes.append((f"scopes {name}", f"scopes[{_quoted(name)}] {said}"))
+                self.notes.append((f"scopes {name}", f"{place}[{_quoted(name)}] {said}"))
+
+
+_IN_MILLIS = (1000, 2000, 5000, 10_000, 30_000, 60_000, 120_000, 300_000, 600_000, 3_600_000, 86_400_000)
+
+
+def said_of_span(typed: str, value: object) -> str | None:
+    """What to say of seconds that are perhaps milliseconds; ``None`` where they are hardly that."""
+    if not isinstance(value, (int, float)):
+        return None
+    key = typed.rpartition(".")[2]
+    is_delay = key in ("delay", "slot_delay") and 60 < value <= YEAR
+    if not is_delay and value not in _IN_MILLIS:
+        return None
+    between = " between two sends" if is_delay else ""
+    what = f"{typed}={value:g} is {timedelta(seconds=value)}{between}: times are seconds here"
+    silence = f"timedelta(seconds={value:g}) silences this"
+    return f"{what}, so {value:g} ms are {value / 1000:g} ({silence})"
 
 
 def convert_options(options: Mapping[str, Any], is_clock: Callable[[object], bool]) -> Converted:

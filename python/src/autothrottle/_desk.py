@@ -56,6 +56,10 @@ if TYPE_CHECKING:
     from .redis import Shared
 
 
+_SENT = 100
+"""After this many requests a warning names hosts that none met: a server is never closed."""
+
+
 class Desk:
     """The part of a throttle that has no idea of tasks and threads."""
 
@@ -80,8 +84,10 @@ class Desk:
         self.entering = 0
         self.waiting: dict[int, Waiting] = {}
         hook = made.driver.get("get_scopes")
-        self.typed: tuple[str, ...] = () if hook else tuple(made.engine.get("scopes") or ())
-        """Names in ``scopes``, which are of hosts."""
+        places = {} if hook else {"hints": made.driver_checked, "scopes": made.engine}
+        self.typed = {name: place for place, of in places.items() for name in of.get(place) or ()}
+        """Names in ``scopes`` and ``hints``, which are of hosts, and where each stands."""
+        self._sent = 0
         self.asked: int | None = None
         """What the server of the request that was settled last asked for."""
         self.header_maps: Mapping[str, Any] = made.driver_checked.get("hints") or {}
@@ -303,11 +309,11 @@ class Desk:
 
     @locked
     def tell_unmet(self) -> None:
-        """Names in ``scopes`` that no request met, where one went to a host that may be meant."""
+        """Names in ``scopes`` and ``hints`` that no request met, where one met a host that may be meant."""
         if self.typed and self.closed is None:
             met = self.engine.stats(self.clock.now()).scopes
             for name, sent in unmet(self.typed, met) if len(met) < 1000 else ():
-                said = f'scopes["{name}"] has no effect: requests go to "{sent}"'
+                said = f'{self.typed[name]}["{name}"] has no effect: requests go to "{sent}"'
                 self.warn("no-effect", said, name, f"scopes {name}")
 
     @locked
@@ -533,6 +539,9 @@ class Desk:
         self.in_flight.add(ticket)
         charge.leave(now)
         permit = Permit(self, ticket, names, target, charge)
+        self._sent += 1
+        if self._sent == _SENT:
+            self.tell_unmet()
         if self.events.send:
             self.events.tell(RequestEvent("send", ticket, target, names, now / NANOS))
         return permit
