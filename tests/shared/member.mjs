@@ -1,13 +1,13 @@
 /**
- * One of several processes that share a limit: `member.mjs {client, port, name, url, options, atOnce}`. It
+ * One of several processes that share a limit: `member.mjs {client, port, name, url, options, atOnce, cluster}`. It
  * asks for pages until its parent says `end`, and says when it is ready.
  */
 import { createThrottle } from '../../dist/node/index.js'
 import { redis } from '../../dist/redis.js'
-import { CLIENTS } from './clients.mjs'
+import { CLIENTS, CLUSTERS } from './clients.mjs'
 
-const { client, port, name, url, options, offline, atOnce } = JSON.parse(process.argv[2])
-const shared = redis(await CLIENTS[client](port), { name, ...(offline && { offline }) })
+const { client, port, name, url, options, offline, atOnce, cluster } = JSON.parse(process.argv[2])
+const shared = redis(await (cluster ? CLUSTERS : CLIENTS)[client](port), { name, ...(offline && { offline }) })
 const throttle = createThrottle({ ...options, shared })
 throttle.addEventListener('warning', ({ code }) => process.send?.({ warning: code }))
 let isOver = false

@@ -1,4 +1,4 @@
-"""One of several processes that share a limit: ``member.py {kind, port, name, url, options, atOnce}``. It
+"""One of several processes that share a limit: ``member.py {kind, port, name, url, options, cluster}``. It
 asks for pages until it is killed. ``tests/shared/member.mjs`` is its sister in Node, and takes the same.
 """
 
@@ -25,7 +25,8 @@ def get(url: str) -> Any:
 
 
 async def with_tasks(settings: dict[str, Any]) -> None:
-    client = redis.asyncio.Redis(port=settings["port"])
+    kind = redis.asyncio.RedisCluster if settings["cluster"] else redis.asyncio.Redis
+    client = kind(host="127.0.0.1", port=settings["port"])
     throttle = Throttle(**settings["options"], shared=shared(client, name=settings["name"]))
     throttle.on("warning", lambda warning: print(warning.code, flush=True))
 
@@ -33,11 +34,12 @@ async def with_tasks(settings: dict[str, Any]) -> None:
         while True:
             await throttle.run(settings["url"], lambda: asyncio.to_thread(get, settings["url"]))
 
-    await asyncio.gather(*(ask() for _ in range(settings["atOnce"])))
+    await asyncio.gather(*(ask() for _ in range(4)))
 
 
 def with_threads(settings: dict[str, Any]) -> None:
-    client = redis.Redis(port=settings["port"])
+    kind = redis.RedisCluster if settings["cluster"] else redis.Redis
+    client = kind(host="127.0.0.1", port=settings["port"])
     throttle = ThreadThrottle(**settings["options"], shared=shared(client, name=settings["name"]))
     throttle.on("warning", lambda warning: print(warning.code, flush=True))
 
@@ -45,7 +47,7 @@ def with_threads(settings: dict[str, Any]) -> None:
         while True:
             throttle.run(settings["url"], lambda: get(settings["url"]))
 
-    for _ in range(settings["atOnce"]):
+    for _ in range(4):
         threading.Thread(target=ask, daemon=True).start()
     threading.Event().wait()
 

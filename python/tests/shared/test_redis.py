@@ -74,9 +74,10 @@ def until(what: str, is_so: Callable[[], object]) -> None:
     pytest.fail(f"{what}: not within 30 s")
 
 
-def member(kind: str, port: int, name: str, url: str, at_once: int = 4) -> subprocess.Popen[bytes]:
+def member(kind: str, store: RedisServer | Cluster, name: str, url: str) -> subprocess.Popen[bytes]:
     """A process that asks for pages. The options are the same in both languages' words."""
-    settings = {"port": port, "name": name, "url": f"{url}?who={kind}", "atOnce": at_once}
+    is_cluster = isinstance(store, Cluster)
+    settings = {"port": store.port, "cluster": is_cluster, "name": name, "url": f"{url}?who={kind}"}
     if kind == "node":
         # It says who it is by itself, behind another question mark.
         settings |= {"client": "ioredis", "url": f"{url}?who=node&from="}
@@ -91,28 +92,29 @@ def member(kind: str, port: int, name: str, url: str, at_once: int = 4) -> subpr
     return subprocess.Popen(words, env=environment, stdout=subprocess.PIPE)
 
 
-@pytest.mark.parametrize("first", KINDS)
+@pytest.mark.parametrize(("first", "where"), [*((kind, "store") for kind in KINDS), ("node", "cluster")])
 def test_three_slots_for_processes_of_all_kinds_and_the_writer_is_killed(
-    first: str, store: RedisServer
+    first: str, where: str, request: pytest.FixtureRequest
 ) -> None:
     if not HAS_NODE and not IS_ALL:
         pytest.skip("no clients in tests/shared/node_modules, or no node")
     site = Site(0.05)
     name = f"slots {first}"
-    client = redis.Redis(port=store.port)
+    store = request.getfixturevalue(where)
+    ask_store = partial(ask, store.port, "-c")
     processes: dict[str, subprocess.Popen[bytes]] = {}
     try:
         for kind in (first, *(each for each in KINDS if each != first)):
-            processes[kind] = member(kind, store.port, name, site.url)
+            processes[kind] = member(kind, store, name, site.url)
             until(f"{kind} is served", lambda kind=kind: site.by[kind] > 5)  # type: ignore[misc]
-        lease = client.get(f"autothrottle:{{{name}}}:lease")
+        lease = ask_store("GET", f"autothrottle:{{{name}}}:lease")
         processes[first].kill()
         processes[first].wait()
         site.by.clear()
         others = [kind for kind in KINDS if kind != first]
         until("the others go on", lambda: all(site.by[kind] > 20 for kind in others))
         assert site.most == 3
-        assert client.get(f"autothrottle:{{{name}}}:lease") != lease
+        assert ask_store("GET", f"autothrottle:{{{name}}}:lease") != lease
         assert [processes[kind].poll() for kind in others] == [None, None]
         for process in processes.values():
             process.kill()
@@ -123,7 +125,6 @@ def test_three_slots_for_processes_of_all_kinds_and_the_writer_is_killed(
         for process in processes.values():
             process.kill()
             process.wait()
-        client.close()
         site.stop()
 
 
