@@ -7,7 +7,10 @@ import { redis } from '../../dist/redis.js'
 import { CLIENTS, CLUSTERS } from './clients.mjs'
 
 const { client, port, name, url, options, offline, atOnce, cluster } = JSON.parse(process.argv[2])
-const shared = redis(await (cluster ? CLUSTERS : CLIENTS)[client](port), { name, ...(offline && { offline }) })
+const shared = redis(await (cluster ? CLUSTERS : CLIENTS)[client](port), {
+  name,
+  ...(offline && { offline }),
+})
 const throttle = createThrottle({ ...options, shared })
 throttle.addEventListener('warning', ({ code }) => process.send?.({ warning: code }))
 let isOver = false
