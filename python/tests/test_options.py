@@ -182,18 +182,6 @@ def test_milliseconds_are_told(caplog: pytest.LogCaptureFixture) -> None:
     assert notes(caplog, delay=60, backoff={"max_delay": 3600}, redirect_max_delay=900) == []
 
 
-def test_names_that_no_url_has_are_told(caplog: pytest.LogCaptureFixture) -> None:
-    upper, other = notes(
-        caplog, scopes={"API.example": {}, "bücher.example": {}, "api.example": {}, "Jobs": {}}
-    )
-    assert upper == 'scopes["API.example"] has no effect: it is the scope of no URL; type "api.example"'
-    assert other.endswith('type "xn--bcher-kva.example"')
-    assert notes(caplog, scopes={"API.example": {}}, get_scopes=lambda _: "API.example") == []
-    throttle = Throttle()
-    throttle.robots("API.example", "User-agent: *\nCrawl-delay: 7", user_agent="bot")
-    assert throttle.scope("api.example").stats.delay == 7
-
-
 def test_a_number_of_retries_says_how(caplog: pytest.LogCaptureFixture) -> None:
     with pytest.raises(ConfigError, match=r'^retry: want \{"limit": 3\}; got 3$'):
         Throttle(retry=3)  # type: ignore[arg-type]
