@@ -89,7 +89,7 @@ class Seat extends RpcTarget {
   }
 
   [Symbol.dispose](): void {
-    this.#room.leave(this.#id)
+    this.#room.remove(this.#id)
   }
 }
 

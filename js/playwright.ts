@@ -139,7 +139,7 @@ async function routed(
     flights.set(request, flight)
     // Null when it failed: also while it still waits here.
     const response = await request.response().catch(() => null)
-    if (response === null) flight.leave()
+    if (response === null) flight.giveUp()
     else if (isRedirect(response)) return
     else flight.hear(response)
     if (response && throttle.isHeldByBodies) await response.finished?.()
@@ -163,7 +163,7 @@ async function routed(
   }
   const onClose = () => {
     for (const flight of open) {
-      flight.leave()
+      flight.giveUp()
       flight.end(null)
     }
     open.clear()
@@ -204,7 +204,7 @@ async function intercepted(
   }
   const onEnd = (request: Intercepted) => {
     const flight = flights.get(request)
-    flight?.leave()
+    flight?.giveUp()
     flight?.end(request.failure())
   }
   const listeners = { request: onRequest, response: onResponse, requestfinished: onEnd, requestfailed: onEnd }
@@ -246,7 +246,7 @@ class Flight {
   }
 
   /** The page gave it up; without a wait this has no effect. */
-  leave(): void {
+  giveUp(): void {
     this.#gone.abort()
   }
 

@@ -184,7 +184,7 @@ export class Run {
   async #one(job: Job): Promise<void> {
     const host = this.frontier.hostOf(job)
     let isLeft = false
-    const leave = () => {
+    const giveBack = () => {
       if (isLeft) return
       isLeft = true
       this.frontier.left(host)
@@ -192,7 +192,7 @@ export class Run {
     }
     const sends = new Sends((at) => {
       host.sent(at)
-      leave()
+      giveBack()
     })
     const entry: Entry = { url: job.url, key: job.key }
     try {
@@ -203,7 +203,7 @@ export class Run {
       await this.#commit(entry)
       if (this.totals.pages >= this.#task.most) this.stop('enough')
     } finally {
-      leave()
+      giveBack()
       await sends.body?.drop()
     }
   }

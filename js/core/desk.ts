@@ -175,7 +175,7 @@ export class Desk {
     if (isAtOnce && typeof scopes === 'string' && typeof cost === 'number') {
       const known = this.handles.last(scopes)
       const ticket = this.#sendOne(now, scopes, known.handle, cost, priority)
-      if (ticket !== WAIT) return this.#leave(ticket, known.names, cost, target, now, wait.method)
+      if (ticket !== WAIT) return this.#sendAtOnce(ticket, known.names, cost, target, now, wait.method)
     }
     // If the engine has forgotten the scope, `#submit` makes it anew; a look at it must not find it gone.
     const known =
@@ -185,7 +185,7 @@ export class Desk {
     const options = { priority, cost: costs ?? cost, delay }
     if (isAtOnce && typeof scopes !== 'string') {
       const ticket = this.#engine.sendAtOnce(now, handles, options)
-      if (ticket !== WAIT) return this.#leave(ticket, names, options.cost, target, now, wait.method)
+      if (ticket !== WAIT) return this.#sendAtOnce(ticket, names, options.cost, target, now, wait.method)
     }
     if (inside === undefined && this.nesting.isTraced()) {
       const own = this.nesting.unused(true, scopes)?.pass(target)
@@ -398,7 +398,7 @@ export class Desk {
   }
 
   /** It may leave at once. */
-  #leave(
+  #sendAtOnce(
     ticket: Ticket,
     scopes: readonly string[],
     cost: Cost,

@@ -119,7 +119,7 @@ export class Driver implements Crowd {
     if (!(this.engine.isAwaited ?? (isSent ? this.isPaced : this.#waiting.size > 0))) return
     const now = this.clock.now()
     if (now - permit.sentAt < LATE_MS) return
-    permit.leave(now)
+    permit.begins(now)
     try {
       this.engine.left(now, permit.ticket)
     } catch (error) {
@@ -200,12 +200,12 @@ export class Driver implements Crowd {
     const failed = [...this.#waiting.values()].filter(
       ({ scopes }) => scope === undefined || scopes.includes(scope),
     )
-    this.leave(failed)
+    this.giveUp(failed)
     for (const waiting of failed) waiting.fail(error)
   }
 
   /** Some wait no longer. All leave before anybody is asked again. */
-  leave(gone: Iterable<Waiter>): void {
+  giveUp(gone: Iterable<Waiter>): void {
     for (const waiting of gone) {
       this.forget(waiting)
       this.#cancel(waiting)

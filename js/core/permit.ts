@@ -151,7 +151,7 @@ export class Permit {
   }
 
   /** @internal Its request begins only now. */
-  leave(now: number): void {
+  begins(now: number): void {
     ;(this as { sentAt: number }).sentAt = now
   }
 

@@ -327,7 +327,7 @@ export class Budgets {
     const part = parts[kind]!
     part.corrected += more
     // Given back is what was taken last: what the bucket held before that is no bound.
-    permit.leave(this.#its.throttle.now())
+    permit.begins(this.#its.throttle.now())
     permit.adjust({ [this.scope(kind)]: Math.max(0, part.charged + part.corrected) })
   }
 

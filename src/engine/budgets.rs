@@ -485,7 +485,7 @@ impl Engine {
         let mut from = NONE;
         if waits {
             from = self.lift(old_lane);
-            self.queue.leave(index);
+            self.queue.remove(index);
             if self.queue.lane_at(old_lane).head != NONE {
                 self.put_back(old_lane, NONE);
             }

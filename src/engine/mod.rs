@@ -372,7 +372,7 @@ impl Engine {
             Stage::Parked { .. } => self.unpark(ticket.0.index),
             Stage::Waiting { .. } | Stage::Early { .. } => {
                 let from = self.lift(lane);
-                self.queue.leave(ticket.0.index);
+                self.queue.remove(ticket.0.index);
                 self.put_back(lane, from);
             }
         }
@@ -400,7 +400,7 @@ impl Engine {
             return;
         }
         let from = self.lift(lane);
-        self.queue.leave(ticket.0.index);
+        self.queue.remove(ticket.0.index);
         self.queue.reclass(ticket.0.index, need);
         self.queue.join(ticket.0.index);
         self.put_back(lane, from);

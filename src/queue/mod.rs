@@ -129,7 +129,7 @@ impl Queue {
     }
 
     /// Takes a waiting ticket out of its class; it stays admitted.
-    pub fn leave(&mut self, index: u32) {
+    pub fn remove(&mut self, index: u32) {
         let entry = &self.tickets[index];
         let class_index = entry.class;
         let class = &mut self.classes[class_index];
@@ -164,7 +164,7 @@ impl Queue {
     pub fn send_head(&mut self, lane: u32, now: Instant) -> Ticket {
         let class = self.lanes[lane].head;
         let index = self.oldest(class);
-        self.leave(index);
+        self.remove(index);
         self.lanes[lane].served = self.next_age(now);
         self.tickets[index].stage = Stage::InFlight { sent: now };
         Ticket(self.tickets.id(index))

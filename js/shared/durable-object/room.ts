@@ -147,7 +147,7 @@ class ObjectTransport implements Transport {
 
   async close(): Promise<void> {}
 
-  leave(id: string): void {
+  remove(id: string): void {
     if (this.mailboxes.delete(id)) this.peer?.gone(id)
   }
 
@@ -200,8 +200,8 @@ export class Room {
     this.#transport.peer.received(frame)
   }
 
-  leave(id: string): void {
-    this.#transport.leave(id)
+  remove(id: string): void {
+    this.#transport.remove(id)
   }
 
   /** With the instant of the object's clock. */

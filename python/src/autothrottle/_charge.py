@@ -26,7 +26,7 @@ class Charge:
     def __init__(self, names: Sequence[str], cost: float | Sequence[float]) -> None:
         self._names = names
         self._cost = cost
-        self.leave(0)
+        self.start_attempt(0)
 
     @property
     def expected(self) -> float | Sequence[float]:
@@ -43,7 +43,7 @@ class Charge:
         """What it has cost so far. A request that is not corrected makes no mapping."""
         return self._expected if self._corrected is None else self._corrected
 
-    def leave(self, now: int) -> None:
+    def start_attempt(self, now: int) -> None:
         """An attempt leaves: it costs what was expected."""
         self.sent = now
         self._corrected: dict[str, float] | None = None

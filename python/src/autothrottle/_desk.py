@@ -537,7 +537,7 @@ class Desk:
                 self._is_stale = True
                 raise
         self.in_flight.add(ticket)
-        charge.leave(now)
+        charge.start_attempt(now)
         permit = Permit(self, ticket, names, target, charge)
         self._sent += 1
         if self._sent == _SENT:

@@ -37,19 +37,19 @@ _around: ContextVar[tuple[Permit, ...]] = ContextVar("autothrottle_around", defa
 @contextmanager
 def around(permit: Permit) -> Iterator[None]:
     """What is requested in here is requested for this permit."""
-    enter(permit)
+    enter_block(permit)
     try:
         yield
     finally:
-        leave(permit)
+        exit_block(permit)
 
 
-def enter(permit: Permit) -> None:
+def enter_block(permit: Permit) -> None:
     """The block of a permit begins."""
     _around.set((*_around.get(), permit))
 
 
-def leave(permit: Permit) -> None:
+def exit_block(permit: Permit) -> None:
     """The block of a permit ends."""
     around = _around.get()
     if around and around[-1] is permit:
@@ -135,7 +135,7 @@ class Nested:
         )
         desk.warn("nested", f"{what}: their slots are given back; raise `concurrency`")
         for permit in functions:
-            permit.leave(None)
+            permit.end_block(None)
 
     def watch(self, desk: Desk) -> None:
         """The same where other processes may give slots back: if no slot has moved for a while."""

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from ._begun import LATE, is_told
 from ._clock import NANOS
 from ._hooks import Backoffs, SomeHints
-from ._nesting import enter, leave
+from ._nesting import enter_block, exit_block
 from ._outcome import answer_in, answer_in_error, failure_of, fields_of
 from ._waiting import Verdict, Wait
 
@@ -194,18 +194,18 @@ class Permit:
                 desk.engine.left(now, self._ticket)
                 self.charge.sent = now
 
-    def leave(self, error: BaseException | None) -> None:
+    def end_block(self, error: BaseException | None) -> None:
         """The end of the block that it was taken for."""
         self.end(NOTHING if error is None else told_by_error(error))
 
     def __enter__(self) -> Self:
         self._desk.unsettled.tickets.discard(self._ticket)
-        enter(self)
+        enter_block(self)
         return self
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        leave(self)
-        self.leave(error)
+        exit_block(self)
+        self.end_block(error)
 
     def __del__(self) -> None:
         if not self._is_settled:

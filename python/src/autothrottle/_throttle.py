@@ -25,7 +25,7 @@ from ._clock import NANOS, Timer
 from ._desk import Desk
 from ._hooks import ScopeRequest, ask, checked_scopes
 from ._map import check_items, map_items
-from ._nesting import enter, leave
+from ._nesting import enter_block, exit_block
 from ._permit import Permit
 from ._requests import seconds_of, target_of, wait_of
 from ._run import RunRetry, check_function, given, run
@@ -156,14 +156,14 @@ class Acquisition(Awaitable[Permit]):
             given = throttle._begin(self._target, self._scopes, self._wait)
             permit = given if isinstance(given, Permit) else await throttle._wait(given)
         self._permit = permit
-        enter(permit)
+        enter_block(permit)
         return permit
 
     async def __aexit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         permit = self._permit
-        leave(permit)
+        exit_block(permit)
         if not permit._is_settled:
-            permit.leave(error)
+            permit.end_block(error)
 
     def __del__(self) -> None:
         if not self._is_awaited:

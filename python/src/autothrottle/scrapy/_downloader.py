@@ -189,7 +189,7 @@ class Downloader(ScrapysDownloader):
                 return self._give_back(request)
             sent = at
             desk.left(ticket, sent)
-        self._ahead.leave(request)
+        self._ahead.remove(request)
         report: dict[str, Any] = {}
         heard: tuple[Response | None, BaseException | None] = None, None
         # Scrapy leaves the latency of the attempt before where it was.

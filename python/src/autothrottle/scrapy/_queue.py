@@ -71,7 +71,7 @@ class Ahead:
         if nextcall is not None:
             nextcall.schedule()
 
-    def leave(self, request: Request) -> None:
+    def remove(self, request: Request) -> None:
         """It was sent: another may be taken."""
         slot = self._requests.pop(request, None)
         if slot is not None:
