@@ -34,7 +34,7 @@ use tokio::{
     time::{Instant, sleep, timeout},
 };
 
-use crate::way::{Heard, Joins, LEASE, Why};
+use crate::way::{Heard, Joins, LEASE, Why, joins};
 
 /// A lock that is seen for so long was left behind.
 const LOCK: Duration = Duration::from_secs(2);
@@ -73,22 +73,9 @@ impl Local {
     pub fn folder(self, folder: impl Into<PathBuf>) -> Self {
         Self { folder: Some(folder.into()), ..self }
     }
-
-    /// What this process does after five seconds without the others. By default it goes on with its part of
-    /// each limit ([`Offline::Divide`]), and requests with a strict quota wait.
-    #[must_use]
-    pub fn offline(mut self, offline: Offline) -> Self {
-        self.joins.offline = Some(offline);
-        self
-    }
-
-    /// How many processes the group has, for one that starts where it cannot reach the others.
-    #[must_use]
-    pub fn members(mut self, members: u32) -> Self {
-        self.joins.members = Some(members);
-        self
-    }
 }
+
+joins!(Local);
 
 /// What a connection, by its number, has to tell.
 #[derive(Debug)]

@@ -22,7 +22,7 @@ use tokio::{
     time::timeout,
 };
 
-use crate::way::{Heard, Joins, LEASE, Why};
+use crate::way::{Heard, Joins, LEASE, Why, joins};
 
 /// Processes that share their limits through Redis or Valkey: those of the same name, in Rust, Node and Python.
 ///
@@ -48,22 +48,9 @@ impl Redis {
     pub fn new(client: Client, name: impl Into<String>) -> Self {
         Self { client, joins: Joins::new(name.into()) }
     }
-
-    /// What this process does after five seconds without Redis. By default it goes on with its part of each
-    /// limit ([`Offline::Divide`]), and requests with a strict quota wait.
-    #[must_use]
-    pub fn offline(mut self, offline: Offline) -> Self {
-        self.joins.offline = Some(offline);
-        self
-    }
-
-    /// How many processes the group has, for one that starts while Redis is away. Without it that one waits.
-    #[must_use]
-    pub fn members(mut self, members: u32) -> Self {
-        self.joins.members = Some(members);
-        self
-    }
 }
+
+joins!(Redis);
 
 impl From<RedisError> for Why {
     fn from(error: RedisError) -> Self {

@@ -60,6 +60,30 @@ impl Joins {
     }
 }
 
+/// The settings that both kinds take.
+macro_rules! joins {
+    ($kind:ty) => {
+        impl $kind {
+            /// What this process does after five seconds without the others. By default it goes on with its
+            /// part of each limit ([`Offline::Divide`]), and requests with a strict quota wait.
+            #[must_use]
+            pub fn offline(mut self, offline: Offline) -> Self {
+                self.joins.offline = Some(offline);
+                self
+            }
+
+            /// How many processes the group has, for one that starts where it cannot reach the others.
+            /// Without it that one waits.
+            #[must_use]
+            pub fn members(mut self, members: u32) -> Self {
+                self.joins.members = Some(members);
+                self
+            }
+        }
+    };
+}
+pub(crate) use joins;
+
 impl Throttle {
     /// A throttle whose limits all processes of a group share. Feature `redis` or `local`.
     ///
