@@ -9,6 +9,7 @@ import axios from 'axios'
 import got from 'got'
 import ky from 'ky'
 import nodeFetch from 'node-fetch'
+import { ofetch } from 'ofetch'
 import OpenAI from 'openai'
 import { Agent, interceptors, request } from 'undici'
 import { type Client, conforms, Site } from './conformance.js'
@@ -70,6 +71,17 @@ const CLIENTS: Client[] = [
         retry: { limit, delay: () => 1 },
       })
       return (url, signal) => client(url, signal ? { signal } : {}).then(({ status }) => status, statusOf)
+    },
+  },
+  {
+    name: 'ofetch',
+    how: '`ofetch.create({}, { fetch: throttle.fetch })`',
+    retries: 'its own',
+    redirects: 'each hop',
+    options: () => ({ redirects: 'throttle' }),
+    make: (throttle, limit) => {
+      const client = ofetch.create({ retry: limit, retryDelay: 1 }, { fetch: throttle.fetch })
+      return (url, signal) => client.raw(url, signal ? { signal } : {}).then(({ status }) => status, statusOf)
     },
   },
   {
