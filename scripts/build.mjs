@@ -65,7 +65,8 @@ function storeScripts() {
     const lua = readFileSync(`${root}/shared/src/${file}`, 'utf8').replaceAll(/^--.*\n/gm, '')
     return `export const ${name} = \`${lua}\`\n`
   })
-  writeNew(`${root}/js/shared/redis/scripts.ts`, scripts.join(''))
+  const head = '/** The scripts of the store: the build writes them from `shared/src/store`. */\n'
+  writeNew(`${root}/js/shared/redis/scripts.ts`, head + scripts.join(''))
 }
 
 /** Only what is new: `dist/` is made anew when a file that it is made of is. */
