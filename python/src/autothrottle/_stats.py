@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
+from typing import Any, TypeVar
 
 from ._clock import seconds
 from ._native import Engine
@@ -12,6 +13,22 @@ from ._state import Peek as EnginePeek
 from ._state import ScopeStats as EngineScopeStats
 from ._state import SharedStats as EngineSharedStats
 from ._state import Stats as EngineStats
+
+T = TypeVar("T")
+
+_TIMES = {"age", "backoff", "debt", "delay", "hold_until", "last_heard_at", "latency", "lead"}
+_TIMES |= {"offline_since", "recovers_at", "round_trip"}
+"""The fields that the engine has in nanoseconds."""
+
+
+def _in_seconds(kind: type[T], stats: object, **made: Any) -> T:
+    """The engine's fields by the same names, times in seconds; ``made`` stand as they are."""
+    values = dict(made)
+    for each in fields(kind):  # type: ignore[arg-type]
+        if each.name not in made:
+            value = getattr(stats, each.name)
+            values[each.name] = seconds(value) if each.name in _TIMES and value is not None else value
+    return kind(**values)
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,8 +47,7 @@ class BudgetStats:
     @classmethod
     def of(cls, stats: EngineBudgetStats) -> BudgetStats:
         """The engine's numbers in seconds."""
-        at = stats.recovers_at
-        return cls(stats.in_flight, stats.waiting, stats.quota_left, None if at is None else seconds(at))
+        return _in_seconds(cls, stats)
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,26 +92,8 @@ class ScopeStats:
     @classmethod
     def of(cls, stats: EngineScopeStats) -> ScopeStats:
         """The engine's numbers in seconds."""
-        hold, recovers = stats.hold_until, stats.recovers_at
-        return cls(
-            delay=seconds(stats.delay),
-            backoff=seconds(stats.backoff),
-            backoff_step=stats.backoff_step,
-            slots=stats.slots,
-            in_flight=stats.in_flight,
-            waiting=stats.waiting,
-            hold_until=None if hold is None else seconds(hold),
-            quota_left=stats.quota_left,
-            reason=stats.reason,
-            paused=stats.paused,
-            rate=stats.rate,
-            concurrency=stats.concurrency,
-            bound_by=stats.bound_by,
-            without_effect=stats.without_effect,
-            latency=None if stats.latency is None else seconds(stats.latency),
-            recovers_at=None if recovers is None else seconds(recovers),
-            budgets={name: BudgetStats.of(budget) for name, budget in stats.budgets.items()},
-        )
+        budgets = {name: BudgetStats.of(budget) for name, budget in stats.budgets.items()}
+        return _in_seconds(cls, stats, budgets=budgets)
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,17 +123,7 @@ class SharedStats:
     @classmethod
     def of(cls, stats: EngineSharedStats) -> SharedStats:
         """The same in seconds."""
-        return cls(
-            writer=stats.writer,
-            is_writer=stats.is_writer,
-            epoch=stats.epoch,
-            members=stats.members,
-            lead=seconds(stats.lead),
-            round_trip=None if stats.round_trip is None else seconds(stats.round_trip),
-            last_heard_at=None if stats.last_heard_at is None else seconds(stats.last_heard_at),
-            offline_since=None if stats.offline_since is None else seconds(stats.offline_since),
-            debt=seconds(stats.debt),
-        )
+        return _in_seconds(cls, stats)
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,17 +153,9 @@ class Stats:
     @classmethod
     def of(cls, stats: EngineStats) -> Stats:
         """The engine's numbers in seconds."""
-        return cls(
-            waiting=stats.waiting,
-            in_flight=stats.in_flight,
-            sent=stats.sent,
-            settled=stats.settled,
-            cancelled=stats.cancelled,
-            paused=stats.paused,
-            scopes={name: ScopeStats.of(scope) for name, scope in stats.scopes.items()},
-            age=None if stats.age is None else seconds(stats.age),
-            shared=None if stats.shared is None else SharedStats.of(stats.shared),
-        )
+        scopes = {name: ScopeStats.of(scope) for name, scope in stats.scopes.items()}
+        shared = None if stats.shared is None else SharedStats.of(stats.shared)
+        return _in_seconds(cls, stats, scopes=scopes, shared=shared)
 
 
 @dataclass(frozen=True, slots=True)
