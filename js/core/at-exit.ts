@@ -17,7 +17,16 @@ import { HOW_TO_END } from './nesting.js'
 /** Who may be left waiting. */
 export type Stuck = Pick<
   Desk,
-  'isIdle' | 'closed' | 'tellUnmet' | 'clock' | 'driver' | 'nesting' | 'entering' | 'warnings' | 'unread'
+  | 'isIdle'
+  | 'sent'
+  | 'closed'
+  | 'tellUnmet'
+  | 'clock'
+  | 'driver'
+  | 'nesting'
+  | 'entering'
+  | 'warnings'
+  | 'unread'
 >
 
 type Process = { on?(event: 'beforeExit', listener: () => void): void }
@@ -26,6 +35,12 @@ type Platform = { readonly process?: Process; readonly EdgeRuntime?: string }
 const stuck = new Set<WeakRef<Stuck>>()
 const kept = new Set<Stuck>()
 let isListening = false
+/** After this many throttles that sent one request each it is a function that makes them. */
+const MANY = 20
+let last: Stuck | undefined
+/** How many in a row sent one request each, and to where. */
+let row = 0
+let scope: string | undefined
 
 /**
  * Node, Bun and Deno have an event for it, which comes only if no timer or socket keeps them alive. The
@@ -35,6 +50,14 @@ export function watchExit(one: Stuck): void {
   const { process, EdgeRuntime } = globalThis as Platform
   // Next.js ends a build where code of its edge so much as looks at `process.on`.
   if (EdgeRuntime !== undefined || typeof process?.on !== 'function') return
+  const before = scope
+  if (last?.sent === 1) [scope] = Object.keys(last.driver.engine.stats(undefined, last.clock.now()).scopes)
+  row = last?.sent !== 1 ? 0 : scope === before ? row + 1 : 1
+  last = one
+  if (row === MANY) {
+    const said = `${MANY} throttles in a row sent one request each to ${scope}, and none knows of the others`
+    queueMicrotask(() => one.warnings.once('no-effect', `${said}: make one, outside of the function`))
+  }
   for (const each of stuck) if (each.deref() === undefined) stuck.delete(each)
   for (const each of kept) if (each.isIdle) kept.delete(each)
   stuck.add(new WeakRef(one))

@@ -92,12 +92,13 @@ export class Desk {
   declare tellUnmet: () => void
   /** Scopes whose answers name several budgets, and since when. Bounded, for a crawl sees many. */
   readonly #budgeted = new Map<string, number>()
+  /** Requests that left. */
+  sent = 0
   /** What `map` gave and no loop has begun to read. */
   unread = 0
   /** Requests that wait for a hook or for robots.txt. */
   readonly entering = new Set<Abortable>()
   #following = 0
-  #sent = 0
   #askedMs = Number.NaN
 
   /** `idleClock`: the same time, with timers that keep no process alive. */
@@ -207,7 +208,7 @@ export class Desk {
   ): Permit {
     if (this.#isManaged) this.#tellManagers(ticket, names, now)
     const permit = new Permit(this, ticket, names, cost, target, now)
-    if (++this.#sent === SENT) this.tellUnmet()
+    if (++this.sent === SENT) this.tellUnmet()
     permit.method = method
     if (this.#ears.send.isHeard) this.tell(new SendEvent(permit, now))
     return permit

@@ -148,6 +148,12 @@ export class Fetcher {
       }
       await this.#robots.admit(url)
     }
+    const { target, scopes } = permit
+    const isFor = urlTextOf(target) !== undefined && /^https?:/.test(urlTextOf(input) ?? '')
+    if (this.#isPlain && isFor && !scopes.includes(hostOf(input))) {
+      const said = `a permit for ${scopes[0]} sent a request to ${hostOf(input)}, whose limits it does not know`
+      this.#desk.warnings.once('no-effect', `${said}: throttle.fetch(url) does`, scopes[0])
+    }
     const passed = permit.pass(input)
     if (passed === undefined)
       throw new TypeError('permit.fetch: one permit is for one request; for another call throttle.fetch')

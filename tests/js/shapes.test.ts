@@ -116,3 +116,35 @@ test('throttle, misspelt beside the options of fetch', async () => {
     })
   assert.equal((await throttle.fetch(page, { cache: 'no-store', title: 1 } as object)).status, 200)
 })
+
+test('throttles that are made for one request each are no limit, which one of them says', async (t) => {
+  const { mock } = t.mock.method(console, 'warn', () => {})
+  const get = (url: string) => createThrottle({ rate: 5, fetch }).fetch(url)
+  for (let request = 0; request < 30; request++) await get(page)
+  const said = () => mock.calls.map(({ arguments: [line] }) => line)
+  const expected =
+    'autothrottle: 20 throttles in a row sent one request each to a.example, and none knows of the others:' +
+    ' make one, outside of the function (no-effect)'
+  assert.deepEqual(said(), [expected])
+  mock.resetCalls()
+  // One for each host is as it should be, and so is one that is used again.
+  for (let request = 0; request < 30; request++) await get(`https://${request}.example/`)
+  for (let request = 0; request < 30; request++) {
+    const throttle = createThrottle({ delay: 0, fetch })
+    for (const _ of [1, 2]) await throttle.fetch(page)
+  }
+  assert.deepEqual(said(), [])
+})
+
+test('a permit whose fetch goes to another host than it was asked for says so, once', async () => {
+  const { throttle, said } = make({ delay: 0, slotDelay: 0 })
+  for (let twice = 0; twice < 2; twice++) await throttle.run(page, ({ fetch }) => fetch('https://b.example/'))
+  assert.deepEqual(said, [
+    'a permit for a.example sent a request to b.example, whose limits it does not know: throttle.fetch(url) does',
+  ])
+  await throttle.run(page, ({ fetch }) => fetch('https://a.example/other'))
+  await throttle.run({ scopes: 'api' }, ({ fetch }) => fetch('https://c.example/'))
+  const hooked = make({ delay: 0, getScopes: () => 'all' })
+  await hooked.throttle.run(page, ({ fetch }) => fetch('https://b.example/'))
+  assert.deepEqual([said.length, hooked.said], [1, []])
+})
