@@ -91,7 +91,7 @@ export class Journal {
   }
 
   /** Keeps the pace, now and then. */
-  keep(throttle: Throttle, now: number, isLast = false): void {
+  savePace(throttle: Throttle, now: number, isLast = false): void {
     if (!isLast && now - this.#savedAt < PACE_EVERY) return
     this.#savedAt = now
     writeFileSync(`${this.#file}.pace.new`, JSON.stringify(throttle.snapshot()))

@@ -141,7 +141,7 @@ export class Run {
     }
     if (!this.signal.aborted) await fed
     await this.#leaveAlone()
-    this.#journal?.keep(this.throttle, Date.now(), true)
+    this.#journal?.savePace(this.throttle, Date.now(), true)
     this.#journal?.close()
     this.#store.close()
     if (this.#failure) throw this.#failure.error
@@ -149,7 +149,7 @@ export class Run {
 
   /** Looks after what is kept now and then. */
   tick(now: number): void {
-    this.#journal?.keep(this.throttle, now)
+    this.#journal?.savePace(this.throttle, now)
   }
 
   #pump(): void {

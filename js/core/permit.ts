@@ -61,7 +61,7 @@ export class Permit {
   /** @internal */
   readonly ticket: Ticket
   /** @internal Whether it is watched for being collected as garbage. */
-  isKept = false
+  isWatched = false
   /** @internal Calls inside its function that wait. */
   waits = 0
   /** @internal Its place among the functions that run. */
@@ -159,7 +159,7 @@ export class Permit {
   take(): boolean {
     if (this.#isSettled) return false
     this.#isSettled = true
-    if (this.isKept) release(this)
+    if (this.isWatched) release(this)
     return true
   }
 

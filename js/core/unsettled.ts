@@ -18,10 +18,10 @@ let registry: FinalizationRegistry<Lost> | undefined
  * Watches a permit that goes out. Made on first use: an import has no effects. Some runtimes have no
  * registry.
  */
-export function keep(permit: Permit, desk: Desk): Permit {
+export function watchPermit(permit: Permit, desk: Desk): Permit {
   if (typeof FinalizationRegistry === 'undefined') return permit
   registry ??= new FinalizationRegistry(({ desk, ticket, scopes }: Lost) => desk.lost(ticket, scopes))
-  permit.isKept = true
+  permit.isWatched = true
   registry.register(permit, { desk, ticket: permit.ticket, scopes: permit.scopes }, permit)
   return permit
 }

@@ -93,7 +93,7 @@ export class SocketTransport implements Transport {
   async renew(_: number, store: Uint8Array | undefined): Promise<boolean> {
     const isOurs = this.isHeld()
     if (!isOurs) this.#stop()
-    else if (store) this.#keep(store)
+    else if (store) this.#save(store)
     return isOurs
   }
 
@@ -276,7 +276,7 @@ export class SocketTransport implements Transport {
   }
 
   /** Whole or not at all: no process reads a half. */
-  #keep(store: Uint8Array): void {
+  #save(store: Uint8Array): void {
     if (this.#isPipe) return
     this.#files.writeFileSync(`${this.#own}.state`, store, { mode: 0o600 })
     this.#files.renameSync(`${this.#own}.state`, `${this.#path}.state`)

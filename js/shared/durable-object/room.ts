@@ -118,12 +118,12 @@ class ObjectTransport implements Transport {
   }
 
   async renew(_: number, store: Uint8Array | undefined): Promise<boolean> {
-    if (store) await this.#keep(store)
+    if (store) await this.#save(store)
     return true
   }
 
   async release(_: number, store: Uint8Array | undefined): Promise<void> {
-    if (store) await this.#keep(store)
+    if (store) await this.#save(store)
   }
 
   toLeader(frame: Uint8Array): void {
@@ -151,7 +151,7 @@ class ObjectTransport implements Transport {
     if (this.mailboxes.delete(id)) this.peer?.gone(id)
   }
 
-  async #keep(bytes: Uint8Array): Promise<void> {
+  async #save(bytes: Uint8Array): Promise<void> {
     const parts = bytes.length <= PART ? 0 : Math.ceil(bytes.length / PART)
     // What is larger is learned anew.
     if (parts > MOST_PARTS) return

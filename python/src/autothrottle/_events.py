@@ -229,8 +229,8 @@ class Events:
         """Calls ``listener`` for each event of a kind; also a decorator. A listener is kept once."""
         if listener is None:
             self._of("on", kind)
-            return lambda each: self._keep(kind, each)
-        return self._keep(kind, listener)
+            return lambda each: self._listen(kind, each)
+        return self._listen(kind, listener)
 
     def off(self, kind: EventKind, listener: Callable[[Any], object]) -> None:
         """Stops calling a listener."""
@@ -259,7 +259,7 @@ class Events:
             except Exception:
                 logger.exception("a listener of %r failed", event.kind)
 
-    def _keep(self, kind: EventKind, listener: Any) -> Any:
+    def _listen(self, kind: EventKind, listener: Any) -> Any:
         listeners = self._of("on", kind)
         if not callable(listener):
             raise TypeError(f"on: want a function; got {listener!r:.60}")

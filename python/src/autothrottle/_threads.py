@@ -224,7 +224,7 @@ class ThreadThrottle(BaseThrottle):
         """
         wait = wait_of(priority, cost, delay, timeout)
         permit = run_now(self._enter(target, scopes, wait))
-        self._desk.unsettled.keep(permit)
+        self._desk.unsettled.add(permit)
         return permit
 
     def run(

@@ -144,7 +144,7 @@ class Acquisition(Awaitable[Permit]):
     def __await__(self) -> Generator[Any, Any, Permit]:
         self._is_awaited = True
         permit = yield from self._throttle._enter(self._target, self._scopes, self._wait).__await__()
-        permit._desk.unsettled.keep(permit)
+        permit._desk.unsettled.add(permit)
         return permit
 
     async def __aenter__(self) -> Permit:

@@ -33,7 +33,7 @@ class Unsettled:
         self.tickets: set[int] = set()
         self._alarm: Alarm | None = None
 
-    def keep(self, permit: Permit) -> None:
+    def add(self, permit: Permit) -> None:
         """It was given out by hand."""
         if not permit.is_settled:
             self.tickets.add(permit._ticket)
