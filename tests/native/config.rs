@@ -9,6 +9,8 @@ use autothrottle::{
     simulate::{self, Simulation},
 };
 
+use crate::made::json;
+
 fn problems(json: &str) -> Vec<String> {
     let value: Value = serde_json::from_str(json).expect("JSON");
     match Config::parse(value) {
@@ -163,9 +165,7 @@ fn a_scope_that_is_called_by_a_url_is_told_its_host() {
 
 #[test]
 fn a_pace_slower_than_any_backoff_raises_the_longest_delay_unless_that_was_typed() {
-    let longest = |options: &str| {
-        Config::parse(serde_json::from_str(options).unwrap()).unwrap().scope("a").backoff.max.millis()
-    };
+    let longest = |options: &str| Config::parse(json(options)).unwrap().scope("a").backoff.max.millis();
     assert_eq!(longest("{}"), 300_000.0);
     assert_eq!(longest(r#"{ "delay": 600000 }"#), 600_000.0);
     assert_eq!(longest(r#"{ "delay": 600000, "backoff": { "factor": 3 } }"#), 600_000.0);

@@ -2,13 +2,15 @@
 //! through.
 
 use autothrottle::{
-    Answer, Config, Decision, Engine, Failure, Feedback, Instant, Notice, Request, ScopeId, SubmitError,
+    Answer, Decision, Engine, Failure, Feedback, Instant, Notice, Request, ScopeId, SubmitError,
 };
+
+use crate::made;
 
 const FAILED: Feedback = Feedback { answer: Answer::Failed(Failure::Connection), ..Feedback::IGNORED };
 
 fn engine(options: &str) -> (Engine, ScopeId) {
-    let mut engine = Engine::new(Config::parse(serde_json::from_str(options).unwrap()).unwrap());
+    let mut engine = made::engine(options);
     let scope = engine.scope("a");
     (engine, scope)
 }

@@ -1,13 +1,11 @@
 //! An engine that goes on where another one was: how it takes in requests and outcomes of elsewhere.
 
 use autothrottle::{
-    Boundary, Config, Decision, Engine, Feedback, Instant, Request, Span, Value,
+    Boundary, Config, Decision, Engine, Feedback, Request, Span,
     boundary::{Outcome, flags},
 };
 
-fn json(text: &str) -> Value {
-    serde_json::from_str(text).unwrap()
-}
+use crate::made::{engine, json, millis};
 
 /// What a boundary hears of an outcome by header lines, and by the numbers that another one made of them.
 #[test]
@@ -76,8 +74,7 @@ fn what_another_engine_says_is_checked() {
 fn what_a_snapshot_remembers_is_not_counted_again() {
     let options =
         r#"{ "defaults": { "jitter": false, "delay": 0, "slotDelay": 0, "concurrency": 9, "quota": 5 } }"#;
-    let config = || Config::parse(serde_json::from_str(options).unwrap()).unwrap();
-    let millis = |ms: f64| Instant::from_millis(ms).unwrap();
+    let config = || Config::parse(json(options)).unwrap();
     let mut first = Engine::new(config());
     let scope = first.scope("x");
     for _ in 0..2 {
@@ -99,8 +96,7 @@ fn what_a_snapshot_remembers_is_not_counted_again() {
 fn what_a_rolling_quota_remembers_is_corrected_where_it_stands() {
     let options = r#"{ "defaults": { "jitter": false, "delay": 0, "slotDelay": 0, "concurrency": 9,
         "quota": { "limit": 5, "window": 60000, "strict": true } } }"#;
-    let config = || Config::parse(serde_json::from_str(options).unwrap()).unwrap();
-    let millis = |ms: f64| Instant::from_millis(ms).unwrap();
+    let config = || Config::parse(json(options)).unwrap();
     let mut first = Engine::new(config());
     let scope = first.scope("x");
     for at in [1000.0, 1500.0] {
@@ -129,9 +125,8 @@ fn what_a_rolling_quota_remembers_is_corrected_where_it_stands() {
 /// before.
 #[test]
 fn what_is_adopted_counts_from_its_send() {
-    let millis = |ms: f64| Instant::from_millis(ms).unwrap();
     let options = r#"{ "defaults": { "jitter": false, "delay": 1000, "slotDelay": 0, "concurrency": 9 } }"#;
-    let mut engine = Engine::new(Config::parse(serde_json::from_str(options).unwrap()).unwrap());
+    let mut engine = engine(options);
     let scope = engine.scope("x");
     engine.adopt(millis(5000.0), Request::new(&[scope]), Span::from_millis(700.0)).unwrap();
     engine.submit(millis(5000.0), Request::new(&[scope])).unwrap();
@@ -142,10 +137,9 @@ fn what_is_adopted_counts_from_its_send() {
 /// What was sent elsewhere and is to be sent again stands where it stood there: by when it was asked for.
 #[test]
 fn what_is_adopted_keeps_its_age() {
-    let millis = |ms: f64| Instant::from_millis(ms).unwrap();
     let options = r#"{ "defaults": { "jitter": false, "delay": 1000, "slotDelay": 0 }, "backoff": false }"#;
     for (waited_ms, is_first) in [(2000.0, true), (0.0, false)] {
-        let mut engine = Engine::new(Config::parse(serde_json::from_str(options).unwrap()).unwrap());
+        let mut engine = engine(options);
         let scope = engine.scope("x");
         let here = engine.submit(millis(8500.0), Request::new(&[scope])).unwrap();
         let scopes = [scope];
@@ -160,10 +154,9 @@ fn what_is_adopted_keeps_its_age() {
 /// What left shortly before a snapshot may be on its way into it: it counts, twice rather than not at all.
 #[test]
 fn what_left_a_moment_before_the_snapshot_counts_all_the_same() {
-    let millis = |ms: f64| Instant::from_millis(ms).unwrap();
     let options = r#"{ "defaults": { "jitter": false, "delay": 0, "slotDelay": 0, "concurrency": 9,
         "quota": { "limit": 5, "window": 60000 } } }"#;
-    let config = || Config::parse(serde_json::from_str(options).unwrap()).unwrap();
+    let config = || Config::parse(json(options)).unwrap();
     let snapshot = Engine::new(config()).snapshot(millis(2000.0), Some(1e12));
     let mut next = Engine::restore(config(), &snapshot, millis(70.0), Some(1e12 + 300.0));
     let scope = next.scope("x");

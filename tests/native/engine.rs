@@ -1,13 +1,10 @@
 //! What a trace cannot say of the engine: handles, paths, and equal ways to one state.
 
 use autothrottle::{
-    Config, Cost, Decision, Engine, Feedback, Instant, Notice, Request, Rng, ScopeId, Span, SubmitError,
-    Ticket,
+    Cost, Decision, Engine, Feedback, Instant, Notice, Request, Rng, ScopeId, Span, SubmitError, Ticket,
 };
 
-fn engine(options: &str) -> Engine {
-    Engine::new(Config::parse(serde_json::from_str(options).unwrap()).unwrap())
-}
+use crate::made::{engine, millis};
 
 fn request<'a>(scopes: &'a [ScopeId], costs: &'a [f64]) -> Request<'a> {
     Request { costs, ..Request::new(scopes) }
@@ -181,7 +178,7 @@ fn slots_come_back_one_by_one_where_the_factor_is_near_one() {
         "minDelay": 1000, "maxDelay": 1000, "window": 1000, "concurrencyFactor": 0.9, "jitter": false } } }"#;
     let mut engine = engine(options);
     let scope = engine.scope("x");
-    let mut now = Instant::from_millis(1000.0).unwrap();
+    let mut now = millis(1000.0);
     let mut slots = vec![];
     for task in 0..40 {
         now = now + Span::from_millis(5000.0);
@@ -237,7 +234,7 @@ fn a_slot_that_is_taken_away_is_the_one_that_rested_longest() {
             "scopes": { "a": { "concurrency": 3 } } }"#,
     );
     let scope = engine.scope("a");
-    let at = |ms: f64| Instant::from_millis(ms).unwrap();
+    let at = millis;
     for ms in [0.0, 100.0, 200.0] {
         let ticket = engine.send_at_once(at(ms), Request::new(&[scope])).unwrap().expect("a slot is free");
         engine.settle(at(ms), ticket, &Feedback::response(200));
@@ -285,7 +282,7 @@ fn feedback_of_plain_numbers() {
 /// next one.
 #[test]
 fn a_rate_makes_up_for_late_timers_only_where_somebody_waited() {
-    let at = |ms: f64| Instant::from_millis(ms).unwrap();
+    let at = millis;
     for (asked, next) in [(500.0, 2000.0), (1020.0, 2020.0)] {
         let mut engine = engine(r#"{ "rate": { "limit": 1, "per": 1000 }, "jitter": false }"#);
         let scope = engine.scope("a");
@@ -301,7 +298,7 @@ fn a_rate_makes_up_for_late_timers_only_where_somebody_waited() {
 /// Another start counts until a latency is learned; what was learned stays.
 #[test]
 fn settings_of_rampup_change_what_it_begins_with() {
-    let at = |ms: f64| Instant::from_millis(ms).unwrap();
+    let at = millis;
     let mut engine = engine(r#"{ "defaults": { "rampup": { "startDelay": 1000 } } }"#);
     let scope = engine.scope("a");
     let gap = |engine: &Engine, now| engine.scope_stats(at(now), scope).unwrap().delay_ms;
@@ -330,7 +327,7 @@ fn the_delay_counts_from_when_a_request_really_left() {
             "scopes": { "api": { "rate": 100 } } }"#,
     );
     let [a, b, api] = ["a", "b", "api"].map(|name| engine.scope(name));
-    let at = |ms: f64| Instant::from_millis(ms).unwrap();
+    let at = millis;
     let [first, other, even] = [a, b, api]
         .map(|scope| engine.send_at_once(at(0.0), Request::new(&[scope])).unwrap().expect("nothing waits"));
     let waiting = engine.submit(at(0.0), Request::new(&[a])).unwrap();
@@ -363,7 +360,7 @@ fn the_delay_counts_from_when_a_request_really_left() {
 fn a_found_pace_counts_from_when_a_request_really_left() {
     let mut engine = engine(r#"{ "defaults": { "rampup": true } }"#);
     let scope = engine.scope("site");
-    let at = |ms: f64| Instant::from_millis(ms).unwrap();
+    let at = millis;
     let sent = engine.send_at_once(at(100.0), Request::new(&[scope])).unwrap().expect("nothing waits");
     let due = |engine: &Engine| engine.peek(at(100.0), Request::new(&[scope])).unwrap().at.unwrap();
     let on_time = due(&engine);
@@ -406,7 +403,7 @@ fn the_more_urgent_goes_first_though_its_quota_came_back_while_nobody_could_go()
         r#"{ "concurrency": 1, "defaults": { "delay": 0, "slotDelay": 0, "concurrency": 5, "jitter": false,
             "quota": { "limit": 1, "window": 1000 } } }"#,
     );
-    let at = |ms: f64| Instant::from_millis(ms).unwrap();
+    let at = millis;
     let [a, busy] = ["a", "busy"].map(|name| engine.scope(name));
     let spent = engine.send_at_once(at(0.0), Request::new(&[a])).unwrap().expect("it is the first");
     engine.settle(at(0.0), spent, &Feedback::response(200));

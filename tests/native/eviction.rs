@@ -1,10 +1,8 @@
 //! Running for weeks: scopes come and go, and memory has a bound.
 
-use autothrottle::{Config, Decision, Engine, Feedback, Instant, Request, ScopeId, Span, Value};
+use autothrottle::{Decision, Engine, Feedback, Instant, Request, ScopeId, Span};
 
-fn engine(options: &str) -> Engine {
-    Engine::new(Config::parse(serde_json::from_str::<Value>(options).unwrap()).unwrap())
-}
+use crate::made::{engine, json, millis};
 
 /// Sends one request of `name` and settles it `latency` ms later.
 fn visit(engine: &mut Engine, now: Instant, name: &str, latency: f64) -> ScopeId {
@@ -63,7 +61,7 @@ fn a_scope_that_is_owed_something_is_never_forgotten() {
     let paused = engine.intern("paused");
     engine.pause(now, paused);
     let configured = engine.intern("configured");
-    engine.configure(now, configured, serde_json::from_str(r#"{ "delay": 7 }"#).unwrap()).unwrap();
+    engine.configure(now, configured, json(r#"{ "delay": 7 }"#)).unwrap();
     let quota = visit(&mut engine, now, "quota", 1.0);
     let busy = engine.intern("busy");
     let flying = engine.submit(now, Request::new(&[busy])).unwrap();
@@ -108,7 +106,7 @@ fn a_scope_whose_gap_is_not_over_is_never_forgotten() {
         for most in [2, 100_000] {
             let options = format!(r#"{{ "maxScopes": {most}, "defaults": {{ "jitter": false, {gap} }} }}"#);
             let mut engine = engine(&options);
-            let at = |ms: f64| Instant::from_millis(ms).unwrap();
+            let at = millis;
             let a = engine.intern("a");
             let ticket = engine.send_at_once(at(0.0), Request::new(&[a])).unwrap().expect("nobody waits");
             let status = if gap.contains("backoff") { 429 } else { 200 };
@@ -196,7 +194,7 @@ fn a_scope_whose_burst_is_not_over_is_never_forgotten() {
         r#"{ "maxScopes": 2, "defaults": { "jitter": false, "concurrency": 9,
             "rate": { "limit": 1, "per": 1000, "burst": 5 } } }"#,
     );
-    let at = |ms: f64| Instant::from_millis(ms).unwrap();
+    let at = millis;
     let a = engine.intern("a");
     for _ in 0..5 {
         let ticket = engine.send_at_once(at(0.0), Request::new(&[a])).unwrap().expect("a burst of five");

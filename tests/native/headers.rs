@@ -3,10 +3,12 @@
 use std::fs;
 
 use autothrottle::{
-    Config, Decision, Engine, Feedback, Hint, Hints, Instant, Request, Span,
+    Decision, Feedback, Hint, Hints, Request, Span,
     headers::{AppliesTo, Context},
 };
 use serde_json::Value;
+
+use crate::made::{engine, millis};
 
 /// What the engine describes, as the vectors have it.
 fn json(value: &autothrottle::Value) -> Value {
@@ -114,12 +116,12 @@ fn captured_servers_do_not_refuse_twice() {
     let (mut wrong, mut held, mut with_hints) = (Vec::new(), 0, 0);
     for (name, answers) in &servers {
         let options = r#"{ "defaults": { "delay": 0, "slotDelay": 0, "concurrency": 16, "jitter": false } }"#;
-        let mut engine = Engine::new(Config::parse(serde_json::from_str(options).unwrap()).unwrap());
+        let mut engine = engine(options);
         let scope = [engine.scope("x")];
         let start = answers[0]["send_ms"].as_f64().unwrap();
         let mut has_said = false;
         for capture in answers {
-            let at = |key: &str| Instant::from_millis(capture[key].as_f64().unwrap() - start).unwrap();
+            let at = |key: &str| millis(capture[key].as_f64().unwrap() - start);
             let status = capture["status"].as_u64().unwrap() as u16;
             let ok = answers[0]["status"] == capture["status"] && capture["phase"] == "ok";
             let peek = engine.peek(at("send_ms"), Request::new(&scope)).unwrap();

@@ -4,11 +4,13 @@
 //! a little more: who raises one says why.
 
 use allocation_counter::measure;
-use autothrottle::{Config, Decision, Engine, Feedback, Instant, Request, ScopeId, Ticket};
+use autothrottle::{Decision, Engine, Feedback, Instant, Request, ScopeId, Ticket};
+
+use crate::made;
 
 fn engine() -> Engine {
     let options = r#"{ "defaults": { "delay": 0, "slotDelay": 0, "jitter": false } }"#;
-    Engine::new(Config::parse(serde_json::from_str(options).unwrap()).unwrap())
+    made::engine(options)
 }
 
 fn submit_and_poll(engine: &mut Engine, now: Instant, scopes: &[ScopeId]) -> Ticket {
@@ -99,7 +101,7 @@ fn what_waited_is_given_back() {
 fn a_rolling_quota_has_a_bound_in_memory() {
     let options = r#"{ "defaults": { "delay": 0, "slotDelay": 0, "jitter": false,
         "quota": { "limit": 1000000, "window": 60000, "strict": true } } }"#;
-    let mut engine = Engine::new(Config::parse(serde_json::from_str(options).unwrap()).unwrap());
+    let mut engine = made::engine(options);
     let scope = engine.scope("a");
     let bytes = measure(|| {
         for ms in 0..20_000 {

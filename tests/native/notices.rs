@@ -2,10 +2,12 @@
 
 use std::collections::VecDeque;
 
-use autothrottle::{Config, Decision, Engine, Feedback, Hint, Instant, Notice, Request, Span, Ticket, Watch};
+use autothrottle::{Decision, Engine, Feedback, Hint, Instant, Notice, Request, Span, Ticket, Watch};
+
+use crate::made;
 
 fn engine(options: &str, watch: Watch) -> Engine {
-    let mut engine = Engine::new(Config::parse(serde_json::from_str(options).unwrap()).unwrap());
+    let mut engine = made::engine(options);
     engine.watch(watch);
     engine
 }

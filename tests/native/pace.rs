@@ -6,9 +6,7 @@ use autothrottle::{
     Config, Decision, Engine, Feedback, Instant, Notice, Reason, Request, Snapshot, Span, Ticket, Value,
 };
 
-fn engine(options: &str) -> Engine {
-    Engine::new(Config::parse(serde_json::from_str(options).unwrap()).unwrap())
-}
+use crate::made::{engine, json, millis};
 
 /// A driver with enough to send in one scope, timers that are late by up to `late` and a server that always
 /// answers.
@@ -215,7 +213,7 @@ fn a_restart_gives_no_burst() {
     let snapshot = driver.engine.snapshot(driver.at(), Some(0.0));
     let text = serde_json::to_string(&Value::from(snapshot)).unwrap();
     let snapshot = Snapshot::parse(serde_json::from_str(&text).unwrap()).unwrap();
-    let config = Config::parse(serde_json::from_str(options).unwrap()).unwrap();
+    let config = Config::parse(json(options)).unwrap();
     let later = Engine::restore(config, &snapshot, Instant::default(), Some(2000.0));
     let sends = Driver::with(later, 10).run(5);
     assert!((6..=7).contains(&sends.len()), "two of ten came back while it was away: {sends:?}");
@@ -223,7 +221,7 @@ fn a_restart_gives_no_burst() {
 
 #[test]
 fn a_scope_that_ramps_lifts_the_limit_of_all_that_nobody_typed() {
-    let global = |options: &str| Config::parse(serde_json::from_str(options).unwrap()).unwrap().concurrency;
+    let global = |options: &str| Config::parse(json(options)).unwrap().concurrency;
     assert_eq!(global("{}"), 16);
     assert_eq!(global(r#"{ "rampup": true }"#), 256);
     assert_eq!(global(r#"{ "scopes": { "a": { "rampup": true } } }"#), 256);
@@ -361,7 +359,7 @@ fn backoffs_delay_is_told_beside_a_rate() {
     let mut engine =
         engine(r#"{ "rate": 5, "jitter": false, "backoff": { "minDelay": 3000, "jitter": 0 } }"#);
     let scope = engine.scope("a");
-    let at = |ms: f64| Instant::from_millis(ms).unwrap();
+    let at = millis;
     let told = |engine: &Engine, ms: f64| engine.scope_stats(at(ms), scope).unwrap().delay_ms;
     assert_eq!(told(&engine, 0.0), 200.0);
     let ticket = engine.send_at_once(at(0.0), Request::new(&[scope])).unwrap().expect("nothing waits");
@@ -396,7 +394,7 @@ fn autothrottles_delay_is_told_beside_backoff() {
         r#"{ "autothrottle": { "startDelay": 2000 }, "jitter": false, "backoff": { "minDelay": 3000, "jitter": 0 } }"#,
     );
     let scope = engine.scope("a");
-    let at = |ms: f64| Instant::from_millis(ms).unwrap();
+    let at = millis;
     let ticket = engine.send_at_once(at(0.0), Request::new(&[scope])).unwrap().expect("nothing waits");
     let feedback = Feedback { latency_ms: None, ..Feedback::response(429) };
     engine.settle(at(50.0), ticket, &feedback);

@@ -3,11 +3,13 @@
 
 use autothrottle::Config;
 
+use crate::made::json;
+
 /// What scope `a` has: delay, slot delay, requests a second of its rate, jitter, slots.
 type Pace = (f64, f64, Option<f64>, f64, u32);
 
 fn pace_of(options: &str) -> Pace {
-    let config = Config::parse(serde_json::from_str(options).unwrap()).expect(options);
+    let config = Config::parse(json(options)).expect(options);
     let a = config.scope("a");
     let rate = a.rate.map(|rate| (1e6 / rate.gap().micros() as f64).round());
     (a.delay, a.slot_delay.millis(), rate, a.jitter.high, a.concurrency)

@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use autothrottle::{
-    Answer, Config, Cost, Decision, Engine, Feedback, Instant, Peek, Request, ScopeId, Span, Ticket,
-};
+use autothrottle::{Answer, Cost, Decision, Engine, Feedback, Instant, Peek, Request, ScopeId, Span, Ticket};
 use proptest::prelude::*;
+
+use crate::made::{engine, json};
 
 #[derive(Clone, Debug)]
 enum Event {
@@ -95,7 +95,7 @@ proptest! {
 
     #[test]
     fn random_events_never_break_a_promise(events in prop::collection::vec(event(), 1..300)) {
-        let mut engine = Engine::new(Config::parse(serde_json::from_str(OPTIONS).unwrap()).unwrap());
+        let mut engine = engine(OPTIONS);
         let ids: Vec<ScopeId> = NAMES.iter().map(|name| engine.scope(name)).collect();
         let mut watch = Watch::default();
         let mut now = Instant::default();
@@ -184,7 +184,7 @@ proptest! {
         let options = r#"{ "defaults": { "slotDelay": 700, "backoff": { "window": 900, "minDelay": 400, "maxDelay": 3000 } }, "seed": 5, "scopes": {
             "a": { "concurrency": 2, "delay": 300, "slotDelay": 0, "backoff": { "factor": 1.1, "minDelay": 100, "window": 200 } }, "b": { "concurrency": 3, "delay": 0, "quota": 2, "window": 900 },
             "c": { "concurrency": 3, "delay": 10, "quota": [3, { "limit": 2, "window": 500, "strict": true }] } } }"#;
-        let mut engine = Engine::new(Config::parse(serde_json::from_str(options).unwrap()).unwrap());
+        let mut engine = engine(options);
         let ids = ["a", "b", "c"].map(|name| engine.scope(name));
         let mut now = Instant::default();
         for (scope, pause, is_held, status) in sends {
@@ -226,7 +226,7 @@ proptest! {
         const WINDOW: u64 = 1_000_000;
         let options = r#"{ "concurrency": 1000, "defaults": { "delay": 0, "slotDelay": 0, "concurrency": 1000,
             "quota": 6, "window": 1000, "strict": true } }"#;
-        let mut engine = Engine::new(Config::parse(serde_json::from_str(options).unwrap()).unwrap());
+        let mut engine = engine(options);
         let scope = [engine.scope("x")];
         let mut now = Instant::default();
         let mut sends: Vec<(u64, u32)> = Vec::new();
@@ -289,7 +289,7 @@ proptest! {
     fn quotas_over_several_scopes_never_strand_a_request(changes in prop::collection::vec(change(), 1..200)) {
         let options = r#"{ "concurrency": 4, "defaults": { "jitter": false, "slotDelay": 0, "delay": 30, "concurrency": 3 },
             "scopes": { "fixed": { "quota": 8, "window": 700 }, "strict": { "quota": 8, "window": 900, "strict": true } } }"#;
-        let mut engine = Engine::new(Config::parse(serde_json::from_str(options).unwrap()).unwrap());
+        let mut engine = engine(options);
         let ids = ["fixed", "strict", "host"].map(|name| engine.scope(name));
         let mut now = Instant::default();
         let (mut waiting, mut flying): (Vec<Ticket>, Vec<Ticket>) = (vec![], vec![]);
@@ -329,7 +329,7 @@ proptest! {
                 Change::Settle(..) | Change::Cancel(_) => {}
                 Change::Pass(micros) => now = now + Span::from_micros(u64::from(micros)),
                 Change::Configure(scope, partial) => {
-                    engine.configure(now, ids[scope], serde_json::from_str(partial).unwrap()).unwrap();
+                    engine.configure(now, ids[scope], json(partial)).unwrap();
                 }
                 Change::Reset(scope) => engine.reset(now, ids[scope]),
             }

@@ -1,19 +1,17 @@
 //! Quotas whose settings change while they are used: what was spent stays spent, and no more than that.
 
 use autothrottle::{
-    Config, Decision, Engine, Feedback, Hint, Hints, Instant, Request, ScopeId, Snapshot, headers::Context,
+    Config, Decision, Engine, Feedback, Hint, Hints, Request, ScopeId, Snapshot, headers::Context,
 };
 
-fn millis(ms: f64) -> Instant {
-    Instant::from_millis(ms).unwrap()
-}
+use crate::made::{engine, json, millis};
 
 /// An engine with this quota, of which requests were sent at these milliseconds.
 fn make(quota: &str, sent: &[f64]) -> (Engine, ScopeId) {
     let options = format!(
         r#"{{ "defaults": {{ "delay": 0, "slotDelay": 0, "jitter": false, "concurrency": 50, "quota": {quota} }} }}"#
     );
-    let mut engine = Engine::new(Config::parse(serde_json::from_str(&options).unwrap()).unwrap());
+    let mut engine = engine(&options);
     let scope = engine.scope("a");
     for &at in sent {
         send(&mut engine, scope, at);
@@ -27,7 +25,7 @@ fn send(engine: &mut Engine, scope: ScopeId, at: f64) {
 
 fn change(engine: &mut Engine, scope: ScopeId, at: f64, quota: &str) {
     let partial = format!(r#"{{ "quota": {quota} }}"#);
-    engine.configure(millis(at), scope, serde_json::from_str(&partial).unwrap()).unwrap();
+    engine.configure(millis(at), scope, json(&partial)).unwrap();
 }
 
 fn left(engine: &Engine, scope: ScopeId, at: f64) -> f64 {
@@ -133,7 +131,7 @@ fn a_fixed_window_turns_over_by_division() {
 fn what_a_server_told_is_remembered() {
     let options = r#"{ "defaults": { "delay": 0, "slotDelay": 0, "jitter": false, "concurrency": 50,
         "followRateLimit": true } }"#;
-    let config = || Config::parse(serde_json::from_str(options).unwrap()).unwrap();
+    let config = || Config::parse(json(options)).unwrap();
     let mut first = Engine::new(config());
     let scope = first.scope("a");
     let ticket = first.send_at_once(millis(0.0), Request::new(&[scope])).unwrap().expect("nothing waits");
@@ -233,7 +231,7 @@ fn the_quota_that_is_known_stands_before_one_that_is_not() {
 fn each_quota_of_a_scope_remembers_what_was_spent_of_it() {
     let options = r#"{ "defaults": { "delay": 0, "slotDelay": 0, "jitter": false,
         "quota": [{ "limit": 9, "window": 1000 }, { "limit": 9, "window": 60000 }] } }"#;
-    let config = || Config::parse(serde_json::from_str(options).unwrap()).unwrap();
+    let config = || Config::parse(json(options)).unwrap();
     let mut first = Engine::new(config());
     let scope = first.scope("a");
     for at in [0.0, 5000.0, 10_000.0].map(millis) {
@@ -317,7 +315,7 @@ fn a_short_reset_in_whole_seconds_is_followed_in_time() {
     for offset in [0.0, 300.0, 700.0, 1100.0, 1500.0, 1900.0] {
         let options = r#"{ "defaults": { "delay": 0, "slotDelay": 0, "jitter": false, "concurrency": 4,
             "followRateLimit": true } }"#;
-        let mut engine = Engine::new(Config::parse(serde_json::from_str(options).unwrap()).unwrap());
+        let mut engine = engine(options);
         let scope = engine.scope("a");
         for _ in 0..15 {
             engine.submit(millis(0.0), Request::new(&[scope])).unwrap();

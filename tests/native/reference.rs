@@ -12,9 +12,9 @@
 
 use std::collections::BTreeMap;
 
-use autothrottle::{
-    Answer, Config, Cost, Decision, Engine, Feedback, Instant, Request, Rng, ScopeId, Span, Ticket,
-};
+use autothrottle::{Answer, Cost, Decision, Feedback, Instant, Request, Rng, ScopeId, Span, Ticket};
+
+use crate::made::engine;
 
 const SECOND: u64 = 1_000_000;
 
@@ -414,7 +414,7 @@ fn reference() -> Reference {
 fn play(seed: u64, events: u32) -> u32 {
     let mut rng = Rng::new(seed);
     let mut pick = move |below: usize| (rng.draw().unit() * below as f64) as usize;
-    let mut engine = Engine::new(Config::parse(serde_json::from_str(OPTIONS).unwrap()).unwrap());
+    let mut engine = engine(OPTIONS);
     let ids: Vec<ScopeId> = NAMES.iter().map(|name| engine.scope(name)).collect();
     let mut reference = reference();
     let mut tickets: BTreeMap<u32, Ticket> = BTreeMap::new();

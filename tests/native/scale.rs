@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use autothrottle::{Config, Decision, Engine, Feedback, Instant, Request, ScopeId};
+use autothrottle::{Decision, Feedback, Instant, Request, ScopeId};
+
+use crate::made::engine;
 
 #[test]
 fn a_hundred_thousand_requests_over_ten_thousand_hosts_that_share_one_scope() {
@@ -10,7 +12,7 @@ fn a_hundred_thousand_requests_over_ten_thousand_hosts_that_share_one_scope() {
     const EACH: usize = 10;
     let options = r#"{ "concurrency": 1000000, "defaults": { "delay": 1000, "slotDelay": 0, "jitter": false },
                        "scopes": { "shared": { "delay": 1, "concurrency": 50 } } }"#;
-    let mut engine = Engine::new(Config::parse(serde_json::from_str(options).unwrap()).unwrap());
+    let mut engine = engine(options);
     let shared = engine.scope("shared");
     let hosts: Vec<ScopeId> = (0..HOSTS).map(|host| engine.scope(&format!("h{host}.example"))).collect();
     let mut now = Instant::default();

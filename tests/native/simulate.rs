@@ -7,7 +7,7 @@
 use std::{fmt::Write, sync::Mutex, thread};
 
 use autothrottle::{
-    Config, Decision, Engine, Feedback, Hint, Instant, Request, Span,
+    Decision, Feedback, Hint, Instant, Request, Span,
     simulate::{Client, Simulation, Summary, Trace},
 };
 
@@ -15,6 +15,8 @@ use crate::{
     baselines::{Aimd, Cubic, best_constant},
     scenarios::{Scenario, shared, train},
 };
+
+use crate::made::engine;
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Policy {
@@ -354,7 +356,7 @@ fn the_gap_stays_in_bounds_and_comes_back() {
     let seeds = if std::env::var_os("SOAK").is_some() { 5000 } else { 150 };
     for seed in 0..seeds {
         let config = r#"{ "defaults": { "rampup": { "minDelay": 20 }, "backoff": { "maxDelay": 60000 } } }"#;
-        let mut engine = Engine::new(Config::parse(serde_json::from_str(config).unwrap()).unwrap());
+        let mut engine = engine(config);
         let scope = [engine.scope("x")];
         let (mut now, mut state) = (Instant::default(), u64::wrapping_mul(seed, 0x9e37_79b9_7f4a_7c15) | 1);
         let mut gap_then = 0.0;
@@ -481,7 +483,7 @@ fn no_bound_is_overstepped_by_a_scope_that_ramps() {
 #[test]
 fn unused_capacity_is_no_evidence() {
     let config = r#"{ "defaults": { "rampup": true } }"#;
-    let mut engine = Engine::new(Config::parse(serde_json::from_str(config).unwrap()).unwrap());
+    let mut engine = engine(config);
     let scope = [engine.scope("x")];
     let mut now = Instant::default();
     for _ in 0..500 {

@@ -6,6 +6,8 @@ use autothrottle::{
     Ticket, Value, headers::Context,
 };
 
+use crate::made::{json, millis};
+
 const OPTIONS: &str = r#"{ "seed": 1, "concurrency": 9, "defaults": { "concurrency": 3, "jitter": false, "backoff": { "jitter": false } },
     "scopes": {
         "plain": { "delay": 100, "slotDelay": 400 },
@@ -18,7 +20,7 @@ const NAMES: [&str; 7] = ["plain", "auto", "rate", "fixed", "rolling", "slots", 
 const WALL: f64 = 1e12;
 
 fn config() -> Config {
-    Config::parse(serde_json::from_str(OPTIONS).unwrap()).unwrap()
+    Config::parse(json(OPTIONS)).unwrap()
 }
 
 fn told(lines: &str, status: u16) -> Hint {
@@ -31,7 +33,7 @@ fn lived(seed: u64) -> (Engine, Vec<ScopeId>, Instant) {
     let mut pick = move |below: usize| (rng.draw().unit() * below as f64) as usize;
     let mut engine = Engine::new(config());
     let scopes: Vec<ScopeId> = NAMES.iter().map(|name| engine.scope(name)).collect();
-    let mut now = Instant::from_millis(1e6).unwrap();
+    let mut now = millis(1e6);
     let mut flying: Vec<Ticket> = vec![];
     for _ in 0..150 {
         now = now + Span::from_millis([0.0, 7.0, 300.0, 2000.0][pick(4)]);
@@ -80,7 +82,7 @@ fn whoever_goes_on_from_a_snapshot_is_whoever_was_never_stopped() {
             let text = serde_json::to_string(&Value::from(engine.snapshot(now, Some(WALL)))).unwrap();
             let snapshot = Snapshot::parse(serde_json::from_str(&text).unwrap()).unwrap();
             let later = now + Span::from_millis(offline);
-            let start = Instant::from_millis(50.0).unwrap();
+            let start = millis(50.0);
             let next = Engine::restore(config(), &snapshot, start, Some(WALL + offline));
             let what = format!("seed {seed}, {offline} ms later");
             for (&scope, name) in scopes.iter().zip(NAMES) {
@@ -99,7 +101,6 @@ fn whoever_goes_on_from_a_snapshot_is_whoever_was_never_stopped() {
 /// What a server said is left of its quota counts after a restart, for as long as it said.
 #[test]
 fn what_a_server_said_is_left_survives() {
-    let millis = |ms: f64| Instant::from_millis(ms).unwrap();
     let mut first = Engine::new(config());
     let scope = first.scope("rolling");
     let ticket = first.send_at_once(millis(0.0), Request::new(&[scope])).unwrap().expect("nothing keeps it");
@@ -122,7 +123,7 @@ fn what_a_server_said_is_left_survives() {
 /// The engine that goes on counts time from elsewhere; what it tells is in the caller's time.
 #[test]
 fn a_hold_that_goes_on_is_told_in_the_time_of_its_caller() {
-    let at = |ms: f64| Instant::from_millis(ms).unwrap();
+    let at = millis;
     let mut first = Engine::new(config());
     let scope = first.scope("plain");
     first.hold(at(10.0), scope, Span::from_millis(500.0));
@@ -136,7 +137,7 @@ fn a_hold_that_goes_on_is_told_in_the_time_of_its_caller() {
 /// What robots.txt asked for is asked for in the next process, too.
 #[test]
 fn a_crawl_delay_goes_on() {
-    let at = |ms: f64| Instant::from_millis(ms).unwrap();
+    let at = millis;
     let mut first = Engine::new(config());
     let scope = first.scope("nobody typed me");
     first.crawl_delay(at(0.0), scope, Some(Span::from_millis(7000.0)));
@@ -206,7 +207,7 @@ fn a_broken_snapshot_is_refused() {
 /// be a new one.
 #[test]
 fn what_was_told_before_a_restart_still_says_which_window_it_is() {
-    let at = |ms: f64| Instant::from_millis(ms).unwrap();
+    let at = millis;
     let answer = |left: u32| {
         let lines = format!("ratelimit-policy: \"p\";q=9;w=10\nratelimit: \"p\";r={left};t=60\n");
         Feedback { hint: told(&lines, 200), ..Feedback::response(200) }
@@ -231,8 +232,8 @@ fn what_was_told_before_a_restart_still_says_which_window_it_is() {
 #[test]
 fn the_found_gap_is_the_gap_of_the_next_process() {
     let options = r#"{ "defaults": { "rampup": true, "jitter": false } }"#;
-    let config = Config::parse(serde_json::from_str(options).unwrap()).unwrap();
-    let at = |ms: f64| Instant::from_millis(ms).unwrap();
+    let config = Config::parse(json(options)).unwrap();
+    let at = millis;
     for (learned, gap) in [
         (r#""gap": 2500"#, 2500.0),
         (r#""gap": 100, "gapMargin": 0.2"#, 125.0),
@@ -257,8 +258,8 @@ fn the_found_gap_is_the_gap_of_the_next_process() {
 #[test]
 fn what_was_on_its_way_keeps_its_slot_for_as_long_as_it_would_have_rested() {
     let options = r#"{ "jitter": false, "defaults": { "delay": 0, "slotDelay": 10000, "concurrency": 1 } }"#;
-    let config = || Config::parse(serde_json::from_str(options).unwrap()).unwrap();
-    let at = |ms: f64| Instant::from_millis(ms).unwrap();
+    let config = || Config::parse(json(options)).unwrap();
+    let at = millis;
     let mut engine = Engine::new(config());
     let scope = engine.scope("a");
     engine.send_at_once(at(0.0), Request::new(&[scope])).unwrap().expect("nothing waits");

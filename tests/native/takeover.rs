@@ -8,6 +8,8 @@ use std::{cmp::Reverse, collections::BinaryHeap};
 
 use autothrottle::{Config, Decision, Engine, Feedback, Instant, Request, Snapshot, Span, Ticket, Value};
 
+use crate::made::json;
+
 /// This many loops ask, each when it has its answer.
 const LOOPS: usize = 32;
 /// A second, in microseconds.
@@ -119,7 +121,7 @@ impl Group {
 
 fn config() -> Config {
     let options = r#"{ "seed": 1, "concurrency": 256, "defaults": { "rampup": true } }"#;
-    Config::parse(serde_json::from_str(options).unwrap()).unwrap()
+    Config::parse(json(options)).unwrap()
 }
 
 /// Whenever it happens: what is served in the minute after it is what it is without.

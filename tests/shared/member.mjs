@@ -1,6 +1,6 @@
 /**
- * One of several processes that share a limit: `member.mjs {client, port, name, url, options, atOnce, cluster}`. It
- * asks for pages until its parent says `end`, and says when it is ready.
+ * One of several processes that share a limit: `member.mjs {client, port, name, url, options, atOnce,
+ * cluster}`. It asks for pages until its parent says `end`, and says when it is ready.
  */
 import { createThrottle } from '../../dist/node/index.js'
 import { redis } from '../../dist/redis.js'
