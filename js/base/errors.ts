@@ -1,9 +1,4 @@
-/**
- * What can go wrong, as classes with a `code`.
- *
- * The trap is an error that loses its text on the way out of WebAssembly: the engine hands out data, and the
- * messages are made here.
- */
+/** What can go wrong, as classes with a `code`. The engine hands out data, and the messages are made here. */
 
 /** One thing that is wrong with the options. */
 export interface Problem {

@@ -1,8 +1,7 @@
 /**
  * What a run shows while it goes on: a picture that is drawn over on a terminal, a line every other second in
- * a pipe, a line of JSON with `--json`. On standard error, so that standard output is for results.
- *
- * The trap is a screen that costs more than the crawl: only the hosts that are shown are asked for.
+ * a pipe, a line of JSON with `--json`. On standard error, so that standard output is for results. Only the
+ * hosts that it shows are asked for.
  */
 import { stripVTControlCharacters } from 'node:util'
 import type { ScopeStats } from 'autothrottle'

@@ -1,8 +1,4 @@
-/**
- * What a single request may say, and what is wrong with it.
- *
- * The trap is a misspelt option that is quietly ignored: every key is known, or an error.
- */
+/** What a single request may say, and what is wrong with it. Every key is known, or an error. */
 import { checkSpelling, isMillis, isPlain, kindOf, notA, unknownKeys } from '../base/checks.js'
 import { ConfigError } from '../base/errors.js'
 import type { RetryOptions } from '../options/options.js'

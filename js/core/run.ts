@@ -1,7 +1,6 @@
 /**
- * `run`: a function that is called with permission, and heard when it is done.
- *
- * The trap is a function that never ends: with `requestTimeout` its slots come back all the same.
+ * `run`: a function that is called with permission, and heard when it is done. With `requestTimeout` the
+ * slots of one that never ends come back.
  */
 import { type Answer, answerOfError, answerOfResult } from '../answers/answer.js'
 import { ManagerError, TimeoutError } from '../base/errors.js'

@@ -1,7 +1,6 @@
 /**
- * Scopes whose requests end without a status: the throttle would not notice a 429 there, and warns.
- *
- * The trap is to count for good: a scope that was warned of is looked up no more.
+ * Scopes whose requests end without a status: the throttle would not notice a 429 there, and warns. A scope
+ * that was warned of is looked up no more.
  */
 import { urlTextOf } from '../scopes/names.js'
 import type { Outcome } from '../wasm/engine.js'

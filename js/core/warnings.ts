@@ -1,8 +1,4 @@
-/**
- * Warnings: the event `warning` if it has a listener, else one line on the console. Each comes once.
- *
- * The trap is a warning that only listeners hear: who needs it does not listen yet.
- */
+/** Warnings: the event `warning` if it has a listener, else one line on the console. Each comes once. */
 import { type Ears, type ThrottleEvents, WarningEvent } from './events.js'
 
 /** More scopes than this with a warning each are forgotten, and may be told again. */

@@ -1,8 +1,6 @@
 /**
- * Scrapy's settings → ours: names, seconds, booleans that stand for 1 and 0, in one place.
- *
- * The trap is to take silently what has no meaning here: a setting that Scrapy would obey and we would not
- * is an error.
+ * Scrapy's settings → ours: names, seconds, booleans that stand for 1 and 0, in one place. A setting that has
+ * no meaning here is an error.
  */
 
 import { shown } from '../base/checks.js'

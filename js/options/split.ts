@@ -1,7 +1,5 @@
 /**
  * Options of both layers: what is for the engine, what is for this one, and the problems of both together.
- *
- * The trap is to report the problems of one layer, and those of the other when the first are mended.
  */
 
 import { isPlain, kindOf } from '../base/checks.js'

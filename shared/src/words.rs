@@ -1,6 +1,4 @@
-//! What a host tells people, in one place for all languages.
-//!
-//! The trap is a warning that names no cause: each says what happened, why, and what follows.
+//! What a host tells people, in one place for all languages. Each says what happened, why, and what follows.
 
 use autothrottle::{Instant, Span, Value};
 

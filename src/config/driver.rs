@@ -1,7 +1,5 @@
 //! Options that only a driver reads (hooks, robots.txt, redirects, how to read headers), checked where all
 //! others are: one table, one wording, one list of problems.
-//!
-//! The trap is to report the problems of one layer, and those of the other when the first are mended.
 
 use super::{
     host_of,

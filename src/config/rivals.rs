@@ -1,7 +1,5 @@
 //! Words of other libraries (p-queue, p-limit, p-throttle, bottleneck, got, ky, axios, Crawlee), with ours
 //! for the same thing.
-//!
-//! The trap is a user who comes from one of them, types its word, and reads only that it is unknown.
 
 use super::table::{
     Section::{self, Backoff, Quota, Rate, Retry, Robots, Root, Scope},

@@ -1,7 +1,6 @@
 //! What people see: statistics, notices of what changed, settings without effect. No decision depends on it.
-//!
-//! The trap is to look at everything when a caller asks. A scope's meter learns whenever something about the
-//! scope changes, and works out the time between by itself.
+//! A scope's meter learns whenever something about the scope changes, and works out the time between by
+//! itself.
 
 use super::Engine;
 use crate::{

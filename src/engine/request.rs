@@ -1,7 +1,5 @@
 //! A request as it is handed in: which scopes it has, what it costs in each, and whether that makes sense.
-//!
-//! The trap is an order or a repetition that means something by accident: scopes are sorted and named once,
-//! and where one was named twice the larger cost counts.
+//! Scopes are sorted and named once, and where one was named twice the larger cost counts.
 
 use std::{cmp::Reverse, collections::BinaryHeap};
 

@@ -1,7 +1,5 @@
-//! Header fields on their way to the engine, which reads them.
-//!
-//! The trap is twenty fields of each response that are not about limits: they are left here after one
-//! look at their names.
+//! Header fields on their way to the engine, which reads them. Fields that are not about limits are left here
+//! after one look at their names.
 
 use autothrottle::boundary::{flags, push_field};
 use pyo3::{

@@ -1,6 +1,5 @@
-//! How a request ended, from Python's words to the façade's numbers.
-//!
-//! The trap is a number that makes no sense: it is looked at here, before anything has changed.
+//! How a request ended, from Python's words to the façade's numbers. Numbers are looked at here, before
+//! anything has changed.
 
 use autothrottle::boundary::{Outcome, STRIDE, flags, nanos};
 use pyo3::{

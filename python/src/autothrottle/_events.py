@@ -1,7 +1,4 @@
-"""Events of a throttle: ``throttle.on("backoff", print)``.
-
-The trap is to pay for an event without a listener: an event is made only while its kind has one.
-"""
+"""Events of a throttle: ``throttle.on("backoff", print)``."""
 
 from __future__ import annotations
 

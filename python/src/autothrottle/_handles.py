@@ -1,6 +1,5 @@
-"""Scopes by name: their handles in the engine, and what their managers say of their pace.
-
-The trap is a scope that the engine forgets while it is idle: those that were used last are held.
+"""Scopes by name: their handles in the engine, and what their managers say of their pace. The engine forgets
+idle scopes: those that were used last are held.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""A throttle that sees no status of its servers: one warning, before they have to ban.
-
-The trap is a function that returns a text: whatever the server said is lost on the way.
-"""
+"""A throttle that sees no status of its servers: one warning, before they have to ban."""
 
 from __future__ import annotations
 

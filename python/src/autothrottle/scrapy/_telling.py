@@ -1,6 +1,5 @@
-"""What people see: stats under ``throttling/``, AUTOTHROTTLE_DEBUG's lines, warnings.
-
-The trap is a stat for every host of a broad crawl: only few scopes have their pace in the stats.
+"""What people see: stats under ``throttling/``, AUTOTHROTTLE_DEBUG's lines, warnings. Only few scopes have
+their pace in the stats.
 """
 
 from __future__ import annotations

@@ -1,6 +1,5 @@
-"""Values of Scrapy's settings: what may be typed, and what it stands for.
-
-The trap is the command line, where everything is text: ``-s DOWNLOAD_DELAY=0.5``.
+"""Values of Scrapy's settings: what may be typed, and what it stands for. From the command line everything is
+text.
 """
 
 from __future__ import annotations
