@@ -347,6 +347,30 @@ async def test_a_server_that_is_never_closed_is_told_of_a_host_that_no_request_m
     assert told == [("no-effect", 'scopes["github.com"] has no effect: requests go to "api.github.com"')]
 
 
+async def test_throttles_for_one_request_each_are_no_limit_which_one_of_them_says(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async def get(url: str, times: int = 1) -> None:
+        async with Throttle(delay=0) as throttle:
+            for _ in range(times):
+                (await throttle.acquire(url)).settle(status=200)
+
+    for _ in range(30):
+        await get(URL)
+    said = "20 throttles in a row sent one request each to example.com, and none knows of the others"
+    assert caplog.messages == [f"{said}: make one, outside of the function"]
+    caplog.clear()
+    # One for each host is as it should be, and so is one that is used again.
+    for host in range(30):
+        await get(f"https://{host}.example/")
+    for _ in range(30):
+        await get(URL, times=2)
+    for _ in range(30):
+        with ThreadThrottle(clock=FakeClock()) as throttle:
+            throttle.acquire(URL).settle(status=200)
+    assert caplog.messages == []
+
+
 async def test_what_is_no_list_of_items_is_told_when_map_is_called(clock: FakeClock) -> None:
     throttle: Any = Throttle(clock=clock)
     for items, message in [

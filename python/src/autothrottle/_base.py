@@ -19,6 +19,7 @@ from ._robots import Robots
 from ._scopes import Scopes, add_scope, checked_name, host_of, host_of_name, named_scopes, said_of_name
 from ._settings import SECTIONS
 from ._stats import Peek, ScopeStats, Stats
+from ._tally import ROW
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -103,6 +104,8 @@ class BaseThrottle:
         """Calls a listener for each event of a kind; also a decorator: ``@throttle.on("backoff")``."""
         self.off = self._events.off
         """Stops calling a listener."""
+        if isinstance(self._clock, SystemClock):
+            ROW.made(self._desk.tally, self._desk.warn)
         for key, note in made.notes:
             if key.startswith("scopes ") and self._settings.get_scopes is not None:
                 continue

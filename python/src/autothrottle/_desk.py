@@ -39,6 +39,7 @@ from ._outcome import is_status
 from ._permit import NOTHING, Permit, Told
 from ._scopes import Scopes, named_scopes, unmet
 from ._state import Settled
+from ._tally import Tally
 from ._told import engine_words
 from ._unheard import Unheard
 from ._unsettled import Unsettled
@@ -54,10 +55,6 @@ from .errors import (
 if TYPE_CHECKING:
     from ._shared.transport import Leaving, Scheduler
     from .redis import Shared
-
-
-_SENT = 100
-"""After this many requests a warning names hosts that none met: a server is never closed."""
 
 
 class Desk:
@@ -87,7 +84,7 @@ class Desk:
         places = {} if hook else {"hints": made.driver_checked, "scopes": made.engine}
         self.typed = {name: place for place, of in places.items() for name in of.get(place) or ()}
         """Names in ``scopes`` and ``hints``, which are of hosts, and where each stands."""
-        self._sent = 0
+        self.tally = Tally()
         self.asked: int | None = None
         """What the server of the request that was settled last asked for."""
         self.header_maps: Mapping[str, Any] = made.driver_checked.get("hints") or {}
@@ -539,8 +536,7 @@ class Desk:
         self.in_flight.add(ticket)
         charge.start_attempt(now)
         permit = Permit(self, ticket, names, target, charge)
-        self._sent += 1
-        if self._sent == _SENT:
+        if self.tally.count(names[0]):
             self.tell_unmet()
         if self.events.send:
             self.events.tell(RequestEvent("send", ticket, target, names, now / NANOS))
