@@ -152,7 +152,12 @@ class Desk:
             raise ClosedError() from self.closed.__cause__
         if self.lost or self.is_forked:
             self.collect()
-        names, costs = ((scopes,), None) if type(scopes) is str else named_scopes(scopes)
+        costs = handles = None
+        if type(scopes) is str:
+            handle, names = self._handles.one(scopes)
+            handles = [handle]
+        else:
+            names, costs = named_scopes(scopes)
         outer = permits_around(self)
         if outer:
             asked = self.nested.asked
@@ -160,7 +165,8 @@ class Desk:
             if own is not None:
                 return own.give(target)
             wait = wait._replace(priority=wait.priority + BEFORE_OTHERS)
-        handles = list(map(self._handles.of, names))
+        if handles is None:
+            handles = list(map(self._handles.of, names))
         cost = wait.cost if costs is None else costs
         charge = Charge(names, cost)
         now = self.clock.now()

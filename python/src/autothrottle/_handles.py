@@ -29,16 +29,20 @@ class Handles:
         self._managed = managed
         self.is_managed = managed is not None
         """Whether managers are to be asked."""
-        self._held: OrderedDict[str, int] = OrderedDict()
+        self._held: OrderedDict[str, tuple[int, tuple[str, ...]]] = OrderedDict()
 
     def of(self, name: str) -> int:
         """The handle of a scope, made if it has to be."""
-        handle = self._held.get(name)
-        if handle is not None:
+        return self.one(name)[0]
+
+    def one(self, name: str) -> tuple[int, tuple[str, ...]]:
+        """The same, and the names of a request of this scope alone: one tuple for all of them."""
+        held = self._held.get(name)
+        if held is not None:
             self._held.move_to_end(name)
-            return handle
+            return held
         handle = self._engine.scope(checked_name(name))
-        self._held[name] = handle
+        self._held[name] = held = (handle, (name,))
         if self._managed is not None:
             try:
                 self._apply(name, handle, self._managed.begin(name))
@@ -47,8 +51,8 @@ class Handles:
                 self._engine.release(handle)
                 raise
         while len(self._held) > HELD_HANDLES:
-            self._engine.release(self._held.popitem(last=False)[1])
-        return handle
+            self._engine.release(self._held.popitem(last=False)[1][0])
+        return held
 
     def sent(self, names: Iterable[str], now: int) -> bool:
         """A request leaves; whether a manager changed a pace."""

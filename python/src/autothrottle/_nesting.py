@@ -31,7 +31,9 @@ LOOK = 10.0
 BEFORE_OTHERS = 1e6
 """So much before others is what a function that runs asks for: what has begun is to end."""
 
-_around: ContextVar[tuple[Permit, ...]] = ContextVar("autothrottle_around", default=())
+_NONE: tuple[Permit, ...] = ()
+_around: ContextVar[Permit | tuple[Permit, ...]] = ContextVar("autothrottle_around", default=_NONE)
+"""One permit as it is, for each tuple is work for Python's garbage collection."""
 
 
 @contextmanager
@@ -46,22 +48,27 @@ def around(permit: Permit) -> Iterator[None]:
 
 def enter_block(permit: Permit) -> None:
     """The block of a permit begins."""
-    _around.set((*_around.get(), permit))
+    around = _around.get()
+    _around.set((*_all(around), permit) if around else permit)
 
 
 def exit_block(permit: Permit) -> None:
     """The block of a permit ends."""
     around = _around.get()
-    if around and around[-1] is permit:
-        _around.set(around[:-1])
-    else:
-        _around.set(tuple(each for each in around if each is not permit))
+    kept = () if around is permit else tuple(each for each in _all(around) if each is not permit)
+    _around.set(kept)
+
+
+def _all(around: Permit | tuple[Permit, ...]) -> tuple[Permit, ...]:
+    return around if isinstance(around, tuple) else (around,)
 
 
 def permits_around(desk: Desk) -> list[Permit]:
     """Those of this throttle that hold slots around what runs now."""
     around = _around.get()
-    return [each for each in around if each._desk is desk and not each.is_settled] if around else []
+    if not around:
+        return []
+    return [each for each in _all(around) if each._desk is desk and not each.is_settled]
 
 
 def own_of(
