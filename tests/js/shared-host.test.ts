@@ -11,6 +11,8 @@ import {
   type WarningEvent,
 } from 'autothrottle'
 import { Permit } from '../../js/core/permit.js'
+import { SharedHost } from '../../js/shared/host.js'
+import type { Peer } from '../../js/shared/transport.js'
 import { after, throttles } from './shared/throttles.js'
 import { Process, World } from './shared/world.js'
 
@@ -26,6 +28,32 @@ test('a process that waits for nothing but its group may end: those timers keep 
   }
   createThrottle({ shared: { ...shared, open } as typeof shared })
   assert.equal(idle?.hasRef(), false)
+})
+
+test('a way that refuses whatever is asked of it leaves no rejection without a reader', async () => {
+  const unread: unknown[] = []
+  const hear = (reason: unknown) => unread.push(reason)
+  process.on('unhandledRejection', hear)
+  const refuse = () => Promise.reject(new Error('no way'))
+  for (const compete of [refuse, async () => ({ epoch: 1, stored: undefined, isFirst: true })]) {
+    const says = { toLeader() {}, toMember() {}, toAll() {}, reconnect() {} }
+    const asks = { compete, renew: refuse, release: refuse, close: refuse }
+    const way = { leaseMs: 1500, open: (peer: Peer) => peer.opened(), ...says, ...asks }
+    const world = new World(1)
+    const settings = { offline: 'divide' as const, members: 1, random: () => 0.5, id: '0'.repeat(32) }
+    const shared: ThrottleOptions['shared'] = {
+      open: (context) => new SharedHost(way, context, settings),
+    }
+    const throttle = createThrottle({ ...FREE, clock: new Process(world, 0, {}).clock, shared })
+    const permit = throttle.acquire({ scopes: 'x' })
+    await world.run(20_000)
+    ;(await permit).settle({ status: 200 })
+    throttle.close()
+    await world.run(5000)
+    await new Promise((resolve) => setImmediate(resolve))
+  }
+  process.off('unhandledRejection', hear)
+  assert.deepEqual(unread, [])
 })
 
 test('one slot for three; who ends lets others go, and the statistics say how old they are', async () => {
