@@ -9,6 +9,8 @@ use autothrottle::{
 use autothrottle_shared::{
     Ask, Cause, Effect, Input, MemberId, Offline, Refusal, Role, Settings, Shared, Ticket, Warning,
 };
+use serde::Deserialize;
+use serde_json::{Value as Json, json};
 
 pub const LEASE: u64 = 1_500_000;
 pub const WAY: u64 = 1000;
@@ -17,20 +19,17 @@ pub fn at(micros: u64) -> Instant {
     Instant::from_micros(micros)
 }
 
-pub fn map(entries: Vec<(&str, Value)>) -> Value {
-    Value::Map(entries.into_iter().map(|(key, value)| (key.into(), value)).collect())
+/// JSON as the engine's value.
+pub fn value(json: Json) -> Value {
+    Value::deserialize(json).expect("a value")
 }
 
 /// One scope with these settings.
-pub fn options(scope: Vec<(&str, Value)>) -> Value {
-    let mut settings = vec![
-        ("delay", Value::Number(0.0)),
-        ("jitter", Value::Bool(false)),
-        ("concurrency", Value::Number(50.0)),
-    ];
-    settings.retain(|(key, _)| scope.iter().all(|(other, _)| other != key));
-    settings.extend(scope);
-    map(vec![("seed", Value::Number(1.0)), ("scopes", map(vec![("s", map(settings))]))])
+pub fn options(scope: Json) -> Value {
+    let mut settings = json!({ "delay": 0, "jitter": false, "concurrency": 50 });
+    let Json::Object(typed) = scope else { panic!("{scope} are no settings") };
+    settings.as_object_mut().expect("an object").extend(typed);
+    value(json!({ "seed": 1, "scopes": { "s": settings } }))
 }
 
 pub fn settings() -> Settings {
@@ -232,5 +231,5 @@ impl Group {
 }
 
 pub fn gap(ms: f64) -> Value {
-    options(vec![("delay", Value::Number(ms))])
+    options(json!({ "delay": ms }))
 }

@@ -3,11 +3,12 @@
 
 mod group;
 
-use autothrottle::{Rng, Span, Value, boundary::Outcome};
+use autothrottle::{Rng, Span, boundary::Outcome};
 use autothrottle_shared::{
     Ask, Cause, Effect, Input, MemberId, Offline, Order, Refusal, Role, Settings, Shared, Ticket, Warning,
 };
-use group::{Group, LEASE, News, WAY, at, gap, map, options, settings};
+use group::{Group, LEASE, News, WAY, at, gap, options, settings, value};
+use serde_json::json;
 
 #[test]
 fn nothing_happens_before_the_first_request() {
@@ -40,7 +41,7 @@ fn one_leads_all_are_served_and_the_gap_holds_between_processes() {
 
 #[test]
 fn another_leads_when_the_leader_dies_and_slots_are_neither_lost_nor_doubled() {
-    let slots = options(vec![("concurrency", Value::Number(2.0))]);
+    let slots = options(json!({ "concurrency": 2 }));
     let mut group = Group::of(3, &slots, &settings());
     for of in 0..3 {
         group.ask(of, 2);
@@ -78,12 +79,7 @@ fn a_leader_that_closes_hands_over_at_once() {
 
 #[test]
 fn a_strict_quota_is_kept_through_kills() {
-    let strict = vec![
-        ("quota", Value::Number(10.0)),
-        ("window", Value::Number(3000.0)),
-        ("strict", Value::Bool(true)),
-    ];
-    let strict = options(strict);
+    let strict = options(json!({ "quota": 10, "window": 3000, "strict": true }));
     let mut group = Group::of(3, &strict, &settings());
     for of in 0..3 {
         group.ask(of, 40);
@@ -103,7 +99,7 @@ fn a_strict_quota_is_kept_through_kills() {
 
 #[test]
 fn without_the_others_a_process_waits_goes_on_with_its_part_or_fails() {
-    let slots = options(vec![("delay", Value::Number(100.0))]);
+    let slots = options(json!({ "delay": 100 }));
     for (offline, least, most) in [(Offline::Wait, 0, 0), (Offline::Divide, 10, 26), (Offline::Fail, 0, 0)] {
         let settings = Settings { offline: Some(offline), ..settings() };
         let mut group = Group::of(2, &slots, &settings);
@@ -148,14 +144,14 @@ fn who_never_heard_of_the_others_waits_unless_it_is_told_how_many_there_are() {
 #[test]
 fn who_never_met_sends_together_at_most_the_rate_in_any_of_its_spans() {
     let rates = [
-        (Value::Number(20.0), 1_000_000, 20),
-        (Value::Text("600/min".into()), 60_000_000, 600),
+        (json!(20), 1_000_000, 20),
+        (json!("600/min"), 60_000_000, 600),
         // Less than one each: the span is longer.
-        (Value::Number(3.0), 2_666_667, 8),
-        (map(vec![("limit", Value::Number(100.0)), ("burst", Value::Number(40.0))]), 1_000_000, 100),
+        (json!(3), 2_666_667, 8),
+        (json!({ "limit": 100, "burst": 40 }), 1_000_000, 100),
     ];
     for (rate, span, most) in rates {
-        let options = options(vec![("rate", rate.clone()), ("delay", Value::Nothing)]);
+        let options = options(json!({ "rate": rate, "delay": null }));
         let settings = Settings { offline: Some(Offline::Divide), members: Some(8), ..settings() };
         let mut group = Group::of(8, &options, &settings);
         group.cut = (0..8).collect();
@@ -177,7 +173,7 @@ fn who_never_met_sends_together_at_most_the_rate_in_any_of_its_spans() {
 
 #[test]
 fn what_ended_well_is_said_with_the_next_request_or_soon_and_at_once_where_somebody_waits() {
-    let mut group = Group::of(2, &options(vec![("concurrency", Value::Number(2.0))]), &settings());
+    let mut group = Group::of(2, &options(json!({ "concurrency": 2 })), &settings());
     group.ask(0, 1);
     group.run(500_000, 10_000);
     group.ask(1, 2);
@@ -325,11 +321,7 @@ fn a_stored_snapshot_that_cannot_be_read_is_as_none_with_a_warning() {
 
 #[test]
 fn a_strict_quota_waits_for_its_window_where_nobody_knows_what_was_spent() {
-    let strict = vec![
-        ("quota", Value::Number(10.0)),
-        ("window", Value::Number(3000.0)),
-        ("strict", Value::Bool(true)),
-    ];
+    let strict = json!({ "quota": 10, "window": 3000, "strict": true });
     let mut group = Group::of(2, &options(strict), &settings());
     group.stored = Some((b"garbage".to_vec(), 1_000_000));
     group.epoch = 4;
@@ -348,7 +340,7 @@ fn a_strict_quota_waits_for_its_window_where_nobody_knows_what_was_spent() {
 
 #[test]
 fn those_that_go_on_alone_take_turns_and_owe_one_window_at_most() {
-    let rate = options(vec![("rate", Value::Number(10.0)), ("delay", Value::Nothing)]);
+    let rate = options(json!({ "rate": 10, "delay": null }));
     let divide = Settings { offline: Some(Offline::Divide), ..settings() };
     let mut group = Group::of(5, &rate, &divide);
     for of in 0..5 {
@@ -416,9 +408,9 @@ fn an_order_counts_for_all_and_for_the_next_leader() {
     group.ask(2, 400);
     group.run(1_000_000, 5000);
     let now = at(group.now);
-    let faster = map(vec![("delay", Value::Number(200.0))]);
+    let faster = value(json!({ "delay": 200 }));
     group.processes[2].order(now, Order::Configure("s".into(), faster)).unwrap();
-    let wrong = map(vec![("delay", Value::Text("x".into()))]);
+    let wrong = value(json!({ "delay": "x" }));
     assert!(group.processes[2].order(now, Order::Configure("s".into(), wrong)).is_err());
     group.run(1_000_000, 5000);
     let before = group.sent.len();
@@ -434,7 +426,7 @@ fn an_order_counts_for_all_and_for_the_next_leader() {
 
 #[test]
 fn a_request_that_makes_no_sense_or_costs_too_much_is_refused() {
-    let quota = options(vec![("quota", Value::Number(5.0)), ("window", Value::Number(1000.0))]);
+    let quota = options(json!({ "quota": 5, "window": 1000 }));
     let mut group = Group::of(1, &quota, &settings());
     let now = at(group.now);
     let ask = Ask { names: &[], costs: &[], priority: 0.0, delay_ms: 0.0 };

@@ -5,6 +5,8 @@ use autothrottle::{
     boundary::{Outcome, Settled},
 };
 use autothrottle_shared::Offline;
+use serde::Deserialize;
+use serde_json::json;
 
 use crate::{
     checks,
@@ -171,44 +173,22 @@ pub struct Played {
 
 /// The options of the group; `other`: of a process that was given others.
 pub fn options(other: bool) -> Value {
-    let number = |value: f64| Value::Number(value);
-    let map = |entries: Vec<(&str, Value)>| {
-        Value::Map(entries.into_iter().map(|(key, value)| (key.to_string(), value)).collect())
-    };
-    let ms = |span: Micros| number(span as f64 / 1000.0);
-    map(vec![
-        ("concurrency", number(256.0)),
-        ("seed", number(1.0)),
-        (
-            "defaults",
-            map(vec![
-                ("delay", number(0.0)),
-                ("slotDelay", number(0.0)),
-                ("jitter", Value::Bool(false)),
-                ("concurrency", number(if other { 99.0 } else { 100.0 })),
-                (
-                    "backoff",
-                    map(vec![("statusCodes", Value::List(Vec::new())), ("maxDelay", number(10_000.0))]),
-                ),
-            ]),
-        ),
-        (
-            "scopes",
-            map(vec![
-                ("gap", map(vec![("delay", ms(GAP))])),
-                ("slots", map(vec![("concurrency", number(SLOTS as f64))])),
-                (
-                    "strict",
-                    map(vec![
-                        ("quota", number(STRICT.0 as f64)),
-                        ("window", ms(STRICT.1)),
-                        ("strict", Value::Bool(true)),
-                    ]),
-                ),
-                ("fixed", map(vec![("quota", number(FIXED.0 as f64)), ("window", ms(FIXED.1))])),
-            ]),
-        ),
-    ])
+    let ms = |span: Micros| span as f64 / 1000.0;
+    let defaults = json!({
+        "delay": 0,
+        "slotDelay": 0,
+        "jitter": false,
+        "concurrency": if other { 99 } else { 100 },
+        "backoff": { "statusCodes": [], "maxDelay": 10_000 },
+    });
+    let scopes = json!({
+        "gap": { "delay": ms(GAP) },
+        "slots": { "concurrency": SLOTS },
+        "strict": { "quota": STRICT.0, "window": ms(STRICT.1), "strict": true },
+        "fixed": { "quota": FIXED.0, "window": ms(FIXED.1) },
+    });
+    let options = json!({ "concurrency": 256, "seed": 1, "defaults": defaults, "scopes": scopes });
+    Value::deserialize(options).expect("options")
 }
 
 /// Plays it, and says what did not hold.
