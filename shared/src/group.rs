@@ -447,6 +447,7 @@ impl Shared {
         self.way.heard_at = self.now;
         self.way.replied_at = self.now;
         self.way.leader = None;
+        self.member.waits_again();
         self.member.open();
         self.compete_within(part(self.lease_span(), 10));
     }

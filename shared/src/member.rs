@@ -341,6 +341,15 @@ impl Member {
         self.rank = self.rank.filter(|_| self.alone.is_none());
     }
 
+    /// Who granted this may have led no longer: what has not left waits again.
+    pub fn waits_again(&mut self) {
+        for (_, id) in core::mem::take(&mut self.ready) {
+            if let Some(pending) = self.requests.get_mut(&id) {
+                pending.stage = Stage::Waiting;
+            }
+        }
+    }
+
     /// Everything is to be said again.
     pub fn open(&mut self) {
         self.wants_open = true;

@@ -8,7 +8,7 @@ use crate::{
     api::Refusal,
     clock::PeerClock,
     few::Few,
-    frame::{Act, GrantId, Request},
+    frame::{Act, GrantId, Request, reply},
 };
 
 /// A grant may be used for so long after its instant.
@@ -89,6 +89,13 @@ impl Peer {
         self.granted.clear();
         self.refused.clear();
         self.unheard.clear();
+    }
+
+    /// How long a grant of a reply with these flags may be used. Where requests wait for the time after it, it
+    /// is a quarter: what leaves so late, by a message that was slower than those before, shortens a gap.
+    pub fn valid(&self, flags: u8) -> Span {
+        let is_short = flags & (reply::AWAITED | reply::EXACT) == reply::AWAITED;
+        Span::from_micros(self.valid.micros() / if is_short { 4 } else { 1 })
     }
 
     /// How long its grants may be used: longer for one that is often late, at most a lease.

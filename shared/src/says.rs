@@ -70,7 +70,7 @@ impl Leader {
             rank: (rank, members),
             grants,
             at,
-            valid: peer.valid,
+            valid: peer.valid(flags),
             flags,
             refused,
         };

@@ -5,9 +5,12 @@ use autothrottle::Span;
 use autothrottle_shared::{Offline, Role};
 
 use crate::{
-    play::{BEFORE, FIXED, Fault, GAP, SLOTS, STRICT, Settings},
+    play::{ANSWER, BEFORE, FIXED, Fault, GAP, SLOTS, STRICT, Settings},
     world::{LEASE, MS, Micros, SECOND, Send, World},
 };
+
+/// A grant of a gap is used so late at most, where grants have been in time.
+const USED_LATE: Micros = 62_500;
 
 pub fn problems(settings: &Settings, world: &World, measured: Micros) -> Vec<String> {
     let mut all = Vec::new();
@@ -84,10 +87,16 @@ fn gaps(settings: &Settings, world: &World, problems: &mut Vec<String>) {
             settings.faults.iter().filter(|(_, fault, _)| matches!(fault, Fault::Held | Fault::Moving));
         { slow }.any(|&(from, _, span)| at >= from && at <= from + span + LEASE)
     });
+    // A store that paused makes messages slower than those before: what they grant is used so late.
+    let used_late = |at: Micros| {
+        let mut pauses = settings.faults.iter().filter(|(_, fault, _)| *fault == Fault::StorePauses);
+        let is_late = pauses.any(|&(from, _, span)| at >= from && at <= from + span + GAP);
+        if is_late { USED_LATE } else { 0 }
+    };
     for (place, send) in sends.iter().enumerate() {
         let Some(before) = place.checked_sub(limits(settings, send.at, 0)) else { continue };
         let before = sends[before];
-        let gap = send.at - before.at;
+        let gap = send.at - before.at + used_late(send.at);
         if gap + slack < GAP && is_held(send.at) {
             late += 1;
         } else if gap + slack < GAP {
@@ -245,13 +254,27 @@ fn pace(settings: &Settings, world: &World, measured: Micros, problems: &mut Vec
         let within = |from: Micros| {
             of(world, kinds).iter().filter(|send| send.at >= from && send.at < from + span).count()
         };
-        let (before, after) = (within(BEFORE.0), within(measured));
+        let (before, after) = (within(BEFORE.0) as f64, within(measured) as f64);
+        let before = if word == "slots" { before.min(with_others(settings, world, before)) } else { before };
+        // A grant that is on its way to a request that was given up is used by none.
+        let span = measured..measured + span;
+        let unused =
+            world.given_up.iter().filter(|(at, kind)| span.contains(at) && kinds.contains(kind)).count();
         // What is lost is asked for again with a beat: that differs from second to second.
-        let least = if settings.way.loss > 0.0 { before as f64 / 4.0 } else { 0.95 * before as f64 - 2.0 };
-        if (after as f64) < least {
-            problems.push(format!("pace: {word} {after} after, {before} before"));
+        let least = if settings.way.loss > 0.0 { before / 8.0 } else { 0.95 * before - 2.0 - unused as f64 };
+        if after < least {
+            problems.push(format!("pace: {word} {after} after, {before:.1} before"));
         }
     }
+}
+
+/// How many would have left in slots, had there been as many processes as there are now. The answers of who
+/// leads have no way to go, and it has fewer of the slots where there are more processes.
+fn with_others(settings: &Settings, world: &World, before: f64) -> f64 {
+    let far = |processes: usize| (processes as f64 - 1.0) / processes as f64;
+    let slots = (SLOTS as Micros * (BEFORE.1 - BEFORE.0)) as f64;
+    let way = (slots / before - ANSWER as f64) / far(settings.processes as usize);
+    slots / (ANSWER as f64 + way * far(world.living().len()))
 }
 
 /// A process that never heard of another sends no request.

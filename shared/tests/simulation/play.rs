@@ -25,11 +25,15 @@ pub const KINDS: [(&[&str], usize); 6] = [
 ];
 pub const GAP: Micros = 150 * MS;
 pub const SLOTS: usize = 3;
+/// How long an answer in a slot takes.
+pub const ANSWER: Micros = 100 * MS;
 pub const STRICT: (usize, Micros) = (12, 3 * SECOND);
 pub const FIXED: (usize, Micros) = (30, 5 * SECOND);
 
 /// When what happens.
 pub const BEFORE: (Micros, Micros) = (4 * SECOND, 10 * SECOND);
+/// A pause of the store that is no longer than a message may take.
+pub const SHORT: Micros = 250 * MS;
 const FAULTS: (Micros, Micros) = (10 * SECOND, 18 * SECOND);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,6 +54,7 @@ pub enum Fault {
     StoreDown,
     StoreForgets,
     StoreRefuses,
+    StorePauses,
     Failover,
     Garbage,
     Foreign,
@@ -124,6 +129,19 @@ impl Settings {
     /// Whatever chance says, where slots are free more often than not: they are used again.
     pub fn wide(seed: u64) -> Self {
         Self { is_wide: true, processes: 2 + seed % 3, ..Self::drawn(seed) }
+    }
+
+    /// Whatever chance says, by a store that stands still now and then, for a moment or for seconds.
+    pub fn paused(seed: u64) -> Self {
+        let mut settings = Self { is_socket: false, ..Self::drawn(seed) };
+        let mut dice = Dice::new(!seed);
+        for _ in 0..=dice.below(4) {
+            let at = FAULTS.0 + dice.below(FAULTS.1 - FAULTS.0 - SECOND);
+            let span = if dice.one_in(3) { SECOND + dice.below(4 * SECOND) } else { SHORT };
+            settings.faults.push((at, Fault::StorePauses, span));
+        }
+        settings.faults.sort_by_key(|&(at, ..)| at);
+        settings
     }
 
     /// Whatever chance says.
@@ -307,7 +325,7 @@ impl Player<'_> {
     fn sent(&mut self, world: &mut World, send: usize) {
         let kind = world.sends[send].kind;
         let latency = match kind {
-            1 | 5 => 100 * MS,
+            1 | 5 => ANSWER,
             // Its pace is measured: some request always waits.
             0 => 20 * MS + self.dice.below(200 * MS),
             _ if self.dice.one_in(60) => self.dice.below(3 * SECOND),
@@ -376,6 +394,7 @@ impl Player<'_> {
             (Fault::StoreDown, _) => "store down",
             (Fault::StoreForgets, _) => "store forgets",
             (Fault::StoreRefuses, _) => "store refuses",
+            (Fault::StorePauses, _) => "store pauses",
             (Fault::Failover, _) => "failover",
             (Fault::Garbage, _) => "garbage stored",
             (Fault::Foreign, _) => "another version",
@@ -454,6 +473,16 @@ impl Player<'_> {
                 world.stores[home].refuses_until = until;
                 for of in world.living() {
                     world.processes[of].away.push((now, until));
+                }
+            }
+            Fault::StorePauses if !world.is_socket => {
+                let home = world.processes[of].home;
+                let store = &mut world.stores[home];
+                store.pauses_until = store.pauses_until.max(until);
+                for of in world.living() {
+                    if span > SHORT {
+                        world.processes[of].away.push((now, until));
+                    }
                 }
             }
             Fault::Failover if !world.is_socket => {

@@ -175,6 +175,7 @@ impl Process {
         let now = world.clock(of);
         let kind = world.processes[of].requests.remove(&ticket)?;
         world.processes[of].machine.cancel(now, ticket);
+        world.given_up.push((world.now, kind));
         Self::goes_on(world, of);
         Some(kind)
     }

@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use crate::world::{Heard, LEASE, Said, World};
+use crate::world::{Event, Heard, LEASE, Said, World};
 
 impl World {
     /// What came to the store.
@@ -13,6 +13,9 @@ impl World {
         }
         if self.now < self.stores[home].down_until {
             return;
+        }
+        if self.now < self.stores[home].pauses_until {
+            return self.at(self.stores[home].pauses_until, Event::AtStore { of, said });
         }
         let refuses = self.now < self.stores[home].refuses_until;
         if refuses && !matches!(said, Said::ToLeader(_)) {
@@ -158,14 +161,14 @@ impl World {
         let holder = self.stores[0].holder;
         match said {
             Said::Compete { op, above } => {
-                let lives = holder.is_some_and(|(_, other)| {
-                    other != of
-                        && !self.processes[other].is_dead
-                        && now.saturating_sub(self.processes[of].heard_at.max(self.processes[of].joined_at))
-                            < LEASE
-                });
-                if lives {
-                    self.processes[of].is_joined = true;
+                let lives = holder.is_some_and(|(_, other)| other != of && !self.processes[other].is_dead);
+                let process = &mut self.processes[of];
+                // It connects to a socket that it did not know, whose silence counts from then.
+                if lives && !process.is_joined {
+                    (process.is_joined, process.joined_at) = (true, now);
+                }
+                let heard_at = process.heard_at.max(process.joined_at);
+                if lives && now.saturating_sub(heard_at) < LEASE {
                     return self.answer(of, Heard::Refused(op));
                 }
                 let store = &mut self.stores[0];

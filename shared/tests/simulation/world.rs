@@ -211,6 +211,8 @@ pub struct Store {
     pub until: Micros,
     pub snapshot: Option<(Rc<[u8]>, Micros)>,
     pub down_until: Micros,
+    /// It keeps what comes until then, and does all of it at once.
+    pub pauses_until: Micros,
     pub refuses_until: Micros,
 }
 
@@ -222,6 +224,8 @@ pub struct World {
     /// What the second store had heard when the first one failed: now and then a copy.
     pub replicas: VecDeque<(Micros, Store)>,
     pub sends: Vec<Send>,
+    /// When a request was given up, and of which kind.
+    pub given_up: Vec<(Micros, usize)>,
     /// Who led from when.
     pub reigns: Vec<(Micros, usize)>,
     /// As a socket of one machine: who dies is known, and the store keeps data only with `keeps`.
@@ -244,6 +248,7 @@ impl World {
             stores: [Store::default(), Store::default()],
             replicas: VecDeque::new(),
             sends: Vec::new(),
+            given_up: Vec::new(),
             reigns: Vec::new(),
             is_socket: false,
             keeps: true,
