@@ -166,12 +166,14 @@ impl Scope {
         self.backoff(now).map_or(0.0, |state| state.pace.millis())
     }
 
-    /// Whether its slots bound it and no more: no time, no quota, and no limit that a server said.
+    /// Whether its slots bound it and no more: no time, no quota, and no limit that a server said. Slots that
+    /// were taken away are not in use any more.
     pub fn is_bound_by_slots(&self, now: Instant) -> bool {
         let config = &self.config;
         let is_free = config.delay == 0.0 && config.slot_delay == Span::ZERO && self.quotas.is_empty();
         let is_open = !self.paused && self.hold_until(now).is_none();
-        is_free && is_open && self.server.is_none() && self.policies.is_empty()
+        let fits = self.slots.in_flight() <= config.concurrency;
+        is_free && is_open && fits && self.server.is_none() && self.policies.is_empty()
     }
 
     /// Slots allowed now.

@@ -3,7 +3,10 @@
 
 mod group;
 
-use autothrottle::{Rng, Span, boundary::Outcome};
+use autothrottle::{
+    Rng, Span,
+    boundary::{Outcome, Settled},
+};
 use autothrottle_shared::{
     Ask, Cause, Effect, Input, MemberId, Offline, Order, Refusal, Role, Settings, Shared, Ticket, Warning,
 };
@@ -208,6 +211,48 @@ fn what_ended_well_is_said_with_the_next_request_or_soon_and_at_once_where_someb
     let last = leave(&group).len();
     let tickets = leave(&group);
     assert_eq!(ends(&mut group, tickets[last - 1], 429.0), (1, false), "a refusal is said at once");
+}
+
+/// Process 1 has one request after the other, each over in a millisecond: how many leave in this span.
+fn quick(group: &mut Group, span: u64) -> usize {
+    let before = group.count(1);
+    let end = group.now + span;
+    while group.now < end {
+        if let Some(&(_, _, ticket)) = group.sent.iter().rfind(|sent| sent.1 == 1) {
+            let ok = Outcome::new(200.0, 1.0, f64::NAN, 0);
+            let now = at(group.now);
+            if group.processes[1].settle(now, ticket, &ok).settled == Settled::Over {
+                group.ask(1, 1);
+            }
+        }
+        group.run(WAY, 0);
+    }
+    group.count(1) - before
+}
+
+#[test]
+fn what_the_leader_is_told_ends_the_leave_to_use_a_slot_again() {
+    let set = |settings| Order::Configure("s".into(), value(settings));
+    let orders = [
+        (Order::Hold("s".into(), Span::from_millis(10_000.0)), 0),
+        (Order::Pause(Some("s".into())), 0),
+        (Order::Pause(None), 0),
+        (set(json!({ "concurrency": 1 })), 0),
+        (set(json!({ "delay": 100 })), 3),
+        (set(json!({ "quota": 1 })), 0),
+    ];
+    for (order, most) in orders {
+        let mut group = Group::of(2, &options(json!({ "concurrency": 2 })), &settings());
+        group.ask(0, 1);
+        group.run(500_000, 0);
+        group.ask(1, 1);
+        assert!(quick(&mut group, 100_000) > 60, "without a message: that takes four milliseconds");
+        group.processes[0].order(at(group.now), order.clone()).unwrap();
+        // It says within 20 ms that it used its slot, and then hears.
+        assert!(quick(&mut group, 30_000) > 0, "{order:?}");
+        let later = quick(&mut group, 300_000);
+        assert!(later <= most, "{later}: {order:?}");
+    }
 }
 
 #[test]
