@@ -58,7 +58,7 @@ export const OVER_MAIN = {
 }
 
 /** The most that `redis` and `local` add without that module. */
-export const WITHOUT_MODULE = 6_144
+export const WITHOUT_MODULE = 6_000
 
 /**
  * What an entry of this kind adds; `dist` is that of an installed package. It stands before the main one, for
