@@ -103,9 +103,9 @@ fn who_is_told_how_many_there_are_goes_on_with_its_part() {
 
 /// Seeds that once broke a promise: a strict quota was one beyond its limit, because what waited for a stored
 /// snapshot counted from an earlier instant than its reply named; and because what had left a window ago took
-/// another send out of it. Four of three slots were in use, because a leader that had slept used a grant of
-/// its own after it had heard of the next one. Requests left together, because grants that had waited in a
-/// store were used late.
+/// another send out of it. Four of three slots were in use: a leader that had slept used a grant of its own
+/// after it had heard of the next leader. Requests left together, because grants that had waited in a store
+/// were used late.
 #[test]
 fn seeds_that_once_broke_a_promise_keep_it() {
     let drawn = [300_624, 300_775].map(Settings::drawn);
