@@ -95,6 +95,8 @@ pub enum Section {
     Adaptive,
     /// `server.allowance`.
     Allowance,
+    /// Each of `server.budgets`.
+    Budget,
     /// `server.outage`.
     Outage,
     /// `server.others`.

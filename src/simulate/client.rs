@@ -28,6 +28,8 @@ pub enum Next {
 pub struct Departure {
     /// The server that it goes to, by its place.
     pub server: usize,
+    /// The route there, by its place.
+    pub route: u32,
     /// Since when it waited, if the client knows.
     pub queued: Option<Instant>,
     /// What kept the head of the line before it left.
@@ -38,7 +40,7 @@ pub struct Departure {
 
 impl Default for Departure {
     fn default() -> Self {
-        Self { server: 0, queued: None, reason: None, cost: 1.0 }
+        Self { server: 0, route: 0, queued: None, reason: None, cost: 1.0 }
     }
 }
 
@@ -93,9 +95,13 @@ pub struct Load {
 /// Requests that wait for each server where the load has no gap.
 const BACKLOG: u32 = 50;
 
-/// One server as a client sees it.
+/// One server as a client sees it, or one of its routes.
 struct Target {
     scope: ScopeId,
+    server: usize,
+    route: u32,
+    /// Its URL, where routes have budgets.
+    url: Option<String>,
     name: String,
     waiting: u32,
     /// Why the head of its line waits.
@@ -108,24 +114,46 @@ pub struct EngineClient {
     targets: Vec<Target>,
     load: Load,
     submitted: u64,
-    /// Of each ticket in use, by its index.
-    departures: Vec<Departure>,
+    /// Of each ticket in use, by its index: its number, its target, and what is known of it.
+    departures: Vec<(f64, usize, Departure)>,
     is_watched: bool,
+    notices: Vec<Notice>,
     next: Option<(Option<Instant>, Cause)>,
 }
 
 impl EngineClient {
-    /// One scope for each server, with these settings.
-    pub fn new(config: Config, load: Load, servers: &[&str]) -> Self {
+    /// One scope for each server, with these settings; servers by name, each with its routes if these have
+    /// budgets.
+    pub fn new<'a>(
+        config: Config,
+        load: Load,
+        servers: impl Iterator<Item = (&'a str, &'a [String])>,
+    ) -> Self {
         let mut engine = Engine::new(config);
-        let target = |name: &&str| Target {
-            scope: engine.scope(name),
-            name: (*name).into(),
-            waiting: 0,
-            reason: None,
-        };
-        let targets = servers.iter().map(target).collect();
-        Self { engine, targets, load, submitted: 0, departures: Vec::new(), is_watched: false, next: None }
+        let mut targets = Vec::new();
+        for (server, (name, routes)) in servers.enumerate() {
+            for route in 0..routes.len().max(1) {
+                targets.push(Target {
+                    scope: engine.scope(name),
+                    server,
+                    route: route as u32,
+                    url: routes.get(route).map(|path| ["https://", name, path].concat()),
+                    name: name.into(),
+                    waiting: 0,
+                    reason: None,
+                });
+            }
+        }
+        Self {
+            engine,
+            targets,
+            load,
+            submitted: 0,
+            departures: Vec::new(),
+            is_watched: false,
+            notices: Vec::new(),
+            next: None,
+        }
     }
 
     /// From now on it knows why requests wait, and tells what answers change.
@@ -152,8 +180,9 @@ impl EngineClient {
     }
 
     /// Changes settings of the scope of one server, by its place.
-    pub fn configure(&mut self, now: Instant, target: usize, partial: Value) -> Result<(), ConfigError> {
-        self.engine.configure(now, self.targets[target].scope, partial)
+    pub fn configure(&mut self, now: Instant, server: usize, partial: Value) -> Result<(), ConfigError> {
+        let place = self.targets.iter().position(|target| target.server == server).unwrap_or(0);
+        self.engine.configure(now, self.targets[place].scope, partial)
     }
 
     /// The engine.
@@ -201,12 +230,23 @@ impl EngineClient {
         let ticket = self.engine.submit(now, request).ok()?;
         let index = ticket.0.index as usize;
         if self.departures.len() <= index {
-            self.departures.resize(index + 1, Departure::default());
+            self.departures.resize(index + 1, (0.0, 0, Departure::default()));
         }
-        self.departures[index] = Departure { server: target, queued: Some(now), reason: None, cost };
-        self.targets[target].waiting += 1;
+        let &mut Target { server, route, ref mut waiting, .. } = &mut self.targets[target];
+        *waiting += 1;
+        let departure = Departure { server, route, queued: Some(now), reason: None, cost };
+        self.departures[index] = (ticket.to_number(), target, departure);
+        self.route(now, index);
         self.submitted += 1;
         Some(())
+    }
+
+    /// Names the route of a request, if its server has budgets.
+    fn route(&mut self, now: Instant, index: usize) {
+        let (number, target, _) = self.departures[index];
+        if let (Some(ticket), Some(url)) = (Ticket::from_number(number), &self.targets[target].url) {
+            self.engine.route(now, ticket, "GET", url);
+        }
     }
 
     /// Notes why the head of each line waits.
@@ -224,8 +264,8 @@ impl Client for EngineClient {
         let decision = self.engine.poll(now);
         self.next = match decision {
             Decision::Send(ticket) => {
-                let departure = &mut self.departures[ticket.0.index as usize];
-                let target = &mut self.targets[departure.server];
+                let (_, target, departure) = &mut self.departures[ticket.0.index as usize];
+                let target = &mut self.targets[*target];
                 let has_waited = departure.queued.is_some_and(|queued| queued < now);
                 departure.reason = target.reason.filter(|_| has_waited);
                 target.waiting -= 1;
@@ -245,22 +285,47 @@ impl Client for EngineClient {
 
     fn answered(&mut self, now: Instant, request: u64, sent: Instant, answer: Answer, headers: &str) {
         let Some(ticket) = Ticket::from_number(request as f64) else { return };
-        let hint = match answer {
+        let (read, status) = match answer {
             Answer::Response { status } if !headers.is_empty() => {
-                Hint::of(&Hints::from_lines(headers, Context { status, ..Context::default() }))
+                (Hints::from_lines(headers, Context { status, ..Context::default() }), status)
             }
-            _ => Hint::default(),
+            _ => (Hints::default(), 0),
         };
         let latency_ms = matches!(answer, Answer::Response { .. }).then(|| now.since(sent).millis());
+        let (names, is_one_of_several) = read.names();
+        let told = self.engine.hear(ticket, &names, is_one_of_several, status < 400 && status > 0);
+        let parts = told.as_ref().and_then(|_| read.parts());
+        let hint = Hint::of(parts.as_ref().map_or(&read, |parts| &parts.rest));
+        let is_of_one = parts.as_ref().is_some_and(|parts| parts.is_refusal_of_one);
+        let answer = if is_of_one { Answer::Ignored } else { answer };
+        let latency_ms = latency_ms.filter(|_| !is_of_one);
         self.engine.settle(now, ticket, &Feedback { answer, latency_ms, hint, ..Feedback::IGNORED });
+        if let (Some((sent, told)), Some(parts)) = (told, parts) {
+            for (budget, (_, hints)) in told.into_iter().zip(&parts.budgets) {
+                if let Some(budget) = budget {
+                    self.engine.tell_budget(now, budget, sent, &Hint::of(hints), status >= 400);
+                }
+            }
+        }
+        let notices = self.engine.take_notices();
+        if notices.iter().any(|notice| matches!(notice, Notice::Budgets { .. })) {
+            for index in 0..self.departures.len() {
+                self.route(now, index);
+            }
+        }
+        if self.is_watched {
+            self.notices.extend(notices);
+        }
     }
 
     fn departure(&self, request: u64) -> Departure {
         let ticket = Ticket::from_number(request as f64);
-        ticket.map_or_else(Departure::default, |ticket| self.departures[ticket.0.index as usize])
+        ticket.map_or_else(Departure::default, |ticket| self.departures[ticket.0.index as usize].2)
     }
 
     fn take_notices(&mut self) -> Vec<Notice> {
-        self.engine.take_notices()
+        let mut notices = core::mem::take(&mut self.notices);
+        notices.extend(self.engine.take_notices());
+        notices
     }
 }

@@ -16,7 +16,7 @@ use crate::{
     },
     error::ConfigError,
     time::{Instant, Span},
-    value::{Value, number_text},
+    value::{Value, number_text, text},
 };
 
 const MILLIS: Kind = Kind::Millis { above_zero: false };
@@ -31,7 +31,7 @@ const MODELS: &[&str] = &[
     "queue",
 ];
 const REFUSALS: &[&str] = &["429", "503", "502", "403", "401", "silence", "reset"];
-const SAYS: &[&str] = &["nothing", "retry-after", "rate-limit"];
+const SAYS: &[&str] = &["nothing", "retry-after", "rate-limit", "x-ratelimit"];
 
 settings! {
     Simulation "server" Kind::Object(Section::Server) => Required,
@@ -135,6 +135,14 @@ settings! {
         "", "",
         "A second limit over a longer time.",
         "One limit is easier to follow.";
+    Server "budgets" Kind::Named(Section::Budget) => Empty,
+        "", "",
+        "Several budgets by name, in place of `limit` and `window`; all else holds for each.",
+        "One limit is easier to follow.";
+    Server "names" Kind::Text("the name of a header field") => Unset,
+        "no field", "",
+        "The field that names the budget: `x-ratelimit-resource` (GitHub), `x-ratelimit-bucket` (Discord).",
+        "Most servers have one budget.";
     Server "failing" Kind::Fraction => Unset,
         "", "",
         "The share of requests that fail at once, whatever the pace.",
@@ -181,7 +189,7 @@ settings! {
         "Most servers say the truth.";
     Server "says" Kind::Word(SAYS) => Word("nothing"),
         "", "",
-        "Header fields: none, `Retry-After` on refusals, or `RateLimit-*` on every answer as well.",
+        "Header fields: none, `Retry-After` on refusals, or on every answer as well `RateLimit-*`, or `X-RateLimit-*` with `-Reset-After` in fractions of a second.",
         "The hardest case: an unknown limit.";
 
     Step "at" MILLIS => Required,
@@ -217,6 +225,19 @@ settings! {
         "", "",
         "Milliseconds.",
         "Most quotas are per day.";
+
+    Budget "limit" COUNT => Required,
+        "", "",
+        "Requests per window.",
+        "";
+    Budget "window" TIME => Number(60_000.0),
+        "", "",
+        "Milliseconds.",
+        "Most limits of APIs are per minute.";
+    Budget "routes" Kind::Texts("a list of paths") => Required,
+        "", "",
+        "Paths of URLs that spend from it: `['/search/code']`. Each has a load of its own.",
+        "";
 
     Outage "at" MILLIS => Required,
         "", "",
@@ -318,7 +339,7 @@ impl Simulation {
         let config = Config::parse(throttle).map_err(|error| {
             for problem in error.problems {
                 let dot = if problem.path.is_empty() { "" } else { "." };
-                problems.add(&format!("throttle{dot}{}", problem.path), problem.want, problem.got);
+                problems.add(&text(&["throttle", dot, &problem.path]), problem.want, problem.got);
             }
         });
         let duration_or = duration.unwrap_or(Span::from_micros(60_000_000));
@@ -346,7 +367,7 @@ impl Simulation {
     fn check_costs(&self) -> Result<(), ConfigError> {
         let Some((cost, scope)) = self.engine(0).too_costly() else { return Ok(()) };
         let mut problems = Problems::default();
-        let want = format!("at most the whole quota of {scope}");
+        let want = text(&["at most the whole quota of ", &scope]);
         problems.add("load.costs", want, number_text(cost));
         Err(ConfigError { problems: problems.0 })
     }
@@ -395,7 +416,7 @@ impl Simulation {
     pub fn engine(&self, index: u64) -> EngineClient {
         let mut config = self.config.clone();
         config.seed = Some(config.seed.unwrap_or(self.extent.seed).wrapping_add(index));
-        let names: Vec<&str> = self.servers.iter().map(|(name, _)| name.as_str()).collect();
-        EngineClient::new(config, self.load.clone(), &names)
+        let servers = self.servers.iter().map(|(name, made)| (name.as_str(), &made.routes[..]));
+        EngineClient::new(config, self.load.clone(), servers)
     }
 }

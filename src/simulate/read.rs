@@ -7,9 +7,9 @@ use super::{
     Load, Network,
     options::ROWS,
     server::{
-        Adaptive, Allowance, Bucket, Change, Concurrency, Counter, Failing, Fields as HeaderFields, Fixed,
-        Gcra, Moving, Nginx, Others, Outage, PenaltyBox, Queue, Refusal, Refusing, Replicas, Server, Sliding,
-        Telling, Upstream,
+        Adaptive, Allowance, Bucket, Budgets, Change, Concurrency, Counter, Failing, Fields as HeaderFields,
+        Fixed, Gcra, Moving, Nginx, Others, Outage, PenaltyBox, Queue, Refusal, Refusing, Replicas, Server,
+        Sliding, Telling, Upstream,
     },
 };
 use crate::{
@@ -70,6 +70,8 @@ pub(super) struct Made {
     pub make: Make,
     /// How late it looks at requests, at most.
     pub jitter: Span,
+    /// The paths of routes that have budgets.
+    pub routes: Vec<String>,
 }
 
 /// Servers by name.
@@ -98,7 +100,15 @@ pub(super) fn read_servers(
 }
 
 /// A maker of servers, so that one description can be run many times.
-pub(super) fn read_server((value, path): (Value, String), problems: &mut Problems) -> Option<Made> {
+pub(super) fn read_server((mut value, path): (Value, String), problems: &mut Problems) -> Option<Made> {
+    if let Value::Map(entries) = &mut value
+        && let Some(place) =
+            entries.iter().position(|(key, value)| key == "budgets" && *value != Value::Nothing)
+    {
+        let (key, budgets) = entries.remove(place);
+        let budgets = (budgets, join(&path, &key));
+        return read_budgets(budgets, core::mem::take(entries), path, problems);
+    }
     let mut fields = Fields::of_table(ROWS, value, path, Section::Server, problems);
     let model = fields.word("model");
     let inside = model.and_then(|model| read_model(model, &mut fields));
@@ -111,6 +121,7 @@ pub(super) fn read_server((value, path): (Value, String), problems: &mut Problem
     let says = match fields.word("says") {
         Some("retry-after") => HeaderFields::RetryAfter,
         Some("rate-limit") => HeaderFields::RateLimit,
+        Some("x-ratelimit") => HeaderFields::XRateLimit,
         _ => HeaderFields::Silent,
     };
     let retry_after = fields.millis("retryAfter");
@@ -186,7 +197,56 @@ pub(super) fn read_server((value, path): (Value, String), problems: &mut Problem
             says => Box::new(Telling::new(server, says, retry_after)),
         }
     });
-    Some(Made { make, jitter })
+    Some(Made { make, jitter, routes: Vec::new() })
+}
+
+/// Servers of one budget each, which are as `rest` says.
+fn read_budgets(
+    (value, path): (Value, String),
+    mut rest: Vec<(String, Value)>,
+    of: String,
+    problems: &mut Problems,
+) -> Option<Made> {
+    let names = rest.extract_if(.., |(key, _)| key == "names").next().map(|(_, value)| value);
+    let names = match names {
+        None | Some(Value::Nothing) => String::new(),
+        Some(Value::Text(text)) => text,
+        Some(other) => {
+            problems.add(&join(&of, "names"), "the name of a header field", other.describe());
+            return None;
+        }
+    };
+    let entries = match value {
+        Value::Map(entries) if !entries.is_empty() => entries,
+        other => {
+            problems.add(&path, "an object", other.describe());
+            return None;
+        }
+    };
+    let (mut inside, mut places, mut routes) = (Vec::new(), Vec::new(), Vec::new());
+    for (name, value) in entries {
+        let mut fields = Fields::of_table(ROWS, value, join(&path, &name), Section::Budget, problems);
+        let limit = fields.number_required("limit");
+        let window = fields.number_or_default("window");
+        if !fields.has("routes") {
+            fields.require("routes");
+        }
+        let paths = fields.texts("routes");
+        fields.finish();
+        let own =
+            [("limit", limit?.into()), ("window", window.into())].map(|(key, value)| (key.into(), value));
+        let server = Value::Map(rest.iter().cloned().chain(own).collect());
+        let made = read_server((server, of.clone()), problems)?;
+        places.resize(places.len() + paths.as_ref()?.len(), inside.len());
+        routes.extend(paths?);
+        inside.push((name, made));
+    }
+    let jitter = inside.first()?.1.jitter;
+    let make: Make = Box::new(move || {
+        let inside = inside.iter().map(|(name, made)| (name.clone(), (made.make)())).collect();
+        Box::new(Budgets::new(inside, places.clone(), names.clone()))
+    });
+    Some(Made { make, jitter, routes })
 }
 
 fn read_outage((value, path): (Value, String), problems: &mut Problems) -> Option<(Span, Span)> {

@@ -4,6 +4,8 @@
 //! let one client's sends through (σ in Cruz's calculus, 1991). Fairness: Jain's index, (Σx)² ÷ nΣx² (Jain,
 //! Chiu, Hawe 1984).
 
+use std::collections::BinaryHeap;
+
 use super::world::Place;
 use crate::{
     time::{Instant, Span},
@@ -17,6 +19,8 @@ pub struct Exchange {
     pub client: u32,
     /// Where it went.
     pub server: u32,
+    /// Its route there, by its place; 0 where the server knows none.
+    pub route: u32,
     /// When it left.
     pub sent: Instant,
     /// When the server saw it.
@@ -32,10 +36,11 @@ pub struct Exchange {
 }
 
 impl Exchange {
-    pub(super) fn sent(client: u32, server: u32, sent: Instant) -> Self {
+    pub(super) fn sent(client: u32, server: u32, route: u32, sent: Instant) -> Self {
         Self {
             client,
             server,
+            route,
             sent,
             arrived: None,
             answered: None,
@@ -109,7 +114,7 @@ impl Summary {
         let late_background = count(&|(at, exchange)| *at >= half && exchange.is_chance);
         let late_bad = count(&|(at, exchange)| *at >= half && !exchange.is_served());
         let seconds = (end.since(half).micros() as f64 / 1e6).max(1e-6);
-        let mut good: Vec<Instant> = Vec::new();
+        let mut good: BinaryHeap<Instant> = BinaryHeap::new();
         let mut shares = vec![0_f64; clients];
         let mut waited = 0.0;
         for (at, exchange) in seen.iter().filter(|(_, exchange)| exchange.is_served()) {
@@ -119,7 +124,8 @@ impl Summary {
             }
             waited += exchange.answered.map_or(0.0, |answered| answered.since(exchange.sent).millis());
         }
-        good.sort_unstable();
+        // By a heap: a general sort is kilobytes of code.
+        let good = good.into_sorted_vec();
         let served = good.len() as u64;
         let from_start = |from: Instant| reached(&good, from, end, places);
         let step = places.iter().filter_map(Place::last_step).max();

@@ -16,7 +16,7 @@ use crate::{
     observe::Notice,
     rng::Rng,
     time::{Instant, Span},
-    value::number_text,
+    value::{number_text, text, whole_text},
 };
 
 /// A server in its place, and those that stood there before it.
@@ -247,7 +247,7 @@ impl<C: Client> World<C> {
         let index = self.exchanges.len();
         let departure = self.clients[who].departure(ticket);
         let place = departure.server;
-        self.exchanges.push(Exchange::sent(who as u32, place as u32, now));
+        self.exchanges.push(Exchange::sent(who as u32, place as u32, departure.route, now));
         self.tickets.push(ticket);
         let is_slow = network.slow > 0.0 && self.rng.draw().unit() < network.slow;
         let lost = if is_slow { network.slow_by } else { Span::ZERO };
@@ -261,7 +261,9 @@ impl<C: Client> World<C> {
     fn arrive(&mut self, index: usize) {
         let now = self.now;
         let place = self.exchanges[index].server as usize;
-        let reply = self.places[place].server.arrive(now, &mut self.rng);
+        let server = &mut self.places[place].server;
+        server.choose(self.exchanges[index].route);
+        let reply = server.arrive(now, &mut self.rng);
         let back = now + reply.service + self.half() + self.stray(self.network.jitter);
         let exchange = &mut self.exchanges[index];
         exchange.arrived = Some(now);
@@ -320,7 +322,9 @@ impl<C: Client> World<C> {
     fn too_many(&self) -> ConfigError {
         let mut problems = Problems::default();
         let most = self.extent.requests;
-        let want = format!("a time in which no more than {most} requests are sent, all clients together");
+        let most = whole_text(most as u64);
+        let want =
+            text(&["a time in which no more than ", &most, " requests are sent, all clients together"]);
         problems.add("duration", want, number_text(self.extent.duration.millis()));
         ConfigError { problems: problems.0 }
     }

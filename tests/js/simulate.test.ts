@@ -45,6 +45,41 @@ test('a load of so many requests ends, and clients are told apart', () => {
   assert.equal(summary.fairness, 1)
 })
 
+test('a server with several budgets refuses none, and says what is wrong with them', () => {
+  const routes = ['/search/issues', '/search/users']
+  const server = {
+    model: 'fixed-window',
+    says: 'x-ratelimit',
+    refusal: '403',
+    names: 'x-ratelimit-resource',
+    budgets: {
+      core: { limit: 5000, window: 3_600_000, routes: ['/user', '/repos/rust-lang/rust'] },
+      search: { limit: 30, routes },
+    },
+  } as const
+  const throttle = { concurrency: 16, defaults: { concurrency: 16, delay: 0 } }
+  const { summary } = simulate({ server, throttle, duration: 3_600_000 })
+  assert.deepEqual([summary.refused, summary.served], [0, 5000 + 60 * 30])
+  const { names: _, ...nameless } = server
+  const { summary: one } = simulate({ server: nameless, throttle, duration: 3_600_000 })
+  assert.ok(one.served < 4000, `one budget for all that names none: searches hold it; ${one.served}`)
+  const wrong = {
+    model: 'fixed-window',
+    limit: 5,
+    budgets: { core: { limit: 1.5 }, search: { limit: 9, routes } },
+  }
+  assert.throws(
+    () => simulate({ server: wrong as unknown as SimulationOptions['server'] }),
+    ({ problems }: ConfigError) => {
+      assert.deepEqual(
+        problems.map(({ path }) => path),
+        ['server.budgets.core.limit', 'server.budgets.core.routes'],
+      )
+      return true
+    },
+  )
+})
+
 test('what makes no sense is a ConfigError with every path', () => {
   const options = {
     server: { model: 'token-bucket', ratee: 5 },
@@ -154,9 +189,9 @@ test('a server alone answers as in a simulation', () => {
 test('the code in docs/simulate.md runs, and says what its comments say', () => {
   const page = readFileSync(new URL('../../docs/simulate.md', import.meta.url), 'utf8')
   const blocks = [...page.matchAll(/```ts\n(.*?)```/gs)].map(([, block]) => block!)
-  assert.equal(blocks.length, 2)
+  assert.equal(blocks.length, 3)
   const seen: unknown[] = []
-  const body = blocks[1]!
+  const body = blocks[2]!
     .replaceAll(/^import .*$/gm, '')
     .replaceAll('.next //', '.next, seen.push(simulation.state().next) //')
   new Function('createSimulation', 'replaySimulation', 'seen', body)(createSimulation, replaySimulation, seen)
@@ -166,4 +201,6 @@ test('the code in docs/simulate.md runs, and says what its comments say', () => 
     `${blocks[0]!.replace(/^import.*$/m, '')}; return [summary, trace]`,
   )(simulate)
   assert.ok(summary.utilisation > 0.8 && trace.sent.length > 1000)
+  const budgets = new Function('simulate', `${blocks[1]}; return summary`)(simulate)
+  assert.deepEqual([budgets.refused, budgets.served], [0, 5000 + 60 * 30])
 })

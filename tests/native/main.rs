@@ -35,6 +35,7 @@ mod scrapy_parity;
 mod scrapy_table;
 mod settings;
 mod simulate;
+mod simulated_budgets;
 mod snapshot;
 mod soak;
 mod takeover;

@@ -34,7 +34,7 @@ export const BUDGETS = {
   'autothrottle/slim': 31_700,
   'autothrottle/engine': 129_200,
   'autothrottle/undici': 153_400,
-  'autothrottle/simulate': 119_000,
+  'autothrottle/simulate': 126_000,
 }
 
 /**

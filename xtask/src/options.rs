@@ -66,6 +66,7 @@ pub const SECTIONS: &[(Section, &str, &str, &str)] = &[
         "SimulatedAllowance",
         "A second limit over a longer time, on a grid from the start.",
     ),
+    (Section::Budget, "Each of `server.budgets`", "SimulatedBudget", "One of several budgets of a server."),
     (Section::Outage, "`server.outage`", "SimulatedOutage", "For a while everything is a 503."),
     (Section::Others, "`server.others`", "SimulatedOthers", "Traffic of others on the same limit."),
     (Section::Network, "`network` of a simulation", "SimulatedNetwork", "The way there and back."),

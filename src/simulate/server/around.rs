@@ -1,11 +1,10 @@
 //! What changes a server: how it says no, what is behind it, what befalls it, who else is there.
 
-use std::fmt::Write;
-
 use super::{Fixed, Reply, Server, seconds};
 use crate::{
     rng::Rng,
     time::{Instant, Span},
+    value::{number_text, whole_text},
 };
 
 /// Which header fields a server writes.
@@ -17,6 +16,8 @@ pub enum Fields {
     RetryAfter,
     /// `RateLimit-Limit`, `-Remaining` and `-Reset` on every answer, `Retry-After` on refusals.
     RateLimit,
+    /// The same as `X-RateLimit-*`, with `-Reset-After` in milliseconds' precision, as Discord has it.
+    XRateLimit,
 }
 
 /// What a server says about its limit: no word, `Retry-After` on refusals (whole seconds, rounded up: RFC
@@ -38,21 +39,29 @@ impl Telling {
 impl Server for Telling {
     fn arrive(&mut self, now: Instant, rng: &mut Rng) -> Reply {
         let mut reply = self.inside.arrive(now, rng);
-        if self.fields == Fields::RateLimit
-            && let Some(left) = reply.quota
-        {
-            let (limit, remaining, reset) = (left.limit, left.remaining, whole(left.reset));
-            let lines = &mut reply.headers;
-            let _ = write!(
-                lines,
-                "ratelimit-limit: {limit}\nratelimit-remaining: {remaining}\nratelimit-reset: {reset}\n"
-            );
+        let lines = &mut reply.headers;
+        if let Some(left) = reply.quota {
+            let prefix = match self.fields {
+                Fields::XRateLimit => "x-ratelimit-",
+                Fields::RateLimit => "ratelimit-",
+                _ => "",
+            };
+            if !prefix.is_empty() {
+                lines.push_str(&line(&[prefix, "limit"], &whole_text(left.limit)));
+                lines.push_str(&line(&[prefix, "remaining"], &whole_text(left.remaining)));
+                let ms = left.reset.micros().div_ceil(1000);
+                let (name, reset) = match self.fields {
+                    Fields::RateLimit => ("reset", whole(left.reset)),
+                    _ => ("reset-after", number_text(ms as f64 / 1000.0)),
+                };
+                lines.push_str(&line(&[prefix, name], &reset));
+            }
         }
         if self.fields != Fields::Silent
             && reply.status >= 400
             && let Some(wait) = self.says.or(reply.wait)
         {
-            let _ = writeln!(reply.headers, "retry-after: {}", whole(wait));
+            lines.push_str(&line(&["retry-after"], &whole(wait)));
         }
         reply
     }
@@ -62,8 +71,57 @@ impl Server for Telling {
     }
 }
 
-fn whole(span: Span) -> u64 {
-    span.micros().div_ceil(1_000_000)
+/// Seconds, rounded up.
+fn whole(span: Span) -> String {
+    whole_text(span.micros().div_ceil(1_000_000))
+}
+
+/// A header field. Not by `write!`, which is kilobytes of code.
+fn line(name: &[&str], value: &str) -> String {
+    [&name.concat(), ": ", value, "\n"].concat()
+}
+
+/// Several budgets, each with its routes: what is used up refuses its own alone. Source: GitHub's resources,
+/// Discord's buckets.
+///
+/// The trap for a client: an answer that says 0 left says so of one budget.
+pub struct Budgets {
+    inside: Vec<(String, Box<dyn Server>)>,
+    /// The place of each route's budget.
+    routes: Vec<usize>,
+    /// The field that names the budget; empty for none.
+    names: String,
+    budget: usize,
+}
+
+impl Budgets {
+    /// These, by name; `routes` has the place of each route's budget, `names` the field that says its name.
+    pub fn new(inside: Vec<(String, Box<dyn Server>)>, routes: Vec<usize>, names: String) -> Self {
+        Self { inside, routes, names, budget: 0 }
+    }
+}
+
+impl Server for Budgets {
+    fn choose(&mut self, route: u32) {
+        self.budget = self.routes.get(route as usize).copied().unwrap_or(0);
+    }
+
+    fn arrive(&mut self, now: Instant, rng: &mut Rng) -> Reply {
+        let (name, inside) = &mut self.inside[self.budget];
+        let mut reply = inside.arrive(now, rng);
+        if !self.names.is_empty() {
+            reply.headers.push_str(&line(&[&self.names], name));
+        }
+        reply
+    }
+
+    fn limit(&self, now: Instant) -> f64 {
+        self.inside.iter().map(|(_, each)| each.limit(now)).sum()
+    }
+
+    fn last_step(&self) -> Option<Instant> {
+        self.inside.first()?.1.last_step()
+    }
 }
 
 /// Longer than any client waits.

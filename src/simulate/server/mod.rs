@@ -6,8 +6,8 @@ mod limits;
 
 pub use self::{
     around::{
-        Adaptive, Allowance, Change, Failing, Fields, Moving, Others, Outage, PenaltyBox, Refusal, Refusing,
-        Replicas, Telling, Upstream,
+        Adaptive, Allowance, Budgets, Change, Failing, Fields, Moving, Others, Outage, PenaltyBox, Refusal,
+        Refusing, Replicas, Telling, Upstream,
     },
     limits::{Bucket, Concurrency, Counter, Fixed, Gcra, Nginx, Queue, Sliding},
 };
@@ -62,6 +62,9 @@ impl Reply {
 pub trait Server {
     /// A request arrives. Never called with an earlier `now` than the last.
     fn arrive(&mut self, now: Instant, rng: &mut Rng) -> Reply;
+
+    /// The place of the route of what arrives next, where routes have budgets of their own.
+    fn choose(&mut self, _route: u32) {}
 
     /// The server that this one changes.
     fn inside(&self) -> Option<&dyn Server> {
