@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from autothrottle import ClosedError, ConfigError, ThreadThrottle, Throttle, llm
-from autothrottle.llm._answer import Body, refusal_of, span_of, told_by
+from autothrottle.llm._answer import Body, refusal_of, told_by
 from autothrottle.llm._request import VENDORS, asked_of
 from autothrottle.testing import FakeClock
 
@@ -277,7 +277,7 @@ def test_limits_in_headers_and_refusals() -> None:
         "x-ratelimit-remaining-requests": "9999",
         "x-ratelimit-reset-requests": "8.64s",
     }
-    assert told_by(headers, VENDORS["openai"], False) == [("day", 10_000, 9999, 86_400)]
+    assert told_by(headers, VENDORS["openai"]) == [("day", 10_000, 9999, 86_400)]
     anthropic = {
         "date": "Thu, 01 Jan 2026 00:00:00 GMT",
         "anthropic-ratelimit-input-tokens-limit": "50000",
@@ -285,8 +285,8 @@ def test_limits_in_headers_and_refusals() -> None:
         "anthropic-ratelimit-input-tokens-reset": "2026-01-01T00:00:12Z",
         "anthropic-ratelimit-tokens-limit": "1",
     }
-    assert told_by(anthropic, VENDORS["anthropic"], False) == [("input", 50_000, 40_000, 60)]
-    assert span_of("1h2m3.5s", 0) == 3723.5
+    assert told_by(anthropic, VENDORS["anthropic"]) == [("input", 50_000, 40_000, 60)]
+    assert refusal_of(429, {}, "try again in 1h2m3.5s", False).wait == 3723.5
     gemini = '{"error": {"details": [{"retryDelay": "46s"}]}}'
     assert refusal_of(429, {}, gemini, False).wait == 46
     told = "This request would exceed your rate limit of 10,000 input tokens per minute"

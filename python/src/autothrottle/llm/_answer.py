@@ -14,27 +14,16 @@ import math
 import re
 import zlib
 from collections.abc import Mapping
-from datetime import datetime
-from email.utils import parsedate_to_datetime
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, get_args
 
+from .._clock import NANOS
+from .._native import parse_hints
 from ._request import Kind, Rules
 
 MINUTE, DAY = 60.0, 86_400.0
 _WINDOWS = (1.0, 10.0, MINUTE, 3600.0, DAY)
-_FIELD = re.compile(
-    r"(?:x|anthropic)-ratelimit-(?:(limit|rem\w+|reset)-)?(req\w*|(?:\w+-)?tokens)(?:-(minute|day))?"
-    r"(?:-(limit|rem\w+|reset))?"
-)
-_KINDS: dict[str, Kind] = {
-    "req": "requests",
-    "requests": "requests",
-    "tokens": "tokens",
-    "project-tokens": "project",
-    "input-tokens": "input",
-    "output-tokens": "output",
-}
-_UNITS = {"ms": 0.001, "s": 1.0, "m": MINUTE, "h": 3600.0, "d": DAY}
+_POLICY = re.compile(r"(.*?)(?:-tokens)?(?:-(minute|day))?")
+_KINDS = get_args(Kind)
 
 
 class ToldLimit(NamedTuple):
@@ -46,68 +35,29 @@ class ToldLimit(NamedTuple):
     per: float
 
 
-def number_of(text: str | None) -> float:
-    """A number; NaN where it is none."""
-    try:
-        return float(text or "nan")
-    except ValueError:
-        return math.nan
-
-
-def _date_of(headers: Mapping[str, str]) -> float:
-    try:
-        return parsedate_to_datetime(headers.get("date", "")).timestamp()
-    except (TypeError, ValueError):
-        return math.nan
-
-
-def span_of(text: str, date: float) -> float:
-    """``1h2m3.5s``, ``120ms``, ``7.66`` (seconds), or a date. NaN where it is none of them."""
-    if re.fullmatch(r"\d+(?:\.\d+)?", text):
-        return float(text)
-    if re.match(r"\d{4}-", text):
-        try:
-            return datetime.fromisoformat(text.replace("Z", "+00:00")).timestamp() - date
-        except ValueError:
-            return math.nan
-    parts = re.findall(r"(\d+(?:\.\d+)?)(ms|[smhd])", text)
-    if not parts or "".join(amount + unit for amount, unit in parts) != text:
-        return math.nan
-    return sum(float(amount) * _UNITS[unit] for amount, unit in parts)
-
-
-def told_by(headers: Mapping[str, str], rules: Rules, is_daily: bool) -> list[ToldLimit]:
+def told_by(headers: Mapping[str, str], rules: Rules) -> list[ToldLimit]:
     """The budgets that the headers tell.
 
     The window follows from what is missing and the time until it is back; where too little is missing to
     tell, it is the usual one: a minute, and Groq's requests a day.
     """
-    found: dict[tuple[str, str], dict[str, str]] = {}
-    for name, value in headers.items():
-        match = _FIELD.fullmatch(name.lower())
-        part = match and (match[1] or match[4])
-        if match and part:
-            found.setdefault((match[2], match[3] or ""), {})[part] = value
-    date = _date_of(headers)
     told = []
-    for (what, window), fields in found.items():
-        limit, kind = number_of(fields.get("limit")), _KINDS.get(what)
-        if kind is None or not limit > 0 or kind not in rules.kinds:
+    # Azure says -1 for what it does not tell.
+    for quota in parse_hints({name: value for name, value in headers.items() if value != "-1"}).quotas:
+        match = _POLICY.fullmatch(quota.policy or "")
+        what, window = match.groups() if match else ("", None)
+        kind = "requests" if what == "req" else what
+        if not quota.limit or kind not in rules.kinds or kind not in _KINDS:
             continue
-        remaining = number_of(fields.get("remaining"))
-        left = min(remaining, limit) if remaining >= 0 else None
-        is_token = what.endswith("tokens")
+        limit = float(quota.limit)
+        left = None if quota.remaining is None else min(float(quota.remaining), limit)
         missing = limit - (limit if left is None else left)
-        reset = span_of(fields.get("reset", ""), date)
-        rounding = rules.rounding if is_token else 0
-        is_clear = missing > 2 * rounding and reset >= 0.001 and not rules.is_spread
-        per = DAY if is_daily and not is_token else MINUTE
-        if window:
-            per = DAY if window == "day" else MINUTE
-        elif is_clear:
-            guess = math.log(reset * limit / missing)
+        is_requests = kind == "requests"
+        per = DAY if window == "day" or (rules.is_daily and is_requests) else MINUTE
+        if missing > 0 and quota.reset and not window and not rules.is_spread:
+            guess = math.log(quota.reset / NANOS * limit / missing)
             per = min(_WINDOWS, key=lambda each: abs(math.log(each) - guess))
-        is_day = kind == "requests" and per > MINUTE and "day" in rules.kinds
+        is_day = is_requests and per > MINUTE and "day" in rules.kinds
         told.append(ToldLimit("day" if is_day else kind, limit, left, per))
     return told
 
@@ -255,25 +205,24 @@ _WORDS: dict[str, Kind] = {"input": "input", "output": "output", "token": "token
 _LONGEST = 2.0**31 / 1000
 
 
+def _wait_of(headers: Mapping[str, str]) -> float:
+    hints = parse_hints(headers)
+    return (hints.delay or 0) / NANOS if "after" in (hints.source or "") else 0
+
+
 def refusal_of(status: int, headers: Mapping[str, str], text: str, is_anthropic: bool) -> Refusal:
     """Reads a refusal: headers first, then what its body says."""
-    after = headers.get("retry-after", "")
-    wait = number_of(headers.get("retry-after-ms")) / 1000
-    if not wait >= 0:
-        wait = number_of(after)
-    if not wait >= 0 and after:
-        try:
-            wait = parsedate_to_datetime(after).timestamp() - _date_of(headers)
-        except (TypeError, ValueError):
-            wait = math.nan
-    if not wait > 0:
-        match = re.search(r'(?:try again in |"retryDelay":\s*")([\dhm.]*?[\d.]+(?:ms|s))\b', text)
-        wait = span_of(match[1], math.nan) if match else math.nan
+    wait = _wait_of(headers)
+    if not wait:
+        match = re.search(r'(?:try again in |"retryDelay":\s*")([\dhm.]*\d[\d.]*m?s)\b', text)
+        wait = _wait_of({"retry-after": match[1]}) if match else 0
     never = r'insufficient_quota|Request too large|"limit":\s*"?0\b|limit: 0\b'
-    is_over = re.search(never, text) is not None or (is_anthropic and status == 429 and not after)
+    is_over = re.search(never, text) is not None or (
+        is_anthropic and status == 429 and "retry-after" not in headers
+    )
     is_final = headers.get("x-should-retry") == "false" or (status < 500 and is_over)
     # "This request would exceed … 10,000 input tokens": the first word is not the budget. A rise that is too
     # steep ("usage increase rate for input tokens") says no word of a level.
     word = re.search(r"(?:out|in)put(?=.token)|token|request(?!.would|_id)", text, re.IGNORECASE)
     kind = _WORDS.get(word[0].lower()) if word and "increase rate" not in text else None
-    return Refusal(min(wait, _LONGEST) if wait > 0 else None, is_final, kind)
+    return Refusal(min(wait, _LONGEST) or None, is_final, kind)

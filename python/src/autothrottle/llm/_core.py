@@ -123,8 +123,7 @@ class Core:
             status, headers = response.status_code, response.headers
             with throttle._desk.lock:
                 if call is not None and budgets is not None:
-                    rules = VENDORS[asked.vendor]
-                    budgets.told(call, told_by(headers, rules, asked.vendor == "groq"))
+                    budgets.told(call, told_by(headers, VENDORS[asked.vendor]))
             is_refused = status in _REFUSALS
             if not is_refused and headers.get("x-should-retry") != "true":
                 self._answered(what, response, latency, permit, call, budgets)

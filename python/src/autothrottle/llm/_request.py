@@ -36,6 +36,8 @@ class Rules:
     is_cached_free: bool = False
     is_even_day: bool = False
     """A day's requests come back evenly, not at midnight."""
+    is_daily: bool = False
+    """Its requests are of a day, where the headers leave that open."""
     is_spread: bool = False
     """Requests of a minute may be counted by the second."""
     is_by_characters: bool = False
@@ -59,7 +61,7 @@ VENDORS: dict[Vendor, Rules] = {
         ("requests", "input", "output"), is_actual=True, is_cached_free=True, is_spread=True, rounding=500
     ),
     "mistral": Rules(_TOKENS, is_actual=True),
-    "groq": Rules(_TOKENS, is_actual=True, is_even_day=True),
+    "groq": Rules(_TOKENS, is_actual=True, is_even_day=True, is_daily=True),
     "openrouter": Rules(_TOKENS, is_actual=True),
     "gemini": Rules(("requests", "day", "input", "tokens"), is_actual=True),
 }
