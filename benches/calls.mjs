@@ -10,6 +10,7 @@ import { fileURLToPath } from 'node:url'
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 import { createThrottle } from 'autothrottle'
+import { instrument } from 'autothrottle/opentelemetry'
 import pLimit from 'p-limit'
 import PQueue from 'p-queue'
 
@@ -62,6 +63,20 @@ function table(title, least, base, isDifference = false) {
     'run(url)': each(() => throttle.run(url, work)),
   }
   table(`one after another, ${CALLS} calls`, await race(calls, CALLS), 'p-limit')
+}
+{
+  // Without an exporter: what the SDK adds to a measurement is its own, and it is the same for all.
+  const plain = createThrottle(free)
+  const off = createThrottle(free)
+  instrument(off)()
+  const on = createThrottle(free)
+  instrument(on)
+  const calls = {
+    'run(url)': each(() => plain.run(url, work)),
+    'OpenTelemetry was on': each(() => off.run(url, work)),
+    'OpenTelemetry is on': each(() => on.run(url, work)),
+  }
+  table(`with OpenTelemetry, ${CALLS} calls`, await race(calls, CALLS), 'run(url)', true)
 }
 {
   const MANY = 10_000

@@ -19,6 +19,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "src"))
 
 from autothrottle import ThreadThrottle, Throttle
 from autothrottle.engine import Engine
+from autothrottle.opentelemetry import instrument
 
 ROUNDS = 5
 CYCLES = 2000
@@ -114,6 +115,21 @@ def in_line() -> Callable[[], None]:
 def threads() -> Callable[[], None]:
     """The same of a throttle for threads."""
     throttle = ThreadThrottle(delay=0)
+
+    def run() -> None:
+        for _ in range(CYCLES):
+            with throttle.acquire(URL) as permit:
+                permit.settle(Response())
+
+    return run
+
+
+def seen(is_on: bool) -> Callable[[], None]:
+    """The same of a throttle that tells OpenTelemetry, without an exporter."""
+    throttle = ThreadThrottle(delay=0)
+    end = instrument(throttle)
+    if not is_on:
+        end()
 
     def run() -> None:
         for _ in range(CYCLES):
@@ -232,6 +248,8 @@ def main() -> None:
     measured("Throttle: async with acquire, settle", tasks())
     measured("Throttle: the same, after waiting in line", in_line())
     measured("ThreadThrottle: with acquire, settle", threads())
+    measured("ThreadThrottle: OpenTelemetry was on", seen(False))
+    measured("ThreadThrottle: OpenTelemetry is on", seen(True))
     side_by_side()
 
 
