@@ -107,7 +107,7 @@ pub(super) fn read_server((mut value, path): (Value, String), problems: &mut Pro
     {
         let (key, budgets) = entries.remove(place);
         let budgets = (budgets, join(&path, &key));
-        return read_budgets(budgets, core::mem::take(entries), path, problems);
+        return read_budgets(budgets, core::mem::take(entries), &path, problems);
     }
     let mut fields = Fields::of_table(ROWS, value, path, Section::Server, problems);
     let model = fields.word("model");
@@ -204,7 +204,7 @@ pub(super) fn read_server((mut value, path): (Value, String), problems: &mut Pro
 fn read_budgets(
     (value, path): (Value, String),
     mut rest: Vec<(String, Value)>,
-    of: String,
+    of: &str,
     problems: &mut Problems,
 ) -> Option<Made> {
     let names = rest.extract_if(.., |(key, _)| key == "names").next().map(|(_, value)| value);
@@ -212,7 +212,7 @@ fn read_budgets(
         None | Some(Value::Nothing) => String::new(),
         Some(Value::Text(text)) => text,
         Some(other) => {
-            problems.add(&join(&of, "names"), "the name of a header field", other.describe());
+            problems.add(&join(of, "names"), "the name of a header field", other.describe());
             return None;
         }
     };
@@ -236,7 +236,7 @@ fn read_budgets(
         let own =
             [("limit", limit?.into()), ("window", window.into())].map(|(key, value)| (key.into(), value));
         let server = Value::Map(rest.iter().cloned().chain(own).collect());
-        let made = read_server((server, of.clone()), problems)?;
+        let made = read_server((server, of.into()), problems)?;
         places.resize(places.len() + paths.as_ref()?.len(), inside.len());
         routes.extend(paths?);
         inside.push((name, made));
