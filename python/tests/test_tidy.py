@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -23,6 +24,16 @@ def test_pages_fit_in_110_columns() -> None:
     for page in HERE.glob("*.md"):
         wide = [line for line in page.read_text(encoding="utf-8").splitlines() if len(line) > 110]
         assert [line for line in wide if not line.startswith("|")] == []
+
+
+def test_the_workflow_builds_the_wheels_that_are_built_here() -> None:
+    workflow = (HERE.parent / ".github" / "workflows" / "python.yml").read_text(encoding="utf-8")
+    script = (HERE / "scripts" / "wheels.py").read_text(encoding="utf-8")
+    there = dict(re.findall(r"\{ name: ([\w-]+), .*?target: ([\w-]+)", workflow))
+    here = dict(re.findall(r'^    "([\w-]+)": \("([\w-]+)"', script, re.MULTILINE))
+    # Windows' own linker is not to be had here.
+    assert here == {**there, "windows-x86_64": "x86_64-pc-windows-gnu"}
+    assert len(here) == 9
 
 
 def test_nothing_happens_at_import() -> None:

@@ -96,3 +96,21 @@ fn nearest_name(typed: Text, known: Vec<Text>) -> Option<String> {
     let known: Vec<String> = known.into_iter().map(|name| name.0.replace('\n', " ")).collect();
     Some(boundary::nearest(&typed.0, &known.join("\n"))).filter(|name| !name.is_empty())
 }
+
+/// What an interpreter asks a DLL for. maturin's list of exports has the module's whole name, where the linker
+/// is not Microsoft's, and no other.
+#[cfg(all(windows, target_env = "gnu"))]
+#[used]
+#[unsafe(link_section = ".drectve")]
+static EXPORTED: [u8; 24] = *b" -export:PyInit__native ";
+
+/// That name.
+#[cfg(all(windows, target_env = "gnu"))]
+#[unsafe(export_name = "PyInit_autothrottle._native")]
+extern "C" fn by_its_whole_name() -> *mut pyo3::ffi::PyObject {
+    unsafe extern "C" {
+        fn PyInit__native() -> *mut pyo3::ffi::PyObject;
+    }
+    // SAFETY: what PyO3 exports for this module; the interpreter calls it as it would call that.
+    unsafe { PyInit__native() }
+}
