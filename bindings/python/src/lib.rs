@@ -97,8 +97,8 @@ fn nearest_name(typed: Text, known: Vec<Text>) -> Option<String> {
     Some(boundary::nearest(&typed.0, &known.join("\n"))).filter(|name| !name.is_empty())
 }
 
-/// What an interpreter asks a DLL for. maturin's list of exports has the module's whole name, where the linker
-/// is not Microsoft's, and no other.
+/// What an interpreter asks a DLL for. maturin's list of exports has only the module's whole name, where the
+/// linker is not Microsoft's.
 #[cfg(all(windows, target_env = "gnu"))]
 #[used]
 #[unsafe(link_section = ".drectve")]
