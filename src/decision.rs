@@ -124,6 +124,15 @@ impl Verdict {
         }
     }
 
+    /// This, and not before `until` if that is in the future.
+    #[inline]
+    pub fn and_not_before(self, now: Instant, until: Option<Instant>, reason: Reason) -> Self {
+        match until {
+            Some(until) if until > now => self.max(Self::NotBefore(until, reason)),
+            _ => self,
+        }
+    }
+
     pub fn reason(self) -> Option<Reason> {
         match self {
             Self::Go => None,

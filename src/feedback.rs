@@ -123,7 +123,9 @@ impl Feedback {
         };
         let latency_ms = (latency_ms >= 0.0 && latency_ms.is_finite()).then_some(latency_ms);
         let is_bad = (!bad.is_nan()).then_some(bad > 0.0);
-        Self { answer, latency_ms, adjust_delay, cost: Cost::from_units(cost), is_bad, ..Self::IGNORED }
+        let hint = Hint::default(); // a copy of all that is unknown would be a call into WebAssembly's runtime
+        let cost = if cost.is_nan() { None } else { Cost::from_units(cost) };
+        Self { answer, latency_ms, adjust_delay, cost, is_bad, hint }
     }
 
     /// Whether it is no word about the server, bad or good.

@@ -49,10 +49,12 @@ impl Instant {
         if !(0.0..END_MS).contains(&ms) {
             return None;
         }
-        let near = whole(ms * 1000.0);
+        let micros = ms * 1000.0;
+        let near = whole(micros);
+        // The product is off by half a microsecond at most, so a second division is seldom needed.
         let floor = if double(near) / 1000.0 > ms {
             near - 1
-        } else if double(near + 1) / 1000.0 <= ms {
+        } else if micros - double(near) > 0.5 && double(near + 1) / 1000.0 <= ms {
             near + 1
         } else {
             near
@@ -88,6 +90,9 @@ impl Span {
     /// The smallest span that is not shorter than `ms`. What is no span (NaN, below 0) is none; a year is the
     /// most.
     pub fn from_millis(ms: f64) -> Self {
+        if ms == 0.0 {
+            return Self::ZERO;
+        }
         let ms = ms.clamp(0.0, LONGEST_MS);
         let near = whole(ms * 1000.0);
         Self(if double(near) / 1000.0 < ms { near + 1 } else { near })
@@ -154,6 +159,20 @@ mod tests {
             for micros in start..start + 1000 {
                 let instant = Instant::from_micros(micros);
                 assert_eq!(Instant::from_millis(instant.millis()), Some(instant));
+            }
+        }
+    }
+
+    #[test]
+    fn now_is_the_largest_instant_that_is_not_later() {
+        for start in [0, 999, 123_456_789, 1_795_203_840_000_000, END_MS as u64 * 1000 - 3000] {
+            for micros in start..start + 2000 {
+                let ms = Instant::from_micros(micros).millis();
+                for ms in [ms.next_down(), ms, ms.next_up(), ms + 0.000_5, ms + 0.000_9].map(f64::abs) {
+                    let Some(now) = Instant::from_millis(ms) else { continue };
+                    let next = Instant::from_micros(now.micros() + 1);
+                    assert!(now.millis() <= ms && ms < next.millis(), "{ms}: {now:?}");
+                }
             }
         }
     }

@@ -413,7 +413,7 @@ impl Boundary {
 
     /// What no clock says is no news: time stands still.
     fn now(&self, ms: f64) -> Instant {
-        Instant::from_millis(ms).unwrap_or(self.engine.now())
+        Instant::from_millis(ms).unwrap_or_else(|| self.engine.now())
     }
 }
 

@@ -6,6 +6,7 @@
 use super::{Boundary, wall};
 use crate::{
     Answer, Cost, Feedback, Hint, Hints, ScopeId, Span, Ticket,
+    engine::News,
     headers::Context,
     policy::{
         retry::{AFTER_FAILURE, Verdict},
@@ -69,7 +70,7 @@ pub struct Outcome<'a> {
     pub retry_delay_ms: f64,
     /// Hints that were not in headers: milliseconds to hold, units left, milliseconds until their reset,
     /// units per window, and its milliseconds.
-    pub hint: [f64; 5],
+    pub hint: &'a [f64; 5],
     /// Of hints that were read elsewhere: the wait as the server said it, NaN for none.
     pub said_ms: f64,
     /// What it means for single scopes where that is another thing, [`STRIDE`] numbers each: the scope; 1 if
@@ -82,8 +83,7 @@ pub struct Outcome<'a> {
 impl<'a> Outcome<'a> {
     /// An outcome without hints, of which no scope knows better.
     ///
-    /// Not inlined: in code that is compiled for size, as bindings are, WebAssembly copies the many unknowns
-    /// by a call into the runtime.
+    /// Not inlined: in code that is compiled for size, as bindings are, it would be there for each caller.
     #[inline(never)]
     pub const fn new(answer: f64, latency_ms: f64, cost: f64, flags: u32) -> Self {
         Self {
@@ -94,7 +94,7 @@ impl<'a> Outcome<'a> {
             lines: "",
             wall_ms: f64::NAN,
             retry_delay_ms: f64::NAN,
-            hint: [f64::NAN; 5],
+            hint: &[f64::NAN; 5],
             said_ms: f64::NAN,
             scopes: &[],
         }
@@ -106,7 +106,7 @@ impl<'a> Outcome<'a> {
     pub fn with(self, lines: &'a str, more: &'a [f64]) -> Self {
         let [wall_ms, retry_delay_ms, ref rest @ ..] = *more else { return Self { lines, ..self } };
         let (hint, rest) = match rest.split_first_chunk::<5>() {
-            Some((hint, rest)) => (*hint, rest),
+            Some((hint, rest)) => (hint, rest),
             None => (self.hint, &[][..]),
         };
         let (said_ms, scopes) = match *rest {
@@ -134,7 +134,7 @@ impl<'a> Outcome<'a> {
     /// The hints that were not in headers. Their pace spreads what is left evenly: the slower of reset ÷ left
     /// and window ÷ limit.
     fn hinted(&self) -> Hint {
-        let [hold_ms, left, reset_ms, limit, window_ms] = self.hint;
+        let [hold_ms, left, reset_ms, limit, window_ms] = *self.hint;
         if self.has(flags::DIGESTED) {
             let hint = hint_of(hold_ms, left, reset_ms);
             return Hint {
@@ -190,16 +190,16 @@ impl<'a> Outcome<'a> {
         [0.0, 1.0].contains(&self.answer) || self.answer >= 400.0
     }
 
-    /// What one scope hears. `is_of_one`: it is the refusal of one of its budgets.
-    fn feedback(&self, scope: ScopeId, hint: Option<&Hint>, is_of_one: bool) -> Feedback {
-        let (mut cost, mut bad, mut hint, own_hint) = (self.cost, self.bad(), hint, &mut Hint::default());
+    /// What one scope hears, with its record if it has one. `is_of_one`: it is the refusal of one of its
+    /// budgets.
+    fn feedback(&self, record: Option<&[f64; STRIDE]>, hint: Option<&Hint>, is_of_one: bool) -> Feedback {
+        let (mut cost, mut bad, mut hint) = (self.cost, self.bad(), hint);
+        let own_hint;
         let is_named_only = self.has(flags::NAMED_ONLY);
-        let is_ignored = if let Some(&[_, is_ignored, own_bad, hold, left, reset, own_cost]) =
-            self.record(scope.to_number())
-        {
+        let is_ignored = if let Some(&[_, is_ignored, own_bad, hold, left, reset, own_cost]) = record {
             if is_ignored > 0.0 || !hold.is_nan() || !left.is_nan() {
-                *own_hint = hint_of(hold, left, reset);
-                hint = Some(own_hint);
+                own_hint = hint_of(hold, left, reset);
+                hint = Some(&own_hint);
             }
             if !own_cost.is_nan() {
                 cost = own_cost;
@@ -278,10 +278,12 @@ impl Boundary {
         let rest = parts.as_ref().map(|parts| Hint::of(&parts.rest));
         let hint = rest.as_ref().or(heard.as_ref().map(|heard| &heard.hint));
         let is_of_one = parts.as_ref().is_some_and(|parts| parts.is_refusal_of_one);
-        let of = |scope| outcome.feedback(scope, hint, is_of_one);
+        let same = outcome.feedback(None, hint, is_of_one);
+        let of = |scope: ScopeId| outcome.feedback(outcome.record(scope.to_number()), hint, is_of_one);
+        let news = if outcome.scopes.is_empty() { News::Same(&same) } else { News::Each(&of) };
         let is_known = match verdict {
-            Verdict::Again(delay) => self.engine.retry_each(now, ticket, of, delay.millis()),
-            Verdict::Over | Verdict::TooLong => self.engine.settle_each(now, ticket, of),
+            Verdict::Again(delay) => self.engine.retry_with(now, ticket, news, delay.millis()),
+            Verdict::Over | Verdict::TooLong => self.engine.settle_with(now, ticket, news),
         };
         if !is_known {
             return Settled::Unknown;

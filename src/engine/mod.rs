@@ -29,7 +29,7 @@ use crate::{
     feedback::{Answer, Feedback},
     observe::{Notice, Settled, Watch},
     policy::quota::Cost,
-    queue::{IndexedHeap, NONE, Need, Queue, Rank, Scopes, Stage, priority_key},
+    queue::{Entry, IndexedHeap, NONE, Need, Queue, Rank, Scopes, Stage, priority_key},
     rng::Rng,
     scope::{Scope, registry::Registry},
     snapshot::Snapshot,
@@ -71,6 +71,13 @@ pub struct Engine {
     /// The paths of all diagnostics there ever were, and their order.
     found: Vec<String>,
     found_by_path: SortedIndex,
+}
+
+/// What scopes hear of how a request ended. Most often it is the same for all, and needs no copy.
+#[derive(Clone, Copy)]
+pub(crate) enum News<'a> {
+    Same(&'a Feedback),
+    Each(&'a dyn Fn(ScopeId) -> Feedback),
 }
 
 /// Counts since the beginning.
@@ -194,7 +201,7 @@ impl Engine {
         }
         let (scopes, need) = self.checked(&request)?;
         let are_gone = match &scopes {
-            Scopes::One(one) => self.leave_at_once(one, &need.costs),
+            Scopes::One([scope]) => self.leave_one_at_once(*scope, need.costs.of(0)),
             Scopes::Many(many) => self.leave_at_once(many, &need.costs),
         };
         if !are_gone {
@@ -202,8 +209,7 @@ impl Engine {
         }
         self.count_unknown(&scopes, true);
         let lane = self.queue.lane(&scopes, &need.costs, &mut self.registry[scopes[0]].waiters);
-        let ticket = self.queue.admit(lane, need, self.now, self.now);
-        self.queue.send_at_once(ticket.0.index, lane, self.now);
+        let ticket = self.queue.send_at_once(lane, need, self.now);
         self.in_flight += 1;
         self.totals.sent += 1;
         Ok(Some(ticket))
@@ -315,14 +321,18 @@ impl Engine {
 
     /// The request that was sent ended. An unknown ticket, or one that was not sent, is ignored.
     pub fn settle(&mut self, now: Instant, ticket: Ticket, feedback: &Feedback) {
-        self.settle_each(now, ticket, |_| *feedback);
+        self.settle_with(now, ticket, News::Same(feedback));
     }
 
     /// The same where it was not the same news for all of its scopes: a target that fails behind an API that
     /// does not.
     /// False for an unknown ticket, or one that was not sent.
     pub fn settle_each(&mut self, now: Instant, ticket: Ticket, of: impl Fn(ScopeId) -> Feedback) -> bool {
-        let is_known = self.apply_feedback(now, ticket, of);
+        self.settle_with(now, ticket, News::Each(&of))
+    }
+
+    pub(crate) fn settle_with(&mut self, now: Instant, ticket: Ticket, news: News) -> bool {
+        let is_known = self.apply_feedback(now, ticket, news);
         if is_known {
             self.forget(ticket.0.index);
         }
@@ -339,7 +349,11 @@ impl Engine {
         of: impl Fn(ScopeId) -> Feedback,
         delay_ms: f64,
     ) -> bool {
-        if !(0.0..=LONGEST_MS).contains(&delay_ms) || !self.apply_feedback(now, ticket, of) {
+        self.retry_with(now, ticket, News::Each(&of), delay_ms)
+    }
+
+    pub(crate) fn retry_with(&mut self, now: Instant, ticket: Ticket, news: News, delay_ms: f64) -> bool {
+        if !(0.0..=LONGEST_MS).contains(&delay_ms) || !self.apply_feedback(now, ticket, news) {
             return false;
         }
         let class = self.queue.entry(ticket.0.index).class;
@@ -362,7 +376,8 @@ impl Engine {
         let lane = self.queue.class(entry.class).lane;
         match entry.stage {
             Stage::InFlight { sent } => {
-                self.end(ticket.0.index, |_, scope, now, cost| {
+                let class = entry.class;
+                self.end(class, |_, scope, now, cost| {
                     scope.on_cancel(now, sent, cost);
                     Settled::default()
                 });
@@ -443,31 +458,42 @@ impl Engine {
 
     /// Lets the scopes hear how a request ended. False if it was not in flight; else its ticket is still
     /// there.
-    fn apply_feedback(&mut self, now: Instant, ticket: Ticket, of: impl Fn(ScopeId) -> Feedback) -> bool {
+    fn apply_feedback(&mut self, now: Instant, ticket: Ticket, news: News) -> bool {
         self.advance(now);
-        let Some(sent) = self.sent_at(ticket) else { return false };
+        let Some(&Entry { stage: Stage::InFlight { sent }, has_failed: is_repeat, class, .. }) =
+            self.queue.get(ticket)
+        else {
+            return false;
+        };
         self.totals.settled += 1;
         let stall_after = self.config.stall_after;
-        let is_repeat = self.queue.entry(ticket.0.index).has_failed;
-        let failed = std::cell::Cell::new(is_repeat);
-        self.end(ticket.0.index, |id, scope, now, cost| {
-            let feedback = of(id);
-            failed.set(failed.get() || matches!(feedback.answer, Answer::Failed(_)));
-            scope.on_settle(now, sent, cost, &feedback, is_repeat, stall_after)
+        let mut has_failed = is_repeat;
+        self.end(class, |id, scope, now, cost| {
+            let own;
+            let feedback = match news {
+                News::Same(feedback) => feedback,
+                News::Each(of) => {
+                    own = of(id);
+                    &own
+                }
+            };
+            has_failed |= matches!(feedback.answer, Answer::Failed(_));
+            scope.on_settle(now, sent, cost, feedback, is_repeat, stall_after)
         });
-        self.queue.entry(ticket.0.index).has_failed = failed.get();
+        if has_failed {
+            self.queue.entry(ticket.0.index).has_failed = true;
+        }
         true
     }
 
     /// Ends what is in flight: `hear` tells each of its scopes. The ticket is still there.
-    fn end(&mut self, index: u32, hear: impl Fn(ScopeId, &mut Scope, Instant, Cost) -> Settled) {
+    fn end(&mut self, class: u32, mut hear: impl FnMut(ScopeId, &mut Scope, Instant, Cost) -> Settled) {
         self.in_flight -= 1;
-        let class_index = self.queue.entry(index).class;
-        let lane = self.queue.class(class_index).lane;
+        let lane = self.queue.class(class).lane;
         let scopes = self.queue.lane_at(lane).scopes.clone();
         self.count_unknown(&scopes, false);
         for (position, &scope) in scopes.iter().enumerate() {
-            let cost = self.queue.class(class_index).need.costs.of(position);
+            let cost = self.queue.class(class).need.costs.of(position);
             let (id, entry) = self.registry.entry(scope);
             let before = entry.take_seen(self.now, self.watch);
             let settled = hear(id, &mut entry.scope, self.now, cost);

@@ -85,7 +85,7 @@ impl Engine {
     }
 
     /// Tells what people should know, also without a listener.
-    #[inline]
+    #[inline(always)]
     pub(super) fn tell_always(&mut self, scope: u32, settled: &Settled) {
         let name = || self.registry[scope].name.to_string();
         if let Some(span) = settled.stall {

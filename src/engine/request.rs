@@ -78,14 +78,22 @@ impl Engine {
 
     /// The scopes of a request and what it needs, if it makes sense and there is room.
     pub(super) fn checked(&self, request: &Request) -> Result<(Scopes, Need), SubmitError> {
-        let (scopes, need) = self.understood(request)?;
-        if self.config.max_waiting.is_some_and(|most| self.waiting() >= most) {
-            return Err(SubmitError::QueueFull);
-        }
-        if let (Scopes::One([index]), Costs::Each(cost)) = (&scopes, &need.costs)
-            && self.registry[*index].scope.is_open_to(cost.0)
+        let is_full = self.config.max_waiting.is_some_and(|most| self.waiting() >= most);
+        if let [id] = *request.scopes
+            && let Some(entry) = self.registry.get(id)
+            && let Ok(cost) = Self::cost(request, 0)
+            && entry.scope.is_open_to(cost)
+            && Self::has_numbers(request)
+            && !is_full
         {
-            return Ok((scopes, need));
+            // The usual case: no limit can refuse it, and it takes no share of any.
+            let costs = Costs::Each(Reverse(cost));
+            let priority = priority_key(request.priority);
+            return Ok((Scopes::One([id.0.index]), Need { priority, share: !0, costs }));
+        }
+        let (scopes, need) = self.understood(request)?;
+        if is_full {
+            return Err(SubmitError::QueueFull);
         }
         self.check_costs(&scopes, &need.costs)?;
         for (position, &index) in scopes.iter().enumerate() {
@@ -125,19 +133,10 @@ impl Engine {
 
     /// The scopes of a request and what it needs, if it makes sense.
     pub(super) fn understood(&self, request: &Request) -> Result<(Scopes, Need), SubmitError> {
-        let is_span = |ms: f64| (0.0..=LONGEST_MS).contains(&ms);
-        if !is_span(request.delay_ms) || !is_span(request.waited_ms) || !request.priority.is_finite() {
+        if !Self::has_numbers(request) {
             return Err(SubmitError::NotANumber);
         }
         let priority = priority_key(request.priority);
-        if let [id] = *request.scopes {
-            // The usual case, without the loops.
-            let Some(index) = self.known(id) else { return Err(SubmitError::UnknownScope) };
-            let cost = Self::cost(request, 0)?;
-            let scope = &self.registry[index].scope;
-            let share = !if scope.is_open_to(cost) { 0 } else { scope.share(cost) };
-            return Ok((Scopes::One([index]), Need { priority, share, costs: Costs::Each(Reverse(cost)) }));
-        }
         self.check_scopes(request)?;
         let (scopes, costs) = Self::scopes_and_costs(request)?;
         let shares = scopes.iter().enumerate();
@@ -146,11 +145,18 @@ impl Engine {
         Ok((scopes, Need { priority, share, costs }))
     }
 
-    /// What a request costs in the scope that it names in this place.
+    /// Whether its spans and its priority are some.
     #[inline]
+    fn has_numbers(request: &Request) -> bool {
+        let is_span = |ms: f64| (0.0..=LONGEST_MS).contains(&ms);
+        is_span(request.delay_ms) && is_span(request.waited_ms) && request.priority.is_finite()
+    }
+
+    /// What a request costs in the scope that it names in this place.
+    #[inline(always)]
     fn cost(request: &Request, position: usize) -> Result<Cost, SubmitError> {
         match request.costs.get(position).or(request.costs.last()) {
-            None => Ok(Cost::ONE),
+            None | Some(1.0) => Ok(Cost::ONE),
             Some(&units) => Cost::from_units(units).ok_or(SubmitError::NotANumber),
         }
     }

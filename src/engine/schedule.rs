@@ -103,8 +103,6 @@ impl Engine {
     }
 
     /// All scopes of a request let it go, or every scope is as it was.
-    #[allow(clippy::inline_always, reason = "for one scope, the usual case, no loop is left")]
-    #[inline(always)]
     pub(super) fn leave_at_once(&mut self, scopes: &[u32], costs: &Costs) -> bool {
         let now = self.now;
         let costs_of = scopes.iter().enumerate().map(|(position, &scope)| (scope, costs.of(position)));
@@ -113,23 +111,39 @@ impl Engine {
         }
         self.registry.next_turn();
         for (scope, cost) in costs_of {
-            self.registry.mark_used(scope);
-            let entry = &mut self.registry[scope];
-            entry.scope.on_wait(now);
-            if entry.meter(now).look(now) {
-                self.find_without_effect(scope);
-            }
-            if self.depart(scope, cost).note(now, None) {
-                self.find_without_effect(scope);
-            }
+            self.depart_at_once(scope, cost);
         }
         true
+    }
+
+    /// The same for one scope, the usual case.
+    #[inline]
+    pub(super) fn leave_one_at_once(&mut self, scope: u32, cost: Cost) -> bool {
+        let is_open = matches!(self.verdict(self.now, scope, cost), Verdict::Go);
+        if is_open {
+            self.registry.next_turn();
+            self.depart_at_once(scope, cost);
+        }
+        is_open
+    }
+
+    fn depart_at_once(&mut self, scope: u32, cost: Cost) {
+        let now = self.now;
+        self.registry.mark_used(scope);
+        let (_, entry) = self.registry.entry(scope);
+        entry.scope.on_wait(now);
+        if entry.meter(now).look(now) {
+            self.find_without_effect(scope);
+        }
+        if self.depart(scope, cost).note(now, None) {
+            self.find_without_effect(scope);
+        }
     }
 
     /// A request leaves one of its scopes; gives that one.
     pub(super) fn depart(&mut self, scope: u32, cost: Cost) -> &mut Entry {
         let late = self.alarm.map_or(Span::ZERO, |at| self.now.since(at));
-        let entry = &mut self.registry[scope];
+        let (_, entry) = self.registry.entry(scope);
         entry.scope.on_send(self.now, late, cost, &mut self.rng);
         if let Some(meter) = &mut entry.meter {
             meter.on_send(self.now);

@@ -218,7 +218,7 @@ impl Meter {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn pass(&mut self, now: Instant) {
         if now > self.seen {
             self.pass_to(now);

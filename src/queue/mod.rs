@@ -170,11 +170,16 @@ impl Queue {
         Ticket(self.tickets.id(index))
     }
 
-    /// An admitted ticket leaves at `now` without having waited: its lane is empty. The same as
+    /// A request leaves at `now` without having waited: its lane is empty. The same as [`Queue::admit`],
     /// [`Queue::join`] and [`Queue::send_head`].
-    pub fn send_at_once(&mut self, index: u32, lane: u32, now: Instant) {
-        self.lanes[lane].served = self.next_age(now);
-        self.tickets[index].stage = Stage::InFlight { sent: now };
+    pub fn send_at_once(&mut self, lane: u32, need: Need, now: Instant) -> Ticket {
+        let age = self.next_age(now);
+        let class = self.enrol(lane, need);
+        let served = self.next_age(now);
+        let lane = &mut self.lanes[lane];
+        (lane.served, lane.members) = (served, lane.members + 1);
+        let stage = Stage::InFlight { sent: now };
+        Ticket(self.tickets.insert(Entry { stage, class, has_failed: false, age }))
     }
 
     /// An admitted ticket left at `sent`, from somewhere else.

@@ -66,8 +66,8 @@ impl Scope {
         };
         let asked = crawl.and_then(|crawl| self.delay.last().map(|last| last + crawl));
         self.verdict_of(now, &InForce { slots, delay, jitter, reason, slot_delay: self.slot_delay() })
-            .max(Verdict::not_before(now, self.delay.last().map(|last| last + least), Reason::Delay))
-            .max(Verdict::not_before(now, asked, Reason::CrawlDelay))
+            .and_not_before(now, self.delay.last().map(|last| last + least), Reason::Delay)
+            .and_not_before(now, asked, Reason::CrawlDelay)
     }
 
     fn verdict_of(&self, now: Instant, in_force: &InForce) -> Verdict {
@@ -76,8 +76,8 @@ impl Scope {
         }
         let slot = self.slots.next(in_force.slots, in_force.slot_delay);
         Verdict::not_before(now, self.delay.next(in_force.delay, in_force.jitter), in_force.reason)
-            .max(Verdict::not_before(now, slot, Reason::SlotDelay))
-            .max(Verdict::not_before(now, self.hold, Reason::Hold))
+            .and_not_before(now, slot, Reason::SlotDelay)
+            .and_not_before(now, self.hold, Reason::Hold)
     }
 
     /// What is in force in a scope that learned only `AutoThrottle`'s delay.

@@ -79,7 +79,7 @@ pub(crate) struct Registry {
 
 impl Entry {
     /// The scope's meter, which is made with the first request.
-    #[inline]
+    #[inline(always)]
     pub fn meter(&mut self, now: Instant) -> &mut Meter {
         self.meter.get_or_insert_with(|| Box::new(Meter::new(now)))
     }
@@ -177,7 +177,7 @@ impl Registry {
     /// Puts a scope at the end of the idle list if it has no request that waits or is in flight.
     #[inline]
     pub fn mark_idle(&mut self, index: u32) {
-        let entry = &self[index];
+        let entry = &self.entries[index];
         if entry.idle.is_some() || entry.waiters.waiting > 0 || entry.scope.slots.in_flight() > 0 {
             return;
         }
@@ -187,8 +187,9 @@ impl Registry {
     /// Takes a scope out of the list of idle ones: it is used.
     #[inline]
     pub fn mark_used(&mut self, index: u32) {
-        let Some([before, after]) = self[index].idle.take() else { return };
-        let is_asleep = self[index].is_asleep;
+        let entry = &mut self.entries[index];
+        let is_asleep = entry.is_asleep;
+        let Some([before, after]) = entry.idle.take() else { return };
         match before {
             NONE => self.list(is_asleep).least = after,
             before => self.link(before, 1, after),
@@ -202,8 +203,8 @@ impl Registry {
     /// Puts a scope that is in neither list at the end of one.
     fn push_idle(&mut self, index: u32, is_asleep: bool) {
         let before = core::mem::replace(&mut self.list(is_asleep).latest, index);
-        self[index].idle = Some([before, NONE]);
-        self[index].is_asleep = is_asleep;
+        let entry = &mut self.entries[index];
+        (entry.idle, entry.is_asleep) = (Some([before, NONE]), is_asleep);
         match before {
             NONE => self.list(is_asleep).least = index,
             before => self.link(before, 1, index),
@@ -286,6 +287,12 @@ impl Registry {
         self.by_name.get(&|other| (*self.entries[other].name).cmp(name)).map(|index| self.id(index))
     }
 
+    /// The scope, if the handle still means what it meant.
+    #[inline(always)]
+    pub fn get(&self, id: ScopeId) -> Option<&Entry> {
+        self.entries.get(id.0)
+    }
+
     /// Whether the handle still means what it meant.
     #[inline]
     pub fn knows(&self, id: ScopeId) -> bool {
@@ -298,7 +305,7 @@ impl Registry {
     }
 
     /// The scope at an index, with its full handle.
-    #[inline]
+    #[inline(always)]
     pub fn entry(&mut self, index: u32) -> (ScopeId, &mut Entry) {
         let (id, entry) = self.entries.item_mut(index);
         (ScopeId(id), entry)

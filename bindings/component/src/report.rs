@@ -54,7 +54,7 @@ impl Reported {
         Outcome {
             lines: &self.lines,
             wall_ms: self.wall_ms,
-            hint: self.hint,
+            hint: &self.hint,
             scopes: &self.scopes,
             ..Outcome::new(self.answer, self.latency_ms, self.cost, self.flags)
         }

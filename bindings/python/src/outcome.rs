@@ -104,7 +104,7 @@ impl Reported {
             lines: &self.lines,
             wall_ms: self.wall_ms,
             retry_delay_ms: self.retry_delay_ms,
-            hint: self.hint,
+            hint: &self.hint,
             scopes: &self.scopes,
             ..Outcome::new(self.answer, self.latency_ms, self.cost, self.flags)
         }
