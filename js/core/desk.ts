@@ -562,7 +562,11 @@ export class Desk {
 
   /** Tells what the engine noticed since the last time. */
   tellNotices(): void {
-    if (this.#engine.hasNotices) this.#notices.pass(NO_OUTCOME)
+    try {
+      if (this.#engine.hasNotices) this.#notices.pass(NO_OUTCOME)
+    } catch (error) {
+      if (!this.#broke(error)) throw error
+    }
   }
 
   #rest(): void {

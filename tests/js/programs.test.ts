@@ -114,6 +114,16 @@ describe('a stack overflow that a program caught', () => {
     const settled = run('held[0].settle(); throttle.close(); console.log(await waits)')
     // Who settles hears it, as who asks does.
     assert.deepEqual(settled, [CODE, `uncaught ${CODE}`])
+    // In the turn in which it was made a throttle has not looked at its settings yet.
+    const fresh = run(`
+      await waits
+      const other = createThrottle(free)
+      const again = (...pad) => { other.scope('a.example').stats; other.peek(url); again(...pad) }
+      const isBroken = () => { try { other.stats(); other.scope('q').pause() } catch { return true } }
+      for (let pad = 0; pad < 300 && !isBroken(); pad++) try { again(...Array(pad % 97)) } catch {}
+      await new Promise(setImmediate)
+      console.log(isBroken())`)
+    assert.deepEqual(fresh, [CODE, 'true'])
   })
 
   test('so it is in the module of shared limits, and a process that was broken off leaves its group', () => {
