@@ -13,7 +13,7 @@
 //!    judged when the first success after it tells how long it lasted.
 //! 2. *Refused*: the rate that was refused bounds the limit from above; what was served since the event
 //!    before, ÷ the time with this wall, from below: a bucket is empty at both refusals, and a window used
-//!    up. `e` is the geometric mean of both, and `m` halves; it doubles where the limit is beyond 2`m`.
+//!    up. `e` is the geometric mean of both, and `m` halves.
 //!    What ends Start and says when to come again (`Retry-After`) is a plain limit: `e` is what was served in
 //!    the doubling before and since, and nearly sure.
 //! 3. *Not refused* to x = 2: `m` grows fourfold, and on from e(1+m), each time in a smaller part of T.
@@ -362,10 +362,8 @@ impl State {
                 self.span = WIDE;
                 self.quiet = 1.0; // its limit is not what it was believed to be
             } else if is_enough {
-                let is_farther = is_below && !is_long && measured > deepest * deepest;
                 let is_surprise = is_merely_bad && is_below && fast > 1.03 * self.borne; // 6
-                let factor = if is_farther { 2.0 } else { 0.5 };
-                let factor = if is_surprise { 4.0 } else { factor };
+                let factor = if is_surprise { 4.0 } else { 0.5 };
                 self.span = (factor * self.span).max(self.narrow(config)).min(WIDE);
             } else {
                 self.span = (self.doubt * self.span).min(WIDE);
