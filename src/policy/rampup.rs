@@ -287,8 +287,7 @@ impl State {
             }
         }
         let fast = self.pace(config).max(micros(config.min)).min(micros(config.max));
-        let is_low =
-            self.is_low(config) && (!self.is_search || sent >= self.entered && !self.crowd.is_unusual());
+        let is_low = self.is_low(config) && (!self.is_search || sent >= self.entered);
         if (is_merely_bad || self.is_far_below(config))
             && !self.failing.is_event(is_low, !self.is_search, micros(config.window) / fast, is_denied)
         {

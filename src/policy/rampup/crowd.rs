@@ -60,8 +60,8 @@ impl Crowd {
     }
 
     /// Whether more are in flight than usual.
-    pub fn is_unusual(&self) -> bool {
-        f64::from(self.now) > self.mean + 1.5 * self.stray
+    fn is_unusual(&self) -> bool {
+        f64::from(self.now) > self.mean + self.stray
     }
 
     /// `flying` are in flight now.
