@@ -76,8 +76,6 @@ const FEW: f64 = 16.0;
 const DEAREST: f64 = 3.0;
 /// How fast Start doubles: after so much confirmed use.
 const DOUBLING: f64 = 1e6;
-/// The least `m`, however many requests are in a window.
-const NARROW: f64 = 0.01;
 /// The limit is no further than this below the first rate that is refused: a bucket may have hidden it.
 const DEEPEST: f64 = 6.0;
 /// The most that `m` can be.
@@ -210,7 +208,7 @@ impl State {
     /// The least `m`: one over the square root of the requests in a window, or in T if they are more.
     fn narrow(&self, config: &Config) -> f64 {
         let requests = (micros(config.window) / self.gap).max(6.0 * FEW);
-        (1.0 / requests.sqrt()).clamp(NARROW, WIDE)
+        (1.0 / requests.sqrt()).min(WIDE)
     }
 
     /// The request that was sent at `sent` was served.
