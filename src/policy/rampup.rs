@@ -66,10 +66,9 @@ pub struct Config {
     pub target: f64,
 }
 
-/// T in windows ÷ backoffTarget where `m` is least: a touch comes at x = 1.5 or so.
+/// T where `m` is least, in windows ÷ backoffTarget: a touch comes at x = 1.5 or so. And T in lengths of the last
+/// wall, times `m`: what a step could gain in that time, in walls.
 const DWELL: f64 = 0.75;
-/// T in lengths of the last wall, times `m`: what a step could gain in that time, in walls.
-const WORTH: f64 = 0.7;
 /// T in gaps at least; six times as many where `m` is least. This many served requests make a measurement.
 const FEW: f64 = 16.0;
 /// The most that a refusal can cost, in refusals.
@@ -195,7 +194,7 @@ impl State {
     fn period(&self, config: &Config) -> f64 {
         let dwell = self.dwell(config) * self.narrow(config) / (2.0 * self.quiet + 1.0);
         let least = (FEW * self.gap).max(4.0 * self.away).max(2.0 * self.heard);
-        (dwell.max(WORTH * self.wall) / self.span).max(least)
+        (dwell.max(DWELL * self.wall) / self.span).max(least)
     }
 
     /// T where `m` is least.
