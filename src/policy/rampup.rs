@@ -20,7 +20,7 @@
 //! 4. *T ∝ 1 ÷ m*: a wide search is short, and a settled one costs `backoffTarget` refusals a window, but no
 //!    more than one in a hundred requests. What a refusal costs and how long the wall was make T longer.
 //! 5. *Walls* are probed. One of merely bad answers is an outage, and no news of the pace, if there was none
-//!    for eight times as long. One that says when it ends (`Retry-After`) is asked then; what we add to that
+//!    for sixteen times as long. One that says when it ends (`Retry-After`) is asked then; what we add to that
 //!    is no wall.
 //! 6. *Merely bad answers*: see `failing`. Where the pace is clearly below what was *borne* (served ÷ time)
 //!    they are the server's own, and one too many widens the search. Plain refusals are treated alike where
@@ -79,8 +79,6 @@ const DOUBLING: f64 = 1e6;
 const DEEPEST: f64 = 6.0;
 /// The most that `m` can be.
 const WIDE: f64 = 1.0 / 3.0;
-/// A wall of merely bad answers is an outage if the last one was this many walls ago: a window's return.
-const RARE: f64 = 8.0;
 /// What is later than this was no timer: those of Windows are 16 ms late. No more is made up for.
 const LATEST: Span = Span::from_micros(25_000);
 /// A request leaves so long after it was let go, as a rule.
@@ -264,7 +262,7 @@ impl State {
             let mut wait = (2.0 * event.fast).max(if asked.is_some() { lasted / 4.0 } else { 2.0 * lasted });
             if event.is_merely_bad {
                 let often = (micros(config.window) / config.target).max(2.0 * event.fast);
-                wait = wait.min(often.max(lasted / RARE));
+                wait = wait.min(often.max(lasted / FEW));
             }
             self.fresh = now;
             self.cost += 1.0;
@@ -338,7 +336,7 @@ impl State {
             // chance fails below it, too.
             self.borne = measured.min(if is_below { 1.0 } else { 1.25 } * self.borne);
         }
-        let is_rare = self.down.is_none_or(|down| micros(at.since(down)) > RARE * wall);
+        let is_rare = self.down.is_none_or(|down| micros(at.since(down)) > FEW * wall);
         let is_outage = is_long && is_merely_bad && !is_first && is_rare;
         let step = step.filter(|_| !is_long);
         self.quiet = 0.0;
