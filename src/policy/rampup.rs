@@ -16,7 +16,7 @@
 //!    up. `e` is the geometric mean of both, and `m` halves.
 //!    What ends Start and says when to come again (`Retry-After`) is a plain limit: `e` is what was served in
 //!    the doubling before and since, and nearly sure.
-//! 3. *Not refused* to x = 2: `m` grows fourfold, and on from e(1+m), each time in a smaller part of T.
+//! 3. *Not refused* to x = 2: `m` grows threefold, and on from e(1+m), each time in a smaller part of T.
 //! 4. *T ∝ 1 ÷ m*: a wide search is short, and a settled one costs `backoffTarget` refusals a window, but no
 //!    more than one in a hundred requests. What a refusal costs and how long the wall was make T longer.
 //! 5. *Walls* are probed. One of merely bad answers is an outage, and no news of the pace, if there was none
@@ -233,7 +233,7 @@ impl State {
         } else if self.is_confirmed && self.x(config) >= 2.0 && !self.crowd.is_capped() {
             self.quiet += 1.0;
             self.gap = (self.gap / (1.0 + self.span)).max(least);
-            self.span = (4.0 * self.span).min(WIDE);
+            self.span = (3.0 * self.span).min(WIDE);
             self.wall /= 2.0;
             self.enter(now);
             self.clock = self.period(config);
