@@ -295,8 +295,9 @@ impl State {
         let later = (micros(now.since(sent)) / fast).min(f64::from(self.crowd.now));
         let share = micros(now.since(sent)) / micros(now.since(from)).max(1.0);
         let later = if self.is_search { later.max(sends * share) } else { later };
-        // What fails whatever the pace was borne.
-        let lost = if is_merely_bad { self.failing.strikes } else { bad };
+        // What fails whatever the pace was borne; where a third of many fails, none of it was.
+        let is_chance = is_merely_bad && (sends < FEW || bad < WIDE * sends);
+        let lost = if is_chance { self.failing.strikes } else { bad };
         self.failing.on_event(!self.is_search, bad, sends);
         let served = (sends - later - lost).max(0.0);
         let active = micros(sent.since(from));

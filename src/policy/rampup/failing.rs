@@ -8,12 +8,10 @@
 
 /// This many more are taken to have gone well, so that one of a few that failed is no share.
 const GUESS: f64 = 10.0;
-/// This many sends tell a background; forty times as many are remembered.
+/// This many sends tell a background; twenty times as many are remembered.
 const CLUSTER: f64 = 50.0;
 /// Each further failure is this many times rarer by chance: e^λ, where 1 + 2λ = e^λ.
 const RARER: f64 = 3.51;
-/// No larger share is the server's own. A leak of twice that still hears of two thirds that are denied.
-const MOST: f64 = 0.17;
 /// Less than five denials, each half a failure, are no event.
 const DENIALS: f64 = 2.4;
 
@@ -31,14 +29,14 @@ pub(super) struct Failing {
 impl Failing {
     /// The share that fails whatever the pace: none until one did.
     fn share(&self) -> f64 {
-        (self.failed / (self.sent + GUESS)).min(MOST)
+        self.failed / (self.sent + GUESS)
     }
 
     /// `is_low`: clearly below the limit.
     pub fn on_send(&mut self, is_low: bool) {
         if is_low {
-            self.failed -= self.failed / (40.0 * CLUSTER);
-            self.sent = (self.sent + 1.0).min(40.0 * CLUSTER);
+            self.failed -= self.failed / (20.0 * CLUSTER);
+            self.sent = (self.sent + 1.0).min(20.0 * CLUSTER);
         }
         self.strikes = (self.strikes - 2.0 * self.share()).max(0.0);
     }
