@@ -20,8 +20,8 @@
 //! 4. *T ∝ 1 ÷ m*: a wide search is short, and a settled one costs `backoffTarget` refusals a window, but no
 //!    more than one in a hundred requests. What a refusal costs and how long the wall was make T longer.
 //! 5. *Walls* are probed. One of merely bad answers is an outage, and no news of the pace, if there was none
-//!    for sixteen times as long. One that says when it ends (`Retry-After`) is asked then; what we add to that
-//!    is no wall.
+//!    for sixteen times as long. One that says when it ends (`Retry-After`) is asked then; what we add to
+//!    that is no wall.
 //! 6. *Merely bad answers*: see `failing`. Where the pace is clearly below what was *borne* (served ÷ time)
 //!    they are the server's own, and one too many widens the search. Plain refusals are treated alike where
 //!    *e* is below a third of that, and T is a number of requests: others take a share whatever the pace.
@@ -66,8 +66,8 @@ pub struct Config {
     pub target: f64,
 }
 
-/// T where `m` is least, in windows ÷ backoffTarget: a touch comes at x = 1.5 or so. And T in lengths of the last
-/// wall, times `m`: what a step could gain in that time, in walls.
+/// T where `m` is least, in windows ÷ backoffTarget: a touch comes at x = 1.5 or so. Also T in lengths of the
+/// last wall, times `m`: what a step could gain in that time, in walls.
 const DWELL: f64 = 0.75;
 /// T in gaps at least; six times as many where `m` is least. This many served requests make a measurement.
 const FEW: f64 = 16.0;

@@ -6,6 +6,8 @@
 //! opposite: a background that is guessed, or measured above the limit, explains every refusal. So only
 //! failures at a pace that is clearly lower than one that was borne are background: a dose, and no response.
 
+use super::WIDE;
+
 /// This many more are taken to have gone well, so that one of a few that failed is no share.
 const GUESS: f64 = 10.0;
 /// This many sends tell a background; twenty times as many are remembered.
@@ -29,7 +31,8 @@ pub(super) struct Failing {
 impl Failing {
     /// The share that fails whatever the pace: none until one did.
     fn share(&self) -> f64 {
-        self.failed / (self.sent + GUESS)
+        // A leak of twice that hears of what is more than a third.
+        (self.failed / (self.sent + GUESS)).min(WIDE / 2.0)
     }
 
     /// `is_low`: clearly below the limit.
