@@ -35,8 +35,6 @@ function playground(page) {
 /** Python's own page stands beside its code: its title and its links are another's here. */
 function python(page) {
   const text = readFileSync(`${here}../python/README.md`, 'utf8')
-  const moved = text
-    .replaceAll('](../docs/', '](')
-    .replaceAll(/\]\((?!https?:|#|[\w-]+\.md)/g, '](../python/')
+  const moved = text.replaceAll('](https://github.com/autothrottle/autothrottle/blob/main/docs/', '](')
   writeFileSync(page, moved.replace(/^# .*/, '# Python'))
 }

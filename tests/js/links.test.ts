@@ -34,8 +34,12 @@ const headings = (text: string) =>
     [...text.replaceAll(/^```.*?^```$/gms, '').matchAll(/^#+ (.+)$/gm)].map(([, words]) => slug(words!)),
   )
 
+/** Where a page links to a file of ours by its address, as PyPI needs it: it resolves no relative link. */
+const OURS = 'https://github.com/autothrottle/autothrottle/blob/main/'
+
 function linksOf(path: string): string[] {
-  const text = withoutCode(read(path))
+  const up = '../'.repeat(path.split('/').length - 1)
+  const text = withoutCode(read(path)).replaceAll(OURS, up)
   const found = [...text.matchAll(/\]\(([^)\s]+)\)/g), ...text.matchAll(/^\[[^\]]+\]: (\S+)$/gm)]
   return found.map(([, target]) => target!).filter((target) => !/^[a-z]+:/.test(target))
 }
@@ -52,6 +56,11 @@ for (const path of pages) {
 }
 
 assert.ok(linksOf('README.md').length > 20)
+
+test('PyPI shows python/README.md with links that work there', () => {
+  const relative = withoutCode(read('python/README.md')).match(/\]\((?!https:|#)[^)]*\)/g)
+  assert.deepEqual(relative, null)
+})
 
 /** Pages that tell users to install something. */
 const INSTALLS = /\b(?:npm install|npx|pip install|deno add|bun add) "?(?:npm:)?autothrottle/
