@@ -11,11 +11,10 @@ import { serveSite } from './site.js'
 /** What `npm start` takes beside what `crawl` does. */
 const SITE = { limit: { type: 'string' }, port: { type: 'string' } } as const
 /** For a machine of one's own: no robots.txt, and no more politeness than is needed. */
-const HERE = ['--ignore-robots', '--delay', '0', '--start-delay', '250', '--max-pages', '150']
+const HERE = ['--delay', '0', '--start-delay', '250', '--max-pages', '150', '--ignore-robots']
 
 const given = process.argv.slice(2)
 const { positionals, values } = read(given)
-// What was typed comes last, and counts.
 const rest = without(given, ['--limit', '--port'])
 if (positionals.length > 0) {
   process.exitCode = await main(['crawl', ...rest])
@@ -26,7 +25,9 @@ if (positionals.length > 0) {
   process.stderr.write(`serving ${site.what} at ${site.url}\n`)
   process.stderr.write(`its limit is ${limit} requests per second, its latency 80 ms\n`)
   process.stderr.write('crawling it (Ctrl-C stops)\n\n')
-  process.exitCode = await main(['crawl', site.url, ...HERE, ...rest])
+  // What was typed counts.
+  const typed = Object.keys(values).map((option) => `--${option}`)
+  process.exitCode = await main(['crawl', site.url, ...without(HERE, typed), ...rest])
   await site.close()
 }
 
