@@ -24,6 +24,7 @@ import {
   type Tracer,
   trace,
 } from '@opentelemetry/api'
+import type { Hear } from './core/events.js'
 import type { Throttle } from './throttle/throttle.js'
 
 /** Where metrics and spans go, and their attributes. */
@@ -66,8 +67,7 @@ const BUCKETS = [0.01, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 600]
  * @throws {TypeError} if the throttle is none.
  */
 export function instrument(throttle: Throttle, options: InstrumentOptions = {}): () => void {
-  if (typeof throttle?.addEventListener !== 'function')
-    throw new TypeError(`instrument wants a throttle; got ${typeof throttle}`)
+  if (!throttle?.desk) throw new TypeError(`instrument wants a throttle; got ${typeof throttle}`)
   const { attributes = {} } = options
   const meter = options.meter === false ? undefined : (options.meter ?? metrics.getMeter(NAME))
   const tracer = options.tracer === false ? undefined : (options.tracer ?? trace.getTracer(NAME))
@@ -108,27 +108,28 @@ export function instrument(throttle: Throttle, options: InstrumentOptions = {}):
     span?.end()
   }
 
-  const controller = new AbortController()
-  const { signal } = controller
-  throttle.addEventListener(
-    'queued',
-    ({ id, at, scopes }) => {
-      const told = attributesOf(scopes[0] ?? '', { 'autothrottle.reason': 'unknown' })
-      waiting.set(id, { at, caller: context.active(), told, span: undefined })
-      queueMicrotask(() => begin(id, scopes))
-    },
-    { signal },
-  )
-  throttle.addEventListener('send', ({ id, at }) => end(id, at, undefined), { signal })
-  throttle.addEventListener('cancel', ({ id, at, error }) => end(id, at, error), { signal })
-  throttle.addEventListener(
-    'settle',
-    ({ scopes, status, error }) => requests?.add(1, attributesOf(scopes[0] ?? '', outcomeOf(status, error))),
-    { signal },
-  )
+  const hear: Hear = (news, { ticket, scopes }, at, { status, error }) => {
+    if (news === 'settle') return requests?.add(1, attributesOf(scopes[0] ?? '', outcomeOf(status, error)))
+    if (news !== 'queued') return end(ticket, at, error)
+    const told = attributesOf(scopes[0] ?? '', { 'autothrottle.reason': 'unknown' })
+    waiting.set(ticket, { at, caller: context.active(), told, span: undefined })
+    queueMicrotask(() => begin(ticket, scopes))
+  }
+  // No request fails by what an exporter throws: the program gets it as from an event's listener.
+  const safe: Hear = (...told) => {
+    try {
+      hear(...told)
+    } catch (error) {
+      queueMicrotask(() => {
+        throw error
+      })
+    }
+  }
+  const { hears } = throttle.desk
+  hears.push(safe)
   const forget = meter === undefined ? () => {} : observe(throttle, meter, attributesOf)
   return () => {
-    controller.abort()
+    if (hears.includes(safe)) hears.splice(hears.indexOf(safe), 1)
     forget()
   }
 }

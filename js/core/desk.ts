@@ -27,7 +27,15 @@ import {
 import type { Abortable } from './aborts.js'
 import { Converter, checkedCost, type HeaderMaps } from './convert.js'
 import { Driver } from './driver.js'
-import { CancelEvent, type Ears, QueuedEvent, SendEvent, SettleEvent, SharedEvent } from './events.js'
+import {
+  type Ears,
+  type Hear,
+  type News,
+  RequestEvent,
+  type RequestLike,
+  SharedEvent,
+  type Told,
+} from './events.js'
 import type { Host } from './host.js'
 import { HOW_TO_SETTLE, type Inside, Nesting } from './nesting.js'
 import { type Audience, Notices } from './notices.js'
@@ -92,6 +100,8 @@ export class Desk {
   declare tellUnmet: () => void
   /** Scopes whose answers name several budgets, and since when. Bounded, for a crawl sees many. */
   readonly #budgeted = new Map<string, number>()
+  /** Who hears of requests without an event, which costs more than a call; none throws. */
+  readonly hears: Hear[] = []
   /** Requests that left. */
   sent = 0
   /** What `map` gave and no loop has begun to read. */
@@ -210,13 +220,22 @@ export class Desk {
     const permit = new Permit(this, ticket, names, cost, target, now)
     if (++this.sent === SENT) this.tellUnmet()
     permit.method = method
-    if (this.#ears.send.isHeard) this.tell(new SendEvent(permit, now))
+    this.#news('send', permit, now)
     return permit
+  }
+
+  /** Tells who listens to requests. */
+  #news(news: News, request: RequestLike, at?: number, told: Told = NO_OUTCOME): void {
+    const { isHeard } = this.#ears[news]
+    if (!isHeard && this.hears.length === 0) return
+    const now = at ?? Number(this.clock.now())
+    for (const hear of this.hears) hear(news, request, now, told)
+    if (isHeard) this.tell(new RequestEvent(news, request, now, told))
   }
 
   /** A request waits no longer, and was never sent. */
   cancelled(request: Waiting, error: unknown): void {
-    if (this.#ears.cancel.isHeard) this.tell(new CancelEvent(request, Number(this.clock.now()), error))
+    this.#news('cancel', request, undefined, { error })
   }
 
   /** The request is over. Whatever this throws, the slots come back. */
@@ -407,7 +426,7 @@ export class Desk {
     now: number,
     method: string | undefined,
   ): Permit {
-    if (this.#ears.queued.isHeard) this.tell(new QueuedEvent({ ticket, scopes, target }, now))
+    if (this.#ears.queued.isHeard) this.#news('queued', { ticket, scopes, target }, now)
     return this.permit(ticket, scopes, cost, target, now, method)
   }
 
@@ -475,7 +494,7 @@ export class Desk {
   }
 
   #begin(waiting: Waiting, now: number): void {
-    if (this.#ears.queued.isHeard) this.tell(new QueuedEvent(waiting, now))
+    this.#news('queued', waiting, now)
     this.driver.begin(waiting)
     const many = this.driver.waiting
     if (many >= this.#warnThreshold)
@@ -520,7 +539,7 @@ export class Desk {
     const again = settled === 'again' && isRepeatable ? this.#again(permit, wait!) : undefined
     if (settled === 'again' && !isRepeatable) this.#engine.cancel(now, ticket)
     if (permit.outer !== undefined) this.#unheard.hear(permit, told)
-    if (this.#ears.settle.isHeard) this.tell(new SettleEvent(permit, told.status, told.error, told.latencyMs))
+    this.#news('settle', permit, now, told)
     if (this.#notices.areUrgent || told.headers !== undefined)
       try {
         if (this.#engine.hasNotices) this.#notices.pass(told)

@@ -21,6 +21,19 @@ export interface RequestLike {
   readonly scopes: readonly string[]
 }
 
+/** What is known of the end of a request. */
+export interface Told {
+  readonly status?: number | undefined
+  readonly error?: unknown
+  readonly latencyMs?: number | undefined
+}
+
+/** What happens to a request. */
+export type News = 'queued' | 'send' | 'settle' | 'cancel'
+
+/** Hears of it as a plain function: an event costs more. It never throws. */
+export type Hear = (news: News, request: RequestLike, at: number, told: Told) => void
+
 /**
  * Something happened to a request. `target` is what was asked for, as spoken of everywhere else; the throttle
  * that told of it is `currentTarget`.
@@ -32,13 +45,25 @@ export class RequestEvent extends (Event as new (type: string) => Omit<Event, 't
   declare readonly target: Target
   /** Its scopes. */
   readonly scopes: readonly string[]
+  /** When, in milliseconds of the throttle's clock. */
+  readonly at: number
+  /** @internal Of `settle`. */
+  readonly status: number | undefined
+  /** @internal Of `settle` and `cancel`. */
+  readonly error: unknown
+  /** @internal Of `settle`. */
+  readonly latencyMs: number | undefined
 
-  constructor(type: 'queued' | 'send' | 'settle' | 'cancel', { ticket, target, scopes }: RequestLike) {
-    super(type)
+  constructor(news: News, { ticket, target, scopes }: RequestLike, at: number, told: Told) {
+    super(news)
     this.id = ticket
     // The platform's own is a getter.
     Object.defineProperty(this, 'target', { value: target, enumerable: true })
     this.scopes = scopes
+    this.at = at
+    this.status = told.status
+    this.error = told.error
+    this.latencyMs = told.latencyMs
   }
 
   /** The URL of the target, if it has one. */
@@ -48,61 +73,25 @@ export class RequestEvent extends (Event as new (type: string) => Omit<Event, 't
 }
 
 /** A request was taken in. It waits, or leaves at once. */
-export class QueuedEvent extends RequestEvent {
-  /** When, in milliseconds of the throttle's clock. */
-  readonly at: number
-
-  constructor(request: RequestLike, at: number) {
-    super('queued', request)
-    this.at = at
-  }
-}
+export interface QueuedEvent extends RequestEvent {}
 
 /** A request may leave now. */
-export class SendEvent extends RequestEvent {
-  /** When, in milliseconds of the throttle's clock. */
-  readonly at: number
-
-  constructor(request: RequestLike, at: number) {
-    super('send', request)
-    this.at = at
-  }
-}
+export interface SendEvent extends RequestEvent {}
 
 /** A request ended. */
-export class SettleEvent extends RequestEvent {
+export interface SettleEvent extends RequestEvent {
   /** The status of its response; `undefined` without one. */
   readonly status: number | undefined
   /** Why there was no response. */
   readonly error: unknown
   /** From send to response headers in milliseconds, if there was a response. */
   readonly latencyMs: number | undefined
-
-  constructor(
-    request: RequestLike,
-    status: number | undefined,
-    error: unknown,
-    latencyMs: number | undefined,
-  ) {
-    super('settle', request)
-    this.status = status
-    this.error = error
-    this.latencyMs = latencyMs
-  }
 }
 
 /** A request stopped waiting: it was never sent. */
-export class CancelEvent extends RequestEvent {
-  /** When, in milliseconds of the throttle's clock. */
-  readonly at: number
+export interface CancelEvent extends RequestEvent {
   /** Why: the reason of its signal, a `TimeoutError`, a `ClosedError`, a `ScopeDownError` and so on. */
   readonly error: unknown
-
-  constructor(request: RequestLike, at: number, error: unknown) {
-    super('cancel', request)
-    this.at = at
-    this.error = error
-  }
 }
 
 /** A scope's delay, backoff step or hold changed. */

@@ -22,7 +22,9 @@ test('send, settle, backoff, delay, hold, recover', async () => {
   const { clock, throttle } = make([[200], [429, { 'retry-after': '10' }]])
   const told: string[] = []
   throttle.addEventListener('send', ({ scopes, at }) => told.push(`send ${scopes} ${at}`))
-  throttle.addEventListener('settle', ({ status, latencyMs }) => told.push(`settle ${status} ${latencyMs}`))
+  throttle.addEventListener('settle', ({ status, at, latencyMs }) =>
+    told.push(`settle ${status} ${at} ${latencyMs}`),
+  )
   for (const type of ['backoff', 'recover', 'delay', 'hold'] as const) {
     const listener = ({ scope, delayMs, step, holdUntil }: ScopeEvent) =>
       told.push(`${type} ${scope} ${delayMs} ${step} ${holdUntil ?? '-'}`)
@@ -36,16 +38,16 @@ test('send, settle, backoff, delay, hold, recover', async () => {
   await last
   assert.deepEqual(told, [
     'send a.example 0',
-    'settle 200 50',
+    'settle 200 50 50',
     'send a.example 1000',
-    'settle 429 50',
+    'settle 429 1050 50',
     'backoff a.example 2000 1 12050',
     'delay a.example 2000 1 12050',
     'hold a.example 2000 1 12050',
     'send a.example 12050',
-    'settle 200 50',
+    'settle 200 12100 50',
     'send a.example 100000',
-    'settle 200 50',
+    'settle 200 100050 50',
     'recover a.example 1000 0 -',
     'delay a.example 1000 0 -',
   ])
