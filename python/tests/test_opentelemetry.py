@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 
 from autothrottle import ThreadThrottle, Throttle
@@ -93,6 +94,42 @@ async def test_who_gives_up_ends_its_span() -> None:
         await late
     [span] = exported.spans.get_finished_spans()
     assert (span.name, span.status.is_ok) == ("throttle.wait", False)
+
+
+async def test_waits_by_reason_and_time_at_the_server_are_the_time_of_the_calls() -> None:
+    exported, clock = Exported(), FakeClock()
+    defaults: Any = {"delay": 0.5, "slot_delay": 0, "concurrency": 2, "quota": {"limit": 10, "window": 60}}
+    throttle = Throttle(clock=clock, defaults=defaults)
+    instrument(throttle, meter=exported.meter, tracer=False)
+    wall = away = 0.0
+    asked = 0
+
+    async def server() -> httpx.Response:
+        nonlocal away, asked
+        asked += 1
+        status, headers = (429, {"retry-after": "7"}) if asked % 8 == 0 else (200, {})
+        sent = clock.seconds
+        answered = asyncio.get_running_loop().create_future()
+        clock.call_later(0.3 + asked % 5, lambda: answered.set_result(None))
+        await answered
+        away += clock.seconds - sent
+        return httpx.Response(status, headers=headers)
+
+    async def call() -> None:
+        nonlocal wall
+        since = clock.seconds
+        answer = await throttle.run("https://api.example/", server, retry={"limit": 9})
+        assert answer.status_code == 200
+        wall += clock.seconds - since
+
+    tasks = [asyncio.create_task(call()) for _ in range(60)]
+    await clock.advance(3600)
+    await asyncio.gather(*tasks)
+    waits = exported.points("autothrottle.wait.duration")
+    reasons = {attributes["autothrottle.reason"] for attributes, _ in waits}
+    assert len(reasons) >= 3, reasons
+    assert "unknown" not in reasons
+    assert wall - away == pytest.approx(sum(seconds for _, seconds in waits), rel=0.01)
 
 
 def test_no_throttle_is_an_error() -> None:
