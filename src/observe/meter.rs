@@ -218,7 +218,7 @@ impl Meter {
         }
     }
 
-    #[inline(always)]
+    #[inline]
     fn pass(&mut self, now: Instant) {
         if now > self.seen {
             self.pass_to(now);

@@ -27,7 +27,7 @@ pub(crate) enum Costs {
 }
 
 impl Costs {
-    #[inline(always)]
+    #[inline]
     pub fn of(&self, position: usize) -> Cost {
         match self {
             Self::Each(cost) => cost.0,

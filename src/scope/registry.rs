@@ -79,7 +79,7 @@ pub(crate) struct Registry {
 
 impl Entry {
     /// The scope's meter, which is made with the first request.
-    #[inline(always)]
+    #[inline]
     pub fn meter(&mut self, now: Instant) -> &mut Meter {
         self.meter.get_or_insert_with(|| Box::new(Meter::new(now)))
     }
