@@ -3,7 +3,8 @@
 use std::{cmp::Reverse, collections::BinaryHeap};
 
 use autothrottle::{
-    Config, Decision, Engine, Feedback, Instant, Notice, Reason, Request, Snapshot, Span, Ticket, Value,
+    Config, Decision, Effective, Engine, Feedback, Instant, Notice, Reason, Request, Snapshot, Span, Ticket,
+    Value,
 };
 
 use crate::made::{engine, json, millis};
@@ -427,4 +428,38 @@ fn backoffs_jitter_goes_as_low_as_the_scopes() {
         least = sends.windows(2).skip(1).map(|pair| pair[1] - pair[0]).fold(least, u64::min);
     }
     assert_eq!(least, 500_000);
+}
+
+/// The statistics of a scope have its own latency from the first answer on, and a rate only once a whole
+/// minute was seen.
+#[test]
+fn each_scope_has_its_latency_and_after_a_whole_minute_its_rate() {
+    let mut engine = engine(r#"{ "defaults": { "delay": 1000, "slotDelay": 0, "jitter": false } }"#);
+    let scopes = [("fast", 20.0), ("slow", 400.0)].map(|(name, latency)| (engine.scope(name), latency));
+    let seen = |engine: &Engine, scope, ms: f64| {
+        let Effective { rate, latency_ms, .. } = engine.scope_stats(millis(ms), scope).unwrap().effective;
+        (rate, latency_ms)
+    };
+    for (scope, _) in scopes {
+        assert_eq!(seen(&engine, scope, 0.0), (None, None));
+    }
+    for second in 0..60 {
+        let sent = f64::from(second) * 1000.0;
+        let send = |(scope, latency)| {
+            let ticket = engine.send_at_once(millis(sent), Request::new(&[scope])).unwrap();
+            (latency, ticket.expect("alone"))
+        };
+        for (latency, ticket) in scopes.map(send) {
+            let answer = Feedback { latency_ms: Some(latency), ..Feedback::response(200) };
+            engine.settle(millis(sent + latency), ticket, &answer);
+        }
+        for (scope, latency) in scopes {
+            assert_eq!(seen(&engine, scope, sent + 999.0), (None, Some(latency)), "at {second} s");
+        }
+    }
+    for (scope, latency) in scopes {
+        assert_eq!(seen(&engine, scope, 60_000.0), (Some(1.0), Some(latency)));
+        assert_eq!(seen(&engine, scope, 90_000.0), (Some(0.5), Some(latency)), "half of it is gone");
+        assert_eq!(seen(&engine, scope, 120_000.0), (Some(0.0), None), "all of it is");
+    }
 }
