@@ -35,6 +35,9 @@ function playground(page) {
 /** Python's own page stands beside its code: its title and its links are another's here. */
 function python(page) {
   const text = readFileSync(`${here}../python/README.md`, 'utf8')
-  const moved = text.replaceAll('](https://github.com/autothrottle/autothrottle/blob/main/docs/', '](')
+  const moved = text.replaceAll(
+    /(?<=\]\(|\]: )https:\/\/github\.com\/autothrottle\/autothrottle\/blob\/main\/docs\//g,
+    '',
+  )
   writeFileSync(page, moved.replace(/^# .*/, '# Python'))
 }
