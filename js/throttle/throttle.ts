@@ -54,6 +54,9 @@ const NO_INIT: RequestInit = {}
 const BY_SECOND = 'the second argument of wrap names it'
 const BY_TARGET = "map's option target names it"
 
+/** What people assign to a throttle: it would change nothing. */
+const ASSIGNED = ['rate', 'delay', 'concurrency', 'quota', 'backoff', 'retry', 'timeout']
+
 /** Decides when requests leave. Made by {@link createThrottle}. */
 export class Throttle extends ThrottleEventTarget {
   readonly #engine: Host
@@ -134,7 +137,14 @@ export class Throttle extends ThrottleEventTarget {
     }
     this.#fetcher = new Fetcher(this.#desk, settings, this.#robots)
     this.#desk.send = (permit, input, init) => this.#fetcher.send(permit, input, init)
-    Object.preventExtensions(this)
+    for (const key of ASSIGNED) {
+      const message = `${key}: want it as an option, createThrottle({ ${key}: … })`
+      const set = () => {
+        throw new TypeError(message)
+      }
+      // It stays extensible: Deno adds to an event target, and mocks replace a method.
+      Object.defineProperty(this, key, { set, configurable: true })
+    }
   }
 
   /**

@@ -62,14 +62,15 @@ test('instances, modules and what has no prototype are objects of settings', () 
 test('a setting that is assigned to a throttle or a scope is an error', () => {
   const { throttle } = make()
   const scope = throttle.scope('a.example')
-  for (const [object, key] of [
-    [throttle, 'rate'],
-    [throttle, 'concurrency'],
-    [scope, 'delay'],
+  for (const [object, key, expected] of [
+    [throttle, 'rate', /^TypeError: rate: want it as an option, createThrottle\(\{ rate: … \}\)$/],
+    [throttle, 'concurrency', /^TypeError: concurrency: want it as an option/],
+    [scope, 'delay', /not extensible/],
   ] as const)
     assert.throws(() => {
       ;(object as unknown as Record<string, number>)[key] = 5
-    }, /not extensible/)
+    }, expected)
+  Object.assign(throttle, { own: 1 })
 })
 
 test('spans that are seconds are told wherever they are typed, also those of a hold', async () => {

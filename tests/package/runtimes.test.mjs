@@ -15,6 +15,7 @@ import { after, test } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { BROWSERS, posted } from '../browsers.mjs'
 import { skipUnless } from '../required.mjs'
+import { listen } from '../serve.mjs'
 import { packed } from './install.mjs'
 
 const root = fileURLToPath(new URL('../..', import.meta.url))
@@ -35,7 +36,6 @@ for (const name of ['conformance.mjs', 'redirects.mjs']) {
 }
 const main = `import { createThrottle } from 'autothrottle'
 import { check } from './redirects.mjs'
-import { listen } from '../serve.mjs'
 console.log(await check(createThrottle, 'BASE'))
 `
 
@@ -217,7 +217,7 @@ test('workerd', { skip }, async (t) => {
   await inWorkerd(async (url) => {
     assert.match(await (await fetch(`${url}/conformance`)).text(), /^conformance: \d+ checks passed$/m)
     assert.match(await (await fetch(`${url}/object/conformance`)).text(), /^conformance: \d+ checks passed$/m)
-    assert.equal(await (await fetch(`${url}/redirects?base=${base}`)).text(), WANTED, 'redirects')
+    assert.equal(await (await fetch(`${url}/redirects?base=${mirror.url}`)).text(), WANTED, 'redirects')
     for (const path of ['/shared', '/object/shared']) {
       const sent = await Promise.all(Array.from({ length: 8 }, async () => (await fetch(url + path)).json()))
       sent.sort((a, b) => a - b)
