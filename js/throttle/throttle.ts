@@ -54,7 +54,7 @@ const NO_INIT: RequestInit = {}
 const BY_SECOND = 'the second argument of wrap names it'
 const BY_TARGET = "map's option target names it"
 
-/** What people assign to a throttle: it would change nothing. */
+/** Settings that people assign to a throttle, which has no effect. */
 const ASSIGNED = ['rate', 'delay', 'concurrency', 'quota', 'backoff', 'retry', 'timeout']
 
 /** Decides when requests leave. Made by {@link createThrottle}. */
