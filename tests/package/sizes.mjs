@@ -31,7 +31,7 @@ export async function sizeOf(code, options = {}) {
  */
 export const BUDGETS = {
   autothrottle: 156_000,
-  'autothrottle/slim': 31_700,
+  'autothrottle/slim': 31_800,
   'autothrottle/engine': 129_200,
   'autothrottle/undici': 153_400,
   'autothrottle/simulate': 126_000,
