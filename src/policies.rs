@@ -1,8 +1,7 @@
 //! The list of the policies that a scope may have or not. A new one is its file, and a line here.
 //!
-//! The trap is a policy that is spelled out wherever something happens. Each of these is made, configured,
-//! told of sends and answers, asked, remembered and forgotten by the same code. What every scope has (slots,
-//! the delay between sends, backoff, quotas) is composed in `scope`.
+//! Each of these is made, configured, told of sends and answers, asked, remembered and forgotten by the same
+//! code. What every scope has (slots, the delay between sends, backoff, quotas) is composed in `scope`.
 
 use crate::{
     config::{ScopeConfig, Typed},

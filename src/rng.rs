@@ -1,7 +1,7 @@
 //! The seeded generator behind jitter: `SplitMix64` (Steele, Lea, Flood 2014), one word of state.
 //!
-//! The trap is hidden chance: a run that cannot be replayed cannot be debugged. The seed is an input; the
-//! driver draws one from the system where the options have none, on first use.
+//! A run with hidden chance cannot be replayed. The seed is an input; the driver draws one from the system
+//! where the options have none, on first use.
 
 /// A generator of uniform draws.
 #[derive(Clone, Debug)]

@@ -1,9 +1,8 @@
 //! What was learned, as plain data that survives a process and a change of clock.
 //!
-//! The traps: an instant of one machine's clock has no meaning on another's, so only spans are kept, and the
-//! wall time at which they were taken; a restored engine must not forget its last send and start with a
-//! burst; and a snapshot that is wrong in one place must not be half restored. Waiting requests are not part
-//! of it.
+//! An instant of one machine's clock has no meaning on another's, so only spans are kept, and the wall time
+//! at which they were taken. The last send is kept too, so a restored engine starts without a burst. A
+//! snapshot that is wrong in one place is not restored at all. Waiting requests are not part of it.
 
 use crate::{
     error::{ConfigError, Problems},

@@ -1,10 +1,10 @@
 //! Indices of a table in an order that only the table knows: scopes by name, lanes by key, classes by need.
 //!
-//! The trap is a name that comes from a crawled page: a hash table with a fixed seed can be flooded, and one
-//! with a random seed has no fixed order. An order has neither fault, and is asked once per host.
+//! A name may come from a crawled page: a hash table with a fixed seed can be flooded, and one with a random
+//! seed has no fixed order. An order has neither fault, and is asked once per host.
 //!
-//! The other trap is weight: each kind of the library's map is eight kilobytes of WebAssembly, and keeps a
-//! second copy of its keys. Here is one kind for all: a B-tree of two levels, whose keys stay where they are.
+//! Each kind of the library's map is eight kilobytes of WebAssembly, and keeps a second copy of its keys.
+//! Here is one kind for all: a B-tree of two levels, whose keys stay where they are.
 
 use std::{cmp::Ordering, iter::Flatten, slice::Iter};
 

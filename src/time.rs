@@ -1,9 +1,9 @@
 //! Whole microseconds inside, milliseconds in plain numbers outside.
 //!
-//! The trap: a float that is rounded the wrong way sends a request early, or makes a driver spin on a wake-up
-//! that never comes. So the two directions are exact inverses: `Instant::from_millis` gives the *largest*
-//! instant whose millisecond value is not above the number given, and every span that we wait is rounded up.
-//! The origin is the driver's own: it may be 0, it may be 1970 (Workers); no code here assumes either.
+//! A float that is rounded the wrong way sends a request early, or makes a driver spin on a wake-up that
+//! never comes. So the two directions are exact inverses: `Instant::from_millis` gives the *largest* instant
+//! whose millisecond value is not above the number given, and every span that we wait is rounded up. The
+//! origin is the driver's own: it may be 0, it may be 1970 (Workers); no code here assumes either.
 
 use core::{
     num::NonZeroU64,

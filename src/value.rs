@@ -1,9 +1,9 @@
 //! Plain values: options as they were typed, and what the engine shows to people. Every host has its own kind
 //! of object; this is what they are turned into, and out of.
 //!
-//! The trap: a deserializer that stops at the first wrong value tells its user one problem at a time. This
-//! one takes every value. What a host has and settings never want (functions, symbols, cycles) becomes
-//! [`Value::Other`] with its description, and the reader reports it with its path.
+//! A deserializer that stops at the first wrong value tells its user one problem at a time. This one takes
+//! every value. What a host has and settings never want (functions, symbols, cycles) becomes [`Value::Other`]
+//! with its description, and the reader reports it with its path.
 
 use core::fmt;
 

@@ -10,8 +10,8 @@
 //! 5. a key counts by its letters: `Crawl-delay`, `Crawl delay`, `crawldelay`;
 //! 6. what lies beyond 500 KiB is not read.
 //!
-//! The trap is a substring match: `foo` is not `foobot`. And `*` is not inherited: a group of our own without
-//! a delay means that there is none.
+//! Names are compared whole: `foo` is not `foobot`. And `*` is not inherited: a group of our own without a
+//! delay means that there is none.
 
 use crate::scan::{Scan, cut, is, is_digit, is_letter};
 

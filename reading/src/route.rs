@@ -4,8 +4,8 @@
 //! buckets are one for each channel, guild or webhook (*Rate Limits*, top-level resources), so that name
 //! stays; in the [pattern](pattern) it is gone, and in the [family](family) all but the first word.
 //!
-//! The trap is a slug: no reader can tell `/users/octocat` from `/users/search`. Families are for that: where
-//! all routes of one have the same budget, so has the next.
+//! No reader can tell a slug from a word: `/users/octocat`, `/users/search`. Families are for that: where all
+//! routes of one have the same budget, so has the next.
 
 use crate::scan::{Scan, cut, is};
 

@@ -1,8 +1,8 @@
 //! A cursor over bytes, and the numbers in them: what every reader of fields here is made of.
 //!
-//! The traps: a general number parser takes `1e3`, `0x10` and `Infinity`, and a float loses fractions; here a
-//! number is up to fifteen digits with an optional fraction in whole millionths. And the library's searches
-//! in `str` bring kilobytes of Unicode along; header fields are bytes (RFC 9110 §5.5).
+//! A general number parser takes `1e3`, `0x10` and `Infinity`, and a float loses fractions; here a number is
+//! up to fifteen digits with an optional fraction in whole millionths. The library's searches in `str` bring
+//! kilobytes of Unicode along; header fields are bytes (RFC 9110 §5.5).
 
 /// More digits than that are hostile: no count, span or instant has them.
 const MOST_DIGITS: usize = 15;

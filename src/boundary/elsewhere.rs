@@ -1,8 +1,8 @@
 //! What an engine needs that is one of several in turn: for requests that another one had, and for outcomes
 //! that another one will hear.
 //!
-//! The traps: a date, which is read where the response is and travels as a span; and a limit that is given
-//! away twice when the engine of a group changes, so what is in flight is adopted.
+//! A date is read where the response is, and travels as a span. What is in flight is adopted when the engine
+//! of a group changes, so no limit is given away twice.
 
 use std::iter;
 

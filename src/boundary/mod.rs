@@ -3,9 +3,8 @@
 //! Instants and spans are milliseconds, handles and tickets are whole numbers, NaN is unknown. What makes no
 //! sense changes no state. What a call says beside its number is left in getters until the next call.
 //!
-//! The trap is a boundary with a memory: a call that prepares another one leaves its word behind when that
-//! other one never comes. The next request would pay for it. So each call carries everything, and no getter
-//! is ever read by a call.
+//! Each call carries everything, and no getter is ever read by a call. A call that prepares another one would
+//! leave its word behind for the next request when that other one never comes.
 
 use crate::{
     Cause, Config, ConfigError, Cost, Decision, Engine, Hints, Instant, Notice, Peek, Reason, Request,

@@ -1,7 +1,7 @@
 //! Settings that have no effect beside the others: what is known before the first request.
 //!
-//! The trap is a setting that is believed to act. Five slots behind a delay of a second are one slot, unless
-//! an answer takes seconds. What only shows while requests wait is found by the meter (`observe`).
+//! Five slots behind a delay of a second are one slot, unless an answer takes seconds. What only shows while
+//! requests wait is found by the meter (`observe`).
 //!
 //! A notice names only what you typed: a default that another setting makes useless is no mistake of yours.
 

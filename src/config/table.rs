@@ -2,9 +2,8 @@
 //! default is what it is. The reader's checks, the code's defaults, `docs/settings.md` and TypeScript's types
 //! are written from it. A test fails when one of them is not up to date.
 //!
-//! The trap is documentation in the WebAssembly module: thousands of bytes without a reader there. So one
-//! list makes two tables: [`ROWS`] for the engine, and [`TEXTS`] for what is written from it, which the
-//! engine never names.
+//! One list makes two tables: [`ROWS`] for the engine, and [`TEXTS`] for what is written from it. The engine
+//! never names the second, so the WebAssembly module has no documentation in it.
 //!
 //! Units: options are milliseconds under plain names (`delay`, `window`); what comes out of the engine
 //! (results, statistics, snapshots, hints) has the unit in its name (`delayMs`).

@@ -10,8 +10,8 @@
 //!    in each. While requests of this kind wait, [`KEPT`] are kept back in each, too. One leaves once every
 //!    budget has room for it and for its share of those on their way. [`PATIENCE`] without news ends that.
 //!
-//! The trap is a route that is learned while requests of it are underway: `settle` must find the scopes that
-//! the request left with. So only what waits is moved.
+//! A route may be learned while requests of it are underway, and `settle` must find the scopes that the
+//! request left with. So only what waits is moved.
 
 use std::sync::Arc;
 

@@ -192,8 +192,8 @@ impl Engine {
     /// of a request that is to be sent now. `None` if it would have to wait, or something else does; then no
     /// state has changed, and `submit` is the way. Once in flight it is like any other.
     ///
-    /// The trap is a second engine in here. All that is left out is what would be undone at once: the state
-    /// is the same as after `submit` and `poll`, which `tests/native/reference.rs` compares.
+    /// All that is left out is what would be undone at once: the state is the same as after `submit` and
+    /// `poll`, which `tests/native/reference.rs` compares.
     pub fn send_at_once(&mut self, now: Instant, request: Request) -> Result<Option<Ticket>, SubmitError> {
         self.advance(now);
         if self.waiting() > 0 || request.delay_ms > 0.0 || self.global_block().is_some() {
@@ -220,8 +220,8 @@ impl Engine {
     /// before the snapshot that this engine [goes on from](Engine::restore) was taken has its slots only: the
     /// rest is in there. From here on it is like any other.
     ///
-    /// The trap is a limit that is given away twice when the engine of a group changes: what is in flight is
-    /// in no snapshot. Tell the oldest first; where an older one comes late, the later time counts.
+    /// What is in flight is in no snapshot, so a group whose engine changes would give a limit away twice.
+    /// Tell the oldest first; where an older one comes late, the later time counts.
     pub fn adopt(&mut self, now: Instant, request: Request, sent_ago: Span) -> Result<Ticket, SubmitError> {
         self.advance(now);
         let sent = self.now - sent_ago;
@@ -303,8 +303,8 @@ impl Engine {
     /// from there, also where the engine has heard of a later time. An unknown ticket, or one that was not
     /// sent, is ignored.
     ///
-    /// The trap is a caller that is slow between the two (a busy event loop): the next request would be on
-    /// time, and the server would see both closer together than the delay.
+    /// Without it, where a caller is slow between the two (a busy event loop), the next request is on time,
+    /// and the server sees both closer together than the delay.
     pub fn left(&mut self, now: Instant, ticket: Ticket) {
         let left = now + self.epoch_offset;
         self.advance(now);

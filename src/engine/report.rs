@@ -197,7 +197,7 @@ impl Engine {
             && config.concurrency < self.config.concurrency
             && meter.never_bound(None, is_learning)
         {
-            // The trap is its place: at the top it counts everybody, and each scope keeps its own slots.
+            // At the top it counts everybody, and each scope keeps its own slots.
             let slots = whole_text(config.concurrency.into());
             let why =
                 ["it counts all scopes together; each has ", &slots, " of its own (defaults.concurrency)"];

@@ -1,8 +1,7 @@
 //! Scopes from outside: their handles, their settings, holds, pauses, and what robots.txt asks of them.
 //!
-//! The trap is a handle that outlives its scope. One of [`Engine::scope`] is kept until it is released; one
-//! of [`Engine::intern`] only while a request is put together. A handle that is not valid any more changes
-//! no state.
+//! A handle of [`Engine::scope`] is kept until it is released; one of [`Engine::intern`] only while a request
+//! is put together. A handle that is not valid any more changes no state.
 
 use super::Engine;
 use crate::{

@@ -1,8 +1,7 @@
 //! What a scope really does: its rate, how much is in flight, and which of its limits binds for how long.
 //!
-//! The trap is a setting that is believed to act: sixteen slots behind a delay of a second are one slot. So
-//! time is booked to the limit that keeps the head of the line waiting, and a limit that never does is found
-//! out.
+//! Sixteen slots behind a delay of a second are one slot. So time is booked to the limit that keeps the head
+//! of the line waiting, and a limit that never does is found out.
 //!
 //! A window of a minute slides by two halves of a ring: this minute's counts and the last one's, which counts
 //! for the part of it that is still in the window. It remembers no request by itself. It only watches; no

@@ -1,8 +1,7 @@
 //! What people and drivers should know, gathered until it is taken.
 //!
-//! The trap is to look at a scope right before and right after an answer: a step back is taken by time alone,
-//! so both looks agree and no notice comes. So a scope that is watched keeps what its last notice said, and
-//! each answer is compared with that.
+//! A step back is taken by time alone, so a look right before an answer and one right after it agree. So a
+//! scope that is watched keeps what its last notice said, and each answer is compared with that.
 
 use crate::{
     time::{Instant, Span},

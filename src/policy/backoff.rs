@@ -21,9 +21,10 @@
 //!    window, the limit has moved and it is forgotten. So against a constant limit, in the long run, at most
 //!    one window in nine has a bad answer. The delay is within some percent of the best.
 //!
-//! The traps: counting each answer of a flight (eight 429s made 128 s of the draft's one); walking back on
-//! time alone, into a server that no request asked; and the saw-tooth between two steps, one too fast and one
-//! too slow, for ever. Source: Scrapy draft, *Backoff* and its open question; the settings `BACKOFF_*`.
+//! A flight counts once: the draft counts each answer, and eight 429s made 128 s. Time alone brings no step
+//! back, or a server that no request asked would be flooded. Between two steps, one too fast and one too
+//! slow, a saw-tooth would go on for ever. Source: Scrapy draft, *Backoff* and its open question; the
+//! settings `BACKOFF_*`.
 
 use super::jitter;
 use crate::time::{Instant, Span};

@@ -1,9 +1,8 @@
 //! Delay: the least time between two sends of a scope, from send to send.
 //!
-//! The trap is to fix the next instant when the last request leaves: a delay that changes meanwhile
-//! (`AutoThrottle`, a new setting) would take effect one request late. The state is the last send and its
-//! draw; the next instant is worked out when it is asked for, from the delay in force. Source:
-//! `DOWNLOAD_DELAY`.
+//! The state is the last send and its draw. The next instant is worked out when it is asked for, from the
+//! delay in force, so a delay that changes meanwhile (`AutoThrottle`, a new setting) takes effect at once.
+//! Source: `DOWNLOAD_DELAY`.
 
 use super::jitter;
 use crate::{

@@ -4,9 +4,9 @@
 //! 1. one of them is no news: it is no evidence that a pace is borne, and none that it is not;
 //! 2. [`RUN`] of them without a good answer between them are one bad answer, and so is each further [`RUN`].
 //!
-//! The trap of rule 1 alone is a client whose token has expired: it asks at full speed, is refused each time,
-//! and is banned for that (Discord does so after 10,000 in ten minutes). The trap without it is a firewall
-//! that refuses by 403, which a client that counts those as good answers floods.
+//! Rule 1 alone fails a client whose token has expired: it asks at full speed, is refused each time, and is
+//! banned for that (Discord does so after 10,000 in ten minutes). Without rule 2 a client that counts
+//! those as good answers floods a firewall that refuses by 403.
 
 /// This many of them in a row are a bad answer.
 const RUN: u8 = 20;

@@ -1,8 +1,8 @@
 //! Jitter: a random spread around a delay, so that requests do not arrive like clockwork.
 //!
-//! The trap: drawing again whenever a timer fires makes short gaps likelier (Scrapy's mean gap is 1.218 × the
-//! delay). Here one draw belongs to one send and is kept until the next, so the mean is exactly the delay's.
-//! Source: Scrapy `RANDOMIZE_DOWNLOAD_DELAY`, and the draft's two-number form.
+//! One draw belongs to one send and is kept until the next, so the mean is exactly the delay's. Drawing again
+//! at each timer makes short gaps likelier (Scrapy's mean gap is 1.218 × the delay). Source: Scrapy
+//! `RANDOMIZE_DOWNLOAD_DELAY`, and the draft's two-number form.
 
 use crate::{rng::Draw, time::Span};
 

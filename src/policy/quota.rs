@@ -12,9 +12,9 @@
 //! 6. what was spent stays spent when the limit or the window changes. Where it is not known when it was
 //!    spent, the last send is when: the latest that is possible.
 //!
-//! The trap of rule 3 is its edge: a full quota at the end of one window and another at the start of the next
-//! lie close together. That is what most servers do themselves, and what `strict` is for. Amounts are whole
-//! millionths: sums of doubles would drift over weeks.
+//! Rule 3 has an edge: a full quota at the end of one window and another at the start of the next lie close
+//! together. That is what most servers do themselves, and what `strict` is for. Amounts are whole millionths:
+//! sums of doubles would drift over weeks.
 
 use std::collections::VecDeque;
 

@@ -17,9 +17,9 @@
 //!
 //! By 1 and 2 no span of `per` holds more than limit + burst − 1 units; rule 3 adds a burst at most.
 //!
-//! The traps: a gap of 333 333.3… µs that is rounded drifts by a request a day, so the part of a microsecond
-//! is carried along. Without rule 3 timers that are always a millisecond late cost a client of 100 a second a
-//! tenth of its rate. And what is only reserved refills meanwhile: given back in full, it is there twice.
+//! A gap of 333 333.3… µs that is rounded drifts by a request a day, so the part of a microsecond is carried
+//! along. Without rule 3 timers that are always a millisecond late cost a client of 100 a second a tenth of
+//! its rate. And what is only reserved refills meanwhile: given back in full, it is there twice.
 
 use super::{Numbers, Policy, Sent, quota::Cost};
 use crate::{

@@ -15,9 +15,9 @@
 //!    `t` no third one opens: a bucket whose refill is rounded up to a whole second. `is_refuted` is for
 //!    policies that find a pace by themselves; no other knows a better one.
 //!
-//! The trap is to divide: `r / t` as a rate is eight times too fast for a client that reads the rest of a
-//! day's quota a minute before midnight. Pacing by it is another matter, for those who ask
-//! (`followRateLimit`), and then by the slower of r/t and q/w.
+//! No rate is made of them: `r / t` is eight times too fast for a client that reads the rest of a day's quota
+//! a minute before midnight. Pacing by it is another matter, for those who ask (`followRateLimit`), and then
+//! by the slower of r/t and q/w.
 
 use super::quota::Cost;
 use crate::time::{Instant, Span};

@@ -5,8 +5,8 @@
 //! 2. the slot that has been free longest is used; one never used has been free for ever;
 //! 3. that slot's last send is at least the slot delay ago.
 //!
-//! The trap is an array of slots to search. A slot is its last send and no more, and slots come free in the
-//! order in which requests settle. So a queue of the send times of settled requests is all there is to know.
+//! A slot is its last send and no more, and slots come free in the order in which requests settle. So a queue
+//! of the send times of settled requests is all there is to know.
 
 use std::collections::{BinaryHeap, VecDeque};
 

@@ -6,9 +6,9 @@
 //! 3. it has stalled when it has lasted [`Config::after`] and has at least [`RUN`] answers. The notice comes
 //!    once a run.
 //!
-//! The trap of rule 2 is the host that refuses everything, so requests to it become ever rarer: at the
-//! longest delay of its backoff that is no silence. So the silence is twice that delay (jitter, and the time
-//! to answer). It is no shorter than `after`, for programs that ask a host by themselves every ten minutes.
+//! To a host that refuses everything requests become ever rarer: at the longest delay of its backoff that is
+//! no silence. So the silence of rule 2 is twice that delay (jitter, and the time to answer). It is no
+//! shorter than `after`, for programs that ask a host by themselves every ten minutes.
 
 use crate::time::{Instant, Span};
 

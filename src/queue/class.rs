@@ -1,7 +1,7 @@
 //! Classes: requests of one lane that are alike but for their age.
 //!
-//! The trap is a class for each request. A class is found by what its requests need, while a request waits in
-//! it; the one whose turn it is, is the lane's head, and the others are sorted beside it.
+//! A class is found by what its requests need, while a request waits in it; the one whose turn it is, is the
+//! lane's head, and the others are sorted beside it.
 
 use core::cmp::Reverse;
 

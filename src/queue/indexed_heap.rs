@@ -1,10 +1,9 @@
 //! A heap of small keys from which any member can be taken: who waits at a scope, who is asked next, which
 //! scope opens when.
 //!
-//! The trap in a plain heap is the member that is no longer wanted: left in, it costs memory until its time
-//! comes; searched for, it costs a scan. Here each member keeps its position, written whenever it moves
-//! (`place`), so it can be taken out by position in logarithmic time. Four children a node: fewer cache
-//! misses than two.
+//! A member that is no longer wanted costs memory until its time comes, or a scan when it is searched for.
+//! Here each member keeps its position, written whenever it moves (`place`), so it can be taken out by
+//! position in logarithmic time. Four children a node: fewer cache misses than two.
 
 const ARITY: usize = 4;
 

@@ -1,7 +1,7 @@
 //! Lanes: requests with the same scopes, and their place among all that wait.
 //!
-//! The trap is memory for the usual case. A lane of one scope is found through that scope and has no boxes;
-//! one of several is found by its key, and a loop over its scopes shares them while the lane changes.
+//! A lane of one scope, the usual case, is found through that scope and has no boxes. One of several is found
+//! by its key, and a loop over its scopes shares them while the lane changes.
 
 use std::sync::Arc;
 

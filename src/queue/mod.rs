@@ -9,9 +9,8 @@
 //! turns: each time one opens and the other does not, it moves from one queue to the other. So where k
 //! different scope sets share two scopes that are both at their limit, a decision may move up to k lanes.
 //!
-//! The trap is to ask everything that waits whenever something changes. A lane is always in exactly one
-//! place: *ready* to be asked, or in the queue of the one scope that blocked it. Only that scope asks it
-//! again.
+//! A change never asks everything that waits. A lane is always in exactly one place: *ready* to be asked, or
+//! in the queue of the one scope that blocked it. Only that scope asks it again.
 //!
 //! Order among lanes ([`Rank`]): priority, then the larger share of a quota, then age. A lane's age counts
 //! from when its head became its head: a host with a thousand waiting requests goes to the back

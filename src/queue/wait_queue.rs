@@ -1,7 +1,6 @@
 //! The lanes that a scope blocked, in order, and the one that it sent to be asked.
 //!
-//! The trap is memory for scopes without a waiting request, which are most of them: the queue is made when it
-//! is needed.
+//! Most scopes have no waiting request: the queue is made when it is needed.
 
 use super::{IndexedHeap, Rank};
 

@@ -1,7 +1,7 @@
 //! How a request ended, as each policy of its scope is to hear it.
 //!
-//! The trap is one answer that counts twice: a refusal with `Retry-After` is a step of backoff and a hold,
-//! and each is worked out from the state before the other.
+//! A refusal with `Retry-After` is a step of backoff and a hold. Each is worked out from the state before the
+//! other, so one answer does not count twice.
 
 use super::{Scope, learned::ServerState};
 use crate::{

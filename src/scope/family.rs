@@ -7,8 +7,8 @@
 //! 3. a route that has not been answered spends from what all of its family do, if three of them agree.
 //!    With buckets, one route is no news of another.
 //!
-//! The trap is memory: slugs are routes without end. What its family says of a route is not kept, and of a
-//! server no more than [`MOST`] routes are.
+//! Slugs are routes without end. What its family says of a route is not kept, and of a server no more than
+//! [`MOST`] routes are.
 
 use crate::{decision::ScopeId, snapshot::Known, time::Instant};
 

@@ -1,8 +1,7 @@
 //! What a scope learned: what the server made of it, what is worth remembering when the process ends, and
 //! when the scope is as good as new.
 //!
-//! The trap is a scope that is forgotten while something is owed: a hold, a window that is used up, a slot
-//! that rests.
+//! A scope is kept while something is owed: a hold, a window that is used up, a slot that rests.
 
 use super::{Scope, new_quotas};
 use crate::{

@@ -11,7 +11,7 @@
 //! | [`family`] | what is known of the budgets of a scope's server |
 //! | [`registry`] | names of scopes, and which of them may go |
 //!
-//! The trap is a policy that knows another. They meet only here, and each sees only times and numbers.
+//! No policy knows another. They meet only here, and each sees only times and numbers.
 
 mod answers;
 pub(crate) mod family;

@@ -1,8 +1,7 @@
 //! What is in force in a scope: the one place where settings, what was learned and what was asked for become
 //! slots, a delay, and instants before which no request leaves.
 //!
-//! The trap is a limit that is worked out in two places: the gate, the statistics and the memory would
-//! disagree.
+//! Each limit is worked out here alone, or the gate, the statistics and the memory would disagree.
 
 use super::Scope;
 use crate::{

@@ -1,9 +1,9 @@
 //! Names ↔ handles, each name kept once.
 //!
-//! The trap is a crawl of a million hosts that are seen once. Scopes without a waiting request or one in
-//! flight stand in a list, least recently used first. A new name lets the first of them go if they look like
-//! new, and beyond `maxScopes` also if they learned something. A scope stays if it holds, is paused, was
-//! configured at run time, has used quota, or if a program keeps its handle.
+//! A crawl sees a million hosts once. Scopes without a waiting request or one in flight stand in a list,
+//! least recently used first. A new name lets the first of them go if they look like new, and beyond
+//! `maxScopes` also if they learned something. A scope stays if it holds, is paused, was configured at run
+//! time, has used quota, or if a program keeps its handle.
 
 use std::sync::Arc;
 

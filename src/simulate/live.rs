@@ -1,7 +1,7 @@
 //! A world that is stepped, looked at, and changed while it goes on.
 //!
-//! The trap is a second simulator that is nearly the first one. Here is only what stands around a
-//! [`World`]: what was typed, so that a part of it can be typed anew, and what people see.
+//! Here is only what stands around a [`World`]: what was typed, so that a part of it can be typed anew, and
+//! what people see.
 
 use super::{
     EngineClient, Happening, Simulation, Summary, World,

@@ -5,10 +5,9 @@
 //! ```
 //!
 //! The client is the engine, driven through its public calls alone, or any other [`Client`].
-//! Everything is a function of the options and the seed. The trap is a simulator that is kinder than the
-//! world: here timers fire late, requests overtake each other when the network jitters, and a lost packet
-//! costs its request a while. A client gives up after its timeout while the server goes on working, and
-//! headers are text that the engine reads like any other.
+//! Everything is a function of the options and the seed. Timers fire late, requests overtake each other when
+//! the network jitters, and a lost packet costs its request a while. A client gives up after its timeout
+//! while the server goes on working, and headers are text that the engine reads like any other.
 //!
 //! | file | concern |
 //! |---|---|

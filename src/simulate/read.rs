@@ -1,7 +1,6 @@
 //! Reads what a simulation is made of: servers, the network, the load.
 //!
-//! The trap is a description that is used up by its first run: a server is read into something that makes
-//! one, untouched, as often as it is asked.
+//! A server is read into something that makes one as often as it is asked.
 
 use super::{
     Load, Network,

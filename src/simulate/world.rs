@@ -1,7 +1,7 @@
 //! What happens when: clients are asked, requests travel, servers answer, up to an instant.
 //!
-//! The trap is a stop that changes what comes after it: a world that advances in small steps draws the same
-//! chances in the same order as one that advances at once. So both are equal to the last bit.
+//! A world that advances in small steps draws the same chances in the same order as one that advances at
+//! once. So both are equal to the last bit.
 
 use std::{cmp::Reverse, collections::BinaryHeap};
 

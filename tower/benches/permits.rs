@@ -1,7 +1,7 @@
 //! `cargo bench --bench permits`: what one permit costs where no request has to wait, beside a semaphore of
 //! tokio, other limiters and tower's own limits. Nanoseconds, the least of many rounds.
 //!
-//! The trap is to compare what is not alike: a semaphore and a limiter hear no answer, and each has one key.
+//! A semaphore and a limiter hear no answer, and each has one key.
 
 use std::{convert::Infallible, hint::black_box, num::NonZeroU32, time::Duration};
 

@@ -1,7 +1,7 @@
 //! A throttle of a group: the machine of `autothrottle-shared` decides, and one task carries what it says.
 //!
-//! The trap is a message for each call: what happens in one turn of the runtime is said in one, so the task
-//! takes what there is to say, and no call does.
+//! What happens in one turn of the runtime is said in one message, so the task takes what there is to say,
+//! and no call does.
 
 use std::{
     collections::VecDeque,

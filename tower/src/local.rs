@@ -3,7 +3,7 @@
 //! The files, their names and the frames are those of `js/shared/socket.ts`, which explains them. All that
 //! happens is decided in one task, the group's; a connection has two more, which only carry bytes.
 //!
-//! The traps are the same, too: the socket of a process that was killed, which stays and refuses; two that
+//! The cases are the same, too: the socket of a process that was killed, which stays and refuses; two that
 //! find it at once; a process that is stopped, for which the system accepts; a folder that another user made.
 
 use std::{

@@ -1,7 +1,7 @@
 //! A future that is dropped at any of its awaits loses no slot: each kind is dropped after its nth poll, and
 //! where it was woken for the next one, for all n. Then the same work goes to its end.
 //!
-//! The trap is a test that ends too early: the last n is the first where the work was done.
+//! The last n is the first where the work was done.
 
 use std::{
     convert::Infallible,

@@ -5,7 +5,7 @@
 //! and written exactly, in integers of 128 bits and in as few digits as tell them from their neighbours, as
 //! JavaScript does; what is beyond may be off by its last digit.
 //!
-//! The trap is recursion that a text drives: nesting a hundred thousand deep is skipped with a counter.
+//! A text may nest a hundred thousand deep, so it is skipped with a counter, not by recursion.
 
 use autothrottle::{
     Value,

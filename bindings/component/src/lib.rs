@@ -1,8 +1,8 @@
 //! The boundary to components: it only converts and forwards. What it forwards to is tested natively,
 //! what it converts by a host (`tests/component`). `wit/engine.wit` documents each function.
 //!
-//! The traps: a panic is a trap, after which the instance is lost, so no number means anything before the
-//! façade has looked at it; and a field's value with a line break would forge another field.
+//! A panic ends the instance, so no number means anything before the façade has looked at it. And a field's
+//! value with a line break would forge another field.
 
 mod convert;
 mod documents;

@@ -1,8 +1,8 @@
 //! The boundary to JavaScript: it only converts and forwards. What it forwards to is tested natively.
 //!
-//! A numeric call costs about 10 ns, one with objects about 1 µs. The traps: a panic poisons the module for
-//! good, so the façade checks every number before it means anything; and a thrown Rust string is no `Error`,
-//! so problems leave as data and TypeScript throws.
+//! A numeric call costs about 10 ns, one with objects about 1 µs. A panic poisons the module for good, so the
+//! façade checks every number before it means anything. A thrown Rust string is no `Error`, so problems leave
+//! as data and TypeScript throws.
 
 #![allow(missing_docs, reason = "TypeScript documents what it makes of them")]
 #![allow(clippy::too_many_arguments, reason = "numbers cross in tens of nanoseconds, objects in a thousand")]

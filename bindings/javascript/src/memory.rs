@@ -1,8 +1,8 @@
 //! Room before it is needed: the memory grows by an eighth of itself, not by the page.
 //!
-//! The trap: each growth makes a new `ArrayBuffer`, and V8 counts all of it as new. Beyond 64 MiB every page
-//! is a reason to collect all garbage, and in a backlog none of it is: a request of 100,000 scopes took five
-//! times as long to be put in line.
+//! Each growth makes a new `ArrayBuffer`, and V8 counts all of it as new. Beyond 64 MiB every page is a
+//! reason to collect all garbage, and in a backlog none of it is: a request of 100,000 scopes took five times
+//! as long to be put in line.
 
 /// Called before what may need more memory, and finds what was needed since.
 #[cfg(target_family = "wasm")]

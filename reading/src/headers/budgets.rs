@@ -8,7 +8,7 @@
 //! 3. a name that is a span (`minute`, `day`) tells windows apart and no budgets;
 //! 4. the wait of a refusal is for the budgets that are used up, or for the bucket; else for all.
 //!
-//! The trap is GitHub's secondary limit: its answers name a resource of which much is left, and mean all.
+//! Answers of GitHub's secondary limit name a resource of which much is left, and mean all.
 
 use super::{Hints, Quota};
 use crate::scan::is;

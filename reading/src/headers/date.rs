@@ -1,10 +1,9 @@
 //! Dates as servers write them: RFC 9110 §5.6.7's three forms, ISO 8601 (RFC 3339, and without seconds), and
 //! JavaScript's `Date#toString`.
 //!
-//! The traps: a host's date parser reads `-5` and `1, 1` as dates of 2001 and rolls 31 February over into
-//! March; a weekday that is wrong is not worth a refusal; two digits of a year that are more than fifty years
-//! ahead mean the last century. Words differ by their shape, so one reader serves all forms but
-//! ISO's.
+//! A host's date parser reads `-5` and `1, 1` as dates of 2001 and rolls 31 February over into March. A
+//! weekday that is wrong is not worth a refusal. Two digits of a year that are more than fifty years ahead
+//! mean the last century. Words differ by their shape, so one reader serves all forms but ISO's.
 
 use crate::scan::{Scan, is, is_digit, is_letter, whole};
 

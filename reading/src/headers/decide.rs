@@ -11,8 +11,8 @@
 //! 6. GitHub's secondary limit may name no wait: a 429 or 403 of it is held for a minute then. A 403 of its
 //!    other resources may be a permission that is missing.
 //!
-//! The traps: several servers send `Retry-After` on every answer, also on a 304; and only 301, 302, 303, 307
-//! and 308 are redirects that anybody follows by themselves (RFC 9110 §15.4).
+//! Several servers send `Retry-After` on every answer, also on a 304. Only 301, 302, 303, 307 and 308 are
+//! redirects that anybody follows by themselves (RFC 9110 §15.4).
 
 use super::{AppliesTo, Hints, Quota, value::Wait};
 use crate::scan::is;

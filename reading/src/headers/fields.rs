@@ -1,7 +1,7 @@
 //! The header fields that matter, repeated ones joined with commas as `Headers` does it.
 //!
-//! The trap is a hostile answer: a field of a megabyte, or a hundred thousand of them. What is kept is
-//! bounded here, so that every reader behind may look at all of it.
+//! An answer may bring a field of a megabyte, or a hundred thousand of them. What is kept is bounded here, so
+//! that every reader behind may look at all of it.
 
 use std::borrow::Cow;
 

@@ -14,10 +14,9 @@
 //!
 //! `fields` keeps what matters, `decide` says what it means, `budgets` whom it is for.
 //!
-//! The traps: the local clock, which is wrong by minutes on many machines, so every date is read against the
-//! server's own `Date` (and `Age`); a `Retry-After` on a good answer, which several servers send on every
-//! one; a `remaining` that is missing, which is unknown and not zero; one quota told in two dialects, which
-//! is one quota.
+//! The local clock is wrong by minutes on many machines, so every date is read against the server's own
+//! `Date` (and `Age`). Several servers send `Retry-After` on every good answer. A `remaining` that is missing
+//! is unknown, not zero. One quota told in two dialects is one quota.
 
 mod budgets;
 mod date;

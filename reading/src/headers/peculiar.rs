@@ -11,8 +11,8 @@
 //! | Binance | `X-MBX-USED-WEIGHT-1M`, `X-MBX-ORDER-COUNT-10S` | developers.binance.com, *Limits* |
 //! | Shopify | `X-Shopify-Shop-Api-Call-Limit: 32/40` | shopify.dev, *REST Admin API rate limits* |
 //!
-//! The trap is a wait that no field says: a window that moves gives a unit back when its oldest request
-//! leaves it, so what is used up without a reset holds no request. A refusal, and its `Retry-After`, do.
+//! A window that moves gives a unit back when its oldest request leaves it, a wait that no field says. So
+//! what is used up without a reset holds no request. A refusal, and its `Retry-After`, do.
 
 use super::{
     Quota,

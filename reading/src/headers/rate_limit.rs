@@ -2,7 +2,7 @@
 //! -11, and draft -07, where `RateLimit` is a dictionary. (Up to draft -06 there are three fields: see
 //! [`super::vendors`].)
 //!
-//! The trap: `remaining` that is missing is unknown, not zero.
+//! `remaining` that is missing is unknown, not zero.
 
 use super::{
     Quota,

@@ -1,8 +1,8 @@
 //! The explicit wait: `Retry-After` (RFC 9110 §10.2.3) and its relatives, in one table.
 //!
-//! The traps: a suffix (`Retry-After-short` is `NestJS`'s, and `retry-after-ms` is not one of those); and the
-//! first of several that say the same in other words, one of which is longer. The precise fields come first,
-//! and a field that makes no sense is passed over.
+//! `Retry-After-short` is `NestJS`'s: a suffix, which `retry-after-ms` has not. Several fields may say the
+//! same in other words, one of which is longer. The precise fields come first, and a field that makes no
+//! sense is passed over.
 
 use super::{
     fields::Fields,

@@ -1,9 +1,8 @@
 //! Structured fields, as far as rate limits use them: lists of items and dictionaries, with parameters (RFC
 //! 9651).
 //!
-//! The trap is to repair what is broken: a field that does not parse is no field (RFC 9651 §4.2). A quota
-//! called `api "v1"` that its server forgot to escape must not become one called `api `. No text is copied:
-//! items borrow.
+//! A field that does not parse is no field (RFC 9651 §4.2). A quota called `api "v1"` that its server forgot
+//! to escape must not become one called `api `. No text is copied: items borrow.
 
 use crate::scan::{Scan, is_digit, whole};
 

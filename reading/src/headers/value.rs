@@ -1,7 +1,7 @@
 //! Counts, rates, spans and instants as header fields hold them.
 //!
-//! The trap is the direction of rounding: waits are rounded up and rates down, so no request leaves too
-//! early. A count below zero is not one that is missing: the first is used up, the second is unknown.
+//! Waits are rounded up and rates down, so no request leaves too early. A count below zero is used up; one
+//! that is missing is unknown.
 
 use super::date;
 use crate::scan::{Scan, cut, is_letter, strip};

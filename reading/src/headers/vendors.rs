@@ -4,8 +4,8 @@
 //! or glued on: `X-RateLimit-Remaining`, `x-ratelimit-limit-requests`, `anthropic-ratelimit-tokens-reset`,
 //! `X-RateLimit-UserLimit`. Fields of one family and name make one quota.
 //!
-//! The traps: two limiters in a chain append one value each (`10, 100`), paired by position; dates hold
-//! commas as well; one quota told in two families is one quota; and a limit of −1 means that there is none.
+//! Two limiters in a chain append one value each (`10, 100`), paired by position, and dates hold commas as
+//! well. One quota told in two families is one quota. A limit of −1 means that there is none.
 
 use super::{
     Hints, Quota,

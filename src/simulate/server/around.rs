@@ -84,7 +84,7 @@ fn line(name: &[&str], value: &str) -> String {
 /// Several budgets, each with its routes: what is used up refuses its own alone. Source: GitHub's resources,
 /// Discord's buckets.
 ///
-/// The trap for a client: an answer that says 0 left says so of one budget.
+/// An answer that says 0 left says so of one budget.
 pub struct Budgets {
     inside: Vec<(String, Box<dyn Server>)>,
     /// The place of each route's budget.
@@ -141,7 +141,7 @@ pub enum Refusal {
 /// How a server says no: with a status of its own, by silence, by a connection that it closes. Source: nginx
 /// (503), gateways (502), firewalls of Cloudflare and Akamai (403), nginx's `return 444`.
 ///
-/// The trap for a client: one that takes only 429 for a refusal floods the others.
+/// A client that takes only 429 for a refusal floods the others.
 pub struct Refusing {
     inside: Box<dyn Server>,
     refusal: Refusal,
@@ -175,7 +175,7 @@ impl Server for Refusing {
 /// What is behind the limit takes its time, and not always the same: served requests are answered later than
 /// refused ones, and overtake each other. Source: any application behind nginx.
 ///
-/// The trap for a client: one that counts answers as they come counts requests that were sent at another
+/// A client that counts answers as they come counts requests that were sent at another
 /// pace.
 pub struct Upstream {
     inside: Box<dyn Server>,
@@ -208,7 +208,7 @@ impl Server for Upstream {
 /// Some requests fail whatever their pace, and faster than others succeed: a deployment, a broken backend
 /// behind a balancer.
 ///
-/// The trap for a client: failures are fast, so a controller that looks at latency speeds up (Scrapy's
+/// Failures are fast, so a controller that looks at latency speeds up (Scrapy's
 /// `AutoThrottle` never lets them lower the delay).
 pub struct Failing {
     inside: Box<dyn Server>,
@@ -239,7 +239,7 @@ impl Server for Failing {
 /// An outage: for a while every request fails, whatever its pace. Source: a deployment, a gateway without its
 /// backend.
 ///
-/// The trap for a client: it looks like a ban. A ban is the price of a pace, so one stays slower; an outage
+/// To a client it looks like a ban. A ban is the price of a pace, so one stays slower; an outage
 /// is no news of the limit.
 pub struct Outage {
     inside: Box<dyn Server>,
@@ -424,7 +424,7 @@ impl Server for Moving {
 
 /// A limit that each refusal lowers, and that comes back slowly. Source: servers that score their clients.
 ///
-/// The trap for a client: a touch of the limit costs more than the refusal.
+/// A touch of the limit costs more than the refusal.
 pub struct Adaptive {
     inside: Moving,
     /// What the limit is multiplied by.
@@ -526,7 +526,7 @@ impl Server for Others {
 /// Several servers behind a balancer, each with a limit of its own: a request goes to one of them by chance.
 /// Source: nginx instances without a shared zone, Kong's `local` policy in a cluster.
 ///
-/// The trap for a client: a refusal by one says little, for the others still serve.
+/// A refusal by one says little, for the others still serve.
 pub struct Replicas {
     inside: Vec<Box<dyn Server>>,
 }
