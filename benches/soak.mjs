@@ -3,9 +3,9 @@
  * a request waiting all the time, is sent one every twenty seconds, and answers after a few milliseconds.
  *
  * `npm run soak` writes its figures and the curve of memory into RESULTS.md (`-- --seconds 60 --hosts 1000`
- * to try it: that writes no file). The trap is a busy event loop: work begins later than it was permitted, so
- * the gap after it looks too short. Each start is held against the first permission and the number of gaps
- * since; the drift is the last start against the first.
+ * to try it: that writes no file). On a busy event loop work begins later than it was permitted, so the gap
+ * after it looks too short. Each start is held against the first permission and the number of gaps since; the
+ * drift is the last start against the first.
  */
 
 import { parseArgs } from 'node:util'

@@ -11,10 +11,10 @@
  * An adapter is what sends in axios: whatever sends again (axios-retry, an interceptor that refreshes a
  * token) comes by it once more. axios' own `timeout` counts from the send.
  *
- * The traps: redirects that axios follows inside its adapter, unseen, so here they are followed hop by hop;
- * an error whose `config` is that of the last hop, which a retry would then send. With `beforeRedirect`, a
- * body that is a stream, or in a browser, redirects are axios' own, and only the first hop waits. Wanted is
- * axios 1.7 or newer.
+ * axios follows redirects inside its adapter, unseen, so here they are followed hop by hop. An error's
+ * `config` may be that of the last hop, which a retry would then send. With `beforeRedirect`, a body that is
+ * a stream, or in a browser, redirects are axios' own, and only the first hop waits. Wanted is axios 1.7 or
+ * newer.
  */
 
 import { answerOfError, answerOfResult } from './answers/answer.js'

@@ -15,9 +15,9 @@
  * | sessions, proxies | one pace for a host; `scopes` makes it one per session or proxy |
  * | `maxRequestsPerMinute`, `sameDomainDelaySecs` | leave them out |
  *
- * The traps: a request that fails before its answer skips the hooks after it, so the handlers of errors
- * settle, too; a place of Crawlee's own concurrency that waits for a slow host, and keeps a fast one out: let
- * `maxConcurrency` be larger than what waits at one host, or `maxWait` short.
+ * A request that fails before its answer skips the hooks after it, so the handlers of errors settle, too. A
+ * place of Crawlee's own concurrency that waits for a slow host keeps a fast one out: let `maxConcurrency` be
+ * larger than what waits at one host, or `maxWait` short.
  */
 
 import { answerOfError } from './answers/answer.js'

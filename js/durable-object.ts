@@ -15,7 +15,7 @@
  * ```
  *
  * A Worker that throws or is cancelled gives its place back at once, since the platform disposes of what it
- * held. The trap is a Worker that ends before what it learned was said: `waitUntil` keeps it for that long.
+ * held. `waitUntil` keeps a Worker until what it learned was said.
  */
 import { DurableObject, RpcTarget, waitUntil } from 'cloudflare:workers'
 import { systemClock } from './base/clock.js'

@@ -12,9 +12,9 @@
  * it: that is where the throttle stands. Promises, streams, pagination, the
  * cache (what it answers is not sent, and not throttled) and a `request` of your own go on as they did.
  *
- * The traps: a wait that got's `timeout.request` counts, so that a long queue looks like a slow server (use
- * `timeout.response`, which counts from the send); a request that is destroyed without a word. Wanted is got
- * 12 or newer.
+ * got's `timeout.request` counts the wait, so that a long queue looks like a slow server: use
+ * `timeout.response`, which counts from the send. A request may be destroyed without a word. Wanted is got 12
+ * or newer.
  */
 
 import { answerOfError, answerOfResult } from './answers/answer.js'

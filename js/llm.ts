@@ -10,9 +10,9 @@
  * One call's way: its model and key → their budgets → a permit of all of them → the request → limits in its
  * headers → usage in its body, read in passing.
  *
- * The traps: the SDKs send again by themselves whatever this throws (so what is refused goes out as an answer
- * with `x-should-retry: false`); their `timeout` counts the wait; a stream that is cloned is kept in memory
- * whole, and never ends for its server; an answer that is not read to its end, whose tokens stay unknown.
+ * The SDKs send again by themselves whatever this throws, so what is refused goes out as an answer with
+ * `x-should-retry: false`. Their `timeout` counts the wait. A stream that is cloned is kept in memory whole,
+ * and never ends for its server. The tokens of an answer that is not read to its end stay unknown.
  */
 
 import { failureOfRequest } from './answers/failures.js'

@@ -9,8 +9,8 @@
  * instrument(throttle)
  * ```
  *
- * The traps: a throttle that pays for what is not exported (a request that leaves at once costs one counter);
- * a span that begins in the throttle's timer, where the caller's context is lost.
+ * What is not exported costs one counter for a request that leaves at once. A span that begins in the
+ * throttle's timer would lose the caller's context.
  */
 
 import {

@@ -13,9 +13,9 @@
  * for a person. The request is held in the browser until the throttle lets it go: by `route` in
  * Playwright, by request interception in Puppeteer. Both switch the HTTP cache off.
  *
- * The traps: a page that is closed, or goes elsewhere, while its request waits; a request that fails without
- * an answer. Playwright does not show redirects before they are sent: there a chain is one request, of its
- * first host. Puppeteer shows each hop.
+ * A page may be closed, or go elsewhere, while its request waits, and a request may fail without an answer.
+ * Playwright does not show redirects before they are sent: there a chain is one request, of its first host.
+ * Puppeteer shows each hop.
  */
 import { type ClientRequestOptions, enter, outcomeOfText, outcomeWith } from './clients/enter.js'
 import type { Permit, PermitOutcome } from './core/permit.js'

@@ -14,10 +14,10 @@
  * `redirect` comes by. The latency is undici's own, from the moment a connection takes the request. Wanted is
  * undici 7 or newer.
  *
- * The traps: a handler that hears of its request only when it leaves could not abort the wait, so it is given
- * a controller at once; a slot of a request that ends without an answer; handlers of undici 6, which do not
- * know the calls of undici 7 and would wait for ever. No type comes from undici itself: a program compiles
- * beside any version of it.
+ * A handler that hears of its request only when it leaves could not abort the wait, so it is given a
+ * controller at once. A request may end without an answer, and its slot comes back. Handlers of undici 6 do
+ * not know the calls of undici 7 and would wait for ever. No type comes from undici itself: a program
+ * compiles beside any version of it.
  */
 
 import type { HeadersLike } from './answers/headers.js'

@@ -2,8 +2,8 @@
  * Builds the component: Rust → a core module → wasm-opt → `dist/autothrottle.wasm`, with its WIT
  * beside it.
  *
- * `node scripts/component.mjs` does that alone. The trap is wasm-opt after the wrapping: it knows no
- * components, so the core module goes through it first.
+ * `node scripts/component.mjs` does that alone. wasm-opt knows no components, so the core module goes through
+ * it before the wrapping.
  */
 import { copyFileSync, existsSync, mkdirSync, readFileSync, statSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'

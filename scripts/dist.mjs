@@ -5,9 +5,8 @@
  * All ES modules share one copy of the code. What differs between runtimes is who brings the WebAssembly, so
  * an entry that needs it is two lines: `import './module.js'`, which gives it, and the code.
  *
- * The traps: a Worker that carries the module twice, as bytes it cannot compile and as the module it can;
- * Jest and older Nodes, which cannot `require` ES modules; a program that gets the package both ways and then
- * has two of each class.
+ * A Worker carries the module once, as one it can compile. Jest and older Nodes cannot `require` ES modules.
+ * A program that gets the package both ways would have two of each class.
  */
 import {
   chmodSync,

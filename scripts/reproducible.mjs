@@ -2,8 +2,8 @@
  * Builds the tarball twice, each time from a fresh clone in a folder of another name and length, and compares
  * what is in them: `npm run reproducible`. Takes two full builds, about ten minutes.
  *
- * The traps: a path, a time or an order of files in what is published. Nor do the clones share the packages
- * of npm: its install would empty the folder behind a link.
+ * No path, time or order of files is in what is published. The clones do not share the packages of npm: its
+ * install would empty the folder behind a link.
  */
 import { createHash } from 'node:crypto'
 import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'

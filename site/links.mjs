@@ -3,8 +3,8 @@
  * story of the playground gets a page, too (`covers`): its own link is behind a `#` that other sites never
  * see.
  *
- * The trap: sites that show links want whole addresses, and this one is built for any place. The addresses are
- * whole where the place is known: `SITE_URL` says it, or the host that builds the site. Otherwise the build says
+ * Sites that show links want whole addresses, and this one is built for any place. The addresses are whole
+ * where the place is known: `SITE_URL` says it, or the host that builds the site. Otherwise the build says
  * what to do.
  */
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'

@@ -2,9 +2,8 @@
  * Makes a site that was built for one base work at any: links in pages become relative, and scripts learn
  * their base from where `base.js` lies.
  *
- * The traps: replacing text in scripts, where a quote may be part of another string (so they are parsed);
- * pages with scripts inside them, which a Content-Security-Policy without `unsafe-inline` forbids (so those
- * become files).
+ * Scripts are parsed, since a quote may be part of another string. Scripts inside pages become files, since a
+ * Content-Security-Policy without `unsafe-inline` forbids them.
  */
 import { appendFileSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { dirname, join, relative } from 'node:path'

@@ -1,8 +1,8 @@
 /**
  * What the site's bundler does beside what it always does: it makes pages answer early on a phone.
  *
- * The traps: one long task in which a whole page comes alive; a module of WebAssembly that is unpacked and
- * compiled on the thread that draws; libraries that say again what a page says already.
+ * A page comes alive in parts, not in one long task. A module of WebAssembly is not unpacked and compiled on
+ * the thread that draws. Libraries do not say again what a page says already.
  */
 
 /** Which components have which parts; none is handed anything that changes before it came alive. */

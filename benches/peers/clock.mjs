@@ -2,8 +2,8 @@
  * Virtual time for any library: timers in a heap, and `Date.now` and `performance.now` that only move when
  * everybody has had their turn.
  *
- * The trap is a fake clock that looks through all its timers: it would be slow for a client that has many,
- * and the figure would be the clock's. Here a timer costs a logarithm. Import this file first.
+ * A fake clock that looks through all its timers is slow for a client that has many, and the figure would be
+ * the clock's. Here a timer costs a logarithm. Import this file first.
  */
 const realImmediate = setImmediate
 let now = 1_700_000_000_000

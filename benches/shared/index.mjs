@@ -8,8 +8,8 @@
  * `takeover`; `--seconds N` shortens the cases behind nginx: then bars mean little. Everything takes about 35
  * minutes. It ends with 1 if a bar is missed, and says how busy the machine was.
  *
- * The trap is a bar for a busy machine: *one process alone* runs beside each case, against a zone of its own,
- * and is what it is compared with.
+ * *One process alone* runs beside each case, against a zone of its own, and is what it is compared with: a
+ * machine may be busy.
  */
 import { existsSync } from 'node:fs'
 import { loadavg } from 'node:os'

@@ -2,8 +2,8 @@
  * What becomes of a group by Redis when its store, or the way there, fails: is it as fast as before ten
  * seconds later, and was the limit kept meanwhile? A server of our own counts.
  *
- * The trap is a count that starts when the fault ends: a group that catches up looks fast. So it is counted
- * from the tenth second on, and beside what was served before.
+ * A group that catches up looks fast. So it is counted from the tenth second on, and beside what was served
+ * before.
  */
 import { fork, spawnSync } from 'node:child_process'
 import { setTimeout as sleep } from 'node:timers/promises'

@@ -1,9 +1,9 @@
 /**
  * One case: eight processes behind nginx, others beside them, and what nginx wrote down.
  *
- * The trap is the start of a process, a second or more where many start at once, and of a slow way to the
- * store: both would count as time without a send. So all are there before any begins, and the time runs from
- * when each group has been served once.
+ * A process takes a second or more to start where many start at once, and so does a slow way to the store:
+ * both would count as time without a send. So all are there before any begins, and the time runs from when
+ * each group has been served once.
  */
 import { spawn } from 'node:child_process'
 import { setTimeout as sleep } from 'node:timers/promises'

@@ -10,8 +10,8 @@
  * | undici | `statusCode`, `headers` | `statusCode`, `headers` |
  * | openai, Anthropic | – | `status`, `headers` |
  *
- * The trap is a result that only looks like a response: a row of a database has a `status`, too. So only what
- * can be a status of HTTP counts, and headers only beside one.
+ * A row of a database has a `status`, too. So only what can be a status of HTTP counts, and headers only
+ * beside one.
  */
 
 import { shown } from '../base/checks.js'

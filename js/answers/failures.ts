@@ -1,9 +1,8 @@
 /**
  * Why there was no response: the server's doing, the caller's, or a fault in a program.
  *
- * The trap is to blame the server for what it never saw: an abort by the caller, a bug in a callback.
- * Runtimes name failures differently (`cause.code` in Node, words in browsers), so this is one place for all
- * of their words.
+ * An abort by the caller or a bug in a callback is no failure of the server. Runtimes name failures
+ * differently (`cause.code` in Node, words in browsers), so this is one place for all of their words.
  */
 
 /** What the boundary calls a failure: see `settle`. */

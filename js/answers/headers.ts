@@ -2,8 +2,8 @@
  * Header fields on their way to the engine, which reads them; and how to read those of servers with a dialect
  * of their own.
  *
- * The trap is to carry twenty strings across the boundary for each response: most have no word about limits,
- * and are left here after one look at their names.
+ * Most headers have no word about limits, and are left here after one look at their names: twenty strings
+ * across the boundary for each response would cost too much.
  */
 
 import { shown } from '../base/checks.js'

@@ -2,7 +2,7 @@
  * Modules of Node's, where there are any (Deno and Bun have them too): asked for at run time, so that no
  * bundler trips over them.
  *
- * The trap is Next.js: its edge functions have a `process` whose properties throw when they are read.
+ * The edge functions of Next.js have a `process` whose properties throw when they are read.
  */
 
 /**

@@ -1,8 +1,8 @@
 /**
  * What checking options has in common: how a value is shown, which keys are unknown, what milliseconds are.
  *
- * The trap is to show a hostile value with `String` or `JSON.stringify` alone: an object without a
- * prototype, a BigInt or a cycle throws there, and the error about the options is lost.
+ * `String` and `JSON.stringify` throw at an object without a prototype, a BigInt or a cycle, and the error
+ * about the options would be lost.
  */
 import type { Problem } from './errors.js'
 

@@ -1,8 +1,8 @@
 /**
  * A signal that is aborted by the caller or by us, also while the body is read.
  *
- * The trap is in runtimes before 2024, which cannot join signals: a listener at a caller's signal that lives
- * as long as the program keeps each request that it was given to. There the listener goes with the request.
+ * Runtimes before 2024 cannot join signals: there a listener at a caller's signal goes with the request. A
+ * signal that lives as long as the program would keep each request that it was given to.
  */
 
 /** Keeps a controller for as long as its signal may be read. */

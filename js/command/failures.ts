@@ -1,8 +1,8 @@
 /**
  * Why a URL has no answer: a sentence for people, and a code that a program can count.
  *
- * The trap is one word for everything: `fetch failed` stands for a name that does not exist, a certificate
- * that expired and a server that is down. What differs is in the causes.
+ * `fetch failed` stands for a name that does not exist, a certificate that expired and a server that is down.
+ * What differs is in the causes.
  */
 
 /** A failure's code, by the code of the first cause that has one of these. */

@@ -1,9 +1,9 @@
 /**
  * What is still to fetch: a queue for each host, and hosts take turns.
  *
- * The traps: a million waiting requests, each with its promise; a slow host at the head of the line that
- * keeps all others out. So a host has at most two requests that wait in the throttle, and the next of them
- * goes there when one has left.
+ * A host has at most two requests that wait in the throttle, and the next of them goes there when one has
+ * left. So a million requests that wait are no promises, and a slow host at the head of the line keeps no
+ * other out.
  */
 import { type Job, keyOf } from './journal.js'
 

@@ -3,9 +3,8 @@
  * to: what was found, and (where there is no index that says it) what is done. The pace is beside it, in
  * FILE.pace, written anew every few seconds and put in place whole.
  *
- * The trap is a page that is done but not noted, or noted but not done: the links of a page are noted before
- * its line of the index is written, and that line is what makes it done. Whatever was killed in between is
- * fetched once more, and is in the index once.
+ * The links of a page are noted before its line of the index is written, and that line is what makes it done.
+ * Whatever was killed in between is fetched once more, and is in the index once.
  */
 import {
   closeSync,

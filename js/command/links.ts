@@ -2,9 +2,9 @@
  * What a page leads to: links of HTML, addresses of sitemaps. Read while the page arrives, so that a page of
  * any length costs the memory of a short one.
  *
- * The trap is a tree of the whole page, ten times as large as its text, for the few tags that have a link. So
- * tags are looked at as they come. A tag may change how the text behind it is read (a script has no tags in
- * it): a tree would know that, so it is said here.
+ * Tags are looked at as they come: a tree of the whole page is ten times as large as its text, for the few
+ * tags that have a link. A tag may change how the text behind it is read (a script has no tags in it): a tree
+ * would know that, so it is said here.
  */
 import { gunzipSync } from 'node:zlib'
 import { toUrl } from '../scopes/places.js'

@@ -1,8 +1,8 @@
 /**
  * How hosts are reached: a proxy, certificates of one's own, or any certificate.
  *
- * The trap is a fetch that goes past the proxy without a word, as Node's own does. Node gives no way to set
- * one for its `fetch`, so the package undici does it. Users who need it install it beside this one.
+ * Node's own fetch goes past the proxy without a word. Node gives no way to set one for its `fetch`, so the
+ * package undici does it. Users who need it install it beside this one.
  */
 import { createRequire } from 'node:module'
 import { join } from 'node:path'

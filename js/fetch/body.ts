@@ -1,11 +1,11 @@
 /**
  * Bodies: let go of, or watched to their end; and responses that say the same as before.
  *
- * The traps: a body that fails, or never answers, when it is let go of (no caller waits for that, and none
- * hears of it); a wrapper that callers notice: another `url`, no `clone`, a stream that cannot be read twice
- * where it could. So what is made anew is a real `Response`, with what its constructor cannot be given as
- * properties of its own, and its clones likewise. The bodies of node-fetch are streams of Node's: no
- * `cancel`, no `getReader`.
+ * A body may fail, or never answer, when it is let go of: no caller waits for that, and none hears of it. A
+ * wrapper that callers notice has another `url`, no `clone`, or a stream that cannot be read twice where it
+ * could. So what is made anew is a real `Response`, with what its constructor cannot be given as properties
+ * of its own, and its clones likewise. The bodies of node-fetch are streams of Node's: no `cancel`, no
+ * `getReader`.
  */
 
 interface Metadata {

@@ -1,7 +1,7 @@
 /**
  * What a robots.txt asks of a host's pace: one slot and its `Crawl-delay`, in place of what the defaults say.
  *
- * The trap is a file that overrules its reader: a scope with a pace of its own keeps it, with one warning.
+ * A scope with a pace of its own keeps it, with one warning.
  */
 import { kindOf } from '../base/checks.js'
 import type { Desk } from '../core/desk.js'

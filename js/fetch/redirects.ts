@@ -2,8 +2,8 @@
  * Redirects hop by hop, with fetch's own rules: methods, bodies, credentials, fragments. Source: the Fetch
  * standard, *HTTP-redirect fetch*.
  *
- * The traps: a POST that stays one after a 303; an `Authorization` that is carried to another origin; a body
- * that was a stream and is empty the second time; a `Retry-After` on a redirect that holds the whole host.
+ * A POST becomes a GET after a 303; an `Authorization` stays with its origin; a body that was a stream is
+ * empty the second time; a `Retry-After` on a redirect holds no host.
  */
 
 import { isRequest, urlOf } from '../scopes/names.js'

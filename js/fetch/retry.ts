@@ -2,9 +2,8 @@
  * Which requests may be sent again, and how often. Whether one is, and not before when, the engine decides
  * (`src/policy/retry.rs`), for it has read the headers.
  *
- * The traps: a retry that sleeps beside the throttle and then goes past it; a POST that is sent twice; a body
- * that is a stream and is empty the second time. Here an attempt that failed goes back into the throttle with
- * its place by age, and holds no slot while it waits.
+ * An attempt that failed goes back into the throttle with its place by age, and holds no slot while it waits.
+ * A POST is not sent twice, nor a body that is a stream, which would be empty the second time.
  */
 
 import { RETRY_METHODS } from '../options/generated.js'

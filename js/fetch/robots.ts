@@ -11,8 +11,8 @@
  * host, as the RFC says. Each hop is a request of its own, so a hook that looks at URLs before they are sent
  * sees all of them.
  *
- * The traps: a hundred first requests to a host that each fetch it (they share one promise); and a body that
- * stalls, for all of them wait for it: it may take as long as headers may, `requestTimeout`.
+ * A hundred first requests to a host share one promise. All of them wait for its body, which may take as long
+ * as headers may, `requestTimeout`.
  */
 
 import { DisallowedError } from '../base/errors.js'

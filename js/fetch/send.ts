@@ -1,7 +1,7 @@
 /**
  * One request as it leaves: given up after `requestTimeout`, whether or not what sends hears of it.
  *
- * The trap is an answer that comes after all: no caller wants it, and its body is let go of.
+ * An answer that comes after all finds no caller, and its body is let go of.
  */
 import { TimeoutError } from '../base/errors.js'
 import { joined } from '../base/joined.js'

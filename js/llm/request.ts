@@ -1,8 +1,8 @@
 /**
  * What a call asks of a model: whose it is, which model, how much goes in, and how much may come out.
  *
- * The traps: a picture of 5 MB in base64, which is 1,600 tokens and not 1,250,000; `GET /models`, which
- * spends no tokens; Azure, where the model stands in the path; and `n` answers in one call.
+ * A picture of 5 MB in base64 is 1,600 tokens and not 1,250,000. `GET /models` spends no tokens. With Azure
+ * the model stands in the path. One call may ask for `n` answers.
  */
 
 /** Whose rules hold. */

@@ -1,8 +1,8 @@
 /**
  * Options that make sense to the engine, and hardly to who typed them.
  *
- * The traps: `delay: 2` is milliseconds, so a server gets 500 requests a second from a user who meant one in
- * two seconds; and `API.example` in `scopes` is the scope of no URL, since hosts are in small letters.
+ * `delay: 2` is milliseconds, so a server gets 500 requests a second from a user who meant one in two
+ * seconds; and `API.example` in `scopes` is the scope of no URL, since hosts are in small letters.
  */
 import type { Warnings } from '../core/warnings.js'
 import { hostOfName } from '../scopes/names.js'
@@ -50,8 +50,8 @@ export function isPaced({ defaults, scopes, robots, snapshot, shared, ...short }
 /**
  * What to say of each name in `scopes` and `hints` that no URL has for its scope.
  *
- * @param met the scopes of requests, if no more are to come for now. The trap is to cry wolf: of presets for
- *   ten hosts two are used. So a name without a request counts beside one that it may be meant for.
+ * @param met the scopes of requests, if no more are to come for now. Of presets for ten hosts two are used,
+ *   so a name without a request counts beside one that it may be meant for.
  */
 export function namesOfNone(
   { scopes, hints, getScopes }: ThrottleOptions,

@@ -2,8 +2,8 @@
  * Scopes by IP address: hosts on one machine are throttled together. Scrapy: CONCURRENT_REQUESTS_PER_IP.
  *
  * Needs a resolver that only Node, Deno and Bun have (`node:dns`). It is taken from the process and not
- * imported, so that bundles for browsers do not contain it. The traps: a look-up for each request, and an
- * address that is believed for ever.
+ * imported, so that bundles for browsers do not contain it. A host is looked up once for many requests, and
+ * its address is believed for a while only.
  */
 
 import { builtin } from '../base/builtin.js'

@@ -9,8 +9,7 @@
  * })
  * ```
  *
- * The trap is a hook that fails and takes the throttle with it: its error rejects its own request, as the
- * cause.
+ * The error of a hook that fails rejects its own request, as the cause.
  */
 
 import { shown } from '../base/checks.js'

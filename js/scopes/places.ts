@@ -1,8 +1,8 @@
 /**
  * Texts that name a place: links, redirects, what was typed.
  *
- * The traps: `URL.canParse`, which is wrong in Node 20.20 and 22.23 once it was called often (it says no to
- * `https://bücher.example/`); and a `Location` in UTF-8, whose bytes `Headers` gives as one letter each.
+ * `URL.canParse` is wrong in Node 20.20 and 22.23 once it was called often (it says no to
+ * `https://bücher.example/`). The bytes of a `Location` in UTF-8 come from `Headers` as one letter each.
  */
 
 /** The URL that a text names, as seen from `base`; `undefined` if it names none. */

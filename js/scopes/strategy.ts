@@ -11,9 +11,8 @@
  * ```
  *
  * The way: an event → the object's method → its `delay` and `concurrency` are read → what changed is
- * configured. The engine never hears of it. The traps: an object that throws and takes the throttle with it;
- * one object behind many scopes, where each was to have its own (a function makes one for each scope). Its
- * error rejects the request of the call, as the cause.
+ * configured. The engine never hears of it. The error of an object that throws rejects the request of the
+ * call, as the cause. One object may stand behind many scopes; a function makes one for each scope.
  */
 
 import { kindOf, shown } from '../base/checks.js'

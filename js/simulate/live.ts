@@ -1,8 +1,8 @@
 /**
  * A simulation in steps: advance it, look at it, change it while it goes on.
  *
- * The trap is a demonstration that cannot be repeated: what was changed when is part of what was simulated.
- * So it keeps a recording, and what replays that gives the same figures to the last bit.
+ * What was changed when is part of what was simulated. So it keeps a recording, and what replays that gives
+ * the same figures to the last bit.
  */
 import { ConfigError, withProblems } from '../base/errors.js'
 import type {

@@ -1,8 +1,7 @@
 /**
  * An answer for the engine, as the numbers of the boundary: see `src/boundary/outcome.rs`. NaN is unknown.
  *
- * The trap is a string: it would cross as a number without a word. So each is checked before it means
- * anything.
+ * A string would cross as a number without a word. So each is checked before it means anything.
  */
 
 import { failureOfRequest } from '../answers/failures.js'

@@ -2,8 +2,8 @@
  * Pictures for links: of the race, and of a page (`story-card.js`: of a story). Each is an SVG as text. So a
  * build (PNG by resvg), a browser (a canvas) and the README (the film) draw the same from the same figures.
  *
- * The trap is a picture that a test cannot compare: no measured text, no fonts of the machine's own choice, and
- * numbers with one digit behind the point.
+ * A test can compare the picture: no measured text, no fonts of the machine's own choice, and numbers with
+ * one digit behind the point.
  */
 import { headline, knows, PAGES, standing, verdict, winnerOf } from './race.js'
 

@@ -1,8 +1,8 @@
 /**
  * Options as people type them, both ways.
  *
- * The trap is `eval`: a page under `script-src 'self' 'wasm-unsafe-eval'` has none, and what was pasted may
- * come from anywhere. JSON5 reads what object literals are made of; it runs no code.
+ * A page under `script-src 'self' 'wasm-unsafe-eval'` has no `eval`, and what was pasted may come from
+ * anywhere. JSON5 reads what object literals are made of; it runs no code.
  */
 
 let loaded

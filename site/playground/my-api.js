@@ -2,7 +2,7 @@
  * My API: a server as its owner describes it, a number of requests, and what becomes of them: with autothrottle,
  * with `Promise.all`, with p-queue. All of them are played by the engine, in virtual time.
  *
- * The trap is a rival that is made worse than it is: p-queue comes twice, as most use it, and told the limit.
+ * p-queue comes twice, as most use it, and told the limit.
  */
 import { preset, presetHosts } from 'autothrottle/presets'
 import { createSimulation } from 'autothrottle/simulate'

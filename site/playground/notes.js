@@ -2,7 +2,7 @@
  * What happened beside requests, as notes on the time line: the server changed, you moved a slider, a refusal
  * made the throttle slower. Each note opens the rule that acted.
  *
- * The trap is a hundred notes that say the same: those that are near each other become one, with a count.
+ * Notes that say the same and are near each other become one, with a count.
  */
 
 import { POLICIES } from './policies.js'

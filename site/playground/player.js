@@ -1,9 +1,9 @@
 /**
  * Plays a program: the clock of the page, what is on screen, and the link to it.
  *
- * The traps: a frame that came late and lets virtual time jump (a frame is worth a tenth of a second at
- * most); text that changes with every frame, too fast to read (four times a second); motion for those who
- * asked for none (then charts are drawn twice a second). Only a chosen story plays before you ask for it.
+ * A frame that came late is worth a tenth of a second at most. Text changes four times a second, so it can be
+ * read. For those who asked for no motion charts are drawn twice a second. Only a chosen story plays before
+ * you ask for it.
  */
 import { computed, onMounted, onUnmounted, ref, shallowRef } from 'vue'
 import { figuresOf, linesOf } from './figures.js'

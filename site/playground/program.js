@@ -1,8 +1,8 @@
 /**
  * What is on screen, as plain data: a program. A link carries it, and shows every reader the same.
  *
- * The trap is a state that is spread over widgets: here it is one object, from which the simulations are made
- * and to which every change is added with its time.
+ * The state is one object, from which the simulations are made and to which every change is added with its
+ * time.
  */
 import { storyOf } from './stories.js'
 

@@ -2,8 +2,8 @@
  * Real requests: `throttle.fetch` in the page, and a service worker that plays the server. It gives the charts
  * what a simulation gives them, in real time.
  *
- * The traps: a worker that does not control the page yet (wait for it); time that stands still while paused,
- * but not for the throttle (events are dated by the clock of this stage).
+ * The stage waits for a worker that does not control the page yet. Its time stands still while paused, but
+ * not for the throttle: events are dated by the clock of this stage.
  */
 import { createThrottle } from 'autothrottle'
 import { Recorder } from './recorder.js'

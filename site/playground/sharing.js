@@ -1,8 +1,8 @@
 /**
  * What can be taken away from a page: its link, a picture of its result, a frame for another page.
  *
- * The traps: a browser without a clipboard for pictures, or that refuses it (then the picture is a file, and the
- * page says so); a picture whose drawing loads something (then a canvas gives no pixels: ours are text alone).
+ * Where a browser has no clipboard for pictures, or refuses it, the picture is a file, and the page says so.
+ * The drawing loads no file, or a canvas would give no pixels: ours are text alone.
  */
 import { ref } from 'vue'
 import { HEIGHT, WIDTH } from './card.js'

@@ -1,7 +1,7 @@
 /**
  * Works through what can wait, one piece a task, so that no task is long: the page answers in between.
  *
- * The trap is `setTimeout`, which waits four milliseconds each time once it is nested: a message does not.
+ * `setTimeout` waits four milliseconds each time once it is nested: a message does not.
  */
 const left = []
 let isGoing = false

@@ -1,8 +1,8 @@
 /**
  * Runs a program: one simulation for each policy, side by side, on the same server, network and seed.
  *
- * The trap is a picture that depends on how fast the screen is drawn. So time goes in whole milliseconds. The
- * charts show samples at fixed instants of it, however large the steps between two frames are.
+ * Time goes in whole milliseconds, so a picture does not depend on how fast the screen is drawn. The charts
+ * show samples at fixed instants of it, however large the steps between two frames are.
  */
 import { createSimulation } from 'autothrottle/simulate'
 import { simulationOptions } from './program.js'

@@ -1,7 +1,7 @@
 //! Delay: the least time between two sends of a scope, from send to send.
 //!
-//! The state is the last send and its draw. The next instant is worked out when it is asked for, from the
-//! delay in force, so a delay that changes meanwhile (`AutoThrottle`, a new setting) takes effect at once.
+//! The state is the last send and its draw. The next instant is worked out from the delay in force. So a
+//! delay that changes meanwhile (`AutoThrottle`, a new setting) takes effect at once.
 //! Source: `DOWNLOAD_DELAY`.
 
 use super::jitter;

@@ -2,7 +2,7 @@
  * HTTP/2 through undici, without TLS: many requests on one connection, as `throttle.fetch` and as undici's
  * interceptor send them. After each fault no request waits and none is in flight.
  *
- * The trap is a fault of the connection: one reset ends every request on it.
+ * One reset of the connection ends every request on it.
  */
 import assert from 'node:assert/strict'
 import { constants, createServer, type ServerHttp2Stream } from 'node:http2'

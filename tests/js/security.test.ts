@@ -1,6 +1,6 @@
 /**
  * What SECURITY.md promises: one place sees each URL before it is sent, and a scope's name is never part of a
- * request. The trap is a check of the first URL alone: redirects and robots.txt lead elsewhere.
+ * request. Redirects and robots.txt lead elsewhere than the first URL.
  */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'

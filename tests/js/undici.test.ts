@@ -1,7 +1,7 @@
 /**
- * The interceptor with the real undici and a real server. The traps, one test each: retries that do not come
- * by again; redirects that change the scope; aborted requests that never settle; connection errors that do
- * not count; handlers that cannot abort a wait.
+ * The interceptor with the real undici and a real server. One test each: retries that do not come by again;
+ * redirects that change the scope; aborted requests that never settle; connection errors that do not count;
+ * handlers that cannot abort a wait.
  */
 import assert from 'node:assert/strict'
 import type { IncomingMessage, ServerResponse } from 'node:http'

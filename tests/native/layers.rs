@@ -1,7 +1,7 @@
 //! No circle of imports in `src`: what a room needs, it needs without being needed by it.
 //!
-//! The trap is a circle that grows one import at a time. Each is harmless; together no room can be read,
-//! tested or built without all others. Rooms are the modules of `lib.rs`.
+//! Each import is harmless; in a circle no room can be read, tested or built without all others. Rooms are
+//! the modules of `lib.rs`.
 
 use std::{
     collections::{BTreeMap, BTreeSet},

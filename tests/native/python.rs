@@ -1,8 +1,7 @@
 //! What Python gets of the table of settings: types for people (`options.py`), and for the conversion which
 //! settings there are and which of them are times (`_settings.py`). `UPDATE_GOLDEN=1` writes them anew.
 //!
-//! The trap is a page about another language: names are in Python's case, times are seconds, and what only
-//! JavaScript has is left out.
+//! Names are in Python's case, times are seconds, and what only JavaScript has is left out.
 
 use std::fmt::Write;
 

@@ -2,8 +2,8 @@
 //! of it; here any change of it shows: a sign, a factor, a bound that is one off.
 //!
 //! A row says how many were sent and refused, and a fingerprint of when each one left and how it ended
-//! (FNV-1a). `UPDATE_GOLDEN=1` writes the rows anew: review the counts as a change of behaviour. The trap is
-//! a fingerprint that differs between machines: the simulator has neither a clock nor a libm.
+//! (FNV-1a). `UPDATE_GOLDEN=1` writes the rows anew: review the counts as a change of behaviour. A
+//! fingerprint is the same on each machine: the simulator has neither a clock nor a libm.
 
 use std::fmt::Write;
 

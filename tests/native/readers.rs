@@ -1,8 +1,8 @@
 //! Beside other readers of the same fields: `sfv` for structured fields (RFC 9651), `httpdate` for dates.
 //! `HOSTILE_TEXTS=1000000` compares as many texts.
 //!
-//! The trap is a comparison of what is right alone: a text that one reader takes and the other does not is
-//! where they differ. So texts that servers sent are spoilt by a letter or two.
+//! A text that one reader takes and the other does not is where they differ. So texts that servers sent are
+//! spoilt by a letter or two.
 
 use std::time::{Duration, SystemTime};
 

@@ -1,8 +1,8 @@
 //! Servers that do not tell their limit: those that the law was made with. `drawn` has those that it never
 //! saw.
 //!
-//! The trap is a world that is too kind: a law that was tuned in one fails in the real one. So every scenario
-//! has timers that fire late, a network and a server that jitter, and lost packets, unless it says otherwise.
+//! A law that was tuned in a kind world fails in the real one. So every scenario has timers that fire late, a
+//! network and a server that jitter, and lost packets, unless it says otherwise.
 
 use std::fmt::Write;
 

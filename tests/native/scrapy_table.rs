@@ -2,7 +2,7 @@
 //! keys of the dicts of `THROTTLING_SCOPES`. `UPDATE_GOLDEN=1` writes the file anew; otherwise it must be
 //! what it would be.
 //!
-//! The trap is a second list of settings by hand, which a new row would not reach.
+//! A new row reaches the list of settings by itself.
 
 use std::fmt::Write;
 

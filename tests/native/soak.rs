@@ -2,8 +2,8 @@
 //! the while, to the microsecond. A usual run takes twenty hours; `SOAK_HOURS=10000 cargo test --release
 //! soak` takes as many.
 //!
-//! The trap is a soak that checks only for panics. Here each send is held against what was typed: the delay,
-//! the rate, the slots, the quota, wherever a window begins.
+//! Each send is held against what was typed: the delay, the rate, the slots, the quota, wherever a window
+//! begins.
 
 use std::collections::VecDeque;
 

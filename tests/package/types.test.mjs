@@ -3,8 +3,8 @@
  * false`), with the DOM's types, with Node's, with Cloudflare's, and with none at all; in every way in which
  * TypeScript finds a package.
  *
- * The trap is a declaration that names `Request` or `Symbol.dispose` and compiles here, where some library
- * declares them.
+ * A declaration that names `Request` or `Symbol.dispose` compiles where some library declares them, and not
+ * everywhere.
  */
 import assert from 'node:assert/strict'
 import { spawnSync } from 'node:child_process'

@@ -1,6 +1,6 @@
 /**
- * The packed interceptor beside each undici: 6 reads what is needed, 7 and 8 work. The trap is a request that
- * waits for ever, because no code calls the handler that it has.
+ * The packed interceptor beside each undici: 6 reads what is needed, 7 and 8 work. A request must not wait
+ * for ever because no code calls the handler that it has.
  */
 import assert from 'node:assert/strict'
 import { spawnSync } from 'node:child_process'

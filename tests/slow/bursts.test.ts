@@ -4,7 +4,7 @@
  * then all fire late and together. What was typed holds over all windows of the clock: gaps, quotas, slots.
  * `ORDERS=2000 node --import tsx --test tests/slow/bursts.test.ts` tries as many.
  *
- * The trap is a limit that is kept on average: what was not sent while the loop was blocked is made up for.
+ * A limit that is kept on average would make up for what was not sent while the loop was blocked.
  */
 import assert from 'node:assert/strict'
 import { getEventListeners } from 'node:events'

@@ -2,7 +2,7 @@
  * Servers that break the exchange, over real sockets: each fault many times, whatever releases the slots.
  * After each, no request waits or is in flight, no timer is armed, and the heap is as large as before.
  *
- * The trap is a fault that is tried once: what a request leaves behind is seen when many have left it.
+ * What a request leaves behind is seen when many have left it.
  */
 import assert from 'node:assert/strict'
 import type { IncomingMessage, ServerResponse } from 'node:http'

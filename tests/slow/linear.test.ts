@@ -2,8 +2,8 @@
  * Four times the hostile input is at most four times the work, and a fixed amount a byte: header fields and
  * robots.txt are written by strangers.
  *
- * The trap is to take the time, which flickers. So work is counted: Binaryen puts a call at the head of each
- * loop and of each function of the very module that is shipped. The test compares those calls.
+ * Times flicker, so work is counted: Binaryen puts a call at the head of each loop and of each function of
+ * the very module that is shipped. The test compares those calls.
  */
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'

@@ -1,7 +1,6 @@
 //! A throttle of a group: the machine of `autothrottle-shared` decides, and one task carries what it says.
 //!
-//! What happens in one turn of the runtime is said in one message, so the task takes what there is to say,
-//! and no call does.
+//! What happens in one turn of the runtime is said in one message: the task takes it, and no call does.
 
 use std::{
     collections::VecDeque,

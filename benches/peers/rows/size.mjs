@@ -1,4 +1,4 @@
-/** What a bundle grows by. The trap is `export *`, which leaves a default export out. */
+/** What a bundle grows by. `export *` leaves a default export out. */
 import { fileURLToPath } from 'node:url'
 import { gzipSync } from 'node:zlib'
 import { build } from 'esbuild'

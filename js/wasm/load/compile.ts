@@ -1,8 +1,7 @@
 /**
  * From bytes to a module.
  *
- * The trap is a page whose policy forbids WebAssembly, where the browser's own error does not say what to
- * write.
+ * Where a page's policy forbids WebAssembly, the browser's own error does not say what to write.
  */
 import { WasmBlockedError } from '../../base/errors.js'
 

@@ -2,8 +2,8 @@
  * The engine's module from where a page has it: an asset that is compressed, cached, and compiled while it
  * streams.
  *
- * The traps: a server that answers with its page for what is missing; a server that names another type, which
- * browsers do not compile from a stream; a module of another release, whose functions have other numbers.
+ * A server may answer with its page for what is missing, or name another type, which browsers do not compile
+ * from a stream. A module of another release has other numbers for its functions.
  */
 
 import { builtin } from '../../base/builtin.js'

@@ -1,8 +1,8 @@
 /**
  * Brings the engine in, on first use and synchronously.
  *
- * The traps: an `await init()` that every user must remember, and work at import, which Workers forbid. Here
- * no code is compiled before the first engine is made, and then it takes some milliseconds.
+ * No code is compiled before the first engine is made, and then it takes some milliseconds: users await no
+ * `init()`, and Workers forbid work at import.
  */
 import {
   check_driver_options,

@@ -1,7 +1,6 @@
 //! Random calls with any numbers: what a host may do wrong, the component must bear.
 //!
-//! The trap is chance that never meets what it made: so half of the handles and tickets are ones that were
-//! given out, and the clock mostly goes forward.
+//! Half of the handles and tickets are ones that were given out, and the clock mostly goes forward.
 
 use crate::{
     Host, call,

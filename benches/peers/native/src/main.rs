@@ -1,8 +1,8 @@
 //! A decision natively, ours and governor's: nanoseconds and bytes, as rows in JSON.
 //!
-//! The trap is to compare what is not alike: governor's check is one number per key, moved on; ours takes a
-//! slot, hears the answer and gives the slot back. So there are two lines of ours, with a rate and open, and
-//! the count of what one task needs is said beside it.
+//! governor's check is one number per key, moved on; ours takes a slot, hears the answer and gives the slot
+//! back. So there are two lines of ours, with a rate and open, and the count of what one task needs is said
+//! beside it.
 
 use std::{alloc, hint::black_box, num::NonZeroU32, sync::atomic, time};
 
