@@ -12,8 +12,7 @@ import {
   simulate,
 } from '../../js/simulate.js'
 
-const golden = readFileSync(new URL('../golden/simulate.md', import.meta.url), 'utf8')
-const rampup = golden.slice(golden.indexOf('\n## rampup'))
+const rampup = readFileSync(new URL('../../benches/rampup.md', import.meta.url), 'utf8')
 
 test('the same scenario gives the figures of the native table', () => {
   const server = { model: 'nginx', rate: 10, jitter: 0.5 } as const
