@@ -1,339 +1,159 @@
-//! Servers with several budgets, in virtual time: GitHub's resources and Discord's buckets. None is refused,
-//! and no request waits for a budget that is not its own.
-//!
-//! What the servers assume is theirs to break, too: a budget that changes, names that go, a server that says
-//! one name only.
+//! Servers with several budgets: GitHub's resources and Discord's routes and buckets, in the simulator. None
+//! is refused, and what is left of one budget is sent whatever is used up beside it. Then what a server may do
+//! otherwise, call by call: a budget that changes, names that go, a server that says one name only.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 
 use autothrottle::{
     Boundary, Value,
     boundary::{Outcome, Settled},
+    simulate::{Exchange, Simulation},
 };
 
-/// From send to the server, and back again.
-const WAY: u64 = 40;
+use crate::made::json;
 
-/// One budget of a server: a number a window, which begins with its first request.
-#[derive(Clone, Debug)]
-struct Budget {
-    name: &'static str,
-    limit: u64,
-    window: u64,
-    used: u64,
-    until: u64,
+/// There and back, in milliseconds; and the time in which sixteen slots send all that windows which begin at
+/// once may hold.
+const WAY: u64 = 20;
+const BURST: f64 = 5.0 * WAY as f64;
+
+/// A budget: its name, its limit, its window in milliseconds, and the paths of its routes.
+type Budget = (String, u64, u64, Vec<String>);
+
+fn simulate(budgets: &[Budget], options: &str, slots: u32, minutes: u64) -> Vec<Exchange> {
+    let budgets: Vec<String> = budgets
+        .iter()
+        .map(|(name, limit, window, routes)| {
+            format!(r#""{name}": {{ "limit": {limit}, "window": {window}, "routes": {routes:?} }}"#)
+        })
+        .collect();
+    let json = format!(
+        r#"{{ "server": {{ "model": "fixed-window", "says": "x-ratelimit", "budgets": {{ {} }}, {options} }},
+            "network": {{ "latency": {WAY} }}, "duration": {},
+            "throttle": {{ "concurrency": {slots}, "defaults": {{ "concurrency": {slots}, "delay": 0 }} }} }}"#,
+        budgets.join(", "),
+        minutes * 60_000,
+    );
+    let simulation = Simulation::parse(serde_json::from_str(&json).unwrap()).expect(&json);
+    let (trace, _) = simulation.run().unwrap();
+    trace.exchanges
 }
 
-impl Budget {
-    fn new(name: &'static str, limit: u64, window: u64) -> Self {
-        Self { name, limit, window, used: 0, until: 0 }
+/// By budget and window: how many were served, and how late in it the last one left, in milliseconds.
+fn windows(budgets: &[Budget], exchanges: &[Exchange]) -> BTreeMap<(usize, u64), (u64, f64)> {
+    let of: Vec<usize> =
+        budgets.iter().enumerate().flat_map(|(place, budget)| vec![place; budget.3.len()]).collect();
+    let mut windows = BTreeMap::new();
+    for exchange in exchanges.iter().filter(|exchange| exchange.is_served()) {
+        let budget = of[exchange.route as usize];
+        let window = budgets[budget].2;
+        let index = exchange.arrived.unwrap().micros() / 1000 / window;
+        let late = exchange.sent.millis() - (index * window) as f64;
+        let (served, latest) = windows.entry((budget, index)).or_insert((0, f64::MIN));
+        *served += 1;
+        *latest = late.max(*latest);
     }
+    windows
+}
 
-    fn left(&self, now: u64) -> u64 {
-        if now >= self.until { self.limit } else { self.limit - self.used }
-    }
-
-    /// Whether a request is served.
-    fn take(&mut self, now: u64) -> bool {
-        if now >= self.until {
-            let until = now + self.window;
-            let is_whole = self.window >= 60_000;
-            (self.used, self.until) = (0, if is_whole { until.div_ceil(1000) * 1000 } else { until });
+/// Milliseconds of each window from `from` on in which something of it was left, beyond a burst.
+fn needless(budgets: &[Budget], exchanges: &[Exchange], from: u64, minutes: u64, skip: usize) -> f64 {
+    let windows = windows(budgets, exchanges);
+    let mut needless = 0.0;
+    for (place, (name, limit, window, _)) in budgets.iter().enumerate().skip(skip) {
+        for index in from.div_ceil(*window)..minutes * 60_000 / window {
+            let &(served, late) = windows.get(&(place, index)).unwrap_or(&(0, *window as f64));
+            if served < *limit || late > BURST {
+                println!("{name}, window {index}: {served} of {limit}, the last after {late} ms");
+            }
+            needless += if served < *limit { *window as f64 } else { (late - BURST).max(0.0) };
         }
-        let is_served = self.used < self.limit;
-        self.used += u64::from(is_served);
-        is_served
     }
+    needless
 }
 
-/// A server: from a URL to its budget, and how it says so.
-struct Server {
-    budgets: BTreeMap<String, Budget>,
-    of: fn(&str) -> (String, Budget),
-    says: fn(&Budget, u64) -> String,
-}
-
-/// What came of a run.
-#[derive(Debug, Default)]
-struct Run {
-    refused: usize,
-    served: usize,
-    /// Milliseconds in which a request waited although its own budget had had room for a round trip.
-    needless: u64,
-    /// The last of them.
-    needless_until: u64,
-    took: u64,
-}
-
-impl Server {
-    fn answer(&mut self, url: &str, now: u64) -> (f64, String) {
-        let (key, new) = (self.of)(url);
-        let budget = self.budgets.entry(key).or_insert(new);
-        let status = if budget.take(now) { 200.0 } else { 429.0 };
-        (status, (self.says)(budget, now))
-    }
-
-    fn left(&self, url: &str, now: u64) -> u64 {
-        let (key, new) = (self.of)(url);
-        self.budgets.get(&key).unwrap_or(&new).left(now)
-    }
-
-    /// Sends all of it through an engine with this number of slots.
-    fn serve(&mut self, boundary: &mut Boundary, requests: &[(&str, String)]) -> Run {
-        let scope = boundary.intern("api.example");
-        let mut run = Run::default();
-        let mut pending: BTreeMap<u64, (&str, &str)> = BTreeMap::new();
-        let mut is_split = false;
-        let methods: BTreeMap<&str, &str> =
-            requests.iter().map(|(method, url)| (url.as_str(), *method)).collect();
-        for (method, url) in requests {
-            let ticket = boundary.submit(0.0, scope, 1.0, 0.0, 0.0);
-            pending.insert(ticket as u64, (method, url));
-        }
-        // Arrival, ticket, URL; and the answers on their way back.
-        let mut going: VecDeque<(u64, u64, &str)> = VecDeque::new();
-        let mut coming: VecDeque<(u64, u64, &str, f64, String)> = VecDeque::new();
-        // Since when each budget that requests wait for has room.
-        let mut open: BTreeMap<String, u64> = BTreeMap::new();
-        // These, with one URL each: read anew where a request has left.
-        let mut seen: BTreeMap<String, &str> = BTreeMap::new();
-        let mut read_with = 0;
-        let mut now = 0;
-        loop {
-            let at = now as f64;
-            while going.front().is_some_and(|&(due, ..)| due <= now) {
-                let (_, ticket, url) = going.pop_front().unwrap();
-                let (status, lines) = self.answer(url, now);
-                coming.push_back((now + WAY, ticket, url, status, lines));
-            }
-            while coming.front().is_some_and(|&(due, ..)| due <= now) {
-                let (_, ticket, url, status, lines) = coming.pop_front().unwrap();
-                if is_split {
-                    // As hosts do it for what left before.
-                    boundary.route(at, ticket as f64, methods[url], url);
-                }
-                let wall = [1.8e12 + at, f64::NAN];
-                let outcome = Outcome::new(status, 2.0 * WAY as f64, f64::NAN, 0).with(&lines, &wall);
-                let settled = boundary.settle(at, ticket as f64, &outcome);
-                assert_ne!(settled, Settled::Unknown, "a ticket that is none");
-                if status == 200.0 {
-                    run.served += 1;
-                } else {
-                    run.refused += 1;
-                }
-                let notices = Value::from_notices(boundary);
-                if notices.iter().any(|kind| kind == "budgets") {
-                    is_split = true;
-                    for (&ticket, (method, url)) in &pending {
-                        boundary.route(at, ticket as f64, method, url);
-                    }
-                }
-            }
-            loop {
-                let ticket = boundary.poll(at);
-                if ticket < 0.0 {
-                    break;
-                }
-                let (_, url) = pending.remove(&(ticket as u64)).expect("no retries here");
-                going.push_back((now + WAY, ticket as u64, url));
-            }
-            // By the server's own books: what is left and not on its way.
-            let flying = |url: &str| {
-                let key = (self.of)(url).0;
-                let going = going.iter().filter(|(.., other)| (self.of)(other).0 == key).count();
-                going as u64
-            };
-            let is_full = boundary.in_flight() >= 16.0;
-            if read_with != pending.len() {
-                read_with = pending.len();
-                seen.clear();
-                for (_, url) in pending.values() {
-                    seen.entry((self.of)(url).0).or_insert(*url);
-                }
-            }
-            open.retain(|key, _| seen.contains_key(key));
-            let mut is_needless = false;
-            for (key, url) in &seen {
-                let left = self.left(url, now);
-                if is_full || left == 0 || left <= flying(url) {
-                    open.remove(key);
-                    continue;
-                }
-                let since = *open.entry(key.clone()).or_insert(now);
-                is_needless |= now > since + 2 * WAY;
-            }
-            let events = [going.front().map(|&(due, ..)| due), coming.front().map(|&(due, ..)| due)];
-            let wake = boundary.wake_at();
-            let wake = if wake.is_finite() { wake.ceil() as u64 } else { u64::MAX };
-            // The server's own windows turn unseen.
-            let next =
-                events.into_iter().flatten().min().unwrap_or(u64::MAX).min(wake).clamp(now + 1, now + 10);
-            if is_needless {
-                run.needless += next - now;
-                run.needless_until = next;
-            }
-            if pending.is_empty() && going.is_empty() && coming.is_empty() {
-                run.took = now;
-                break;
-            }
-            assert!(now < 1_000_000, "it ends: {run:?}, {} wait", pending.len());
-            now = next;
-        }
-        run
-    }
-}
-
-/// The kinds of notices since the last look.
-trait Kinds {
-    fn from_notices(boundary: &mut Boundary) -> Vec<String>;
-}
-
-impl Kinds for Value {
-    fn from_notices(boundary: &mut Boundary) -> Vec<String> {
-        let Value::List(notices) = boundary.take_notices() else { return Vec::new() };
-        let kind = |notice: &Value| match notice {
-            Value::Map(entries) => entries.iter().find_map(|(key, value)| match value {
-                Value::Text(text) if key == "kind" => Some(text.clone()),
-                _ => None,
-            }),
-            _ => None,
-        };
-        notices.iter().filter_map(kind).collect()
-    }
-}
-
-fn engine(slots: f64) -> Boundary {
-    let settings = Value::object(vec![("concurrency", slots.into()), ("delay", 0.0.into())]);
-    Boundary::new(Value::object(vec![
-        ("seed", 1.0.into()),
-        ("concurrency", slots.into()),
-        ("defaults", settings),
-    ]))
-    .unwrap()
-}
-
-fn github() -> Server {
-    Server {
-        budgets: BTreeMap::new(),
-        of: |url| {
-            // Its windows end on whole seconds.
-            let budget = if url.contains("/search/code") {
-                Budget::new("code_search", 10, 60_000)
-            } else if url.contains("/search/") {
-                Budget::new("search", 30, 60_000)
-            } else {
-                Budget::new("core", 5000, 3_600_000)
-            };
-            (budget.name.into(), budget)
-        },
-        says: |budget, now| {
-            // As GitHub says it: whole seconds since 1970. Its clock is the wall's.
-            let reset = (1_800_000_000_000 + budget.until.max(now)).div_ceil(1000);
-            format!(
-                "x-ratelimit-limit: {}\nx-ratelimit-remaining: {}\nx-ratelimit-used: {}\n\
-                 x-ratelimit-reset: {reset}\nx-ratelimit-resource: {}\n",
-                budget.limit,
-                budget.limit - budget.used,
-                budget.used,
-                budget.name
-            )
-        },
-    }
-}
-
-/// Every repository is a path of its own; each third request is a search.
-fn github_requests() -> Vec<(&'static str, String)> {
-    let of = |n: u32| match n % 3 {
-        0 => format!("https://api.example/search/{}?q={n}", ["code", "issues", "users"][n as usize / 3 % 3]),
-        _ => format!("https://api.example/repos/owner{}/name{n}/issues", n % 7),
-    };
-    (0..600).map(|n| ("GET", of(n))).collect()
+fn refused(exchanges: &[Exchange]) -> usize {
+    exchanges.iter().filter(|exchange| exchange.is_refused).count()
 }
 
 #[test]
 fn github_has_three_resources() {
-    let mut boundary = engine(16.0);
-    let run = github().serve(&mut boundary, &github_requests());
-    println!("github: {run:?}");
-    assert_eq!((run.refused, run.served), (0, 600));
-    assert!(run.needless_until < 1000, "but for learning: {run:?}");
+    let budget = |name: &str, limit, window, routes: &[&str]| {
+        (name.into(), limit, window, routes.iter().map(|&route| route.into()).collect())
+    };
+    let budgets = [
+        budget("core", 5000, 3_600_000, &["/user", "/repos/octocat/hello/issues", "/repos/rust-lang/rust"]),
+        budget("search", 30, 60_000, &["/search/issues", "/search/users"]),
+        budget("code_search", 10, 60_000, &["/search/code"]),
+    ];
+    let options = r#""names": "x-ratelimit-resource", "refusal": "403""#;
+    let exchanges = simulate(&budgets, options, 16, 60);
+    assert_eq!((refused(&exchanges), exchanges.len()), (0, 5000 + 60 * 40));
+    // The first minute's slots are full of what `core` has.
+    assert_eq!(needless(&budgets, &exchanges, 60_000, 60, 1), 0.0);
 }
 
-/// Discord's buckets.
-const NAMES: [&str; 12] = ["b0", "b1", "b2", "b3", "b4", "b5", "b6", "b7", "b8", "b9", "b10", "b11"];
-
-/// Forty routes, twelve buckets, each bucket for each of three channels.
-fn discord() -> Server {
-    Server {
-        budgets: BTreeMap::new(),
-        of: |url| {
-            let route: usize = url.rsplit('/').next().unwrap()[1..].parse().unwrap();
-            let channel = url.split('/').nth(6).unwrap();
-            let bucket = route % 12;
-            let budget = Budget::new(NAMES[bucket], 3 + bucket as u64 % 5, 1000 + 500 * (bucket as u64 % 4));
-            (format!("{bucket} {channel}"), budget)
-        },
-        says: |budget, now| {
-            let after = budget.until.saturating_sub(now);
-            format!(
-                "x-ratelimit-limit: {}\nx-ratelimit-remaining: {}\nx-ratelimit-reset-after: {}.{:03}\n\
-                 x-ratelimit-bucket: {}\n",
-                budget.limit,
-                budget.limit - budget.used,
-                after / 1000,
-                after % 1000,
-                budget.name
-            )
-        },
-    }
+/// Forty routes.
+fn discord_routes() -> impl Iterator<Item = String> {
+    (0..40).map(|route| format!("/api/v10/channels/100001/r{route}"))
 }
 
-fn discord_requests(channels: u32) -> Vec<(&'static str, String)> {
-    let mut requests = Vec::new();
-    for n in 0..20 {
-        for route in 0..40 {
-            let channel = 1_000_000 + (n + route) % channels;
-            let letter = ["a", "b", "c", "d"][route as usize % 4];
-            let url = format!("https://api.example/api/v10/channels/{channel}/{letter}/r{route}");
-            requests.push((["GET", "POST"][route as usize % 2], url));
-        }
-    }
-    requests
+const BUCKETS: &str = r#""names": "x-ratelimit-bucket""#;
+
+/// Forty routes in twelve buckets, which have room for `least` requests and up to four more.
+fn discord(least: u64) -> Vec<Budget> {
+    let bucket = |bucket: u64| {
+        let routes = discord_routes().skip(bucket as usize).step_by(12).collect();
+        (format!("b{bucket}"), least + bucket % 5, 1000 + 500 * (bucket % 4), routes)
+    };
+    (0..12).map(bucket).collect()
 }
 
-/// The bucket of a route is unknown until its first answer. So while one is used up and routes are unknown,
-/// those wait for it: for a window of it, at most. Who knows the routes waits for no other's budget.
+/// The first sixteen leave before an answer names a bucket: none has more than four of them.
 #[test]
 fn discord_has_forty_routes_in_twelve_buckets() {
-    for channels in [1, 3] {
-        let mut boundary = engine(16.0);
-        let run = discord().serve(&mut boundary, &discord_requests(channels));
-        println!("discord, {channels} channels: {run:?}");
-        assert_eq!((run.refused, run.served), (0, 800));
-        let longest = 2500;
-        assert!(run.needless_until < longest && run.needless <= 2000, "but for learning: {run:?}");
-        let mut knowing = engine(16.0);
-        knowing.restore(boundary.snapshot(run.took as f64, 1.8e12), 0.0, 1.9e12).unwrap();
-        let known = discord().serve(&mut knowing, &discord_requests(channels));
-        println!("the same, with its routes known: {known:?}");
-        assert_eq!((known.refused, known.served), (0, 800));
-        assert!(known.needless < 2 * WAY, "all of it together is no round trip: {known:?}");
-        assert!(run.took * 100 <= known.took * 105, "learning costs no time: {run:?} {known:?}");
-    }
+    let budgets = discord(4);
+    let exchanges = simulate(&budgets, BUCKETS, 16, 10);
+    assert_eq!(refused(&exchanges), 0);
+    assert_eq!(needless(&budgets, &exchanges, 2500, 10, 0), 0.0, "but for learning");
 }
 
-/// Sixteen slots before the first answer, and the first sixteen are of one bucket, which has three: no client
-/// can know. No more than those are refused.
+/// Slots before the first answer, for buckets that have less: no client can know. No more than those are
+/// refused.
 #[test]
 fn the_first_burst_is_sent_before_anything_is_known() {
-    let mut requests = discord_requests(1);
-    requests.sort_by_key(|(_, url)| url.clone());
-    let run = discord().serve(&mut engine(16.0), &requests);
-    println!("grouped: {run:?}");
-    assert!(run.refused <= 13, "{run:?}");
-    let run = discord().serve(&mut engine(1.0), &requests);
-    println!("grouped, one slot: {run:?}");
-    assert_eq!(run.refused, 0, "{run:?}");
+    let route = [("b0".into(), 3, 1000, discord_routes().take(1).collect())];
+    assert_eq!([16, 1].map(|slots| refused(&simulate(&route, BUCKETS, slots, 10))), [13, 0]);
+    assert_eq!([16, 32].map(|slots| refused(&simulate(&discord(1), BUCKETS, slots, 10))), [13; 2]);
+}
+
+/// Discord: a bucket is one for each channel.
+#[test]
+fn a_bucket_of_one_channel_holds_no_other() {
+    let mut rig = Rig::new();
+    let says = |left: u32| {
+        format!("x-ratelimit-remaining: {left}\nx-ratelimit-reset-after: 9\nx-ratelimit-bucket: b\n")
+    };
+    let [one, other] = ["/api/v10/channels/1000001/r", "/api/v10/channels/1000002/r"];
+    for (path, left) in [(one, 5), (other, 5), (one, 0), (other, 5)] {
+        rig.ask(10.0, &[path]);
+        rig.answer(20.0, path, 200.0, &says(left));
+    }
+    assert_eq!(rig.budgets(30.0), [("b/1000002".into(), Some(5.0)), ("b/1000001".into(), Some(0.0))]);
+    assert_eq!(rig.ask(30.0, &[one, other]), [other]);
+}
+
+/// The kinds of notices since the last look.
+fn kinds(boundary: &mut Boundary) -> Vec<String> {
+    let Value::List(notices) = boundary.take_notices() else { return Vec::new() };
+    let kind = |notice: &Value| match notice {
+        Value::Map(entries) => entries.iter().find_map(|(key, value)| match value {
+            Value::Text(text) if key == "kind" => Some(text.clone()),
+            _ => None,
+        }),
+        _ => None,
+    };
+    notices.iter().filter_map(kind).collect()
 }
 
 /// An engine with requests of one scope, by their URLs.
@@ -345,7 +165,8 @@ struct Rig {
 
 impl Rig {
     fn new() -> Self {
-        let mut boundary = engine(8.0);
+        let options = r#"{ "seed": 1, "concurrency": 8, "defaults": { "concurrency": 8, "delay": 0 } }"#;
+        let mut boundary = Boundary::new(json(options)).unwrap();
         let scope = boundary.scope("api.example");
         Self { boundary, scope, flying: Vec::new() }
     }
@@ -378,7 +199,7 @@ impl Rig {
         let wall = [1.8e12 + now, f64::NAN];
         let outcome = Outcome::new(status, 10.0, f64::NAN, 0).with(lines, &wall);
         assert_eq!(self.boundary.settle(now, ticket, &outcome), Settled::Over);
-        Value::from_notices(&mut self.boundary)
+        kinds(&mut self.boundary)
     }
 
     fn budgets(&self, now: f64) -> Vec<(String, Option<f64>)> {
@@ -477,7 +298,7 @@ fn routes_outlive_the_process() {
     let mut next = Rig::new();
     next.boundary.restore(snapshot, 0.0, 1.8e12 + 10_000.0).unwrap();
     next.scope = next.boundary.scope("api.example");
-    assert_eq!(Value::from_notices(&mut next.boundary), ["budgets"]);
+    assert_eq!(kinds(&mut next.boundary), ["budgets"]);
     assert_eq!(
         next.ask(0.0, &["/user", "/user", "/search/a"]),
         ["/user", "/user"],

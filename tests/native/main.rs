@@ -35,7 +35,6 @@ mod scrapy_parity;
 mod scrapy_table;
 mod settings;
 mod simulate;
-mod simulated_budgets;
 mod snapshot;
 mod soak;
 mod takeover;

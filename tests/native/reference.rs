@@ -485,11 +485,15 @@ fn play(seed: u64, events: u32) -> u32 {
                     ..Feedback::IGNORED
                 };
                 engine.settle(now, tickets[&request.id], &feedback);
+                // Once more does nothing, as with a cancellation.
+                engine.settle(now, tickets[&request.id], &Feedback::response(503));
                 reference.end(request.id, Some(latency * 1000.0 / 1000.0), actual);
             }
             11 if !reference.waiting.is_empty() => {
                 let at = pick(reference.waiting.len());
-                engine.cancel(now, tickets[&reference.waiting.remove(at).id]);
+                let ticket = tickets[&reference.waiting.remove(at).id];
+                engine.cancel(now, ticket);
+                engine.cancel(now, ticket);
             }
             12 if !reference.flying.is_empty() => {
                 let id = reference.flying[pick(reference.flying.len())].request.id;
@@ -572,6 +576,8 @@ fn play(seed: u64, events: u32) -> u32 {
                 }
             }
         }
+        assert_eq!(engine.waiting() as usize, reference.waiting.len(), "seed {seed}, event {event}");
+        assert_eq!(engine.in_flight() as usize, reference.flying.len(), "seed {seed}, event {event}");
         reference.forget_lanes();
         reference.forget_old();
     }
