@@ -485,7 +485,7 @@ fn play(seed: u64, events: u32) -> u32 {
                     ..Feedback::IGNORED
                 };
                 engine.settle(now, tickets[&request.id], &feedback);
-                // Once more does nothing, as with a cancellation.
+                // A second end of it changes no state.
                 engine.settle(now, tickets[&request.id], &Feedback::response(503));
                 reference.end(request.id, Some(latency * 1000.0 / 1000.0), actual);
             }

@@ -1,8 +1,8 @@
 //! An engine goes on from another one's memory in the middle of its work: what was being learned goes on.
 //!
 //! Where processes share a limit, a writer dies at any instant: before the first refusal, between a refusal
-//! and the next success, on the way up. A memory that took the gap of that instant for what the server bears
-//! would keep a group at a tenth of its limit for minutes.
+//! and the next success, on the way up. The gap of that instant is not what the server bears: a group with it
+//! would stay at a tenth of its limit for minutes.
 
 use std::{cmp::Reverse, collections::BinaryHeap};
 
