@@ -303,8 +303,8 @@ impl Engine {
     /// from there, also where the engine has heard of a later time. An unknown ticket, or one that was not
     /// sent, is ignored.
     ///
-    /// Without it a caller that is slow between the two (a busy event loop) sends two requests closer together
-    /// than the delay: the next one is on time.
+    /// Without it a caller that is slow between the two (a busy event loop) sends two requests closer
+    /// together than the delay: the next one is on time.
     pub fn left(&mut self, now: Instant, ticket: Ticket) {
         let left = now + self.epoch_offset;
         self.advance(now);
