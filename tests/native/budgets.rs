@@ -1,6 +1,6 @@
 //! Servers with several budgets: GitHub's resources and Discord's routes and buckets, in the simulator. None
-//! is refused, and what is left of one budget is sent whatever is used up beside it. Then what a server may do
-//! otherwise, call by call: a budget that changes, names that go, a server that says one name only.
+//! is refused, and what is left of one budget is sent whatever is used up beside it. Then, call by call, what
+//! else a server may do: a budget that changes, names that go, a server that says one name only.
 
 use std::collections::BTreeMap;
 
