@@ -136,7 +136,7 @@ const whole = {
 
 /** Without comments: esbuild keeps those of a class's members, a fifth of what a runtime would read. */
 async function bare({ esbuild }, contents, loader) {
-  const tsconfigRaw = { compilerOptions: { verbatimModuleSyntax: true } }
+  const tsconfigRaw = { compilerOptions: { verbatimModuleSyntax: true, useDefineForClassFields: false } }
   const options = { loader, minifyWhitespace: true, target: COMMON.target, tsconfigRaw }
   return (await esbuild.transform(contents, options)).code
 }

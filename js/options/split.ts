@@ -17,7 +17,7 @@ type Checked = Partial<Record<keyof ThrottleOptions, unknown>>
 export function splitOptions(options: ThrottleOptions) {
   if (!isPlain(options)) throw new ConfigError([{ path: '', want: 'an object', got: kindOf(options) }])
   const [engine, driver]: [Checked, Checked] = [{}, {}]
-  const isDriver = (key: string) => (DRIVER_KEYS as readonly string[]).includes(key)
+  const isDriver = (key: string) => DRIVER_KEYS.includes(key)
   for (const [key, value] of Object.entries(options))
     (isDriver(key) ? driver : engine)[key as keyof ThrottleOptions] = value
   // A clock and a snapshot are no plain values: they cross only to be refused.

@@ -33,7 +33,7 @@ import { Warnings } from '../core/warnings.js'
 import { CrawlDelays } from '../fetch/crawl-delay.js'
 import { Fetcher } from '../fetch/fetch.js'
 import { Robots } from '../fetch/robots.js'
-import { ROBOTS_MAX_DELAY } from '../options/generated.js'
+import { DRIVER_KEYS, ENGINE_KEYS, ROBOTS_MAX_DELAY } from '../options/generated.js'
 import type { Clock, ThrottleOptions } from '../options/options.js'
 import { splitOptions } from '../options/split.js'
 import { isPaced, namesOfNone, saidOfName, warnOfSpans } from '../options/units.js'
@@ -54,8 +54,27 @@ const NO_INIT: RequestInit = {}
 const BY_SECOND = 'the second argument of wrap names it'
 const BY_TARGET = "map's option target names it"
 
-/** Settings that people assign to a throttle, which has no effect. */
-const ASSIGNED = ['rate', 'delay', 'concurrency', 'quota', 'backoff', 'retry', 'timeout']
+let methods: string[] | undefined
+
+/**
+ * The names of the methods. The first call makes options that are assigned an error. A throttle stays
+ * extensible: Deno adds to an event target, and mocks replace a method.
+ */
+function methodsOf(prototype: object): string[] {
+  const names = Object.getOwnPropertyNames(prototype)
+  const found = names.filter((name) => {
+    const { value } = Object.getOwnPropertyDescriptor(prototype, name)!
+    return typeof value === 'function' && name !== 'constructor'
+  })
+  for (const key of [...DRIVER_KEYS, ...ENGINE_KEYS, 'timeout']) {
+    if (key === 'fetch' || names.includes(key)) continue
+    const set = () => {
+      throw new TypeError(`${key}: want it as an option, createThrottle({ ${key}: … })`)
+    }
+    Object.defineProperty(prototype, key, { set, configurable: true })
+  }
+  return found
+}
 
 /** Decides when requests leave. Made by {@link createThrottle}. */
 export class Throttle extends ThrottleEventTarget {
@@ -78,9 +97,11 @@ export class Throttle extends ThrottleEventTarget {
   constructor(options: ThrottleOptions = {}) {
     super()
     // Methods may be taken off: `const { run } = throttle`.
-    for (const [name, { value }] of Object.entries(Object.getOwnPropertyDescriptors(Throttle.prototype)))
-      if (typeof value === 'function' && name !== 'constructor')
-        Object.defineProperty(this, name, { value: value.bind(this), configurable: true, writable: true })
+    methods ??= methodsOf(Throttle.prototype)
+    for (const name of methods) {
+      const value = this[name as 'run'].bind(this)
+      Object.defineProperty(this, name, { value, configurable: true, writable: true })
+    }
     const { engineOptions, driverOptions } = splitOptions(options)
     const { clock, snapshot, shared, unref, robots, debug, warnings, hints, ...settings } = driverOptions
     const { scopes, manager } = options
@@ -137,14 +158,6 @@ export class Throttle extends ThrottleEventTarget {
     }
     this.#fetcher = new Fetcher(this.#desk, settings, this.#robots)
     this.#desk.send = (permit, input, init) => this.#fetcher.send(permit, input, init)
-    for (const key of ASSIGNED) {
-      const message = `${key}: want it as an option, createThrottle({ ${key}: … })`
-      const set = () => {
-        throw new TypeError(message)
-      }
-      // It stays extensible: Deno adds to an event target, and mocks replace a method.
-      Object.defineProperty(this, key, { set, configurable: true })
-    }
   }
 
   /**

@@ -1,6 +1,6 @@
 //! TypeScript's types of the options, which the build writes from the table of settings.
 
-use std::fmt::Write;
+use std::{collections::BTreeSet, fmt::Write};
 
 use autothrottle::{
     config::table::{self, DefaultValue, Kind, Row, Section, Text},
@@ -194,11 +194,16 @@ pub fn types() -> String {
         }
         code.push_str("}\n");
     }
-    code.push_str("\n/** What only a driver reads. */\nexport const DRIVER_KEYS = [\n");
-    for row in table::ROWS.iter().filter(|row| row.section == Section::Driver) {
-        writeln!(code, "  '{}',", row.key).unwrap();
+    for (about, name, sections) in [
+        ("What only a driver reads.", "DRIVER_KEYS", [Section::Driver].as_slice()),
+        ("What the engine reads, of all scopes or of one.", "ENGINE_KEYS", &[Section::Root, Section::Scope]),
+    ] {
+        let rows = table::ROWS.iter().filter(|row| sections.contains(&row.section));
+        let keys: BTreeSet<_> = rows.map(|row| format!("  '{}',\n", row.key)).collect();
+        let list = String::from_iter(keys);
+        write!(code, "\n/** {about} */\nexport const {name}: readonly string[] = [\n{list}]\n").unwrap();
     }
-    code.push_str("] as const\n\n// Defaults of settings that the engine does not read.\n");
+    code.push_str("\n// Defaults of settings that the engine does not read.\n");
     for (section, key, name) in [
         (Section::Driver, "redirectMaxDelay", "REDIRECT_MAX_DELAY"),
         (Section::Retry, "methods", "RETRY_METHODS"),
