@@ -83,21 +83,6 @@ test('what became of a request is said, and what the server asked to wait', () =
   assert.equal(other.settle(at, next, { status: 200, retry: true }), 'over')
 })
 
-test('a retry is never earlier than the server asked, whoever said it', () => {
-  const when = (outcome: Outcome) => {
-    const { engine, ticket } = sent({
-      defaults: { ...PLAIN.defaults, backoff: { maxDelay: 1000, maxHold: 1000, minDelay: 1, jitter: false } },
-    })
-    assert.equal(engine.settle(0, ticket, { ...outcome, retry: true }), 'again')
-    for (let now = 0; ; now = engine.wakeAt) if (engine.poll(now) === ticket) return now
-  }
-  const headers = { 'retry-after': '20' }
-  assert.equal(when({ status: 429, headers }), 21_000, 'and a second more where seconds are whole')
-  assert.equal(when({ status: 429, headers: { 'retry-after-ms': '1500' } }), 1500)
-  assert.equal(when({ status: 429, headers, hints: { delayMs: 2000 } }), 2000, 'hints come first')
-  assert.equal(when({ status: 429, headers, hints: { remaining: 5, resetMs: 9 } }), 21_000)
-})
-
 test('notices: what answers changed, as objects', () => {
   const backoff = { maxHold: 300_000 }
   const { engine, ticket } = sent({ ...PLAIN, defaults: { ...PLAIN.defaults, delay: 10, backoff } })
@@ -134,14 +119,6 @@ test('find makes no scope, and a scope that there is not yet allows everything',
   engine.pause(7)
   assert.deepEqual(engine.peek(7, [-1]), { at: Number.POSITIVE_INFINITY, reason: 'paused', scope: undefined })
   assert.throws(() => engine.peek(7, []), TypeError)
-})
-
-test('a cost above a quota names the scope and the setting', () => {
-  const engine = new Engine({ defaults: { quota: 5 }, scopes: { api: { quota: 2 } } })
-  const [api, other] = [engine.scope('api'), engine.scope('other')]
-  const refused = (path: string, scope: string) => ({ code: 'ERR_COST_EXCEEDS_QUOTA', scope, path })
-  assert.throws(() => engine.submit(0, [api, other], { cost: 3 }), refused('scopes.api.quota', 'api'))
-  assert.throws(() => engine.submit(0, [other], { cost: 6 }), refused('defaults.quota', 'other'))
 })
 
 test('names that are no strings and numbers that are none are errors', () => {

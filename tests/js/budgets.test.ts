@@ -1,12 +1,11 @@
 /**
  * Servers with several budgets through `throttle.fetch`: what an answer says of one is for the requests that
- * spend from it. In virtual time, and over loopback. `tests/native/budgets.rs` has whole servers.
+ * spend from it. `tests/native/budgets.rs` has whole servers.
  */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { createThrottle, type Throttle, type ThrottleOptions } from '../../js/index.js'
 import { FakeClock } from '../../js/testing.js'
-import { serve } from './serve.js'
 import { throttles } from './shared/throttles.js'
 
 /** GitHub with three resources: each with its number an hour or a minute, from its first request on. */
@@ -118,16 +117,6 @@ test('processes that share a limit have one budget: what is used up holds them a
   assert.deepEqual([sent, github.refused.length], [12, 0])
 })
 
-test('a server that names no budget has one', async () => {
-  const clock = new FakeClock()
-  const fetch = async () =>
-    new Response('', { headers: { 'x-ratelimit-remaining': '0', 'x-ratelimit-reset': '60' } })
-  const throttle = createThrottle({ clock, fetch, delay: 0, jitter: false })
-  await throttle.fetch('https://api.example/a')
-  assert.equal(throttle.peek('https://api.example/b').at, 60_000)
-  assert.equal(throttle.scope('api.example').stats.budgets, undefined)
-})
-
 test('methods of one path are routes of their own', async () => {
   const clock = new FakeClock()
   const fetch = async (_: RequestInfo | URL, init: RequestInit = {}) => {
@@ -160,20 +149,6 @@ test('methods of one path are routes of their own', async () => {
   await second
 })
 
-test('what was learned of routes is in the snapshot', async () => {
-  const first = githubOf()
-  const all = ['/search/issues', '/user', '/search/issues', '/user'].map((path) => first.get(path))
-  await first.clock.advance(2000)
-  await Promise.all(all)
-  const snapshot = JSON.parse(JSON.stringify(first.throttle.snapshot()))
-  const next = githubOf({ snapshot })
-  const again = Array.from({ length: 6 }, () => next.get('/user'))
-  await next.clock.advance(1)
-  assert.equal(next.sent.length, 6, 'a route that is known is not tried one by one')
-  await next.clock.advance(1000)
-  await Promise.all(again)
-})
-
 test('a hold of a budget is an event with its name, and an abort gives its place back', async () => {
   const { clock, throttle, get } = githubOf()
   const holds: string[] = []
@@ -189,58 +164,4 @@ test('a hold of a budget is an event with its name, and an abort gives its place
   await clock.advance(120_000)
   await Promise.all(all)
   await throttle.close()
-})
-
-/**
- * Discord: forty routes in twelve buckets. What is not in the window is refused. Windows outlast the test: no
- * request waits for one, except those beyond the first bucket's limit.
- */
-class Discord {
-  refused = 0
-  served = 0
-  readonly #used: number[] = Array(12).fill(0)
-
-  answer(url: string): { status: number; headers: Record<string, string> } {
-    const bucket = Number(url.slice(url.lastIndexOf('/r') + 2)) % 12
-    const limit = bucket === 0 ? 12 : 1000
-    const used = ++this.#used[bucket]!
-    if (used <= limit) this.served++
-    else this.refused++
-    const headers = {
-      'x-ratelimit-limit': String(limit),
-      'x-ratelimit-remaining': String(Math.max(0, limit - used)),
-      'x-ratelimit-reset-after': '600.000',
-      'x-ratelimit-bucket': `b${bucket}`,
-    }
-    return { status: used <= limit ? 200 : 429, headers }
-  }
-}
-
-test('over loopback: forty routes of twelve buckets; what is used up holds its own alone', async () => {
-  const server = new Discord()
-  const host = await serve((request, response) => {
-    const { status, headers } = server.answer(request.url ?? '/')
-    response.writeHead(status, headers).end()
-  })
-  const throttle = createThrottle({ defaults: { concurrency: 16, delay: 0 } })
-  try {
-    const controller = new AbortController()
-    const all: Promise<unknown>[] = []
-    const of: Promise<unknown>[] = []
-    for (let turn = 0; turn < 6; turn++)
-      for (let route = 0; route < 40; route++) {
-        const url = `${host}/api/v10/channels/100001/r${route}`
-        const asked = throttle.fetch(url, { signal: controller.signal }).then((answer) => answer.text())
-        if (route % 12 === 0) of.push(asked.catch(() => undefined))
-        else all.push(asked)
-      }
-    await Promise.all(all)
-    while (server.served < all.length + 12) await new Promise((done) => setImmediate(done))
-    assert.equal(throttle.scope(new URL(host).host).stats.budgets?.['b0/100001']?.waiting, of.length - 12)
-    controller.abort()
-    await Promise.all(of)
-    assert.deepEqual([server.refused, server.served], [0, all.length + 12])
-  } finally {
-    await throttle.close()
-  }
 })

@@ -28,29 +28,6 @@ test('a permit: settled once, and at the end of its block', async () => {
   assert.deepEqual([throttle.stats().settled, throttle.scope('x').stats.backoffStep], [1, 0])
 })
 
-test('wrong milliseconds and unknown options are told with their place, before anything is sent', async () => {
-  const throttle = createThrottle({ clock: new FakeClock() })
-  const never = () => assert.fail('it was called')
-  for (const value of [-1, Number.NaN, 'x'] as number[]) {
-    await assert.rejects(throttle.run('https://a.example/', never, { timeout: value }), {
-      name: 'TypeError',
-      message: `timeout: want milliseconds from 0; got ${(value as unknown) === 'x' ? '"x"' : value}`,
-    })
-    await assert.rejects(throttle.acquire({ scopes: 'x' }, { timeout: value }), /^TypeError: timeout: want/)
-    const init = { throttle: { requestTimeout: value } }
-    await assert.rejects(throttle.fetch('https://a.example/', init), /throttle\.requestTimeout: want/)
-  }
-  const misspelt = { prioritty: 1 } as object
-  await assert.rejects(throttle.run({ scopes: 'x' }, never, misspelt), /prioritty/)
-  await assert.rejects(throttle.acquire({ scopes: 'x' }, misspelt), /prioritty/)
-  await assert.rejects(throttle.fetch('https://a.example/', { throttle: misspelt }), /throttle\.prioritty/)
-  assert.throws(() => throttle.map([], never, { bufer: 1 } as object), /map\.bufer/)
-  for (const buffer of [0, 1.5, -1, '7'] as number[])
-    assert.throws(() => throttle.map([], never, { buffer }), /map\.buffer: want a whole number from 1/)
-  assert.equal(throttle.stats().sent, 0)
-  await throttle.run({ scopes: 'x' }, () => {}, { timeout: 0, requestTimeout: 0 }).catch(() => {})
-})
-
 test('a requestTimeout of run’s: the slot comes back, and what is done in time leaves no timer', async () => {
   const clock = new FakeClock()
   const free = { delay: 0, slotDelay: 0, jitter: false } as const

@@ -193,31 +193,7 @@ describe('hosts that are down, waits that are in vain, stalls', () => {
     assert.match(String(down[0]), /^ScopeDownError: a\.example is down: no answer has come for \d+ s$/)
     const { waiting, inFlight } = throttle.stats()
     assert.deepEqual([waiting, inFlight], [0, 0])
-  })
-
-  test('while a host is down one request at a time looks, and an answer ends it', async () => {
-    let isUp = false
-    const answer = () => (isUp ? Promise.resolve(new Response('ok')) : refused())
-    const { clock, throttle, sent } = make(
-      { delay: 30_000, jitter: false, downAfter: 50_000, retry: { limit: 3 } },
-      answer,
-    )
-    const all = Promise.allSettled(Array.from({ length: 5 }, () => throttle.fetch(page)))
-    await clock.advance(125_000)
-    await all
-    await assert.rejects(throttle.fetch(page), ScopeDownError, 'its pace does not let it go')
-    await clock.advance(400_000)
-    const before = sent()
-    const probe = throttle.fetch(page).catch((error) => error)
-    await assert.rejects(throttle.fetch(page), ScopeDownError, 'another one looks')
-    assert.equal((await probe).code, 'ECONNREFUSED', 'it is not sent again')
-    assert.equal(sent(), before + 1)
-    isUp = true
-    await clock.advance(400_000)
-    assert.equal((await throttle.fetch(page)).status, 200)
-    const next = throttle.fetch(page)
-    await clock.advance(400_000)
-    assert.equal((await next).status, 200)
+    await assert.rejects(throttle.fetch(page), ScopeDownError, 'at once')
   })
 
   test('a timeout that a known hold outlasts is refused at once', async () => {

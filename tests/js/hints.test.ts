@@ -140,17 +140,6 @@ test('hints in a body come from a hook, perhaps later; what it throws rejects it
   assert.equal(throttle.stats().inFlight, 0)
 })
 
-test('followRateLimit paces by the slower of reset / remaining and window / limit', async () => {
-  const headers = { RateLimit: '"q";r=100;t=10', 'RateLimit-Policy': '"q";q=100;w=60' }
-  const { clock, times, throttle } = make([refusal(headers, 200)], {
-    defaults: { delay: 0, slotDelay: 0, jitter: false, followRateLimit: true },
-  })
-  const all = Promise.all([1, 2, 3].map(() => throttle.fetch(page)))
-  await clock.advance(5000)
-  await all
-  assert.deepEqual(times, [0, 600, 1200])
-})
-
 test('an hour off: dates are read against the server', async () => {
   for (const hours of [-1, 1]) {
     const now = Date.UTC(2026, 10, 20, 19, 44, 0)

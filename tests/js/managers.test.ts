@@ -86,22 +86,6 @@ test('a hook names the scopes, once per request, also for run and acquire, and a
   assert.equal(throttle.peek({ scopes: 'all' }).scope, undefined)
 })
 
-test('cost-capped: a map of costs and a quota', async () => {
-  const { clock, calls, throttle } = make({
-    getScopes: (request) =>
-      addScope(byHost(request), 'cost', Number(new URL(request.url).searchParams.get('cost'))),
-    defaults: { delay: 0, slotDelay: 0, concurrency: 10, jitter: false },
-    scopes: { cost: { quota: 10, concurrency: 10, delay: 0 } },
-  })
-  const all = Promise.all([6, 4, 5].map((cost) => throttle.fetch(`https://api.example/?cost=${cost}`)))
-  await clock.advance(61_000)
-  await all
-  assert.deepEqual(
-    calls.map(([, at]) => at),
-    [0, 0, 60_000],
-  )
-})
-
 test('a hook that throws, or gives what makes no sense, fails its request only', async () => {
   const { clock, throttle } = make({
     getScopes: (request) => {

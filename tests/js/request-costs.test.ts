@@ -84,13 +84,3 @@ test('what sent its request with `fetch` is corrected through its permit', async
   const { at } = throttle.peek({ scopes: { tokens: 30_000 } })
   assert.ok(at >= 58_000, `29,000 are there again 58 s later: ${at}`)
 })
-
-test('an overspent quota is carried into the next windows', async () => {
-  for (const strict of [false, true]) {
-    const made = throttleOf({ scopes: { a: { delay: 0, quota: { limit: 20, window: 60_000, strict } } } })
-    const permit = await made.throttle.acquire({ scopes: { a: 5 } })
-    permit.settle({ status: 200 })
-    permit.adjust({ a: 50 })
-    assert.equal(await leaves(made, { a: 10 }), 120_000)
-  }
-})

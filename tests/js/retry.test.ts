@@ -334,43 +334,6 @@ test('a 403 that refuses the pace is sent again, when its server says; any other
   ])
 })
 
-test('sixty URLs with rampup at a server of five a second: two refusals, and none earlier than asked', async () => {
-  const clock = new FakeClock()
-  const sleep = (ms: number) => new Promise<void>((resolve) => void clock.setTimeout(resolve, ms))
-  let served: number[] = []
-  const refusedAt: number[] = []
-  const sentAt: number[] = []
-  const fetch = async () => {
-    const now = clock.now()
-    sentAt.push(now)
-    served = served.filter((at) => at > now - 1000)
-    const isServed = served.length < 5
-    if (isServed) served.push(now)
-    await sleep(80)
-    if (isServed) return new Response('page')
-    refusedAt.push(clock.now())
-    return new Response('wait', { status: 429, headers: { 'retry-after': '1' } })
-  }
-  const defaults = { rampup: true }
-  const throttle = createThrottle({ clock, fetch, seed: 1, concurrency: 10, defaults, retry: { limit: 20 } })
-  const urls = Array.from({ length: 60 }, (_, index) => `https://a.example/${index}`)
-  let doneAt = 0
-  const all = Promise.all(urls.map((url) => throttle.fetch(url))).then((pages) => {
-    doneAt = clock.now()
-    return pages
-  })
-  await clock.advance(60_000)
-  assert.ok((await all).every(({ status }) => status === 200))
-  assert.ok(refusedAt.length <= 2, `${refusedAt}`)
-  for (const at of refusedAt)
-    assert.deepEqual(
-      sentAt.filter((sent) => sent > at && sent < at + 1000),
-      [],
-    )
-  // Twelve seconds at the limit; the waits and the second that they are longer take four more.
-  assert.ok(doneAt <= 16_000, `${doneAt}`)
-})
-
 describe('retry of run, wrap and map', () => {
   const page = 'https://a.example/'
 

@@ -44,41 +44,6 @@ test('a load of so many requests ends, and clients are told apart', () => {
   assert.equal(summary.fairness, 1)
 })
 
-test('a server with several budgets refuses none, and says what is wrong with them', () => {
-  const routes = ['/search/issues', '/search/users']
-  const server = {
-    model: 'fixed-window',
-    says: 'x-ratelimit',
-    refusal: '403',
-    names: 'x-ratelimit-resource',
-    budgets: {
-      core: { limit: 5000, window: 3_600_000, routes: ['/user', '/repos/rust-lang/rust'] },
-      search: { limit: 30, routes },
-    },
-  } as const
-  const throttle = { concurrency: 16, defaults: { concurrency: 16, delay: 0 } }
-  const { summary } = simulate({ server, throttle, duration: 3_600_000 })
-  assert.deepEqual([summary.refused, summary.served], [0, 5000 + 60 * 30])
-  const { names: _, ...nameless } = server
-  const { summary: one } = simulate({ server: nameless, throttle, duration: 3_600_000 })
-  assert.ok(one.served < 4000, `one budget for all that names none: searches hold it; ${one.served}`)
-  const wrong = {
-    model: 'fixed-window',
-    limit: 5,
-    budgets: { core: { limit: 1.5 }, search: { limit: 9, routes } },
-  }
-  assert.throws(
-    () => simulate({ server: wrong as unknown as SimulationOptions['server'] }),
-    ({ problems }: ConfigError) => {
-      assert.deepEqual(
-        problems.map(({ path }) => path),
-        ['server.budgets.core.limit', 'server.budgets.core.routes'],
-      )
-      return true
-    },
-  )
-})
-
 test('what makes no sense is a ConfigError with every path', () => {
   const options = {
     server: { model: 'token-bucket', ratee: 5 },

@@ -250,6 +250,10 @@ test('texts, lists, flags and dates are refused where numbers belong, by name', 
     assert.throws(() => throttle.scope('a.example').hold(value), /hold: want milliseconds from 0; got/)
     assert.throws(() => throttle.peek(page, { cost: value }), /cost: want /)
   }
+  const below = throttle.run(page, () => 1, { timeout: -1 })
+  await assert.rejects(below, { name: 'TypeError', message: 'timeout: want milliseconds from 0; got -1' })
+  for (const buffer of [0, 1.5, -1, '7'] as number[])
+    assert.throws(() => throttle.map([], () => 1, { buffer }), /map\.buffer: want a whole number from 1/)
   isAtRest(throttle)
 })
 

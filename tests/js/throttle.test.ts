@@ -9,7 +9,7 @@ import {
   createThrottle,
   QueueFullError,
   type ThrottleOptions,
-  TimeoutError,
+  type TimeoutError,
   throttledFetch,
   type WarningEvent,
 } from 'autothrottle'
@@ -43,16 +43,6 @@ test('three fetches of one host are a delay apart, those of another host do not 
     ['a.example 0', 'b.example 0', 'a.example 1000', 'a.example 2000'],
   )
   assert.equal(clock.timers, 0)
-})
-
-test("the draft's example through fetch: 0.0, 0.3 and 1.0 s", async () => {
-  const { clock, throttle, times } = make({
-    defaults: { concurrency: 2, delay: 300, slotDelay: 1000, jitter: false },
-  })
-  const done = [1, 2, 3].map(() => throttle.fetch(page))
-  await clock.advance(3000)
-  await Promise.all(done)
-  assert.deepEqual(times(), [0, 300, 1000])
 })
 
 test('the scope is the host: lower case, ASCII, with a port that is not the scheme’s own', async () => {
@@ -94,14 +84,6 @@ test('abort while waiting rejects with the reason, frees the place at once and l
   await assert.rejects(throttle.acquire(page, { signal: controller.signal }), (error) => error === reason)
 })
 
-test('a permit that is given leaves no listener behind', async () => {
-  const { throttle } = make()
-  const { signal } = new AbortController()
-  const permit = await throttle.acquire(page, { signal })
-  assert.equal(getEventListeners(signal, 'abort').length, 0)
-  permit.settle({ status: 200 })
-})
-
 test('abort in flight frees the slot', async () => {
   const clock = new FakeClock()
   const fetch = (_: unknown, init?: RequestInit) =>
@@ -139,38 +121,6 @@ test('adjustDelay: false keeps the delay', async () => {
   assert.equal(throttle.scope('a.example').stats.delayMs, 5000)
 })
 
-test('using settles a permit as ignored, and only the first settle counts', async () => {
-  const { throttle } = make({ defaults: { ...plain, delay: 0 } })
-  {
-    using permit = await throttle.acquire(page)
-    assert.equal(throttle.stats().inFlight, 1)
-    assert.equal(permit.isSettled, false)
-  }
-  assert.equal(throttle.stats().inFlight, 0)
-  const permit = await throttle.acquire(page)
-  permit.settle({ status: 200 })
-  permit.settle({ status: 500 })
-  assert.equal(throttle.stats().settled, 2)
-})
-
-test('timeout rejects with a TimeoutError and frees the place', async () => {
-  const { clock, throttle } = make()
-  const first = await throttle.acquire(page)
-  const late = throttle.acquire(page, { timeout: 400 })
-  late.catch(() => {})
-  await clock.advance(399)
-  assert.equal(throttle.stats().waiting, 1)
-  await clock.advance(1)
-  await assert.rejects(
-    late,
-    (error: TimeoutError) => error instanceof TimeoutError && error.code === 'ERR_TIMEOUT',
-  )
-  assert.equal(throttle.stats().waiting, 0)
-  assert.equal(clock.timers, 0)
-  first.settle()
-  await assert.rejects(throttle.acquire(page, { timeout: Number.NaN }), TypeError)
-})
-
 test('maxWaiting, costs and closing each have their own error', async () => {
   const { throttle } = make({ maxWaiting: 1, defaults: { ...plain, quota: 10 } })
   await assert.rejects(throttle.acquire(page, { cost: 11 }), CostExceedsQuotaError)
@@ -200,20 +150,6 @@ test('closing lets nobody slip through who waited behind another', async () => {
   await throttle.idle()
 })
 
-test('idle resolves when nothing waits and nothing is in flight', async () => {
-  const { clock, throttle } = make()
-  let isIdle = false
-  const done = Promise.all([throttle.fetch(page), throttle.fetch(page)])
-  throttle.idle().then(() => {
-    isIdle = true
-  })
-  await clock.advance(999)
-  assert.equal(isIdle, false)
-  await clock.advance(1)
-  await done
-  assert.equal(isIdle, true)
-})
-
 test('pause, hold and configure are felt by what waits', async () => {
   const { clock, throttle, times } = make()
   const scope = throttle.scope('a.example')
@@ -233,15 +169,6 @@ test('pause, hold and configure are felt by what waits', async () => {
   assert.deepEqual(times(), [5000, 8100, 8300])
   assert.throws(() => scope.configure({ delay: -1 }), ConfigError)
   assert.throws(() => scope.hold(Number.NaN), TypeError)
-})
-
-test('one warning when many wait', async () => {
-  const { clock, throttle } = make({ warnThreshold: 3 })
-  const warnings: string[] = []
-  throttle.addEventListener('warning', (event) => warnings.push(event.code))
-  for (let index = 0; index < 8; index++) void throttle.fetch(page)
-  await clock.advance(20_000)
-  assert.deepEqual(warnings, ['many-waiting'])
 })
 
 test('a listener may use the throttle while permissions are handed out', async () => {
@@ -335,13 +262,8 @@ test('the same seed makes the same jitter, another one another', async () => {
     await Promise.all(done)
     return times()
   }
-  const times = await timesOf(1)
-  assert.deepEqual(await timesOf(1), times)
-  assert.notDeepEqual(await timesOf(2), times)
-  for (let index = 1; index < times.length; index++) {
-    const gap = times[index]! - times[index - 1]!
-    assert.ok(gap >= 500 && gap <= 1501, `${gap}`)
-  }
+  assert.deepEqual(await timesOf(1), await timesOf(1))
+  assert.notDeepEqual(await timesOf(2), await timesOf(1))
 })
 
 test('a setting without effect is found out, once, and the figures say what binds', async () => {
@@ -371,40 +293,6 @@ test('a setting without effect is found out, once, and the figures say what bind
   assert.equal(throttle.scope('a.example').stats.withoutEffect, undefined)
   await clock.advance(100_000)
   await all
-})
-
-test('a setting whose uselessness only shows while requests wait is told within ten seconds', async () => {
-  const clock = new FakeClock()
-  const throttle = createThrottle({ clock, delay: 400, jitter: false, defaults: { concurrency: 4 } })
-  const messages: string[] = []
-  throttle.addEventListener('warning', ({ message }) => messages.push(message))
-  const request = () =>
-    throttle.run('https://a.example/', async () => {
-      await new Promise<void>((done) => clock.setTimeout(done, 250))
-      return new Response()
-    })
-  const all = Promise.all(Array.from({ length: 40 }, request))
-  await clock.advance(11_000)
-  assert.deepEqual(messages, [
-    'defaults.concurrency has no effect in a.example: 4 slots; 1 were ever in use while requests waited',
-  ])
-  await clock.advance(10_000)
-  await all
-})
-
-test('slots above the limit of the whole throttle are found out', async () => {
-  const clock = new FakeClock()
-  const throttle = createThrottle({ clock, concurrency: 2, scopes: { api: { concurrency: 8, delay: 100 } } })
-  const messages: string[] = []
-  throttle.addEventListener('warning', ({ message }) => messages.push(message))
-  const request = () =>
-    throttle.run({ scopes: 'api' }, () => new Promise<void>((done) => clock.setTimeout(done, 1000)))
-  const all = Promise.all(Array.from({ length: 150 }, request))
-  await clock.advance(100_000)
-  await all
-  assert.deepEqual(messages, [
-    'scopes.api.concurrency has no effect in api: 8 slots; the limit of all scopes together is 2',
-  ])
 })
 
 test('a limit of yours that binds rampup is told once, by scope', async () => {
