@@ -27,10 +27,10 @@ function literal(value, key = '') {
 export function pythonOf(hosts, preset) {
   const texts = (values) => values.filter((each) => each !== undefined).map((each) => JSON.stringify(each))
   const source = ({ sentence, url, read, copy }) =>
-    `        PresetSource(${texts([sentence, url, read, copy]).join(', ')}),\n`
+    `        (${texts([sentence, url, read, copy]).join(', ')}),\n`
   const each = (host) => {
     const { options, sources, userAgent } = preset(host)
-    return `    "${host}": Preset(${literal(options)}, (
+    return `    "${host}": (${literal(options)}, (
 ${sources.map(source).join('')}    ), ${userAgent === undefined ? 'None' : JSON.stringify(userAgent)}),
 `
   }
@@ -42,11 +42,11 @@ ${sources.map(source).join('')}    ), ${userAgent === undefined ? 'None' : JSON.
 # fmt: off
 from __future__ import annotations
 
-from ._preset import Preset, PresetSource
+from .options import ScopeOptions
 
-PRESETS: dict[str, Preset] = {
+PRESETS: dict[str, tuple[ScopeOptions, tuple[tuple[str, ...], ...], str | None]] = {
 ${hosts.map(each).join('')}}
-"""By host. Spans are seconds."""
+"""By host: the options, in which spans are seconds, their sources, and what is wanted in \`\`User-Agent\`\`."""
 `
 }
 

@@ -74,7 +74,7 @@ SECTIONS: list[tuple[str, str, list[str]]] = [
         "",
         [
             "presets.py presets preset preset_hosts body_hints async_body_hints",
-            "_preset.py Preset PresetSource",
+            "presets.py Preset PresetSource",
         ],
     ),
     ("OpenTelemetry: `autothrottle.opentelemetry`", "", ["opentelemetry.py instrument"]),
@@ -280,30 +280,29 @@ def errors() -> str:
     """The table of errors: class, code, meaning, attributes."""
     page = "\n## Errors\n\nAll are `ThrottleError`s. `Problem` is what `error.problems` lists.\n\n"
     page += "| class | code | what happened | attributes |\n|---|---|---|---|\n"
-    for file in ("_errors.py", "errors.py"):
-        for node in parsed(file).body:
-            if not isinstance(node, ast.ClassDef) or node.name == "ProblemsError":
-                continue
-            codes = [
-                ast.literal_eval(each.value)
-                for each in node.body
-                if isinstance(each, (ast.Assign, ast.AnnAssign)) and each.value is not None
-                if ast.unparse(each.targets[0] if isinstance(each, ast.Assign) else each.target) == "code"
-            ]
-            bases = [ast.unparse(each) for each in node.bases]
-            is_problems = "ProblemsError" in bases
-            also = [
-                base
-                for base in bases
-                if base not in ("ThrottleError", "ProblemsError", "NamedTuple", "Exception")
-            ]
-            name = f"`{node.name}`" + (f" (also a `{also[0]}`)" if also else "")
-            name += " (also a `ValueError`)" if is_problems else ""
-            names = [each.split(":")[0] for each, _ in attributes(node.body) if not each.startswith("code")]
-            names = ["problems", "path"] if is_problems else names
-            shown = ", ".join(f"`{each}`" for each in names)
-            code = f"`{codes[0]}`" if codes else ""
-            page += f"| {name} | {code} | {first(ast.get_docstring(node))} | {shown} |\n"
+    for node in parsed("errors.py").body:
+        if not isinstance(node, ast.ClassDef) or node.name == "ProblemsError":
+            continue
+        codes = [
+            ast.literal_eval(each.value)
+            for each in node.body
+            if isinstance(each, (ast.Assign, ast.AnnAssign)) and each.value is not None
+            if ast.unparse(each.targets[0] if isinstance(each, ast.Assign) else each.target) == "code"
+        ]
+        bases = [ast.unparse(each) for each in node.bases]
+        is_problems = "ProblemsError" in bases
+        also = [
+            base
+            for base in bases
+            if base not in ("ThrottleError", "ProblemsError", "NamedTuple", "Exception")
+        ]
+        name = f"`{node.name}`" + (f" (also a `{also[0]}`)" if also else "")
+        name += " (also a `ValueError`)" if is_problems else ""
+        names = [each.split(":")[0] for each, _ in attributes(node.body) if not each.startswith("code")]
+        names = ["problems", "path"] if is_problems else names
+        shown = ", ".join(f"`{each}`" for each in names)
+        code = f"`{codes[0]}`" if codes else ""
+        page += f"| {name} | {code} | {first(ast.get_docstring(node))} | {shown} |\n"
     return page
 
 
@@ -314,11 +313,10 @@ def data() -> str:
         each for node in parsed("engine.py").body if isinstance(node, ast.ImportFrom) for each in node.names
     ]
     wanted = {each.name for each in exported}
-    for file in ("_state.py", "_headers.py"):
-        for node in parsed(file).body:
-            if isinstance(node, ast.ClassDef) and node.name in wanted:
-                fields = ", ".join(f"`{name.split(':')[0]}`" for name, _ in attributes(node.body))
-                page += f"| `{node.name}` | {first(ast.get_docstring(node))} | {fields} |\n"
+    for node in parsed("_state.py").body:
+        if isinstance(node, ast.ClassDef) and node.name in wanted:
+            fields = ", ".join(f"`{name.split(':')[0]}`" for name, _ in attributes(node.body))
+            page += f"| `{node.name}` | {first(ast.get_docstring(node))} | {fields} |\n"
     return page
 
 

@@ -6,8 +6,8 @@ import json
 import math
 from typing import Any
 
-from autothrottle._errors import ThrottleError
 from autothrottle._native import Engine
+from autothrottle.errors import ThrottleError
 
 
 def play(trace: str) -> str:

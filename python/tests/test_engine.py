@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from autothrottle._errors import ConfigError, CostExceedsQuotaError, QueueFullError, SnapshotError
 from autothrottle._native import Engine, check_driver_options, nearest_name, parse_hints, parse_robots
 from autothrottle._state import Hints, ScopeOutcome
+from autothrottle.errors import ConfigError, CostExceedsQuotaError, QueueFullError, SnapshotError
 
 S = 1_000_000_000
 MS = 1_000_000

@@ -9,7 +9,7 @@ import anyio
 import httpx
 import pytest
 
-from autothrottle._begun import Begun
+from autothrottle._permit import Begun
 from autothrottle.httpx import AsyncThrottleTransport
 from autothrottle.testing import FakeClock
 from helpers import URL, plain

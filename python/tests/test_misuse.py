@@ -18,7 +18,7 @@ import pytest
 import requests
 
 from autothrottle import ConfigError, Permit, ThreadThrottle, Throttle, ThrottleWarning
-from autothrottle._waiting import Wait
+from autothrottle._permit import Wait
 from autothrottle.aiohttp import ThrottleMiddleware
 from autothrottle.httpx import AsyncThrottleTransport, ThrottleTransport
 from autothrottle.requests import ThrottleAdapter

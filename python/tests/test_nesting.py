@@ -10,7 +10,7 @@ import httpx
 import pytest
 
 from autothrottle import ManagerError, Permit, ThreadThrottle, Throttle
-from autothrottle._following import Following
+from autothrottle._watch import Following
 from autothrottle.errors import NestedError
 from autothrottle.httpx import AsyncThrottleTransport, ThrottleTransport
 from autothrottle.testing import FakeClock

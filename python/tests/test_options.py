@@ -9,7 +9,8 @@ import pytest
 
 from autothrottle import ConfigError, Problem, ThreadThrottle, Throttle
 from autothrottle._convert import convert_options, described, python_path
-from autothrottle._settings import DRIVER, SECTIONS
+from autothrottle._native import DRIVER, SECTIONS
+from autothrottle.options import BackoffOptions, ThrottleOptions
 
 
 def problems(**options: Any) -> list[Problem]:
@@ -44,6 +45,12 @@ def test_snake_case_and_seconds_become_the_engines_own() -> None:
         "retry": {"limit": 2, "maxRetryAfter": 3_600_000},
         "stallAfter": 900_000,
     }
+
+
+def test_the_types_and_the_native_table_have_the_same_settings() -> None:
+    shared = {*SECTIONS["Scope"], *SECTIONS["Root"]}
+    assert set(ThrottleOptions.__annotations__) == shared
+    assert set(BackoffOptions.__annotations__) == set(SECTIONS["Backoff"])
 
 
 def test_every_setting_of_the_table_arrives() -> None:

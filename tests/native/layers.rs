@@ -137,7 +137,7 @@ fn a_circle_is_seen() {
     assert_eq!(circle(&graph).unwrap(), ["a", "b", "c", "a"]);
 }
 
-/// What each file imports while it runs, by the text of its statements: types are no imports then.
+/// What each file imports, by the text of its statements. TypeScript's types are no imports.
 fn hosts(folder: &str, extension: &str, imports: fn(&str, &str) -> BTreeSet<String>) -> Graph {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join(folder);
     let files =
@@ -180,11 +180,12 @@ fn of_typescript(name: &str, code: &str) -> BTreeSet<String> {
     found
 }
 
-/// Only what stands at the start of a line: the rest is for checkers of types, or runs later.
+/// Also what is for checkers of types, and what is imported in a function.
 fn of_python(name: &str, code: &str) -> BTreeSet<String> {
     let mut found = BTreeSet::new();
     for line in code.lines() {
-        let Some((target, names)) = line.strip_prefix("from .").and_then(|rest| rest.split_once(" import "))
+        let Some((target, names)) =
+            line.trim_start().strip_prefix("from .").and_then(|rest| rest.split_once(" import "))
         else {
             continue;
         };

@@ -32,7 +32,6 @@ mod robots;
 mod scale;
 mod scenarios;
 mod scrapy_parity;
-mod scrapy_table;
 mod settings;
 mod simulate;
 mod snapshot;

@@ -1,7 +1,6 @@
-//! What Python gets of the table of settings: types for people (`options.py`), and for the conversion which
-//! settings there are and which of them are times (`_settings.py`). `UPDATE_GOLDEN=1` writes them anew.
-//!
-//! Names are in Python's case, times are seconds, and what only JavaScript has is left out.
+//! What people who type Python get of the table of settings: types (`options.py`). `UPDATE_GOLDEN=1` writes
+//! them anew. Names are in Python's case, times are seconds, and what only JavaScript has is left out. (The
+//! native module has the table itself: `bindings/python/src/tables.rs`.)
 
 use std::fmt::Write;
 
@@ -225,9 +224,15 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypedDict
 
 if TYPE_CHECKING:
     from ._clock import Clock
-    from ._hooks import GetErrorBackoff, GetHints, GetResponseBackoff, GetResponseDelay, GetScopes
+    from ._hooks import (
+        GetErrorBackoff,
+        GetHints,
+        GetResponseBackoff,
+        GetResponseDelay,
+        GetScopes,
+        RobotsRules,
+    )
     from ._managers import MakeScopeManager, ScopeManager
-    from ._robots import RobotsRules
     from .redis import Shared
 
 Seconds: TypeAlias = float | timedelta
@@ -272,38 +277,4 @@ fn pythons_types_are_the_table() {
         }
     }
     up_to_date("python/src/autothrottle/options.py", &code);
-}
-
-#[test]
-fn pythons_conversion_knows_the_table() {
-    let mut code = String::from(
-        "\"\"\"Which settings there are, written from ``src/config/rows.rs`` by ``npm run bless``: change them there.\n\n\
-         By section: the key in Python's case, the engine's, and what is in it.\n\
-         \"\"\"\n\n\
-         from typing import Final\n\n\
-         SECTIONS: Final[dict[str, dict[str, tuple[str, str]]]] = {\n",
-    );
-    for &(section, ..) in SECTIONS {
-        writeln!(code, "    \"{section:?}\": {{").unwrap();
-        for (row, _) in rows_of(section) {
-            let kind = match row.kind {
-                Kind::Millis { .. } | Kind::MillisOrFalse => "time".into(),
-                Kind::Object(of) | Kind::FlagOr(of) => format!("object {of:?}"),
-                Kind::Named(of) => format!("named {of:?}"),
-                Kind::Quota => "list Quota".into(),
-                Kind::Rate => "object Rate".into(),
-                Kind::Function => "function".into(),
-                Kind::Driver(_) => "driver".into(),
-                _ => "plain".into(),
-            };
-            writeln!(code, "        \"{}\": (\"{}\", \"{kind}\"),", snake(row.key), row.key).unwrap();
-        }
-        code.push_str("    },\n");
-    }
-    code.push_str("}\n\nDRIVER: Final = (\n");
-    for (row, _) in rows_of(Section::Root).filter(|(row, _)| row.section == Section::Driver) {
-        writeln!(code, "    \"{}\",", snake(row.key)).unwrap();
-    }
-    code.push_str(")\n\"\"\"What only the driver reads.\"\"\"\n");
-    up_to_date("python/src/autothrottle/_settings.py", &code);
 }

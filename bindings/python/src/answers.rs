@@ -1,4 +1,4 @@
-//! What the engine answers, as the types and the errors of `autothrottle/_state.py` and `_errors.py`.
+//! What the engine answers, as the types and the errors of `autothrottle/_state.py` and `errors.py`.
 
 use autothrottle::{
     ConfigError, Diagnostic, Notice, Pace, Reason, ScopeStats, Stats,
@@ -204,9 +204,9 @@ pub fn problems(py: Python<'_>, class: &str, error: ConfigError) -> PyErr {
     raised(py, class, (problems,))
 }
 
-/// An error of `autothrottle/_errors.py`.
+/// An error of `autothrottle/errors.py`.
 fn raised<'py>(py: Python<'py>, class: &str, arguments: impl pyo3::call::PyCallArgs<'py>) -> PyErr {
-    let class = py.import("autothrottle._errors").and_then(|errors| errors.getattr(class));
+    let class = py.import("autothrottle.errors").and_then(|errors| errors.getattr(class));
     class.and_then(|class| class.call1(arguments)).map_or_else(|error| error, PyErr::from_value)
 }
 

@@ -12,6 +12,7 @@ mod engine;
 mod headers;
 mod outcome;
 mod shared;
+mod tables;
 mod typed;
 mod value;
 
@@ -35,9 +36,10 @@ mod _native {
         check_driver_options, engine::Engine, nearest_name, parse_hints, parse_robots, shared::Shared,
     };
 
-    /// What Redis runs, by name.
+    /// Which settings there are, and what Redis runs, by name.
     #[pymodule_init]
-    fn add_scripts(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    fn add_constants(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        super::tables::add(module)?;
         [
             ("COMPETE", store::COMPETE),
             ("RENEW", store::RENEW),

@@ -4,65 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from ._clock import NANOS, Clock, SystemClock, nanos
 from ._convert import convert_options, said_of_span
 from ._desk import Desk
-from ._errors import ConfigError, Problem
 from ._events import Events
+from ._exchange import Robots
 from ._managers import ManagedScopes
-from ._native import parse_robots
-from ._requests import seconds_of
-from ._robots import Robots
+from ._native import SECTIONS, parse_robots
+from ._requests import Settings
 from ._scopes import Scopes, add_scope, checked_name, host_of, host_of_name, named_scopes, said_of_name
-from ._settings import SECTIONS
 from ._stats import Peek, ScopeStats, Stats
-from ._tally import ROW
+from ._watch import ROW
+from .errors import ConfigError, Problem
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
     from .options import ScopeOptions, Seconds
-
-METHODS = ("GET", "HEAD", "PUT", "DELETE", "OPTIONS", "TRACE")
-
-
-@dataclass
-class Settings:
-    """The options that concern a request outside of the engine."""
-
-    get_scopes: Any = None
-    get_response_backoff: Any = None
-    get_error_backoff: Any = None
-    get_response_delay: Any = None
-    get_hints: Any = None
-    request_timeout: float | None = None
-    redirect_max_delay: float = 300.0
-    is_held_by_body: bool = False
-    retries: int = 0
-    methods: frozenset[str] = field(default_factory=frozenset)
-    max_retry_after: float = 300.0
-
-    @classmethod
-    def of(cls, options: Mapping[str, Any], driver: Mapping[str, Any]) -> Settings:
-        """The options were checked."""
-        retry = options.get("retry") or {}
-        longest, redirect = retry.get("max_retry_after"), driver.get("redirect_max_delay")
-        return cls(
-            get_scopes=driver.get("get_scopes"),
-            get_response_backoff=driver.get("get_response_backoff"),
-            get_error_backoff=driver.get("get_error_backoff"),
-            get_response_delay=driver.get("get_response_delay"),
-            get_hints=driver.get("get_hints"),
-            request_timeout=seconds_of("request_timeout", driver.get("request_timeout")),
-            redirect_max_delay=300.0 if redirect is None else nanos("redirect_max_delay", redirect) / NANOS,
-            is_held_by_body=driver.get("release") == "body",
-            retries=retry.get("limit", 0),
-            methods=frozenset(each.upper() for each in retry.get("methods") or METHODS),
-            max_retry_after=300.0 if longest is None else nanos("max_retry_after", longest) / NANOS,
-        )
 
 
 class BaseThrottle:

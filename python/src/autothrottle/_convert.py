@@ -19,10 +19,9 @@ from datetime import timedelta
 from typing import Any
 
 from ._clock import YEAR
-from ._errors import ConfigError, Problem
-from ._native import Engine, check_driver_options, nearest_name
+from ._native import DRIVER, SECTIONS, Engine, check_driver_options, nearest_name
 from ._scopes import said_of_name
-from ._settings import DRIVER, SECTIONS
+from .errors import ConfigError, Problem
 
 _SNAKE = {camel: snake for keys in SECTIONS.values() for snake, (camel, _) in keys.items()}
 _CAMEL_WORD = re.compile(r"\b[a-z]+(?:[A-Z][a-z]*)+\b")

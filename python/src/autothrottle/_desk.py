@@ -19,31 +19,30 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
-from functools import partial
-from typing import TYPE_CHECKING, Any
+from functools import partial, wraps
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 
-from ._alarms import Alarm, Alarms
-from ._budgets import Budgets
-from ._charge import Charge
-from ._clock import NANOS, Clock, nanos
+from ._clock import NANOS, Alarm, Alarms, Clock, nanos
 from ._convert import Converted, convert_scope, make_engine
-from ._events import CancelEvent, Events, RequestEvent, SettleEvent
-from ._following import Following, typed_refusal
-from ._forked import survive
-from ._handles import Handles
-from ._managers import ManagedScopes
+from ._events import CancelEvent, Events, Notices, RequestEvent, SettleEvent
+from ._managers import Handles, ManagedScopes
 from ._native import Engine
-from ._nesting import BEFORE_OTHERS, Nested, own_of, permits_around
-from ._notices import Notices
-from ._outcome import is_status
-from ._permit import NOTHING, Permit, Told
+from ._outcome import NOTHING, Told, engine_words, is_status
+from ._permit import Charge, Permit, Verdict, Wait, Waiting, permits_around
 from ._scopes import Scopes, named_scopes, unmet
 from ._state import Settled
-from ._tally import Tally
-from ._told import engine_words
-from ._unheard import Unheard
-from ._unsettled import Unsettled
-from ._waiting import Verdict, Wait, Waiting, locked
+from ._watch import (
+    BEFORE_OTHERS,
+    Budgets,
+    Following,
+    Nested,
+    Tally,
+    Unheard,
+    Unsettled,
+    own_of,
+    survive,
+    typed_refusal,
+)
 from .errors import (
     ClosedError,
     ConfigError,
@@ -55,6 +54,21 @@ from .errors import (
 if TYPE_CHECKING:
     from ._shared.transport import Leaving, Scheduler
     from .redis import Shared
+
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+def locked(method: Callable[Concatenate[Any, P], T]) -> Callable[Concatenate[Any, P], T]:
+    """One thread at a time: the engine knows of none."""
+
+    @wraps(method)
+    def call(desk: Desk, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        with desk.lock:
+            return method(desk, *args, **kwargs)
+
+    return call
 
 
 class Desk:
@@ -75,6 +89,7 @@ class Desk:
         self.events.has_lines = made.driver.get("warnings") is not False
         self.closed: ClosedError | None = None
         self.in_flight: set[int] = set()
+        self.by_hand: set[int] = set()
         self.is_forked = False
         self.is_quiet = False
         """Whether a timer that only watches would do harm."""
@@ -111,8 +126,6 @@ class Desk:
         self._wake: int | None = None
         self.is_draining = False
         self._is_stale = False
-        if self.typed:
-            self.unsettled.register()
         survive(self)
 
     # What a task or a thread does for it.
@@ -204,7 +217,7 @@ class Desk:
         now = self.clock.now()
         names, ticket = permit.scopes, permit._ticket
         self.in_flight.discard(ticket)
-        self.unsettled.tickets.discard(ticket)
+        self.by_hand.discard(ticket)
         failure: Exception | None = None
         status: int | None = None
         latency: int | None = None
@@ -217,7 +230,8 @@ class Desk:
             else:
                 if told.cost is not None:
                     permit.charge.checked(told.cost)
-                what = engine_words(self, permit, told, now)
+                latency = now - permit.charge.sent
+                what = engine_words(told, names, latency, self.clock, self.header_maps, self.handle)
                 permit.charge.settle(self, now, what)
                 status, latency = what.get("status"), what.get("latency")
                 is_wanted = wait is not None and self.closed is None
@@ -280,7 +294,7 @@ class Desk:
         """It was never sent."""
         if permit.take():
             self.in_flight.discard(permit._ticket)
-            self.unsettled.tickets.discard(permit._ticket)
+            self.by_hand.discard(permit._ticket)
             self.engine.cancel(self.clock.now(), permit._ticket)
             self.drain()
 
@@ -366,7 +380,7 @@ class Desk:
         finally:
             self.is_draining = False
         if self._wake is None and self.waiting:
-            if self.unsettled.tickets:
+            if self.by_hand:
                 self.unsettled.watch()
             if self.following is None:
                 self.nested.free(self)
@@ -470,7 +484,7 @@ class Desk:
         while self.lost:
             ticket, scopes = self.lost.popleft()
             self.in_flight.discard(ticket)
-            self.unsettled.tickets.discard(ticket)
+            self.by_hand.discard(ticket)
             self.engine.settle(self.clock.now(), ticket)
             what = f"a permit for {', '.join(scopes)} was collected as garbage before it was settled"
             self.warn("permit-lost", f"{what}: use `with`, or `run`", scopes[0])

@@ -71,6 +71,8 @@ GetErrorBackoff: TypeAlias = Callable[
 ]
 GetResponseDelay: TypeAlias = Callable[[Any], float | timedelta | None | Awaitable[float | timedelta | None]]
 GetHints: TypeAlias = Callable[[Any], SomeHints | None | Awaitable[SomeHints | None]]
+RobotsRules: TypeAlias = Callable[[str, str, str], Callable[[str], bool]]
+"""Reads a robots.txt and says which URLs may be fetched: ``rules(robots_url, text, user_agent)(url)``."""
 
 
 async def ask(hook: str, url: str, call: Callable[[], T | Awaitable[T]], is_plain: bool) -> T:

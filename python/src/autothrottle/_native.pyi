@@ -16,10 +16,11 @@ from typing import Any
 
 from typing_extensions import Self
 
-from ._headers import HeaderMap, Headers
 from ._state import (
     Decision,
     Failure,
+    HeaderMap,
+    Headers,
     Hints,
     HintsRead,
     Notice,
@@ -33,6 +34,14 @@ from ._state import (
     Watching,
 )
 
+SECTIONS: dict[str, dict[str, tuple[str, str]]]
+"""Which settings there are: section → the key in Python's case → the engine's key, and what is in it."""
+DRIVER: list[str]
+"""Those that only the driver reads."""
+SCRAPY_SETTINGS: dict[str, tuple[str, str, str]]
+"""Scrapy's name of a setting → section, key and kind of the option."""
+SCRAPY_KEYS: dict[str, dict[str, tuple[str, str]]]
+"""Section → key in a dict of THROTTLING_SCOPES → key and kind of the option."""
 COMPETE: str
 """The scripts of the store: see ``shared/src/store.rs``."""
 RENEW: str

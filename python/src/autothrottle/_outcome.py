@@ -1,4 +1,5 @@
-"""What results and errors say about a response, whichever client made them.
+"""How a request ended: what results and errors say about it, whichever client made them, and the same in the
+engine's words.
 
 | client | a result has | an error has |
 |---|---|---|
@@ -15,10 +16,16 @@ installed or imported.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
 from typing import Any, Literal, NamedTuple, TypeAlias, cast
 
-from .errors import ThrottleTimeoutError
+from ._clock import Clock, nanos
+from ._hooks import Backoffs, SomeHints, backoff_map, checked_backoffs, hints_of
+from ._state import ScopeOutcome
+from .errors import ThrottleError, ThrottleTimeoutError
 
 Failure: TypeAlias = Literal["connection", "timeout"]
 
@@ -136,3 +143,146 @@ def failure_of(error: BaseException) -> Failure | None:
         reason = getattr(cause, "reason", None)  # urllib's URLError
         cause = reason if isinstance(reason, BaseException) else cause.__cause__
     return None
+
+
+@dataclass(slots=True)
+class Told:
+    """How a request ended, for ``settle``. Without a status and an error no pace changes."""
+
+    status: int | None = None
+    headers: Any = None
+    error: BaseException | None = None
+    hints: SomeHints | None = None
+    latency: float | timedelta | None = None
+    backoff: bool | None = None
+    scopes: Backoffs | None = None
+    cost: float | Mapping[str, float] | None = None
+    adjust_delay: bool = True
+    is_blamed: bool = True
+    """Whether the caller says that the error is the server's."""
+
+    @property
+    def is_refusal(self) -> bool:
+        """Whether another attempt may end better."""
+        return self.error is not None or self.status == 429 or (self.status or 0) >= 500
+
+
+NOTHING = Told()
+"""The slots come back, and no pace changes."""
+
+
+def told_by_result(result: object) -> Told:
+    """What a function's result says."""
+    answer = answer_in(result)
+    return NOTHING if answer is None else Told(answer.status, answer.headers)
+
+
+def told_by_error(error: BaseException) -> Told:
+    """What a function's error says. Its bugs, and a cancelled task, say no word about the server."""
+    answer = answer_in_error(error)
+    if answer is not None:
+        return Told(answer.status, answer.headers)
+    return NOTHING if failure_of(error) is None else Told(error=error)
+
+
+def engine_words(
+    told: Told,
+    scopes: Sequence[str],
+    latency: int,
+    clock: Clock,
+    header_maps: Mapping[str, Any],
+    handle: Callable[[str], int],
+) -> dict[str, Any]:
+    """An outcome for the engine: all of it checked, and in its own form. Changes no state, so that
+    the engine gets all of it or no part.
+    """
+    status, headers, error = told.status, told.headers, told.error
+    if status is None and error is not None:
+        answer = answer_in_error(error)
+        if answer is not None:
+            status, headers, error = answer.status, headers or answer.headers, None
+    if status is not None and not is_status(status):
+        raise TypeError(f"status: want a status of HTTP; got {status!r:.60}")
+    what: dict[str, Any] = {}
+    if status is not None:
+        what = {"status": status, "latency": latency}
+    elif error is not None:
+        failure = failure_of(error)
+        if failure is None and told.is_blamed and _may_be_the_servers(error):
+            failure = "connection"
+        what["failure"] = failure
+    if told.latency is not None:
+        what["latency"] = nanos("latency", told.latency)
+    if headers is not None:
+        what["headers"] = headers
+        what["wall"] = clock.wall()
+        if header_maps:
+            what["header_map"] = next((header_maps[name] for name in scopes if name in header_maps), None)
+    if told.hints is not None:
+        what["hints"] = hints_of("settle", told.hints)
+    if told.backoff is not None:
+        what["backoff"] = told.backoff
+    if not told.adjust_delay:
+        what["adjust_delay"] = False
+    if told.cost is None and told.scopes is None:
+        return what
+    costs: dict[str, float] = {}
+    if isinstance(told.cost, Mapping):
+        costs = checked_costs(told.cost, scopes)
+    elif told.cost is not None:
+        what["cost"] = told.cost
+    backoffs = checked_backoffs("settle", told.scopes, scopes)
+    if backoffs is not None:
+        is_refusal = error is not None or (status or 0) >= 400
+        what["scopes"] = _own(handle, scopes, backoffs, is_refusal, costs)
+    elif costs:
+        what["scopes"] = [ScopeOutcome(scope=handle(name), cost=cost) for name, cost in costs.items()]
+    return what
+
+
+def checked_costs(costs: Mapping[str, float], names: Sequence[str]) -> dict[str, float]:
+    """Costs by scope; raises for scopes that are not the request's."""
+    for name, cost in costs.items():
+        if name not in names:
+            raise ValueError(f"settle: want costs of {', '.join(names)}; got one of {name!r}")
+        if isinstance(cost, bool) or not isinstance(cost, (int, float)) or not 0 <= cost < math.inf:
+            raise ValueError(f"settle: want a cost from 0 of {name}; got {cost!r}")
+    return dict(costs)
+
+
+def _own(
+    handle: Callable[[str], int],
+    names: Sequence[str],
+    backoffs: Mapping[str, Any],
+    is_refusal: bool,
+    costs: Mapping[str, float],
+) -> list[ScopeOutcome]:
+    """What an outcome means for each scope, if it names those that back off: others ignore a refusal."""
+    own: list[ScopeOutcome] = []
+    for name in names:
+        means = backoff_map(backoffs).get(name)
+        if means is not None:
+            is_of_quota = means.get("cost") is not None or means.get("remaining") is not None
+            delay, reset = means.get("delay"), means.get("reset")
+            own.append(
+                ScopeOutcome(
+                    scope=handle(name),
+                    backoff=means.get("backoff", None if is_of_quota else True),
+                    delay=None if delay is None else nanos("delay", delay),
+                    cost=means.get("cost", costs.get(name)),
+                    remaining=means.get("remaining"),
+                    reset=None if reset is None else nanos("reset", reset),
+                )
+            )
+        elif is_refusal or name in costs:
+            own.append(ScopeOutcome(scope=handle(name), ignored=is_refusal, cost=costs.get(name)))
+    return own
+
+
+def _may_be_the_servers(error: BaseException) -> bool:
+    """Whether an error that a caller reports says something about the server."""
+    return (
+        isinstance(error, Exception)
+        and not isinstance(error, ThrottleError)
+        and type(error).__name__ not in ("CancelledError", "PoolTimeout")
+    )

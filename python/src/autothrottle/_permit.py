@@ -1,54 +1,165 @@
-"""Permission to send one request. It holds a slot in every scope of the request until it is settled.
+"""Permission to send one request: what it costs, who waits for it, when its request is on its way.
 
-The trap is the permit that is never settled: its slots are gone for good. ``with`` settles it at the end of
-the block, whatever happened there; one that is collected as garbage is given back.
+A permit holds a slot in every scope of its request until it is settled. ``with`` settles it at the end of
+the block, and one that is collected as garbage is given back.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+import inspect
+from collections.abc import Awaitable, Callable, Coroutine, Generator, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from contextvars import ContextVar
+from dataclasses import replace
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, TypeAlias, TypeVar, cast
 
-from ._begun import LATE, is_told
-from ._clock import NANOS
+from ._clock import NANOS, Alarm, Clock
 from ._hooks import Backoffs, SomeHints
-from ._nesting import enter_block, exit_block
-from ._outcome import answer_in, answer_in_error, failure_of, fields_of
-from ._waiting import Verdict, Wait
+from ._native import Engine
+from ._outcome import NOTHING, Told, answer_in, checked_costs, fields_of, told_by_error
+from .errors import ClosedError
 
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-    from ._charge import Charge
-    from ._desk import Desk
+T = TypeVar("T")
 
 
-@dataclass(slots=True)
-class Told:
-    """How a request ended, for ``settle``. Without a status and an error no pace changes."""
+class Wait(NamedTuple):
+    """How a request waits."""
 
-    status: int | None = None
-    headers: Any = None
-    error: BaseException | None = None
-    hints: SomeHints | None = None
-    latency: float | timedelta | None = None
-    backoff: bool | None = None
-    scopes: Backoffs | None = None
-    cost: float | Mapping[str, float] | None = None
-    adjust_delay: bool = True
-    is_blamed: bool = True
-    """Whether the caller says that the error is the server's."""
+    priority: float = 0
+    cost: float = 1
+    delay: int = 0
+    timeout: float | None = None
+
+
+class Waiting:
+    """A request that waits. Its caller hears by ``wake``."""
+
+    __slots__ = ("alarm", "charge", "error", "outer", "permit", "scopes", "target", "ticket")
+
+    def __init__(self, ticket: int, scopes: tuple[str, ...], target: object, charge: Charge) -> None:
+        self.ticket = ticket
+        self.scopes = scopes
+        self.target = target
+        self.charge = charge
+        self.alarm: Alarm | None = None
+        self.permit: Permit | None = None
+        self.outer: Sequence[Permit] = ()
+        self.error: BaseException | None = None
+
+    def wake(self) -> None:
+        """It has a permit or an error now."""
+
+    def take(self) -> Permit:
+        """The permit, once; or raises the error."""
+        permit, self.permit = self.permit, None
+        if permit is not None:
+            return permit
+        # One error for all who wait: each raises its own, so that tracebacks do not grow.
+        if type(self.error) is ClosedError:
+            raise ClosedError() from self.error.__cause__
+        raise cast("BaseException", self.error)
+
+
+Verdict: TypeAlias = Waiting | Literal["over", "again", "too-long"]
+"""What became of a request: over; over since the server asks for too long a wait; over although it should
+be sent
+again, since it cannot be repeated; or what its next attempt waits for."""
+
+
+class Giver(Protocol):
+    """The desk, as far as permits know it."""
+
+    clock: Clock
+    engine: Engine
+    lock: AbstractContextManager[Any]
+    asked: int | None
+    """What the server of the request that was settled last asked for."""
+    by_hand: set[int]
+    """The tickets of permits that are in no ``with`` block."""
+
+    def cancel(self, alarm: Alarm) -> None: ...
+    def adjust(self, permit: Permit, cost: float | Mapping[str, float]) -> None: ...
+    def end(
+        self, permit: Permit, told: Told, wait: Wait | None = None, is_repeatable: bool = True
+    ) -> Verdict: ...
+    def handle(self, name: str) -> int: ...
+    def lose(self, ticket: int, scopes: tuple[str, ...]) -> None: ...
+
+
+_UNEVEN = "cost: want a mapping of scope to cost, for the scopes of this request have different ones"
+
+
+class Charge:
+    """All permits of one request share it: of who sends it, and of each attempt."""
+
+    __slots__ = ("_corrected", "_cost", "_is_adjusted", "_names", "sent")
+
+    def __init__(self, names: Sequence[str], cost: float | Sequence[float]) -> None:
+        self._names = names
+        self._cost = cost
+        self.start_attempt(0)
 
     @property
-    def is_refusal(self) -> bool:
-        """Whether another attempt may end better."""
-        return self.error is not None or self.status == 429 or (self.status or 0) >= 500
+    def expected(self) -> float | Sequence[float]:
+        """What it is to cost in each scope."""
+        return self._cost
 
+    @property
+    def _expected(self) -> dict[str, float]:
+        costs = self._cost if isinstance(self._cost, Sequence) else [self._cost] * len(self._names)
+        return dict(zip(self._names, costs, strict=True))
 
-NOTHING = Told()
-"""The slots come back, and no pace changes."""
+    @property
+    def _costs(self) -> dict[str, float]:
+        """What it has cost so far. A request that is not corrected makes no mapping."""
+        return self._expected if self._corrected is None else self._corrected
+
+    def start_attempt(self, now: int) -> None:
+        """An attempt leaves: it costs what was expected."""
+        self.sent = now
+        self._corrected: dict[str, float] | None = None
+        self._is_adjusted = False
+
+    def checked(self, cost: float | Mapping[str, float]) -> dict[str, float]:
+        """A cost by scope; raises for what is none."""
+        names = list(self._names)
+        if isinstance(cost, Mapping):
+            return checked_costs(cost, names)
+        if len(set(self._expected.values())) > 1:
+            raise TypeError(_UNEVEN)
+        return checked_costs(dict.fromkeys(names, cost), names)
+
+    def adjust(self, desk: Giver, now: int, costs: Mapping[str, float]) -> None:
+        """The engine takes or gives back the difference."""
+        self._is_adjusted = True
+        before = self._costs
+        for name, cost in costs.items():
+            charged = before[name]
+            if cost != charged:
+                desk.engine.adjust(now, desk.handle(name), self.sent, charged, cost)
+        self._corrected = {**before, **costs}
+
+    def settle(self, desk: Giver, now: int, what: dict[str, Any]) -> None:
+        """What its outcome says that it cost."""
+        if "scopes" not in what and "cost" not in what:
+            return
+        scopes, one = what.get("scopes", ()), what.get("cost")
+        own = {each.scope: each.cost for each in scopes if each.cost is not None}
+        if one is None and not own:
+            return
+        costs = {name: own.get(desk.handle(name), one) for name in self._names}
+        known = {name: cost for name, cost in costs.items() if cost is not None}
+        if not self._is_adjusted:
+            self._corrected = {**self._costs, **known}
+            return
+        self.adjust(desk, now, known)
+        what.pop("cost", None)
+        if scopes:
+            what["scopes"] = [replace(each, cost=None) for each in scopes]
 
 
 class Permit:
@@ -70,7 +181,7 @@ class Permit:
     )
 
     def __init__(
-        self, desk: Desk, ticket: int, scopes: tuple[str, ...], target: object, charge: Charge
+        self, desk: Giver, ticket: int, scopes: tuple[str, ...], target: object, charge: Charge
     ) -> None:
         self._desk = desk
         self._ticket = ticket
@@ -199,7 +310,7 @@ class Permit:
         self.end(NOTHING if error is None else told_by_error(error))
 
     def __enter__(self) -> Self:
-        self._desk.unsettled.tickets.discard(self._ticket)
+        self._desk.by_hand.discard(self._ticket)
         enter_block(self)
         return self
 
@@ -217,15 +328,116 @@ class Permit:
         return f"<Permit for {', '.join(self.scopes)}: {state}>"
 
 
-def told_by_result(result: object) -> Told:
-    """What a function's result says."""
-    answer = answer_in(result)
-    return NOTHING if answer is None else Told(answer.status, answer.headers)
+_NONE: tuple[Permit, ...] = ()
+_around: ContextVar[Permit | tuple[Permit, ...]] = ContextVar("autothrottle_around", default=_NONE)
+"""One permit as it is, for each tuple is work for Python's garbage collection."""
 
 
-def told_by_error(error: BaseException) -> Told:
-    """What a function's error says. Its bugs, and a cancelled task, say no word about the server."""
-    answer = answer_in_error(error)
-    if answer is not None:
-        return Told(answer.status, answer.headers)
-    return NOTHING if failure_of(error) is None else Told(error=error)
+@contextmanager
+def around(permit: Permit) -> Iterator[None]:
+    """What is requested in here is requested for this permit."""
+    enter_block(permit)
+    try:
+        yield
+    finally:
+        exit_block(permit)
+
+
+def enter_block(permit: Permit) -> None:
+    """The block of a permit begins."""
+    around = _around.get()
+    _around.set((*_all(around), permit) if around else permit)
+
+
+def exit_block(permit: Permit) -> None:
+    """The block of a permit ends."""
+    around = _around.get()
+    kept = () if around is permit else tuple(each for each in _all(around) if each is not permit)
+    _around.set(kept)
+
+
+def given_by_hand(permit: Permit) -> Permit:
+    """A permit that is in no block."""
+    if not permit.is_settled:
+        permit._desk.by_hand.add(permit._ticket)
+    return permit
+
+
+def _all(around: Permit | tuple[Permit, ...]) -> tuple[Permit, ...]:
+    return around if isinstance(around, tuple) else (around,)
+
+
+def permits_around(desk: Giver) -> list[Permit]:
+    """Those of this throttle that hold slots around what runs now."""
+    around = _around.get()
+    if not around:
+        return []
+    return [each for each in _all(around) if each._desk is desk and not each.is_settled]
+
+
+LATE = 500_000
+"""How late after its permit a request may begin without a report, in nanoseconds."""
+
+
+def left(engine: Engine, clock: Callable[[], int], ticket: int, at: int) -> int:
+    """When a request that was let go at ``at`` really left. The driver tells the engine if that is later.
+
+    It does so also where no request waits: the first of some tasks is on its way before the second asks. With
+    a shared limit it tells only where a request waits.
+    """
+    now = clock()
+    if now - at < LATE or not is_told(engine):
+        return at
+    engine.left(now, ticket)
+    return now
+
+
+def is_told(engine: Engine) -> bool:
+    """Whether an engine is to know when a request really left."""
+    return getattr(engine, "is_awaited", True)
+
+
+class Begun(Coroutine[Any, Any, T]):
+    """What is awaited gives the same; ``then`` is called once it waits for something.
+
+    Not a function that awaits: a task that is cancelled before it begins would never have awaited the other.
+    """
+
+    __slots__ = ("_then", "_work")
+
+    def __init__(self, given: Awaitable[T], then: Callable[[], object]) -> None:
+        self._work: Coroutine[Any, Any, T] = given if inspect.iscoroutine(given) else _awaited(given)
+        self._then: Callable[[], object] | None = then
+
+    def send(self, value: Any) -> Any:
+        """Goes on until it waits again."""
+        awaited = self._work.send(value)
+        then, self._then = self._then, None
+        if then is not None:
+            then()
+        return awaited
+
+    def throw(self, *error: Any) -> Any:
+        """Goes on with an error."""
+        return self._work.throw(*error)
+
+    def close(self) -> None:
+        """Ends it."""
+        self._work.close()
+
+    def __getattr__(self, name: str) -> Any:
+        """In what state it is, and what its name: anyio looks at the coroutine of a task."""
+        return getattr(self._work, name)
+
+    def __await__(self) -> Generator[Any, Any, T]:
+        return self
+
+    def __iter__(self) -> Any:
+        return self
+
+    def __next__(self) -> Any:
+        return self.send(None)
+
+
+async def _awaited(given: Awaitable[T]) -> T:
+    return await given

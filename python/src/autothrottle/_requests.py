@@ -13,12 +13,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypedDict
 
-from ._clock import nanos
-from ._errors import ConfigError, Problem
+from ._clock import NANOS, nanos
+from ._permit import Wait
 from ._scopes import Scopes
-from ._waiting import Wait
+from .errors import ConfigError, Problem
 from .options import Seconds
 
 if TYPE_CHECKING:
@@ -112,3 +113,42 @@ def wait_of(priority: float, cost: float, delay: Seconds, timeout: Seconds | Non
     if isinstance(cost, bool) or not isinstance(cost, (int, float)):
         raise TypeError(f"cost: want a number; got {cost!r}")
     return Wait(priority, cost, nanos("delay", delay) if delay else 0, seconds_of("timeout", timeout))
+
+
+METHODS = ("GET", "HEAD", "PUT", "DELETE", "OPTIONS", "TRACE")
+
+
+@dataclass
+class Settings:
+    """The options that concern a request outside of the engine."""
+
+    get_scopes: Any = None
+    get_response_backoff: Any = None
+    get_error_backoff: Any = None
+    get_response_delay: Any = None
+    get_hints: Any = None
+    request_timeout: float | None = None
+    redirect_max_delay: float = 300.0
+    is_held_by_body: bool = False
+    retries: int = 0
+    methods: frozenset[str] = field(default_factory=frozenset)
+    max_retry_after: float = 300.0
+
+    @classmethod
+    def of(cls, options: Mapping[str, Any], driver: Mapping[str, Any]) -> Settings:
+        """The options were checked."""
+        retry = options.get("retry") or {}
+        longest, redirect = retry.get("max_retry_after"), driver.get("redirect_max_delay")
+        return cls(
+            get_scopes=driver.get("get_scopes"),
+            get_response_backoff=driver.get("get_response_backoff"),
+            get_error_backoff=driver.get("get_error_backoff"),
+            get_response_delay=driver.get("get_response_delay"),
+            get_hints=driver.get("get_hints"),
+            request_timeout=seconds_of("request_timeout", driver.get("request_timeout")),
+            redirect_max_delay=300.0 if redirect is None else nanos("redirect_max_delay", redirect) / NANOS,
+            is_held_by_body=driver.get("release") == "body",
+            retries=retry.get("limit", 0),
+            methods=frozenset(each.upper() for each in retry.get("methods") or METHODS),
+            max_retry_after=300.0 if longest is None else nanos("max_retry_after", longest) / NANOS,
+        )

@@ -29,20 +29,18 @@ from typing import TYPE_CHECKING, Any, ParamSpec, Protocol, TypeVar, cast, overl
 from ._base import BaseThrottle, refuse
 from ._clock import NANOS, SystemClock
 from ._desk import Desk
-from ._errors import ConfigError, Problem
 from ._exchange import run_now
-from ._forked import abandon
 from ._hooks import ScopeRequest, ask, checked_scopes
-from ._permit import Permit
+from ._permit import Charge, Permit, Wait, Waiting, given_by_hand
 from ._requests import target_of, wait_of
 from ._run import RunRetry, check_function, given, run
 from ._scopes import Scopes
-from ._waiting import Wait, Waiting
+from ._watch import abandon
+from .errors import ConfigError, Problem
 
 if TYPE_CHECKING:
     from typing_extensions import Self, Unpack
 
-    from ._charge import Charge
     from ._shared.transport import Scheduler
     from .options import Seconds, ThrottleOptions
 
@@ -223,9 +221,7 @@ class ThreadThrottle(BaseThrottle):
         The arguments are those of ``autothrottle.Throttle.acquire``.
         """
         wait = wait_of(priority, cost, delay, timeout)
-        permit = run_now(self._enter(target, scopes, wait))
-        self._desk.unsettled.add(permit)
-        return permit
+        return given_by_hand(run_now(self._enter(target, scopes, wait)))
 
     def run(
         self,

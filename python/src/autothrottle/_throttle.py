@@ -20,23 +20,19 @@ from contextlib import AbstractAsyncContextManager
 from typing import TYPE_CHECKING, Any, Literal, ParamSpec, Protocol, TypeVar, cast, overload
 
 from ._base import BaseThrottle
-from ._begun import Begun
 from ._clock import NANOS, Timer
 from ._desk import Desk
 from ._hooks import ScopeRequest, ask, checked_scopes
-from ._map import check_items, map_items
-from ._nesting import enter_block, exit_block
-from ._permit import Permit
+from ._permit import Begun, Permit, Wait, Waiting, enter_block, exit_block, given_by_hand
 from ._requests import seconds_of, target_of, wait_of
-from ._run import RunRetry, check_function, given, run
+from ._run import RunRetry, check_function, check_items, given, map_items, run
 from ._scopes import Scopes
-from ._waiting import Wait, Waiting
 from .errors import ThrottleTimeoutError
 
 if TYPE_CHECKING:
     from typing_extensions import Self, Unpack
 
-    from ._charge import Charge
+    from ._permit import Charge
     from ._shared.transport import Scheduler
     from .options import Seconds, ThrottleOptions
 
@@ -144,8 +140,7 @@ class Acquisition(Awaitable[Permit]):
     def __await__(self) -> Generator[Any, Any, Permit]:
         self._is_awaited = True
         permit = yield from self._throttle._enter(self._target, self._scopes, self._wait).__await__()
-        permit._desk.unsettled.add(permit)
-        return permit
+        return given_by_hand(permit)
 
     async def __aenter__(self) -> Permit:
         self._is_awaited = True

@@ -22,8 +22,7 @@ from collections.abc import Awaitable, Callable
 
 from aiohttp import BytesPayload, ClientRequest, ClientResponse
 
-from ._bypass import expect
-from ._exchange import Call, exchange
+from ._exchange import Call, exchange, expect
 from ._hooks import ScopeRequest
 from ._requests import current_options
 from ._threads import ThreadThrottle

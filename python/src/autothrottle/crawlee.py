@@ -31,8 +31,7 @@ from typing import TYPE_CHECKING, Any
 
 from crawlee.http_clients import HttpClient, HttpCrawlingResult, HttpResponse, ImpitHttpClient
 
-from ._bypass import expect
-from ._exchange import Call, Exchanged, exchange
+from ._exchange import Call, Exchanged, exchange, expect
 from ._hooks import ScopeRequest
 from ._requests import current_options
 from ._threads import ThreadThrottle

@@ -12,19 +12,11 @@ It speaks as it does in every language: options are those of ``docs/settings.md`
 instants and spans are whole nanoseconds. ``Throttle`` is what most programs want.
 """
 
-from ._errors import (
-    ConfigError,
-    CostExceedsQuotaError,
-    Problem,
-    QueueFullError,
-    SnapshotError,
-    ThrottleError,
-)
-from ._headers import HeaderMap
 from ._native import Engine, parse_hints, parse_robots
 from ._state import (
     BudgetStats,
     Decision,
+    HeaderMap,
     Hints,
     HintsRead,
     Notice,
@@ -35,6 +27,14 @@ from ._state import (
     ScopeStats,
     Settled,
     Stats,
+)
+from .errors import (
+    ConfigError,
+    CostExceedsQuotaError,
+    Problem,
+    QueueFullError,
+    SnapshotError,
+    ThrottleError,
 )
 
 __all__ = [

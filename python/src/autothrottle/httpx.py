@@ -31,13 +31,12 @@ from typing import Any, cast
 
 import httpx
 
-from ._bypass import expect, watch
-from ._errors import ConfigError, Problem
-from ._exchange import Call, Exchanged, exchange, run_now
+from ._exchange import Call, Exchanged, exchange, expect, run_now, watch
 from ._hooks import ScopeRequest
 from ._requests import current_options
 from ._threads import ThreadThrottle
 from ._throttle import Throttle
+from .errors import ConfigError, Problem
 
 __all__ = ["AsyncThrottleTransport", "ThrottleTransport"]
 

@@ -33,8 +33,8 @@ from ._throttle import Throttle
 if TYPE_CHECKING:
     from opentelemetry.context import Context
 
+    from ._permit import Waiting
     from ._stats import ScopeStats
-    from ._waiting import Waiting
 
 __all__ = ["instrument"]
 

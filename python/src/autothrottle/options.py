@@ -11,9 +11,15 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypedDict
 
 if TYPE_CHECKING:
     from ._clock import Clock
-    from ._hooks import GetErrorBackoff, GetHints, GetResponseBackoff, GetResponseDelay, GetScopes
+    from ._hooks import (
+        GetErrorBackoff,
+        GetHints,
+        GetResponseBackoff,
+        GetResponseDelay,
+        GetScopes,
+        RobotsRules,
+    )
     from ._managers import MakeScopeManager, ScopeManager
-    from ._robots import RobotsRules
     from .redis import Shared
 
 Seconds: TypeAlias = float | timedelta

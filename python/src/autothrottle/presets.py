@@ -16,11 +16,11 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from copy import deepcopy
+from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
 
 from ._hooks import SomeHints
-from ._preset import Preset, PresetSource
 from ._presets import PRESETS
 from .options import ScopeOptions
 
@@ -37,16 +37,43 @@ __all__ = [
 _MOST_BODY = 262_144
 """A body that says it is longer is not read for a hint."""
 
+
+@dataclass(frozen=True, slots=True)
+class PresetSource:
+    """A limit in its owner's words."""
+
+    sentence: str
+    """The sentence."""
+    url: str
+    """Where the owner says it."""
+    read: str
+    """When it was read: a day."""
+    copy: str | None = None
+    """It was read in this copy, not at the owner's address."""
+
+
+@dataclass(frozen=True, slots=True)
+class Preset:
+    """One host."""
+
+    options: ScopeOptions
+    """Settings of its scope. Times are seconds."""
+    sources: tuple[PresetSource, ...]
+    """Who says so."""
+    user_agent: str | None = None
+    """What the owner wants in ``User-Agent``; requests without it may be refused."""
+
+
 preset_hosts: tuple[str, ...] = tuple(PRESETS)
 """The hosts that have presets, in alphabetical order."""
 
 
 def preset(host: str) -> Preset:
     """One host's settings with their sources. Raises ``ValueError`` if it has no preset."""
-    found = PRESETS.get(host)
-    if found is None:
+    if host not in PRESETS:
         raise ValueError(f"there is no preset for {host!r}; there are {', '.join(PRESETS)}")
-    return found
+    options, sources, user_agent = PRESETS[host]
+    return Preset(options, tuple(PresetSource(*each) for each in sources), user_agent)
 
 
 def presets(*hosts: str) -> dict[str, ScopeOptions]:

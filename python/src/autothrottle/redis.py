@@ -24,12 +24,11 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from ._convert import described
-from ._errors import ConfigError, Problem
 from ._shared.courier import Courier, LoopCourier, ThreadCourier, is_cluster
 from ._shared.host import SharedHost
 from ._shared.redis_transport import RedisTransport
 from ._shared.transport import Offline, Scheduler
-from .errors import SharedError
+from .errors import ConfigError, Problem, SharedError
 
 if TYPE_CHECKING:
     import redis

@@ -26,8 +26,7 @@ import requests
 from requests.adapters import HTTPAdapter
 from requests.utils import rewind_body
 
-from ._bypass import expect, watch
-from ._exchange import Call, Exchanged, exchange, run_now
+from ._exchange import Call, Exchanged, exchange, expect, run_now, watch
 from ._hooks import ScopeRequest
 from ._requests import current_options
 from ._threads import ThreadThrottle

@@ -10,8 +10,9 @@ from harness import Bench, virtual
 from scrapy.http import Response
 from scrapy.utils.misc import load_object
 
+from autothrottle._native import SCRAPY_KEYS as KEYS
+from autothrottle._native import SCRAPY_SETTINGS as SETTINGS
 from autothrottle.scrapy import Downloader, ThrottlingManager, ThrottlingScopeManager
-from autothrottle.scrapy._table import KEYS, SETTINGS
 
 PAGE = (Path(__file__).resolve().parents[3] / "docs" / "scrapy.md").read_text(encoding="utf-8")
 BLOCKS = re.findall(r"^```python\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)

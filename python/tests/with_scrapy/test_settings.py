@@ -9,10 +9,10 @@ from harness import Bench, crawler_of
 from scrapy import Spider
 from scrapy.settings import Settings
 
+from autothrottle._native import SCRAPY_SETTINGS as SETTINGS
 from autothrottle.errors import ConfigError
 from autothrottle.scrapy import ThrottlingScopeManager
 from autothrottle.scrapy._options import Options, read_options
-from autothrottle.scrapy._table import SETTINGS
 
 
 def read(settings: dict[str, Any], priority: str = "project") -> Options:

@@ -23,8 +23,7 @@ from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, Literal, TypedDict
 
-from .._bypass import expect
-from .._exchange import run_now
+from .._exchange import expect, run_now
 from .._threads import ThreadThrottle
 from .._throttle import Throttle
 from ..errors import ThrottleError

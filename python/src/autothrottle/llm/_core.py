@@ -18,12 +18,11 @@ from zlib import crc32
 
 from .._base import BaseThrottle
 from .._clock import NANOS
-from .._errors import ConfigError, Problem
 from .._hooks import ScopeBackoff
-from .._outcome import failure_of
-from .._permit import NOTHING, Permit, Told
+from .._outcome import NOTHING, Told, failure_of
+from .._permit import Permit
 from .._requests import current_options, wait_of
-from ..errors import ThrottleError
+from ..errors import ConfigError, Problem, ThrottleError
 from ._answer import Body, Refusal, refusal_of, told_by
 from ._budgets import NUMBERS, BudgetOptions, Budgets, Call
 from ._request import VENDORS, Asked, asked_of

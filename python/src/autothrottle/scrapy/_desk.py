@@ -7,20 +7,26 @@ end in `drain`.
 
 from __future__ import annotations
 
+import json
+import logging
+import os
 import time
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from scrapy.utils.asyncio import call_later
 from twisted.internet.defer import Deferred
 
-from .._begun import left
-from ..errors import ScopeDownError
+from .._permit import left
+from ..errors import ScopeDownError, SnapshotError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from .._native import Engine
     from .._state import Settled
+
+logger = logging.getLogger("autothrottle.scrapy")
 
 
 class Timer(Protocol):
@@ -177,3 +183,31 @@ class Desk:
     def _woken(self) -> None:
         self._timer = None
         self.drain()
+
+
+_SNAPSHOT = "throttling.json"
+
+
+def restore(desk: Desk, jobdir: str) -> bool:
+    """Goes on where the job was; False if there is no state to go on with."""
+    path = Path(jobdir, _SNAPSHOT)
+    try:
+        text = path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        return False
+    try:
+        desk.engine.restore(json.loads(text), desk.clock.now(), desk.clock.wall())
+    except (ValueError, RecursionError, SnapshotError) as error:
+        logger.warning("%s is no snapshot, so all paces are learned anew: %s", path, error)
+        return False
+    return True
+
+
+def save(desk: Desk, jobdir: str) -> None:
+    """Keeps what was learned. The file is replaced as a whole, so that none is cut short."""
+    path = Path(jobdir, _SNAPSHOT)
+    snapshot = desk.engine.snapshot(desk.clock.now(), desk.clock.wall())
+    path.parent.mkdir(parents=True, exist_ok=True)
+    new = path.with_suffix(".new")
+    new.write_text(json.dumps(snapshot), encoding="utf-8")
+    os.replace(new, path)

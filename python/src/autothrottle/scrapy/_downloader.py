@@ -22,15 +22,20 @@ from scrapy.utils.httpobj import urlparse_cached
 from scrapy.utils.job import job_dir
 from scrapy.utils.misc import build_from_crawler
 
-from .._begun import Begun
+from .._permit import Begun
 from ..errors import ConfigError, ThrottleError
-from . import _jobdir, _robots
-from ._closing import Closing, sent_back
-from ._desk import Clock, Desk, SystemClock
+from ._desk import Clock, Desk, SystemClock, restore, save
 from ._managers import Hooks, ThrottlingManager
 from ._options import is_typed, read_options
-from ._queue import Ahead
-from ._report import REDIRECT_DELAY, Reporter
+from ._queue import Ahead, Closing, sent_back
+from ._report import (
+    HAS_ROBOTS_SIGNAL,
+    REDIRECT_DELAY,
+    Reporter,
+    delay_of_parser,
+    delay_of_response,
+    user_agent,
+)
 from ._shared import GroupListener, leave, make_engine
 from ._slot import Slot
 from ._strategy import ScopeAnswer, Strategies
@@ -82,10 +87,10 @@ class Downloader(ScrapysDownloader):
         self._ahead = Ahead(crawler, options.lookahead, options.engine.get("concurrency", 0))
         self._codes: dict[str, tuple[int, ...]] = {}
         self._jobdir = job_dir(crawler.settings)
-        if self._jobdir and _jobdir.restore(self._desk, self._jobdir):
+        if self._jobdir and restore(self._desk, self._jobdir):
             self._teller.count("restored")
         _replace_autothrottle(crawler)
-        if options.obeys_robots and _robots.HAS_SIGNAL:
+        if options.obeys_robots and HAS_ROBOTS_SIGNAL:
             crawler.signals.connect(self._robots_parsed, signal=signals.robots_parsed)
 
     # What Scrapy asks
@@ -126,7 +131,7 @@ class Downloader(ScrapysDownloader):
         desk.close()
         self._teller.closed(desk)
         if self._jobdir:
-            _jobdir.save(desk, self._jobdir)
+            save(desk, self._jobdir)
         leave(desk.engine)
 
     def is_bad_status(self, status: int) -> bool:
@@ -210,9 +215,9 @@ class Downloader(ScrapysDownloader):
                 raise
             heard = response, None
             await self._reporter.of_response(request, response, slot, report)
-            if self._options.obeys_robots and not _robots.HAS_SIGNAL:
-                agent = _robots.user_agent(self.settings, request)
-                self._crawl_delay(request, _robots.delay_of_response(request, response, agent))
+            if self._options.obeys_robots and not HAS_ROBOTS_SIGNAL:
+                agent = user_agent(self.settings, request)
+                self._crawl_delay(request, delay_of_response(request, response, agent))
         finally:
             self._settle(ticket, slot, request, heard, report)
         failed, self._failed = self._failed, None
@@ -335,8 +340,8 @@ class Downloader(ScrapysDownloader):
     # robots.txt
 
     def _robots_parsed(self, robotparser: Any, request: Request) -> None:
-        agent = _robots.user_agent(self.settings, request)
-        self._crawl_delay(request, _robots.delay_of_parser(robotparser, agent))
+        agent = user_agent(self.settings, request)
+        self._crawl_delay(request, delay_of_parser(robotparser, agent))
 
     def _crawl_delay(self, request: Request, seconds: float | None) -> None:
         """The host's own scope keeps to it, or if the request has none, all of its scopes do."""

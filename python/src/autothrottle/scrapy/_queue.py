@@ -9,6 +9,7 @@ downloader yet (it waits for a robots.txt), which Scrapy does not count.
 from __future__ import annotations
 
 import math
+from functools import wraps
 from typing import TYPE_CHECKING, Any
 
 from scrapy import signals
@@ -143,3 +144,55 @@ class _Slots(DownloaderInterface):
         """The slots of which more may be taken, with the requests that they have in the downloader."""
         rooms = ((self._room_of(name), name) for name in possible_slots)
         return [(there, name) for there, name in rooms if there is not None]
+
+
+class Closing:
+    """Hears that the spider is about to close, and from whom each request came.
+
+    Scrapy first waits for all that its downloader has, which at one request in ten seconds is minutes. What
+    the scheduler gave goes back to it; what bypassed it (`engine.download_async`) must not go there.
+    """
+
+    def __init__(self, crawler: Crawler, on_close: Callable[[], None]) -> None:
+        self._crawler = crawler
+        self._on_close = on_close
+        self._scheduled: Request | None = None
+        self.has_begun = False
+        crawler.signals.connect(self._spider_opened, signal=signals.spider_opened)
+
+    def was_scheduled(self, request: Request) -> bool:
+        """Whether the scheduler gave this request just now: the engine fetches it in the same breath."""
+        scheduled, self._scheduled = self._scheduled, None
+        return scheduled is request
+
+    def _spider_opened(self) -> None:
+        engine: Any = self._crawler.engine
+        # Scrapy sends no signal before it waits, so its public method is what tells.
+        close = engine.close_spider_async
+
+        @wraps(close)
+        async def closing(*arguments: Any, **keywords: Any) -> None:
+            if not self.has_begun:
+                self.has_begun = True
+                self._on_close()
+            await close(*arguments, **keywords)
+
+        engine.close_spider_async = closing
+        scheduler = getattr(getattr(engine, "_slot", None), "scheduler", None)
+        if scheduler is None:
+            return
+        next_request = scheduler.next_request
+
+        @wraps(next_request)
+        def noted() -> Request | None:
+            self._scheduled = next_request()
+            return self._scheduled
+
+        scheduler.next_request = noted
+
+
+def sent_back(request: Request) -> Request:
+    """The request as the scheduler may have it again, which has seen it before."""
+    again = request.copy()
+    again.dont_filter = True
+    return again

@@ -9,7 +9,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from .._native import parse_hints
+from scrapy import signals
+
+from .._native import parse_hints, parse_robots
 from .._state import ScopeOutcome
 from ..errors import ManagerError
 from ._managers import checked_backoffs
@@ -19,6 +21,7 @@ if TYPE_CHECKING:
 
     from scrapy import Request
     from scrapy.http import Response
+    from scrapy.settings import BaseSettings
 
     from ._managers import Hooks
     from ._options import Exceptions, Options
@@ -142,3 +145,39 @@ def _outcome(slot: Slot, scope: str, means: dict[str, Any]) -> ScopeOutcome:
         remaining=means.get("remaining_quota"),
         reset=nanos("reset"),
     )
+
+
+HAS_ROBOTS_SIGNAL = hasattr(signals, "robots_parsed")
+
+
+def user_agent(settings: BaseSettings, request: Request) -> str:
+    """By what name Scrapy goes there, as its middleware finds it."""
+    found = settings.get("ROBOTSTXT_USER_AGENT") or request.headers.get(b"User-Agent")
+    found = found or settings.get("USER_AGENT") or ""
+    return found.decode("latin-1") if isinstance(found, bytes) else str(found)
+
+
+def delay_of_parser(parser: Any, agent: str) -> float | None:
+    """Seconds between two requests that a parsed robots.txt asks for: the slower of its two directives.
+
+    Scrapy tells of each by a signal. Where it has none yet, its middleware's response is read.
+    """
+    delays = []
+    reads = getattr(parser, "crawl_delay", None) or getattr(getattr(parser, "rp", None), "crawl_delay", None)
+    if reads is not None:
+        delays.append(reads(agent))
+    rate = getattr(getattr(parser, "rp", None), "request_rate", None)
+    said = rate(agent) if rate is not None else None
+    if said is not None and said.requests > 0:
+        delays.append(said.seconds / said.requests)
+    return max((float(each) for each in delays if each is not None and each >= 0), default=None)
+
+
+def delay_of_response(request: Request, response: Response, agent: str) -> float | None:
+    """The same from the file itself, if this is one that Scrapy's middleware asked for."""
+    if not request.meta.get("dont_obey_robotstxt") or not request.url.endswith("/robots.txt"):
+        return None
+    if response.status != 200:
+        return None
+    delay = parse_robots(response.body, agent)
+    return None if delay is None else delay / 1e9

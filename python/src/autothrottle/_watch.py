@@ -1,0 +1,433 @@
+"""What a desk keeps an eye on beside who waits and who was sent, each in a class of its own:
+
+* ``Nested``: requests inside of a function of ``run``, ``map`` or ``wrap``, of a hook, or of a permit's
+  block. The first one for the scopes of the permit is the request that the permit is for: it takes the
+  permit. Each further one waits for its turn, before those that have not begun. If only functions that
+  wait for these are in flight, their slots come back.
+* ``Unsettled``: permits that were given out by hand and are never settled. It is said where requests have
+  waited for a minute for their slots, and where the program ends.
+* ``Unheard``: a throttle that sees no status of its servers: one warning, before they have to ban.
+* ``Tally``: how many requests a throttle sent, and throttles in a row that sent one each.
+* ``Budgets``: scopes whose answers name several budgets (GitHub's resources, Discord's buckets). The desk
+  names the routes of their requests to the engine, which knows by them from which budget each one spends.
+* ``Following``: the group where processes share a limit. Its messages come from a thread of its own.
+* ``survive``: a process that forks. The child gets a copy of each throttle, and of the threads the one that
+  forked. So forking waits for the lock of each throttle.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, Protocol
+from weakref import WeakSet
+
+from ._clock import Alarm, Alarms
+from ._convert import python_path
+from ._events import Events, Notices, SharedEvent
+from ._outcome import Told
+from ._permit import Giver, Permit, Wait, Waiting, around
+from ._stats import Stats
+from .errors import ClosedError, CostExceedsQuotaError, NestedError, QueueFullError
+
+if TYPE_CHECKING:
+    from ._shared.host import SharedHost
+    from ._shared.transport import Leaving, Scheduler
+    from .redis import Shared
+
+
+class Watched(Giver, Protocol):
+    """The desk, as far as these know it."""
+
+    alarms: Alarms
+    closed: ClosedError | None
+    events: Events
+    in_flight: set[int]
+    is_draining: bool
+    is_quiet: bool
+    lost: deque[tuple[int, tuple[str, ...]]]
+    notices: Notices
+    waiting: dict[int, Waiting]
+
+    @property
+    def waits_for_slots(self) -> bool: ...
+    def alarm(self, seconds: float, call: Callable[[], None]) -> Alarm: ...
+    def drain(self) -> None: ...
+    def fail(self, waiting: Waiting, error: BaseException) -> None: ...
+    def forget(self, waiting: Waiting) -> bool: ...
+    def forked(self) -> None: ...
+    def is_for_slot(self, waiting: Waiting) -> bool: ...
+    def leave_in_vain(self, waiting: Waiting, error: BaseException) -> None: ...
+    def rest(self) -> None: ...
+    def tell_unmet(self) -> None: ...
+    def warn(self, code: str, message: str, scope: str | None = None, key: str | None = None) -> None: ...
+
+
+LOOK = 10.0
+"""In a shared limit: after this many seconds without a slot that comes back, look who holds them."""
+
+BEFORE_OTHERS = 1e6
+"""So much before others is what a function that runs asks for: what has begun is to end."""
+
+
+def own_of(
+    outer: Iterable[Permit], names: tuple[str, ...], costs: list[float] | None, wait: Wait
+) -> Permit | None:
+    """The permit that a request inside is for. One with a cost or delay of its own is another request."""
+    if costs is None and wait.cost == 1 and wait.delay == 0:
+        for permit in reversed([*outer]):
+            if set(permit.scopes) == set(names):
+                return permit
+    return None
+
+
+class Nested:
+    """The functions of one throttle in which requests wait."""
+
+    def __init__(self) -> None:
+        self._waits: dict[Permit, int] = {}
+        self._moves = 0
+        """Counts requests that begin or end their wait."""
+        self._alarm: Alarm | None = None
+        self.asked: set[Permit] = set()
+        """Of requests that hooks are asked about: no request inside is theirs."""
+
+    @contextmanager
+    def asking(self, permit: Permit) -> Iterator[None]:
+        """A hook is asked about this request in here."""
+        self.asked.add(permit)
+        try:
+            with around(permit):
+                yield
+        finally:
+            self.asked.discard(permit)
+
+    def begin(self, waiting: Waiting, outer: list[Permit]) -> None:
+        """A request inside of these waits."""
+        waiting.outer = outer
+        self._moves += 1
+        for permit in outer:
+            self._waits[permit] = self._waits.get(permit, 0) + 1
+
+    def end(self, waiting: Waiting) -> None:
+        """It waits no longer."""
+        self._moves += 1
+        for permit in waiting.outer:
+            self._waits[permit] -= 1
+            if self._waits[permit] == 0:
+                del self._waits[permit]
+        if self._alarm is not None and not self._waits:
+            waiting.outer[0]._desk.cancel(self._alarm)
+            self._alarm = None
+
+    def free(self, desk: Watched) -> None:
+        """Time alone lets no request leave. If all in flight are functions that wait for requests inside of
+        them, no other gives a slot back: theirs are.
+        """
+        held = [permit for permit in self._waits if not permit.is_settled]
+        if not held or len(held) != len(desk.in_flight):
+            return
+        if not all(desk.is_for_slot(each) for each in desk.waiting.values() if each.outer):
+            return
+        functions = [permit for permit in held if permit not in self.asked]
+        # An answer counts when its hooks have spoken, so these keep their slot.
+        for each in [each for each in desk.waiting.values() if not self.asked.isdisjoint(each.outer)]:
+            desk.leave_in_vain(each, NestedError(each.target))
+        if not functions:
+            return
+        scopes = ", ".join(sorted({name for permit in functions for name in permit.scopes}))
+        what = (
+            f"functions of run, map or wrap hold all slots that requests inside of them wait for ({scopes})"
+        )
+        desk.warn("nested", f"{what}: their slots are given back; raise `concurrency`")
+        for permit in functions:
+            permit.end_block(None)
+
+    def watch(self, desk: Watched) -> None:
+        """The same where other processes may give slots back: if no slot has moved for a while."""
+        if self._alarm is not None or not self._waits:
+            return
+        before = (self._moves, frozenset(desk.in_flight))
+
+        def look() -> None:
+            self._alarm = None
+            if before == (self._moves, frozenset(desk.in_flight)):
+                self.free(desk)
+            self.watch(desk)
+
+        self._alarm = desk.alarm(LOOK, look)
+
+
+PATIENCE = 60.0
+"""Seconds that requests wait for a slot of these permits before it is said."""
+_REMEDY = "use `with` or `async with`, `run`, or `permit.settle(response)`"
+
+
+class Unsettled:
+    """The permits of one throttle that are in no ``with`` block."""
+
+    def __init__(self, desk: Watched) -> None:
+        self._desk = desk
+        self._alarm: Alarm | None = None
+
+    def watch(self) -> None:
+        """Requests wait, and time alone lets none leave."""
+        if self._alarm is not None or self._desk.is_quiet:
+            return
+        before = frozenset(self._desk.by_hand)
+
+        def look() -> None:
+            self._alarm = None
+            desk, held = self._desk, before & self._desk.by_hand
+            if held and desk.waiting and desk.waits_for_slots:
+                names = {name for each in desk.waiting.values() for name in each.scopes}
+                scopes = ", ".join(sorted(names)[:3])
+                what = f"requests to {scopes} have waited for a minute, and {_never(len(held))} meanwhile"
+                desk.warn("unsettled", f"{what}: {_REMEDY}")
+
+        self._alarm = self._desk.alarm(PATIENCE, look)
+
+
+def _never(many: int) -> str:
+    return "1 permit was not settled" if many == 1 else f"{many} permits were not settled"
+
+
+UNHEARD = 20
+"""That many requests of a scope in a row without a status cause a warning."""
+_MOST_SCOPES = 10_000
+
+
+class Unheard:
+    """Scopes whose requests end without a status."""
+
+    def __init__(self, warn: Callable[..., None]) -> None:
+        self._warn = warn
+        self._counts: dict[str, int] = {}
+
+    def ended(self, permit: Permit, told: Told) -> None:
+        """A request ended."""
+        counts = self._counts
+        if told.status is not None or told.error is not None or told.hints is not None:
+            if counts:
+                for name in permit.scopes:
+                    counts.pop(name, None)
+            return
+        url = permit.target if isinstance(permit.target, str) else getattr(permit.target, "url", "")
+        if "://" not in str(url):
+            return
+        if len(counts) > _MOST_SCOPES:
+            counts.clear()
+        for name in permit.scopes:
+            counts[name] = counts.get(name, 0) + 1
+            if counts[name] == UNHEARD:
+                what = f"the last {UNHEARD} requests of {name} ended without a status, so a 429 has no effect"
+                remedy = "return the response, or tell it by permit.settle(response)"
+                self._warn("unheard", f"{what}; {remedy}", name, f"unheard {name}")
+
+
+IN_A_ROW = 20
+"""After this many of them it is a function that makes them."""
+SERVING = 100
+"""After this many requests a warning names hosts that none met: a server is never closed."""
+
+
+class Tally:
+    """What one throttle sent."""
+
+    __slots__ = ("scope", "sent")
+
+    def __init__(self) -> None:
+        self.sent = 0
+        self.scope: str | None = None
+
+    def count(self, scope: str) -> bool:
+        """One more; true where it is time to look for hosts that none met."""
+        if self.sent == 0:
+            self.scope = scope
+        self.sent += 1
+        return self.sent == SERVING
+
+
+class Row:
+    """The throttle that was made last, and those before it that are like it."""
+
+    def __init__(self) -> None:
+        self._last = Tally()
+        self._scope: str | None = None
+        self._count = 0
+
+    def made(self, tally: Tally, warn: Callable[[str, str], None]) -> None:
+        """Another throttle was made."""
+        last, self._last = self._last, tally
+        is_like = last.scope == self._scope
+        self._scope = last.scope
+        self._count = 0 if last.sent != 1 else self._count + 1 if is_like else 1
+        if self._count == IN_A_ROW:
+            said = f"{IN_A_ROW} throttles in a row sent one request each to {last.scope}"
+            warn("no-effect", f"{said}, and none knows of the others: make one, outside of the function")
+
+
+ROW = Row()
+
+
+class Budgets:
+    """The scopes of one throttle that have several budgets, and since when."""
+
+    def __init__(self, desk: Watched) -> None:
+        self._desk = desk
+        self._since: dict[str, int] = {}
+        self.are_there = False
+        """Whether any scope has some."""
+
+    def has(self, names: tuple[str, ...]) -> bool:
+        """Whether requests of these scopes have routes."""
+        return len(names) == 1 and names[0] in self._since
+
+    def split(self, scope: str) -> None:
+        """Answers of a scope name several budgets: what waits goes to that of its route."""
+        if len(self._since) >= _MOST_SCOPES:
+            self._since.clear()
+        now = self._desk.clock.now()
+        self._since[scope] = now
+        self.are_there = True
+        for waiting in list(self._desk.waiting.values()):
+            if waiting.scopes == (scope,):
+                self.route(now, waiting.ticket, waiting.target)
+
+    def ends(self, permit: Permit, now: int) -> None:
+        """The answer of a request came that may have left before its budget could be known."""
+        if self.has(permit.scopes) and permit.charge.sent <= self._since[permit.scopes[0]]:
+            self.route(now, permit._ticket, permit.target)
+
+    def route(self, now: int, ticket: int, target: object) -> None:
+        """Tells the engine the route of a request. One that is for a scope alone has none."""
+        url = target if isinstance(target, str) else getattr(target, "url", None)
+        route = getattr(self._desk.engine, "route", None)
+        if url is not None and route is not None:
+            method = getattr(target, "method", None)
+            route(now, ticket, method if isinstance(method, str) else "GET", str(url))
+
+
+class Following:
+    """Between a desk and its group."""
+
+    def __init__(self, desk: Watched, scheduler: Scheduler) -> None:
+        self._desk = desk
+        self._scheduler = scheduler
+        self._host: SharedHost | None = None
+        self._leaving: Leaving | None = None
+
+    def open(self, shared: Shared, options: Mapping[str, Any]) -> SharedHost:
+        """Who stands in for the engine."""
+        self._host = shared.open_host(options, self._scheduler)
+        self._host.listen(self)
+        return self._host
+
+    def changed(self) -> None:
+        """There may be leave for a request, or news to tell."""
+        desk = self._desk
+        with desk.lock:
+            desk.notices.heard()
+            if desk.waiting:
+                desk.drain()
+
+    def refuse(self, ticket: int, error: BaseException) -> None:
+        """The process that decides does not take it."""
+        desk = self._desk
+        with desk.lock:
+            waiting = desk.waiting.get(ticket)
+            if waiting is not None:
+                desk.forget(waiting)
+                desk.fail(waiting, typed_refusal(error))
+                desk.rest()
+
+    def shared_warning(self, code: str, message: str) -> None:
+        """Something about the group."""
+        self._desk.warn(code, message)
+
+    def moved(self) -> None:
+        """Another decides, others are in the group, or the way to them is another."""
+        desk = self._desk
+        with desk.lock:
+            stats = Stats.of(desk.engine.stats(desk.clock.now()))
+        if stats.shared is not None:
+            desk.events.tell(SharedEvent("shared", stats.shared))
+
+    def leave(self) -> Leaving | None:
+        """Leaves the group; gives what is still to be said there."""
+        with self._desk.lock:
+            if self._host is not None and self._leaving is None:
+                self._leaving = self._host.leave()
+                self._scheduler.close()
+            return self._leaving
+
+
+def typed_refusal(error: BaseException) -> BaseException:
+    """A refusal of the engine's with the names of settings that were typed."""
+    if isinstance(error, CostExceedsQuotaError):
+        return CostExceedsQuotaError(error.scope, None if error.path is None else python_path(error.path))
+    if isinstance(error, QueueFullError):
+        error.args = ("as many requests wait as max_waiting allows",)
+    return error
+
+
+_MOST_S = 1.0
+"""So long a fork waits for a throttle, in seconds."""
+
+_desks: WeakSet[Watched] = WeakSet()
+_locked: list[Any] = []
+_is_registered = False
+
+
+def survive(desk: Watched) -> None:
+    """Lets this one work in processes that are forked from here on, and speak when the program ends."""
+    global _is_registered
+    _desks.add(desk)
+    if not _is_registered:
+        _is_registered = True
+        atexit.register(_at_exit)
+        if hasattr(os, "register_at_fork"):
+            os.register_at_fork(before=_before, after_in_parent=_in_parent, after_in_child=_in_child)
+
+
+def _at_exit() -> None:
+    for desk in tuple(_desks):
+        desk.tell_unmet()
+        many = len(desk.by_hand & desk.in_flight) + len(desk.lost)
+        if many and desk.closed is None:
+            desk.warn("permit-lost", f"the program ends, and {_never(many)}: {_REMEDY}", key="at exit")
+
+
+def _before() -> None:
+    locks: list[Any] = [desk.lock for desk in tuple(_desks) if hasattr(desk.lock, "acquire")]
+    _locked[:] = [lock for lock in locks if lock.acquire(timeout=_MOST_S)]
+
+
+def _in_parent() -> None:
+    while _locked:
+        _locked.pop().release()
+
+
+def _in_child() -> None:
+    _locked.clear()
+    for desk in tuple(_desks):
+        desk.forked()
+
+
+def abandon(desk: Watched) -> None:
+    """Ends what waits and what was sent: a fork left those behind who did."""
+    now = desk.clock.now()
+    waiting, sent = tuple(desk.waiting), tuple(desk.in_flight)
+    desk.waiting.clear()
+    desk.in_flight.clear()
+    desk.by_hand.clear()
+    desk.lost.clear()
+    desk.alarms = Alarms()
+    desk.is_draining = False
+    for ticket in waiting:
+        desk.engine.cancel(now, ticket)
+    for ticket in sent:
+        desk.engine.settle(now, ticket)
