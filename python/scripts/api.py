@@ -3,7 +3,7 @@
 ``python python/scripts/api.py`` writes the page anew; ``tests/test_api.py`` says when it is old. The sources
 are parsed and never imported, so neither the native module nor a client is needed.
 
-The trap is a name that is exported and stands nowhere: ``public_names`` lists what the page must have.
+``public_names`` lists what the page must have.
 """
 
 from __future__ import annotations

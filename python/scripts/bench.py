@@ -3,7 +3,7 @@
 A cycle is one request: in, out, and what became of it. Ten thousand tasks stand beside what does less:
 a task that only sleeps, asyncio's semaphore, and aiolimiter and pyrate-limiter where they are installed.
 
-The trap is the first call, which fills caches: it is measured on its own.
+The first call, which fills caches, is measured on its own.
 """
 
 from __future__ import annotations

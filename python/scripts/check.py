@@ -6,8 +6,7 @@ the wheel and the sdist and looks at them as the package index would. Last it in
 environment and runs the README there. ``--oldest`` runs the tests with the oldest versions that
 are allowed.
 
-The trap is an environment of yesterday: it is made anew when the committed versions change. Needs only
-Python and Rust.
+The environment is made anew when the committed versions change. Needs only Python and Rust.
 """
 
 from __future__ import annotations

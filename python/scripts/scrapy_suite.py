@@ -5,8 +5,7 @@ downloads, crawls, queues and middlewares: as they are, then with ``autothrottle
 Scrapy's own pace. It prints each case that ends otherwise. The exit code says whether one does and does not
 pass.
 
-The trap is a test that needs the internet and fails in both: only differences count. Nightly: it takes ten
-minutes.
+Tests that need the internet fail in both: only differences count. Nightly: it takes ten minutes.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """Runs the examples of the README as they stand, against a server on this machine.
 
-The trap is an example that was never run. Each block is a program of its own; its host is replaced by the
-server's.
+Each block is a program of its own; its host is replaced by the server's.
 """
 
 from __future__ import annotations

@@ -4,9 +4,8 @@ maturin compiles with zig as the linker, for which neither another machine nor a
 the command choose some: ``wheels.py windows-x86_64``. The wheels lie in ``python/dist/wheels``; a table says
 what each weighs, and what runs here is installed in an empty environment and asked for a permit.
 
-The trap is a wheel that was built and never run: the workflow ``python.yml`` builds each one where it belongs
-and runs it (Windows' with Microsoft's linker, which cannot be had here; what
-is built here has never met a Windows).
+The workflow ``python.yml`` builds each one where it belongs and runs it (Windows' with Microsoft's linker,
+which cannot be had here).
 """
 
 from __future__ import annotations

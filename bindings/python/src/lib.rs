@@ -2,10 +2,9 @@
 //! tested natively, what it converts by `python/tests`. `python/src/autothrottle/_native.pyi` has the types
 //! and the documentation.
 //!
-//! The traps: an engine that calls Python while it is locked, which may call it again (a finalizer of the
-//! garbage collector's); and a panic that aborts, which ends a
-//! stranger's interpreter, so the profile `python` unwinds. So all values are
-//! read before a call and made after it.
+//! All values are read before a call and made after it: Python that is called while the engine is locked may
+//! call the engine again (a finalizer of the garbage collector's). The profile `python` unwinds, for a panic
+//! that aborts ends a stranger's interpreter.
 
 mod answers;
 mod engine;

@@ -1,6 +1,6 @@
 //! What is handed over, looked at before it means anything.
 //!
-//! The trap is Python's kindness: `True` is 1 to it, and text may hold half a character.
+//! To Python `True` is 1, and text may hold half a character.
 
 use autothrottle::boundary::nanos;
 use pyo3::{

@@ -1,7 +1,7 @@
 //! Options and snapshots: Python's objects as the engine's values, and back.
 //!
-//! The trap is a value that no setting wants, a function or a circle: it is described, so that it is reported
-//! with its path beside all other problems.
+//! A value that no setting wants, a function or a circle, is described, so that it is reported with its path
+//! beside all other problems.
 
 use autothrottle::{Value, value::DEEPEST};
 use pyo3::{

@@ -1,7 +1,7 @@
 """Where time comes from, and how it is written.
 
-People type and read seconds; the engine counts whole nanoseconds. The trap is to lose time on the way: what
-is asked for later is rounded up, so that no request leaves a microsecond too early.
+People type and read seconds; the engine counts whole nanoseconds. What is asked for later is rounded up, so
+that no request leaves a microsecond too early.
 """
 
 from __future__ import annotations

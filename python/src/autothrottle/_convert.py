@@ -4,8 +4,7 @@
 ``scopes."api.example".slotDelay`` is reported as ``scopes["api.example"].slot_delay``, in seconds and
 with the value that was typed.
 
-The trap is a key in the other case that slips through: what is not in the table in Python's case is
-unknown, and the error lists the problems of both layers.
+What is not in the table in Python's case is unknown, and the error lists the problems of both layers.
 """
 
 from __future__ import annotations

@@ -8,10 +8,9 @@
 
 The engine decides. This keeps who waits, the one instant at which to ask again, and who gives up when.
 
-The traps: an outcome that makes no sense and leaves the slot behind (the slot comes back, then the error is
-raised); a listener that submits while permissions are handed out (one drain at a time); work for listeners
-who are not there; a permit that is collected as garbage in the middle of a call of the engine (it is put on
-a list).
+An outcome that makes no sense gives its slots back before its error is raised. One drain runs at a time: a
+listener may submit. Only listeners that are there cost work. A permit that is collected as garbage is put on
+a list, for that may happen in the middle of a call of the engine.
 """
 
 from __future__ import annotations

@@ -3,10 +3,8 @@
 Its way: scopes → a permit → the client sends → hooks → again, or the answer. It is written once for tasks
 and for threads: with threads no await here ever suspends.
 
-The trap is a slot that is left behind because something else failed or never answered: a hook, a body that
-was to be let go of, a task that was cancelled between two awaits. So an exchange ends in ``exchange``: it
-settles first and cleans up after. A retry goes back into the throttle with its place by age, and holds no
-slot while it waits.
+An exchange ends in ``exchange``, whatever fails or is cancelled: it settles first and cleans up after. A
+retry goes back into the throttle with its place by age, and holds no slot while it waits.
 """
 
 from __future__ import annotations

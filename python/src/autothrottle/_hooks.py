@@ -1,7 +1,7 @@
 """Which scopes a request belongs to, and which of them an answer concerns: hooks for those who know better
 than the host and the status.
 
-The trap is a hook that fails and takes the throttle with it: its error fails its own request, as the cause.
+A hook that fails fails its own request, as the cause.
 """
 
 from __future__ import annotations

@@ -2,9 +2,8 @@
 how fast.
 
 The way: an event → the object's method → its ``delay`` and ``concurrency`` are read → what changed is
-configured. The engine does not know of it. The traps: an object that raises and takes the throttle with it;
-one object behind many scopes, where each was to have its own (a function makes one for each scope). Its error
-fails the request that the call was about, as the cause.
+configured. The engine does not know of it. An error of the object fails the request that the call was about,
+as the cause. In ``defaults`` a function makes one for each scope.
 """
 
 from __future__ import annotations

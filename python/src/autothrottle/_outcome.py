@@ -8,10 +8,9 @@ engine's words.
 | urllib, urllib3, ``http.client`` | ``status``, ``headers`` | ``status``, ``headers`` |
 | openai, anthropic | – | ``response`` |
 
-The traps: a result that only looks like a response (a row of a database has a ``status``, too); and blame for
-what the server never saw: a bug in a callback, a cancelled task, a pool of our own that is used up. Only what
-can be a status of HTTP counts. Failures are known by the names of their classes, so that no client has to be
-installed or imported.
+Only what can be a status of HTTP counts: a row of a database has a ``status``, too. The server is not blamed
+for a bug in a callback, a cancelled task, or a pool of our own that is used up. Failures are known by the
+names of their classes, so that no client has to be installed or imported.
 """
 
 from __future__ import annotations

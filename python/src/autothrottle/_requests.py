@@ -5,7 +5,7 @@
     with request_options(priority=10, scopes="api"):
         response = await client.get(url)
 
-The trap is a misspelt option that is quietly ignored: every key is known, or an error.
+Every key is known, or an error.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """``run``: a function with leave to send, and again where that was asked for. Once for tasks and for threads.
 
-The trap is a function that tells its permit and fails afterwards: what it told counts, and also decides
-whether it is called again.
+If a function tells its permit and fails afterwards, what it told counts, and decides whether it is called
+again.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Which scopes a request belongs to: by default one, the host of its URL.
 
-The trap is one host under several names: ``HTTP://Example.COM:80/`` and ``http://example.com`` are one
+One host has several names: ``HTTP://Example.COM:80/`` and ``http://example.com`` are one
 scope, and so are the two spellings of an international name. The names are those of the npm package, so
 that one snapshot serves both.
 """
@@ -108,7 +108,7 @@ def host_of_name(name: object) -> str | None:
 def unmet(typed: Iterable[str], met: Iterable[str]) -> list[tuple[str, str]]:
     """Names that no request met, each beside the host that it may be meant for.
 
-    The trap is to cry wolf: of presets for ten hosts two are used.
+    Most names that were not met are as they should be: of presets for ten hosts two are used.
     """
     names, met = list(typed), list(met)
     others = [host for host in met if host not in names]

@@ -11,8 +11,8 @@ all, and passes that on when it leaves. (With ``shared`` there are some, for the
 while no thread waits.) Listeners and managers are called by whichever thread it happens in,
 one at a time.
 
-The traps: a thousand threads that wake at each instant; a thread that is interrupted while it waits (its
-place goes back). Each has a condition of its own, and only the one that keeps the time has a timer.
+Each thread that waits has a condition of its own, and only the one that keeps the time has a timer. One that
+is interrupted gives its place back.
 """
 
 from __future__ import annotations

@@ -3,9 +3,8 @@
 One timer of the loop serves all who wait. The throttle belongs to the loop on which it was first used, and
 has no thread of its own.
 
-The traps: a task that is cancelled between the permission and the send (its place and its cost go back); a
-throttle that outlives its loop (it says so); a function that never ends (with ``request_timeout`` its slots
-come back all the same).
+If a task is cancelled between its permission and its send, its place and its cost go back. A throttle that
+outlives its loop says so. With ``request_timeout`` a function that never ends gives its slots back.
 """
 
 from __future__ import annotations

@@ -18,9 +18,8 @@ crawler all leave through it.
 | ``user_data`` of a request | ``{"throttle": {"priority": 1}}`` says more |
 | ``max_tasks_per_minute``, ``ThrottlingRequestManager`` | leave them out |
 
-The traps: a place of Crawlee's own concurrency that waits for a slow host, and keeps a fast one out: let
-``max_concurrency`` be larger than what waits at one host; and the pages of a ``PlaywrightCrawler``, which its
-browser fetches, so that they do not wait here.
+Let Crawlee's ``max_concurrency`` be larger than what waits at one host: each that waits takes a place there.
+A ``PlaywrightCrawler`` fetches pages with its browser, so they do not wait here.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Errors, a class for each; all are a :class:`ThrottleError`.
 
-The trap is an error that a program must read to know what it is. So each kind has its class and its ``code``,
-and the classes are also Python's own kinds (``ValueError``, ``TimeoutError``) where one says the same.
+Each kind has its class and its ``code``, so no program reads a message. The classes are also Python's own
+kinds (``ValueError``, ``TimeoutError``) where one says the same.
 """
 
 from __future__ import annotations

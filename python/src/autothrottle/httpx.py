@@ -19,9 +19,8 @@ What belongs to connections belongs to the inner transport, for httpx does not h
 
 ``limits``, ``cert`` and ``retries`` alike; proxies of the environment are not read.
 
-The traps: a response that is never closed (with ``release="body"`` its slots come back when its body was read
-or closed, as httpx itself demands of streams); a ``proxy`` of the client's, which sends past its transport
-(an error says so).
+With ``release="body"`` slots come back when the body was read or closed, as httpx itself demands of streams.
+A ``proxy`` of the client's sends past its transport: an error says so.
 """
 
 from __future__ import annotations

@@ -9,8 +9,7 @@
 Names and attributes are those of npm's ``autothrottle/opentelemetry``, so that one board serves both. Install
 ``autothrottle[opentelemetry]``.
 
-The traps: a throttle that pays for what is not exported, and a span that begins where the caller's context is
-lost. So a request that leaves at once costs one addition, which the exporter reads when it collects. The
+A request that leaves at once costs one addition, which the exporter reads when it collects. The caller's
 context is kept where a request begins to wait, and its span is made when it leaves.
 """
 

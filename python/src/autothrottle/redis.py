@@ -12,8 +12,7 @@ One process decides, the others ask it; the store elects it, fences it and carri
 Node are of the same group if they say the same name and the same options (``autothrottle/redis``). The
 store is not asked before the first request. ``docs/shared.md`` says what happens when something breaks.
 
-The trap is a client that is not of its throttle's kind: a throttle for threads cannot wait for one of
-asyncio.
+The client is of its throttle's kind: a throttle for threads cannot wait for one of asyncio.
 """
 
 from __future__ import annotations

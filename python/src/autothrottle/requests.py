@@ -11,9 +11,8 @@ Each hop of a redirect is a request of its own, in the scope of the host that it
 more in a block of ``request_options``. The wait does not count against ``timeout=``, which begins when the
 request is sent.
 
-The traps: a body that was read (a retry sends bytes and texts again, and files that can go back to where
-they began; a generator is a ``BodyNotReplayableError``); a session of which only ``https://`` is mounted (a
-warning says so).
+A retry sends bytes and texts again, and files that can go back to where they began; a generator is a
+``BodyNotReplayableError``. If only ``https://`` of a session is mounted, a warning says so.
 """
 
 from __future__ import annotations

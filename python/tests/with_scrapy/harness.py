@@ -1,7 +1,6 @@
 """Scrapy's downloader in virtual time: a clock that is set, and a server that is a function.
 
-The trap is a test that sleeps: here `advance` moves the clock from timer to timer and lets the loop run dry
-after each.
+No test sleeps: `advance` moves the clock from timer to timer and lets the loop run dry after each.
 """
 
 from __future__ import annotations

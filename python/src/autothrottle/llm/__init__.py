@@ -12,8 +12,8 @@ charged.
 The newest SDKs send with ``httpx2``; ``library=httpx`` gives a transport for clients of ``httpx``. With an
 inner transport its own library counts. The wait does not count against the client's timeouts.
 
-The traps: the SDKs send again by themselves what fails (``max_retries=0``; a warning says so); answers are
-asked for with gzip or deflate only, for their usage is read in passing.
+The SDKs send again by themselves what fails (``max_retries=0``; a warning says so). Answers are asked for
+with gzip or deflate only, for their usage is read in passing.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """What an answer says: limits in its headers, usage in its body or in the events of its stream, and whether a
 refusal will ever end.
 
-The traps: ``reset`` is the time until a bucket is *full*, not until something is left. ``-requests`` may be a
-bucket of a day. A streamed usage comes last, or never. And a refusal may say how long to wait although no
-wait will help: a quota is used up, or the request is above the whole limit.
+``reset`` is the time until a bucket is *full*, not until something is left. ``-requests`` may be a bucket of
+a day. A streamed usage comes last, or never. A refusal may say how long to wait although no wait will help: a
+quota is used up, or the request is above the whole limit.
 """
 
 from __future__ import annotations

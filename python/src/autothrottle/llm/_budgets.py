@@ -4,10 +4,10 @@ Each budget is a scope with a rate. Two accounts are kept of it: what the vendor
 open calls are still going to use. The scope holds the difference, so a call leaves only when
 ``level - reserved`` has room for it.
 
-The traps: what is only reserved refills meanwhile, and given back it is there twice. So the level never
-stands above the whole minus what is reserved. A ``remaining`` of a call that took a minute may be as old as
-the call: a correction is made only by what is wrong at both ends of it. Other clients may have the same key.
-And vendors that charge ``max_tokens`` whatever comes out give back no token by usage.
+What is only reserved refills meanwhile, so the level never stands above the whole minus what is reserved. A
+``remaining`` of a call that took a minute may be as old as the call: a correction is made only by what is
+wrong at both ends of it. Other clients may have the same key. Vendors that charge ``max_tokens`` whatever
+comes out give back no token by usage.
 """
 
 from __future__ import annotations

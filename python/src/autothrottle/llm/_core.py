@@ -1,9 +1,9 @@
 """One call's way: its model and key → their budgets → a permit of all of them → the request → limits in its
 headers → usage in its body, read in passing.
 
-It is written once for tasks and for threads: with threads no await here ever suspends. The traps: the SDKs
-send again by themselves what fails, so what is refused goes out as an answer with ``x-should-retry: false``;
-an answer that is not read to its end, whose tokens stay unknown; a body that is compressed on its way.
+It is written once for tasks and for threads: with threads no await here ever suspends. The SDKs send again by
+themselves what fails, so what is refused goes out as an answer with ``x-should-retry: false``. If an answer
+is not read to its end, its tokens stay unknown. Bodies may be compressed on their way.
 """
 
 from __future__ import annotations

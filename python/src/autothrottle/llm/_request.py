@@ -1,7 +1,7 @@
 """What a call asks of a model: whose it is, which model, how much goes in, and how much may come out.
 
-The traps: a picture of 5 MB in base64, which is 1,600 tokens and not 1,250,000; ``GET /models``, which spends
-no tokens; Azure, where the model stands in the path; and ``n`` answers in one call.
+A picture of 5 MB in base64 is 1,600 tokens and not 1,250,000. ``GET /models`` spends no tokens. With Azure
+the model stands in the path. ``n`` asks for as many answers in one call.
 """
 
 from __future__ import annotations

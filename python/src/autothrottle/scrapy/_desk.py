@@ -1,8 +1,7 @@
 """Where requests wait: the engine, the clock, and the one timer.
 
 The way: a request is submitted and gets a ticket → poll → what the engine names leaves → it is settled →
-poll. No decision is made here. The trap is a poll that is forgotten after something changed: so both ways in
-end in `drain`.
+poll. No decision is made here. Both ways in end in `drain`, for what changed may let a request leave.
 """
 
 from __future__ import annotations

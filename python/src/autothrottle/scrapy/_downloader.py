@@ -1,9 +1,9 @@
 """``DOWNLOADER = "autothrottle.scrapy.Downloader"``: Scrapy's downloader, in which the engine says when.
 
 One request's way: Scrapy's queue asks for its slot (the scopes) → `_enqueue_request` → a ticket that waits →
-`_download`, which is Scrapy's → a report → the answer. The traps: requests of one slow host that fill all
-places; a slot that is left behind when a request fails; AutoThrottle running beside its successor. So those
-that wait are counted in their slot, where Scrapy's queue sees them, and only a few are taken ahead.
+`_download`, which is Scrapy's → a report → the answer. Requests that wait are counted in their slot, where
+Scrapy's queue sees them, and only a few are taken ahead, so that one slow host does not fill all places.
+AutoThrottle does not run beside its successor.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 
 The names are those of Scrapy's draft, so its examples run. A method may be plain or ``async``.
 
-The trap is a manager that is asked although it says what everybody says: Scrapy asks for the queue's key with
-each request that it schedules, and cannot wait for an answer.
+Scrapy asks for the queue's key with each request that it schedules, and cannot wait for an answer. So a
+manager that says what the default says is not asked.
 """
 
 from __future__ import annotations

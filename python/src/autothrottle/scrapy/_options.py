@@ -1,7 +1,7 @@
 """Scrapy's settings → the engine's options: names, seconds, what was typed and what was not.
 
-The traps: Scrapy's own defaults (8 slots, no delay) taken for the user's wish, though they were not typed;
-and an error that speaks of milliseconds and camelCase where seconds and capitals were typed.
+Scrapy's own defaults (8 slots, no delay) count only where they were typed. Errors speak of seconds and
+capitals, as they were typed.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
 """Requests that may not leave stay in Scrapy's scheduler, but for a few of each slot.
 
 Scrapy's queue takes from the slot with the fewest requests in the downloader; here it does not see a slot
-that has enough there. The traps: a spider that begins with three hundred requests of one slow host, which
-would take every place before any other host is known; and a request that was taken but has not reached the
-downloader yet (it waits for a robots.txt), which Scrapy does not count.
+that has enough there: three hundred requests of one slow host would take every place before any other host is
+known. A request that was taken but waits for a robots.txt counts here, and not in Scrapy.
 """
 
 from __future__ import annotations

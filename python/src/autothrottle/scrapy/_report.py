@@ -1,8 +1,7 @@
 """How a request ended, for the engine: status, headers, latency, and what a manager says.
 
-The traps: a redirect that asks to wait and would hold the whole host; an exception that is a bug of
-the program and no news of the server; the latency of the attempt before, which Scrapy leaves
-in ``meta``.
+A redirect that asks to wait does not hold the whole host. An exception that is a bug of the program is no
+news of the server. Scrapy leaves the latency of the attempt before in ``meta``.
 """
 
 from __future__ import annotations

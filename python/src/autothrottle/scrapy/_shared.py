@@ -1,8 +1,7 @@
 """THROTTLING_SHARED_REDIS: spiders, and processes of other kinds, under one limit.
 
 The way through Redis is a client of redis-py that blocks, in threads of its own: so it serves any reactor,
-and Scrapy without one. The trap is a thread that calls into Scrapy: whatever comes from one is posted to
-where the spider runs.
+and Scrapy without one. Whatever comes from a thread is posted to where the spider runs.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """What of Scrapy's download slots others look at: the scheduler's queue, extensions, spiders.
 
 Requests of the same scopes share one. Its ``delay`` and ``concurrency`` are the engine's, and setting them
-configures the scope, as programs written for Scrapy do. The trap is a slot that outlives its requests: the
-engine's handles are given back with it.
+configures the scope, as programs written for Scrapy do. The engine's handles are given back with the slot.
 """
 
 from __future__ import annotations

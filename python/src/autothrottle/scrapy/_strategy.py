@@ -1,8 +1,7 @@
 """THROTTLING_SCOPE_MANAGER: a strategy of one's own for a scope, in place of backoff and rampup.
 
-An event → the object's method → its ``delay`` and ``concurrency`` are read → what changed is configured.
-The engine never hears of it. The trap is an object that throws and takes the crawl with it: its error fails
-the request that the call was about.
+An event → the object's method → its ``delay`` and ``concurrency`` are read → what changed is configured. The
+engine never hears of it. An error of the object fails the request that the call was about.
 """
 
 from __future__ import annotations
