@@ -2,7 +2,7 @@
 
 One request's way: Scrapy's queue asks for its slot (the scopes) → `_enqueue_request` → a ticket that waits →
 `_download`, which is Scrapy's → a report → the answer. Requests that wait are counted in their slot, where
-Scrapy's queue sees them, and only a few are taken ahead, so that one slow host does not fill all places.
+Scrapy's queue sees them. Only a few are taken ahead: one slow host does not fill all places.
 AutoThrottle does not run beside its successor.
 """
 
