@@ -31,7 +31,8 @@ const MODULES = [
   ['shared', 'autothrottle-shared-javascript', 'bindings/shared', 'shared/src'],
 ]
 
-export async function build() {
+/** `withComponent`: it takes as long to compile as the rest, and only its own hosts ask for it. */
+export async function build({ withComponent = true } = {}) {
   await setUp()
   const all = ['src', 'reading', 'bindings/convert', 'xtask', 'Cargo.toml', 'Cargo.lock', 'scripts/build.mjs']
   const inputs = newest(all)
@@ -55,7 +56,7 @@ export async function build() {
   storeScripts()
   provenance()
   await makeDist()
-  await component()
+  if (withComponent) await component()
 }
 
 /** Writes the scripts of the store for `js/`, without their comments. */

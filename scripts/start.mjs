@@ -32,7 +32,7 @@ function wantsToRun() {
 if (wantsToRun()) {
   await main(async () => {
     console.error('building (only what changed)')
-    await build()
+    await build({ withComponent: false })
     console.error('')
     const args = ['--import', 'tsx', 'examples/start.ts', ...process.argv.slice(2)]
     const child = spawn(process.execPath, args, { cwd: root, stdio: 'inherit' })
