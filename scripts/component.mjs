@@ -27,7 +27,9 @@ export async function component() {
     await step('component: wasm-opt', () =>
       run('npx', ['--no-install', 'wasm-opt', ...WASM_OPT, '--strip-debug', compiled, '-o', core]),
     )
-    await step('component: wrapped', () => run('cargo', ['xtask', 'component', core, MADE, version]))
+    await step('component: wrapped', () =>
+      run('cargo', ['xtask-component', 'component', core, MADE, version]),
+    )
     const bytes = readFileSync(MADE)
     console.log(`  component: ${bytes.length} bytes, ${gzipSync(bytes, { level: 9 }).length} gzipped`)
   }

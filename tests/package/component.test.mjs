@@ -30,8 +30,8 @@ function interfaces(wit) {
 }
 
 test('it imports nothing and exports what the WIT says', () => {
-  const made = capture('cargo', ['xtask', 'wit', shipped('component')])
-  const typed = capture('cargo', ['xtask', 'wit', 'bindings/component/wit'])
+  const made = capture('cargo', ['xtask-component', 'wit', shipped('component')])
+  const typed = capture('cargo', ['xtask-component', 'wit', 'bindings/component/wit'])
   assert.ok(made && typed)
   assert.doesNotMatch(made, /\bimport\b/)
   const world = /world [\w-]+ \{([\s\S]*?)\}/.exec(made)[1]

@@ -4,10 +4,12 @@
 //! - `cargo xtask bind INPUT.wasm OUT_DIR NAME`: the JavaScript bindings, by exactly the generator that
 //!   `wasm-bindgen` itself is locked to;
 //! - `cargo xtask deflate INPUT OUTPUT`: a file deflated, a twentieth smaller than zlib's best;
-//! - `cargo xtask component INPUT.wasm OUTPUT.wasm VERSION`: a module as a component;
 //! - `cargo xtask options OUTPUT`: the types of the options, from the table of settings;
-//! - `cargo xtask wit COMPONENT.wasm`: a component's WIT, read back from its bytes; also of a folder of WIT.
+//! - `cargo xtask-component component INPUT.wasm OUTPUT.wasm VERSION`: a module as a component;
+//! - `cargo xtask-component wit COMPONENT.wasm`: a component's WIT, read back from its bytes; also of a folder
+//!   of WIT.
 
+#[cfg(feature = "component")]
 mod component;
 mod options;
 
@@ -20,9 +22,9 @@ use zopfli::{Format, Options};
 
 const USAGE: &str = "usage: cargo xtask bind INPUT.wasm OUT_DIR NAME
        cargo xtask deflate INPUT OUTPUT
-       cargo xtask component INPUT.wasm OUTPUT.wasm VERSION
        cargo xtask options OUTPUT
-       cargo xtask wit COMPONENT.wasm|FOLDER";
+       cargo xtask-component component INPUT.wasm OUTPUT.wasm VERSION
+       cargo xtask-component wit COMPONENT.wasm|FOLDER";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -30,8 +32,10 @@ fn main() -> ExitCode {
     let made = match words[..] {
         ["bind", input, out_dir, name] => bind(input, out_dir, name),
         ["deflate", input, output] => deflate(input, output),
+        #[cfg(feature = "component")]
         ["component", input, output, version] => component::make(input, output, version),
         ["options", output] => fs::write(output, options::types()).map_err(Into::into),
+        #[cfg(feature = "component")]
         ["wit", input] => component::wit(input).map(|text| print!("{text}")),
         _ => {
             eprintln!("{USAGE}");
