@@ -11,8 +11,10 @@ from ._convert import convert_options, said_of_span
 from ._desk import Desk
 from ._events import Events
 from ._exchange import Robots
+from ._hooks import ScopeRequest, ask, checked_scopes
 from ._managers import ManagedScopes
 from ._native import SECTIONS, parse_robots
+from ._permit import Permit, Wait, Waiting
 from ._requests import Settings
 from ._scopes import Scopes, add_scope, checked_name, host_of, host_of_name, named_scopes, said_of_name
 from ._stats import Peek, ScopeStats, Stats
@@ -161,6 +163,27 @@ class BaseThrottle:
         except ValueError:
             return scopes
         return add_scope(scopes, host) if host in self._robots_hosts else scopes
+
+    # For transports. In threads no await here suspends.
+
+    async def _enter(self, target: object, scopes: Scopes | None, wait: Wait) -> Permit:
+        hook = self._settings.get_scopes
+        if scopes is None and hook is not None:
+            url = target if isinstance(target, str) else getattr(target, "url", target)
+            request = target if isinstance(target, ScopeRequest) else ScopeRequest(str(url), "GET", {})
+            with self._desk.asking():
+                given = await ask("get_scopes", request.url, lambda: hook(request), self._is_plain)
+            scopes = checked_scopes("get_scopes", request.url, given)
+        begun = self._begin(target, scopes, wait)
+        return begun if isinstance(begun, Permit) else await self._wait(begun)
+
+    def _begin(self, target: object, scopes: Scopes | None, wait: Wait) -> Permit | Waiting:
+        """Where no hook is asked: a permit at once, or what waits for one."""
+        return self._desk.request(self._scopes_of(target, scopes), target, wait)
+
+    async def _wait(self, waiting: Waiting) -> Permit:
+        """The permit of one that waits."""
+        raise NotImplementedError
 
     def _crawl_delay(self, name: str, delay: int | None) -> str:
         engine = self._desk.engine

@@ -141,6 +141,10 @@ class Desk:
         """A request is about to wait."""
         return Waiting(ticket, scopes, target, charge)
 
+    def asking(self) -> AbstractContextManager[None]:
+        """A hook is asked for the scopes of a request in here."""
+        return nullcontext()
+
     def arm(self, at: int | None) -> None:
         """Calls ``tick`` at this instant, and at no other."""
 

@@ -289,6 +289,13 @@ def _nothing() -> None:
     """There is no listener yet."""
 
 
+_FINDINGS = {
+    "no-effect": "{0} has no effect{1}",
+    "rampup-bound": "{0} slows rampup down in {2}",
+    "hold-cut": "{0} cuts a wait of {2}",
+}
+
+
 class Notices:
     """Between the engine and those who listen."""
 
@@ -378,16 +385,11 @@ class Notices:
                 self._split(scope)
             elif kind == "down":
                 self._fail_all(ScopeDownError(scope, notice.span / NANOS), scope)
-            elif kind == "no-effect":
-                where = f" in {scope}" if scope else ""
-                message = f"{python_path(notice.path)} has no effect{where}: {in_seconds(notice.why)}"
-                self._events.warn("no-effect", message, scope or None)
-            elif kind == "rampup-bound":
-                message = f"{python_path(notice.path)} slows rampup down in {scope}: {notice.why}"
-                self._events.warn("rampup-bound", message, scope)
-            elif kind == "hold-cut":
-                message = f"{python_path(notice.path)} cuts a wait of {scope}: {notice.why}"
-                self._events.warn("hold-cut", message, scope)
+            elif kind in _FINDINGS:
+                where, why = f" in {scope}" if scope else "", notice.why
+                what = _FINDINGS[kind].format(python_path(notice.path), where, scope)
+                said = in_seconds(why) if kind == "no-effect" else why
+                self._events.warn(kind, f"{what}: {said}", scope or None)
             else:
                 hold, asked = notice.hold_until, notice.asked
                 self._events.tell(

@@ -30,8 +30,7 @@ from ._base import BaseThrottle, refuse
 from ._clock import NANOS, SystemClock
 from ._desk import Desk
 from ._exchange import run_now
-from ._hooks import ScopeRequest, ask, checked_scopes
-from ._permit import Charge, Permit, Wait, Waiting, given_by_hand
+from ._permit import Charge, Permit, Waiting, given_by_hand
 from ._requests import target_of, wait_of
 from ._run import RunRetry, check_function, given, run
 from ._scopes import Scopes
@@ -287,18 +286,6 @@ class ThreadThrottle(BaseThrottle):
             leaving.join(LEAVE_S)
 
     # For transports. No await here suspends.
-
-    async def _enter(self, target: object, scopes: Scopes | None, wait: Wait) -> Permit:
-        hook = self._settings.get_scopes
-        if scopes is None and hook is not None:
-            url = target if isinstance(target, str) else getattr(target, "url", target)
-            request = target if isinstance(target, ScopeRequest) else ScopeRequest(str(url), "GET", {})
-            given = await ask("get_scopes", request.url, lambda: hook(request), True)
-            scopes = checked_scopes("get_scopes", request.url, given)
-        given_or_waiting = self._desk.request(self._scopes_of(target, scopes), target, wait)
-        if isinstance(given_or_waiting, Permit):
-            return given_or_waiting
-        return await self._wait(given_or_waiting)
 
     async def _wait(self, waiting: Waiting) -> Permit:
         try:

@@ -14,14 +14,22 @@ import functools
 import inspect
 import sys
 import warnings
-from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Coroutine, Generator, Iterable
-from contextlib import AbstractAsyncContextManager
+from collections.abc import (
+    AsyncIterable,
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Coroutine,
+    Generator,
+    Iterable,
+    Iterator,
+)
+from contextlib import AbstractAsyncContextManager, contextmanager
 from typing import TYPE_CHECKING, Any, Literal, ParamSpec, Protocol, TypeVar, cast, overload
 
 from ._base import BaseThrottle
 from ._clock import NANOS, Timer
 from ._desk import Desk
-from ._hooks import ScopeRequest, ask, checked_scopes
 from ._permit import Begun, Permit, Wait, Waiting, enter_block, exit_block, given_by_hand
 from ._requests import seconds_of, target_of, wait_of
 from ._run import RunRetry, check_function, check_items, given, map_items, run
@@ -115,6 +123,16 @@ class _TaskDesk(Desk):
         super().lose(ticket, scopes)
         if self.loop is not None and not self.loop.is_closed():
             self.loop.call_soon_threadsafe(self.collect)
+
+    @contextmanager
+    def asking(self) -> Iterator[None]:
+        self.bind()
+        self.entering += 1
+        try:
+            yield
+        finally:
+            self.entering -= 1
+            self.rest()
 
     async def idle(self) -> None:
         """Waits until no request waits or is in flight."""
@@ -369,27 +387,9 @@ class Throttle(BaseThrottle):
 
     # For transports.
 
-    async def _enter(self, target: object, scopes: Scopes | None, wait: Wait) -> Permit:
-        hook, desk = self._settings.get_scopes, self._desk
-        if scopes is None and hook is not None:
-            desk.bind()
-            url = target if isinstance(target, str) else getattr(target, "url", target)
-            request = target if isinstance(target, ScopeRequest) else ScopeRequest(str(url), "GET", {})
-            desk.entering += 1
-            try:
-                given = await ask("get_scopes", request.url, lambda: hook(request), False)
-            finally:
-                desk.entering -= 1
-                desk.rest()
-            scopes = checked_scopes("get_scopes", request.url, given)
-        begun = self._begin(target, scopes, wait)
-        return begun if isinstance(begun, Permit) else await self._wait(begun)
-
     def _begin(self, target: object, scopes: Scopes | None, wait: Wait) -> Permit | Waiting:
-        """Where no hook is asked: a permit at once, or what waits for one."""
-        desk = self._desk
-        desk.bind()
-        return desk.request(self._scopes_of(target, scopes), target, wait)
+        self._desk.bind()
+        return super()._begin(target, scopes, wait)
 
     async def _wait(self, waiting: Waiting) -> Permit:
         """The permit of one that waits."""

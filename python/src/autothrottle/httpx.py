@@ -25,8 +25,8 @@ A ``proxy`` of the client's sends past its transport: an error says so.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator
-from typing import Any, cast
+from collections.abc import AsyncIterator, Callable, Iterator
+from typing import Any
 
 import httpx
 
@@ -40,7 +40,53 @@ from .errors import ConfigError, Problem
 __all__ = ["AsyncThrottleTransport", "ThrottleTransport"]
 
 
-class AsyncThrottleTransport(httpx.AsyncBaseTransport):
+class _Throttled:
+    """What both transports do. With threads no await here ever suspends."""
+
+    _throttle: Any
+    _transport: Any
+    _stream: Callable[[Any, Exchanged[httpx.Response]], Any]
+
+    async def _pass_on(self, request: httpx.Request) -> httpx.Response:
+        raise NotImplementedError
+
+    async def _discard(self, response: httpx.Response) -> None:
+        raise NotImplementedError
+
+    def _parts(self, response: httpx.Response) -> AsyncIterator[bytes]:
+        raise NotImplementedError
+
+    async def _exchanged(self, request: httpx.Request) -> httpx.Response:
+        exchanged = await exchange(self._throttle, self._call(request))
+        if exchanged.release is not None and _is_read(exchanged.response):
+            exchanged.release(None)
+        elif exchanged.release is not None:
+            exchanged.response.stream = self._stream(exchanged.response.stream, exchanged)
+        return exchanged.response
+
+    def _call(self, request: httpx.Request) -> Call[httpx.Response]:
+        async def send() -> httpx.Response:
+            response = await self._pass_on(request)
+            response.request = request  # as the client does it later: hooks ask for the URL
+            return response
+
+        async def read(response: httpx.Response, most: int) -> bytes:
+            text = b""
+            async for part in self._parts(response):
+                text += part
+                if len(text) >= most:
+                    break
+            return text
+
+        def get(url: str, user_agent: str) -> Call[httpx.Response]:
+            return self._call(httpx.Request("GET", url, headers={"User-Agent": user_agent}))
+
+        described = ScopeRequest(str(request.url), request.method.upper(), request.headers)
+        options = current_options(request.extensions.get("throttle"), 'extensions["throttle"]')
+        return Call(described, options, send, self._discard, lambda: _is_replayable(request), get, read)
+
+
+class AsyncThrottleTransport(_Throttled, httpx.AsyncBaseTransport):
     """For ``httpx.AsyncClient``. Sends with ``transport``: by default httpx's own."""
 
     def __init__(self, throttle: Throttle, transport: httpx.AsyncBaseTransport | None = None) -> None:
@@ -50,90 +96,52 @@ class AsyncThrottleTransport(httpx.AsyncBaseTransport):
         watch(httpx.AsyncClient, "_transport_for_url", _chosen)
         self._throttle = throttle
         self._transport = httpx.AsyncHTTPTransport() if transport is None else transport
+        self._stream = _AsyncWatched
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
-        exchanged = await exchange(self._throttle, self._call(request))
-        if exchanged.release is not None and _is_read(exchanged.response):
-            exchanged.release(None)
-        elif exchanged.release is not None:
-            stream = cast("httpx.AsyncByteStream", exchanged.response.stream)
-            exchanged.response.stream = _AsyncWatched(stream, exchanged)
-        return exchanged.response
+        return await self._exchanged(request)
 
     async def aclose(self) -> None:
         await self._transport.aclose()
 
-    def _call(self, request: httpx.Request) -> Call[httpx.Response]:
-        async def send() -> httpx.Response:
-            response = await self._transport.handle_async_request(request)
-            response.request = request  # as the client does it later: hooks ask for the URL
-            return response
+    async def _pass_on(self, request: httpx.Request) -> httpx.Response:
+        response: httpx.Response = await self._transport.handle_async_request(request)
+        return response
 
-        async def discard(response: httpx.Response) -> None:
-            await response.aclose()
+    async def _discard(self, response: httpx.Response) -> None:
+        await response.aclose()
 
-        async def read(response: httpx.Response, most: int) -> bytes:
-            text = b""
-            async for part in response.aiter_bytes():
-                text += part
-                if len(text) >= most:
-                    break
-            return text
-
-        def get(url: str, user_agent: str) -> Call[httpx.Response]:
-            return self._call(_get(url, user_agent))
-
-        return _call(request, send, discard, get, read)
+    def _parts(self, response: httpx.Response) -> AsyncIterator[bytes]:
+        return response.aiter_bytes()
 
 
-class ThrottleTransport(httpx.BaseTransport):
+class ThrottleTransport(_Throttled, httpx.BaseTransport):
     """For ``httpx.Client``, with a ``ThreadThrottle``."""
 
     def __init__(self, throttle: ThreadThrottle, transport: httpx.BaseTransport | None = None) -> None:
-        expect(
-            throttle,
-            ThreadThrottle,
-            Throttle,
-            "ThrottleTransport",
-            "AsyncThrottleTransport and httpx.AsyncClient",
-        )
+        there = "AsyncThrottleTransport and httpx.AsyncClient"
+        expect(throttle, ThreadThrottle, Throttle, "ThrottleTransport", there)
         watch(httpx.Client, "_transport_for_url", _chosen)
         self._throttle = throttle
         self._transport = httpx.HTTPTransport() if transport is None else transport
+        self._stream = _Watched
 
     def handle_request(self, request: httpx.Request) -> httpx.Response:
-        exchanged = run_now(exchange(self._throttle, self._call(request)))
-        if exchanged.release is not None and _is_read(exchanged.response):
-            exchanged.release(None)
-        elif exchanged.release is not None:
-            stream = cast("httpx.SyncByteStream", exchanged.response.stream)
-            exchanged.response.stream = _Watched(stream, exchanged)
-        return exchanged.response
+        return run_now(self._exchanged(request))
 
     def close(self) -> None:
         self._transport.close()
 
-    def _call(self, request: httpx.Request) -> Call[httpx.Response]:
-        async def send() -> httpx.Response:
-            response = self._transport.handle_request(request)
-            response.request = request  # as the client does it later: hooks ask for the URL
-            return response
+    async def _pass_on(self, request: httpx.Request) -> httpx.Response:
+        response: httpx.Response = self._transport.handle_request(request)
+        return response
 
-        async def discard(response: httpx.Response) -> None:
-            response.close()
+    async def _discard(self, response: httpx.Response) -> None:
+        response.close()
 
-        async def read(response: httpx.Response, most: int) -> bytes:
-            text = b""
-            for part in response.iter_bytes():
-                text += part
-                if len(text) >= most:
-                    break
-            return text
-
-        def get(url: str, user_agent: str) -> Call[httpx.Response]:
-            return self._call(_get(url, user_agent))
-
-        return _call(request, send, discard, get, read)
+    async def _parts(self, response: httpx.Response) -> AsyncIterator[bytes]:
+        for part in response.iter_bytes():
+            yield part
 
 
 def _chosen(client: Any, url: httpx.URL, transport: Any) -> None:
@@ -150,16 +158,6 @@ def _chosen(client: Any, url: httpx.URL, transport: Any) -> None:
         raise ConfigError([Problem("proxy", remedy, got)])
     past = f"requests to {url.scheme}://{url.host} leave through a proxy that httpx mounts past the throttle"
     own._throttle._desk.warn("bypassed", f"{past}: use {remedy}")
-
-
-def _get(url: str, user_agent: str) -> httpx.Request:
-    return httpx.Request("GET", url, headers={"User-Agent": user_agent})
-
-
-def _call(request: httpx.Request, send: Any, discard: Any, get: Any, read: Any) -> Call[httpx.Response]:
-    described = ScopeRequest(str(request.url), request.method.upper(), request.headers)
-    options = current_options(request.extensions.get("throttle"), 'extensions["throttle"]')
-    return Call(described, options, send, discard, lambda: _is_replayable(request), get, read)
 
 
 def _is_replayable(request: httpx.Request) -> bool:
@@ -180,13 +178,20 @@ def _is_read(response: httpx.Response) -> bool:
     return True
 
 
-class _AsyncWatched(httpx.AsyncByteStream):
+class _Body:
     """A body whose end gives the slots back."""
 
-    def __init__(self, stream: httpx.AsyncByteStream, exchanged: Exchanged[httpx.Response]) -> None:
+    def __init__(self, stream: Any, exchanged: Exchanged[httpx.Response]) -> None:
         self._stream = stream
         self._release = exchanged.release
 
+    def _over(self, error: Exception | None) -> None:
+        release, self._release = self._release, None
+        if release is not None:
+            release(error)
+
+
+class _AsyncWatched(_Body, httpx.AsyncByteStream):
     async def __aiter__(self) -> AsyncIterator[bytes]:
         try:
             async for part in self._stream:
@@ -200,19 +205,8 @@ class _AsyncWatched(httpx.AsyncByteStream):
         self._over(None)
         await self._stream.aclose()
 
-    def _over(self, error: Exception | None) -> None:
-        release, self._release = self._release, None
-        if release is not None:
-            release(error)
 
-
-class _Watched(httpx.SyncByteStream):
-    """The same for threads."""
-
-    def __init__(self, stream: httpx.SyncByteStream, exchanged: Exchanged[httpx.Response]) -> None:
-        self._stream = stream
-        self._release = exchanged.release
-
+class _Watched(_Body, httpx.SyncByteStream):
     def __iter__(self) -> Iterator[bytes]:
         try:
             yield from self._stream
@@ -224,8 +218,3 @@ class _Watched(httpx.SyncByteStream):
     def close(self) -> None:
         self._over(None)
         self._stream.close()
-
-    def _over(self, error: Exception | None) -> None:
-        release, self._release = self._release, None
-        if release is not None:
-            release(error)

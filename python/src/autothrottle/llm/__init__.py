@@ -84,7 +84,7 @@ def transport(
     Raises ``ConfigError`` with every problem of the options.
     """
     expect(throttle, ThreadThrottle, Throttle, "llm.transport", "llm.async_transport")
-    return _sync_class(_library(inner, library))(throttle, inner, options)
+    return _sync_transport(_library(inner, library), inner, Core(throttle, options))
 
 
 def async_transport(
@@ -96,7 +96,7 @@ def async_transport(
 ) -> Any:
     """The same for ``httpx2.AsyncClient`` or ``httpx.AsyncClient``."""
     expect(throttle, Throttle, ThreadThrottle, "llm.async_transport", "llm.transport")
-    return _async_class(_library(inner, library))(throttle, inner, options)
+    return _async_transport(_library(inner, library), inner, Core(throttle, options))
 
 
 def middleware(throttle: ThreadThrottle | Throttle, **options: Unpack[LlmOptions]) -> Any:
@@ -212,20 +212,28 @@ def _failure(library: ModuleType, request: Any, error: ThrottleError) -> Any:
     return library.Response(status, headers=headers, content=content, request=request)
 
 
-def _sync_class(library: ModuleType) -> Any:
-    """A transport of this library."""
+class _Transport:
+    """What both transports do. With threads no await here ever suspends."""
 
-    class LlmTransport(library.BaseTransport):  # type: ignore[misc, name-defined]
+    def __init__(self, library: ModuleType, inner: Any, core: Core) -> None:
+        self._library, self._inner, self._core = library, inner, core
+
+    @property
+    def stats(self) -> LlmStats:
+        """What became of calls."""
+        return self._core.stats
+
+    async def _answer(self, request: Any, send: Any, read: Any, watch: Any) -> Any:
+        try:
+            response, content = await self._core.call(_exchange(request, send, read, watch))
+        except ThrottleError as error:
+            return _failure(self._library, request, error)
+        return response if content is None else _last(self._library, request, response, content)
+
+
+def _sync_transport(library: ModuleType, inner: Any, core: Core) -> Any:
+    class LlmTransport(_Transport, library.BaseTransport):  # type: ignore[misc, name-defined]
         """Calls of language models wait for their turn."""
-
-        def __init__(self, throttle: ThreadThrottle, inner: Any, options: Mapping[str, Any]) -> None:
-            self._core = Core(throttle, options)
-            self._inner = library.HTTPTransport() if inner is None else inner
-
-        @property
-        def stats(self) -> LlmStats:
-            """What became of calls."""
-            return self._core.stats
 
         def handle_request(self, request: Any) -> Any:
             async def send() -> Any:
@@ -236,30 +244,17 @@ def _sync_class(library: ModuleType) -> Any:
                 response.close()
                 return content
 
-            try:
-                response, content = run_now(self._core.call(_exchange(request, send, read, _watch_sync)))
-            except ThrottleError as error:
-                return _failure(library, request, error)
-            return response if content is None else _last(library, request, response, content)
+            return run_now(self._answer(request, send, read, _watch_sync))
 
         def close(self) -> None:
             self._inner.close()
 
-    return LlmTransport
+    return LlmTransport(library, library.HTTPTransport() if inner is None else inner, core)
 
 
-def _async_class(library: ModuleType) -> Any:
-    class LlmAsyncTransport(library.AsyncBaseTransport):  # type: ignore[misc, name-defined]
+def _async_transport(library: ModuleType, inner: Any, core: Core) -> Any:
+    class LlmAsyncTransport(_Transport, library.AsyncBaseTransport):  # type: ignore[misc, name-defined]
         """Calls of language models wait for their turn."""
-
-        def __init__(self, throttle: Throttle, inner: Any, options: Mapping[str, Any]) -> None:
-            self._core = Core(throttle, options)
-            self._inner = library.AsyncHTTPTransport() if inner is None else inner
-
-        @property
-        def stats(self) -> LlmStats:
-            """What became of calls."""
-            return self._core.stats
 
         async def handle_async_request(self, request: Any) -> Any:
             async def send() -> Any:
@@ -270,16 +265,12 @@ def _async_class(library: ModuleType) -> Any:
                 await response.aclose()
                 return content
 
-            try:
-                response, content = await self._core.call(_exchange(request, send, read, _watch_async))
-            except ThrottleError as error:
-                return _failure(library, request, error)
-            return response if content is None else _last(library, request, response, content)
+            return await self._answer(request, send, read, _watch_async)
 
         async def aclose(self) -> None:
             await self._inner.aclose()
 
-    return LlmAsyncTransport
+    return LlmAsyncTransport(library, library.AsyncHTTPTransport() if inner is None else inner, core)
 
 
 class _Heard:
