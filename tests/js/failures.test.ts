@@ -193,7 +193,9 @@ describe('hosts that are down, waits that are in vain, stalls', () => {
     assert.match(String(down[0]), /^ScopeDownError: a\.example is down: no answer has come for \d+ s$/)
     const { waiting, inFlight } = throttle.stats()
     assert.deepEqual([waiting, inFlight], [0, 0])
-    await assert.rejects(throttle.fetch(page), ScopeDownError, 'at once')
+    const probe = throttle.fetch(page).catch(({ code }) => code)
+    await assert.rejects(throttle.fetch(page), ScopeDownError, 'another one looks')
+    assert.equal(await probe, 'ECONNREFUSED')
   })
 
   test('a timeout that a known hold outlasts is refused at once', async () => {
