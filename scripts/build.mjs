@@ -10,7 +10,7 @@ import { appendFileSync, existsSync, readFileSync, statSync, writeFileSync } fro
 import { fileURLToPath } from 'node:url'
 import { component } from './component.mjs'
 import { makeDist } from './dist.mjs'
-import { buildWasm, capture, newest, root, run, step } from './lib.mjs'
+import { buildWasm, capture, newest, root, run, step, WASM_OPT } from './lib.mjs'
 
 export async function setUp() {
   if (!capture('rustc', ['--version'])) throw new Error('Rust is not installed: see https://rustup.rs')
@@ -208,22 +208,6 @@ let cachedTextEncoder;
 const textEncoder = () => (cachedTextEncoder ??= new (textClass('TextEncoder'))());
 const textClass = (name) => globalThis[name] ?? globalThis.process?.getBuiltinModule?.('util')[name];
 `
-
-/** What Node 20 and the oldest browsers read. */
-export const WASM_FEATURES = [
-  '--enable-bulk-memory',
-  '--enable-nontrapping-float-to-int',
-  '--enable-sign-ext',
-  '--enable-mutable-globals',
-  '--enable-reference-types',
-  '--enable-multivalue',
-]
-
-/**
- * Once it is deflated, `-Os` makes it no smaller. No pointer of Rust's wraps around, so that an offset may be
- * part of the instruction (`--low-memory-unused`).
- */
-export const WASM_OPT = ['-O3', '--low-memory-unused', ...WASM_FEATURES]
 
 /** Functions stand by their names, so that copies of one thing for several types are near: half a percent. */
 function optimise(module) {

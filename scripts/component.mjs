@@ -1,15 +1,10 @@
 /**
  * Builds the component: Rust → a core module → wasm-opt → `dist/autothrottle.wasm`, with its WIT
- * beside it.
- *
- * `node scripts/component.mjs` does that alone. wasm-opt knows no components, so the core module goes through
- * it before the wrapping.
+ * beside it. wasm-opt knows no components, so the core module goes through it before the wrapping.
  */
 import { copyFileSync, existsSync, mkdirSync, readFileSync, statSync } from 'node:fs'
-import { fileURLToPath } from 'node:url'
 import { gzipSync } from 'node:zlib'
-import { setUp, WASM_OPT } from './build.mjs'
-import { buildWasm, newest, root, run, step } from './lib.mjs'
+import { buildWasm, newest, root, run, step, WASM_OPT } from './lib.mjs'
 
 const NAME = 'autothrottle_component'
 const MADE = `${root}/pkg/component.wasm`
@@ -36,9 +31,4 @@ export async function component() {
   mkdirSync(`${root}/dist`, { recursive: true })
   copyFileSync(MADE, `${root}/dist/autothrottle.wasm`)
   copyFileSync(WIT, `${root}/dist/autothrottle.wit`)
-}
-
-if (process.argv[1] === fileURLToPath(import.meta.url)) {
-  await setUp()
-  await component()
 }

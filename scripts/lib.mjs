@@ -63,6 +63,22 @@ export function buildWasm(flags) {
   return run('cargo', ['build', '--config', config, '--profile', 'wasm', '--target', target, ...flags])
 }
 
+/** What Node 20 and the oldest browsers read. */
+export const WASM_FEATURES = [
+  '--enable-bulk-memory',
+  '--enable-nontrapping-float-to-int',
+  '--enable-sign-ext',
+  '--enable-mutable-globals',
+  '--enable-reference-types',
+  '--enable-multivalue',
+]
+
+/**
+ * Once it is deflated, `-Os` makes it no smaller. No pointer of Rust's wraps around, so that an offset may be
+ * part of the instruction (`--low-memory-unused`).
+ */
+export const WASM_OPT = ['-O3', '--low-memory-unused', ...WASM_FEATURES]
+
 /** Runs one step and says how long it took. In a lane, it says so after all that the step printed. */
 export async function step(name, work) {
   const said = lane.getStore()

@@ -14,7 +14,7 @@ import { test } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { initSync, parse_crawl_delay, parse_hints } from '../../pkg/autothrottle.js'
 // @ts-expect-error: a script without types
-import { WASM_FEATURES } from '../../scripts/build.mjs'
+import { WASM_FEATURES } from '../../scripts/lib.mjs'
 
 const root = fileURLToPath(new URL('../..', import.meta.url))
 /** Beside each other, both below the 16 kB of header fields that are read. */

@@ -14,13 +14,30 @@
 //! A window that moves gives a unit back when its oldest request leaves it, a wait that no field says. So
 //! what is used up without a reset holds no request. A refusal, and its `Retry-After`, do.
 
-use super::{
-    Quota,
-    fields::Fields,
-    value,
-    vendors::{Part, X},
-};
+use super::{Quota, fields::Fields, value};
 use crate::scan::{Scan, cut, is, strip, strip_end};
+
+/// The family of no one vendor.
+pub(super) const X: &str = "x-ratelimit";
+
+/// What a field says of its quota.
+#[derive(Clone, Copy)]
+pub(super) enum Part {
+    Limit,
+    Remaining,
+    Used,
+    Reset,
+    /// Seconds until the reset, which are more precise than its instant.
+    ResetAfter,
+    /// Milliseconds.
+    Window,
+    /// The window, as a span: `1s`.
+    Interval,
+    /// What comes back each second.
+    Rate,
+    /// What one request costs.
+    Price,
+}
 
 /// A field, the name of its quota, and which part it is.
 const FIELDS: [(&str, &str, Part); 11] = [

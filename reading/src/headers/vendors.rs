@@ -10,7 +10,8 @@
 use super::{
     Hints, Quota,
     fields::{Fields, MOST_QUOTAS, name},
-    peculiar, rate_limit,
+    peculiar::{self, Part, X},
+    rate_limit,
     structured::{self, Item, Param},
     value::{self, Clock},
 };
@@ -26,28 +27,6 @@ const FAMILIES: [(&str, &str); 6] = [
     ("x-ms-ratelimit-", "x-ms-ratelimit"),           // Azure Resource Manager
     ("x-hubspot-ratelimit-", "x-hubspot-ratelimit"),
 ];
-
-/// The family of no one vendor.
-pub(super) const X: &str = "x-ratelimit";
-
-/// What a field says of its quota.
-#[derive(Clone, Copy)]
-pub(super) enum Part {
-    Limit,
-    Remaining,
-    Used,
-    Reset,
-    /// Seconds until the reset, which are more precise than its instant.
-    ResetAfter,
-    /// Milliseconds.
-    Window,
-    /// The window, as a span: `1s`.
-    Interval,
-    /// What comes back each second.
-    Rate,
-    /// What one request costs.
-    Price,
-}
 
 /// The word of a part, and whether a name may stand beside it. Words that others begin with come first.
 const PARTS: [(&str, Part, bool); 11] = [
