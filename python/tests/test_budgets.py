@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from threading import Lock, Thread
 from typing import Any
 
 from autothrottle import Throttle
@@ -86,56 +84,3 @@ async def test_a_server_that_names_none_has_one(clock: FakeClock) -> None:
         permit.settle(status=200, headers={"x-ratelimit-remaining": "0", "x-ratelimit-reset": "60"})
     assert throttle.peek("https://api.example/b").at == 60
     assert throttle.scope("api.example").stats.budgets == {}
-
-
-def test_over_loopback() -> None:
-    """Ten searches a minute, and repositories without end: none is refused, none waits for a search."""
-    used = {"core": 0, "search": 0}
-    refused, lock = [], Lock()
-
-    class Site(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            name = "search" if self.path.startswith("/search") else "core"
-            limit = 10 if name == "search" else 5000
-            with lock:
-                used[name] += 1
-                left = limit - used[name]
-            if left < 0:
-                refused.append(self.path)
-            self.send_response(200 if left >= 0 else 403)
-            for key, value in answer(name, max(0, left))["headers"].items():
-                self.send_header(key, value)
-            self.send_header("content-length", "0")
-            self.end_headers()
-
-        def log_message(self, *_: object) -> None:
-            """Silent."""
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Site)
-    Thread(target=server.serve_forever, daemon=True).start()
-
-    async def run() -> None:
-        import httpx
-
-        from autothrottle.httpx import AsyncThrottleTransport
-
-        throttle = Throttle(defaults={"concurrency": 6, "delay": 0})
-        host = f"127.0.0.1:{server.server_port}"
-        async with httpx.AsyncClient(transport=AsyncThrottleTransport(throttle)) as client:
-            searches = [asyncio.create_task(client.get(f"http://{host}/search/a?q={n}")) for n in range(13)]
-            repos = [client.get(f"http://{host}/repos/o/n{n}") for n in range(50)]
-            await asyncio.gather(*repos)
-            first = asyncio.as_completed(searches)
-            for _ in range(10):
-                await next(first)
-            assert throttle.scope(host).stats.budgets["search"].waiting == 3
-            for task in searches:
-                task.cancel()
-            await asyncio.gather(*searches, return_exceptions=True)
-
-    try:
-        asyncio.run(run())
-    finally:
-        server.shutdown()
-        server.server_close()
-    assert (refused, used) == ([], {"core": 50, "search": 10})

@@ -17,7 +17,6 @@ from crawlee.storage_clients import MemoryStorageClient
 
 from autothrottle import ThreadThrottle, Throttle
 from autothrottle.crawlee import ThrottledHttpClient
-from autothrottle.robots import rules
 from autothrottle.testing import FakeClock
 from servers import Told, server
 
@@ -92,23 +91,6 @@ async def test_a_request_says_more(clock: FakeClock, drive: Drive, told: Told) -
     request = Request.from_url(told.url, user_data={"throttle": {"scopes": "api"}})
     await drive(throttle, crawler.run([request]))
     assert set(throttle.stats().scopes) == {"api"}
-
-
-async def test_robots_txt_is_asked_for_first(clock: FakeClock, drive: Drive, told: Told) -> None:
-    told.answers = [(200, {}, b"User-agent: *\nCrawl-delay: 5\nDisallow: /private")]
-    throttle, _ = throttle_of(clock, robots={"user_agent": "foobot", "rules": rules})
-    crawler, seen = crawler_of(throttle)
-    failed: list[str] = []
-
-    @crawler.failed_request_handler
-    async def failure(_: object, error: Exception) -> None:
-        failed.append(type(error).__name__)
-
-    private = Request.from_url(f"{told.url}private", no_retry=True)
-    await drive(throttle, crawler.run([told.url, private]))
-    assert (seen, failed) == ([(told.url, 200)], ["DisallowedError"])
-    assert [path for _, path, _ in told.asked] == ["/robots.txt", "/"]
-    assert clock.seconds >= 5
 
 
 async def test_requests_of_a_handler_and_downloads_wait(clock: FakeClock, drive: Drive, told: Told) -> None:

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from autothrottle._native import Engine, check_driver_options, nearest_name, parse_hints, parse_robots
-from autothrottle._state import Hints, ScopeOutcome
-from autothrottle.errors import ConfigError, CostExceedsQuotaError, QueueFullError, SnapshotError
+from autothrottle._state import Hints
+from autothrottle.errors import ConfigError, CostExceedsQuotaError, QueueFullError
 
 S = 1_000_000_000
 MS = 1_000_000
@@ -34,27 +34,6 @@ def test_one_request_after_the_other() -> None:
     assert (engine.waiting, engine.in_flight, engine.scopes) == (0, 1, 1)
 
 
-def test_at_once_where_nobody_waits() -> None:
-    engine = Engine(PLAIN)
-    scope = engine.scope("a")
-    assert engine.send_at_once(0, [scope]) is not None
-    assert engine.send_at_once(0, [scope]) is None
-
-
-def test_a_delay_counts_from_when_a_request_really_left() -> None:
-    engine = Engine({"defaults": {"delay": 10, "jitter": False, "concurrency": 9, "slotDelay": 0}})
-    scope = engine.scope("a")
-    first, second = engine.submit(0, [scope]), engine.submit(0, [scope])
-    assert engine.poll(0).send == [first]
-    engine.left(4 * MS, first)
-    for nobody in (second, first + second + 1, 2**64 - 1):
-        engine.left(5 * MS, nobody)
-    assert engine.poll(10 * MS) == ([], 14 * MS, "delay", scope)
-    engine.settle(10 * MS, first, status=200)
-    engine.left(11 * MS, first)
-    assert engine.poll(14 * MS).send == [second]
-
-
 def test_all_problems_at_once_with_their_paths() -> None:
     with pytest.raises(ConfigError) as caught:
         Engine(
@@ -67,13 +46,10 @@ def test_all_problems_at_once_with_their_paths() -> None:
     assert caught.value.path == "defaults.delay"
     assert "delay" in caught.value.problems[3].want
     assert str(pickle.loads(pickle.dumps(caught.value))) == str(caught.value)
-
-
-def test_a_circle_is_a_problem() -> None:
-    options: dict[str, object] = {}
-    options["defaults"] = options
+    circle: dict[str, object] = {}
+    circle["defaults"] = circle
     with pytest.raises(ConfigError):
-        Engine(options)
+        Engine(circle)
 
 
 def test_hints_are_heard_and_fields_cannot_be_forged() -> None:
@@ -83,50 +59,8 @@ def test_hints_are_heard_and_fields_cannot_be_forged() -> None:
     engine.poll(0)
     headers = {"X-Any": "1\r\nRetry-After: 9000", "Retry-After": "60"}
     assert engine.settle(0, ticket, status=429, headers=headers).asked == 60 * S
-    stats = engine.scope_stats(0, scope)
-    assert stats.hold_until is not None
-    assert 60 * S <= stats.hold_until <= 62 * S
-    assert stats.backoff_step == 1
     forged = [(b"retry-after: 9000\nx", b"1")]
     assert parse_hints(forged).delay is None
-
-
-def test_retries_are_decided_by_the_engine() -> None:
-    engine = Engine({"retry": {"limit": 3, "maxRetryAfter": 5000}, **PLAIN})
-    scope = engine.scope("a")
-    ticket = engine.submit(0, [scope])
-    engine.poll(0)
-    assert engine.settle(0, ticket, status=503, retry=True).outcome == "again"
-    assert engine.waiting == 1
-    wake = engine.poll(0).wake
-    assert wake is not None
-    assert engine.poll(wake).send == [ticket]
-    settled = engine.settle(wake, ticket, status=429, headers={"retry-after": "30"}, retry=True)
-    assert settled == ("too-long", 30 * S)
-    assert engine.settle(wake, ticket, status=200) == ("unknown", None)
-    again = engine.submit(wake + 90 * S, [scope])
-    assert engine.poll(wake + 90 * S).send == [again]
-    assert engine.settle(wake + 90 * S, again, failure="timeout", retry_delay=7 * S).outcome == "again"
-
-
-def test_scopes_have_outcomes_of_their_own() -> None:
-    engine = Engine(PLAIN)
-    api, target = engine.scope("api"), engine.scope("target")
-    ticket = engine.submit(0, [api, target])
-    engine.poll(0)
-    own = [ScopeOutcome(api, ignored=True), ScopeOutcome(target, delay=9 * S)]
-    engine.settle(0, ticket, status=503, scopes=own)
-    assert engine.scope_stats(0, api).backoff_step == 0
-    assert engine.scope_stats(0, target).hold_until == 9 * S
-
-
-def test_given_hints_take_the_place_of_headers() -> None:
-    engine = Engine(PLAIN)
-    scope = engine.scope("a")
-    ticket = engine.submit(0, [scope])
-    engine.poll(0)
-    engine.settle(0, ticket, status=200, headers={"retry-after": "500"}, hints=Hints(delay=4 * S))
-    assert engine.scope_stats(0, scope).hold_until == 4 * S
 
 
 def test_quotas_and_what_is_refused() -> None:
@@ -157,30 +91,6 @@ def test_quotas_and_what_is_refused() -> None:
         engine.poll(2**64)
 
 
-def test_peek_pause_hold_configure_reset() -> None:
-    engine = Engine(PLAIN)
-    scope = engine.scope("a")
-    assert engine.peek(5, [scope]) == (0, None, None)
-    assert engine.peek(5000, [engine.find("new")]) == (5000, None, None)
-    engine.hold(0, scope, 3 * S)
-    assert engine.peek(5000, [scope]) == (3 * S, "hold", scope)
-    engine.reset(5000, scope)
-    engine.pause(5000, scope)
-    assert engine.peek(5000, [scope]) == (None, "paused", scope)
-    engine.resume(5000, scope)
-    engine.pause(5000)
-    assert engine.peek(5000, [scope]) == (None, "paused", None)
-    assert engine.stats(5000).paused
-    engine.resume(5000)
-    engine.configure(5000, scope, {"delay": 2000})
-    assert engine.stats(5000).scopes["a"].delay == 2 * S
-    with pytest.raises(ConfigError, match="delay"):
-        engine.configure(5000, scope, {"delay": "x"})
-    assert engine.crawl_delay(5000, scope, 5 * S) == "overruled"
-    assert engine.crawl_delay(5000, engine.scope("b"), 5 * S) == "applied"
-    assert engine.crawl_delay(5000, engine.scope("b"), None) == "applied"
-
-
 def test_handles() -> None:
     engine = Engine()
     scope = engine.intern("a")
@@ -194,17 +104,6 @@ def test_handles() -> None:
     assert not engine.keep_alive(2**52)
     engine.release(engine.scope("a"))
     assert engine.name(engine.scope("a\nb\u2028ü\ud800")) == "a\nb\u2028ü?"
-
-
-def test_cancel_and_prioritize() -> None:
-    engine = Engine(PLAIN)
-    scope = engine.scope("a")
-    first, second = engine.submit(0, [scope]), engine.submit(0, [scope])
-    engine.prioritize(0, second, 5)
-    assert engine.poll(0).send == [second]
-    engine.cancel(0, first)
-    assert engine.stats(0).cancelled == 1
-    engine.cancel(0, 2**64 - 1)
 
 
 def test_notices() -> None:
@@ -238,32 +137,6 @@ def test_reading() -> None:
     with pytest.raises(ConfigError):
         check_driver_options({"requestTimeout": "x"})
     check_driver_options({"onEvent": print} if False else {})
-
-
-def test_a_seed_makes_the_same_jitter() -> None:
-    def wakes(seed: int) -> list[int | None]:
-        engine = Engine({"defaults": {"delay": 1000}}, seed=seed)
-        scope = engine.scope("a")
-        for _ in range(3):
-            engine.submit(0, [scope])
-        wakes: list[int | None] = []
-        now = 0
-        while engine.waiting:
-            decision = engine.poll(now)
-            for ticket in decision.send:
-                engine.settle(now, ticket, status=200)
-            now = engine.poll(now).wake or now
-            wakes.append(now)
-        return wakes
-
-    assert wakes(1) == wakes(1) != wakes(2)
-
-
-def test_a_wrong_snapshot_changes_nothing() -> None:
-    engine = Engine(PLAIN)
-    with pytest.raises(SnapshotError):
-        engine.restore({"version": 9, "scopes": {}}, 0)
-    assert engine.scopes == 0
 
 
 def test_closed() -> None:

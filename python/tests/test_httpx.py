@@ -1,25 +1,23 @@
-"""The transports of httpx, in fake time, over a transport that answers by itself."""
+"""What the transports of httpx do beyond what all clients do (test_sessions.py), over one that answers."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 import httpx
 import pytest
 
 from autothrottle import (
-    BodyNotReplayableError,
     ConfigError,
     ManagerError,
     RetryAfterTooLongError,
-    ThreadThrottle,
     Throttle,
     ThrottleTimeoutError,
     request_options,
 )
-from autothrottle.httpx import AsyncThrottleTransport, ThrottleTransport
+from autothrottle.httpx import AsyncThrottleTransport
 from autothrottle.testing import FakeClock, settled
 
 URL = "https://example.com/"
@@ -56,24 +54,6 @@ async def over(clock: FakeClock, work: Any, seconds: float = 100) -> Any:
     return await task
 
 
-async def test_requests_wait_for_their_turn(clock: FakeClock) -> None:
-    server = Server(clock)
-    _, client = client_of(clock, server)
-    responses = await over(clock, asyncio.gather(*(client.get(URL) for _ in range(3))))
-    assert [response.text for response in responses] == ["ok"] * 3
-    assert [at for at, _ in server.asked] == [0, 1, 2]
-
-
-async def test_refusals_are_heard_and_tried_again(clock: FakeClock) -> None:
-    server = Server(clock, httpx.Response(429, headers={"Retry-After": "30"}), httpx.Response(503))
-    throttle, client = client_of(clock, server, retry={"limit": 3})
-    response = await over(clock, client.get(URL), 300)
-    assert response.status_code == 200
-    assert server.asked[1][0] == pytest.approx(30, abs=1.1)
-    assert len(server.asked) == 3
-    assert throttle.stats().in_flight == 0
-
-
 async def test_a_retry_lets_others_pass_while_it_waits(clock: FakeClock) -> None:
     server = Server(clock, httpx.Response(503, headers={"Retry-After": "30"}))
     _, client = client_of(clock, server, retry={"limit": 1}, concurrency=1)
@@ -86,32 +66,11 @@ async def test_a_retry_lets_others_pass_while_it_waits(clock: FakeClock) -> None
     assert (await first).status_code == 200
 
 
-async def test_without_retry_the_refusal_is_the_answer(clock: FakeClock) -> None:
-    _, client = client_of(clock, Server(clock, httpx.Response(429)))
-    assert (await over(clock, client.get(URL))).status_code == 429
-
-
 async def test_a_post_is_not_sent_twice(clock: FakeClock) -> None:
     server = Server(clock, httpx.Response(503))
     _, client = client_of(clock, server, retry={"limit": 3})
     assert (await over(clock, client.post(URL, json={}))).status_code == 503
     assert len(server.asked) == 1
-
-
-async def test_a_body_in_memory_is_sent_again(clock: FakeClock) -> None:
-    server = Server(clock, httpx.Response(503), httpx.ConnectError("no"))
-    _, client = client_of(clock, server, retry={"limit": 3})
-    assert (await over(clock, client.put(URL, content=b"body"))).status_code == 200
-    assert server.bodies == [b"body"] * 3
-
-
-class Reading(httpx.AsyncBaseTransport):
-    """Reads a body as the network does: once."""
-
-    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
-        async for _ in request.stream:  # type: ignore[union-attr]
-            pass
-        return httpx.Response(503)
 
 
 class Parts(httpx.AsyncByteStream):
@@ -124,27 +83,6 @@ class Parts(httpx.AsyncByteStream):
         yield b"a"
         if self.error is not None:
             raise self.error
-
-
-async def test_a_body_that_was_a_stream_is_an_error(clock: FakeClock) -> None:
-    async def body() -> AsyncIterator[bytes]:
-        yield b"once"
-
-    throttle = Throttle(clock=clock, retry={"limit": 3})
-    client = httpx.AsyncClient(transport=AsyncThrottleTransport(throttle, Reading()))
-    with pytest.raises(BodyNotReplayableError):
-        await over(clock, client.put(URL, content=body()))
-    assert throttle.stats().in_flight == 0
-
-
-async def test_a_wait_that_is_too_long_is_an_error(clock: FakeClock) -> None:
-    server = Server(clock, httpx.Response(429, headers={"Retry-After": "4000"}))
-    throttle, client = client_of(clock, server, retry={"limit": 3, "max_retry_after": 60})
-    with pytest.raises(RetryAfterTooLongError) as caught:
-        await over(clock, client.get(URL))
-    assert caught.value.retry_after == 4000
-    assert isinstance(caught.value.response, httpx.Response)
-    assert throttle.stats().in_flight == 0
 
 
 async def test_failures_are_tried_again_and_raised_as_they_are(clock: FakeClock) -> None:
@@ -170,7 +108,7 @@ async def test_each_hop_of_a_redirect_waits(clock: FakeClock) -> None:
     there = {"Location": "https://other.example/there#part", "Retry-After": "5"}
     back = {"Location": URL}
     server = Server(clock, httpx.Response(302, headers=there), httpx.Response(302, headers=back))
-    _, client = client_of(clock, server)
+    _, client = client_of(clock, server, release="body")
     response = await over(clock, client.get(URL, follow_redirects=True))
     assert response.status_code == 200
     assert server.asked == [(0, URL), (5, "https://other.example/there#part"), (5, f"{URL}#part")]
@@ -183,22 +121,10 @@ async def test_a_redirect_that_asks_for_too_long_is_an_error(clock: FakeClock) -
         await over(clock, client.get(URL, follow_redirects=True))
 
 
-async def test_slots_come_back_with_the_headers_or_with_the_body(clock: FakeClock) -> None:
-    for release, held in (("headers", 0), ("body", 1)):
-        throttle, client = client_of(
-            clock, lambda _: httpx.Response(200, stream=Parts()), release=release, delay=0
-        )
-        async with client.stream("GET", URL) as response:
-            assert throttle.stats().in_flight == held
-            assert await response.aread() == b"a"
-            assert throttle.stats().in_flight == 0
-        assert (await client.get(URL)).text == "a"
-        async with client.stream("GET", URL):
-            assert throttle.stats().in_flight == held
-        assert throttle.stats().in_flight == 0
-        in_memory, client = client_of(clock, Server(clock), release=release)
-        assert (await client.get(URL)).text == "ok"
-        assert in_memory.stats().in_flight == 0
+async def test_a_body_that_is_here_already_gives_its_slot_back(clock: FakeClock) -> None:
+    throttle, client = client_of(clock, Server(clock), release="body")
+    assert (await client.get(URL)).text == "ok"
+    assert throttle.stats().in_flight == 0
 
 
 async def test_a_body_that_breaks_is_news(clock: FakeClock) -> None:
@@ -288,35 +214,3 @@ async def test_hooks_know_better(clock: FakeClock) -> None:
         await over(clock, client.get(URL), 0)
     stats = throttle.scope("example.com").stats
     assert (stats.in_flight, stats.backoff_step) == (0, 1)
-
-
-def test_threads_have_the_same(clock: FakeClock) -> None:
-    server = Server(clock, httpx.Response(429, headers={"Retry-After": "30"}), httpx.ConnectError("no"))
-    throttle = ThreadThrottle(clock=clock, delay=1, jitter=False, backoff=False, retry={"limit": 3})
-    with httpx.Client(transport=ThrottleTransport(throttle, httpx.MockTransport(server))) as client:
-        assert client.get(URL).text == "ok"
-        assert server.asked[1][0] == pytest.approx(30, abs=1.1)
-        assert client.get(URL, extensions={"throttle": {"scopes": "api"}}).status_code == 200
-        with pytest.raises(ConfigError, match="request_timeout: want no request_timeout"):
-            client.get(URL, extensions={"throttle": {"request_timeout": 5}})
-    assert throttle.stats().in_flight == 0
-
-
-def test_a_threads_body_gives_slots_back(clock: FakeClock) -> None:
-    class Parts(httpx.SyncByteStream):
-        def __iter__(self) -> Iterator[bytes]:
-            yield b"a"
-            yield b"b"
-
-    throttle = ThreadThrottle(clock=clock, delay=0, release="body")
-    transport = ThrottleTransport(
-        throttle, httpx.MockTransport(lambda _: httpx.Response(200, stream=Parts()))
-    )
-    with httpx.Client(transport=transport) as client:
-        with client.stream("GET", URL) as response:
-            assert throttle.stats().in_flight == 1
-            assert response.read() == b"ab"
-            assert throttle.stats().in_flight == 0
-        with client.stream("GET", URL):
-            pass
-        assert throttle.stats().in_flight == 0

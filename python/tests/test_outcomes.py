@@ -93,28 +93,6 @@ async def test_warnings_are_logged_once(clock: FakeClock, caplog: pytest.LogCapt
     assert caplog.text.count("2 requests wait") == 1
 
 
-async def test_a_limit_that_binds_rampup_is_told_once(
-    clock: FakeClock, caplog: pytest.LogCaptureFixture
-) -> None:
-    throttle = Throttle(clock=clock, rampup=True, scopes={"example.com": {"concurrency": 2}})
-    warnings: list[Any] = []
-    throttle.on("warning", warnings.append)
-
-    async def worker() -> None:
-        while clock.seconds < 190:
-            async with throttle.acquire(URL) as permit:
-                answered = asyncio.Event()
-                clock.call_later(0.5, answered.set)
-                await answered.wait()
-                permit.settle(Response())
-
-    workers = [asyncio.create_task(worker()) for _ in range(6)]
-    await clock.advance(200)
-    await asyncio.gather(*workers)
-    assert [(event.code, event.scope) for event in warnings] == [("rampup-bound", "example.com")]
-    assert caplog.text.count("slows rampup down in example.com: requests waited for it") == 1
-
-
 async def test_autothrottles_line_is_logged(clock: FakeClock, caplog: pytest.LogCaptureFixture) -> None:
     throttle = plain(clock, autothrottle=True, debug=True)
     with caplog.at_level(logging.DEBUG, "autothrottle"):

@@ -8,18 +8,9 @@ from typing import Any
 
 import pytest
 
-from autothrottle import ClosedError, ConfigError, ManagerError, ThreadThrottle, ThrottleTimeoutError
+from autothrottle import ClosedError, ManagerError, ThreadThrottle, ThrottleTimeoutError
 from autothrottle.testing import FakeClock
-
-URL = "https://example.com/"
-
-
-class Response:
-    """What any client gives."""
-
-    def __init__(self, status_code: int = 200, **headers: str) -> None:
-        self.status_code = status_code
-        self.headers = {name.replace("_", "-"): value for name, value in headers.items()}
+from helpers import URL, Response
 
 
 def plain(clock: FakeClock, **options: Any) -> ThreadThrottle:
@@ -157,16 +148,6 @@ def test_with_closes_it(clock: FakeClock) -> None:
         pass
     with pytest.raises(ClosedError):
         throttle.acquire(URL)
-
-
-def test_options_are_those_of_the_other(clock: FakeClock) -> None:
-    with pytest.raises(ConfigError, match="slot_delay"):
-        plain(clock, slot_delay=-1)
-    throttle = plain(clock, scopes={"example.com": {"rate": "60/min"}})
-    assert throttle.peek(URL).at == 0
-    throttle.scope("example.com").hold(5)
-    with throttle.acquire(URL) as permit:
-        assert permit.sent_at == 5
 
 
 def test_a_lost_permit_wakes_the_next_one() -> None:

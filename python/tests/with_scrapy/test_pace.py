@@ -143,15 +143,6 @@ async def test_a_slot_that_we_gave_is_found_anew_after_a_redirect() -> None:
 
 
 @virtual
-async def test_priority_first_then_age() -> None:
-    bench = Bench(EXACT)
-    for name, priority in (("first", 0), ("old", 0), ("new", 0), ("urgent", 5)):
-        bench.get(f"https://a.example/{name}", priority=priority)
-    await bench.clock.advance(5)
-    assert [url.rpartition("/")[2] for _, url in bench.server.sent] == ["first", "urgent", "old", "new"]
-
-
-@virtual
 async def test_a_delay_counts_from_when_a_request_is_on_its_way() -> None:
     bench = Bench({**FREE, "DOWNLOAD_DELAY": 1})
     bench.server.latency = 0.1
