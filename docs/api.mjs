@@ -1,6 +1,6 @@
 /**
  * Writes `docs/api.md`: every public member with its signature and the first paragraph of its comment, as the
- * sources have it. `tests/js/api.test.ts` says when the page is old.
+ * sources have it. `tests/js/pages.test.ts` says when the page is old.
  */
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'

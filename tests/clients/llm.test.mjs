@@ -8,7 +8,7 @@ import { test } from 'node:test'
 import { createThrottle } from 'autothrottle'
 import { llmFetch, llmMiddleware } from 'autothrottle/llm'
 import OpenAI from 'openai'
-import { drive } from '../js/model-load.js'
+import { drive } from '../js/model-server.js'
 import { skipUnless } from '../required.mjs'
 import { listen } from '../serve.mjs'
 

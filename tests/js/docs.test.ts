@@ -35,7 +35,7 @@ const ELSEWHERE: Record<string, string> = {
   'docs/scrapy.md python': 'python/tests/with_scrapy/test_docs.py',
   'docs/shared.md python': 'python/tests/shared/test_docs.py',
   'python/README.md python': 'python/scripts/snippets.py',
-  'README.md js': 'tests/js/readme.test.ts',
+  'README.md js': 'tests/js/pages.test.ts',
   'tower/README.md rust': 'tower/tests/readme.rs',
 }
 

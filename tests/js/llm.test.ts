@@ -6,7 +6,7 @@ import { llmFetch, llmMiddleware } from 'autothrottle/llm'
 import { FakeClock } from 'autothrottle/testing'
 import { refusalOf, toldBy } from '../../js/llm/answer.js'
 import { askedOf, VENDORS } from '../../js/llm/request.js'
-import { load } from './model-load.js'
+import { load } from './model-server.js'
 import { after, throttles } from './shared/throttles.js'
 
 const CHAT = 'https://api.openai.com/v1/chat/completions'
