@@ -1,6 +1,6 @@
 /**
- * The pages together: links lead to files and headings that are there, readers' questions have an answer, the
- * README is short and runs, docs/api.md and the pictures are what the sources do.
+ * The pages together. Links lead to files and headings that are there, and readers' questions have an answer.
+ * The README is short, and its code runs. `docs/api.md` and the pictures are what the sources do.
  */
 import assert from 'node:assert/strict'
 import { existsSync, readdirSync, readFileSync } from 'node:fs'

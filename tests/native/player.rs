@@ -1,7 +1,7 @@
 //! Plays a trace: a story in text, one event a line, and writes down what the engine answers.
 //!
-//! `tests/js/replay.test.ts` reads the same language through WebAssembly. Both transcripts must be equal to the
-//! trace itself, byte for byte. The language is described in `tests/traces.txt`.
+//! `tests/js/replay.test.ts` reads the same language through WebAssembly. Both transcripts must be equal to
+//! the trace itself, byte for byte. The language is described in `tests/traces.txt`.
 
 use std::{collections::BTreeMap, fmt::Write};
 

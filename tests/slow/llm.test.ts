@@ -7,8 +7,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { LlmOptions } from 'autothrottle/llm'
 import type { FakeClock } from 'autothrottle/testing'
-import { drive, load, type Work } from '../js/model-server.js'
-import type { ModelServer, ModelServerOptions } from '../js/model-server.js'
+import { drive, load, type ModelServer, type ModelServerOptions, type Work } from '../js/model-server.js'
 
 const typed = (limits: object): LlmOptions => ({ limits: { '*': limits } })
 const ANTHROPIC = { style: 'anthropic', rpm: 500, itpm: 200_000, otpm: 80_000 } as const
