@@ -137,6 +137,15 @@ async def test_an_outcome_concerns_the_scopes_it_names(clock: FakeClock) -> None
     assert stats["account"].hold_until == pytest.approx(20, abs=0.01)
 
 
+async def test_a_scope_of_which_only_its_quota_is_told_backs_off_as_the_status_says(clock: FakeClock) -> None:
+    throttle = Throttle(clock=clock, defaults={"quota": 100, "delay": 0})
+    permit = await throttle.acquire(scopes=["api", "account"])
+    permit.settle(status=200, scopes={"api": {"cost": 30}, "account": {"remaining": 0, "reset": 20}})
+    stats = throttle.stats().scopes
+    assert (stats["api"].quota_left, throttle.peek(scopes="account").at) == (70, 20)
+    assert [stats[name].backoff_step for name in ("api", "account")] == [0, 0]
+
+
 async def test_hints_take_the_place_of_headers(clock: FakeClock) -> None:
     throttle = plain(clock, delay=0)
     permit = await throttle.acquire(URL)

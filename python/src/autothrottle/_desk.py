@@ -231,11 +231,11 @@ class Desk:
             if told is NOTHING:
                 settled = self.engine.settle(now, ticket)
             else:
-                if told.cost is not None:
-                    permit.charge.checked(told.cost)
+                costs = {} if told.cost is None else permit.charge.checked(told.cost)
                 latency = now - permit.charge.sent
-                what = engine_words(told, names, latency, self.clock, self.header_maps, self.handle)
-                permit.charge.settle(self, now, what)
+                what, more = engine_words(told, names, latency, self.clock, self.header_maps, self.handle)
+                if costs or more:
+                    permit.charge.adjust(self, now, {**costs, **more})
                 status, latency = what.get("status"), what.get("latency")
                 is_wanted = wait is not None and self.closed is None
                 settled = self.engine.settle(now, ticket, retry=is_wanted, **what)

@@ -22,7 +22,7 @@ from datetime import timedelta
 from typing import Any, Literal, NamedTuple, TypeAlias, cast
 
 from ._clock import Clock, nanos
-from ._hooks import Backoffs, SomeHints, backoff_map, checked_backoffs, hints_of
+from ._hooks import Backoffs, ScopeBackoff, SomeHints, backoff_map, checked_backoffs, hints_of
 from ._state import ScopeOutcome
 from .errors import ThrottleError, ThrottleTimeoutError
 
@@ -191,9 +191,9 @@ def engine_words(
     clock: Clock,
     header_maps: Mapping[str, Any],
     handle: Callable[[str], int],
-) -> dict[str, Any]:
-    """An outcome for the engine: all of it checked, and in its own form. Changes no state, so that
-    the engine gets all of it or no part.
+) -> tuple[dict[str, Any], dict[str, float]]:
+    """An outcome in the engine's own form, and the costs that it names by scope, all checked. Changes no
+    state, so that the engine gets all of it or no part.
     """
     status, headers, error = told.status, told.headers, told.error
     if status is None and error is not None:
@@ -223,20 +223,13 @@ def engine_words(
         what["backoff"] = told.backoff
     if not told.adjust_delay:
         what["adjust_delay"] = False
-    if told.cost is None and told.scopes is None:
-        return what
-    costs: dict[str, float] = {}
-    if isinstance(told.cost, Mapping):
-        costs = checked_costs(told.cost, scopes)
-    elif told.cost is not None:
-        what["cost"] = told.cost
     backoffs = checked_backoffs("settle", told.scopes, scopes)
-    if backoffs is not None:
-        is_refusal = error is not None or (status or 0) >= 400
-        what["scopes"] = _own(handle, scopes, backoffs, is_refusal, costs)
-    elif costs:
-        what["scopes"] = [ScopeOutcome(scope=handle(name), cost=cost) for name, cost in costs.items()]
-    return what
+    if backoffs is None:
+        return what, {}
+    is_refusal = error is not None or (status or 0) >= 400
+    means = backoff_map(backoffs)
+    what["scopes"] = [_own(handle(name), means.get(name)) for name in scopes if is_refusal or name in means]
+    return what, {name: each["cost"] for name, each in means.items() if each.get("cost") is not None}
 
 
 def checked_costs(costs: Mapping[str, float], names: Sequence[str]) -> dict[str, float]:
@@ -249,33 +242,19 @@ def checked_costs(costs: Mapping[str, float], names: Sequence[str]) -> dict[str,
     return dict(costs)
 
 
-def _own(
-    handle: Callable[[str], int],
-    names: Sequence[str],
-    backoffs: Mapping[str, Any],
-    is_refusal: bool,
-    costs: Mapping[str, float],
-) -> list[ScopeOutcome]:
-    """What an outcome means for each scope, if it names those that back off: others ignore a refusal."""
-    own: list[ScopeOutcome] = []
-    for name in names:
-        means = backoff_map(backoffs).get(name)
-        if means is not None:
-            is_of_quota = means.get("cost") is not None or means.get("remaining") is not None
-            delay, reset = means.get("delay"), means.get("reset")
-            own.append(
-                ScopeOutcome(
-                    scope=handle(name),
-                    backoff=means.get("backoff", None if is_of_quota else True),
-                    delay=None if delay is None else nanos("delay", delay),
-                    cost=means.get("cost", costs.get(name)),
-                    remaining=means.get("remaining"),
-                    reset=None if reset is None else nanos("reset", reset),
-                )
-            )
-        elif is_refusal or name in costs:
-            own.append(ScopeOutcome(scope=handle(name), ignored=is_refusal, cost=costs.get(name)))
-    return own
+def _own(scope: int, means: ScopeBackoff | None) -> ScopeOutcome:
+    """What an outcome means for a scope, where it names those that back off: others ignore a refusal."""
+    if means is None:
+        return ScopeOutcome(scope, ignored=True)
+    is_of_quota = means.get("cost") is not None or means.get("remaining") is not None
+    delay, reset = means.get("delay"), means.get("reset")
+    return ScopeOutcome(
+        scope,
+        backoff=means.get("backoff", None if is_of_quota else True),
+        delay=None if delay is None else nanos("delay", delay),
+        remaining=means.get("remaining"),
+        reset=None if reset is None else nanos("reset", reset),
+    )
 
 
 def _may_be_the_servers(error: BaseException) -> bool:

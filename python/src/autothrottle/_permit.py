@@ -10,7 +10,6 @@ import inspect
 from collections.abc import Awaitable, Callable, Coroutine, Generator, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
-from dataclasses import replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, TypeAlias, TypeVar, cast
 
@@ -94,9 +93,9 @@ _UNEVEN = "cost: want a mapping of scope to cost, for the scopes of this request
 
 
 class Charge:
-    """All permits of one request share it: of who sends it, and of each attempt."""
+    """What has been taken for a request, in each of its scopes. All of its permits share it."""
 
-    __slots__ = ("_corrected", "_cost", "_is_adjusted", "_names", "sent")
+    __slots__ = ("_corrected", "_cost", "_names", "sent")
 
     def __init__(self, names: Sequence[str], cost: float | Sequence[float]) -> None:
         self._names = names
@@ -122,7 +121,6 @@ class Charge:
         """An attempt leaves: it costs what was expected."""
         self.sent = now
         self._corrected: dict[str, float] | None = None
-        self._is_adjusted = False
 
     def checked(self, cost: float | Mapping[str, float]) -> dict[str, float]:
         """A cost by scope; raises for what is none."""
@@ -135,31 +133,12 @@ class Charge:
 
     def adjust(self, desk: Giver, now: int, costs: Mapping[str, float]) -> None:
         """The engine takes or gives back the difference."""
-        self._is_adjusted = True
         before = self._costs
         for name, cost in costs.items():
             charged = before[name]
             if cost != charged:
                 desk.engine.adjust(now, desk.handle(name), self.sent, charged, cost)
         self._corrected = {**before, **costs}
-
-    def settle(self, desk: Giver, now: int, what: dict[str, Any]) -> None:
-        """What its outcome says that it cost."""
-        if "scopes" not in what and "cost" not in what:
-            return
-        scopes, one = what.get("scopes", ()), what.get("cost")
-        own = {each.scope: each.cost for each in scopes if each.cost is not None}
-        if one is None and not own:
-            return
-        costs = {name: own.get(desk.handle(name), one) for name in self._names}
-        known = {name: cost for name, cost in costs.items() if cost is not None}
-        if not self._is_adjusted:
-            self._corrected = {**self._costs, **known}
-            return
-        self.adjust(desk, now, known)
-        what.pop("cost", None)
-        if scopes:
-            what["scopes"] = [replace(each, cost=None) for each in scopes]
 
 
 class Permit:

@@ -303,6 +303,7 @@ def test_spiders_that_share_their_limits_say_a_name() -> None:
         ({"THROTTLING_SHARED_REDIS": "redis://a"}, "THROTTLING_SHARED_NAME", "the same one share"),
         ({**way, "THROTTLING_SHARED_NAME": ""}, "THROTTLING_SHARED_NAME", "not empty"),
         ({**way, "THROTTLING_SHARED_OFFLINE": "no"}, "THROTTLING_SHARED_OFFLINE", '"wait"'),
+        ({**way, "THROTTLING_SHARED_MEMBERS": 0}, "THROTTLING_SHARED_MEMBERS", "a whole number from 1"),
         ({"THROTTLING_SHARED_NAME": "crawl"}, "THROTTLING_SHARED_NAME", "THROTTLING_SHARED_REDIS"),
         (
             {**way, "THROTTLING_SCOPE_MANAGER": ThrottlingScopeManager},

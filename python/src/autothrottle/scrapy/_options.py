@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from scrapy.utils.misc import load_object
 
+from .._clock import YEAR
 from .._native import SCRAPY_KEYS as KEYS
 from .._native import SCRAPY_SETTINGS as SETTINGS
 from ..errors import ConfigError, Problem
@@ -250,9 +251,7 @@ class _Reader:
             self._setting(old if is_older else new, *SETTINGS[new])
 
     def _per_address(self, value: Any) -> None:
-        if isinstance(value, bool) or not isinstance(value, int) or value < 0:
-            raise WantError("a whole number from 0")
-        if value > 0:
+        if read_count(value) > 0:
             self._options.by_address = True
             self._default("concurrency", value, "CONCURRENT_REQUESTS_PER_IP", value)
 
@@ -478,39 +477,29 @@ def read_flag(value: Any) -> bool:
     raise WantError("True or False")
 
 
-def read_seconds(value: Any) -> float:
-    """A time."""
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value <= 31_536_000:
-        raise WantError("seconds from 0 to a year")
-    return float(value)
+def _reader(want: str, is_right: Callable[[Any], bool], made: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """A function that gives a value as it is to be, or says what is wanted."""
+
+    def read(value: Any) -> Any:
+        if isinstance(value, bool) or not is_right(value):
+            raise WantError(want)
+        return made(value)
+
+    return read
 
 
-def read_whole(value: Any) -> int:
-    """A count."""
-    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-        raise WantError("a whole number from 1")
-    return value
+def _is_time(value: Any) -> bool:
+    return isinstance(value, (int, float)) and 0 <= value <= YEAR
 
 
-def read_url(value: Any) -> str:
-    """Where Redis is."""
-    if not isinstance(value, str) or "://" not in value:
-        raise WantError("a URL of Redis: redis://host:6379/0")
-    return value
-
-
-def read_name(value: Any) -> str:
-    """A name."""
-    if not isinstance(value, str) or not value:
-        raise WantError("a name that is not empty")
-    return value
-
-
-def read_offline(value: Any) -> str:
-    """What to do while the way is broken."""
-    if value not in ("divide", "wait", "fail"):
-        raise WantError('"divide", "wait" or "fail"')
-    return str(value)
+read_seconds = _reader("seconds from 0 to a year", _is_time, float)
+read_count = _reader("a whole number from 0", lambda value: isinstance(value, int) and value >= 0, int)
+read_whole = _reader("a whole number from 1", lambda value: isinstance(value, int) and value >= 1, int)
+read_name = _reader("a name that is not empty", lambda value: isinstance(value, str) and value != "", str)
+read_offline = _reader('"divide", "wait" or "fail"', lambda value: value in ("divide", "wait", "fail"), str)
+read_url = _reader(
+    "a URL of Redis: redis://host:6379/0", lambda value: isinstance(value, str) and "://" in value, str
+)
 
 
 def load(value: Any) -> Any:
