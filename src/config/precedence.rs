@@ -18,7 +18,7 @@
 //! | `rate` | 0 | 0 | none | all of the throttle |
 //!
 //! If a default stayed in force beside the pace that you type, `delay: 200` would be a request a second: a
-//! slot delay of a second would bind. The cases are in `tests/native/precedence.rs`.
+//! slot delay of a second would bind. The cases are in `tests/native/config.rs`.
 
 use super::{reader::Fields, scope::ScopeConfig};
 use crate::{policy::jitter, time::Span, value::text};

@@ -1,5 +1,5 @@
 /**
- * Plays a trace through WebAssembly. The same language as `tests/native/player.rs`, and the same transcript.
+ * Plays a trace through WebAssembly. The same language as `tests/native/replay.rs`, and the same transcript.
  */
 
 import assert from 'node:assert/strict'

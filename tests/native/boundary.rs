@@ -423,7 +423,7 @@ impl<'a> Player<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::corpus::corpus;
+    use crate::made::corpus;
 
     #[test]
     fn the_corpus_breaks_no_promise() {

@@ -1,4 +1,7 @@
-//! What most of these tests begin with.
+//! What most of these tests begin with; and what fuzzers found, one file a target. Each input stands behind
+//! its length in four bytes. `fuzz/corpus.mjs` packs it.
+
+use std::{fs, path::Path};
 
 use autothrottle::{Config, Engine, Instant, Value};
 
@@ -15,4 +18,18 @@ pub fn engine(options: &str) -> Engine {
 /// An instant, in milliseconds from the first one.
 pub fn millis(ms: f64) -> Instant {
     Instant::from_millis(ms).expect("an instant")
+}
+
+/// The inputs of a target.
+pub fn corpus(target: &str) -> Vec<Vec<u8>> {
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("fuzz/corpus/{target}.bin"));
+    let bytes = fs::read(file).unwrap();
+    let (mut rest, mut inputs) = (&bytes[..], Vec::new());
+    while let Some((length, behind)) = rest.split_first_chunk() {
+        let (input, others) = behind.split_at(u32::from_le_bytes(*length) as usize);
+        inputs.push(input.to_vec());
+        rest = others;
+    }
+    assert!(rest.is_empty() && inputs.len() > 100, "{} inputs", inputs.len());
+    inputs
 }
