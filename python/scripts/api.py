@@ -315,7 +315,8 @@ def data() -> str:
     wanted = {each.name for each in exported}
     for node in parsed("_state.py").body:
         if isinstance(node, ast.ClassDef) and node.name in wanted:
-            fields = ", ".join(f"`{name.split(':')[0]}`" for name, _ in attributes(node.body))
+            names = [ast.unparse(each.target) for each in node.body if isinstance(each, ast.AnnAssign)]
+            fields = ", ".join(f"`{name}`" for name in names)
             page += f"| `{node.name}` | {first(ast.get_docstring(node))} | {fields} |\n"
     return page
 

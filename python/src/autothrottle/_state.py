@@ -138,106 +138,65 @@ class Hints:
 
 @dataclass(frozen=True)
 class BudgetStats:
-    """One budget of a server's at one instant."""
+    """A server's budget at one instant: the fields of ``autothrottle.BudgetStats``, times in nanoseconds."""
 
     in_flight: int
-    """Requests in flight that spend from it."""
     waiting: int
-    """Requests that wait and will."""
     quota_left: float | None
-    """What is left of it, in units, while that is known."""
     recovers_at: int | None
-    """When it is there again, if it is used up."""
 
 
 @dataclass(frozen=True)
 class ScopeStats:
-    """One scope at one instant."""
+    """One scope at one instant: the fields of ``autothrottle.ScopeStats``, times in nanoseconds."""
 
     delay: int
-    """The delay before jitter: backoff's if that is longer. With AutoThrottle its own, beside backoff's."""
     backoff: int
-    """The delay that backoff asks for; 0 without."""
     backoff_step: int
-    """Steps of backoff in force; 0 without."""
     slots: int
-    """Slots allowed."""
     in_flight: int
-    """Requests in flight."""
     waiting: int
-    """Requests that wait."""
     hold_until: int | None
-    """The end of a hold."""
     quota_left: float | None
-    """What is left of the scarcest quota, in units."""
     reason: Reason | None
-    """Why the head of the line waits."""
     paused: bool
-    """Whether the scope is paused."""
     rate: float | None
-    """Requests sent per second over the last minute; ``None`` before a minute is over."""
     concurrency: float
-    """Requests in flight on average over the last minute."""
     bound_by: dict[str, float]
-    """The share of the last minute in which each limit kept the head of the line waiting; ``elsewhere`` are
-    limits of another scope and of the whole throttle."""
     without_effect: str | None
-    """A setting that has had no effect for five minutes of waiting, and why."""
     latency: int | None = None
-    """From send to response headers, on average over the last minute."""
     recovers_at: int | None = None
-    """When a hold ends, a used-up quota is there again and backoff goes a step back: the last of them."""
     budgets: dict[str, BudgetStats] = field(default_factory=dict)
-    """The budgets of its server by name, where answers name several."""
 
 
 @dataclass(frozen=True)
 class SharedStats:
-    """A group of processes that share a limit, as this process sees it."""
+    """A group of processes that share a limit: the fields of ``throttle.stats().shared``, in nanoseconds."""
 
     writer: str | None
-    """The process that decides, by a unique name; ``None`` before its first message."""
     is_writer: bool
-    """Whether it is this process."""
     epoch: int
-    """How many writers there were: it grows with each. 0 before the first message."""
     members: int | None
-    """How many processes there are, as far as this one knows."""
     lead: int
-    """How far ahead grants are made: a slow way costs slots that time."""
     round_trip: int | None
-    """From here to the writer and back, or to the slowest member and back."""
     last_heard_at: int | None
-    """When the writer was last heard; now in the writer itself."""
     offline_since: int | None
-    """Since when the way to the others is broken, where that counts as offline."""
     debt: int
-    """The time that the whole limit takes for what this process sent alone and the writer has not counted
-    yet: at most the longest window of your limits, for what is older is free."""
 
 
 @dataclass(frozen=True)
 class Stats:
-    """Everything at one instant."""
+    """Everything at one instant: the fields of ``autothrottle.Stats``, times in nanoseconds."""
 
     waiting: int
-    """Requests that wait."""
     in_flight: int
-    """Requests in flight."""
     sent: int
-    """Requests sent since the beginning."""
     settled: int
-    """Requests settled since the beginning."""
     cancelled: int
-    """Requests cancelled since the beginning."""
     paused: bool
-    """Whether everything is paused."""
     scopes: dict[str, ScopeStats]
-    """Every scope that the engine knows, by name."""
     age: int | None = None
-    """Of a limit that processes share: how old this is. 0 in the process that decides."""
     shared: SharedStats | None = None
-    """The group; ``None`` for a throttle of one process."""
 
 
 @dataclass(frozen=True)

@@ -79,7 +79,9 @@ class ScopeStats:
     concurrency: float
     """Requests in flight on average over the last minute."""
     bound_by: Mapping[str, float]
-    """The share of the last minute in which each limit kept the first request waiting."""
+    """The share of the last minute in which each limit kept the first request waiting. ``elsewhere`` are
+    limits of another scope and of the whole throttle.
+    """
     without_effect: str | None
     """A setting that has had no effect for five minutes of waiting, and why."""
     latency: float | None = None
