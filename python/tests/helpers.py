@@ -6,7 +6,7 @@ import asyncio
 from dataclasses import dataclass, field
 from typing import Any
 
-from autothrottle import Throttle
+from autothrottle import ThreadThrottle, Throttle
 from autothrottle.testing import FakeClock
 
 URL = "https://example.com/"
@@ -40,3 +40,18 @@ async def sends(
     await clock.advance(seconds)
     await asyncio.gather(*tasks)
     return at
+
+
+async def driven(clock: FakeClock, work: Any, seconds: float = 600) -> Any:
+    """What it gives within that many seconds of fake time."""
+    task = asyncio.ensure_future(work)
+    await clock.advance(seconds)
+    assert task.done(), "it hangs"
+    return await task
+
+
+def warned(throttle: Throttle | ThreadThrottle) -> list[tuple[str, str]]:
+    """The warnings that it tells from now on: code and message."""
+    told: list[tuple[str, str]] = []
+    throttle.on("warning", lambda event: told.append((event.code, event.message)))
+    return told

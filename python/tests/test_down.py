@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import pickle
-from typing import Any
 
 import pytest
 
 from autothrottle import CancelEvent, ScopeDownError, ThreadThrottle, ThrottleTimeoutError
 from autothrottle.testing import FakeClock
-from helpers import URL, Response, plain
+from helpers import URL, Response, plain, warned
 
 
 async def test_requests_to_a_dead_host_are_over_soon(clock: FakeClock) -> None:
@@ -39,19 +38,17 @@ async def test_requests_to_a_dead_host_are_over_soon(clock: FakeClock) -> None:
     assert str(down[0]).startswith("example.com is down: no answer has come for ")
     again = pickle.loads(pickle.dumps(down[0]))
     assert (again.scope, again.seconds) == (down[0].scope, down[0].seconds)
-    late: Any = asyncio.create_task(one())
-    await asyncio.gather(late)
+    await one()
     assert isinstance(errors[-1], ScopeDownError)
 
 
 async def test_a_stall_that_nobody_listens_to_is_a_warning(clock: FakeClock) -> None:
     throttle = plain(clock, backoff={"max_delay": 1})
-    warnings: list[Any] = []
-    throttle.on("warning", warnings.append)
+    warnings = warned(throttle)
     tasks = [asyncio.create_task(throttle.run(URL, lambda: Response(503))) for _ in range(150)]
     await clock.advance(300)
     await asyncio.gather(*tasks)
-    assert [event.code for event in warnings if event.code == "stall"] == ["stall"]
+    assert [code for code, _ in warnings if code == "stall"] == ["stall"]
 
 
 async def test_a_timeout_that_a_known_hold_outlasts_is_refused_at_once(clock: FakeClock) -> None:

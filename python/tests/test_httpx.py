@@ -19,6 +19,7 @@ from autothrottle import (
 )
 from autothrottle.httpx import AsyncThrottleTransport
 from autothrottle.testing import FakeClock, settled
+from helpers import driven
 
 URL = "https://example.com/"
 Handler = Callable[[httpx.Request], Any]
@@ -48,12 +49,6 @@ def client_of(clock: FakeClock, server: Handler, **options: Any) -> tuple[Thrott
     return throttle, httpx.AsyncClient(transport=transport)
 
 
-async def over(clock: FakeClock, work: Any, seconds: float = 100) -> Any:
-    task = asyncio.ensure_future(work)
-    await clock.advance(seconds)
-    return await task
-
-
 async def test_a_retry_lets_others_pass_while_it_waits(clock: FakeClock) -> None:
     server = Server(clock, httpx.Response(503, headers={"Retry-After": "30"}))
     _, client = client_of(clock, server, retry={"limit": 1}, concurrency=1)
@@ -69,7 +64,7 @@ async def test_a_retry_lets_others_pass_while_it_waits(clock: FakeClock) -> None
 async def test_a_post_is_not_sent_twice(clock: FakeClock) -> None:
     server = Server(clock, httpx.Response(503))
     _, client = client_of(clock, server, retry={"limit": 3})
-    assert (await over(clock, client.post(URL, json={}))).status_code == 503
+    assert (await driven(clock, client.post(URL, json={}))).status_code == 503
     assert len(server.asked) == 1
 
 
@@ -89,7 +84,7 @@ async def test_failures_are_tried_again_and_raised_as_they_are(clock: FakeClock)
     server = Server(clock, httpx.ReadTimeout("slow"), httpx.ConnectError("gone"), httpx.ReadError("cut"))
     _, client = client_of(clock, server, retry={"limit": 2})
     with pytest.raises(httpx.ReadError):
-        await over(clock, client.get(URL))
+        await driven(clock, client.get(URL))
     assert len(server.asked) == 3
 
 
@@ -97,9 +92,9 @@ async def test_a_mistake_of_the_callers_is_no_news(clock: FakeClock) -> None:
     server = Server(clock, httpx.UnsupportedProtocol("gopher"), httpx.PoolTimeout("full"))
     throttle, client = client_of(clock, server, retry={"limit": 2}, backoff=True)
     with pytest.raises(httpx.UnsupportedProtocol):
-        await over(clock, client.get(URL))
+        await driven(clock, client.get(URL))
     with pytest.raises(httpx.PoolTimeout):
-        await over(clock, client.get(URL))
+        await driven(clock, client.get(URL))
     assert throttle.scope("example.com").stats.backoff_step == 0
     assert throttle.stats().in_flight == 0
 
@@ -109,7 +104,7 @@ async def test_each_hop_of_a_redirect_waits(clock: FakeClock) -> None:
     back = {"Location": URL}
     server = Server(clock, httpx.Response(302, headers=there), httpx.Response(302, headers=back))
     _, client = client_of(clock, server, release="body")
-    response = await over(clock, client.get(URL, follow_redirects=True))
+    response = await driven(clock, client.get(URL, follow_redirects=True))
     assert response.status_code == 200
     assert server.asked == [(0, URL), (5, "https://other.example/there#part"), (5, f"{URL}#part")]
 
@@ -118,7 +113,7 @@ async def test_a_redirect_that_asks_for_too_long_is_an_error(clock: FakeClock) -
     server = Server(clock, httpx.Response(302, headers={"Location": "/next", "Retry-After": "50"}))
     _, client = client_of(clock, server, redirect_max_delay=10)
     with pytest.raises(RetryAfterTooLongError):
-        await over(clock, client.get(URL, follow_redirects=True))
+        await driven(clock, client.get(URL, follow_redirects=True))
 
 
 async def test_a_body_that_is_here_already_gives_its_slot_back(clock: FakeClock) -> None:
@@ -140,8 +135,8 @@ async def test_a_body_that_breaks_is_news(clock: FakeClock) -> None:
 async def test_a_request_says_more_by_extension_or_block(clock: FakeClock) -> None:
     throttle, client = client_of(clock, Server(clock))
     with request_options(scopes="api", delay=5):
-        await over(clock, client.get(URL), 5)
-    await over(clock, client.get(URL, extensions={"throttle": {"scopes": ["other"], "priority": 1}}))
+        await driven(clock, client.get(URL), 5)
+    await driven(clock, client.get(URL, extensions={"throttle": {"scopes": ["other"], "priority": 1}}))
     assert set(throttle.stats().scopes) == {"api", "other"}
     with pytest.raises(ConfigError, match=r'extensions\["throttle"\]\.prority: want one of scopes, priority'):
         await client.get(URL, extensions={"throttle": {"prority": 1}})
@@ -156,11 +151,11 @@ async def test_a_request_gives_up(clock: FakeClock) -> None:
 
     throttle, client = client_of(clock, never, request_timeout=3, backoff=True)
     with pytest.raises(ThrottleTimeoutError, match="not answered within 3 s"):
-        await over(clock, client.get(URL))
+        await driven(clock, client.get(URL))
     assert throttle.scope("example.com").stats.backoff_step == 1
     waiting = client.get(URL, extensions={"throttle": {"timeout": 0.5, "delay": 5}})
     with pytest.raises(ThrottleTimeoutError, match="waited"):
-        await over(clock, waiting)
+        await driven(clock, waiting)
 
 
 async def test_a_cancelled_request_leaves_nothing_behind(clock: FakeClock) -> None:
@@ -185,32 +180,32 @@ async def test_hooks_know_better(clock: FakeClock) -> None:
 
     server = Server(clock, httpx.Response(200, text="busy"))
     throttle, client = client_of(clock, server, get_response_backoff=backoff, backoff=True)
-    await over(clock, client.get(URL), 0)
+    await driven(clock, client.get(URL), 0)
     hold = throttle.scope("example.com").stats.hold_until
     assert hold == pytest.approx(9, abs=0.01)
 
     throttle, client = client_of(clock, Server(clock), get_hints=lambda _: {"remaining": 0, "reset": 20})
-    await over(clock, client.get(URL), 0)
+    await driven(clock, client.get(URL), 0)
     assert throttle.peek(URL).at == pytest.approx(clock.seconds + 20, abs=1.1)
 
     server = Server(clock, httpx.Response(429))
     throttle, client = client_of(clock, server, get_response_delay=lambda _: 7)
-    await over(clock, client.get(URL), 0)
+    await driven(clock, client.get(URL), 0)
     assert throttle.peek(URL).reason == "hold"
 
     throttle, client = client_of(
         clock, Server(clock, httpx.ConnectError("x")), get_error_backoff=lambda *_: {}
     )
     with pytest.raises(httpx.ConnectError):
-        await over(clock, client.get(URL), 0)
+        await driven(clock, client.get(URL), 0)
 
     throttle, client = client_of(clock, Server(clock), get_hints=lambda _: {"delay": -1})
     with pytest.raises(ManagerError, match=r"get_hints gave -1; want seconds from 0 to a year"):
-        await over(clock, client.get(URL), 0)
+        await driven(clock, client.get(URL), 0)
 
     server = Server(clock, httpx.Response(503))
     throttle, client = client_of(clock, server, get_hints=lambda _: 1 / 0, backoff=True)
     with pytest.raises(ManagerError, match="get_hints failed"):
-        await over(clock, client.get(URL), 0)
+        await driven(clock, client.get(URL), 0)
     stats = throttle.scope("example.com").stats
     assert (stats.in_flight, stats.backoff_step) == (0, 1)

@@ -23,17 +23,9 @@ from autothrottle.aiohttp import ThrottleMiddleware
 from autothrottle.httpx import AsyncThrottleTransport, ThrottleTransport
 from autothrottle.requests import ThrottleAdapter
 from autothrottle.testing import FakeClock
-from helpers import URL
+from helpers import URL, warned
 
-Warned = list[tuple[str, str]]
 HOSTS = json.loads((Path(__file__).parents[2] / "tests/vectors/hosts.json").read_text("utf-8"))
-
-
-def warned(throttle: Throttle | ThreadThrottle) -> Warned:
-    """The warnings that it tells from now on."""
-    told: Warned = []
-    throttle.on("warning", lambda event: told.append((event.code, event.message)))
-    return told
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from autothrottle import (
     Throttle,
 )
 from autothrottle.testing import FakeClock, settled
-from helpers import URL, Response, plain, sends
+from helpers import URL, Response, plain, sends, warned
 
 
 async def test_events_tell_what_happens(clock: FakeClock) -> None:
@@ -86,10 +86,9 @@ async def test_a_stall_is_told_and_may_fail_those_who_wait(clock: FakeClock) -> 
 
 async def test_warnings_are_logged_once(clock: FakeClock, caplog: pytest.LogCaptureFixture) -> None:
     throttle = plain(clock, warn_threshold=2)
-    warnings: list[Any] = []
-    throttle.on("warning", warnings.append)
+    warnings = warned(throttle)
     await sends(throttle, clock, 5, 5)
-    assert [event.code for event in warnings] == ["many-waiting"]
+    assert [code for code, _ in warnings] == ["many-waiting"]
     assert caplog.text.count("2 requests wait") == 1
 
 
@@ -193,8 +192,8 @@ async def test_a_manager_that_fails_fails_its_request(clock: FakeClock) -> None:
 
 
 async def test_a_wait_beyond_a_day_is_cut_with_a_warning(clock: FakeClock) -> None:
-    throttle, warnings = plain(clock, delay=0), []
-    throttle.on("warning", lambda event: warnings.append((event.code, event.message)))
+    throttle = plain(clock, delay=0)
+    warnings = warned(throttle)
     await throttle.run(URL, lambda: Response(429, {"Retry-After": "3600"}))
     assert throttle.scope("example.com").stats.hold_until == pytest.approx(3601)
     assert not warnings

@@ -11,7 +11,7 @@ import pytest
 
 from autothrottle import ConfigError, Permit, RetryAfterTooLongError, ScopeOptions, ThreadThrottle, Throttle
 from autothrottle.testing import FakeClock
-from helpers import URL, Response, plain
+from helpers import URL, Response, driven, plain, warned
 
 
 class RefusedError(Exception):
@@ -29,13 +29,6 @@ def server(*statuses: int) -> tuple[Callable[[], Response], list[int]]:
         return Response(said[-1])
 
     return answer, said
-
-
-async def driven(clock: FakeClock, work: Any, seconds: float = 600) -> Any:
-    task = asyncio.ensure_future(work)
-    await clock.advance(seconds)
-    assert task.done(), "it hangs"
-    return await task
 
 
 async def test_run_calls_again(clock: FakeClock) -> None:
@@ -147,13 +140,13 @@ async def test_a_retry_that_makes_no_sense(clock: FakeClock, retry: Any, message
 
 async def test_the_throttles_retry_says_that_it_does_not_reach_run(clock: FakeClock) -> None:
     throttle = plain(clock, retry={"limit": 2})
-    told: list[str] = []
-    throttle.on("warning", lambda event: told.append(event.message))
+    told = warned(throttle)
     await driven(clock, throttle.run(URL, Response))
     assert told == []
     for _ in range(2):
         await driven(clock, throttle.run(URL, lambda: Response(503)))
-    assert told == ["retry of the throttle is for requests of transports: run, wrap and map take retry=True"]
+    said = "retry of the throttle is for requests of transports: run, wrap and map take retry=True"
+    assert told == [("no-effect", said)]
 
 
 async def test_what_is_heard(clock: FakeClock) -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from autothrottle import ClosedError, ManagerError, ThreadThrottle, ThrottleTimeoutError
 from autothrottle.testing import FakeClock
-from helpers import URL, Response
+from helpers import URL, Response, warned
 
 
 def plain(clock: FakeClock, **options: Any) -> ThreadThrottle:
@@ -152,8 +152,7 @@ def test_with_closes_it(clock: FakeClock) -> None:
 
 def test_a_lost_permit_wakes_the_next_one() -> None:
     throttle = ThreadThrottle(delay=0)
-    told: list[str] = []
-    throttle.on("warning", lambda event: told.append(event.code))
+    told = warned(throttle)
     permits = [throttle.acquire(URL)]
     is_waiting = threading.Event()
     throttle.on("queued", lambda _: is_waiting.set())
@@ -163,7 +162,7 @@ def test_a_lost_permit_wakes_the_next_one() -> None:
     permits.clear()
     thread.join(10)
     assert not thread.is_alive()
-    assert told == ["permit-lost"]
+    assert [code for code, _ in told] == ["permit-lost"]
 
 
 def test_with_leaves_although_a_permit_was_lost() -> None:

@@ -13,7 +13,7 @@ import pytest
 
 from autothrottle import Throttle
 from autothrottle.testing import FakeClock
-from helpers import URL
+from helpers import URL, warned
 
 HERE = Path(__file__).resolve().parent
 ONE: dict[str, Any] = {"delay": 0, "concurrency": 1}
@@ -22,24 +22,22 @@ END = "the program ends, and 1 permit was not settled: use `with`"
 
 async def test_requests_that_wait_for_a_permit_that_is_never_settled_are_told_of(clock: FakeClock) -> None:
     throttle = Throttle(clock=clock, **ONE)
-    said: list[Any] = []
-    throttle.on("warning", said.append)
+    said = warned(throttle)
     held = await throttle.acquire(URL)
     waiting = asyncio.ensure_future(one(throttle))
     await clock.advance(59)
     assert not said
     await clock.advance(2)
-    (warning,) = said
-    assert warning.code == "unsettled"
-    assert "have waited for a minute, and 1 permit was not settled meanwhile" in warning.message
+    ((code, message),) = said
+    assert code == "unsettled"
+    assert "have waited for a minute, and 1 permit was not settled meanwhile" in message
     held.settle(status=200)
     await waiting
 
 
 async def test_a_block_that_takes_long_is_no_fault(clock: FakeClock) -> None:
     throttle = Throttle(clock=clock, **ONE)
-    said: list[Any] = []
-    throttle.on("warning", said.append)
+    said = warned(throttle)
     async with throttle.acquire(URL):
         waiting = asyncio.ensure_future(one(throttle))
         await clock.advance(600)
