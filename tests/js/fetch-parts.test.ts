@@ -64,18 +64,6 @@ test('a watched response says the same, and its end is heard once, when it was r
   assert.deepEqual(ends, [undefined])
 })
 
-test('a watched body can be read with a buffer of the reader’s own, to its end', async () => {
-  const { same, ends } = watch(new Response(body([bytes('abc')]).stream))
-  const reader = same.body!.getReader({ mode: 'byob' })
-  let text = ''
-  for (;;) {
-    const { done, value } = await reader.read(new Uint8Array(2))
-    if (done) break
-    text += new TextDecoder().decode(value)
-  }
-  assert.deepEqual([text, ends], ['abc', [undefined]])
-})
-
 test('a runtime without a FinalizationRegistry watches bodies all the same', async () => {
   const kept = globalThis.FinalizationRegistry
   Reflect.deleteProperty(globalThis, 'FinalizationRegistry')
@@ -196,49 +184,17 @@ test('who follows redirects, and where they lead', () => {
   assert.throws(() => placeOf(moved(301, '/x', 'opaqueredirect')), /this runtime hides redirects/)
 })
 
-const fields = { authorization: 'a', cookie: 'b', host: 'c', 'proxy-authorization': 'd' }
-const ofTheBody = { 'content-type': 'text/plain', 'content-language': 'en', 'content-encoding': 'br' }
-
-test('a hop keeps method, body and fields where the standard says so', async () => {
-  const hopAfter = (status: number, to: string, init: RequestInit) => {
-    const redirects = new Redirects(page, init, 3, 1000)
-    assert.deepEqual(redirects.hop.delay, 3)
-    assert.equal(redirects.hop.init.redirect, 'manual')
-    assert.ok(redirects.follow(moved(status, to), Number.NaN))
-    const { input, init: next, delay } = redirects.hop
-    assert.equal(delay, 0)
-    assert.equal(next.redirect, 'manual')
-    return { input, ...next, headers: Object.fromEntries(next.headers as Headers) }
+/** The rest of it is compared with fetch itself, in redirects.test.ts. */
+test('a hop keeps HEAD, and drops the length of a body and the host', () => {
+  const hopAfter = (init: RequestInit) => {
+    const redirects = new Redirects(page, init, 0, 1000)
+    redirects.follow(moved(303, 'https://b.example/'), Number.NaN)
+    return redirects.hop.init
   }
-  for (const [status, method, becomes, keepsBody] of [
-    [301, 'POST', 'GET', false],
-    [302, 'post', 'GET', false],
-    [303, 'POST', 'GET', false],
-    [303, 'PUT', 'GET', false],
-    [301, 'PUT', 'PUT', true],
-    [302, 'DELETE', 'DELETE', true],
-    [307, 'POST', 'POST', true],
-    [308, 'POST', 'POST', true],
-  ] as const) {
-    const headers = { ...ofTheBody, 'content-location': '/x', 'content-length': '4', accept: '*/*' }
-    const hop = hopAfter(status, '/next', { method, body: 'text', headers })
-    assert.deepEqual([hop.input, hop.method], ['https://a.example/next', becomes], `${status} ${method}`)
-    assert.equal(hop.body, keepsBody ? 'text' : undefined, `${status} ${method}`)
-    assert.deepEqual(hop.headers, keepsBody ? headers : { accept: '*/*' }, `${status} ${method}`)
-  }
-  for (const [status, method] of [
-    [303, 'GET'],
-    [303, 'HEAD'],
-    [301, 'HEAD'],
-  ] as const)
-    assert.equal(hopAfter(status, '/next', { method }).method, method)
-  assert.equal(hopAfter(301, '/next', {}).method, 'GET')
-  assert.deepEqual(hopAfter(301, '/next', { headers: fields }).headers, fields)
-  for (const to of ['https://b.example/', 'http://a.example/', 'https://a.example:8443/'])
-    assert.deepEqual(hopAfter(307, to, { headers: { ...fields, accept: 'x' } }).headers, { accept: 'x' }, to)
-  const controller = new AbortController()
-  const { signal, cache } = hopAfter(301, '/', { signal: controller.signal, cache: 'no-store' })
-  assert.deepEqual([signal === controller.signal, cache], [true, 'no-store'])
+  assert.equal(hopAfter({ method: 'HEAD' }).method, 'HEAD')
+  const headers = { 'content-length': '4', host: 'c' }
+  const hop = hopAfter({ method: 'POST', body: 'text', headers })
+  assert.deepEqual([hop.method, [...new Headers(hop.headers)]], ['GET', []])
 })
 
 test('a hop of a Request: its body again, its signal, and what was not the default', async () => {

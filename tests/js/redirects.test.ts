@@ -34,10 +34,9 @@ const mirror = () =>
       response.end('moved')
       return
     }
-    const { authorization, cookie, 'content-type': type, 'x-own': own } = request.headers
-    response.end(
-      JSON.stringify({ method: request.method, path: request.url, body, authorization, cookie, type, own }),
-    )
+    // How a body is framed is the client's own.
+    const { host: _, 'content-length': __, 'transfer-encoding': ___, ...headers } = request.headers
+    response.end(JSON.stringify({ method: request.method, path: request.url, body, headers }))
   })
 
 const seen = async (response: Response) => ({
@@ -50,18 +49,30 @@ test('methods, bodies, headers, fragments and `redirected`: as fetch does it its
   const here = await mirror()
   const there = await mirror()
   const throttle = createThrottle({ ...free, redirects: 'throttle' })
-  const headers = { authorization: 'secret', cookie: 'a=1', 'content-type': 'text/x', 'x-own': 'kept' }
-  const post = (to = '/seen') => ({ method: 'POST', body: 'body', headers, to })
+  const ofBody = { 'content-type': 'text/x', 'content-language': 'en', 'content-encoding': 'br' }
+  const ofUser = { authorization: 'secret', cookie: 'a=1', 'proxy-authorization': 'b' }
+  const headers = { ...ofBody, 'content-location': '/x', ...ofUser, 'x-own': 'kept' }
+  const post = (to = '/seen') => ({
+    method: 'POST',
+    body: 'body',
+    headers: { ...headers, 'content-length': '4' },
+    to,
+  })
   const cases: [path: string, init: RequestInit & { to?: string }][] = [
     ['/301', post()],
     ['/302', post()],
+    ['/302', { ...post(), method: 'post' }],
     ['/303', { ...post(), method: 'PUT' }],
+    ['/301', { ...post(), method: 'PUT' }],
+    ['/302', { ...post(), method: 'DELETE' }],
     ['/307', post()],
     ['/308', post()],
     ['/302', { headers }],
     ['/302', { headers, to: `${there}/seen` }],
     ['/307', post(`${there}/seen`)],
+    ['/307', { headers, to: here.replace('127.0.0.1', 'localhost') }],
     ['/301', { method: 'HEAD', to: '/seen' }],
+    ['/303', { method: 'HEAD', to: '/seen' }],
   ]
   for (const [path, { to = '/seen', ...init }] of cases) {
     const url = `${here}${path}?to=${encodeURIComponent(to)}#part`

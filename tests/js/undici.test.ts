@@ -85,21 +85,6 @@ test('two slots: never a third request on the server', async () => {
   assert.equal(most, 2)
 })
 
-test("each attempt of undici's retry comes by again, and is a request of its own", async () => {
-  let count = 0
-  const { url, host } = await serve((_, response) => response.writeHead(++count < 3 ? 503 : 200).end('page'))
-  const throttle = createThrottle({
-    defaults: { ...free.defaults, backoff: { minDelay: 20, jitter: false } },
-  })
-  let sends = 0
-  throttle.addEventListener('send', () => sends++)
-  const dispatcher = agentOf(throttle, interceptors.retry({ minTimeout: 1, maxTimeout: 5 }) as never)
-  const { statusCode, body } = await request(url, { dispatcher })
-  await body.dump()
-  assert.deepEqual([statusCode, sends, throttle.stats().settled], [200, 3, 3])
-  assert.ok(throttle.scope(host).stats.backoffStep > 0)
-})
-
 test('a redirect is a request of the scope that it goes to', async () => {
   const there = await serve((_, response) => response.end('there'))
   const here = await serve((_, response) => response.writeHead(302, { location: `${there.url}/x` }).end())
@@ -110,35 +95,6 @@ test('a redirect is a request of the scope that it goes to', async () => {
   const { body } = await request(here.url, { dispatcher })
   assert.equal(await body.text(), 'there')
   assert.deepEqual(sends, [[here.host], [there.host]])
-})
-
-test('aborted while it waits: its place is free; aborted on the way: it settles, nobody’s fault', async () => {
-  const { url, host } = await serve((request, response) => {
-    if (request.url === '/fast') response.end('page')
-  })
-  const throttle = createThrottle(free)
-  const dispatcher = agentOf(throttle)
-  const [flying, waiting] = [new AbortController(), new AbortController()]
-  const first = request(`${url}/never`, { dispatcher, signal: flying.signal })
-  while (throttle.stats().inFlight === 0) await new Promise((resolve) => setImmediate(resolve))
-  const second = request(`${url}/never`, { dispatcher, signal: waiting.signal })
-  while (throttle.stats().waiting === 0) await new Promise((resolve) => setImmediate(resolve))
-  waiting.abort(new Error('changed my mind'))
-  await assert.rejects(second, /changed my mind/)
-  assert.deepEqual([throttle.stats().waiting, throttle.stats().inFlight], [0, 1])
-  flying.abort(new Error('enough'))
-  await assert.rejects(first, /enough/)
-  assert.deepEqual([throttle.stats().inFlight, throttle.scope(host).stats.backoffStep], [0, 0])
-  assert.equal(await (await request(`${url}/fast`, { dispatcher })).body.text(), 'page')
-})
-
-test('a connection that fails counts as a bad answer', async () => {
-  const { url, host, server } = await serve(() => {})
-  server.close()
-  await new Promise((resolve) => setImmediate(resolve))
-  const throttle = createThrottle(free)
-  await assert.rejects(request(url, { dispatcher: agentOf(throttle) }), /ECONNREFUSED/)
-  assert.deepEqual([throttle.stats().inFlight, throttle.scope(host).stats.backoffStep], [0, 1])
 })
 
 test("`release: 'body'` holds the slot until the body has arrived; options of a single request", async () => {
