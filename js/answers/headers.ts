@@ -7,7 +7,6 @@
  */
 
 import { shown } from '../base/checks.js'
-import type { HeaderMap } from '../options/options.js'
 
 /** Header fields in any of their forms. */
 export type HeadersLike =
@@ -73,7 +72,12 @@ const SAYS_SOMETHING =
 const TELLS_TIME = /^(?:date|age)$/i
 const IS_AGED = /^\s*0*[1-9]/
 
-const NO_MAP: HeaderMap = {}
+/** What a server calls its fields, and their units: `HeaderMap` of the options. */
+type Dialect = {
+  readonly [key in 'limit' | 'remaining' | 'reset' | 'resetUnit' | 'retryAfter' | 'retryAfterUnit']?: string
+}
+
+const NO_MAP: Dialect = {}
 
 /** What a field's name says about limits. */
 const NOTHING = 0
@@ -88,7 +92,7 @@ const kinds = new Map<string, number>()
 const MOST_KINDS = 1000
 
 /** The fields that matter as `name: value` lines; empty if none tells of limits or of a cache. */
-export function hintLines(headers: HeadersLike, map: HeaderMap = NO_MAP): string {
+export function hintLines(headers: HeadersLike, map: Dialect = NO_MAP): string {
   let lines = ''
   let says = false
   const isPlain = map === NO_MAP || Object.keys(map).length === 0
@@ -140,11 +144,11 @@ function kindOfField(name: string): number {
 }
 
 /** The units of a header map as bits of the boundary's: see `flags` in `src/boundary/outcome.rs`. */
-export function unitsOf(map: HeaderMap = {}): number {
+export function unitsOf(map: Dialect = {}): number {
   return (map.resetUnit === 'ms' ? 32 : 0) | (map.retryAfterUnit === 'ms' ? 64 : 0)
 }
 
-function renamed(name: string, map: HeaderMap): string | undefined {
+function renamed(name: string, map: Dialect): string | undefined {
   const lower = name.toLowerCase()
   if (lower === map.retryAfter?.toLowerCase()) return 'retry-after'
   for (const part of ['limit', 'remaining', 'reset'] as const) {

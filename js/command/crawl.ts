@@ -11,8 +11,8 @@ import { readingOf, urlIn } from './links.js'
 import { perform } from './perform.js'
 import type { Reader, Run, Task } from './run.js'
 import { type Filter, filterOf, settingsOf, UsageError, urlOf } from './settings.js'
-import type { Entry } from './store.js'
 import type { Values } from './usage.mjs'
+import type { Entry } from './warc.js'
 
 /** @param more options of the throttle, for tests: a clock, a web. */
 export async function crawl(urls: readonly string[], values: Values, more?: ThrottleOptions): Promise<Run> {

@@ -1,6 +1,6 @@
 /** What is noted of the sends of one URL: when, how often, how long until the headers came, the body. */
 import type { Body } from './body.js'
-import type { Entry } from './store.js'
+import type { Entry } from './warc.js'
 
 const SENT: unique symbol = Symbol('sent')
 

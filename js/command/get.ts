@@ -13,8 +13,8 @@ import { decoder } from './links.js'
 import { perform } from './perform.js'
 import type { Reader, Run, Task } from './run.js'
 import { type Settings, settingsOf, UsageError, urlOf } from './settings.js'
-import type { Entry } from './store.js'
 import type { Values } from './usage.mjs'
+import type { Entry } from './warc.js'
 
 /** @param more options of the throttle, for tests: a clock, a web. */
 export async function get(files: readonly string[], values: Values, more?: ThrottleOptions): Promise<Run> {

@@ -11,7 +11,8 @@ import { type Failure, Frontier, type Host } from './frontier.js'
 import type { Job, Journal } from './journal.js'
 import { Series } from './series.js'
 import type { HeadersKept, Settings } from './settings.js'
-import { type Entry, isAgain, isRefused, type Store } from './store.js'
+import { isAgain, isRefused, type Store } from './store.js'
+import type { Entry } from './warc.js'
 
 /** Reads an answer while its body arrives. */
 export interface Reader {

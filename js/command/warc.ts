@@ -6,7 +6,58 @@ import { closeSync, existsSync, ftruncateSync, openSync, statSync, writeSync } f
 import type { Body } from './body.js'
 import { installed } from './network.js'
 import { UsageError } from './settings.js'
-import type { Entry, Kept } from './store.js'
+
+/** A line of the index. */
+export interface Entry {
+  readonly url: string
+  /** What identifies it, where that is not its URL. */
+  key?: string | undefined
+  status?: number
+  /** Where it came to, if redirects were followed. */
+  finalUrl?: string
+  /** Where it leads, if they were not. */
+  location?: string
+  /** Beside the index. */
+  file?: string
+  bytes?: number
+  /** The body was longer than `--max-size`. */
+  truncated?: true
+  /** The first send, as an ISO date. */
+  sentAt?: string
+  /** From the last send to its headers, and from the first send to the end of the body, in milliseconds. */
+  latencyMs?: number
+  totalMs?: number
+  /** How often it was sent. */
+  attempts?: number
+  depth?: number
+  headers?: Record<string, string>
+  /** Why there is no answer. */
+  error?: string
+  code?: string
+  /** Where it stood in a list, if it could not be read. */
+  line?: number
+  /** What the list said of it. */
+  input?: Record<string, unknown>
+  body?: string
+  base64?: string
+  /** Where its record is in the WARC file. */
+  warc?: { offset: number; length: number }
+  /** In place of `body` and `base64`. */
+  long?: Long
+}
+
+/** A body that is too long to be held: it goes into its line piece by piece. */
+export interface Long {
+  readonly key: 'body' | 'base64'
+  texts(): AsyncIterable<string>
+}
+
+/** A body, as far as it was kept, and the response that it came with. */
+export interface Kept {
+  readonly body: Body
+  readonly statusText: string
+  readonly headers: Headers
+}
 
 /** Of warcio, what is needed. */
 interface Library {

@@ -41,8 +41,7 @@ import { HOW_TO_SETTLE, type Inside, Nesting } from './nesting.js'
 import { type Audience, Notices } from './notices.js'
 import { NOTHING, Permit, type PermitOutcome } from './permit.js'
 import { Unheard } from './unheard.js'
-import { Waiting } from './waiting.js'
-import type { Alarm } from './wake.js'
+import { type Alarm, Waiting } from './waiting.js'
 import type { Warnings } from './warnings.js'
 
 /** What a request costs: in all of its scopes, or in each. */
@@ -487,8 +486,9 @@ export class Desk {
     rank: number | undefined,
     before?: Permit,
   ): Waiting {
-    const request = { ticket, scopes, cost, target, signal, method: before?.method ?? method, rank }
-    const waiting = new Waiting(this, request, before, inside, resolve, reject)
+    const how = before?.method ?? method
+    const request = [ticket, scopes, cost, target, signal, how, rank, before, inside] as const
+    const waiting = new Waiting(this, ...request, resolve, reject)
     this.driver.add(waiting, timeout, allowed)
     return waiting
   }

@@ -13,34 +13,13 @@
 
 import { TimeoutError } from '../base/errors.js'
 import type { Clock } from '../options/options.js'
-import type { Target } from '../scopes/names.js'
 import { type Ticket, WAIT } from '../wasm/engine.js'
-import { type Abortable, Aborts } from './aborts.js'
+import { Aborts } from './aborts.js'
 import type { Host } from './host.js'
 import type { Crowd, Nesting } from './nesting.js'
 import type { Permit } from './permit.js'
-import { type Alarm, type Wake, wakeOf } from './wake.js'
-
-/** A request that waits, as the driver sees it. */
-export interface Waiter extends Abortable {
-  readonly ticket: Ticket
-  readonly scopes: readonly string[]
-  readonly cost: number | readonly number[]
-  readonly signal: AbortSignal | null
-  readonly target: Target
-  /** The method of its request, of a call of `fetch` alone. */
-  readonly method: string | undefined
-  /** Its priority, where none but its one scope, its cost and its age say when it leaves. */
-  readonly rank?: number | undefined
-  /** What ends the wait, if it has a `timeout`. */
-  alarm: Alarm | undefined
-  /** The permit of the function that waits for it. */
-  readonly inside?: Permit | undefined
-  /** It leaves; it was granted at `at`. */
-  grant(at: number): void
-  /** It never will. */
-  fail(error: unknown): void
-}
+import type { Alarm, Waiter } from './waiting.js'
+import { type Wake, wakeOf } from './wake.js'
 
 /** How late after its permit a request may begin without a report to the engine, in milliseconds. */
 export const LATE_MS = 0.5

@@ -14,8 +14,8 @@ import { builtin } from '../base/builtin.js'
 import { HOW_TO_NEST, NestedError } from '../base/errors.js'
 import type { Clock } from '../options/options.js'
 import { namedScopes, type Scopes, urlTextOf } from '../scopes/names.js'
-import type { Waiter } from './driver.js'
 import { NOTHING, type Permit } from './permit.js'
+import type { Waiter } from './waiting.js'
 import type { Warnings } from './warnings.js'
 
 /**

@@ -7,12 +7,10 @@
 
 import type { HeadersLike, SomeHints } from '../answers/headers.js'
 import { joined } from '../base/joined.js'
-import type { RetryOptions } from '../options/options.js'
+import type { Clock, RetryOptions } from '../options/options.js'
 import type { Backoffs } from '../scopes/hooks.js'
 import type { Target } from '../scopes/names.js'
 import type { Ticket } from '../wasm/engine.js'
-import type { Desk } from './desk.js'
-import { release } from './unsettled.js'
 
 /**
  * How a request ended, for `permit.settle`: a response of any client will do. Without a status and an error
@@ -50,6 +48,22 @@ export interface PermitOutcome {
 /** The slots come back, and that is all. */
 export const NOTHING: PermitOutcome = {}
 
+/** What a permit asks of the desk that gave it. */
+interface Home {
+  readonly clock: Clock
+  readonly driver: { late(permit: Permit): void }
+  send(permit: Permit, input: RequestInfo | URL, init?: RequestInit): Promise<Response>
+  settle(permit: Permit, outcome: PermitOutcome): void
+  adjust(permit: Permit, cost: NonNullable<PermitOutcome['cost']>): void
+  lost(ticket: Ticket, scopes: readonly string[]): void
+}
+
+/** What is known of a permit that was collected as garbage. */
+type Lost = readonly [home: Home, ticket: Ticket, scopes: readonly string[]]
+
+/** Made on first use: an import has no effects. */
+let registry: FinalizationRegistry<Lost> | undefined
+
 /** Made by `throttle.acquire` and `throttle.run`. */
 export class Permit {
   /** When the request could leave, in milliseconds of the throttle's clock. */
@@ -82,12 +96,12 @@ export class Permit {
   method: string | undefined = undefined
   /** @internal The permit of the same request that came after this one. */
   next: Permit | undefined = undefined
-  readonly #desk: Desk
+  readonly #desk: Home
   #isSettled = false
 
   /** @internal */
   constructor(
-    desk: Desk,
+    desk: Home,
     ticket: Ticket,
     scopes: readonly string[],
     cost: number | readonly number[],
@@ -150,6 +164,15 @@ export class Permit {
     }
   }
 
+  /** @internal Its slots come back when it is collected as garbage. Some runtimes have no registry. */
+  watch(): this {
+    if (typeof FinalizationRegistry === 'undefined') return this
+    registry ??= new FinalizationRegistry(([home, ...lost]) => home.lost(...lost))
+    this.isWatched = true
+    registry.register(this, [this.#desk, this.ticket, this.scopes], this)
+    return this
+  }
+
   /** @internal Its request begins only now. */
   begins(now: number): void {
     ;(this as { sentAt: number }).sentAt = now
@@ -159,7 +182,7 @@ export class Permit {
   take(): boolean {
     if (this.#isSettled) return false
     this.#isSettled = true
-    if (this.isWatched) release(this)
+    if (this.isWatched) registry?.unregister(this)
     return true
   }
 

@@ -4,13 +4,48 @@
  */
 import type { Target } from '../scopes/names.js'
 import type { Ticket } from '../wasm/engine.js'
-import type { Desk } from './desk.js'
-import type { Waiter } from './driver.js'
+import type { Abortable } from './aborts.js'
 import type { Permit } from './permit.js'
-import type { Alarm } from './wake.js'
 
-/** What waits. */
-type Request = Pick<Waiting, 'ticket' | 'scopes' | 'cost' | 'target' | 'signal' | 'method' | 'rank'>
+/** A call at an instant, for a request in flight. */
+export interface Alarm {
+  cancel(): void
+}
+
+/** A request that waits, as its driver sees it. */
+export interface Waiter extends Abortable {
+  readonly ticket: Ticket
+  readonly scopes: readonly string[]
+  readonly cost: number | readonly number[]
+  readonly signal: AbortSignal | null
+  readonly target: Target
+  /** The method of its request, of a call of `fetch` alone. */
+  readonly method: string | undefined
+  /** Its priority, where none but its one scope, its cost and its age say when it leaves. */
+  readonly rank?: number | undefined
+  /** What ends the wait, if it has a `timeout`. */
+  alarm: Alarm | undefined
+  /** The permit of the function that waits for it. */
+  readonly inside?: Permit | undefined
+  /** It leaves; it was granted at `at`. */
+  grant(at: number): void
+  /** It never will. */
+  fail(error: unknown): void
+}
+
+/** What it asks of its desk. */
+interface Home {
+  readonly driver: { given(permit: Permit): void; abandon(waiting: Waiter): void }
+  permit(
+    ticket: Ticket,
+    names: readonly string[],
+    cost: Waiter['cost'],
+    target: Target,
+    at: number,
+    method?: string,
+  ): Permit
+  cancelled(waiting: Waiting, error: unknown): void
+}
 
 export class Waiting implements Waiter {
   readonly ticket: Ticket
@@ -24,13 +59,19 @@ export class Waiting implements Waiter {
   readonly rank: number | undefined
   alarm: Alarm | undefined
   readonly inside: Permit | undefined
-  readonly #desk: Desk
+  readonly #desk: Home
   readonly #resolve: (permit: Permit) => void
   readonly #reject: (error: unknown) => void
 
   constructor(
-    desk: Desk,
-    { ticket, scopes, cost, target, signal, method, rank }: Request,
+    desk: Home,
+    ticket: Ticket,
+    scopes: readonly string[],
+    cost: Waiter['cost'],
+    target: Target,
+    signal: AbortSignal | null,
+    method: string | undefined,
+    rank: number | undefined,
     before: Permit | undefined,
     inside: Permit | undefined,
     resolve: (permit: Permit) => void,

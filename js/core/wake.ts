@@ -17,7 +17,7 @@
 import { LONGEST_TIMEOUT } from '../base/clock.js'
 import type { Clock } from '../options/options.js'
 import { Deadlines } from './deadlines.js'
-import type { Waiter } from './driver.js'
+import type { Alarm, Waiter } from './waiting.js'
 
 /** What waking up leads to. */
 export interface Sleeper {
@@ -27,11 +27,6 @@ export interface Sleeper {
   grant(waiting: Waiter, at: number): void
   /** What was granted is not taken. */
   giveBack(waiting: Waiter): void
-}
-
-/** A call at an instant, for a request in flight. */
-export interface Alarm {
-  cancel(): void
 }
 
 /** How those who wait are woken. */

@@ -6,7 +6,6 @@
  * (`delayMs`).
  */
 
-import type { SomeHints } from '../answers/headers.js'
 import type { RateOptions } from './generated.js'
 
 export type {
@@ -35,9 +34,6 @@ export type Rate =
   | `${number}/${'s' | 'min' | 'h' | 'day'}`
   | `${number} / ${'s' | 'min' | 'h' | 'day'}`
   | RateOptions
-
-/** Finds hints that are not in headers. */
-export type GetHints = (response: Response) => SomeHints | undefined | Promise<SomeHints | undefined>
 
 /** Where time comes from. All in milliseconds. */
 export interface Clock {

@@ -12,6 +12,7 @@
  * The error of a hook that fails rejects its own request, as the cause.
  */
 
+import type { SomeHints } from '../answers/headers.js'
 import { shown } from '../base/checks.js'
 import { ManagerError } from '../base/errors.js'
 import { hostOf, hostOfName, isRequest, namedScopes, type Scopes, urlOf } from './names.js'
@@ -29,6 +30,9 @@ export interface ScopeRequest {
  * Names the scopes of a request: one, several, or a map of scope → expected cost. Called once per request.
  */
 export type GetScopes = (request: ScopeRequest) => Scopes | Promise<Scopes>
+
+/** Finds hints that are not in headers. */
+export type GetHints = (response: Response) => SomeHints | undefined | Promise<SomeHints | undefined>
 
 /** What a hook sees of the arguments of `fetch`; the body stays where it is. */
 export function scopeRequest(input: string | URL | Request, init: RequestInit = {}): ScopeRequest {

@@ -28,7 +28,6 @@ import {
   type ThrottledRequestInit,
 } from '../core/requests.js'
 import { Runner } from '../core/run.js'
-import { watchPermit } from '../core/unsettled.js'
 import { Warnings } from '../core/warnings.js'
 import { CrawlDelays } from '../fetch/crawl-delay.js'
 import { Fetcher } from '../fetch/fetch.js'
@@ -423,7 +422,7 @@ export class Throttle extends ThrottleEventTarget {
 
   #handOut(permit: Permit, { signal = null }: RequestOptions): Permit {
     permit.outer = signal
-    return watchPermit(permit, this.#desk)
+    return permit.watch()
   }
 
   /** Says which names in the options are the scope of no request. */
