@@ -28,6 +28,7 @@ import type { Abortable } from './aborts.js'
 import { Converter, checkedCost, type HeaderMaps } from './convert.js'
 import { Driver } from './driver.js'
 import {
+  type Ear,
   type Ears,
   type Hear,
   type News,
@@ -219,22 +220,23 @@ export class Desk {
     const permit = new Permit(this, ticket, names, cost, target, now)
     if (++this.sent === SENT) this.tellUnmet()
     permit.method = method
-    this.#news('send', permit, now)
+    this.#news(this.#ears.send, permit, now)
     return permit
   }
 
   /** Tells who listens to requests. */
-  #news(news: News, request: RequestLike, at?: number, told: Told = NO_OUTCOME): void {
-    const { isHeard } = this.#ears[news]
+  #news(ear: Ear, request: RequestLike, at?: number, told: Told = NO_OUTCOME): void {
+    const { isHeard } = ear
     if (!isHeard && this.hears.length === 0) return
     const now = at ?? Number(this.clock.now())
+    const news = ear.type as News
     for (const hear of this.hears) hear(news, request, now, told)
     if (isHeard) this.tell(new RequestEvent(news, request, now, told))
   }
 
   /** A request waits no longer, and was never sent. */
   cancelled(request: Waiting, error: unknown): void {
-    this.#news('cancel', request, undefined, { error })
+    this.#news(this.#ears.cancel, request, undefined, { error })
   }
 
   /** The request is over. Whatever this throws, the slots come back. */
@@ -425,7 +427,7 @@ export class Desk {
     now: number,
     method: string | undefined,
   ): Permit {
-    if (this.#ears.queued.isHeard) this.#news('queued', { ticket, scopes, target }, now)
+    if (this.#ears.queued.isHeard) this.#news(this.#ears.queued, { ticket, scopes, target }, now)
     return this.permit(ticket, scopes, cost, target, now, method)
   }
 
@@ -494,7 +496,7 @@ export class Desk {
   }
 
   #begin(waiting: Waiting, now: number): void {
-    this.#news('queued', waiting, now)
+    this.#news(this.#ears.queued, waiting, now)
     this.driver.begin(waiting)
     const many = this.driver.waiting
     if (many >= this.#warnThreshold)
@@ -539,7 +541,7 @@ export class Desk {
     const again = settled === 'again' && isRepeatable ? this.#again(permit, wait!) : undefined
     if (settled === 'again' && !isRepeatable) this.#engine.cancel(now, ticket)
     if (permit.outer !== undefined) this.#unheard.hear(permit, told)
-    this.#news('settle', permit, now, told)
+    this.#news(this.#ears.settle, permit, now, told)
     if (this.#notices.areUrgent || told.headers !== undefined)
       try {
         if (this.#engine.hasNotices) this.#notices.pass(told)
@@ -548,7 +550,7 @@ export class Desk {
       }
     if (again && failure) this.driver.abandon(again.waiting)
     else if (again) this.#begin(again.waiting, now)
-    else this.driver.changed()
+    else this.driver.changed(told === NO_OUTCOME ? now : undefined)
     if (failure) throw failure.error
     return again?.permit ?? (settled === 'unknown' ? 'over' : settled)
   }

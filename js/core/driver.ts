@@ -156,9 +156,9 @@ export class Driver implements Crowd {
     return this.#waiting.get(place(waiting.ticket)) === waiting
   }
 
-  /** Something changed: asks if anybody waits. */
-  changed(): void {
-    if (this.#waiting.size > 0) this.drain()
+  /** Something changed, at `at` or now: asks if anybody waits. */
+  changed(at?: number): void {
+    if (this.#waiting.size > 0) this.drain(at)
     else this.#rest()
   }
 
@@ -200,8 +200,8 @@ export class Driver implements Crowd {
     waiting.fail(error)
   }
 
-  /** Asks until there is no more to send, then sleeps until there may be. */
-  drain(): void {
+  /** Asks until there is no more to send, then sleeps until there may be. `at`: the time, where it was read. */
+  drain(at?: number): void {
     this.isPaced = true
     this.#isStale = true
     if (this.#isDraining) return
@@ -210,16 +210,17 @@ export class Driver implements Crowd {
       while (this.#isStale) {
         this.#isStale = false
         const isStill = this.#given > 0
-        const now = this.now()
+        const now = isStill ? this.#givenAt : (at ?? this.clock.now())
+        at = undefined
         let ticket = this.engine.poll(now)
         while (ticket >= 0) {
           const waiting = this.#waiting.get(place(ticket))
           if (waiting) this.#wake.grant(waiting, now)
           ticket = this.engine.poll(now)
         }
-        const at = ticket === WAIT ? this.engine.wakeAt : Number.POSITIVE_INFINITY
-        this.#wake.sleep(at, isStill ? this.clock.now() : now)
-        if (at === Number.POSITIVE_INFINITY && this.#waiting.size > 0)
+        const next = ticket === WAIT ? this.engine.wakeAt : Number.POSITIVE_INFINITY
+        this.#wake.sleep(next, isStill ? this.clock.now() : now)
+        if (next === Number.POSITIVE_INFINITY && this.#waiting.size > 0)
           this.#nesting?.stuck(this, this.engine.listen !== undefined)
       }
     } catch (error) {

@@ -229,10 +229,12 @@ interface Listener {
 
 /** Who listens to one type of event. */
 export class Ear {
+  readonly type: string
   readonly #listeners: Listener[] = []
   readonly #channel: Channel | undefined
 
-  constructor(channel: Channel | undefined) {
+  constructor(type: string, channel: Channel | undefined) {
+    this.type = type
     this.#channel = channel
   }
 
@@ -297,7 +299,7 @@ export class Ears {
   constructor() {
     const diagnostics = builtin('diagnostics_channel') as Diagnostics | undefined
     const ears: Record<string, Ear> = this as never
-    for (const type of TYPES) ears[type] = new Ear(diagnostics?.channel(`autothrottle:${type}`))
+    for (const type of TYPES) ears[type] = new Ear(type, diagnostics?.channel(`autothrottle:${type}`))
   }
 
   /** Whether changes of scopes have a listener. */

@@ -10,6 +10,9 @@ import { FRAME } from './nesting.js'
 import type { Permit } from './permit.js'
 import { type RunOptions, retryOf } from './requests.js'
 
+/** To wait for it costs less than for `undefined`, of which a promise is made each time. */
+const SOON = /* @__PURE__ */ Promise.resolve()
+
 /** What is run. */
 export type Work<T> = (permit: Permit) => T | PromiseLike<T>
 
@@ -50,7 +53,7 @@ export class Runner {
       const { driver } = this.#desk
       if (isAtOnce) {
         driver.given(permit)
-        await undefined
+        await SOON
       }
       driver.begun(permit)
       permit.outer = options.signal ?? null
