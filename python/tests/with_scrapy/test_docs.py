@@ -1,4 +1,6 @@
-"""The code in docs/scrapy.md, as it stands there: settings start a crawl, managers serve a request."""
+"""The code in docs/scrapy.md, as it stands there: settings start a crawl, managers serve a request. The table
+of the draft's statements names tests that are there.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,9 @@ from autothrottle._native import SCRAPY_KEYS as KEYS
 from autothrottle._native import SCRAPY_SETTINGS as SETTINGS
 from autothrottle.scrapy import Downloader, ThrottlingManager, ThrottlingScopeManager
 
-PAGE = (Path(__file__).resolve().parents[3] / "docs" / "scrapy.md").read_text(encoding="utf-8")
+ROOT = Path(__file__).resolve().parents[3]
+PAGE = (ROOT / "docs" / "scrapy.md").read_text(encoding="utf-8")
+TABLE = Path(__file__).with_name("statements.md").read_text(encoding="utf-8")
 BLOCKS = re.findall(r"^```python\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
 
 
@@ -55,3 +59,18 @@ async def test_a_block_runs(block: str) -> None:
     response = answered.result()
     assert isinstance(response, Response)
     assert response.status == 200
+
+
+def test_each_statement_names_tests_that_are_there() -> None:
+    rows = [line.split("|")[1:4] for line in TABLE.splitlines() if re.match(r"\| \d", line)]
+    assert [int(number) for number, _, _ in rows] == list(range(1, 74))
+    files = [*(ROOT / "python" / "tests").rglob("*.py"), *(ROOT / "tests" / "native").glob("*.rs")]
+    sources = "\n".join(path.read_text(encoding="utf-8") for path in files)
+    there = set(re.findall(r"(?:def|fn) (\w+)\(", sources))
+    traces = set(re.findall(r"^== (.+)$", (ROOT / "tests" / "traces.txt").read_text("utf-8"), re.MULTILINE))
+    for number, _, shown in rows:
+        named = re.findall(r"(trace )?`([\w-]+)`", shown)
+        assert named or "docs/" in shown or "**not**" in shown, number
+        for is_trace, name in named:
+            if is_trace or "_" in name:
+                assert name in (traces if is_trace else there), f"{number}: {name}"

@@ -16,7 +16,7 @@ from scrapy.pqueues import DownloaderAwarePriorityQueue
 from scrapy.squeues import LifoMemoryQueue
 from twisted.internet import error
 
-from autothrottle.errors import CostExceedsQuotaError
+from autothrottle.errors import CostExceedsQuotaError, ScopeDownError
 
 EXACT = {"RANDOMIZE_DOWNLOAD_DELAY": False, "BACKOFF_JITTER": 0}
 FREE = {**EXACT, "DOWNLOAD_DELAY": 0, "DOWNLOAD_DELAY_PER_SLOT": 0, "CONCURRENT_REQUESTS_PER_DOMAIN": 8}
@@ -378,3 +378,22 @@ async def test_jobdir_keeps_the_pace(tmp_path: Any) -> None:
     anew = Bench(settings)
     assert anew.stat("restored") is None
     assert anew.downloader._get_slot(Request("https://a.example/"))[1].delay == 0
+
+
+@virtual
+async def test_what_waits_fails_when_the_host_is_down() -> None:
+    defaults = {"down_after": 10, "concurrency": 1, "delay": 1, "slot_delay": 0, "jitter": False}
+    bench = Bench({"THROTTLING_DEFAULTS": defaults, "THROTTLING_SCOPES": {"well.example": {"delay": 60}}})
+    answer = bench.server.answer
+    bench.server.answer = lambda request: (
+        ConnectionRefusedError("away") if "api.example" in request.url else answer(request)
+    )
+    away = [bench.get(f"https://api.example/{page}") for page in range(30)]
+    well = [bench.get(f"https://well.example/{page}") for page in range(3)]
+    await bench.clock.advance(60)
+    errors = [type(each.exception()) if each.done() else None for each in away]
+    sent = errors.index(ScopeDownError)
+    assert 3 <= sent <= 6
+    assert errors == [ConnectionRefusedError] * sent + [ScopeDownError] * (30 - sent)
+    # The others wait for their turn as before.
+    assert [each.done() for each in well] == [True, True, False]
