@@ -76,8 +76,8 @@ async function runtimes() {
 
 /** What takes real time, real processes or other runtimes. */
 async function slow(fetched, compiled) {
-  await tsx('slow tests', files('tests/slow', '.test.ts'), '--test-concurrency=2')
   await fetched
+  await tsx('slow tests', files('tests/slow', '.test.ts'), '--test-concurrency=2')
   await tsx('clients', files('tests/clients', '.test.mjs'))
   await node('shared limits', files('tests/shared', '.test.mjs'))
   await node('package', files('tests/package', '.test.mjs'), '--test-concurrency=2')
