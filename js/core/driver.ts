@@ -200,7 +200,7 @@ export class Driver implements Crowd {
     waiting.fail(error)
   }
 
-  /** Asks until there is no more to send, then sleeps until there may be. `at`: the time, where it was read. */
+  /** Asks until there is no more to send, then sleeps until there may be. `at`: the time, if it was read. */
   drain(at?: number): void {
     this.isPaced = true
     this.#isStale = true
