@@ -388,8 +388,9 @@ class Throttle(BaseThrottle):
     # For transports.
 
     def _begin(self, target: object, scopes: Scopes | None, wait: Wait) -> Permit | Waiting:
-        self._desk.bind()
-        return super()._begin(target, scopes, wait)
+        desk = self._desk
+        desk.bind()
+        return desk.request(self._scopes_of(target, scopes), target, wait)
 
     async def _wait(self, waiting: Waiting) -> Permit:
         """The permit of one that waits."""
