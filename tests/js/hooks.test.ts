@@ -251,19 +251,6 @@ test('a function makes a manager for each scope; objects that throw fail their r
   )
   const nan = make({ scopes: { 'a.example': { manager: { delay: Number.NaN } } } })
   await assert.rejects(nan.throttle.fetch(page), /manager.*delay/)
-  const sender = make({
-    scopes: {
-      'a.example': {
-        manager: {
-          onSend: () => {
-            throw new Error('no')
-          },
-        },
-      },
-    },
-  })
-  await assert.rejects(sender.throttle.fetch(page), ManagerError)
-  assert.equal(sender.throttle.stats().inFlight, 0)
 })
 
 test('managers and hooks that are none are a ConfigError with their paths', () => {

@@ -116,15 +116,6 @@ test('an abort ends it with the reason, and what is in flight hears of it', asyn
   assert.deepEqual([throttle.stats().waiting, throttle.stats().inFlight], [0, 0])
 })
 
-test('wrong options are errors at once', () => {
-  const { throttle } = make()
-  assert.throws(
-    () => throttle.map([], () => 1, { buffer: 0 }),
-    /map\.buffer: want a whole number from 1; got 0/,
-  )
-  assert.throws(() => throttle.map([], () => 1, { concurrency: 3 } as never), /map\.concurrency/)
-})
-
 test('a hundred thousand items: memory stays flat', async () => {
   const { throttle } = make({ delay: 0, slotDelay: 0, concurrency: 50, jitter: false })
   const items = Number(process.env.ITEMS ?? 100_000)

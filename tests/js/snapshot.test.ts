@@ -45,26 +45,6 @@ test('a crawl goes on at the learned pace, also on a clock that starts at 0', as
   assert.ok(peek.at > other.now())
 })
 
-test('time offline ends holds and windows', () => {
-  const clock = new FakeClock()
-  const throttle = createThrottle({ ...options, clock })
-  throttle.scope('held').hold(60_000)
-  const { throttle: next } = moved(throttle.snapshot(), clock, 60_000)
-  assert.equal(next.scope('held').stats.holdUntil, undefined)
-  const { throttle: back, clock: other } = moved(throttle.snapshot(), clock, -5000)
-  assert.equal(
-    back.scope('held').stats.holdUntil,
-    other.now() + 60_000,
-    'a wall clock that went back adds nothing',
-  )
-})
-
-test('what looks like new is not in it', () => {
-  const throttle = createThrottle({ ...options, clock: new FakeClock() })
-  throttle.peek(page)
-  assert.deepEqual(throttle.snapshot().scopes, {})
-})
-
 test('a bad snapshot is an error that names every problem', () => {
   const good = { version: 1, wallMs: 5, scopes: {} }
   const wrong: [unknown, string][] = [

@@ -368,25 +368,6 @@ fn backoffs_delay_is_told_beside_a_rate() {
     assert_eq!(told(&engine, 51.0), 3000.0);
 }
 
-/// Backoff's jitter takes the place of the scope's: just above the delay that was typed it would go below it.
-#[test]
-fn backoffs_jitter_never_goes_below_the_delay_that_was_typed() {
-    let mut least = u64::MAX;
-    for seed in 0..40 {
-        let mut driver = Driver::new(
-            &format!(
-                r#"{{ "seed": {seed}, "defaults": {{ "delay": 1000, "slotDelay": 0, "jitter": false,
-                "backoff": {{ "minDelay": 1001, "maxDelay": 1001, "jitter": 0.5 }} }} }}"#
-            ),
-            20,
-        );
-        driver.status = 429;
-        let sends = driver.run(60);
-        least = sends.windows(2).map(|pair| pair[1] - pair[0]).fold(least, u64::min);
-    }
-    assert_eq!(least, 1_000_000);
-}
-
 /// The state shows `AutoThrottle`'s delay as it is, also where backoff asks for more; backoff's stands beside
 /// it.
 #[test]
@@ -403,31 +384,26 @@ fn autothrottles_delay_is_told_beside_backoff() {
     assert_eq!((stats.delay_ms, stats.backoff_ms), (2000.0, 4000.0));
 }
 
-/// A delay strays also without a typed jitter.
-#[test]
-fn gaps_stray_unless_somebody_says_otherwise() {
-    let sends = Driver::new(r#"{ "seed": 3, "defaults": { "delay": 1000, "slotDelay": 0 } }"#, 20).run(120);
-    let gaps = || sends.windows(2).map(|pair| pair[1] - pair[0]);
-    assert!(gaps().min().unwrap() < 900_000 && gaps().max().unwrap() > 1_100_000);
-}
-
-/// The scope's own jitter may make a gap shorter than its delay, so backoff's may as well, and no shorter.
+/// Backoff's jitter takes the place of the scope's. Just above the delay that was typed a gap is as short as
+/// the scope's own jitter may make it, and no shorter.
 #[test]
 fn backoffs_jitter_goes_as_low_as_the_scopes() {
-    let mut least = u64::MAX;
-    for seed in 0..40 {
-        let mut driver = Driver::new(
-            &format!(
-                r#"{{ "seed": {seed}, "defaults": {{ "delay": 1000, "slotDelay": 0, "jitter": 0.5,
-                "backoff": {{ "minDelay": 1001, "maxDelay": 1001, "jitter": 0.9 }} }} }}"#
-            ),
-            20,
-        );
-        driver.status = 429;
-        let sends = driver.run(60);
-        least = sends.windows(2).skip(1).map(|pair| pair[1] - pair[0]).fold(least, u64::min);
+    for (jitter, of_backoff, expected) in [("false", 0.5, 1_000_000), ("0.5", 0.9, 500_000)] {
+        let mut least = u64::MAX;
+        for seed in 0..40 {
+            let mut driver = Driver::new(
+                &format!(
+                    r#"{{ "seed": {seed}, "defaults": {{ "delay": 1000, "slotDelay": 0, "jitter": {jitter},
+                    "backoff": {{ "minDelay": 1001, "maxDelay": 1001, "jitter": {of_backoff} }} }} }}"#
+                ),
+                20,
+            );
+            driver.status = 429;
+            let sends = driver.run(60);
+            least = sends.windows(2).skip(1).map(|pair| pair[1] - pair[0]).fold(least, u64::min);
+        }
+        assert_eq!(least, expected, "{jitter}");
     }
-    assert_eq!(least, 500_000);
 }
 
 /// The statistics of a scope have its own latency from the first answer on, and a rate only once a whole

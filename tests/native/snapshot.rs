@@ -120,7 +120,8 @@ fn what_a_server_said_is_left_survives() {
     }
 }
 
-/// The engine that goes on counts time from elsewhere; what it tells is in the caller's time.
+/// The engine that goes on counts time from elsewhere; what it tells is in the caller's time. A wall clock
+/// that goes on ends a hold, and one that went back adds no time.
 #[test]
 fn a_hold_that_goes_on_is_told_in_the_time_of_its_caller() {
     let at = millis;
@@ -128,10 +129,17 @@ fn a_hold_that_goes_on_is_told_in_the_time_of_its_caller() {
     let scope = first.scope("plain");
     first.hold(at(10.0), scope, Span::from_millis(500.0));
     assert_eq!(first.scope_stats(at(20.0), scope).unwrap().hold_until, Some(510.0));
-    let snapshot = first.snapshot(at(110.0), None);
-    let mut next = Engine::restore(config(), &snapshot, at(7000.0), None);
-    let scope = next.scope("plain");
-    assert_eq!(next.scope_stats(at(7000.0), scope).unwrap().hold_until, Some(7400.0));
+    for (wall, told) in [
+        (None, Some(7400.0)),
+        (Some(1e12 + 150.0), Some(7250.0)),
+        (Some(1e12 + 400.0), None),
+        (Some(1e12 - 150.0), Some(7400.0)),
+    ] {
+        let snapshot = first.snapshot(at(110.0), Some(1e12));
+        let mut next = Engine::restore(config(), &snapshot, at(7000.0), wall);
+        let scope = next.scope("plain");
+        assert_eq!(next.scope_stats(at(7000.0), scope).unwrap().hold_until, told, "{wall:?}");
+    }
 }
 
 /// What robots.txt asked for is asked for in the next process, too.

@@ -117,19 +117,6 @@ test('a crawl that is interrupted goes on at the learned pace in a new process',
   }
 })
 
-test('wrong arguments are explained', async () => {
-  for (const [args, text] of [
-    [['ftp://nonsense'], 'want a URL that starts with http'],
-    [['--max-pages', 'many'], '--max-pages: want a whole number from 1; got "many"'],
-    [['--concurrency', '0'], '--concurrency: want a whole number from 1; got "0"'],
-    [['--what'], 'there is no option --what'],
-  ] as const) {
-    const { code, output } = await run(['--import', 'tsx', 'examples/start.ts', ...args])
-    assert.equal(code, 2, output)
-    assert.ok(output.includes(text), output)
-  }
-})
-
 /**
  * What a server can write to a reader that stopped is what the sockets of both sides hold, and no more: as much
  * as with plain `fetch`. A fake clock has no sockets.
