@@ -31,6 +31,11 @@ const statusOf = (error: unknown): number => {
   return found
 }
 
+const byFetch: Client['make'] =
+  (throttle) =>
+  async (url, signal = null as never) =>
+    (await throttle.fetch(url, { signal })).status
+
 const CLIENTS: Client[] = [
   {
     name: 'fetch',
@@ -38,10 +43,7 @@ const CLIENTS: Client[] = [
     retries: 'the throttle’s',
     redirects: 'each hop',
     options: (limit) => ({ ...retry(limit), redirects: 'throttle' }),
-    make:
-      (throttle) =>
-      async (url, signal = null as never) =>
-        (await throttle.fetch(url, { signal })).status,
+    make: byFetch,
   },
   {
     name: 'node-fetch',
@@ -53,10 +55,7 @@ const CLIENTS: Client[] = [
       redirects: 'throttle',
       fetch: nodeFetch as unknown as typeof globalThis.fetch,
     }),
-    make:
-      (throttle) =>
-      async (url, signal = null as never) =>
-        (await throttle.fetch(url, { signal })).status,
+    make: byFetch,
   },
   {
     name: 'ky',

@@ -29,7 +29,7 @@ const PAGES = readdirSync(`${root}docs`)
 const ELSEWHERE: Record<string, string> = {
   'docs/clients.md js': 'tests/js/recipes.ts',
   'docs/component.md js': 'tests/package/component.test.mjs',
-  'docs/component.md rust': 'tests/component/tests/docs.rs',
+  'docs/component.md rust': 'tests/component/tests/component.rs',
   'docs/shared.md ts': 'tests/shared/docs.test.mjs',
   'docs/simulate.md ts': 'tests/js/simulate.test.ts',
   'docs/scrapy.md python': 'python/tests/with_scrapy/test_docs.py',
