@@ -88,13 +88,13 @@ fn gaps(settings: &Settings, world: &World, problems: &mut Vec<String>) {
         { slow }.any(|&(from, _, span)| at >= from && at <= from + span + LEASE)
     });
     // A store that paused makes messages slower than those before: what they grant is used so late, and twice
-    // as late where grants came back in the second before.
+    // as late where grants came back in the second before. The next send shows it, a gap later.
     let used_late = |at: Micros| {
         let pauses = settings.faults.iter().filter(|(_, fault, _)| *fault == Fault::StorePauses);
         let before = |more: Micros| {
             pauses.clone().filter(|&&(from, _, span)| (from..=from + span + more).contains(&at)).count()
         };
-        if before(GAP) > 0 { USED_LATE << (before(SECOND) - 1) } else { 0 }
+        if before(GAP) > 0 { USED_LATE << (before(SECOND + GAP) - 1) } else { 0 }
     };
     for (place, send) in sends.iter().enumerate() {
         let Some(before) = place.checked_sub(limits(settings, send.at, 0)) else { continue };

@@ -105,11 +105,13 @@ fn who_is_told_how_many_there_are_goes_on_with_its_part() {
 /// snapshot counted from an earlier instant than its reply named; and because what had left a window ago took
 /// another send out of it. Four of three slots were in use: a leader that had slept used a grant of its own
 /// after it had heard of the next leader. Requests left together, because grants that had waited in a store
-/// were used late.
+/// were used late. And two that the simulation had judged wrongly: by a socket, the process that takes the
+/// place of a leader closes its connection to it; and a late grant shows a gap after it was used.
 #[test]
 fn seeds_that_once_broke_a_promise_keep_it() {
     let drawn = [300_624, 300_775].map(Settings::drawn);
-    for settings in drawn.into_iter().chain([Settings::wide(403_979), Settings::paused(10)]) {
+    let wide = [403_979, 9601].map(Settings::wide);
+    for settings in drawn.into_iter().chain(wide).chain([10, 8508].map(Settings::paused)) {
         let played = play(&settings);
         assert_eq!(played.problems, Vec::<String>::new(), "{settings:?}");
     }

@@ -177,6 +177,10 @@ impl World {
                 let epoch = store.epoch;
                 store.holder = Some((epoch, of));
                 let stored = store.snapshot.clone().map(|(bytes, at)| (bytes, now - at));
+                // It closes its connection to the one that led, which may live.
+                if let Some((_, before)) = holder.filter(|&(_, before)| lives && self.listens(before, 0)) {
+                    self.answer(before, Heard::Gone(self.processes[of].id));
+                }
                 // All connect to it anew.
                 for process in &mut self.processes {
                     process.is_joined = false;
