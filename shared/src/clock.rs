@@ -64,8 +64,11 @@ impl PeerClock {
 
     /// There and back: nine of ten are quicker.
     pub fn there_and_back(&self) -> Option<Span> {
-        let slower = self.spans.len() - (self.spans.len() * 9).div_ceil(10);
-        oldest(self.spans.iter().copied()).get(slower).and_then(|&place| self.spans.get(place)).copied()
+        let (mut slowest, mut next) = (None, None);
+        for span in self.spans.iter().copied().map(Some) {
+            (slowest, next) = (slowest.max(span), next.max(slowest.min(span)));
+        }
+        if self.spans.len() < 10 { slowest } else { next }
     }
 
     /// What was measured while the way was broken, or while this process stood still, is void.

@@ -154,14 +154,14 @@ fn slots(settings: &Settings, world: &World, problems: &mut Vec<String>) {
     let awake = 100 * MS + 2 * way(settings);
     let sends: Vec<&Send> =
         of(world, &[1, 5]).into_iter().filter(|send| !is_late(world, send, awake)).collect();
-    for (place, send) in sends.iter().enumerate() {
-        let flying: Vec<usize> = sends[..=place]
-            .iter()
-            .filter(|other| other.at <= send.at && counted_until(world, other) > send.at)
-            .map(|other| other.process)
-            .collect();
-        if flying.len() > most * limits(settings, send.at, SECOND) && counted_until(world, send) > send.at {
-            problems.push(format!("slots: {} at {:.1} {flying:?}", flying.len(), send.at as f64 / 1e3));
+    let mut flying: Vec<(Micros, usize)> = Vec::new();
+    for send in sends {
+        let until = counted_until(world, send);
+        flying.retain(|&(until, _)| until > send.at);
+        flying.push((until, send.process));
+        if flying.len() > most * limits(settings, send.at, SECOND) && until > send.at {
+            let of: Vec<usize> = flying.iter().map(|&(_, process)| process).collect();
+            problems.push(format!("slots: {} at {:.1} {of:?}", flying.len(), send.at as f64 / 1e3));
         }
     }
 }

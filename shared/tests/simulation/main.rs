@@ -16,7 +16,14 @@ mod process;
 mod store;
 mod world;
 
-use std::collections::BTreeMap;
+use std::{
+    collections::BTreeMap,
+    sync::{
+        Mutex,
+        atomic::{AtomicU64, Ordering::Relaxed},
+    },
+    thread,
+};
 
 use autothrottle_shared::Offline;
 use play::{Fault, Settings, play};
@@ -119,38 +126,63 @@ fn seeds_that_once_broke_a_promise_keep_it() {
 
 #[test]
 fn whatever_happens_a_slot_that_is_used_again_is_one_slot() {
-    if let Some(seed) = number("SEED") {
-        let settings = Settings { is_traced: true, ..Settings::wide(seed) };
-        return show(&settings);
-    }
-    let from = number("FROM").unwrap_or(0);
-    let seen = plays(from..from + number("SEEDS").unwrap_or(60), Settings::wide);
-    assert!(seen["used again"] > 0);
+    let seen = plays(Settings::wide);
+    assert!(seen.is_none_or(|seen| seen["used again"] > 0));
 }
 
 #[test]
 fn whatever_happens_a_store_that_pauses_delays_and_no_more() {
-    if let Some(seed) = number("SEED") {
-        let settings = Settings { is_traced: true, ..Settings::paused(seed) };
-        return show(&settings);
-    }
-    let from = number("FROM").unwrap_or(0);
-    let seen = plays(from..from + number("SEEDS").unwrap_or(60), Settings::paused);
-    assert!(seen["store pauses"] > 0);
+    let seen = plays(Settings::paused);
+    assert!(seen.is_none_or(|seen| seen["store pauses"] > 0));
 }
 
 #[test]
 fn whatever_happens_the_sum_of_all_processes_keeps_the_limits() {
-    if let Some(seed) = number("SEED") {
-        let settings = Settings { is_traced: true, ..Settings::drawn(seed) };
-        return show(&settings);
-    }
-    let from = number("FROM").unwrap_or(0);
-    let seen = plays(from..from + number("SEEDS").unwrap_or(60), Settings::drawn);
-    if number("SEEDS").is_some_and(|seeds| seeds >= 1000) {
+    if let Some(seen) = plays(Settings::drawn)
+        && number("SEEDS").is_some_and(|seeds| seeds >= 1000)
+    {
         let missing: Vec<_> = SEEN.iter().filter(|what| !seen.contains_key(*what)).collect();
         assert!(missing.is_empty(), "{missing:?}: a fault that never strikes, a rule that never counts");
     }
+}
+
+/// How often what was seen.
+type Seen = BTreeMap<&'static str, u64>;
+
+/// Plays all on every core; or one, and prints what happened.
+fn plays(settings: impl Fn(u64) -> Settings + Sync) -> Option<Seen> {
+    if let Some(seed) = number("SEED") {
+        show(&Settings { is_traced: true, ..settings(seed) });
+        return None;
+    }
+    let next = AtomicU64::new(number("FROM").unwrap_or(0));
+    let end = next.load(Relaxed) + number("SEEDS").unwrap_or(60);
+    let all = Mutex::new((Vec::new(), Seen::new()));
+    let work = || {
+        while let seed = next.fetch_add(1, Relaxed)
+            && seed < end
+        {
+            let played = play(&settings(seed));
+            let (failed, seen) = &mut *all.lock().expect("no play panics here");
+            for (what, count) in played.world.seen {
+                *seen.entry(what).or_default() += count;
+            }
+            if let Some(problem) = played.problems.first() {
+                println!("seed {seed}: {} problems, {problem}", played.problems.len());
+                failed.push(seed);
+            }
+        }
+    };
+    thread::scope(|scope| {
+        for _ in 1..thread::available_parallelism().map_or(1, usize::from) {
+            scope.spawn(work);
+        }
+        work();
+    });
+    let (failed, seen) = all.into_inner().expect("all have ended");
+    println!("{seen:?}");
+    assert_eq!(failed, Vec::<u64>::new(), "play them with SEED=n");
+    Some(seen)
 }
 
 /// Plays one and prints what happened.
@@ -161,22 +193,4 @@ fn show(settings: &Settings) {
     }
     println!("{settings:#?}");
     assert_eq!(played.problems, Vec::<String>::new());
-}
-
-/// Plays all; gives how often what was seen.
-fn plays(seeds: std::ops::Range<u64>, settings: impl Fn(u64) -> Settings) -> BTreeMap<&'static str, u64> {
-    let (mut failed, mut seen) = (Vec::new(), BTreeMap::<&str, u64>::new());
-    for seed in seeds {
-        let played = play(&settings(seed));
-        for (what, count) in played.world.seen {
-            *seen.entry(what).or_default() += count;
-        }
-        if let Some(problem) = played.problems.first() {
-            println!("seed {seed}: {} problems, {problem}", played.problems.len());
-            failed.push(seed);
-        }
-    }
-    println!("{seen:?}");
-    assert_eq!(failed, Vec::<u64>::new(), "play them with SEED=n");
-    seen
 }

@@ -374,7 +374,7 @@ impl Process {
 
     fn asks(world: &mut World, of: usize, said: Said) {
         let op = said.op().expect("a question");
-        world.note(|| format!("p{of} asks {said:?}"));
+        world.note(|| format!("p{of} asks {said:?}").split('[').next().unwrap_or_default().into());
         world.processes[of].pending.insert(op);
         let give_up = LEASE;
         world.after(give_up, Event::GiveUp { of, op });
