@@ -59,15 +59,16 @@ export async function build({ withComponent = true } = {}) {
   if (withComponent) await component()
 }
 
-/** Writes the scripts of the store for `js/`, without their comments. */
+/** Writes the scripts of the store for `js/`, without comments; what several begin with, once. */
 function storeScripts() {
-  const written = readFileSync(`${root}/shared/src/store.rs`, 'utf8').matchAll(/const (\w+).*"(.*\.lua)"/g)
-  const scripts = [...written].map(([, name, file]) => {
-    const lua = readFileSync(`${root}/shared/src/${file}`, 'utf8').replaceAll(/^--.*\n/gm, '')
-    return `export const ${name} = \`${lua}\`\n`
-  })
+  const read = (file) => readFileSync(`${root}/shared/src/${file}`, 'utf8')
+  const lua = (file, claim = '') => `\`${claim}${read(file).replaceAll(/^--.*\n|^ +/gm, '')}\`\n`
+  const written = [...read('store.rs').matchAll(/const (\w+)(.*claim)?.*"(.*\.lua)"/g)].map(
+    ([, name, claims, file]) => `export const ${name} = ${lua(file, claims && `\${CLAIM}`)}`,
+  )
   const head = '/** The scripts of the store: the build writes them from `shared/src/store`. */\n'
-  writeNew(`${root}/js/shared/redis/scripts.ts`, head + scripts.join(''))
+  const all = `${head}const CLAIM = ${lua('store/claim.lua')}${written.join('')}`
+  writeNew(`${root}/js/shared/redis/scripts.ts`, all)
 }
 
 /** Only what is new: `dist/` is made anew when a file that it is made of is. */

@@ -8,12 +8,12 @@
 //! The trap is a clock of a process. Only the store's `TIME` is read, and only to age a snapshot.
 
 /// Takes the lease that no other process has.
-pub const COMPETE: &str = include_str!("store/compete.lua");
+pub const COMPETE: &str = concat!(include_str!("store/claim.lua"), include_str!("store/compete.lua"));
 /// Keeps the lease, and stores a snapshot.
-pub const RENEW: &str = include_str!("store/renew.lua");
+pub const RENEW: &str = concat!(include_str!("store/claim.lua"), include_str!("store/renew.lua"));
 /// Publishes what the leader says.
-pub const SEND: &str = include_str!("store/send.lua");
+pub const SEND: &str = concat!(include_str!("store/claim.lua"), include_str!("store/send.lua"));
 /// Gives the lease back.
 pub const RELEASE: &str = include_str!("store/release.lua");
 /// Publishes what a member of a cluster says to the leader.
-pub const TELL: &str = include_str!("store/tell.lua");
+pub const TELL: &str = concat!(include_str!("store/claim.lua"), include_str!("store/tell.lua"));

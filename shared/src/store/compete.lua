@@ -5,7 +5,6 @@
 -- lasts. For that long only the process that had it may have it. A process that knows of none asks whether
 -- there is a listener on the leader's channel. If it got the lease all the same, it loses it to the older
 -- epoch.
-local say = KEYS[4] and redis.call('EXISTS', KEYS[4]) == 0 and 'SPUBLISH' or 'PUBLISH'
 local known = tonumber(ARGV[2])
 local epoch, id = string.match(redis.call('GET', KEYS[1]) or '', '^(%d+):(.*)$')
 if epoch and id ~= ARGV[1] and tonumber(epoch) >= known then return {} end

@@ -1,12 +1,6 @@
 -- Keys: lease, epoch, snapshot, and in a cluster `plain`. Arguments: holder, its epoch, lease ms, the
--- snapshot and `plain`, each may be empty. Gives 1 if the lease is the holder's: the last one has it still.
-if ARGV[5] == 'plain' then redis.call('SET', KEYS[4], '1', 'PX', 10000) end
-local holder = redis.call('GET', KEYS[1])
-if holder ~= ARGV[1] then
-  if holder and not string.match(holder, ':$') then return 0 end
-  if tonumber(redis.call('GET', KEYS[2]) or ARGV[2]) > tonumber(ARGV[2]) then return 0 end
-  redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[3])
-end
+-- snapshot and `plain`, each may be empty. Gives 1 if the lease is the holder's.
+if not isOurs() then return 0 end
 redis.call('PEXPIRE', KEYS[1], ARGV[3])
 redis.call('SET', KEYS[2], ARGV[2], 'PX', 604800000)
 if ARGV[4] ~= '' then
