@@ -405,9 +405,12 @@ impl Shared {
         if let Some(lease) = self.lease() {
             lease.until = lease.until.max(renewal.asked + span);
         }
-        if let (State::Leading(_, leader), Some((number, applied))) = (&mut self.state, renewal.snapshot) {
-            leader.is_stored(number, applied);
+        // What is not stored the others may not have heard. A part of what is left is by what all know.
+        let Some((kept, applied)) = renewal.snapshot else { return };
+        if let State::Leading(_, leader) = &mut self.state {
+            leader.is_stored(kept.number.1, applied);
         }
+        self.remember(kept);
     }
 
     pub(crate) fn failed(&mut self, op: Op, cause: Cause<'_>) {

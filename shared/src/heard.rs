@@ -2,8 +2,6 @@
 //!
 //! The trap is a frame that is believed: what no process of this version says is dropped and counted.
 
-use std::sync::Arc;
-
 use autothrottle::{Span, Value};
 
 use crate::{
@@ -157,7 +155,7 @@ impl Shared {
                 if let Some(bytes) = beat.memory
                     && let Some(number) = memory_number(&bytes)
                 {
-                    self.remember(bytes.into(), number);
+                    self.remember(Kept { bytes: bytes.into(), number, at: self.now });
                 }
                 if let Some(seen) = beat.seen {
                     self.member.seen = Some((seen.into(), self.now));
@@ -185,10 +183,10 @@ impl Shared {
         self.moved();
     }
 
-    /// What came in of the leader's snapshot.
-    pub(crate) fn remember(&mut self, bytes: Arc<[u8]>, number: (u64, u32)) {
-        if self.member.memory.as_ref().is_none_or(|kept| kept.number < number) {
-            self.member.memory = Some(Kept { bytes, number, at: self.now });
+    /// A leader's snapshot, of a beat or stored.
+    pub(crate) fn remember(&mut self, kept: Kept) {
+        if self.member.memory.as_ref().is_none_or(|known| known.number < kept.number) {
+            self.member.memory = Some(kept);
         }
     }
 

@@ -13,7 +13,7 @@ use crate::{
     collect::Collecting,
     frame::{self, LONGEST_NAME, MOST_NAMES},
     leader::Leader,
-    member::{AGAIN, Member},
+    member::{AGAIN, Kept, Member},
 };
 
 /// One process of a group: member always, leader while it holds the lease.
@@ -76,7 +76,7 @@ pub(crate) struct Lease {
 pub(crate) struct Renewal {
     pub op: Op,
     pub asked: Instant,
-    pub snapshot: Option<(u32, Vec<(MemberId, u64)>)>,
+    pub snapshot: Option<(Kept, Vec<(MemberId, u64)>)>,
 }
 
 /// The way to the others, as far as this process knows.

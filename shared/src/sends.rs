@@ -38,7 +38,8 @@ impl Shared {
                 let rest = Span::from_micros(size as u64 * 1_000_000 / BYTES_A_SECOND);
                 lease.taken_at = now;
                 lease.next_at = now + rest.max(every);
-                snapshot = Some((lease.snapshots, applied));
+                let number = (lease.epoch, lease.snapshots);
+                snapshot = Some((Kept { bytes: bytes.as_slice().into(), number, at: now }, applied));
                 stored = Some(bytes);
             }
         } else {
@@ -51,11 +52,8 @@ impl Shared {
         if lease.renewals.len() > MOST_RENEWALS {
             lease.renewals.pop_front();
         }
-        let (epoch, number) = (lease.epoch, lease.snapshots);
+        let epoch = lease.epoch;
         self.out.push_back(Effect::Renew { op, epoch, store: stored.clone() });
-        if let Some(bytes) = &stored {
-            self.remember(bytes.as_slice().into(), (epoch, number));
-        }
         beat.memory = stored;
         self.say_to_all(epoch, Said::Beat(beat));
         self.say_to_leader(Said::Probe);

@@ -130,6 +130,28 @@ fn without_the_others_a_process_waits_goes_on_with_its_part_or_fails() {
 }
 
 #[test]
+fn what_is_left_of_a_quota_is_divided_also_where_the_leader_sends_on_until_its_lease_is_over() {
+    let quota = options(json!({ "quota": 80, "window": 60_000, "rate": 5, "delay": null }));
+    let divide = Settings { offline: Some(Offline::Divide), ..settings() };
+    for later in 0..10 {
+        let mut group = Group::of(4, &quota, &divide);
+        for of in 0..4 {
+            group.ask(of, 10);
+        }
+        group.run(9_000_000 + later * 50_000, 100_000);
+        assert_eq!((group.sent.len(), group.role(0)), (40, Role::Leader));
+        group.cut = vec![0, 1, 2, 3];
+        for of in 0..4 {
+            group.ask(of, 50);
+        }
+        group.run(20_000_000, 100_000);
+        group.cut.clear();
+        group.run(20_000_000, 100_000);
+        assert!((78..=80).contains(&group.sent.len()), "{} of 80", group.sent.len());
+    }
+}
+
+#[test]
 fn who_never_heard_of_the_others_waits_unless_it_is_told_how_many_there_are() {
     for (members, most) in [(None, 0), (Some(4), 12)] {
         let settings = Settings { offline: Some(Offline::Divide), members, ..settings() };
