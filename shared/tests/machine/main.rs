@@ -152,6 +152,29 @@ fn what_is_left_of_a_quota_is_divided_also_where_the_leader_sends_on_until_its_l
 }
 
 #[test]
+fn what_costs_more_than_a_part_of_a_quota_waits_for_the_way() {
+    let quota = options(json!({ "quota": 8, "window": 1000 }));
+    let divide = Settings { offline: Some(Offline::Divide), ..settings() };
+    let mut group = Group::of(4, &quota, &divide);
+    for of in 0..4 {
+        group.ask(of, 1);
+    }
+    group.run(3_000_000, 10_000);
+    group.cut = vec![0, 1, 2, 3];
+    // Until its lease is over, the leader has the whole quota. It asked before the others were there.
+    group.run(2_000_000, 10_000);
+    let dear = Ask { names: &["s"], costs: &[5.0], priority: 0.0, delay_ms: 0.0 };
+    for of in 0..4 {
+        group.processes[of].submit(at(group.now), &dear).unwrap();
+    }
+    group.run(12_000_000, 10_000);
+    assert_eq!((group.sent.len(), group.failed.len()), (4, 0));
+    group.cut.clear();
+    group.run(8_000_000, 10_000);
+    assert_eq!((group.sent.len(), group.failed.len()), (8, 0));
+}
+
+#[test]
 fn who_never_heard_of_the_others_waits_unless_it_is_told_how_many_there_are() {
     for (members, most) in [(None, 0), (Some(4), 12)] {
         let settings = Settings { offline: Some(Offline::Divide), members, ..settings() };
