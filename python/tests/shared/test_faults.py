@@ -1,7 +1,4 @@
-"""What a group does about faults that are no crash: odd messages, a store that was away, wrong options.
-
-The trap is a fault that only its victim meets: each hears of it.
-"""
+"""What the transport of Redis makes of a store whose connections break, and of one that never will."""
 
 from __future__ import annotations
 
@@ -15,52 +12,7 @@ from autothrottle._shared.redis_transport import RedisTransport
 from autothrottle._shared.transport import Peer
 from autothrottle.errors import ConfigError
 
-from .test_group import Crowd
 from .world import Process, World
-
-
-def test_a_memory_that_cannot_be_read_is_as_none_and_told() -> None:
-    crowd = Crowd(World(3), 3, latency=lambda: 50)
-    crowd.begin("gap", 12)
-    crowd.world.run(1000)
-    store = crowd.world.store
-    for text in (b"garbage", b"", b"\x00" * 5000):
-        for process in crowd.processes:
-            assert process.peer is not None
-            process.peer.received(text)
-        store.state, store.state_at, store.until = text, crowd.world.now, 0
-        store.epoch += 1
-        crowd.world.run(5000)
-    assert "shared-message" in {code for process in crowd.processes for code in process.warnings}
-    crowd.world.run(4000)
-    assert crowd.unfinished == []
-    alone = Crowd(World(4), 1, latency=lambda: 50)
-    alone.world.store.state, alone.world.store.epoch = b"garbage", 3
-    alone.begin("gap", 4)
-    alone.world.run(8000)
-    assert alone.processes[0].warnings == ["shared-memory"]
-    assert alone.unfinished == []
-
-
-def test_who_never_heard_of_the_others_waits_unless_it_is_told_how_many_there_are() -> None:
-    for members in (None, 8):
-        crowd = Crowd(World(5), 8, latency=lambda: 50, offline="divide", members=members)
-        for process in crowd.processes:
-            process.cut(30_000)
-        crowd.begin("gap", 1000)
-        crowd.world.run(10_000)
-        sent = len(crowd.sends)
-        crowd.world.run(15_000)
-        during = len(crowd.sends) - sent
-        assert {tuple(process.warnings) for process in crowd.processes} == {("shared-offline",)}
-        if members is None:
-            assert crowd.sends == []
-        else:
-            assert 90 < during <= 108, during
-        crowd.world.run(6000)
-        sent = len(crowd.sends)
-        crowd.world.run(15_000)
-        assert 90 < len(crowd.sends) - sent <= 101
 
 
 class _Store:

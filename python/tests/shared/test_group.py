@@ -6,14 +6,11 @@ What holds whatever happens is the machine's, and is played in Rust (``shared/te
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 import pytest
 
 from autothrottle._native import Engine
-from autothrottle._shared.transport import Offline
 from autothrottle.errors import (
     ConfigError,
     CostExceedsQuotaError,
@@ -34,128 +31,8 @@ OPTIONS: dict[str, Any] = {
 }
 
 
-def good() -> dict[str, Any]:
-    return {"status": 200, "latency": 50_000_000}
-
-
-class Crowd:
-    """Processes that have work for a scope, and what their server saw."""
-
-    def __init__(
-        self,
-        world: World,
-        count: int,
-        *,
-        latency: Callable[[], float],
-        offline: Offline = "wait",
-        members: int | None = None,
-        **options: Any,
-    ) -> None:
-        self.world = world
-        self.latency = latency
-        self.sends: list[tuple[str, float, float, Process]] = []
-        self.open: dict[tuple[str, int], str] = {}
-        self.to_do = 0
-        self.outcome: Callable[[], dict[str, Any]] = good
-        self.processes = [
-            Process(world, f"p{number}", {**OPTIONS, **options}, offline, members) for number in range(count)
-        ]
-        for process in self.processes:
-            process.work = partial(self._sent, process)
-
-    def begin(self, name: str, to_do: int) -> None:
-        """Each process asks four times, and again when it was answered."""
-        self.to_do = to_do
-        for process in self.processes:
-            for _ in range(4):
-                self.world.after(self.world.dice.random() * 200, process, partial(self._ask, process, name))
-
-    @property
-    def unfinished(self) -> list[tuple[str, int]]:
-        """Requests of living processes without an answer."""
-        alive = {process.id for process in self.processes if not process.is_dead}
-        return [key for key in self.open if key[0] in alive]
-
-    def times(self, process: Process | None = None) -> list[float]:
-        """When requests left."""
-        return sorted(at for _, at, _, sender in self.sends if process in (None, sender))
-
-    def _ask(self, process: Process, name: str) -> None:
-        if self.to_do > 0:
-            self.to_do -= 1
-            self.open[process.id, process.submit(name)] = name
-
-    def _sent(self, process: Process, ticket: int) -> None:
-        name = self.open[process.id, ticket]
-        latency = self.latency()
-        self.sends.append((name, self.world.now, self.world.now + latency, process))
-
-        def answered() -> None:
-            settled = process.host.settle(process.ns, ticket, **self.outcome())
-            assert settled.outcome in ("over", "again")
-            if settled.outcome == "over":
-                del self.open[process.id, ticket]
-                self._ask(process, name)
-
-        self.world.after(latency, process, answered)
-
-    def most_at_once(self) -> int:
-        """Requests that the server had at the same time. Those of the dead are cut off with them."""
-        edges = sorted([(at, 1) for _, at, _, _ in self.sends] + [(end, -1) for _, _, end, _ in self.sends])
-        most = now = 0
-        for _, step in sorted(edges):
-            now += step
-            most = max(most, now)
-        return most
-
-
 def gaps(times: list[float]) -> list[float]:
     return [after - before for before, after in itertools.pairwise(times)]
-
-
-@pytest.mark.parametrize("seed", range(4))
-def test_nothing_breaks_a_gap_slots_or_a_quota(seed: int) -> None:
-    for name in ("gap", "slots", "quota"):
-        world = World(seed)
-        world.faults.more = world.dice.random() * 20
-        crowd = Crowd(world, 2 + seed % 5, latency=lambda w=world: 30 + w.dice.random() * 400)  # type: ignore[misc]
-        crowd.begin(name, 40)
-        world.run(30_000)
-        assert crowd.unfinished == []
-        assert len(crowd.sends) == 40
-        times = crowd.times()
-        if name == "gap":
-            assert min(gaps(times)) >= 149 - world.way
-        elif name == "slots":
-            assert crowd.most_at_once() <= 3
-        else:
-            assert all(later - first > 2999 for first, later in zip(times, times[12:], strict=False))
-        stats = world.writer.host.stats(world.writer.ns)
-        assert (stats.waiting, stats.in_flight, stats.age) == (0, 0, 0)
-
-
-@pytest.mark.parametrize("seed", range(6))
-def test_a_machine_that_slept_with_all_of_them_gives_no_slot_twice(seed: int) -> None:
-    world = World(seed)
-    # What is in flight when all are stopped is answered after they go on.
-    scopes = {"slots": {"concurrency": 1}}
-    crowd = Crowd(world, 3, latency=lambda: 400, scopes=scopes)
-    crowd.begin("slots", 60)
-    for sleep in range(3):
-        world.run(3000 + 173 * seed + 61 * sleep)
-        for process in crowd.processes:
-            process.stop(4500)
-        # What the server has, it has until they go on.
-        now = world.now
-        crowd.sends = [
-            (name, at, max(end, now + 4500) if end > now else end, sender)
-            for name, at, end, sender in crowd.sends
-        ]
-        world.run(4500)
-    world.run(40_000)
-    assert crowd.unfinished == []
-    assert len(crowd.sends) == 60
-    assert crowd.most_at_once() == 1
 
 
 def pair(offline: Any = "wait", **options: Any) -> tuple[World, Process, Process]:
@@ -242,6 +119,20 @@ def test_offline_divides_waits_or_fails() -> None:
             assert len(left) == 4
             assert left[0] - begin > 20_000
             assert second.warnings == ["shared-offline", "shared-online"]
+
+
+def test_a_process_that_is_told_how_many_there_are_goes_on_alone() -> None:
+    for members in (None, 2):
+        world = World(5)
+        process = Process(world, "one", OPTIONS, "divide", members)
+        process.cut(30_000)
+        left: list[float] = []
+        process.work = lambda _: left.append(world.now)  # noqa: B023
+        for _ in range(4):
+            process.submit("gap")
+        world.run(10_000)
+        assert process.warnings == ["shared-offline"]
+        assert len(left) == (0 if members is None else 4)
 
 
 def test_other_options_are_told_and_the_writers_count() -> None:

@@ -41,19 +41,6 @@ def test_who_leaves_late_makes_the_next_one_wait_its_gap_from_there(is_writer: b
     assert gaps(left) == [pytest.approx(gap, abs=3) for gap in (190, 150, 150)]
 
 
-def test_a_member_whose_timer_was_late_says_so_itself() -> None:
-    world, writer, member = pair()
-    left: list[float] = []
-    for process, ms in ((writer, 0), (member, 10), (writer, 20)):
-        process.work = lambda _: left.append(world.now)
-        world.after(ms, process, partial(process.submit, "gap"))
-    # It heard when it may leave, and sleeps beyond that: too late, so it gives the permission back.
-    world.after(120, member, lambda: member.stop(110))
-    world.run(1000)
-    assert len(left) == 3
-    assert min(gaps(left)) >= 149 - world.way
-
-
 class ClockOf:
     """The clock of a process, as a throttle has it."""
 

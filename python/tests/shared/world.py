@@ -1,8 +1,5 @@
 """Processes that share a limit, in virtual time: their clocks, the network between them, and the store that
-elects. All that chance does comes from a seed.
-
-The trap is a test of the network that needs one: an hour of faults takes moments here, and a seed that fails
-fails again. It is the small sister of ``tests/js/shared/world.ts``.
+elects. What the machine does under faults is played in Rust (``shared/tests``): here is the host around it.
 """
 
 from __future__ import annotations
@@ -18,6 +15,7 @@ from autothrottle._shared.host import SharedHost
 from autothrottle._shared.transport import Done, Lease, Offline, Peer
 
 LEASE_MS = 1500.0
+WAY_MS = 1.0
 
 
 @dataclass(eq=False)
@@ -48,64 +46,38 @@ class Store:
     state_at: float = 0.0
 
 
-@dataclass
-class Faults:
-    """What the network does to what passes: milliseconds of one way, and shares."""
-
-    least: float = 1.0
-    more: float = 0.0
-    loss: float = 0.0
-    doubled: float = 0.0
-
-
 class World:
     """Time, a network and a store."""
 
     def __init__(self, seed: int) -> None:
         self.now = 1000.0
         self.dice = random.Random(seed)
-        self.faults = Faults()
         self.store = Store()
         self.processes: list[Process] = []
         self._events: list[Event] = []
         self._made = 0
 
     def after(self, ms: float, owner: Process | None, run: Callable[[], object]) -> Event:
-        """Calls after so long: not while its process is stopped, never when it is dead."""
+        """Calls after so long, but not when its process is dead."""
         self._made += 1
         event = Event(self.now + max(ms, 0.0), self._made, owner, run)
         heapq.heappush(self._events, event)
         return event
 
     def travel(self, run: Callable[[], object], owner: Process | None = None) -> None:
-        """Something travels: it may be late, lost, or come twice."""
-        faults = self.faults
-        if self.dice.random() < faults.loss:
-            return
-        for _ in range(2 if self.dice.random() < faults.doubled else 1):
-            self.after(faults.least + faults.more * self.dice.random(), owner, run)
+        """Something travels."""
+        self.after(WAY_MS, owner, run)
 
     def run(self, ms: float) -> None:
         """Lets so long pass."""
         until = self.now + ms
         while self._events and self._events[0].at <= until:
             event = heapq.heappop(self._events)
-            owner = event.owner
-            if event.is_cancelled or (owner is not None and owner.is_dead):
-                continue
-            if owner is not None and owner.stopped_until > event.at:
-                self._made += 1
-                event.at, event.order = owner.stopped_until, self._made
-                heapq.heappush(self._events, event)
+            if event.is_cancelled or (event.owner is not None and event.owner.is_dead):
                 continue
             self.now = max(self.now, event.at)
             event.run()
         self.now = until
-
-    @property
-    def way(self) -> float:
-        """The longest that a message takes: clocks are measured by messages, and no better than that."""
-        return 2 * (self.faults.least + self.faults.more)
 
     @property
     def writer(self) -> Process:
@@ -130,11 +102,9 @@ class Process:
         self.id = name.encode().hex().zfill(32)
         self.world = world
         self.is_dead = self.is_cut = False
-        self.stopped_until = 0.0
         self.peer: Peer | None = None
         self.origin = world.dice.choice([0.0, 17.25, 3.6e6])
         self.warnings: list[str] = []
-        self.moves = 0
         self.failed: list[tuple[int, BaseException]] = []
         self.work: Callable[[int], None] = lambda _: None
         self._timer: Event | None = None
@@ -185,7 +155,7 @@ class Process:
         self.warnings.append(code)
 
     def moved(self) -> None:
-        self.moves += 1
+        pass
 
     @property
     def ns(self) -> int:
@@ -199,10 +169,6 @@ class Process:
     def kill(self) -> None:
         """As ``kill -9``."""
         self.is_dead = True
-
-    def stop(self, ms: float) -> None:
-        """As SIGSTOP, and SIGCONT after so long."""
-        self.stopped_until = max(self.stopped_until, self.world.now + ms)
 
     def cut(self, ms: float) -> None:
         """No message passes for this long."""
@@ -307,23 +273,17 @@ class Way:
         """A question to the store: both ways take time, and either may break."""
         process, world = self.process, self.process.world
 
-        def is_broken() -> bool:
-            return process.is_cut or world.dice.random() < world.faults.loss
-
         def broken() -> None:
             world.after(300, process, lambda: done(None, ConnectionError("the way is broken")))
 
-        def way() -> float:
-            return world.faults.least + world.faults.more * world.dice.random()
-
         def asked() -> None:
             given = answer()
-            if is_broken():
+            if process.is_cut:
                 broken()
             else:
-                world.after(way(), process, lambda: done(given, None))
+                world.travel(lambda: done(given, None), process)
 
-        if is_broken():
+        if process.is_cut:
             broken()
         else:
-            world.after(way(), None, asked)
+            world.travel(asked)

@@ -9,13 +9,13 @@ import { Process, World } from './world.js'
 export function throttles(
   count: number,
   options: ThrottleOptions,
-  { seed = 1, offline = 'wait' as Offline, members = undefined as number | undefined } = {},
+  { offline = 'wait' as Offline } = {},
 ): { world: World; processes: Process[]; all: Throttle[] } {
-  const world = new World(seed)
-  world.faults.way = [2, 3]
-  const processes = Array.from({ length: count }, (_, index) => new Process(world, index, {}))
+  const world = new World(1)
+  world.way = [2, 3]
+  const processes = Array.from({ length: count }, (_, index) => new Process(world, index))
   const all = processes.map((process) =>
-    createThrottle({ ...options, clock: process.clock, shared: process.shared(offline, members) }),
+    createThrottle({ ...options, clock: process.clock, shared: process.shared(offline) }),
   )
   return { world, processes, all }
 }
