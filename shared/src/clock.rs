@@ -64,11 +64,11 @@ impl PeerClock {
 
     /// There and back: nine of ten are quicker.
     pub fn there_and_back(&self) -> Option<Span> {
-        let (mut slowest, mut next) = (None, None);
-        for span in self.spans.iter().copied().map(Some) {
+        let (mut slowest, mut next) = (Span::ZERO, Span::ZERO);
+        for &span in &self.spans {
             (slowest, next) = (slowest.max(span), next.max(slowest.min(span)));
         }
-        if self.spans.len() < 10 { slowest } else { next }
+        self.spans.front().map(|_| if self.spans.len() < 10 { slowest } else { next })
     }
 
     /// What was measured while the way was broken, or while this process stood still, is void.
@@ -82,14 +82,6 @@ impl PeerClock {
 pub fn age(now: Instant, head: &Head) -> Option<Span> {
     let (echoed, kept) = head.echo?;
     Some(Span::from_micros(now.micros().checked_sub(echoed)?.checked_sub(kept)?))
-}
-
-/// The places of spans, the longest first.
-pub fn oldest(spans: impl Iterator<Item = Span>) -> Vec<usize> {
-    let mut places: Vec<(u64, usize)> =
-        spans.enumerate().map(|(place, span)| (!span.micros(), place)).collect();
-    places.sort_unstable();
-    places.into_iter().map(|(_, place)| place).collect()
 }
 
 fn keep<T>(all: &mut VecDeque<T>, one: T) {

@@ -40,8 +40,7 @@ impl Leader {
         let mut flags = u8::from(self.is_awaited()) * reply::AWAITED
             + u8::from(self.engine.waiting() > 0.0) * reply::BUSY
             + u8::from(is_free) * reply::FREE;
-        let rank = self.peers.place(&id) as u32;
-        let members = self.peers.len() as u32;
+        let rank = self.rank(id);
         let peer = self.peers.get_mut(&id)?;
         if is_ping {
             peer.adapt(lease);
@@ -67,7 +66,7 @@ impl Leader {
             replies: peer.replies,
             batches: peer.batches,
             durable: peer.durable,
-            rank: (rank, members),
+            rank,
             grants,
             at,
             valid: peer.valid(flags),
@@ -75,6 +74,11 @@ impl Leader {
             refused,
         };
         Some((id, head, reply))
+    }
+
+    /// The place of a member among how many.
+    pub fn rank(&self, id: MemberId) -> (u32, u32) {
+        (self.peers.place(&id) as u32, self.peers.len() as u32)
     }
 
     /// Whether the next request like this one could have its slots.

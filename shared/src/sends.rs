@@ -25,7 +25,7 @@ impl Shared {
         let (mut beat, mut snapshot, mut stored) = (frame::Beat::default(), None, None);
         if let State::Leading(lease, leader) = &mut self.state {
             // Should it go on alone, it is one of as many as there are now.
-            self.member.rank = Some((leader.peers.place(&self.id) as u32, leader.peers.len() as u32));
+            self.member.rank = Some(leader.rank(self.id));
             leader.listen(now);
             leader.has_news = false;
             if let Some(options) = leader.agreed() {

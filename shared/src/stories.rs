@@ -8,7 +8,6 @@ use autothrottle::{Instant, Span, boundary::Outcome};
 
 use crate::{
     api::MemberId,
-    clock::oldest,
     codec::{Number, hash},
     few::Few,
     frame::{Ask, Fact, Flight, GrantId, Open},
@@ -188,7 +187,9 @@ impl Leader {
 /// By age; of the same age, the first comes first. What is sorted are numbers: a sort of each kind of story
 /// would be a tenth of the module.
 fn oldest_first<T>(items: Vec<T>, age: impl Fn(&T) -> Span) -> impl Iterator<Item = T> {
-    let order = oldest(items.iter().map(age));
+    let ages = items.iter().enumerate();
+    let mut order: Vec<(u64, usize)> = ages.map(|(place, item)| (!age(item).micros(), place)).collect();
+    order.sort_unstable();
     let mut items: Vec<Option<T>> = items.into_iter().map(Some).collect();
-    order.into_iter().filter_map(move |place| items.get_mut(place)?.take())
+    order.into_iter().filter_map(move |(_, place)| items.get_mut(place)?.take())
 }
