@@ -1,5 +1,5 @@
 //! Servers drawn from a seed, as many as are wanted: a held-out set, never looked at. `DRAWN="60 7"` judges
-//! sixty that seed 7 draws, class by class.
+//! sixty that seed 7 draws, class by class; `DRAWN="public 11 12"` those that the law was made with, twice.
 //!
 //! A set that was looked at twice is no longer held out. So there is no fixed one: a seed draws a new one,
 //! and the law is judged once on each. It draws kinds, limits, latencies, noise, how a server says no, and
@@ -18,7 +18,7 @@ use autothrottle::{
 
 use crate::{
     baselines::best_constant,
-    scenarios::Scenario,
+    scenarios::{Scenario, train},
     simulate::{HEADER, Policy, SEED, in_parallel, line, rank, refused, run},
 };
 
@@ -207,6 +207,8 @@ type Class = fn(&Judged) -> bool;
 /// What came of one server.
 struct Judged {
     scenario: Scenario,
+    /// Of its chance.
+    seed: u64,
     summary: Summary,
     /// Of the best constant rate; no more than 1.05, so that no lucky one outweighs another.
     ratio: f64,
@@ -218,9 +220,9 @@ struct Judged {
 }
 
 impl Judged {
-    fn new(scenario: &Scenario, is_report: bool) -> Self {
-        let best = if is_report { best_known(scenario) } else { 1.0 };
-        let (Trace { exchanges, .. }, summary) = run(scenario, Policy::Rampup, SEED, "");
+    fn new((scenario, seed): &(Scenario, u64), is_report: bool) -> Self {
+        let best = if is_report { best_known(scenario, *seed) } else { 1.0 };
+        let (Trace { exchanges, .. }, summary) = run(scenario, Policy::Rampup, *seed, "");
         let minute = Instant::default() + Span::from_millis(60_000.0);
         let first = exchanges.iter().filter(|each| each.is_refused && each.sent < minute).count();
         let mut served: Vec<Instant> =
@@ -229,7 +231,7 @@ impl Judged {
         let least = 200.0 / scenario.limit() + summary.latency_ms / 1000.0;
         let job = served.get(199).map_or(0.0, |end| (least / end.millis() * 1000.0).min(1.05));
         let ratio = (summary.utilisation / best.max(0.01)).min(1.05);
-        Self { scenario: scenario.clone(), summary, ratio, best, first: first as f64, job }
+        Self { scenario: scenario.clone(), seed: *seed, summary, ratio, best, first: first as f64, job }
     }
 
     fn says(&self, words: &[&str]) -> bool {
@@ -250,15 +252,15 @@ impl Judged {
 }
 
 /// With `DRAWN_CACHE`, a folder, it is searched once for each server: nine tenths of the time is that search.
-fn best_known(scenario: &Scenario) -> f64 {
-    let Some(folder) = std::env::var_os("DRAWN_CACHE") else { return best_constant(scenario, SEED) };
+fn best_known(scenario: &Scenario, seed: u64) -> f64 {
+    let Some(folder) = std::env::var_os("DRAWN_CACHE") else { return best_constant(scenario, seed) };
     let mut hasher = DefaultHasher::new();
-    (&scenario.server, &scenario.network, scenario.minutes.to_bits()).hash(&mut hasher);
+    (&scenario.server, &scenario.network, scenario.minutes.to_bits(), seed).hash(&mut hasher);
     let file = std::path::Path::new(&folder).join(format!("{:016x}", hasher.finish()));
     if let Some(known) = std::fs::read_to_string(&file).ok().and_then(|text| text.parse().ok()) {
         return known;
     }
-    let best = best_constant(scenario, SEED);
+    let best = best_constant(scenario, seed);
     std::fs::write(&file, best.to_string()).unwrap();
     best
 }
@@ -296,10 +298,12 @@ const CLASSES: &str = "| | servers | of the best constant rate: median / p10 / w
 fn servers_that_were_drawn() {
     let wanted = std::env::var("DRAWN").unwrap_or_else(|_| "2 1".into());
     let (count, seeds) = wanted.split_once(' ').expect("DRAWN: want a count and seeds");
-    let scenarios: Vec<Scenario> = if count == "public" {
-        crate::scenarios::train()
+    let seeds = seeds.split(' ').map(|seed| seed.parse().unwrap());
+    let scenarios: Vec<(Scenario, u64)> = if count == "public" {
+        seeds.flat_map(|seed| train().into_iter().map(move |each| (each, seed))).collect()
     } else {
-        seeds.split(' ').flat_map(|seed| drawn(count.parse().unwrap(), seed.parse().unwrap())).collect()
+        let count = count.parse().unwrap();
+        seeds.flat_map(|seed| drawn(count, seed)).map(|each| (each, SEED)).collect()
     };
     let is_report = std::env::var_os("DRAWN").is_some();
     let mut all = in_parallel(&scenarios, |each| Judged::new(each, is_report));
@@ -309,8 +313,8 @@ fn servers_that_were_drawn() {
     }
     all.sort_by(|a, b| a.ratio.total_cmp(&b.ratio));
     println!("{HEADER}");
-    for Judged { scenario, summary, best, .. } in &all {
-        println!("{} {best:.3} |", line(scenario, summary));
+    for Judged { scenario, seed, summary, best, first, .. } in &all {
+        println!("{} {best:.3} | {first} in the first minute, seed {seed} |", line(scenario, summary));
     }
     let classes: [(&str, Class); 8] = [
         ("all", |_| true),
