@@ -70,7 +70,7 @@ pub fn fields_of(case: &Value) -> Vec<(&str, &str)> {
 #[test]
 fn all_header_vectors() {
     let cases = lines("headers.jsonl");
-    assert_eq!(cases.len(), 174);
+    assert_eq!(cases.len(), 177);
     let mut wrong = Vec::new();
     for case in &cases {
         let fields = fields_of(case);
@@ -88,7 +88,7 @@ fn all_header_vectors() {
             ));
         }
     }
-    assert!(wrong.is_empty(), "{} of 174 wrong:\n{}", wrong.len(), wrong.join("\n"));
+    assert!(wrong.is_empty(), "{} of 177 wrong:\n{}", wrong.len(), wrong.join("\n"));
 }
 
 /// Refusals that no wait would have avoided: what is behind the server is dead, or the configuration always
@@ -182,7 +182,7 @@ fn hostile_headers_are_read_in_bounded_time() {
     let fields = [
         "retry-after", "ratelimit", "ratelimit-policy", "x-ratelimit-reset", "x-ratelimit-limit",
         "x-ratelimit-remaining", "date", "age", "retry-after-ms", "x-shopify-shop-api-call-limit",
-        "x-amzn-ratelimit-limit", "anthropic-ratelimit-tokens-reset",
+        "x-amzn-ratelimit-limit", "anthropic-ratelimit-tokens-reset", "zendesk-ratelimit-search-index",
     ];
     for value in values {
         for status in [200, 429] {
@@ -342,6 +342,32 @@ fn springs_bucket() {
     assert_eq!(quotas(&hints), [[Some(4), Some(2), None, None]]);
     assert_eq!(hints.pace_ms(), Some((500.0, false)));
     assert_eq!(quotas(&spring("0", "14")), [[Some(20), Some(14), None, None]], "a price of nothing is none");
+}
+
+/// Zendesk's limits of single endpoints: the name of the endpoint is in the field's name.
+#[test]
+fn zendesks_endpoints() {
+    let zendesk = |text| read(200, &[("Zendesk-RateLimit-Tickets-Index", text)]);
+    let hints = zendesk("total=100; remaining=99; resets=48");
+    assert_eq!(quotas(&hints), [[Some(100), Some(99), Some(48_000), None]]);
+    assert_eq!(hints.quotas[0].policy.as_deref(), Some("tickets-index"));
+    assert_eq!(hints.budget_of(&hints.quotas[0]).as_deref(), Some("tickets-index"));
+    for text in ["resets=48;remaining=0;total=100", "total=100; remaining=-1; resets=48"] {
+        assert_eq!(quotas(&zendesk(text)), [[Some(100), Some(0), Some(48_000), None]], "{text}");
+        assert_eq!(zendesk(text).hold_ms(), Some(48_000), "{text}");
+    }
+    // A part that is missing or is no number.
+    for text in [
+        "100",
+        "total=100; remaining=99",
+        "total=100; remaining=99; resets",
+        "total=100; remaining=; resets=48",
+        "total=100; remaining=0; resets=soon",
+        "total=100, remaining=99, resets=48",
+        "total=100; remaining=99; resets=48, total=100; remaining=98; resets=47",
+    ] {
+        assert_eq!(zendesk(text).quotas, [], "{text}");
+    }
 }
 
 #[test]

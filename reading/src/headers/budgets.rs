@@ -4,7 +4,7 @@
 //! 1. with `X-RateLimit-Resource` or `X-RateLimit-Bucket` all quotas of the answer are of that one budget;
 //!    what Discord calls global is of none;
 //! 2. else a quota's name is its budget: a policy's with its partition key, `requests` and `tokens` of
-//!    `OpenAI` and Anthropic, `subscription-reads` of Azure;
+//!    `OpenAI` and Anthropic, `subscription-reads` of Azure, `tickets-index` of Zendesk;
 //! 3. a name that is a span (`minute`, `day`) tells windows apart and no budgets;
 //! 4. the wait of a refusal is for the budgets that are used up, or for the bucket; else for all.
 //!

@@ -89,3 +89,10 @@ pub(super) fn name(bytes: &[u8]) -> String {
     let shown = |&byte: &u8| if byte.is_ascii() { char::from(byte) } else { char::REPLACEMENT_CHARACTER };
     bytes.iter().take(MOST_NAME).map(shown).collect()
 }
+
+/// A part of a field's name, in lower case.
+pub(super) fn lower(bytes: &[u8]) -> String {
+    let mut text = name(bytes);
+    text.make_ascii_lowercase();
+    text
+}

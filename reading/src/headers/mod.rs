@@ -9,7 +9,7 @@
 //! | | `X-RateLimit-*`, `X-Rate-Limit-*`, named quotas | GitHub, Discord, `OpenAI`, Kong, Envoy, … |
 //! | | `anthropic-…`, `x-ms-…`, `X-HubSpot-…`, `x-amzn-…` | the vendors' manuals |
 //! | | `X-RateLimit-Resource`, `X-RateLimit-Bucket` | GitHub, Discord |
-//! | `peculiar` | what follows no family: Discogs, Etsy, Riot, Binance, Shopify, … | the vendors' manuals |
+//! | `peculiar` | what follows no family: Discogs, Etsy, Riot, Shopify, Zendesk, … | the vendors' manuals |
 //! | `date`, `value`, `structured` | what stands in them | RFC 9110 §5.6.7, ISO 8601, Go, RFC 9651 |
 //!
 //! `fields` keeps what matters, `decide` says what it means, `budgets` whom it is for.

@@ -10,11 +10,16 @@
 //! | Path of Exile | `X-Rate-Limit-Ip: 45:60:120` with `-State` | its developers in forum thread 2079853 |
 //! | Binance | `X-MBX-USED-WEIGHT-1M`, `X-MBX-ORDER-COUNT-10S` | developers.binance.com, *Limits* |
 //! | Shopify | `X-Shopify-Shop-Api-Call-Limit: 32/40` | shopify.dev, *REST Admin API rate limits* |
+//! | Zendesk | `Zendesk-RateLimit-Tickets-Index: total=…; remaining=…; resets=…` | developer.zendesk.com, *Rate limits* |
 //!
 //! A window that moves gives a unit back when its oldest request leaves it, a wait that no field says. So
 //! what is used up without a reset holds no request. A refusal, and its `Retry-After`, do.
 
-use super::{Quota, fields::Fields, value};
+use super::{
+    Quota,
+    fields::{Fields, lower},
+    value,
+};
 use crate::scan::{Scan, cut, is, strip, strip_end};
 
 /// The family of no one vendor.
@@ -67,8 +72,7 @@ pub(super) fn quotas<'a>(fields: &'a Fields) -> impl Iterator<Item = Quota> + 'a
         } else {
             strip(field, "x-rate-limit-").and_then(|_| of_name(fields, field, "-state")) // Path of Exile
         };
-        let used = binance(field, text);
-        pairs(text, counts.unwrap_or_default(), counts.is_some()).chain(used).chain(shopify(field, text))
+        pairs(text, counts.unwrap_or_default(), counts.is_some()).chain(single(field, text))
     })
 }
 
@@ -85,13 +89,13 @@ fn pairs<'a>(limits: &'a [u8], counts: &'a [u8], is_told: bool) -> impl Iterator
     both.filter(move |_| is_told).filter_map(|(limit, count)| {
         let (limit, seconds, _) = numbers(limit)?;
         let (used, _, lasts) = numbers(count)?;
-        let lasts = lasts.filter(|&seconds| seconds > 0).map(|seconds| seconds.saturating_mul(1000));
+        let lasts = lasts.filter(|&seconds| seconds > 0).map(|seconds| seconds * 1000);
         let remaining = if lasts.is_some() { 0 } else { limit.saturating_sub(used) };
         Some(Quota {
             limit: Some(limit),
             used: Some(used),
             remaining: Some(remaining),
-            window_ms: Some(seconds.saturating_mul(1000)),
+            window_ms: Some(seconds * 1000),
             reset_ms: lasts,
             is_whole: true,
             family: X,
@@ -107,10 +111,25 @@ fn numbers(text: &[u8]) -> Option<(u64, u64, Option<u64>)> {
     Some((value::count_up(first)?, value::count_up(second)?, third.and_then(value::count_up)))
 }
 
+/// A quota in one field.
+fn single(field: &[u8], text: &[u8]) -> Option<Quota> {
+    let mut quota = Quota { family: X, ..Quota::default() };
+    if is(field, "x-shopify-shop-api-call-limit") {
+        shopify(text, &mut quota)?;
+    } else if let Some(endpoint) = strip(field, "zendesk-ratelimit-") {
+        quota.policy = Some(lower(endpoint));
+        zendesk(text, &mut quota)?;
+    } else {
+        binance(field, text, &mut quota)?;
+    }
+    Some(quota)
+}
+
 /// `x-mbx-used-weight-1m: 100`: used in a minute.
-fn binance(field: &[u8], text: &[u8]) -> Option<Quota> {
-    let weight = strip(field, "x-mbx-used-weight-").map(|rest| (rest, "weight"));
-    let (rest, unit) = weight.or_else(|| strip(field, "x-mbx-order-count-").map(|rest| (rest, "orders")))?;
+fn binance(field: &[u8], text: &[u8], quota: &mut Quota) -> Option<()> {
+    let counted = strip(field, "x-mbx-")?;
+    let weight = strip(counted, "used-weight-").map(|rest| (rest, "weight"));
+    let (rest, unit) = weight.or_else(|| strip(counted, "order-count-").map(|rest| (rest, "orders")))?;
     let mut scan = Scan(rest);
     let count = scan.decimal()?.whole;
     let unit_ms = match scan.take(|_| true) {
@@ -120,17 +139,35 @@ fn binance(field: &[u8], text: &[u8]) -> Option<Quota> {
         b"d" | b"D" => 86_400_000,
         _ => return None,
     };
-    let (used, window_ms) = (value::count_up(text), Some(count.saturating_mul(unit_ms)));
-    Some(Quota { used, window_ms, unit: Some(unit.into()), family: X, ..Quota::default() })
+    quota.used = value::count_up(text);
+    quota.window_ms = Some(count.saturating_mul(unit_ms));
+    quota.unit = Some(unit.into());
+    Some(())
 }
 
 /// `32/40`: used of limit.
-fn shopify(field: &[u8], text: &[u8]) -> Option<Quota> {
-    if !is(field, "x-shopify-shop-api-call-limit") {
-        return None;
-    }
+fn shopify(text: &[u8], quota: &mut Quota) -> Option<()> {
     let (used, limit) = cut(text, b'/');
     let (used, limit) = (value::count_up(used)?, value::count_up(limit?)?);
-    let remaining = Some(limit.saturating_sub(used));
-    Some(Quota { used: Some(used), limit: Some(limit), remaining, family: X, ..Quota::default() })
+    quota.used = Some(used);
+    quota.limit = Some(limit);
+    quota.remaining = Some(limit.saturating_sub(used));
+    Some(())
+}
+
+/// `total=100; remaining=99; resets=48`, in seconds.
+fn zendesk(text: &[u8], quota: &mut Quota) -> Option<()> {
+    for part in text.split(|&byte| byte == b';') {
+        let (word, number) = cut(part.trim_ascii(), b'=');
+        let told = match word {
+            b"total" => &mut quota.limit,
+            b"remaining" => &mut quota.remaining,
+            b"resets" => &mut quota.reset_ms,
+            _ => return None,
+        };
+        *told = Some(value::count_up(number?)?);
+    }
+    quota.reset_ms = Some(quota.reset_ms? * 1000);
+    quota.is_whole = true;
+    quota.remaining.map(|_| ())
 }

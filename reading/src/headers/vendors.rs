@@ -9,7 +9,7 @@
 
 use super::{
     Hints, Quota,
-    fields::{Fields, MOST_QUOTAS, name},
+    fields::{Fields, MOST_QUOTAS, lower, name},
     peculiar::{self, Part, X},
     rate_limit,
     structured::{self, Item, Param},
@@ -236,11 +236,4 @@ fn member(text: &[u8], index: usize) -> &[u8] {
         left = left.and_then(|text| cut(text, b',').1);
     }
     cut(cut(left.unwrap_or_default(), b',').0, b';').0
-}
-
-/// A part of a field's name, in lower case.
-fn lower(bytes: &[u8]) -> String {
-    let mut text = name(bytes);
-    text.make_ascii_lowercase();
-    text
 }
