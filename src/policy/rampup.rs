@@ -1,7 +1,8 @@
 //! Rampup: find the rate at which a server begins to refuse, and stay just below it.
 //!
 //! ```text
-//! Start   the rate doubles with each second of confirmed use, until the first refusal
+//! Start   the rate doubles with each second of confirmed use, until the first refusal; by a third where
+//!         more than twelve are in flight, which are refused together
 //! Search  r(x) = e · (1 + m·(x − 1)³),  x = used time / T:  from e(1−m), slowly through e, and with 2½m in
 //!         place of m on to e(1+2½m)
 //! Wall    refused again before anything was served: single probes, ever farther apart
@@ -188,10 +189,11 @@ impl State {
         self.clock / self.period(config)
     }
 
-    /// T; never less than some requests and some round trips, and news of a refusal comes within it.
+    /// T; never less than some requests, some round trips and a part of a second, which many windows are, and
+    /// news of a refusal comes within it.
     fn period(&self, config: &Config) -> f64 {
         let dwell = self.dwell(config) * self.narrow(config) / (2.0 * self.quiet + 1.0);
-        let least = (FEW * self.gap).max(4.0 * self.away).max(2.0 * self.heard);
+        let least = (FEW * self.gap).max(4.0 * self.away).max(2.0 * self.heard).max(WIDE * DOUBLING);
         (dwell.max(DWELL * self.wall) / self.span).max(least)
     }
 
@@ -226,7 +228,8 @@ impl State {
         let least = micros(config.min).max(1.0);
         if !self.is_search {
             if self.is_confirmed && self.clock >= DOUBLING {
-                self.gap = (self.gap / 2.0).max(least);
+                let by = if self.away > 2.0 * DEEPEST * self.gap { 1.0 + WIDE } else { 2.0 };
+                self.gap = (self.gap / by).max(least);
                 self.failing.on_step();
                 self.enter(now);
             }
