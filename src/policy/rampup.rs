@@ -189,8 +189,8 @@ impl State {
         self.clock / self.period(config)
     }
 
-    /// T; never less than some requests, some round trips and a third of a second (many windows are one). News
-    /// of a refusal comes within it.
+    /// T; never less than some requests, some round trips and a third of a second (many windows are one).
+    /// News of a refusal comes within it.
     fn period(&self, config: &Config) -> f64 {
         let dwell = self.dwell(config) * self.narrow(config) / (2.0 * self.quiet + 1.0);
         let least = (FEW * self.gap).max(4.0 * self.away).max(2.0 * self.heard).max(WIDE * DOUBLING);

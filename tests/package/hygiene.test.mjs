@@ -11,6 +11,7 @@ import { join } from 'node:path'
 import { after, test } from 'node:test'
 import { fileURLToPath, pathToFileURL } from 'node:url'
 import { gzipSync } from 'node:zlib'
+import { WASM_FEATURES } from '../../scripts/lib.mjs'
 import { notices } from '../../scripts/notices.mjs'
 import { skipUnless } from '../required.mjs'
 import { packed } from './install.mjs'
@@ -54,6 +55,26 @@ for (const [entry, budget] of Object.entries(OVER_MAIN)) {
     const module = gzipSync(readFileSync(join(installed, 'dist/shared-module.js')), { level: 9 })
     const rest = added - module.length
     assert.ok(rest <= WITHOUT_MODULE, `${rest} bytes without the module`)
+  })
+}
+
+for (const name of ['autothrottle', 'simulator', 'shared']) {
+  // V8 of Node 20 and 22 ends the program (`unreachable code`) where it has put a call that gives one reference
+  // into other code, and that code is thrown away during the call.
+  test(`no export of ${name} gives a reference alone`, () => {
+    const flags = [...WASM_FEATURES, join(installed, `pkg/${name}_bg.wasm`)]
+    const { stdout } = spawnSync(join(root, 'node_modules/.bin/wasm-dis'), flags, {
+      encoding: 'utf8',
+      maxBuffer: 1e9,
+    })
+    const exported = new Set([...stdout.matchAll(/\(export "\w+" \(func (\S+)\)\)/g)].map(([, of]) => of))
+    const heads = [...stdout.matchAll(/\(func (\S+)[^\n]*/g)].filter(([, of]) => exported.has(of))
+    const found = heads.map(([head]) => head)
+    assert.ok(found.length > 20, `${found.length} exports`)
+    assert.deepEqual(
+      found.filter((head) => head.includes('(result externref)')),
+      [],
+    )
   })
 }
 
@@ -138,7 +159,7 @@ for (const condition of ['workerd', 'edge-light']) {
     const script = gzipSync(outputFiles[0].contents, { level: 9 }).length
     const module = gzipSync(readFileSync(join(installed, 'pkg/autothrottle_bg.wasm')), { level: 9 }).length
     t.diagnostic(`${script} bytes of JavaScript and ${module} of WebAssembly, gzipped`)
-    assert.ok(script < 34_000, `${script} bytes of JavaScript`)
+    assert.ok(script < 34_100, `${script} bytes of JavaScript`)
   })
 }
 

@@ -74,6 +74,16 @@ pub fn problems(error: ConfigError) -> JsValue {
     js(&Value::List(error.triples().into_iter().map(texts).collect()))
 }
 
+/// What an export gives. V8 puts a call into the code around it where one value comes back. It ends the
+/// program where that value is a reference and the code is thrown away meanwhile (Node 20 and 22). A result
+/// crosses as three values.
+pub type Given = Result<JsValue, JsValue>;
+
+/// A value for JavaScript, as an export gives it.
+pub fn given(value: &Value) -> Given {
+    Ok(js(value))
+}
+
 /// A value as JavaScript has it; what is missing is `null`.
 pub fn js(value: &Value) -> JsValue {
     match value {

@@ -14,7 +14,7 @@ use autothrottle::{
     Boundary,
     boundary::{self, Outcome},
 };
-use autothrottle_convert::{js, problems, value};
+use autothrottle_convert::{Given, given, problems, value};
 use wasm_bindgen::prelude::*;
 
 use self::memory::make_room;
@@ -48,8 +48,8 @@ impl WasmEngine {
         self.0.restore(value(&snapshot), now, wall_ms).map_err(problems)
     }
 
-    pub fn snapshot(&self, now: f64, wall_ms: f64) -> JsValue {
-        js(&self.0.snapshot(now, wall_ms))
+    pub fn snapshot(&self, now: f64, wall_ms: f64) -> Given {
+        given(&self.0.snapshot(now, wall_ms))
     }
 
     pub fn name(&self, scope: f64) -> Option<String> {
@@ -94,16 +94,16 @@ impl WasmEngine {
         self.0.configure(now, scope, value(&partial)).map_err(problems)
     }
 
-    pub fn take_notices(&mut self) -> JsValue {
-        js(&self.0.take_notices())
+    pub fn take_notices(&mut self) -> Given {
+        given(&self.0.take_notices())
     }
 
-    pub fn stats(&self, now: f64) -> JsValue {
-        js(&self.0.stats(now))
+    pub fn stats(&self, now: f64) -> Given {
+        given(&self.0.stats(now))
     }
 
-    pub fn scope_stats(&self, now: f64, scope: f64) -> JsValue {
-        js(&self.0.scope_stats(now, scope))
+    pub fn scope_stats(&self, now: f64, scope: f64) -> Given {
+        given(&self.0.scope_stats(now, scope))
     }
 
     #[wasm_bindgen(getter)]
@@ -193,8 +193,8 @@ fn with_seed(engine: &mut WasmEngine) {
 }
 
 #[wasm_bindgen]
-pub fn parse_hints(lines: &str, status: f64, wall_ms: f64, flags: u32) -> JsValue {
-    js(&boundary::parse_hints(lines, status, wall_ms, flags))
+pub fn parse_hints(lines: &str, status: f64, wall_ms: f64, flags: u32) -> Given {
+    given(&boundary::parse_hints(lines, status, wall_ms, flags))
 }
 
 /// The name that was meant, if one of `known` (one a line) is near enough; else an empty text.

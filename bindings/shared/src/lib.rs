@@ -11,7 +11,7 @@ use autothrottle::{
     Boundary, Instant, Robots, Span, Value,
     boundary::{Outcome, STRIDE},
 };
-use autothrottle_convert::{js, problems, value};
+use autothrottle_convert::{Given, given, js, problems, value};
 use autothrottle_shared::{
     Ask, Cause, Effect, Input, MemberId, Names, Offline, Order, Refusal, Settings, Shared,
 };
@@ -121,8 +121,8 @@ impl WasmShared {
     }
 
     /// After -1 of `submit`.
-    pub fn take_refusal(&mut self) -> JsValue {
-        self.refused.take().map_or(JsValue::UNDEFINED, |refusal| js(&Value::from(&refusal)))
+    pub fn take_refusal(&mut self) -> Given {
+        self.refused.take().map_or(Ok(JsValue::UNDEFINED), |refusal| given(&Value::from(&refusal)))
     }
 
     /// A ticket, or -1.
@@ -271,9 +271,9 @@ impl WasmShared {
     }
 
     /// What is to be done next, if there is anything: its place in [`effect`], then what belongs to it.
-    pub fn poll_effect(&mut self, now: f64) -> Option<Array> {
+    pub fn poll_effect(&mut self, now: f64) -> Given {
         let now = self.at(now);
-        self.machine.poll_effect(now).map(effect)
+        Ok(self.machine.poll_effect(now).map_or(JsValue::UNDEFINED, |what| effect(what).into()))
     }
 
     /// Infinity for never.
@@ -300,9 +300,9 @@ impl WasmShared {
         self.machine.in_flight()
     }
 
-    pub fn status(&self, now: f64) -> JsValue {
+    pub fn status(&self, now: f64) -> Given {
         let now = Instant::from_millis(now).unwrap_or(self.now);
-        js(&Value::from(&self.machine.status(now)))
+        given(&Value::from(&self.machine.status(now)))
     }
 
     /// `reason` and `reason_scope` say more.
@@ -329,19 +329,19 @@ impl WasmShared {
         Boundary::reasons()
     }
 
-    pub fn stats(&mut self, now: f64) -> JsValue {
+    pub fn stats(&mut self, now: f64) -> Given {
         let now = self.at(now);
-        js(&self.machine.stats(now))
+        given(&self.machine.stats(now))
     }
 
-    pub fn scope_stats(&mut self, now: f64, scope: f64) -> JsValue {
+    pub fn scope_stats(&mut self, now: f64, scope: f64) -> Given {
         let (now, name) = (self.at(now), self.name(scope));
-        js(&self.machine.scope_stats(now, &name))
+        given(&self.machine.scope_stats(now, &name))
     }
 
-    pub fn snapshot(&mut self, now: f64, wall_ms: f64) -> JsValue {
+    pub fn snapshot(&mut self, now: f64, wall_ms: f64) -> Given {
         let now = self.at(now);
-        js(&self.machine.snapshot(now, wall_ms))
+        given(&self.machine.snapshot(now, wall_ms))
     }
 
     #[wasm_bindgen(getter)]
