@@ -10,7 +10,7 @@ import { appendFileSync, existsSync, readFileSync, statSync, writeFileSync } fro
 import { fileURLToPath } from 'node:url'
 import { component } from './component.mjs'
 import { makeDist } from './dist.mjs'
-import { buildWasm, capture, newest, root, run, step, WASM_OPT } from './lib.mjs'
+import { buildWasm, capture, renew, root, run, step, WASM_OPT } from './lib.mjs'
 
 export async function setUp() {
   if (!capture('rustc', ['--version'])) throw new Error('Rust is not installed: see https://rustup.rs')
@@ -35,24 +35,22 @@ const MODULES = [
 export async function build({ withComponent = true } = {}) {
   await setUp()
   const all = ['src', 'reading', 'bindings/convert', 'xtask', 'Cargo.toml', 'Cargo.lock', 'scripts/build.mjs']
-  const inputs = newest(all)
-  for (const [name, crate, ...own] of MODULES) {
-    const module = `${root}/pkg/${name}_bg.wasm`
-    const deflated = `${root}/pkg/${name}.deflated.js`
-    if (existsSync(deflated) && statSync(deflated).mtimeMs >= newest([...all, ...own])) continue
-    await step(`${name}: Rust`, () => buildWasm(['--locked', '--package', crate]))
-    const compiled = `${root}/target/wasm32-unknown-unknown/wasm/${crate.replaceAll('-', '_')}.wasm`
-    await step(`${name}: bindings`, () => run('cargo', ['xtask', 'bind', compiled, 'pkg', name]))
-    fitBindings(name)
-    await step(`${name}: wasm-opt`, () => optimise(module))
-    sign(module)
-    await inline(name, module)
-  }
-  const inflate = `${root}/pkg/inflate.js`
-  if (!existsSync(inflate) || statSync(inflate).mtimeMs < inputs) await inflater()
+  for (const [name, crate, ...own] of MODULES)
+    await renew(`${root}/pkg/${name}.deflated.js`, [...all, ...own], async () => {
+      const module = `${root}/pkg/${name}_bg.wasm`
+      await step(`${name}: Rust`, () => buildWasm(['--locked', '--package', crate]))
+      const compiled = `${root}/target/wasm32-unknown-unknown/wasm/${crate.replaceAll('-', '_')}.wasm`
+      await step(`${name}: bindings`, () => run('cargo', ['xtask', 'bind', compiled, 'pkg', name]))
+      fitBindings(name)
+      await step(`${name}: wasm-opt`, () => optimise(module))
+      sign(module)
+      await inline(name, module)
+    })
+  await renew(`${root}/pkg/inflate.js`, all, inflater)
   const options = `${root}/js/options/generated.ts`
-  if (!existsSync(options) || statSync(options).mtimeMs < inputs)
-    await step('types of the options', () => run('cargo', ['xtask', 'options', options]))
+  await renew(options, all, () =>
+    step('types of the options', () => run('cargo', ['xtask', 'options', options])),
+  )
   storeScripts()
   provenance()
   await makeDist()

@@ -2,9 +2,9 @@
  * Builds the component: Rust → a core module → wasm-opt → `dist/autothrottle.wasm`, with its WIT
  * beside it. wasm-opt knows no components, so the core module goes through it before the wrapping.
  */
-import { copyFileSync, existsSync, mkdirSync, readFileSync, statSync } from 'node:fs'
+import { copyFileSync, mkdirSync, readFileSync } from 'node:fs'
 import { gzipSync } from 'node:zlib'
-import { buildWasm, newest, root, run, step, WASM_OPT } from './lib.mjs'
+import { buildWasm, renew, root, run, step, WASM_OPT } from './lib.mjs'
 
 const NAME = 'autothrottle_component'
 const MADE = `${root}/pkg/component.wasm`
@@ -12,8 +12,8 @@ const WIT = `${root}/bindings/component/wit/engine.wit`
 
 /** Makes what has changed since the last time. */
 export async function component() {
-  const inputs = newest(['src', 'reading', 'bindings/component', 'xtask', 'Cargo.lock', 'Cargo.toml'])
-  if (!existsSync(MADE) || statSync(MADE).mtimeMs < inputs) {
+  const inputs = ['src', 'reading', 'bindings/component', 'xtask', 'Cargo.lock', 'Cargo.toml']
+  await renew(MADE, inputs, async () => {
     const target = 'wasm32-unknown-unknown'
     await step('component: Rust', () => buildWasm(['--locked', '--package', 'autothrottle-component']))
     const { version } = JSON.parse(readFileSync(`${root}/package.json`, 'utf8'))
@@ -27,7 +27,7 @@ export async function component() {
     )
     const bytes = readFileSync(MADE)
     console.log(`  component: ${bytes.length} bytes, ${gzipSync(bytes, { level: 9 }).length} gzipped`)
-  }
+  })
   mkdirSync(`${root}/dist`, { recursive: true })
   copyFileSync(MADE, `${root}/dist/autothrottle.wasm`)
   copyFileSync(WIT, `${root}/dist/autothrottle.wit`)

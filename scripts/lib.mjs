@@ -4,7 +4,7 @@
  */
 import { AsyncLocalStorage } from 'node:async_hooks'
 import { spawn, spawnSync } from 'node:child_process'
-import { existsSync, readdirSync, statSync } from 'node:fs'
+import { existsSync, readdirSync, statSync, utimesSync } from 'node:fs'
 import { homedir } from 'node:os'
 import { fileURLToPath } from 'node:url'
 
@@ -101,6 +101,14 @@ export async function together(...lanes) {
   } finally {
     for (const child of running) child.kill()
   }
+}
+
+/** Makes a file that is older than what it is made of. What is edited meanwhile is newer than the file. */
+export async function renew(file, places, make) {
+  const at = new Date(Math.ceil(newest(places)))
+  if (existsSync(file) && statSync(file).mtime >= at) return
+  await make()
+  utimesSync(file, at, at)
 }
 
 /** The time of the newest file in these places. */
