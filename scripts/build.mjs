@@ -34,7 +34,8 @@ const MODULES = [
 /** `withComponent`: it takes as long to compile as the rest, and only its own hosts ask for it. */
 export async function build({ withComponent = true } = {}) {
   await setUp()
-  const all = ['src', 'reading', 'bindings/convert', 'xtask', 'Cargo.toml', 'Cargo.lock', 'scripts/build.mjs']
+  const flags = ['Cargo.toml', 'Cargo.lock', 'scripts/build.mjs', 'scripts/lib.mjs']
+  const all = ['src', 'reading', 'bindings/convert', 'xtask', ...flags]
   for (const [name, crate, ...own] of MODULES)
     await renew(`${root}/pkg/${name}.deflated.js`, [...all, ...own], async () => {
       const module = `${root}/pkg/${name}_bg.wasm`

@@ -12,7 +12,15 @@ const WIT = `${root}/bindings/component/wit/engine.wit`
 
 /** Makes what has changed since the last time. */
 export async function component() {
-  const inputs = ['src', 'reading', 'bindings/component', 'xtask', 'Cargo.lock', 'Cargo.toml']
+  const inputs = [
+    'src',
+    'reading',
+    'bindings/component',
+    'xtask',
+    'Cargo.lock',
+    'Cargo.toml',
+    'scripts/lib.mjs',
+  ]
   await renew(MADE, inputs, async () => {
     const target = 'wasm32-unknown-unknown'
     await step('component: Rust', () => buildWasm(['--locked', '--package', 'autothrottle-component']))
