@@ -5,14 +5,14 @@
 
 pub mod driver;
 mod effect;
+pub(crate) mod meant;
 mod precedence;
 mod quota;
 mod rate;
 pub(crate) mod reader;
 mod retry;
-mod rivals;
-mod rows;
 mod scope;
+pub(crate) mod setting;
 pub mod table;
 
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! Which settings of the pace win, where several were typed, and which defaults are left beside them.
+//! Which settings of the pace win, where several were typed.
 //!
 //! A setting may be typed in three places: at the top or in `defaults`, in `scopes`, in `configure`. Key by
 //! key the nearest place wins, with two rules across keys:
@@ -6,22 +6,13 @@
 //! 1. A `rate` sets aside `delay`, `slotDelay`, `jitter` and `concurrency` of farther places.
 //! 2. A `delay` or a `slotDelay` sets aside the `rate` of farther places.
 //!
-//! Both in one place are an error. Then the defaults of what was not typed:
+//! Both in one place are an error. What was not typed gets its default in [`ScopeConfig::resolve`]. The cases
+//! are in `tests/native/config.rs`.
 //!
-//! | typed | delay | slotDelay | jitter | concurrency |
-//! |---|---|---|---|---|
-//! | nothing, `jitter`, `concurrency` | 1000 | 1000 | 50 % | 1 |
-//! | `autothrottle` | 1000 | 0 | 50 % | 1 |
-//! | `delay` | | 0 | 50 % | 1 |
-//! | `slotDelay` | 1000 | | 50 % | 1 |
-//! | `rampup`, `quota` | 0 | 0 | 50 % | 1 |
-//! | `rate` | 0 | 0 | none | all of the throttle |
-//!
-//! If a default stayed in force beside the pace that you type, `delay: 200` would be a request a second: a
-//! slot delay of a second would bind. The cases are in `tests/native/config.rs`.
+//! [`ScopeConfig::resolve`]: super::ScopeConfig::resolve
 
-use super::{reader::Fields, scope::ScopeConfig};
-use crate::{policy::jitter, time::Span, value::text};
+use super::reader::Fields;
+use crate::value::text;
 use std::ops::BitOr;
 
 /// Settings of the pace: those that were typed, or those in question.
@@ -89,36 +80,5 @@ impl BitOr for Typed {
 
     fn bitor(self, other: Self) -> Self {
         Self(self.0 | other.0)
-    }
-}
-
-impl ScopeConfig {
-    /// Gives each setting of the pace that was not typed the default that fits what was typed.
-    pub(super) fn resolve_pace(&mut self, usual: &Self) {
-        let typed = |setting| self.typed.has(setting);
-        let is_rate = typed(Typed::RATE);
-        let is_paced = is_rate || self.rampup.is_some() || !self.quota.is_empty();
-        if !is_rate {
-            self.rate = None;
-        }
-        if !typed(Typed::DELAY) {
-            self.delay = if is_paced { 0.0 } else { usual.delay };
-        }
-        if !typed(Typed::SLOT_DELAY) {
-            let is_typed = is_paced || typed(Typed::DELAY) || self.autothrottle.is_some();
-            self.slot_delay = if is_typed { Span::ZERO } else { usual.slot_delay };
-        }
-        if !typed(Typed::JITTER) {
-            self.jitter = if is_rate { jitter::Config::NONE } else { usual.jitter };
-        }
-        if !typed(Typed::CONCURRENCY) {
-            self.concurrency = if is_rate { self.global } else { usual.concurrency };
-        }
-        if !typed(Typed::MAX_DELAY) {
-            // A pace that is slower than any backoff was meant so: backoff begins with it.
-            let gap = self.rate.map_or(Span::ZERO, |rate| rate.gap());
-            self.backoff.max = usual.backoff.max.max(self.delay_span()).max(gap);
-        }
-        self.rate = self.rate.map(|rate| rate.spread(self.jitter.high - self.jitter.low));
     }
 }

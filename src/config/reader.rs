@@ -1,7 +1,10 @@
 //! Takes the fields out of an object one by one, checks each against its row of the table, and collects every
 //! problem with its path. It never stops at the first one.
 
-use super::table::{self, DefaultValue, Kind, Row, Section};
+use super::{
+    meant,
+    table::{self, DefaultValue, Kind, Row, Section},
+};
 pub use crate::{error::Problems, value::join};
 use crate::{
     feedback::Failure,
@@ -351,7 +354,7 @@ impl<'a> Fields<'a> {
     /// Whatever is left is unknown: each is a problem, with the nearest name that is known.
     pub fn finish(self) {
         for (key, value) in self.left {
-            let nearest = table::nearest(self.rows, self.section, &key);
+            let nearest = meant::nearest(self.rows, self.section, &key);
             let want = match nearest {
                 Some(name) if name == key => "no such setting here".into(),
                 Some(name) => text(&["a known setting (did you mean ", name, "?)"]),

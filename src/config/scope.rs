@@ -278,9 +278,47 @@ impl ScopeConfig {
         config
     }
 
-    /// What follows from everything that was typed.
+    /// What follows from everything that was typed. A setting of the pace that was not typed gets the default
+    /// that fits what was:
+    ///
+    /// | typed | delay | slotDelay | jitter | concurrency |
+    /// |---|---|---|---|---|
+    /// | nothing, `jitter`, `concurrency` | 1000 | 1000 | 50 % | 1 |
+    /// | `autothrottle` | 1000 | 0 | 50 % | 1 |
+    /// | `delay` | | 0 | 50 % | 1 |
+    /// | `slotDelay` | 1000 | | 50 % | 1 |
+    /// | `rampup`, `quota` | 0 | 0 | 50 % | 1 |
+    /// | `rate` | 0 | 0 | none | all of the throttle |
+    ///
+    /// If a default stayed in force beside the pace that you type, `delay: 200` would be a request a second:
+    /// a slot delay of a second would bind.
     pub(super) fn resolve(&mut self) {
-        self.resolve_pace(&Self::default());
+        let usual = Self::default();
+        let typed = |setting| self.typed.has(setting);
+        let is_rate = typed(Typed::RATE);
+        let is_paced = is_rate || self.rampup.is_some() || !self.quota.is_empty();
+        if !is_rate {
+            self.rate = None;
+        }
+        if !typed(Typed::DELAY) {
+            self.delay = if is_paced { 0.0 } else { usual.delay };
+        }
+        if !typed(Typed::SLOT_DELAY) {
+            let is_typed = is_paced || typed(Typed::DELAY) || self.autothrottle.is_some();
+            self.slot_delay = if is_typed { Span::ZERO } else { usual.slot_delay };
+        }
+        if !typed(Typed::JITTER) {
+            self.jitter = if is_rate { jitter::Config::NONE } else { usual.jitter };
+        }
+        if !typed(Typed::CONCURRENCY) {
+            self.concurrency = if is_rate { self.global } else { usual.concurrency };
+        }
+        if !typed(Typed::MAX_DELAY) {
+            // A pace that is slower than any backoff was meant so: backoff begins with it.
+            let gap = self.rate.map_or(Span::ZERO, |rate| rate.gap());
+            self.backoff.max = usual.backoff.max.max(self.delay_span()).max(gap);
+        }
+        self.rate = self.rate.map(|rate| rate.spread(self.jitter.high - self.jitter.low));
         self.quotas = self
             .quota
             .iter()

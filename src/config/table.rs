@@ -2,208 +2,386 @@
 //! default is what it is. The reader's checks, the code's defaults, `docs/settings.md` and TypeScript's types
 //! are written from it. A test fails when one of them is not up to date.
 //!
-//! One list makes two tables: [`ROWS`] for the engine, and [`TEXTS`] for what is written from it. The engine
-//! never names the second, so the WebAssembly module has no documentation in it.
+//! An entry: section, key, TypeScript's type if the kind does not say it, kind, default; when another
+//! default holds, Scrapy's or the draft's name; what it means; why its default is what it is.
 //!
 //! Units: options are milliseconds under plain names (`delay`, `window`); what comes out of the engine
 //! (results, statistics, snapshots, hints) has the unit in its name (`delayMs`).
 
-/// One setting, as the engine knows it.
-#[derive(Debug)]
-pub struct Row {
-    /// The object it stands in.
-    pub section: Section,
-    /// Its key there.
-    pub key: &'static str,
-    /// Type and range.
-    pub kind: Kind,
-    /// What holds where it was not typed.
-    pub default: DefaultValue,
+use self::DefaultValue::{Codes, Empty, Flag, Number, Required, Unset, Word, Words};
+use super::setting::settings;
+pub use super::setting::{DefaultValue, Kind, Row, Section, Text};
+
+const ONE_TO_A_MILLION: Kind = Kind::Whole { min: 1, max: 1_000_000 };
+const MILLIS: Kind = Kind::Millis { above_zero: false };
+const TIME: Kind = Kind::Millis { above_zero: true };
+
+settings! {
+    Root "concurrency" ONE_TO_A_MILLION => Number(16.0),
+        "256 where a scope ramps", "CONCURRENT_REQUESTS",
+        "Requests in flight, all scopes together.",
+        "As in Scrapy; `rampup` may find that a server bears more.";
+    Root "defaults" Kind::Object(Section::Scope) => Empty,
+        "", "",
+        "Settings of every scope, unless `scopes` overrides them. All but `concurrency` may stand at the \
+         top instead: `{ rate: 5 }` is `{ defaults: { rate: 5 } }`. Both at once are an error.",
+        "Each setting's own default is polite.";
+    Root "scopes" Kind::Named(Section::Scope) => Empty,
+        "", "THROTTLING_SCOPES, DOWNLOAD_SLOTS",
+        "Settings of single scopes, by name. By default a scope is the host of the URL.",
+        "No host is known before the first request.";
+    Root "stallAfter" TIME => Number(120_000.0),
+        "", "",
+        "Milliseconds of only bad answers after which a scope has stalled: one `stall` event, or a \
+         `warning` if it has no listener.",
+        "A person who waits for a program looks after two minutes.";
+    Root "seed" Kind::Seed => Unset,
+        "drawn from the system on first use", "",
+        "Makes jitter repeat exactly.",
+        "Two clients with the same seed would send in step.";
+    Root "maxWaiting" Kind::Whole { min: 1, max: 100_000_000 } => Unset,
+        "", "",
+        "Beyond this many waiting requests, a new one is a `QueueFullError`.",
+        "How much memory a program may use is your choice; `warnThreshold` warns before.";
+    Root "maxScopes" Kind::Whole { min: 1, max: 100_000_000 } => Number(100_000.0),
+        "", "",
+        "Beyond this many scopes, the least recently used idle ones are forgotten. Scopes that hold, are \
+         paused, have used quota or wait out a delay stay.",
+        "A scope takes some hundred bytes; a crawl visits fewer hosts in an hour.";
+    Root "warnThreshold" Kind::Whole { min: 1, max: 100_000_000 } => Number(500.0),
+        "", "DELAYED_REQUESTS_WARN_THRESHOLD",
+        "This many waiting requests cause one warning.",
+        "Each keeps its promise and context in memory; `throttle.map` pulls work instead. The draft's \
+         number.";
+    Root "retry" Kind::Object(Section::Retry) => Unset,
+        "", "RETRY_TIMES, RETRY_HTTP_CODES",
+        "Whether and how `throttle.fetch` repeats requests.",
+        "`fetch` does not, and sending twice is your decision.";
+
+    Driver "clock" as "Clock"
+        Kind::Driver("an object with now, wallNow, setTimeout and clearTimeout")
+        => Unset,
+        "the system's", "",
+        "Where time and timers come from. Tests use `FakeClock` of autothrottle/testing.",
+        "Programs run in real time.";
+    Driver "snapshot" as "Snapshot" Kind::Driver("what throttle.snapshot() gave") => Unset,
+        "", "",
+        "Learned state to go on with. A damaged or newer one is a `SnapshotError`.",
+        "Where to keep it is your choice.";
+    Driver "shared" as "Shared" Kind::Driver("what local() of autothrottle/local and its like give") => Unset,
+        "", "",
+        "One limit for many processes (docs/shared.md). Give all of them the same options.",
+        "Most programs are one process.";
+    Driver "fetch" as "typeof fetch" Kind::Function => Unset,
+        "`globalThis.fetch`, looked up at each call", "",
+        "What `throttle.fetch` sends with.",
+        "If a test or an agent replaces the global one, it means all calls.";
+    Driver "requestTimeout" MILLIS => Unset,
+        "", "DOWNLOAD_TIMEOUT",
+        "Milliseconds from the send to the headers, after which a request has failed with `timeout`. The \
+         wait before the send does not count.",
+        "`fetch` has no limit either.";
+    Driver "robots" Kind::Object(Section::Robots) => Unset,
+        "", "ROBOTSTXT_OBEY",
+        "Whether `throttle.fetch` asks each host for its robots.txt first.",
+        "A client of an API has no use for it; a crawler needs a name.";
+    Driver "hints" Kind::Named(Section::HeaderMap) => Empty,
+        "", "",
+        "How to read the headers of servers with a dialect of their own, by scope name.",
+        "The formats of docs/hints.md need no setting.";
+    Driver "getScopes" as "GetScopes" Kind::Function => Unset,
+        "", "THROTTLING_MANAGER",
+        "Names the scopes of a request: a name, names, or a map of scope to expected cost, also as a \
+         promise. An exception rejects the request with a `ManagerError`. Helpers: `byHost`, `byEndpoint`, \
+         `byDomainHierarchy`, `addScope`.",
+        "Servers limit by host.";
+    Driver "getResponseBackoff" as "GetResponseBackoff" Kind::Function => Unset,
+        "", "THROTTLING_MANAGER",
+        "Names the scopes that a response makes back off, if its status does not say it. The slot is kept \
+         until it has answered; `undefined` lets the status count.",
+        "A status says it for nearly all servers.";
+    Driver "getErrorBackoff" as "GetErrorBackoff" Kind::Function => Unset,
+        "", "THROTTLING_MANAGER",
+        "Names the scopes that a failure makes back off.",
+        "A failure concerns all scopes of its request.";
+    Driver "getResponseDelay" as "GetResponseDelay" Kind::Function => Unset,
+        "", "THROTTLING_MANAGER",
+        "How many milliseconds a response asks to wait, in place of its headers.",
+        "Headers are read without it.";
+    Driver "getHints" as "GetHints" Kind::Function => Unset,
+        "", "",
+        "Finds hints in bodies, as of Shopify and Discord: read a clone. The slot is kept until it has \
+         answered. `undefined`: the headers count. An exception rejects the request with a `ManagerError`.",
+        "Bodies are yours.";
+    Driver "redirects" Kind::Word(&["native", "throttle"]) => Word("native"),
+        "", "",
+        "Who follows redirects: `fetch` itself, as one request, or the throttle, where each hop is a \
+         request of its own scope. Browsers hide redirects, so there only `native` works.",
+        "It works everywhere.";
+    Driver "redirectMaxDelay" MILLIS => Number(300_000.0),
+        "", "REDIRECT_MAX_DELAY",
+        "With `redirects: 'throttle'`: the longest `Retry-After` of a redirect to wait for, in \
+         milliseconds. Beyond it the redirect itself is the answer.",
+        "As long as `backoff.maxDelay` and `retry.maxRetryAfter`.";
+    Driver "release" Kind::Word(&["headers", "body"]) => Word("headers"),
+        "", "",
+        "When a request gives its slots back: at the headers, or when the body was read, cancelled or has \
+         failed. An unread body keeps them until it is garbage-collected.",
+        "A forgotten body would keep its slot.";
+    Driver "debug" Kind::Flag => Flag(false),
+        "", "AUTOTHROTTLE_DEBUG",
+        "Prints AutoThrottle's line for each response with `console.debug`.",
+        "A library is silent.";
+    Driver "warnings" Kind::Flag => Flag(true),
+        "", "",
+        "Whether a warning without a listener is a line of `console.warn`, once per code and scope.",
+        "You should learn of a setting without effect before the ban.";
+    Driver "unref" Kind::Flag => Flag(false),
+        "", "",
+        "Whether a Node, Deno or Bun process may end while requests wait.",
+        "You asked for these requests.";
+
+    Scope "rate" Kind::Rate => Unset,
+        "", "",
+        "Requests a second, evenly spaced: `5`, `'100/min'` (`/s`, `/min`, `/h`, `/day`), or `{ limit, \
+         per, burst }`. A request counts as its `cost`, 1 unless you say another. It replaces `delay` and `slotDelay`. `jitter` is then 0 and `concurrency` the \
+         global limit, unless you set them in the same place. A `jitter` puts each request off by up to \
+         that share of a gap; the mean stays.",
+        "The default of `delay` is a pace already.";
+    Scope "concurrency" ONE_TO_A_MILLION => Number(1.0),
+        "with `rate` the global limit", "CONCURRENT_REQUESTS_PER_DOMAIN",
+        "Slots: requests in flight in this scope.",
+        "A visitor with a browser tab does one at a time.";
+    Scope "delay" MILLIS => Number(1000.0),
+        "0 beside `rate`, `quota` or `rampup`", "DOWNLOAD_DELAY",
+        "Milliseconds between two sends of the scope, from send to send.",
+        "A second is polite everywhere.";
+    Scope "slotDelay" MILLIS => Number(1000.0),
+        "0 beside `delay`, `rate`, `quota`, `rampup` or `autothrottle`", "DOWNLOAD_DELAY_PER_SLOT",
+        "Milliseconds between two sends of one slot, from send to send.",
+        "The draft's second. Beside another pace it would make five a second one.";
+    Scope "jitter" Kind::Jitter => Flag(true),
+        "with `rate` 0", "RANDOMIZE_DOWNLOAD_DELAY, DOWNLOAD_DELAY_JITTER",
+        "Spread of the delay, drawn once per send: 0.2 is ±20 %, [-0.1, 0.3] is from -10 % to +30 %, true \
+         is ±50 %. The mean is the delay.",
+        "As in Scrapy: only programs send like clockwork.";
+    Scope "autothrottle" Kind::FlagOr(Section::AutoThrottle) => Flag(false),
+        "", "AUTOTHROTTLE_ENABLED",
+        "Let the delay follow the latency: Scrapy's AutoThrottle. The scope's `delay` is then the least \
+         delay.",
+        "Scrapy's is off, too.";
+    Scope "backoff" Kind::FlagOr(Section::Backoff) => Flag(true),
+        "", "",
+        "Slow down after bad answers. If false, only waits that the server asks for (`Retry-After`) count.",
+        "A refusal means too fast.";
+    Scope "rampup" Kind::FlagOr(Section::Rampup) => Flag(false),
+        "", "",
+        "Find the server's limit and stay just below it. `delay`, `slotDelay` and `concurrency` of the \
+         defaults are no bounds then; those of the scope itself are.",
+        "To look for a limit costs refusals.";
+    Scope "followRateLimit" Kind::Flag => Flag(false),
+        "", "",
+        "Pace by `RateLimit` headers: the slower of reset / remaining and window / limit. Without it they \
+         only say when to stop.",
+        "Clients that share a limit would be paced by each other's use.";
+    Scope "downAfter" Kind::MillisOrFalse => Flag(false),
+        "", "",
+        "Milliseconds of only failed connections and timeouts after which a scope is down. Waiting \
+         requests are then rejected with a `ScopeDownError`, and one request at a time probes the server.",
+        "A crawl waits for a server that is away, a page does not.";
+    Scope "ignoreRobotsTxt" Kind::Flag => Flag(false),
+        "", "ignore_robots_txt",
+        "Ignore `Crawl-delay` for this scope, without a warning.",
+        "If you set `robots`, you want it obeyed.";
+    Scope "quota" Kind::Quota => Unset,
+        "", "quota",
+        "Units that the scope may consume per window: a number, `{ limit, window, strict }`, or a list of \
+         those.",
+        "Only you know your budget.";
+    Scope "window" TIME => Number(60_000.0),
+        "", "THROTTLING_WINDOW, window",
+        "The window of quotas without one, in milliseconds. It starts with the scope's first request.",
+        "Most limits of APIs are per minute; the draft's number.";
+    Scope "strict" Kind::Flag => Flag(false),
+        "", "",
+        "Rolling window for quotas that omit `strict`: no span of the window's length holds more.",
+        "Most servers count in fixed windows, and a rolling one remembers each send.";
+    Scope "manager" as "ScopeManager | MakeScopeManager"
+        Kind::Driver("an object with onSend, onGood, onBad, delay and concurrency, or a function that makes one")
+        => Unset,
+        "", "THROTTLING_SCOPE_MANAGER, manager",
+        "A strategy of your own in place of backoff and rampup. In `defaults` a function that makes one \
+         for each scope.",
+        "The built-in ones need no code.";
+
+    Rate "limit" Kind::Number { above: 0.0, max: 1e9 } => Required,
+        "", "",
+        "Units of cost per span (requests, where no other cost is said); fractions welcome.",
+        "";
+    Rate "per" TIME => Number(1000.0),
+        "", "",
+        "The span in milliseconds.",
+        "As for a rate that is a number.";
+    Rate "burst" Kind::Whole { min: 1, max: 1_000_000_000 } => Number(1.0),
+        "", "",
+        "How many units of cost may leave at once, at the start and after an idle time. A request that \
+         costs more is a `CostExceedsQuotaError`. For tokens a minute: as many as `limit`.",
+        "No server refuses even gaps.";
+
+    Quota "limit" Kind::Number { above: 0.0, max: 1e12 } => Required,
+        "", "quota",
+        "Units per window.",
+        "";
+    Quota "window" TIME => Unset,
+        "the scope's `window`", "window",
+        "The window in milliseconds.",
+        "One for all quotas of the scope.";
+    Quota "strict" Kind::Flag => Unset,
+        "the scope's `strict`", "",
+        "Whether the window rolls: no span of its length holds more.",
+        "One for all quotas of the scope.";
+
+    Backoff "statusCodes"
+        Kind::Codes { min: 100 }
+        => Codes(&[429, 430, 502, 503, 504, 520, 521, 522, 523, 524, 529]),
+        "without 430 and 529 under Scrapy's names", "BACKOFF_HTTP_CODES",
+        "Statuses that are bad answers. A 403 of a rate limit counts as a 429.",
+        "Refusals, and servers that cannot cope. A 500 is mostly a bug.";
+    Backoff "errors" Kind::Failures => Words(&["timeout", "connection"]),
+        "", "BACKOFF_EXCEPTIONS",
+        "Failures that are bad answers. Your own aborts never are.",
+        "A server under load drops connections and answers late.";
+    Backoff "factor" Kind::Number { above: 1.0, max: 1000.0 } => Number(2.0),
+        "", "BACKOFF_DELAY_FACTOR",
+        "What a bad answer multiplies the delay by, once per flight.",
+        "Ten steps reach any limit; the draft's number.";
+    Backoff "minDelay" TIME => Number(1000.0),
+        "", "BACKOFF_MIN_DELAY",
+        "The least delay after a bad answer, in milliseconds.",
+        "An overloaded server does not feel less; the draft's number.";
+    Backoff "maxDelay" TIME => Number(300_000.0),
+        "a longer `delay` or gap of `rate`", "BACKOFF_MAX_DELAY",
+        "The longest delay in milliseconds.",
+        "A program that waits longer looks as if it hangs; the draft's number.";
+    Backoff "maxHold" TIME => Number(86_400_000.0),
+        "`BACKOFF_MAX_DELAY` under Scrapy's names", "",
+        "The longest wait in milliseconds that a server may ask for (`Retry-After`, a reset with none \
+         left). A longer one is cut, with the warning `hold-cut`.",
+        "One wrong field must not silence a host for a year.";
+    Backoff "window" TIME => Number(60_000.0),
+        "", "BACKOFF_WINDOW",
+        "Milliseconds without a bad answer, and with a good one, before a step back.",
+        "Most limits are per minute; the draft's number.";
+    Backoff "jitter" Kind::Jitter => Number(0.1),
+        "", "BACKOFF_JITTER",
+        "Spread of the delay while backing off, in place of the scope's. No gap is shorter than the \
+         scope's can be.",
+        "Clients that were refused together should not come back together.";
+    Backoff "concurrencyFactor" Kind::Fraction => Number(0.5),
+        "", "BACKOFF_CONCURRENCY_FACTOR",
+        "What slots are multiplied by when the delay is at its longest and bad answers go on.",
+        "As the delay's factor, the other way round; the draft's number.";
+
+    Rampup "backoffTarget" Kind::Target => Number(1.0),
+        "", "RAMPUP_BACKOFF_TARGET",
+        "Bad answers per `backoff.window` that the search may cost: a number, or a range [low, high] whose \
+         middle is the aim.",
+        "No operator notices one a minute; the draft's number.";
+    Rampup "startDelay" TIME => Number(1000.0),
+        "the scope's own delay if that is longer", "",
+        "Milliseconds of delay before the first answer.",
+        "A second is polite everywhere, and ten doublings from the fastest server.";
+    Rampup "minDelay" MILLIS => Number(0.0),
+        "", "",
+        "The least delay in milliseconds.",
+        "The server's limit is the bound.";
+    Rampup "maxConcurrency" ONE_TO_A_MILLION => Unset,
+        "the global `concurrency`", "",
+        "The most slots.",
+        "The limit of all scopes together.";
+
+    AutoThrottle "startDelay" MILLIS => Number(5000.0),
+        "", "AUTOTHROTTLE_START_DELAY",
+        "Milliseconds of delay before the first answer, and never less than the scope's `delay`.",
+        "Scrapy's number.";
+    AutoThrottle "maxDelay" MILLIS => Number(60_000.0),
+        "", "AUTOTHROTTLE_MAX_DELAY",
+        "The longest delay in milliseconds. It wins over a larger `delay` of the scope, as in Scrapy.",
+        "Scrapy's number.";
+    AutoThrottle "targetConcurrency" Kind::Number { above: 0.0, max: f64::MAX } => Number(1.0),
+        "", "AUTOTHROTTLE_TARGET_CONCURRENCY",
+        "Requests that the server should work on at a time, on average; fractions are allowed.",
+        "Scrapy's number.";
+
+    Retry "limit" Kind::Whole { min: 1, max: 1_000_000 } => Required,
+        "", "RETRY_TIMES",
+        "Attempts after the first.",
+        "";
+    Retry "statusCodes"
+        Kind::Codes { min: 400 }
+        => Codes(&[408, 413, 429, 430, 500, 502, 503, 504, 520, 521, 522, 523, 524, 529]),
+        "413 only with `Retry-After`", "RETRY_HTTP_CODES",
+        "Statuses to retry. A 403 of a rate limit counts as a 429.",
+        "Timeouts, refusals and servers that cannot cope.";
+    Retry "methods"
+        Kind::Texts("a list of methods")
+        => Words(&["GET", "HEAD", "PUT", "DELETE", "OPTIONS", "TRACE"]),
+        "", "",
+        "Methods to retry.",
+        "The idempotent ones (RFC 9110 §9.2.2).";
+    Retry "maxRetryAfter" MILLIS => Number(300_000.0),
+        "", "",
+        "The longest `Retry-After` to wait for, in milliseconds.",
+        "A program that waits longer looks as if it hangs.";
+    Retry "longRetryAfter" Kind::Word(&["fail", "wait", "cap"]) => Word("fail"),
+        "", "",
+        "Beyond it: `fail` with a `RetryAfterTooLongError`, `wait` as long as the server asks, or `cap` \
+         the wait at `maxRetryAfter`, earlier than it asked. A hold of the scope lasts up to \
+         `backoff.maxHold`, so cap that, too.",
+        "It neither hangs nor comes too early.";
+
+    Robots "obey" Kind::Flag => Flag(true),
+        "", "ROBOTSTXT_OBEY, THROTTLING_ROBOTSTXT_OBEY",
+        "Obey `Crawl-delay` and `Request-rate`, and `rules` if you give them.",
+        "If you set `robots`, you want it obeyed.";
+    Robots "userAgent" Kind::Text("a product token") => Required,
+        "", "ROBOTSTXT_USER_AGENT, USER_AGENT",
+        "The product token to look for, and the `User-Agent` to ask with.",
+        "";
+    Robots "maxDelay" MILLIS => Number(60_000.0),
+        "", "THROTTLING_ROBOTSTXT_MAX_DELAY",
+        "The longest delay to believe, in milliseconds.",
+        "Longer ones are mostly meant to keep robots out; the draft's number.";
+    Robots "rules" as "RobotsRules" Kind::Function => Unset,
+        "only the pace is obeyed", "",
+        "Allow and Disallow: `rules` of autothrottle/robots.",
+        "It needs a library.";
+
+    HeaderMap "resetUnit" Kind::Word(&["s", "ms"]) => Word("s"),
+        "", "",
+        "The unit of a plain number in a reset.",
+        "Most servers mean seconds.";
+    HeaderMap "retryAfterUnit" Kind::Word(&["s", "ms"]) => Word("s"),
+        "", "",
+        "The unit of a plain number in `Retry-After`.",
+        "RFC 9110 §10.2.3.";
+    HeaderMap "retryAfter" Kind::Text("the name of a header field") => Unset,
+        "", "",
+        "The field with the wait, read as `Retry-After`.",
+        "Usual fields need no name.";
+    HeaderMap "limit" Kind::Text("the name of a header field") => Unset,
+        "", "",
+        "The field with a quota's limit, read as `X-RateLimit-Limit`.",
+        "Usual fields need no name.";
+    HeaderMap "remaining" Kind::Text("the name of a header field") => Unset,
+        "", "",
+        "The field with what is left, read as `X-RateLimit-Remaining`.",
+        "Usual fields need no name.";
+    HeaderMap "reset" Kind::Text("the name of a header field") => Unset,
+        "", "",
+        "The field with the reset, read as `X-RateLimit-Reset`.",
+        "Usual fields need no name.";
 }
-
-/// The same setting for people.
-#[derive(Debug)]
-pub struct Text {
-    /// When another default holds, or what the default is if it is no value.
-    pub when: &'static str,
-    /// Scrapy's or the draft's name; empty where there is none.
-    pub scrapy: &'static str,
-    /// What it means.
-    pub about: &'static str,
-    /// Why its default is what it is.
-    pub because: &'static str,
-    /// Its type in TypeScript, where the kind does not say it.
-    pub typescript: &'static str,
-}
-
-/// What holds where a setting was not typed.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum DefaultValue {
-    /// It must be typed.
-    Required,
-    /// No text, or what [`Text::when`] says.
-    Unset,
-    /// An empty object.
-    Empty,
-    /// A number, in the setting's unit.
-    Number(f64),
-    /// A flag.
-    Flag(bool),
-    /// A word.
-    Word(&'static str),
-    /// A list of words.
-    Words(&'static [&'static str]),
-    /// A list of statuses.
-    Codes(&'static [u16]),
-}
-
-/// The objects that options are made of.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Section {
-    /// The options themselves, as far as the engine reads them.
-    Root,
-    /// What else `createThrottle` takes: read by the driver, checked here.
-    Driver,
-    /// `defaults` and each of `scopes`.
-    Scope,
-    /// An object in `rate`.
-    Rate,
-    /// An object in `quota`.
-    Quota,
-    /// `autothrottle`.
-    AutoThrottle,
-    /// `backoff`.
-    Backoff,
-    /// `rampup`.
-    Rampup,
-    /// `retry`.
-    Retry,
-    /// `robots`.
-    Robots,
-    /// Each of `hints`.
-    HeaderMap,
-    /// What `simulate` takes.
-    Simulation,
-    /// `server` of a simulation.
-    Server,
-    /// `server.step`.
-    Step,
-    /// `server.drift`.
-    Drift,
-    /// `server.adaptive`.
-    Adaptive,
-    /// `server.allowance`.
-    Allowance,
-    /// Each of `server.budgets`.
-    Budget,
-    /// `server.outage`.
-    Outage,
-    /// `server.others`.
-    Others,
-    /// `network` of a simulation.
-    Network,
-    /// `load` of a simulation.
-    Load,
-}
-
-/// Type and range of a setting.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Kind {
-    /// A finite number above `above`, at most `max`.
-    Number {
-        /// Not itself allowed.
-        above: f64,
-        /// The largest; `f64::MAX` for no bound.
-        max: f64,
-    },
-    /// A whole number.
-    Whole {
-        /// The smallest.
-        min: u32,
-        /// The largest.
-        max: u32,
-    },
-    /// Milliseconds, at most a year.
-    Millis {
-        /// Whether 0 makes no sense.
-        above_zero: bool,
-    },
-    /// Milliseconds above 0, at most a year; or false.
-    MillisOrFalse,
-    /// True or false.
-    Flag,
-    /// A number above 0 and below 1.
-    Fraction,
-    /// A number, or a range of two.
-    Target,
-    /// A list of HTTP status codes, up to 599.
-    Codes {
-        /// The least.
-        min: u16,
-    },
-    /// A list of kinds of failure.
-    Failures,
-    /// A list of numbers from 0.
-    Amounts,
-    /// A flag, a number or a pair of numbers.
-    Jitter,
-    /// A number, an object of the section `Quota`, or a list of those.
-    Quota,
-    /// A number, a text like `100/min`, or an object of the section `Rate`.
-    Rate,
-    /// A whole number that a double carries exactly.
-    Seed,
-    /// An object.
-    Object(Section),
-    /// An object whose keys are the user's own names.
-    Named(Section),
-    /// True, false, or an object.
-    FlagOr(Section),
-    /// One of these words.
-    Word(&'static [&'static str]),
-    /// A text that is not empty, in words.
-    Text(&'static str),
-    /// A list of texts of this kind, in words.
-    Texts(&'static str),
-    /// A function of the driver's language.
-    Function,
-    /// An object of the driver's, in words. The driver takes it out; what is left of it is wrong.
-    Driver(&'static str),
-}
-
-/// Makes both tables from one list: section, key, TypeScript's type if the kind does not say it, kind,
-/// default, when another default holds, Scrapy's name, meaning, reason for the default.
-macro_rules! settings {
-    ($(
-        $section:ident $key:literal $(as $typescript:literal)? $kind:expr => $default:expr,
-        $when:literal, $scrapy:literal,
-        $about:literal,
-        $because:literal;
-    )*) => {
-        /// What the engine knows of each setting.
-        pub const ROWS: &[$crate::config::table::Row] = &[$($crate::config::table::Row {
-            section: $crate::config::table::Section::$section,
-            key: $key,
-            kind: $kind,
-            default: $default,
-        }),*];
-
-        /// The same settings for people, in the same order. The engine must not name this.
-        pub const TEXTS: &[$crate::config::table::Text] = &[$($crate::config::table::Text {
-            when: $when,
-            scrapy: $scrapy,
-            about: $about,
-            because: $because,
-            typescript: concat!($($typescript)?),
-        }),*];
-    };
-}
-
-pub(crate) use settings;
-
-pub use super::rows::{ROWS, TEXTS};
-
-use super::rivals;
 
 /// The row of `key` in `section`, among `rows`.
 pub fn row(rows: &'static [Row], section: Section, key: &str) -> Option<&'static Row> {
@@ -260,55 +438,4 @@ const fn is_same(a: &[u8], b: &[u8]) -> bool {
         index += 1;
     }
     index == a.len() && index == b.len()
-}
-
-/// The known key of `section` that is meant by `key`: what is ours for another library's word, else the
-/// nearest name if one is near enough. At the top the settings of scopes are known, too, and what only a
-/// driver takes.
-pub fn nearest(rows: &'static [Row], section: Section, key: &str) -> Option<&'static str> {
-    if let Some(answer) = rivals::answer(section, key) {
-        return Some(answer);
-    }
-    let is_near = |other: Section| {
-        other == section || section == Section::Root && matches!(other, Section::Scope | Section::Driver)
-    };
-    // Scrapy's name for it, and ours until 0.1.
-    let key = if matches!(key, "httpCodes" | "http_codes") { "statusCodes" } else { key };
-    nearest_of(key, rows.iter().filter(|row| is_near(row.section)).map(|row| row.key))
-}
-
-/// The name that is nearest to `typed`, if one is near enough to be meant.
-pub fn nearest_of<'a>(typed: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
-    if typed.len() > 64 {
-        return None;
-    }
-    known
-        .map(|name| (distance(typed, name), name))
-        .min()
-        .filter(|&(edits, name)| edits * 3 <= name.len().max(3))
-        .map(|(_, name)| name)
-}
-
-/// A name without regard to case, underscores and hyphens: `DOWNLOAD_delay` and `downloadDelay` are one.
-pub(super) fn fold(name: &str) -> impl Iterator<Item = char> {
-    name.chars().filter(|&c| c != '_' && c != '-').map(|c| c.to_ascii_lowercase())
-}
-
-/// Edits between two names: a letter more, less or another one, or two neighbours that are swapped.
-fn distance(typed: &str, known: &str) -> usize {
-    let (typed, known): (Vec<char>, Vec<char>) = (fold(typed).collect(), fold(known).collect());
-    let mut before = Vec::new();
-    let mut row: Vec<usize> = (0..=known.len()).collect();
-    for (i, &a) in typed.iter().enumerate() {
-        let mut next = vec![i + 1];
-        for (j, &b) in known.iter().enumerate() {
-            let mut edits = (row[j] + usize::from(a != b)).min(row[j + 1] + 1).min(next[j] + 1);
-            if i > 0 && j > 0 && a == known[j - 1] && b == typed[i - 1] {
-                edits = edits.min(before[j - 1] + 1);
-            }
-            next.push(edits);
-        }
-        before = core::mem::replace(&mut row, next);
-    }
-    row[known.len()]
 }

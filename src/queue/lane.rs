@@ -5,16 +5,8 @@
 
 use std::sync::Arc;
 
-use super::{Costs, NONE, Queue, WaitQueue};
+use super::{Costs, NONE, Queue, Rank, WaitQueue};
 use crate::{policy::quota::Cost, slab::Slab, sorted::SortedIndex};
-
-/// Who is asked first: the smaller rank.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Rank {
-    priority: u64,
-    share: u64,
-    age: u64,
-}
 
 /// Where a lane is. A lane without waiting requests is nowhere.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

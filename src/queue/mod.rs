@@ -25,8 +25,8 @@ use self::class::Class;
 pub(crate) use self::{
     class::{Costs, Need, priority_key},
     indexed_heap::IndexedHeap,
-    lane::{Lane, Place, Rank, Scopes},
-    wait_queue::{LazyWaitQueue, WaitQueue},
+    lane::{Lane, Place, Scopes},
+    wait_queue::{LazyWaitQueue, Rank, WaitQueue},
 };
 use crate::{decision::Ticket, slab::Slab, sorted::SortedIndex, time::Instant};
 

@@ -2,7 +2,15 @@
 //!
 //! Most scopes have no waiting request: the queue is made when it is needed.
 
-use super::{IndexedHeap, Rank};
+use super::IndexedHeap;
+
+/// Who is asked first: the smaller rank.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Rank {
+    pub(super) priority: u64,
+    pub(super) share: u64,
+    pub(super) age: u64,
+}
 
 /// The lanes that wait for one scope.
 #[derive(Clone, Debug)]

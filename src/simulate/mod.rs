@@ -15,7 +15,7 @@
 //! | [`live`] | a world that is stepped, looked at and changed while it goes on |
 //! | [`client`] | who sends |
 //! | [`server`] | what becomes of a request that arrives |
-//! | [`options`], [`read`] | what was typed |
+//! | [`options`], [`read`] | what may be typed; what was |
 //! | [`summary`] | the figures |
 
 mod client;
@@ -29,9 +29,10 @@ mod world;
 pub use self::{
     client::{Client, Departure, EngineClient, Load, Next},
     live::{Live, PlayedServer},
-    options::{ROWS, Simulation, TEXTS},
-    summary::{Exchange, Summary, Trace},
-    world::{Happening, Place, World},
+    options::{ROWS, TEXTS},
+    read::Simulation,
+    summary::Summary,
+    world::{Exchange, Happening, Place, Trace, World},
 };
 use crate::time::Span;
 

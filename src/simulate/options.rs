@@ -1,22 +1,8 @@
 //! Simulations as JavaScript writes them: checked like every other setting, all problems at once.
 
-use super::{
-    Client, EngineClient, Extent, Load, Network, Place, Summary, Trace, World,
-    read::{Made, read_load, read_network, read_server, read_servers},
-    server::Server,
-};
-use crate::{
-    config::{
-        Config,
-        reader::{Fields, Problems},
-        table::{
-            DefaultValue::{Empty, Flag, Number, Required, Unset, Word},
-            Kind, Section, settings,
-        },
-    },
-    error::ConfigError,
-    time::{Instant, Span},
-    value::{Value, number_text, text},
+use crate::config::setting::{
+    DefaultValue::{Empty, Flag, Number, Required, Unset, Word},
+    Kind, Section, settings,
 };
 
 const MILLIS: Kind = Kind::Millis { above_zero: false };
@@ -24,8 +10,6 @@ const TIME: Kind = Kind::Millis { above_zero: true };
 const COUNT: Kind = Kind::Whole { min: 1, max: 1_000_000 };
 const RATE: Kind = Kind::Number { above: 0.0, max: 100_000.0 };
 const FACTOR: Kind = Kind::Number { above: 0.0, max: 1000.0 };
-/// Requests in one simulation: each is remembered, some hundred bytes until the end.
-const MOST: usize = 4_000_000;
 const MODELS: &[&str] = &[
     "fixed-window", "sliding-window", "sliding-counter", "token-bucket", "nginx", "gcra", "concurrency",
     "queue",
@@ -301,122 +285,4 @@ settings! {
         "all 1", "",
         "What requests cost of a quota, in turn: `[1, 1, 10]`. Servers count requests.",
         "Most quotas count requests.";
-}
-
-/// A simulation that can be run.
-pub struct Simulation {
-    servers: Vec<(String, Made)>,
-    network: Network,
-    load: Load,
-    config: Config,
-    clients: u32,
-    extent: Extent,
-    /// Whether the options say how long it goes on.
-    pub(super) has_end: bool,
-}
-
-impl Simulation {
-    /// Reads options. All problems are reported at once.
-    pub fn parse(options: Value) -> Result<Self, ConfigError> {
-        let mut problems = Problems::default();
-        let mut fields = Fields::of_table(ROWS, options, String::new(), Section::Simulation, &mut problems);
-        let clients = fields.whole("clients").unwrap_or(1);
-        let duration = fields.millis("duration");
-        let seed = fields.number("seed").map_or(1, |seed| seed as u64);
-        let throttle = fields.take("throttle").map_or(Value::Nothing, |(value, _)| value);
-        let part =
-            |fields: &mut Fields, key: &str| fields.object(key).unwrap_or((Value::Nothing, key.into()));
-        let server = part(&mut fields, "server");
-        let others = part(&mut fields, "servers");
-        let network = part(&mut fields, "network");
-        let load = part(&mut fields, "load");
-        fields.finish();
-        let network = read_network(network, &mut problems);
-        let load = read_load(load, &mut problems);
-        let mut servers: Vec<(String, Option<Made>)> =
-            vec![("server".into(), read_server(server, &mut problems))];
-        servers.extend(read_servers(others, &mut problems));
-        let config = Config::parse(throttle).map_err(|error| {
-            for problem in error.problems {
-                let dot = if problem.path.is_empty() { "" } else { "." };
-                problems.add(&text(&["throttle", dot, &problem.path]), problem.want, problem.got);
-            }
-        });
-        let duration_or = duration.unwrap_or(Span::from_micros(60_000_000));
-        let servers: Option<Vec<(String, Made)>> =
-            servers.into_iter().map(|(name, made)| Some((name, made?))).collect();
-        match (servers, config) {
-            (Some(servers), Ok(config)) if problems.0.is_empty() => {
-                let simulation = Self {
-                    servers,
-                    network,
-                    load,
-                    config,
-                    clients,
-                    extent: Extent { duration: duration_or, requests: MOST, seed },
-                    has_end: duration.is_some(),
-                };
-                simulation.check_costs()?;
-                Ok(simulation)
-            }
-            _ => Err(ConfigError { problems: problems.0 }),
-        }
-    }
-
-    /// A cost above a whole quota could never be sent.
-    fn check_costs(&self) -> Result<(), ConfigError> {
-        let Some((cost, scope)) = self.engine(0).too_costly() else { return Ok(()) };
-        let mut problems = Problems::default();
-        let want = text(&["at most the whole quota of ", &scope]);
-        problems.add("load.costs", want, number_text(cost));
-        Err(ConfigError { problems: problems.0 })
-    }
-
-    /// Another bound of requests than four million.
-    #[must_use]
-    pub fn at_most(self, requests: usize) -> Self {
-        Self { extent: Extent { requests, ..self.extent }, ..self }
-    }
-
-    /// The first server as it was described, untouched.
-    pub fn server(&self) -> Box<dyn Server> {
-        (self.servers[0].1.make)()
-    }
-
-    /// How long it goes on, how many requests it remembers, and its seed.
-    pub fn extent(&self) -> Extent {
-        self.extent
-    }
-
-    /// Everything before the first request. `client` makes each of the clients; the engine with the given
-    /// options is [`Simulation::engine`].
-    pub fn world<C: Client>(&self, client: impl Fn(u64) -> C) -> World<C> {
-        let clients = (0..u64::from(self.clients)).map(client).collect();
-        let place = |(name, made): &(String, Made)| Place::new(name, (made.make)(), made.jitter);
-        World::new(clients, self.servers.iter().map(place).collect(), self.network, self.extent)
-    }
-
-    /// Runs it with other clients, unless that takes too many requests.
-    pub fn run_with(&self, client: impl Fn(u64) -> Box<dyn Client>) -> Result<(Trace, Summary), ConfigError> {
-        self.finish(self.world(client))
-    }
-
-    /// Runs it.
-    pub fn run(&self) -> Result<(Trace, Summary), ConfigError> {
-        self.finish(self.world(|index| self.engine(index)))
-    }
-
-    fn finish<C: Client>(&self, mut world: World<C>) -> Result<(Trace, Summary), ConfigError> {
-        world.advance(Instant::default() + self.extent.duration)?;
-        let summary = world.summary();
-        Ok((world.into_trace(), summary))
-    }
-
-    /// The engine as client number `index`.
-    pub fn engine(&self, index: u64) -> EngineClient {
-        let mut config = self.config.clone();
-        config.seed = Some(config.seed.unwrap_or(self.extent.seed).wrapping_add(index));
-        let servers = self.servers.iter().map(|(name, made)| (name.as_str(), &made.routes[..]));
-        EngineClient::new(config, self.load.clone(), servers)
-    }
 }

@@ -6,66 +6,14 @@
 
 use std::collections::BinaryHeap;
 
-use super::world::Place;
+use super::{
+    Client,
+    world::{Exchange, Place, World},
+};
 use crate::{
     time::{Instant, Span},
     value::Value,
 };
-
-/// One request's way.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Exchange {
-    /// Whose it was.
-    pub client: u32,
-    /// Where it went.
-    pub server: u32,
-    /// Its route there, by its place; 0 where the server knows none.
-    pub route: u32,
-    /// When it left.
-    pub sent: Instant,
-    /// When the server saw it.
-    pub arrived: Option<Instant>,
-    /// When the client knew.
-    pub answered: Option<Instant>,
-    /// 0: the client gave up, or the server closed the connection.
-    pub status: u16,
-    /// It failed by chance: at another pace it would have failed as well.
-    pub is_chance: bool,
-    /// The limit refused it.
-    pub is_refused: bool,
-}
-
-impl Exchange {
-    pub(super) fn sent(client: u32, server: u32, route: u32, sent: Instant) -> Self {
-        Self {
-            client,
-            server,
-            route,
-            sent,
-            arrived: None,
-            answered: None,
-            status: 0,
-            is_chance: false,
-            is_refused: false,
-        }
-    }
-
-    /// Whether the server served it.
-    pub fn is_served(&self) -> bool {
-        (200..400).contains(&self.status)
-    }
-}
-
-/// All requests, in the order in which they were sent.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Trace {
-    /// One a request.
-    pub exchanges: Vec<Exchange>,
-    /// How many clients there were.
-    pub clients: u32,
-    /// How long it went on.
-    pub duration: Span,
-}
 
 /// The figures.
 #[derive(Clone, Debug, PartialEq)]
@@ -100,11 +48,12 @@ pub struct Summary {
     pub latency_ms: f64,
 }
 
-impl Summary {
-    /// The figures of some time from the start on, beside what the servers bore, all of them together.
-    pub(super) fn of(exchanges: &[Exchange], clients: usize, duration: Span, places: &[Place]) -> Self {
-        let half = Instant::from_micros(duration.micros() / 2);
-        let end = Instant::default() + duration;
+impl<C: Client> World<C> {
+    /// The figures up to now.
+    pub fn summary(&self) -> Summary {
+        let (exchanges, clients, places) = (self.exchanges(), self.clients().len(), self.places());
+        let end = self.until();
+        let half = Instant::from_micros(end.micros() / 2);
         let seen: Vec<(Instant, &Exchange)> =
             exchanges.iter().filter_map(|exchange| Some((exchange.arrived?, exchange))).collect();
         let count =

@@ -5,11 +5,7 @@
 
 use std::{cmp::Reverse, collections::BinaryHeap};
 
-use super::{
-    Client, Departure, Extent, Network, Next, Summary,
-    server::Server,
-    summary::{Exchange, Trace},
-};
+use super::{Client, Departure, Extent, Network, Next, server::Server};
 use crate::{
     error::{ConfigError, Problems},
     feedback::{Answer, Failure},
@@ -52,6 +48,61 @@ impl Place {
     pub fn last_step(&self) -> Option<Instant> {
         self.server.last_step().max(self.past.last().map(|(until, _)| *until))
     }
+}
+
+/// One request's way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Exchange {
+    /// Whose it was.
+    pub client: u32,
+    /// Where it went.
+    pub server: u32,
+    /// Its route there, by its place; 0 where the server knows none.
+    pub route: u32,
+    /// When it left.
+    pub sent: Instant,
+    /// When the server saw it.
+    pub arrived: Option<Instant>,
+    /// When the client knew.
+    pub answered: Option<Instant>,
+    /// 0: the client gave up, or the server closed the connection.
+    pub status: u16,
+    /// It failed by chance: at another pace it would have failed as well.
+    pub is_chance: bool,
+    /// The limit refused it.
+    pub is_refused: bool,
+}
+
+impl Exchange {
+    fn sent(client: u32, server: u32, route: u32, sent: Instant) -> Self {
+        Self {
+            client,
+            server,
+            route,
+            sent,
+            arrived: None,
+            answered: None,
+            status: 0,
+            is_chance: false,
+            is_refused: false,
+        }
+    }
+
+    /// Whether the server served it.
+    pub fn is_served(&self) -> bool {
+        (200..400).contains(&self.status)
+    }
+}
+
+/// All requests, in the order in which they were sent.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Trace {
+    /// One a request.
+    pub exchanges: Vec<Exchange>,
+    /// How many clients there were.
+    pub clients: u32,
+    /// How long it went on.
+    pub duration: Span,
 }
 
 /// Something that will happen. Ordered by time, then by when it was known.
@@ -204,12 +255,6 @@ impl<C: Client> World<C> {
     /// From now on requests travel in another way; what is under way is not affected.
     pub fn change_network(&mut self, network: Network) {
         self.network = network;
-    }
-
-    /// The figures up to now.
-    pub fn summary(&self) -> Summary {
-        let duration = self.until.since(Instant::default());
-        Summary::of(&self.exchanges, self.clients.len(), duration, &self.places)
     }
 
     /// All requests.

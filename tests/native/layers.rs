@@ -1,7 +1,8 @@
-//! No circle of imports in `src`: what a room needs, it needs without being needed by it.
+//! No circle of imports: what a file or a room needs, it needs without being needed by it.
 //!
-//! Each import is harmless; in a circle no room can be read, tested or built without all others. Rooms are
-//! the modules of `lib.rs`.
+//! Each import is harmless; in a circle no file can be read, tested or built without all others. Rooms are
+//! the modules of `lib.rs`. A module and what stands in it are one: what a file takes from the `mod.rs` above
+//! it is no import.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -11,68 +12,69 @@ use std::{
 
 type Graph = BTreeMap<String, BTreeSet<String>>;
 
-/// The names after `crate::` in a source, without comments and tests.
-fn imports(source: &str) -> BTreeSet<String> {
+/// The sources of a crate by module: `config/scope`, `config`, and the empty one of `lib.rs`.
+type Sources = BTreeMap<String, String>;
+
+/// The paths that a source names in statements of `use` and after `crate::`, `self::` and `super::`, without
+/// comments and tests.
+fn paths(source: &str) -> Vec<String> {
     let code = source.split("#[cfg(test)]").next().unwrap_or_default();
     let lines = code.lines().map(|line| line.split("//").next().unwrap_or_default());
     let code: String = lines.flat_map(|line| [line, "\n"]).collect();
-    let mut found = BTreeSet::new();
-    for (at, _) in code.match_indices("crate::") {
-        let rest = &code[at + "crate::".len()..];
-        match rest.strip_prefix('{') {
-            Some(group) => found.extend(first_names(group)),
-            None => found.extend(name(rest)),
+    let starts = ["crate::", "self::", "super::", "use "].iter().flat_map(|start| code.match_indices(start));
+    let is_start = |at: usize| !code[..at].ends_with(|c: char| c.is_alphanumeric() || c == '_' || c == ':');
+    let mut found = Vec::new();
+    for (at, start) in starts.filter(|&(at, _)| is_start(at)) {
+        let (mut path, mut groups) = (String::new(), Vec::new());
+        for c in code[at + if start == "use " { start.len() } else { 0 }..].chars() {
+            match c {
+                c if c.is_alphanumeric() || c == '_' || c == ':' => path.push(c),
+                '{' if path.ends_with("::") || path.is_empty() => groups.push(path.clone()),
+                c if c.is_whitespace() && !groups.is_empty() => {}
+                c => {
+                    found.push(std::mem::take(&mut path));
+                    if c == '}' {
+                        groups.pop();
+                    }
+                    let Some(group) = groups.last() else { break };
+                    path.clone_from(group);
+                }
+            }
         }
     }
     found
 }
 
-/// The first name of each member of a group, up to its closing brace.
-fn first_names(group: &str) -> Vec<String> {
-    let (mut names, mut depth, mut is_first) = (Vec::new(), 0, true);
-    for (at, c) in group.char_indices() {
-        match c {
-            '{' => depth += 1,
-            '}' if depth == 0 => break,
-            '}' => depth -= 1,
-            ',' if depth == 0 => is_first = true,
-            c if is_first && depth == 0 && (c.is_alphanumeric() || c == '_') => {
-                names.extend(name(&group[at..]));
-                is_first = false;
+/// The module where `path`, as `module` writes it, is defined. `None` if that is another crate.
+fn home(sources: &Sources, module: &str, path: &str) -> Option<String> {
+    let above = |module: &str| module.rsplit_once('/').map_or(String::new(), |(above, _)| above.into());
+    let mut place = module.to_string();
+    for (index, name) in path.split("::").enumerate() {
+        let inside = if place.is_empty() { name.into() } else { format!("{place}/{name}") };
+        match name {
+            "crate" => place.clear(),
+            "self" => {}
+            "super" => place = above(&place),
+            _ if sources.contains_key(&inside) => place = inside,
+            _ if index == 0 => return None,
+            _ if place == module => break,
+            name => {
+                let shown =
+                    paths(&sources[&place]).into_iter().find(|path| path.ends_with(&format!("::{name}")));
+                return shown.and_then(|path| home(sources, &place, &path)).or(Some(place));
             }
-            _ => {}
         }
     }
-    names
+    Some(place)
 }
 
-fn name(text: &str) -> Option<String> {
-    let end = text.find(|c: char| !c.is_alphanumeric() && c != '_').unwrap_or(text.len());
-    (end > 0).then(|| text[..end].to_string())
-}
-
-/// Where `lib.rs` takes the names from that it shows to others.
-fn homes(lib: &str) -> BTreeMap<String, String> {
-    let mut homes = BTreeMap::new();
-    for statement in lib.split("pub use ").skip(1) {
-        let statement = statement.split(';').next().unwrap_or_default();
-        let (home, names) = statement.split_once("::").unwrap_or_default();
-        for name in names.split(|c: char| !c.is_alphanumeric() && c != '_') {
-            homes.insert(name.to_string(), home.to_string());
-        }
-    }
-    homes
-}
-
-fn graph(files: &[(String, String)], lib: &str) -> Graph {
-    let homes = homes(lib);
-    let mut graph = Graph::new();
-    for (room, source) in files {
-        let needed = imports(source).into_iter().map(|name| homes.get(&name).cloned().unwrap_or(name));
-        let others = needed.filter(|other| other != room);
-        graph.entry(room.clone()).or_default().extend(others);
-    }
-    graph
+fn graph(sources: &Sources) -> Graph {
+    let needed = |(module, source): (&String, &String)| {
+        let homes = paths(source).into_iter().filter_map(|path| home(sources, module, &path));
+        let others = homes.filter(|home| !Path::new(module).starts_with(home));
+        (module.clone(), others.collect())
+    };
+    sources.iter().map(needed).collect()
 }
 
 /// A circle, if there is one, as the rooms on its way.
@@ -104,37 +106,52 @@ fn sources(folder: &Path) -> Vec<PathBuf> {
     paths.flat_map(|path| if path.is_dir() { sources(&path) } else { vec![path] }).collect()
 }
 
+fn read(folder: &str) -> Sources {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join(folder);
+    let module = |path: &Path| {
+        let inside = path.strip_prefix(&root).unwrap().with_extension("");
+        let is_folder = inside.ends_with("mod") || inside.ends_with("lib");
+        if is_folder { inside.parent().unwrap().into() } else { inside }
+    };
+    let files = sources(&root).into_iter().filter(|path| path.extension().is_some_and(|end| end == "rs"));
+    files.map(|path| (module(&path).display().to_string(), fs::read_to_string(path).unwrap())).collect()
+}
+
 #[test]
 fn no_circle_of_imports() {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
-    let files: Vec<(String, String)> = sources(&root)
-        .iter()
-        .filter(|path| !path.ends_with("lib.rs"))
-        .map(|path| {
-            let inside = path.strip_prefix(&root).unwrap();
-            let room = inside.iter().next().unwrap().to_str().unwrap().trim_end_matches(".rs");
-            (room.to_string(), fs::read_to_string(path).unwrap())
-        })
-        .collect();
-    let graph = graph(&files, &fs::read_to_string(root.join("lib.rs")).unwrap());
-    assert!(graph["engine"].contains("scope"), "imports are seen");
-    assert_eq!(circle(&graph).map(|way| way.join(" → ")), None);
+    let circles =
+        ["src", "tower/src", "shared/src", "reading/src"].map(|folder| circle(&graph(&read(folder))));
+    assert_eq!(circles.map(|way| way.map(|way| way.join(" → "))), [const { None }; 4]);
+    let room = |module: &String| module.split('/').next().unwrap().to_string();
+    let mut rooms = Graph::new();
+    for (module, others) in graph(&read("src")) {
+        let others = others.iter().map(room).filter(|other| *other != room(&module));
+        rooms.entry(room(&module)).or_default().extend(others);
+    }
+    rooms.remove("");
+    assert!(rooms["engine"].contains("scope"), "imports are seen");
+    assert_eq!(circle(&rooms).map(|way| way.join(" → ")), None);
 }
 
 #[test]
 fn a_circle_is_seen() {
-    let file = |room: &str, source: &str| (room.to_string(), source.to_string());
-    let lib = "pub use b::{Bee, Sea};\npub use c::D;";
     let files = [
-        file("a", "use crate::{\n    Bee,\n    time::{Instant, Span},\n};"),
-        file("b", "// use crate::a;\nfn f() -> crate::c::D { crate::c::new() }"),
-        file("c", "use crate::time::Span;"),
+        ("", "mod a; pub use b::{Bee, Sea}; pub use c::{D, e::E};"),
+        ("a", "use crate::{\n    Bee,\n    time::{Instant, Span},\n};"),
+        ("b", "// use crate::a;\nfn f() -> crate::c::D { crate::c::new() }"),
+        ("c", "use std::fmt; use super::time::Span;"),
+        ("c/e", "use super::{super::D, new}; use crate::time;"),
+        ("time", ""),
     ];
-    let mut graph = graph(&files, lib);
-    assert_eq!(graph["a"].iter().collect::<Vec<_>>(), ["b", "time"]);
-    assert_eq!(circle(&graph), None);
-    graph.get_mut("c").unwrap().insert("a".into());
-    assert_eq!(circle(&graph).unwrap(), ["a", "b", "c", "a"]);
+    let mut sources: Sources = files.map(|(module, source)| (module.into(), source.into())).into();
+    let found = graph(&sources);
+    let of = |module: &str| found[module].iter().map(String::as_str).collect::<Vec<_>>();
+    assert_eq!(
+        [of("a"), of("b"), of("c"), of("c/e")],
+        [vec!["b", "time"], vec!["c"], vec!["time"], vec!["time"]]
+    );
+    sources.insert("time".into(), "use crate::E as Of;".into());
+    assert_eq!(circle(&graph(&sources)).unwrap(), ["time", "c/e", "time"]);
 }
 
 /// What each file imports, by the text of its statements. TypeScript's types are no imports.

@@ -211,7 +211,7 @@ fn field(row: &Row, text: &Text) -> String {
     format!("    {}: {}\n{}", snake(row.key), type_of(row), doc(row, text))
 }
 
-const HEAD: &str = r#""""The options' types, written from ``src/config/rows.rs`` by ``npm run bless``: change them there.
+const HEAD: &str = r#""""The options' types, written from ``src/config/table.rs`` by ``npm run bless``: change them there.
 
 Times are seconds: a number or a ``timedelta``.
 """

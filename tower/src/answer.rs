@@ -1,8 +1,12 @@
 //! What a throttle hears of an answer.
 
-use std::{error::Error as StdError, io};
+use std::{
+    error::Error as StdError,
+    io,
+    time::{SystemTime, UNIX_EPOCH},
+};
 
-use autothrottle::Failure;
+use autothrottle::{Failure, Hints, headers::Context};
 use http::HeaderMap;
 
 /// What came back, as far as a throttle hears it.
@@ -63,4 +67,16 @@ pub(crate) fn failure_of(error: &(dyn StdError + 'static)) -> Failure {
         cause = each.source();
     }
     Failure::Connection
+}
+
+/// What the header fields of a response ask for.
+pub(crate) fn hints_of(status: u16, headers: &HeaderMap) -> Hints {
+    let wall_ms = wall_ms().map(|ms| ms as i64);
+    let fields = headers.iter().filter_map(|(name, value)| Some((name.as_str(), value.to_str().ok()?)));
+    Hints::read(fields, Context { status, wall_ms, ..Context::default() })
+}
+
+/// Milliseconds since 1970, if this machine knows them.
+pub(crate) fn wall_ms() -> Option<f64> {
+    SystemTime::now().duration_since(UNIX_EPOCH).ok().map(|wall| wall.as_secs_f64() * 1000.0)
 }

@@ -2,36 +2,22 @@
 //!
 //! What happens in one turn of the runtime is said in one message: the task takes it, and no call does.
 
-use std::{
-    collections::VecDeque,
-    sync::{Arc, Weak},
-    time::Duration,
-};
+use std::collections::VecDeque;
 
 use autothrottle::{
     BudgetStats, Config, ConfigError, Effective, Instant, Reason, ScopeStats, Span, Stats, Ticket, Value,
     boundary::{Outcome, push_field},
 };
-use autothrottle_shared::{Ask, Effect, MemberId, Order as Orders, Refusal, Settings, Shared, Status};
-use tokio::{
-    runtime::Handle,
-    sync::{mpsc, watch},
-    task::yield_now,
-    time::sleep_until,
-};
+use autothrottle_shared::{Ask, Effect, MemberId, Order, Refusal, Settings, Shared, Status};
+use tokio::sync::{mpsc, watch};
 
-use crate::{
-    Error, Target, Told,
-    host::{Host, Next, Order},
-    throttle::{Shared as Inner, wall_ms},
-    way::{Heard, Way},
-};
+use crate::{Error, Target, Told, answer::wall_ms, heard::Heard, way::Way};
 
 pub(crate) struct Group {
     machine: Shared,
     pub config: Config,
     /// Requests that will never leave, with the reason for each.
-    refused: VecDeque<(Ticket, Error)>,
+    pub refused: VecDeque<(Ticket, Error)>,
     /// How this process speaks to the others, until its task has it.
     way: Option<Way>,
     /// What this process says last.
@@ -61,12 +47,9 @@ impl Group {
         self.machine.submit(now, &ask).map(ticket).map_err(error)
     }
 
-    /// The task has the timer.
-    pub fn poll(&mut self, now: Instant) -> Next {
-        if let Some((ticket, error)) = self.refused.pop_front() {
-            return Next::Refuse(ticket, error);
-        }
-        self.machine.poll(now).map_or(Next::Wait(None), |number| Next::Send(ticket(number)))
+    /// Who may leave. The task has the timer.
+    pub fn poll(&mut self, now: Instant) -> Option<Ticket> {
+        self.machine.poll(now).map(ticket)
     }
 
     pub fn left(&mut self, now: Instant, ticket: Ticket) {
@@ -97,23 +80,11 @@ impl Group {
     }
 
     pub fn adjust(&mut self, now: Instant, scope: &str, ago: Span, charged: f64, cost: f64) {
-        self.orders(now, Orders::Adjust { name: scope.into(), ago, charged, cost });
+        self.order(now, Order::Adjust { name: scope.into(), ago, charged, cost });
     }
 
     pub fn configure(&mut self, now: Instant, scope: &str, options: Value) -> Result<(), ConfigError> {
-        self.machine.order(now, Orders::Configure(scope.into(), options))
-    }
-
-    pub fn order(&mut self, now: Instant, scope: &str, order: Order) {
-        self.orders(
-            now,
-            match order {
-                Order::Hold(span) => Orders::Hold(scope.into(), span),
-                Order::Pause => Orders::Pause(Some(scope.into())),
-                Order::Resume => Orders::Resume(Some(scope.into())),
-                Order::Reset => Orders::Reset(scope.into()),
-            },
-        );
+        self.machine.order(now, Order::Configure(scope.into(), options))
     }
 
     #[cfg(feature = "robots")]
@@ -151,21 +122,31 @@ impl Group {
     }
 
     /// One that is not wrong: only settings can be.
-    fn orders(&mut self, now: Instant, order: Orders) {
+    pub fn order(&mut self, now: Instant, order: Order) {
         let _ = self.machine.order(now, order);
     }
 
-    /// Wakes the task that carries. The first request within a runtime starts it.
-    pub fn changed(&mut self, inner: &Arc<Inner>) {
-        if self.machine.wake_at().is_some()
-            && let Ok(runtime) = Handle::try_current()
-            && let Some(way) = self.way.take()
-        {
-            let (last, receiver) = mpsc::unbounded_channel();
-            self.last = Some(last);
-            runtime.spawn(carry(Arc::downgrade(inner), way, receiver));
+    /// What the task that carries needs, once: the way, and what comes over it last. The first request within
+    /// a runtime starts that task.
+    pub fn start(&mut self) -> Option<(Way, mpsc::UnboundedReceiver<Effect>)> {
+        self.machine.wake_at()?;
+        let (last, receiver) = mpsc::unbounded_channel();
+        let way = self.way.take()?;
+        self.last = Some(last);
+        Some((way, receiver))
+    }
+
+    /// One turn of that task: what was heard goes in; what is to be said comes out, when to come again, and
+    /// whom to tell that the last was said.
+    pub fn carried(
+        &mut self,
+        now: Instant,
+        heard: impl Iterator<Item = Heard>,
+    ) -> (Vec<Effect>, Option<Instant>, watch::Sender<bool>) {
+        for input in heard {
+            self.machine.handle(now, input.as_input());
         }
-        inner.earlier.notify_one();
+        (self.turn(now), self.machine.wake_at(), self.left.clone())
     }
 
     /// What is to be said to the others.
@@ -185,44 +166,6 @@ impl Group {
         }
         says
     }
-}
-
-/// Carries what the machine says, and what others say, as long as the throttle exists.
-async fn carry(inner: Weak<Inner>, mut way: Way, mut last: mpsc::UnboundedReceiver<Effect>) {
-    let (tell, mut heard) = mpsc::unbounded_channel();
-    let mut inputs: Vec<Heard> = Vec::new();
-    loop {
-        // What else happens in this turn goes along.
-        yield_now().await;
-        let Some(inner) = inner.upgrade() else { break };
-        let (says, wake_at, left) = inner.quietly(|state, now| {
-            let Host::Group(group) = &mut state.host else { unreachable!("its task alone carries") };
-            for input in inputs.drain(..) {
-                group.machine.handle(now, input.as_input());
-            }
-            (group.turn(now), group.machine.wake_at(), group.left.clone())
-        });
-        let (origin, changed) = (inner.origin, inner.earlier.clone());
-        drop(inner);
-        way.say(says, &tell).await;
-        let Some(wake_at) = wake_at else {
-            way.close().await;
-            left.send_replace(true);
-            return;
-        };
-        let until = origin + Duration::from_micros(wake_at.micros());
-        tokio::select! {
-            () = sleep_until(until) => inputs.push(Heard::Time),
-            () = changed.notified() => {}
-            Some(first) = heard.recv() => inputs.push(first),
-        }
-        while let Ok(more) = heard.try_recv() {
-            inputs.push(more);
-        }
-        inputs = inputs.into_iter().filter_map(|input| way.hear(input, &tell)).collect();
-    }
-    way.say(std::iter::from_fn(|| last.try_recv().ok()).collect(), &tell).await;
-    way.close().await;
 }
 
 /// The group's tickets are whole numbers below 2⁵³, as the engine's.

@@ -6,8 +6,11 @@ use autothrottle::{
 };
 
 #[cfg(feature = "_shared")]
+use autothrottle_shared::Order as Orders;
+
+#[cfg(feature = "_shared")]
 use crate::group::Group;
-use crate::{Error, Target, Told, permit::hints_of};
+use crate::{Error, Target, Told, answer::hints_of};
 
 pub(crate) enum Host {
     Own(Box<Engine>),
@@ -80,7 +83,10 @@ impl Host {
                 Decision::Idle { .. } => Next::Wait(None),
             },
             #[cfg(feature = "_shared")]
-            Self::Group(group) => group.poll(now),
+            Self::Group(group) => match group.refused.pop_front() {
+                Some((ticket, error)) => Next::Refuse(ticket, error),
+                None => group.poll(now).map_or(Next::Wait(None), Next::Send),
+            },
         }
     }
 
@@ -145,7 +151,15 @@ impl Host {
                 }
             }
             #[cfg(feature = "_shared")]
-            Self::Group(group) => group.order(now, scope, order),
+            Self::Group(group) => group.order(
+                now,
+                match order {
+                    Order::Hold(span) => Orders::Hold(scope.into(), span),
+                    Order::Pause => Orders::Pause(Some(scope.into())),
+                    Order::Resume => Orders::Resume(Some(scope.into())),
+                    Order::Reset => Orders::Reset(scope.into()),
+                },
+            ),
         }
     }
 

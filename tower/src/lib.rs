@@ -41,6 +41,8 @@ mod answer;
 mod error;
 #[cfg(feature = "_shared")]
 mod group;
+#[cfg(feature = "_shared")]
+mod heard;
 mod host;
 mod layer;
 #[cfg(all(feature = "local", unix))]

@@ -34,7 +34,7 @@ use tokio::{
     time::{Instant, sleep, timeout},
 };
 
-use crate::way::{Heard, Joins, LEASE, Why, joins};
+use crate::heard::{Happened, Heard, Joins, LEASE, Why, joins};
 
 /// A lock that is seen for so long was left behind.
 const LOCK: Duration = Duration::from_secs(2);
@@ -76,14 +76,6 @@ impl Local {
 }
 
 joins!(Local);
-
-/// What a connection, by its number, has to tell.
-#[derive(Debug)]
-pub(crate) enum Happened {
-    Came(UnixStream),
-    Said(u64, Vec<u8>),
-    Closed(u64),
-}
 
 /// How this process speaks to the others.
 pub(crate) struct Way {

@@ -1,12 +1,107 @@
-//! A permit: the request may leave now.
+//! A request asks, waits for its permit, leaves, and is settled.
 
-use autothrottle::{Cost, Hints, Span, Ticket, headers::Context};
-use tokio::time::Instant;
+use autothrottle::{Cost, Span, Ticket};
+use tokio::{sync::oneshot, time::Instant};
 
 use crate::{
     Answer, Error, Target, Told,
-    throttle::{Throttle, wall_ms},
+    host::Entered,
+    throttle::{Granted, Throttle},
 };
+
+impl Throttle {
+    /// Waits until a request to `target` may leave: a URL, or a [`Target`].
+    ///
+    /// Dropping the future gives its place in the queue back.
+    ///
+    /// # Errors
+    ///
+    /// Where the request can never leave: see [`Error`].
+    pub async fn acquire<T: TryInto<Target>>(&self, target: T) -> Result<Permit, Error>
+    where
+        Error: From<T::Error>,
+    {
+        let target = target.try_into()?;
+        let mut waiting = match self.enter(&target)? {
+            Asked::Sent(ticket) => return Ok(Permit::new(self.clone(), ticket, Instant::now(), target)),
+            Asked::Waits(waiting) => waiting,
+        };
+        let since = Instant::now();
+        // The sender is dropped only with its throttle, which `self` keeps.
+        let granted = (&mut waiting.granted).await.expect("a throttle that is alive answers");
+        let ticket = waiting.take();
+        let granted = granted?;
+        self.with(|host, now| {
+            // A busy runtime polls late: the next request waits its delay from now.
+            if now.since(granted).micros() >= 1000 {
+                host.left(now, ticket);
+            }
+        });
+        tracing::debug!(scope = target.first(), waited_ms = since.elapsed().as_millis() as u64, "leaves");
+        Ok(Permit::new(self.clone(), ticket, Instant::now(), target))
+    }
+
+    /// Waits until a request to `target` may leave, runs `work`, hears what it gives, and gives it back.
+    ///
+    /// # Errors
+    ///
+    /// The outer error says that the request can never leave: `work` did not run.
+    pub async fn run<T, F, A>(&self, target: T, work: F) -> Result<A, Error>
+    where
+        T: TryInto<Target>,
+        Error: From<T::Error>,
+        F: AsyncFnOnce() -> A,
+        A: Answer,
+    {
+        let permit = self.acquire(target).await?;
+        let answer = work().await;
+        permit.settle(&answer);
+        Ok(answer)
+    }
+
+    fn enter(&self, target: &Target) -> Result<Asked, Error> {
+        let shared = &self.0;
+        shared.change(|state, now| {
+            let ticket = match state.host.enter(now, target)? {
+                Entered::Sent(ticket) => return Ok(Asked::Sent(ticket)),
+                Entered::Waits(ticket) => ticket,
+            };
+            let (tell, granted) = oneshot::channel();
+            state.waiting.insert(ticket, tell);
+            Ok(Asked::Waits(Waiting { throttle: self.clone(), ticket: Some(ticket), granted }))
+        })
+    }
+}
+
+/// What became of a request that asked.
+enum Asked {
+    Sent(Ticket),
+    Waits(Waiting),
+}
+
+/// A request that waits. Dropped, it gives its place back, or its permit where that was on its way.
+struct Waiting {
+    throttle: Throttle,
+    ticket: Option<Ticket>,
+    granted: oneshot::Receiver<Granted>,
+}
+
+impl Waiting {
+    fn take(&mut self) -> Ticket {
+        self.ticket.take().expect("it is taken once")
+    }
+}
+
+impl Drop for Waiting {
+    fn drop(&mut self) {
+        if let Some(ticket) = self.ticket.take() {
+            self.throttle.0.change(|state, now| {
+                state.waiting.remove(&ticket);
+                state.host.cancel(now, ticket);
+            });
+        }
+    }
+}
 
 /// The request may leave now. It holds its slots until it is settled or dropped.
 #[derive(Debug)]
@@ -75,11 +170,4 @@ impl Charge {
         self.throttle.with(|host, now| host.adjust(now, scope, ago, before, cost));
         Ok(())
     }
-}
-
-/// What the header fields of a response ask for.
-pub(crate) fn hints_of(status: u16, headers: &http::HeaderMap) -> Hints {
-    let wall_ms = wall_ms().map(|ms| ms as i64);
-    let fields = headers.iter().filter_map(|(name, value)| Some((name.as_str(), value.to_str().ok()?)));
-    Hints::read(fields, Context { status, wall_ms, ..Context::default() })
 }

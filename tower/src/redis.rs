@@ -22,7 +22,7 @@ use tokio::{
     time::timeout,
 };
 
-use crate::way::{Heard, Joins, LEASE, Why, joins};
+use crate::heard::{Heard, Joins, LEASE, Why, joins};
 
 /// Processes that share their limits through Redis or Valkey: those of the same name, in Rust, Node and Python.
 ///

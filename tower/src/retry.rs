@@ -6,7 +6,7 @@ use autothrottle::policy::retry::Verdict;
 use http::{Method, Request, Response};
 use tower::retry::Policy;
 
-use crate::{BoxError, Throttle, permit::hints_of};
+use crate::{BoxError, Throttle, answer::hints_of};
 
 /// What may be sent again twice without harm (RFC 9110 §9.2.2).
 const METHODS: [Method; 6] =

@@ -5,14 +5,18 @@ use std::{
     fmt::{self, Debug},
     hash::{BuildHasher, RandomState},
     sync::{Arc, Mutex, PoisonError, Weak},
-    time::{Duration, SystemTime, UNIX_EPOCH},
+    time::Duration,
 };
 
 use autothrottle::{
     Config, ConfigError, Diagnostic, Engine, Instant as EngineInstant, Notice, Problem, ScopeStats, Snapshot,
     Span, Stats, Ticket, Value, Watch,
 };
+#[cfg(feature = "_shared")]
+use autothrottle_shared::{Effect, MemberId, Settings, Status};
 use serde::{Deserialize, Serialize, de::Deserializer};
+#[cfg(feature = "_shared")]
+use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use tokio::{
     runtime::Handle,
     sync::{Notify, oneshot},
@@ -20,28 +24,39 @@ use tokio::{
 };
 
 use crate::{
-    Answer, Error, Permit, Target,
-    host::{Entered, Host, Next, Order},
+    Error,
+    answer::wall_ms,
+    host::{Host, Next, Order},
 };
+#[cfg(feature = "_shared")]
+use crate::{
+    group::Group,
+    heard::{Heard, LEASE},
+    way::{By, Way},
+};
+
+/// The connection may be broken for so long before `offline` counts.
+#[cfg(feature = "_shared")]
+const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Says when a request may leave. Cheap to clone: all clones are one throttle.
 #[derive(Clone)]
-pub struct Throttle(Arc<Shared>);
+pub struct Throttle(pub(crate) Arc<Shared>);
 
 /// When a request was let go, or why it never leaves.
-type Granted = Result<EngineInstant, Error>;
+pub(crate) type Granted = Result<EngineInstant, Error>;
 
 pub(crate) struct Shared {
-    pub origin: Instant,
+    origin: Instant,
     state: Mutex<State>,
     /// Tells the task that there is something earlier to wait for.
-    pub earlier: Arc<Notify>,
+    earlier: Arc<Notify>,
 }
 
 pub(crate) struct State {
     pub host: Host,
     /// Requests that wait for a permit, and what wakes each.
-    waiting: BTreeMap<Ticket, oneshot::Sender<Granted>>,
+    pub waiting: BTreeMap<Ticket, oneshot::Sender<Granted>>,
     /// When it is worth asking the engine again.
     wake_at: Option<EngineInstant>,
     /// Whether the timer's task runs.
@@ -85,55 +100,6 @@ impl Throttle {
         let state = State { host, waiting: BTreeMap::new(), wake_at: None, is_driven: false };
         let earlier = Arc::new(Notify::new());
         Self(Arc::new(Shared { origin: Instant::now(), state: Mutex::new(state), earlier }))
-    }
-
-    /// Waits until a request to `target` may leave: a URL, or a [`Target`].
-    ///
-    /// Dropping the future gives its place in the queue back.
-    ///
-    /// # Errors
-    ///
-    /// Where the request can never leave: see [`Error`].
-    pub async fn acquire<T: TryInto<Target>>(&self, target: T) -> Result<Permit, Error>
-    where
-        Error: From<T::Error>,
-    {
-        let target = target.try_into()?;
-        let mut waiting = match self.enter(&target)? {
-            Asked::Sent(ticket) => return Ok(Permit::new(self.clone(), ticket, Instant::now(), target)),
-            Asked::Waits(waiting) => waiting,
-        };
-        let since = Instant::now();
-        // The sender is dropped only with its throttle, which `self` keeps.
-        let granted = (&mut waiting.granted).await.expect("a throttle that is alive answers");
-        let ticket = waiting.take();
-        let granted = granted?;
-        self.with(|host, now| {
-            // A busy runtime polls late: the next request waits its delay from now.
-            if now.since(granted).micros() >= 1000 {
-                host.left(now, ticket);
-            }
-        });
-        tracing::debug!(scope = target.first(), waited_ms = since.elapsed().as_millis() as u64, "leaves");
-        Ok(Permit::new(self.clone(), ticket, Instant::now(), target))
-    }
-
-    /// Waits until a request to `target` may leave, runs `work`, hears what it gives, and gives it back.
-    ///
-    /// # Errors
-    ///
-    /// The outer error says that the request can never leave: `work` did not run.
-    pub async fn run<T, F, A>(&self, target: T, work: F) -> Result<A, Error>
-    where
-        T: TryInto<Target>,
-        Error: From<T::Error>,
-        F: AsyncFnOnce() -> A,
-        A: Answer,
-    {
-        let permit = self.acquire(target).await?;
-        let answer = work().await;
-        permit.settle(&answer);
-        Ok(answer)
     }
 
     /// Changes settings of one scope while it runs.
@@ -187,47 +153,57 @@ impl Throttle {
     pub(crate) fn with<T>(&self, call: impl FnOnce(&mut Host, EngineInstant) -> T) -> T {
         self.0.change(|state, now| call(&mut state.host, now))
     }
+}
 
-    fn enter(&self, target: &Target) -> Result<Asked, Error> {
-        let shared = &self.0;
-        shared.change(|state, now| {
-            let ticket = match state.host.enter(now, target)? {
-                Entered::Sent(ticket) => return Ok(Asked::Sent(ticket)),
-                Entered::Waits(ticket) => ticket,
-            };
-            let (tell, granted) = oneshot::channel();
-            state.waiting.insert(ticket, tell);
-            Ok(Asked::Waits(Waiting { throttle: self.clone(), ticket: Some(ticket), granted }))
+#[cfg(feature = "_shared")]
+impl Throttle {
+    /// A throttle whose limits all processes of a group share. Feature `redis` or `local`.
+    ///
+    /// It connects with the first request, in the runtime of that one. When its last clone is dropped, the
+    /// process leaves the group; [`Throttle::leave`] waits until the others know.
+    ///
+    /// # Errors
+    ///
+    /// All problems of the options at once.
+    pub fn shared<'de>(options: impl Deserializer<'de>, by: impl Into<By>) -> Result<Self, ConfigError> {
+        let random = RandomState::new();
+        let (one, two) = (random.hash_one(1).to_be_bytes(), random.hash_one(2).to_be_bytes());
+        let id = MemberId(std::array::from_fn(|at| if at < 8 { one[at] } else { two[at - 8] }));
+        let (way, joins) = Way::new(by.into(), id);
+        let span = |duration: Duration| Span::from_millis(duration.as_secs_f64() * 1000.0);
+        let settings = Settings {
+            lease: span(LEASE),
+            offline: joins.offline,
+            patience: span(PATIENCE),
+            members: joins.members,
+            prompt: false,
+            keep_every: Span::ZERO,
+            snapshot: None,
+        };
+        let options = value_of(options, "options")?;
+        let group = Group::new(id, options, settings, random.hash_one(3), way)?;
+        Ok(Self::by(Host::Group(Box::new(group))))
+    }
+
+    /// The group as this process knows it: who decides, how many there are, since when it is alone. `None`
+    /// for a throttle that is not [shared](Throttle::shared).
+    pub fn group(&self) -> Option<Status> {
+        self.with(|host, now| match host {
+            Host::Group(group) => Some(group.status(now)),
+            Host::Own(_) => None,
         })
     }
-}
 
-/// What became of a request that asked.
-enum Asked {
-    Sent(Ticket),
-    Waits(Waiting),
-}
-
-/// A request that waits. Dropped, it gives its place back, or its permit where that was on its way.
-struct Waiting {
-    throttle: Throttle,
-    ticket: Option<Ticket>,
-    granted: oneshot::Receiver<Granted>,
-}
-
-impl Waiting {
-    fn take(&mut self) -> Ticket {
-        self.ticket.take().expect("it is taken once")
-    }
-}
-
-impl Drop for Waiting {
-    fn drop(&mut self) {
-        if let Some(ticket) = self.ticket.take() {
-            self.throttle.0.change(|state, now| {
-                state.waiting.remove(&ticket);
-                state.host.cancel(now, ticket);
-            });
+    /// Leaves the group and waits until the others know. Later requests get an [`Error`](crate::Error).
+    /// A throttle that is not [shared](Throttle::shared) goes on as before.
+    pub async fn leave(&self) {
+        let left = self.with(|host, now| match host {
+            Host::Group(group) => Some(group.leave(now)),
+            Host::Own(_) => None,
+        });
+        if let Some(mut left) = left {
+            // The other end is kept by `self`.
+            let _ = left.wait_for(|left| *left).await;
         }
     }
 }
@@ -239,19 +215,24 @@ impl Shared {
     }
 
     /// Changes something, then sends whom that allows to leave.
-    fn change<T>(self: &Arc<Self>, change: impl FnOnce(&mut State, EngineInstant) -> T) -> T {
+    pub fn change<T>(self: &Arc<Self>, change: impl FnOnce(&mut State, EngineInstant) -> T) -> T {
         self.quietly(|state, now| {
             let result = change(state, now);
             #[cfg(feature = "_shared")]
             if let Host::Group(group) = &mut state.host {
-                group.changed(self);
+                if let Ok(runtime) = Handle::try_current()
+                    && let Some((way, last)) = group.start()
+                {
+                    runtime.spawn(carry(Arc::downgrade(self), way, last));
+                }
+                self.earlier.notify_one();
             }
             result
         })
     }
 
     /// The same for the task itself, which needs no call.
-    pub(crate) fn quietly<T>(self: &Arc<Self>, change: impl FnOnce(&mut State, EngineInstant) -> T) -> T {
+    fn quietly<T>(self: &Arc<Self>, change: impl FnOnce(&mut State, EngineInstant) -> T) -> T {
         // A panic in `change` would be this crate's: the engine never panics, so what it holds is whole.
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let now = self.now();
@@ -312,6 +293,42 @@ async fn drive(driven: Driven) {
     }
 }
 
+/// Carries what the machine says, and what others say, as long as the throttle exists.
+#[cfg(feature = "_shared")]
+async fn carry(inner: Weak<Shared>, mut way: Way, mut last: UnboundedReceiver<Effect>) {
+    let (tell, mut heard) = unbounded_channel();
+    let mut inputs: Vec<Heard> = Vec::new();
+    loop {
+        // What else happens in this turn goes along.
+        tokio::task::yield_now().await;
+        let Some(inner) = inner.upgrade() else { break };
+        let (says, wake_at, left) = inner.quietly(|state, now| {
+            let Host::Group(group) = &mut state.host else { unreachable!("its task alone carries") };
+            group.carried(now, inputs.drain(..))
+        });
+        let (origin, changed) = (inner.origin, inner.earlier.clone());
+        drop(inner);
+        way.say(says, &tell).await;
+        let Some(wake_at) = wake_at else {
+            way.close().await;
+            left.send_replace(true);
+            return;
+        };
+        let until = origin + Duration::from_micros(wake_at.micros());
+        tokio::select! {
+            () = tokio::time::sleep_until(until) => inputs.push(Heard::Time),
+            () = changed.notified() => {}
+            Some(first) = heard.recv() => inputs.push(first),
+        }
+        while let Ok(more) = heard.try_recv() {
+            inputs.push(more);
+        }
+        inputs = inputs.into_iter().filter_map(|input| way.hear(input, &tell)).collect();
+    }
+    way.say(std::iter::from_fn(|| last.try_recv().ok()).collect(), &tell).await;
+    way.close().await;
+}
+
 /// Says that the timer's task runs no more, also where its runtime was shut down: the next request that asks
 /// starts another one.
 struct Driven(Weak<Shared>);
@@ -349,11 +366,6 @@ pub(crate) fn value_of<'de>(given: impl Deserializer<'de>, want: &str) -> Result
     Value::deserialize(given).map_err(|error| ConfigError {
         problems: vec![Problem { path: String::new(), want: want.into(), got: error.to_string() }],
     })
-}
-
-/// Milliseconds since 1970, if this machine knows them.
-pub(crate) fn wall_ms() -> Option<f64> {
-    SystemTime::now().duration_since(UNIX_EPOCH).ok().map(|wall| wall.as_secs_f64() * 1000.0)
 }
 
 /// What people should know goes to `tracing`.

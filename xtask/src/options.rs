@@ -146,7 +146,7 @@ fn comment(text: &str, indent: &str) -> String {
 /// `js/options/generated.ts`.
 pub fn types() -> String {
     let mut code = String::from(
-        "/** The options' types, which `npm run build` writes from `src/config/rows.rs`: change them there. */\n\n\
+        "/** The options' types, which `npm run build` writes from `src/config/table.rs`: change them there. */\n\n\
          import type { Shared } from '../core/host.js'\n\
          import type { RobotsRules } from '../fetch/robots.js'\n\
          import type {\n  GetErrorBackoff,\n  GetHints,\n  GetResponseBackoff,\n  GetResponseDelay,\n  GetScopes,\n\

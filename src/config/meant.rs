@@ -1,9 +1,9 @@
-//! Words of other libraries (p-queue, p-limit, p-throttle, bottleneck, got, ky, axios, Crawlee), with ours
-//! for the same thing.
+//! What is meant by a name that is no setting: ours for a word of another library (p-queue, p-limit,
+//! p-throttle, bottleneck, got, ky, axios, Crawlee), else the nearest.
 
 use super::table::{
+    Row,
     Section::{self, Backoff, Quota, Rate, Retry, Robots, Root, Scope},
-    fold,
 };
 
 /// Where the words may stand; the words, in lower case and without hyphens; what to type.
@@ -58,8 +58,22 @@ const ANSWERS: &[(&[Section], &str, &str)] = &[
     (&[Quota], "interval per duration", "window"),
 ];
 
+/// The known key of `section` that is meant by `key`: what is ours for another library's word, else the
+/// nearest name if one is near enough. At the top the settings of scopes are known, too, and what only a
+/// driver takes.
+pub(super) fn nearest(rows: &'static [Row], section: Section, key: &str) -> Option<&'static str> {
+    if let Some(answer) = answer(section, key) {
+        return Some(answer);
+    }
+    let is_near =
+        |other: Section| other == section || section == Root && matches!(other, Scope | Section::Driver);
+    // Scrapy's name for it, and ours until 0.1.
+    let key = if matches!(key, "httpCodes" | "http_codes") { "statusCodes" } else { key };
+    nearest_of(key, rows.iter().filter(|row| is_near(row.section)).map(|row| row.key))
+}
+
 /// What to type in place of another library's word.
-pub fn answer(section: Section, key: &str) -> Option<&'static str> {
+fn answer(section: Section, key: &str) -> Option<&'static str> {
     let typed: String = fold(key).collect();
     let is_it = |(sections, words, _): &&(&[Section], &str, &str)| {
         sections.contains(&section) && words.split(' ').any(|word| word == typed)
@@ -67,10 +81,46 @@ pub fn answer(section: Section, key: &str) -> Option<&'static str> {
     ANSWERS.iter().find(is_it).map(|&(_, _, answer)| answer)
 }
 
+/// The name that is nearest to `typed`, if one is near enough to be meant.
+pub(crate) fn nearest_of<'a>(typed: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+    if typed.len() > 64 {
+        return None;
+    }
+    known
+        .map(|name| (distance(typed, name), name))
+        .min()
+        .filter(|&(edits, name)| edits * 3 <= name.len().max(3))
+        .map(|(_, name)| name)
+}
+
+/// A name without regard to case, underscores and hyphens: `DOWNLOAD_delay` and `downloadDelay` are one.
+fn fold(name: &str) -> impl Iterator<Item = char> {
+    name.chars().filter(|&c| c != '_' && c != '-').map(|c| c.to_ascii_lowercase())
+}
+
+/// Edits between two names: a letter more, less or another one, or two neighbours that are swapped.
+fn distance(typed: &str, known: &str) -> usize {
+    let (typed, known): (Vec<char>, Vec<char>) = (fold(typed).collect(), fold(known).collect());
+    let mut before = Vec::new();
+    let mut row: Vec<usize> = (0..=known.len()).collect();
+    for (i, &a) in typed.iter().enumerate() {
+        let mut next = vec![i + 1];
+        for (j, &b) in known.iter().enumerate() {
+            let mut edits = (row[j] + usize::from(a != b)).min(row[j + 1] + 1).min(next[j] + 1);
+            if i > 0 && j > 0 && a == known[j - 1] && b == typed[i - 1] {
+                edits = edits.min(before[j - 1] + 1);
+            }
+            next.push(edits);
+        }
+        before = core::mem::replace(&mut row, next);
+    }
+    row[known.len()]
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::table::{ROWS, Row};
+    use crate::config::table::ROWS;
 
     #[test]
     fn no_word_is_one_of_ours() {
