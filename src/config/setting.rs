@@ -1,7 +1,7 @@
 //! What a table of settings is made of: sections, kinds, defaults.
 //!
-//! One list makes two tables: `ROWS` for the engine, and `TEXTS` for what is written from it. The engine never
-//! names the second, so the WebAssembly module has no documentation in it.
+//! One list makes two tables: `ROWS` for the engine, and `TEXTS` for what is written from it. The engine
+//! never names the second, so the WebAssembly module has no documentation in it.
 
 /// One setting, as the engine knows it.
 #[derive(Debug)]

@@ -1,5 +1,5 @@
 //! Which settings there are, as constants of the module: `SECTIONS` and `DRIVER` with Python's names,
-//! `SCRAPY_SETTINGS` and `SCRAPY_KEYS` with Scrapy's. A new row of `src/config/table.rs` is in them by itself.
+//! `SCRAPY_SETTINGS` and `SCRAPY_KEYS` with Scrapy's. A new row of `src/config/table.rs` is in them.
 
 use autothrottle::config::table::{Kind, ROWS, Row, Section, TEXTS};
 use pyo3::{prelude::*, types::PyDict};
