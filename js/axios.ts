@@ -16,11 +16,10 @@
  * a stream, or in a browser, redirects are axios' own, and only the first hop waits. Wanted is axios 1.7 or
  * newer.
  */
-
 import { answerOfError, answerOfResult } from './answers/answer.js'
 import { checkSpelling, checkThrottle, notA } from './base/checks.js'
 import { type ClientRequestOptions, enter, outcomeWith } from './clients/enter.js'
-import { asUtf8, toUrl } from './scopes/places.js'
+import { asUtf8, toUrl } from './scopes/names.js'
 import type { Throttle } from './throttle/throttle.js'
 
 export type { ClientRequestOptions }

@@ -14,15 +14,13 @@
  * `x-should-retry: false`. Their `timeout` counts the wait. A stream that is cloned is kept in memory whole,
  * and never ends for its server. The tokens of an answer that is not read to its end stay unknown.
  */
-
 import { failureOfRequest } from './answers/failures.js'
 import { checkThrottle, kindOf, unknownKeys } from './base/checks.js'
 import { ConfigError, type Problem, ThrottleError } from './base/errors.js'
 import type { PermitOutcome } from './core/permit.js'
 import { watched, withMetadata } from './fetch/body.js'
 import { isHttp } from './fetch/redirects.js'
-import { isStream } from './fetch/retry.js'
-import { sent } from './fetch/send.js'
+import { isStream, sent } from './fetch/send.js'
 import { Body, refusalOf, toldBy } from './llm/answer.js'
 import { Budgets, type Call, type LlmLimit } from './llm/budgets.js'
 import { type Asked, askedOf, OTHER, VENDORS, type Vendor } from './llm/request.js'

@@ -14,9 +14,8 @@
  */
 import type { Shared } from './core/host.js'
 import { SharedHost } from './shared/host.js'
-import { checkShared } from './shared/options.js'
 import { SocketTransport } from './shared/socket.js'
-import type { SharedOptions } from './shared/transport.js'
+import { checkShared, type SharedOptions } from './shared/transport.js'
 
 export { type Offline, SharedError, type SharedOptions } from './shared/transport.js'
 export type { Shared }

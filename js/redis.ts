@@ -14,10 +14,9 @@
  */
 import type { Shared } from './core/host.js'
 import { SharedHost } from './shared/host.js'
-import { checkShared } from './shared/options.js'
 import { type RedisClient, storeOf } from './shared/redis/store.js'
 import { RedisTransport } from './shared/redis/transport.js'
-import type { SharedOptions } from './shared/transport.js'
+import { checkShared, type SharedOptions } from './shared/transport.js'
 
 export type { Shared } from './core/host.js'
 export type { RedisClient } from './shared/redis/store.js'

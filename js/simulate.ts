@@ -18,7 +18,7 @@
  */
 import { ConfigError, withProblems } from './base/errors.js'
 import type { SimulationOptions } from './options/generated.js'
-import { columns, type SimulationSummary, type SimulationTrace } from './simulate/figures.js'
+import { columns, type SimulationSummary, type SimulationTrace } from './simulate/live.js'
 import { loadSimulator } from './wasm/load/simulator.js'
 
 export type {
@@ -31,7 +31,6 @@ export type {
   SimulatedStep,
   SimulationOptions,
 } from './options/generated.js'
-export type { SimulationSummary, SimulationTrace } from './simulate/figures.js'
 export {
   createSimulation,
   LiveSimulation,
@@ -41,6 +40,8 @@ export {
   type SimulationEvent,
   type SimulationRecording,
   type SimulationState,
+  type SimulationSummary,
+  type SimulationTrace,
 } from './simulate/live.js'
 export { type PlayedAnswer, PlayedServer, playServer } from './simulate/server.js'
 

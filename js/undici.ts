@@ -19,7 +19,6 @@
  * not know the calls of undici 7 and would wait for ever. No type comes from undici itself: a program
  * compiles beside any version of it.
  */
-
 import type { HeadersLike } from './answers/headers.js'
 import { checkSpelling, isThrottle } from './base/checks.js'
 import { systemClock } from './base/clock.js'
@@ -27,8 +26,7 @@ import type { Permit, PermitOutcome } from './core/permit.js'
 import type { FetchOptions } from './core/requests.js'
 import type { Clock, ThrottleOptions } from './options/options.js'
 import type { Target } from './scopes/names.js'
-import { createThrottle } from './throttle/create.js'
-import type { Throttle } from './throttle/throttle.js'
+import { createThrottle, type Throttle } from './throttle/throttle.js'
 
 /** What undici calls while a request is on its way: those of its `DispatchHandler` that matter here. */
 interface Handler {

@@ -3,9 +3,8 @@
  *
  * A redirect is a link like any other: where it leads is fetched once, however many lead there.
  */
-
 import type { ThrottleOptions } from 'autothrottle'
-import { asUtf8 } from '../scopes/places.js'
+import { asUtf8 } from '../scopes/names.js'
 import type { Job } from './journal.js'
 import { readingOf, urlIn } from './links.js'
 import { perform } from './perform.js'

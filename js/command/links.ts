@@ -7,7 +7,7 @@
  * would know that, so it is said here.
  */
 import { gunzipSync } from 'node:zlib'
-import { toUrl } from '../scopes/places.js'
+import { toUrl } from '../scopes/names.js'
 import { Tokenizer, TokenizerMode } from './parsers.js'
 
 const SITEMAP = /^\s*(?:<\?xml[^>]*>\s*)?(?:<!--[\s\S]*?-->\s*)*<(?:\w+:)?(?:urlset|sitemapindex)[\s>]/

@@ -1,10 +1,9 @@
 /** Sets up what a run needs, runs it, and shows it meanwhile. */
 import { createThrottle, type ThrottleOptions } from 'autothrottle'
-import { noted } from './exchange.js'
 import { type Job, Journal, keyOf } from './journal.js'
 import { fetchOf } from './network.js'
 import { rules } from './parsers.js'
-import { Run, type Task } from './run.js'
+import { noted, Run, type Task } from './run.js'
 import type { Settings } from './settings.js'
 import { Store } from './store.js'
 import { startView, type View } from './view.js'

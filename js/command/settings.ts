@@ -4,7 +4,7 @@
  */
 import { existsSync, readFileSync } from 'node:fs'
 import type { ThrottleOptions } from 'autothrottle'
-import { toUrl } from '../scopes/places.js'
+import { toUrl } from '../scopes/names.js'
 import type { Values } from './usage.mjs'
 
 /** Wrong usage or bad input: exit code 2. */

@@ -6,8 +6,7 @@ import {
   type SimulationSummary,
   type SimulationTrace,
 } from 'autothrottle/simulate'
-import { chart } from './bars.js'
-import { type Line, plot, rounded, seconds } from './plot.js'
+import { chart, type Line, plot, rounded, seconds } from './plot.js'
 import { readJson, UsageError } from './settings.js'
 import type { Values } from './usage.mjs'
 import { counted } from './view.js'

@@ -5,10 +5,9 @@
  */
 import { stripVTControlCharacters } from 'node:util'
 import type { ScopeStats } from 'autothrottle'
-import { toUrl } from '../scopes/places.js'
-import { sparkline } from './bars.js'
+import { toUrl } from '../scopes/names.js'
 import type { Host } from './frontier.js'
-import { rounded, seconds } from './plot.js'
+import { rounded, seconds, sparkline } from './plot.js'
 import type { Run } from './run.js'
 
 export interface View {

@@ -41,9 +41,8 @@ import type { Host } from './host.js'
 import { HOW_TO_SETTLE, type Inside, Nesting } from './nesting.js'
 import { type Audience, Notices } from './notices.js'
 import { NOTHING, Permit, type PermitOutcome } from './permit.js'
-import { Unheard } from './unheard.js'
 import { type Alarm, Waiting } from './waiting.js'
-import type { Warnings } from './warnings.js'
+import { Unheard, type Warnings } from './warnings.js'
 
 /** What a request costs: in all of its scopes, or in each. */
 type Cost = number | readonly number[]

@@ -5,13 +5,12 @@
  * The trap is to pay for an event without a listener: it is made only if its type has one. So
  * listeners are counted, also those that leave by themselves (`once`, `signal`).
  */
-
 import { builtin } from '../base/builtin.js'
 import { kindOf } from '../base/checks.js'
 import { StalledError } from '../base/errors.js'
 import { type Target, urlTextOf } from '../scopes/names.js'
 import type { Pace } from '../wasm/engine.js'
-import { nearestName } from '../wasm/functions.js'
+import { nearestName } from '../wasm/numbers.js'
 import type { SharedStats } from '../wasm/types.js'
 
 /** A request as its events see it. */

@@ -1,5 +1,8 @@
 /** Warnings: the event `warning` if it has a listener, else one line on the console. Each comes once. */
+import { urlTextOf } from '../scopes/names.js'
+import type { Outcome } from '../wasm/engine.js'
 import { type Ears, type ThrottleEvents, WarningEvent } from './events.js'
+import type { Permit } from './permit.js'
 
 /** More scopes than this with a warning each are forgotten, and may be told again. */
 const MOST_KNOWN = 10_000
@@ -29,5 +32,55 @@ export class Warnings {
   tell(code: WarningEvent['code'], message: string, scope?: string): void {
     if (this.#ears.warning.isHeard) this.#tell(new WarningEvent(code, message, scope))
     else if (this.#isPrinted) console.warn(`autothrottle: ${message} (${code})`)
+  }
+}
+
+// Scopes whose requests end without a status: the throttle would not notice a 429 there, and warns. A scope
+// that was warned of is looked up no more.
+
+/** How many requests of a scope may end without a status before the warning. */
+const UNHEARD = 20
+const HOW_TO_SEND = 'send with the fetch of the permit, ({ fetch }) => …'
+/** Scopes whose silent requests are counted. */
+const MOST_UNHEARD = 10_000
+
+export class Unheard {
+  readonly #warnings: Warnings
+  readonly #hasRobots: boolean
+  readonly #counts = new Map<string, number>()
+  /** The scope of the last warning: there is no more to count of it. */
+  #deaf: string | undefined
+
+  /** `hasRobots`: URLs are to be asked about first, which `fetch` alone does. */
+  constructor(warnings: Warnings, hasRobots: boolean) {
+    this.#warnings = warnings
+    this.#hasRobots = hasRobots
+  }
+
+  /** A request of the caller's ended. */
+  hear({ scopes, target, outer }: Permit, { status, error, backoff, hints, scopes: own }: Outcome): void {
+    if (this.#hasRobots && urlTextOf(target) !== undefined) {
+      const message = `robots has no effect on what other clients send: ${HOW_TO_SEND}`
+      this.#warnings.once('no-effect', message, undefined, 'robots')
+    }
+    if ((status ?? error ?? backoff ?? hints ?? own) !== undefined) {
+      if (this.#counts.size === 0) return
+      this.#deaf = undefined
+      for (const scope of scopes) this.#counts.delete(scope)
+      return
+    }
+    if (scopes[0] === this.#deaf && scopes.length === 1) return
+    if (urlTextOf(target) === undefined || outer?.aborted) return
+    if (this.#counts.size > MOST_UNHEARD) this.#counts.clear()
+    for (const scope of scopes) {
+      const count = (this.#counts.get(scope) ?? 0) + 1
+      if (count > UNHEARD) continue
+      this.#counts.set(scope, count)
+      if (count < UNHEARD) continue
+      const what = `the last ${UNHEARD} requests of ${scope} ended without a status, so a 429 has no effect`
+      const how = `${HOW_TO_SEND}, return the response, or settle({ status })`
+      this.#warnings.once('unheard', `${what}: ${how}`, scope)
+      if (scopes.length === 1) this.#deaf = scope
+    }
   }
 }

@@ -7,7 +7,6 @@
  * body that was to be let go of, an abort between two awaits. So an exchange always ends in `#exchange`: it
  * settles first and cleans up after, and no caller waits for the cleaning.
  */
-
 import { type Answer, answerIn, responseOf } from '../answers/answer.js'
 import { failureOf, failureOfRequest } from '../answers/failures.js'
 import { isMillis, shown } from '../base/checks.js'
@@ -23,9 +22,8 @@ import { addScope, askScopes, checkedBackoffs, type Nothing, scopeRequest } from
 import { hostOf, isHostless, isRequest, namedScopes, type Scopes, urlOf, urlTextOf } from '../scopes/names.js'
 import { discard, watched } from './body.js'
 import { follows, type Hop, placeOf, Redirects } from './redirects.js'
-import { Retry } from './retry.js'
 import type { Robots } from './robots.js'
-import { isRefused, sent } from './send.js'
+import { isRefused, Retry, sent } from './send.js'
 
 /** What of a throttle's options concerns its `fetch`. */
 export type FetchSettings = Pick<

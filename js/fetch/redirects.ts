@@ -5,11 +5,9 @@
  * A POST becomes a GET after a 303; an `Authorization` stays with its origin; a body that was a stream is
  * empty the second time; a `Retry-After` on a redirect holds no host.
  */
-
-import { isRequest, urlOf } from '../scopes/names.js'
-import { asUtf8, toUrl } from '../scopes/places.js'
+import { asUtf8, isRequest, toUrl, urlOf } from '../scopes/names.js'
 import { withMetadata } from './body.js'
-import { isStream } from './retry.js'
+import { isStream } from './send.js'
 
 /** One request on the way. */
 export interface Hop {

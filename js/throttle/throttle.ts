@@ -2,7 +2,7 @@
  * The public face: what a program calls. It checks what it is given, finds the scopes, and leaves the rest to
  * the desk (`desk.ts`: permits and how they end) and to `fetch/fetch.ts`.
  */
-
+import { isThrottle } from '../base/checks.js'
 import { systemClock } from '../base/clock.js'
 import { ClosedError } from '../base/errors.js'
 import { watchExit } from '../core/at-exit.js'
@@ -29,9 +29,8 @@ import {
 } from '../core/requests.js'
 import { Runner } from '../core/run.js'
 import { Warnings } from '../core/warnings.js'
-import { CrawlDelays } from '../fetch/crawl-delay.js'
 import { Fetcher } from '../fetch/fetch.js'
-import { Robots } from '../fetch/robots.js'
+import { CrawlDelays, Robots } from '../fetch/robots.js'
 import { DRIVER_KEYS, ENGINE_KEYS, ROBOTS_MAX_DELAY } from '../options/generated.js'
 import type { Clock, ThrottleOptions } from '../options/options.js'
 import { splitOptions } from '../options/split.js'
@@ -455,4 +454,29 @@ export class Throttle extends ThrottleEventTarget {
     if (typeof target === 'object' && target !== null && 'scopes' in target) return target.scopes
     return this.#hasHook ? this.#fetcher.scopesOf(target) : hostOf(target)
   }
+}
+
+// How throttles are made: synchronously, and without a timer before the first wait.
+
+/**
+ * Makes a throttle, synchronously in every runtime. It has no timer before the first wait.
+ *
+ * @throws {ConfigError} listing every problem of the options.
+ */
+export function createThrottle(options: ThrottleOptions = {}): Throttle {
+  return new Throttle(options)
+}
+
+/** A function with fetch's own signature, for clients that take a custom `fetch`. */
+export function throttledFetch(
+  throttleOrOptions: Throttle | ThrottleOptions = {},
+  send?: typeof fetch,
+): Throttle['fetch'] {
+  if (isThrottle(throttleOrOptions)) {
+    if (send !== undefined)
+      throw new TypeError('a throttle has its own fetch: give it as an option of the throttle')
+    return (throttleOrOptions as Throttle).fetch
+  }
+  const options = throttleOrOptions as ThrottleOptions
+  return createThrottle(send ? { ...options, fetch: send } : options).fetch
 }

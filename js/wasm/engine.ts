@@ -12,7 +12,6 @@
  * engine.settle(80, ticket, { status: 200, latencyMs: 80 })
  * ```
  */
-
 import { shown } from '../base/checks.js'
 import {
   ConfigError,
@@ -41,7 +40,7 @@ import type {
   Ticket,
 } from './types.js'
 
-export * from './functions.js'
+export * from './numbers.js'
 export type * from './types.js'
 
 /** What `poll` answers when no request may leave before `wakeAt`. */

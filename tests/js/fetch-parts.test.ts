@@ -15,8 +15,8 @@ import { FakeClock } from 'autothrottle/testing'
 import { joined } from '../../js/base/joined.js'
 import { discard, watched, withMetadata } from '../../js/fetch/body.js'
 import { follows, placeOf, Redirects } from '../../js/fetch/redirects.js'
-import { isStream, Retry } from '../../js/fetch/retry.js'
-import { asUtf8 } from '../../js/scopes/places.js'
+import { isStream, Retry } from '../../js/fetch/send.js'
+import { asUtf8 } from '../../js/scopes/names.js'
 
 const page = 'https://a.example/page'
 

@@ -65,7 +65,7 @@ fn in_typescript_only_the_clock_names_a_clock_and_only_the_loader_the_module() {
 fn only_the_constructor_says_what_a_url_is() {
     let folders = ["js", "examples", "tests/js", "scripts", "benches", "site"];
     for (name, text) in folders.into_iter().flat_map(sources) {
-        assert!(!text.contains("canParse("), "{name}: toUrl of js/scopes/places.ts, or try {{ new URL }}");
+        assert!(!text.contains("canParse("), "{name}: toUrl of js/scopes/names.ts, or try {{ new URL }}");
     }
 }
 

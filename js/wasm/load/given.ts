@@ -2,7 +2,7 @@
  * Who brings the modules. The package's code is there once for all ES modules; an entry of a runtime, or
  * `initialize` of `autothrottle/slim`, says where its WebAssembly comes from.
  */
-import { compile } from './compile.js'
+import { WasmBlockedError } from '../../base/errors.js'
 
 type Source = () => WebAssembly.Module | Uint8Array<ArrayBuffer>
 
@@ -23,4 +23,22 @@ export function give(name: Name, source: Source): void {
 export function moduleOf(name: Name, here: Source): WebAssembly.Module {
   const made = (given[name] ?? here)()
   return ArrayBuffer.isView(made) ? compile(made as Uint8Array<ArrayBuffer>) : made
+}
+
+// From bytes to a module.
+//
+// Where a page's policy forbids WebAssembly, the browser's own error does not say what to write.
+
+/**
+ * Compiles, synchronously.
+ *
+ * @throws {WasmBlockedError} where compiling is forbidden.
+ */
+export function compile(bytes: Uint8Array<ArrayBuffer>): WebAssembly.Module {
+  try {
+    return new WebAssembly.Module(bytes)
+  } catch (cause) {
+    // The bytes are ours and whole: only a policy can refuse them.
+    throw new WasmBlockedError({ cause })
+  }
 }
