@@ -48,7 +48,7 @@ interface Fields {
   delete(names: string[]): void
 }
 
-interface Answer {
+interface AxiosResponse {
   readonly status: number
   readonly headers: Fields
   data: unknown
@@ -114,7 +114,11 @@ export function throttleAdapter(throttle: Throttle, axios: AxiosLike): AxiosAdap
 }
 
 /** A request and, where they can be seen, its redirects: by the rules of fetch (`fetch/redirects.ts`). */
-async function follow(config: Config, url: string, send: (hop: Config) => Promise<Answer>): Promise<Answer> {
+async function follow(
+  config: Config,
+  url: string,
+  send: (hop: Config) => Promise<AxiosResponse>,
+): Promise<AxiosResponse> {
   const most = config.maxRedirects ?? MOST_HOPS
   if (most === 0 || config.beforeRedirect !== undefined || isStream(config.data)) return send(config)
   let hop: Config = { ...config, maxRedirects: 0 }
@@ -123,7 +127,7 @@ async function follow(config: Config, url: string, send: (hop: Config) => Promis
     let failure: { error: unknown } | undefined
     const response = await send(hop).catch((error) => {
       failure = { error }
-      return (error as { response?: Answer } | null)?.response
+      return (error as { response?: AxiosResponse } | null)?.response
     })
     const place =
       response && REDIRECTS.includes(response.status) ? response.headers.get('location') : undefined
@@ -165,7 +169,7 @@ async function sendThrottled(
   axios: AxiosLike,
   config: Config,
   send: AxiosAdapter,
-): Promise<Answer> {
+): Promise<AxiosResponse> {
   const { method, headers, throttle: own } = config
   const request = { url: axios.getUri(config), method, headers }
   // No server is asked.
@@ -177,7 +181,7 @@ async function sendThrottled(
     })
     .finally(abort.end)
   try {
-    const response: Answer = await send(config)
+    const response: AxiosResponse = await send(config)
     const outcome = outcomeWith(answerOfResult(response), own)
     const latency = throttle.now() - permit.sentAt
     if (throttle.isHeldByBodies && isStream(response.data))

@@ -41,7 +41,7 @@ export interface CrawlContext {
   readonly session?: { readonly id: string } | undefined
   readonly proxyInfo?: { readonly url: string } | undefined
   /** @internal */
-  readonly response?: Answer | undefined
+  readonly response?: CrawlResponse | undefined
 }
 
 /**
@@ -82,7 +82,7 @@ export interface CrawlHooks {
 }
 
 /** An answer: got's have fields, those of browsers have methods. */
-interface Answer {
+interface CrawlResponse {
   readonly statusCode?: number
   // biome-ignore lint/suspicious/noExplicitAny: a field or a method, which is seen when it is read.
   readonly headers?: any
@@ -177,7 +177,7 @@ class Navigation {
 }
 
 /** In browsers, Crawlee's own proxy stands between, and says 590 to 599 where no server answered. */
-function outcomeOfAnswer(answer: Answer, { proxyInfo }: CrawlContext): PermitOutcome | undefined {
+function outcomeOfAnswer(answer: CrawlResponse, { proxyInfo }: CrawlContext): PermitOutcome | undefined {
   const { statusCode, status, headers } = answer
   if (statusCode !== undefined) return { status: statusCode, headers: headers ?? {} }
   const code: number = typeof status === 'function' ? answer.status() : status

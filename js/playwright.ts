@@ -82,14 +82,14 @@ interface Emitting {
 }
 
 /** An answer, as both libraries tell of it. */
-interface Answer {
+interface PageResponse {
   status(): number
   headers(): Record<string, string>
   finished?(): Promise<unknown>
 }
 
 interface Routed extends PageRequest {
-  response(): Promise<Answer | null>
+  response(): Promise<PageResponse | null>
   failure(): { errorText: string } | null
   redirectedFrom(): Routed | null
 }
@@ -180,7 +180,7 @@ async function routed(
 }
 
 /** What leads elsewhere. */
-function isRedirect(response: Answer): boolean {
+function isRedirect(response: PageResponse): boolean {
   return response.status() >= 300 && response.status() < 400 && 'location' in response.headers()
 }
 
@@ -199,7 +199,7 @@ async function intercepted(
     if (!(await flight.enter(request, () => request.abort('blockedbyclient', 0)))) return
     await request.continue({}, 0).catch(() => flight.end(null))
   }
-  const onResponse = (response: Answer & { request(): Intercepted }) => {
+  const onResponse = (response: PageResponse & { request(): Intercepted }) => {
     flights.get(response.request())?.hear(response)
   }
   const onEnd = (request: Intercepted) => {
@@ -251,7 +251,7 @@ class Flight {
   }
 
   /** Its headers came. */
-  hear(response: Answer): void {
+  hear(response: PageResponse): void {
     if (!this.#permit) return
     const latency = this.#throttle.now() - this.#permit.sentAt
     this.#outcome = { status: response.status(), headers: response.headers(), latency }

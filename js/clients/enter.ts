@@ -1,5 +1,5 @@
 /**
- * What the entries for clients share: a request as the throttle's hooks see it, and leave to send it.
+ * What the entries for clients share: a request as the throttle's hooks see it, and its permit.
  *
  * No client is imported, not even for its types: a program compiles beside any version of it, and beside
  * none. The engine is not imported either: the throttle is the caller's, so an entry costs a kilobyte.
@@ -22,7 +22,7 @@ export interface ClientRequest {
   readonly headers?: object | undefined
 }
 
-/** Waits for leave to send a request. */
+/** Waits for the permit of a request. */
 export function enter(
   throttle: Throttle,
   { url, method = 'GET', headers }: ClientRequest,

@@ -11,7 +11,7 @@ import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { keepLines, LineWriter, parsedLine, recoverLines } from './lines.js'
 import { type Settings, UsageError } from './settings.js'
-import { type Entry, type Kept, type Long, openWarc, type Warc } from './warc.js'
+import { type Entry, type Long, openWarc, type Recorded, type Warc } from './warc.js'
 
 /** What robots.txt does not allow, and a line of a list that is none: trying again does not help. */
 const FINAL = new Set(['ERR_ROBOTS', 'ERR_LINE'])
@@ -118,7 +118,7 @@ export class Store {
   }
 
   /** Adds an answer to the archive; what is left to do is one write. */
-  async archive(entry: Entry, kept: Kept): Promise<void> {
+  async archive(entry: Entry, kept: Recorded): Promise<void> {
     if (this.#warc) entry.warc = await this.#warc.append(entry, kept)
   }
 

@@ -53,7 +53,7 @@ export interface Long {
 }
 
 /** A body, as far as it was kept, and the response that it came with. */
-export interface Kept {
+export interface Recorded {
   readonly body: Body
   readonly statusText: string
   readonly headers: Headers
@@ -114,7 +114,7 @@ export class Warc {
   }
 
   /** Records follow each other. */
-  append(entry: Entry, { body, statusText, headers }: Kept): Promise<{ offset: number; length: number }> {
+  append(entry: Entry, { body, statusText, headers }: Recorded): Promise<{ offset: number; length: number }> {
     const { url, finalUrl, status, sentAt } = entry
     const fields = [...headers].map(([name, value]): [string, string] => [
       UNDONE.test(name) ? `x-archive-orig-${name}` : name,

@@ -1,8 +1,6 @@
 /**
  * Who leaves when a signal is aborted: one listener for each signal, however many wait with it.
- *
- * The trap is one controller for a whole crawl: Node warns of a leak at the eleventh listener, and each
- * listener costs as much as what it guards.
+ * A whole crawl may have one controller: Node warns of a leak at its eleventh listener.
  */
 
 /** A caller who leaves. */

@@ -2,9 +2,8 @@
  * A program that ends while requests wait, or have not ended, says so: its event loop has no more work that
  * could let them go.
  *
- * The trap is a permit that is never settled, or a function of `run` that never ends. Node finds no work to
- * do and ends without a word: with code 13, or with 0 inside of `main()`. An import has no effects:
- * the listener is added with the first throttle.
+ * If a permit is never settled, or a function of `run` never ends, Node finds no work to do and ends without
+ * a word: with code 13, or with 0 inside of `main()`. The first throttle adds the listener.
  *
  * A throttle that only its own requests know could be collected before it speaks. So the newest throttle is
  * kept, and those whose requests were not over when another was made.

@@ -1,7 +1,6 @@
 /**
- * A permit's outcome for the engine: all of it checked, and in the engine's own form.
- *
- * The trap is an outcome whose first half counts although its second half is wrong: so this changes no state.
+ * A permit's outcome for the engine: all of it checked, in the engine's own form. It changes no state, so an
+ * outcome that is partly wrong counts nowhere.
  */
 import { answerOf } from '../answers/answer.js'
 import { isPlain, kindOf, shown } from '../base/checks.js'

@@ -1,8 +1,8 @@
 /**
  * Who gives up when: a heap of deadlines beside the engine's own times, so that one timer serves both.
  *
- * The trap is the request that was sent in time and whose deadline is an hour away: it is struck out and left
- * in the heap, and when more than half of the heap is struck out, the heap is made anew.
+ * The deadline of a request that was sent is struck out and stays. When more than half of the heap is struck
+ * out, the heap is made anew.
  */
 
 /** A deadline. `isDone` strikes it out. */

@@ -7,9 +7,8 @@
  * 3. `settle` or `retry`: the outcome is converted first, then the engine gets it. Managers and listeners
  *    learn what that changed, and last the engine is asked again for those who wait.
  *
- * The traps: an outcome that makes no sense and leaves the slot behind (the slot comes back, then the error
- * is thrown); a manager that learns of it after others have left at the old pace; work for listeners who are
- * not there.
+ * If an outcome makes no sense, the slot comes back, then the error is thrown. A manager learns of an outcome
+ * before others leave at the old pace.
  */
 import { statusIn } from '../answers/answer.js'
 import { type ClosedError, EngineBrokenError, TimeoutError } from '../base/errors.js'
@@ -30,12 +29,12 @@ import { Driver } from './driver.js'
 import {
   type Ear,
   type Ears,
+  type Ending,
   type Hear,
   type News,
   RequestEvent,
   type RequestLike,
   SharedEvent,
-  type Told,
 } from './events.js'
 import type { Host } from './host.js'
 import { HOW_TO_SETTLE, type Inside, Nesting } from './nesting.js'
@@ -157,7 +156,7 @@ export class Desk {
   }
 
   /**
-   * Leave to send one request: at once where no limit stands in the way. Code that hands a permit on through
+   * A permit for one request: at once where no limit stands in the way. Code that hands a permit on through
    * a promise tells the driver (`given`), and says when it is used (`begun`). One that was waited for is
    * `given` already.
    */
@@ -224,7 +223,7 @@ export class Desk {
   }
 
   /** Tells who listens to requests. */
-  #news(ear: Ear, request: RequestLike, at?: number, told: Told = NO_OUTCOME): void {
+  #news(ear: Ear, request: RequestLike, at?: number, told: Ending = NO_OUTCOME): void {
     const { isHeard } = ear
     if (!isHeard && this.hears.length === 0) return
     const now = at ?? Number(this.clock.now())

@@ -1,8 +1,8 @@
 /**
  * Turns the engine's decisions into calls: who waits, and asking until no more requests may leave.
  *
- * The traps: a listener that submits while we are handing out permissions, and work without need. So only
- * `drain` asks, one drain at a time, and none while no request waits. When to ask again is `wake.ts`.
+ * A listener may submit while permits are handed out. So only `drain` asks, one drain at a time, and none
+ * while no request waits. When to ask again is `wake.ts`.
  *
  * A gap is from send to send, but a permit is used a microtask after it was given. A loop that asks for a
  * thousand may go on in between. So time stands still for the engine from the one to the other (`now`): else

@@ -2,8 +2,8 @@
  * What a throttle tells: events on itself, and the same on Node's `diagnostics_channel` as
  * `autothrottle:TYPE`.
  *
- * The trap is to pay for an event without a listener: it is made only if its type has one. So
- * listeners are counted, also those that leave by themselves (`once`, `signal`).
+ * An event is made only if its type has a listener. So listeners are counted, also those that leave by
+ * themselves (`once`, `signal`).
  */
 import { builtin } from '../base/builtin.js'
 import { kindOf } from '../base/checks.js'
@@ -21,7 +21,7 @@ export interface RequestLike {
 }
 
 /** What is known of the end of a request. */
-export interface Told {
+export interface Ending {
   readonly status?: number | undefined
   readonly error?: unknown
   readonly latencyMs?: number | undefined
@@ -31,7 +31,7 @@ export interface Told {
 export type News = 'queued' | 'send' | 'settle' | 'cancel'
 
 /** Hears of it as a plain function: an event costs more. It never throws. */
-export type Hear = (news: News, request: RequestLike, at: number, told: Told) => void
+export type Hear = (news: News, request: RequestLike, at: number, told: Ending) => void
 
 /**
  * Something happened to a request. `target` is what was asked for, as spoken of everywhere else; the throttle
@@ -53,7 +53,7 @@ export class RequestEvent extends (Event as new (type: string) => Omit<Event, 't
   /** @internal Of `settle`. */
   readonly latencyMs: number | undefined
 
-  constructor(news: News, { ticket, target, scopes }: RequestLike, at: number, told: Told) {
+  constructor(news: News, { ticket, target, scopes }: RequestLike, at: number, told: Ending) {
     super(news)
     this.id = ticket
     // The platform's own is a getter.

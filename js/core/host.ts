@@ -23,11 +23,11 @@ type Asked =
   | 'cancel'
   | 'waiting'
   | 'inFlight'
-type Told = 'adjust' | 'configure' | 'hold' | 'pause' | 'resume' | 'reset' | 'crawlDelay'
+type Ordered = 'adjust' | 'configure' | 'hold' | 'pause' | 'resume' | 'reset' | 'crawlDelay'
 type Seen = 'peek' | 'stats' | 'snapshot' | 'watch' | 'hasNotices' | 'takeNotices'
 
 /** Who decides. */
-export interface Host extends Pick<Engine, Asked | Told | Seen> {
+export interface Host extends Pick<Engine, Asked | Ordered | Seen> {
   // What follows is the engine's too; declarations do not show it there.
   intern(name: string): ScopeHandle
   keepAlive(scope: ScopeHandle): boolean

@@ -1,8 +1,7 @@
 /**
  * Many items through one throttle, as an async iterable: pulls from its source only as fast as it can send.
  *
- * The trap is `Promise.all` over a million items: a million promises before the first request has left. Here
- * no more items are held than `buffer`, so an endless source is welcome and memory stays flat.
+ * It holds no more items than `buffer`, so a source may be endless and memory stays flat.
  */
 
 import { notA } from '../base/checks.js'

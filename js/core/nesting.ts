@@ -4,8 +4,7 @@
  *
  * A call is known to be inside while its function has not returned to us yet. After an `await`,
  * `AsyncLocalStorage` says it where that is free; in Node before 24 it slows every promise of the process.
- * There V8's asynchronous stack traces say it, read only for calls that wait while a function runs. The
- * traps: to guess where a runtime knows neither, and work for those who do not nest.
+ * There V8's asynchronous stack traces say it, read only for calls that wait while a function runs.
  *
  * Where it is not known, time says it: no slot has come back for a while, and requests wait for one.
  */

@@ -1,8 +1,6 @@
 /**
  * What the engine tells, passed on: to a scope's manager, to listeners, to the console.
- *
- * The traps: a manager that throws and keeps others from hearing (all hear, then the first is thrown); work
- * for listeners who are not there (the engine tells only what has a listener).
+ * If a manager throws, all others hear first. The engine tells only what has a listener.
  */
 
 import { ManagerError, ScopeDownError, StalledError } from '../base/errors.js'

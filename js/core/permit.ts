@@ -1,8 +1,8 @@
 /**
  * Permission to send one request. It holds a slot in every scope of the request until it is settled.
  *
- * The trap is a permit that is never settled: its slots are gone for good. `using permit = …` settles it as
- * *ignored* at the end of the block, whatever happened there; one that is collected as garbage is given back.
+ * `using permit = …` settles it as *ignored* at the end of the block, whatever happened there. One that is
+ * collected as garbage is given back.
  */
 
 import type { HeadersLike, SomeHints } from '../answers/headers.js'

@@ -3,9 +3,8 @@
  * ends.
  *
  * One request's way: scopes → robots.txt → a permit → the real fetch → hooks → retry, redirect, or the
- * answer. The trap is a slot that is left behind because something else failed or never answered: a hook, a
- * body that was to be let go of, an abort between two awaits. So an exchange always ends in `#exchange`: it
- * settles first and cleans up after, and no caller waits for the cleaning.
+ * answer. A hook, an unwanted body or an abort between two awaits may fail or never answer. So an exchange
+ * always ends in `#exchange`: it settles first and cleans up after, and no caller waits for the cleaning.
  */
 import { type Answer, answerIn, responseOf } from '../answers/answer.js'
 import { failureOf, failureOfRequest } from '../answers/failures.js'

@@ -98,7 +98,7 @@ export class Robots {
   }
 
   async #ask(url: URL): Promise<(url: string) => boolean> {
-    const keep = (ms: number) => {
+    const expireIn = (ms: number) => {
       const known = this.#known.get(url.origin)
       if (known) known.until = this.#asking.clock.now() + ms
     }
@@ -111,14 +111,14 @@ export class Robots {
       const headers = { 'user-agent': userAgent }
       bytes = await this.#read(robotsUrl, { headers, signal: controller.signal })
     } catch (cause) {
-      keep(MINUTE)
+      expireIn(MINUTE)
       controller.abort(cause)
       if (cause instanceof DisallowedError) throw cause
       throw new DisallowedError(`robots.txt of ${url.host} could not be had`, true, { cause })
     } finally {
       this.#asked.delete(controller)
     }
-    keep(DAY)
+    expireIn(DAY)
     this.#asking.tell(url.host, bytes)
     return rules ? rules(robotsUrl, new TextDecoder().decode(bytes), userAgent) : () => true
   }

@@ -11,7 +11,7 @@ import { parseHints } from '../wasm/numbers.js'
 import type { Kind, Rules } from './request.js'
 
 /** A budget as the headers tell it: what is left of it, and its length in milliseconds. */
-export interface Told {
+export interface ToldLimit {
   readonly kind: Kind
   readonly limit: number
   readonly left: number | undefined
@@ -26,8 +26,8 @@ const WINDOWS = [1000, 10_000, MINUTE, 3_600_000, DAY]
  * The budgets that the headers tell. The window follows from what is missing and the time until it is back;
  * where too little is missing to tell, it is the usual one: a minute, and Groq's requests a day.
  */
-export function toldBy(headers: Headers, rules: Rules): Told[] {
-  const told: Told[] = []
+export function toldBy(headers: Headers, rules: Rules): ToldLimit[] {
+  const told: ToldLimit[] = []
   // Azure says −1 for what it does not tell.
   for (const quota of parseHints([...headers].filter(([, value]) => value !== '-1')).quotas) {
     const { policy = '', limit = 0, remaining = Number.NaN, resetMs: reset = 0 } = quota

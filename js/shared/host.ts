@@ -3,8 +3,7 @@
  *
  * The machine decides everything, also when to give a question up. Here refusals are errors, frames go to the
  * transport and its answers come back, and one timer wakes the machine. What happens in one turn of the event
- * loop is said at its end. The trap is to answer for others: what the machine says of them is as old as what
- * it heard last.
+ * loop is said at its end. What the machine says of other processes is as old as what it heard last.
  */
 import {
   ConfigError,

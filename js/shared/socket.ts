@@ -126,8 +126,8 @@ export class SocketTransport implements Transport {
   }
 
   /**
-   * A stream breaks, or is whole. The trap is to connect again to a process that is stopped: the system
-   * accepts for it, and its silence would count anew.
+   * A stream breaks, or is whole. It does not connect again: the system accepts for a process that is
+   * stopped, and its silence would count anew.
    */
   reconnect(): void {}
 

@@ -10,7 +10,7 @@ import { shown, unknownKeys } from '../base/checks.js'
 import { ConfigError, ThrottleError } from '../base/errors.js'
 import type { Clock } from '../options/options.js'
 
-/** Leave to lead. */
+/** Permission to lead. */
 export interface Lease {
   /** Larger than that of every lease before, and than `above`. */
   readonly epoch: number
@@ -38,7 +38,7 @@ export interface Peer {
   unheard(id: string, epoch: number): void
   /**
    * What is said to the leader is lost: so it is time to compete. `hasEnded`: its process is known to be
-   * dead. The trap is one that is only not connected for a moment.
+   * dead, and not only disconnected for a moment.
    */
   vacant(hasEnded: boolean): void
   /** The lease is another's: what was sent under this epoch did not leave. */
@@ -124,7 +124,7 @@ export function afterTurn(done: () => void): void {
 
 // What every kind of sharing takes, checked in one place.
 //
-// The trap is a name that is empty by a mistake, as an unset variable is: all programs with it would share.
+// An empty name is refused: an unset variable is one, and all programs with it would share.
 
 /** Says that a setting is wrong. */
 export type Wrong = (path: string, want: string, value: unknown) => void

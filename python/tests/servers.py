@@ -12,7 +12,7 @@ Answer = tuple[int, dict[str, str], bytes]
 
 
 @dataclass
-class Told:
+class Fake:
     """What it is to answer, and what it was asked."""
 
     url: str
@@ -21,7 +21,7 @@ class Told:
 
 
 @contextmanager
-def server() -> Iterator[Told]:
+def server() -> Iterator[Fake]:
     """Answers 200 unless a test says otherwise. A status of 0 closes the connection."""
 
     class Handler(BaseHTTPRequestHandler):
@@ -48,7 +48,7 @@ def server() -> Iterator[Told]:
 
     listening = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     listening.daemon_threads = True
-    told = Told(f"http://127.0.0.1:{listening.server_port}/")
+    told = Fake(f"http://127.0.0.1:{listening.server_port}/")
     thread = threading.Thread(target=listening.serve_forever, kwargs={"poll_interval": 0.01})
     thread.start()
     try:

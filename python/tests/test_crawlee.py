@@ -18,13 +18,13 @@ from crawlee.storage_clients import MemoryStorageClient
 from autothrottle import ThreadThrottle, Throttle
 from autothrottle.crawlee import ThrottledHttpClient
 from autothrottle.testing import FakeClock
-from servers import Told, server
+from servers import Fake, server
 
 Drive = Callable[[Throttle, Awaitable[Any]], Awaitable[Any]]
 
 
 @pytest.fixture
-def told() -> Iterator[Told]:
+def told() -> Iterator[Fake]:
     with server() as running:
         yield running
 
@@ -53,7 +53,7 @@ def crawler_of(throttle: Throttle) -> tuple[HttpCrawler, list[tuple[str, int]]]:
     return crawler, seen
 
 
-async def test_pages_wait_for_their_turn(clock: FakeClock, drive: Drive, told: Told) -> None:
+async def test_pages_wait_for_their_turn(clock: FakeClock, drive: Drive, told: Fake) -> None:
     throttle, at = throttle_of(clock)
     crawler, seen = crawler_of(throttle)
     urls = [f"{told.url}{page}" for page in range(3)]
@@ -64,7 +64,7 @@ async def test_pages_wait_for_their_turn(clock: FakeClock, drive: Drive, told: T
     assert throttle.stats().in_flight == 0
 
 
-async def test_refusals_are_heard_and_crawlee_tries_again(clock: FakeClock, drive: Drive, told: Told) -> None:
+async def test_refusals_are_heard_and_crawlee_tries_again(clock: FakeClock, drive: Drive, told: Fake) -> None:
     told.answers = [(503, {"Retry-After": "30"}, b"")]
     throttle, at = throttle_of(clock)
     crawler, seen = crawler_of(throttle)
@@ -74,7 +74,7 @@ async def test_refusals_are_heard_and_crawlee_tries_again(clock: FakeClock, driv
     assert at[1] > 30
 
 
-async def test_failed_connections_back_off(clock: FakeClock, drive: Drive, told: Told) -> None:
+async def test_failed_connections_back_off(clock: FakeClock, drive: Drive, told: Fake) -> None:
     told.answers = [(0, {}, b"")]
     throttle, _ = throttle_of(clock, backoff=True)
     steps: list[str] = []
@@ -85,7 +85,7 @@ async def test_failed_connections_back_off(clock: FakeClock, drive: Drive, told:
     assert steps == [told.url.split("/")[2]]
 
 
-async def test_a_request_says_more(clock: FakeClock, drive: Drive, told: Told) -> None:
+async def test_a_request_says_more(clock: FakeClock, drive: Drive, told: Fake) -> None:
     throttle, _ = throttle_of(clock)
     crawler, _ = crawler_of(throttle)
     request = Request.from_url(told.url, user_data={"throttle": {"scopes": "api"}})
@@ -93,7 +93,7 @@ async def test_a_request_says_more(clock: FakeClock, drive: Drive, told: Told) -
     assert set(throttle.stats().scopes) == {"api"}
 
 
-async def test_requests_of_a_handler_and_downloads_wait(clock: FakeClock, drive: Drive, told: Told) -> None:
+async def test_requests_of_a_handler_and_downloads_wait(clock: FakeClock, drive: Drive, told: Fake) -> None:
     throttle, at = throttle_of(clock, release="body", retry={"limit": 1})
     client = ThrottledHttpClient(throttle)
 
@@ -120,7 +120,7 @@ async def broken_off(client: ThrottledHttpClient, url: str) -> None:
         raise RuntimeError("mine")
 
 
-async def test_a_timeout_of_crawlee_gives_the_place_back(clock: FakeClock, told: Told) -> None:
+async def test_a_timeout_of_crawlee_gives_the_place_back(clock: FakeClock, told: Fake) -> None:
     throttle, at = throttle_of(clock)
     waits = asyncio.Event()
     throttle.on("queued", lambda _: waits.set())

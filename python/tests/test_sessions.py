@@ -28,7 +28,7 @@ from autothrottle.httpx import AsyncThrottleTransport, ThrottleTransport
 from autothrottle.requests import ThrottleAdapter
 from autothrottle.robots import rules
 from autothrottle.testing import FakeClock
-from servers import Told, server
+from servers import Fake, server
 
 Drive = Callable[[Throttle, Awaitable[Any]], Awaitable[Any]]
 
@@ -169,7 +169,7 @@ Opens = Callable[..., Any]
 
 
 @pytest.fixture
-def told() -> Iterator[Told]:
+def told() -> Iterator[Fake]:
     with server() as running:
         yield running
 
@@ -199,7 +199,7 @@ def sends(session: Aiohttp | Requests) -> list[float]:
     return at
 
 
-async def test_requests_wait_for_their_turn(opens: Opens, told: Told) -> None:
+async def test_requests_wait_for_their_turn(opens: Opens, told: Fake) -> None:
     async with opens() as session:
         at = sends(session)
         for _ in range(3):
@@ -208,7 +208,7 @@ async def test_requests_wait_for_their_turn(opens: Opens, told: Told) -> None:
         assert list(session.throttle.stats().scopes) == [told.url.split("/")[2]]
 
 
-async def test_refusals_are_heard_and_tried_again(opens: Opens, clock: FakeClock, told: Told) -> None:
+async def test_refusals_are_heard_and_tried_again(opens: Opens, clock: FakeClock, told: Fake) -> None:
     told.answers = [(429, {"Retry-After": "30"}, b"slow"), (0, {}, b""), (503, {}, b"")]
     async with opens(retry={"limit": 3}) as session:
         assert await session.ask("GET", told.url) == (200, "ok")
@@ -217,7 +217,7 @@ async def test_refusals_are_heard_and_tried_again(opens: Opens, clock: FakeClock
         assert session.throttle.stats().in_flight == 0
 
 
-async def test_bodies_are_sent_again_where_they_can_be(opens: Opens, told: Told) -> None:
+async def test_bodies_are_sent_again_where_they_can_be(opens: Opens, told: Fake) -> None:
     async def parts() -> AsyncIterator[bytes]:
         yield b"once"
 
@@ -239,7 +239,7 @@ async def test_bodies_are_sent_again_where_they_can_be(opens: Opens, told: Told)
         assert session.throttle.stats().in_flight == 0
 
 
-async def test_each_hop_of_a_redirect_waits(opens: Opens, told: Told) -> None:
+async def test_each_hop_of_a_redirect_waits(opens: Opens, told: Fake) -> None:
     told.answers = [(302, {"Location": "/there", "Retry-After": "20"}, b"")]
     async with opens() as session:
         at = sends(session)
@@ -248,7 +248,7 @@ async def test_each_hop_of_a_redirect_waits(opens: Opens, told: Told) -> None:
         assert [path for _, path, _ in told.asked] == ["/", "/there"]
 
 
-async def test_robots_txt_is_asked_for_first(opens: Opens, clock: FakeClock, told: Told) -> None:
+async def test_robots_txt_is_asked_for_first(opens: Opens, clock: FakeClock, told: Fake) -> None:
     told.answers = [(200, {}, b"User-agent: *\nCrawl-delay: 5\nDisallow: /private")]
     async with opens(robots={"user_agent": "foobot", "rules": rules}) as session:
         assert await session.ask("GET", told.url) == (200, "ok")
@@ -258,7 +258,7 @@ async def test_robots_txt_is_asked_for_first(opens: Opens, clock: FakeClock, tol
         assert clock.seconds >= 5
 
 
-async def test_a_wait_that_is_too_long_is_an_error(opens: Opens, told: Told) -> None:
+async def test_a_wait_that_is_too_long_is_an_error(opens: Opens, told: Fake) -> None:
     told.answers = [(429, {"Retry-After": "4000"}, b"later")]
     async with opens(retry={"limit": 3, "max_retry_after": 60}) as session:
         with pytest.raises(RetryAfterTooLongError) as caught:
@@ -270,7 +270,7 @@ async def test_a_wait_that_is_too_long_is_an_error(opens: Opens, told: Told) -> 
 
 @pytest.mark.parametrize(("release", "held"), [("headers", 0), ("body", 1)])
 async def test_slots_come_back_with_the_headers_or_with_the_body(
-    opens: Opens, told: Told, release: str, held: int
+    opens: Opens, told: Fake, release: str, held: int
 ) -> None:
     large = b"x" * 1_000_000
     async with opens(release=release, delay=0) as session:
@@ -291,7 +291,7 @@ async def test_failures_are_raised_as_they_are(opens: Opens) -> None:
         assert session.throttle.scope("127.0.0.1:1").stats.backoff_step == 1
 
 
-async def test_a_block_says_more(opens: Opens, told: Told) -> None:
+async def test_a_block_says_more(opens: Opens, told: Fake) -> None:
     async with opens() as session:
         with request_options(scopes={"api": 2, "account": 1}):
             await session.ask("GET", told.url)

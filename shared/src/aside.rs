@@ -82,7 +82,7 @@ impl Aside {
     }
 
     /// It waits for the next snapshot.
-    pub fn keep(&mut self, from: MemberId, id: u64, attempt: u32) {
+    pub fn push(&mut self, from: MemberId, id: u64, attempt: u32) {
         self.kept.push_back((self.last + 1, from, id, attempt));
     }
 

@@ -2,8 +2,8 @@
 //!
 //! Each frame has its sender's stamp. It also has the newest stamp that the sender heard of the other side,
 //! with the time that it kept it. So both ends know how long the way there and back took, and how far the
-//! other clock is ahead, without any third clock. The trap is a way that is slow in one direction: what
-//! cannot be known is counted as late.
+//! other clock is ahead, without any third clock. A way may be slow in one direction: what cannot be known
+//! counts as late.
 
 use std::collections::VecDeque;
 
@@ -38,9 +38,9 @@ impl PeerClock {
             // One of both clocks stood still, or was set: what was measured before is void.
             let least = behind.saturating_sub(span.micros() as i64 + DRIFT);
             self.behind.retain(|&known| known >= least);
-            keep(&mut self.spans, span);
+            push_bounded(&mut self.spans, span);
         }
-        keep(&mut self.behind, behind);
+        push_bounded(&mut self.behind, behind);
     }
 
     /// What a frame to the other process says of the last one from it.
@@ -84,7 +84,7 @@ pub fn age(now: Instant, head: &Head) -> Option<Span> {
     Some(Span::from_micros(now.micros().checked_sub(echoed)?.checked_sub(kept)?))
 }
 
-fn keep<T>(all: &mut VecDeque<T>, one: T) {
+fn push_bounded<T>(all: &mut VecDeque<T>, one: T) {
     all.push_back(one);
     if all.len() > MOST {
         all.pop_front();

@@ -1,6 +1,6 @@
 //! Numbers, plain values and lists in CBOR: whole numbers take few bytes, what is unknown is `null`.
 //!
-//! The trap is a length that a sender claims: no memory is reserved for what has not been read.
+//! No memory is reserved for a length that a sender claims: only for what was read.
 
 use autothrottle::{Span, Value, value::DEEPEST};
 use minicbor::{

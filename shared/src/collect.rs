@@ -61,7 +61,7 @@ impl Collecting {
             lease,
         };
         for kept in known {
-            collecting.keep(kept);
+            collecting.insert(kept);
         }
         if let Some(memory) = collecting.known.first().and_then(|kept| memory(&kept.bytes)) {
             let there = memory.members.iter().filter(|known| known.alive && Some(known.id) != gone);
@@ -105,11 +105,11 @@ impl Collecting {
         if self.wants.is_some_and(|wants| kept.number >= wants) {
             self.wants = None;
         }
-        self.keep(kept);
+        self.insert(kept);
     }
 
     /// The newest first.
-    fn keep(&mut self, kept: Kept) {
+    fn insert(&mut self, kept: Kept) {
         let place = self.known.partition_point(|known| known.number >= kept.number);
         self.known.insert(place, kept);
     }

@@ -55,7 +55,7 @@ impl Leader {
                 peer.flags |= if is_exact { reply::EXACT } else { 0 };
                 self.owed.add(from, ());
             }
-            None => self.aside.keep(from, id, attempt),
+            None => self.aside.push(from, id, attempt),
         }
     }
 

@@ -5,9 +5,9 @@
 //!    for a lease competes.
 //! 3. A process that hears no other for long is offline: `Settings::offline` says what happens then.
 //!
-//! The traps are clocks and connections. Only spans of this process's own clock are compared, and what it
-//! missed while it stood still is not counted as silence. A connection that is open and carries no frame is
-//! found out: a leader hears its own beats, a member the answers to its pings.
+//! Only spans of this process's own clock are compared, and what it missed while it stood still is not
+//! counted as silence. A connection that is open and carries no frame is found out: a leader hears its own
+//! beats, a member the answers to its pings.
 
 use std::collections::VecDeque;
 

@@ -1,6 +1,5 @@
-//! Frames that come in: from the leader, from members, from this process itself.
-//!
-//! The trap is a frame that is believed: what no process of this version says is dropped and counted.
+//! Frames that come in: from the leader, from members, from this process itself. What no process of this
+//! version says is dropped and counted.
 
 use autothrottle::{Span, Value};
 

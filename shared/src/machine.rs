@@ -55,7 +55,7 @@ pub(crate) enum State {
     Closed,
 }
 
-/// Leave to decide.
+/// Permission to decide.
 #[derive(Debug)]
 pub(crate) struct Lease {
     pub epoch: u64,

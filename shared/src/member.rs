@@ -1,8 +1,7 @@
 //! The requests of one process, and what the leader has to be told of them.
 //!
-//! The trap is another process that remembers for us: it may be gone. So everything is kept here until it is
-//! over, and how it ended until that is in a stored snapshot; and where something may have been lost, a new
-//! session says everything again.
+//! A process that remembers for this one may be gone. So everything is kept here until it is over, and how it
+//! ended until that is in a stored snapshot. If something may have been lost, a new session says all again.
 
 use std::{
     collections::{BTreeMap, BTreeSet, VecDeque},
@@ -125,7 +124,7 @@ pub struct Member {
     is_busy: bool,
     /// What ended well, in order: until it is said, the next request like it may have its slot.
     spare: Vec<Ended>,
-    /// A reply that takes leave begins a round: slots that were granted before are not used again.
+    /// A reply that forbids this begins a round: slots that were granted before are not used again.
     round: u32,
     /// The leader replied not long ago: until then slots are used again.
     fresh: Instant,
@@ -188,7 +187,7 @@ impl Member {
         if let Some(delay) = told.get_mut(AGAIN) {
             *delay = Number(f64::NAN);
         }
-        self.keep(sent, Fact::Done(seq, flight, told));
+        self.note(sent, Fact::Done(seq, flight, told));
     }
 
     /// What ended and has to be said by then is said.
@@ -312,7 +311,7 @@ impl Member {
     pub fn order(&mut self, now: Instant, order: Order) {
         self.seq += 1;
         self.act(now, Act::Order(self.seq, order.clone()));
-        self.keep(now, Fact::Order(self.seq, Span::ZERO, order));
+        self.note(now, Fact::Order(self.seq, Span::ZERO, order));
     }
 
     pub fn watches(&mut self, now: Instant, level: u8) {
@@ -539,7 +538,7 @@ impl Member {
         true
     }
 
-    fn keep(&mut self, at: Instant, fact: Fact) {
+    fn note(&mut self, at: Instant, fact: Fact) {
         self.log.push_back((at, fact));
         if self.log.len() > MOST_FACTS {
             self.log.pop_front();

@@ -1,7 +1,7 @@
 //! Names of scopes, as the numbers by which a host knows them.
 //!
-//! The trap is a crawl: it sees names without end. So those that are not held are forgotten when there are
-//! many, the oldest first, and a number is never given twice.
+//! A crawl sees names without end. So names that are not held are forgotten when there are many, the oldest
+//! first, and a number is never given twice.
 
 use std::sync::Arc;
 

@@ -5,8 +5,8 @@
 //! where the processes never met: if each keeps its gap, at whatever instants, a span holds one request more
 //! of each.
 //!
-//! The trap is what cannot be divided: a slot fewer than processes, which only the first of them use; and a
-//! strict quota, which waits for the way.
+//! If there are fewer slots than processes, only the first of them use one. A strict quota cannot be divided:
+//! it waits for the connection.
 
 use autothrottle::{Config, Value};
 

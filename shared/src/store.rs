@@ -5,7 +5,7 @@
 //! A fourth key is given in a cluster. Then a script publishes to one shard, unless a process is there that
 //! does not hear that: it says so (`plain`) in this key, whenever it renews or asks the leader.
 //!
-//! The trap is a clock of a process. Only the store's `TIME` is read, and only to age a snapshot.
+//! No clock of a process counts. Only the store's `TIME` is read, and only to age a snapshot.
 
 /// Takes the lease that no other process has.
 pub const COMPETE: &str = concat!(include_str!("store/claim.lua"), include_str!("store/compete.lua"));

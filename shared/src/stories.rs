@@ -1,8 +1,5 @@
-//! What members tell a leader that does not know: what flies, who waits, what ended.
-//!
-//! The traps: a slot that is given away twice when the leader changes (what flies is adopted before anybody
-//! is asked); and what is counted twice then (each flight names its grant, and the snapshot says up to which
-//! grant it counts).
+//! What members tell a leader that does not know: what flies, who waits, what ended. `leader.rs` has its
+//! traps.
 
 use autothrottle::{Instant, Span, boundary::Outcome};
 

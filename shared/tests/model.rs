@@ -1,8 +1,8 @@
 //! Lease, epoch, hello and adoption as a model that is checked exhaustively: three processes, a store that
 //! elects, a strict quota of two, and whatever may be lost, late or dead, in every order.
 //!
-//! It is written from the rules, not from the code: the simulation plays the code. The trap is a model that
-//! forbids no step: so each rule is left out once, and then the quota must be exceeded.
+//! It is written from the rules, not from the code: the simulation plays the code. To show that each rule is
+//! needed, it is left out once, and then the quota must be exceeded.
 
 use std::collections::BTreeSet;
 

@@ -1,9 +1,9 @@
 //! A slot that a member uses again without asking, as a model that is checked exhaustively: three processes,
 //! one slot, and messages that are lost, late or out of order, through deaths and changes of leader.
 //!
-//! It is written from the rules, not from the code. The trap is a model that forbids no step: so each rule is
-//! left out once, and then two requests must be in flight. Assumed is what the promise needs: a leader hears
-//! who lives before it gives a slot away, and who led knows when its lease is over.
+//! It is written from the rules, not from the code. To show that each rule is needed, it is left out once,
+//! and then two requests must be in flight. Assumed is what the promise needs: a leader hears who lives
+//! before it gives a slot away, and who led knows when its lease is over.
 
 use std::collections::BTreeSet;
 

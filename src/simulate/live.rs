@@ -199,7 +199,7 @@ impl Live {
                     ],
                 )
             }
-            Happening::Told { client, notice } => {
+            Happening::Noticed { client, notice } => {
                 let mut told = Value::from(notice);
                 if let Value::Map(entries) = &mut told {
                     entries.push(("at".into(), at.millis().into()));

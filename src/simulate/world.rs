@@ -135,7 +135,7 @@ pub enum Happening {
         headers: String,
     },
     /// An engine tells what an answer changed.
-    Told {
+    Noticed {
         /// Whose.
         client: usize,
         /// What.
@@ -360,7 +360,7 @@ impl<C: Client> World<C> {
         if let Some(happenings) = &mut self.happenings {
             let notices = self.clients[client].take_notices();
             happenings
-                .extend(notices.into_iter().map(|notice| (self.now, Happening::Told { client, notice })));
+                .extend(notices.into_iter().map(|notice| (self.now, Happening::Noticed { client, notice })));
         }
     }
 

@@ -1,11 +1,10 @@
 //! Any bytes at all, played as calls at the boundary: what the fuzzer calls (`fuzz/`), and what replays the
 //! corpus that it found.
 //!
-//! One trap is a fuzzer of well-formed calls. So numbers are whatever eight bytes make, half of the handles
-//! and tickets are invented, options and snapshots are text, and time jumps about. The other is a call that
-//! leaves something behind for the next one. So two engines play every tape side by side, one of them with
-//! bogus calls between all others, and both must say the same. The test compares what they say as numbers: as
-//! text it took most of the time.
+//! Numbers are whatever eight bytes make, half of the handles and tickets are invented, options and snapshots
+//! are text, and time jumps about. A call may leave something behind for the next one. So two engines play
+//! every tape side by side, one of them with bogus calls between all others, and both must say the same. The
+//! test compares what they say as numbers: as text it took most of the time.
 
 use autothrottle::{
     Boundary, Instant, Value,

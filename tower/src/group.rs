@@ -136,7 +136,7 @@ impl Group {
         Some((way, receiver))
     }
 
-    /// One turn of that task: what was heard goes in; what is to be said comes out, when to come again, and
+    /// One turn of that task: it takes in what others said, and gives what to say, when to come again, and
     /// whom to tell that the last was said.
     pub fn carried(
         &mut self,

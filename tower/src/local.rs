@@ -111,7 +111,7 @@ impl Drop for Server {
     }
 }
 
-/// Leave to lead.
+/// Permission to lead.
 struct Lease {
     epoch: Epoch,
     stored: Option<(Vec<u8>, Span)>,
@@ -260,7 +260,7 @@ impl Way {
         if !is_ours {
             self.stop();
         } else if let (Some(store), Some(path)) = (store, &self.path) {
-            keep(path, &self.own(path), &store).map_err(|error| why(&error, path))?;
+            write_state(path, &self.own(path), &store).map_err(|error| why(&error, path))?;
         }
         Ok(is_ours)
     }
@@ -316,7 +316,7 @@ impl Way {
         let inode = inode(own);
         fs::rename(own, path)?;
         let is_first = known == 0 && self.found.is_none();
-        Ok(Some((Lease { epoch, stored: kept(path)?, is_first }, inode)))
+        Ok(Some((Lease { epoch, stored: read_state(path)?, is_first }, inode)))
     }
 
     fn lock(&mut self, path: &Path) -> io::Result<Option<Lock>> {
@@ -495,14 +495,14 @@ fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
 }
 
 /// Whole or not at all: no process reads a half.
-fn keep(path: &Path, own: &Path, store: &[u8]) -> io::Result<()> {
+fn write_state(path: &Path, own: &Path, store: &[u8]) -> io::Result<()> {
     let half = beside(own, "state");
     write(&half, store)?;
     fs::rename(half, beside(path, "state"))
 }
 
 /// What the last leader remembered, and how old that is.
-fn kept(path: &Path) -> io::Result<Option<(Vec<u8>, Span)>> {
+fn read_state(path: &Path) -> io::Result<Option<(Vec<u8>, Span)>> {
     let file = beside(path, "state");
     let Ok(bytes) = fs::read(&file) else { return Ok(None) };
     let age = fs::metadata(&file)?.modified()?.elapsed().unwrap_or_default();

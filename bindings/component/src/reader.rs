@@ -2,7 +2,7 @@
 
 use autothrottle::{
     boundary::{flags, nanos::wall, parse_crawl_delay},
-    headers::{AppliesTo, Context, Hints, Quota as Told},
+    headers::{AppliesTo, Context, Hints, Quota as QuotaHint},
 };
 
 use crate::{
@@ -45,7 +45,7 @@ impl Guest for Component {
     }
 }
 
-fn quota(told: Told) -> Quota {
+fn quota(told: QuotaHint) -> Quota {
     Quota {
         policy: told.policy,
         limit: told.limit,

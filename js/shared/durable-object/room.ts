@@ -9,7 +9,7 @@
  *    costs. What is sent meanwhile is not held back (`allowUnconfirmed`). The next object, after a deploy
  *    or an eviction, goes on from there.
  *
- * The trap is an object that never sleeps: ten seconds after the last Worker has left, no timer is armed.
+ * The object sleeps: ten seconds after the last Worker has left, no timer is armed.
  */
 
 import { systemClock } from '../../base/clock.js'
@@ -69,7 +69,7 @@ export interface Seen {
   readonly stats: Stats
 }
 
-interface Kept {
+interface Stored {
   readonly epoch: number
   readonly at: number
   /** What fits here takes no other row. */
@@ -106,7 +106,7 @@ class ObjectTransport implements Transport {
   }
 
   async compete(above: number): Promise<Lease> {
-    const kept = (await this.#storage.get(KEPT)) as Kept | undefined
+    const kept = (await this.#storage.get(KEPT)) as Stored | undefined
     const names = Array.from({ length: kept?.parts ?? 0 }, (_, part) => PARTS + part)
     const parts = names.length > 0 ? await this.#storage.get(names) : new Map<string, unknown>()
     const stored = kept?.bytes ?? joined(names.map((name) => parts.get(name)))
@@ -155,7 +155,7 @@ class ObjectTransport implements Transport {
     const parts = bytes.length <= PART ? 0 : Math.ceil(bytes.length / PART)
     // What is larger is learned anew.
     if (parts > MOST_PARTS) return
-    const kept: Kept = { epoch: this.#epoch, at: this.#clock.wallNow(), parts }
+    const kept: Stored = { epoch: this.#epoch, at: this.#clock.wallNow(), parts }
     const entries: Record<string, unknown> = { [KEPT]: parts === 0 ? { ...kept, bytes } : kept }
     for (let part = 0; part < parts; part++)
       entries[PARTS + part] = bytes.slice(part * PART, (part + 1) * PART)

@@ -197,7 +197,7 @@ export class RedisTransport implements Transport {
       const got = (error as Error).message
       // It will not heal by itself: this user may not, or something else has these keys.
       if (/^(?:NOPERM|WRONGTYPE|NOAUTH)\b/.test(got))
-        throw new ConfigError([{ path: 'shared.client', want: `leave to use ${this.#prefix}*`, got }])
+        throw new ConfigError([{ path: 'shared.client', want: `permission to use ${this.#prefix}*`, got }])
       throw error
     }
   }

@@ -163,7 +163,7 @@ class Desk:
 
     @locked
     def request(self, scopes: Scopes, target: object, wait: Wait) -> Permit | Waiting:
-        """Leave to send one request: at once where no limit stands in the way."""
+        """A permit for one request: at once where no limit stands in the way."""
         if self.closed is not None:
             raise ClosedError() from self.closed.__cause__
         if self.lost or self.is_forked:

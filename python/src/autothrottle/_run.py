@@ -1,4 +1,4 @@
-"""``run``: a function with leave to send, and again where that was asked for. Once for tasks and for threads.
+"""``run``: a function with a permit, and again where that was asked for. Once for tasks and for threads.
 
 If a function tells its permit and fails afterwards, what it told counts, and decides whether it is called
 again.
@@ -48,7 +48,7 @@ async def run(
     retry: bool | RunRetry | None,
     limit: float | None = None,
 ) -> Any:
-    """Calls with leave to send, and settles with what that gives or raises."""
+    """Calls with a permit, and settles with what that gives or raises."""
     left = retries_of(retry, core._settings)
     start = core._clock.now()
     permit = await core._enter(target, scopes, wait)

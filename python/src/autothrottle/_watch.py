@@ -327,7 +327,7 @@ class Following:
         return self._host
 
     def changed(self) -> None:
-        """There may be leave for a request, or news to tell."""
+        """There may be a grant for a request, or news to tell."""
         desk = self._desk
         with desk.lock:
             desk.notices.heard()

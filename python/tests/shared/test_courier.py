@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from autothrottle._shared.courier import Answer, LoopCourier
+from autothrottle._shared.courier import LoopCourier, Once
 from autothrottle._shared.redis_transport import RedisTransport
 from autothrottle._shared.transport import Peer
 
@@ -73,11 +73,11 @@ def test_an_answer_that_cannot_be_used_ends_no_task(caplog: pytest.LogCaptureFix
     async def play() -> None:
         courier = LoopCourier(Client())
         courier.open()
-        courier.send(["ONE"], Answer(fails))
-        courier.send(["TWO"], Answer(lambda answer, _: answers.append(answer)))
+        courier.send(["ONE"], Once(fails))
+        courier.send(["TWO"], Once(lambda answer, _: answers.append(answer)))
         for _ in range(5):
             await asyncio.sleep(0)
-        courier.send(["THREE"], Answer(lambda answer, _: answers.append(answer)))
+        courier.send(["THREE"], Once(lambda answer, _: answers.append(answer)))
         await courier.close().wait()
 
     asyncio.run(play())
@@ -98,7 +98,7 @@ def test_a_message_that_cannot_be_used_does_not_break_the_connection(
 
     async def play() -> None:
         client = Client(b"bad", b"good")
-        ears = LoopCourier(client).listen(["a"], hear, Answer(lambda *_: None))
+        ears = LoopCourier(client).listen(["a"], hear, Once(lambda *_: None))
         for _ in range(5):
             await asyncio.sleep(0)
         ears.close()
@@ -122,17 +122,17 @@ class Courier:
     """Keeps what it is asked for; the test answers."""
 
     def __init__(self) -> None:
-        self.sent: list[Answer] = []
+        self.sent: list[Once] = []
         self.ears: list[Ears] = []
-        self.ready: list[Answer] = []
+        self.ready: list[Once] = []
 
     def open(self) -> None:
         pass
 
-    def send(self, command: Sequence[str], answer: Answer) -> None:
+    def send(self, command: Sequence[str], answer: Once) -> None:
         self.sent.append(answer)
 
-    def listen(self, channels: Sequence[str], heard: Callable[[bytes], None], ready: Answer) -> Ears:
+    def listen(self, channels: Sequence[str], heard: Callable[[bytes], None], ready: Once) -> Ears:
         self.ready.append(ready)
         self.ears.append(Ears())
         return self.ears[-1]
@@ -196,8 +196,8 @@ async def test_a_client_that_makes_an_error_of_a_cancellation_ends_all_the_same(
 
     courier = LoopCourier(Stubborn())
     courier.open()
-    courier.listen(["a"], fails, Answer(fails))
-    courier.send(["TIME"], Answer(fails))
+    courier.listen(["a"], fails, Once(fails))
+    courier.send(["TIME"], Once(fails))
     for _ in range(5):
         await asyncio.sleep(0)
     tasks = [task for task in asyncio.all_tasks() if task.get_name().startswith("autothrottle-")]

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from autothrottle._native import COMPETE
-from autothrottle._shared.courier import Answer
+from autothrottle._shared.courier import Once
 from autothrottle._shared.redis_transport import RedisTransport
 from autothrottle._shared.transport import Peer
 from autothrottle.errors import ConfigError
@@ -26,13 +26,13 @@ class _Store:
     def open(self) -> None:
         pass
 
-    def send(self, command: Any, answer: Answer) -> None:
+    def send(self, command: Any, answer: Once) -> None:
         if self.error is not None:
             answer(None, self.error)
         else:
             answer([b"1", b"", b"0"] if command[1] == COMPETE else 1, None)
 
-    def listen(self, channels: Any, heard: Any, ready: Answer) -> Any:
+    def listen(self, channels: Any, heard: Any, ready: Once) -> Any:
         self.opened += 1
         self.world.after(0, None, lambda: ready(None, None))
         return self

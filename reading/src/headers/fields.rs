@@ -36,8 +36,8 @@ pub(super) struct Fields<'a> {
 }
 
 impl<'a> Fields<'a> {
-    /// Keeps a field if it matters.
-    pub fn keep(&mut self, name: &'a [u8], value: &'a [u8]) {
+    /// Adds a field if it matters.
+    pub fn add(&mut self, name: &'a [u8], value: &'a [u8]) {
         let (name, value) = (name.trim_ascii(), value.trim_ascii());
         let matters = is(name, "date") || is(name, "age") || holds(name, "retry-after") || is_of_quota(name);
         if !matters || value.is_empty() {

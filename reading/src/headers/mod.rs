@@ -130,7 +130,7 @@ impl Hints {
         let mut left = Scan(lines.as_bytes());
         while !left.is_done() {
             if let (name, Some(value)) = cut(left.until(b'\n'), b':') {
-                fields.keep(name, value);
+                fields.add(name, value);
             }
         }
         Self::of(&fields, context)
@@ -140,7 +140,7 @@ impl Hints {
     pub fn read<'a>(fields: impl IntoIterator<Item = (&'a str, &'a str)>, context: Context) -> Self {
         let mut kept = Fields::default();
         for (name, value) in fields {
-            kept.keep(name.as_bytes(), value.as_bytes());
+            kept.add(name.as_bytes(), value.as_bytes());
         }
         Self::of(&kept, context)
     }

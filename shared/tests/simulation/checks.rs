@@ -168,7 +168,7 @@ fn slots(settings: &Settings, world: &World, problems: &mut Vec<String>) {
 
 fn strict(settings: &Settings, world: &World, problems: &mut Vec<String>) {
     let (limit, window) = STRICT;
-    // Leave that was there before its clock stood is used after it; and who led believes its lease until it
+    // A grant that was there before its clock stood is used after it; and who led believes its lease until it
     // hears, or until that is over by the clock that stood. That is one limit more.
     let wakes = |send: &Send| {
         let asleep = &world.processes[send.process].asleep;

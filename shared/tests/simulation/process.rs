@@ -1,7 +1,7 @@
 //! A process: the machine, and what a host does around it.
 //!
-//! The trap is a host that is kinder than a real one: it hears late, its timer is late, and an answer may
-//! come when it has been given up.
+//! It is as unkind as a real host: it hears late, its timer is late, and an answer may come when it has been
+//! given up.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -31,7 +31,7 @@ impl World {
             }
             Said::Renew { op, epoch, store } => {
                 let heard = if self.claims(of, home, epoch) {
-                    self.keep(home, store);
+                    self.put(home, store);
                     Heard::Renewed(op)
                 } else {
                     Heard::Refused(op)
@@ -40,7 +40,7 @@ impl World {
             }
             Said::Release { op, epoch, store } => {
                 if self.claims(of, home, epoch) {
-                    self.keep(home, store);
+                    self.put(home, store);
                     self.stores[home].holder = None;
                     self.stores[home].until = 0;
                 }
@@ -147,7 +147,7 @@ impl World {
         true
     }
 
-    fn keep(&mut self, home: usize, snapshot: Option<Rc<[u8]>>) {
+    fn put(&mut self, home: usize, snapshot: Option<Rc<[u8]>>) {
         if let Some(bytes) = snapshot
             && self.keeps
         {
@@ -198,13 +198,13 @@ impl World {
             Said::Renew { op, epoch, store } => {
                 let is_ours = holder == Some((epoch, of));
                 if is_ours {
-                    self.keep(0, store);
+                    self.put(0, store);
                 }
                 self.answer(of, if is_ours { Heard::Renewed(op) } else { Heard::Refused(op) });
             }
             Said::Release { op, epoch, store } => {
                 if holder == Some((epoch, of)) {
-                    self.keep(0, store);
+                    self.put(0, store);
                     self.stores[0].holder = None;
                     for other in 0..self.processes.len() {
                         if other != of && self.listens(other, 0) {

@@ -1,8 +1,7 @@
 //! Processes that share a limit, in virtual time: their clocks, the ways between them and the store, the
 //! store that elects, and a server that remembers what came. All that chance does comes from a seed.
 //!
-//! The trap is a network that is only whole or broken: each connection has its own faults here, in each
-//! direction, so that a process may speak and not hear.
+//! Each connection has its own faults, in each direction, so that a process may speak and not hear.
 
 use std::{
     collections::{BTreeMap, VecDeque},

@@ -7,6 +7,6 @@ in Node and one in Python are members of the same group. The way of one request:
 2. ``courier.py`` carries what the machine says; ``redis_transport.py`` has the messages and the lease.
 3. The writer's machine asks its engine; a grant comes the same way back.
 
-All of this runs where the desk runs: in one loop, or under one lock. The trap is a callback of another
-thread: whatever comes from one goes through ``Scheduler.post`` first.
+All of this runs where the desk runs: in one loop, or under one lock. A callback of another thread goes
+through ``Scheduler.post`` first.
 """

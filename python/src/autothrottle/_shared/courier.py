@@ -3,7 +3,7 @@
 Whatever was asked for while the client was busy goes out together, in one pipeline: a command costs no way of
 its own. Each channel has a connection, which is made anew when it breaks.
 
-The trap is a call from a thread of the courier's: answers and messages are posted to where the group lives.
+Its threads post answers and messages to where the group lives.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _MOST_AT_ONCE = 500
 _logger = logging.getLogger("autothrottle")
 
 
-class Answer:
+class Once:
     """A continuation that is called once."""
 
     __slots__ = ("_done", "timer")
@@ -67,17 +67,17 @@ class Courier(Protocol):
     def open(self) -> None:
         """The first request is about to come."""
 
-    def send(self, command: Sequence[str | bytes], answer: Answer) -> None:
+    def send(self, command: Sequence[str | bytes], answer: Once) -> None:
         """A command, after those before it."""
 
-    def listen(self, channels: Sequence[str], heard: Callable[[bytes], None], ready: Answer) -> Ears:
+    def listen(self, channels: Sequence[str], heard: Callable[[bytes], None], ready: Once) -> Ears:
         """Hears channels; ``ready`` when it does."""
 
     def close(self) -> Leaving:
         """Takes in no more messages; what was taken in is still sent."""
 
 
-_Job = tuple[Sequence[str | bytes], Answer]
+_Job = tuple[Sequence[str | bytes], Once]
 
 
 def is_cluster(client: Any) -> bool:
@@ -135,11 +135,11 @@ class ThreadCourier:
         """See :class:`Courier`."""
         self._sender.start()
 
-    def send(self, command: Sequence[str | bytes], answer: Answer) -> None:
+    def send(self, command: Sequence[str | bytes], answer: Once) -> None:
         """See :class:`Courier`."""
         self._jobs.put((command, answer))
 
-    def listen(self, channels: Sequence[str], heard: Callable[[bytes], None], ready: Answer) -> Ears:
+    def listen(self, channels: Sequence[str], heard: Callable[[bytes], None], ready: Once) -> Ears:
         """See :class:`Courier`."""
         return _ThreadEars(self._client, self._scheduler, channels, heard, ready)
 
@@ -181,7 +181,7 @@ class _ThreadEars:
         scheduler: Scheduler,
         channels: Sequence[str],
         heard: Callable[[bytes], None],
-        ready: Answer,
+        ready: Once,
     ) -> None:
         self._client = client
         self._scheduler = scheduler
@@ -253,11 +253,11 @@ class LoopCourier:
         """See :class:`Courier`."""
         self._sender = asyncio.get_running_loop().create_task(self._send_all(), name="autothrottle-redis")
 
-    def send(self, command: Sequence[str | bytes], answer: Answer) -> None:
+    def send(self, command: Sequence[str | bytes], answer: Once) -> None:
         """See :class:`Courier`."""
         self._jobs.put_nowait((command, answer))
 
-    def listen(self, channels: Sequence[str], heard: Callable[[bytes], None], ready: Answer) -> Ears:
+    def listen(self, channels: Sequence[str], heard: Callable[[bytes], None], ready: Once) -> Ears:
         """See :class:`Courier`."""
         return _LoopEars(self._client, channels, heard, ready)
 
@@ -293,7 +293,7 @@ class LoopCourier:
 
 class _LoopEars:
     def __init__(
-        self, client: Any, channels: Sequence[str], heard: Callable[[bytes], None], ready: Answer
+        self, client: Any, channels: Sequence[str], heard: Callable[[bytes], None], ready: Once
     ) -> None:
         self._client = client
         self._channels = channels

@@ -1,8 +1,8 @@
 """A shared host: it answers what an engine answers, by the machine of a group (``shared/`` in Rust).
 
 The machine decides everything. Here refusals are errors; what the machine wants done is carried out at the
-end of each turn, and one timer wakes it. The trap is to answer for others: what the machine says of them is
-as old as what it heard last.
+end of each turn, and one timer wakes it. What the machine says of other processes is as old as what it
+heard last.
 """
 
 from __future__ import annotations
@@ -143,7 +143,7 @@ class SharedHost:
         priority: float = 0,
         delay: int = 0,
     ) -> int:
-        """A request that waits until the leader gives leave."""
+        """A request that waits until the leader grants it."""
         ticket = self._machine.submit(now, scopes, cost, priority, delay)
         if not isinstance(ticket, int):
             raise self._error_of(ticket)

@@ -7,7 +7,7 @@
 
 In a cluster this process hears what goes to all nodes, and says so whenever it renews or asks the leader.
 
-The trap is a command that waits for a connection and hangs: each answer has as long as a lease lasts. See
+A command that waits for a connection may hang, so each answer has as long as a lease lasts. See
 ``js/shared/redis/transport.ts``.
 """
 
@@ -20,7 +20,7 @@ from typing import Any
 
 from .._native import COMPETE, RELEASE, RENEW, SEND, TELL
 from ..errors import ConfigError, Problem
-from .courier import Answer, Courier, Ears
+from .courier import Courier, Ears, Once
 from .transport import Done, Lease, Leaving, Peer, Scheduler
 
 LEASE_MS = 1500.0
@@ -242,16 +242,16 @@ class RedisTransport:
     def _run(self, script: str, arguments: Sequence[str | bytes], done: Done) -> None:
         def answered(answer: Any, error: BaseException | None) -> None:
             if error is not None and _DENIED.match(str(error)):
-                wanted = f"leave to use {self._prefix}*"
+                wanted = f"permission to use {self._prefix}*"
                 error = ConfigError([Problem("shared.client", wanted, str(error))])
             done(answer, error)
 
         command = ["EVAL", script, str(len(self._keys)), *self._keys, *arguments]
         self._courier.send(command, self._in_time(answered))
 
-    def _in_time(self, done: Done) -> Answer:
+    def _in_time(self, done: Done) -> Once:
         """The same, called once: with an error if there is no answer within a lease."""
-        answer = Answer(done)
+        answer = Once(done)
         late = f"Redis has not answered within {LEASE_MS:.0f} ms"
         answer.timer = self._scheduler.call_later(LEASE_MS, lambda: answer(None, TimeoutError(late)))
         return answer

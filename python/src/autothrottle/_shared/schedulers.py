@@ -1,7 +1,6 @@
 """When things of a group happen: in the loop of its throttle, or under the lock of threads.
 
-The traps: a loop that was closed while a thread had something to say (it is dropped); and a thread
-that keeps a program alive (none does).
+What a thread says to a loop that is closed is dropped. No thread keeps a program alive.
 """
 
 from __future__ import annotations

@@ -4,8 +4,7 @@ A transport moves bytes and elects. It may lose, double, delay and reorder what 
 It gives each epoch to one process. What a leader says to all and to the leader comes back to it: so it knows
 whether it hears.
 
-Answers come by a call: there is no loop of one kind here. The trap is a call from another thread: none of
-these is.
+Answers come by a call, never from another thread: there is no loop of one kind here.
 """
 
 from __future__ import annotations
@@ -71,7 +70,7 @@ class Leaving(Protocol):
 
 @dataclass(frozen=True)
 class Lease:
-    """Leave to lead."""
+    """Permission to lead."""
 
     epoch: int
     """Larger than that of every lease before."""

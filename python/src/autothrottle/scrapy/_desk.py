@@ -130,7 +130,7 @@ class Desk:
             gate.callback(now)
 
     def changed(self) -> None:
-        """Of a limit that processes share: another one gave leave, or told something."""
+        """Of a limit that processes share: another one granted a request, or told something."""
         self._pass_on()
         self.drain()
 

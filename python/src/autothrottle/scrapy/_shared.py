@@ -109,7 +109,7 @@ class GroupListener:
         self._teller = teller
 
     def changed(self) -> None:
-        """There may be leave for a request, or news to tell."""
+        """There may be a grant for a request, or news to tell."""
         self._desk.changed()
 
     def refuse(self, ticket: int, error: BaseException) -> None:
