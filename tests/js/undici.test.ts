@@ -157,6 +157,39 @@ test("Node's own fetch through the global dispatcher", async () => {
   }
 })
 
+test('who aborts in flight says nothing of the server, whatever the reason looks like', async () => {
+  const leaving = new AbortController()
+  const reset = Object.assign(new Error('bored'), { code: 'ECONNRESET' })
+  const { url, host } = await serve(() => leaving.abort(reset))
+  const throttle = createThrottle({ ...free, defaults: { ...free.defaults, backoff: { jitter: 0 } } })
+  const settled: unknown[] = []
+  throttle.addEventListener('settle', ({ status, error }) => settled.push(status, error))
+  await assert.rejects(request(url, { dispatcher: agentOf(throttle), signal: leaving.signal }), reset)
+  assert.deepEqual(settled, [undefined, undefined])
+  const { backoffStep, inFlight } = throttle.scope(host).stats
+  assert.deepEqual([backoffStep, inFlight], [0, 0])
+})
+
+test('a request that waits ends with the first reason of its handler', async () => {
+  const { url, host } = await serve((_, response) => response.end())
+  const throttle = createThrottle({ ...free, concurrency: 1 })
+  const permit = await throttle.acquire({ scopes: host })
+  const [bored, again] = [new Error('bored'), new Error('again')]
+  const seen = await new Promise<unknown[]>((done) => {
+    agentOf(throttle).dispatch(
+      { origin: url, path: '/', method: 'GET' },
+      {
+        onRequestStart: (controller) => {
+          setImmediate(() => [bored, again].forEach((reason) => void controller.abort(reason)))
+        },
+        onResponseError: ({ aborted, reason }, error) => done([aborted, reason, error]),
+      },
+    )
+  })
+  assert.deepEqual(seen, [true, bored, bored])
+  permit.settle()
+})
+
 test('handlers and dispatchers that throw, headers that make no sense: no slot is lost', async () => {
   const { url } = await serve((_, response) => response.writeHead(200, { 'x-a': '1' }).end('page'))
   const { port } = new URL(url)

@@ -166,6 +166,7 @@ test('with timers of their own, an abort ends the waiter’s timer, and its plac
   first.settle()
   leaving.abort('late')
   await assert.rejects(gone, (reason) => reason === 'late')
+  assert.equal(clock.timers, 1, 'its timer went with it')
   await clock.advance(50)
   const { sentAt } = await next
   assert.deepEqual([clock.timers, throttle.stats().waiting], [0, 0])
