@@ -1,6 +1,10 @@
 //! House rules that no linter knows, as a test that reads the sources.
 
-use std::{fs, path::Path};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fs,
+    path::{Path, PathBuf},
+};
 
 fn sources(folder: &str) -> Vec<(String, String)> {
     let mut found = Vec::new();
@@ -117,6 +121,271 @@ fn comments_and_pages_fit_in_110_columns() {
             let is_comment = ["//", "* ", "/*"].iter().any(|mark| line.trim_start().starts_with(mark));
             let is_written = name == "js/options/generated.ts";
             assert!(is_written || !is_comment || line.chars().count() <= 110, "{name}: {line}");
+        }
+    }
+}
+
+// No circle of imports: what a file or a room needs, it needs without being needed by it.
+//
+// Each import is harmless; in a circle no file can be read, tested or built without all others. Rooms are
+// the modules of `lib.rs`. A module and what stands in it are one: what a file takes from the `mod.rs` above
+// it is no import.
+
+type Graph = BTreeMap<String, BTreeSet<String>>;
+
+/// The sources of a crate by module: `config/scope`, `config`, and the empty one of `lib.rs`.
+type Sources = BTreeMap<String, String>;
+
+/// The paths that a source names in statements of `use` and after `crate::`, `self::` and `super::`, without
+/// comments and tests.
+fn paths(source: &str) -> Vec<String> {
+    let code = source.split("#[cfg(test)]").next().unwrap_or_default();
+    let lines = code.lines().map(|line| line.split("//").next().unwrap_or_default());
+    let code: String = lines.flat_map(|line| [line, "\n"]).collect();
+    let starts = ["crate::", "self::", "super::", "use "].iter().flat_map(|start| code.match_indices(start));
+    let is_start = |at: usize| !code[..at].ends_with(|c: char| c.is_alphanumeric() || c == '_' || c == ':');
+    let mut found = Vec::new();
+    for (at, start) in starts.filter(|&(at, _)| is_start(at)) {
+        let (mut path, mut groups) = (String::new(), Vec::new());
+        for c in code[at + if start == "use " { start.len() } else { 0 }..].chars() {
+            match c {
+                c if c.is_alphanumeric() || c == '_' || c == ':' => path.push(c),
+                '{' if path.ends_with("::") || path.is_empty() => groups.push(path.clone()),
+                c if c.is_whitespace() && !groups.is_empty() => {}
+                c => {
+                    found.push(std::mem::take(&mut path));
+                    if c == '}' {
+                        groups.pop();
+                    }
+                    let Some(group) = groups.last() else { break };
+                    path.clone_from(group);
+                }
+            }
+        }
+    }
+    found
+}
+
+/// The module where `path`, as `module` writes it, is defined. `None` if that is another crate.
+fn home(sources: &Sources, module: &str, path: &str) -> Option<String> {
+    let above = |module: &str| module.rsplit_once('/').map_or(String::new(), |(above, _)| above.into());
+    let mut place = module.to_string();
+    for (index, name) in path.split("::").enumerate() {
+        let inside = if place.is_empty() { name.into() } else { format!("{place}/{name}") };
+        match name {
+            "crate" => place.clear(),
+            "self" => {}
+            "super" => place = above(&place),
+            _ if sources.contains_key(&inside) => place = inside,
+            _ if index == 0 => return None,
+            _ if place == module => break,
+            name => {
+                let shown =
+                    paths(&sources[&place]).into_iter().find(|path| path.ends_with(&format!("::{name}")));
+                return shown.and_then(|path| home(sources, &place, &path)).or(Some(place));
+            }
+        }
+    }
+    Some(place)
+}
+
+fn graph(sources: &Sources) -> Graph {
+    let needed = |(module, source): (&String, &String)| {
+        let homes = paths(source).into_iter().filter_map(|path| home(sources, module, &path));
+        let others = homes.filter(|home| !Path::new(module).starts_with(home));
+        (module.clone(), others.collect())
+    };
+    sources.iter().map(needed).collect()
+}
+
+/// A circle, if there is one, as the rooms on its way.
+fn circle(graph: &Graph) -> Option<Vec<String>> {
+    fn walk(graph: &Graph, way: &mut Vec<String>, done: &mut BTreeSet<String>) -> Option<Vec<String>> {
+        let room = way.last()?.clone();
+        for next in graph.get(&room).into_iter().flatten() {
+            if let Some(start) = way.iter().position(|before| before == next) {
+                let circle = way[start..].iter().chain([next]);
+                return Some(circle.cloned().collect());
+            }
+            if !done.contains(next) {
+                way.push(next.clone());
+                if let Some(circle) = walk(graph, way, done) {
+                    return Some(circle);
+                }
+                way.pop();
+            }
+        }
+        done.insert(room);
+        None
+    }
+    let mut done = BTreeSet::new();
+    graph.keys().find_map(|room| walk(graph, &mut vec![room.clone()], &mut done))
+}
+
+fn files_in(folder: &Path) -> Vec<PathBuf> {
+    let paths = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    paths.flat_map(|path| if path.is_dir() { files_in(&path) } else { vec![path] }).collect()
+}
+
+fn read(folder: &str) -> Sources {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join(folder);
+    let module = |path: &Path| {
+        let inside = path.strip_prefix(&root).unwrap().with_extension("");
+        let is_folder = inside.ends_with("mod") || inside.ends_with("lib");
+        if is_folder { inside.parent().unwrap().into() } else { inside }
+    };
+    let files = files_in(&root).into_iter().filter(|path| path.extension().is_some_and(|end| end == "rs"));
+    files.map(|path| (module(&path).display().to_string(), fs::read_to_string(path).unwrap())).collect()
+}
+
+#[test]
+fn no_circle_of_imports() {
+    let circles =
+        ["src", "tower/src", "shared/src", "reading/src"].map(|folder| circle(&graph(&read(folder))));
+    assert_eq!(circles.map(|way| way.map(|way| way.join(" → "))), [const { None }; 4]);
+    let room = |module: &String| module.split('/').next().unwrap().to_string();
+    let mut rooms = Graph::new();
+    for (module, others) in graph(&read("src")) {
+        let others = others.iter().map(room).filter(|other| *other != room(&module));
+        rooms.entry(room(&module)).or_default().extend(others);
+    }
+    rooms.remove("");
+    assert!(rooms["engine"].contains("scope"), "imports are seen");
+    assert_eq!(circle(&rooms).map(|way| way.join(" → ")), None);
+}
+
+#[test]
+fn a_circle_is_seen() {
+    let files = [
+        ("", "mod a; pub use b::{Bee, Sea}; pub use c::{D, e::E};"),
+        ("a", "use crate::{\n    Bee,\n    time::{Instant, Span},\n};"),
+        ("b", "// use crate::a;\nfn f() -> crate::c::D { crate::c::new() }"),
+        ("c", "use std::fmt; use super::time::Span;"),
+        ("c/e", "use super::{super::D, new}; use crate::time;"),
+        ("time", ""),
+    ];
+    let mut sources: Sources = files.map(|(module, source)| (module.into(), source.into())).into();
+    let found = graph(&sources);
+    let of = |module: &str| found[module].iter().map(String::as_str).collect::<Vec<_>>();
+    assert_eq!(
+        [of("a"), of("b"), of("c"), of("c/e")],
+        [vec!["b", "time"], vec!["c"], vec!["time"], vec!["time"]]
+    );
+    sources.insert("time".into(), "use crate::E as Of;".into());
+    assert_eq!(circle(&graph(&sources)).unwrap(), ["time", "c/e", "time"]);
+}
+
+/// What each file imports, by the text of its statements. TypeScript's types are no imports.
+fn hosts(folder: &str, extension: &str, imports: fn(&str, &str) -> BTreeSet<String>) -> Graph {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join(folder);
+    let files =
+        files_in(&root).into_iter().filter(|path| path.extension().is_some_and(|end| end == extension));
+    let named = files.map(|path| {
+        let name = path.strip_prefix(&root).unwrap().with_extension("").to_str().unwrap().replace('\\', "/");
+        let needed = imports(&name, &fs::read_to_string(&path).unwrap());
+        (name, needed)
+    });
+    named.collect()
+}
+
+/// `name` without its last part, and `target` from there.
+fn beside(name: &str, target: &str) -> String {
+    let mut place: Vec<&str> = name.split('/').collect();
+    place.pop();
+    for part in target.split('/') {
+        match part {
+            "." => {}
+            ".." => drop(place.pop()),
+            part => place.push(part),
+        }
+    }
+    place.join("/")
+}
+
+fn of_typescript(name: &str, code: &str) -> BTreeSet<String> {
+    named_by(name, code, false)
+}
+
+/// The same with types, in the rooms that know each other's types in one direction.
+fn with_types(name: &str, code: &str) -> BTreeSet<String> {
+    let is_one_way = |file: &str| ["core/", "command/"].iter().any(|room| file.starts_with(room));
+    let mut found = if is_one_way(name) { named_by(name, code, true) } else { BTreeSet::new() };
+    found.retain(|file| is_one_way(file));
+    found
+}
+
+fn named_by(name: &str, code: &str, are_types_counted: bool) -> BTreeSet<String> {
+    let mut found = BTreeSet::new();
+    let mut is_value = false;
+    for line in code.lines() {
+        if line.starts_with("import ") || line.starts_with("export ") {
+            is_value = are_types_counted || !line["import ".len()..].starts_with("type ");
+        }
+        let Some((_, target)) = line.split_once("from '").or(line.split_once("import '")) else { continue };
+        let target = target.split('\'').next().unwrap_or_default();
+        if let Some(file) = target.strip_suffix(".js").filter(|file| is_value && file.starts_with('.')) {
+            found.insert(beside(name, file));
+        }
+    }
+    found
+}
+
+/// Also what is for checkers of types, and what is imported in a function.
+fn of_python(name: &str, code: &str) -> BTreeSet<String> {
+    let mut found = BTreeSet::new();
+    for line in code.lines() {
+        let Some((target, names)) =
+            line.trim_start().strip_prefix("from .").and_then(|rest| rest.split_once(" import "))
+        else {
+            continue;
+        };
+        let up = target.len() - target.trim_start_matches('.').len();
+        let path = "../".repeat(up) + &target[up..].replace('.', "/");
+        if path.is_empty() || path.ends_with('/') {
+            found.extend(names.split(", ").map(|part| beside(name, &format!("{path}{part}"))));
+        } else {
+            found.insert(beside(name, &path));
+        }
+    }
+    found
+}
+
+#[test]
+fn no_circle_of_files_in_typescript_and_python() {
+    let graph = hosts("js", "ts", of_typescript);
+    assert!(graph["throttle/throttle"].contains("core/desk"), "imports are seen");
+    assert_eq!(circle(&graph).map(|way| way.join(" → ")), None);
+    let graph = hosts("js", "ts", with_types);
+    assert!(
+        graph["core/permit"].is_empty() && graph["core/waiting"].contains("core/permit"),
+        "types are seen"
+    );
+    assert_eq!(circle(&graph).map(|way| way.join(" → ")), None);
+    let graph = hosts("python/src/autothrottle", "py", of_python);
+    assert!(graph["_throttle"].contains("_desk"), "imports are seen: {:?}", graph["_throttle"]);
+    assert_eq!(circle(&graph).map(|way| way.join(" → ")), None);
+}
+
+/// The rooms of `js/`, each by itself: an import leads to the left. What stands in one string is level, and
+/// does not know the others there. The command may read what the package's entries show.
+const ROOMS: [&str; 10] = [
+    "pkg", "base", "answers", "wasm", "scopes", "options", "core", "fetch", "throttle",
+    "clients llm shared simulate entry command",
+];
+
+#[test]
+fn in_typescript_nothing_imports_upwards() {
+    let room = |file: &str| file.split_once('/').map_or("entry", |(room, _)| room).to_string();
+    let level = |room: &str| {
+        let found = ROOMS.iter().position(|level| level.split(' ').any(|each| each == room));
+        found.unwrap_or_else(|| panic!("{room} has no place among the rooms of js"))
+    };
+    for (file, needed) in &hosts("js", "ts", of_typescript) {
+        for other in needed {
+            let (from, to) = (room(file), room(other));
+            let is_front = matches!(from.as_str(), "entry" | "command") && level(&to) == ROOMS.len() - 1;
+            let is_down = from == to || level(&to) < level(&from) || is_front;
+            assert!(is_down, "{file} imports {other}");
         }
     }
 }
