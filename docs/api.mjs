@@ -10,7 +10,7 @@ const root = fileURLToPath(new URL('..', import.meta.url))
 
 /** What the page shows: a heading, a file, and what stands in it; `as` is how one gets at a member. */
 const SECTIONS = [
-  ['Make one', 'throttle/create', ['createThrottle', 'throttledFetch']],
+  ['Make one', 'throttle/throttle', ['createThrottle', 'throttledFetch']],
   ['A throttle', 'throttle/throttle', ['Throttle'], 'throttle.'],
   ['A permit: `acquire`, and the argument of `run` and `map`', 'core/permit', ['Permit'], 'permit.'],
   ['What `permit.settle` takes', 'core/permit', ['PermitOutcome']],

@@ -8,8 +8,7 @@ import { existsSync } from 'node:fs'
 import { after, before } from 'node:test'
 import { throttleHooks } from 'autothrottle/crawlee'
 import { throttlePage } from 'autothrottle/playwright'
-import { conforms, Site } from '../js/conformance.ts'
-import { isInTable, runs } from '../js/recipes.ts'
+import { conforms, isInTable, runs, Site } from '../js/conformance.ts'
 import { skipUnless } from '../required.mjs'
 
 const isHere = existsSync(new URL('node_modules/graphql-request', import.meta.url))

@@ -12,7 +12,7 @@ import {
   type ThrottleOptions,
 } from '../../js/index.js'
 import { FakeClock } from '../../js/testing.js'
-import { throttles } from './shared/throttles.js'
+import { throttles } from './shared/world.js'
 
 /** GitHub with three resources: each with its number an hour or a minute, from its first request on. */
 class GitHub {

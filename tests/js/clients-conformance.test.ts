@@ -12,8 +12,7 @@ import nodeFetch from 'node-fetch'
 import { ofetch } from 'ofetch'
 import OpenAI from 'openai'
 import { Agent, interceptors, request } from 'undici'
-import { type Client, conforms, Site } from './conformance.js'
-import { BLOCKS, isInTable, runs } from './recipes.js'
+import { BLOCKS, type Client, conforms, isInTable, runs, Site } from './conformance.js'
 
 const site = new Site()
 before(() => site.listen())

@@ -7,7 +7,7 @@ import { FakeClock } from 'autothrottle/testing'
 import { refusalOf, toldBy } from '../../js/llm/answer.js'
 import { askedOf, VENDORS } from '../../js/llm/request.js'
 import { load } from './model-server.js'
-import { after, throttles } from './shared/throttles.js'
+import { after, throttles } from './shared/world.js'
 
 const CHAT = 'https://api.openai.com/v1/chat/completions'
 const MESSAGES = 'https://api.anthropic.com/v1/messages'

@@ -13,7 +13,7 @@ import {
 import { parseRobots } from 'autothrottle/engine'
 import { rules } from 'autothrottle/robots'
 import { FakeClock } from 'autothrottle/testing'
-import { Dice } from './dice.js'
+import { Dice } from './serve.js'
 
 /** Its types do not say what Node makes of a CommonJS module. */
 const robotsParser = createRequire(import.meta.url)('robots-parser') as (

@@ -13,8 +13,7 @@ import {
 import { Permit } from '../../js/core/permit.js'
 import { SharedHost } from '../../js/shared/host.js'
 import { type Peer, SharedError } from '../../js/shared/transport.js'
-import { after, throttles } from './shared/throttles.js'
-import { Process, World } from './shared/world.js'
+import { after, Process, throttles, World } from './shared/world.js'
 
 const FREE = { delay: 0, slotDelay: 0, jitter: false, concurrency: 10 }
 

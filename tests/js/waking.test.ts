@@ -15,7 +15,7 @@ import type { Host } from '../../js/core/host.js'
 import type { Waiter } from '../../js/core/waiting.js'
 import { wakeOf } from '../../js/core/wake.js'
 import { IDLE, WAIT } from '../../js/wasm/engine.js'
-import { Dice } from './dice.js'
+import { Dice } from './serve.js'
 
 const slow = { delay: 1000, slotDelay: 0, jitter: false, concurrency: 100, backoff: false } as const
 

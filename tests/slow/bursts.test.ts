@@ -11,7 +11,7 @@ import { getEventListeners } from 'node:events'
 import { test } from 'node:test'
 import { createThrottle, type ThrottleOptions } from 'autothrottle'
 import { FakeClock } from 'autothrottle/testing'
-import { Dice } from '../js/dice.js'
+import { Dice } from '../js/serve.js'
 
 const ORDERS = Number(process.env.ORDERS ?? 30)
 const COUNT = 80

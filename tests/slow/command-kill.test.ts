@@ -19,8 +19,7 @@ import { join } from 'node:path'
 import { after, before, test } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { gunzipSync } from 'node:zlib'
-import { bundled } from '../js/bundle.js'
-import { serve } from '../js/serve.js'
+import { bundled, serve } from '../js/serve.js'
 // @ts-expect-error: a script without types.
 import { skipUnless } from '../required.mjs'
 

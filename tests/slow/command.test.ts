@@ -11,8 +11,7 @@ import { after, before, beforeEach, test } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { gzipSync } from 'node:zlib'
 import { fileOf } from '../../js/command/store.js'
-import { bundled } from '../js/bundle.js'
-import { deadOrigin, serve } from '../js/serve.js'
+import { bundled, deadOrigin, serve } from '../js/serve.js'
 
 const root = fileURLToPath(new URL('../..', import.meta.url))
 const folder = mkdtempSync(join(tmpdir(), 'autothrottle-command-'))

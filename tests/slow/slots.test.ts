@@ -17,8 +17,7 @@ import {
   TimeoutError,
 } from 'autothrottle'
 import { FakeClock } from 'autothrottle/testing'
-import { Dice } from '../js/dice.js'
-import { serve } from '../js/serve.js'
+import { Dice, serve } from '../js/serve.js'
 
 const page = 'https://a.example/page'
 const free = { delay: 0, slotDelay: 0, jitter: false } as const

@@ -2,11 +2,12 @@
  * Processes that share a limit, in virtual time: their clocks, the network between them, and the store that
  * elects. What the machine does under faults `shared/tests/` plays; here it is the host around it.
  */
-import type { Clock } from 'autothrottle'
+
+import { type Clock, createThrottle, type Throttle, type ThrottleOptions } from 'autothrottle'
 import type { Shared } from '../../../js/core/host.js'
 import { SharedHost } from '../../../js/shared/host.js'
 import type { Lease, Offline, Peer, Transport } from '../../../js/shared/transport.js'
-import { Dice } from '../dice.js'
+import { Dice } from '../serve.js'
 
 interface Event {
   readonly at: number
@@ -187,4 +188,33 @@ export class Process implements Transport {
       })
     })
   }
+}
+
+// Whole throttles of several processes that share a limit, in virtual time.
+
+/** Throttles of several processes with the same options. */
+export function throttles(
+  count: number,
+  options: ThrottleOptions,
+  { offline = 'wait' as Offline } = {},
+): { world: World; processes: Process[]; all: Throttle[] } {
+  const world = new World(1)
+  world.way = [2, 3]
+  const processes = Array.from({ length: count }, (_, index) => new Process(world, index))
+  const all = processes.map((process) =>
+    createThrottle({ ...options, clock: process.clock, shared: process.shared(offline) }),
+  )
+  return { world, processes, all }
+}
+
+/** What became of a promise when the world has gone on for so long. */
+export async function after<T>(world: World, ms: number, promise: Promise<T>): Promise<T | string> {
+  let [state, value]: [string, unknown] = ['waits', undefined]
+  promise.then(
+    (given) => ([state, value] = ['given', given]),
+    (error) => ([state, value] = ['failed', error]),
+  )
+  await world.run(ms)
+  if (state === 'failed') throw value
+  return state === 'given' ? (value as T) : state
 }
