@@ -1,6 +1,6 @@
 """Writes ``docs/python-api.md``: every public member of the package, as the sources have it.
 
-``python python/scripts/api.py`` writes the page anew; ``tests/test_api.py`` says when it is old. The sources
+``python python/scripts/api.py`` writes the page anew; ``tests/test_tidy.py`` says when it is old. The sources
 are parsed and never imported, so neither the native module nor a client is needed.
 
 ``public_names`` lists what the page must have.

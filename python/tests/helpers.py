@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 from autothrottle import ThreadThrottle, Throttle
@@ -55,3 +59,56 @@ def warned(throttle: Throttle | ThreadThrottle) -> list[tuple[str, str]]:
     told: list[tuple[str, str]] = []
     throttle.on("warning", lambda event: told.append((event.code, event.message)))
     return told
+
+
+# A server on this machine that answers as a test says, for clients that only know real sockets.
+
+Answer = tuple[int, dict[str, str], bytes]
+
+
+@dataclass
+class Fake:
+    """What it is to answer, and what it was asked."""
+
+    url: str
+    answers: list[Answer] = field(default_factory=list)
+    asked: list[tuple[str, str, bytes]] = field(default_factory=list)
+
+
+@contextmanager
+def server() -> Iterator[Fake]:
+    """Answers 200 unless a test says otherwise. A status of 0 closes the connection."""
+
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def answer(self) -> None:
+            length = int(self.headers.get("Content-Length") or 0)
+            told.asked.append((self.command, self.path, self.rfile.read(length)))
+            status, headers, body = told.answers.pop(0) if told.answers else (200, {}, b"ok")
+            if status == 0:
+                self.close_connection = True
+                return
+            self.send_response(status)
+            for name, value in headers.items():
+                self.send_header(name, value)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        do_GET = do_PUT = do_POST = answer  # noqa: N815
+
+        def log_message(self, format: str, *args: object) -> None:  # noqa: A002
+            """Stays silent."""
+
+    listening = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    listening.daemon_threads = True
+    told = Fake(f"http://127.0.0.1:{listening.server_port}/")
+    thread = threading.Thread(target=listening.serve_forever, kwargs={"poll_interval": 0.01})
+    thread.start()
+    try:
+        yield told
+    finally:
+        listening.shutdown()
+        listening.server_close()
+        thread.join()

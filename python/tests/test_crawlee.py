@@ -18,7 +18,7 @@ from crawlee.storage_clients import MemoryStorageClient
 from autothrottle import ThreadThrottle, Throttle
 from autothrottle.crawlee import ThrottledHttpClient
 from autothrottle.testing import FakeClock
-from servers import Fake, server
+from helpers import Fake, server
 
 Drive = Callable[[Throttle, Awaitable[Any]], Awaitable[Any]]
 

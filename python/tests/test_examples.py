@@ -11,7 +11,7 @@ import pytest
 
 from autothrottle import ThreadThrottle
 from autothrottle.testing import FakeClock
-from servers import server
+from helpers import server
 
 
 def example(name: str) -> ModuleType:

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import json
 import logging
 from datetime import timedelta
 from typing import Any
 
+import anyio
+import httpx
 import pytest
 
 from autothrottle import (
@@ -15,6 +18,8 @@ from autothrottle import (
     StalledError,
     Throttle,
 )
+from autothrottle._permit import Begun
+from autothrottle.httpx import AsyncThrottleTransport
 from autothrottle.testing import FakeClock, settled
 from helpers import URL, Response, plain, sends, warned
 
@@ -205,3 +210,181 @@ async def test_a_wait_beyond_a_day_is_cut_with_a_warning(clock: FakeClock) -> No
         "backoff.max_hold cuts a wait of example.com: the server asked for 100000 s, and 86400 s are kept"
     )
     assert warnings == [("hold-cut", message)]
+
+
+# A request that begins later than it was allowed: gaps and latencies count from when it is on its way.
+
+
+async def test_a_gap_counts_from_when_a_function_waits(clock: FakeClock) -> None:
+    throttle, begun = plain(clock), []
+
+    async def connects() -> None:
+        clock.jump(0.3)
+        begun.append(clock.seconds)
+        await asyncio.sleep(0)
+
+    tasks = [asyncio.create_task(throttle.run(URL, connects)) for _ in range(3)]
+    await clock.advance(9)
+    await asyncio.gather(*tasks)
+    assert begun == [0.3, 1.6, 2.9]
+
+
+async def test_a_gap_counts_from_when_a_task_has_its_permit(clock: FakeClock) -> None:
+    throttle = plain(clock, concurrency=9, scopes={"example.com": {"concurrency": 9}})
+    throttle.on("send", lambda event: clock.jump(0.2) if event.at > 0 else None)
+    tasks = [asyncio.ensure_future(throttle.acquire(URL)) for _ in range(3)]
+    await clock.advance(9)
+    permits = [await task for task in tasks]
+    assert [permit.sent_at for permit in permits] == [0, 1.2, 2.4]
+    for permit in permits:
+        permit.settle(status=200)
+
+
+async def test_a_latency_is_none_of_the_client(clock: FakeClock) -> None:
+    latencies: list[Any] = []
+
+    async def server(_: httpx.Request) -> httpx.Response:
+        clock.jump(0.3)
+        answered = asyncio.get_running_loop().create_future()
+        clock.call_later(0.1, lambda: answered.set_result(None))
+        await answered
+        return httpx.Response(200)
+
+    throttle = plain(clock)
+    throttle.on("settle", lambda event: latencies.append(event.latency))
+    async with httpx.AsyncClient(
+        transport=AsyncThrottleTransport(throttle, httpx.MockTransport(server))
+    ) as client:
+        tasks = [asyncio.create_task(client.get(URL)) for _ in range(2)]
+        await clock.advance(9)
+        await asyncio.gather(*tasks)
+    assert latencies == [pytest.approx(0.1)] * 2
+
+
+async def test_half_a_millisecond_is_not_told(clock: FakeClock) -> None:
+    throttle = plain(clock)
+
+    async def work() -> None:
+        clock.jump(0.0004)
+        await asyncio.sleep(0)
+
+    tasks = [asyncio.create_task(throttle.run(URL, work)) for _ in range(2)]
+    await clock.advance(0.9)
+    assert clock.next_at == 1
+    await clock.advance(9)
+    await asyncio.gather(*tasks)
+
+
+async def test_who_looks_at_a_task_sees_its_work(clock: FakeClock) -> None:
+    async def gives_up() -> str:
+        # As httpx does by its timeouts: it asks in what state the task's coroutine is.
+        with anyio.move_on_after(0):
+            await anyio.sleep(3600)
+        return repr(asyncio.current_task())
+
+    said = await plain(clock).run(URL, gives_up, request_timeout=60)
+    assert "gives_up" in said
+
+
+async def test_what_begins_is_awaited_as_ever() -> None:
+    said: list[str] = []
+
+    async def fails() -> None:
+        try:
+            await asyncio.sleep(3600)
+        except asyncio.CancelledError:
+            raise KeyError("cancelled") from None
+
+    task = asyncio.ensure_future(Begun(fails(), lambda: said.append("begun")))
+    await asyncio.sleep(0)
+    assert said == ["begun"]
+    task.cancel()
+    with pytest.raises(KeyError):
+        await task
+    never = asyncio.ensure_future(Begun(fails(), lambda: said.append("never")))
+    never.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await never
+    future: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+    future.set_result(7)
+    assert await Begun(future, lambda: said.append("at once")) == 7
+    assert said == ["begun"]
+
+
+# Servers with several budgets: what an answer says of one is for the requests that spend from it.
+
+SITE = "https://api.github.com"
+
+
+def answer(name: str, left: int) -> dict[str, Any]:
+    """An answer of GitHub's."""
+    headers = {"x-ratelimit-remaining": str(left), "x-ratelimit-reset": "60", "x-ratelimit-resource": name}
+    return {"status": 200, "headers": headers}
+
+
+class GitHub:
+    """Two resources: 5 searches, and as much as one likes of the rest."""
+
+    def __init__(self, throttle: Throttle, clock: FakeClock) -> None:
+        self.throttle, self.clock = throttle, clock
+        self.left = {"core": 5000, "search": 5}
+        self.sent: list[tuple[str, float]] = []
+
+    async def get(self, path: str) -> None:
+        async with self.throttle.acquire(SITE + path) as permit:
+            self.sent.append((path, self.clock.seconds))
+            name = "search" if path.startswith("/search") else "core"
+            self.left[name] -= 1
+            assert self.left[name] >= 0, "none is refused"
+            answered = asyncio.get_running_loop().create_future()
+            self.clock.call_later(0.05, lambda: answered.set_result(None))
+            await answered
+            permit.settle(**answer(name, self.left[name]))
+
+
+def made(clock: FakeClock, **options: Any) -> Throttle:
+    return Throttle(clock=clock, defaults={"concurrency": 4, "delay": 0}, **options)
+
+
+async def test_an_empty_search_does_not_hold_the_others(clock: FakeClock) -> None:
+    throttle = made(clock)
+    site = GitHub(throttle, clock)
+    paths = [f"/search/issues?q={n}" if n % 3 == 0 else f"/repos/o{n}/n{n}" for n in range(60)]
+    tasks = [asyncio.create_task(site.get(path)) for path in paths]
+    await clock.advance(20)
+    assert len(site.sent) == 45, "5 searches, 40 others"
+    stats = throttle.scope("api.github.com").stats
+    assert (stats.waiting, stats.reason) == (15, "quota")
+    assert stats.budgets["search"].waiting == 15
+    assert stats.budgets["search"].quota_left == 0
+    assert 55 < (stats.budgets["search"].recovers_at or 0) < 62
+    assert list(throttle.stats().scopes) == ["api.github.com"]
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
+    assert throttle.scope("api.github.com").stats.budgets["search"].waiting == 0
+
+
+async def test_routes_are_in_the_snapshot(clock: FakeClock) -> None:
+    throttle = made(clock)
+    site = GitHub(throttle, clock)
+    for path in ("/search/issues", "/user", "/search/issues", "/user"):
+        task = asyncio.create_task(site.get(path))
+        await clock.advance(1)
+        await task
+    snapshot = json.loads(json.dumps(throttle.snapshot()))
+    other = FakeClock()
+    again = GitHub(made(other, snapshot=snapshot), other)
+    tasks = [asyncio.create_task(again.get("/user")) for _ in range(4)]
+    await other.advance(0.01)
+    assert len(again.sent) == 4, "a route that is known is not tried one by one"
+    await other.advance(1)
+    await asyncio.gather(*tasks)
+
+
+async def test_a_server_that_names_none_has_one(clock: FakeClock) -> None:
+    throttle = made(clock)
+    async with throttle.acquire("https://api.example/a") as permit:
+        permit.settle(status=200, headers={"x-ratelimit-remaining": "0", "x-ratelimit-reset": "60"})
+    assert throttle.peek("https://api.example/b").at == 60
+    assert throttle.scope("api.example").stats.budgets == {}

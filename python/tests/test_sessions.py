@@ -28,7 +28,7 @@ from autothrottle.httpx import AsyncThrottleTransport, ThrottleTransport
 from autothrottle.requests import ThrottleAdapter
 from autothrottle.robots import rules
 from autothrottle.testing import FakeClock
-from servers import Fake, server
+from helpers import Fake, server
 
 Drive = Callable[[Throttle, Awaitable[Any]], Awaitable[Any]]
 

@@ -13,6 +13,7 @@ import asyncio
 import contextlib
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -416,3 +417,23 @@ with throttle.acquire("https://a.example/"):
         [sys.executable, "-c", program], env=environment, capture_output=True, timeout=60, check=False
     )
     assert (done.returncode, done.stdout, done.stderr) == (0, b"tasks\nthreads\n", b"")
+
+
+# The code in docs/shared.md, as it stands there, with a Redis of the test's own.
+
+PAGE = (ROOT / "docs" / "shared.md").read_text(encoding="utf-8")
+BLOCKS = re.findall(r"^```python\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
+
+
+def test_the_blocks_run() -> None:
+    assert BLOCKS
+    store = RedisServer()
+    try:
+        for block in BLOCKS:
+            assert "redis.Redis()" in block
+            program = block.replace("redis.Redis()", f"redis.Redis(port={store.port})")
+            environment = {**os.environ, "PYTHONPATH": str(ROOT / "python/src")}
+            command = [sys.executable, "-W", "error", "-c", program]
+            subprocess.run(command, env=environment, check=True, timeout=60)
+    finally:
+        store.stop()
