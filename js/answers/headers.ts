@@ -67,8 +67,9 @@ export interface Hints extends QuotaHint {
 /** What a `getHints` hook gives: as much of {@link Hints} as it knows. */
 export type SomeHints = Partial<Pick<Hints, 'delayMs' | 'limit' | 'remaining' | 'resetMs' | 'windowMs'>>
 
+/** The same words as in `reading/src/headers/fields.rs`. */
 const SAYS_SOMETHING =
-  /retry-after|rate-?limit|call-limit|x-mbx-|limit-per-|remaining-t|burst-throttle|token-bucket/i
+  /retry-after|ratelimit|rate-limit|call-limit|x-mbx-|limit-per-|remaining-t|burst-throttle|token-bucket/i
 const TELLS_TIME = /^(?:date|age)$/i
 const IS_AGED = /^\s*0*[1-9]/
 

@@ -2,4 +2,6 @@
 
 mod describe;
 
-pub use autothrottle_reading::headers::{AppliesTo, Context, Hints, Parts, Quota};
+pub use autothrottle_reading::headers::{
+    AppliesTo, Context, Hints, Parts, Quota, SAYS_SOMETHING, says_something,
+};

@@ -4,11 +4,17 @@ use std::fs;
 
 use autothrottle::{
     Decision, Feedback, Hint, Hints, Request, Span,
-    headers::{AppliesTo, Context},
+    headers::{AppliesTo, Context, SAYS_SOMETHING},
 };
 use serde_json::Value;
 
 use crate::made::{engine, millis};
+
+#[test]
+fn typescript_looks_for_the_same_words() {
+    let words = format!("  /{}/i\n", SAYS_SOMETHING.join("|"));
+    assert!(include_str!("../../js/answers/headers.ts").contains(&words), "{words}");
+}
 
 /// What the engine describes, as the vectors have it.
 fn json(value: &autothrottle::Value) -> Value {

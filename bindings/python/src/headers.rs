@@ -1,7 +1,10 @@
 //! Header fields on their way to the engine, which reads them. Fields that are not about limits are left here
 //! after one look at their names.
 
-use autothrottle::boundary::{flags, push_field};
+use autothrottle::{
+    boundary::{flags, push_field},
+    headers::says_something,
+};
 use pyo3::{
     Borrowed,
     exceptions::PyTypeError,
@@ -155,12 +158,6 @@ fn no_text(value: &Bound<'_, PyAny>) -> PyErr {
     named(value.py(), "headers", wanted("text", value))
 }
 
-/// What stands in the names of fields that say something of limits.
-const SAYS_SOMETHING: [&str; 9] = [
-    "retry-after", "ratelimit", "rate-limit", "call-limit", "x-mbx-", "limit-per-", "remaining-t",
-    "burst-throttle", "token-bucket",
-];
-
 #[derive(Clone, Copy, PartialEq)]
 enum Kind {
     Limits,
@@ -171,10 +168,7 @@ enum Kind {
 
 impl Kind {
     fn of(name: &str) -> Self {
-        let has = |part: &str| {
-            name.as_bytes().windows(part.len()).any(|window| window.eq_ignore_ascii_case(part.as_bytes()))
-        };
-        if SAYS_SOMETHING.into_iter().any(has) {
+        if says_something(name.as_bytes()) {
             Self::Limits
         } else if name.eq_ignore_ascii_case("age") {
             Self::Age

@@ -16,11 +16,11 @@ const MOST_BYTES: usize = 16_384;
 /// Names are for people: a longer one is cut.
 const MOST_NAME: usize = 200;
 
-/// What stands in the names of fields that tell of a quota. The hosts look for the same words, so that no
-/// other field is handed over.
-const QUOTA_WORDS: [&str; 8] = [
-    "ratelimit", "rate-limit", "call-limit", "x-mbx-", "limit-per-", "remaining-t", "burst-throttle",
-    "token-bucket",
+/// What stands in the names of fields that tell of a limit; all but the first tell of a quota. TypeScript
+/// looks for the same words (`js/answers/headers.ts`), so that no other field is handed over.
+pub const SAYS_SOMETHING: [&str; 9] = [
+    "retry-after", "ratelimit", "rate-limit", "call-limit", "x-mbx-", "limit-per-", "remaining-t",
+    "burst-throttle", "token-bucket",
 ];
 
 /// Fields that are asked for by their whole names, and are no vendor's.
@@ -39,7 +39,7 @@ impl<'a> Fields<'a> {
     /// Adds a field if it matters.
     pub fn add(&mut self, name: &'a [u8], value: &'a [u8]) {
         let (name, value) = (name.trim_ascii(), value.trim_ascii());
-        let matters = is(name, "date") || is(name, "age") || holds(name, "retry-after") || is_of_quota(name);
+        let matters = is(name, "date") || is(name, "age") || says_something(name);
         if !matters || value.is_empty() {
             return;
         }
@@ -80,8 +80,13 @@ impl<'a> Fields<'a> {
     }
 }
 
+/// Whether a field of this name tells of a limit.
+pub fn says_something(name: &[u8]) -> bool {
+    SAYS_SOMETHING.iter().any(|word| holds(name, word))
+}
+
 fn is_of_quota(name: &[u8]) -> bool {
-    QUOTA_WORDS.iter().any(|word| holds(name, word))
+    SAYS_SOMETHING[1..].iter().any(|word| holds(name, word))
 }
 
 /// A name for people. What is no ASCII is shown as it is.

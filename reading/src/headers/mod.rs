@@ -29,7 +29,10 @@ mod structured;
 mod value;
 mod vendors;
 
-pub use self::budgets::Parts;
+pub use self::{
+    budgets::Parts,
+    fields::{SAYS_SOMETHING, says_something},
+};
 use self::{
     fields::Fields,
     value::{Clock, Wait},
