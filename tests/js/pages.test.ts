@@ -3,30 +3,16 @@
  * The README is short, and its code runs. `docs/api.md` and the pictures are what the sources do.
  */
 import assert from 'node:assert/strict'
-import { existsSync, readdirSync, readFileSync } from 'node:fs'
+import { existsSync, readdirSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { test } from 'node:test'
-import { fileURLToPath } from 'node:url'
 // @ts-expect-error: a script without types.
 import { api } from '../../docs/api.mjs'
 // @ts-expect-error: a script without types.
 import { pictures } from '../../docs/images/pictures.mjs'
 // @ts-expect-error: a script without types.
 import { headline, race } from '../../site/playground/race.js'
-
-const root = fileURLToPath(new URL('../..', import.meta.url))
-const read = (path: string) => readFileSync(join(root, path), 'utf8')
-const guides = readdirSync(join(root, 'docs')).filter((name) => name.endsWith('.md'))
-const guidesOf = guides.map((name) => `docs/${name}`)
-const pages = [
-  'README.md',
-  'ARCHITECTURE.md',
-  'CONTRIBUTING.md',
-  'SECURITY.md',
-  'python/README.md',
-  'tower/README.md',
-  ...guidesOf,
-]
+import { guides, pages, read, root } from './prose.js'
 
 /** What a heading is called in a link: as GitHub makes it. */
 const slug = (heading: string) =>
@@ -165,10 +151,10 @@ test('it is 900 words at most', () => {
 })
 
 /** Pages that are written from the sources: to look up in, not to read. */
-const REFERENCE = ['settings.md', 'api.md', 'python-api.md']
+const REFERENCE = ['docs/settings.md', 'docs/api.md', 'docs/python-api.md']
 
 test('the guide is 14,600 words at most: its tables count, code and the reference do not', () => {
-  const pages = guides.filter((name) => !REFERENCE.includes(name)).map((name) => read(`docs/${name}`))
+  const pages = guides.filter((name) => !REFERENCE.includes(name)).map(read)
   const words = [readme, ...pages].flatMap((page) =>
     page
       .replaceAll(/^```.*?^```$/gms, '')

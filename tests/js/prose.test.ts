@@ -3,27 +3,14 @@
  * 25 words a sentence (pages), and none of the words that hide who does what.
  */
 import assert from 'node:assert/strict'
-import { readdirSync, readFileSync } from 'node:fs'
+import { readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { test } from 'node:test'
-import { fileURLToPath } from 'node:url'
-import { problemsOf, problemsOfComments } from './prose.js'
+import { pages, problemsOf, problemsOfComments, read, root } from './prose.js'
 
-const root = fileURLToPath(new URL('../..', import.meta.url))
-const read = (path: string) => readFileSync(join(root, path), 'utf8')
+const ofSite = readdirSync(join(root, 'site/pages')).map((name) => `site/pages/${name}`)
 
-const guides = readdirSync(join(root, 'docs')).filter((name) => name.endsWith('.md'))
-const pages = [
-  'README.md',
-  'ARCHITECTURE.md',
-  'CONTRIBUTING.md',
-  'SECURITY.md',
-  'python/README.md',
-  'tower/README.md',
-  ...readdirSync(join(root, 'site/pages')).map((name) => `site/pages/${name}`),
-].concat(guides.map((name) => `docs/${name}`))
-
-for (const page of pages)
+for (const page of [...pages, ...ofSite])
   test(`prose of ${page}`, () => {
     assert.equal(
       problemsOf(read(page))

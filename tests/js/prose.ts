@@ -1,4 +1,25 @@
-/** The rules for prose (CONTRIBUTING.md) that a program can check: the length of sentences, and words. */
+/**
+ * The pages, and the rules for prose (CONTRIBUTING.md) that a program can check: the length of sentences, and
+ * words.
+ */
+import { readdirSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+
+export const root = fileURLToPath(new URL('../..', import.meta.url))
+export const read = (path: string) => readFileSync(join(root, path), 'utf8')
+export const guides = readdirSync(join(root, 'docs'))
+  .filter((name) => name.endsWith('.md'))
+  .map((name) => `docs/${name}`)
+export const pages = [
+  'README.md',
+  'ARCHITECTURE.md',
+  'CONTRIBUTING.md',
+  'SECURITY.md',
+  'python/README.md',
+  'tower/README.md',
+  ...guides,
+]
 
 /** The most words of one sentence. */
 export const LONGEST = 25
