@@ -60,14 +60,14 @@ export async function build({ withComponent = true } = {}) {
 
 /** Writes the scripts of the store for `js/`, without comments; what several begin with, once. */
 function storeScripts() {
-  const read = (file) => readFileSync(`${root}/shared/src/${file}`, 'utf8')
-  const lua = (file, claim = '') => `\`${claim}${read(file).replaceAll(/^--.*\n|^ +/gm, '')}\`\n`
-  const written = [...read('store.rs').matchAll(/const (\w+)(.*claim)?.*"(.*\.lua)"/g)].map(
-    ([, name, claims, file]) => `export const ${name} = ${lua(file, claims && `\${CLAIM}`)}`,
+  const text = readFileSync(`${root}/shared/src/store.rs`, 'utf8')
+  const lua = (script, claim = '') => `\`${claim}${script.replaceAll(/^--.*\n|^ +/gm, '')}\`\n`
+  const [, claim] = /concat!\(\s*r#"([\s\S]*?)"#/.exec(text)
+  const written = [...text.matchAll(/const (\w+): &str =\s*(publishing)?[^"]*"([\s\S]*?)"#/g)].map(
+    ([, name, claims, script]) => `export const ${name} = ${lua(script, claims && `\${CLAIM}`)}`,
   )
-  const head = '/** The scripts of the store: the build writes them from `shared/src/store`. */\n'
-  const all = `${head}const CLAIM = ${lua('store/claim.lua')}${written.join('')}`
-  writeNew(`${root}/js/shared/redis/scripts.ts`, all)
+  const head = '/** The scripts of the store: the build writes them from `shared/src/store.rs`. */\n'
+  writeNew(`${root}/js/shared/redis/scripts.ts`, `${head}const CLAIM = ${lua(claim)}${written.join('')}`)
 }
 
 /** Only what is new: `dist/` is made anew when a file that it is made of is. */

@@ -1,10 +1,10 @@
 /** Gathers the pages: guides and changes from the repository, the site's own, first charts, the reference. */
-import { cpSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { execFileSync } from 'node:child_process'
+import { cpSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import { register } from 'node:module'
 import { fileURLToPath } from 'node:url'
 import { essay } from './essay/play.js'
 import { SCENES } from './essay/scenes.js'
-import { opening } from './opening.mjs'
-import { reference } from './reference.mjs'
 
 const here = fileURLToPath(new URL('.', import.meta.url))
 
@@ -40,4 +40,72 @@ function python(page) {
     '',
   )
   writeFileSync(page, moved.replace(/^# .*/, '# Python'))
+}
+
+// Writes the reference from the types: typedoc's Markdown, one page for each entry of the package.
+
+export function reference() {
+  const folder = `${here}.pages/reference`
+  rmSync(folder, { recursive: true, force: true })
+  const typedoc = `${here}node_modules/typedoc/bin/typedoc`
+  execFileSync(process.execPath, [typedoc, '--options', 'typedoc.json'], { cwd: here, stdio: 'inherit' })
+  // The main entry is called `index`, and so is the list of all entries.
+  renameSync(`${folder}/index-1.md`, `${folder}/main.md`)
+  for (const name of readdirSync(folder)) {
+    const entry = name.slice(0, -3)
+    const title = { index: 'Reference', main: 'autothrottle' }[entry] ?? `autothrottle/${entry}`
+    const text = readFileSync(`${folder}/${name}`, 'utf8')
+      .replace(/^# .*$/m, `# ${title}`)
+      .replaceAll('[index](index-1.md)', '[autothrottle](main.md)')
+      .replaceAll('index-1.md', 'main.md')
+      .replace('## Modules\n', 'The entries of the package, written from its types.\n')
+      .replaceAll(/^- \[(\w+)\]\((?!main)/gm, (_, name) => `- [autothrottle/${name}](`)
+    writeFileSync(`${folder}/${name}`, `---\neditLink: false\n---\n\n${text}`)
+  }
+}
+
+// The playground's first charts, drawn as the site is built: you see them before any script has run. The live
+// ones take their place once the same has happened in the page.
+
+register('./test/resolve.mjs', import.meta.url)
+
+/** Charts by their column, and the least that their height stands for: as in Playground.vue. */
+const LEAST = { rate: 1, delay: 10, latency: 10, inFlight: 2, refused: 5 }
+/** Every third sample is as much as a phone shows. */
+const EVERY = 3
+
+/** Paths of lines by chart, in a box of 1000 × 100, the limit before the policies; `notes` and `verdict` in words. */
+export async function opening() {
+  const { programOf } = await import('./playground/program.js')
+  const { Stage } = await import('./playground/stage.js')
+  const { OPENING, storyOf } = await import('./playground/stories.js')
+  const { linesOf, verdictOf } = await import('./playground/figures.js')
+  const { notesOf } = await import('./playground/notes.js')
+  const stage = new Stage(programOf(OPENING.story))
+  stage.advance(OPENING.at)
+  const lines = stage.recorders.map((recorder) => recorder.lines.get('server'))
+  const { times } = stage.recorders[0]
+  const x = (seconds) => Math.round((seconds * 1e6) / stage.program.span)
+  const chart = ([column, least]) => {
+    const shown = lines.map((line) => line[column])
+    if (column === 'rate') shown.unshift(lines[0].limit)
+    const most = Math.max(least, Math.max(...shown.flat().map(Number)) * 1.12)
+    const y = (value) => Number((100 - (value / most) * 100).toFixed(1))
+    const steps = (values) =>
+      values.reduce(
+        (text, value, at) =>
+          value === values[at - 1] && at < values.length - 1 ? text : `${text}H${x(times[at])}V${y(value)}`,
+        `M0 ${y(values[0])}`,
+      )
+    const path = (values) => {
+      if (/delay|refused/.test(column) || values === lines[0].limit) return steps(values)
+      const points = values.flatMap((value, at) =>
+        value === null || (at % EVERY > 0 && at < values.length - 1) ? [] : [`${x(times[at])} ${y(value)}`],
+      )
+      return `M${points.join(' ')}`
+    }
+    return [column, shown.map(path)]
+  }
+  const verdict = verdictOf(stage, linesOf(stage.program), storyOf(OPENING.story))
+  return { ...Object.fromEntries(Object.entries(LEAST).map(chart)), notes: notesOf(stage), verdict }
 }

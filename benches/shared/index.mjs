@@ -4,7 +4,7 @@
  * counts.
  *
  * `--way local|redis` (both, where `npm install --prefix tests/shared` was run and there is a redis-server),
- * `--case NAME` one of those in `cases.mjs` or `outages.mjs` (`outages`: all of those), or `permits`,
+ * `--case NAME` one of those in `play.mjs` or `outages.mjs` (`outages`: all of those), or `permits`,
  * `takeover`; `--seconds N` shortens the cases behind nginx: then bars mean little. Everything takes about 35
  * minutes. It ends with 1 if a bar is missed, and says how busy the machine was.
  *
@@ -14,10 +14,9 @@
 import { existsSync } from 'node:fs'
 import { loadavg } from 'node:os'
 import { SERVERS } from '../../tests/shared/server.mjs'
-import { CASES } from './cases.mjs'
 import { OUTAGES } from './outages.mjs'
 import { permits, takeover } from './own.mjs'
-import { play } from './play.mjs'
+import { CASES, play } from './play.mjs'
 
 function option(name, fallback) {
   const at = process.argv.indexOf(name)

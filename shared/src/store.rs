@@ -1,19 +1,111 @@
 //! What has to happen in Redis at once, as scripts: it runs one alone, and fences by it. What a leader says is
-//! published by the script that looks at the lease. Every language runs these files: Python and Rust from
-//! here, JavaScript from what the build writes.
+//! published by the script that looks at the lease. Every language runs these: Python and Rust from here,
+//! JavaScript from what the build writes of this file.
 //!
 //! A fourth key is given in a cluster. Then a script publishes to one shard, unless a process is there that
 //! does not hear that: it says so (`plain`) in this key, whenever it renews or asks the leader.
 //!
 //! No clock of a process counts. Only the store's `TIME` is read, and only to age a snapshot.
 
+/// A script that publishes, behind what each of them begins with.
+macro_rules! publishing {
+    ($script:literal) => {
+        concat!(
+            r#"-- Before each script that publishes. The last argument may be `plain`; no channel and no frame is that.
+-- `say`: to one shard, or to all. `isOurs`: whether the lease is the holder's, for arguments that begin with
+-- holder, its epoch, lease ms. The last one that had it has it still.
+if ARGV[#ARGV] == 'plain' then redis.call('SET', KEYS[4], '1', 'PX', 10000) end
+local say = KEYS[4] and redis.call('EXISTS', KEYS[4]) == 0 and 'SPUBLISH' or 'PUBLISH'
+local function isOurs()
+  local holder = redis.call('GET', KEYS[1])
+  if holder ~= ARGV[1] then
+    if holder and not string.match(holder, ':$') then return end
+    if tonumber(redis.call('GET', KEYS[2]) or ARGV[2]) > tonumber(ARGV[2]) then return end
+    redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[3])
+  end
+  return 1
+end
+"#,
+            $script
+        )
+    };
+}
+
 /// Takes the lease that no other process has.
-pub const COMPETE: &str = concat!(include_str!("store/claim.lua"), include_str!("store/compete.lua"));
+pub const COMPETE: &str = publishing!(
+    r#"-- Keys: lease, epoch, snapshot, and in a cluster `plain`. Arguments: process, known epoch, lease ms, the
+-- leader's channel. Gives epoch, snapshot, age in ms, or nothing where another process has the lease.
+--
+-- A store that forgot its keys does not know of a leader, which believes in its own lease for as long as it
+-- lasts. For that long only the process that had it may have it. A process that knows of none asks whether
+-- there is a listener on the leader's channel. If it got the lease all the same, it loses it to the older
+-- epoch.
+local known = tonumber(ARGV[2])
+local epoch, id = string.match(redis.call('GET', KEYS[1]) or '', '^(%d+):(.*)$')
+if epoch and id ~= ARGV[1] and tonumber(epoch) >= known then return {} end
+local stored = tonumber(redis.call('GET', KEYS[2]) or '0')
+local isLost = stored < known
+if not epoch and stored + known == 0 then isLost = redis.call(say, ARGV[4], '') > 0 end
+if isLost then
+  redis.call('SET', KEYS[2], ARGV[2], 'PX', 604800000)
+  redis.call('SET', KEYS[1], ARGV[2] .. ':', 'PX', ARGV[3])
+  return {}
+end
+epoch = string.format('%.0f', math.max(stored, known) + 1)
+redis.call('SET', KEYS[2], epoch, 'PX', 604800000)
+redis.call('SET', KEYS[1], epoch .. ':' .. ARGV[1], 'PX', ARGV[3])
+local kept = redis.call('HMGET', KEYS[3], 'bytes', 'at')
+local time = redis.call('TIME')
+local now = time[1] * 1000 + math.floor(time[2] / 1000)
+local age = kept[2] and now - tonumber(kept[2]) or 0
+return {epoch, kept[1] or '', string.format('%.0f', math.max(age, 0))}
+"#
+);
+
 /// Keeps the lease, and stores a snapshot.
-pub const RENEW: &str = concat!(include_str!("store/claim.lua"), include_str!("store/renew.lua"));
+pub const RENEW: &str = publishing!(
+    r#"-- Keys: lease, epoch, snapshot, and in a cluster `plain`. Arguments: holder, its epoch, lease ms, the
+-- snapshot and `plain`, each may be empty. Gives 1 if the lease is the holder's.
+if not isOurs() then return 0 end
+redis.call('PEXPIRE', KEYS[1], ARGV[3])
+redis.call('SET', KEYS[2], ARGV[2], 'PX', 604800000)
+if ARGV[4] ~= '' then
+  local time = redis.call('TIME')
+  local now = time[1] * 1000 + math.floor(time[2] / 1000)
+  redis.call('HSET', KEYS[3], 'bytes', ARGV[4], 'at', string.format('%.0f', now))
+  redis.call('PEXPIRE', KEYS[3], 604800000)
+end
+return 1
+"#
+);
+
 /// Publishes what the leader says.
-pub const SEND: &str = concat!(include_str!("store/claim.lua"), include_str!("store/send.lua"));
+pub const SEND: &str = publishing!(
+    r#"-- Keys: those of `RENEW`. Arguments: holder, its epoch, lease ms, then channels with their frames.
+-- Gives 0 if the lease is another's, else the places of those without a listener: one node knows that, a
+-- cluster does not.
+if not isOurs() then return 0 end
+local unheard = {}
+for at = 4, #ARGV, 2 do
+  local heard = redis.call(say, ARGV[at], ARGV[at + 1])
+  if heard == 0 and not KEYS[4] then unheard[#unheard + 1] = (at - 4) / 2 end
+end
+return unheard
+"#
+);
+
 /// Gives the lease back.
-pub const RELEASE: &str = include_str!("store/release.lua");
+pub const RELEASE: &str = r#"-- Keys: lease. Arguments: process. Gives back the lease that it has, also one that it has not heard of.
+local id = string.match(redis.call('GET', KEYS[1]) or '', '^%d+:(.*)$')
+if id == ARGV[1] then redis.call('DEL', KEYS[1]) end
+return 1
+"#;
+
 /// Publishes what a member of a cluster says to the leader.
-pub const TELL: &str = concat!(include_str!("store/claim.lua"), include_str!("store/tell.lua"));
+pub const TELL: &str = publishing!(
+    r#"-- In a cluster. Keys: those of `RENEW`. Arguments: channel, frame, `plain`. Gives how many heard it, as
+-- far as one node knows.
+local heard = redis.call(say, ARGV[1], ARGV[2])
+return say == 'SPUBLISH' and heard or 1
+"#
+);

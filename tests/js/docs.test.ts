@@ -7,7 +7,6 @@
  * with `Retry-After: 2`; `soft.example` answers 200 and says no in its body; `shop.example/graphql` says in
  * its body what is left.
  */
-
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
@@ -38,7 +37,7 @@ const ELSEWHERE: Record<string, string> = {
   'docs/shared.md python': 'python/tests/shared/test_redis.py',
   'python/README.md python': 'python/scripts/snippets.py',
   'README.md js': 'tests/js/pages.test.ts',
-  'tower/README.md rust': 'tower/tests/readme.rs',
+  'tower/README.md rust': 'tower/tests/layer.rs',
 }
 
 /** Blocks that no test runs, by page and language. */

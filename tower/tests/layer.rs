@@ -108,3 +108,13 @@ async fn a_timeout_below_is_heard_and_gives_its_slot_back() {
     let stats = throttle.scope_stats("a.example").unwrap();
     assert_eq!((stats.in_flight, stats.backoff_step), (0, 1));
 }
+
+// The code in the README is the example, which is compiled.
+
+#[test]
+fn the_readme_shows_the_example() {
+    let page = include_str!("../README.md");
+    let example = include_str!("../examples/reqwest.rs");
+    let (_, code) = example.split_once("\n\n").expect("a line about it, then the code");
+    assert!(page.contains(&format!("```rust\n{code}```\n")));
+}

@@ -1,11 +1,16 @@
-//! [`Hints`] as a tree of plain values, for hosts that show them as data.
-//!
-//! The governing quota's fields stand at the top as well. What is unknown is left out, but for `delayMs` and
-//! `source`: those two are [`Value::Nothing`], so that a reader sees that the server did not say how long to
-//! wait.
+//! What a server says about its limits, read by [`autothrottle_reading`]; and how it is shown to people.
 
-use super::{AppliesTo, Hints, Quota};
 use crate::Value;
+
+pub use autothrottle_reading::headers::{
+    AppliesTo, Context, Hints, Parts, Quota, SAYS_SOMETHING, says_something,
+};
+
+// [`Hints`] as a tree of plain values, for hosts that show them as data.
+//
+// The governing quota's fields stand at the top as well. What is unknown is left out, but for `delayMs` and
+// `source`: those two are [`Value::Nothing`], so that a reader sees that the server did not say how long to
+// wait.
 
 impl From<&Hints> for Value {
     fn from(hints: &Hints) -> Self {
