@@ -62,8 +62,8 @@ export async function build({ withComponent = true } = {}) {
 function storeScripts() {
   const text = readFileSync(`${root}/shared/src/store.rs`, 'utf8')
   const lua = (script, claim = '') => `\`${claim}${script.replaceAll(/^--.*\n|^ +/gm, '')}\`\n`
-  const [, claim] = /concat!\(\s*r#"([\s\S]*?)"#/.exec(text)
-  const written = [...text.matchAll(/const (\w+): &str =\s*(publishing)?[^"]*"([\s\S]*?)"#/g)].map(
+  const [, claim] = /concat!\(\s*r"([^"]*)"/.exec(text)
+  const written = [...text.matchAll(/const (\w+): &str =\s*(publishing)?[^"]*"([^"]*)"/g)].map(
     ([, name, claims, script]) => `export const ${name} = ${lua(script, claims && `\${CLAIM}`)}`,
   )
   const head = '/** The scripts of the store: the build writes them from `shared/src/store.rs`. */\n'

@@ -11,7 +11,7 @@
 macro_rules! publishing {
     ($script:literal) => {
         concat!(
-            r#"-- Before each script that publishes. The last argument may be `plain`; no channel and no frame is that.
+            r"-- Before each script that publishes. The last argument may be `plain`; no channel and no frame is that.
 -- `say`: to one shard, or to all. `isOurs`: whether the lease is the holder's, for arguments that begin with
 -- holder, its epoch, lease ms. The last one that had it has it still.
 if ARGV[#ARGV] == 'plain' then redis.call('SET', KEYS[4], '1', 'PX', 10000) end
@@ -25,7 +25,7 @@ local function isOurs()
   end
   return 1
 end
-"#,
+",
             $script
         )
     };
@@ -33,7 +33,7 @@ end
 
 /// Takes the lease that no other process has.
 pub const COMPETE: &str = publishing!(
-    r#"-- Keys: lease, epoch, snapshot, and in a cluster `plain`. Arguments: process, known epoch, lease ms, the
+    r"-- Keys: lease, epoch, snapshot, and in a cluster `plain`. Arguments: process, known epoch, lease ms, the
 -- leader's channel. Gives epoch, snapshot, age in ms, or nothing where another process has the lease.
 --
 -- A store that forgot its keys does not know of a leader, which believes in its own lease for as long as it
@@ -59,12 +59,12 @@ local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 local age = kept[2] and now - tonumber(kept[2]) or 0
 return {epoch, kept[1] or '', string.format('%.0f', math.max(age, 0))}
-"#
+"
 );
 
 /// Keeps the lease, and stores a snapshot.
 pub const RENEW: &str = publishing!(
-    r#"-- Keys: lease, epoch, snapshot, and in a cluster `plain`. Arguments: holder, its epoch, lease ms, the
+    r"-- Keys: lease, epoch, snapshot, and in a cluster `plain`. Arguments: holder, its epoch, lease ms, the
 -- snapshot and `plain`, each may be empty. Gives 1 if the lease is the holder's.
 if not isOurs() then return 0 end
 redis.call('PEXPIRE', KEYS[1], ARGV[3])
@@ -76,12 +76,12 @@ if ARGV[4] ~= '' then
   redis.call('PEXPIRE', KEYS[3], 604800000)
 end
 return 1
-"#
+"
 );
 
 /// Publishes what the leader says.
 pub const SEND: &str = publishing!(
-    r#"-- Keys: those of `RENEW`. Arguments: holder, its epoch, lease ms, then channels with their frames.
+    r"-- Keys: those of `RENEW`. Arguments: holder, its epoch, lease ms, then channels with their frames.
 -- Gives 0 if the lease is another's, else the places of those without a listener: one node knows that, a
 -- cluster does not.
 if not isOurs() then return 0 end
@@ -91,21 +91,21 @@ for at = 4, #ARGV, 2 do
   if heard == 0 and not KEYS[4] then unheard[#unheard + 1] = (at - 4) / 2 end
 end
 return unheard
-"#
+"
 );
 
 /// Gives the lease back.
-pub const RELEASE: &str = r#"-- Keys: lease. Arguments: process. Gives back the lease that it has, also one that it has not heard of.
+pub const RELEASE: &str = r"-- Keys: lease. Arguments: process. Gives back the lease that it has, also one that it has not heard of.
 local id = string.match(redis.call('GET', KEYS[1]) or '', '^%d+:(.*)$')
 if id == ARGV[1] then redis.call('DEL', KEYS[1]) end
 return 1
-"#;
+";
 
 /// Publishes what a member of a cluster says to the leader.
 pub const TELL: &str = publishing!(
-    r#"-- In a cluster. Keys: those of `RENEW`. Arguments: channel, frame, `plain`. Gives how many heard it, as
+    r"-- In a cluster. Keys: those of `RENEW`. Arguments: channel, frame, `plain`. Gives how many heard it, as
 -- far as one node knows.
 local heard = redis.call(say, ARGV[1], ARGV[2])
 return say == 'SPUBLISH' and heard or 1
-"#
+"
 );
