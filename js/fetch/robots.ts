@@ -14,13 +14,9 @@
  * A hundred first requests to a host share one promise. All of them wait for its body, which may take as long
  * as headers may, `requestTimeout`.
  */
-import { kindOf } from '../base/checks.js'
 import { DisallowedError } from '../base/errors.js'
-import type { Desk } from '../core/desk.js'
-import type { Host } from '../core/host.js'
 import type { Clock, RobotsOptions } from '../options/options.js'
-import { checkedName, hostOf, hostOfName, toUrl } from '../scopes/names.js'
-import { parseRobots } from '../wasm/engine.js'
+import { toUrl } from '../scopes/names.js'
 import { discard } from './body.js'
 import { isHttp, placeOf } from './redirects.js'
 
@@ -168,46 +164,4 @@ async function beginning(response: Response): Promise<Uint8Array> {
   }
   await reader.cancel()
   return bytes
-}
-
-// What a robots.txt asks of a host's pace: one slot and its `Crawl-delay`, in place of what the defaults say.
-//
-// A scope with a pace of its own keeps it, with one warning.
-
-export class CrawlDelays {
-  readonly #engine: Host
-  readonly #desk: Desk
-  readonly #maxDelay: number
-
-  constructor(engine: Host, desk: Desk, maxDelay: number) {
-    this.#engine = engine
-    this.#desk = desk
-    this.#maxDelay = maxDelay
-  }
-
-  apply(
-    host: string,
-    text: string | Uint8Array,
-    options: { userAgent: string; maxDelay?: number },
-  ): { crawlDelayMs: number } | null {
-    const { userAgent, maxDelay = this.#maxDelay } = options ?? {}
-    const isText = typeof text === 'string' || ArrayBuffer.isView(text)
-    if (!isText || typeof userAgent !== 'string') {
-      const got = isText ? `${kindOf(userAgent)} for userAgent` : `${kindOf(text)} for the text`
-      throw new TypeError(
-        `robots: want a host, its robots.txt as text, and { userAgent: "name" }; got ${got}`,
-      )
-    }
-    const asked = parseRobots(text, userAgent)
-    const name = checkedName(host).includes('://') ? hostOf(host) : (hostOfName(host) ?? host)
-    const delay = asked ? Math.min(asked.crawlDelayMs, maxDelay) : undefined
-    const { clock, driver, handles } = this.#desk
-    const outcome = this.#engine.crawlDelay(clock.now(), handles.of(name).handle, delay)
-    driver.drain()
-    if (outcome !== 'overruled') return asked
-    const wish = `robots.txt of ${name} asks for one request at a time, ${delay} ms apart`
-    const message = `${wish}; the scope keeps its own settings (ignoreRobotsTxt: true silences this)`
-    this.#desk.warnings.once('robots-overruled', message, name)
-    return asked
-  }
 }
