@@ -10,7 +10,7 @@ import type { Handles } from '../scopes/handles.js'
 import { type Backoffs, backoffMap, checkedBackoffs } from '../scopes/hooks.js'
 import { namedScopes } from '../scopes/names.js'
 import type { Outcome, ScopeOutcome } from '../wasm/engine.js'
-import { nearestName } from '../wasm/numbers.js'
+import { nearestName } from '../wasm/functions.js'
 import type { Permit, PermitOutcome } from './permit.js'
 
 /** How to read headers, by scope name. */

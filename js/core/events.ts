@@ -10,7 +10,7 @@ import { kindOf } from '../base/checks.js'
 import { StalledError } from '../base/errors.js'
 import { type Target, urlTextOf } from '../scopes/names.js'
 import type { Pace } from '../wasm/engine.js'
-import { nearestName } from '../wasm/numbers.js'
+import { nearestName } from '../wasm/functions.js'
 import type { SharedStats } from '../wasm/types.js'
 
 /** A request as its events see it. */

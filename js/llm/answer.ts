@@ -7,7 +7,7 @@
  * help: a quota is used up, or the request is above the whole limit.
  */
 import type { Hints } from '../answers/headers.js'
-import { parseHints } from '../wasm/numbers.js'
+import { parseHints } from '../wasm/functions.js'
 import type { Kind, Rules } from './request.js'
 
 /** A budget as the headers tell it: what is left of it, and its length in milliseconds. */

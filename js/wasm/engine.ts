@@ -40,7 +40,7 @@ import type {
   Ticket,
 } from './types.js'
 
-export * from './numbers.js'
+export * from './functions.js'
 export type * from './types.js'
 
 /** What `poll` answers when no request may leave before `wakeAt`. */

@@ -3,12 +3,10 @@
  *
  * A string would cross as a number without a word. So each is checked before it means anything.
  */
+
 import { failureOfRequest } from '../answers/failures.js'
-import { type HeadersLike, type Hints, hintLines, type SomeHints, unitsOf } from '../answers/headers.js'
+import { hintLines, type SomeHints, unitsOf } from '../answers/headers.js'
 import { shown } from '../base/checks.js'
-import { ConfigError, withProblems } from '../base/errors.js'
-import type { HeaderMap } from '../options/options.js'
-import { loadFunctions } from './load/load.js'
 import type { Outcome, RobotsOutcome, ScopeOutcome, Settled, Ticket } from './types.js'
 
 /** What is unknown. */
@@ -129,53 +127,4 @@ function scopeNumbers(own: ScopeOutcome): readonly number[] {
   const { resetMs = UNKNOWN, cost = UNKNOWN } = own
   const bad = backoff === undefined ? UNKNOWN : Number(backoff)
   return [scope, Number(ignored), bad, delay, remaining, resetMs, cost]
-}
-
-// What the module knows without an engine: what headers and robots.txt ask for, which options are none.
-
-/**
- * The name that was meant by one that is not known, if one is near enough.
- *
- * @internal
- */
-export function nearestName(typed: string, known: readonly string[]): string | undefined {
-  return loadFunctions().nearest(typed, known.join('\n')) || undefined
-}
-
-/**
- * Checks the options that only a driver reads; functions may be among them.
- *
- * @internal
- * @throws {ConfigError} listing every problem.
- */
-export function checkDriverOptions(options: object): void {
-  withProblems(ConfigError, () => loadFunctions().check_driver_options(options))
-}
-
-/**
- * What a response's headers say about limits: waits, quotas, resets, in all the dialects of `docs/hints.md`.
- *
- * @param options.status the response's status: on good ones an explicit wait is ignored. Default 429.
- * @param options.wallNowMs wall time since 1970, for responses without a `Date`. Default unknown.
- */
-export function parseHints(
-  headers: HeadersLike,
-  options: { status?: number; wallNowMs?: number; map?: HeaderMap } = {},
-): Hints {
-  const { status = 429, wallNowMs = Number.NaN, map } = options
-  const { parse_hints } = loadFunctions()
-  return parse_hints(hintLines(headers, map), status, wallNowMs, unitsOf(map)) as Hints
-}
-
-/**
- * The delay in milliseconds that a robots.txt asks of `userAgent` (a product token or a whole User-Agent
- * header). It is the slower of `Crawl-delay` and `Request-rate`; `null` if it asks for no pace.
- */
-export function parseRobots(
-  bytesOrText: Uint8Array | string,
-  userAgent: string,
-): { crawlDelayMs: number } | null {
-  const bytes = typeof bytesOrText === 'string' ? new TextEncoder().encode(bytesOrText) : bytesOrText
-  const crawlDelayMs = loadFunctions().parse_crawl_delay(bytes, String(userAgent))
-  return Number.isNaN(crawlDelayMs) ? null : { crawlDelayMs }
 }
