@@ -165,11 +165,9 @@ impl<'a> Outcome<'a> {
     /// What the server asked for, if there are fields or hints that could say it: most outcomes have none,
     /// and then make and copy no text.
     pub(super) fn heard(&self) -> Option<Heard> {
-        let is_told = !self.lines.is_empty() || self.has(flags::HINTED);
-        is_told.then(|| self.read_all())
-    }
-
-    fn read_all(&self) -> Heard {
+        if self.lines.is_empty() && !self.has(flags::HINTED) {
+            return None;
+        }
         let read = self.read();
         let hint = match &read {
             _ if self.has(flags::HINTED) => self.hinted(),
@@ -182,7 +180,8 @@ impl<'a> Outcome<'a> {
             Some(hints) => hints.delay_ms.map(|ms| (Span::from_millis(ms as f64), hints.is_whole)),
             None => None,
         };
-        Heard { hint, asked, read: read.filter(|_| !self.has(flags::HINTED)) }
+        let read = if self.has(flags::HINTED) { None } else { read };
+        Some(Heard { hint, asked, read })
     }
 
     /// No answer, or one that says no: a status from 400.
@@ -289,7 +288,9 @@ impl Boundary {
             return Settled::Unknown;
         }
         self.asked_ms = asked.map_or(f64::NAN, |(asked, _)| asked.millis());
-        if let (Some((sent, told)), Some(parts)) = (told, parts) {
+        if let Some((sent, told)) = told
+            && let Some(parts) = &parts
+        {
             for (budget, (_, hints)) in told.into_iter().zip(&parts.budgets) {
                 if let Some(budget) = budget {
                     self.engine.tell_budget(now, budget, sent, &Hint::of(hints), outcome.is_refusal());

@@ -109,12 +109,15 @@ fn members(text: &[u8], has_keys: bool) -> Option<Vec<Item<'_>>> {
 fn member<'a>(scan: &mut Scan<'a>, has_keys: bool) -> Option<Item<'a>> {
     let key = if has_keys { key(scan)? } else { b"" };
     let has_value = !has_keys || scan.eat(b'=');
-    if has_keys && has_value && scan.eat(b'(') {
+    let value = if has_keys && has_value && scan.eat(b'(') {
         inner_list(scan)?;
-        return with_params(scan, Item { key, value: Bare::Other, params: [None; PARAMS.len()] });
-    }
-    let value = if has_value { bare(scan)? } else { Bare::Other };
-    with_params(scan, Item { key, value, params: [None; PARAMS.len()] })
+        Bare::Other
+    } else if has_value {
+        bare(scan)?
+    } else {
+        Bare::Other
+    };
+    Some(Item { key, value, params: params(scan)? })
 }
 
 /// The rest of an inner list (RFC 9651 §3.1.1), as a member of a dictionary that no rate limit knows.
@@ -124,28 +127,29 @@ fn inner_list(scan: &mut Scan) -> Option<()> {
         if scan.eat(b')') {
             return Some(());
         }
-        let value = bare(scan)?;
-        with_params(scan, Item { key: b"", value, params: [None; PARAMS.len()] })?;
+        bare(scan)?;
+        params(scan)?;
         (scan.peek() == b' ' || scan.peek() == b')').then_some(())?;
     }
     None
 }
 
-fn with_params<'a>(scan: &mut Scan<'a>, mut item: Item<'a>) -> Option<Item<'a>> {
+fn params<'a>(scan: &mut Scan<'a>) -> Option<[Option<Bare<'a>>; PARAMS.len()]> {
+    let mut params = [None; PARAMS.len()];
     let mut count = 0;
     while scan.eat(b';') {
         scan.take(|byte| byte == b' ');
         let name = self::key(scan)?;
         let value = if scan.eat(b'=') { bare(scan)? } else { Bare::Other };
         if let Some(index) = PARAMS.iter().position(|&param| param == name) {
-            item.params[index] = Some(value);
+            params[index] = Some(value);
         }
         count += 1;
         if count > MOST {
             return None;
         }
     }
-    Some(item)
+    Some(params)
 }
 
 fn key<'a>(scan: &mut Scan<'a>) -> Option<&'a [u8]> {
