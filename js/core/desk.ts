@@ -487,8 +487,21 @@ export class Desk {
     before?: Permit,
   ): Waiting {
     const how = before?.method ?? method
-    const request = [ticket, scopes, cost, target, signal, how, rank, before, inside] as const
-    const waiting = new Waiting(this, ...request, resolve, reject)
+    // A list that is spread would be made for each of them.
+    const waiting = new Waiting(
+      this,
+      ticket,
+      scopes,
+      cost,
+      target,
+      signal,
+      how,
+      rank,
+      before,
+      inside,
+      resolve,
+      reject,
+    )
     this.driver.add(waiting, timeout, allowed)
     return waiting
   }
