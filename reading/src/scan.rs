@@ -47,7 +47,7 @@ impl<'a> Scan<'a> {
     }
 
     /// All bytes from here that are of a kind.
-    pub fn take(&mut self, is_part: fn(u8) -> bool) -> &'a [u8] {
+    pub fn take(&mut self, is_part: impl Fn(u8) -> bool) -> &'a [u8] {
         let end = self.0.iter().position(|&byte| !is_part(byte)).unwrap_or(self.0.len());
         let (taken, rest) = self.0.split_at_checked(end).unwrap_or_default();
         self.0 = rest;
