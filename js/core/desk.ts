@@ -479,31 +479,17 @@ export class Desk {
     scopes: readonly string[],
     cost: Cost,
     target: Target,
-    { signal = null, timeout, allowed = timeout, method }: Wait,
+    wait: Wait,
     inside: Permit | undefined,
     resolve: (permit: Permit) => void,
     reject: (error: unknown) => void,
     rank: number | undefined,
     before?: Permit,
   ): Waiting {
-    const how = before?.method ?? method
-    // A list that is spread would be made for each of them.
-    const waiting = new Waiting(
-      this,
-      ticket,
-      scopes,
-      cost,
-      target,
-      signal,
-      how,
-      rank,
-      before,
-      inside,
-      resolve,
-      reject,
-    )
-    this.driver.add(waiting, timeout, allowed)
-    return waiting
+    const { timeout, allowed = timeout } = wait
+    const made = new Waiting(this, ticket, scopes, cost, target, wait, rank, before, inside, resolve, reject)
+    this.driver.add(made, timeout, allowed)
+    return made
   }
 
   #begin(waiting: Waiting, now: number): void {

@@ -69,8 +69,7 @@ export class Waiting implements Waiter {
     scopes: readonly string[],
     cost: Waiter['cost'],
     target: Target,
-    signal: AbortSignal | null,
-    method: string | undefined,
+    wait: { readonly signal?: AbortSignal | null; readonly method?: string | undefined },
     rank: number | undefined,
     before: Permit | undefined,
     inside: Permit | undefined,
@@ -83,8 +82,8 @@ export class Waiting implements Waiter {
     this.cost = cost
     this.before = before
     this.target = target
-    this.signal = signal
-    this.method = method
+    this.signal = wait.signal ?? null
+    this.method = before?.method ?? wait.method
     this.rank = rank
     this.alarm = undefined
     this.inside = inside
