@@ -18,7 +18,7 @@ impl Rng {
     }
 
     /// The next draw.
-    #[inline]
+    #[inline(always)]
     pub fn draw(&mut self) -> Draw {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.0;

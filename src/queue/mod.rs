@@ -261,7 +261,7 @@ impl Queue {
         })
     }
 
-    #[inline]
+    #[inline(always)]
     pub fn get(&self, ticket: Ticket) -> Option<&Entry> {
         self.tickets.get(ticket.0)
     }

@@ -30,7 +30,7 @@ pub(crate) struct WaitQueue {
 
 impl WaitQueue {
     /// Whether no lane stands here or is asked because of it, and no time is set.
-    #[inline]
+    #[inline(always)]
     pub fn is_quiet(&self) -> bool {
         self.lanes.iter().all(IndexedHeap::is_empty) && self.candidate.is_none() && self.timer.is_none()
     }
