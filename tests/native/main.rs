@@ -13,6 +13,7 @@ mod made;
 mod memory;
 mod notices;
 mod pace;
+mod player;
 mod properties;
 mod python;
 mod quota;

@@ -4,7 +4,7 @@
 
 use crate::{
     Host, call,
-    player::report,
+    traces::report,
     wit::{Answer, Failure, Hints, Needs, Report, ScopeOutcome, Units, Watching},
 };
 

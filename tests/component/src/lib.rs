@@ -4,7 +4,9 @@
 //! compiles is kept in its cache on disk, so that only the first run waits for it.
 
 pub mod calls;
-pub mod player;
+#[path = "../../native/player.rs"]
+mod player;
+pub mod traces;
 
 use std::path::Path;
 

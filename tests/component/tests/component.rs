@@ -1,7 +1,7 @@
 //! The component in wasmtime: what it is, what it answers, and that no input traps it.
 
 use autothrottle::{Boundary, Value};
-use autothrottle_component_tests::{Compiled, Host, call, calls::Fuzzer, player::play, wit};
+use autothrottle_component_tests::{Compiled, Host, call, calls::Fuzzer, traces::play, wit};
 
 fn open(options: &str) -> Host {
     let host = Compiled::load().unwrap().instance().unwrap().engine(options, 1).unwrap();

@@ -4,7 +4,7 @@ use std::{fs, time::Instant};
 
 use autothrottle_component_tests::{
     Compiled, call,
-    player::report,
+    traces::report,
     wit::{Answer, Needs},
 };
 
