@@ -245,7 +245,7 @@ test('the race: what each runner gets, and who won', () => {
   )
   assert.match(
     verdict(runs).join(' '),
-    /autothrottle got 490 of 500 pages in 83 s without knowing the limit. Promise.all: 11. p-queue: 11. .*10 refusals/,
+    /autothrottle got 490 of 500 pages in 81 s without knowing the limit. Promise.all: 11. p-queue: 11. .*10 refusals/,
   )
   assert.deepEqual(RUNNERS.map(knows).slice(2), [
     'does not know the limit',

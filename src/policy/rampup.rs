@@ -3,8 +3,8 @@
 //! ```text
 //! Start   the rate doubles with each second of confirmed use, until the first refusal; by a third where
 //!         more than twelve are in flight, which are refused together
-//! Search  r(x) = e · (1 + m·(x − 1)³),  x = used time / T:  from e(1−m), slowly through e, and with 2½m in
-//!         place of m on to e(1+2½m)
+//! Search  r(x) = e · (1 + m·(x − 1)³),  x = used time / T:  from e(1−m), slowly through e, and with 3m in
+//!         place of m on to e(1+3m)
 //! Wall    refused again before anything was served: single probes, ever farther apart
 //! ```
 //!
@@ -17,12 +17,11 @@
 //!    up. `e` is the geometric mean of both, and `m` halves.
 //!    What ends Start and says when to come again (`Retry-After`) is a plain limit: `e` is what was served in
 //!    the doubling before and since, and nearly sure.
-//! 3. *Not refused* to x = 2: `m` grows threefold, and on from e(1+m), each time in a smaller part of T.
+//! 3. *Not refused* to x = 2: `m` grows threefold, and on from e(1+m).
 //! 4. *T ∝ 1 ÷ m*: a wide search is short, and a settled one costs `backoffTarget` refusals a window, but no
-//!    more than one in a hundred requests. What a refusal costs and how long the wall was make T longer.
-//! 5. *Walls* are probed. One of merely bad answers is an outage, and no news of the pace, if there was none
-//!    for sixteen times as long. One that says when it ends (`Retry-After`) is asked then; what we add to
-//!    that is no wall.
+//!    more than one in a hundred requests. A touch that cost more, and a long wall, make T longer.
+//! 5. *Walls* are probed. One of merely bad answers is an outage, and no news of the pace. One that says when
+//!    it ends (`Retry-After`) is asked then; what we add to that is no wall.
 //! 6. *Merely bad answers*: see `failing`. Where the pace is clearly below what was *borne* (served ÷ time)
 //!    they are the server's own, and one too many widens the search. Plain refusals are treated alike where
 //!    *e* is below a third of that, and T is a number of requests: others take a share whatever the pace.
@@ -43,10 +42,7 @@
 mod crowd;
 mod failing;
 
-use self::{
-    crowd::{Crowd, Fault},
-    failing::Failing,
-};
+use self::{crowd::Crowd, failing::Failing};
 use crate::{
     policy::{Ended, Numbers, Policy, Sent, quota::Cost},
     time::{Instant, LONGEST_MS, Span},
@@ -70,15 +66,15 @@ pub struct Config {
 /// T where `m` is least, in windows ÷ backoffTarget: a touch comes at x = 1.5 or so. Also T in lengths of the
 /// last wall, times `m`: what a step could gain in that time, in walls.
 const DWELL: f64 = 0.75;
-/// T in gaps at least; six times as many where `m` is least. This many served requests make a measurement.
+/// T in gaps at least. This many served requests make a measurement.
 const FEW: f64 = 16.0;
-/// The most that a refusal can cost, in refusals.
-const DEAREST: f64 = 3.0;
+/// T in gaps where `m` is least: a refusal is no more than one in a hundred requests.
+const MANY: f64 = 6.0 * FEW;
 /// How fast Start doubles: after so much confirmed use.
 const DOUBLING: f64 = 1e6;
 /// The limit is no further than this below the first rate that is refused: a bucket may have hidden it.
 const DEEPEST: f64 = 6.0;
-/// The most that `m` can be.
+/// The most that `m` can be: a third. What grows or is longer by more than a step is so threefold.
 const WIDE: f64 = 1.0 / 3.0;
 /// What is later than this was no timer: those of Windows are 16 ms late. No more is made up for.
 const LATEST: Span = Span::from_micros(25_000);
@@ -106,14 +102,6 @@ struct Event {
     is_wall: bool,
 }
 
-/// What was sent since the last judgement.
-#[derive(Clone, Copy, Debug, PartialEq)]
-struct Tally {
-    from: Instant,
-    sends: f64,
-    bad: f64,
-}
-
 /// Where one scope stands.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct State {
@@ -123,10 +111,10 @@ pub struct State {
     gap: f64,
     /// `m`.
     span: f64,
-    /// How often in a row no request was refused.
-    quiet: f64,
-    /// `m` grows by this if too little is served to measure.
-    doubt: f64,
+    /// No refusal measured `e` yet: it is Start's, or a climb was not refused. T is a third as long.
+    is_new: bool,
+    /// Too little was served to measure the last refusal.
+    is_vague: bool,
     /// Used time in this phase.
     clock: f64,
     /// When the phase or its gap last changed: what was sent since is evidence.
@@ -135,13 +123,14 @@ pub struct State {
     /// What was sent before this is old news.
     fresh: Instant,
     event: Option<Event>,
-    tally: Option<Tally>,
+    /// Sent, and bad, since the last judgement.
+    from: Instant,
+    sends: f64,
+    bad: f64,
     /// What the last event was refused in all.
     cost: f64,
     /// For how long no request was served after the last event.
     wall: f64,
-    /// When the last outage was over.
-    down: Option<Instant>,
     /// The gap that was borne.
     borne: f64,
     /// The last time from send to answer.
@@ -152,7 +141,6 @@ pub struct State {
     failing: Failing,
     /// The nominal time of the last send; late timers are made up for by it.
     due: Option<Instant>,
-    last: Option<Instant>,
     /// How late the last timer was, up to `LATEST`.
     late: Span,
     /// No request before this.
@@ -174,14 +162,15 @@ impl State {
         Span::from_micros(micros as u64 + 1).max(config.min).min(config.max)
     }
 
-    /// The gap of the curve, in microseconds.
+    /// The gap of the curve, in microseconds; half of it where a cap paces.
     fn pace(&self, config: &Config) -> f64 {
         if !self.is_search {
             return self.gap;
         }
         let x = self.x(config).min(2.0) - 1.0;
-        let far = if x > 0.0 { 2.5 * self.span } else { self.span };
-        self.gap / (1.0 + far * x * x * x)
+        let far = if x > 0.0 { self.span / WIDE } else { self.span };
+        let halved = if self.crowd.is_capped() { 2.0 } else { 1.0 };
+        self.gap / (halved * (1.0 + far * x * x * x))
     }
 
     /// Where on the curve.
@@ -192,21 +181,20 @@ impl State {
     /// T; never less than some requests, some round trips and a third of a second (many windows are one).
     /// News of a refusal comes within it.
     fn period(&self, config: &Config) -> f64 {
-        let dwell = self.dwell(config) * self.narrow(config) / (2.0 * self.quiet + 1.0);
+        let part = if self.is_new { WIDE } else { 1.0 };
+        let dwell = (self.dwell(config) * self.narrow(config) * part).max(DWELL * self.wall);
         let least = (FEW * self.gap).max(4.0 * self.away).max(2.0 * self.heard).max(WIDE * DOUBLING);
-        (dwell.max(DWELL * self.wall) / self.span).max(least)
+        (dwell / self.span).max(least)
     }
 
-    /// T where `m` is least.
+    /// T where `m` is least: as many times as long as the last touch cost, up to three.
     fn dwell(&self, config: &Config) -> f64 {
-        let is_settled = self.span <= 1.5 * self.narrow(config);
-        let cost = if is_settled { self.cost.clamp(1.0, DEAREST) } else { 1.0 };
-        (DWELL * cost * micros(config.window) / config.target).max(6.0 * FEW * self.gap)
+        self.cost.min(1.0 / WIDE) * price(config).max(MANY * self.gap)
     }
 
     /// The least `m`: one over the square root of the requests in a window, or in T if they are more.
     fn narrow(&self, config: &Config) -> f64 {
-        let requests = (micros(config.window) / self.gap).max(6.0 * FEW);
+        let requests = (micros(config.window) / self.gap).max(MANY);
         (1.0 / requests.sqrt()).min(WIDE)
     }
 
@@ -222,22 +210,18 @@ impl State {
             self.judge(config, now, event);
             return self;
         }
-        if self.tally.is_none() {
-            self.tally = Some(Tally { from: now, sends: 0.0, bad: 0.0 });
+        if !self.is_confirmed {
+            return self;
         }
-        let least = micros(config.min).max(1.0);
-        if !self.is_search {
-            if self.is_confirmed && self.clock >= DOUBLING {
-                let by = if self.away > 2.0 * DEEPEST * self.gap { 1.0 + WIDE } else { 2.0 };
-                self.gap = (self.gap / by).max(least);
-                self.failing.on_step();
-                self.enter(now);
-            }
-        } else if self.is_confirmed && self.x(config) >= 2.0 && !self.crowd.is_capped() {
-            self.quiet += 1.0;
-            self.gap = (self.gap / (1.0 + self.span)).max(least);
-            self.span = (3.0 * self.span).min(WIDE);
+        if !self.is_search && self.clock >= DOUBLING {
+            let by = if self.away > 2.0 * DEEPEST * self.gap { 1.0 + WIDE } else { 2.0 };
+            self.gap = (self.gap / by).max(least(config));
+            self.enter(now);
+        } else if self.is_search && self.x(config) >= 2.0 && !self.crowd.is_capped() {
+            self.gap = (self.gap / (1.0 + self.span)).max(least(config));
+            self.span = (self.span / WIDE).min(WIDE);
             self.wall /= 2.0;
+            self.is_new = true;
             self.enter(now);
             self.clock = self.period(config);
         }
@@ -251,9 +235,6 @@ impl State {
             self.cost += 1.0;
             return self; // 1
         }
-        if let Some(tally) = &mut self.tally {
-            tally.bad += f64::from(u8::from(sent >= tally.from));
-        }
         let is_merely_bad = asked.is_none() && (is_denied || !ended.is_refusal);
         if let Some(event) = &mut self.event {
             event.is_merely_bad &= is_merely_bad;
@@ -264,58 +245,43 @@ impl State {
             let lasted = micros(now.since(event.at));
             let mut wait = (2.0 * event.fast).max(if asked.is_some() { lasted / 4.0 } else { 2.0 * lasted });
             if event.is_merely_bad {
-                let often = (micros(config.window) / config.target).max(2.0 * event.fast);
-                wait = wait.min(often.max(lasted / FEW));
+                wait = wait.min((micros(config.window) / config.target).max(lasted / FEW));
             }
             self.fresh = now;
             self.cost += 1.0;
             self.pause = Some(now + span(wait).min(config.max));
             return self;
         }
-        if self.is_search {
-            match self.crowd.on_bad(now, sent, self.borne) {
-                Fault::Rate => {}
-                Fault::Number => return self,
-                Fault::Capped => {
-                    // From here on the cap paces.
-                    self.gap = (self.gap / 2.0).max(micros(config.min).max(1.0));
-                    return self;
-                }
-                Fault::Uncapped => self.gap *= 2.0,
-            }
+        self.bad += 1.0;
+        if self.is_search && self.crowd.on_bad(now, sent, self.borne, self.gap) {
+            return self; // 7
         }
         let fast = self.pace(config).max(micros(config.min)).min(micros(config.max));
-        let is_low = self.is_low(config) && (!self.is_search || sent >= self.entered);
+        let is_low = self.is_low(config);
         if (is_merely_bad || self.is_far_below(config))
             && !self.failing.is_event(is_low, !self.is_search, micros(config.window) / fast, is_denied)
         {
             return self; // 6
         }
         self.fresh = now;
+        self.cost = if is_merely_bad { self.bad.max(1.0) } else { 1.0 };
         self.heard = micros(now.since(sent));
-        let Tally { from, sends, bad } = self.tally.unwrap_or(Tally { from: sent, sends: 0.0, bad: 0.0 });
         // By the time of sending: what was sent after the refused one is taken off.
-        let later = (micros(now.since(sent)) / fast).min(f64::from(self.crowd.now));
-        let share = micros(now.since(sent)) / micros(now.since(from)).max(1.0);
-        let later = if self.is_search { later.max(sends * share) } else { later };
+        let later = self.sends * self.heard / micros(now.since(self.from)).max(1.0);
         // What fails whatever the pace was borne; where a third of many fails, none of it was.
-        let is_chance = is_merely_bad && (sends < FEW || bad < WIDE * sends);
-        let lost = if is_chance { self.failing.strikes } else { bad };
-        self.failing.on_event(!self.is_search, bad, sends);
-        let served = (sends - later - lost).max(0.0);
-        let active = micros(sent.since(from));
-        self.cost = if is_merely_bad { bad.max(1.0) } else { 1.0 };
-        let is_below = self.is_search && self.x(config) < 1.0 && sent >= self.entered;
+        let is_chance = is_merely_bad && (self.sends < FEW || self.bad < WIDE * self.sends);
+        let lost = if is_chance { self.failing.strikes } else { self.bad };
+        self.failing.on_event(!self.is_search);
         let step = micros(sent.since(self.entered)) / DOUBLING;
         self.event = Some(Event {
             at: now,
             fast,
-            served,
-            active,
+            served: (self.sends - later - lost).max(0.0),
+            active: micros(sent.since(self.from)),
             unsure: micros(ended.unsure),
             is_merely_bad,
             is_denied,
-            is_below,
+            is_below: self.is_search && self.x(config) < 1.0,
             step: (!self.is_search && asked.is_some()).then_some(step),
             is_wall: false,
         });
@@ -326,57 +292,45 @@ impl State {
     /// What the event says, now that something is served again.
     fn judge(&mut self, config: &Config, now: Instant, event: Event) {
         let Event { at, fast, served, active, unsure, is_merely_bad, is_denied, is_below, step, .. } = event;
-        let believed = self.gap;
-        let is_first = !self.is_search;
+        let (believed, is_first) = (self.gap, !self.is_search);
         self.is_search = true;
+        self.is_new = false;
         self.wall = (micros(now.since(at)) - self.away - 4.0 * fast).max(0.0);
-        let wall = (self.wall - unsure).max(0.0);
         let is_enough = served >= FEW;
+        let wall = (self.wall - unsure).max(0.0);
+        let was_vague = core::mem::replace(&mut self.is_vague, !is_enough);
         let is_long = is_enough && wall > active / 2.0;
-        let whole = active + wall;
-        let measured = (whole / served).max(fast);
+        let measured = ((active + wall) / served).max(fast);
         if is_enough && !is_first {
             // The first was served from a full bucket. A limit that fell is refused above `e`; what fails by
             // chance fails below it, too.
             self.borne = measured.min(if is_below { 1.0 } else { 1.25 } * self.borne);
         }
-        let is_rare = self.down.is_none_or(|down| micros(at.since(down)) > FEW * wall);
-        let is_outage = is_long && is_merely_bad && !is_first && is_rare;
-        let step = step.filter(|_| !is_long);
-        self.quiet = 0.0;
-        if is_outage {
-            self.wall = 0.0;
-            self.down = Some(now);
+        if is_long && is_merely_bad && !is_first {
+            self.wall = 0.0; // an outage
         } else {
-            let measured = measured / fast;
             let deepest = if is_first { DEEPEST } else { 1.0 / (1.0 - 2.0 * self.span) };
-            let longer = if is_first && is_long { measured } else { measured.min(deepest) };
-            self.gap = fast * longer.sqrt();
-            if let Some(step) = step {
+            let deepest = if is_first && is_long { f64::INFINITY } else { deepest };
+            self.gap = (fast * (measured / fast).min(deepest).sqrt()).min(micros(config.max));
+            if let Some(step) = step.filter(|_| !is_long) {
                 // Half as fast for a doubling, then as fast: what was served in both.
                 self.gap = fast * (1.0 + step) / (0.5 + step);
                 self.span = 1.0 / FEW;
             } else if is_first {
                 self.span = WIDE;
-                self.quiet = 1.0; // its limit is not what it was believed to be
+                self.is_new = true;
             } else if is_enough {
                 let is_surprise = is_merely_bad && is_below && fast > 1.03 * self.borne; // 6
                 let factor = if is_surprise { 4.0 } else { 0.5 };
                 self.span = (factor * self.span).max(self.narrow(config)).min(WIDE);
-            } else {
-                self.span = (self.doubt * self.span).min(WIDE);
+            } else if was_vague {
+                self.span = (2.0 * self.span).min(WIDE);
             }
         }
         if is_merely_bad && !is_denied && self.gap > 1.1 * believed {
             self.failing.forget();
         }
-        self.doubt = match step {
-            Some(_) => DEEPEST, // a deep bucket hides the limit
-            None if is_enough => 1.0,
-            None => 2.0,
-        };
-        self.gap = self.gap.min(micros(config.max));
-        self.tally = Some(Tally { from: now, sends: 0.0, bad: 0.0 });
+        (self.from, self.sends, self.bad) = (now, 0.0, 0.0);
         self.enter(now);
     }
 
@@ -384,12 +338,12 @@ impl State {
     /// counts, and half of it in the end.
     fn is_low(&self, config: &Config) -> bool {
         let pace = self.pace(config);
-        !self.is_search || self.event.is_none() && pace > 1.1 * self.gap && pace > 1.1 * self.borne
+        !self.is_search || self.event.is_none() && pace > 1.1 * self.gap.max(self.borne)
     }
 
     /// Whether the rate is beyond one step below what was borne, and so low that T is a number of requests.
     fn is_far_below(&self, config: &Config) -> bool {
-        WIDE * self.gap > self.borne && 6.0 * FEW * self.gap > DWELL * micros(config.window) / config.target
+        WIDE * self.gap > self.borne && MANY * self.gap > price(config)
     }
 
     fn enter(&mut self, now: Instant) {
@@ -397,6 +351,16 @@ impl State {
         self.is_confirmed = false;
         self.clock = 0.0;
     }
+}
+
+/// In which time one refusal is the price, in microseconds.
+fn price(config: &Config) -> f64 {
+    DWELL * micros(config.window) / config.target
+}
+
+/// The least gap, in microseconds.
+fn least(config: &Config) -> f64 {
+    micros(config.min).max(1.0)
 }
 
 impl Policy for State {
@@ -407,28 +371,29 @@ impl Policy for State {
 
     fn fresh(config: &Config) -> Self {
         let gap = micros(config.start.max(config.min)).max(1.0);
-        Self { gap, span: WIDE, doubt: 1.0, cost: 1.0, borne: f64::INFINITY, ..Self::default() }
+        Self { gap, span: WIDE, cost: 1.0, borne: f64::INFINITY, ..Self::default() }
     }
 
     fn on_send(mut self, config: &Config, sent: &Sent) -> Self {
         let Sent { now, flying, .. } = *sent;
-        let gap = micros(self.in_force(config));
-        let due = self.due.map_or(now, |due| (due + span(gap)).min(now));
+        let gap = self.in_force(config);
+        let last = self.due.unwrap_or(now);
+        let due = (last + gap).min(now);
         let late = now.since(due).min(sent.late).min(LATEST);
         self.due = Some(now);
         if self.event.is_none() {
-            let idle = micros(now.since(due) - late);
-            let elapsed = self.last.map_or(0.0, |last| micros(now.since(last)));
-            let is_used = idle <= gap / 3.0; // 8
-            self.clock = if is_used { self.clock + elapsed } else { (self.clock - gap).max(0.0) };
+            let nominal = due.max(now - late);
+            let is_used = micros(nominal.since(due)) <= micros(gap) / 3.0; // 8
+            let used = if is_used { micros(nominal.since(last)) } else { -micros(gap) };
+            self.clock = (self.clock + used).max(0.0);
             self.late = late;
-            self.due = Some(due.max(now - self.late));
+            self.due = Some(nominal);
         }
-        self.last = Some(now);
-        if let Some(tally) = &mut self.tally {
-            tally.sends += 1.0;
+        if self.sends == 0.0 && !self.is_search {
+            self.from = now;
         }
-        self.crowd.on_send(flying.saturating_add(1));
+        self.sends += 1.0;
+        self.crowd.now = flying.saturating_add(1);
         self.failing.on_send(self.is_low(config));
         self
     }
@@ -484,7 +449,7 @@ impl Policy for State {
         let gap = micros(Span::from_millis(gap.unwrap_or(0.0))).max(1.0);
         let since = now - offline;
         let Some(margin) = margin else { return Self { gap, entered: since, ..self } };
-        let mut found = Self { gap, entered: since, fresh: since, is_search: true, ..self };
+        let mut found = Self { gap, from: now, entered: since, fresh: since, is_search: true, ..self };
         found.span = margin.max(found.narrow(config)).min(WIDE);
         found.clock = climb.unwrap_or(0.0) * found.period(config);
         found

@@ -254,9 +254,9 @@ fn what_was_found_wrong_stays_right() {
         // An outage taken for a ban: .455, and 90 % never again.
         ("bucket 10/s, depth 5, down for 60 s", 0.88, 2.0),
         // Probes of an outage that waited ever longer: .412.
-        ("queue, 6 workers of 100 ms, down for 2 min", 0.8, 2.0),
+        ("queue, 6 workers of 100 ms, down for 2 min", 0.8, 3.0),
         // Refused whatever the pace, because of others: .003, each climb below the last.
-        ("gcra 3.6/s, others take 2.9/s a sixth of the time", 0.08, 3.0),
+        ("gcra 3.6/s, others take 2.9/s a sixth of the time", 0.05, 3.0),
         // A bucket's refill in whole seconds, taken for a window: .067.
         ("bucket 116/s, depth 5, RateLimit", 0.95, 2.0),
         // A span that halved although the limit was farther below: 894 a minute.

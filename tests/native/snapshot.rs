@@ -246,7 +246,7 @@ fn the_found_gap_is_the_gap_of_the_next_process() {
         (r#""gap": 2500"#, 2500.0),
         (r#""gap": 100, "gapMargin": 0.2"#, 125.0),
         (r#""gap": 100, "gapMargin": 0.2, "gapClimb": 1"#, 100.0),
-        (r#""gap": 100, "gapMargin": 0.2, "gapClimb": 2"#, 100.0 / 1.5),
+        (r#""gap": 100, "gapMargin": 0.2, "gapClimb": 2"#, 100.0 / 1.6),
         // No belief is closer than chance allows, and none is wider than a third.
         (r#""gap": 100, "gapMargin": 0"#, 104.3),
         (r#""gap": 100, "gapMargin": 1"#, 150.0),

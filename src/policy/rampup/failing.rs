@@ -6,16 +6,14 @@
 //! opposite: a background that is guessed, or measured above the limit, explains every refusal. So only
 //! failures at a pace that is clearly lower than one that was borne are background: a dose, and no response.
 
-use super::WIDE;
+use super::{FEW, WIDE};
 
-/// This many more are taken to have gone well, so that one of a few that failed is no share.
-const GUESS: f64 = 10.0;
 /// This many sends tell a background; twenty times as many are remembered.
-const CLUSTER: f64 = 50.0;
+const CLUSTER: f64 = 3.0 * FEW;
 /// Each further failure is this many times rarer by chance: e^λ, where 1 + 2λ = e^λ.
 const RARER: f64 = 3.51;
-/// Less than five denials, each half a failure, are no event.
-const DENIALS: f64 = 2.4;
+/// Less than six denials, each half a failure, are no event.
+const DENIALS: f64 = 2.9;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Failing {
@@ -24,15 +22,14 @@ pub(super) struct Failing {
     /// How many failed, of how many sent clearly below the limit.
     failed: f64,
     sent: f64,
-    /// Half of what Start was denied at its rate of now: no background yet, it may be for that rate.
-    denied: f64,
 }
 
 impl Failing {
     /// The share that fails whatever the pace: none until one did.
     fn share(&self) -> f64 {
-        // A leak of twice that hears of what is more than a third.
-        (self.failed / (self.sent + GUESS)).min(WIDE / 2.0)
+        // A few more are taken to have gone well: one of two that failed is no share. A leak of twice that
+        // hears of what is more than a third.
+        (self.failed / (self.sent + FEW)).min(WIDE / 2.0)
     }
 
     /// `is_low`: clearly below the limit.
@@ -44,19 +41,12 @@ impl Failing {
         self.strikes = (self.strikes - 2.0 * self.share()).max(0.0);
     }
 
-    /// Start doubles its rate: what it was denied was below the rate that it tries now. Half of that is
-    /// background: one that is taken too high hides refusals.
-    pub fn on_step(&mut self) {
-        self.failed += core::mem::take(&mut self.denied) / 2.0;
-    }
-
     /// Whether one more failed than chance explains, of `requests` in a window. A denial is half a failure.
+    /// What Start was denied may be for its rate: it is no background.
     pub fn is_event(&mut self, is_low: bool, is_start: bool, requests: f64, is_denied: bool) -> bool {
         let (weight, least) = if is_denied { (0.5, DENIALS) } else { (1.0, 0.9) };
         self.strikes += weight;
-        if is_denied && is_start {
-            self.denied += weight;
-        } else if is_low {
+        if is_low && !(is_denied && is_start) {
             self.failed += weight;
         }
         let mut expected = if self.sent > CLUSTER { self.share() * requests } else { 0.0 };
@@ -68,14 +58,11 @@ impl Failing {
         self.strikes >= chance.max(0.9 + 2.0 * (self.share() * CLUSTER).min(1.0)).max(least)
     }
 
-    /// It was a refusal. Of what Start sent, half was clearly below the pace that is refused. Later, no
-    /// larger share is background than what failed of the `sends` since the event before.
-    pub fn on_event(&mut self, is_start: bool, bad: f64, sends: f64) {
+    /// It was a refusal. Of what Start sent, half was clearly below the pace that is refused.
+    pub fn on_event(&mut self, is_start: bool) {
         if is_start {
             self.failed = (self.failed - self.strikes).max(0.0) / 2.0;
             self.sent /= 2.0;
-        } else if sends > CLUSTER {
-            self.failed = self.failed.min(bad / sends * (self.sent + GUESS));
         }
         self.strikes = 0.0;
     }
@@ -131,14 +118,27 @@ mod tests {
     }
 
     #[test]
-    fn what_is_rare_at_any_pace_is_no_background() {
+    fn of_what_failed_in_start_half_is_background() {
         let mut failing = Failing::default();
         events(&mut failing, 10, true, false);
-        let before = failing.share();
-        failing.on_event(false, 2.0, 40.0);
-        assert!(before > 0.05 && failing.share() == before, "too few to tell");
-        failing.on_event(false, 2.0, 400.0);
-        assert!(failing.share() < 0.006);
+        failing.strikes = 0.0;
+        let (failed, sent) = (failing.failed, failing.sent);
+        failing.on_event(true);
+        assert_eq!((failing.failed, failing.sent), (failed / 2.0, sent / 2.0));
+        failing.on_event(false);
+        assert_eq!((failing.failed, failing.sent), (failed / 2.0, sent / 2.0), "later all of it");
+    }
+
+    #[test]
+    fn what_start_was_denied_is_no_background() {
+        let mut failing = Failing::default();
+        for _ in 0..4 {
+            failing.on_send(true);
+            failing.is_event(true, true, 60.0, true);
+        }
+        assert_eq!(failing.share(), 0.0);
+        failing.is_event(true, false, 60.0, true);
+        assert!(failing.share() > 0.0);
     }
 
     #[test]
