@@ -17,7 +17,8 @@
 //!    up. `e` is the geometric mean of both, and `m` halves.
 //!    What ends Start and says when to come again (`Retry-After`) is a plain limit: `e` is what was served in
 //!    the doubling before and since, and nearly sure.
-//! 3. *Not refused* to x = 2: `m` grows threefold, and on from e(1+m).
+//! 3. *Not refused* to x = 2: `m` grows threefold, and on from e(1+m), in a third of T. Two refusals with too
+//!    little served between them to measure: `m` doubles.
 //! 4. *T ∝ 1 ÷ m*: a wide search is short, and a settled one costs `backoffTarget` refusals a window, but no
 //!    more than one in a hundred requests. A touch that cost more, and a long wall, make T longer.
 //! 5. *Walls* are probed. One of merely bad answers is an outage, and no news of the pace. One that says when
