@@ -190,7 +190,7 @@ impl State {
 
     /// T where `m` is least: as many times as long as the last touch cost, up to three.
     fn dwell(&self, config: &Config) -> f64 {
-        self.cost.min(1.0 / WIDE) * price(config).max(MANY * self.gap)
+        self.cost.min(1.0 / WIDE) * (DWELL * price(config)).max(MANY * self.gap)
     }
 
     /// The least `m`: one over the square root of the requests in a window, or in T if they are more.
@@ -246,7 +246,7 @@ impl State {
             let lasted = micros(now.since(event.at));
             let mut wait = (2.0 * event.fast).max(if asked.is_some() { lasted / 4.0 } else { 2.0 * lasted });
             if event.is_merely_bad {
-                wait = wait.min((micros(config.window) / config.target).max(lasted / FEW));
+                wait = wait.min(price(config).max(lasted / FEW));
             }
             self.fresh = now;
             self.cost += 1.0;
@@ -310,8 +310,11 @@ impl State {
         if is_long && is_merely_bad && !is_first {
             self.wall = 0.0; // an outage
         } else {
-            let deepest = if is_first { DEEPEST } else { 1.0 / (1.0 - 2.0 * self.span) };
-            let deepest = if is_first && is_long { f64::INFINITY } else { deepest };
+            let deepest = match (is_first, is_long) {
+                (true, true) => f64::INFINITY,
+                (true, false) => DEEPEST,
+                (false, _) => 1.0 / (1.0 - 2.0 * self.span),
+            };
             self.gap = (fast * (measured / fast).min(deepest).sqrt()).min(micros(config.max));
             if let Some(step) = step.filter(|_| !is_long) {
                 // Half as fast for a doubling, then as fast: what was served in both.
@@ -344,7 +347,7 @@ impl State {
 
     /// Whether the rate is beyond one step below what was borne, and so low that T is a number of requests.
     fn is_far_below(&self, config: &Config) -> bool {
-        WIDE * self.gap > self.borne && MANY * self.gap > price(config)
+        WIDE * self.gap > self.borne && MANY * self.gap > DWELL * price(config)
     }
 
     fn enter(&mut self, now: Instant) {
@@ -356,7 +359,7 @@ impl State {
 
 /// In which time one refusal is the price, in microseconds.
 fn price(config: &Config) -> f64 {
-    DWELL * micros(config.window) / config.target
+    micros(config.window) / config.target
 }
 
 /// The least gap, in microseconds.
@@ -381,15 +384,15 @@ impl Policy for State {
         let last = self.due.unwrap_or(now);
         let due = (last + gap).min(now);
         let late = now.since(due).min(sent.late).min(LATEST);
-        self.due = Some(now);
+        let mut nominal = now;
         if self.event.is_none() {
-            let nominal = due.max(now - late);
+            nominal = due.max(now - late);
             let is_used = micros(nominal.since(due)) <= micros(gap) / 3.0; // 8
             let used = if is_used { micros(nominal.since(last)) } else { -micros(gap) };
             self.clock = (self.clock + used).max(0.0);
             self.late = late;
-            self.due = Some(nominal);
         }
+        self.due = Some(nominal);
         if self.sends == 0.0 && !self.is_search {
             self.from = now;
         }
