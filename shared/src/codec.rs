@@ -2,18 +2,193 @@
 //!
 //! No memory is reserved for a length that a sender claims: only for what was read.
 
-use autothrottle::{Span, Value, value::DEEPEST};
-use minicbor::{
-    Decode, Decoder, Encode, Encoder,
-    data::Type,
-    decode::Error,
-    encode::{self, Write},
-};
+use std::sync::Arc;
+
+use autothrottle::{LONGEST_MS, Span, Value, value::DEEPEST};
+use minicbor::{Decoder, Encoder, data::Type};
 
 use crate::api::{MemberId, Order, Refusal};
 
 /// Options, snapshots and notices nest less deep.
 const DEEPEST_VALUE: u8 = DEEPEST + 4;
+
+/// Where frames are written: a `Vec` takes everything, so no result is looked at.
+pub type Writer = Encoder<Vec<u8>>;
+
+/// What frames are made of.
+pub trait Wire: Sized {
+    /// Written down.
+    fn write(&self, to: &mut Writer);
+    /// Read; `None` for what is none.
+    fn read(from: &mut Decoder<'_>) -> Option<Self>;
+}
+
+/// A structure is the list of its fields in this order, an enumeration its number and the fields. (The derive
+/// of minicbor writes the code that reads a field twice, for lists that say their length and lists that do not.)
+macro_rules! wire {
+    ($(struct $name:ident { $($field:ident),* $(,)? })*) => {$(
+        impl $crate::codec::Wire for $name {
+            fn write(&self, to: &mut $crate::codec::Writer) {
+                let _ = to.array(<[&str]>::len(&[$(stringify!($field)),*]) as u64);
+                $(self.$field.write(to);)*
+            }
+
+            fn read(from: &mut minicbor::Decoder<'_>) -> Option<Self> {
+                let many = from.array().ok()??;
+                if many != <[&str]>::len(&[$(stringify!($field)),*]) as u64 {
+                    return None;
+                }
+                Some(Self { $($field: $crate::codec::Wire::read(from)?),* })
+            }
+        }
+    )*};
+    (enum $name:ident {
+        $($number:literal $variant:ident $(($($item:ident),*))? $({ $($field:ident),* })?,)*
+    }) => {
+        impl $crate::codec::Wire for $name {
+            fn write(&self, to: &mut $crate::codec::Writer) {
+                match self {$(
+                    Self::$variant $(($($item),*))? $({ $($field),* })? => {
+                        let _ = to.array(1 $($(+ { stringify!($item); 1 })*)? $($(+ { stringify!($field); 1 })*)?);
+                        let _ = to.u32($number);
+                        $($($item.write(to);)*)?
+                        $($($field.write(to);)*)?
+                    }
+                )*}
+            }
+
+            fn read(from: &mut minicbor::Decoder<'_>) -> Option<Self> {
+                match (from.array().ok()??, from.u32().ok()?) {$(
+                    (many, $number)
+                        if many == 1 $($(+ { stringify!($item); 1 })*)? $($(+ { stringify!($field); 1 })*)? =>
+                    {
+                        $($(let $item = $crate::codec::Wire::read(from)?;)*)?
+                        $($(let $field = $crate::codec::Wire::read(from)?;)*)?
+                        Some(Self::$variant $(($($item),*))? $({ $($field),* })?)
+                    }
+                )*
+                    _ => None,
+                }
+            }
+        }
+    };
+}
+pub(crate) use wire;
+
+macro_rules! simple {
+    ($($type:ty: $method:ident)*) => {$(
+        impl Wire for $type {
+            fn write(&self, to: &mut Writer) {
+                let _ = to.$method(*self);
+            }
+
+            fn read(from: &mut Decoder<'_>) -> Option<Self> {
+                from.$method().ok()
+            }
+        }
+    )*};
+}
+simple!(u32: u32 u64: u64 bool: bool);
+
+impl Wire for String {
+    fn write(&self, to: &mut Writer) {
+        let _ = to.str(self);
+    }
+
+    fn read(from: &mut Decoder<'_>) -> Option<Self> {
+        from.str().ok().map(Self::from)
+    }
+}
+
+impl Wire for Vec<u8> {
+    fn write(&self, to: &mut Writer) {
+        let _ = to.bytes(self);
+    }
+
+    fn read(from: &mut Decoder<'_>) -> Option<Self> {
+        from.bytes().ok().map(Self::from)
+    }
+}
+
+impl<T: Wire> Wire for Vec<T> {
+    fn write(&self, to: &mut Writer) {
+        let _ = to.array(self.len() as u64);
+        for item in self {
+            item.write(to);
+        }
+    }
+
+    fn read(from: &mut Decoder<'_>) -> Option<Self> {
+        let mut items = Self::new();
+        for _ in 0..from.array().ok()?? {
+            items.push(T::read(from)?);
+        }
+        Some(items)
+    }
+}
+
+impl<T: Wire> Wire for Option<T> {
+    fn write(&self, to: &mut Writer) {
+        maybe(self.as_ref(), to);
+    }
+
+    fn read(from: &mut Decoder<'_>) -> Option<Self> {
+        if from.datatype().ok()? == Type::Null {
+            return from.null().ok().map(|()| None);
+        }
+        T::read(from).map(Some)
+    }
+}
+
+fn maybe<T: Wire>(what: Option<&T>, to: &mut Writer) {
+    match what {
+        Some(what) => what.write(to),
+        None => _ = to.null(),
+    }
+}
+
+impl<T: Wire> Wire for Box<T> {
+    fn write(&self, to: &mut Writer) {
+        self.as_ref().write(to);
+    }
+
+    fn read(from: &mut Decoder<'_>) -> Option<Self> {
+        T::read(from).map(Self::new)
+    }
+}
+
+impl<T: Wire> Wire for Arc<T> {
+    fn write(&self, to: &mut Writer) {
+        self.as_ref().write(to);
+    }
+
+    fn read(from: &mut Decoder<'_>) -> Option<Self> {
+        T::read(from).map(Self::new)
+    }
+}
+
+impl<A: Wire, B: Wire> Wire for (A, B) {
+    fn write(&self, to: &mut Writer) {
+        let _ = to.array(2);
+        self.0.write(to);
+        self.1.write(to);
+    }
+
+    fn read(from: &mut Decoder<'_>) -> Option<Self> {
+        if from.array().ok()?? == 2 { Some((A::read(from)?, B::read(from)?)) } else { None }
+    }
+}
+
+/// In microseconds; a year is the most.
+impl Wire for Span {
+    fn write(&self, to: &mut Writer) {
+        self.micros().write(to);
+    }
+
+    fn read(from: &mut Decoder<'_>) -> Option<Self> {
+        Some(Self::from_micros(u64::read(from)?).min(Self::from_millis(LONGEST_MS)))
+    }
+}
 
 /// A number, or NaN for one that is not known.
 #[derive(Clone, Copy, Debug)]
@@ -26,17 +201,14 @@ impl PartialEq for Number {
     }
 }
 
-impl<C> Encode<C> for Number {
-    fn encode<W: Write>(&self, to: &mut Encoder<W>, _: &mut C) -> Result<(), encode::Error<W::Error>> {
-        put_number(self.0, to)
+impl Wire for Number {
+    fn write(&self, to: &mut Writer) {
+        put_number(self.0, to);
     }
-}
 
-impl<'b, C> Decode<'b, C> for Number {
-    fn decode(from: &mut Decoder<'b>, _: &mut C) -> Result<Self, Error> {
-        if from.datatype()? == Type::Null {
-            from.null()?;
-            return Ok(Self(f64::NAN));
+    fn read(from: &mut Decoder<'_>) -> Option<Self> {
+        if from.datatype().ok()? == Type::Null {
+            return from.null().ok().map(|()| Self(f64::NAN));
         }
         number(from).map(Self)
     }
@@ -46,31 +218,38 @@ impl<'b, C> Decode<'b, C> for Number {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Plain(pub Value);
 
-impl<C> Encode<C> for Plain {
-    fn encode<W: Write>(&self, to: &mut Encoder<W>, _: &mut C) -> Result<(), encode::Error<W::Error>> {
-        put(&self.0, to)
+impl Wire for Plain {
+    fn write(&self, to: &mut Writer) {
+        put(&self.0, to);
     }
-}
 
-impl<'b, C> Decode<'b, C> for Plain {
-    fn decode(from: &mut Decoder<'b>, _: &mut C) -> Result<Self, Error> {
+    fn read(from: &mut Decoder<'_>) -> Option<Self> {
         value(from, 0).map(Self)
     }
 }
 
+/// Behind what is there already.
+pub fn write_to<T: Wire>(bytes: Vec<u8>, what: &T) -> Vec<u8> {
+    let mut writer = Encoder::new(bytes);
+    what.write(&mut writer);
+    writer.into_writer()
+}
+
+/// What all of these bytes are.
+pub fn read_all<T: Wire>(bytes: &[u8]) -> Option<T> {
+    let mut decoder = Decoder::new(bytes);
+    let what = T::read(&mut decoder)?;
+    (decoder.position() == bytes.len()).then_some(what)
+}
+
 /// A value as bytes: the same bytes for the same value, whatever the order of its keys.
 pub fn canonical(value: &Value) -> Vec<u8> {
-    let mut bytes = Vec::new();
-    // A `Vec` takes everything.
-    let _ = put(&sorted(value), &mut Encoder::new(&mut bytes));
-    bytes
+    write_to(Vec::new(), &Plain(sorted(value)))
 }
 
 /// The value behind bytes; `None` for what is none.
 pub fn plain(bytes: &[u8]) -> Option<Value> {
-    let mut decoder = Decoder::new(bytes);
-    let value = value(&mut decoder, 0).ok()?;
-    (decoder.position() == bytes.len()).then_some(value)
+    read_all(bytes).map(|Plain(value)| value)
 }
 
 /// FNV-1a, which is enough to tell settings apart.
@@ -80,61 +259,20 @@ pub fn hash(bytes: &[u8]) -> u64 {
         .fold(0xcbf2_9ce4_8422_2325, |hash, &byte| (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3))
 }
 
-/// What several have.
-pub mod arc {
-    use std::sync::Arc;
-
-    use super::{Decode, Decoder, Encode, Encoder, Error, Write, encode};
-
-    pub fn encode<C, T: Encode<C>, W: Write>(
-        what: &Arc<T>,
-        to: &mut Encoder<W>,
-        context: &mut C,
-    ) -> Result<(), encode::Error<W::Error>> {
-        what.as_ref().encode(to, context)
+impl Wire for MemberId {
+    fn write(&self, to: &mut Writer) {
+        let _ = to.bytes(&self.0);
     }
 
-    pub fn decode<'b, C, T: Decode<'b, C>>(from: &mut Decoder<'b>, context: &mut C) -> Result<Arc<T>, Error> {
-        T::decode(from, context).map(Arc::new)
-    }
-}
-
-/// Spans in microseconds.
-pub mod span {
-    use super::{Decoder, Encoder, Error, Span, Write, encode};
-
-    #[allow(clippy::trivially_copy_pass_by_ref, reason = "as the derive calls it")]
-    pub fn encode<C, W: Write>(
-        span: &Span,
-        to: &mut Encoder<W>,
-        _: &mut C,
-    ) -> Result<(), encode::Error<W::Error>> {
-        to.u64(span.micros())?.ok()
-    }
-
-    /// A year is the most.
-    pub fn decode<C>(from: &mut Decoder<'_>, _: &mut C) -> Result<Span, Error> {
-        let most = Span::from_millis(autothrottle::LONGEST_MS);
-        Ok(Span::from_micros(from.u64()?).min(most))
-    }
-}
-
-impl<C> Encode<C> for MemberId {
-    fn encode<W: Write>(&self, to: &mut Encoder<W>, _: &mut C) -> Result<(), encode::Error<W::Error>> {
-        to.bytes(&self.0)?.ok()
-    }
-}
-
-impl<'b, C> Decode<'b, C> for MemberId {
-    fn decode(from: &mut Decoder<'b>, _: &mut C) -> Result<Self, Error> {
-        let bytes = from.bytes()?.try_into();
-        bytes.map(Self).map_err(|_| Error::message("no id"))
+    fn read(from: &mut Decoder<'_>) -> Option<Self> {
+        from.bytes().ok()?.try_into().ok().map(Self)
     }
 }
 
 /// As plain lists: the kind, the scope, the rest.
-impl<C> Encode<C> for Order {
-    fn encode<W: Write>(&self, to: &mut Encoder<W>, context: &mut C) -> Result<(), encode::Error<W::Error>> {
+impl Wire for Order {
+    fn write(&self, to: &mut Writer) {
+        let costs;
         let (kind, name, span, value) = match self {
             Self::Configure(name, value) => (0, Some(name), None, Some(value)),
             Self::Crawl(name, span) => (1, Some(name), *span, None),
@@ -143,42 +281,28 @@ impl<C> Encode<C> for Order {
             Self::Resume(name) => (4, name.as_ref(), None, None),
             Self::Reset(name) => (5, Some(name), None, None),
             Self::Adjust { name, ago, charged, cost } => {
-                let costs = Value::List(vec![(*charged).into(), (*cost).into()]);
-                return Self::written(to, context, 6, Some(name), Some(*ago), Some(&costs));
+                costs = Value::List(vec![(*charged).into(), (*cost).into()]);
+                (6, Some(name), Some(*ago), Some(&costs))
             }
         };
-        Self::written(to, context, kind, name, span, value)
-    }
-}
-
-impl Order {
-    fn written<W: Write, C>(
-        to: &mut Encoder<W>,
-        context: &mut C,
-        kind: u8,
-        name: Option<&String>,
-        span: Option<Span>,
-        value: Option<&Value>,
-    ) -> Result<(), encode::Error<W::Error>> {
-        to.array(4)?.u8(kind)?;
-        name.encode(to, context)?;
-        span.map(Span::micros).encode(to, context)?;
-        value.map(|value| Plain(value.clone())).encode(to, context)
-    }
-}
-
-impl<'b, C> Decode<'b, C> for Order {
-    fn decode(from: &mut Decoder<'b>, context: &mut C) -> Result<Self, Error> {
-        let wrong = || Error::message("no order");
-        if from.array()? != Some(4) {
-            return Err(wrong());
+        let _ = to.array(4);
+        let _ = to.u32(kind);
+        maybe(name, to);
+        span.write(to);
+        match value {
+            Some(value) => put(value, to),
+            None => _ = to.null(),
         }
-        let kind = from.u8()?;
-        let name: Option<String> = Option::decode(from, context)?;
-        let span: Option<u64> = Option::decode(from, context)?;
-        let value: Option<Plain> = Option::decode(from, context)?;
-        let span = span.map(Span::from_micros);
-        Ok(match (kind, name, span, value) {
+    }
+
+    fn read(from: &mut Decoder<'_>) -> Option<Self> {
+        if from.array().ok()?? != 4 {
+            return None;
+        }
+        let kind = u32::read(from)?;
+        let (name, span) = (Option::read(from)?, Option::read(from)?);
+        let value: Option<Plain> = Option::read(from)?;
+        Some(match (kind, name, span, value) {
             (0, Some(name), None, Some(value)) => Self::Configure(name, value.0),
             (1, Some(name), span, None) => Self::Crawl(name, span),
             (2, Some(name), Some(span), None) => Self::Hold(name, span),
@@ -187,111 +311,107 @@ impl<'b, C> Decode<'b, C> for Order {
             (5, Some(name), None, None) => Self::Reset(name),
             (6, Some(name), Some(ago), Some(Plain(Value::List(costs)))) => match costs[..] {
                 [Value::Number(charged), Value::Number(cost)] => Self::Adjust { name, ago, charged, cost },
-                _ => return Err(wrong()),
+                _ => return None,
             },
-            _ => return Err(wrong()),
+            _ => return None,
         })
     }
 }
 
 /// As plain lists: the kind, a text, another one, a span.
-impl<C> Encode<C> for Refusal {
-    fn encode<W: Write>(&self, to: &mut Encoder<W>, _: &mut C) -> Result<(), encode::Error<W::Error>> {
+impl Wire for Refusal {
+    fn write(&self, to: &mut Writer) {
         let (kind, one, other, span) = match self {
             Self::Full => (0, "", "", Span::ZERO),
             Self::Cost { scope, path } => (1, &**scope, &**path, Span::ZERO),
             Self::Down { scope, span } => (2, &**scope, "", *span),
             Self::Wrong(why) | Self::Offline(why) | Self::Denied(why) => (3, &**why, "", Span::ZERO),
         };
-        to.array(4)?.u8(kind)?.str(one)?.str(other)?.u64(span.micros())?.ok()
+        let _ = to.array(4);
+        let _ = to.u32(kind);
+        let _ = to.str(one);
+        let _ = to.str(other);
+        span.write(to);
     }
-}
 
-impl<'b, C> Decode<'b, C> for Refusal {
-    fn decode(from: &mut Decoder<'b>, _: &mut C) -> Result<Self, Error> {
-        let wrong = || Error::message("no refusal");
-        if from.array()? != Some(4) {
-            return Err(wrong());
+    fn read(from: &mut Decoder<'_>) -> Option<Self> {
+        if from.array().ok()?? != 4 {
+            return None;
         }
-        let kind = from.u8()?;
-        let (one, other) = (from.str()?.to_string(), from.str()?.to_string());
-        let span = Span::from_micros(from.u64()?);
-        Ok(match kind {
-            0 => Self::Full,
-            1 => Self::Cost { scope: one, path: other },
-            2 => Self::Down { scope: one, span },
-            3 => Self::Wrong(one),
-            _ => return Err(wrong()),
-        })
+        let kind = u32::read(from)?;
+        let (one, other, span) = (String::read(from)?, String::read(from)?, Span::read(from)?);
+        match kind {
+            0 => Some(Self::Full),
+            1 => Some(Self::Cost { scope: one, path: other }),
+            2 => Some(Self::Down { scope: one, span }),
+            3 => Some(Self::Wrong(one)),
+            _ => None,
+        }
     }
 }
 
-fn put<W: Write>(value: &Value, to: &mut Encoder<W>) -> Result<(), encode::Error<W::Error>> {
+fn put(value: &Value, to: &mut Writer) {
     match value {
-        Value::Nothing => to.null()?.ok(),
-        Value::Bool(flag) => to.bool(*flag)?.ok(),
+        Value::Nothing => _ = to.null(),
+        Value::Bool(flag) => _ = to.bool(*flag),
         Value::Number(number) => put_number(*number, to),
-        Value::Text(text) | Value::Other(text) => to.str(text)?.ok(),
+        Value::Text(text) | Value::Other(text) => _ = to.str(text),
         Value::List(items) => {
-            to.array(items.len() as u64)?;
-            items.iter().try_for_each(|item| put(item, to))
+            let _ = to.array(items.len() as u64);
+            for item in items {
+                put(item, to);
+            }
         }
         Value::Map(entries) => {
-            to.map(entries.len() as u64)?;
-            entries.iter().try_for_each(|(key, value)| {
-                to.str(key)?;
-                put(value, to)
-            })
+            let _ = to.map(entries.len() as u64);
+            for (key, value) in entries {
+                let _ = to.str(key);
+                put(value, to);
+            }
         }
     }
 }
 
-fn put_number<W: Write>(number: f64, to: &mut Encoder<W>) -> Result<(), encode::Error<W::Error>> {
+fn put_number(number: f64, to: &mut Writer) {
     if number.is_nan() {
-        to.null()?.ok()
+        let _ = to.null();
     } else if number.trunc() == number && number.abs() < 9e15 && !(number == 0.0 && number.is_sign_negative())
     {
-        to.i64(number as i64)?.ok()
+        let _ = to.i64(number as i64);
     } else {
-        to.f64(number)?.ok()
+        let _ = to.f64(number);
     }
 }
 
-fn number(from: &mut Decoder<'_>) -> Result<f64, Error> {
-    match from.datatype()? {
-        Type::F16 | Type::F32 | Type::F64 => {
-            let number = from.f64()?;
-            if number.is_nan() { Err(Error::message("a number that is none")) } else { Ok(number) }
-        }
-        _ => Ok(from.i64()? as f64),
+fn number(from: &mut Decoder<'_>) -> Option<f64> {
+    match from.datatype().ok()? {
+        Type::F16 | Type::F32 | Type::F64 => from.f64().ok().filter(|number| !number.is_nan()),
+        _ => from.i64().ok().map(|number| number as f64),
     }
 }
 
-fn value(from: &mut Decoder<'_>, depth: u8) -> Result<Value, Error> {
+fn value(from: &mut Decoder<'_>, depth: u8) -> Option<Value> {
     if depth > DEEPEST_VALUE {
-        return Err(Error::message("nested too deep"));
+        return None;
     }
-    Ok(match from.datatype()? {
+    Some(match from.datatype().ok()? {
         Type::Null | Type::Undefined => {
-            from.skip()?;
+            from.skip().ok()?;
             Value::Nothing
         }
-        Type::Bool => Value::Bool(from.bool()?),
-        Type::String => Value::Text(from.str()?.into()),
+        Type::Bool => Value::Bool(from.bool().ok()?),
+        Type::String => Value::Text(String::read(from)?),
         Type::Array => {
-            let many = from.array()?.ok_or_else(|| Error::message("a list without a length"))?;
             let mut items = Vec::new();
-            for _ in 0..many {
+            for _ in 0..from.array().ok()?? {
                 items.push(value(from, depth + 1)?);
             }
             Value::List(items)
         }
         Type::Map => {
-            let many = from.map()?.ok_or_else(|| Error::message("a map without a length"))?;
             let mut entries = Vec::new();
-            for _ in 0..many {
-                let key = from.str()?.into();
-                entries.push((key, value(from, depth + 1)?));
+            for _ in 0..from.map().ok()?? {
+                entries.push((String::read(from)?, value(from, depth + 1)?));
             }
             Value::Map(entries)
         }

@@ -92,7 +92,7 @@ pub struct Leader {
     /// What left in a slot that was used again, since the last replies.
     pub again: Vec<(MemberId, u64)>,
     pub ahead: Few<(MemberId, u32, u32), Vec<Act>>,
-    pub level: u8,
+    pub level: u32,
     /// The engine's instant at which it will have something.
     pub wake: Option<Instant>,
     /// The leader whose snapshot it goes on from.
@@ -563,7 +563,7 @@ impl Leader {
     /// It tells as much of answers as members listen to; and what is learned, for the next leader.
     pub(crate) fn watches(&mut self) {
         self.level = self.peers.values().map(|peer| peer.watch).max().unwrap_or(0).max(1);
-        self.engine.watch(u32::from(self.level));
+        self.engine.watch(self.level);
     }
 }
 

@@ -274,7 +274,7 @@ impl Shared {
     /// How much this process wants to hear of answers: 0 none, 1 what they changed, 2 every answer.
     pub fn watch(&mut self, now: Instant, level: u8) {
         self.at(now);
-        self.member.watches(self.now, level.min(2));
+        self.member.watches(self.now, level.min(2).into());
         self.is_dirty = true;
     }
 

@@ -94,7 +94,7 @@ pub struct Member {
     /// Of the leader that is asked; 0 before there is one.
     pub epoch: Epoch,
     pub session: u32,
-    pub watch: u8,
+    pub watch: u32,
     pub memory: Option<Kept>,
     /// Statistics as they were last heard, and when.
     pub seen: Option<(Arc<[u8]>, Instant)>,
@@ -314,7 +314,7 @@ impl Member {
         self.note(now, Fact::Order(self.seq, Span::ZERO, order));
     }
 
-    pub fn watches(&mut self, now: Instant, level: u8) {
+    pub fn watches(&mut self, now: Instant, level: u32) {
         self.watch = level;
         self.act(now, Act::Watch(level));
     }

@@ -101,7 +101,7 @@ fn paced(rate: Value, by: f64) -> Value {
         _ => None,
     };
     let burst =
-        if let Some(Value::Number(burst)) = burst { (burst / by).floor().clamp(1.0, part) } else { 1.0 };
+        if let Some(Value::Number(burst)) = burst { (burst / by).floor().min(part).max(1.0) } else { 1.0 };
     Value::object(vec![
         ("limit", (part - burst + 1.0).into()),
         ("per", (per / by + GRACE_MS).into()),

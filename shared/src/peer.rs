@@ -31,12 +31,12 @@ pub struct Peer {
     /// Its facts came in up to here; and those are in a stored snapshot.
     pub applied: u64,
     pub durable: u64,
-    pub watch: u8,
+    pub watch: u32,
     /// The hash of its options.
     pub options: Option<u64>,
     pub granted: Vec<(u64, u32)>,
     /// Of the next reply.
-    pub flags: u8,
+    pub flags: u32,
     pub refused: Vec<(u64, Refusal)>,
     /// What it was granted last, if it was not heard since.
     pub unheard: Vec<(u64, u32)>,
@@ -93,7 +93,7 @@ impl Peer {
 
     /// How long a grant of a reply with these flags may be used. Where requests wait for the time after it, it
     /// is a quarter: what leaves so late, by a message that was slower than those before, shortens a gap.
-    pub fn valid(&self, flags: u8) -> Span {
+    pub fn valid(&self, flags: u32) -> Span {
         let is_short = flags & (reply::AWAITED | reply::EXACT) == reply::AWAITED;
         Span::from_micros(self.valid.micros() / if is_short { 4 } else { 1 })
     }

@@ -37,9 +37,9 @@ impl Leader {
         let granted = self.peers.get(&id).filter(|peer| !is_ping && !peer.granted.is_empty());
         let is_free =
             granted.is_some_and(|peer| peer.granted.iter().all(|&(grant, _)| self.has_room(id, grant)));
-        let mut flags = u8::from(self.is_awaited()) * reply::AWAITED
-            + u8::from(self.engine.waiting() > 0.0) * reply::BUSY
-            + u8::from(is_free) * reply::FREE;
+        let mut flags = u32::from(self.is_awaited()) * reply::AWAITED
+            + u32::from(self.engine.waiting() > 0.0) * reply::BUSY
+            + u32::from(is_free) * reply::FREE;
         let rank = self.rank(id);
         let peer = self.peers.get_mut(&id)?;
         if is_ping {

@@ -8,7 +8,7 @@ use autothrottle::{
 
 use crate::{
     api::{Role, Status},
-    codec::{Number, Plain},
+    codec::{Number, Plain, read_all},
     frame,
     leader::WALL_MS,
     machine::{Shared, State},
@@ -88,7 +88,7 @@ impl Shared {
         }
         if let Some((bytes, at)) = &self.member.seen
             && let Some((&frame::VERSION, rest)) = bytes.split_first()
-            && let Ok((Number(then), Plain(stats))) = minicbor::decode(rest)
+            && let Some((Number(then), Plain(stats))) = read_all(rest)
         {
             return shifted(stats, at.millis() - then, now.since(*at).millis());
         }
